@@ -1,0 +1,1 @@
+"""WebGPU backend of phlox."""

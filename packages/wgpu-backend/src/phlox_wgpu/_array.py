@@ -1,0 +1,93 @@
+"""The primitive of this backend: a pooled GPU buffer seen through a shape and strides."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from phlox_tensor import DType
+
+    from ._pool import Buffer, Pool
+
+# How an element is stored in a buffer and spelled in WGSL. WGSL has no storage type for bool: it is a u32, 0 or 1.
+WGSL_TYPES = {"bool": "u32", "float16": "f16", "float32": "f32", "int32": "i32", "uint32": "u32"}
+ITEM_BYTES = {"bool": 4, "float16": 2, "float32": 4, "int32": 4, "uint32": 4}
+
+
+class Storage:
+    """One pooled buffer; its bytes go back to the pool when the last array over it is gone."""
+
+    __slots__ = ("__weakref__", "buffer", "pool")
+
+    def __init__(self, buffer: Buffer, pool: Pool) -> None:
+        self.buffer = buffer
+        self.pool = pool
+
+    def __del__(self) -> None:
+        # May run in any thread, also inside a garbage collection under the device lock: it only appends.
+        self.pool.returned.append(self.buffer)
+
+
+class GpuArray:
+    """An immutable array: element (i, j, ...) is at ``offset + i*strides[0] + j*strides[1] + ...``, in elements.
+
+    Views share ``storage``. ``contiguous`` is True for a dense row-major layout, at any offset.
+    """
+
+    __slots__ = ("contiguous", "dtype", "offset", "shape", "size", "storage", "strides")
+
+    def __init__(
+        self,
+        storage: Storage,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        offset: int,
+        dtype: DType,
+    ) -> None:
+        self.storage = storage
+        self.shape = shape
+        self.strides = strides
+        self.offset = offset
+        self.dtype = dtype
+        self.size = math.prod(shape)
+        self.contiguous = is_dense(shape, strides)
+
+    @property
+    def wgsl(self) -> str:
+        """The WGSL element type of the buffer: f32, i32, u32 (also for bool) or f16."""
+        return WGSL_TYPES[self.dtype.name]
+
+    @property
+    def item_bytes(self) -> int:
+        return ITEM_BYTES[self.dtype.name]
+
+    def view(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> GpuArray:
+        """The same storage under another shape; the caller vouches for the range."""
+        return GpuArray(self.storage, shape, strides, offset, self.dtype)
+
+    def __repr__(self) -> str:
+        return f"GpuArray({self.dtype.name}, shape={self.shape}, strides={self.strides}, offset={self.offset})"
+
+
+def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Row-major strides in elements."""
+    strides = [0] * len(shape)
+    step = 1
+    for axis in range(len(shape) - 1, -1, -1):
+        strides[axis] = step
+        step *= shape[axis]
+    return tuple(strides)
+
+
+def is_dense(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Whether the strides are row-major; axes of length 1 have no say, an empty array always is."""
+    step = 1
+    for length, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if length == 0:
+            return True
+        if length != 1:
+            if stride != step:
+                return False
+            step *= length
+    return True

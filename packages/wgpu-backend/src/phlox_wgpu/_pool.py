@@ -1,0 +1,97 @@
+"""Device memory: buffers in size classes, reused in stream order."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import wgpu
+
+_USAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
+_SMALL = 1 << 20
+_MIN_BYTES = 256
+
+
+class Buffer:
+    """A wgpu buffer of one size class. ``batch`` is the number of the last command batch that used it."""
+
+    __slots__ = ("batch", "gpu", "handle", "nbytes", "serial")
+
+    def __init__(self, gpu: Any, nbytes: int, serial: int) -> None:
+        self.gpu = gpu
+        self.handle = gpu._internal
+        self.nbytes = nbytes
+        self.serial = serial
+        self.batch = -1
+
+
+def size_class(nbytes: int, limit: int) -> int:
+    """Powers of two up to 1 MiB, then eighths of a power of two (at most 12.5 % waste), never over `limit`."""
+    if nbytes <= _MIN_BYTES:
+        return _MIN_BYTES
+    if nbytes <= _SMALL:
+        return 1 << (nbytes - 1).bit_length()
+    step = 1 << ((nbytes - 1).bit_length() - 4)
+    rounded = -(-nbytes // step) * step
+    return max(-(-nbytes // 4) * 4, min(rounded, limit & ~3))
+
+
+class Pool:
+    """Free buffers by size class, last in first out: a loop that repeats gets the same buffers again.
+
+    One queue runs everything in order, so a freed buffer may be handed out at once. The caller holds the device lock,
+    but for `returned`, which finalizers append to from any thread.
+    """
+
+    def __init__(self, device: Any, limit: int) -> None:
+        self._device = device
+        self._limit = limit
+        self._free: dict[int, list[Buffer]] = {}
+        self._serial = 0
+        self.returned: deque[Buffer] = deque()
+        self.current_bytes = 0
+        self.peak_bytes = 0
+        self.reserved_bytes = 0
+
+    def collect(self) -> None:
+        """Take in what finalizers gave back."""
+        returned = self.returned
+        while returned:
+            buffer = returned.popleft()
+            self.current_bytes -= buffer.nbytes
+            self._free[buffer.nbytes].append(buffer)
+
+    def take(self, nbytes: int) -> Buffer:
+        """A buffer of at least `nbytes`; its content is whatever was there."""
+        if self.returned:
+            self.collect()
+        bucket = size_class(nbytes, self._limit)
+        free = self._free.get(bucket)
+        if free is None:
+            free = self._free[bucket] = []
+        buffer = free.pop() if free else self._create(bucket)
+        self.current_bytes += bucket
+        self.peak_bytes = max(self.peak_bytes, self.current_bytes)
+        return buffer
+
+    def _create(self, nbytes: int) -> Buffer:
+        gpu = self._device.create_buffer(size=nbytes, usage=_USAGE)
+        self._serial += 1
+        self.reserved_bytes += nbytes
+        return Buffer(gpu, nbytes, self._serial)
+
+    @property
+    def free_bytes(self) -> int:
+        return sum(bucket * len(free) for bucket, free in self._free.items())
+
+    def trim(self) -> int:
+        """Give every free buffer back to the driver; returns the bytes. No recorded command may use one any more."""
+        self.collect()
+        freed = 0
+        for bucket, free in self._free.items():
+            for buffer in free:
+                buffer.gpu.destroy()
+                freed += bucket
+            free.clear()
+        self.reserved_bytes -= freed
+        return freed
