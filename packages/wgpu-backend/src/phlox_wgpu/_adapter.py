@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
+import logging
 from typing import Any, Literal
 
 import wgpu
 from phlox_tensor import BackendUnavailableError
+
+_log = logging.getLogger("phlox_wgpu")
 
 Power = Literal["high", "low"]
 
@@ -58,18 +60,13 @@ def request_device(adapter: Any) -> Any:
     """A device with the adapter's own limits and the optional features it has; a note when it is software."""
     features = [name for name in _WANTED_FEATURES if name in adapter.features]
     if is_software(adapter):
-        warnings.warn(
-            f"[wgpu] the adapter is software, not a GPU: {adapter.info['device']} "
-            "(slow; fine for tests)\nhint: install the GPU's driver, or use the Cpu backend",
-            SoftwareAdapterWarning,
-            stacklevel=4,
+        _log.warning(
+            "the adapter is software, not a GPU (slow, fine for tests): %s; "
+            "install the GPU's driver, or use the Cpu backend",
+            adapter.info["device"],
         )
     # Without required_limits wgpu-py asks for the adapter's limits, which is what large tensors need.
     return adapter.request_device_sync(label="phlox", required_features=features)
-
-
-class SoftwareAdapterWarning(UserWarning):
-    """The only adapter found runs on the CPU."""
 
 
 def _unavailable(what: str) -> BackendUnavailableError:

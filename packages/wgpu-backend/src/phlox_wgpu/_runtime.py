@@ -17,6 +17,9 @@ Write a kernel as data and launch it::
 - Index kernels: ``index_errors="take"`` gives ``checked_index`` in WGSL (see Kernel); the next read raises.
 - ``contiguous(x)`` gives a dense row-major array (x itself when it is one, at any offset);
   ``aligned(x, n)`` the same with an offset divisible by n (for vec2/vec4 bindings).
+- Ops of a module: ``ENTRIES: Entries = {"take": take, ...}`` with functions ``f(device, *operands, *attributes)``;
+  add the module to ``_table._MODULES``.
+- WGSL helper functions (``wgsl/helpers.py``: exp_f, max_f, ...) are put in front of a body that names them.
 - NaN and infinities: see Kernel; never compare ``x != x`` in WGSL, the compiler folds it away.
 """
 
