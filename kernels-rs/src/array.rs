@@ -1,0 +1,158 @@
+//! [`Array`]: storage, shape, strides, offset and dtype. Immutable once shared; every view shares the storage.
+
+use crate::dtype::{DType, Element};
+use crate::error::{Error, Result};
+use crate::shape::{self, Shape, Strides};
+use crate::storage::Storage;
+
+/// An n-dimensional array. Cheap to clone: clones share the data.
+#[derive(Clone)]
+pub struct Array {
+    storage: Storage,
+    shape: Shape,
+    strides: Strides,
+    offset: usize,
+    dtype: DType,
+}
+
+impl Array {
+    /// A fresh row-major array with arbitrary contents: write every element before you hand it out.
+    #[inline]
+    pub fn uninit(dtype: DType, shape: &[usize]) -> Result<Self> {
+        let shape = Shape::from_slice(shape)?;
+        let count = shape::checked_numel(&shape, dtype.itemsize())?;
+        let storage = Storage::uninit(count * dtype.itemsize())?;
+        Ok(Self { storage, strides: shape::contiguous_strides(&shape), shape, offset: 0, dtype })
+    }
+
+    /// A fresh row-major array of zeros (false for bool).
+    pub fn zeros(dtype: DType, shape: &[usize]) -> Result<Self> {
+        let out = Self::uninit(dtype, shape)?;
+        // SAFETY: the storage is fresh, so unique, and holds that many bytes. All-zero bytes are a valid element.
+        unsafe { out.storage.data().write_bytes(0, out.numel() * dtype.itemsize()) };
+        Ok(out)
+    }
+
+    /// A fresh row-major array holding these values.
+    pub fn from_slice<T: Element>(values: &[T], shape: &[usize]) -> Result<Self> {
+        if shape::checked_numel(shape, size_of::<T>())? != values.len() {
+            return Err(Error::value("array", format!("wrong count: got {}, expected {shape:?}", values.len())));
+        }
+        let mut out = Self::uninit(T::DTYPE, shape)?;
+        out.as_mut_slice::<T>().copy_from_slice(values);
+        Ok(out)
+    }
+
+    /// Element type.
+    #[inline]
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Lengths of the axes.
+    #[inline]
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Steps along the axes, in elements.
+    #[inline]
+    pub fn strides(&self) -> &Strides {
+        &self.strides
+    }
+
+    /// Number of axes.
+    #[inline]
+    pub fn rank(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// Number of elements.
+    #[inline]
+    pub fn numel(&self) -> usize {
+        shape::numel(&self.shape)
+    }
+
+    /// The shared storage.
+    #[inline]
+    pub fn storage(&self) -> &Storage {
+        &self.storage
+    }
+
+    /// True when the elements lie in row-major order without gaps.
+    #[inline]
+    pub fn is_contiguous(&self) -> bool {
+        shape::is_contiguous(&self.shape, &self.strides)
+    }
+
+    /// Address of element (0, 0, ...), untyped.
+    #[inline]
+    pub fn data(&self) -> *const u8 {
+        // SAFETY: the offset of a view lies inside its storage.
+        unsafe { self.storage.data().add(self.offset * self.dtype.itemsize()) }
+    }
+
+    /// Address of element (0, 0, ...). Panics when `T` is not the dtype.
+    #[inline]
+    pub fn ptr<T: Element>(&self) -> *const T {
+        assert!(T::DTYPE == self.dtype, "typed view of another dtype");
+        self.data().cast()
+    }
+
+    /// The elements in row-major order, when they lie so. Panics when `T` is not the dtype.
+    #[inline]
+    pub fn as_slice<T: Element>(&self) -> Option<&[T]> {
+        let data = self.ptr::<T>();
+        // SAFETY: contiguous, in bounds, and never written while shared.
+        self.is_contiguous().then(|| unsafe { std::slice::from_raw_parts(data, self.numel()) })
+    }
+
+    /// The elements of a fresh array, for writing. Panics when the array is shared, a view with gaps, or of another
+    /// dtype. The contents of an array from [`Array::uninit`] are arbitrary: write before you read.
+    #[inline]
+    pub fn as_mut_slice<T: Element>(&mut self) -> &mut [T] {
+        let count = self.numel();
+        let data = self.mut_ptr::<T>();
+        // SAFETY: `mut_ptr` checked that this is the only handle and that the data is contiguous.
+        unsafe { std::slice::from_raw_parts_mut(data, count) }
+    }
+
+    /// Address for writing into a fresh array; the panics of [`Array::as_mut_slice`].
+    #[inline]
+    pub fn mut_ptr<T: Element>(&mut self) -> *mut T {
+        assert!(self.storage.is_unique() && self.is_contiguous(), "written array is shared");
+        self.ptr::<T>().cast_mut()
+    }
+
+    /// This array if it is row-major already, else a row-major copy.
+    pub fn contiguous(&self) -> Result<Self> {
+        if self.is_contiguous() { Ok(self.clone()) } else { crate::copy::to_contiguous(self) }
+    }
+
+    /// The elements copied out in row-major order.
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        let dense = self.contiguous()?;
+        Ok(dense.as_slice::<T>().expect("contiguous").to_vec())
+    }
+
+    /// A view of the same storage with another geometry.
+    ///
+    /// # Safety
+    /// Every element that the new geometry reaches lies inside the storage.
+    #[inline]
+    pub unsafe fn with_geometry(&self, shape: Shape, strides: Strides, offset: usize) -> Self {
+        Self { storage: self.storage.clone(), shape, strides, offset, dtype: self.dtype }
+    }
+
+    /// Offset of element (0, 0, ...) from the start of the storage, in elements.
+    #[inline]
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+}
+
+impl std::fmt::Debug for Array {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Array({}, {:?}, strides {:?})", self.dtype.name(), self.shape, self.strides)
+    }
+}

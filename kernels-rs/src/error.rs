@@ -1,0 +1,62 @@
+//! Typed errors. The binding maps each variant to one Python exception.
+
+use std::fmt;
+
+/// What every kernel returns.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a kernel refused. Boxed, so that the happy path stays small.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Error {
+    /// Operands that this entry does not take as they are (dtype, kind, shapes that do not broadcast). The tensor
+    /// layer then promotes or raises the user's error. Python: `phlox_tensor.Rejected`.
+    Rejected(&'static str),
+    /// An index value outside its axis. Python: `phlox_tensor.IndexOutOfRangeError`.
+    IndexOutOfRange(Box<BadIndex>),
+    /// Anything else that is wrong with the arguments. Python: `ValueError`.
+    Value(Box<str>),
+    /// The system gave no memory for this many bytes. Python: `MemoryError`.
+    OutOfMemory(usize),
+}
+
+/// The fields of [`Error::IndexOutOfRange`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadIndex {
+    /// Name of the op.
+    pub op: &'static str,
+    /// The offending value.
+    pub index: i64,
+    /// Length of the indexed axis.
+    pub size: usize,
+    /// The indexed axis.
+    pub axis: usize,
+}
+
+impl Error {
+    /// A value error in the house form `[op] text`.
+    pub fn value(op: &str, text: impl fmt::Display) -> Self {
+        Error::Value(format!("[{op}] {text}").into_boxed_str())
+    }
+
+    /// An index error.
+    pub fn index(op: &'static str, index: i64, size: usize, axis: usize) -> Self {
+        Error::IndexOutOfRange(Box::new(BadIndex { op, index, size, axis }))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Rejected(why) => f.write_str(why),
+            Error::IndexOutOfRange(bad) => write!(
+                f,
+                "[{}] index out of range: got {}, expected -{} <= index < {} on axis {}",
+                bad.op, bad.index, bad.size, bad.size, bad.axis
+            ),
+            Error::Value(text) => f.write_str(text),
+            Error::OutOfMemory(bytes) => write!(f, "[alloc] out of memory: got a request for {bytes} bytes"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,61 @@
+//! The Python binding: with `src/py/*.rs` the only code that names `PyO3`.
+//!
+//! # How to add a row
+//!
+//! Each family has a file `src/py/<family>.rs` of this form; a new family also gets a `mod` line and a `register` line
+//! below.
+//!
+//! ```text
+//! use super::arg::*;
+//! super::ops! {
+//!     cumsum(x: Tensor, axis: usize) => scan::cumsum(x, axis);
+//!     sum(x: Tensor, axis: Ints, keepdims: bool, dtype: Dtype) => reduce::sum(x, &axis, keepdims, dtype);
+//! }
+//! ```
+//!
+//! The right side sees plain Rust values: `Tensor` gives `&Array`, `OptTensor` `Option<&Array>`, `Tensors` (one tuple of
+//! tensors) `Vec<&Array>`, `Ints` (a tuple) `Shape`, `Steps` `Strides`, `Dtype` `DType` (from a name or an object with
+//! `.name`), `Value` `Scalar`, `Text` `&str`; `usize`, `i64`, `u64`, `f64`, `bool`, `Option<usize>`, `(usize, usize)`
+//! and pairs of those stand for themselves. It returns `Result` of an `Array` or of a tuple of two or three.
+//! The wrapper maps errors and releases the GIL when the operands are large; a row whose work is large though its
+//! operands are small (creation) says so with `name(..) [work = count] => ..`, in elements.
+//! Every public function of the module is an entry of the op table; anything else starts with an underscore.
+
+pub(crate) mod arg;
+mod core;
+mod error;
+mod tensor;
+
+use pyo3::prelude::*;
+
+/// Defines one Python function per row, and `register`, which adds them all.
+macro_rules! ops {
+    ($($name:ident($($arg:ident : $ty:ty),* $(,)?) $([work = $work:expr])? => $call:expr;)*) => {
+        $(
+            #[pyo3::pyfunction]
+            #[pyo3(signature = ($($arg),*, /))]
+            fn $name<'py>(py: pyo3::Python<'py>, $($arg: $ty),*) -> pyo3::PyResult<pyo3::Bound<'py, pyo3::PyAny>> {
+                let work = 0usize $(+ $crate::py::arg::Arg::work(&$arg))*;
+                $(let $arg = $crate::py::arg::Arg::get(&$arg);)*
+                $(let work = work + $work;)?
+                $crate::py::arg::run(py, work, move || $call)
+            }
+        )*
+
+        pub(super) fn register(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+            use pyo3::prelude::*;
+            $(module.add_function(pyo3::wrap_pyfunction!($name, module)?)?;)*
+            Ok(())
+        }
+    };
+}
+pub(crate) use ops;
+
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    crate::init();
+    module.add_class::<tensor::RawTensor>()?;
+    tensor::register(module)?;
+    core::register(module)?;
+    Ok(())
+}

@@ -1,0 +1,199 @@
+//! `RawTensor`, the primitive, and the module's helpers.
+
+use super::arg::{Arg, Dtype, Ints};
+use crate::array::Array;
+use crate::dtype::DType;
+use crate::{alloc, threads};
+use pyo3::exceptions::{PyBufferError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTuple};
+use pyo3::{ffi, intern};
+use std::ffi::{CStr, c_int, c_void};
+
+/// An immutable n-dimensional array of the CPU backend. It exports its data, read-only and without a copy, through
+/// the buffer protocol (bfloat16 as 2-byte unsigned integers).
+#[pyclass(frozen, module = "phlox_kernels._native")]
+pub struct RawTensor {
+    pub array: Array,
+}
+
+#[pymethods]
+impl RawTensor {
+    /// Lengths of the axes.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.array.shape().iter())
+    }
+
+    /// Steps along the axes, in elements.
+    #[getter]
+    fn strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.array.strides().iter())
+    }
+
+    /// Name of the element type.
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> &Bound<'py, PyString> {
+        dtype_name(py, self.array.dtype())
+    }
+
+    /// Number of elements.
+    #[getter]
+    fn size(&self) -> usize {
+        self.array.numel()
+    }
+
+    /// True when the elements lie in row-major order without gaps.
+    #[getter]
+    fn contiguous(&self) -> bool {
+        self.array.is_contiguous()
+    }
+
+    /// Copies a C-contiguous buffer (`shape` row-major elements of `dtype`).
+    #[staticmethod]
+    #[pyo3(signature = (buffer, shape, dtype, /))]
+    fn from_buffer(buffer: &Bound<'_, PyAny>, shape: Ints, dtype: Dtype) -> PyResult<Self> {
+        let (shape, dtype) = (shape.get(), dtype.get());
+        let mut array = Array::uninit(dtype, &shape)?;
+        let source = Source::new(buffer)?;
+        let bytes = array.numel() * dtype.itemsize();
+        if source.view.len as usize != bytes {
+            let text = format!("[from_buffer] wrong byte count: got {}, expected {bytes}", source.view.len);
+            return Err(PyValueError::new_err(text));
+        }
+        let from = source.view.buf.cast::<u8>();
+        if dtype == DType::Bool {
+            for (at, slot) in array.as_mut_slice::<bool>().iter_mut().enumerate() {
+                // SAFETY: the buffer holds that many bytes.
+                *slot = unsafe { *from.add(at) } != 0;
+            }
+        } else if bytes > 0 {
+            // SAFETY: both sides hold that many bytes; the destination is fresh.
+            unsafe { std::ptr::copy_nonoverlapping(from, array.storage().data(), bytes) };
+        }
+        Ok(Self { array })
+    }
+
+    /// Fills a `Py_buffer` with a read-only view.
+    ///
+    /// # Safety
+    /// Called by Python with a valid pointer.
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        let array = &slf.get().array;
+        let strided = flags & ffi::PyBUF_STRIDES == ffi::PyBUF_STRIDES;
+        if flags & ffi::PyBUF_WRITABLE == ffi::PyBUF_WRITABLE {
+            return Err(PyBufferError::new_err("[buffer] a tensor is read-only"));
+        }
+        if !array.is_contiguous() && !strided {
+            return Err(PyBufferError::new_err("[buffer] the tensor is not contiguous"));
+        }
+        let itemsize = array.dtype().itemsize();
+        let strides: Vec<isize> = array.strides().iter().map(|&step| step * itemsize as isize).collect();
+        let strides = Box::new(strides);
+        // SAFETY: Python gives a valid view to fill. `shape` points into the frozen object that `obj` keeps alive,
+        // `strides` into a box that `__releasebuffer__` frees.
+        unsafe {
+            (*view).buf = array.data().cast_mut().cast();
+            (*view).len = (array.numel() * itemsize) as isize;
+            (*view).readonly = 1;
+            (*view).itemsize = itemsize as isize;
+            let with_format = flags & ffi::PyBUF_FORMAT == ffi::PyBUF_FORMAT;
+            (*view).format = if with_format { format(array.dtype()).as_ptr().cast_mut() } else { std::ptr::null_mut() };
+            (*view).ndim = array.rank() as c_int;
+            let with_shape = flags & ffi::PyBUF_ND == ffi::PyBUF_ND;
+            (*view).shape = if with_shape { array.shape().as_ptr().cast_mut().cast() } else { std::ptr::null_mut() };
+            (*view).strides = if strided { strides.as_ptr().cast_mut() } else { std::ptr::null_mut() };
+            (*view).suboffsets = std::ptr::null_mut();
+            (*view).internal = Box::into_raw(strides).cast::<c_void>();
+            (*view).obj = slf.into_any().into_ptr();
+        }
+        Ok(())
+    }
+
+    /// Frees what `__getbuffer__` allocated.
+    ///
+    /// # Safety
+    /// Called by Python with a view that `__getbuffer__` filled.
+    unsafe fn __releasebuffer__(&self, view: *mut ffi::Py_buffer) {
+        // SAFETY: `internal` is the box made in `__getbuffer__`.
+        drop(unsafe { Box::from_raw((*view).internal.cast::<Vec<isize>>()) });
+    }
+}
+
+/// A C-contiguous buffer of another object, released on drop.
+struct Source {
+    view: ffi::Py_buffer,
+}
+
+impl Source {
+    fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let mut view = ffi::Py_buffer::new();
+        // SAFETY: a valid object and a view to fill.
+        if unsafe { ffi::PyObject_GetBuffer(object.as_ptr(), &raw mut view, ffi::PyBUF_SIMPLE) } != 0 {
+            return Err(PyErr::fetch(object.py()));
+        }
+        Ok(Self { view })
+    }
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        // SAFETY: the view was filled, and the GIL is held in `from_buffer`.
+        unsafe { ffi::PyBuffer_Release(&raw mut self.view) };
+    }
+}
+
+/// The `struct` code of a dtype.
+fn format(dtype: DType) -> &'static CStr {
+    match dtype {
+        DType::F16 => c"e",
+        DType::F32 => c"f",
+        DType::F64 => c"d",
+        DType::I8 => c"b",
+        DType::I16 => c"h",
+        DType::I32 => c"i",
+        DType::I64 => c"q",
+        DType::U8 => c"B",
+        DType::BF16 | DType::U16 => c"H",
+        DType::U32 => c"I",
+        DType::U64 => c"Q",
+        DType::Bool => c"?",
+    }
+}
+
+macro_rules! interned {
+    ($py:ident, $dtype:ident; $($variant:ident $name:literal),*) => {
+        match $dtype { $(DType::$variant => intern!($py, $name)),* }
+    };
+}
+
+fn dtype_name(py: Python<'_>, dtype: DType) -> &Bound<'_, PyString> {
+    interned!(py, dtype; F16 "float16", BF16 "bfloat16", F32 "float32", F64 "float64", I8 "int8", I16 "int16",
+        I32 "int32", I64 "int64", U8 "uint8", U16 "uint16", U32 "uint32", U64 "uint64", Bool "bool")
+}
+
+/// (current bytes, peak bytes, cached bytes) of the allocator.
+#[pyfunction]
+fn _memory() -> (usize, usize, usize) {
+    (alloc::current_bytes(), alloc::peak_bytes(), alloc::cached_bytes())
+}
+
+/// Threads that a parallel kernel uses.
+#[pyfunction]
+fn _num_threads() -> usize {
+    threads::num_threads()
+}
+
+/// Changes the number of threads from now on.
+#[pyfunction]
+#[pyo3(signature = (count, /))]
+fn _set_num_threads(count: usize) {
+    threads::set_num_threads(count);
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(_memory, module)?)?;
+    module.add_function(wrap_pyfunction!(_num_threads, module)?)?;
+    module.add_function(wrap_pyfunction!(_set_num_threads, module)?)?;
+    Ok(())
+}

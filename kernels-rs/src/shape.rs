@@ -1,0 +1,183 @@
+//! Shapes and strides, held inline up to [`MAX_RANK`].
+
+use crate::error::{Error, Result};
+use std::ops::{Deref, DerefMut};
+
+/// The largest rank of an array.
+pub const MAX_RANK: usize = 8;
+
+/// Up to [`MAX_RANK`] numbers, held inline. Derefs to a slice.
+#[derive(Clone, Copy)]
+pub struct Inline<T> {
+    data: [T; MAX_RANK],
+    len: u8,
+}
+
+/// The lengths of the axes.
+pub type Shape = Inline<usize>;
+/// Steps between neighbours along each axis, in elements (not bytes). May be negative or 0.
+pub type Strides = Inline<isize>;
+
+impl<T: Copy + Default> Inline<T> {
+    /// Rank 0.
+    #[inline]
+    pub fn empty() -> Self {
+        Self { data: [T::default(); MAX_RANK], len: 0 }
+    }
+
+    /// `len` times the same value. The caller keeps `len <= MAX_RANK`.
+    #[inline]
+    pub fn filled(value: T, len: usize) -> Self {
+        assert!(len <= MAX_RANK, "rank {len} is above {MAX_RANK}");
+        let mut out = Self::empty();
+        out.len = len as u8;
+        out.data[..len].fill(value);
+        out
+    }
+
+    /// Copies a slice; too long a slice is a value error.
+    #[inline]
+    pub fn from_slice(values: &[T]) -> Result<Self> {
+        if values.len() > MAX_RANK {
+            return Err(Error::value("shape", format!("rank too large: got {}, expected <= {MAX_RANK}", values.len())));
+        }
+        let mut out = Self::empty();
+        out.len = values.len() as u8;
+        out.data[..values.len()].copy_from_slice(values);
+        Ok(out)
+    }
+
+    /// Adds one more at the end. The caller keeps within [`MAX_RANK`].
+    #[inline]
+    pub fn push(&mut self, value: T) {
+        self.data[self.len as usize] = value;
+        self.len += 1;
+    }
+
+    /// Removes axis `at`.
+    #[inline]
+    pub fn remove(&mut self, at: usize) {
+        let len = self.len as usize;
+        self.data.copy_within(at + 1..len, at);
+        self.len -= 1;
+        self.data[len - 1] = T::default();
+    }
+
+    /// Inserts before axis `at`. The caller keeps within [`MAX_RANK`].
+    #[inline]
+    pub fn insert(&mut self, at: usize, value: T) {
+        let len = self.len as usize;
+        self.data.copy_within(at..len, at + 1);
+        self.data[at] = value;
+        self.len += 1;
+    }
+}
+
+impl<T> Deref for Inline<T> {
+    type Target = [T];
+    #[inline]
+    fn deref(&self) -> &[T] {
+        &self.data[..self.len as usize]
+    }
+}
+
+impl<T> DerefMut for Inline<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.data[..self.len as usize]
+    }
+}
+
+impl<T: PartialEq> PartialEq for Inline<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self[..] == other[..]
+    }
+}
+
+impl<T: std::fmt::Debug> std::fmt::Debug for Inline<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self[..].fmt(f)
+    }
+}
+
+/// Number of elements.
+#[inline]
+pub fn numel(shape: &[usize]) -> usize {
+    shape.iter().product()
+}
+
+/// Number of elements, or an error where the count of bytes does not fit an `isize`.
+pub fn checked_numel(shape: &[usize], itemsize: usize) -> Result<usize> {
+    if shape.contains(&0) {
+        return Ok(0);
+    }
+    let mut count = 1usize;
+    for &n in shape {
+        count = count.checked_mul(n).ok_or(Error::OutOfMemory(usize::MAX))?;
+    }
+    match count.checked_mul(itemsize) {
+        Some(bytes) if bytes <= isize::MAX as usize => Ok(count),
+        _ => Err(Error::OutOfMemory(usize::MAX)),
+    }
+}
+
+/// Row-major strides.
+#[inline]
+pub fn contiguous_strides(shape: &[usize]) -> Strides {
+    let mut out = Strides::empty();
+    out.len = shape.len() as u8;
+    let mut step = 1isize;
+    for axis in (0..shape.len()).rev() {
+        out.data[axis] = step;
+        step = step.wrapping_mul(shape[axis] as isize);
+    }
+    out
+}
+
+/// True when the elements lie in row-major order without gaps. Axes of length 1 do not count.
+#[inline]
+pub fn is_contiguous(shape: &[usize], strides: &[isize]) -> bool {
+    let mut step = 1isize;
+    for (&n, &s) in shape.iter().zip(strides).rev() {
+        if n != 1 {
+            if n == 0 {
+                return true;
+            }
+            if s != step {
+                return false;
+            }
+            step *= n as isize;
+        }
+    }
+    true
+}
+
+/// NumPy's broadcasting of two shapes.
+#[inline]
+pub fn broadcast(a: &[usize], b: &[usize]) -> Result<Shape> {
+    let (long, short) = if a.len() >= b.len() { (a, b) } else { (b, a) };
+    let mut out = Shape::from_slice(long)?;
+    let skip = long.len() - short.len();
+    for (o, &n) in out[skip..].iter_mut().zip(short) {
+        if *o != n {
+            if *o == 1 {
+                *o = n;
+            } else if n != 1 {
+                return Err(Error::Rejected("shapes do not broadcast"));
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// Strides that read an array of `shape`/`strides` as if it had the larger shape `to` (0 along stretched axes).
+/// The shapes must be known to broadcast.
+#[inline]
+pub fn broadcast_strides(shape: &[usize], strides: &[isize], to: &[usize]) -> Strides {
+    let mut out = Strides::filled(0, to.len());
+    let skip = to.len() - shape.len();
+    for axis in 0..shape.len() {
+        out.data[skip + axis] = if shape[axis] == 1 { 0 } else { strides[axis] };
+    }
+    out
+}

@@ -1,0 +1,71 @@
+//! Shared, reference-counted storage of an array: one pointer wide.
+
+use crate::alloc::{self, Block};
+use crate::error::Result;
+use std::ptr::NonNull;
+use std::sync::atomic::{Ordering::*, fence};
+
+/// A handle on a [`Block`]. Cloning shares the memory; the last handle gives it back to the cache.
+pub struct Storage(NonNull<Block>);
+
+// SAFETY: the count is atomic; the data is written only while one handle exists (see `is_unique`).
+unsafe impl Send for Storage {}
+// SAFETY: as above.
+unsafe impl Sync for Storage {}
+
+impl Storage {
+    /// At least `bytes` bytes of memory with arbitrary contents, 64-byte aligned.
+    #[inline]
+    pub fn uninit(bytes: usize) -> Result<Self> {
+        Ok(Self(alloc::acquire(bytes)?))
+    }
+
+    #[inline]
+    fn block(&self) -> &Block {
+        // SAFETY: a handle keeps its block alive.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// Start of the data. Writing through it is sound only while [`Storage::is_unique`] holds.
+    #[inline]
+    pub fn data(&self) -> *mut u8 {
+        self.block().data.as_ptr()
+    }
+
+    /// Bytes that fit.
+    #[inline]
+    pub fn capacity(&self) -> usize {
+        self.block().capacity
+    }
+
+    /// True when this is the only handle.
+    #[inline]
+    pub fn is_unique(&self) -> bool {
+        self.block().refs.load(Acquire) == 1
+    }
+
+    /// True when both handles hold the same memory.
+    #[inline]
+    pub fn same(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl Clone for Storage {
+    #[inline]
+    fn clone(&self) -> Self {
+        self.block().refs.fetch_add(1, Relaxed);
+        Self(self.0)
+    }
+}
+
+impl Drop for Storage {
+    #[inline]
+    fn drop(&mut self) {
+        if self.block().refs.fetch_sub(1, Release) == 1 {
+            fence(Acquire);
+            // SAFETY: that was the last handle.
+            unsafe { alloc::release(self.0) };
+        }
+    }
+}
