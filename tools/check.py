@@ -1,0 +1,73 @@
+"""`./x check`: format, lint, types, generated files, versions.
+
+Every step runs; the last line names all that failed.
+"""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools import versions
+from tools.shell import ROOT, call, say, script
+
+# Folders whose name is no Python identifier: mypy would see equal module names in them.
+_APART = ("kernels-rs/tests", "packages/wgpu-backend/tests")
+_TYPED = (
+    "benchmarks",
+    "conftest.py",
+    "examples",
+    "kernels-rs/python",
+    "packages",
+    "src",
+    "tests",
+    "tools",
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One program that checks the tree, and how it repairs what it finds, if it can."""
+
+    name: str
+    command: tuple[str | Path, ...]
+    fix: tuple[str | Path, ...] | None = None
+
+
+def _present(names: tuple[str, ...]) -> list[str]:
+    return [name for name in names if (ROOT / name).exists()]
+
+
+def steps() -> list[Step]:
+    """Return every step, in the order in which they run: quick ones first."""
+    python, ruff = script("python"), script("ruff")
+    generate = (python, "-m", "tools.gen")
+    clippy = ("cargo", "clippy", "--workspace", "--all-targets", "--all-features", "--quiet")
+    apart = [Step(f"mypy {folder}", (python, "-m", "mypy", folder)) for folder in _present(_APART)]
+    exclude = "|".join(f"^{folder}/" for folder in _APART)
+    return [
+        Step("ruff format", (ruff, "format", "--check", "."), (ruff, "format", ".")),
+        Step("ruff check", (ruff, "check", "."), (ruff, "check", "--fix", ".")),
+        Step("generated files", (*generate, "--check"), generate),
+        Step("cargo fmt", ("cargo", "fmt", "--all", "--check"), ("cargo", "fmt", "--all")),
+        Step("mypy", (python, "-m", "mypy", "--exclude", exclude, *_present(_TYPED))),
+        *apart,
+        Step("pyright", (script("pyright"), "--warnings")),
+        Step("cargo clippy", (*clippy, "--", "-D", "warnings")),
+    ]
+
+
+def check(*, fix: bool = False) -> int:
+    """Run every step and print the ones that failed; returns an exit status."""
+    failed = []
+    for step in steps():
+        start = time.perf_counter()
+        if fix and step.fix:
+            call(*step.fix)
+        status = call(*step.command)
+        say(f"{'FAILED' if status else 'ok'}: {step.name} ({time.perf_counter() - start:.1f} s)")
+        failed += [step.name] if status else []
+    for problem in versions.problems():
+        print(problem)
+        failed += ["versions"] if "versions" not in failed else []
+    say(f"check failed: {', '.join(failed)}" if failed else "check passed")
+    return 1 if failed else 0

@@ -1,0 +1,169 @@
+"""The commands of `./x`, one function each; `COMMANDS` is the table that `./x help` prints."""
+
+import shutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tools import check as checks
+from tools import setup as steps
+from tools.shell import PRIVATE, ROOT, VENV, CommandError, call, fail, run, say, script
+
+Arguments = list[str]
+
+
+def setup(arguments: Arguments) -> int:
+    """Make .venv with everything in it; quick when nothing changed."""
+    _none("setup", arguments)
+    start = time.perf_counter()
+    steps.setup()
+    say(f"ready: .venv ({time.perf_counter() - start:.1f} s)")
+    return 0
+
+
+def demo(arguments: Arguments) -> int:
+    """Train, save, load and serve a digit classifier on three backends."""
+    steps.setup()
+    return call(script("python"), "-m", "examples.mnist", *arguments)
+
+
+def test(arguments: Arguments) -> int:
+    """Run every test; --long adds the slow ones, paths and options go to pytest alone."""
+    steps.setup()
+    long = "--long" in arguments
+    chosen = [word for word in arguments if word != "--long"]
+    extra = {"HYPOTHESIS_PROFILE": "long"} if long else {}
+    rust = 0
+    if not chosen:
+        features = ["--features", "long-tests", "--release"] if long else []
+        rust = call("cargo", "test", "--workspace", "--quiet", *features)
+    select = ["-m", "long or not long"] if long else []
+    python = call(script("python"), "-m", "pytest", *select, *chosen, extra=extra)
+    for name, status in (("cargo test", rust), ("pytest", python)):
+        if status:
+            say(f"{name} failed with exit status {status}")
+    return rust or python
+
+
+def check(arguments: Arguments) -> int:
+    """Check format, lint, types, generated files, versions; --fix repairs what can be."""
+    steps.setup()
+    return checks.check(fix=_flags("check", arguments, "--fix") == {"--fix"})
+
+
+def bench(arguments: Arguments) -> int:
+    """Benchmark: [NAME…] [--vs torch] [--json FILE]."""
+    steps.setup()
+    if "torch" in arguments:
+        steps.install_locked(steps.bootstrap_uv(), "bench")
+    return call(script("python"), "-m", "benchmarks", *arguments)
+
+
+def docs(arguments: Arguments) -> int:
+    """Write the generated pages again and run every example in the documentation."""
+    _none("docs", arguments)
+    steps.setup()
+    run(script("python"), "-m", "tools.gen")
+    return call(script("python"), "-m", "pytest", "tests/docs")
+
+
+def new_op(arguments: Arguments) -> int:
+    """Scaffold an op through all tables."""
+    steps.setup()
+    return call(script("python"), "-m", "tools.new_op", *arguments)
+
+
+def isolate(arguments: Arguments) -> int:
+    """Build the wheels and test each package alone, with only what it declares."""
+    from tools.isolate import isolate as job  # noqa: PLC0415 - reads the workspace when imported
+
+    steps.setup()
+    return job(arguments)
+
+
+def doctor(arguments: Arguments) -> int:
+    """Print what is found on this machine: devices, drivers, what is missing."""
+    steps.setup()
+    return call(script("phlox"), "doctor", *arguments)
+
+
+def lock(arguments: Arguments) -> int:
+    """Resolve constraints/*.in again into hashed files."""
+    _none("lock", arguments)
+    steps.relock(steps.bootstrap_uv())
+    return 0
+
+
+def clean(arguments: Arguments) -> int:
+    """Remove everything that these commands made inside the checkout."""
+    _none("clean", arguments)
+    caches = (".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", "dist", "target")
+    natives = list((ROOT / "kernels-rs" / "python").glob("*/_native*.so"))
+    for path in (VENV, PRIVATE, *(ROOT / name for name in caches), *natives):
+        _remove(path)
+    return 0
+
+
+def help_(arguments: Arguments) -> int:
+    """Print this list."""
+    _none("help", arguments)
+    print("usage: ./x COMMAND [ARGUMENT…]\n")
+    for name, function in COMMANDS.items():
+        print(f"  {name:<8} {(function.__doc__ or '').splitlines()[0]}")
+    return 0
+
+
+COMMANDS: dict[str, Callable[[Arguments], int]] = {
+    "setup": setup,
+    "demo": demo,
+    "test": test,
+    "check": check,
+    "bench": bench,
+    "docs": docs,
+    "new-op": new_op,
+    "isolate": isolate,
+    "doctor": doctor,
+    "lock": lock,
+    "clean": clean,
+    "help": help_,
+}
+
+
+def main(words: Sequence[str]) -> int:
+    """Run one command and return the exit status of `./x`."""
+    name = words[0] if words else "help"
+    name = "help" if name in {"-h", "--help"} else name
+    if name not in COMMANDS:
+        print(f"[x] no such command: got {name}, expected one of {', '.join(COMMANDS)}")
+        print("hint: ./x help")
+        return 2
+    try:
+        return COMMANDS[name](list(words[1:]))
+    except CommandError as error:
+        print(error, file=sys.stderr, flush=True)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _none(name: str, arguments: Arguments) -> None:
+    _flags(name, arguments)
+
+
+def _flags(name: str, arguments: Arguments, *known: str) -> set[str]:
+    unknown = [word for word in arguments if word not in known]
+    if unknown:
+        expected = " ".join(known) or "no arguments"
+        raise fail(f"{name}: got {' '.join(unknown)}, expected {expected}", f"./x {name}")
+    return set(arguments)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    elif path.exists():
+        path.unlink()
+    else:
+        return
+    say(f"removed {path.relative_to(ROOT)}")

@@ -1,0 +1,93 @@
+"""Versions that must agree: pyproject files, changelogs, Cargo.toml, requirements."""
+
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tools.shell import ROOT
+
+_REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?\s*([^;]*)")
+
+
+@dataclass(frozen=True)
+class Project:
+    """One distribution of the workspace, as its pyproject.toml states it."""
+
+    folder: Path
+    name: str
+    version: str
+    requires: dict[str, str]
+
+    @property
+    def module(self) -> str:
+        """Import name."""
+        return self.name.replace("-", "_")
+
+
+def _key(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def read_project(file: Path) -> Project:
+    """Read a pyproject.toml: names are normalized, requirements are name -> specifier."""
+    table: dict[str, Any] = tomllib.loads(file.read_text())["project"]
+    found = [_REQUIREMENT.match(text) for text in table.get("dependencies", [])]
+    requires = {_key(match[1]): match[2].replace(" ", "") for match in found if match}
+    return Project(file.parent, _key(table["name"]), table["version"], requires)
+
+
+def projects(root: Path = ROOT) -> list[Project]:
+    """Every distribution of the workspace, sorted by name."""
+    files = [root / "pyproject.toml", *root.glob("packages/*/pyproject.toml")]
+    files += root.glob("kernels-rs/pyproject.toml")
+    return sorted((read_project(file) for file in files), key=lambda project: project.name)
+
+
+def problems(root: Path = ROOT) -> list[str]:
+    """One line for each disagreement; an empty list is a pass."""
+    found = {project.name: project for project in projects(root)}
+    lines: list[str] = []
+    for project in found.values():
+        lines += _changelog(project, root)
+        lines += _cargo(project, root)
+        for name, specifier in project.requires.items():
+            if name in found:
+                lines += _pin(project, found[name], specifier)
+    return lines
+
+
+def _changelog(project: Project, root: Path) -> list[str]:
+    file = project.folder / "CHANGELOG.md"
+    where = file.relative_to(root)
+    if not file.is_file():
+        return [f"{where}: missing, expected a heading '## {project.version}'"]
+    heading = re.search(r"^## +(\S+)", file.read_text(), re.MULTILINE)
+    got = heading[1] if heading else "none"
+    if got == project.version:
+        return []
+    return [f"{where}: newest heading: got {got}, expected {project.version}"]
+
+
+def _cargo(project: Project, root: Path) -> list[str]:
+    file = project.folder / "Cargo.toml"
+    if not file.is_file():
+        return []
+    table = tomllib.loads(file.read_text()).get("package", {})
+    got = table.get("version", project.version)
+    if got == project.version:
+        return []
+    return [f"{file.relative_to(root)}: version: got {got}, expected {project.version}"]
+
+
+def _pin(project: Project, other: Project, specifier: str) -> list[str]:
+    """The meta-package pins the native wheel exactly; everything else asks for a minor range."""
+    major, minor = (int(part) for part in other.version.split(".")[:2])
+    allowed = {f">={other.version},<{major}.{minor + 1}", f"~={other.version}"}
+    if project.name == "phlox" and other.name == "phlox-kernels":
+        allowed = {f"=={other.version}"}
+    if specifier in allowed:
+        return []
+    expected = " or ".join(sorted(allowed))
+    return [f"{project.name}: {other.name}: got {specifier or 'any'}, expected {expected}"]
