@@ -33,7 +33,7 @@ def test(arguments: Arguments) -> int:
     steps.setup()
     long = "--long" in arguments
     chosen = [word for word in arguments if word != "--long"]
-    extra = {"HYPOTHESIS_PROFILE": "long"} if long else {}
+    extra = {"PHLOX_TEST_EXAMPLES": "long"} if long else {}
     rust = 0
     if not chosen:
         features = ["--features", "long-tests", "--release"] if long else []

@@ -70,8 +70,9 @@ def bootstrap_uv() -> Path:
     except CommandError:
         hint = "python3 -m ensurepip --user  (Debian, Ubuntu: apt-get install python3-pip)"
         raise fail(f"pip is missing from {sys.executable}", hint) from None
-    options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:"]
-    run(*pip, "install", *options, "--target", PRIVATE / "uv", "--require-hashes", "-r", locked)
+    options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:"]
+    options += ["--root-user-action=ignore", "--target", str(PRIVATE / "uv")]
+    run(*pip, "install", *options, "--require-hashes", "-r", locked)
     return private
 
 
