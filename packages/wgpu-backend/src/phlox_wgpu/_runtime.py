@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import wgpu
-from phlox_tensor import IndexOutOfRangeError, PhloxError
+from phlox_tensor import ArgumentError, IndexOutOfRangeError, PhloxError
 
 from . import _kernel, _native
 from ._array import GpuArray, Storage, dense_strides
@@ -351,28 +351,28 @@ class GpuDevice:
             self._flush_at = _FIRST_FLUSH
             mapped = self.native.map_read(staging._internal, total)
             data = bytearray(mapped[:nbytes])
-            code, index, length, _ = memoryview(bytes(mapped[nbytes:])).cast("i") if armed else (0, 0, 0, 0)
+            words = memoryview(bytes(mapped[nbytes:])).cast("i") if armed else None
             self.native.unmap(staging._internal)
             if bucket <= 1 << 24 and len(free) < 4:
                 free.append(staging)
-            if armed:
+            if words is not None:
                 self._error_armed = False
-                if code:
-                    self._raise_index_error(code, index, length)
+                if words[0]:
+                    self._raise_reported(*words)
         return data
 
     def _new_staging(self, nbytes: int) -> Any:
         return self.gpu.create_buffer(size=nbytes, usage=wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST)
 
-    def _raise_index_error(self, code: int, index: int, length: int) -> None:
+    def _raise_reported(self, code: int, value: int, length: int, kind: int) -> None:
+        """Raise what `report_error` of wgsl/integer.wgsl left in the error words, and clear them."""
         self.native.write(self._error._internal, bytearray(16), 16)
-        raise IndexOutOfRangeError(
-            self._error_ops[code],
-            "index out of range",
-            got=index,
-            expected=f"-{length} <= index < {length}",
-            hint="the op ran on the GPU before this read; look for it upstream of the value that was read",
-        )
+        op = self._error_ops[code]
+        hint = "the op ran on the GPU before this read; look upstream of the value that was read"
+        if kind == 1:
+            raise ArgumentError(op, "negative integer exponent", got=value, expected=">= 0", hint=hint)
+        expected = f"-{length} <= index < {length}"
+        raise IndexOutOfRangeError(op, "index out of range", got=value, expected=expected, hint=hint)
 
     def sync(self) -> None:
         """Submit and wait for everything.

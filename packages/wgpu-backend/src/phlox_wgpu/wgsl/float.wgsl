@@ -1,0 +1,425 @@
+// Float helpers. A kernel gets the functions that it names, and what those name, put in front of it.
+// Special values are told by their bits: an implementation may assume that NaN and infinity never occur, so
+// `x != x` is folded away. NaN and infinity constants are made from bits through a variable, for the same reason.
+
+fn nan_f32() -> f32 {
+  var bits = 0x7fc00000u;
+  return bitcast<f32>(bits);
+}
+
+fn inf_f32() -> f32 {
+  var bits = 0x7f800000u;
+  return bitcast<f32>(bits);
+}
+
+fn is_nan_f32(x: f32) -> bool {
+  return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;
+}
+
+fn is_inf_f32(x: f32) -> bool {
+  return (bitcast<u32>(x) & 0x7fffffffu) == 0x7f800000u;
+}
+
+fn is_finite_f32(x: f32) -> bool {
+  return (bitcast<u32>(x) & 0x7f800000u) != 0x7f800000u;
+}
+
+// Either is NaN.
+fn unordered_f(a: f32, b: f32) -> bool {
+  return is_nan_f32(a) || is_nan_f32(b);
+}
+
+fn equal_f(a: f32, b: f32) -> bool {
+  return !unordered_f(a, b) && a == b;
+}
+
+fn less_f(a: f32, b: f32) -> bool {
+  return !unordered_f(a, b) && a < b;
+}
+
+fn less_equal_f(a: f32, b: f32) -> bool {
+  return !unordered_f(a, b) && a <= b;
+}
+
+fn max_f(a: f32, b: f32) -> f32 {
+  if (is_nan_f32(a)) { return a; }
+  if (is_nan_f32(b)) { return b; }
+  return select(b, a, a > b);
+}
+
+fn min_f(a: f32, b: f32) -> f32 {
+  if (is_nan_f32(a)) { return a; }
+  if (is_nan_f32(b)) { return b; }
+  return select(b, a, a < b);
+}
+
+// The magnitude of a with the sign bit of b.
+fn copysign_f(a: f32, b: f32) -> f32 {
+  return bitcast<f32>((bitcast<u32>(a) & 0x7fffffffu) | (bitcast<u32>(b) & 0x80000000u));
+}
+
+// The top 12 bits of the significand: products of two such numbers are exact.
+fn top_f(x: f32) -> f32 {
+  return bitcast<f32>(bitcast<u32>(x) & 0xfffff000u);
+}
+
+fn sign_f(x: f32) -> f32 {
+  if (is_nan_f32(x)) { return x; }
+  return select(select(0.0, -1.0, x < 0.0), 1.0, x > 0.0);
+}
+
+fn round_f(x: f32) -> f32 {
+  return copysign_f(round(x), x);
+}
+
+fn ceil_f(x: f32) -> f32 {
+  return copysign_f(ceil(x), x);
+}
+
+fn trunc_f(x: f32) -> f32 {
+  return copysign_f(trunc(x), x);
+}
+
+// Whether a * b is exactly c: the product is split, so that its rounding error is known.
+fn is_product_f(a: f32, b: f32, c: f32) -> bool {
+  let product = a * b;
+  let a_high = top_f(a);
+  let a_low = a - a_high;
+  let b_high = top_f(b);
+  let b_low = b - b_high;
+  let error = (((a_high * b_high - product) + a_high * b_low) + a_low * b_high) + a_low * b_low;
+  return product == c && error == 0.0;
+}
+
+// floor(a / b); a quotient that is whole is found even where the division is an ulp off.
+fn floor_divide_f(a: f32, b: f32) -> f32 {
+  let q = a / b;
+  let whole = round(q);
+  return select(floor(q), whole, is_finite_f32(whole) && is_product_f(whole, b, a));
+}
+
+// Exact remainder with the dividend's sign: the significands are divided as integers, eight bits a step.
+fn fmod_f(a: f32, b: f32) -> f32 {
+  let ua = bitcast<u32>(a) & 0x7fffffffu;
+  let ub = bitcast<u32>(b) & 0x7fffffffu;
+  if (ua >= 0x7f800000u || ub > 0x7f800000u || ub == 0u) { return nan_f32(); }
+  if (ua < ub) { return a; }
+  let ea = max(ua >> 23u, 1u);
+  let eb = max(ub >> 23u, 1u);
+  let ma = select((ua & 0x7fffffu) | 0x800000u, ua, ua < 0x800000u);
+  let mb = select((ub & 0x7fffffu) | 0x800000u, ub, ub < 0x800000u);
+  var shift = ea - eb;
+  var rest = ma % mb;
+  while (shift > 0u && rest != 0u) {
+    let step = min(shift, 8u);
+    rest = (rest << step) % mb;
+    shift -= step;
+  }
+  if (rest == 0u) { return copysign_f(0.0, a); }
+  let up = min(countLeadingZeros(rest) - 8u, eb - 1u);
+  rest = rest << up;
+  let exponent = select(0u, eb - up, rest >= 0x800000u);
+  return copysign_f(bitcast<f32>((exponent << 23u) | (rest & 0x7fffffu)), a);
+}
+
+// Remainder with the divisor's sign.
+fn remainder_f(a: f32, b: f32) -> f32 {
+  if (is_inf_f32(b) && is_finite_f32(a)) {
+    if (a == 0.0) { return copysign_f(0.0, b); }
+    return select(b, a, (a < 0.0) == (b < 0.0));
+  }
+  let r = fmod_f(a, b);
+  if (is_nan_f32(r)) { return r; }
+  if (r == 0.0) { return copysign_f(0.0, b); }
+  return select(r, r + b, (r < 0.0) != (b < 0.0));
+}
+
+// y * 2^n in two steps, so that neither factor overflows.
+fn scale_f(y: f32, n: i32) -> f32 {
+  let h = n >> 1u;
+  return y * bitcast<f32>(u32(h + 127) << 23u) * bitcast<f32>(u32(n - h + 127) << 23u);
+}
+
+// Cody and Waite reduction, polynomial of Cephes expf (S. Moshier).
+fn exp_f(x: f32) -> f32 {
+  if (is_nan_f32(x)) { return x; }
+  if (x > 88.72284) { return inf_f32(); }
+  if (x < -103.97208) { return 0.0; }
+  let n = round(x * 1.44269504);
+  let r = (x - n * 0.693359375) - n * -2.12194440e-4;
+  var y = 1.9875691500e-4;
+  y = y * r + 1.3981999507e-3;
+  y = y * r + 8.3334519073e-3;
+  y = y * r + 4.1665795894e-2;
+  y = y * r + 1.6666665459e-1;
+  y = y * r + 5.0000001201e-1;
+  return scale_f((y * r * r + r) + 1.0, i32(n));
+}
+
+fn expm1_f(x: f32) -> f32 {
+  if (abs(x) >= 0.7 || is_nan_f32(x)) { return exp_f(x) - 1.0; }
+  if (x == 0.0) { return x; }
+  var y = 2.5073063e-5;
+  y = y * x + 2.0078932e-4;
+  y = y * x + 1.3888056e-3;
+  y = y * x + 8.3327498e-3;
+  y = y * x + 4.1666675e-2;
+  y = y * x + 1.6666670e-1;
+  y = y * x + 0.5;
+  return x + x * x * y;
+}
+
+// log(1 + f) + k ln 2 for 1 + f in [sqrt(1/2), sqrt(2)] (FreeBSD logf).
+fn log_kernel_f(f: f32, k: f32) -> f32 {
+  let s = f / (2.0 + f);
+  let z = s * s;
+  let w = z * z;
+  let r = z * (0.66666662693 + w * 0.28498786688) + w * (0.40000972152 + w * 0.24279078841);
+  let half = 0.5 * f * f;
+  return ((s * (half + r) + k * 9.0580006145e-6) - half) + f + k * 6.9313812256e-1;
+}
+
+// x = (1 + f) * 2^k with 1 + f in [sqrt(1/2), sqrt(2)), for x > 0 and finite; denormals by their bits.
+fn split_log_f(x: f32) -> vec2<f32> {
+  let bits = bitcast<u32>(x);
+  var e = i32(bits >> 23u) - 127;
+  var m = bits & 0x7fffffu;
+  if (e == -127) {
+    let up = countLeadingZeros(m) - 8u;
+    m = (m << up) & 0x7fffffu;
+    e = -126 - i32(up);
+  }
+  var y = bitcast<f32>(m | 0x3f800000u);
+  if (y > 1.41421356) {
+    y = y * 0.5;
+    e = e + 1;
+  }
+  return vec2<f32>(y - 1.0, f32(e));
+}
+
+// What log gives where it is not a number's logarithm: nan, -inf at 0, +inf; else x itself.
+fn log_special_f(x: f32) -> f32 {
+  let bits = bitcast<u32>(x);
+  if ((bits & 0x7fffffffu) == 0u) { return -inf_f32(); }
+  if (bits > 0x7f800000u) { return nan_f32(); }
+  return x;
+}
+
+fn log_f(x: f32) -> f32 {
+  let bits = bitcast<u32>(x);
+  if (bits - 1u >= 0x7f7fffffu) { return log_special_f(x); }
+  let parts = split_log_f(x);
+  return log_kernel_f(parts.x, parts.y);
+}
+
+fn log2_f(x: f32) -> f32 {
+  let bits = bitcast<u32>(x);
+  if (bits - 1u >= 0x7f7fffffu) { return log_special_f(x); }
+  let parts = split_log_f(x);
+  let y = log_kernel_f(parts.x, 0.0);
+  return (y * 2.2021114e-7 + y * 1.4426948) + parts.y;
+}
+
+fn log10_f(x: f32) -> f32 {
+  let bits = bitcast<u32>(x);
+  if (bits - 1u >= 0x7f7fffffu) { return log_special_f(x); }
+  let parts = split_log_f(x);
+  let y = log_kernel_f(parts.x, 0.0);
+  return (parts.y * 7.9034151668e-7 + y * 4.3429449e-1) + parts.y * 3.0102920532e-1;
+}
+
+fn log1p_f(x: f32) -> f32 {
+  if (x == 0.0) { return x; }
+  if (x > -0.29 && x < 0.41) { return log_kernel_f(x, 0.0); }
+  let u = 1.0 + x;
+  if (u > 0.0 && u < 1.0e4) { return log_f(u) + (x - (u - 1.0)) / u; }
+  return log_f(u);
+}
+
+// log(exp(a) + exp(b))
+fn logaddexp_f(a: f32, b: f32) -> f32 {
+  if (is_nan_f32(a)) { return a; }
+  if (is_nan_f32(b)) { return b; }
+  if (a == b) { return a + 0.693147181; }
+  return max(a, b) + log1p_f(exp_f(-abs(a - b)));
+}
+
+fn sigmoid_f(x: f32) -> f32 {
+  let e = exp_f(-abs(x));
+  return select(e, 1.0, x >= 0.0) / (1.0 + e);
+}
+
+fn silu_f(x: f32) -> f32 {
+  if (bitcast<u32>(x) == 0xff800000u) { return 0.0; }
+  return x * sigmoid_f(x);
+}
+
+fn silu_backward_f(g: f32, x: f32) -> f32 {
+  let s = sigmoid_f(x);
+  return g * (s + select(x * s * (1.0 - s), 0.0, is_inf_f32(x)));
+}
+
+fn softplus_f(x: f32) -> f32 {
+  if (is_nan_f32(x)) { return x; }
+  return max(x, 0.0) + log1p_f(exp_f(-abs(x)));
+}
+
+fn sinh_f(x: f32) -> f32 {
+  let a = abs(x);
+  if (a < 1.0) {
+    let z = x * x;
+    let y = (2.03721912945e-4 * z + 8.33028376239e-3) * z + 1.66667160211e-1;
+    return select(y * z * x + x, x, a < 1.0e-4);
+  }
+  if (a > 88.0) {
+    let w = exp_f(0.5 * a);
+    return copysign_f((0.5 * w) * w, x);
+  }
+  let e = exp_f(a);
+  return copysign_f(0.5 * e - 0.5 / e, x);
+}
+
+fn cosh_f(x: f32) -> f32 {
+  let a = abs(x);
+  if (a > 88.0) {
+    let w = exp_f(0.5 * a);
+    return (0.5 * w) * w;
+  }
+  let e = exp_f(a);
+  return 0.5 * e + 0.5 / e;
+}
+
+// Clamped at 15, where the result is 1: tanh of a large number overflows to NaN on some drivers.
+fn tanh_f(x: f32) -> f32 {
+  if (is_nan_f32(x)) { return x; }
+  let a = min(abs(x), 15.0);
+  if (a < 0.625) {
+    let z = x * x;
+    var y = -5.70498872745e-3;
+    y = y * z + 2.06390887954e-2;
+    y = y * z - 5.37397155531e-2;
+    y = y * z + 1.33314422036e-1;
+    y = y * z - 3.33332819422e-1;
+    return select(y * z * x + x, x, a < 1.0e-4);
+  }
+  return copysign_f(1.0 - 2.0 / (exp_f(2.0 * a) + 1.0), x);
+}
+
+fn asinh_f(x: f32) -> f32 {
+  let a = abs(x);
+  if (a < 0.5) {
+    let z = x * x;
+    let y = ((2.0122003309e-2 * z - 4.2699340972e-2) * z + 7.4847586088e-2) * z - 1.6666288134e-1;
+    return select(y * z * x + x, x, a < 1.0e-4);
+  }
+  if (is_nan_f32(x)) { return x; }
+  if (a > 1500.0) { return copysign_f(log_f(a) + 0.693147181, x); }
+  let z = a * a;
+  return copysign_f(log1p_f(a + z / (1.0 + sqrt(z + 1.0))), x);
+}
+
+fn acosh_f(x: f32) -> f32 {
+  if (!(x >= 1.0) || is_nan_f32(x)) { return nan_f32(); }
+  if (x > 1500.0) { return log_f(x) + 0.693147181; }
+  let z = x - 1.0;
+  if (z < 0.5) {
+    var y = 1.7596881071e-3;
+    y = y * z - 7.5272886713e-3;
+    y = y * z + 2.6454905019e-2;
+    y = y * z - 1.1784741703e-1;
+    y = y * z + 1.4142135263;
+    return y * sqrt(z);
+  }
+  return log_f(x + sqrt(z * (x + 1.0)));
+}
+
+fn atanh_f(x: f32) -> f32 {
+  let a = abs(x);
+  if (a < 0.5) {
+    let z = x * x;
+    var y = 1.81740078349e-1;
+    y = y * z + 8.24370301058e-2;
+    y = y * z + 1.46691431730e-1;
+    y = y * z + 1.99782164500e-1;
+    y = y * z + 3.33337300303e-1;
+    return select(y * z * x + x, x, a < 1.0e-4);
+  }
+  if (is_nan_f32(x) || a > 1.0) { return nan_f32(); }
+  if (a == 1.0) { return copysign_f(inf_f32(), x); }
+  return 0.5 * log_f((1.0 + x) / (1.0 - x));
+}
+
+// sqrt(a² + b²) without overflow on the way.
+fn hypot_f(a: f32, b: f32) -> f32 {
+  if (is_inf_f32(a) || is_inf_f32(b)) { return inf_f32(); }
+  if (is_nan_f32(a)) { return a; }
+  if (is_nan_f32(b)) { return b; }
+  let large = max(abs(a), abs(b));
+  if (large == 0.0) { return 0.0; }
+  let ratio = min(abs(a), abs(b)) / large;
+  return large * sqrt(1.0 + ratio * ratio);
+}
+
+// erfc(x) exp(x²) for x >= 0, a fit in (x - 2) / (x + 2), 2.2 ulp.
+fn erfc_scaled_f(x: f32) -> f32 {
+  let q = (x - 2.0) / (x + 2.0);
+  var y = 6.3534426e-5;
+  y = y * q - 2.9543528e-4;
+  y = y * q - 1.2586521e-3;
+  y = y * q + 1.2061468e-3;
+  y = y * q + 8.6217765e-3;
+  y = y * q - 8.0229882e-3;
+  y = y * q - 5.4198511e-2;
+  y = y * q + 1.6405059e-1;
+  y = y * q - 1.6603203e-1;
+  y = y * q - 9.2763811e-2;
+  y = y * q + 1.2769784;
+  return y / (1.0 + 2.0 * x);
+}
+
+// exp(-x²/2), with the rounding error of the square put back.
+fn gauss_f(x: f32) -> f32 {
+  let a = min(abs(x), 16.0);
+  let high = top_f(a);
+  return exp_f(-0.5 * high * high) * exp_f(-0.5 * (a - high) * (a + high));
+}
+
+// W. J. Cody style split: a polynomial near 0, 1 - exp(...) beyond.
+fn erf_f(x: f32) -> f32 {
+  let t = abs(x);
+  let s = x * x;
+  if (t > 0.927734375) {
+    var r = -1.72853470e-5 * t + 3.83197126e-4;
+    r = r * s + (-3.88396438e-3 * t + 2.42546219e-2);
+    r = r * t - 1.06777877e-1;
+    r = r * t - 6.34846687e-1;
+    r = r * t - 1.28717512e-1;
+    return copysign_f(1.0 - exp_f(r * min(t, 4.0) - min(t, 4.0)), x);
+  }
+  if (is_nan_f32(x)) { return x; }
+  var r = -5.96761703e-4;
+  r = r * s + 4.99119423e-3;
+  r = r * s - 2.67681349e-2;
+  r = r * s + 1.12819925e-1;
+  r = r * s - 3.76125336e-1;
+  r = r * s + 1.28379166e-1;
+  return select(r * x + x, x * 1.1283791671, t < 1.0e-4);
+}
+
+// P(N(0, 1) <= x), accurate in both tails.
+fn normal_cdf_f(x: f32) -> f32 {
+  let tail = 0.5 * gauss_f(x) * erfc_scaled_f(min(abs(x) * 0.70710678, 16.0));
+  return select(1.0 - tail, tail, x < 0.0);
+}
+
+fn gelu_f(x: f32) -> f32 {
+  if (is_nan_f32(x)) { return x; }
+  if (bitcast<u32>(x) == 0xff800000u) { return 0.0; }
+  return x * normal_cdf_f(x);
+}
+
+fn gelu_backward_f(g: f32, x: f32) -> f32 {
+  if (is_nan_f32(x)) { return x; }
+  let bump = select(x * 0.39894228 * gauss_f(x), 0.0, is_inf_f32(x));
+  return g * (normal_cdf_f(x) + bump);
+}
