@@ -29,7 +29,11 @@ from tools.shell import (
 CONSTRAINTS = ROOT / "constraints"
 KERNELS = ROOT / "kernels-rs"
 _DRIVERS = ("libvulkan1", "mesa-vulkan-drivers")
-_COUNT_ADAPTERS = "import wgpu; print(len(wgpu.gpu.enumerate_adapters_sync()))"
+# OpenGL does not count: its adapters lack compute limits that the backend needs.
+_COUNT_ADAPTERS = """
+import wgpu
+print(sum(a.info["backend_type"] != "OpenGL" for a in wgpu.gpu.enumerate_adapters_sync()))
+"""
 _UV_OPTIONS = ("--quiet", "--no-config")
 
 

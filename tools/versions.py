@@ -19,6 +19,7 @@ class Project:
     name: str
     version: str
     requires: dict[str, str]
+    native: bool
 
     @property
     def module(self) -> str:
@@ -32,10 +33,12 @@ def _key(name: str) -> str:
 
 def read_project(file: Path) -> Project:
     """Read a pyproject.toml: names are normalized, requirements are name -> specifier."""
-    table: dict[str, Any] = tomllib.loads(file.read_text())["project"]
+    whole: dict[str, Any] = tomllib.loads(file.read_text())
+    table: dict[str, Any] = whole["project"]
+    native = whole["build-system"]["build-backend"] == "maturin"
     found = [_REQUIREMENT.match(text) for text in table.get("dependencies", [])]
     requires = {_key(match[1]): match[2].replace(" ", "") for match in found if match}
-    return Project(file.parent, _key(table["name"]), table["version"], requires)
+    return Project(file.parent, _key(table["name"]), table["version"], requires, native)
 
 
 def projects(root: Path = ROOT) -> list[Project]:
@@ -71,11 +74,10 @@ def _changelog(project: Project, root: Path) -> list[str]:
 
 
 def _cargo(project: Project, root: Path) -> list[str]:
-    file = project.folder / "Cargo.toml"
-    if not file.is_file():
+    if not project.native:
         return []
-    table = tomllib.loads(file.read_text()).get("package", {})
-    got = table.get("version", project.version)
+    file = project.folder / "Cargo.toml"
+    got = tomllib.loads(file.read_text())["package"]["version"]
     if got == project.version:
         return []
     return [f"{file.relative_to(root)}: version: got {got}, expected {project.version}"]
