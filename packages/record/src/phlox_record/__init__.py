@@ -1,0 +1,35 @@
+"""Records: trees of tensors and plain values, written to files and read back safely.
+
+```python
+recorder = NamedMsgpackRecorder(HalfPrecision)
+recorder.record({"weight": weight, "step": 300}, "checkpoint")  # checkpoint.mpk
+record = recorder.load("checkpoint", device=gpu)
+```
+"""
+
+from phlox_tensor import RecordError as RecordError
+
+from ._inspect import FileInfo as FileInfo
+from ._inspect import convert as convert
+from ._inspect import inspect as inspect
+from ._limits import Limits as Limits
+from ._precision import BFloat16Precision as BFloat16Precision
+from ._precision import DoublePrecision as DoublePrecision
+from ._precision import FullPrecision as FullPrecision
+from ._precision import HalfPrecision as HalfPrecision
+from ._precision import KeepPrecision as KeepPrecision
+from ._precision import PrecisionSettings as PrecisionSettings
+from ._recorders import CompactMsgpackGzRecorder as CompactMsgpackGzRecorder
+from ._recorders import CompactMsgpackRecorder as CompactMsgpackRecorder
+from ._recorders import JsonGzRecorder as JsonGzRecorder
+from ._recorders import JsonRecorder as JsonRecorder
+from ._recorders import NamedMsgpackGzRecorder as NamedMsgpackGzRecorder
+from ._recorders import NamedMsgpackRecorder as NamedMsgpackRecorder
+from ._recorders import Recorder as Recorder
+from ._tensors import materialize as materialize
+from ._tree import Keyed as Keyed
+from ._tree import ParamEntry as ParamEntry
+from ._tree import Record as Record
+from ._tree import TensorEntry as TensorEntry
+
+__version__ = "0.1.0"

@@ -1,0 +1,370 @@
+"""The named and the compact msgpack layout: prefix, header, aligned blocks. See FORMAT.md."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import msgpack
+from numpy.typing import NDArray
+
+from ._errors import Malformed, shown
+from ._layout import (
+    DTYPE_CODES,
+    Descriptor,
+    as_array,
+    check_sum,
+    describe,
+    descriptor,
+    entry,
+    stored_blocks,
+)
+from ._limits import MAX_DEPTH, Limits
+from ._msgpack import Ext, unpack
+from ._opened import Metadata, Opened, Positional, check_metadata, check_version
+from ._precision import PrecisionSettings
+from ._source import Source, Write
+from ._tree import Keyed, Leaf, ParamEntry, Record, TensorEntry
+
+MAGIC: Final = b"\x89PHLOX\r\n"
+VERSION: Final = 1
+NAMED: Final = 1
+COMPACT: Final = 2
+ALIGNMENT: Final = 64
+
+# magic, version, layout, header length, checksum of (these 16 bytes + header), zero
+_PREFIX: Final = struct.Struct("<8sHHIII")
+_CHECKED: Final = 16
+_CRC_BYTES: Final = 4
+
+_TENSOR: Final = 1
+_PARAM: Final = 2
+_KEYED: Final = 3
+_POSITIONAL: Final = 4
+
+_DTYPE_NAMES: Final = {code: name for name, code in DTYPE_CODES.items()}
+
+
+class _Block(NamedTuple):
+    """Where a tensor lies, counted from the start of the data."""
+
+    before: int  # where the block before ended
+    start: int
+    end: int  # behind the checksum
+
+
+def _blocks(sizes: list[int]) -> list[_Block]:
+    result = []
+    end = 0
+    for size in sizes:
+        start = _aligned(end)
+        result.append(_Block(end, start, start + size + _CRC_BYTES))
+        end = result[-1].end
+    return result
+
+
+def _aligned(offset: int) -> int:
+    return -(-offset // ALIGNMENT) * ALIGNMENT
+
+
+def name_print(tree: Record | Positional) -> bytes:
+    """Return a short hash of the field names of `tree`, in order; a `Keyed` has none."""
+    digest = hashlib.blake2b(digest_size=8)
+    for keys in _names(tree):
+        digest.update(msgpack.packb(keys))
+    return digest.digest()
+
+
+def _names(node: Any) -> Iterator[list[str]]:
+    if isinstance(node, dict) and not isinstance(node, Keyed):
+        yield list(node)
+        for child in node.values():
+            yield from _names(child)
+    elif isinstance(node, list):
+        for child in node:
+            yield from _names(child)
+
+
+class _Skeleton:
+    """Turns a checked tree into msgpack values; tensors become their number in the table."""
+
+    def __init__(self, *, compact: bool) -> None:
+        self._compact = compact
+        self._count = 0
+
+    def convert(self, node: Record) -> Any:
+        if isinstance(node, Keyed):
+            outside, self._compact = self._compact, False
+            inside = {key: self.convert(child) for key, child in node.items()}
+            self._compact = outside
+            return [msgpack.ExtType(_KEYED, b""), inside]
+        if isinstance(node, dict):
+            if self._compact:
+                values = [self.convert(child) for child in node.values()]
+                return [msgpack.ExtType(_POSITIONAL, b""), *values]
+            return {key: self.convert(child) for key, child in node.items()}
+        if isinstance(node, list):
+            return [self.convert(child) for child in node]
+        if isinstance(node, ParamEntry):
+            return msgpack.ExtType(_PARAM, self._number() + node.id.encode())
+        if node is None or isinstance(node, bool | int | float | str | bytes):
+            return node
+        return msgpack.ExtType(_TENSOR, self._number())
+
+    def _number(self) -> bytes:
+        self._count += 1
+        return (self._count - 1).to_bytes(4, "little")
+
+
+def write_binary(
+    layout: int,
+    tree: Record,
+    leaves: list[Leaf],
+    precision: PrecisionSettings,
+    metadata: Metadata,
+    limits: Limits,
+    write: Write,
+) -> None:
+    """Write a checked tree; tensors are read, cast and written one after the other."""
+    compact = layout == COMPACT
+    stored = [describe(leaf, precision) for leaf in leaves]
+    blocks = _blocks([what.nbytes for what in stored])
+    skeleton = _Skeleton(compact=compact).convert(tree)
+    header: Any
+    if compact:
+        table: list[Any] = [[DTYPE_CODES[w.dtype.name], list(w.shape)] for w in stored]
+        header = [precision.name, metadata, name_print(tree), skeleton, table]
+    else:
+        table = [
+            [w.dtype.name, list(w.shape), b.start, w.nbytes]
+            for w, b in zip(stored, blocks, strict=True)
+        ]
+        header = {
+            "precision": precision.name,
+            "metadata": metadata,
+            "tree": skeleton,
+            "tensors": table,
+        }
+    packed = msgpack.packb(header)
+    if len(packed) > limits.header_bytes:
+        raise _header_too_large(len(packed), limits)
+    start = _PREFIX.pack(MAGIC, VERSION, layout, len(packed), 0, 0)[:_CHECKED]
+    crc = zlib.crc32(packed, zlib.crc32(start))
+    write(start + struct.pack("<II", crc, 0))
+    write(packed)
+    padding = _aligned(_PREFIX.size + len(packed)) - _PREFIX.size - len(packed)
+    for leaf, what, block in zip(leaves, stored, blocks, strict=True):
+        write(bytes(padding if block.start == 0 else block.start - block.before))
+        _write_tensor(leaf, what, precision, write)
+
+
+def _write_tensor(leaf: Leaf, what: Descriptor, precision: PrecisionSettings, write: Write) -> None:
+    crc = count = 0
+    for piece in stored_blocks(leaf, precision):
+        crc = zlib.crc32(piece, crc)
+        count += len(piece)
+        write(piece)
+    if count != what.nbytes:
+        raise Malformed(f"{leaf.where} gave a wrong size", got=count, expected=what.nbytes)
+    write(crc.to_bytes(_CRC_BYTES, "little"))
+
+
+def open_binary(source: Source, layout: int, name: str, limits: Limits) -> Opened:
+    """Read and check the header; tensors stay unread.
+
+    Raises:
+        Malformed: anything that FORMAT.md forbids.
+    """
+    prefix = bytes(source.read(0, _PREFIX.size))
+    magic, version, found, size, crc, zero = _PREFIX.unpack(prefix)
+    if magic != MAGIC:
+        raise Malformed("not a phlox record", got=shown(prefix[:8]), expected=shown(MAGIC))
+    check_version(version, VERSION)
+    if found != layout or zero:
+        raise Malformed("damaged prefix", got=shown(prefix))
+    if size > limits.header_bytes:
+        raise _header_too_large(size, limits)
+    packed = bytes(source.read(_PREFIX.size, size))
+    if zlib.crc32(packed, zlib.crc32(prefix[:_CHECKED])) != crc:
+        raise Malformed("damaged header", got="a wrong checksum", hint="copy the file again")
+    header = unpack(packed, depth=2 * MAX_DEPTH + 8, nodes=limits.nodes)
+    parts = _compact_parts(header) if layout == COMPACT else _named_parts(header)
+    if len(parts.table) > limits.tensors:
+        raise Malformed(
+            "too many tensors in the file", got=len(parts.table), expected=limits.tensors
+        )
+    blocks = _blocks([what.nbytes for what in parts.table])
+    if parts.offsets is not None:
+        _check_offsets(blocks, parts.offsets)
+    base = _aligned(_PREFIX.size + size)
+    end = base + blocks[-1].end if blocks else _PREFIX.size + size
+    source.check_end(end, now=False)
+    if blocks:
+        _check_zero(source.read(_PREFIX.size + size, base - _PREFIX.size - size))
+    entries = [
+        _lazy(source, what, base, block, name)
+        for what, block in zip(parts.table, blocks, strict=True)
+    ]
+    return Opened(
+        tree=_Resolver(entries, named=layout == NAMED).resolve_all(parts.tree),
+        layout="compact" if layout == COMPACT else "named",
+        version=version,
+        precision=parts.precision,
+        metadata=parts.metadata,
+        names=parts.names,
+        check_end=lambda: source.check_end(end, now=True),
+    )
+
+
+def _lazy(source: Source, what: Descriptor, base: int, block: _Block, name: str) -> TensorEntry:
+    def read() -> NDArray[Any]:
+        raw = source.read(base + block.before, block.end - block.before)
+        pad = block.start - block.before
+        _check_zero(raw[:pad])
+        data = raw[pad : pad + what.nbytes]
+        check_sum(data, int.from_bytes(raw[pad + what.nbytes :], "little"))
+        return as_array(data, what)
+
+    return entry(what, name, read)
+
+
+def _check_offsets(blocks: list[_Block], declared: list[object]) -> None:
+    """Offsets must be just those the writer computes: aligned, in order, no overlap, no hole."""
+    for block, offset in zip(blocks, declared, strict=True):
+        if type(offset) is not int or offset != block.start:
+            raise Malformed("a tensor is misplaced", got=shown(offset), expected=block.start)
+
+
+def _check_zero(padding: memoryview) -> None:
+    if any(padding):
+        raise Malformed("padding between tensors is not zero", got=shown(bytes(padding)))
+
+
+class _Parts(NamedTuple):
+    precision: str
+    metadata: Metadata
+    names: bytes
+    tree: Any
+    table: list[Descriptor]
+    offsets: list[object] | None
+
+
+def _named_parts(header: Any) -> _Parts:
+    wanted = ["metadata", "precision", "tensors", "tree"]
+    if not isinstance(header, dict) or sorted(header) != wanted:
+        raise Malformed("the header has wrong fields", expected=", ".join(wanted))
+    table, offsets = [], []
+    for row in _rows(header["tensors"], 4):
+        what = descriptor(row[0], row[1])
+        if type(row[3]) is not int or row[3] != what.nbytes:
+            raise Malformed("a tensor's size is wrong", got=shown(row[3]), expected=what.nbytes)
+        table.append(what)
+        offsets.append(row[2])
+    precision, metadata = check_metadata(header["precision"], header["metadata"])
+    return _Parts(precision, metadata, b"", header["tree"], table, offsets)
+
+
+def _compact_parts(header: Any) -> _Parts:
+    if not isinstance(header, list) or len(header) != 5:
+        raise Malformed("the header has wrong fields", expected="five values")
+    precision, metadata, names, tree, rows = header
+    table = []
+    for code, shape in _rows(rows, 2):
+        if type(code) is not int or code not in _DTYPE_NAMES:
+            raise Malformed("unknown dtype code in the file", got=shown(code))
+        table.append(descriptor(_DTYPE_NAMES[code], shape))
+    if not isinstance(names, bytes) or len(names) != 8:
+        raise Malformed("the hash of names is wrong", got=shown(names), expected="8 bytes")
+    precision, metadata = check_metadata(precision, metadata)
+    return _Parts(precision, metadata, names, tree, table, None)
+
+
+def _rows(table: object, width: int) -> list[list[Any]]:
+    if not isinstance(table, list):
+        raise Malformed("the tensor table is not an array", got=shown(table))
+    for row in table:
+        if not isinstance(row, list) or len(row) != width:
+            raise Malformed("a row of the tensor table is wrong", got=shown(row))
+    return table
+
+
+class _Resolver:
+    """Turns msgpack values into a tree; tensor numbers must count up from 0, each used once.
+
+    Maps have names in a named file and inside a keyed map, and none elsewhere.
+    """
+
+    def __init__(self, entries: list[TensorEntry], *, named: bool) -> None:
+        self._entries = entries
+        self._named = named
+        self._next = 0
+
+    def resolve_all(self, node: Any) -> Any:
+        tree = self._resolve(node, 0)
+        if self._next != len(self._entries):
+            raise Malformed(
+                "tensors that nothing refers to", got=len(self._entries) - self._next, expected=0
+            )
+        return tree
+
+    def _resolve(self, node: Any, depth: int) -> Any:
+        if isinstance(node, dict | list):
+            if depth == MAX_DEPTH:
+                raise Malformed("the tree is too deep", expected=f"at most {MAX_DEPTH} levels")
+            return self._container(node, depth + 1)
+        if isinstance(node, Ext):
+            return self._leaf(node)
+        return node
+
+    def _container(self, node: dict[str, Any] | list[Any], depth: int) -> Any:
+        if isinstance(node, dict):
+            if not self._named:
+                raise Malformed("a map with names in a compact file", got=shown(list(node)))
+            return {key: self._resolve(child, depth) for key, child in node.items()}
+        first = node[0] if node else None
+        if isinstance(first, Ext) and first.code in (_KEYED, _POSITIONAL):
+            if first.data:
+                raise Malformed("a marker in the tree carries data", got=shown(first.data))
+            return self._marked(first.code, node, depth)
+        return [self._resolve(child, depth) for child in node]
+
+    def _marked(self, code: int, node: list[Any], depth: int) -> Positional | Keyed:
+        if code == _POSITIONAL:
+            if self._named:
+                raise Malformed("a map without names where names belong")
+            return Positional([self._resolve(child, depth) for child in node[1:]])
+        if len(node) != 2 or not isinstance(node[1], dict):
+            raise Malformed("a keyed map in the tree is wrong")
+        outside, self._named = self._named, True
+        inside = Keyed({key: self._resolve(child, depth) for key, child in node[1].items()})
+        self._named = outside
+        return inside
+
+    def _leaf(self, ext: Ext) -> TensorEntry | ParamEntry:
+        number = int.from_bytes(ext.data[:4], "little")
+        if ext.code not in (_TENSOR, _PARAM) or len(ext.data) < 4:
+            raise Malformed("unknown extension in the tree", got=f"code {ext.code}")
+        if ext.code == _TENSOR and len(ext.data) != 4:
+            raise Malformed("a tensor reference is wrong", got=shown(ext.data))
+        if number != self._next or number >= len(self._entries):
+            raise Malformed("tensor references are out of order", got=number, expected=self._next)
+        self._next += 1
+        found = self._entries[number]
+        if ext.code == _TENSOR:
+            return found
+        try:
+            return ParamEntry(ext.data[4:].decode(), found)
+        except UnicodeDecodeError:
+            raise Malformed("a parameter id is not UTF-8") from None
+
+
+def _header_too_large(size: int, limits: Limits) -> Malformed:
+    return Malformed(
+        "the header is too large",
+        got=f"{size:,} bytes",
+        expected=f"at most {limits.header_bytes:,} bytes",
+        hint="keep long bytes and lists in tensors; limits=Limits(header_bytes=…)",
+    )

@@ -1,0 +1,114 @@
+"""`phlox record`: look into record files and convert them."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from phlox_tensor import RecordError
+
+from ._errors import shown
+from ._inspect import FileInfo, convert, inspect, sized
+from ._precision import (
+    BFloat16Precision,
+    DoublePrecision,
+    FullPrecision,
+    HalfPrecision,
+    KeepPrecision,
+)
+from ._tree import ParamEntry, TensorEntry
+
+_PRECISIONS: Final = {
+    p.name: p
+    for p in (BFloat16Precision, DoublePrecision, FullPrecision, HalfPrecision, KeepPrecision)
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run `phlox record` with `argv`; return the exit status."""
+    options = _parser().parse_args(argv)
+    try:
+        for line in options.run(options):
+            print(line)
+    except (RecordError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="phlox record", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    show = commands.add_parser("show", help="print what a record file holds")
+    show.add_argument("file")
+    show.add_argument("--verify", action="store_true", help="read all data, compare checksums")
+    show.set_defaults(run=_show)
+    turn = commands.add_parser("convert", help="write a record as another kind of file")
+    turn.add_argument("source")
+    turn.add_argument("target", help="the extension says which kind")
+    turn.add_argument("--precision", choices=sorted(_PRECISIONS), default="keep")
+    turn.add_argument("--like", metavar="FILE", help="for a compact source: a file with the names")
+    turn.set_defaults(run=_convert)
+    return parser
+
+
+def _show(options: argparse.Namespace) -> Iterator[str]:
+    info = inspect(options.file)
+    tensors = list(info.tensors())
+    values = sum(math.prod(t.shape) for _, t in tensors)
+    yield f"{shown(info.path.name)}: {info.recorder.__name__}, format {info.version}"
+    yield f"{sized(info.nbytes)}, {shown(info.precision)} precision"
+    yield f"{len(tensors):,} tensors with {values:,} values"
+    for key, value in info.metadata.items():
+        yield f"{shown(key)}: {shown(value)}"
+    yield ""
+    yield from _branch("record", info.tree, "")
+    if options.verify:
+        yield from _verified(info)
+
+
+def _verified(info: FileInfo) -> Iterator[str]:
+    yield ""
+    for where, tensor in info.tensors():
+        try:
+            tensor.numpy()
+        except RecordError:
+            yield f"damaged: {where}"
+            raise
+    yield "all checksums are right"
+
+
+def _branch(name: str, node: Any, indent: str) -> Iterator[str]:
+    if isinstance(node, ParamEntry):
+        yield f"{indent}{name}  {_tensor(node.tensor)}  param {shown(node.id)}"
+    elif isinstance(node, TensorEntry):
+        yield f"{indent}{name}  {_tensor(node)}"
+    elif isinstance(node, dict):
+        yield f"{indent}{name}" + ("" if node else "  {}")
+        for key, child in node.items():
+            yield from _branch(shown(key), child, indent + "  ")
+    elif isinstance(node, list) and any(isinstance(c, dict | list) or _leaf(c) for c in node):
+        yield f"{indent}{name}  list of {len(node)}"
+        for index, child in enumerate(node):
+            yield from _branch(str(index), child, indent + "  ")
+    else:
+        yield f"{indent}{name} = {shown(repr(node))}"
+
+
+def _leaf(node: Any) -> bool:
+    return isinstance(node, ParamEntry | TensorEntry)
+
+
+def _tensor(tensor: Any) -> str:
+    size = math.prod(tensor.shape) * tensor.dtype.itemsize
+    return f"{tensor.dtype.name} {list(tensor.shape)}  {sized(size)}"
+
+
+def _convert(options: argparse.Namespace) -> Iterator[str]:
+    precision = _PRECISIONS[options.precision]
+    chosen = None if precision is KeepPrecision else precision
+    place = convert(options.source, options.target, precision=chosen, like=options.like)
+    yield f"{shown(place.name)}: {sized(place.stat().st_size)}"

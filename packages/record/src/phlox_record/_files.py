@@ -1,0 +1,65 @@
+"""Files: whole or not at all when written, mapped when read."""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from ._errors import Malformed
+
+
+@contextlib.contextmanager
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
+    """Give a file to write to; it takes the place of `path` only when the body succeeds.
+
+    The bytes reach the disk before the name does, so a crash leaves the old file or the new one.
+    """
+    temporary = path.with_name(f".phlox-{secrets.token_hex(8)}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    handle = os.open(temporary, flags, 0o666)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name durable, where folders can be opened (not on Windows)."""
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        # Some network file systems refuse to sync a folder; the file itself is safe by then.
+        with contextlib.suppress(OSError):
+            os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def map_file(path: Path) -> memoryview:
+    """Return the bytes of a file, mapped read-only; the map lives as long as what is read from it.
+
+    Raises:
+        FileNotFoundError: there is none.
+        Malformed: a folder, pipe or device, which could block or have no end.
+    """
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode):
+        raise Malformed("not a regular file", got=stat.filemode(mode))
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            return memoryview(b"")
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))

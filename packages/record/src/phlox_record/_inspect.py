@@ -1,0 +1,161 @@
+"""Looking into files of any recorder, and turning one kind into another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from phlox_tensor import RecordError
+
+from ._errors import Malformed, located, shown
+from ._files import map_file
+from ._gather import numbered
+from ._limits import Limits
+from ._opened import Metadata
+from ._precision import PrecisionSettings
+from ._recorders import (
+    RECORDERS,
+    PathLike,
+    Recorder,
+    by_extension,
+    open_data,
+    open_unnamed,
+    recognize,
+)
+from ._tree import Leaf, ParamEntry, Record, TensorEntry, dotted
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """What the header of a file says.
+
+    Attributes:
+        path: the file.
+        recorder: the class that reads it.
+        version: of the format.
+        precision: name of the settings it was written with.
+        metadata: the writer's notes.
+        tree: the record with `TensorEntry` leaves; dicts of a compact file have numbers as keys.
+        nbytes: size of the file.
+    """
+
+    path: Path
+    recorder: type[Recorder]
+    version: int
+    precision: str
+    metadata: Metadata
+    tree: Any
+    nbytes: int
+
+    def tensors(self) -> Iterator[tuple[str, TensorEntry]]:
+        """Yield the dotted path and the unread tensor, in file order."""
+        for leaf in leaves(self.tree):
+            assert isinstance(leaf.tensor, TensorEntry)
+            yield leaf.where, leaf.tensor
+
+
+def leaves(tree: Any, parts: tuple[str | int, ...] = ()) -> Iterator[Leaf]:
+    """Yield the tensors of a tree in depth-first order."""
+    if isinstance(tree, dict):
+        for key, child in tree.items():
+            yield from leaves(child, (*parts, key))
+    elif isinstance(tree, list):
+        for index, child in enumerate(tree):
+            yield from leaves(child, (*parts, index))
+    elif isinstance(tree, ParamEntry):
+        yield Leaf(dotted(parts), tree.tensor)
+    elif isinstance(tree, TensorEntry):
+        yield Leaf(dotted(parts), tree)
+
+
+def inspect(path: PathLike, *, limits: Limits | None = None) -> FileInfo:
+    """Read the header of a record file, whichever recorder wrote it.
+
+    Args:
+        path: the whole file name.
+        limits: caps on what the file may ask for.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        RecordError: not a record, or a damaged one.
+    """
+    place = Path(path)
+    with located("inspect", place.name):
+        data = map_file(place)
+        kind = recognize(data)
+        if kind is None:
+            got = f"{len(data):,} bytes that start with {bytes(data[:8])!r}"
+            raise Malformed("not a phlox record, or cut short", got=got)
+        opened = open_unnamed(kind(limits=limits), data, place.name)
+    return FileInfo(
+        path=place,
+        recorder=kind,
+        version=opened.version,
+        precision=opened.precision,
+        metadata=opened.metadata,
+        tree=numbered(opened.tree),
+        nbytes=len(data),
+    )
+
+
+def convert(
+    source: PathLike,
+    target: PathLike,
+    *,
+    precision: PrecisionSettings | None = None,
+    like: Record | PathLike = None,
+    limits: Limits | None = None,
+) -> Path:
+    """Write the record of one file into another kind of file, tensor by tensor.
+
+    Args:
+        source: the file to read; its bytes say which recorder wrote it.
+        target: the file to write; its extension says which recorder writes it.
+        precision: of floats in the target; None keeps every dtype.
+        like: for a compact source, the structure, or the path of a file that has the structure.
+        limits: caps for both files.
+
+    Returns:
+        The path of the target.
+
+    Raises:
+        RecordError: as `Recorder.load` and `Recorder.record`; an unknown extension.
+        OSError: a file cannot be read or written.
+    """
+    place = Path(target)
+    writer = by_extension(place.name)
+    if writer is None:
+        raise RecordError(
+            "convert",
+            "the extension names no recorder",
+            got=shown(place.name),
+            expected=", ".join(sorted(r.extension for r in RECORDERS)),
+        )
+    info = inspect(source, limits=limits)
+    tree = info.tree
+    if info.recorder.needs_like:
+        structure = like if not _is_path(like) else inspect(str(like), limits=limits).tree
+        with located("convert", info.path.name):
+            reader = info.recorder(limits=limits)
+            tree = open_data(reader, map_file(info.path), info.path.name, structure).tree
+    kept = PrecisionSettings(info.precision, None) if precision is None else precision
+    return writer(kept, limits=limits).record(tree, place, metadata=info.metadata)
+
+
+def _is_path(like: Any) -> bool:
+    return isinstance(like, str | Path)
+
+
+_UNITS: Final = ("B", "kB", "MB", "GB", "TB")
+
+
+def sized(count: int) -> str:
+    """Return a number of bytes for people: 1000 B = 1 kB."""
+    size = float(count)
+    for unit in _UNITS:
+        if size < 1000 or unit == _UNITS[-1]:
+            break
+        size /= 1000
+    return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"

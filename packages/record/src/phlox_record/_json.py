@@ -1,0 +1,327 @@
+"""The JSON layout: the tree as JSON objects, tensors as base64. See FORMAT.md."""
+
+from __future__ import annotations
+
+import binascii
+import json
+import math
+import re
+import zlib
+from typing import Any, Final, NoReturn
+
+from numpy.typing import NDArray
+
+from ._errors import Malformed, shown
+from ._layout import (
+    Descriptor,
+    as_array,
+    check_sum,
+    describe,
+    descriptor,
+    entry,
+    stored_blocks,
+)
+from ._limits import MAX_DEPTH, Limits
+from ._opened import Metadata, Opened, check_metadata, check_version
+from ._precision import PrecisionSettings
+from ._source import Write
+from ._tree import INT_RANGE, Keyed, Leaf, ParamEntry, Record, TensorEntry
+
+FORMAT: Final = "phlox-record"
+VERSION: Final = 1
+_WORDS: Final = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_NO_BRACKETS: Final = bytes(c for c in range(256) if c not in b"[]{}")
+_MAX_DIGITS: Final = 20
+
+
+def write_json(
+    tree: Record,
+    leaves: list[Leaf],
+    precision: PrecisionSettings,
+    metadata: Metadata,
+    limits: Limits,
+    write: Write,
+) -> None:
+    """Write a checked tree, tensor by tensor."""
+    writer = _Writer(leaves, precision, limits, write)
+    writer.text(f'{{\n  "format": {_quoted(FORMAT)},\n  "version": {VERSION},\n')
+    writer.text(f'  "precision": {_quoted(precision.name)},\n')
+    writer.text(f'  "metadata": {json.dumps(metadata, ensure_ascii=False)},\n  "tree": ')
+    writer.node(tree, "  ")
+    writer.text("\n}\n")
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+class _Writer:
+    def __init__(
+        self, leaves: list[Leaf], precision: PrecisionSettings, limits: Limits, write: Write
+    ) -> None:
+        self._leaves = iter(leaves)
+        self._precision = precision
+        self._cap = limits.json_bytes
+        self._count = 0
+        self._write = write
+
+    def text(self, text: str) -> None:
+        self._bytes(text.encode())
+
+    def _bytes(self, data: bytes) -> None:
+        self._count += len(data)
+        if self._count > self._cap:
+            raise _too_large(self._count, self._cap)
+        self._write(data)
+
+    def node(self, node: Record, indent: str) -> None:
+        if isinstance(node, Keyed):
+            self.text('{"$keyed": ')
+            self._object(node, indent)
+            self.text("}")
+        elif isinstance(node, dict):
+            self._object(node, indent)
+        elif isinstance(node, list):
+            self._array(node, indent)
+        elif isinstance(node, ParamEntry):
+            self.text(f'{{"$param": {{"id": {_quoted(node.id)}, "tensor": ')
+            self._tensor()
+            self.text("}}")
+        elif isinstance(node, bytes):
+            self.text(f'{{"$bytes": "{binascii.b2a_base64(node, newline=False).decode()}"}}')
+        elif isinstance(node, float) and not math.isfinite(node):
+            self.text(f'{{"$float": "{node}"}}')
+        elif node is None or isinstance(node, bool | int | float | str):
+            self.text(json.dumps(node, ensure_ascii=False))
+        else:
+            self.text('{"$tensor": ')
+            self._tensor()
+            self.text("}")
+
+    def _object(self, node: dict[str, Record], indent: str) -> None:
+        inner = indent + "  "
+        before = "{\n"
+        for key, child in node.items():
+            escaped = "$" + key if key.startswith("$") else key
+            self.text(f"{before}{inner}{_quoted(escaped)}: ")
+            self.node(child, inner)
+            before = ",\n"
+        self.text(f"\n{indent}}}" if node else "{}")
+
+    def _array(self, node: list[Record], indent: str) -> None:
+        inner = indent + "  "
+        before = "[\n"
+        for child in node:
+            self.text(before + inner)
+            self.node(child, inner)
+            before = ",\n"
+        self.text(f"\n{indent}]" if node else "[]")
+
+    def _tensor(self) -> None:
+        leaf = next(self._leaves)
+        what = describe(leaf, self._precision)
+        self.text(f'{{"dtype": "{what.dtype.name}", "shape": {list(what.shape)}, "data": "')
+        crc = 0
+        rest = b""
+        for piece in stored_blocks(leaf, self._precision):
+            crc = zlib.crc32(piece, crc)
+            joined = rest + piece
+            whole = len(joined) - len(joined) % 3
+            rest = joined[whole:]
+            self._bytes(binascii.b2a_base64(joined[:whole], newline=False))
+        self._bytes(binascii.b2a_base64(rest, newline=False))
+        self.text(f'", "crc32": {crc}}}')
+
+
+def open_json(text: memoryview, name: str, limits: Limits) -> Opened:
+    """Parse the whole text; base64 is decoded when a tensor is read.
+
+    Raises:
+        Malformed: anything that FORMAT.md forbids.
+    """
+    if len(text) > limits.json_bytes:
+        raise _too_large(len(text), limits.json_bytes)
+    data = bytes(text)
+    _scan(data, limits)
+    root = _parse(data)
+    del data
+    wanted = ["format", "metadata", "precision", "tree", "version"]
+    if not isinstance(root, dict) or root.get("format") != FORMAT:
+        raise Malformed("not a phlox record", expected=f'"format": "{FORMAT}"')
+    check_version(root.get("version"), VERSION)
+    if sorted(root) != wanted:
+        raise Malformed("the record has wrong fields", expected=", ".join(wanted))
+    precision, metadata = check_metadata(root["precision"], root["metadata"])
+    return Opened(
+        tree=_Resolver(name, limits).resolve(root["tree"], 0),
+        layout="json",
+        version=VERSION,
+        precision=precision,
+        metadata=metadata,
+        names=b"",
+        check_end=lambda: None,
+    )
+
+
+def _too_large(size: int, cap: int) -> Malformed:
+    return Malformed(
+        "too large for JSON, which is held in memory whole",
+        got=f"{size:,} bytes",
+        expected=f"at most {cap:,} bytes",
+        hint="NamedMsgpackRecorder, or limits=Limits(json_bytes=…)",
+    )
+
+
+def _scan(data: bytes, limits: Limits) -> None:
+    """Bound depth and number of values before the parser builds any of them."""
+    bare = _STRING.sub(b"", data)
+    nodes = bare.count(b",") + bare.count(b"[") + bare.count(b"{")
+    if nodes > limits.nodes:
+        raise Malformed("too many values in the file", got=nodes, expected=limits.nodes)
+    depth = 0
+    for bracket in bare.translate(None, _NO_BRACKETS):
+        depth += 1 if bracket in b"[{" else -1
+        if depth > 2 * MAX_DEPTH + 8:
+            raise Malformed("the file is too deep", expected=f"at most {MAX_DEPTH} levels")
+
+
+def _parse(data: bytes) -> Any:
+    try:
+        return json.loads(
+            data.decode(),
+            object_pairs_hook=_unique,
+            parse_int=_int,
+            parse_float=_float,
+            parse_constant=_constant,
+        )
+    except UnicodeDecodeError:
+        raise Malformed("the file is not UTF-8") from None
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno} column {error.colno}"
+        raise Malformed("not valid JSON", got=f"{shown(error.msg)} at {where}") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))
+        raise Malformed("a key stands twice in one object", got=shown(twice))
+    return result
+
+
+def _int(digits: str) -> int:
+    # The range check is later; this one keeps the quadratic conversion away from long digits.
+    if len(digits) > _MAX_DIGITS:
+        raise Malformed("an integer is out of range", got=shown(digits))
+    return int(digits)
+
+
+def _float(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise Malformed("a number is out of range", got=shown(digits))
+    return number
+
+
+def _constant(word: str) -> NoReturn:
+    raise Malformed("not valid JSON", got=word, expected='{"$float": "nan"}')
+
+
+class _Resolver:
+    def __init__(self, name: str, limits: Limits) -> None:
+        self._name = name
+        self._left = limits.tensors
+
+    def resolve(self, node: Any, depth: int) -> Any:
+        if isinstance(node, dict):
+            tag = next(iter(node), "")
+            if len(node) == 1 and tag.startswith("$") and not tag.startswith("$$"):
+                return self._tagged(tag, node[tag], depth)
+            return self._dict(node, depth)
+        if isinstance(node, list):
+            _check_depth(depth)
+            return [self.resolve(child, depth + 1) for child in node]
+        if isinstance(node, str):
+            return _text(node)
+        if type(node) is int and not INT_RANGE[0] <= node <= INT_RANGE[1]:
+            raise Malformed("an integer is out of range", got=node, expected="[-2**63, 2**64)")
+        return node
+
+    def _dict(self, node: dict[str, Any], depth: int) -> dict[str, Any]:
+        _check_depth(depth)
+        result = {}
+        for key, child in node.items():
+            if key.startswith("$") and not key.startswith("$$"):
+                raise Malformed("unknown tag", got=shown(key), expected="one tag alone, or $$")
+            plain = key[1:] if key.startswith("$") else key
+            result[_text(plain)] = self.resolve(child, depth + 1)
+        return result
+
+    def _tagged(self, tag: str, value: Any, depth: int) -> Any:
+        match tag:
+            case "$tensor":
+                return self._tensor(value)
+            case "$param":
+                if not _has(value, ["id", "tensor"]) or not isinstance(value["id"], str):
+                    raise Malformed("a $param is wrong", expected='{"id": text, "tensor": {…}}')
+                return ParamEntry(_text(value["id"]), self._tensor(value["tensor"]))
+            case "$keyed" if isinstance(value, dict):
+                return Keyed(self._dict(value, depth))
+            case "$bytes" if isinstance(value, str):
+                return _base64(value)
+            case "$float" if isinstance(value, str) and value in _WORDS:
+                return _WORDS[value]
+            case _:
+                raise Malformed("unknown tag", got=shown(tag))
+
+    def _tensor(self, value: Any) -> TensorEntry:
+        if not _has(value, ["crc32", "data", "dtype", "shape"]):
+            raise Malformed("a tensor is wrong", expected="dtype, shape, data, crc32")
+        what = descriptor(value["dtype"], value["shape"])
+        data, crc = value["data"], value["crc32"]
+        if not isinstance(data, str) or type(crc) is not int:
+            raise Malformed("a tensor is wrong", expected="data: text, crc32: integer")
+        if len(data) != -(-what.nbytes // 3) * 4:
+            got, expected = f"{len(data)} characters", f"{what.nbytes} bytes of base64"
+            raise Malformed("a tensor's data has a wrong length", got=got, expected=expected)
+        if self._left == 0:
+            raise Malformed("too many tensors in the file", hint="limits=Limits(tensors=…)")
+        self._left -= 1
+        return _lazy(data, crc, what, self._name)
+
+
+def _lazy(data: str, crc: int, what: Descriptor, name: str) -> TensorEntry:
+    def read() -> NDArray[Any]:
+        raw = memoryview(_base64(data))
+        if len(raw) != what.nbytes:
+            raise Malformed("a tensor's data has a wrong length", got=len(raw))
+        check_sum(raw, crc)
+        return as_array(raw, what)
+
+    return entry(what, name, read)
+
+
+def _has(value: Any, fields: list[str]) -> bool:
+    return isinstance(value, dict) and sorted(value) == fields
+
+
+def _check_depth(depth: int) -> None:
+    if depth == MAX_DEPTH:
+        raise Malformed("the tree is too deep", expected=f"at most {MAX_DEPTH} levels")
+
+
+def _text(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise Malformed("text with half a surrogate pair", got=ascii(text)[:60]) from None
+    return text
+
+
+def _base64(text: str) -> bytes:
+    try:
+        return binascii.a2b_base64(text, strict_mode=True)
+    except ValueError as error:
+        raise Malformed("damaged base64", got=str(error)) from None

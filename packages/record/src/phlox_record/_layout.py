@@ -1,0 +1,119 @@
+"""Tensor descriptors: what a file says about a tensor, checked before anything is read."""
+
+from __future__ import annotations
+
+import math
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phlox_tensor import DType, as_dtype
+
+from ._errors import Malformed, located, shown
+from ._limits import MAX_RANK
+from ._precision import PrecisionSettings, cast_blocks
+from ._tree import Leaf, TensorEntry
+
+# The numbers are the format's; new dtypes go to the end.
+DTYPE_CODES: Final = {
+    "bool": 0,
+    "float16": 1,
+    "bfloat16": 2,
+    "float32": 3,
+    "float64": 4,
+    "int8": 5,
+    "int16": 6,
+    "int32": 7,
+    "int64": 8,
+    "uint8": 9,
+    "uint16": 10,
+    "uint32": 11,
+    "uint64": 12,
+}
+DTYPES: Final = {name: as_dtype(name) for name in DTYPE_CODES}
+
+_MAX_BYTES: Final = 2**63 - 1
+
+
+class Descriptor(NamedTuple):
+    """The dtype and shape of a stored tensor, and its size in bytes."""
+
+    dtype: DType
+    shape: tuple[int, ...]
+    nbytes: int
+
+
+def describe(leaf: Leaf, precision: PrecisionSettings) -> Descriptor:
+    """Return how `leaf` will be stored."""
+    dtype = precision.target(leaf.tensor.dtype)
+    shape = tuple(leaf.tensor.shape)
+    return Descriptor(dtype, shape, math.prod(shape) * dtype.itemsize)
+
+
+def descriptor(dtype: object, shape: object) -> Descriptor:
+    """Check the dtype name and shape that a file states; Python ints cannot overflow.
+
+    Raises:
+        Malformed: unknown dtype; shape no list of sizes; more bytes than any file has.
+    """
+    if not isinstance(dtype, str) or dtype not in DTYPES:
+        raise Malformed("unknown dtype in the file", got=shown(dtype), expected=", ".join(DTYPES))
+    if not isinstance(shape, list) or len(shape) > MAX_RANK:
+        raise Malformed(
+            "a shape in the file is not valid", got=shown(shape), expected=f"≤ {MAX_RANK} sizes"
+        )
+    if any(type(n) is not int or n < 0 for n in shape):
+        raise Malformed("a shape in the file is not valid", got=shown(shape), expected="sizes ≥ 0")
+    found = DTYPES[dtype]
+    # Zero sizes count as one: NumPy refuses shapes whose other sizes overflow.
+    if math.prod(max(n, 1) for n in shape) * found.itemsize > _MAX_BYTES:
+        raise Malformed("a shape in the file is impossibly large", got=shown(shape))
+    return Descriptor(found, tuple(shape), math.prod(shape) * found.itemsize)
+
+
+def little_endian(block: NDArray[Any]) -> NDArray[Any]:
+    """Return `block` with little-endian bytes; itself on little-endian machines."""
+    if sys.byteorder == "little" or block.dtype.itemsize == 1:
+        return block
+    return block.view(f"u{block.dtype.itemsize}").byteswap()
+
+
+def stored_blocks(leaf: Leaf, precision: PrecisionSettings) -> Iterator[memoryview]:
+    """Yield the bytes of `leaf` as stored, in small pieces; read once, cast piece by piece."""
+    target = precision.target(leaf.tensor.dtype)
+    for block in cast_blocks(leaf.tensor.numpy(), target, leaf.where):
+        yield memoryview(little_endian(block).view(np.uint8))
+
+
+def as_array(raw: memoryview, what: Descriptor) -> NDArray[Any]:
+    """Return stored bytes as an array that shares them.
+
+    Raises:
+        Malformed: a bool that is neither 0 nor 1.
+    """
+    flat = little_endian(np.frombuffer(raw, np.uint8).view(what.dtype.numpy))
+    if what.dtype.kind == "Bool" and flat.size and int(flat.view(np.uint8).max()) > 1:
+        raise Malformed("a bool tensor holds bytes other than 0 and 1")
+    array = flat.view(what.dtype.numpy).reshape(what.shape)
+    array.flags.writeable = False
+    return array
+
+
+def check_sum(raw: memoryview, expected: int) -> None:
+    """Raise Malformed when `raw` is not what was written."""
+    if zlib.crc32(raw) != expected:
+        raise Malformed("damaged tensor data", got="a wrong checksum", hint="copy the file again")
+
+
+def entry(what: Descriptor, name: str, read: Callable[[], NDArray[Any]]) -> TensorEntry:
+    """Return a lazy leaf whose read errors name the file `name`."""
+
+    def located_read() -> NDArray[Any]:
+        with located("read", name):
+            return read()
+
+    return TensorEntry(what.shape, what.dtype, located_read)

@@ -1,0 +1,110 @@
+"""The one place that makes tensors and asks devices."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal, TypeAlias
+
+from phlox_tensor import (
+    ArgumentError,
+    Backend,
+    DType,
+    RecordError,
+    Tensor,
+    as_device,
+    as_dtype,
+    asarray,
+)
+
+from ._errors import located
+from ._precision import cast_array
+from ._tree import Keyed, ParamEntry, TensorEntry, TensorLike, dotted
+
+DeviceLike: TypeAlias = "Backend | str | None"
+LoadDType: TypeAlias = "DType | Literal['device', 'stored']"
+
+
+def materialize(
+    tree: Any, *, device: DeviceLike = None, dtype: LoadDType = "device", op: str = "materialize"
+) -> Any:
+    """Return `tree` with every `TensorEntry` read into a Tensor on `device`, one at a time.
+
+    Tensors that are already there stay as they are.
+
+    Args:
+        tree: a record, as from `Recorder.open`.
+        device: where to; None is the default device.
+        dtype: of float tensors. ``"device"`` is the device's default float, ``"stored"`` the
+            file's, else the given one. Ints and bools keep theirs; where the device lacks an int
+            type, its default int is used if all values fit.
+        op: the call to name in errors.
+
+    Raises:
+        RecordError: damaged data; a value that the wanted dtype cannot hold.
+        DTypeError: the device lacks the dtype.
+    """
+    return _Materializer(as_device(device), dtype, op).visit(tree)
+
+
+class _Materializer:
+    def __init__(self, device: Backend, dtype: LoadDType, op: str) -> None:
+        self._device: Final = device
+        self._dtype: Final = dtype if isinstance(dtype, DType) else _checked(dtype)
+        self._op: Final = op
+        self._parts: list[str | int] = []
+
+    def visit(self, node: Any) -> Any:
+        if isinstance(node, dict):
+            made = {key: self._below(key, child) for key, child in node.items()}
+            return Keyed(made) if isinstance(node, Keyed) else made
+        if isinstance(node, list):
+            return [self._below(index, child) for index, child in enumerate(node)]
+        if isinstance(node, ParamEntry):
+            return ParamEntry(node.id, self._tensor(node.tensor))
+        if isinstance(node, TensorEntry):
+            return self._tensor(node)
+        return node
+
+    def _below(self, part: str | int, child: Any) -> Any:
+        self._parts.append(part)
+        made = self.visit(child)
+        self._parts.pop()
+        return made
+
+    def _tensor(self, leaf: TensorLike) -> Tensor[Any]:
+        if isinstance(leaf, Tensor):
+            return leaf
+        where = dotted(self._parts)
+        target = self._target(leaf.dtype)
+        try:
+            array = leaf.numpy()
+        except RecordError as error:
+            what = f"{error.what} (at {where})"
+            raise RecordError(
+                self._op, what, got=error.got, expected=error.expected, hint=error.hint
+            ) from None
+        with located(self._op, where):
+            array = cast_array(array, target, "the tensor")
+        return asarray(array, device=self._device, dtype=target)
+
+    def _target(self, stored: DType) -> DType:
+        if stored.kind == "Float":
+            if self._dtype == "stored":
+                return stored
+            return self._device.default_float if self._dtype == "device" else self._dtype
+        if stored.kind == "Int" and stored not in self._device.dtypes and self._dtype != "stored":
+            return self._device.default_int
+        return stored
+
+
+def _checked(dtype: Any) -> Any:
+    if dtype in ("device", "stored"):
+        return dtype
+    found = as_dtype(dtype, "load")
+    if found.kind != "Float":
+        raise ArgumentError(
+            "load",
+            "dtype is that of floats",
+            got=found,
+            expected='a float type, "device", "stored"',
+        )
+    return found

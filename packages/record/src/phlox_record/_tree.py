@@ -1,0 +1,210 @@
+"""The closed set of values a record is made of, and the walk that checks it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phlox_tensor import DType, RecordError, Tensor
+
+from ._errors import Malformed, shown
+from ._limits import MAX_DEPTH, MAX_RANK, Limits
+
+INT_RANGE: Final = (-(2**63), 2**64 - 1)
+
+
+@final
+class TensorEntry:
+    """A tensor that has not been read yet: shape and dtype now, elements on demand.
+
+    Files opened with `Recorder.open` have these as leaves; a module may put one in its record
+    where a tensor is costly to make. `read` is called each time the elements are needed and
+    returns an array of just this shape and dtype.
+    """
+
+    __slots__ = ("_read", "dtype", "shape")
+
+    def __init__(
+        self, shape: Sequence[int], dtype: DType, read: Callable[[], NDArray[Any]]
+    ) -> None:
+        """Keep the description; nothing is read."""
+        self.shape: Final = tuple(shape)
+        self.dtype: Final = dtype
+        self._read: Final = read
+
+    def numpy(self) -> NDArray[Any]:
+        """Read the elements. The array may be a read-only view of the mapped file.
+
+        Raises:
+            RecordError: damaged bytes in the file; `read` broke its promise.
+        """
+        array = self._read()
+        if array.shape != self.shape or array.dtype != self.dtype.numpy:
+            raise RecordError(
+                "read",
+                "a TensorEntry's read() does not keep its promise",
+                got=f"{array.dtype}{list(array.shape)}",
+                expected=f"{self.dtype.name}{list(self.shape)}",
+            )
+        return array
+
+    def __repr__(self) -> str:
+        return f"TensorEntry({self.dtype.name}, {self.shape})"
+
+
+TensorLike: TypeAlias = "Tensor[Any] | TensorEntry"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ParamEntry:
+    """A parameter: its tensor and the id by which an optimizer finds it again."""
+
+    id: str
+    tensor: TensorLike
+
+
+class Keyed(dict[str, "Record"]):
+    """A dict whose keys are data (parameter ids), not field names.
+
+    Compact files hold no names, and take them from the structure they are loaded into. From a
+    `Keyed` down they are stored, since no structure can know them. Elsewhere it is a plain dict.
+    """
+
+    def __repr__(self) -> str:
+        return f"Keyed({super().__repr__()})"
+
+
+Scalar: TypeAlias = "bool | int | float | str | bytes | None"
+Record: TypeAlias = "Scalar | TensorLike | ParamEntry | list[Record] | dict[str, Record]"
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A tensor of a tree with the dotted path to it."""
+
+    where: str
+    tensor: TensorLike
+
+
+def dotted(parts: Sequence[str | int]) -> str:
+    """Return the path as shown to people; keys with control characters are escaped."""
+    return ".".join(shown(p) if isinstance(p, str) else str(p) for p in parts) or "the root"
+
+
+def check_tree(tree: Record, limits: Limits) -> list[Leaf]:
+    """Return the tensors of `tree` in depth-first order, after checking every value.
+
+    Raises:
+        Malformed: a value outside the closed set, too deep (also a cycle), too many.
+    """
+    walk = _Walk(limits)
+    walk.visit(tree, 0)
+    return walk.leaves
+
+
+class _Walk:
+    def __init__(self, limits: Limits) -> None:
+        self.leaves: list[Leaf] = []
+        self._limits = limits
+        self._nodes = 0
+        self._parts: list[str | int] = []
+
+    def visit(self, node: Record, depth: int) -> None:
+        self._nodes += 1
+        if self._nodes > self._limits.nodes:
+            raise Malformed(
+                "too many values in the record",
+                expected=f"at most {self._limits.nodes:,}",
+                hint="store long lists of numbers as one tensor",
+            )
+        kind = type(node)
+        if kind is dict or kind is Keyed or kind is list:
+            if depth == MAX_DEPTH:
+                raise Malformed(
+                    f"too deep at {dotted(self._parts[:6])}…",
+                    expected=f"at most {MAX_DEPTH} levels",
+                    hint="flatten the record; a container may not hold itself",
+                )
+            self._children(node, depth + 1)
+        elif isinstance(node, Tensor | TensorEntry):
+            self._leaf(node)
+        elif kind is ParamEntry:
+            assert isinstance(node, ParamEntry)
+            self._text(node.id)
+            if not isinstance(node.tensor, Tensor | TensorEntry):
+                raise self._alien(node.tensor, "a Tensor or TensorEntry in a ParamEntry", None)
+            self._leaf(node.tensor)
+        else:
+            self._scalar(node)
+
+    def _children(self, node: Record, depth: int) -> None:
+        if isinstance(node, list):
+            for index, child in enumerate(node):
+                self._parts.append(index)
+                self.visit(child, depth)
+                self._parts.pop()
+            return
+        assert isinstance(node, dict)
+        for key, child in node.items():
+            if type(key) is not str:
+                raise self._alien(key, "str keys", f"{{str(key): …}} instead of {shown(key)}")
+            self._parts.append(key)
+            self._text(key)
+            self.visit(child, depth)
+            self._parts.pop()
+
+    def _leaf(self, tensor: TensorLike) -> None:
+        if len(self.leaves) == self._limits.tensors:
+            raise Malformed(
+                "too many tensors in the record",
+                expected=f"at most {self._limits.tensors:,}",
+                hint="Recorder(limits=Limits(tensors=…))",
+            )
+        if len(tensor.shape) > MAX_RANK:
+            raise self._alien(tensor, f"a tensor of rank at most {MAX_RANK}", None)
+        self.leaves.append(Leaf(dotted(self._parts), tensor))
+
+    def _scalar(self, node: object) -> None:
+        kind = type(node)
+        if kind is int:
+            assert isinstance(node, int)
+            if not INT_RANGE[0] <= node <= INT_RANGE[1]:
+                raise self._alien(node, "an int in [-2**63, 2**64)", "str(value)")
+        elif kind is str:
+            assert isinstance(node, str)
+            self._text(node)
+        elif node is not None and kind not in (bool, float, bytes):
+            raise self._alien(node, "a Record value", _advice(node))
+
+    def _text(self, text: str) -> None:
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise self._alien(ascii(text), "text that UTF-8 can hold", None) from None
+
+    def _alien(self, value: object, expected: str, hint: str | None) -> Malformed:
+        got = value if isinstance(value, str | int) else f"{type(value).__name__} value"
+        where = dotted(self._parts)
+        return Malformed(f"cannot store {where}", got=shown(got), expected=expected, hint=hint)
+
+
+def _advice(node: object) -> str:
+    if isinstance(node, tuple):
+        return "list(value): a tuple would come back as a list"
+    if isinstance(node, np.ndarray):
+        return "phlox_tensor.asarray(value)"
+    if isinstance(node, np.generic):
+        return "value.item()"
+    if isinstance(node, bytearray | memoryview):
+        return "bytes(value)"
+    if isinstance(node, set | frozenset):
+        return "sorted(value)"
+    for plain in (bool, int, float, str, dict, list):
+        if isinstance(node, plain):
+            return f"{plain.__name__}(value): subclasses would come back as the plain type"
+    return "None, bool, int, float, str, bytes, Tensor, ParamEntry, list, dict"
