@@ -1,0 +1,109 @@
+"""Tensors over interchangeable backends: op declarations, the Tensor type, the NumPy reference.
+
+The package is an array API namespace; ``import phlox_tensor as pt`` is the usual way in.
+"""
+
+from math import e as e
+from math import inf as inf
+from math import nan as nan
+from math import pi as pi
+
+from . import ops as ops
+from . import random as random
+from ._backend import Backend as Backend
+from ._backend import Entry as Entry
+from ._backend import MemoryUse as MemoryUse
+from ._composite import allclose as allclose
+from ._composite import broadcast_arrays as broadcast_arrays
+from ._composite import chunk as chunk
+from ._composite import expand_dims as expand_dims
+from ._composite import flatten as flatten
+from ._composite import matrix_transpose as matrix_transpose
+from ._composite import moveaxis as moveaxis
+from ._composite import outer as outer
+from ._composite import repeat as repeat
+from ._composite import roll as roll
+from ._composite import split as split
+from ._composite import squeeze as squeeze
+from ._composite import stack as stack
+from ._composite import swapaxes as swapaxes
+from ._composite import tensordot as tensordot
+from ._composite import tile as tile
+from ._composite import topk as topk
+from ._composite import unstack as unstack
+from ._composite import vecdot as vecdot
+from ._composite import vector_norm as vector_norm
+from ._creation import arange as arange
+from ._creation import asarray as asarray
+from ._creation import empty as empty
+from ._creation import empty_like as empty_like
+from ._creation import eye as eye
+from ._creation import from_dlpack as from_dlpack
+from ._creation import from_numpy as from_numpy
+from ._creation import full as full
+from ._creation import full_like as full_like
+from ._creation import linspace as linspace
+from ._creation import meshgrid as meshgrid
+from ._creation import ones as ones
+from ._creation import ones_like as ones_like
+from ._creation import tril as tril
+from ._creation import triu as triu
+from ._creation import zeros as zeros
+from ._creation import zeros_like as zeros_like
+from ._device import as_device as as_device
+from ._device import default_device as default_device
+from ._device import devices as devices
+from ._device import use_device as use_device
+from ._dtype import DTYPES as DTYPES
+from ._dtype import DType as DType
+from ._dtype import DTypeLike as DTypeLike
+from ._dtype import as_dtype as as_dtype
+from ._dtype import bfloat16 as bfloat16
+from ._dtype import bool_ as bool_
+from ._dtype import finfo as finfo
+from ._dtype import float16 as float16
+from ._dtype import float32 as float32
+from ._dtype import float64 as float64
+from ._dtype import iinfo as iinfo
+from ._dtype import int8 as int8
+from ._dtype import int16 as int16
+from ._dtype import int32 as int32
+from ._dtype import int64 as int64
+from ._dtype import uint8 as uint8
+from ._dtype import uint16 as uint16
+from ._dtype import uint32 as uint32
+from ._dtype import uint64 as uint64
+from ._errors import ArgumentError as ArgumentError
+from ._errors import BackendUnavailableError as BackendUnavailableError
+from ._errors import DeviceError as DeviceError
+from ._errors import DTypeError as DTypeError
+from ._errors import GradientError as GradientError
+from ._errors import IndexOutOfRangeError as IndexOutOfRangeError
+from ._errors import KindError as KindError
+from ._errors import PhloxError as PhloxError
+from ._errors import RecordError as RecordError
+from ._errors import Rejected as Rejected
+from ._errors import ShapeError as ShapeError
+from ._functions import *  # noqa: F403 - generated, with __all__
+from ._install import install as _install
+from ._kinds import Bool as Bool
+from ._kinds import Float as Float
+from ._kinds import Int as Int
+from ._numpy_backend import Numpy as Numpy
+from ._op import REGISTRY as REGISTRY
+from ._op import Op as Op
+from ._random_state import seed as seed
+from ._tensor import Tensor as Tensor
+
+bool = bool_  # noqa: A001 - the array API's name
+newaxis = None
+__array_api_version__ = "2024.12"
+__version__ = "0.1.0"
+
+_install()
+
+
+def astype(x: Tensor, dtype: DTypeLike, /, *, copy: bool_ = True) -> Tensor:  # type: ignore[valid-type]
+    """Return the elements in another type; see ``Tensor.astype``."""
+    del copy
+    return x.astype(dtype)

@@ -1,0 +1,178 @@
+"""From what users write for an attribute to the one form that entries get."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from ._dtype import as_dtype
+from ._errors import ArgumentError, ShapeError
+
+Normalizer = Callable[[Any, str, str, int], Any]  # value, attribute name, op name, rank
+
+
+def normalize_axis(axis: Any, op: str, rank: int, name: str = "axis") -> int:
+    """Return ``axis`` counted from the front.
+
+    Raises:
+        ShapeError: when a tensor of this rank has no such axis.
+        ArgumentError: when it is not an integer.
+    """
+    try:
+        index = operator.index(axis)
+    except TypeError:
+        raise ArgumentError(op, f"{name} is not an integer", got=repr(axis)) from None
+    if not -rank <= index < rank:
+        expected = f"{-rank} <= {name} < {rank}" if rank else "no axis, since the tensor is 0-d"
+        raise ShapeError(op, f"{name} out of range", got=index, expected=expected)
+    return index % rank
+
+
+def _axes(value: Any, name: str, op: str, rank: int) -> tuple[int, ...]:
+    if value is None:
+        return tuple(range(rank))
+    items = value if isinstance(value, Sequence) else (value,)
+    axes = sorted(normalize_axis(item, op, rank, name) for item in items)
+    if len(set(axes)) != len(axes):
+        raise ShapeError(op, f"{name} repeats", got=value, expected="each axis once")
+    return tuple(axes)
+
+
+def _axis(value: Any, name: str, op: str, rank: int) -> int:
+    return normalize_axis(value, op, rank, name)
+
+
+def _axis_or_none(value: Any, name: str, op: str, rank: int) -> int | None:
+    return None if value is None else normalize_axis(value, op, rank, name)
+
+
+def _axis_order(value: Any, name: str, op: str, rank: int) -> tuple[int, ...]:
+    order = tuple(normalize_axis(item, op, rank, name) for item in value)
+    if sorted(order) != list(range(rank)):
+        raise ShapeError(
+            op, f"{name} is not a permutation", got=tuple(value), expected=f"{rank} axes, each once"
+        )
+    return order
+
+
+def _integer(value: Any, name: str, op: str, rank: int) -> int:  # noqa: ARG001
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise ArgumentError(
+            op, f"{name} is not an integer", got=repr(value), expected="an int"
+        ) from None
+
+
+def _integers(value: Any, name: str, op: str, rank: int) -> tuple[int, ...]:
+    items = value if isinstance(value, Sequence) else (value,)
+    return tuple(_integer(item, name, op, rank) for item in items)
+
+
+def _shape(value: Any, name: str, op: str, rank: int) -> tuple[int, ...]:
+    return _integers(value, name, op, rank)
+
+
+def _pair(value: Any, name: str, op: str, rank: int) -> tuple[int, int]:
+    items = _integers(value, name, op, rank)
+    if len(items) == 1:
+        items *= 2
+    if len(items) != 2 or min(items) < 1:  # noqa: PLR2004
+        raise ArgumentError(
+            op, f"{name} is not a pair", got=value, expected="an int >= 1 or (height, width)"
+        )
+    return items[0], items[1]
+
+
+def _pair_or_none(value: Any, name: str, op: str, rank: int) -> tuple[int, int] | None:
+    return None if value is None else _pair(value, name, op, rank)
+
+
+def _sides(value: Any, name: str, op: str, rank: int) -> tuple[tuple[int, int], ...]:
+    """((top, bottom), (left, right)) from an int, (height, width) or the full form."""
+    if not isinstance(value, Sequence):
+        value = (value, value)
+    sides = tuple(
+        _integers(item if isinstance(item, Sequence) else (item, item), name, op, rank)
+        for item in value
+    )
+    if len(sides) != 2 or any(len(s) != 2 or min(s) < 0 for s in sides):  # noqa: PLR2004
+        raise ArgumentError(
+            op,
+            f"{name} is malformed",
+            got=value,
+            expected="an int >= 0, (height, width) or ((top, bottom), (left, right))",
+        )
+    return tuple((s[0], s[1]) for s in sides)
+
+
+def _margins(value: Any, name: str, op: str, rank: int) -> tuple[tuple[int, int], ...]:
+    """((before, after), ...) for the last axes, filled with (0, 0) for the ones in front."""
+    pairs = tuple(_integers(item, name, op, rank) for item in value)
+    if len(pairs) > rank or any(len(p) != 2 or min(p) < 0 for p in pairs):  # noqa: PLR2004
+        raise ArgumentError(
+            op,
+            f"{name} is malformed",
+            got=value,
+            expected=f"at most {rank} pairs (before, after) for the last axes",
+        )
+    return ((0, 0),) * (rank - len(pairs)) + tuple((p[0], p[1]) for p in pairs)
+
+
+def _scalar(value: Any, name: str, op: str, rank: int) -> bool | int | float:  # noqa: ARG001
+    if isinstance(value, bool | int | float):
+        return value
+    try:
+        plain = value.item()
+    except AttributeError:
+        plain = None
+    if not isinstance(plain, bool | int | float):
+        raise ArgumentError(op, f"{name} is not a number", got=repr(value), expected="a number")
+    return plain
+
+
+def _scalar_or_none(value: Any, name: str, op: str, rank: int) -> bool | int | float | None:
+    return None if value is None else _scalar(value, name, op, rank)
+
+
+def _plain(kind: type) -> Normalizer:
+    def normalize(value: Any, name: str, op: str, rank: int) -> Any:  # noqa: ARG001
+        try:
+            return kind(value)
+        except (TypeError, ValueError):
+            raise ArgumentError(
+                op, f"{name} has the wrong type", got=repr(value), expected=kind.__name__
+            ) from None
+
+    return normalize
+
+
+def _dtype(value: Any, name: str, op: str, rank: int) -> Any:  # noqa: ARG001
+    return as_dtype(value, op)
+
+
+def _dtype_or_none(value: Any, name: str, op: str, rank: int) -> Any:  # noqa: ARG001
+    return None if value is None else as_dtype(value, op)
+
+
+NORMALIZERS: Final[dict[str, Normalizer]] = {
+    "Axes": _axes,
+    "Axis": _axis,
+    "Axis?": _axis_or_none,
+    "AxisOrder": _axis_order,
+    "DType": _dtype,
+    "DType?": _dtype_or_none,
+    "Integers": _integers,
+    "Margins": _margins,
+    "Pair": _pair,
+    "Pair?": _pair_or_none,
+    "Scalar": _scalar,
+    "Scalar?": _scalar_or_none,
+    "Shape": _shape,
+    "Sides": _sides,
+    "bool": _plain(bool),
+    "float": _plain(float),
+    "int": _integer,
+    "str": _plain(str),
+}

@@ -1,0 +1,195 @@
+"""What a backend is: a table from op to plain function, and the device at the same time."""
+
+from __future__ import annotations
+
+from abc import ABCMeta, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ._dtype import DType
+from ._errors import BackendUnavailableError, DeviceError, GradientError
+from ._op import REGISTRY, Op, Shape
+
+if TYPE_CHECKING:
+    from ._tensor import Tensor
+
+Primitive = Any
+Entry = Callable[..., Any]
+
+
+class MemoryUse(NamedTuple):
+    """Bytes that the tensors of a backend hold now, and held at most."""
+
+    current: int
+    peak: int
+
+
+class _Interned(ABCMeta):
+    """Equal settings give the same object, so that ``is`` compares devices."""
+
+    _objects: ClassVar[dict[object, Any]] = {}
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        made = super().__call__(*args, **kwargs)
+        return _Interned._objects.setdefault((cls, made.settings), made)
+
+
+class Backend(metaclass=_Interned):
+    """A table from op to plain function; a backend object is also the device of its tensors.
+
+    A subclass sets the attributes below, gives the abstract functions, and looks ops up in
+    ``entry``. Entries are called as ``entry(*operands, *attributes)`` with primitives and
+    normalized attributes; where ``entry`` gives None, the op's expansion runs instead. Looked-up
+    entries become plain attributes: ``backend.add(p, q)``.
+
+    Attributes:
+        name: the class of device, such as ``"cpu"``.
+        settings: what tells two devices of one class apart; hashable.
+        dtypes: the element types that the backend has.
+        default_float: element type of new Float tensors.
+        default_int: element type of new Int tensors.
+        checks: elementwise and contraction entries check their own operands and raise
+            ``Rejected`` for what they do not take as it is.
+        inner: the backend that a decorator wraps, else None.
+        slack: factor on the tolerances that ops declare, for tests.
+    """
+
+    name: str
+    settings: tuple[Any, ...] = ()
+    dtypes: frozenset[DType]
+    default_float: DType
+    default_int: DType
+    checks: bool = False
+    inner: Backend | None = None
+    slack: float = 1.0
+
+    @abstractmethod
+    def entry(self, name: str) -> Entry | None:
+        """Return the function of the op of this name, or None."""
+
+    @abstractmethod
+    def shape_of(self, primitive: Primitive, /) -> Shape:
+        """Return the shape of a primitive."""
+
+    @abstractmethod
+    def dtype_of(self, primitive: Primitive, /) -> DType:
+        """Return the element type of a primitive."""
+
+    @abstractmethod
+    def upload(self, array: np.ndarray[Any, Any], dtype: DType, /) -> Primitive:
+        """Copy an array, whose type is ``dtype.numpy``, to the device."""
+
+    @abstractmethod
+    def read(self, primitive: Primitive, /) -> np.ndarray[Any, Any]:
+        """Return the data as a NumPy array; waits for the device."""
+
+    async def read_async(self, primitive: Primitive, /) -> np.ndarray[Any, Any]:
+        """Return the data as a NumPy array without blocking the event loop, where supported."""
+        return self.read(primitive)
+
+    def sync(self) -> None:
+        """Wait until all work handed to the device is done."""
+
+    def memory(self) -> MemoryUse:
+        """Return how many bytes the tensors of this device hold.
+
+        Raises:
+            DeviceError: when the backend does not count.
+        """
+        raise DeviceError("memory", f"{self!r} does not count its bytes")
+
+    # The hooks of decorators. A base backend records nothing.
+
+    def lift(self, primitive: Primitive, /) -> Primitive:
+        """Make a primitive of this decorator from one of ``inner``, as a constant."""
+        raise DeviceError("lift", f"{self!r} wraps no backend")
+
+    def lower(self, primitive: Primitive, /) -> Primitive:
+        """Return the primitive of ``inner`` inside one of this decorator."""
+        raise DeviceError("inner", f"{self!r} wraps no backend")
+
+    def require_grad(self, primitive: Primitive, /) -> Primitive:
+        """Return the primitive as a leaf whose gradient is wanted."""
+        raise GradientError(
+            "require_grad",
+            "the device does not record",
+            got=repr(self),
+            expected=f"Autodiff({self!r})",
+            hint=f"x.to_device(Autodiff({self!r})).require_grad()",
+        )
+
+    def backward(self, tensor: Tensor, seed: Tensor | None, retain_graph: bool) -> Any:
+        """Return the gradients of a scalar tensor."""
+        raise GradientError(
+            "backward",
+            "the device does not record",
+            got=repr(self),
+            expected=f"Autodiff({self!r})",
+            hint=f"make the inputs on Autodiff({self!r}) and call require_grad() on them",
+        )
+
+    def is_tracked(self, primitive: Primitive, /) -> bool:  # noqa: ARG002
+        """Whether a gradient would flow to the primitive."""
+        return False
+
+    def detach(self, primitive: Primitive, /) -> Primitive:
+        """Return the primitive without its history."""
+        return primitive
+
+    def __getattr__(self, name: str) -> Entry:
+        """Resolve an op on first use and keep it as a plain attribute."""
+        op = REGISTRY.get(name)
+        if op is None or name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__} has no attribute or op {name!r}")
+        entry = self.resolve(op)
+        setattr(self, name, entry)
+        return entry
+
+    def resolve(self, op: Op) -> Entry:
+        """Return the function that runs an op here: its entry or its expansion.
+
+        Raises:
+            BackendUnavailableError: when there is neither.
+        """
+        entry = self.entry(op.name)
+        if entry is not None:
+            return entry
+        if op.expand is None:
+            raise BackendUnavailableError(
+                op.name,
+                f"{self!r} lacks the op",
+                hint="x.to_device('numpy'), or give the backend an entry for it",
+            )
+        return expansion(op, self)
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(map(repr, self.settings))
+        return f"{type(self).__name__}({arguments})"
+
+    def __reduce__(self) -> Any:
+        return type(self), self.settings
+
+
+def expansion(op: Op, backend: Backend) -> Entry:
+    """Make an entry out of the formula of an op, on the ops of ``backend``."""
+    from ._tensor import Tensor  # noqa: PLC0415 - Tensor imports this module
+
+    formula = op.expand
+    assert formula is not None
+    operands = op.signature.operands
+    count = len(operands)
+    single = len(op.signature.results) == 1
+
+    def run(*args: Any) -> Any:
+        tensors = [
+            Tensor(a, backend) if a is not None and not isinstance(a, bool | int | float) else a
+            for a in args[:count]
+        ]
+        if not any(isinstance(t, Tensor) for t in tensors):
+            raise TypeError(f"{op.name}: no tensor among the operands")
+        out = formula(*tensors, *args[count:])
+        return out.primitive if single else tuple(t.primitive for t in out)
+
+    return run

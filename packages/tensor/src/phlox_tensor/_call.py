@@ -1,0 +1,307 @@
+"""The full path of an op call: bring operands together, check them, run the entry."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from ._attributes import NORMALIZERS
+from ._backend import Backend
+from ._dtype import DType, can_hold, promote
+from ._errors import ArgumentError, DeviceError, DTypeError, KindError, Rejected
+from ._kinds import KIND_SETS
+from ._op import Meta, Op
+from ._signature import REQUIRED, Operand
+from ._tensor import Tensor
+
+Scalar = bool | int | float
+
+
+def call(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any:
+    """Apply ``op``: operands are Tensors, scalars or None, attributes as the user wrote them.
+
+    Raises:
+        DeviceError: operands on two base devices.
+        KindError: an operand of a kind that the op does not take.
+        DTypeError: element types that do not combine, or that the device lacks.
+        ShapeError: shapes or axes that do not fit.
+    """
+    backend = _backend_of(op, operands, attributes)
+    tensors = _on_backend(op, operands, backend)
+    tensors = _unify(op, tensors, backend)
+    metas = [_meta(t) for t in tensors]
+    values = prepare_attributes(op, metas, attributes, backend)
+    op_shape = op.shape if op.shape is not None else op.family.shape
+    op_shape(op, _shaped(metas), values)
+    for value in values:
+        if isinstance(value, DType):
+            require_dtype(value, backend, op.name)
+    primitives = [_primitive(t) for t in tensors]
+    try:
+        out = getattr(backend, op.name)(*primitives, *values)
+    except Rejected:
+        _refuse(op, tensors, backend)
+    if len(op.signature.results) == 1:
+        return Tensor(out, backend)
+    return tuple(Tensor(o, backend) for o in out)
+
+
+def prepare_attributes(
+    op: Op, metas: list[Any], attributes: tuple[Any, ...], backend: Backend
+) -> tuple[Any, ...]:
+    """Bring attributes into the form that entries get."""
+    first = metas[0] if metas else None
+    if isinstance(first, tuple) and not isinstance(first, Meta):
+        first = first[0] if first else None
+    rank = len(first.shape) if isinstance(first, Meta) else 0
+    values = tuple(
+        NORMALIZERS[a.type](value, a.name, op.name, rank)
+        for a, value in zip(op.signature.attributes, attributes, strict=True)
+    )
+    return values if op.prepare is None else op.prepare(metas, values, backend)
+
+
+def call_by_signature(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Apply ``op`` to arguments given by position or name, with the declared defaults."""
+    signature = op.signature
+    names = [o.name for o in signature.operands] + list(op.attribute_names)
+    if len(args) > len(names):
+        raise ArgumentError(op.name, "too many arguments", got=len(args), expected=len(names))
+    bound = dict(zip(names, args, strict=False))
+    for name, value in kwargs.items():
+        if name not in names or name in bound:
+            raise ArgumentError(
+                op.name, "unknown or repeated argument", got=name, expected=", ".join(names)
+            )
+        bound[name] = value
+    operands = []
+    for operand in signature.operands:
+        if operand.name not in bound and not operand.optional:
+            raise ArgumentError(op.name, "missing argument", expected=operand.name)
+        operands.append(bound.get(operand.name))
+    attributes = []
+    for attribute in signature.attributes:
+        value = bound.get(attribute.name, attribute.default)
+        if value is REQUIRED:
+            raise ArgumentError(op.name, "missing argument", expected=attribute.name)
+        attributes.append(value)
+    return call(op, tuple(operands), tuple(attributes))
+
+
+def _flat(operands: tuple[Any, ...]) -> list[Any]:
+    out: list[Any] = []
+    for item in operands:
+        out.extend(item) if isinstance(item, list | tuple) else out.append(item)
+    return out
+
+
+def _backend_of(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Backend:
+    """The outermost backend among the operands; all others must lie inside it."""
+    del attributes
+    backend: Backend | None = None
+    for item in _flat(operands):
+        if not isinstance(item, Tensor) or item.device is backend:
+            continue
+        if backend is None or is_inside(backend, item.device):
+            backend = item.device
+        elif not is_inside(item.device, backend):
+            raise DeviceError(
+                op.name,
+                "tensors on different devices",
+                got=f"{backend!r} and {item.device!r}",
+                expected="one device",
+                hint=f"y.to_device({backend!r})",
+            )
+    if backend is None:
+        from ._device import default_device  # noqa: PLC0415 - _device imports backends lazily
+
+        return default_device()
+    return backend
+
+
+def is_inside(inner: Backend, outer: Backend) -> bool:
+    """Whether ``outer`` is a decorator over ``inner``, directly or through others."""
+    layer: Backend | None = outer
+    while layer is not None:
+        if layer is inner:
+            return True
+        layer = layer.inner
+    return False
+
+
+def lift(tensor: Tensor, backend: Backend) -> Tensor:
+    """Return the tensor as a constant on ``backend``, a decorator over its device."""
+    if tensor.device is backend:
+        return tensor
+    inner = backend.inner
+    assert inner is not None
+    return Tensor(backend.lift(lift(tensor, inner).primitive), backend)
+
+
+def _on_backend(op: Op, operands: tuple[Any, ...], backend: Backend) -> list[Any]:
+    out: list[Any] = []
+    for declared, item in zip(op.signature.operands, operands, strict=True):
+        if declared.variadic:
+            if not isinstance(item, list | tuple) or not item:
+                raise ArgumentError(
+                    op.name, f"{declared.name} is not a list of tensors", got=repr(item)
+                )
+            out.append(tuple(_operand(op, declared, x, backend) for x in item))
+        else:
+            out.append(_operand(op, declared, item, backend))
+    return out
+
+
+def _operand(op: Op, declared: Operand, item: Any, backend: Backend) -> Any:
+    if isinstance(item, Tensor):
+        return lift(item, backend)
+    if item is None and declared.optional:
+        return None
+    if isinstance(item, Scalar):
+        return item
+    scalar = getattr(item, "item", None)
+    if scalar is not None and getattr(item, "shape", None) == ():
+        plain = scalar()
+        if isinstance(plain, Scalar):
+            return plain
+    raise ArgumentError(
+        op.name,
+        f"{declared.name} is not a tensor",
+        got=type(item).__name__,
+        expected="a Tensor" + (" or a number" if op.family.fuses else ""),
+        hint="pt.asarray(x)",
+    )
+
+
+def _unify(op: Op, tensors: list[Any], backend: Backend) -> list[Any]:
+    """Check kinds, promote element types inside one kind, place weak scalars."""
+    out = list(tensors)
+    groups: dict[str, list[int]] = {}
+    for i, operand in enumerate(op.signature.operands):
+        groups.setdefault(operand.kind, []).append(i)
+    for kind, places in groups.items():
+        members = [m for i in places for m in _flat((out[i],))]
+        dtype = _group_dtype(op, kind, members, places, backend)
+        if dtype is None:
+            continue
+        weak = op.family.fuses and any(isinstance(m, Tensor) for m in members)
+        for i in places:
+            if isinstance(out[i], tuple):
+                out[i] = tuple(_convert(op, x, dtype, backend, weak) for x in out[i])
+            else:
+                out[i] = _convert(op, out[i], dtype, backend, weak)
+    return out
+
+
+def _group_dtype(
+    op: Op, kind: str, members: list[Any], places: list[int], backend: Backend
+) -> DType | None:
+    dtype: DType | None = None
+    for item in members:
+        if not isinstance(item, Tensor):
+            continue
+        own = item.dtype
+        if own.kind not in KIND_SETS[kind]:
+            _raise_kind(op, own, kind, op.signature.operands[places[0]].name)
+        if op.floats and own.kind == "Int":
+            own = backend.default_float
+        if dtype is not None and dtype.kind != own.kind:
+            _raise_mixed(op, dtype, own)
+        dtype = own if dtype is None else promote(dtype, own, op.name)
+    if dtype is None and any(isinstance(m, Scalar) for m in members):
+        dtype = _scalar_dtype(kind, members, backend)
+    if dtype is not None:
+        require_dtype(dtype, backend, op.name)
+    return dtype
+
+
+def _scalar_dtype(kind: str, members: list[Any], backend: Backend) -> DType:
+    """The type of a group of scalars alone."""
+    from ._dtype import bool_  # noqa: PLC0415 - only on this rare path
+
+    if kind != "Float" and all(isinstance(m, bool) for m in members if m is not None):
+        return bool_
+    if kind != "Float" and not any(isinstance(m, float) for m in members):
+        return backend.default_int
+    return backend.default_float
+
+
+def require_dtype(dtype: DType, backend: Backend, op: str) -> None:
+    """Raise DTypeError when the backend lacks the element type."""
+    if dtype not in backend.dtypes:
+        have = ", ".join(sorted(d.name for d in backend.dtypes))
+        raise DTypeError(op, f"{backend!r} lacks the element type", got=dtype, expected=have)
+
+
+def _convert(op: Op, item: Any, dtype: DType, backend: Backend, weak: bool) -> Any:
+    if isinstance(item, Tensor):
+        return item if item.dtype is dtype else item.astype(dtype)
+    if item is None:
+        return None
+    _check_scalar(op, item, dtype)
+    if weak:
+        return item
+    return Tensor(backend.full((), item, dtype), backend)
+
+
+def _check_scalar(op: Op, item: Scalar, dtype: DType) -> None:
+    """A weak scalar takes the tensor's type, when its kind fits and it is in range."""
+    if isinstance(item, bool):
+        return
+    if dtype.kind == "Bool" or (isinstance(item, float) and dtype.kind == "Int"):
+        raise KindError(
+            op.name,
+            "number and tensor of different kinds",
+            got=f"{item!r} with {dtype}",
+            expected="a number of the tensor's kind",
+            hint="x.astype(pt.float32)" if isinstance(item, float) else "x.astype(pt.int64)",
+        )
+    if isinstance(item, int) and dtype.kind == "Int" and not can_hold(item, dtype):
+        raise DTypeError(op.name, "number out of range", got=item, expected=f"a value of {dtype}")
+
+
+def _meta(tensor: Any) -> Any:
+    if isinstance(tensor, tuple):
+        return tuple(_meta(t) for t in tensor)
+    if isinstance(tensor, Tensor):
+        return Meta(tensor.shape, tensor.dtype)
+    return tensor  # a weak scalar or None
+
+
+def _shaped(metas: list[Any]) -> list[Any]:
+    """Weak scalars take part in shape rules as nothing."""
+    return [None if isinstance(m, Scalar) else m for m in metas]
+
+
+def _primitive(tensor: Any) -> Any:
+    if isinstance(tensor, tuple):
+        return tuple(_primitive(t) for t in tensor)
+    return tensor.primitive if isinstance(tensor, Tensor) else tensor
+
+
+def _raise_kind(op: Op, dtype: DType, kind: str, operand: str) -> NoReturn:
+    allowed = " or ".join(sorted(KIND_SETS[kind]))
+    target = {"Float": "pt.float32", "Int": "pt.int64", "Bool": "pt.bool"}
+    wanted = next(k for k in ("Float", "Int", "Bool") if k in KIND_SETS[kind])
+    raise KindError(
+        op.name,
+        f"{operand} is of a kind that the op does not take",
+        got=f"{dtype.kind} ({dtype})",
+        expected=allowed,
+        hint=f"{operand}.astype({target[wanted]})",
+    )
+
+
+def _raise_mixed(op: Op, a: DType, b: DType) -> NoReturn:
+    raise KindError(
+        op.name,
+        "tensors of different kinds",
+        got=f"{a} and {b}",
+        expected="one kind",
+        hint=f"y.astype(pt.{a.name})",
+    )
+
+
+def _refuse(op: Op, tensors: list[Any], backend: Backend) -> NoReturn:
+    """A backend refused operands that passed all checks: its fault, told as such."""
+    got = ", ".join(str(_meta(t)) for t in tensors)
+    raise DeviceError(op.name, f"{backend!r} refused valid operands", got=got)

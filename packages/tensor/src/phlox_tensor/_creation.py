@@ -1,0 +1,233 @@
+"""Functions that make tensors: from host data, from values, from ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from ._backend import Backend
+from ._call import require_dtype
+from ._device import as_device
+from ._dtype import DType, DTypeLike, as_dtype, bool_
+from ._errors import ArgumentError
+from ._kinds import Float, K
+from ._tensor import Tensor
+from ._transfer import upload
+
+Device = Backend | str | None
+Scalar = bool | int | float
+
+
+def asarray(
+    obj: Any,
+    /,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Device = None,
+    copy: bool | None = None,
+) -> Tensor[Any]:
+    """Return a tensor of numbers, nested lists, a NumPy array, a tensor, or a DLPack object.
+
+    Python numbers take the device's default types; arrays and tensors keep theirs.
+
+    Raises:
+        DTypeError: when the device lacks the element type, or the data has none.
+    """
+    del copy  # tensors never change, so sharing is always right
+    wanted = None if dtype is None else as_dtype(dtype, "asarray")
+    if isinstance(obj, Tensor):
+        out = obj if device is None else obj.to_device(as_device(device))
+        return out if wanted is None else out.astype(wanted)
+    if hasattr(obj, "__dlpack__") and not isinstance(obj, np.ndarray | np.generic):
+        obj = np.from_dlpack(obj)
+    return upload(obj, wanted, as_device(device))
+
+
+def from_numpy(array: np.ndarray[Any, Any], /, *, device: Device = None) -> Tensor[Any]:
+    """Return a tensor with the data of an array (copied, so that later writes do not show)."""
+    return upload(np.asarray(array), None, as_device(device), "from_numpy")
+
+
+def from_dlpack(x: Any, /, *, device: Device = None) -> Tensor[Any]:
+    """Return a tensor with the data of any object that speaks DLPack, of this or another library."""
+    return upload(np.from_dlpack(x), None, as_device(device), "from_dlpack")
+
+
+def _shape(shape: int | Sequence[int]) -> tuple[int, ...]:
+    return (shape,) if isinstance(shape, int) else tuple(shape)
+
+
+def full(
+    shape: int | Sequence[int],
+    fill_value: Scalar,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Device = None,
+) -> Tensor[Any]:
+    """Return a tensor of one value; its type follows the value's kind by default."""
+    backend = as_device(device)
+    chosen = _dtype_for(fill_value, dtype, backend, "full")
+    dims = _shape(shape)
+    if any(n < 0 for n in dims):
+        raise ArgumentError("full", "negative size", got=dims)
+    return Tensor(backend.full(dims, fill_value, chosen), backend)
+
+
+def _dtype_for(value: Scalar, dtype: DTypeLike | None, backend: Backend, op: str) -> DType:
+    if dtype is not None:
+        chosen = as_dtype(dtype, op)
+    elif isinstance(value, bool):
+        chosen = bool_
+    else:
+        chosen = backend.default_int if isinstance(value, int) else backend.default_float
+    require_dtype(chosen, backend, op)
+    return chosen
+
+
+def zeros(
+    shape: int | Sequence[int], *, dtype: DTypeLike | None = None, device: Device = None
+) -> Tensor[Float]:
+    """Return zeros, of the device's default float type by default."""
+    return full(shape, 0.0, dtype=dtype, device=device)
+
+
+def ones(
+    shape: int | Sequence[int], *, dtype: DTypeLike | None = None, device: Device = None
+) -> Tensor[Float]:
+    """Return ones, of the device's default float type by default."""
+    return full(shape, 1.0, dtype=dtype, device=device)
+
+
+def empty(
+    shape: int | Sequence[int], *, dtype: DTypeLike | None = None, device: Device = None
+) -> Tensor[Float]:
+    """Return a tensor whose values mean nothing; tensors never change, so it holds zeros."""
+    return zeros(shape, dtype=dtype, device=device)
+
+
+def full_like(
+    x: Tensor[K], /, fill_value: Scalar, *, dtype: DTypeLike | None = None, device: Device = None
+) -> Tensor[K]:
+    """Return a tensor of one value with the shape, type and device of ``x``."""
+    chosen = x.dtype if dtype is None else dtype
+    return full(x.shape, fill_value, dtype=chosen, device=device or x.device)
+
+
+def zeros_like(
+    x: Tensor[K], /, *, dtype: DTypeLike | None = None, device: Device = None
+) -> Tensor[K]:
+    """Return zeros with the shape, type and device of ``x``."""
+    return full_like(x, 0, dtype=dtype, device=device)
+
+
+def ones_like(
+    x: Tensor[K], /, *, dtype: DTypeLike | None = None, device: Device = None
+) -> Tensor[K]:
+    """Return ones with the shape, type and device of ``x``."""
+    return full_like(x, 1, dtype=dtype, device=device)
+
+
+def empty_like(
+    x: Tensor[K], /, *, dtype: DTypeLike | None = None, device: Device = None
+) -> Tensor[K]:
+    """Return a tensor with the shape, type and device of ``x`` whose values mean nothing."""
+    return zeros_like(x, dtype=dtype, device=device)
+
+
+def arange(
+    start: int | float,
+    /,
+    stop: int | float | None = None,
+    step: int | float = 1,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Device = None,
+) -> Tensor[Any]:
+    """Return evenly spaced values from ``start`` below ``stop``, 1-d.
+
+    Integers give the device's default integer type, else its default float type.
+
+    Raises:
+        ArgumentError: when ``step`` is 0.
+    """
+    if stop is None:
+        start, stop = 0, start
+    if step == 0:
+        raise ArgumentError("arange", "step is 0")
+    backend = as_device(device)
+    whole = all(isinstance(v, int) for v in (start, stop, step))
+    chosen = _dtype_for(0 if whole else 0.0, dtype, backend, "arange")
+    count = max(0, -((start - stop) // step) if whole else ceil((stop - start) / step))
+    return Tensor(backend.arange(start, step, int(count), chosen), backend)
+
+
+def linspace(
+    start: float,
+    stop: float,
+    /,
+    num: int,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Device = None,
+    endpoint: bool = True,
+) -> Tensor[Float]:
+    """Return ``num`` evenly spaced values from ``start`` to ``stop``, 1-d."""
+    backend = as_device(device)
+    chosen = _dtype_for(0.0, dtype, backend, "linspace")
+    values = np.linspace(start, stop, num, endpoint=endpoint)
+    return upload(values, chosen, backend, "linspace")
+
+
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: DTypeLike | None = None,
+    device: Device = None,
+) -> Tensor[Float]:
+    """Return a matrix with ones on diagonal ``k`` and zeros elsewhere."""
+    backend = as_device(device)
+    chosen = _dtype_for(0.0, dtype, backend, "eye")
+    rows = arange(n_rows, device=backend)
+    columns = arange(n_rows if n_cols is None else n_cols, device=backend)
+    return (rows[:, None] + k == columns).astype(chosen)
+
+
+def meshgrid(*arrays: Tensor[K], indexing: str = "xy") -> list[Tensor[K]]:
+    """Return coordinate grids of 1-d tensors; ``indexing`` is ``"xy"`` or ``"ij"``."""
+    if indexing not in ("xy", "ij"):
+        raise ArgumentError("meshgrid", "unknown indexing", got=indexing, expected="'xy' or 'ij'")
+    order = list(range(len(arrays)))
+    if indexing == "xy" and len(arrays) > 1:
+        order[0], order[1] = 1, 0
+    shape = [0] * len(arrays)
+    for place, array in zip(order, arrays, strict=True):
+        shape[place] = array.size
+    out = []
+    for place, array in zip(order, arrays, strict=True):
+        line = [1] * len(arrays)
+        line[place] = array.size
+        out.append(array.reshape(line).broadcast_to(shape))
+    return out
+
+
+def tril(x: Tensor[K], /, *, k: int = 0) -> Tensor[K]:
+    """Return the lower triangles of matrices: zeros above diagonal ``k``."""
+    return _triangle(x, k, lower=True)
+
+
+def triu(x: Tensor[K], /, *, k: int = 0) -> Tensor[K]:
+    """Return the upper triangles of matrices: zeros below diagonal ``k``."""
+    return _triangle(x, k, lower=False)
+
+
+def _triangle(x: Tensor[K], k: int, *, lower: bool) -> Tensor[K]:
+    rows = arange(x.shape[-2], device=x.device)[:, None]
+    columns = arange(x.shape[-1], device=x.device)
+    keep = columns <= rows + k if lower else columns >= rows + k
+    return keep.where(x, zeros_like(x))

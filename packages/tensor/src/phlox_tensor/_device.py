@@ -1,0 +1,99 @@
+"""Finding devices: by entry point, by name, by default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any
+
+from ._backend import Backend
+from ._errors import ArgumentError, BackendUnavailableError
+
+GROUP = "phlox.backends"
+_current: ContextVar[Backend | None] = ContextVar("phlox_device", default=None)
+
+
+@cache
+def backend_classes() -> dict[str, Any]:
+    """Entry points of all installed backends by name, ``numpy`` among them; loads none."""
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+@cache
+def _load(name: str) -> Any:
+    if name == "numpy":
+        from ._numpy_backend import Numpy  # noqa: PLC0415 - imports this module
+
+        return Numpy
+    point = backend_classes().get(name)
+    if point is None:
+        raise ArgumentError(
+            "device",
+            "no such backend is installed",
+            got=repr(name),
+            expected=", ".join(sorted({*backend_classes(), "numpy"})),
+            hint=f"pip install phlox-{'kernels' if name == 'cpu' else name}",
+        )
+    return point.load()
+
+
+def as_device(device: Backend | str | None, op: str = "device") -> Backend:
+    """Return the device that ``device`` names: a Backend, ``"cpu"``, ``"wgpu:0"``, None.
+
+    Raises:
+        ArgumentError: when no backend of that name is installed.
+    """
+    if device is None:
+        return default_device()
+    if isinstance(device, Backend):
+        return device
+    if not isinstance(device, str):
+        raise ArgumentError(
+            op, "not a device", got=repr(device), expected='a Backend or a name such as "cpu"'
+        )
+    name, colon, index = device.partition(":")
+    if colon and not index.isdigit():
+        raise ArgumentError(op, "not a device", got=repr(device), expected='such as "wgpu:0"')
+    made: Backend = _load(name)(int(index)) if colon else _load(name)()
+    return made
+
+
+def default_device() -> Backend:
+    """Return the device of new tensors: what ``use_device`` set, else Cpu(), else Numpy()."""
+    return _current.get() or _fallback()
+
+
+@cache
+def _fallback() -> Backend:
+    if "cpu" in backend_classes():
+        try:
+            return as_device("cpu")
+        except ImportError:  # the distribution is there but its native part is not
+            pass
+    return as_device("numpy")
+
+
+@contextmanager
+def use_device(device: Backend | str) -> Iterator[Backend]:
+    """Make ``device`` the default inside a ``with`` block, in this thread or task."""
+    chosen = as_device(device)
+    token = _current.set(chosen)
+    try:
+        yield chosen
+    finally:
+        _current.reset(token)
+
+
+def devices() -> list[Backend]:
+    """Return every device found on this machine; backends that cannot run are left out."""
+    found: list[Backend] = []
+    for name in sorted({*backend_classes(), "numpy"}):
+        try:
+            backend = _load(name)
+            found.extend(backend.found() if hasattr(backend, "found") else [backend()])
+        except (BackendUnavailableError, ImportError):
+            continue
+    return found

@@ -1,0 +1,163 @@
+"""Element types: one object per type, their kinds, and the promotion table."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, final
+
+import ml_dtypes
+import numpy as np
+
+from ._errors import DTypeError
+
+KindName = Literal["Float", "Int", "Bool"]
+
+
+@final
+class DType:
+    """An element type, such as ``float32``. Compare with ``is`` or ``==``.
+
+    Attributes:
+        name: the array API name.
+        kind: ``"Float"``, ``"Int"`` (signed and unsigned) or ``"Bool"``.
+        itemsize: bytes per element.
+        numpy: the NumPy dtype with the same bits.
+    """
+
+    __slots__ = ("itemsize", "kind", "name", "numpy")
+
+    def __init__(self, name: str, kind: KindName, numpy_dtype: np.dtype[np.generic]) -> None:
+        """Make the one object of this type; users take it from the package."""
+        self.name: Final = name
+        self.kind: Final = kind
+        self.numpy: Final = numpy_dtype
+        self.itemsize: Final = numpy_dtype.itemsize
+
+    def __repr__(self) -> str:
+        return f"phlox_tensor.{self.name}"
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> str:
+        return self.name
+
+    @property
+    def signed(self) -> bool:
+        """Whether the type holds negative numbers."""
+        return self.kind == "Float" or self.name.startswith("int")
+
+
+def _make(name: str, kind: KindName) -> DType:
+    base = ml_dtypes.bfloat16 if name == "bfloat16" else name
+    return DType(name, kind, np.dtype(base))
+
+
+bfloat16: Final = _make("bfloat16", "Float")
+bool_: Final = _make("bool", "Bool")
+float16: Final = _make("float16", "Float")
+float32: Final = _make("float32", "Float")
+float64: Final = _make("float64", "Float")
+int16: Final = _make("int16", "Int")
+int32: Final = _make("int32", "Int")
+int64: Final = _make("int64", "Int")
+int8: Final = _make("int8", "Int")
+uint16: Final = _make("uint16", "Int")
+uint32: Final = _make("uint32", "Int")
+uint64: Final = _make("uint64", "Int")
+uint8: Final = _make("uint8", "Int")
+
+DTYPES: Final[dict[str, DType]] = {
+    d.name: d
+    for d in (
+        float16,
+        bfloat16,
+        float32,
+        float64,
+        int8,
+        int16,
+        int32,
+        int64,
+        uint8,
+        uint16,
+        uint32,
+        uint64,
+        bool_,
+    )
+}
+_BY_NUMPY: Final = {d.numpy: d for d in DTYPES.values()}
+_PYTHON: Final = {bool: "bool"}
+
+DTypeLike = DType | str | type | np.dtype[np.generic]
+
+
+def as_dtype(value: DTypeLike, op: str = "dtype") -> DType:
+    """Return the DType that ``value`` names.
+
+    Args:
+        value: a DType, its name, a NumPy dtype or scalar type.
+        op: the call to name in the error.
+
+    Raises:
+        DTypeError: when phlox has no such element type.
+    """
+    if isinstance(value, DType):
+        return value
+    if isinstance(value, str) and value in DTYPES:
+        return DTYPES[value]
+    try:
+        return _BY_NUMPY[np.dtype(value).newbyteorder("=")]
+    except (TypeError, KeyError):
+        raise DTypeError(
+            op, "unknown element type", got=repr(value), expected=", ".join(DTYPES)
+        ) from None
+
+
+_SIGNED: Final = {1: int8, 2: int16, 4: int32, 8: int64}
+
+
+def promote(a: DType, b: DType, op: str) -> DType:
+    """Return the type in which ``a`` and ``b`` meet, by the array API table inside one kind.
+
+    float16 with bfloat16 gives float32, the smallest type that holds both.
+
+    Raises:
+        DTypeError: when no type holds both (uint64 with a signed type).
+    """
+    if a is b:
+        return a
+    if a.kind == "Float":
+        if a.itemsize == b.itemsize:
+            return float32
+        return a if a.itemsize > b.itemsize else b
+    small, large = (a, b) if a.itemsize <= b.itemsize else (b, a)
+    if small.signed == large.signed:
+        return large
+    unsigned = b if a.signed else a
+    if large.signed and large.itemsize > unsigned.itemsize:
+        return large
+    wider = _SIGNED.get(2 * unsigned.itemsize)
+    if wider is None:
+        raise DTypeError(
+            op,
+            "no integer type holds both",
+            got=f"{a} and {b}",
+            expected="types of one signedness",
+            hint=f"x.astype({(a if a.signed else b).name})",
+        )
+    return wider
+
+
+def can_hold(value: int, dtype: DType) -> bool:
+    """Whether the integer type ``dtype`` holds ``value``."""
+    info = np.iinfo(dtype.numpy)
+    return bool(info.min <= value <= info.max)
+
+
+def finfo(dtype: DTypeLike) -> ml_dtypes.finfo:
+    """Machine limits of a float type: ``eps``, ``max``, ``min``, ``smallest_normal``."""
+    return ml_dtypes.finfo(as_dtype(dtype, "finfo").numpy)
+
+
+def iinfo(dtype: DTypeLike) -> np.iinfo[np.signedinteger]:
+    """Machine limits of an integer type: ``min``, ``max``, ``bits``."""
+    return np.iinfo(as_dtype(dtype, "iinfo").numpy)

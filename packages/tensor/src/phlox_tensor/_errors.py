@@ -1,0 +1,94 @@
+"""The errors of phlox: one base class, a fixed text shape, typed fields behind the text."""
+
+from __future__ import annotations
+
+from typing import Final
+
+
+class PhloxError(Exception):
+    """Base of every error that phlox raises on purpose.
+
+    The text reads ``[op] what failed: got A, expected B`` and, where there is one,
+    ``hint:`` with code to type. The parts stay readable as attributes.
+    """
+
+    def __init__(
+        self,
+        op: str,
+        what: str,
+        *,
+        got: object = None,
+        expected: object = None,
+        hint: str | None = None,
+    ) -> None:
+        """Compose the message from its parts."""
+        self.op: Final = op
+        self.what: Final = what
+        self.got: Final = got
+        self.expected: Final = expected
+        self.hint: Final = hint
+        super().__init__(_compose(op, what, got, expected, hint))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle by parts, so that errors cross process borders."""
+        return _rebuild, (type(self), self.op, self.what, self.got, self.expected, self.hint)
+
+
+def _rebuild(
+    cls: type[PhloxError], op: str, what: str, got: object, expected: object, hint: str | None
+) -> PhloxError:
+    return cls(op, what, got=got, expected=expected, hint=hint)
+
+
+def _compose(op: str, what: str, got: object, expected: object, hint: str | None) -> str:
+    text = f"[{op}] {what}"
+    parts = []
+    if got is not None:
+        parts.append(f"got {got}")
+    if expected is not None:
+        parts.append(f"expected {expected}")
+    if parts:
+        text += ": " + ", ".join(parts)
+    if hint is not None:
+        text += f"\nhint: {hint}"
+    return text
+
+
+class ArgumentError(PhloxError, ValueError):
+    """An argument has a value that the call does not take."""
+
+
+class BackendUnavailableError(PhloxError, RuntimeError):
+    """A backend cannot run here: no adapter, no driver, not installed."""
+
+
+class DTypeError(PhloxError, TypeError):
+    """Element types do not combine, or a backend lacks the one asked for."""
+
+
+class DeviceError(PhloxError, ValueError):
+    """Tensors on devices that do not combine, or a device that lacks an ability."""
+
+
+class GradientError(PhloxError, RuntimeError):
+    """A derivative was asked for where there is none."""
+
+
+class IndexOutOfRangeError(PhloxError, IndexError):
+    """An index points outside its axis."""
+
+
+class KindError(PhloxError, TypeError):
+    """An op was called on a tensor of a kind (Float, Int, Bool) that it does not take."""
+
+
+class RecordError(PhloxError, ValueError):
+    """A record is corrupt, truncated, or does not fit what it is loaded into."""
+
+
+class ShapeError(PhloxError, ValueError):
+    """Shapes do not fit the op."""
+
+
+class Rejected(Exception):  # noqa: N818 - a signal between layers, never seen by users
+    """Raised by an entry of a backend with ``checks = True`` for operands it does not take as is."""

@@ -1,0 +1,87 @@
+"""The NumPy backend: the reference, and the device of last resort."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+
+from ._backend import Backend, Entry
+from ._dtype import DTYPES, DType, DTypeLike, as_dtype
+from ._op import REGISTRY, Op
+
+Array = np.ndarray[Any, Any]
+_BY_NUMPY = {d.numpy: d for d in DTYPES.values()}
+
+
+@final
+class Numpy(Backend):
+    """NumPy arrays, computed by the references that the ops declare.
+
+    Args:
+        float: element type of new Float tensors.
+        int: element type of new Int tensors.
+    """
+
+    name = "numpy"
+    dtypes = frozenset(DTYPES.values())
+
+    def __init__(self, float: DTypeLike = "float32", int: DTypeLike = "int64") -> None:  # noqa: A002
+        """Choose the default element types."""
+        self.default_float = as_dtype(float, "Numpy")
+        self.default_int = as_dtype(int, "Numpy")
+        self.settings = (self.default_float.name, self.default_int.name)
+
+    def __repr__(self) -> str:
+        given = [
+            f"{key}={value!r}"
+            for key, value, default in zip(
+                ("float", "int"), self.settings, ("float32", "int64"), strict=True
+            )
+            if value != default
+        ]
+        return f"Numpy({', '.join(given)})"
+
+    def shape_of(self, primitive: Array, /) -> tuple[int, ...]:
+        """Return the shape of an array."""
+        return primitive.shape
+
+    def dtype_of(self, primitive: Array, /) -> DType:
+        """Return the element type of an array."""
+        return _BY_NUMPY[primitive.dtype]
+
+    def upload(self, array: Array, dtype: DType, /) -> Array:
+        """Copy an array."""
+        return np.array(array, dtype=dtype.numpy, order="C")
+
+    def read(self, primitive: Array, /) -> Array:
+        """Return a view of the array."""
+        return primitive.view()
+
+    def entry(self, name: str) -> Entry | None:
+        """Return the reference of the op, made to give the declared type."""
+        op = REGISTRY[name]
+        return None if op.numpy is None else _typed(op, op.numpy, self.default_int)
+
+
+def _typed(op: Op, reference: Entry, default_int: DType) -> Entry:
+    """Warnings off, 0-d results as arrays, results in the declared type."""
+    kinds = [r.kind for r in op.signature.results]
+    own = {o.kind for o in op.signature.operands}
+
+    def finish(out: Any, kind: str, args: tuple[Any, ...]) -> Array:
+        array = np.asarray(out)
+        if kind == "Int" and kind not in own:
+            named = op.attribute_names.index("dtype") if "dtype" in op.attribute_names else None
+            wanted = default_int if named is None else args[len(op.signature.operands) + named]
+            return array.astype(wanted.numpy, copy=False)
+        return array
+
+    def run(*args: Any) -> Any:
+        with np.errstate(all="ignore"):
+            out = reference(*args)
+        if len(kinds) == 1:
+            return finish(out, kinds[0], args)
+        return tuple(finish(o, k, args) for o, k in zip(out, kinds, strict=True))
+
+    return run

@@ -1,0 +1,79 @@
+"""Where random numbers come from: a seed, and a counter that is drawn on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Lock
+from typing import final
+
+from ._errors import ArgumentError
+
+_LIMIT = 2**64
+
+
+@final
+class Generator:
+    """A stream of random blocks: the key is the seed, the counter says how many were drawn.
+
+    Drawing is safe from many threads; for the same numbers in every run, give each thread a
+    generator of its own with ``use_generator``.
+    """
+
+    __slots__ = ("_counter", "_key", "_lock")
+
+    def __init__(self, seed: int = 0, counter: int = 0) -> None:
+        """Start the stream of ``seed`` at block ``counter``."""
+        self._lock = Lock()
+        self._key, self._counter = 0, 0
+        self.set_state(seed, counter)
+
+    def draw(self, blocks: int) -> tuple[int, int]:
+        """Reserve ``blocks`` blocks of four words; return the key and the first block."""
+        with self._lock:
+            first = self._counter
+            self._counter = (first + blocks) % _LIMIT
+            return self._key, first
+
+    def state(self) -> tuple[int, int]:
+        """Return seed and counter, to be saved in a checkpoint."""
+        with self._lock:
+            return self._key, self._counter
+
+    def set_state(self, seed: int, counter: int = 0) -> None:
+        """Go to a state that ``state()`` gave.
+
+        Raises:
+            ArgumentError: when a number is not in 0..2**64-1.
+        """
+        if not (0 <= seed < _LIMIT and 0 <= counter < _LIMIT):
+            raise ArgumentError(
+                "seed", "out of range", got=(seed, counter), expected="0 <= n < 2**64"
+            )
+        with self._lock:
+            self._key, self._counter = seed, counter
+
+
+_default = Generator()
+_current: ContextVar[Generator | None] = ContextVar("phlox_generator", default=None)
+
+
+def generator() -> Generator:
+    """Return the generator in use."""
+    return _current.get() or _default
+
+
+@contextmanager
+def use_generator(chosen: Generator) -> Iterator[Generator]:
+    """Draw from ``chosen`` inside a ``with`` block, in this thread or task."""
+    token = _current.set(chosen)
+    try:
+        yield chosen
+    finally:
+        _current.reset(token)
+
+
+def seed(value: int) -> None:
+    """Start the generator in use anew from ``value``; the same numbers follow on any device."""
+    generator().set_state(value)

@@ -1,0 +1,1 @@
+"""Shape rules: from operand shapes and attributes to result shapes, or a ShapeError."""

@@ -1,0 +1,69 @@
+"""Shape rules of indexing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._errors import ArgumentError, ShapeError
+
+if TYPE_CHECKING:
+    from .._op import Attributes, Metas, Op, Shape
+
+UPDATES = ("add", "max", "min", "mul", "set")
+
+
+def take(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+    """The axis is replaced by the shape of the indices."""
+    del op
+    shape, indices, axis = metas[0].shape, metas[1].shape, attributes[0]
+    return [(*shape[:axis], *indices, *shape[axis + 1 :])]
+
+
+def take_along_axis(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+    """The shape of the indices, which agree with x beside the axis."""
+    _along(op, metas, attributes[0])
+    return [metas[1].shape]
+
+
+def _along(op: Op, metas: Metas, axis: int) -> None:
+    shape, indices = metas[0].shape, metas[1].shape
+    if len(shape) != len(indices) or any(
+        a != b for i, (a, b) in enumerate(zip(shape, indices, strict=True)) if i != axis
+    ):
+        raise ShapeError(
+            op.name,
+            "indices do not line up",
+            got=f"x {shape}, indices {indices}",
+            expected=f"equal sizes but along axis {axis}",
+        )
+
+
+def scatter(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+    """The shape of x; values have the shape of the indices."""
+    axis, update = attributes
+    _along(op, metas, axis)
+    if update not in UPDATES:
+        raise ArgumentError(op.name, "unknown update", got=update, expected=", ".join(UPDATES))
+    if metas[2].shape != metas[1].shape:
+        raise ShapeError(
+            op.name,
+            "values and indices differ",
+            got=f"{metas[2].shape} and {metas[1].shape}",
+            expected="one shape",
+        )
+    return [metas[0].shape]
+
+
+def index_add(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+    """The shape of x; values replace the axis by the count of indices."""
+    axis = attributes[0]
+    shape, indices, values = (m.shape for m in metas)
+    expected = (*shape[:axis], *indices, *shape[axis + 1 :])
+    if len(indices) != 1 or values != expected:
+        raise ShapeError(
+            op.name,
+            "values do not fit",
+            got=f"indices {indices}, values {values}",
+            expected=f"1-d indices, values {expected}",
+        )
+    return [shape]

@@ -1,0 +1,194 @@
+"""Shape rules of contractions and windows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .._errors import ArgumentError, ShapeError
+from .general import broadcast_shapes
+
+if TYPE_CHECKING:
+    from .._backend import Backend
+    from .._op import Attributes, Metas, Op, Shape
+
+IMAGE_RANK = 4
+
+
+def matmul(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+    """NumPy's rule: vectors lose their axis, batches broadcast."""
+    del attributes
+    a, b = metas[0].shape, metas[1].shape
+    if not a or not b:
+        raise ShapeError(op.name, "a 0-d operand", got=f"{a} @ {b}", hint="x * y")
+    rows = a if len(a) > 1 else (1, *a)
+    columns = b if len(b) > 1 else (*b, 1)
+    if rows[-1] != columns[-2]:
+        hint = None
+        if len(b) > 1 and rows[-1] == b[-1]:
+            hint = "x @ y.T" if len(b) == 2 else "x @ y.mT"  # noqa: PLR2004
+        elif len(a) > 1 and a[-2] == columns[-2]:
+            hint = "x.T @ y" if len(a) == 2 else "x.mT @ y"  # noqa: PLR2004
+        raise ShapeError(
+            op.name,
+            "inner sizes differ",
+            got=f"{a} @ {b}",
+            expected="(…, n, k) @ (…, k, m)",
+            hint=hint,
+        )
+    batch = broadcast_shapes((rows[:-2], columns[:-2]), op.name)
+    return [batch + a[-2:-1] * (len(a) > 1) + b[-1:] * (len(b) > 1)]
+
+
+def linear(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+    """(…, in) times (in, out), plus (out,)."""
+    del attributes
+    x, weight, bias = metas
+    if not x.shape or len(weight.shape) != 2 or x.shape[-1] != weight.shape[0]:  # noqa: PLR2004
+        raise ShapeError(
+            op.name,
+            "inner sizes differ",
+            got=f"x {x.shape}, weight {weight.shape}",
+            expected="x (…, in), weight (in, out)",
+        )
+    out = weight.shape[1]
+    if bias is not None and bias.shape != (out,):
+        raise ShapeError(op.name, "bias does not fit", got=bias.shape, expected=(out,))
+    return [(*x.shape[:-1], out)]
+
+
+def _image(op: Op, meta: Any, name: str = "x") -> None:
+    if len(meta.shape) != IMAGE_RANK:
+        raise ShapeError(
+            op.name,
+            f"{name} is not a batch of images",
+            got=meta.shape,
+            expected="(batch, channels, height, width)",
+            hint="x[None] for a single image",
+        )
+
+
+def window_sizes(
+    op: str,
+    size: Shape,
+    kernel: Shape,
+    stride: Shape,
+    padding: tuple[tuple[int, int], ...],
+    dilation: Shape,
+    ceil_mode: bool = False,
+) -> tuple[int, int]:
+    """Number of window positions along height and width.
+
+    Raises:
+        ShapeError: when the window is larger than the padded image.
+    """
+    out = []
+    for n, k, s, (before, after), d in zip(size, kernel, stride, padding, dilation, strict=True):
+        room = n + before + after - d * (k - 1) - 1
+        if room < 0:
+            raise ShapeError(
+                op,
+                "window larger than the padded image",
+                got=f"window {d * (k - 1) + 1}, image {n + before + after}",
+            )
+        count = room // s + 1
+        # A last, partial window counts in ceil mode when it starts inside image or left padding.
+        if ceil_mode and room % s and count * s < n + before:
+            count += 1
+        out.append(count)
+    return out[0], out[1]
+
+
+def conv2d(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+    """(N, O, H', W')."""
+    x, weight, bias = metas
+    stride, padding, dilation, groups = attributes
+    _image(op, x)
+    _image(op, weight, "weight")
+    channels, out = x.shape[1], weight.shape[0]
+    if groups < 1 or channels % groups or out % groups or weight.shape[1] != channels // groups:
+        raise ShapeError(
+            op.name,
+            "channels do not fit",
+            got=f"x {x.shape}, weight {weight.shape}, groups {groups}",
+            expected="weight (out, in / groups, kh, kw), both divisible by groups",
+        )
+    if bias is not None and bias.shape != (out,):
+        raise ShapeError(op.name, "bias does not fit", got=bias.shape, expected=(out,))
+    size = window_sizes(op.name, x.shape[2:], weight.shape[2:], stride, padding, dilation)
+    return [(x.shape[0], out, *size)]
+
+
+def prepare_pool(metas: Metas, attributes: Attributes, backend: Backend) -> Attributes:
+    """The stride is the kernel where none is given."""
+    del metas, backend
+    kernel, stride, padding, *rest = attributes
+    for (before, after), k in zip(padding, kernel, strict=True):
+        if max(before, after) > k // 2:
+            raise ArgumentError(
+                "pool", "padding too large", got=(before, after), expected=f"at most {k // 2}"
+            )
+    return (kernel, kernel if stride is None else stride, padding, *rest)
+
+
+def max_pool2d(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+    """(N, C, H', W'), once for each result."""
+    kernel, stride, padding, dilation, ceil_mode = attributes
+    _image(op, metas[0])
+    shape = metas[0].shape
+    size = window_sizes(op.name, shape[2:], kernel, stride, padding, dilation, ceil_mode)
+    return [(*shape[:2], *size)] * len(op.signature.results)
+
+
+def avg_pool2d(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+    """(N, C, H', W')."""
+    kernel, stride, padding, ceil_mode, _ = attributes
+    _image(op, metas[0])
+    shape = metas[0].shape
+    size = window_sizes(op.name, shape[2:], kernel, stride, padding, (1, 1), ceil_mode)
+    return [(*shape[:2], *size)]
+
+
+def row_norm(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+    """x's shape; weight and bias have the size of the last axis."""
+    del attributes
+    shape = metas[0].shape
+    if not shape:
+        raise ShapeError(op.name, "a 0-d tensor has no last axis", got=shape)
+    _vectors(op, metas[1:], shape[-1])
+    return [shape]
+
+
+def row_norm_backward(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+    """x's shape and two vectors."""
+    del op, attributes
+    shape = metas[1].shape
+    return [shape, shape[-1:], shape[-1:]]
+
+
+def _vectors(op: Op, metas: Metas, size: int) -> None:
+    for meta in metas:
+        if meta is not None and meta.shape != (size,):
+            raise ShapeError(op.name, "a vector does not fit", got=meta.shape, expected=(size,))
+
+
+def _channels(op: Op, shape: Shape) -> int:
+    if len(shape) < 2:  # noqa: PLR2004
+        raise ShapeError(op.name, "no channel axis", got=shape, expected="(batch, channels, …)")
+    return shape[1]
+
+
+def batch_norm(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+    """x's shape, then a vector per further result; parameters have one value per channel."""
+    del attributes
+    shape = metas[0].shape
+    size = _channels(op, shape)
+    _vectors(op, metas[1:], size)
+    return [shape, *([(size,)] * (len(op.signature.results) - 1))]
+
+
+def batch_norm_backward(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+    """x's shape and two vectors."""
+    del attributes
+    shape = metas[1].shape
+    size = _channels(op, shape)
+    return [shape, (size,), (size,)]

@@ -1,0 +1,113 @@
+"""The typed signature of an op, written as text: ``x: Num; axis: Axes = None -> Num``.
+
+Before the semicolon stand the operands (tensors), after it the attributes (plain values), after
+the arrow the results. ``?`` marks an operand that may be None, ``*`` one that takes many tensors.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Final
+
+from ._kinds import KIND_SETS
+
+REQUIRED: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A tensor that an op takes."""
+
+    name: str
+    kind: str
+    optional: bool = False
+    variadic: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """A plain value that an op takes; ``default`` is REQUIRED where there is none."""
+
+    name: str
+    type: str
+    default: object
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A tensor that an op gives."""
+
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A parsed signature."""
+
+    operands: tuple[Operand, ...]
+    attributes: tuple[Attribute, ...]
+    results: tuple[Result, ...]
+    text: str
+
+
+def parse(text: str) -> Signature:
+    """Parse the text of a signature.
+
+    Raises:
+        ValueError: when the text is not a signature.
+    """
+    head, arrow, tail = text.partition("->")
+    if not arrow:
+        raise ValueError(f"signature without '->': {text!r}")
+    operands, _, attributes = head.partition(";")
+    return Signature(
+        operands=tuple(_operand(part, text) for part in _split(operands)),
+        attributes=tuple(_attribute(part, text) for part in _split(attributes)),
+        results=tuple(_result(part, text) for part in _split(tail)),
+        text=text.strip(),
+    )
+
+
+def _split(text: str) -> list[str]:
+    """Split at commas outside brackets."""
+    parts: list[str] = []
+    depth = 0
+    current = ""
+    for char in text:
+        depth += (char in "([") - (char in ")]")
+        if char == "," and depth == 0:
+            parts.append(current.strip())
+            current = ""
+        else:
+            current += char
+    if current.strip():
+        parts.append(current.strip())
+    return parts
+
+
+def _operand(part: str, text: str) -> Operand:
+    name, colon, kind = (piece.strip() for piece in part.partition(":"))
+    optional = kind.endswith("?")
+    kind = kind.rstrip("?")
+    if not colon or kind not in KIND_SETS:
+        raise ValueError(f"operand {part!r} of {text!r} is not 'name: Kind'")
+    return Operand(name.lstrip("*"), kind, optional, name.startswith("*"))
+
+
+def _attribute(part: str, text: str) -> Attribute:
+    name, colon, rest = (piece.strip() for piece in part.partition(":"))
+    type_name, equals, default = (piece.strip() for piece in rest.partition("="))
+    if not colon or not type_name:
+        raise ValueError(f"attribute {part!r} of {text!r} is not 'name: type = default'")
+    return Attribute(name, type_name, ast.literal_eval(default) if equals else REQUIRED)
+
+
+def _result(part: str, text: str) -> Result:
+    name, colon, kind = (piece.strip() for piece in part.partition(":"))
+    if not colon:
+        name, kind = "y", name
+    if kind not in KIND_SETS:
+        raise ValueError(f"result {part!r} of {text!r} has no kind")
+    return Result(name, kind)

@@ -1,0 +1,276 @@
+"""The Tensor: a primitive and the table that it lives on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, Self
+
+import numpy as np
+
+from ._dtype import DType, DTypeLike, as_dtype
+from ._errors import ArgumentError, KindError
+from ._kinds import Float, K
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ._backend import Backend
+    from ._indexing import At, Index
+    from ._methods import TensorMethods
+else:
+    # The generated methods are put on the class when the package has loaded (see _install).
+    class TensorMethods(Generic[K]):
+        """Stands in for the generated methods until they exist."""
+
+        __slots__ = ()
+
+
+class Tensor(TensorMethods[K]):
+    """An immutable n-dimensional array on a device.
+
+    Tensors come from ``asarray``, ``zeros``, ``random.normal`` and other functions; the
+    constructor is for authors of backends. ``Tensor[Float]`` (the default), ``Tensor[Int]`` and
+    ``Tensor[Bool]`` tell type checkers the kind.
+
+    Attributes:
+        primitive: what the backend computes with.
+        device: the backend, which is the device.
+    """
+
+    __slots__ = ("__weakref__", "device", "primitive")
+
+    device: Backend
+    primitive: Any
+    __array_priority__ = 1000
+
+    def __init__(self, primitive: Any, device: Backend, /) -> None:
+        """Wrap a primitive of ``device``."""
+        self.primitive = primitive
+        self.device = device
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the axes."""
+        return self.device.shape_of(self.primitive)
+
+    @property
+    def dtype(self) -> DType:
+        """Element type."""
+        return self.device.dtype_of(self.primitive)
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        count = 1
+        for n in self.shape:
+            count *= n
+        return count
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the elements take."""
+        return self.size * self.dtype.itemsize
+
+    # Reading: the only point that waits for the device.
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """Return the data as a read-only NumPy array, without a copy where the device allows."""
+        array = self.device.read(self.primitive)
+        array.flags.writeable = False
+        return array
+
+    async def numpy_async(self) -> np.ndarray[Any, Any]:
+        """Return the data as ``numpy()`` does, without blocking the event loop."""
+        array = await self.device.read_async(self.primitive)
+        array.flags.writeable = False
+        return array
+
+    def tolist(self) -> Any:
+        """Return nested lists of Python numbers, or one number for a 0-d tensor."""
+        return self.numpy().tolist()
+
+    def item(self) -> Any:
+        """Return the one element as a Python number.
+
+        Raises:
+            ArgumentError: when there is not exactly one element.
+        """
+        if self.size != 1:
+            raise ArgumentError(
+                "item",
+                "not one element",
+                got=f"shape {self.shape}",
+                expected="one element",
+                hint="x.tolist() or x.sum().item()",
+            )
+        return self.numpy().reshape(()).item()
+
+    def __bool__(self) -> bool:
+        return bool(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __index__(self) -> int:
+        if self.dtype.kind != "Int":
+            raise KindError("index", "not an integer", got=self.dtype, expected="Int")
+        return int(self.item())
+
+    def __array__(
+        self, dtype: np.dtype[Any] | None = None, copy: bool | None = None
+    ) -> np.ndarray[Any, Any]:
+        array = self.numpy()
+        if dtype is not None and array.dtype != dtype:
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        del api_version
+        import phlox_tensor  # noqa: PLC0415 - the package imports this module
+
+        return phlox_tensor
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.numpy().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0  # kDLCPU: reading brings the data to the host
+
+    # Shape and container behaviour
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a 0-d tensor")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Self]:
+        if not self.shape:
+            raise TypeError("iteration over a 0-d tensor")
+        return (self[i] for i in range(self.shape[0]))
+
+    def __contains__(self, value: object) -> bool:
+        return bool((self == value).any())  # type: ignore[attr-defined]
+
+    def __getitem__(self, index: Index) -> Self:
+        from ._indexing import getitem  # noqa: PLC0415 - imports this module
+
+        return getitem(self, index)  # type: ignore[return-value]
+
+    @property
+    def at(self) -> At:
+        """Functional updates: ``x.at[0].set(1)``, ``.add``, ``.multiply``, ``.min``, ``.max``."""
+        from ._indexing import At  # noqa: PLC0415 - imports this module
+
+        return At(self)
+
+    __hash__ = object.__hash__
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError("tensors are not pickled; hint: save them in a record, or x.numpy()")
+
+    def __repr__(self) -> str:
+        from ._repr import tensor_repr  # noqa: PLC0415 - only when printed
+
+        return tensor_repr(self)
+
+    # Devices and types
+
+    def to_device(self, device: Backend | str) -> Self:
+        """Return the tensor on another device; int64 that does not fit a 32-bit one is an error."""
+        from ._transfer import to_device  # noqa: PLC0415 - imports this module
+
+        return to_device(self, device)  # type: ignore[return-value]
+
+    def astype(self, dtype: DTypeLike, /, *, copy: bool = True) -> Tensor[Any]:
+        """Return the elements in another type, of any kind.
+
+        Floats are truncated to integers, nan gives 0, out of range saturates; integers wrap.
+        """
+        del copy  # tensors never change, so sharing is always right
+        wanted = as_dtype(dtype, "astype")
+        if wanted is self.dtype:
+            return self
+        from .ops.creation import cast  # noqa: PLC0415 - ops import this module
+
+        return cast(self, wanted)  # type: ignore[no-any-return]
+
+    def to_full_precision(self) -> Tensor[Any]:
+        """Return narrow floats as float32, anything else as it is."""
+        narrow = self.dtype.kind == "Float" and self.dtype.itemsize < 4  # noqa: PLR2004
+        return self.astype("float32") if narrow else self
+
+    def zeros(self, shape: Sequence[int] | None = None) -> Tensor[Any]:
+        """Return zeros on this tensor's device and of its type, of its own shape by default."""
+        dims = self.shape if shape is None else tuple(shape)
+        return Tensor(self.device.full(dims, 0, self.dtype), self.device)
+
+    # Autodiff: the work is the device's
+
+    def require_grad(self: Tensor[Float]) -> Tensor[Float]:
+        """Return the tensor as a leaf whose gradient is wanted.
+
+        Raises:
+            GradientError: when the device does not record, or the tensor is no leaf.
+        """
+        return Tensor(self.device.require_grad(self.primitive), self.device)
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether a gradient would flow to this tensor."""
+        return self.device.is_tracked(self.primitive)
+
+    def backward(
+        self: Tensor[Float], seed: Tensor[Float] | None = None, *, retain_graph: bool = False
+    ) -> Any:
+        """Return the gradients of this tensor as a value; ``w.grad(grads)`` reads one.
+
+        Args:
+            seed: the cotangent to start from; 1 by default, for a tensor of one element.
+            retain_graph: keep what the pass needs, so that it can run again.
+
+        Raises:
+            GradientError: when nothing was recorded, or the graph was used already.
+            ShapeError: without a seed, when there is more than one element.
+        """
+        return self.device.backward(self, seed, retain_graph)
+
+    def grad(self, gradients: Any) -> Tensor[Float] | None:
+        """Return this leaf's gradient out of ``gradients``, on the inner backend, or None."""
+        return gradients.get(self)  # type: ignore[no-any-return]
+
+    def detach(self) -> Self:
+        """Return the same values without their history."""
+        return type(self)(self.device.detach(self.primitive), self.device)
+
+    def inner(self) -> Tensor[K]:
+        """Return the same values on the backend inside this one.
+
+        Raises:
+            DeviceError: when the device wraps no backend.
+        """
+        primitive = self.device.lower(self.primitive)
+        assert self.device.inner is not None
+        return Tensor(primitive, self.device.inner)
+
+    # The named types of truth that Python asks for
+
+    def __invert__(self) -> Self:
+        from .ops.unary import bitwise_invert  # noqa: PLC0415 - ops import this module
+
+        return bitwise_invert(self)  # type: ignore[no-any-return]

@@ -1,0 +1,120 @@
+"""From device to device, and from host data to a device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._backend import Backend
+from ._call import is_inside, lift, require_dtype
+from ._device import as_device
+from ._dtype import DType, as_dtype, iinfo
+from ._errors import DTypeError
+from ._tensor import Tensor
+
+Array = np.ndarray[Any, Any]
+
+
+def to_device(tensor: Tensor[Any], device: Backend | str) -> Tensor[Any]:
+    """Return ``tensor`` on ``device``.
+
+    To a decorator over its device the tensor is lifted as a constant, to a backend inside its
+    device it is lowered; anything else goes through the host.
+
+    Raises:
+        DTypeError: when the target lacks the element type, or integers do not fit.
+    """
+    target = as_device(device)
+    if target is tensor.device:
+        return tensor
+    if is_inside(tensor.device, target):
+        return lift(tensor, target)
+    if is_inside(target, tensor.device):
+        while tensor.device is not target:
+            tensor = tensor.inner()
+        return tensor
+    base = target
+    while base.inner is not None:
+        base = base.inner
+    dtype = tensor.dtype
+    array = tensor.numpy()
+    if dtype.kind == "Int" and dtype not in base.dtypes:
+        dtype = base.default_int
+        array = fitted(array, dtype, "to_device")
+    require_dtype(dtype, base, "to_device")
+    return lift(Tensor(base.upload(array, dtype), base), target)
+
+
+def fitted(array: Array, dtype: DType, op: str) -> Array:
+    """Return integers in the type ``dtype``, when all fit.
+
+    Raises:
+        DTypeError: when one does not.
+    """
+    if array.size:
+        low, high = int(array.min()), int(array.max())
+        limits = iinfo(dtype)
+        if low < limits.min or high > limits.max:
+            raise DTypeError(
+                op,
+                "integers do not fit the device's type",
+                got=f"{low}..{high}",
+                expected=f"{dtype}: {limits.min}..{limits.max}",
+            )
+    return array.astype(dtype.numpy)
+
+
+def upload(data: Any, dtype: DType | None, device: Backend, op: str = "asarray") -> Tensor[Any]:
+    """Copy host data to a device.
+
+    Python numbers take the device's default types, arrays keep their own. Integer arrays whose
+    type the device lacks are converted when all values fit.
+
+    Raises:
+        DTypeError: when the device lacks the element type.
+    """
+    base = device
+    while base.inner is not None:
+        base = base.inner
+    own = isinstance(data, np.ndarray | np.generic)
+    array = np.asarray(data) if own else _from_python(data, op)
+    found = as_dtype(array.dtype, op)
+    if dtype is None:
+        dtype = found
+        if not own or (found.kind == "Int" and found not in base.dtypes):
+            defaults = {"Float": base.default_float, "Int": base.default_int}
+            dtype = defaults.get(found.kind, found)
+    require_dtype(dtype, base, op)
+    if found is not dtype:
+        if found.kind == dtype.kind == "Int":
+            array = fitted(array, dtype, op)
+        else:
+            from .reference.elementwise import cast  # noqa: PLC0415 - only on conversion
+
+            array = cast(array, dtype)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    return lift(Tensor(base.upload(array, dtype), base), device)
+
+
+def _from_python(data: Any, op: str) -> Array:
+    data = _without_tensors(data)
+    try:
+        array = np.asarray(data)
+    except ValueError as error:
+        raise DTypeError(op, "ragged or mixed data", got=type(data).__name__) from error
+    if array.size == 0 and array.dtype == np.float64:
+        return array
+    if array.dtype == object:
+        raise DTypeError(op, "no element type fits the data", got=type(data).__name__)
+    return array
+
+
+def _without_tensors(data: Any) -> Any:
+    """Nested lists may hold tensors of one element."""
+    if isinstance(data, Tensor):
+        return data.numpy()
+    if isinstance(data, list | tuple):
+        return [_without_tensors(item) for item in data]
+    return data

@@ -1,0 +1,16 @@
+"""All ops by name, and the functions that declare further ones."""
+
+from . import activation, binary, contraction, creation, movement, reduction, rows, unary
+from ._families import elementwise
+
+__all__ = [
+    "activation",
+    "binary",
+    "contraction",
+    "creation",
+    "elementwise",
+    "movement",
+    "reduction",
+    "rows",
+    "unary",
+]

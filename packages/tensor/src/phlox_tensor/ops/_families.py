@@ -1,0 +1,60 @@
+"""The classes of ops, and one function per class to declare an op of it.
+
+``contraction``, ``indexing``, ``movement``, ``row``, ``view`` and ``window`` ops bring a shape rule
+of their own; the other classes have one for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from .._op import Op, OpClass, declare
+from .._rules import general
+
+CAST: Final = OpClass("cast", general.same, memory_bound=True, fuses=True)
+CONTRACTION: Final = OpClass("contraction", general.same, checked=True)
+CREATION: Final = OpClass("creation", general.from_attribute, memory_bound=True)
+ELEMENTWISE: Final = OpClass(
+    "elementwise", general.elementwise, memory_bound=True, fuses=True, checked=True
+)
+INDEXING: Final = OpClass("indexing", general.same)
+MOVEMENT: Final = OpClass("movement", general.same)
+RANDOM: Final = OpClass("random", general.from_attribute)
+REDUCTION: Final = OpClass("reduction", general.reduction)
+ROW: Final = OpClass("row", general.same)
+SCAN: Final = OpClass("scan", general.same)
+SORT: Final = OpClass("sort", general.same)
+VIEW: Final = OpClass("view", general.same, memory_bound=True)
+WINDOW: Final = OpClass("window", general.same)
+
+
+def elementwise(name: str, signature: str, *, doc: str, **fields: Any) -> Op:
+    """Declare an op that acts on each element alone; operands broadcast.
+
+    Args:
+        name: the one spelling of the op, lower case.
+        signature: such as ``"x: Float -> Float"`` or ``"x: Num; slope: float = 0.01 -> Num"``.
+        doc: one sentence, then formula and special cases.
+        fields: further fields of ``Op``: ``numpy=``, ``expand=``, ``domain=``, ``ulp=``.
+
+    Raises:
+        ValueError: when the name is taken or the signature does not parse.
+    """
+    return declare(ELEMENTWISE, name, signature, doc=doc, **fields)
+
+
+Declare = Callable[..., Op]
+cast: Final[Declare] = partial(declare, CAST)
+contraction: Final[Declare] = partial(declare, CONTRACTION)
+creation: Final[Declare] = partial(declare, CREATION)
+indexing: Final[Declare] = partial(declare, INDEXING)
+movement: Final[Declare] = partial(declare, MOVEMENT)
+random: Final[Declare] = partial(declare, RANDOM)
+reduction: Final[Declare] = partial(declare, REDUCTION)
+row: Final[Declare] = partial(declare, ROW)
+scan: Final[Declare] = partial(declare, SCAN)
+sort: Final[Declare] = partial(declare, SORT)
+view: Final[Declare] = partial(declare, VIEW)
+window: Final[Declare] = partial(declare, WINDOW)

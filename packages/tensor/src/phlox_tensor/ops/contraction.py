@@ -1,0 +1,226 @@
+"""Products of matrices, convolutions, pools."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .._op import IndexSample, case
+from .._rules import general
+from .._rules import linear as rules
+from ..reference import window as ref
+from ._families import contraction, window
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+
+_CONV = "stride: Pair = 1, padding: Sides = 0, dilation: Pair = 1, groups: int = 1"
+
+matmul = contraction(
+    "matmul",
+    "x1: Num, x2: Num -> Num",
+    numpy=ref.matmul,
+    shape=rules.matmul,
+    ulp=8,
+    atol=16,
+    cases=(
+        case((3, 4), (4, 5)),
+        case((4,), (4,)),
+        case((2, 3, 4), (4,)),
+        case((4,), (2, 4, 3)),
+        case((2, 1, 3, 4), (5, 4, 2)),
+        case((3, 0), (0, 2)),
+        case((17, 33), (33, 9)),
+    ),
+    doc="Product of matrices, over batches that broadcast; a vector is a row on the left and a "
+    "column on the right. Narrow floats accumulate in float32.",
+)
+
+
+def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    out = x @ weight
+    return out if bias is None else out + bias
+
+
+linear = contraction(
+    "linear",
+    "x: Float, weight: Float, bias: Float? -> Float",
+    expand=_linear,
+    numpy=ref.linear,
+    shape=rules.linear,
+    ulp=8,
+    atol=16,
+    cases=(case((3, 4), (4, 5), (5,)), case((2, 3, 4), (4, 2), None), case((4,), (4, 3), (3,))),
+    method=False,
+    doc="``x @ weight + bias`` with weight of shape (in, out).",
+)
+conv2d = window(
+    "conv2d",
+    f"x: Float, weight: Float, bias: Float?; {_CONV} -> Float",
+    numpy=ref.conv2d,
+    shape=rules.conv2d,
+    ulp=16,
+    atol=32,
+    cases=(
+        case((2, 3, 7, 6), (4, 3, 3, 3), (4,), padding=1),
+        case((1, 4, 8, 8), (6, 2, 3, 2), None, stride=2, padding=((1, 0), (0, 2)), groups=2),
+        case((2, 3, 9, 9), (2, 3, 3, 3), (2,), dilation=2),
+        case((2, 4, 5, 5), (4, 1, 3, 3), None, padding=1, groups=4),
+        case((2, 5, 4, 4), (3, 5, 1, 1), (3,)),
+        case((0, 3, 5, 5), (2, 3, 3, 3), (2,)),
+    ),
+    method=False,
+    doc="Cross-correlation of a batch of images (N, C, H, W) with weight (out, C / groups, kh, kw).",
+)
+conv2d_input_grad = window(
+    "conv2d_input_grad",
+    f"g: Float, weight: Float; input_shape: Shape, {_CONV} -> Float",
+    numpy=ref.conv2d_input_grad,
+    shape=general.like_attribute("input_shape"),
+    ulp=16,
+    atol=32,
+    cases=(
+        case((2, 4, 7, 6), (4, 3, 3, 3), input_shape=(2, 3, 7, 6), padding=1),
+        case(
+            (1, 6, 4, 4),
+            (6, 2, 3, 2),
+            input_shape=(1, 4, 8, 8),
+            stride=2,
+            padding=((1, 0), (0, 1)),
+            groups=2,
+        ),
+        case((2, 4, 5, 5), (4, 1, 3, 3), input_shape=(2, 4, 5, 5), padding=1, groups=4),
+        case((2, 2, 5, 5), (2, 3, 3, 3), input_shape=(2, 3, 9, 9), dilation=2),
+        case((2, 3, 4, 4), (3, 5, 1, 1), input_shape=(2, 5, 4, 4)),
+    ),
+    method=False,
+    doc="Cotangent of ``conv2d`` for its input: the transposed convolution.",
+)
+conv2d_weight_grad = window(
+    "conv2d_weight_grad",
+    f"g: Float, x: Float; weight_shape: Shape, {_CONV} -> Float",
+    numpy=ref.conv2d_weight_grad,
+    shape=general.like_attribute("weight_shape"),
+    ulp=32,
+    atol=64,
+    cases=(
+        case((2, 4, 7, 6), (2, 3, 7, 6), weight_shape=(4, 3, 3, 3), padding=1),
+        case(
+            (1, 6, 4, 4),
+            (1, 4, 8, 8),
+            weight_shape=(6, 2, 3, 2),
+            stride=2,
+            padding=((1, 0), (0, 1)),
+            groups=2,
+        ),
+        case((2, 4, 5, 5), (2, 4, 5, 5), weight_shape=(4, 1, 3, 3), padding=1, groups=4),
+        case((2, 2, 5, 5), (2, 3, 9, 9), weight_shape=(2, 3, 3, 3), dilation=2),
+        case((2, 3, 4, 4), (2, 5, 4, 4), weight_shape=(3, 5, 1, 1)),
+    ),
+    method=False,
+    doc="Cotangent of ``conv2d`` for its weight.",
+)
+_POOL = "kernel: Pair, stride: Pair? = None, padding: Sides = 0"
+_MAX = f"{_POOL}, dilation: Pair = 1, ceil_mode: bool = False"
+_MAX_CASES = (
+    case((2, 3, 8, 6), kernel=2),
+    case((2, 3, 7, 9), kernel=3, stride=2, padding=1),
+    case((1, 2, 9, 9), kernel=(2, 3), stride=1, dilation=2),
+    case((1, 2, 7, 7), kernel=3, stride=2, ceil_mode=True),
+)
+max_pool2d_with_indices = window(
+    "max_pool2d_with_indices",
+    f"x: Num; {_MAX} -> values: Num, indices: Int",
+    numpy=ref.max_pool2d_with_indices,
+    shape=rules.max_pool2d,
+    prepare=rules.prepare_pool,
+    cases=_MAX_CASES,
+    method=False,
+    doc="Largest element of each window of (N, C, H, W) and its place in the plane, ``row·W + "
+    "column``; nan wins, the first of equals wins.",
+)
+
+
+def _max_pool2d(x: Tensor, *attributes: Any) -> Tensor:
+    return max_pool2d_with_indices(x, *attributes)[0]
+
+
+max_pool2d = window(
+    "max_pool2d",
+    f"x: Num; {_MAX} -> Num",
+    expand=_max_pool2d,
+    shape=rules.max_pool2d,
+    prepare=rules.prepare_pool,
+    cases=_MAX_CASES,
+    method=False,
+    doc="Largest element of each window of (N, C, H, W); nan wins. The stride is the kernel where "
+    "none is given.",
+)
+
+
+def _max_pool2d_backward(g: Tensor, indices: Tensor, input_shape: tuple[int, ...]) -> Tensor:
+    n, c, h, w = input_shape
+    empty = g.zeros((n, c, h * w))
+    flat = empty.scatter(indices.reshape(n, c, -1), g.reshape(n, c, -1), axis=2, update="add")
+    return flat.reshape(input_shape)
+
+
+max_pool2d_backward = window(
+    "max_pool2d_backward",
+    "g: Float, indices: Int; input_shape: Shape -> Float",
+    expand=_max_pool2d_backward,
+    numpy=ref.max_pool2d_backward,
+    shape=general.like_attribute("input_shape"),
+    ulp=4,
+    atol=8,
+    cases=(
+        case((2, 3, 2, 4), IndexSample((2, 3, 2, 4), -12), input_shape=(2, 3, 3, 4)),
+        case((1, 1, 1, 1), IndexSample((1, 1, 1, 1), -9), input_shape=(1, 1, 3, 3)),
+    ),
+    method=False,
+    doc="Cotangent of ``max_pool2d``: each g goes to the place that won.",
+)
+_AVERAGE = f"{_POOL}, ceil_mode: bool = False, count_include_pad: bool = True"
+avg_pool2d = window(
+    "avg_pool2d",
+    f"x: Float; {_AVERAGE} -> Float",
+    numpy=ref.avg_pool2d,
+    shape=rules.avg_pool2d,
+    prepare=rules.prepare_pool,
+    ulp=4,
+    atol=4,
+    cases=(
+        case((2, 3, 8, 6), kernel=2),
+        case((2, 3, 7, 9), kernel=3, stride=2, padding=1),
+        case((2, 3, 7, 9), kernel=3, stride=2, padding=1, count_include_pad=False),
+        case((1, 2, 7, 7), kernel=3, stride=2, ceil_mode=True),
+    ),
+    method=False,
+    doc="Mean of each window of (N, C, H, W). The stride is the kernel where none is given.",
+)
+avg_pool2d_backward = window(
+    "avg_pool2d_backward",
+    f"g: Float; input_shape: Shape, {_AVERAGE} -> Float",
+    numpy=ref.avg_pool2d_backward,
+    shape=general.like_attribute("input_shape"),
+    prepare=lambda metas, attributes, backend: (
+        attributes[0],
+        *rules.prepare_pool(metas, attributes[1:], backend),
+    ),
+    ulp=4,
+    atol=8,
+    cases=(
+        case((2, 3, 4, 3), input_shape=(2, 3, 8, 6), kernel=2),
+        case((2, 3, 4, 5), input_shape=(2, 3, 7, 9), kernel=3, stride=2, padding=1),
+        case(
+            (2, 3, 4, 5),
+            input_shape=(2, 3, 7, 9),
+            kernel=3,
+            stride=2,
+            padding=1,
+            count_include_pad=False,
+        ),
+        case((1, 2, 3, 3), input_shape=(1, 2, 7, 7), kernel=3, stride=2, ceil_mode=True),
+    ),
+    method=False,
+    doc="Cotangent of ``avg_pool2d``: each g is shared out over its window.",
+)

@@ -1,0 +1,179 @@
+"""Reductions, scans, sorts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .._rules import general
+from ..reference import reduction as ref
+from ..reference import rows
+from ._families import reduction, scan, sort
+
+if TYPE_CHECKING:
+    from .._backend import Backend
+    from .._op import Attributes, Metas
+    from .._tensor import Tensor
+
+_AXES = "axis: Axes = None, keepdims: bool = False"
+
+
+def _sum_dtype(metas: Metas, attributes: Attributes, backend: Backend) -> Attributes:
+    """Bool and narrow integers are summed in the default integer type."""
+    axis, keepdims, dtype = attributes
+    own, wide = metas[0].dtype, backend.default_int
+    if dtype is None:
+        narrow = own.kind == "Bool" or (own.kind == "Int" and own.itemsize < wide.itemsize)
+        dtype = wide if narrow else own
+    return axis, keepdims, dtype
+
+
+all_ = reduction(
+    "all",
+    f"x: Bool; {_AXES} -> Bool",
+    numpy=ref.truth(np.all),
+    doc="Whether all elements along the axes are True; True for none.",
+)
+any_ = reduction(
+    "any",
+    f"x: Bool; {_AXES} -> Bool",
+    numpy=ref.truth(np.any),
+    doc="Whether any element along the axes is True; False for none.",
+)
+argmax = reduction(
+    "argmax",
+    "x: Num; axis: Axis? = None, keepdims: bool = False -> Int",
+    numpy=ref.arg(np.argmax),
+    shape=general.ordering_reduction,
+    doc="Index of the first largest element, of the flattened tensor without an axis; nan wins.",
+)
+argmin = reduction(
+    "argmin",
+    "x: Num; axis: Axis? = None, keepdims: bool = False -> Int",
+    numpy=ref.arg(np.argmin),
+    shape=general.ordering_reduction,
+    doc="Index of the first smallest element, of the flattened tensor without an axis; nan wins.",
+)
+
+
+def _logsumexp(x: Tensor, axis: tuple[int, ...], keepdims: bool) -> Tensor:
+    top = x.max(axis=axis, keepdims=True).detach()
+    top = top.isfinite().where(top, 0.0)
+    out = (x - top).exp().sum(axis=axis, keepdims=True).log() + top
+    return out if keepdims else out.squeeze(axis)
+
+
+logsumexp = reduction(
+    "logsumexp",
+    f"x: Float; {_AXES} -> Float",
+    expand=_logsumexp,
+    numpy=rows.logsumexp,
+    shape=general.ordering_reduction,
+    ulp=8,
+    atol=8,
+    doc="``ln Σ eˣ`` along the axes; does not overflow half way, -inf where all are -inf.",
+)
+max_ = reduction(
+    "max",
+    f"x: Num; {_AXES} -> Num",
+    numpy=ref.extreme(np.max),
+    shape=general.ordering_reduction,
+    doc="Largest element along the axes; nan wins. An empty axis is an error.",
+)
+mean = reduction(
+    "mean",
+    f"x: Float; {_AXES} -> Float",
+    numpy=ref.mean,
+    ulp=4,
+    atol=4,
+    doc="Arithmetic mean along the axes; nan for none.",
+)
+min_ = reduction(
+    "min",
+    f"x: Num; {_AXES} -> Num",
+    numpy=ref.extreme(np.min),
+    shape=general.ordering_reduction,
+    doc="Smallest element along the axes; nan wins. An empty axis is an error.",
+)
+prod = reduction(
+    "prod",
+    f"x: Num; {_AXES}, dtype: DType? = None -> Num",
+    numpy=ref.product,
+    prepare=_sum_dtype,
+    domain=(0.5, 1.5),
+    ulp=16,
+    doc="Product of the elements along the axes; 1 for none. Integers narrower than the default "
+    "are multiplied in it.",
+)
+
+
+def _std(x: Tensor, axis: tuple[int, ...], correction: float, keepdims: bool) -> Tensor:
+    return x.var(axis=axis, correction=correction, keepdims=keepdims).sqrt()
+
+
+std = reduction(
+    "std",
+    "x: Float; axis: Axes = None, correction: float = 0.0, keepdims: bool = False -> Float",
+    expand=_std,
+    ulp=16,
+    doc="Standard deviation along the axes, divided by ``n - correction``.",
+)
+sum_ = reduction(
+    "sum",
+    f"x: Any; {_AXES}, dtype: DType? = None -> Num",
+    numpy=ref.total,
+    prepare=_sum_dtype,
+    ulp=8,
+    atol=8,
+    doc="Sum of the elements along the axes; 0 for none. Bool and integers narrower than the "
+    "default are summed in it, narrow floats in float32.",
+)
+
+
+def _var(x: Tensor, axis: tuple[int, ...], correction: float, keepdims: bool) -> Tensor:
+    count = 1
+    for i in axis:
+        count *= x.shape[i]
+    middle = x.mean(axis=axis, keepdims=True)
+    squares = (x - middle).square().sum(axis=axis, keepdims=keepdims)
+    return squares / float(max(count - correction, 0))
+
+
+var = reduction(
+    "var",
+    "x: Float; axis: Axes = None, correction: float = 0.0, keepdims: bool = False -> Float",
+    expand=_var,
+    numpy=rows.var,
+    ulp=16,
+    atol=8,
+    doc="Variance along the axes: mean squared distance from the mean, divided by "
+    "``n - correction``.",
+)
+cumsum = scan(
+    "cumsum",
+    "x: Num; axis: Axis = -1 -> Num",
+    numpy=ref.cumsum,
+    ulp=16,
+    atol=16,
+    doc="Running sum along an axis.",
+)
+argsort = sort(
+    "argsort",
+    "x: Num; axis: Axis = -1, descending: bool = False -> Int",
+    numpy=ref.argsort,
+    doc="Indices that sort along an axis; stable, nan last in both directions.",
+)
+
+
+def _sort(x: Tensor, axis: int, descending: bool) -> Tensor:
+    return x.take_along_axis(x.argsort(axis=axis, descending=descending), axis=axis)
+
+
+sort_ = sort(
+    "sort",
+    "x: Num; axis: Axis = -1, descending: bool = False -> Num",
+    expand=_sort,
+    numpy=ref.sort,
+    doc="Elements in order along an axis; stable, nan last in both directions.",
+)

@@ -1,0 +1,229 @@
+"""Softmax and normalization: several passes over a row, in one op so that backends can fuse them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._op import case
+from .._rules import linear as rules
+from ..reference import rows as ref
+from ._families import row
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+
+_ROW_CASES = (case((3, 5), axis=-1), case((4, 3, 2), axis=1), case((6,), axis=0))
+_PAIR_CASES = (case((3, 5), (3, 5), axis=-1), case((4, 3, 2), (4, 3, 2), axis=1))
+
+
+def _channelwise(v: Tensor, x: Tensor) -> Tensor:
+    return v.reshape(-1, *(1,) * (x.ndim - 2))
+
+
+def _softmax(x: Tensor, axis: int) -> Tensor:
+    top = x.max(axis=axis, keepdims=True).detach()
+    # A row of -inf has no largest element to shift by; it becomes a row of zeros.
+    e = (x - top.isfinite().where(top, 0.0)).exp()
+    total = e.sum(axis=axis, keepdims=True)
+    return e / (total == 0).where(1.0, total)
+
+
+softmax = row(
+    "softmax",
+    "x: Float; axis: Axis = -1 -> Float",
+    expand=_softmax,
+    numpy=ref.softmax,
+    ulp=8,
+    atol=4,
+    cases=_ROW_CASES,
+    doc="``eˣ / Σ eˣ`` along an axis; a row of -inf gives zeros.",
+)
+
+
+def _softmax_backward(g: Tensor, y: Tensor, axis: int) -> Tensor:
+    return y * (g - (g * y).sum(axis=axis, keepdims=True))
+
+
+softmax_backward = row(
+    "softmax_backward",
+    "g: Float, y: Float; axis: Axis = -1 -> Float",
+    expand=_softmax_backward,
+    numpy=ref.softmax_backward,
+    ulp=16,
+    atol=64,
+    cases=_PAIR_CASES,
+    method=False,
+    doc="Cotangent of ``softmax``: ``y·(g - Σ g·y)``.",
+)
+
+
+def _log_softmax(x: Tensor, axis: int) -> Tensor:
+    return x - x.logsumexp(axis=axis, keepdims=True)
+
+
+log_softmax = row(
+    "log_softmax",
+    "x: Float; axis: Axis = -1 -> Float",
+    expand=_log_softmax,
+    numpy=ref.log_softmax,
+    ulp=8,
+    atol=8,
+    cases=_ROW_CASES,
+    doc="Logarithm of ``softmax``: ``x - ln Σ eˣ`` along an axis.",
+)
+
+
+def _log_softmax_backward(g: Tensor, y: Tensor, axis: int) -> Tensor:
+    return g - y.exp() * g.sum(axis=axis, keepdims=True)
+
+
+log_softmax_backward = row(
+    "log_softmax_backward",
+    "g: Float, y: Float; axis: Axis = -1 -> Float",
+    expand=_log_softmax_backward,
+    numpy=ref.log_softmax_backward,
+    ulp=16,
+    atol=256,
+    cases=_PAIR_CASES,
+    method=False,
+    doc="Cotangent of ``log_softmax``: ``g - eʸ·Σ g``.",
+)
+
+
+def _layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, epsilon: float) -> Tensor:
+    y = _normal(x, epsilon)
+    if weight is not None:
+        y = y * weight
+    return y if bias is None else y + bias
+
+
+def _normal(x: Tensor, epsilon: float) -> Tensor:
+    centered = x - x.mean(axis=-1, keepdims=True)
+    return centered * (centered.square().mean(axis=-1, keepdims=True) + epsilon).rsqrt()
+
+
+layer_norm = row(
+    "layer_norm",
+    "x: Float, weight: Float?, bias: Float?; epsilon: float = 1e-5 -> Float",
+    expand=_layer_norm,
+    numpy=ref.layer_norm,
+    shape=rules.row_norm,
+    ulp=32,
+    atol=64,
+    cases=(
+        case((3, 5), (5,), (5,)),
+        case((2, 3, 4), None, None, epsilon=1e-3),
+        case((2, 7), (7,), None),
+    ),
+    method=False,
+    doc="Each row over the last axis shifted and scaled to mean 0 and variance 1, then "
+    "``·weight + bias``. Ba et al., 2016.",
+)
+
+
+def _layer_norm_backward(
+    g: Tensor, x: Tensor, weight: Tensor | None, epsilon: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    centered = x - x.mean(axis=-1, keepdims=True)
+    scale = (centered.square().mean(axis=-1, keepdims=True) + epsilon).rsqrt()
+    normal = centered * scale
+    inner = g if weight is None else g * weight
+    pull = normal * (inner * normal).mean(axis=-1, keepdims=True)
+    dx = scale * (inner - inner.mean(axis=-1, keepdims=True) - pull)
+    rows = tuple(range(x.ndim - 1))
+    return dx, (g * normal).sum(axis=rows), g.sum(axis=rows)
+
+
+layer_norm_backward = row(
+    "layer_norm_backward",
+    "g: Float, x: Float, weight: Float?; epsilon: float = 1e-5 "
+    "-> dx: Float, dweight: Float, dbias: Float",
+    expand=_layer_norm_backward,
+    numpy=ref.layer_norm_backward,
+    shape=rules.row_norm_backward,
+    ulp=64,
+    atol=256,
+    cases=(case((3, 5), (3, 5), (5,)), case((2, 3, 4), (2, 3, 4), None, epsilon=1e-3)),
+    method=False,
+    doc="Cotangents of ``layer_norm`` for x, weight and bias.",
+)
+
+
+def _batch_norm(
+    x: Tensor, weight: Tensor, bias: Tensor, mean: Tensor, var: Tensor, epsilon: float
+) -> Tensor:
+    scale = weight * (var + epsilon).rsqrt()
+    return (x - _channelwise(mean, x)) * _channelwise(scale, x) + _channelwise(bias, x)
+
+
+batch_norm = row(
+    "batch_norm",
+    "x: Float, weight: Float, bias: Float, mean: Float, var: Float; epsilon: float = 1e-5 -> Float",
+    expand=_batch_norm,
+    numpy=ref.batch_norm,
+    shape=rules.batch_norm,
+    domain={"var": (0.5, 2.0)},
+    ulp=32,
+    atol=64,
+    cases=(
+        case((4, 3, 2, 2), (3,), (3,), (3,), (3,)),
+        case((5, 2), (2,), (2,), (2,), (2,), epsilon=1e-3),
+    ),
+    method=False,
+    doc="Each channel (axis 1) shifted and scaled by given mean and variance, then "
+    "``·weight + bias``. Ioffe and Szegedy, 2015.",
+)
+
+
+def _batch_norm_train(
+    x: Tensor, weight: Tensor, bias: Tensor, epsilon: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    axes = (0, *range(2, x.ndim))
+    mean, var = x.mean(axis=axes), x.var(axis=axes)
+    return _batch_norm(x, weight, bias, mean, var, epsilon), mean, var
+
+
+batch_norm_train = row(
+    "batch_norm_train",
+    "x: Float, weight: Float, bias: Float; epsilon: float = 1e-5 "
+    "-> y: Float, mean: Float, var: Float",
+    expand=_batch_norm_train,
+    numpy=ref.batch_norm_train,
+    shape=rules.batch_norm,
+    ulp=32,
+    atol=64,
+    cases=(case((4, 3, 2, 2), (3,), (3,)), case((5, 2), (2,), (2,), epsilon=1e-3)),
+    method=False,
+    doc="``batch_norm`` by the batch's own mean and (biased) variance, which are results too.",
+)
+
+
+def _batch_norm_backward(
+    g: Tensor, x: Tensor, weight: Tensor, mean: Tensor, var: Tensor, epsilon: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    axes = (0, *range(2, x.ndim))
+    count = x.size // x.shape[1]
+    scale = (var + epsilon).rsqrt()
+    normal = (x - _channelwise(mean, x)) * _channelwise(scale, x)
+    dbias, dweight = g.sum(axis=axes), (g * normal).sum(axis=axes)
+    pull = _channelwise(dbias / count, x) + normal * _channelwise(dweight / count, x)
+    return _channelwise(weight * scale, x) * (g - pull), dweight, dbias
+
+
+batch_norm_backward = row(
+    "batch_norm_backward",
+    "g: Float, x: Float, weight: Float, mean: Float, var: Float; epsilon: float = 1e-5 "
+    "-> dx: Float, dweight: Float, dbias: Float",
+    expand=_batch_norm_backward,
+    numpy=ref.batch_norm_backward,
+    shape=rules.batch_norm_backward,
+    domain={"var": (0.5, 2.0)},
+    ulp=64,
+    atol=256,
+    cases=(
+        case((4, 3, 2, 2), (4, 3, 2, 2), (3,), (3,), (3,)),
+        case((5, 2), (5, 2), (2,), (2,), (2,), epsilon=1e-3),
+    ),
+    method=False,
+    doc="Cotangents of ``batch_norm_train`` for x, weight and bias, from the y result.",
+)

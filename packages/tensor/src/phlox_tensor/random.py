@@ -1,0 +1,130 @@
+"""Random tensors: the same seed gives the same numbers on every backend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from ._backend import Backend
+from ._call import require_dtype
+from ._device import as_device
+from ._dtype import DType, DTypeLike, as_dtype
+from ._errors import ArgumentError, KindError
+from ._kinds import Bool, Float, Int
+from ._random_state import Generator, generator, seed, use_generator
+from ._tensor import Tensor
+
+__all__ = [
+    "Generator",
+    "bernoulli",
+    "generator",
+    "normal",
+    "permutation",
+    "randint",
+    "seed",
+    "uniform",
+    "use_generator",
+]
+
+Device = Backend | str | None
+_WORDS_PER_BLOCK = 4
+
+
+def _draw(words: int) -> tuple[int, int]:
+    return generator().draw(-(-words // _WORDS_PER_BLOCK))
+
+
+def _float(dtype: DTypeLike | None, backend: Backend, op: str) -> DType:
+    chosen = backend.default_float if dtype is None else as_dtype(dtype, op)
+    require_dtype(chosen, backend, op)
+    if chosen.kind != "Float":
+        raise KindError(op, "not a float type", got=chosen, expected="Float")
+    return chosen
+
+
+def _shape(shape: int | Sequence[int], op: str) -> tuple[int, ...]:
+    dims = (shape,) if isinstance(shape, int) else tuple(shape)
+    if any(n < 0 for n in dims):
+        raise ArgumentError(op, "negative size", got=dims)
+    return dims
+
+
+def uniform(
+    shape: int | Sequence[int],
+    low: float = 0.0,
+    high: float = 1.0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Device = None,
+) -> Tensor[Float]:
+    """Return uniform numbers in [low, high)."""
+    backend = as_device(device)
+    chosen, dims = _float(dtype, backend, "uniform"), _shape(shape, "uniform")
+    key, counter = _draw(prod(dims) * (2 if chosen.name == "float64" else 1))
+    out = backend.random_uniform(dims, float(low), float(high), chosen, key, counter)
+    return Tensor(out, backend)
+
+
+def normal(
+    shape: int | Sequence[int],
+    mean: float = 0.0,
+    std: float = 1.0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Device = None,
+) -> Tensor[Float]:
+    """Return normal numbers of the given mean and standard deviation."""
+    backend = as_device(device)
+    chosen, dims = _float(dtype, backend, "normal"), _shape(shape, "normal")
+    pairs = (prod(dims) + 1) // 2
+    key, counter = _draw(pairs * (4 if chosen.name == "float64" else 2))
+    out = backend.random_normal(dims, float(mean), float(std), chosen, key, counter)
+    return Tensor(out, backend)
+
+
+def bernoulli(
+    shape: int | Sequence[int], probability: float = 0.5, *, device: Device = None
+) -> Tensor[Bool]:
+    """Return True with the given probability, element by element."""
+    if not 0.0 <= probability <= 1.0:
+        raise ArgumentError(
+            "bernoulli", "not a probability", got=probability, expected="0 <= p <= 1"
+        )
+    return uniform(shape, dtype="float32", device=device) < probability
+
+
+def randint(
+    shape: int | Sequence[int],
+    low: int,
+    high: int,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Device = None,
+) -> Tensor[Int]:
+    """Return integers in [low, high), each with nearly equal probability.
+
+    A word of 32 bits is taken modulo the range, so the bias is below (high - low) / 2**32.
+
+    Raises:
+        ArgumentError: when the range is empty or wider than 2**31.
+    """
+    backend = as_device(device)
+    if not 0 < high - low <= 2**31:
+        raise ArgumentError("randint", "range", got=(low, high), expected="0 < high - low <= 2**31")
+    dims = _shape(shape, "randint")
+    chosen = backend.default_int if dtype is None else as_dtype(dtype, "randint")
+    key, counter = _draw(prod(dims))
+    words: Tensor[Any] = Tensor(backend.random_bits(prod(dims), key, counter, _UINT32), backend)
+    return (words % (high - low)).astype(chosen).reshape(dims) + low
+
+
+_UINT32 = as_dtype("uint32")
+
+
+def permutation(n: int, *, device: Device = None) -> Tensor[Int]:
+    """Return 0..n-1 in random order."""
+    backend = as_device(device)
+    key, counter = _draw(n)
+    words: Tensor[Any] = Tensor(backend.random_bits(n, key, counter, _UINT32), backend)
+    return words.argsort()

@@ -1,0 +1,96 @@
+"""Views, data movement and indexing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._errors import IndexOutOfRangeError
+
+Array = np.ndarray[Any, Any]
+Region = tuple[slice, ...]
+
+
+def region(start: tuple[int, ...], size: tuple[int, ...], step: tuple[int, ...]) -> Region:
+    """The NumPy index of a slice given by start, size and step."""
+    items = []
+    for first, count, stride in zip(start, size, step, strict=True):
+        stop = first + count * stride
+        items.append(slice(first, None if stop < 0 else stop, stride) if count else slice(0, 0))
+    return tuple(items)
+
+
+def slice_(x: Array, start: Any, size: Any, step: Any) -> Array:
+    return x[region(start, size, step)]
+
+
+def slice_scatter(x: Array, values: Array, start: Any, size: Any, step: Any) -> Array:
+    out = x.copy()
+    out[region(start, size, step)] = values
+    return out
+
+
+def pad(x: Array, padding: Any, value: Any) -> Array:
+    filled = np.full(
+        tuple(n + a + b for n, (a, b) in zip(x.shape, padding, strict=True)), value, x.dtype
+    )
+    filled[tuple(slice(a, a + n) for n, (a, _) in zip(x.shape, padding, strict=True))] = x
+    return filled
+
+
+def checked(op: str, indices: Array, size: int) -> Array:
+    """Return the indices counted from the front.
+
+    Raises:
+        IndexOutOfRangeError: when one points outside the axis.
+    """
+    wide = indices.astype(np.int64)
+    bad = (wide < -size) | (wide >= size)
+    if bad.any():
+        raise IndexOutOfRangeError(
+            op,
+            "index out of range",
+            got=int(wide[bad].flat[0]),
+            expected=f"{-size} <= index < {size}",
+        )
+    return np.where(wide < 0, wide + size, wide)
+
+
+def take(x: Array, indices: Array, axis: int) -> Array:
+    return np.take(x, checked("take", indices, x.shape[axis]), axis=axis)
+
+
+def take_along_axis(x: Array, indices: Array, axis: int) -> Array:
+    return np.take_along_axis(x, checked("take_along_axis", indices, x.shape[axis]), axis)
+
+
+_UPDATES: dict[str, Any] = {
+    "add": np.add,
+    "max": np.maximum,
+    "min": np.minimum,
+    "mul": np.multiply,
+}
+
+
+def scatter(x: Array, indices: Array, values: Array, axis: int, update: str) -> Array:
+    index = checked("scatter", indices, x.shape[axis])
+    out = x.copy()
+    places = list(np.indices(index.shape, sparse=True))
+    places[axis] = index
+    if update == "set":
+        out[tuple(places)] = values
+    else:
+        _UPDATES[update].at(out, tuple(places), values)
+    return out
+
+
+def index_add(x: Array, indices: Array, values: Array, axis: int) -> Array:
+    index = checked("index_add", indices, x.shape[axis])
+    out = x.copy()
+    np.add.at(out, (slice(None),) * axis + (index,), values)
+    return out
+
+
+def nonzero(mask: Array) -> Array:
+    return np.flatnonzero(mask)

@@ -1,0 +1,1 @@
+"""Generators of committed files: each turns op declarations into text."""
