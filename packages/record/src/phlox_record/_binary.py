@@ -23,7 +23,7 @@ from ._layout import (
     stored_blocks,
 )
 from ._limits import MAX_DEPTH, Limits
-from ._msgpack import Ext, unpack
+from ._msgpack import Ext, pack, unpack
 from ._opened import Metadata, Opened, Positional, check_metadata, check_version
 from ._precision import PrecisionSettings
 from ._source import Source, Write
@@ -74,7 +74,7 @@ def name_print(tree: Record | Positional) -> bytes:
     """Return a short hash of the field names of `tree`, in order; a `Keyed` has none."""
     digest = hashlib.blake2b(digest_size=8)
     for keys in _names(tree):
-        digest.update(msgpack.packb(keys))
+        digest.update(pack(keys))
     return digest.digest()
 
 
@@ -148,7 +148,7 @@ def write_binary(
             "tree": skeleton,
             "tensors": table,
         }
-    packed = msgpack.packb(header)
+    packed = pack(header)
     if len(packed) > limits.header_bytes:
         raise _header_too_large(len(packed), limits)
     start = _PREFIX.pack(MAGIC, VERSION, layout, len(packed), 0, 0)[:_CHECKED]

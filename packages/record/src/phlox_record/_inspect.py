@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from phlox_tensor import RecordError
 
@@ -136,7 +137,9 @@ def convert(
     info = inspect(source, limits=limits)
     tree = info.tree
     if info.recorder.needs_like:
-        structure = like if not _is_path(like) else inspect(str(like), limits=limits).tree
+        structure: Any = like
+        if isinstance(like, str | os.PathLike):
+            structure = inspect(like, limits=limits).tree
         with located("convert", info.path.name):
             reader = info.recorder(limits=limits)
             tree = open_data(reader, map_file(info.path), info.path.name, structure).tree
@@ -144,18 +147,13 @@ def convert(
     return writer(kept, limits=limits).record(tree, place, metadata=info.metadata)
 
 
-def _is_path(like: Any) -> bool:
-    return isinstance(like, str | Path)
-
-
-_UNITS: Final = ("B", "kB", "MB", "GB", "TB")
-
-
 def sized(count: int) -> str:
     """Return a number of bytes for people: 1000 B = 1 kB."""
-    size = float(count)
-    for unit in _UNITS:
-        if size < 1000 or unit == _UNITS[-1]:
+    if count < 1000:
+        return f"{count} B"
+    size, unit = count / 1000, "kB"
+    for larger in ("MB", "GB", "TB"):
+        if size < 1000:
             break
-        size /= 1000
-    return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
+        size, unit = size / 1000, larger
+    return f"{size:.1f} {unit}"

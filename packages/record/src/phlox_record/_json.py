@@ -7,6 +7,7 @@ import json
 import math
 import re
 import zlib
+from itertools import pairwise
 from typing import Any, Final, NoReturn
 
 from numpy.typing import NDArray
@@ -205,8 +206,8 @@ def _parse(data: bytes) -> Any:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) != len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))
+        keys = sorted(key for key, _ in pairs)
+        twice = next(key for key, after in pairwise(keys) if key == after)
         raise Malformed("a key stands twice in one object", got=shown(twice))
     return result
 

@@ -86,7 +86,7 @@ def stored_blocks(leaf: Leaf, precision: PrecisionSettings) -> Iterator[memoryvi
     """Yield the bytes of `leaf` as stored, in small pieces; read once, cast piece by piece."""
     target = precision.target(leaf.tensor.dtype)
     for block in cast_blocks(leaf.tensor.numpy(), target, leaf.where):
-        yield memoryview(little_endian(block).view(np.uint8))
+        yield little_endian(block).view(np.uint8).data
 
 
 def as_array(raw: memoryview, what: Descriptor) -> NDArray[Any]:

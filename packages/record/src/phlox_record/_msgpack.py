@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
+
+import msgpack
 
 from ._errors import Malformed, shown
 
@@ -61,6 +63,11 @@ _SIZED: Final = {
     0xDF: ("map", 4),
 }
 _FIXED_EXT: Final = {0xD4: 1, 0xD5: 2, 0xD6: 4, 0xD7: 8, 0xD8: 16}
+
+
+def pack(value: Any) -> bytes:
+    """Return `value` as msgpack; `msgpack.ExtType` gives an extension."""
+    return cast("bytes", msgpack.packb(value))
 
 
 def unpack(data: bytes, *, depth: int, nodes: int) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from phlox_tensor import DType, bfloat16, float16, float32, float64
+from phlox_tensor import DType, bfloat16, finfo, float16, float32, float64, iinfo
 
 from ._errors import Malformed
 
@@ -82,7 +82,7 @@ def cast_array(array: NDArray[Any], target: DType, where: str) -> NDArray[Any]:
 
 def _cast(block: NDArray[Any], target: DType, where: str) -> NDArray[Any]:
     if target.kind == "Int":
-        info = np.iinfo(target.numpy)
+        info = iinfo(target)
         low, high = int(block.min()), int(block.max())
         if low < info.min or high > info.max:
             raise _overflow(where, high if high > info.max else low, target, int(info.max))
@@ -91,7 +91,7 @@ def _cast(block: NDArray[Any], target: DType, where: str) -> NDArray[Any]:
         result = block.astype(target.numpy)
     lost = np.isfinite(block) & ~np.isfinite(result)
     if lost.any():
-        raise _overflow(where, float(block[lost][0]), target, _largest(target))
+        raise _overflow(where, float(block[lost][0]), target, float(finfo(target).max))
     return result
 
 
@@ -107,9 +107,3 @@ def _overflow(where: str, value: float, target: DType, largest: float) -> Malfor
         expected=f"magnitudes up to {largest:g}",
         hint=hint,
     )
-
-
-def _largest(target: DType) -> float:
-    import ml_dtypes  # noqa: PLC0415 - only a failing call needs it
-
-    return float(ml_dtypes.finfo(target.numpy).max)
