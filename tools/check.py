@@ -40,7 +40,7 @@ def _present(names: tuple[str, ...]) -> list[str]:
 def steps() -> list[Step]:
     """Return every step, in the order in which they run: quick ones first."""
     python, ruff = script("python"), script("ruff")
-    generate = (python, "-m", "tools.gen")
+    generate = (python, "tools/gen.py")
     clippy = ("cargo", "clippy", "--workspace", "--all-targets", "--all-features", "--quiet")
     apart = [Step(f"mypy {folder}", (python, "-m", "mypy", folder)) for folder in _present(_APART)]
     exclude = "|".join(f"^{folder}/" for folder in _APART)

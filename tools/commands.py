@@ -64,7 +64,7 @@ def docs(arguments: Arguments) -> int:
     """Write the generated pages again and run every example in the documentation."""
     _none("docs", arguments)
     steps.setup()
-    run(script("python"), "-m", "tools.gen")
+    run(script("python"), "tools/gen.py")
     return call(script("python"), "-m", "pytest", "tests/docs")
 
 
