@@ -1,0 +1,48 @@
+"""phlox: deep learning over interchangeable backends.
+
+This package only composes the others, and loads each when a name of it is first used: tensors and
+their functions (phlox_tensor), derivatives (phlox_autodiff), the backends `Cpu` and `Wgpu`, and the
+modules `nn`, `optim` and `record`.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from phlox_autodiff import *
+    from phlox_kernels import Cpu as Cpu
+    from phlox_tensor import *
+    from phlox_wgpu import Wgpu as Wgpu
+
+    from . import nn as nn
+    from . import optim as optim
+    from . import record as record
+
+__version__ = "0.1.0"
+
+_BACKENDS = {"Cpu": "phlox_kernels", "Wgpu": "phlox_wgpu"}
+_MODULES = ("nn", "optim", "record")
+# Searched in this order for any other name.
+_LAYERS = ("phlox_tensor", "phlox_autodiff")
+
+
+def __getattr__(name: str) -> Any:
+    """Load the package that holds a name, when the name is first used."""
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
+    if not name.startswith("_"):
+        for layer in (_BACKENDS[name],) if name in _BACKENDS else _LAYERS:
+            module = import_module(layer)
+            if hasattr(module, name):
+                value = getattr(module, name)
+                globals()[name] = value
+                return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Every public name, whether its package is loaded yet or not."""
+    names = {*_MODULES, *_BACKENDS, "__version__"}
+    for layer in _LAYERS:
+        names.update(name for name in vars(import_module(layer)) if not name.startswith("_"))
+    return sorted(names)

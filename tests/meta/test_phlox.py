@@ -1,0 +1,42 @@
+"""The meta-package: it finds every name, and loads a package only when a name of it is used."""
+
+import subprocess
+import sys
+
+import pytest
+
+import phlox
+
+
+def loaded_by(program: str) -> set[str]:
+    """Top-level modules that a program has loaded when it ends."""
+    code = f"{program}\nimport sys\nprint(*sorted({{name.split('.')[0] for name in sys.modules}}))"
+    return set(subprocess.check_output([sys.executable, "-c", code], text=True).split())
+
+
+def test_importing_phlox_loads_nothing_else() -> None:
+    ours = {name for name in loaded_by("import phlox") if name.startswith("phlox")}
+    assert ours == {"phlox"}
+    assert "numpy" not in loaded_by("import phlox")
+
+
+def test_a_tensor_loads_only_the_tensor_layer() -> None:
+    loaded = loaded_by("import phlox\nphlox.ones(3, device=phlox.Numpy())")
+    assert "phlox_tensor" in loaded
+    assert not loaded & {"phlox_nn", "phlox_optim", "phlox_wgpu", "wgpu"}
+
+
+@pytest.mark.parametrize("name", ["Autodiff", "Cpu", "Numpy", "Tensor", "Wgpu", "nn", "optim"])
+def test_names_of_every_package_are_found(name: str) -> None:
+    assert name in dir(phlox)
+    assert getattr(phlox, name) is getattr(phlox, name)
+
+
+def test_a_submodule_exports_what_its_package_does() -> None:
+    code = "from phlox.nn import Module\nfrom phlox.record import Recorder\nimport phlox.optim"
+    assert {"phlox_nn", "phlox_optim", "phlox_record"} <= loaded_by(code)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'phlox' has no attribute 'no_such_name'"):
+        _ = phlox.no_such_name  # type: ignore[attr-defined]
