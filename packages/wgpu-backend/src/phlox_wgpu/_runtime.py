@@ -79,6 +79,7 @@ class GpuDevice:
         self.features = frozenset(gpu.features)
         self.lock = threading.RLock()
         self.native = _native.Native(gpu)
+        self.plans: dict[Hashable, Any] = {}  # how kernels of this package remember their launch geometry
         self.max_binding_bytes = min(self.limits["max-storage-buffer-binding-size"], self.limits["max-buffer-size"])
         self.pool = Pool(gpu, self.max_binding_bytes)
         self.batch = 0

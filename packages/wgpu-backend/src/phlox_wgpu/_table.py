@@ -10,9 +10,11 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from . import _elementwise
+
 Entries = dict[str, Callable[..., Any]]
 
-_MODULES: tuple[ModuleType, ...] = ()
+_MODULES: tuple[ModuleType, ...] = (_elementwise,)
 
 
 def table() -> Entries:

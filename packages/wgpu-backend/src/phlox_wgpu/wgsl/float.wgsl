@@ -98,6 +98,20 @@ fn floor_divide_f(a: f32, b: f32) -> f32 {
   return select(floor(q), whole, is_finite_f32(whole) && is_product_f(whole, b, a));
 }
 
+// sqrt and its reciprocal may be an ulp or two off, but not at 0, infinity and below 0.
+fn sqrt_f(x: f32) -> f32 {
+  if (x < 0.0) { return nan_f32(); }
+  if (x == 0.0 || !is_finite_f32(x)) { return x; }
+  return sqrt(x);
+}
+
+fn rsqrt_f(x: f32) -> f32 {
+  if (is_nan_f32(x) || x < 0.0) { return nan_f32(); }
+  if (x == 0.0) { return copysign_f(inf_f32(), x); }
+  if (is_inf_f32(x)) { return 0.0; }
+  return inverseSqrt(x);
+}
+
 // Exact remainder with the dividend's sign: the significands are divided as integers, eight bits a step.
 fn fmod_f(a: f32, b: f32) -> f32 {
   let ua = bitcast<u32>(a) & 0x7fffffffu;
@@ -231,9 +245,10 @@ fn log10_f(x: f32) -> f32 {
 fn log1p_f(x: f32) -> f32 {
   if (x == 0.0) { return x; }
   if (x > -0.29 && x < 0.41) { return log_kernel_f(x, 0.0); }
-  let u = 1.0 + x;
-  if (u > 0.0 && u < 1.0e4) { return log_f(u) + (x - (u - 1.0)) / u; }
-  return log_f(u);
+  // 1 + x as a multiple of a power of two, without rounding it: drivers fold (1 + x) - 1.
+  if (x >= 0.41 && x < 1.8) { return log_kernel_f(0.5 * (x - 1.0), 1.0); }
+  if (x > -0.5 && x <= -0.29) { return log_kernel_f(2.0 * x + 1.0, -1.0); }
+  return log_f(1.0 + x);
 }
 
 // log(exp(a) + exp(b))

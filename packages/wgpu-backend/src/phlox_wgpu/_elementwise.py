@@ -1,0 +1,235 @@
+"""Elementwise entries: find how the operands are walked, then launch the chain."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from phlox_tensor import ArgumentError, DType, bool_, float32, int32
+
+from ._array import GpuArray
+from ._runtime import GpuDevice
+from ._table import Entries
+from .wgsl import table
+from .wgsl.chain import Chain, Node, Walk, chain_source, steps, stride_axes
+
+Operand = GpuArray | bool | int | float
+
+_MAX_PLANS = 8192
+_FLOAT32_MAX = 3.4028235677973366e38  # halfway to the next power of two: rounds to infinity from here on
+_INT_RANGES = {"int32": (-(2**31), 2**31 - 1), "uint32": (0, 2**32 - 1)}
+
+
+@dataclass(slots=True)
+class Plan:
+    """All that a launch needs beside buffers, offsets and scalar values."""
+
+    key: tuple[Any, ...]
+    make: Callable[[], Any]
+    static: tuple[int, ...]
+    groups: int
+    shape: tuple[int, ...]
+    dtypes: tuple[DType, ...]
+    access: str
+
+
+def run_chain(
+    device: GpuDevice, chain: Chain, dtypes: tuple[DType, ...], operands: tuple[Operand, ...]
+) -> tuple[GpuArray, ...]:
+    """Run a chain over operands whose shapes broadcast; `dtypes` are those of the results.
+
+    At least one operand is an array. Scalars take the element type that the chain gives their input.
+
+    Raises:
+        ArgumentError: an integer does not fit the element type it meets.
+    """
+    key = (
+        chain,
+        *[
+            (x.shape, x.strides, x.offset & 3) if isinstance(x, GpuArray) else None
+            for x in operands
+        ],
+    )
+    plan = device.plans.get(key)
+    if plan is None:
+        plan = _plan(chain, dtypes, operands)
+        if len(device.plans) >= _MAX_PLANS:
+            device.plans.clear()
+        device.plans[key] = plan
+    outputs = tuple([device.empty(plan.shape, dtype) for dtype in plan.dtypes])
+    if not plan.groups:
+        return outputs
+    first: list[float] = []
+    inputs: list[GpuArray] = []
+    for kind, x, dtype in zip(plan.access, operands, chain.inputs, strict=True):
+        if isinstance(x, GpuArray):
+            inputs.append(x)
+            first.append(x.offset >> 2 if kind == "v" else x.offset)
+        else:
+            first.append(scalar(x, dtype))
+    device.launch(plan.key, plan.make, inputs, outputs, (*first, *plan.static), plan.groups)
+    return outputs
+
+
+def scalar(value: float, dtype: str) -> float:
+    """A Python number as the parameter of an element type: rounded as that type would round it.
+
+    Raises:
+        ArgumentError: an integer that the type does not hold.
+    """
+    if dtype == "float32":
+        if -_FLOAT32_MAX < value < _FLOAT32_MAX or value != value:
+            return value
+        return math.copysign(math.inf, value)
+    if dtype == "float16":
+        with np.errstate(over="ignore"):
+            return float(np.float16(value))
+    if dtype == "bool":
+        return int(bool(value))
+    low, high = _INT_RANGES[dtype]
+    if not low <= value <= high:
+        raise ArgumentError("wgpu", f"the number does not fit {dtype}", got=value, expected=f"{low} to {high}")
+    return int(value)
+
+
+def _plan(chain: Chain, dtypes: tuple[DType, ...], operands: tuple[Operand, ...]) -> Plan:
+    arrays = [x for x in operands if isinstance(x, GpuArray)]
+    shape = np.broadcast_shapes(*[x.shape for x in arrays])
+    size = math.prod(shape)
+    strides = [_broadcast_strides(x, shape) for x in arrays]
+    lengths, strides = merge_axes(shape, strides)
+    walk = _choose(operands, arrays, lengths, strides)
+    count = -(-size // 4) if walk.vector else size
+    axes = list(lengths)
+    if walk.vector and len(axes) > 1:
+        axes[-1] //= 4
+    static = [count, *axes[1:]]
+    kinds = [kind for kind in walk.access if kind != "c"]
+    for kind, steps_ in zip(kinds, strides, strict=True):
+        static += [steps_[axis] // 4 if kind == "v" else steps_[axis] for axis in stride_axes(walk)]
+    return Plan(
+        key=("chain", chain, walk),
+        make=lambda: chain_source(chain, walk),
+        static=tuple(static),
+        groups=-(-count // steps(walk)),
+        shape=shape,
+        dtypes=dtypes,
+        access=walk.access,
+    )
+
+
+def _choose(
+    operands: tuple[Operand, ...],
+    arrays: list[GpuArray],
+    lengths: tuple[int, ...],
+    strides: list[tuple[int, ...]],
+) -> Walk:
+    """Vectors when every array steps by 1 or 0 along the last axis and sits on multiples of four."""
+    rank = max(len(lengths), 1)
+    vector = len(lengths) < 2 or lengths[-1] % 4 == 0
+    letters = []
+    for x, steps_ in zip(arrays, strides, strict=True):
+        inner = steps_[-1] if steps_ else 0
+        aligned = x.offset % 4 == 0 and all(step % 4 == 0 for step in steps_[:-1])
+        vector = vector and (inner == 0 or (inner == 1 and aligned))
+        letters.append("v" if inner else "s")
+    each = iter(letters)
+    access = "".join(
+        (next(each) if vector else "e") if isinstance(x, GpuArray) else "c" for x in operands
+    )
+    return Walk(access, rank if vector else len(lengths), vector)
+
+
+def _broadcast_strides(x: GpuArray, shape: tuple[int, ...]) -> tuple[int, ...]:
+    missing = len(shape) - len(x.shape)
+    own = [0 if n == 1 else step for n, step in zip(x.shape, x.strides, strict=True)]
+    return (*([0] * missing), *own)
+
+
+def merge_axes(
+    shape: tuple[int, ...], strides: list[tuple[int, ...]]
+) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+    """The same walk over several arrays with fewer axes: length 1 dropped, neighbours merged where all allow it."""
+    lengths: list[int] = []
+    steps_: list[list[int]] = [[] for _ in strides]
+    for axis, length in enumerate(shape):
+        if length == 1:
+            continue
+        if lengths and all(
+            own[-1] == length * given[axis] for own, given in zip(steps_, strides, strict=True)
+        ):
+            lengths[-1] *= length
+            for own, given in zip(steps_, strides, strict=True):
+                own[-1] = given[axis]
+        else:
+            lengths.append(length)
+            for own, given in zip(steps_, strides, strict=True):
+                own.append(given[axis])
+    return tuple(lengths), [tuple(own) for own in steps_]
+
+
+def _entry(op: str) -> Callable[..., GpuArray]:
+    """The entry of one op; scalar attributes come as further operands."""
+    chains: dict[tuple[str, int], tuple[Chain, tuple[DType, ...]]] = {}
+    where = op == "where"
+
+    def run(device: GpuDevice, *operands: Operand) -> GpuArray:
+        dtype = _common(operands[1:] if where else operands)
+        key = (dtype.name, len(operands))
+        known = chains.get(key)
+        if known is None:
+            result = bool_ if op in table.PREDICATES else dtype
+            inputs = ("bool", dtype.name, dtype.name) if where else (dtype.name,) * len(operands)
+            node = Node(op, tuple(range(len(operands))), result.name)
+            known = chains[key] = (Chain(inputs, (node,), (len(operands),)), (result,))
+        return run_chain(device, known[0], known[1], operands)[0]
+
+    return run
+
+
+def _common(operands: tuple[Operand, ...]) -> DType:
+    for x in operands:
+        if isinstance(x, GpuArray):
+            return x.dtype
+    if all(isinstance(x, bool) for x in operands):
+        return bool_
+    return float32 if any(isinstance(x, float) for x in operands) else int32
+
+
+def clip(device: GpuDevice, x: GpuArray, low: float | None, high: float | None) -> GpuArray:
+    """maximum with `low`, then minimum with `high`."""
+    bounds = [("maximum", low), ("minimum", high)]
+    used = [(op, bound) for op, bound in bounds if bound is not None]
+    if not used:
+        return x
+    dtype = x.dtype.name
+    nodes = []
+    value = 0
+    for number, (op, _) in enumerate(used):
+        nodes.append(Node(op, (value, number + 1), dtype))
+        value = len(used) + 1 + number
+    chain = Chain((dtype,) * (len(used) + 1), tuple(nodes), (value,))
+    limits = [_held(bound, x.dtype) for _, bound in used]
+    return run_chain(device, chain, (x.dtype,), (x, *limits))[0]
+
+
+def _held(bound: float, dtype: DType) -> float:
+    """The bound itself, or for integers the limit of the type where the bound is past it."""
+    if dtype.kind != "Int":
+        return bound
+    low, high = _INT_RANGES[dtype.name]
+    return min(max(bound, low), high)
+
+
+def cast(device: GpuDevice, x: GpuArray, dtype: DType) -> GpuArray:
+    """The elements in another type."""
+    if dtype is x.dtype:
+        return x
+    chain = Chain((x.dtype.name,), (Node("cast", (0,), dtype.name),), (1,))
+    return run_chain(device, chain, (dtype,), (x,))[0]
+
+
+ENTRIES: Entries = {op: _entry(op) for op in table.ELEMENTWISE} | {"cast": cast, "clip": clip}

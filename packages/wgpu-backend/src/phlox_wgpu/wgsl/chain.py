@@ -1,0 +1,252 @@
+"""The emitter of elementwise kernels: an expression graph over inputs in, one kernel out.
+
+An eager op is a chain of one node; a fusion decorator may hand in a graph of any size. The text depends on the ops, the
+element types and the way the inputs are walked, never on lengths, strides or scalar values: those are parameters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .._kernel import Kernel
+from . import table
+
+WORKGROUP = 256
+VECTORS_PER_THREAD = 2  # measured: two vec4 per thread move a fifth more bytes per second than one
+
+_LETTERS = {"bool": "b", "float16": "f", "float32": "f", "int32": "i", "uint32": "u"}
+_VALUES = {"b": "bool", "f": "f32", "i": "i32", "u": "u32"}
+_STORED = {"bool": "u32", "float16": "f16", "float32": "f32", "int32": "i32", "uint32": "u32"}
+_PARAMETERS = {"b": "u32", "f": "f32", "i": "i32", "u": "u32"}
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One op: its name, the values it takes (inputs first, then nodes, counted from 0), its result's element type."""
+
+    op: str
+    args: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """An expression graph: the element types of its inputs, its nodes in order, and which values are stored."""
+
+    inputs: tuple[str, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[int, ...]
+
+    def dtype(self, value: int) -> str:
+        """The element type of a value."""
+        count = len(self.inputs)
+        return self.inputs[value] if value < count else self.nodes[value - count].dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """How a kernel goes through its inputs; the outputs are dense.
+
+    ``access`` has a letter per input: v a vec4 per step, s one element for four (stride 0 along the last axis), e an
+    element per step, c a scalar parameter. ``vector`` walks hold v, s and c; others e and c. ``rank`` counts the axes
+    after merging.
+    """
+
+    access: str
+    rank: int
+    vector: bool
+
+
+def chain_source(chain: Chain, walk: Walk) -> Kernel:
+    """The kernel of a chain.
+
+    Bindings: the inputs that are not scalars, in order, then the outputs. Parameters: for every input its offset (in
+    vec4 for v) or its value (c); the number of steps; the lengths of all axes but the first; then for every input that
+    is not a scalar its strides (in vec4 for v) along all axes but a vector walk's last. `steps` says how many steps one
+    workgroup takes.
+    """
+    tensors = [i for i, kind in enumerate(walk.access) if kind != "c"]
+    params = [
+        (f"c{i}", _PARAMETERS[_LETTERS[chain.inputs[i]]]) if kind == "c" else (f"o{i}", "i32")
+        for i, kind in enumerate(walk.access)
+    ]
+    params.append(("count", "u32"))
+    params += [(f"n{axis}", "u32") for axis in range(1, walk.rank)]
+    params += [(f"s{i}_{axis}", "i32") for i in tensors for axis in stride_axes(walk)]
+    inputs = tuple(_bound(chain.inputs[i], walk.access[i] == "v") for i in tensors)
+    outputs = tuple(_bound(chain.dtype(value), walk.vector) for value in chain.outputs)
+    reports = [
+        node.op
+        for node in chain.nodes
+        if (node.op, _LETTERS[chain.dtype(node.args[0])]) in table.REPORTING
+    ]
+    body = _function(chain) + (_vector_main(chain, walk) if walk.vector else _element_main(chain, walk))
+    return Kernel(body, inputs, outputs, tuple(params), reports[0] if reports else "")
+
+
+def steps(walk: Walk) -> int:
+    """Vectors or elements that one workgroup handles."""
+    return WORKGROUP * VECTORS_PER_THREAD if walk.vector else WORKGROUP
+
+
+def stride_axes(walk: Walk) -> range:
+    """The axes along which an input has a stride parameter."""
+    if walk.vector:
+        return range(walk.rank - 1)
+    return range(walk.rank)
+
+
+def convert(text: str, source: str, target: str) -> str:
+    """The cast of an expression of element type `source` to `target`, as the numeric spec says."""
+    a, b = _LETTERS[source], _LETTERS[target]
+    if a == b:
+        return text
+    if b == "b":
+        return {"f": f"(is_nan_f32({text}) || {text} != 0.0)", "i": f"{text} != 0", "u": f"{text} != 0u"}[a]
+    if a == "f":
+        return f"to_{_VALUES[b]}({text})"
+    return f"{_VALUES[b]}({text})"
+
+
+def _bound(dtype: str, vector: bool) -> str:
+    stored = _STORED[dtype]
+    return f"vec4<{stored}>" if vector else stored
+
+
+def _value_type(dtype: str) -> str:
+    return _VALUES[_LETTERS[dtype]]
+
+
+def _function(chain: Chain) -> str:
+    """The chain as a function of scalars; several outputs come back in a struct."""
+    names = [f"a{i}" for i in range(len(chain.inputs))]
+    lines = []
+    for node in chain.nodes:
+        name = f"a{len(names)}"
+        lines.append(f"  let {name} = {_expression(chain, node, names)};")
+        names.append(name)
+    arguments = ", ".join(f"a{i}: {_value_type(dtype)}" for i, dtype in enumerate(chain.inputs))
+    types = [_value_type(chain.dtype(value)) for value in chain.outputs]
+    results = ", ".join(names[value] for value in chain.outputs)
+    text = ""
+    if len(types) == 1:
+        result, value = types[0], results
+    else:
+        fields = ", ".join(f"r{i}: {kind}" for i, kind in enumerate(types))
+        text = f"struct Results {{ {fields} }}\n"
+        result, value = "Results", f"Results({results})"
+    body = "\n".join(lines)
+    return f"{text}fn chain({arguments}) -> {result} {{\n{body}\n  return {value};\n}}\n"
+
+
+def _expression(chain: Chain, node: Node, names: list[str]) -> str:
+    args = [names[i] for i in node.args]
+    if node.op == "cast":
+        return _narrow(convert(args[0], chain.dtype(node.args[0]), node.dtype), node, chain)
+    # The condition of `where` comes first; the letter is that of the values.
+    letter = _LETTERS[chain.dtype(node.args[-1])]
+    fields = {"x": args[0]} if len(args) == 1 else dict(zip(("x1", "x2"), args[-2:], strict=True))
+    if len(args) == 3:
+        fields["c"] = args[0]
+    return _narrow(table.expression(node.op, letter).format(**fields), node, chain)
+
+
+def _narrow(text: str, node: Node, chain: Chain) -> str:
+    """Inside a longer chain, round to float16 what an eager op would have stored as float16."""
+    if node.dtype == "float16" and len(chain.nodes) > 1:
+        return f"f32(f16({text}))"
+    return text
+
+
+def _load(dtype: str, text: str) -> str:
+    return {"b": f"{text} != 0u", "f": f"f32({text})"}.get(_LETTERS[dtype], text)
+
+
+def _store(dtype: str, text: str) -> str:
+    if dtype == "bool":
+        return f"select(0u, 1u, {text})"
+    return f"f16({text})" if dtype == "float16" else text
+
+
+_SIGNATURE = """\
+@compute @workgroup_size({size})
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+        @builtin(local_invocation_index) lane: u32) {{
+"""
+
+
+def _positions(walk: Walk, kinds: str, first_axis: int) -> list[str]:
+    """Statements that turn step `i` into ``at{k}``, the place in input k."""
+    used = [k for k, kind in enumerate(walk.access) if kind in kinds]
+    lines = [f"  var at{k} = p.o{k};" for k in used]
+    if not used:
+        return lines
+    strided = stride_axes(walk)
+    if walk.rank > 1 or strided:
+        lines.append("  var rest = i;")
+    for axis in range(walk.rank - 1, -1, -1):
+        index = "rest" if axis == 0 else f"(rest % p.n{axis})"
+        if axis == first_axis:
+            lines.append(f"  let inner = i32({index});")
+        for k in used:
+            if axis in strided:
+                lines.append(f"  at{k} += i32({index}) * p.s{k}_{axis};")
+        if axis:
+            lines.append(f"  rest /= p.n{axis};")
+    return lines
+
+
+def _vector_main(chain: Chain, walk: Walk) -> str:
+    dense = walk.rank == 1
+    lines = [] if dense else _positions(walk, "vs", walk.rank - 1)
+    bound = 0
+    for k, kind in enumerate(walk.access):
+        if kind == "c":
+            continue
+        if kind == "v":
+            lines.append(f"  let b{k} = in{bound}[{f'p.o{k} + i32(i)' if dense else f'at{k} + inner'}];")
+        else:
+            lines.append(f"  let b{k} = in{bound}[{f'p.o{k}' if dense else f'at{k}'}];")
+        bound += 1
+    for lane in "xyzw":
+        args = []
+        for k, kind in enumerate(walk.access):
+            place = {"c": f"p.c{k}", "s": f"b{k}", "v": f"b{k}.{lane}"}[kind]
+            args.append(_load(chain.inputs[k], place))
+        lines.append(f"  let r{lane} = chain({', '.join(args)});")
+    for number, value in enumerate(chain.outputs):
+        dtype = chain.dtype(value)
+        field = "" if len(chain.outputs) == 1 else f".r{number}"
+        parts = ", ".join(_store(dtype, f"r{lane}{field}") for lane in "xyzw")
+        lines.append(f"  out{number}[i] = {_bound(dtype, True)}({parts});")
+    body = "\n".join(lines)
+    calls = "\n".join(
+        f"  apply(first + {WORKGROUP * turn}u);" for turn in range(VECTORS_PER_THREAD)
+    )
+    return (
+        f"fn apply(i: u32) {{\n  if (i >= p.count) {{ return; }}\n{body}\n}}\n"
+        + _SIGNATURE.format(size=WORKGROUP)
+        + f"  let first = linear_group(group, groups) * {steps(walk)}u + lane;\n{calls}\n}}\n"
+    )
+
+
+def _element_main(chain: Chain, walk: Walk) -> str:
+    lines = _positions(walk, "e", -1)
+    args = []
+    bound = 0
+    for k, kind in enumerate(walk.access):
+        if kind == "c":
+            args.append(_load(chain.inputs[k], f"p.c{k}"))
+        else:
+            args.append(_load(chain.inputs[k], f"in{bound}[at{k}]"))
+            bound += 1
+    lines.append(f"  let r = chain({', '.join(args)});")
+    for number, value in enumerate(chain.outputs):
+        field = "" if len(chain.outputs) == 1 else f".r{number}"
+        lines.append(f"  out{number}[i] = {_store(chain.dtype(value), f'r{field}')};")
+    body = "\n".join(lines)
+    return (
+        _SIGNATURE.format(size=WORKGROUP)
+        + f"  let i = linear_group(group, groups) * {WORKGROUP}u + lane;\n"
+        + f"  if (i >= p.count) {{ return; }}\n{body}\n}}\n"
+    )
