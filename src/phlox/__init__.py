@@ -26,18 +26,21 @@ _MODULES = ("nn", "optim", "record")
 _LAYERS = ("phlox_tensor", "phlox_autodiff")
 
 
-def __getattr__(name: str) -> Any:
-    """Load the package that holds a name, when the name is first used."""
-    if name in _MODULES:
-        return import_module(f"{__name__}.{name}")
-    if not name.startswith("_"):
-        for layer in (_BACKENDS[name],) if name in _BACKENDS else _LAYERS:
-            module = import_module(layer)
-            if hasattr(module, name):
-                value = getattr(module, name)
-                globals()[name] = value
-                return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# Type checkers read the imports above instead, and so see a name that does not exist.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Load the package that holds a name, when the name is first used."""
+        if name in _MODULES:
+            return import_module(f"{__name__}.{name}")
+        if not name.startswith("_"):
+            for layer in (_BACKENDS[name],) if name in _BACKENDS else _LAYERS:
+                module = import_module(layer)
+                if hasattr(module, name):
+                    value = getattr(module, name)
+                    globals()[name] = value
+                    return value
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
