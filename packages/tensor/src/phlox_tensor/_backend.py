@@ -54,6 +54,7 @@ class Backend(metaclass=_Interned):
             ``Rejected`` for what they do not take as it is.
         inner: the backend that a decorator wraps, else None.
         slack: factor on the tolerances that ops declare, for tests.
+        strict: denormals, the sign of zero and the largest numbers come out right too.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Backend(metaclass=_Interned):
     checks: bool = False
     inner: Backend | None = None
     slack: float = 1.0
+    strict: bool = True
 
     @abstractmethod
     def entry(self, name: str) -> Entry | None:

@@ -66,22 +66,29 @@ class Numpy(Backend):
 
 def _typed(op: Op, reference: Entry, default_int: DType) -> Entry:
     """Warnings off, 0-d results as arrays, results in the declared type."""
-    kinds = [r.kind for r in op.signature.results]
-    own = {o.kind for o in op.signature.operands}
+    operands = op.signature.operands
+    kinds = [o.kind for o in operands]
+    named = op.attribute_names.index("dtype") if "dtype" in op.attribute_names else None
+
+    def wanted(kind: str, args: tuple[Any, ...]) -> np.dtype[Any] | None:
+        if named is not None:
+            return args[len(operands) + named].numpy  # type: ignore[no-any-return]
+        for own, arg in zip(kinds, args, strict=False):
+            array = arg[0] if isinstance(arg, tuple) else arg
+            if own == kind and isinstance(array, np.ndarray):
+                return array.dtype
+        return default_int.numpy if kind == "Int" else None
 
     def finish(out: Any, kind: str, args: tuple[Any, ...]) -> Array:
-        array = np.asarray(out)
-        if kind == "Int" and kind not in own:
-            named = op.attribute_names.index("dtype") if "dtype" in op.attribute_names else None
-            wanted = default_int if named is None else args[len(op.signature.operands) + named]
-            return array.astype(wanted.numpy, copy=False)
-        return array
+        dtype = wanted(kind, args)
+        return np.asarray(out) if dtype is None else np.asarray(out).astype(dtype, copy=False)
 
     def run(*args: Any) -> Any:
         with np.errstate(all="ignore"):
             out = reference(*args)
-        if len(kinds) == 1:
-            return finish(out, kinds[0], args)
-        return tuple(finish(o, k, args) for o, k in zip(out, kinds, strict=True))
+        if len(op.signature.results) == 1:
+            return finish(out, op.signature.results[0].kind, args)
+        results = zip(out, op.signature.results, strict=True)
+        return tuple(finish(o, r.kind, args) for o, r in results)
 
     return run

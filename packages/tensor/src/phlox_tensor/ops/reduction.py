@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._op import case
 from .._rules import general
 from ..reference import reduction as ref
 from ..reference import rows
@@ -102,7 +103,16 @@ prod = reduction(
     numpy=ref.product,
     prepare=_sum_dtype,
     domain=(0.5, 1.5),
-    ulp=16,
+    ulp=32,
+    cases=(
+        case((5,)),
+        case((3, 4), axis=0),
+        case((2, 3, 4), axis=(0, 2), keepdims=True),
+        case((), axis=None),
+        case((3, 0, 2), axis=(0, 1)),
+        case((65, 4), axis=0, keepdims=True),
+        case((4, 65), axis=1),
+    ),
     doc="Product of the elements along the axes; 1 for none. Integers narrower than the default "
     "are multiplied in it.",
 )
@@ -117,6 +127,7 @@ std = reduction(
     "x: Float; axis: Axes = None, correction: float = 0.0, keepdims: bool = False -> Float",
     expand=_std,
     ulp=16,
+    atol=8,
     doc="Standard deviation along the axes, divided by ``n - correction``.",
 )
 sum_ = reduction(
@@ -125,7 +136,7 @@ sum_ = reduction(
     numpy=ref.total,
     prepare=_sum_dtype,
     ulp=8,
-    atol=8,
+    atol=64,
     doc="Sum of the elements along the axes; 0 for none. Bool and integers narrower than the "
     "default are summed in it, narrow floats in float32.",
 )
@@ -155,7 +166,7 @@ cumsum = scan(
     "x: Num; axis: Axis = -1 -> Num",
     numpy=ref.cumsum,
     ulp=16,
-    atol=16,
+    atol=64,
     doc="Running sum along an axis.",
 )
 argsort = sort(

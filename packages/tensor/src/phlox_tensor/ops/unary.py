@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._op import case
 from ..reference import elementwise as ref
 from ._families import elementwise
 
@@ -301,5 +302,12 @@ clip = elementwise(
     "clip",
     "x: Num; min: Scalar? = None, max: Scalar? = None -> Num",
     numpy=ref.clip,
+    cases=(
+        case((3, 5), min=0, max=2),
+        case((7,), max=1),
+        case((2, 3), min=1),
+        case((0, 2), min=0, max=1),
+        case((), min=0),
+    ),
     doc="x held between ``min`` and ``max``, elementwise; None leaves a side open, nan stays nan.",
 )

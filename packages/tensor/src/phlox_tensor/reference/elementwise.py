@@ -164,11 +164,11 @@ def rounded(function: Any) -> Any:
 
 
 def through_float32(function: Any) -> Any:
-    """Run a NumPy function that lacks bfloat16 on float32."""
+    """Run a NumPy function on float32 for narrow floats: it lacks them, or rounds half way."""
 
     def apply(*arrays: Any) -> Array:
         dtype = next(a.dtype for a in arrays if isinstance(a, np.ndarray | np.generic))
-        if dtype.name != "bfloat16":
+        if dtype.name not in ("bfloat16", "float16"):
             return function(*arrays)
         narrow = [a.astype(np.float32) if hasattr(a, "astype") else a for a in arrays]
         return function(*narrow).astype(dtype)
@@ -183,7 +183,7 @@ def _is_int(*operands: Any) -> bool:
 
 def floor_divide(x1: Any, x2: Any) -> Array:
     if not _is_int(x1, x2):
-        return np.floor(np.divide(x1, x2))
+        return through_float32(lambda a, b: np.floor(np.divide(a, b)))(x1, x2)
     # NumPy gives 0 for a zero divisor and wraps INT_MIN // -1, as the spec asks.
     return np.floor_divide(x1, x2)
 

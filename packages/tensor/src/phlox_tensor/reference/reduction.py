@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,19 @@ def widen(x: Array) -> Array:
     return x.astype(np.float32) if _is_float(x) and x.dtype.itemsize < 4 else x  # noqa: PLR2004
 
 
+def pairwise_sum(wide: Array, axis: Axes, keepdims: bool) -> Array:
+    """Sum over axes; NumPy adds in pairs only along the last axis of contiguous data."""
+    kept = [i for i in range(wide.ndim) if i not in axis]
+    rows = np.ascontiguousarray(wide.transpose(*kept, *axis))
+    rows = rows.reshape([wide.shape[i] for i in kept] + [math.prod(wide.shape[i] for i in axis)])
+    out = np.asarray(np.sum(rows, axis=-1, dtype=wide.dtype))
+    shape = [1 if i in axis else n for i, n in enumerate(wide.shape)]
+    return out.reshape(shape) if keepdims else out
+
+
 def total(x: Array, axis: Axes, keepdims: bool, dtype: Any) -> Array:
     wide = widen(x) if dtype.kind == "Float" else x.astype(dtype.numpy)
-    return np.sum(wide, axis=axis, keepdims=keepdims, dtype=wide.dtype).astype(dtype.numpy)
+    return pairwise_sum(wide, axis, keepdims).astype(dtype.numpy)
 
 
 def product(x: Array, axis: Axes, keepdims: bool, dtype: Any) -> Array:
@@ -33,9 +44,8 @@ def mean(x: Array, axis: Axes, keepdims: bool) -> Array:
     wide = widen(x)
     count = int(np.prod([x.shape[i] for i in axis]))
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(
-            np.sum(wide, axis=axis, keepdims=keepdims) / wide.dtype.type(count)
-        ).astype(x.dtype)
+        total = pairwise_sum(wide, axis, keepdims)
+        return np.asarray(total / wide.dtype.type(count)).astype(x.dtype)
 
 
 def extreme(function: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .reduction import widen
+from .reduction import pairwise_sum, widen
 
 Array = np.ndarray[Any, Any]
 
@@ -63,8 +63,8 @@ def var(x: Array, axis: tuple[int, ...], correction: float, keepdims: bool) -> A
     wide = widen(x)
     count = int(np.prod([x.shape[i] for i in axis]))
     with np.errstate(invalid="ignore", divide="ignore"):
-        middle = np.sum(wide, axis=axis, keepdims=True) / wide.dtype.type(count)
-        squares = np.sum((wide - middle) ** 2, axis=axis, keepdims=keepdims)
+        middle = pairwise_sum(wide, axis, keepdims=True) / wide.dtype.type(count)
+        squares = pairwise_sum((wide - middle) ** 2, axis, keepdims)
         return np.asarray(squares / wide.dtype.type(max(count - correction, 0))).astype(x.dtype)
 
 

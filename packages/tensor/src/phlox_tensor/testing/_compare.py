@@ -1,0 +1,71 @@
+"""When two results agree: equal shapes and types, equal special values, close numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+
+def disagreement(
+    got: Array, want: Array, *, ulp: float, atol: float, signed_zeros: bool = False
+) -> str | None:
+    """Say how ``got`` differs from ``want``, or None.
+
+    Args:
+        got: the result under test; its type decides the epsilon.
+        want: the expected values, perhaps wider than the result.
+        ulp: allowed difference relative to the expected value, in units of epsilon.
+        atol: allowed absolute difference in units of epsilon.
+        signed_zeros: whether the sign of a zero counts.
+    """
+    if got.shape != want.shape:
+        return f"shape {got.shape}, expected {want.shape}"
+    if got.size == 0:
+        return None
+    if got.dtype.kind in "iub" or want.dtype.kind in "iub":
+        bad = np.asarray(got != want)
+        return _first(bad, got, want) if bad.any() else None
+    wide_got = got.astype(np.float64)
+    with np.errstate(over="ignore"):
+        wide_want = want.astype(got.dtype).astype(np.float64)
+        exact = want.astype(np.float64)
+    eps = float(ml_dtypes.finfo(got.dtype).eps)
+    finite = np.isfinite(wide_want) & np.isfinite(wide_got)
+    with np.errstate(invalid="ignore", over="ignore"):
+        near = np.abs(wide_got - exact) <= eps * (ulp * np.abs(exact) + atol)
+        # Rounding to the result's type is free: half an ulp, and denormals all of one.
+        near |= np.abs(wide_got - wide_want) <= _spacing(wide_want, got.dtype) * max(ulp, 0) / 2
+        near |= wide_got == wide_want
+    same = (wide_got == wide_want) | (np.isnan(wide_got) & np.isnan(wide_want))
+    edge = _near_overflow(wide_got, exact, got.dtype, ulp)
+    bad = ~np.where(finite, near, same | edge)
+    if signed_zeros:
+        zeros = (wide_got == 0) & (wide_want == 0)
+        bad |= zeros & (np.signbit(wide_got) != np.signbit(wide_want))
+    return _first(bad, got, want) if bad.any() else None
+
+
+def _spacing(values: Array, dtype: Any) -> Array:
+    info = ml_dtypes.finfo(dtype)
+    tiny = float(info.smallest_subnormal)
+    with np.errstate(invalid="ignore"):
+        return np.maximum(np.abs(np.where(np.isfinite(values), values, 0)) * float(info.eps), tiny)
+
+
+def _near_overflow(got: Array, exact: Array, dtype: Any, ulp: float) -> Array:
+    """Within tolerance of the largest number, infinity and that number are one."""
+    info = ml_dtypes.finfo(dtype)
+    limit = float(info.max) * (1 - (ulp + 1) * float(info.eps))
+    with np.errstate(invalid="ignore"):
+        far = np.isfinite(exact) & (np.abs(exact) >= limit) & (np.abs(got) >= limit)
+        return np.asarray(far & (np.sign(got) == np.sign(exact)) & (ulp > 0))
+
+
+def _first(bad: Array, got: Array, want: Array) -> str:
+    place = tuple(int(i) for i in np.argwhere(bad)[0]) if bad.ndim else ()
+    count = int(bad.sum())
+    return f"{count} of {bad.size} differ; at {place}: got {got[place]!r}, expected {want[place]!r}"

@@ -1,0 +1,192 @@
+"""The conformance suite: every op, element type and layout of a backend against the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from .._backend import Backend
+from .._call import call_by_signature
+from .._dtype import DTYPES, DType, float64
+from .._numpy_backend import Numpy
+from .._op import REGISTRY, Op
+from .._tensor import Tensor
+from ._compare import disagreement
+from ._layouts import LAYOUTS, Place
+from ._samples import Sample, dtypes_for, samples
+from ._special import special_samples
+
+Array = np.ndarray[Any, Any]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One op with one element type on one backend; call it to run, an AssertionError fails it."""
+
+    backend: Backend
+    op: Op
+    dtype: DType
+
+    def __str__(self) -> str:
+        return f"{self.op.name}-{self.dtype.name}"
+
+    def __call__(self) -> None:
+        """Run the op over all samples and layouts.
+
+        Raises:
+            AssertionError: naming the sample, with a line to paste.
+        """
+        for sample in samples(self.op, self.dtype, self.backend):
+            for layout in LAYOUTS:
+                if layout == "contiguous" or any(_can_lie(o) for o in sample.operands):
+                    self._run(sample, layout)
+        for sample in special_samples(self.op, self.dtype, self.backend):
+            self._run(sample, "contiguous", special=True)
+
+    def _run(self, sample: Sample, layout: str, *, special: bool = False) -> None:
+        got = self._apply(sample, self.backend, LAYOUTS[layout])
+        reference = Numpy(self.backend.default_float.name, self.backend.default_int.name)
+        seen = _as_seen(sample, layout)
+        narrow = self._apply(seen, reference, LAYOUTS["contiguous"])
+        wide = narrow
+        if self.op.ulp and self.dtype.kind == "Float" and not special:
+            wide = self._apply(_widened(seen), reference, LAYOUTS["contiguous"])
+        for i, (a, b, c) in enumerate(zip(got, narrow, wide, strict=True)):
+            self._compare(a, b, c, f"result {i}", sample, layout, special)
+
+    def _compare(
+        self,
+        got: Tensor[Any],
+        narrow: Tensor[Any],
+        wide: Tensor[Any],
+        what: str,
+        sample: Sample,
+        layout: str,
+        special: bool,
+    ) -> None:
+        problem = None
+        if got.dtype is not narrow.dtype:
+            problem = f"type {got.dtype}, expected {narrow.dtype}"
+        slack = self.backend.slack
+        ulp = self.op.ulp * slack + (1 if special and self.op.ulp else 0)
+        problem = problem or disagreement(
+            got.numpy(),
+            wide.numpy(),
+            ulp=ulp,
+            atol=self.op.atol * slack,
+            signed_zeros=special and self.backend.strict and self.op.ulp <= 1,
+        )
+        if problem is None:
+            return
+        names = [o.name for o in self.op.signature.operands]
+        shapes = ", ".join(
+            f"{n}={getattr(o, 'shape', o)}" for n, o in zip(names, sample.operands, strict=True)
+        )
+        raise AssertionError(
+            f"{self.op.name} {self.dtype} {layout}{' special values' if special else ''}, {what}: "
+            f"{problem}\n  {shapes} {sample.attributes}\n  paste: from phlox_tensor.testing import "
+            f"check; check({self.backend!r}, {self.op.name!r}, {self.dtype.name!r})"
+        )
+
+    def _apply(self, sample: Sample, backend: Backend, place: Place) -> tuple[Any, ...]:
+        operands = [_place(o, backend, place) for o in sample.operands]
+        out = call_by_signature(self.op, tuple(operands), _attributes(self.op, sample, operands))
+        return out if isinstance(out, tuple) else (out,)
+
+
+def _attributes(op: Op, sample: Sample, operands: list[Any]) -> dict[str, Any]:
+    del op, operands
+    return sample.attributes
+
+
+def _can_lie(operand: Any) -> bool:
+    if isinstance(operand, tuple):
+        return any(_can_lie(o) for o in operand)
+    return isinstance(operand, np.ndarray) and operand.ndim > 0
+
+
+def _place(operand: Any, backend: Backend, place: Place) -> Any:
+    if operand is None:
+        return None
+    if isinstance(operand, tuple):
+        return [_place(o, backend, place) for o in operand]
+    return place(operand, _dtype_of(operand), backend)
+
+
+def _dtype_of(array: Array) -> DType:
+    return DTYPES[array.dtype.name]
+
+
+def _map(sample: Sample, function: Any) -> Sample:
+    def visit(operand: Any) -> Any:
+        if isinstance(operand, tuple):
+            return tuple(visit(o) for o in operand)
+        return None if operand is None else function(operand)
+
+    return Sample(tuple(visit(o) for o in sample.operands), sample.attributes)
+
+
+def _as_seen(sample: Sample, layout: str) -> Sample:
+    """The broadcast layout shows the first row everywhere."""
+    if layout != "broadcast":
+        return sample
+    return _map(
+        sample,
+        lambda a: a if a.ndim == 0 or a.shape[0] == 0 else np.broadcast_to(a[:1], a.shape),
+    )
+
+
+def _widened(sample: Sample) -> Sample:
+    wide = _map(sample, lambda a: a.astype(float64.numpy) if _dtype_of(a).kind == "Float" else a)
+    attributes = {
+        k: float64 if isinstance(v, DType) and v.kind == "Float" else v
+        for k, v in sample.attributes.items()
+    }
+    return Sample(wide.operands, attributes if sample.operands else sample.attributes)
+
+
+def checks(backend: Backend, ops: list[str] | None = None) -> list[Check]:
+    """Return the suite for a backend, one check per op and element type.
+
+    Use it as pytest parameters: ``@pytest.mark.parametrize("check", checks(b), ids=str)``.
+
+    Args:
+        backend: the backend to test.
+        ops: names of ops; all by default.
+    """
+    names = sorted(REGISTRY) if ops is None else ops
+    return list(_checks(backend, names))
+
+
+def _checks(backend: Backend, names: list[str]) -> Iterator[Check]:
+    for name in names:
+        op = REGISTRY[name]
+        for dtype in dtypes_for(op, backend):
+            yield Check(backend, op, dtype)
+
+
+def check(backend: Backend, op: str, dtype: str) -> None:
+    """Run one check; the line that a failure prints calls this."""
+    Check(backend, REGISTRY[op], DTYPES[dtype])()
+
+
+def conformance(backend: Backend, ops: list[str] | None = None) -> int:
+    """Run the whole suite and return how many checks passed.
+
+    Raises:
+        AssertionError: listing every check that failed.
+    """
+    suite = checks(backend, ops)
+    failures = []
+    for item in suite:
+        try:
+            item()
+        except Exception as error:  # a crash in one op must not hide the others
+            failures.append(f"{item}: {type(error).__name__}: {error}")
+    if failures:
+        raise AssertionError(f"{len(failures)} of {len(suite)} failed\n" + "\n".join(failures))
+    return len(suite)

@@ -1,0 +1,162 @@
+"""Operands for tests, made up from what the ops declare."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from .._backend import Backend
+from .._dtype import DType
+from .._kinds import KIND_SETS
+from .._op import Case, IndexSample, MaskSample, Op
+from .._signature import REQUIRED, Operand
+
+Array = np.ndarray[Any, Any]
+
+UNARY_SHAPES: Final = ((), (3,), (2, 3), (4, 1, 5), (0, 3), (67,), (33, 70))
+BINARY_SHAPES: Final = (
+    ((), ()),
+    ((2, 3), (2, 3)),
+    ((2, 3), (3,)),
+    ((4, 1), (1, 5)),
+    ((), (3,)),
+    ((2, 3, 4), (3, 1)),
+    ((0, 3), (1, 3)),
+    ((33, 70), (33, 70)),
+    ((40, 65), (40, 1)),
+)
+REDUCTION_CASES: Final = (
+    ((5,), None),
+    ((3, 4), 0),
+    ((3, 4), -1),
+    ((2, 3, 4), (0, 2)),
+    ((2, 3, 4), 1),
+    ((), None),
+    ((3, 0, 2), (0, 2)),
+    ((130, 65), 0),
+    ((65, 130), 1),
+    ((37, 130), None),
+)
+LINE_CASES: Final = (((7,), 0), ((3, 4), 0), ((3, 4), -1), ((2, 3, 4), 1), ((3, 70), 1), ((2, 0), 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Arrays for the operands of one call (None for an absent one) and its attributes."""
+
+    operands: tuple[Any, ...]
+    attributes: dict[str, Any]
+
+
+def dtypes_for(op: Op, backend: Backend) -> list[DType]:
+    """The element types to test an op with: those of its first operand or ``dtype`` attribute."""
+    if op.signature.operands:
+        kinds = KIND_SETS[op.signature.operands[0].kind]
+    elif any(a.name == "dtype" and a.default is REQUIRED for a in op.signature.attributes):
+        kinds = KIND_SETS[op.signature.results[0].kind]
+    else:
+        return [backend.default_int]
+    return sorted((d for d in backend.dtypes if d.kind in kinds), key=lambda d: d.name)
+
+
+def samples(op: Op, dtype: DType, backend: Backend) -> Iterator[Sample]:
+    """All samples of an op for one element type; the same in every run."""
+    rng = np.random.default_rng(zlib.crc32(f"{op.name}/{dtype}".encode()))
+    for case in _cases(op, backend):
+        operands = tuple(
+            _operand(op, declared, wanted, dtype, backend, rng)
+            for declared, wanted in zip(op.signature.operands, case.operands, strict=True)
+        )
+        attributes = dict(case.attributes)
+        if any(a.name == "dtype" and a.default is REQUIRED for a in op.signature.attributes):
+            attributes.setdefault("dtype", dtype)
+        yield Sample(operands, attributes)
+
+
+def _cases(op: Op, backend: Backend) -> Iterator[Case]:
+    yield from op.cases
+    count = len(op.signature.operands)
+    family = op.family.name
+    if family == "cast":
+        for dtype in sorted(backend.dtypes, key=lambda d: d.name):
+            yield Case(((3, 5),), {"dtype": dtype})
+    elif op.cases:
+        return
+    elif family == "elementwise":
+        if count == 1:
+            yield from (Case((shape,), {}) for shape in UNARY_SHAPES)
+        for a, b in BINARY_SHAPES:
+            if count == 2:  # noqa: PLR2004
+                yield Case((a, b), {})
+            elif count > 2:  # noqa: PLR2004
+                yield Case((a, b, a), {})
+    elif family == "reduction":
+        yield from _reductions(op)
+    elif family in ("scan", "sort"):
+        for shape, axis in LINE_CASES:
+            yield Case((shape,), {"axis": axis})
+            if "descending" in op.attribute_names:
+                yield Case((shape,), {"axis": axis, "descending": True})
+    else:
+        raise AssertionError(f"{op.name}: class {family} needs declared cases")
+
+
+def _reductions(op: Op) -> Iterator[Case]:
+    single = any(a.type == "Axis?" for a in op.signature.attributes)
+    for shape, axis in REDUCTION_CASES:
+        if single and isinstance(axis, tuple):
+            continue
+        for keepdims in (False, True):
+            yield Case((shape,), {"axis": axis, "keepdims": keepdims})
+
+
+def _operand(
+    op: Op, declared: Operand, wanted: Any, dtype: DType, backend: Backend, rng: Any
+) -> Any:
+    if wanted is None:
+        return None
+    if declared.variadic:
+        return tuple(_values(op, declared, shape, dtype, backend, rng) for shape in wanted)
+    return _values(op, declared, wanted, dtype, backend, rng)
+
+
+def _values(
+    op: Op, declared: Operand, wanted: Any, dtype: DType, backend: Backend, rng: Any
+) -> Array:
+    if isinstance(wanted, IndexSample):
+        low, high = (-wanted.size, wanted.size) if wanted.size > 0 else (0, -wanted.size)
+        drawn = rng.integers(low, high, wanted.shape) if high > low else np.zeros(wanted.shape)
+        return np.asarray(drawn).astype(backend.default_int.numpy)
+    if isinstance(wanted, MaskSample):
+        return np.asarray(rng.random(wanted.shape) < 0.5)  # noqa: PLR2004
+    own = dtype if dtype.kind in KIND_SETS[declared.kind] else _default(declared.kind, backend)
+    if op.family.name == "elementwise" and declared.kind == "Bool":
+        own = _default("Bool", backend)
+    few = op.family.name == "sort" or op.name in ("argmax", "argmin")
+    return draw(own, wanted, op.interval(declared.name), rng, few=few)
+
+
+def _default(kind: str, backend: Backend) -> DType:
+    from .._dtype import bool_  # noqa: PLC0415 - the name is awkward at module level
+
+    return {"Float": backend.default_float, "Int": backend.default_int}.get(kind, bool_)
+
+
+def draw(
+    dtype: DType, shape: Any, interval: tuple[float, float], rng: Any, *, few: bool = False
+) -> Array:
+    """Values of a type inside an interval; ``few`` distinct ones where ties matter."""
+    low, high = interval
+    if dtype.kind == "Bool":
+        return np.asarray(rng.random(shape) < 0.5)  # noqa: PLR2004
+    if dtype.kind == "Int":
+        bottom = max(int(np.ceil(low)), 0 if not dtype.signed else int(np.ceil(low)))
+        return np.asarray(rng.integers(bottom, int(high) + 1, shape)).astype(dtype.numpy)
+    values = rng.uniform(low, high, shape)
+    if few:
+        values = np.round(values)
+    return np.asarray(values).astype(dtype.numpy)

@@ -1,0 +1,69 @@
+"""Special values: nan, infinities, zeros of both signs, limits of the types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from .._backend import Backend
+from .._dtype import DType
+from .._op import Op
+from ._samples import Sample
+
+Array = np.ndarray[Any, Any]
+
+
+def special_values(dtype: DType, *, extremes: bool) -> Array:
+    """The special values of a type; ``extremes`` adds denormals and the largest numbers."""
+    if dtype.kind == "Bool":
+        return np.array([False, True])
+    if dtype.kind == "Int":
+        info = np.iinfo(dtype.numpy)
+        values = [0, 1, 2, 3, info.max, info.max - 1, info.min, info.min + 1]
+        if dtype.signed:
+            values += [-1, -2, -3]
+        return np.array(values, dtype.numpy)
+    limits = ml_dtypes.finfo(dtype.numpy)
+    floats = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.0, 3.0, -3.0]
+    if extremes:
+        floats += [
+            float(limits.max),
+            float(limits.min),
+            float(limits.smallest_normal),
+            float(limits.smallest_subnormal),
+            -float(limits.smallest_subnormal),
+        ]
+    return np.array(floats).astype(dtype.numpy)
+
+
+def special_samples(op: Op, dtype: DType, backend: Backend) -> Iterator[Sample]:
+    """The grid of special values for an elementwise op, rows with them for a reduction."""
+    values = special_values(dtype, extremes=backend.strict)
+    operands = op.signature.operands
+    required = [a for a in op.signature.attributes if a.name == "dtype"]
+    if op.family.name == "elementwise" and not required:
+        if "x2" in (o.name for o in operands) and op.name == "pow" and dtype.kind == "Int":
+            return  # negative exponents are an error; the ordinary samples cover the rest
+        yield _grid(op, values)
+    elif op.family.name in ("reduction", "sort") and dtype.kind != "Bool":
+        rows = np.stack([np.roll(values, i) for i in range(4)])
+        if dtype.kind == "Float":
+            plain = np.array([[1.0, -2.0, 3.0]] * 2).astype(dtype.numpy)
+            infinite = np.array([[1.0, np.inf, 3.0], [-np.inf, -np.inf, -np.inf]])
+            yield Sample((plain,), {"axis": 1})
+            yield Sample((infinite.astype(dtype.numpy),), {"axis": 1})
+        if not (dtype.kind == "Int" and op.name in ("mean", "var")):
+            yield Sample((rows,), {"axis": 1})
+
+
+def _grid(op: Op, values: Array) -> Sample:
+    operands = op.signature.operands
+    if len(operands) == 1:
+        return Sample((values,), {})
+    if operands[0].kind == "Bool" and len(operands) > 2:  # noqa: PLR2004
+        condition = np.arange(len(values)) % 2 == 0
+        return Sample((condition[:, None], values[:, None], values[None, :]), {})
+    return Sample((values[:, None], values[None, :]), {})
