@@ -13,7 +13,6 @@ from tools.shell import (
     ROOT,
     VENV,
     CommandError,
-    call,
     digest,
     fail,
     fresh,
@@ -49,7 +48,7 @@ def setup() -> None:
     Raises:
         CommandError: something is missing that cannot be installed from here.
     """
-    _need_cargo()
+    _need_rust()
     uv = bootstrap_uv()
     _make_venv(uv)
     install_locked(uv, "dev")
@@ -88,11 +87,16 @@ def _version_of(uv: str | Path) -> str:
         return ""
 
 
-def _need_cargo() -> None:
+def _need_rust() -> None:
     if which("cargo") is None:
         raise fail(
             "cargo is missing: the CPU kernels are written in Rust",
             "install Rust with rustup (Debian, Ubuntu: apt-get install rustup), then run ./x setup",
+        )
+    if os.name != "nt" and not any(map(which, ("cc", "gcc", "clang"))):
+        raise fail(
+            "a linker is missing: Rust links with cc",
+            "apt-get install gcc libc6-dev  (macOS: xcode-select --install)",
         )
 
 
@@ -168,15 +172,13 @@ def _install_drivers() -> None:
     if shutil.which("apt-get") is None:
         return
     as_root = [] if os.geteuid() == 0 else ["sudo", "-n"]
-    if as_root and (shutil.which("sudo") is None or call(*as_root, "true")):
-        say("no GPU adapter found, and no right to install one")
-        say(f"hint: sudo apt-get install {' '.join(_DRIVERS)}")
-        return
+    apt = [*as_root, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq"]
     say(f"no GPU adapter found: installing {' and '.join(_DRIVERS)}")
-    quiet = {"DEBIAN_FRONTEND": "noninteractive"}
-    call(*as_root, "apt-get", "-qq", "update", extra=quiet)
-    options = ["-qq", "-y", "--no-install-recommends"]
-    call(*as_root, "apt-get", "install", *options, *_DRIVERS, extra=quiet)
+    try:
+        read(*apt, "update")
+        read(*apt, "install", "-y", "--no-install-recommends", *_DRIVERS)
+    except CommandError as error:
+        print(error, flush=True)
 
 
 def relock(uv: Path) -> None:
