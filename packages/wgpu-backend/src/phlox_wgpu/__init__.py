@@ -1,1 +1,5 @@
-"""WebGPU backend of phlox."""
+"""The WebGPU backend of phlox: `Wgpu()` is a device, found under the name "wgpu"."""
+
+from ._backend import Wgpu as Wgpu
+
+__all__ = ["Wgpu"]

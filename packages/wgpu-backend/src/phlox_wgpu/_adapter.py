@@ -12,44 +12,69 @@ _log = logging.getLogger("phlox_wgpu")
 
 Power = Literal["high", "low"]
 
-_POWER = {"high": "high-performance", "low": "low-power"}
 _WANTED_FEATURES = ("shader-f16", "subgroup", "timestamp-query")
-_TYPE_RANK = {"DiscreteGPU": 0, "IntegratedGPU": 1, "CPU": 3}
+_TYPE_RANK = {
+    "high": {"DiscreteGPU": 0, "IntegratedGPU": 1, "CPU": 3},
+    "low": {"IntegratedGPU": 0, "DiscreteGPU": 1, "CPU": 3},
+}
+_LIMITS = (
+    "max-buffer-size",
+    "max-compute-invocations-per-workgroup",
+    "max-compute-workgroup-storage-size",
+    "max-compute-workgroups-per-dimension",
+    "max-storage-buffer-binding-size",
+    "max-storage-buffers-per-shader-stage",
+)
 _INSTALL_HINT = (
     "install a Vulkan driver: `apt install mesa-vulkan-drivers` (Debian, Ubuntu; software or AMD/Intel), "
     "`dnf install mesa-vulkan-drivers` (Fedora), or the vendor's driver; then run `phlox doctor`"
 )
 
 
-def adapters() -> list[Any]:
-    """All adapters, best first: real GPUs before software, native APIs before OpenGL. The index of `Wgpu(i)`."""
+def adapters(power: Power) -> list[Any]:
+    """All adapters, best first: real GPUs before software, native APIs before OpenGL. The index of `Wgpu(i)`.
+
+    Raises:
+        BackendUnavailableError: wgpu cannot list them.
+    """
     try:
         found = list(wgpu.gpu.enumerate_adapters_sync())
     except RuntimeError as error:
         raise _unavailable(f"listing the adapters failed: {error}") from error
     native = [a for a in found if a.info["backend_type"] != "OpenGL"] or found
-    return sorted(native, key=lambda a: _TYPE_RANK.get(a.info["adapter_type"], 2))
+    return sorted(native, key=lambda a: _TYPE_RANK[power].get(a.info["adapter_type"], 2))
 
 
-def find(index: int | None, power: Power) -> Any:
+def find(index: int, power: Power) -> Any:
     """The adapter of `Wgpu(index, power)`.
 
     Raises:
         BackendUnavailableError: none found, or the index is past the last one.
     """
-    if index is not None:
-        found = adapters()
-        if index >= len(found):
-            names = ", ".join(f"{i}: {a.info['device']}" for i, a in enumerate(found)) or "none"
-            raise _unavailable(f"no adapter {index}: found {names}")
+    found = adapters(power)
+    if index < len(found):
         return found[index]
-    try:
-        adapter = wgpu.gpu.request_adapter_sync(power_preference=_POWER[power])
-    except RuntimeError as error:
-        raise _unavailable(f"no adapter found: {error}") from error
-    if adapter is None:
-        raise _unavailable("no adapter found")
-    return adapter
+    if not found:
+        raise _unavailable("no GPU adapter found")
+    names = ", ".join(f"{i}: {a.info['device']}" for i, a in enumerate(found))
+    raise _unavailable(f"no adapter {index}: found {names}")
+
+
+def describe() -> list[dict[str, Any]]:
+    """Name, driver, type, API, limits and features of every adapter, in the order of `Wgpu(i)`."""
+    return [
+        {
+            "device": f"wgpu:{index}",
+            "name": adapter.info["device"],
+            "driver": adapter.info["description"],
+            "type": adapter.info["adapter_type"],
+            "api": adapter.info["backend_type"],
+            "software": is_software(adapter),
+            "limits": {name: adapter.limits[name] for name in _LIMITS},
+            "features": [name for name in _WANTED_FEATURES if name in adapter.features],
+        }
+        for index, adapter in enumerate(adapters("high"))
+    ]
 
 
 def is_software(adapter: Any) -> bool:

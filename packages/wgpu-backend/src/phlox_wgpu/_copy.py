@@ -1,64 +1,263 @@
-"""Materialising a strided view."""
+"""Copies: dense ones of any view, and into a window of another array; concat, pad, slice_scatter; full and arange."""
 
 from __future__ import annotations
 
-from ._array import GpuArray
+import math
+from typing import Any
+
+import numpy as np
+from phlox_tensor import DType
+
+from ._array import GpuArray, dense_strides
 from ._kernel import Kernel
 from ._runtime import GpuDevice
+from ._table import Entries
+from ._views import Shape, window
 
 WORKGROUP = 256
+_TILE = 32
+_TILE_FROM = 4096  # smaller transposes are not worth the shared memory
 
 
 def copy(device: GpuDevice, x: GpuArray) -> GpuArray:
-    """A dense copy, bit for bit."""
+    """A dense copy at offset 0, bit for bit."""
     out = device.empty(x.shape, x.dtype)
-    if not x.size:
-        return out
-    shape, strides = collapse(x.shape, x.strides)
-    element = "u32" if x.item_bytes == 4 else "f16"
-    rank = len(shape)
-    params = (x.size, x.offset, *shape, *strides)
-    device.launch(
-        ("copy", element, rank), lambda: _strided(element, rank), [x], [out], params, -(-x.size // WORKGROUP)
-    )
+    copy_into(device, x, out)
     return out
 
 
-def collapse(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The same walk with fewer axes: length 1 dropped, neighbours that step as one merged."""
-    lengths: list[int] = []
-    steps: list[int] = []
-    for length, stride in zip(shape, strides, strict=True):
-        if length == 1:
-            continue
-        if steps and steps[-1] == length * stride:
-            lengths[-1] *= length
-            steps[-1] = stride
-        else:
-            lengths.append(length)
-            steps.append(stride)
-    return tuple(lengths), tuple(steps)
+def copy_into(device: GpuDevice, x: GpuArray, out: GpuArray) -> None:
+    """Write x into `out`, a fresh array or a window of one, of the same shape and type."""
+    from ._elementwise import merge_axes  # noqa: PLC0415 - _elementwise needs the runtime first
+
+    if not x.size:
+        return
+    lengths, (read, write) = merge_axes(x.shape, [x.strides, out.strides])
+    word = "u32" if x.item_bytes == 4 else "f16"
+    if not lengths:
+        lengths, read, write = (1,), (1,), (1,)
+    if _tileable(lengths, read, write):
+        _copy_tiles(device, x, out, lengths, read, write, word)
+        return
+    offsets = [x.offset, out.offset]
+    if _vectors(lengths, read, write, offsets):
+        word = f"vec4<{word}>"
+        lengths = (*lengths[:-1], lengths[-1] // 4)
+        read = (*[s // 4 for s in read[:-1]], 1)
+        write = (*[s // 4 for s in write[:-1]], 1)
+        offsets = [o // 4 for o in offsets]
+    count = math.prod(lengths)
+    rank = len(lengths)
+    device.launch(
+        ("copy", word, rank),
+        lambda: _strided(word, rank),
+        [x],
+        [out],
+        (count, *offsets, *lengths[1:], *read, *write),
+        -(-count // WORKGROUP),
+    )
 
 
-def _strided(element: str, rank: int) -> Kernel:
-    lines = ["  var rest = i;", "  var at = p.offset;"]
+def _vectors(lengths: Shape, read: Shape, write: Shape, offsets: list[int]) -> bool:
+    steps = (*read[:-1], *write[:-1], *offsets, lengths[-1])
+    return read[-1] == write[-1] == 1 and all(step % 4 == 0 for step in steps)
+
+
+def _strided(word: str, rank: int) -> Kernel:
+    lines = []
     for axis in range(rank - 1, -1, -1):
-        lines.append(f"  at += i32(rest % p.n{axis}) * p.s{axis};")
-        lines.append(f"  rest /= p.n{axis};")
+        index = f"i32(rest % p.n{axis})" if axis else "i32(rest)"
+        lines.append(f"  at += {index} * p.r{axis};\n  to += {index} * p.w{axis};")
+        if axis:
+            lines.append(f"  rest /= p.n{axis};")
     body = f"""\
 @compute @workgroup_size({WORKGROUP})
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {{
   let i = linear_group(group, groups) * {WORKGROUP}u + lane;
-  if (i >= p.size) {{ return; }}
+  if (i >= p.count) {{ return; }}
+  var rest = i;
+  var at = p.read_offset;
+  var to = p.write_offset;
 {chr(10).join(lines)}
-  out0[i] = in0[at];
+  out0[to] = in0[at];
 }}
 """
     params = (
-        ("size", "u32"),
-        ("offset", "i32"),
-        *((f"n{axis}", "u32") for axis in range(rank)),
-        *((f"s{axis}", "i32") for axis in range(rank)),
+        ("count", "u32"),
+        ("read_offset", "i32"),
+        ("write_offset", "i32"),
+        *((f"n{axis}", "u32") for axis in range(1, rank)),
+        *((f"r{axis}", "i32") for axis in range(rank)),
+        *((f"w{axis}", "i32") for axis in range(rank)),
     )
-    return Kernel(body, (element,), (element,), params)
+    return Kernel(body, (word,), (word,), params)
+
+
+def _tileable(lengths: Shape, read: Shape, write: Shape) -> bool:
+    """A transpose: written along the last axis, read along another one."""
+    if math.prod(lengths) < _TILE_FROM or write[-1] != 1 or read[-1] == 1 or 1 not in read:
+        return False
+    return min(lengths[-1], lengths[read.index(1)]) >= _TILE // 4
+
+
+def _copy_tiles(
+    device: GpuDevice,
+    x: GpuArray,
+    out: GpuArray,
+    lengths: Shape,
+    read: Shape,
+    write: Shape,
+    word: str,
+) -> None:
+    """Through tiles in workgroup memory, so that reads and writes both run along memory."""
+    last = len(lengths) - 1
+    other = read.index(1)
+    outer = [axis for axis in range(last) if axis != other]
+    tiles = [-(-lengths[last] // _TILE), -(-lengths[other] // _TILE)]
+    groups = tiles[0] * tiles[1] * math.prod(lengths[axis] for axis in outer)
+    params = (
+        x.offset,
+        out.offset,
+        groups,
+        *tiles,
+        lengths[last],
+        lengths[other],
+        read[last],
+        write[other],
+        *(lengths[axis] for axis in outer),
+        *(read[axis] for axis in outer),
+        *(write[axis] for axis in outer),
+    )
+    rank = len(outer)
+    device.launch(("transpose", word, rank), lambda: _tiled(word, rank), [x], [out], params, groups)
+
+
+def _tiled(word: str, rank: int) -> Kernel:
+    """32x32 tiles, 256 threads, one column of padding against bank conflicts."""
+    lines = []
+    for axis in range(rank - 1, -1, -1):
+        index = f"i32(batch % p.n{axis})"
+        lines.append(f"  at += {index} * p.r{axis};\n  to += {index} * p.w{axis};")
+        lines.append(f"  batch /= p.n{axis};")
+    body = f"""\
+var<workgroup> tile: array<{word}, {_TILE * (_TILE + 1)}>;
+@compute @workgroup_size({WORKGROUP})
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+        @builtin(local_invocation_index) lane: u32) {{
+  let g = linear_group(group, groups);
+  if (g >= p.groups) {{ return; }}
+  let a0 = (g % p.tiles_a) * {_TILE}u;
+  let b0 = ((g / p.tiles_a) % p.tiles_b) * {_TILE}u;
+  var batch = g / (p.tiles_a * p.tiles_b);
+  var at = p.read_offset;
+  var to = p.write_offset;
+{chr(10).join(lines)}
+  let x = lane % {_TILE}u;
+  for (var y = lane / {_TILE}u; y < {_TILE}u; y += {WORKGROUP // _TILE}u) {{
+    let a = a0 + y;
+    let b = b0 + x;
+    if (a < p.length_a && b < p.length_b) {{
+      tile[y * {_TILE + 1}u + x] = in0[at + i32(a) * p.read_a + i32(b)];
+    }}
+  }}
+  workgroupBarrier();
+  for (var y = lane / {_TILE}u; y < {_TILE}u; y += {WORKGROUP // _TILE}u) {{
+    let a = a0 + x;
+    let b = b0 + y;
+    if (a < p.length_a && b < p.length_b) {{
+      out0[to + i32(a) + i32(b) * p.write_b] = tile[x * {_TILE + 1}u + y];
+    }}
+  }}
+}}
+"""
+    params = (
+        ("read_offset", "i32"),
+        ("write_offset", "i32"),
+        ("groups", "u32"),
+        ("tiles_a", "u32"),
+        ("tiles_b", "u32"),
+        ("length_a", "u32"),
+        ("length_b", "u32"),
+        ("read_a", "i32"),
+        ("write_b", "i32"),
+        *((f"n{axis}", "u32") for axis in range(rank)),
+        *((f"r{axis}", "i32") for axis in range(rank)),
+        *((f"w{axis}", "i32") for axis in range(rank)),
+    )
+    return Kernel(body, (word,), (word,), params)
+
+
+def full(device: GpuDevice, shape: Shape, value: Any, dtype: DType) -> GpuArray:
+    """An array of one value."""
+    out = device.empty(shape, dtype)
+    if not out.size:
+        return out
+    with np.errstate(over="ignore"):
+        host = np.full(2, value, dtype.numpy)
+    bits = int(np.uint32(value != 0)) if dtype.name == "bool" else int(host.view(np.uint32)[0])
+    words = -(-out.size * out.item_bytes // 4)
+    count = -(-words // 4)
+    device.launch(("fill",), _fill, [], [out], (count, bits), -(-count // WORKGROUP))
+    return out
+
+
+def _fill() -> Kernel:
+    body = f"""\
+@compute @workgroup_size({WORKGROUP})
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+        @builtin(local_invocation_index) lane: u32) {{
+  let i = linear_group(group, groups) * {WORKGROUP}u + lane;
+  if (i < p.count) {{ out0[i] = vec4<u32>(p.bits); }}
+}}
+"""
+    return Kernel(body, (), ("vec4<u32>",), (("count", "u32"), ("bits", "u32")))
+
+
+def arange(device: GpuDevice, start: float, step: float, count: int, dtype: DType) -> GpuArray:
+    """start + i*step, computed on the host in double: a float32 kernel would be off where the terms cancel."""
+    wide = np.float64 if dtype.kind == "Float" else np.int64
+    host = np.asarray(start, wide) + np.arange(count) * np.asarray(step, wide)
+    return device.upload(host.astype(dtype.numpy), dtype)
+
+
+def concat(device: GpuDevice, xs: tuple[GpuArray, ...], axis: int) -> GpuArray:
+    """The arrays one after the other."""
+    total = sum(x.shape[axis] for x in xs)
+    shape = (*xs[0].shape[:axis], total, *xs[0].shape[axis + 1 :])
+    out = device.empty(shape, xs[0].dtype)
+    at = 0
+    for x in xs:
+        copy_into(device, x, out.view(x.shape, out.strides, at * out.strides[axis]))
+        at += x.shape[axis]
+    return out
+
+
+def pad(
+    device: GpuDevice, x: GpuArray, padding: tuple[tuple[int, int], ...], value: Any
+) -> GpuArray:
+    """x inside a margin of `value`."""
+    shape = tuple(n + low + high for n, (low, high) in zip(x.shape, padding, strict=True))
+    out = full(device, shape, value, x.dtype)
+    start = sum(low * step for (low, _), step in zip(padding, out.strides, strict=True))
+    copy_into(device, x, out.view(x.shape, out.strides, start))
+    return out
+
+
+def slice_scatter(
+    device: GpuDevice, x: GpuArray, values: GpuArray, start: Shape, size: Shape, step: Shape
+) -> GpuArray:
+    """A copy of x with one slice replaced."""
+    out = copy(device, x)
+    if values.size:
+        copy_into(device, values, out.view(*window(dense_strides(x.shape), 0, start, size, step)))
+    return out
+
+
+ENTRIES: Entries = {
+    "arange": arange,
+    "concat": concat,
+    "full": full,
+    "pad": pad,
+    "slice_scatter": slice_scatter,
+}

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import wgpu
-from phlox_tensor import ArgumentError, IndexOutOfRangeError, PhloxError
+from phlox_tensor import ArgumentError, IndexOutOfRangeError, MemoryUse, PhloxError
 
 from . import _kernel, _native
 from ._array import GpuArray, Storage, dense_strides
@@ -148,6 +148,12 @@ class GpuDevice:
                         hint="use smaller batches",
                     ) from error
         return Storage(buffer, self.pool)
+
+    def memory(self) -> MemoryUse:
+        """Bytes in use now and at most."""
+        with self.lock:
+            self.pool.collect()
+            return MemoryUse(self.pool.current_bytes, self.pool.peak_bytes)
 
     def trim(self) -> int:
         """Give unused pooled memory back to the driver; returns the bytes."""

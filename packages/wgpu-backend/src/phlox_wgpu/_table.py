@@ -7,22 +7,34 @@ the backend binds the device. Add the module to ``_MODULES``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import ModuleType
+from functools import cache
+from importlib import import_module
 from typing import Any
-
-from . import _elementwise
 
 Entries = dict[str, Callable[..., Any]]
 
-_MODULES: tuple[ModuleType, ...] = (_elementwise,)
+_MODULES = (
+    "_copy",
+    "_elementwise",
+    "_random",
+    "_reduce",
+    "_scan",
+    "_views",
+)
 
 
+@cache
 def table() -> Entries:
-    """All entries by op name; a name in two modules is an error."""
+    """All entries by op name.
+
+    Raises:
+        ValueError: two modules have an entry for one op.
+    """
     joined: Entries = {}
-    for module in _MODULES:
-        for name, function in module.ENTRIES.items():
-            if name in joined:
-                raise ValueError(f"[wgpu] two entries for {name}")
-            joined[name] = function
+    for name in _MODULES:
+        entries: Entries = import_module(f".{name}", __package__).ENTRIES
+        twice = joined.keys() & entries.keys()
+        if twice:
+            raise ValueError(f"{name} repeats the entries of {', '.join(sorted(twice))}")
+        joined |= entries
     return joined

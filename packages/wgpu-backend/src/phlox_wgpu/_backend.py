@@ -1,0 +1,168 @@
+"""The Wgpu backend: a GPU as a table from op to function."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Any, Literal, final
+
+import numpy as np
+from phlox_tensor import (
+    ArgumentError,
+    Backend,
+    DType,
+    DTypeError,
+    Entry,
+    MemoryUse,
+    bool_,
+    float16,
+    float32,
+    int32,
+    uint32,
+)
+
+if TYPE_CHECKING:
+    from ._array import GpuArray
+    from ._runtime import GpuDevice
+
+Power = Literal["high", "low"]
+
+_ALWAYS = frozenset({bool_, float32, int32, uint32})
+
+
+@final
+class Wgpu(Backend):
+    """A GPU through WebGPU: Vulkan, Metal or DX12.
+
+    Making the object is cheap; the adapter is opened by the first op.
+
+    Args:
+        index: which adapter, best first, as ``Wgpu.found()`` lists them.
+        power: ``"high"`` puts discrete GPUs first, ``"low"`` integrated ones.
+    """
+
+    name = "wgpu"
+    default_float = float32
+    default_int = int32
+
+    def __init__(self, index: int = 0, power: Power = "high") -> None:
+        """Name an adapter.
+
+        Raises:
+            ArgumentError: for a negative index or an unknown power.
+        """
+        if not isinstance(index, int) or index < 0:
+            raise ArgumentError("Wgpu", "no such adapter", got=index, expected="0, 1, ...")
+        if power not in ("high", "low"):
+            raise ArgumentError("Wgpu", "no such power", got=power, expected='"high" or "low"')
+        self.index = index
+        self.power: Power = power
+        self.settings = (index, power)
+        self._opening = threading.Lock()
+        self._open: GpuDevice | None = None
+
+    def __repr__(self) -> str:
+        power = "" if self.power == "high" else f", power={self.power!r}"
+        return f"Wgpu({self.index}{power})" if self.index or power else "Wgpu()"
+
+    @property
+    def device(self) -> GpuDevice:
+        """The runtime of the adapter, opened on first use.
+
+        Raises:
+            BackendUnavailableError: there is no such adapter; the hint says what to install.
+        """
+        opened = self._open
+        if opened is None:
+            from . import _adapter  # noqa: PLC0415 - wgpu takes 0.1 s to import
+            from ._runtime import GpuDevice  # noqa: PLC0415
+
+            with self._opening:
+                if self._open is None:
+                    adapter = _adapter.find(self.index, self.power)
+                    self._open = GpuDevice(_adapter.request_device(adapter))
+                opened = self._open
+        return opened
+
+    @property
+    def dtypes(self) -> frozenset[DType]:  # type: ignore[override]
+        """bool, float32, int32, uint32; float16 where the adapter has shader-f16."""
+        return _ALWAYS | {float16} if "shader-f16" in self.device.features else _ALWAYS
+
+    @property
+    def slack(self) -> float:  # type: ignore[override]
+        """Twice the declared tolerances: WGSL allows division and square root 2.5 ulp."""
+        return 2.0
+
+    @classmethod
+    def found(cls) -> list[Wgpu]:
+        """One device per adapter of this machine; none without a driver."""
+        from . import _adapter  # noqa: PLC0415 - wgpu takes 0.1 s to import
+
+        return [cls(i) for i in range(len(_adapter.adapters("high")))]
+
+    @staticmethod
+    def describe() -> list[dict[str, Any]]:
+        """What `phlox doctor` prints: for each adapter its name, driver, type, limits and features."""
+        from . import _adapter  # noqa: PLC0415 - wgpu takes 0.1 s to import
+
+        return _adapter.describe()
+
+    def entry(self, name: str) -> Entry | None:
+        """Return the function of the op of this name, or None."""
+        from ._table import table  # noqa: PLC0415 - loads wgpu
+
+        function = table().get(name)
+        if function is None:
+            return None
+        device = self.device
+
+        def run(*args: Any) -> Any:
+            return function(device, *args)
+
+        return run
+
+    def shape_of(self, primitive: GpuArray, /) -> tuple[int, ...]:
+        """Return the shape of an array."""
+        return primitive.shape
+
+    def dtype_of(self, primitive: GpuArray, /) -> DType:
+        """Return the element type of an array."""
+        return primitive.dtype
+
+    def upload(self, array: np.ndarray[Any, Any], dtype: DType, /) -> GpuArray:
+        """Copy an array to the GPU.
+
+        Raises:
+            DTypeError: the adapter lacks the element type.
+        """
+        device = self.device
+        if dtype not in self.dtypes:
+            names = ", ".join(sorted(d.name for d in self.dtypes))
+            raise DTypeError("wgpu", "no such element type here", got=dtype, expected=names)
+        return device.upload(array, dtype)
+
+    def read(self, primitive: GpuArray, /) -> np.ndarray[Any, Any]:
+        """Return the data as a NumPy array; waits for the GPU.
+
+        Raises:
+            IndexOutOfRangeError: an op since the last read met an index out of range.
+        """
+        return self.device.read(primitive)
+
+    async def read_async(self, primitive: GpuArray, /) -> np.ndarray[Any, Any]:
+        """Return the data as a NumPy array; another thread waits for the GPU."""
+        return await asyncio.to_thread(self.device.read, primitive)
+
+    def sync(self) -> None:
+        """Wait until all work handed to the GPU is done.
+
+        Raises:
+            IndexOutOfRangeError: as for `read`.
+        """
+        if self._open is not None:
+            self._open.sync()
+
+    def memory(self) -> MemoryUse:
+        """Return how many bytes the tensors of this GPU hold, in whole buffers of the pool."""
+        return MemoryUse(0, 0) if self._open is None else self._open.memory()
