@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "packages/tensor/src/phlox_tensor"
@@ -22,20 +22,24 @@ def _format(path: Path, text: str) -> str:
     """Run the project's formatter over the text as if it stood at ``path``."""
     if path.suffix != ".py":
         return text
-    command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(path), "-"]
-    done = subprocess.run(command, input=text, capture_output=True, text=True, check=True, cwd=ROOT)
-    return done.stdout
+    for command in (["check", "--fix", "--quiet", "--select", "RUF022"], ["format"]):
+        line = [sys.executable, "-m", "ruff", *command, "--stdin-filename", str(path), "-"]
+        done = subprocess.run(
+            line, input=text, capture_output=True, text=True, check=True, cwd=ROOT
+        )
+        text = done.stdout
+    return text
 
 
 def _code() -> dict[Path, str]:
-    from generate import code  # noqa: PLC0415 - needs the package, see _bootstrap
+    from tools.generate import code  # noqa: PLC0415 - needs the package, see _bootstrap
 
     files = {GENERATED_CODE[0]: code.functions_file(), GENERATED_CODE[1]: code.methods_file()}
     return {path: _format(path, text) for path, text in files.items()}
 
 
 def _pages() -> dict[Path, str]:
-    from generate import pages  # noqa: PLC0415 - runs the generated functions
+    from tools.generate import pages  # noqa: PLC0415 - runs the generated functions
 
     return pages.files(DOCS)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+
 import phlox_tensor as pt
 from phlox_tensor._op import Op
 
@@ -89,7 +90,6 @@ def files(folder: Path) -> dict[Path, str]:
         f"| [{op.name}]({module_of(op)}.md#{op.name}) | {op.family.name} | `{op.signature.text}` |"
         for op in own_ops()
     )
-    out[folder / "README.md"] = (
-        f"{HEADER}# Ops\n\nPages: {names}.\n\n| op | class | signature |\n| --- | --- | --- |\n{rows}\n"
-    )
+    table = f"| op | class | signature |\n| --- | --- | --- |\n{rows}\n"
+    out[folder / "README.md"] = f"{HEADER}# Ops\n\nPages: {names}.\n\n{table}"
     return out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from phlox_tensor import Numpy
 from phlox_tensor.testing import Check, checks
 

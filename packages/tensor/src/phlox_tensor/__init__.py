@@ -95,7 +95,7 @@ from ._op import Op as Op
 from ._random_state import seed as seed
 from ._tensor import Tensor as Tensor
 
-bool = bool_  # noqa: A001 - the array API's name
+bool = bool_
 newaxis = None
 __array_api_version__ = "2024.12"
 __version__ = "0.1.0"

@@ -56,7 +56,7 @@ def _axis_order(value: Any, name: str, op: str, rank: int) -> tuple[int, ...]:
     return order
 
 
-def _integer(value: Any, name: str, op: str, rank: int) -> int:  # noqa: ARG001
+def _integer(value: Any, name: str, op: str, rank: int) -> int:
     try:
         return operator.index(value)
     except TypeError:
@@ -78,7 +78,7 @@ def _pair(value: Any, name: str, op: str, rank: int) -> tuple[int, int]:
     items = _integers(value, name, op, rank)
     if len(items) == 1:
         items *= 2
-    if len(items) != 2 or min(items) < 1:  # noqa: PLR2004
+    if len(items) != 2 or min(items) < 1:
         raise ArgumentError(
             op, f"{name} is not a pair", got=value, expected="an int >= 1 or (height, width)"
         )
@@ -97,7 +97,7 @@ def _sides(value: Any, name: str, op: str, rank: int) -> tuple[tuple[int, int], 
         _integers(item if isinstance(item, Sequence) else (item, item), name, op, rank)
         for item in value
     )
-    if len(sides) != 2 or any(len(s) != 2 or min(s) < 0 for s in sides):  # noqa: PLR2004
+    if len(sides) != 2 or any(len(s) != 2 or min(s) < 0 for s in sides):
         raise ArgumentError(
             op,
             f"{name} is malformed",
@@ -110,7 +110,7 @@ def _sides(value: Any, name: str, op: str, rank: int) -> tuple[tuple[int, int], 
 def _margins(value: Any, name: str, op: str, rank: int) -> tuple[tuple[int, int], ...]:
     """((before, after), ...) for the last axes, filled with (0, 0) for the ones in front."""
     pairs = tuple(_integers(item, name, op, rank) for item in value)
-    if len(pairs) > rank or any(len(p) != 2 or min(p) < 0 for p in pairs):  # noqa: PLR2004
+    if len(pairs) > rank or any(len(p) != 2 or min(p) < 0 for p in pairs):
         raise ArgumentError(
             op,
             f"{name} is malformed",
@@ -120,7 +120,7 @@ def _margins(value: Any, name: str, op: str, rank: int) -> tuple[tuple[int, int]
     return ((0, 0),) * (rank - len(pairs)) + tuple((p[0], p[1]) for p in pairs)
 
 
-def _scalar(value: Any, name: str, op: str, rank: int) -> bool | int | float:  # noqa: ARG001
+def _scalar(value: Any, name: str, op: str, rank: int) -> bool | int | float:
     if isinstance(value, bool | int | float):
         return value
     try:
@@ -137,7 +137,7 @@ def _scalar_or_none(value: Any, name: str, op: str, rank: int) -> bool | int | f
 
 
 def _plain(kind: type) -> Normalizer:
-    def normalize(value: Any, name: str, op: str, rank: int) -> Any:  # noqa: ARG001
+    def normalize(value: Any, name: str, op: str, rank: int) -> Any:
         try:
             return kind(value)
         except (TypeError, ValueError):
@@ -148,11 +148,11 @@ def _plain(kind: type) -> Normalizer:
     return normalize
 
 
-def _dtype(value: Any, name: str, op: str, rank: int) -> Any:  # noqa: ARG001
+def _dtype(value: Any, name: str, op: str, rank: int) -> Any:
     return as_dtype(value, op)
 
 
-def _dtype_or_none(value: Any, name: str, op: str, rank: int) -> Any:  # noqa: ARG001
+def _dtype_or_none(value: Any, name: str, op: str, rank: int) -> Any:
     return None if value is None else as_dtype(value, op)
 
 

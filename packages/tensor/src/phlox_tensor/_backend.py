@@ -132,7 +132,7 @@ class Backend(metaclass=_Interned):
             hint=f"make the inputs on Autodiff({self!r}) and call require_grad() on them",
         )
 
-    def is_tracked(self, primitive: Primitive, /) -> bool:  # noqa: ARG002
+    def is_tracked(self, primitive: Primitive, /) -> bool:
         """Whether a gradient would flow to the primitive."""
         return False
 

@@ -16,7 +16,7 @@ Axes = int | Sequence[int] | None
 
 def expand_dims(x: Tensor[AnyKind], /, axis: int = 0) -> Tensor[AnyKind]:
     """Add an axis of size 1 at ``axis``."""
-    place = normalize_axis(axis, "expand_dims", x.ndim + 1)
+    place: int = normalize_axis(axis, "expand_dims", x.ndim + 1)
     return movement.reshape(x, (*x.shape[:place], 1, *x.shape[place:]))
 
 
@@ -40,8 +40,8 @@ def flatten(x: Tensor[AnyKind], /, start_axis: int = 0, end_axis: int = -1) -> T
     """Join the axes from ``start_axis`` to ``end_axis``, both included, into one."""
     if not x.ndim:
         return movement.reshape(x, (1,))
-    first = normalize_axis(start_axis, "flatten", x.ndim)
-    last = normalize_axis(end_axis, "flatten", x.ndim)
+    first: int = normalize_axis(start_axis, "flatten", x.ndim)
+    last: int = normalize_axis(end_axis, "flatten", x.ndim)
     if last < first:
         raise ArgumentError("flatten", "end before start", got=(start_axis, end_axis))
     count = 1
@@ -83,7 +83,7 @@ def matrix_transpose(x: Tensor[AnyKind], /) -> Tensor[AnyKind]:
     Raises:
         ShapeError: when there are fewer than two.
     """
-    if x.ndim < 2:  # noqa: PLR2004
+    if x.ndim < 2:
         raise ShapeError("matrix_transpose", "not a matrix", got=x.shape, expected="(…, n, m)")
     return swapaxes(x, -1, -2)
 
@@ -101,7 +101,7 @@ def split(
     Raises:
         ShapeError: when the sizes do not add up.
     """
-    place = normalize_axis(axis, "split", x.ndim)
+    place: int = normalize_axis(axis, "split", x.ndim)
     n = x.shape[place]
     if isinstance(sections, int):
         if sections < 1 or n % sections:
@@ -128,8 +128,8 @@ def chunk(x: Tensor[AnyKind], chunks: int, /, axis: int = 0) -> list[Tensor[AnyK
 
 def unstack(x: Tensor[AnyKind], /, *, axis: int = 0) -> tuple[Tensor[AnyKind], ...]:
     """Cut along an axis into tensors without it."""
-    place = normalize_axis(axis, "unstack", x.ndim)
-    front = (slice(None),) * place
+    place: int = normalize_axis(axis, "unstack", x.ndim)
+    front: tuple[slice, ...] = (slice(None),) * place
     return tuple(x[(*front, i)] for i in range(x.shape[place]))
 
 
@@ -137,7 +137,7 @@ def repeat(x: Tensor[AnyKind], repeats: int, /, *, axis: int | None = None) -> T
     """Repeat each element ``repeats`` times along an axis, of the flattened tensor without one."""
     if axis is None:
         return repeat(flatten(x), repeats, axis=0)
-    place = normalize_axis(axis, "repeat", x.ndim)
+    place: int = normalize_axis(axis, "repeat", x.ndim)
     wide = expand_dims(x, place + 1)
     shape = (*x.shape[: place + 1], repeats, *x.shape[place + 1 :])
     return flatten(movement.broadcast_to(wide, shape), place, place + 1)
@@ -159,11 +159,11 @@ def roll(x: Tensor[AnyKind], /, shift: int, *, axis: int | None = None) -> Tenso
     """Move elements along an axis by ``shift``; what leaves one end enters at the other."""
     if axis is None:
         return movement.reshape(roll(flatten(x), shift, axis=0), x.shape)
-    place = normalize_axis(axis, "roll", x.ndim)
+    place: int = normalize_axis(axis, "roll", x.ndim)
     n = x.shape[place]
     if not n or not shift % n:
         return x
-    front = (slice(None),) * place
+    front: tuple[slice, ...] = (slice(None),) * place
     cut = n - shift % n
     parts = [x[(*front, slice(cut, None))], x[(*front, slice(0, cut))]]
     return movement.concat(parts, place)
@@ -183,7 +183,7 @@ def topk(x: Tensor[NumKind], k: int, /, *, axis: int = -1) -> tuple[Tensor[NumKi
     Raises:
         ShapeError: when the axis has fewer than ``k`` elements.
     """
-    place = normalize_axis(axis, "topk", x.ndim)
+    place: int = normalize_axis(axis, "topk", x.ndim)
     if not 0 <= k <= x.shape[place]:
         raise ShapeError("topk", "k out of range", got=k, expected=f"0 <= k <= {x.shape[place]}")
     order = reduction.argsort(x, place, True)
@@ -204,7 +204,7 @@ def outer(x1: Tensor[NumKind], x2: Tensor[NumKind], /) -> Tensor[NumKind]:
 def tensordot(
     x1: Tensor[NumKind], x2: Tensor[NumKind], /, *, axes: int | Sequence[Sequence[int]] = 2
 ) -> Tensor[NumKind]:
-    """Sum of products over pairs of axes: the last ``axes`` of x1 with the first of x2, or lists."""
+    """Sum of products over the last ``axes`` of x1 and the first of x2, or over lists of axes."""
     if isinstance(axes, int):
         left, right = list(range(x1.ndim - axes, x1.ndim)), list(range(axes))
     else:

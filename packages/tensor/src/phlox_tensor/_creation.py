@@ -13,7 +13,7 @@ from ._call import require_dtype
 from ._device import as_device
 from ._dtype import DType, DTypeLike, as_dtype, bool_
 from ._errors import ArgumentError
-from ._kinds import Float, K
+from ._kinds import AnyKind, Float
 from ._tensor import Tensor
 from ._transfer import upload
 
@@ -52,7 +52,7 @@ def from_numpy(array: np.ndarray[Any, Any], /, *, device: Device = None) -> Tens
 
 
 def from_dlpack(x: Any, /, *, device: Device = None) -> Tensor[Any]:
-    """Return a tensor with the data of any object that speaks DLPack, of this or another library."""
+    """Return a tensor with the data of any object that speaks DLPack."""
     return upload(np.from_dlpack(x), None, as_device(device), "from_dlpack")
 
 
@@ -109,30 +109,35 @@ def empty(
 
 
 def full_like(
-    x: Tensor[K], /, fill_value: Scalar, *, dtype: DTypeLike | None = None, device: Device = None
-) -> Tensor[K]:
+    x: Tensor[AnyKind],
+    /,
+    fill_value: Scalar,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Device = None,
+) -> Tensor[AnyKind]:
     """Return a tensor of one value with the shape, type and device of ``x``."""
     chosen = x.dtype if dtype is None else dtype
     return full(x.shape, fill_value, dtype=chosen, device=device or x.device)
 
 
 def zeros_like(
-    x: Tensor[K], /, *, dtype: DTypeLike | None = None, device: Device = None
-) -> Tensor[K]:
+    x: Tensor[AnyKind], /, *, dtype: DTypeLike | None = None, device: Device = None
+) -> Tensor[AnyKind]:
     """Return zeros with the shape, type and device of ``x``."""
     return full_like(x, 0, dtype=dtype, device=device)
 
 
 def ones_like(
-    x: Tensor[K], /, *, dtype: DTypeLike | None = None, device: Device = None
-) -> Tensor[K]:
+    x: Tensor[AnyKind], /, *, dtype: DTypeLike | None = None, device: Device = None
+) -> Tensor[AnyKind]:
     """Return ones with the shape, type and device of ``x``."""
     return full_like(x, 1, dtype=dtype, device=device)
 
 
 def empty_like(
-    x: Tensor[K], /, *, dtype: DTypeLike | None = None, device: Device = None
-) -> Tensor[K]:
+    x: Tensor[AnyKind], /, *, dtype: DTypeLike | None = None, device: Device = None
+) -> Tensor[AnyKind]:
     """Return a tensor with the shape, type and device of ``x`` whose values mean nothing."""
     return zeros_like(x, dtype=dtype, device=device)
 
@@ -198,7 +203,7 @@ def eye(
     return (rows[:, None] + k == columns).astype(chosen)
 
 
-def meshgrid(*arrays: Tensor[K], indexing: str = "xy") -> list[Tensor[K]]:
+def meshgrid(*arrays: Tensor[AnyKind], indexing: str = "xy") -> list[Tensor[AnyKind]]:
     """Return coordinate grids of 1-d tensors; ``indexing`` is ``"xy"`` or ``"ij"``."""
     if indexing not in ("xy", "ij"):
         raise ArgumentError("meshgrid", "unknown indexing", got=indexing, expected="'xy' or 'ij'")
@@ -216,17 +221,17 @@ def meshgrid(*arrays: Tensor[K], indexing: str = "xy") -> list[Tensor[K]]:
     return out
 
 
-def tril(x: Tensor[K], /, *, k: int = 0) -> Tensor[K]:
+def tril(x: Tensor[AnyKind], /, *, k: int = 0) -> Tensor[AnyKind]:
     """Return the lower triangles of matrices: zeros above diagonal ``k``."""
     return _triangle(x, k, lower=True)
 
 
-def triu(x: Tensor[K], /, *, k: int = 0) -> Tensor[K]:
+def triu(x: Tensor[AnyKind], /, *, k: int = 0) -> Tensor[AnyKind]:
     """Return the upper triangles of matrices: zeros below diagonal ``k``."""
     return _triangle(x, k, lower=False)
 
 
-def _triangle(x: Tensor[K], k: int, *, lower: bool) -> Tensor[K]:
+def _triangle(x: Tensor[Any], k: int, *, lower: bool) -> Tensor[Any]:
     rows = arange(x.shape[-2], device=x.device)[:, None]
     columns = arange(x.shape[-1], device=x.device)
     keep = columns <= rows + k if lower else columns >= rows + k

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, final
+from typing import Any, Final, Literal, final
 
 import ml_dtypes
 import numpy as np
@@ -25,7 +25,7 @@ class DType:
 
     __slots__ = ("itemsize", "kind", "name", "numpy")
 
-    def __init__(self, name: str, kind: KindName, numpy_dtype: np.dtype[np.generic]) -> None:
+    def __init__(self, name: str, kind: KindName, numpy_dtype: np.dtype[Any]) -> None:
         """Make the one object of this type; users take it from the package."""
         self.name: Final = name
         self.kind: Final = kind
@@ -85,9 +85,8 @@ DTYPES: Final[dict[str, DType]] = {
     )
 }
 _BY_NUMPY: Final = {d.numpy: d for d in DTYPES.values()}
-_PYTHON: Final = {bool: "bool"}
 
-DTypeLike = DType | str | type | np.dtype[np.generic]
+DTypeLike = DType | str | type | np.dtype[Any]
 
 
 def as_dtype(value: DTypeLike, op: str = "dtype") -> DType:
@@ -153,11 +152,14 @@ def can_hold(value: int, dtype: DType) -> bool:
     return bool(info.min <= value <= info.max)
 
 
-def finfo(dtype: DTypeLike) -> ml_dtypes.finfo:
+_finfo: Final[Any] = ml_dtypes.finfo  # carries no annotations of its own
+
+
+def finfo(dtype: DTypeLike) -> Any:
     """Machine limits of a float type: ``eps``, ``max``, ``min``, ``smallest_normal``."""
-    return ml_dtypes.finfo(as_dtype(dtype, "finfo").numpy)
+    return _finfo(as_dtype(dtype, "finfo").numpy)
 
 
-def iinfo(dtype: DTypeLike) -> np.iinfo[np.signedinteger]:
+def iinfo(dtype: DTypeLike) -> np.iinfo[Any]:
     """Machine limits of an integer type: ``min``, ``max``, ``bits``."""
     return np.iinfo(as_dtype(dtype, "iinfo").numpy)

@@ -90,5 +90,5 @@ class ShapeError(PhloxError, ValueError):
     """Shapes do not fit the op."""
 
 
-class Rejected(Exception):  # noqa: N818 - a signal between layers, never seen by users
-    """Raised by an entry of a backend with ``checks = True`` for operands it does not take as is."""
+class Rejected(Exception):
+    """An entry of a backend with ``checks = True`` does not take its operands as they are."""

@@ -46,9 +46,9 @@ def binary(op: Op, x1: Any, x2: Any) -> Any:
 def operator(op: Op, x1: Any, x2: Any) -> Any:
     """Apply the op behind a Python operator; NotImplemented for operands of other libraries."""
     other = x2 if isinstance(x1, Tensor) else x1
-    if not isinstance(other, Tensor | bool | int | float):
-        if getattr(other, "shape", None) != () or not hasattr(other, "item"):
-            return NotImplemented
+    known = isinstance(other, Tensor | bool | int | float)
+    if not known and not (getattr(other, "shape", None) == () and hasattr(other, "item")):
+        return NotImplemented
     return binary(op, x1, x2)
 
 

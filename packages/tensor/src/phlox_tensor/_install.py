@@ -14,9 +14,8 @@ _INHERITED = frozenset(vars(object)) - {"__eq__", "__ge__", "__gt__", "__le__", 
 def install() -> None:
     """Put the generated methods on Tensor, which cannot inherit them: they need Tensor itself."""
     for name, member in vars(TensorMethods).items():
-        if callable(member) or isinstance(member, property):
-            if name not in _INHERITED:
-                setattr(Tensor, name, member)
+        if name not in _INHERITED and (callable(member) or isinstance(member, property)):
+            setattr(Tensor, name, member)
     on_declare(_add_method)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 else:
     from typing import TypeVar as _TypeVar
 
-    def TypeVar(name, *constraints, default=None, **options):  # noqa: N802, D103
+    def TypeVar(name, *constraints, default=None, **options):  # noqa: ANN001, ANN002, ANN003, ANN202
         # ``default=`` reaches typing.TypeVar with Python 3.13; type checkers know it already.
         return _TypeVar(name, *constraints, **options)
 

@@ -26,7 +26,7 @@ class Numpy(Backend):
     name = "numpy"
     dtypes = frozenset(DTYPES.values())
 
-    def __init__(self, float: DTypeLike = "float32", int: DTypeLike = "int64") -> None:  # noqa: A002
+    def __init__(self, float: DTypeLike = "float32", int: DTypeLike = "int64") -> None:
         """Choose the default element types."""
         self.default_float = as_dtype(float, "Numpy")
         self.default_int = as_dtype(int, "Numpy")
@@ -72,7 +72,7 @@ def _typed(op: Op, reference: Entry, default_int: DType) -> Entry:
 
     def wanted(kind: str, args: tuple[Any, ...]) -> np.dtype[Any] | None:
         if named is not None:
-            return args[len(operands) + named].numpy  # type: ignore[no-any-return]
+            return args[len(operands) + named].numpy
         for own, arg in zip(kinds, args, strict=False):
             array = arg[0] if isinstance(arg, tuple) else arg
             if own == kind and isinstance(array, np.ndarray):

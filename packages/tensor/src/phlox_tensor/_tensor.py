@@ -22,6 +22,7 @@ else:
         """Stands in for the generated methods until they exist."""
 
         __slots__ = ()
+        __hash__ = object.__hash__
 
 
 class Tensor(TensorMethods[K]):
@@ -159,7 +160,10 @@ class Tensor(TensorMethods[K]):
         return (self[i] for i in range(self.shape[0]))
 
     def __contains__(self, value: object) -> bool:
-        return bool((self == value).any())  # type: ignore[attr-defined]
+        from . import _functions as functions  # noqa: PLC0415 - imports this module
+
+        equal: Any = functions.equal(self, value)  # type: ignore[type-var]
+        return bool(functions.any(equal))
 
     def __getitem__(self, index: Index) -> Self:
         from ._indexing import getitem  # noqa: PLC0415 - imports this module
@@ -172,8 +176,6 @@ class Tensor(TensorMethods[K]):
         from ._indexing import At  # noqa: PLC0415 - imports this module
 
         return At(self)
-
-    __hash__ = object.__hash__
 
     def __copy__(self) -> Self:
         return self
@@ -208,11 +210,11 @@ class Tensor(TensorMethods[K]):
             return self
         from .ops.creation import cast  # noqa: PLC0415 - ops import this module
 
-        return cast(self, wanted)  # type: ignore[no-any-return]
+        return cast(self, wanted)
 
     def to_full_precision(self) -> Tensor[Any]:
         """Return narrow floats as float32, anything else as it is."""
-        narrow = self.dtype.kind == "Float" and self.dtype.itemsize < 4  # noqa: PLR2004
+        narrow = self.dtype.kind == "Float" and self.dtype.itemsize < 4
         return self.astype("float32") if narrow else self
 
     def zeros(self, shape: Sequence[int] | None = None) -> Tensor[Any]:
@@ -252,7 +254,7 @@ class Tensor(TensorMethods[K]):
 
     def grad(self, gradients: Any) -> Tensor[Float] | None:
         """Return this leaf's gradient out of ``gradients``, on the inner backend, or None."""
-        return gradients.get(self)  # type: ignore[no-any-return]
+        return gradients.get(self)
 
     def detach(self) -> Self:
         """Return the same values without their history."""
@@ -267,10 +269,3 @@ class Tensor(TensorMethods[K]):
         primitive = self.device.lower(self.primitive)
         assert self.device.inner is not None
         return Tensor(primitive, self.device.inner)
-
-    # The named types of truth that Python asks for
-
-    def __invert__(self) -> Self:
-        from .ops.unary import bitwise_invert  # noqa: PLC0415 - ops import this module
-
-        return bitwise_invert(self)  # type: ignore[no-any-return]

@@ -25,9 +25,9 @@ def matmul(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
     if rows[-1] != columns[-2]:
         hint = None
         if len(b) > 1 and rows[-1] == b[-1]:
-            hint = "x @ y.T" if len(b) == 2 else "x @ y.mT"  # noqa: PLR2004
+            hint = "x @ y.T" if len(b) == 2 else "x @ y.mT"
         elif len(a) > 1 and a[-2] == columns[-2]:
-            hint = "x.T @ y" if len(a) == 2 else "x.mT @ y"  # noqa: PLR2004
+            hint = "x.T @ y" if len(a) == 2 else "x.mT @ y"
         raise ShapeError(
             op.name,
             "inner sizes differ",
@@ -43,7 +43,7 @@ def linear(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
     """(…, in) times (in, out), plus (out,)."""
     del attributes
     x, weight, bias = metas
-    if not x.shape or len(weight.shape) != 2 or x.shape[-1] != weight.shape[0]:  # noqa: PLR2004
+    if not x.shape or len(weight.shape) != 2 or x.shape[-1] != weight.shape[0]:
         raise ShapeError(
             op.name,
             "inner sizes differ",
@@ -149,7 +149,7 @@ def avg_pool2d(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
 
 
 def row_norm(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
-    """x's shape; weight and bias have the size of the last axis."""
+    """X's shape; weight and bias have the size of the last axis."""
     del attributes
     shape = metas[0].shape
     if not shape:
@@ -159,7 +159,7 @@ def row_norm(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
 
 
 def row_norm_backward(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
-    """x's shape and two vectors."""
+    """X's shape and two vectors."""
     del op, attributes
     shape = metas[1].shape
     return [shape, shape[-1:], shape[-1:]]
@@ -172,13 +172,13 @@ def _vectors(op: Op, metas: Metas, size: int) -> None:
 
 
 def _channels(op: Op, shape: Shape) -> int:
-    if len(shape) < 2:  # noqa: PLR2004
+    if len(shape) < 2:
         raise ShapeError(op.name, "no channel axis", got=shape, expected="(batch, channels, …)")
     return shape[1]
 
 
 def batch_norm(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
-    """x's shape, then a vector per further result; parameters have one value per channel."""
+    """X's shape, then a vector per further result; parameters have one value per channel."""
     del attributes
     shape = metas[0].shape
     size = _channels(op, shape)
@@ -187,7 +187,7 @@ def batch_norm(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
 
 
 def batch_norm_backward(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
-    """x's shape and two vectors."""
+    """X's shape and two vectors."""
     del attributes
     shape = metas[1].shape
     size = _channels(op, shape)

@@ -89,7 +89,7 @@ leaky_relu = elementwise(
     "x: Float; slope: float = 0.01 -> Float",
     expand=_leaky_relu,
     ulp=1,
-    doc="x above 0, ``slope·x`` below. Maas et al., 2013.",
+    doc="Leaky rectified linear unit: x above 0, ``slope·x`` below. Maas et al., 2013.",
 )
 
 

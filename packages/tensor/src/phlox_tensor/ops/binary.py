@@ -35,7 +35,8 @@ bitwise_left_shift = elementwise(
     _SHIFT,
     numpy=np.left_shift,
     domain={"x1": (-9, 9), "x2": (0, 7)},
-    doc="``x1`` with its bits moved left by ``x2``, elementwise; 0 for ``x2`` of the width or more.",
+    doc="``x1`` with its bits moved left by ``x2``, elementwise; 0 for a shift by the "
+    "width or more.",
 )
 bitwise_or = elementwise(
     "bitwise_or", _BITS, numpy=np.bitwise_or, doc="Bits set in either, elementwise."

@@ -11,6 +11,7 @@ from ..reference import window as ref
 from ._families import contraction, window
 
 if TYPE_CHECKING:
+    from .._kinds import Int
     from .._tensor import Tensor
 
 _CONV = "stride: Pair = 1, padding: Sides = 0, dilation: Pair = 1, groups: int = 1"
@@ -69,7 +70,7 @@ conv2d = window(
         case((0, 3, 5, 5), (2, 3, 3, 3), (2,)),
     ),
     method=False,
-    doc="Cross-correlation of a batch of images (N, C, H, W) with weight (out, C / groups, kh, kw).",
+    doc="Cross-correlation of images (N, C, H, W) with weight (out, C / groups, kh, kw).",
 )
 conv2d_input_grad = window(
     "conv2d_input_grad",
@@ -157,7 +158,7 @@ max_pool2d = window(
 )
 
 
-def _max_pool2d_backward(g: Tensor, indices: Tensor, input_shape: tuple[int, ...]) -> Tensor:
+def _max_pool2d_backward(g: Tensor, indices: Tensor[Int], input_shape: tuple[int, ...]) -> Tensor:
     n, c, h, w = input_shape
     empty = g.zeros((n, c, h * w))
     flat = empty.scatter(indices.reshape(n, c, -1), g.reshape(n, c, -1), axis=2, update="add")

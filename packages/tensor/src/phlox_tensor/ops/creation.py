@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from .._op import case
-from ..reference import elementwise, random as ref
+from ..reference import elementwise
+from ..reference import random as ref
 from ._families import cast as _cast
 from ._families import creation, random
 

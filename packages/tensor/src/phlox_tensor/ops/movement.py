@@ -13,6 +13,7 @@ from ..reference import movement as ref
 from ._families import indexing, movement, view
 
 if TYPE_CHECKING:
+    from .._kinds import Bool
     from .._tensor import Tensor
 
 broadcast_to = view(
@@ -103,7 +104,7 @@ slice_scatter = movement(
         case((4,), (0,), start=(0,), size=(0,), step=(1,)),
     ),
     method=False,
-    doc="A copy of x whose slice is replaced by ``values``; ``x.at[...].set`` is the usual spelling.",
+    doc="A copy of x with ``values`` in place of a slice; ``x.at[...].set`` is the usual spelling.",
 )
 index_add = indexing(
     "index_add",
@@ -123,15 +124,15 @@ nonzero = indexing(
     "nonzero",
     "mask: Bool -> Int",
     numpy=ref.nonzero,
-    shape=lambda op, metas, attributes: [(-1,)],  # noqa: ARG005 - known only from the data
+    shape=lambda op, metas, attributes: [(-1,)],
     cases=(case(MaskSample((7,))), case(MaskSample((0,)))),
     doc="Positions of True in a 1-d mask, ascending.",
 )
 
 
-def _masked_select(x: Tensor, mask: Tensor) -> Tensor:
-    mask, x = mask.broadcast_to(x.shape), x
-    return x.flatten().take(mask.flatten().nonzero(), axis=0)
+def _masked_select(x: Tensor, mask: Tensor[Bool]) -> Tensor:
+    places = mask.broadcast_to(x.shape).flatten().nonzero()
+    return x.flatten().take(places, axis=0)
 
 
 masked_select = indexing(
@@ -139,7 +140,7 @@ masked_select = indexing(
     "x: Any, mask: Bool -> Any",
     expand=_masked_select,
     numpy=lambda x, mask: x[np.broadcast_to(mask, x.shape)],
-    shape=lambda op, metas, attributes: [(-1,)],  # noqa: ARG005 - known only from the data
+    shape=lambda op, metas, attributes: [(-1,)],
     cases=(case((3, 4), MaskSample((3, 4))), case((3, 4), MaskSample((4,)))),
     doc="The elements at which the mask, broadcast to x, is True, in order, 1-d.",
 )

@@ -1,4 +1,4 @@
-"""Softmax and normalization: several passes over a row, in one op so that backends can fuse them."""
+"""Softmax and normalization: several passes over a row in one op, for backends to fuse."""
 
 from __future__ import annotations
 

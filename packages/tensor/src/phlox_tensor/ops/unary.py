@@ -274,7 +274,7 @@ positive = elementwise(
     "x: Num -> Num",
     numpy=np.positive,
     method=False,
-    doc="x itself, elementwise.",
+    doc="The element itself.",
 )
 round_ = elementwise(
     "round",
@@ -309,5 +309,5 @@ clip = elementwise(
         case((0, 2), min=0, max=1),
         case((), min=0),
     ),
-    doc="x held between ``min`` and ``max``, elementwise; None leaves a side open, nan stays nan.",
+    doc="Elements held between ``min`` and ``max``; None leaves a side open, nan stays nan.",
 )

@@ -76,7 +76,7 @@ _UPDATES: dict[str, Any] = {
 def scatter(x: Array, indices: Array, values: Array, axis: int, update: str) -> Array:
     index = checked("scatter", indices, x.shape[axis])
     out = x.copy()
-    places = list(np.indices(index.shape, sparse=True))
+    places: list[Any] = list(np.indices(index.shape, sparse=True))
     places[axis] = index
     if update == "set":
         out[tuple(places)] = values
@@ -88,7 +88,8 @@ def scatter(x: Array, indices: Array, values: Array, axis: int, update: str) -> 
 def index_add(x: Array, indices: Array, values: Array, axis: int) -> Array:
     index = checked("index_add", indices, x.shape[axis])
     out = x.copy()
-    np.add.at(out, (slice(None),) * axis + (index,), values)
+    place: Any = (slice(None),) * axis + (index,)
+    np.add.at(out, place, values)
     return out
 
 

@@ -17,7 +17,7 @@ def _is_float(x: Array) -> bool:
 
 def widen(x: Array) -> Array:
     """The array in the type that sums accumulate in."""
-    return x.astype(np.float32) if _is_float(x) and x.dtype.itemsize < 4 else x  # noqa: PLR2004
+    return x.astype(np.float32) if _is_float(x) and x.dtype.itemsize < 4 else x
 
 
 def pairwise_sum(wide: Array, axis: Axes, keepdims: bool) -> Array:

@@ -55,7 +55,7 @@ def conv2d(
 ) -> Array:
     wide, kernels = _padded(widen(x), padding, 0), widen(weight)
     out = window_sizes("conv2d", x.shape[2:], weight.shape[2:], stride, padding, dilation)
-    views = _windows(wide, weight.shape[2:], stride, dilation, out)  # type: ignore[arg-type]
+    views = _windows(wide, weight.shape[2:], stride, dilation, out)
     parts = [
         np.tensordot(view, kernel, axes=([1, 4, 5], [1, 2, 3])).transpose(0, 3, 1, 2)
         for view, kernel in zip(
@@ -124,16 +124,24 @@ def _cropped(padded: Array, padding: Sides, shape: tuple[int, ...]) -> Array:
     return padded[:, :, top : top + shape[2], left : left + shape[3]]
 
 
+def _overhang(
+    shape: tuple[int, ...], kernel: Pair, stride: Pair, padding: Sides, dilation: Pair, out: Pair
+) -> Pair:
+    """How far the last windows reach beyond the padded image (in ceil mode)."""
+    reach = [
+        max(0, (o - 1) * s + d * (k - 1) + 1 - n - a - b)
+        for o, s, d, k, n, (a, b) in zip(
+            out, stride, dilation, kernel, shape[2:], padding, strict=True
+        )
+    ]
+    return reach[0], reach[1]
+
+
 def _pool_views(
     x: Array, kernel: Pair, stride: Pair, padding: Sides, dilation: Pair, out: Pair, value: Any
 ) -> Array:
-    extra = tuple(
-        max(0, (o - 1) * s + d * (k - 1) + 1 - n - a - b)
-        for o, s, d, k, n, (a, b) in zip(
-            out, stride, dilation, kernel, x.shape[2:], padding, strict=True
-        )
-    )
-    return _windows(_padded(x, padding, value, extra), kernel, stride, dilation, out)  # type: ignore[arg-type]
+    extra = _overhang(x.shape, kernel, stride, padding, dilation, out)
+    return _windows(_padded(x, padding, value, extra), kernel, stride, dilation, out)
 
 
 def max_pool2d_with_indices(
@@ -203,18 +211,15 @@ def avg_pool2d_backward(
     kernel: Pair,
     stride: Pair,
     padding: Sides,
-    ceil_mode: bool,  # noqa: ARG001 - g has the shape already
+    ceil_mode: bool,
     count_include_pad: bool,
 ) -> Array:
-    out: Pair = g.shape[2:]  # type: ignore[assignment]
+    out: Pair = g.shape[2:]
     wide = widen(g)
     divisors = _divisors(input_shape, kernel, stride, padding, out, count_include_pad)
     share = wide / divisors.astype(wide.dtype)
-    extra = tuple(
-        max(0, (o - 1) * s + k - n - a - b)
-        for o, s, k, n, (a, b) in zip(out, stride, kernel, input_shape[2:], padding, strict=True)
-    )
-    padded = _padded(np.zeros(input_shape, wide.dtype), padding, 0, extra)  # type: ignore[arg-type]
+    extra = _overhang(input_shape, kernel, stride, padding, (1, 1), out)
+    padded = _padded(np.zeros(input_shape, wide.dtype), padding, 0, extra)
     columns = np.broadcast_to(share[..., None, None], (*g.shape, *kernel))
     _add_windows(padded, columns, stride, (1, 1))
     return _cropped(padded, padding, input_shape).astype(g.dtype)

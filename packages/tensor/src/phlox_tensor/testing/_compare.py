@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
+
+from .._dtype import finfo
 
 Array = np.ndarray[Any, Any]
 
@@ -33,7 +34,7 @@ def disagreement(
     with np.errstate(over="ignore"):
         wide_want = want.astype(got.dtype).astype(np.float64)
         exact = want.astype(np.float64)
-    eps = float(ml_dtypes.finfo(got.dtype).eps)
+    eps = float(finfo(got.dtype).eps)
     finite = np.isfinite(wide_want) & np.isfinite(wide_got)
     with np.errstate(invalid="ignore", over="ignore"):
         near = np.abs(wide_got - exact) <= eps * (ulp * np.abs(exact) + atol)
@@ -50,7 +51,7 @@ def disagreement(
 
 
 def _spacing(values: Array, dtype: Any) -> Array:
-    info = ml_dtypes.finfo(dtype)
+    info = finfo(dtype)
     tiny = float(info.smallest_subnormal)
     with np.errstate(invalid="ignore"):
         return np.maximum(np.abs(np.where(np.isfinite(values), values, 0)) * float(info.eps), tiny)
@@ -58,7 +59,7 @@ def _spacing(values: Array, dtype: Any) -> Array:
 
 def _near_overflow(got: Array, exact: Array, dtype: Any, ulp: float) -> Array:
     """Within tolerance of the largest number, infinity and that number are one."""
-    info = ml_dtypes.finfo(dtype)
+    info = finfo(dtype)
     limit = float(info.max) * (1 - (ulp + 1) * float(info.eps))
     with np.errstate(invalid="ignore"):
         far = np.isfinite(exact) & (np.abs(exact) >= limit) & (np.abs(got) >= limit)

@@ -41,7 +41,14 @@ REDUCTION_CASES: Final = (
     ((65, 130), 1),
     ((37, 130), None),
 )
-LINE_CASES: Final = (((7,), 0), ((3, 4), 0), ((3, 4), -1), ((2, 3, 4), 1), ((3, 70), 1), ((2, 0), 1))
+LINE_CASES: Final = (
+    ((7,), 0),
+    ((3, 4), 0),
+    ((3, 4), -1),
+    ((2, 3, 4), 1),
+    ((3, 70), 1),
+    ((2, 0), 1),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +97,9 @@ def _cases(op: Op, backend: Backend) -> Iterator[Case]:
         if count == 1:
             yield from (Case((shape,), {}) for shape in UNARY_SHAPES)
         for a, b in BINARY_SHAPES:
-            if count == 2:  # noqa: PLR2004
+            if count == 2:
                 yield Case((a, b), {})
-            elif count > 2:  # noqa: PLR2004
+            elif count > 2:
                 yield Case((a, b, a), {})
     elif family == "reduction":
         yield from _reductions(op)
@@ -132,7 +139,7 @@ def _values(
         drawn = rng.integers(low, high, wanted.shape) if high > low else np.zeros(wanted.shape)
         return np.asarray(drawn).astype(backend.default_int.numpy)
     if isinstance(wanted, MaskSample):
-        return np.asarray(rng.random(wanted.shape) < 0.5)  # noqa: PLR2004
+        return np.asarray(rng.random(wanted.shape) < 0.5)
     own = dtype if dtype.kind in KIND_SETS[declared.kind] else _default(declared.kind, backend)
     if op.family.name == "elementwise" and declared.kind == "Bool":
         own = _default("Bool", backend)
@@ -152,7 +159,7 @@ def draw(
     """Values of a type inside an interval; ``few`` distinct ones where ties matter."""
     low, high = interval
     if dtype.kind == "Bool":
-        return np.asarray(rng.random(shape) < 0.5)  # noqa: PLR2004
+        return np.asarray(rng.random(shape) < 0.5)
     if dtype.kind == "Int":
         bottom = max(int(np.ceil(low)), 0 if not dtype.signed else int(np.ceil(low)))
         return np.asarray(rng.integers(bottom, int(high) + 1, shape)).astype(dtype.numpy)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from .._backend import Backend
-from .._dtype import DType
+from .._dtype import DType, finfo
 from .._op import Op
 from ._samples import Sample
 
@@ -26,7 +25,7 @@ def special_values(dtype: DType, *, extremes: bool) -> Array:
         if dtype.signed:
             values += [-1, -2, -3]
         return np.array(values, dtype.numpy)
-    limits = ml_dtypes.finfo(dtype.numpy)
+    limits = finfo(dtype)
     floats = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.0, 3.0, -3.0]
     if extremes:
         floats += [
@@ -63,7 +62,7 @@ def _grid(op: Op, values: Array) -> Sample:
     operands = op.signature.operands
     if len(operands) == 1:
         return Sample((values,), {})
-    if operands[0].kind == "Bool" and len(operands) > 2:  # noqa: PLR2004
+    if operands[0].kind == "Bool" and len(operands) > 2:
         condition = np.arange(len(values)) % 2 == 0
         return Sample((condition[:, None], values[:, None], values[None, :]), {})
     return Sample((values[:, None], values[None, :]), {})
