@@ -159,10 +159,10 @@ class Tensor(TensorMethods[K]):
             raise TypeError("iteration over a 0-d tensor")
         return (self[i] for i in range(self.shape[0]))
 
-    def __contains__(self, value: object) -> bool:
+    def __contains__(self, value: Any) -> bool:
         from . import _functions as functions  # noqa: PLC0415 - imports this module
 
-        equal: Any = functions.equal(self, value)  # type: ignore[type-var]
+        equal: Any = functions.equal(self, value)
         return bool(functions.any(equal))
 
     def __getitem__(self, index: Index) -> Self:
