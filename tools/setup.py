@@ -48,6 +48,9 @@ def setup() -> None:
     Raises:
         CommandError: something is missing that cannot be installed from here.
     """
+    if VENV.is_symlink():
+        say(".venv is a link: using that environment as it is")
+        return
     _need_rust()
     uv = bootstrap_uv()
     _make_venv(uv)
@@ -104,8 +107,6 @@ def _make_venv(uv: Path) -> None:
     key = f"{sys.version} {sys.executable}"
     if fresh("python", key) and script("python").exists():
         return
-    if VENV.is_symlink():
-        raise fail(".venv is a link to another environment, which stays as it is", "rm .venv")
     say(f"making .venv with Python {sys.version.split()[0]}")
     shutil.rmtree(VENV, ignore_errors=True)
     run(uv, "venv", *_UV_OPTIONS, "--python", sys.executable, VENV)
