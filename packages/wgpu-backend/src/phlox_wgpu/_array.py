@@ -82,10 +82,10 @@ def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def is_dense(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     """Whether the strides are row-major; axes of length 1 have no say, an empty array always is."""
+    if 0 in shape:
+        return True
     step = 1
     for length, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if length == 0:
-            return True
         if length != 1:
             if stride != step:
                 return False

@@ -44,6 +44,8 @@ class Wgpu(Backend):
     name = "wgpu"
     default_float = float32
     default_int = int32
+    slack = 2.0  # WGSL allows division and square root 2.5 ulp
+    strict = False  # and it may flush denormals and drop the sign of a zero
 
     def __init__(self, index: int = 0, power: Power = "high") -> None:
         """Name an adapter.
@@ -88,11 +90,6 @@ class Wgpu(Backend):
     def dtypes(self) -> frozenset[DType]:  # type: ignore[override]
         """bool, float32, int32, uint32; float16 where the adapter has shader-f16."""
         return _ALWAYS | {float16} if "shader-f16" in self.device.features else _ALWAYS
-
-    @property
-    def slack(self) -> float:  # type: ignore[override]
-        """Twice the declared tolerances: WGSL allows division and square root 2.5 ulp."""
-        return 2.0
 
     @classmethod
     def found(cls) -> list[Wgpu]:

@@ -339,7 +339,7 @@ class GpuDevice:
         start = x.offset - first // width
         view = np.lib.stride_tricks.as_strided(flat[start:], x.shape, tuple(s * width for s in x.strides))
         if x.dtype.name == "bool":
-            return view != 0
+            return np.asarray(view != 0)
         if x.contiguous:
             return view
         return np.array(view, order="C")

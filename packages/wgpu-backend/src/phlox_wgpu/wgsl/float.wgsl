@@ -44,13 +44,13 @@ fn less_equal_f(a: f32, b: f32) -> bool {
 fn max_f(a: f32, b: f32) -> f32 {
   if (is_nan_f32(a)) { return a; }
   if (is_nan_f32(b)) { return b; }
-  return select(b, a, a > b);
+  return select(b, a, a >= b);
 }
 
 fn min_f(a: f32, b: f32) -> f32 {
   if (is_nan_f32(a)) { return a; }
   if (is_nan_f32(b)) { return b; }
-  return select(b, a, a < b);
+  return select(b, a, a <= b);
 }
 
 // The magnitude of a with the sign bit of b.
@@ -64,8 +64,9 @@ fn top_f(x: f32) -> f32 {
 }
 
 fn sign_f(x: f32) -> f32 {
+  let bits = bitcast<u32>(x);
   if (is_nan_f32(x)) { return x; }
-  return select(select(0.0, -1.0, x < 0.0), 1.0, x > 0.0);
+  return bitcast<f32>(select((bits & 0x80000000u) | 0x3f800000u, 0u, (bits & 0x7fffffffu) == 0u));
 }
 
 fn round_f(x: f32) -> f32 {
