@@ -53,6 +53,7 @@ class Backend(metaclass=_Interned):
         checks: elementwise and contraction entries check their own operands and raise
             ``Rejected`` for what they do not take as it is.
         inner: the backend that a decorator wraps, else None.
+        records: gradients can be asked of tensors on this device; modules made on it train.
         slack: factor on the tolerances that ops declare, for tests.
         strict: denormals, the sign of zero and the largest numbers come out right too.
     """
@@ -64,6 +65,7 @@ class Backend(metaclass=_Interned):
     default_int: DType
     checks: bool = False
     inner: Backend | None = None
+    records: bool = False
     slack: float = 1.0
     strict: bool = True
 

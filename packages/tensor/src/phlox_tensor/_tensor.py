@@ -162,8 +162,8 @@ class Tensor(TensorMethods[K]):
     def __contains__(self, value: Any) -> bool:
         from . import _functions as functions  # noqa: PLC0415 - imports this module
 
-        equal: Any = functions.equal(self, value)
-        return bool(functions.any(equal))
+        this: Tensor[Any] = self
+        return bool(functions.any(functions.equal(this, value)))
 
     def __getitem__(self, index: Index) -> Self:
         from ._indexing import getitem  # noqa: PLC0415 - imports this module
