@@ -205,7 +205,7 @@ narrow_elements!(F16, BF16);
 
 /// `f64` to `f32` rounding to odd, so that a second rounding to a narrower type is not a double rounding.
 #[inline(always)]
-fn round_to_odd(value: f64) -> f32 {
+pub(crate) fn round_to_odd(value: f64) -> f32 {
     let near = value as f32;
     let back = near as f64;
     if back == value || near.is_nan() || near.is_infinite() {

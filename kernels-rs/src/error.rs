@@ -13,8 +13,8 @@ pub enum Error {
     Rejected(&'static str),
     /// An index value outside its axis. Python: `phlox_tensor.IndexOutOfRangeError`.
     IndexOutOfRange(Box<BadIndex>),
-    /// Anything else that is wrong with the arguments. Python: `ValueError`.
-    Value(Box<str>),
+    /// Anything else that is wrong with the arguments: op and text. Python: `phlox_tensor.ArgumentError`.
+    Value(Box<(String, String)>),
     /// The system gave no memory for this many bytes. Python: `MemoryError`.
     OutOfMemory(usize),
 }
@@ -33,9 +33,9 @@ pub struct BadIndex {
 }
 
 impl Error {
-    /// A value error in the house form `[op] text`.
+    /// A value error; it reads `[op] text`, the text being `what failed: got A, expected B`.
     pub fn value(op: &str, text: impl fmt::Display) -> Self {
-        Error::Value(format!("[{op}] {text}").into_boxed_str())
+        Error::Value(Box::new((op.to_owned(), text.to_string())))
     }
 
     /// An index error.
@@ -53,7 +53,7 @@ impl fmt::Display for Error {
                 "[{}] index out of range: got {}, expected -{} <= index < {} on axis {}",
                 bad.op, bad.index, bad.size, bad.size, bad.axis
             ),
-            Error::Value(text) => f.write_str(text),
+            Error::Value(parts) => write!(f, "[{}] {}", parts.0, parts.1),
             Error::OutOfMemory(bytes) => write!(f, "[alloc] out of memory: got a request for {bytes} bytes"),
         }
     }

@@ -15,7 +15,7 @@
 //!
 //! The right side sees plain Rust values: `Tensor` gives `&Array`, `OptTensor` `Option<&Array>`, `Tensors` (one tuple of
 //! tensors) `Vec<&Array>`, `Ints` (a tuple) `Shape`, `Steps` `Strides`, `Dtype` `DType` (from a name or an object with
-//! `.name`), `Value` `Scalar`, `Text` `&str`; `usize`, `i64`, `u64`, `f64`, `bool`, `Option<usize>`, `(usize, usize)`
+//! `.name`), `Value` `Scalar`, `OptValue` `Option<Scalar>`, `Text` `&str`; `usize`, `i64`, `u64`, `f64`, `bool`, `Option<usize>`, `(usize, usize)`
 //! and pairs of those stand for themselves. It returns `Result` of an `Array` or of a tuple of two or three.
 //! The wrapper maps errors and releases the GIL when the operands are large; a row whose work is large though its
 //! operands are small (creation) says so with `name(..) [work = count] => ..`, in elements.
@@ -23,6 +23,7 @@
 
 pub(crate) mod arg;
 mod core;
+mod elementwise;
 mod error;
 mod tensor;
 
@@ -57,5 +58,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tensor::RawTensor>()?;
     tensor::register(module)?;
     core::register(module)?;
+    elementwise::register(module)?;
     Ok(())
 }

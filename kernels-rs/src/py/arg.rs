@@ -174,6 +174,23 @@ impl Arg for Value {
     }
 }
 
+/// A Python scalar or `None`.
+pub struct OptValue(Option<Scalar>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for OptValue {
+    type Error = PyErr;
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        Ok(Self(if object.is_none() { None } else { Some(scalar(&object)?) }))
+    }
+}
+
+impl Arg for OptValue {
+    type Out<'a> = Option<Scalar>;
+    fn get(&self) -> Option<Scalar> {
+        self.0
+    }
+}
+
 /// A bool, int or float; anything else, and an int beyond 64 bits, is rejected.
 #[inline]
 pub fn scalar(object: &Bound<'_, PyAny>) -> PyResult<Scalar> {

@@ -4,21 +4,28 @@ use crate::error::Error;
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyType;
+use pyo3::types::{PyDict, PyType};
+
+static REJECTED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+static INDEX: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+static ARGUMENT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
 impl From<Error> for PyErr {
     #[cold]
     fn from(error: Error) -> Self {
-        let text = error.to_string();
         match error {
             Error::Rejected(why) => rejected(why),
-            Error::IndexOutOfRange(_) => {
-                static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-                tensor_error(&CLASS, "IndexOutOfRangeError", text.clone())
-                    .unwrap_or_else(|| PyIndexError::new_err(text))
-            }
-            Error::Value(_) => PyValueError::new_err(text),
-            Error::OutOfMemory(_) => PyMemoryError::new_err(text),
+            Error::OutOfMemory(_) => PyMemoryError::new_err(error.to_string()),
+            Error::IndexOutOfRange(ref bad) => Python::attach(|py| {
+                let expected = format!("-{} <= index < {} on axis {}", bad.size, bad.size, bad.axis);
+                let parts = [("got", bad.index.to_string()), ("expected", expected)];
+                let made = house_error(py, &INDEX, "IndexOutOfRangeError", bad.op, "index out of range", &parts);
+                made.unwrap_or_else(|_| PyIndexError::new_err(error.to_string()))
+            }),
+            Error::Value(ref parts) => Python::attach(|py| {
+                let made = house_error(py, &ARGUMENT, "ArgumentError", &parts.0, &parts.1, &[]);
+                made.unwrap_or_else(|_| PyValueError::new_err(error.to_string()))
+            }),
         }
     }
 }
@@ -26,13 +33,25 @@ impl From<Error> for PyErr {
 /// `phlox_tensor.Rejected`, or `TypeError` where that package is absent.
 #[cold]
 pub fn rejected(why: &'static str) -> PyErr {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    tensor_error(&CLASS, "Rejected", why.to_owned()).unwrap_or_else(|| PyTypeError::new_err(why))
+    Python::attach(|py| match REJECTED.import(py, "phlox_tensor", "Rejected") {
+        Ok(class) => PyErr::from_type(class.clone(), why),
+        Err(_) => PyTypeError::new_err(why),
+    })
 }
 
-fn tensor_error(cell: &'static PyOnceLock<Py<PyType>>, name: &'static str, text: String) -> Option<PyErr> {
-    Python::attach(|py| {
-        let class = cell.import(py, "phlox_tensor", name).ok()?;
-        Some(PyErr::from_type(class.clone(), text))
-    })
+/// An error class of `phlox_tensor`, called as `Class(op, what, **parts)`.
+fn house_error(
+    py: Python<'_>,
+    cell: &'static PyOnceLock<Py<PyType>>,
+    name: &str,
+    op: &str,
+    what: &str,
+    parts: &[(&str, String)],
+) -> PyResult<PyErr> {
+    let class = cell.import(py, "phlox_tensor", name)?;
+    let fields = PyDict::new(py);
+    for (key, value) in parts {
+        fields.set_item(key, value)?;
+    }
+    Ok(PyErr::from_value(class.call((op, what), Some(&fields))?))
 }

@@ -6,6 +6,7 @@ use crate::dtype::DType;
 use crate::{alloc, threads};
 use pyo3::exceptions::{PyBufferError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyTuple};
 use pyo3::{ffi, intern};
 use std::ffi::{CStr, c_int, c_void};
@@ -172,6 +173,34 @@ fn dtype_name(py: Python<'_>, dtype: DType) -> &Bound<'_, PyString> {
         I32 "int32", I64 "int64", U8 "uint8", U16 "uint16", U32 "uint32", U64 "uint64", Bool "bool")
 }
 
+/// Shape of a tensor.
+#[pyfunction]
+#[pyo3(signature = (x, /))]
+fn _shape_of<'py>(py: Python<'py>, x: &Bound<'py, RawTensor>) -> PyResult<Bound<'py, PyTuple>> {
+    x.get().shape(py)
+}
+
+/// Registers the object that `_dtype_of` gives for a dtype name.
+#[pyfunction]
+#[pyo3(signature = (dtype, object, /))]
+fn _set_dtype(py: Python<'_>, dtype: Dtype, object: Py<PyAny>) {
+    // A second import of the Python side brings the same objects: the first ones stay.
+    let _ = DTYPES[dtype.get() as usize].set(py, object);
+}
+
+/// The object registered for the dtype of a tensor, else its name.
+#[pyfunction]
+#[pyo3(signature = (x, /))]
+fn _dtype_of<'py>(py: Python<'py>, x: &Bound<'py, RawTensor>) -> Bound<'py, PyAny> {
+    let dtype = x.get().array.dtype();
+    match DTYPES[dtype as usize].get(py) {
+        Some(object) => object.bind(py).clone(),
+        None => dtype_name(py, dtype).clone().into_any(),
+    }
+}
+
+static DTYPES: [PyOnceLock<Py<PyAny>>; DType::ALL.len()] = [const { PyOnceLock::new() }; DType::ALL.len()];
+
 /// (current bytes, peak bytes, cached bytes) of the allocator.
 #[pyfunction]
 fn _memory() -> (usize, usize, usize) {
@@ -192,8 +221,11 @@ fn _set_num_threads(count: usize) {
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(_dtype_of, module)?)?;
     module.add_function(wrap_pyfunction!(_memory, module)?)?;
     module.add_function(wrap_pyfunction!(_num_threads, module)?)?;
+    module.add_function(wrap_pyfunction!(_set_dtype, module)?)?;
+    module.add_function(wrap_pyfunction!(_shape_of, module)?)?;
     module.add_function(wrap_pyfunction!(_set_num_threads, module)?)?;
     Ok(())
 }

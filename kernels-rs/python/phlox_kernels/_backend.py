@@ -1,0 +1,135 @@
+"""The `Cpu` backend: a table from op name to native function."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import phlox_tensor
+from phlox_tensor import Backend, DType, DTypeError, MemoryUse, as_dtype
+
+from phlox_kernels import _native
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_NAMES: Final = (
+    "bfloat16",
+    "bool",
+    "float16",
+    "float32",
+    "float64",
+    "int16",
+    "int32",
+    "int64",
+    "int8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uint8",
+)
+_DTYPES: Final[dict[str, DType]] = {name: as_dtype(name) for name in _NAMES}
+for _name, _dtype in _DTYPES.items():
+    _native._set_dtype(_name, _dtype)
+
+# The native module's public functions are the table.
+_TABLE: Final[dict[str, Callable[..., Any]]] = {
+    name: function
+    for name, function in vars(_native).items()
+    if callable(function) and not name.startswith("_") and not isinstance(function, type)
+}
+_DEFAULTS: Final = ("float32", "int64")
+
+
+class Cpu(Backend):
+    """The CPU device: kernels in Rust, on all cores.
+
+    Args:
+        float: element type of new Float tensors and of quotients of integers.
+        int: element type of new Int tensors and of indices that ops return.
+
+    Raises:
+        DTypeError: when a default has the wrong kind.
+
+    Example:
+        >>> from phlox_kernels import Cpu
+        >>> Cpu() is Cpu("float32", "int64")
+        True
+    """
+
+    name = "cpu"
+    checks = True
+    dtypes = frozenset(_DTYPES.values())
+    shape_of = staticmethod(_native._shape_of)
+    dtype_of = staticmethod(_native._dtype_of)
+
+    def __init__(self, float: str = "float32", int: str = "int64") -> None:  # noqa: A002
+        """Choose the default element types."""
+        self.default_float = _default("float", float, "Float")
+        self.default_int = _default("int", int, "Int")
+        names = (self.default_float.name, self.default_int.name)
+        self.settings = () if names == _DEFAULTS else names
+
+    def entry(self, name: str) -> Callable[..., Any] | None:
+        """Return the native function of the op of this name, or None."""
+        function = _TABLE.get(name)
+        if function is not None and self.settings:
+            return self._adapted(name, function)
+        return function
+
+    def _adapted(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Bring the results that have a default type to the default types of this device."""
+        if name == "divide":
+            return partial(_native._divide_as, self.default_float.name)
+        if self.default_int is _DTYPES["int64"]:
+            return function
+        places = _index_results(name)
+        return _with_indices(function, places, self.default_int.name) if places else function
+
+    def upload(self, array: np.ndarray[Any, Any], dtype: DType, /) -> Any:
+        """Copy an array, whose type is ``dtype.numpy``, to the device."""
+        dense = np.ascontiguousarray(array)
+        if dtype.name == "bfloat16":  # ml_dtypes' scalar has no buffer format
+            dense = dense.view(np.uint16)
+        return _native.RawTensor.from_buffer(dense, array.shape, dtype.name)
+
+    def read(self, primitive: Any, /) -> np.ndarray[Any, Any]:
+        """Return the data as a read-only NumPy array that shares memory with the primitive."""
+        array = np.asarray(primitive)
+        return array.view(_DTYPES["bfloat16"].numpy) if primitive.dtype == "bfloat16" else array
+
+    def memory(self) -> MemoryUse:
+        """Return how many bytes live tensors hold and held at most (rounded up to size classes)."""
+        current, peak, _cached = _native._memory()
+        return MemoryUse(current, peak)
+
+
+def _default(setting: str, value: str, kind: str) -> DType:
+    dtype = as_dtype(value)
+    if dtype.kind != kind:
+        names = ", ".join(d.name for d in _DTYPES.values() if d.kind == kind)
+        raise DTypeError("Cpu", f"wrong kind of default {setting}", got=dtype.name, expected=names)
+    return dtype
+
+
+def _index_results(name: str) -> tuple[int, ...]:
+    """Places of the results that are indices: Int results whatever the operands are."""
+    op = phlox_tensor.REGISTRY.get(name)
+    if op is None:
+        return ()
+    kinds = {operand.kind for operand in op.signature.operands}
+    results = op.signature.results
+    return tuple(i for i, kind in enumerate(results) if kind == "Int" and kind not in kinds)
+
+
+def _with_indices(
+    function: Callable[..., Any], places: tuple[int, ...], dtype: str
+) -> Callable[..., Any]:
+    def run(*args: Any) -> Any:
+        out = function(*args)
+        if not isinstance(out, tuple):
+            return _native.cast(out, dtype)
+        return tuple(_native.cast(p, dtype) if i in places else p for i, p in enumerate(out))
+
+    return run

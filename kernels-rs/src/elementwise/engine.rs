@@ -1,0 +1,432 @@
+//! Runs a kernel over operands of any layout.
+//!
+//! Kernels only see contiguous runs. Here the axes are merged where all layouts allow it; what is left is walked either
+//! directly, run by run along the last axis, or in tiles: operands that are strided or narrow (float16, bfloat16) are
+//! first gathered and widened into a buffer in the first-level cache. So no op is compiled per layout.
+
+use super::kernel::{Kernel, Run};
+use crate::array::Array;
+use crate::copy;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::narrow;
+use crate::shape::{self, Shape, Strides};
+use crate::threads::{self, SharedMut};
+use std::mem::MaybeUninit;
+
+/// Elements per tile.
+const TILE: usize = 512;
+/// Shortest last axis for which a kernel call per run is cheaper than tiles.
+const SHORT: usize = 24;
+/// Elements of light work that are worth a task of their own.
+const GRAIN: usize = 16 << 10;
+/// The same for heavy work.
+const HEAVY_GRAIN: usize = 4 << 10;
+/// Above this many elements a transposed operand is first copied to row-major order, tile by tile.
+const REORDER_ABOVE: usize = 16 << 10;
+
+/// An operand.
+#[derive(Clone, Copy)]
+pub enum Source<'a> {
+    /// Broadcasts to the shape of the result.
+    Array(&'a Array),
+    /// One element of the compute type.
+    Value([u8; 8]),
+}
+
+/// What to run.
+#[derive(Clone, Copy)]
+pub struct Plan {
+    /// Works on the compute types of the operands.
+    pub kernel: Kernel,
+    /// Dtype of the result.
+    pub dtype: DType,
+    /// Takes elements as they are stored: float16 and bfloat16 are not widened.
+    pub raw: bool,
+    /// Costs much more than memory traffic.
+    pub heavy: bool,
+    /// Takes an operand that does not advance.
+    pub scalars: bool,
+}
+
+/// Runs `plan` on operands that are known to broadcast to `shape`.
+pub fn run<const N: usize>(plan: &Plan, sources: [Source<'_>; N], shape: &[usize]) -> Result<Array> {
+    if let Some(strides) = common_layout(&sources, shape) {
+        let out = Array::uninit(plan.dtype, shape)?;
+        let views = sources.map(|source| View::flat(plan, source));
+        execute(plan, &views, &[shape::numel(shape)], &out);
+        if strides[..] == out.strides()[..] {
+            return Ok(out);
+        }
+        // SAFETY: the strides are an order of the same dense elements.
+        return Ok(unsafe { out.with_geometry(*out.shape(), strides, 0) });
+    }
+    let mut ordered: [Option<Array>; N] = [const { None }; N];
+    for (slot, source) in ordered.iter_mut().zip(&sources) {
+        if let Source::Array(array) = source
+            && shape::numel(shape) > REORDER_ABOVE
+            && is_transposed(array, shape)
+        {
+            *slot = Some(copy::to_contiguous(array)?);
+        }
+    }
+    let out = Array::uninit(plan.dtype, shape)?;
+    let mut views = sources.map(|source| View::broadcast(plan, source, shape));
+    for (view, array) in views.iter_mut().zip(&ordered) {
+        if let Some(array) = array {
+            *view = View::broadcast(plan, Source::Array(array), shape);
+        }
+    }
+    let dims = merge_axes(&mut views, shape);
+    execute(plan, &views, &dims, &out);
+    Ok(out)
+}
+
+/// The strides of the result when every array has its shape and all lie in memory in one same dense order.
+#[inline]
+fn common_layout(sources: &[Source<'_>], to: &[usize]) -> Option<Strides> {
+    let mut arrays = sources.iter().filter_map(|source| match source {
+        Source::Array(array) => Some(*array),
+        Source::Value(_) => None,
+    });
+    let first = arrays.next()?;
+    if first.shape()[..] != *to {
+        return None;
+    }
+    let dense = first.is_contiguous();
+    if !dense && !is_dense_order(first) {
+        return None;
+    }
+    for other in arrays {
+        let same = other.shape()[..] == *to
+            && if dense { other.is_contiguous() } else { other.strides()[..] == first.strides()[..] };
+        if !same {
+            return None;
+        }
+    }
+    Some(if dense { shape::contiguous_strides(to) } else { *first.strides() })
+}
+
+/// True when the elements fill a block of memory in some order of the axes.
+fn is_dense_order(x: &Array) -> bool {
+    let mut axes: Vec<(isize, usize)> = x.strides().iter().copied().zip(x.shape().iter().copied()).collect();
+    axes.retain(|&(_, n)| n != 1);
+    axes.sort_unstable();
+    let mut step = 1;
+    axes.iter().all(|&(stride, n)| {
+        let fits = stride == step;
+        step *= n as isize;
+        fits
+    })
+}
+
+/// True for an operand of the full shape whose last axis takes large steps.
+fn is_transposed(x: &Array, to: &[usize]) -> bool {
+    x.shape()[..] == *to && x.strides().last().is_some_and(|step| step.unsigned_abs() > 1) && !x.strides().contains(&0)
+}
+
+/// An operand as the walkers see it.
+#[derive(Clone, Copy)]
+struct View {
+    data: *const u8,
+    value: [u8; 8],
+    is_value: bool,
+    /// Bytes per stored element.
+    size: usize,
+    /// Widened before the kernel sees it.
+    narrow: Option<DType>,
+    /// In elements, per merged axis.
+    strides: Strides,
+}
+
+// SAFETY: the pointer is only read, and the arrays behind it outlive the walk.
+unsafe impl Sync for View {}
+
+impl View {
+    #[inline]
+    fn new(plan: &Plan, source: Source<'_>, strides: Strides) -> Self {
+        match source {
+            Source::Array(array) => {
+                let narrow = (!plan.raw && is_narrow(array.dtype())).then_some(array.dtype());
+                let size = array.dtype().itemsize();
+                Self { data: array.data(), value: [0; 8], is_value: false, size, narrow, strides }
+            }
+            Source::Value(value) => {
+                Self { data: std::ptr::null(), value, is_value: true, size: 0, narrow: None, strides }
+            }
+        }
+    }
+
+    #[inline]
+    fn flat(plan: &Plan, source: Source<'_>) -> Self {
+        let step = isize::from(matches!(source, Source::Array(_)));
+        Self::new(plan, source, Strides::filled(step, 1))
+    }
+
+    fn broadcast(plan: &Plan, source: Source<'_>, to: &[usize]) -> Self {
+        let strides = match source {
+            Source::Array(array) => shape::broadcast_strides(array.shape(), array.strides(), to),
+            Source::Value(_) => Strides::filled(0, to.len()),
+        };
+        Self::new(plan, source, strides)
+    }
+
+    #[inline]
+    fn last(&self) -> isize {
+        self.strides.last().copied().unwrap_or(1)
+    }
+
+    /// Address of the element at these coordinates.
+    #[inline]
+    fn at(&self, index: &[usize]) -> *const u8 {
+        if self.is_value {
+            return self.value.as_ptr();
+        }
+        let offset: isize = index.iter().zip(self.strides.iter()).map(|(&i, &step)| i as isize * step).sum();
+        self.data.wrapping_offset(offset * self.size as isize)
+    }
+}
+
+#[inline]
+fn is_narrow(dtype: DType) -> bool {
+    matches!(dtype, DType::F16 | DType::BF16)
+}
+
+/// Drops axes of length 1 and merges neighbours that every operand steps through alike.
+fn merge_axes(views: &mut [View], shape: &[usize]) -> Shape {
+    let mut dims = Shape::empty();
+    let mut kept: Shape = Shape::empty();
+    for (axis, &n) in shape.iter().enumerate() {
+        if n == 1 {
+            continue;
+        }
+        let last = kept.last().copied();
+        let joins =
+            last.is_some_and(|outer| views.iter().all(|view| view.strides[outer] == view.strides[axis] * n as isize));
+        if joins {
+            let top = dims.len() - 1;
+            dims[top] *= n;
+            kept[top] = axis;
+        } else {
+            dims.push(n);
+            kept.push(axis);
+        }
+    }
+    for view in views {
+        let mut strides = Strides::empty();
+        kept.iter().for_each(|&axis| strides.push(view.strides[axis]));
+        view.strides = strides;
+    }
+    if dims.is_empty() {
+        dims.push(1);
+        // An axis of length 1: every stride will do.
+    }
+    dims
+}
+
+/// Fills the dense `out`, whose elements in memory order are the walk over `dims`.
+#[inline]
+fn execute<const N: usize>(plan: &Plan, views: &[View; N], dims: &[usize], out: &Array) {
+    let len = shape::numel(dims);
+    let target = SharedMut::new(out.data().cast_mut());
+    let walk = Walk { plan, views, dims, target };
+    let last = dims[dims.len() - 1];
+    let steps_ok = views.iter().all(|view| view.narrow.is_none() && matches!(view.last(), 0 | 1));
+    let moving = views.iter().any(|view| view.last() == 1);
+    let scalars_ok = plan.scalars || views.iter().all(|view| view.last() == 1);
+    let direct =
+        steps_ok && moving && scalars_ok && (plan.raw || !is_narrow(plan.dtype)) && (dims.len() == 1 || last >= SHORT);
+    let grain = if plan.heavy { HEAVY_GRAIN } else { GRAIN };
+    if len < 2 * grain {
+        if len > 0 {
+            walk.range(direct, 0, len);
+        }
+        return;
+    }
+    threads::for_ranges(len, grain, &|range| walk.range(direct, range.start, range.end));
+}
+
+struct Walk<'a, const N: usize> {
+    plan: &'a Plan,
+    views: &'a [View; N],
+    dims: &'a [usize],
+    target: SharedMut<u8>,
+}
+
+/// Coordinates of element `at` of the walk.
+#[inline]
+fn unravel(dims: &[usize], mut at: usize) -> Shape {
+    let mut index = Shape::filled(0, dims.len());
+    for axis in (1..dims.len()).rev() {
+        index[axis] = at % dims[axis];
+        at /= dims[axis];
+    }
+    index[0] = at;
+    index
+}
+
+/// The next position after the end of the last axis.
+#[inline]
+fn carry(index: &mut [usize], dims: &[usize]) {
+    let mut axis = dims.len() - 1;
+    index[axis] = 0;
+    while axis > 0 {
+        axis -= 1;
+        index[axis] += 1;
+        if index[axis] < dims[axis] {
+            return;
+        }
+        index[axis] = 0;
+    }
+}
+
+impl<const N: usize> Walk<'_, N> {
+    #[inline]
+    fn range(&self, direct: bool, start: usize, end: usize) {
+        if direct { self.direct(start, end) } else { self.tiled(start, end) }
+    }
+
+    #[inline]
+    fn slot(&self, at: usize) -> *mut u8 {
+        self.target.ptr().wrapping_add(at * self.plan.dtype.itemsize())
+    }
+
+    /// A kernel call per run along the last axis.
+    #[inline]
+    fn direct(&self, start: usize, end: usize) {
+        let mut run = Run { src: [std::ptr::null(); 3], unit: [false; 3], dst: std::ptr::null_mut(), len: 0 };
+        for (k, view) in self.views.iter().enumerate() {
+            run.unit[k] = view.last() == 1;
+        }
+        let inner = self.dims[self.dims.len() - 1];
+        let mut index = unravel(self.dims, start);
+        let mut at = start;
+        while at < end {
+            let first = index[index.len() - 1];
+            run.len = (inner - first).min(end - at);
+            run.dst = self.slot(at);
+            for (k, view) in self.views.iter().enumerate() {
+                run.src[k] = view.at(&index);
+            }
+            // SAFETY: the run lies inside each operand (steps 0 or 1 along the last axis) and inside this task's part
+            // of the fresh result.
+            unsafe { (self.plan.kernel)(&run) };
+            at += run.len;
+            carry(&mut index, self.dims);
+        }
+    }
+
+    /// A kernel call per tile; operands are gathered and widened as needed.
+    fn tiled(&self, start: usize, end: usize) {
+        let mut gathered = [const { Buffer::new() }; N];
+        let mut widened = [const { Buffer::new() }; N];
+        let mut narrow_out = Buffer::new();
+        let narrowing = (!self.plan.raw && is_narrow(self.plan.dtype)).then_some(self.plan.dtype);
+        let mut run = Run { src: [std::ptr::null(); 3], unit: [false; 3], dst: std::ptr::null_mut(), len: 0 };
+        let constant = self.constants();
+        let mut at = start;
+        while at < end {
+            run.len = TILE.min(end - at);
+            let index = unravel(self.dims, at);
+            for k in 0..N {
+                let view = &self.views[k];
+                run.unit[k] = !constant[k];
+                let count = if constant[k] { 1 } else { run.len };
+                let dense = self.dims.len() == 1 && view.last() == 1;
+                let mut from = view.at(&index);
+                if !constant[k] && !dense {
+                    // SAFETY: the walk stays inside the operand; the buffer holds a tile.
+                    unsafe { gather(view, self.dims, &index, count, gathered[k].ptr()) };
+                    from = gathered[k].ptr();
+                }
+                if let Some(dtype) = view.narrow {
+                    // SAFETY: `count` stored elements are readable at `from`; the buffer holds a tile of f32.
+                    unsafe { narrow::widen(dtype, from.cast(), widened[k].ptr().cast(), count) };
+                    from = widened[k].ptr();
+                }
+                run.src[k] = from;
+            }
+            run.dst = if narrowing.is_some() { narrow_out.ptr() } else { self.slot(at) };
+            // SAFETY: operands and result hold `len` elements of the kernel's types.
+            unsafe { (self.plan.kernel)(&run) };
+            if let Some(dtype) = narrowing {
+                // SAFETY: the kernel wrote `len` f32 values; this task owns that part of the result.
+                unsafe { narrow::narrow(dtype, narrow_out.ptr().cast(), self.slot(at).cast(), run.len) };
+            }
+            at += run.len;
+        }
+    }
+
+    /// Which operands are one element over the whole walk. At least one is not, since kernels need a run.
+    fn constants(&self) -> [bool; N] {
+        let mut out = [false; N];
+        for (slot, view) in out.iter_mut().zip(self.views) {
+            *slot = self.plan.scalars && view.strides.iter().all(|&step| step == 0);
+        }
+        if out.iter().all(|&constant| constant)
+            && let Some(at) = self.views.iter().position(|view| !view.is_value)
+        {
+            out[at] = false;
+        }
+        out
+    }
+}
+
+/// Room for one tile of the widest element.
+#[repr(align(64))]
+struct Buffer(MaybeUninit<[u64; TILE]>);
+
+impl Buffer {
+    const fn new() -> Self {
+        Self(MaybeUninit::uninit())
+    }
+
+    #[inline]
+    fn ptr(&mut self) -> *mut u8 {
+        self.0.as_mut_ptr().cast()
+    }
+}
+
+/// Copies `count` elements of the walk, from `index` on, into a dense buffer.
+///
+/// # Safety
+/// The walk stays inside the operand, and `to` holds `count` elements.
+unsafe fn gather(view: &View, dims: &[usize], index: &[usize], count: usize, to: *mut u8) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        match view.size {
+            1 => gather_sized::<u8>(view, dims, index, count, to.cast()),
+            2 => gather_sized::<u16>(view, dims, index, count, to.cast()),
+            4 => gather_sized::<u32>(view, dims, index, count, to.cast()),
+            _ => gather_sized::<u64>(view, dims, index, count, to.cast()),
+        }
+    }
+}
+
+/// # Safety
+/// As for [`gather`].
+unsafe fn gather_sized<S: Copy>(view: &View, dims: &[usize], index: &[usize], count: usize, to: *mut S) {
+    let mut index = Shape::from_slice(index).expect("the rank of an array");
+    let inner = dims[dims.len() - 1];
+    let step = view.last();
+    let mut done = 0;
+    while done < count {
+        let len = (inner - index[index.len() - 1]).min(count - done);
+        let from = view.at(&index).cast::<S>();
+        // SAFETY: as the caller promises.
+        unsafe {
+            let out = std::slice::from_raw_parts_mut(to.add(done), len);
+            if step == 1 {
+                out.copy_from_slice(std::slice::from_raw_parts(from, len));
+            } else if step == 0 {
+                out.fill(*from);
+            } else {
+                for (i, slot) in out.iter_mut().enumerate() {
+                    *slot = *from.offset(i as isize * step);
+                }
+            }
+        }
+        done += len;
+        carry(&mut index, dims);
+    }
+}

@@ -1,0 +1,112 @@
+//! The elementwise ops: one row per op, sorted. `unary_table!(m)` and `binary_table!(m)` hand all rows to the macro `m`,
+//! so kernels and bindings come from the same list.
+//!
+//! A row is `name class => expression`. The class says which dtypes the op takes and what it gives:
+//!
+//! | class | operands | result | expression |
+//! |---|---|---|---|
+//! | `num` | Float, Int | same | generic over [`super::num::Num`] |
+//! | `float` | Float | same | one for `f32`, one for `f64` |
+//! | `float_far` | Float | same | as `float`; `f32` arguments beyond `trigonometric::LIMIT` go through the `f64` one |
+//! | `test` | Float, Int | Bool | generic over `Num` |
+//! | `compare` | Float, Int | Bool | generic over `Num` |
+//! | `same` | any | Bool | generic over `PartialEq` |
+//! | `int` | Int | same | generic over [`super::num::Int`] |
+//! | `bits` | Int, Bool | same | generic over the bit operators |
+//! | `bool` | Bool | Bool | on `bool` |
+//! | `power` | Float, Int | same | one for `f32`, one for `f64`, one over `Int`; a negative integer exponent is an error |
+//! | `quotient` | Float, Int | Float | as `float`; integers are converted to the default float first |
+//!
+//! float16 and bfloat16 are computed through the `f32` expression. `M` is the [`crate::math::Fma`] of the level.
+
+/// Rows of one operand.
+macro_rules! unary_table {
+    ($then:ident) => {
+        $then! {
+            abs num => |x| x.absolute();
+            acos float => |x| trigonometric::acos::<M>(x), |x| x.acos();
+            acosh float => |x| exponential::acosh::<M>(x), |x| x.acosh();
+            asin float => |x| trigonometric::asin::<M>(x), |x| x.asin();
+            asinh float => |x| exponential::asinh::<M>(x), |x| x.asinh();
+            atan float => |x| trigonometric::atan::<M>(x), |x| x.atan();
+            atanh float => |x| exponential::atanh::<M>(x), |x| x.atanh();
+            bitwise_invert bits => |x| !x;
+            ceil num => |x| x.round_up();
+            cos float_far => |x| trigonometric::cos::<M>(x), |x| x.cos();
+            cosh float => |x| exponential::cosh::<M>(x), |x| x.cosh();
+            erf float => |x| special::erf::<M>(x), |x| crate::math::erf64(x);
+            exp float => |x| exponential::exp::<M>(x), |x| x.exp();
+            expm1 float => |x| exponential::expm1::<M>(x), |x| x.exp_m1();
+            floor num => |x| x.round_down();
+            gelu float => |x| special::gelu::<M>(x), |x| special::double::gelu(x);
+            gelu_tanh float => |x| special::gelu_tanh::<M>(x), |x| special::double::gelu_tanh(x);
+            isfinite test => |x| x.finite();
+            isinf test => |x| x.infinite();
+            isnan test => |x| x.not_a_number();
+            log float => |x| exponential::log::<M>(x), |x| x.ln();
+            log10 float => |x| exponential::log10::<M>(x), |x| x.log10();
+            log1p float => |x| exponential::log1p::<M>(x), |x| x.ln_1p();
+            log2 float => |x| exponential::log2::<M>(x), |x| x.log2();
+            log_sigmoid float => |x| special::log_sigmoid::<M>(x), |x| -special::double::softplus(-x);
+            logical_not bool => |x| !x;
+            negative num => |x| x.opposite();
+            positive num => |x| x;
+            reciprocal float => |x| 1.0 / x, |x| 1.0 / x;
+            relu num => |x| x.larger(T::ZERO);
+            round num => |x| x.round_even();
+            rsqrt float => |x| 1.0 / x.sqrt(), |x| 1.0 / x.sqrt();
+            sigmoid float => |x| exponential::sigmoid::<M>(x), |x| special::double::sigmoid(x);
+            sign num => |x| x.signum_zero();
+            silu float => |x| special::silu::<M>(x), |x| special::double::silu(x);
+            sin float_far => |x| trigonometric::sin::<M>(x), |x| x.sin();
+            sinh float => |x| exponential::sinh::<M>(x), |x| x.sinh();
+            softplus float => |x| special::softplus::<M>(x), |x| special::double::softplus(x);
+            sqrt float => |x| x.sqrt(), |x| x.sqrt();
+            square num => |x| x.times(x);
+            tan float_far => |x| trigonometric::tan::<M>(x), |x| x.tan();
+            tanh float => |x| exponential::tanh::<M>(x), |x| x.tanh();
+            trunc num => |x| x.round_zero();
+        }
+    };
+}
+
+/// Rows of two operands.
+macro_rules! binary_table {
+    ($then:ident) => {
+        $then! {
+            add num => |a, b| a.plus(b);
+            atan2 float => |a, b| trigonometric::atan2::<M>(a, b), |a, b| a.atan2(b);
+            bitwise_and bits => |a, b| a & b;
+            bitwise_left_shift int => |a, b| a.shifted_left(b);
+            bitwise_or bits => |a, b| a | b;
+            bitwise_right_shift int => |a, b| a.shifted_right(b);
+            bitwise_xor bits => |a, b| a ^ b;
+            divide quotient => |a, b| a / b, |a, b| a / b;
+            elu float => |x, a| special::elu::<M>(x, a), |x, a| if x > 0.0 { x } else { a * x.exp_m1() };
+            equal same => |a, b| a == b;
+            floor_divide num => |a, b| a.floor_divided(b);
+            fmod num => |a, b| a.trunc_remainder(b);
+            gelu_backward float => |g, x| special::gelu_backward::<M>(g, x), |g, x| special::double::gelu_backward(g, x);
+            greater compare => |a, b| a > b;
+            greater_equal compare => |a, b| a >= b;
+            hypot float => |a, b| trigonometric::hypot(a, b), |a, b| a.hypot(b);
+            leaky_relu float => |x, s| if x >= 0.0 { x } else { x * s }, |x, s| if x >= 0.0 { x } else { x * s };
+            less compare => |a, b| a < b;
+            less_equal compare => |a, b| a <= b;
+            logaddexp float => |a, b| exponential::logaddexp::<M>(a, b), |a, b| special::double::logaddexp(a, b);
+            logical_and bool => |a, b| a & b;
+            logical_or bool => |a, b| a | b;
+            logical_xor bool => |a, b| a ^ b;
+            maximum num => |a, b| a.larger(b);
+            minimum num => |a, b| a.smaller(b);
+            multiply num => |a, b| a.times(b);
+            not_equal same => |a, b| a != b;
+            pow power => |a, b| exponential::pow::<M>(a, b), |a, b| a.powf(b), |a, b| a.raised(b);
+            remainder num => |a, b| a.floor_remainder(b);
+            silu_backward float => |g, x| special::silu_backward::<M>(g, x), |g, x| special::double::silu_backward(g, x);
+            subtract num => |a, b| a.minus(b);
+        }
+    };
+}
+
+pub(crate) use {binary_table, unary_table};

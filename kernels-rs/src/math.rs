@@ -1,0 +1,99 @@
+//! Scalar mathematics in `f32`, at most 2 ulp, written so that loops over it vectorise: no branches, no tables, no calls.
+//!
+//! Everything is `#[inline(always)]` and generic over [`Fma`], so that one text serves machines with and without fused
+//! multiply-add. What is hot stays in `f32` (`f32` lanes); where accuracy is hard, the value is computed in `f64` lanes
+//! by polynomials of about 40 bits and rounded once ([`wide`]). Coefficients are weighted least-squares fits driven to
+//! near-minimax, unless a source is named. `f64` arrays use the platform's libm instead.
+
+pub mod exponential;
+pub mod special;
+pub mod trigonometric;
+pub mod wide;
+
+/// How `a * b + c` is computed.
+pub trait Fma: Copy + Send + Sync + 'static {
+    /// `a * b + c` in `f32`.
+    fn fma(a: f32, b: f32, c: f32) -> f32;
+    /// `a * b + c` in `f64`.
+    fn fma64(a: f64, b: f64, c: f64) -> f64;
+}
+
+/// One rounding, one instruction: for code compiled with FMA.
+#[derive(Clone, Copy)]
+pub struct Fused;
+
+/// Two roundings: where a fused operation would be a library call.
+#[derive(Clone, Copy)]
+pub struct Split;
+
+impl Fma for Fused {
+    #[inline(always)]
+    fn fma(a: f32, b: f32, c: f32) -> f32 {
+        a.mul_add(b, c)
+    }
+    #[inline(always)]
+    fn fma64(a: f64, b: f64, c: f64) -> f64 {
+        a.mul_add(b, c)
+    }
+}
+
+impl Fma for Split {
+    #[inline(always)]
+    fn fma(a: f32, b: f32, c: f32) -> f32 {
+        a * b + c
+    }
+    #[inline(always)]
+    fn fma64(a: f64, b: f64, c: f64) -> f64 {
+        a * b + c
+    }
+}
+
+/// What baseline code uses: NEON has FMA, SSE2 has not.
+#[cfg(target_arch = "aarch64")]
+pub type Baseline = Fused;
+/// What baseline code uses: NEON has FMA, SSE2 has not.
+#[cfg(not(target_arch = "aarch64"))]
+pub type Baseline = Split;
+
+/// Horner's rule in `f32`, lowest coefficient first.
+#[inline(always)]
+pub fn poly<M: Fma, const N: usize>(x: f32, coefficients: [f32; N]) -> f32 {
+    let mut sum = coefficients[N - 1];
+    let mut at = N - 1;
+    while at > 0 {
+        at -= 1;
+        sum = M::fma(sum, x, coefficients[at]);
+    }
+    sum
+}
+
+/// Horner's rule in `f64`, lowest coefficient first.
+#[inline(always)]
+pub fn poly64<M: Fma, const N: usize>(x: f64, coefficients: [f64; N]) -> f64 {
+    let mut sum = coefficients[N - 1];
+    let mut at = N - 1;
+    while at > 0 {
+        at -= 1;
+        sum = M::fma64(sum, x, coefficients[at]);
+    }
+    sum
+}
+
+/// The error function of the platform's libm, for `f64`.
+pub fn erf64(x: f64) -> f64 {
+    // SAFETY: a pure function of libm.
+    unsafe { libm::erf(x) }
+}
+
+/// The complementary error function of the platform's libm, for `f64`.
+pub fn erfc64(x: f64) -> f64 {
+    // SAFETY: a pure function of libm.
+    unsafe { libm::erfc(x) }
+}
+
+mod libm {
+    unsafe extern "C" {
+        pub fn erf(x: f64) -> f64;
+        pub fn erfc(x: f64) -> f64;
+    }
+}

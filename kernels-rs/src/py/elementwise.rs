@@ -1,0 +1,134 @@
+//! Elementwise ops. The rows of one and two operands come from the table in `src/elementwise/table.rs`.
+
+use super::arg::*;
+use super::error::rejected;
+use super::tensor::RawTensor;
+use crate::dtype::DType;
+use crate::elementwise::kernel::{Op, binary, unary};
+use crate::elementwise::table::{binary_table, unary_table};
+use crate::elementwise::{self, Operand, choice, convert};
+use pyo3::prelude::*;
+use pyo3::types::PyModule;
+
+macro_rules! unary_functions {
+    ($($name:ident $class:ident => $($f:expr),*;)*) => {
+        $(
+            #[pyfunction]
+            #[pyo3(signature = (x, /))]
+            fn $name<'py>(py: Python<'py>, x: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+                run_unary(py, &unary::$name, x)
+            }
+        )*
+
+        fn register_unary(module: &Bound<'_, PyModule>) -> PyResult<()> {
+            $(module.add_function(wrap_pyfunction!($name, module)?)?;)*
+            Ok(())
+        }
+    };
+}
+
+macro_rules! binary_functions {
+    ($($name:ident $class:ident => $($f:expr),*;)*) => {
+        $(
+            #[pyfunction]
+            #[pyo3(signature = (x1, x2, /))]
+            fn $name<'py>(
+                py: Python<'py>, x1: &Bound<'py, PyAny>, x2: &Bound<'py, PyAny>,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                run_binary(py, &binary::$name, x1, x2)
+            }
+        )*
+
+        fn register_binary(module: &Bound<'_, PyModule>) -> PyResult<()> {
+            $(module.add_function(wrap_pyfunction!($name, module)?)?;)*
+            Ok(())
+        }
+    };
+}
+
+unary_table!(unary_functions);
+binary_table!(binary_functions);
+
+fn run_unary<'py>(py: Python<'py>, op: &'static Op<1>, x: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let Ok(x) = x.cast_exact::<RawTensor>() else {
+        return Err(rejected("operand is not a primitive of this backend"));
+    };
+    let x = &x.get().array;
+    run(py, x.numel(), || elementwise::unary(op, x))
+}
+
+fn run_binary<'py>(
+    py: Python<'py>,
+    op: &'static Op<2>,
+    x1: &Bound<'py, PyAny>,
+    x2: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (x1, x2) = (operand(x1)?, operand(x2)?);
+    run(py, work(x1) + work(x2), || elementwise::binary(op, x1, x2))
+}
+
+#[inline]
+fn operand<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Operand<'a>> {
+    match object.cast_exact::<RawTensor>() {
+        Ok(tensor) => Ok(Operand::Array(&tensor.get().array)),
+        Err(_) => scalar(object).map(Operand::Scalar),
+    }
+}
+
+#[inline]
+fn work(operand: Operand<'_>) -> usize {
+    match operand {
+        Operand::Array(array) => array.numel(),
+        Operand::Scalar(_) => 0,
+    }
+}
+
+/// `where(condition, x1, x2)`.
+#[pyfunction]
+#[pyo3(signature = (condition, x1, x2, /))]
+fn r#where<'py>(
+    py: Python<'py>,
+    condition: &Bound<'py, PyAny>,
+    x1: &Bound<'py, PyAny>,
+    x2: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (condition, x1, x2) = (operand(condition)?, operand(x1)?, operand(x2)?);
+    run(py, work(condition) + work(x1) + work(x2), || choice::select(condition, x1, x2))
+}
+
+/// `divide` with another default float for integers.
+#[pyfunction]
+#[pyo3(signature = (float, x1, x2, /))]
+fn _divide_as<'py>(
+    py: Python<'py>,
+    float: Dtype,
+    x1: &Bound<'py, PyAny>,
+    x2: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (float, x1, x2): (DType, _, _) = (float.get(), operand(x1)?, operand(x2)?);
+    run(py, work(x1) + work(x2), || elementwise::binary_as(&binary::divide, x1, x2, float))
+}
+
+mod rows {
+    use super::{choice, convert};
+    use crate::py::arg::*;
+
+    crate::py::ops! {
+        arange(start: Value, step: Value, count: usize, dtype: Dtype) [work = count] => convert::arange(start, step, count, dtype);
+        cast(x: Tensor, dtype: Dtype) => convert::cast(x, dtype);
+        clip(x: Tensor, min: OptValue, max: OptValue) => choice::clip(x, min, max);
+        full(shape: Ints, value: Value, dtype: Dtype) [work = crate::shape::numel(&shape)] => convert::full(&shape, value, dtype);
+    }
+
+    pub fn register_rows(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        register(module)
+    }
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    register_unary(module)?;
+    register_binary(module)?;
+    module.add_function(wrap_pyfunction!(r#where, module)?)?;
+    module.add_function(wrap_pyfunction!(_divide_as, module)?)?;
+    rows::register_rows(module)
+}
