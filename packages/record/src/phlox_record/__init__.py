@@ -30,6 +30,7 @@ from ._tensors import materialize as materialize
 from ._tree import Keyed as Keyed
 from ._tree import ParamEntry as ParamEntry
 from ._tree import Record as Record
+from ._tree import RecordInput as RecordInput
 from ._tree import TensorEntry as TensorEntry
 
 __version__ = "0.1.0"

@@ -25,7 +25,7 @@ from ._recorders import (
     open_unnamed,
     recognize,
 )
-from ._tree import Leaf, ParamEntry, Record, TensorEntry, dotted
+from ._tree import Leaf, ParamEntry, RecordInput, TensorEntry, dotted
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def convert(
     target: PathLike,
     *,
     precision: PrecisionSettings | None = None,
-    like: Record | PathLike = None,
+    like: RecordInput | os.PathLike[str] = None,
     limits: Limits | None = None,
 ) -> Path:
     """Write the record of one file into another kind of file, tensor by tensor.

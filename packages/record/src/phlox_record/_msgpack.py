@@ -128,8 +128,8 @@ class _Reader:
             )
         return Malformed(
             "too many values in the header",
-            expected=f"at most {self._nodes} more",
-            hint="recorder with limits=Limits(nodes=…), if you trust the file",
+            expected=f"at most {self._nodes:,} more",
+            hint="a recorder with limits=Limits(nodes=…), if you trust the file",
         )
 
     def _put(self, top: _Open, value: Any) -> None:

@@ -13,7 +13,7 @@ from phlox_tensor import DType, bfloat16, finfo, float16, float32, float64, iinf
 
 from ._errors import Malformed
 
-_BLOCK: Final = 1 << 18
+_BLOCK: Final = 1 << 16
 
 
 @final

@@ -19,7 +19,7 @@ from ._opened import Metadata, Opened, check_metadata, check_version
 from ._precision import FullPrecision, PrecisionSettings
 from ._source import GZIP_MAGIC, BufferSource, GzipWriter, InflatingSource, Write
 from ._tensors import DeviceLike, LoadDType, materialize
-from ._tree import Record, check_tree
+from ._tree import RecordInput, check_tree
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 Layout: TypeAlias = Literal["named", "compact", "json"]
@@ -61,7 +61,9 @@ class Recorder:
         cls.extension = extension
         cls.needs_like = layout == "compact"
 
-    def record(self, tree: Record, path: PathLike, *, metadata: Metadata | None = None) -> Path:
+    def record(
+        self, tree: RecordInput, path: PathLike, *, metadata: Metadata | None = None
+    ) -> Path:
         """Write `tree` to a file, whole or not at all, and return the file's path.
 
         Tensors are read, cast and written one after the other, so no second copy of a module
@@ -81,7 +83,7 @@ class Recorder:
             self._write(tree, metadata, file.write)
         return place
 
-    def to_bytes(self, tree: Record, *, metadata: Metadata | None = None) -> bytes:
+    def to_bytes(self, tree: RecordInput, *, metadata: Metadata | None = None) -> bytes:
         """Return what `record` would write. Raises the same errors."""
         sink = io.BytesIO()
         with located("to_bytes", _BYTES):
@@ -94,7 +96,7 @@ class Recorder:
         *,
         device: DeviceLike = None,
         dtype: LoadDType = "device",
-        like: Record = None,
+        like: RecordInput = None,
     ) -> Any:
         """Read a file and return its record with Tensors on `device`.
 
@@ -121,14 +123,14 @@ class Recorder:
         *,
         device: DeviceLike = None,
         dtype: LoadDType = "device",
-        like: Record = None,
+        like: RecordInput = None,
     ) -> Any:
         """Return the record in `data`; arguments and errors as in `load`."""
         with located("from_bytes", _BYTES):
             opened = open_data(self, memoryview(data).cast("B"), _BYTES, like)
             return self._materialize(opened, device, dtype)
 
-    def open(self, path: PathLike, *, like: Record = None) -> Any:
+    def open(self, path: PathLike, *, like: RecordInput = None) -> Any:
         """Return the record of a file with unread `TensorEntry` leaves.
 
         Only the header is read. The file stays mapped while a leaf is in use: do not shorten it
@@ -196,17 +198,17 @@ class Recorder:
         opened.check_end()
         return tree
 
-    def _write(self, tree: Record, metadata: Metadata | None, write: Write) -> None:
-        leaves = check_tree(tree, self.limits)
+    def _write(self, tree: RecordInput, metadata: Metadata | None, write: Write) -> None:
+        checked, leaves = check_tree(tree, self.limits)
         _, notes = check_metadata("", {} if metadata is None else metadata)
         check_tree(dict(notes), self.limits)
         zipped = GzipWriter(write, self._cap) if self._gzip else None
         sink = write if zipped is None else zipped.write
         if self._layout == "json":
-            write_json(tree, leaves, self.precision, notes, self.limits, sink)
+            write_json(checked, leaves, self.precision, notes, self.limits, sink)
         else:
             layout = NAMED if self._layout == "named" else COMPACT
-            write_binary(layout, tree, leaves, self.precision, notes, self.limits, sink)
+            write_binary(layout, checked, leaves, self.precision, notes, self.limits, sink)
         if zipped is not None:
             zipped.close()
 
@@ -292,7 +294,7 @@ def open_unnamed(recorder: Recorder, data: memoryview, name: str) -> Opened:
     return recorder._open_unnamed(data, name)
 
 
-def open_data(recorder: Recorder, data: memoryview, name: str, like: Record) -> Opened:
+def open_data(recorder: Recorder, data: memoryview, name: str, like: RecordInput) -> Opened:
     """Open what `recorder` wrote, with the names of `like` where the file has none.
 
     Raises:
@@ -306,8 +308,8 @@ def open_data(recorder: Recorder, data: memoryview, name: str, like: Record) -> 
             expected="the structure to load into",
             hint="like=model.into_record()",
         )
-    check_tree(like, recorder.limits)
-    return with_names(open_unnamed(recorder, data, name), like)
+    structure, _ = check_tree(like, recorder.limits)
+    return with_names(open_unnamed(recorder, data, name), structure)
 
 
 def _wrong_recorder(

@@ -48,7 +48,7 @@ def materialize(
 class _Materializer:
     def __init__(self, device: Backend, dtype: LoadDType, op: str) -> None:
         self._device: Final = device
-        self._dtype: Final = dtype if isinstance(dtype, DType) else _checked(dtype)
+        self._dtype: Final = _checked(dtype)
         self._op: Final = op
         self._parts: list[str | int] = []
 
@@ -96,8 +96,8 @@ class _Materializer:
         return stored
 
 
-def _checked(dtype: Any) -> Any:
-    if dtype in ("device", "stored"):
+def _checked(dtype: LoadDType) -> LoadDType:
+    if dtype in {"device", "stored"}:
         return dtype
     found = as_dtype(dtype, "load")
     if found.kind != "Float":

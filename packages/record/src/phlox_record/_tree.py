@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, TypeAlias, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,6 +81,11 @@ class Keyed(dict[str, "Record"]):
 
 Scalar: TypeAlias = "bool | int | float | str | bytes | None"
 Record: TypeAlias = "Scalar | TensorLike | ParamEntry | list[Record] | dict[str, Record]"
+# What arguments are typed as, so that a dict[str, Tensor] will do. Containers must still be
+# lists and dicts; the check at run time says so.
+RecordInput: TypeAlias = (
+    "Scalar | TensorLike | ParamEntry | Sequence[RecordInput] | Mapping[str, RecordInput]"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +101,16 @@ def dotted(parts: Sequence[str | int]) -> str:
     return ".".join(shown(p) if isinstance(p, str) else str(p) for p in parts) or "the root"
 
 
-def check_tree(tree: Record, limits: Limits) -> list[Leaf]:
-    """Return the tensors of `tree` in depth-first order, after checking every value.
+def check_tree(tree: RecordInput, limits: Limits) -> tuple[Record, list[Leaf]]:
+    """Return `tree` and its tensors in depth-first order, after checking every value.
 
     Raises:
         Malformed: a value outside the closed set, too deep (also a cycle), too many.
     """
     walk = _Walk(limits)
-    walk.visit(tree, 0)
-    return walk.leaves
+    checked = cast("Record", tree)
+    walk.visit(checked, 0)
+    return checked, walk.leaves
 
 
 class _Walk:
