@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
@@ -44,6 +45,7 @@ class Wgpu(Backend):
     name = "wgpu"
     default_float = float32
     default_int = int32
+    checks = True  # entries look at their operands once per element type and shape
     slack = 2.0  # WGSL allows division and square root 2.5 ulp
     strict = False  # and it may flush denormals and drop the sign of a zero
 
@@ -112,12 +114,7 @@ class Wgpu(Backend):
         function = table().get(name)
         if function is None:
             return None
-        device = self.device
-
-        def run(*args: Any) -> Any:
-            return function(device, *args)
-
-        return run
+        return partial(function, self.device)
 
     def shape_of(self, primitive: GpuArray, /) -> tuple[int, ...]:
         """Return the shape of an array."""

@@ -5,72 +5,99 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from itertools import count
 from typing import Any
 
 import numpy as np
-from phlox_tensor import ArgumentError, DType, bool_, float32, int32
+from phlox_tensor import REGISTRY, ArgumentError, DType, Rejected, bool_, float32, int32
 
-from ._array import GpuArray
-from ._runtime import GpuDevice
+from ._array import ITEM_BYTES, GpuArray, dense_strides
+from ._kernel import Pipeline
+from ._runtime import GpuDevice, grid
 from ._table import Entries
 from .wgsl import table
 from .wgsl.chain import Chain, Node, Walk, chain_source, steps, stride_axes
 
 Operand = GpuArray | bool | int | float
 
+# The kind sets of signatures that an array of a kind belongs to.
+_SETS = {
+    "Bool": ("Any", "Bits", "Bool"),
+    "Float": ("Any", "Float", "Num"),
+    "Int": ("Any", "Bits", "Int", "Num"),
+}
+# The Python numbers that may stand beside an array of a kind.
+_NUMBERS = {"Bool": (bool,), "Float": (float, int, bool), "Int": (int, bool)}
 _MAX_PLANS = 8192
 _FLOAT32_MAX = 3.4028235677973366e38  # halfway to the next power of two: rounds to infinity from here on
 _INT_RANGES = {"int32": (-(2**31), 2**31 - 1), "uint32": (0, 2**32 - 1)}
 
 
+class Program:
+    """A chain with the element types of its results, ready to run; ``token`` names it in the caches."""
+
+    __slots__ = ("chain", "dtypes", "token")
+
+    _tokens = count()
+
+    def __init__(self, chain: Chain, dtypes: tuple[DType, ...]) -> None:
+        self.chain = chain
+        self.dtypes = dtypes
+        self.token = next(Program._tokens)
+
+
 @dataclass(slots=True)
 class Plan:
-    """All that a launch needs beside buffers, offsets and scalar values."""
+    """All that a launch of a program needs beside buffers, offsets and scalar values."""
 
-    key: tuple[Any, ...]
-    make: Callable[[], Any]
+    pipeline: Pipeline
+    grid: tuple[int, int, int]
     static: tuple[int, ...]
-    groups: int
-    shape: tuple[int, ...]
-    dtypes: tuple[DType, ...]
     access: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    size: int
 
 
-def run_chain(
-    device: GpuDevice, chain: Chain, dtypes: tuple[DType, ...], operands: tuple[Operand, ...]
+def run_program(
+    device: GpuDevice, program: Program, operands: tuple[Operand, ...]
 ) -> tuple[GpuArray, ...]:
-    """Run a chain over operands whose shapes broadcast; `dtypes` are those of the results.
+    """Run a chain over operands of its element types whose shapes broadcast.
 
     At least one operand is an array. Scalars take the element type that the chain gives their input.
 
     Raises:
+        Rejected: the shapes do not broadcast.
         ArgumentError: an integer does not fit the element type it meets.
     """
     key = (
-        chain,
+        program.token,
         *[
-            (x.shape, x.strides, x.offset & 3) if isinstance(x, GpuArray) else None
-            for x in operands
+            (x.shape, x.strides, x.offset & 3) if type(x) is GpuArray else None for x in operands
         ],
     )
     plan = device.plans.get(key)
     if plan is None:
-        plan = _plan(chain, dtypes, operands)
+        plan = _plan(device, program.chain, operands)
         if len(device.plans) >= _MAX_PLANS:
             device.plans.clear()
         device.plans[key] = plan
-    outputs = tuple([device.empty(plan.shape, dtype) for dtype in plan.dtypes])
-    if not plan.groups:
-        return outputs
+    outputs = tuple(
+        [
+            device.dense(plan.shape, plan.strides, plan.size, plan.size * ITEM_BYTES[t.name], t)
+            for t in program.dtypes
+        ]
+    )
     first: list[float] = []
     inputs: list[GpuArray] = []
-    for kind, x, dtype in zip(plan.access, operands, chain.inputs, strict=True):
-        if isinstance(x, GpuArray):
+    for kind, x, dtype in zip(plan.access, operands, program.chain.inputs, strict=True):
+        if type(x) is GpuArray:
             inputs.append(x)
             first.append(x.offset >> 2 if kind == "v" else x.offset)
         else:
-            first.append(scalar(x, dtype))
-    device.launch(plan.key, plan.make, inputs, outputs, (*first, *plan.static), plan.groups)
+            first.append(scalar(x, dtype))  # type: ignore[arg-type] - not an array
+    device.record(plan.pipeline, inputs, outputs, (*first, *plan.static), *plan.grid)
     return outputs
 
 
@@ -95,29 +122,32 @@ def scalar(value: float, dtype: str) -> float:
     return int(value)
 
 
-def _plan(chain: Chain, dtypes: tuple[DType, ...], operands: tuple[Operand, ...]) -> Plan:
+def _plan(device: GpuDevice, chain: Chain, operands: tuple[Operand, ...]) -> Plan:
     arrays = [x for x in operands if isinstance(x, GpuArray)]
-    shape = np.broadcast_shapes(*[x.shape for x in arrays])
+    try:
+        shape = np.broadcast_shapes(*[x.shape for x in arrays])
+    except ValueError:
+        raise Rejected from None
     size = math.prod(shape)
     strides = [_broadcast_strides(x, shape) for x in arrays]
     lengths, strides = merge_axes(shape, strides)
     walk = _choose(operands, arrays, lengths, strides)
-    count = -(-size // 4) if walk.vector else size
+    total = -(-size // 4) if walk.vector else size
     axes = list(lengths)
     if walk.vector and len(axes) > 1:
         axes[-1] //= 4
-    static = [count, *axes[1:]]
+    static = [total, *axes[1:]]
     kinds = [kind for kind in walk.access if kind != "c"]
     for kind, steps_ in zip(kinds, strides, strict=True):
         static += [steps_[axis] // 4 if kind == "v" else steps_[axis] for axis in stride_axes(walk)]
     return Plan(
-        key=("chain", chain, walk),
-        make=lambda: chain_source(chain, walk),
+        pipeline=device.pipeline(("chain", chain, walk), lambda: chain_source(chain, walk)),
+        grid=grid(-(-total // steps(walk))),
         static=tuple(static),
-        groups=-(-count // steps(walk)),
-        shape=shape,
-        dtypes=dtypes,
         access=walk.access,
+        shape=shape,
+        strides=dense_strides(shape),
+        size=size,
     )
 
 
@@ -172,31 +202,55 @@ def merge_axes(
 
 
 def _entry(op: str) -> Callable[..., GpuArray]:
-    """The entry of one op; scalar attributes come as further operands."""
-    chains: dict[tuple[str, int], tuple[Chain, tuple[DType, ...]]] = {}
+    """The entry of one op; it checks its operands and raises Rejected for what it does not take as it is."""
+    programs: dict[DType, Program] = {}
     where = op == "where"
 
     def run(device: GpuDevice, *operands: Operand) -> GpuArray:
         dtype = _common(operands[1:] if where else operands)
-        key = (dtype.name, len(operands))
-        known = chains.get(key)
-        if known is None:
-            result = bool_ if op in table.PREDICATES else dtype
-            inputs = ("bool", dtype.name, dtype.name) if where else (dtype.name,) * len(operands)
-            node = Node(op, tuple(range(len(operands))), result.name)
-            known = chains[key] = (Chain(inputs, (node,), (len(operands),)), (result,))
-        return run_chain(device, known[0], known[1], operands)[0]
+        program = programs.get(dtype)
+        if program is None:
+            program = programs[dtype] = _program(op, dtype)
+        return run_program(device, program, operands)[0]
 
     return run
 
 
+def _program(op: str, dtype: DType) -> Program:
+    """The program of one op on operands of one element type."""
+    declared = REGISTRY[op]
+    signature = declared.signature
+    takes = signature.operands[-1].kind in _SETS[dtype.kind]
+    if not takes or (declared.floats and dtype.kind == "Int"):
+        raise Rejected
+    result = bool_ if op in table.PREDICATES else dtype
+    number = len(signature.operands) + len(signature.attributes)
+    inputs = ("bool", dtype.name, dtype.name) if op == "where" else (dtype.name,) * number
+    chain = Chain(inputs, (Node(op, tuple(range(number)), result.name),), (number,))
+    return Program(chain, (result,))
+
+
 def _common(operands: tuple[Operand, ...]) -> DType:
+    """The one element type of the operands.
+
+    Raises:
+        Rejected: they differ, a number is of another kind, or something is neither array nor number.
+    """
+    dtype: DType | None = None
     for x in operands:
-        if isinstance(x, GpuArray):
-            return x.dtype
-    if all(isinstance(x, bool) for x in operands):
-        return bool_
-    return float32 if any(isinstance(x, float) for x in operands) else int32
+        if type(x) is GpuArray:
+            if dtype is None:
+                dtype = x.dtype
+            elif x.dtype is not dtype:
+                raise Rejected
+    if dtype is None:
+        if all(isinstance(x, bool) for x in operands):
+            return bool_
+        return float32 if any(isinstance(x, float) for x in operands) else int32
+    for x in operands:
+        if type(x) is not GpuArray and type(x) not in _NUMBERS[dtype.kind]:
+            raise Rejected
+    return dtype
 
 
 def clip(device: GpuDevice, x: GpuArray, low: float | None, high: float | None) -> GpuArray:
@@ -213,7 +267,7 @@ def clip(device: GpuDevice, x: GpuArray, low: float | None, high: float | None) 
         value = len(used) + 1 + number
     chain = Chain((dtype,) * (len(used) + 1), tuple(nodes), (value,))
     limits = [_held(bound, x.dtype) for _, bound in used]
-    return run_chain(device, chain, (x.dtype,), (x, *limits))[0]
+    return run_program(device, _known(chain, x.dtype), (x, *limits))[0]
 
 
 def _held(bound: float, dtype: DType) -> float:
@@ -229,7 +283,12 @@ def cast(device: GpuDevice, x: GpuArray, dtype: DType) -> GpuArray:
     if dtype is x.dtype:
         return x
     chain = Chain((x.dtype.name,), (Node("cast", (0,), dtype.name),), (1,))
-    return run_chain(device, chain, (dtype,), (x,))[0]
+    return run_program(device, _known(chain, dtype), (x,))[0]
+
+
+@cache
+def _known(chain: Chain, dtype: DType) -> Program:
+    return Program(chain, (dtype,))
 
 
 ENTRIES: Entries = {op: _entry(op) for op in table.ELEMENTWISE} | {"cast": cast, "clip": clip}

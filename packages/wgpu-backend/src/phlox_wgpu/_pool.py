@@ -33,7 +33,7 @@ def size_class(nbytes: int, limit: int) -> int:
         return 1 << (nbytes - 1).bit_length()
     step = 1 << ((nbytes - 1).bit_length() - 4)
     rounded = -(-nbytes // step) * step
-    return max(-(-nbytes // 4) * 4, min(rounded, limit & ~3))
+    return max(-(-nbytes // 16) * 16, min(rounded, limit))
 
 
 class Pool:
@@ -47,6 +47,7 @@ class Pool:
         self._device = device
         self._limit = limit
         self._free: dict[int, list[Buffer]] = {}
+        self._buckets: dict[int, int] = {}
         self._serial = 0
         self.returned: deque[Buffer] = deque()
         self.current_bytes = 0
@@ -65,13 +66,16 @@ class Pool:
         """A buffer of at least `nbytes`; its content is whatever was there."""
         if self.returned:
             self.collect()
-        bucket = size_class(nbytes, self._limit)
-        free = self._free.get(bucket)
-        if free is None:
-            free = self._free[bucket] = []
+        bucket = self._buckets.get(nbytes)
+        if bucket is None:
+            bucket = self._buckets[nbytes] = size_class(nbytes, self._limit)
+            self._free.setdefault(bucket, [])
+        free = self._free[bucket]
         buffer = free.pop() if free else self._create(bucket)
-        self.current_bytes += bucket
-        self.peak_bytes = max(self.peak_bytes, self.current_bytes)
+        current = self.current_bytes + bucket
+        self.current_bytes = current
+        if current > self.peak_bytes:
+            self.peak_bytes = current
         return buffer
 
     def _create(self, nbytes: int) -> Buffer:

@@ -36,7 +36,7 @@ import wgpu
 from phlox_tensor import ArgumentError, IndexOutOfRangeError, MemoryUse, PhloxError
 
 from . import _kernel, _native
-from ._array import GpuArray, Storage, dense_strides
+from ._array import ITEM_BYTES, GpuArray, Storage, dense_strides
 from ._kernel import Kernel, Layout, Pipeline
 from ._pool import Buffer, Pool
 
@@ -67,6 +67,22 @@ class ShaderError(PhloxError, RuntimeError):
         return "\n".join(f"{i:4} {line}" for i, line in enumerate(self.wgsl.splitlines(), 1))
 
 
+def grid(groups: int | tuple[int, int, int]) -> tuple[int, int, int]:
+    """A count of workgroups, folded so that no axis is over 65,535.
+
+    Raises:
+        ValueError: an axis of a given grid is.
+    """
+    if not isinstance(groups, int):
+        if max(groups) > _MAX_GROUPS:
+            raise ValueError(f"grid of {groups} workgroups: an axis is over {_MAX_GROUPS}")
+        return groups
+    if groups <= _MAX_GROUPS:
+        return groups, 1, 1
+    rows = -(-groups // _MAX_GROUPS)
+    return -(-groups // rows), rows, 1
+
+
 class GpuDevice:
     """One wgpu device: memory pool, pipeline and bind-group caches, command recording. Thread-safe."""
 
@@ -80,7 +96,10 @@ class GpuDevice:
         self.lock = threading.RLock()
         self.native = _native.Native(gpu)
         self.plans: dict[Hashable, Any] = {}  # how kernels of this package remember their launch geometry
-        self.max_binding_bytes = min(self.limits["max-storage-buffer-binding-size"], self.limits["max-buffer-size"])
+        self.max_binding_bytes = (
+            min(self.limits["max-storage-buffer-binding-size"], self.limits["max-buffer-size"])
+            & ~15  # whole vec4
+        )
         self.pool = Pool(gpu, self.max_binding_bytes)
         self.batch = 0
         self._flush_at = _FIRST_FLUSH
@@ -111,15 +130,26 @@ class GpuDevice:
         Raises:
             DeviceMemoryError: the tensor is over the adapter's binding limit, or the device is out of memory.
         """
-        array = GpuArray.__new__(GpuArray)
         size = math.prod(shape)
+        return self.dense(shape, dense_strides(shape), size, size * ITEM_BYTES[dtype.name], dtype)
+
+    def dense(
+        self,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        size: int,
+        nbytes: int,
+        dtype: DType,
+    ) -> GpuArray:
+        """`empty` for a caller that knows the row-major strides, the element count and the bytes."""
+        array = GpuArray.__new__(GpuArray)
+        array.storage = self.storage(nbytes)
         array.shape = shape
-        array.strides = dense_strides(shape)
+        array.strides = strides
         array.offset = 0
         array.dtype = dtype
         array.size = size
         array.contiguous = True
-        array.storage = self.storage(size * array.item_bytes)
         return array
 
     def storage(self, nbytes: int) -> Storage:
@@ -178,49 +208,46 @@ class GpuDevice:
         Raises:
             ShaderError: the kernel does not compile (its text is in the error).
         """
-        if isinstance(groups, int):
-            if groups <= _MAX_GROUPS:
-                x, y, z = groups, 1, 1
-            else:
-                y = -(-groups // _MAX_GROUPS)
-                x, z = -(-groups // y), 1
-        else:
-            x, y, z = groups
+        with self.lock:
+            pipeline = self._pipelines.get(key) or self._compile(key, make)
+            self.record(pipeline, inputs, outputs, params, *grid(groups))
+
+    def record(
+        self,
+        pipeline: Pipeline,
+        inputs: Sequence[GpuArray],
+        outputs: Sequence[GpuArray],
+        params: Sequence[float],
+        x: int,
+        y: int,
+        z: int,
+    ) -> None:
+        """Record one dispatch of a compiled kernel over x * y * z workgroups; none for an empty grid."""
         if not (x and y and z):
             return
-        if max(x, y, z) > _MAX_GROUPS:
-            raise ValueError(f"[wgpu] grid too large: got {(x, y, z)}, expected at most {_MAX_GROUPS} per axis")
         with self.lock:
-            pipeline = self._pipelines.get(key)
-            if pipeline is None:
-                pipeline = self._compile(key, make)
-            batch = self.batch
-            buffers: list[Buffer] = []
-            for array in inputs:
-                buffer = array.storage.buffer
-                buffer.batch = batch
-                buffers.append(buffer)
-            for array in outputs:
-                buffer = array.storage.buffer
-                buffer.batch = batch
-                buffers.append(buffer)
-            group = self._groups.get((pipeline.layout.serial, *[b.serial for b in buffers]))
-            if group is None:
-                group = self._bind(pipeline.layout, buffers)
             offset = -1
             if pipeline.slot:
                 offset = self._ring_used
                 if offset + pipeline.slot > _RING_BYTES:
                     self.flush()
                     offset = 0
-                    for buffer in buffers:
-                        buffer.batch = self.batch
                 pipeline.packer.pack_into(self._ring_data, offset, *params)
                 self._ring_used = offset + pipeline.slot
+            batch = self.batch
+            names = [pipeline.layout.serial]
+            for array in (*inputs, *outputs):
+                buffer = array.storage.buffer
+                buffer.batch = batch
+                names.append(buffer.serial)
+            group = self._groups.get(tuple(names))
+            if group is None:
+                group = self._bind(pipeline.layout, [a.storage.buffer for a in (*inputs, *outputs)])
             if pipeline.index_errors:
                 self._error_armed = True
-            self._pending.append((pipeline.handle, group._internal, group, offset, x, y, z))
-            if len(self._pending) >= self._flush_at or self._debug:
+            pending = self._pending
+            pending.append((pipeline.handle, group._internal, group, offset, x, y, z))
+            if len(pending) >= self._flush_at or self._debug:
                 self.flush()
 
     def pipeline(self, key: Hashable, make: Callable[[], Kernel]) -> Pipeline:
