@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +19,7 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
 
     The bytes reach the disk before the name does, so a crash leaves the old file or the new one.
     """
-    temporary = path.with_name(f".phlox-{secrets.token_hex(8)}.tmp")
+    temporary = path.with_name(f".phlox-{os.urandom(8).hex()}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     handle = os.open(temporary, flags, 0o666)
     try:
