@@ -1,0 +1,129 @@
+"""Configs: typed settings with defaults that know how to become a module and a JSON file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
+
+from phlox_record import Record
+from phlox_tensor import Backend, PhloxError, Tensor, as_device
+
+from . import _settings
+
+if TYPE_CHECKING:
+    from ._module import Module
+
+
+class ConfigError(PhloxError, ValueError):
+    """A config has a field or value that its type does not allow."""
+
+
+@dataclass_transform(frozen_default=True)
+class Config:
+    """Base of configs: a frozen dataclass that saves to JSON.
+
+    Fields are numbers, strings, booleans, None, lists, tuples, dicts and configs, by their
+    annotations. A config file names no code: which class a nested config has follows from the
+    annotation, and for a union of configs from the ``kind`` written beside its fields.
+    """
+
+    kind: ClassVar[str]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Turn the subclass into a frozen dataclass."""
+        super().__init_subclass__(**options)
+        cls.kind = cls.__name__.removesuffix("Config")
+        dataclass(frozen=True)(cls)
+
+    def __post_init__(self) -> None:
+        """Check every value against its annotation.
+
+        Raises:
+            ConfigError: naming the field.
+        """
+        _settings.check(self)
+
+    def init(self, device: Backend | str | None = None) -> Any:
+        """Return what the config describes, on ``device``."""
+        raise TypeError(f"{type(self).__name__} describes no module: it defines no init(device)")
+
+    def init_with(self, record: Record, device: Backend | str | None = None) -> Any:
+        """Return the module with the parameters of a record; none is initialized first.
+
+        Args:
+            record: what ``into_record`` gave or a recorder loaded.
+            device: where the module goes; by default where the record's tensors are.
+
+        Raises:
+            RecordError: when the record is of another module.
+        """
+        target = as_device(device) if device is not None else _device_of(record)
+        module: Module = self.init(target)
+        return module.load_record(record, target)
+
+    def replace(self, **changes: Any) -> Self:
+        """Return the config with some fields changed.
+
+        Raises:
+            ConfigError: when there is no such field, or a value does not fit.
+        """
+        names = [f.name for f in fields(self)]  # type: ignore[arg-type]
+        for name in changes:
+            if name not in names:
+                raise ConfigError(
+                    "replace", f"{type(self).__name__} has no such field", got=name, expected=names
+                )
+        return type(self)(**{**{n: getattr(self, n) for n in names}, **changes})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values that JSON holds."""
+        plain: dict[str, Any] = _settings.to_plain(self)
+        return plain
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """Return the config that ``to_dict`` described.
+
+        Raises:
+            ConfigError: unknown or missing fields, values of the wrong type.
+        """
+        made: Self = _settings.from_plain(cls, values, cls.__name__)
+        return made
+
+    def save(self, path: str | Path) -> Path:
+        """Write the config as JSON and return the path."""
+        target = Path(path)
+        target.write_text(json.dumps(self.to_dict(), indent=2) + "\n", encoding="utf-8")
+        return target
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a config from JSON.
+
+        Raises:
+            ConfigError: when the file is not JSON or does not fit the class.
+            FileNotFoundError: when there is no such file.
+        """
+        text = Path(path).read_text(encoding="utf-8")
+        try:
+            values = json.loads(text)
+        except ValueError as error:
+            raise ConfigError("load", f"{path} is not JSON", got=str(error)) from None
+        if not isinstance(values, dict):
+            raise ConfigError("load", f"{path} holds no object", got=type(values).__name__)
+        return cls.from_dict(values)
+
+
+def _device_of(record: Record) -> Backend | None:
+    """The device of the first tensor in a record."""
+    tensor = getattr(record, "tensor", record)
+    if isinstance(tensor, Tensor):
+        return tensor.device
+    if isinstance(record, dict):
+        for item in record.values():
+            found = _device_of(item)
+            if found is not None:
+                return found
+    return None

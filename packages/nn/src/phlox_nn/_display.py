@@ -1,0 +1,62 @@
+"""How a module prints: a tree with shapes and counts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from phlox_tensor import Tensor
+
+from . import _walk
+from ._param import Param
+
+if TYPE_CHECKING:
+    from ._module import Module
+
+_INDENT = "  "
+_LONGEST = 60
+
+
+def tree(module: Module) -> str:
+    """Return the printed tree of a module."""
+    return "\n".join(_lines(module, ""))
+
+
+def _lines(module: Module, indent: str) -> list[str]:
+    head = type(module).__name__
+    count = module.num_params()
+    out = [f"{head} {{"]
+    for name in module.field_names():
+        out.extend(_field(name, getattr(module, name), indent + _INDENT))
+    tail = f"  # {count:,} parameters" if count else ""
+    if len(out) == 1:
+        return [f"{head} {{}}"]
+    return [*out, f"{indent}}}{tail}"]
+
+
+def _field(name: str, value: Any, indent: str) -> list[str]:
+    from ._module import Module  # noqa: PLC0415 - Module prints through this module
+
+    if isinstance(value, Module):
+        first, *rest = _lines(value, indent)
+        return [f"{indent}{name}: {first}", *rest]
+    if isinstance(value, list | tuple | dict) and _holds_modules(value):
+        pairs = [
+            line for key, item in _walk.items(value) for line in _field(key, item, indent + _INDENT)
+        ]
+        return [f"{indent}{name}: {type(value).__name__} [", *pairs, f"{indent}]"]
+    return [f"{indent}{name}: {_constant(value)}"]
+
+
+def _holds_modules(value: Any) -> bool:
+    has_params = next(_walk.params(value), None) is not None
+    return has_params or next(_walk.modules(value), None) is not None
+
+
+def _constant(value: Any) -> str:
+    if isinstance(value, Param):
+        frozen = "" if value.trainable else ", not trained"
+        return f"{value.dtype.name}{list(value.shape)}{frozen}"
+    if isinstance(value, Tensor):
+        return f"Tensor {value.dtype.name}{list(value.shape)}, constant"
+    text = repr(value)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

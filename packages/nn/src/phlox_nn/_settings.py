@@ -1,0 +1,157 @@
+"""Values of config fields by their annotations: check, write as plain data, read back."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields
+from enum import Enum
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from weakref import WeakKeyDictionary
+
+_HINTS: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+
+
+def _error(what: str, got: object, expected: object) -> Exception:
+    from ._config import ConfigError  # noqa: PLC0415 - Config imports this module
+
+    return ConfigError("config", what, got=got, expected=expected)
+
+
+def _is_config(hint: Any) -> bool:
+    from ._config import Config  # noqa: PLC0415 - Config imports this module
+
+    return isinstance(hint, type) and issubclass(hint, Config)
+
+
+def hints(cls: Any) -> dict[str, Any]:
+    """The annotations of a config's fields, resolved once."""
+    known: dict[str, Any] | None = _HINTS.get(cls)
+    if known is None:
+        resolved = get_type_hints(cls)
+        known = _HINTS[cls] = {f.name: resolved[f.name] for f in fields(cls) if f.init}
+    return known
+
+
+def check(config: Any) -> None:
+    """Raise ConfigError for the first field whose value does not fit its annotation."""
+    for name, hint in hints(type(config)).items():
+        value = getattr(config, name)
+        if not fits(value, hint):
+            raise _error(f"{type(config).__name__}.{name}", repr(value), _show(hint))
+
+
+def fits(value: Any, hint: Any) -> bool:  # noqa: PLR0911 - one line per form of annotation
+    """Whether a value is of an annotated type."""
+    origin, args = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return True
+    if origin in (Union, types.UnionType):
+        return any(fits(value, option) for option in args)
+    if origin is Literal:
+        return value in args
+    if origin in (list, Sequence):
+        return isinstance(value, list | tuple) and all(fits(v, args[0]) for v in value)
+    if origin is tuple:
+        if len(args) == 2 and args[1] is Ellipsis:
+            return isinstance(value, tuple) and all(fits(v, args[0]) for v in value)
+        return (
+            isinstance(value, tuple)
+            and len(value) == len(args)
+            and all(fits(v, a) for v, a in zip(value, args, strict=True))
+        )
+    if origin in (dict, Mapping):
+        return isinstance(value, dict) and all(
+            fits(k, args[0]) and fits(v, args[1]) for k, v in value.items()
+        )
+    if hint is None or hint is type(None):
+        return value is None
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, hint)
+
+
+def _show(hint: Any) -> str:
+    return getattr(hint, "__name__", None) or str(hint).replace("typing.", "")
+
+
+def to_plain(value: Any) -> Any:
+    """Return a value as JSON holds it; configs carry their kind."""
+    if _is_config(type(value)):
+        plain = {name: to_plain(getattr(value, name)) for name in hints(type(value))}
+        return {"kind": value.kind, **plain}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, list | tuple):
+        return [to_plain(v) for v in value]
+    if isinstance(value, dict):
+        return {k: to_plain(v) for k, v in value.items()}
+    return value
+
+
+def from_plain(hint: Any, value: Any, where: str) -> Any:
+    """Return the value of an annotated type that plain data describes."""
+    origin, args = get_origin(hint), get_args(hint)
+    if _is_config(hint):
+        return _config_from(hint, value, where)
+    if origin in (Union, types.UnionType):
+        return _union_from(args, value, where)
+    if origin is tuple and isinstance(value, list):
+        each = [args[0]] * len(value) if args[-1] is Ellipsis else args
+        if len(each) != len(value):
+            raise _error(where, f"{len(value)} values", len(each))
+        return tuple(
+            from_plain(a, v, f"{where}[{i}]")
+            for i, (a, v) in enumerate(zip(each, value, strict=True))
+        )
+    if origin in (list, Sequence) and isinstance(value, list):
+        return [from_plain(args[0], v, f"{where}[{i}]") for i, v in enumerate(value)]
+    if origin in (dict, Mapping) and isinstance(value, dict):
+        return {k: from_plain(args[1], v, f"{where}[{k!r}]") for k, v in value.items()}
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        try:
+            return hint(value)
+        except ValueError:
+            raise _error(where, repr(value), [e.value for e in hint]) from None
+    if not fits(value, hint):
+        raise _error(where, repr(value), _show(hint))
+    return value
+
+
+def _union_from(options: tuple[Any, ...], value: Any, where: str) -> Any:
+    configs = [o for o in options if _is_config(o)]
+    if isinstance(value, dict) and configs:
+        kind = value.get("kind")
+        for option in configs:
+            if option.kind == kind:
+                return _config_from(option, value, where)
+        if len(configs) > 1 or kind is not None:
+            raise _error(f"{where}.kind", repr(kind), [c.kind for c in configs])
+    first: Exception | None = None
+    for option in options:
+        try:
+            return from_plain(option, value, where)
+        except ValueError as error:
+            first = first or error
+    assert first is not None
+    raise first
+
+
+def _config_from(cls: Any, value: Any, where: str) -> Any:
+    if not isinstance(value, dict):
+        raise _error(where, type(value).__name__, f"an object for {cls.__name__}")
+    kind = value.get("kind", cls.kind)
+    if kind != cls.kind:
+        raise _error(f"{where}.kind", repr(kind), repr(cls.kind))
+    known = hints(cls)
+    for name in value:
+        if name != "kind" and name not in known:
+            raise _error(f"{where} has no such field", name, list(known))
+    for field in fields(cls):
+        required = field.default is MISSING and field.default_factory is MISSING
+        if required and field.init and field.name not in value:
+            raise _error(f"{where} lacks a field", list(value), field.name)
+    given = {k: from_plain(known[k], v, f"{where}.{k}") for k, v in value.items() if k != "kind"}
+    return cls(**given)

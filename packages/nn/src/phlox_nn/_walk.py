@@ -1,0 +1,98 @@
+"""Walks over modules: every field value is a module, a container, a parameter or a constant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from phlox_tensor import Tensor
+
+from ._param import Param
+
+if TYPE_CHECKING:
+    from ._module import Module
+
+Rebuild = Callable[[str, Param], Param]
+OnTensor = Callable[[Tensor[Any]], Tensor[Any]]
+OnModule = Callable[["Module", dict[str, Any]], dict[str, Any]]
+
+
+def items(value: Any) -> Iterator[tuple[str, Any]]:
+    """Return the named parts of a module or container; none for a constant."""
+    from ._module import Module  # noqa: PLC0415 - Module imports this one
+
+    if isinstance(value, Module):
+        yield from ((name, getattr(value, name)) for name in value.field_names())
+    elif isinstance(value, dict):
+        yield from ((str(key), item) for key, item in value.items())
+    elif isinstance(value, list | tuple):
+        yield from ((str(i), item) for i, item in enumerate(value))
+
+
+def join(path: str, name: str) -> str:
+    """Return the path of a part."""
+    return f"{path}.{name}" if path else name
+
+
+def params(value: Any, path: str = "") -> Iterator[tuple[str, Param]]:
+    """Return all parameters with their paths, in field order; a shared one at each place."""
+    if isinstance(value, Param):
+        yield path, value
+    else:
+        for name, item in items(value):
+            yield from params(item, join(path, name))
+
+
+def modules(value: Any, path: str = "") -> Iterator[tuple[str, Module]]:
+    """Return all modules with their paths, the outer before the inner."""
+    from ._module import Module  # noqa: PLC0415 - Module imports this one
+
+    if isinstance(value, Module):
+        yield path, value
+    for name, item in items(value):
+        yield from modules(item, join(path, name))
+
+
+def rebuild(
+    value: Any,
+    on_param: Rebuild,
+    *,
+    on_tensor: OnTensor | None = None,
+    on_module: OnModule | None = None,
+) -> Any:
+    """Return ``value`` made anew with each parameter replaced; shared ones stay shared.
+
+    Args:
+        value: a module or a container.
+        on_param: gives the new parameter for a path and a parameter.
+        on_tensor: replaces plain tensors, which are constants otherwise.
+        on_module: may change the new fields of a module before it is made.
+    """
+    from ._module import Module  # noqa: PLC0415 - Module imports this one
+
+    seen: dict[str, Param] = {}
+
+    def visit(item: Any, path: str) -> Any:
+        if isinstance(item, Param):
+            if item.id not in seen:
+                seen[item.id] = on_param(path, item)
+            return seen[item.id]
+        if isinstance(item, Tensor):
+            return item if on_tensor is None else on_tensor(item)
+        if isinstance(item, Module):
+            new = {name: visit(part, join(path, name)) for name, part in items(item)}
+            if on_module is not None:
+                new = on_module(item, new)
+            return type(item).from_fields(**new)
+        if isinstance(item, dict):
+            return type(item)(
+                (key, visit(part, join(path, str(key)))) for key, part in item.items()
+            )
+        if isinstance(item, list):
+            return [visit(part, join(path, str(i))) for i, part in enumerate(item)]
+        if isinstance(item, tuple):
+            parts = [visit(part, join(path, str(i))) for i, part in enumerate(item)]
+            return type(item)(*parts) if hasattr(item, "_fields") else tuple(parts)
+        return item
+
+    return visit(value, "")

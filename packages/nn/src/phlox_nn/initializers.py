@@ -1,0 +1,160 @@
+"""Initializers: configs that make the first values of parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod, sqrt
+from typing import NamedTuple
+
+from phlox_tensor import Backend, Float, Tensor, as_device, full
+from phlox_tensor.random import Generator, generator, normal, uniform, use_generator
+
+from ._config import Config
+from ._param import Param
+
+Make = Callable[[Backend], Tensor[Float]]
+
+
+class Fans(NamedTuple):
+    """How many inputs feed one output, and how many outputs one input feeds."""
+
+    input: int
+    output: int
+
+
+class Initializer(Config):
+    """Base of initializers."""
+
+    def values(self, shape: tuple[int, ...], fans: Fans, device: Backend) -> Tensor[Float]:
+        """Return the first values."""
+        raise TypeError(f"{type(self).__name__} does not define values()")
+
+    def param(
+        self,
+        shape: tuple[int, ...],
+        device: Backend | str | None = None,
+        fans: Fans | None = None,
+        *,
+        trainable: bool = True,
+    ) -> Param:
+        """Return a lazy parameter; its random numbers are reserved now, so order of use is free."""
+        target = as_device(device)
+        given = fans or Fans(prod(shape[:-1]) or 1, prod(shape[1:]) or 1)
+        # At most two words a value are drawn, four make a block.
+        key, counter = generator().draw(prod(shape) // 2 + 1)
+
+        def make() -> Tensor[Float]:
+            with use_generator(Generator(key, counter)):
+                return self.values(shape, given, target)
+
+        return Param.lazy(make, shape, target.default_float, target, trainable=trainable)
+
+
+class Constant(Initializer):
+    """Every value the same."""
+
+    value: float
+
+    def values(self, shape: tuple[int, ...], fans: Fans, device: Backend) -> Tensor[Float]:
+        """Return the constant."""
+        return full(shape, float(self.value), device=device)
+
+
+class Zeros(Initializer):
+    """Zeros."""
+
+    def values(self, shape: tuple[int, ...], fans: Fans, device: Backend) -> Tensor[Float]:
+        """Return zeros."""
+        return full(shape, 0.0, device=device)
+
+
+class Ones(Initializer):
+    """Ones."""
+
+    def values(self, shape: tuple[int, ...], fans: Fans, device: Backend) -> Tensor[Float]:
+        """Return ones."""
+        return full(shape, 1.0, device=device)
+
+
+class Uniform(Initializer):
+    """Uniform in [min, max)."""
+
+    min: float
+    max: float
+
+    def values(self, shape: tuple[int, ...], fans: Fans, device: Backend) -> Tensor[Float]:
+        """Return uniform values."""
+        return uniform(shape, self.min, self.max, device=device)
+
+
+class Normal(Initializer):
+    """Normal with a mean and a standard deviation."""
+
+    mean: float = 0.0
+    std: float = 1.0
+
+    def values(self, shape: tuple[int, ...], fans: Fans, device: Backend) -> Tensor[Float]:
+        """Return normal values."""
+        return normal(shape, self.mean, self.std, device=device)
+
+
+class KaimingUniform(Initializer):
+    """Uniform in ±gain·√(3 / fan). He et al., 2015.
+
+    The default gain gives ±1 / √fan_in, the usual bound of linear and convolution layers.
+    """
+
+    gain: float = 1 / sqrt(3)
+    fan_out_only: bool = False
+
+    def values(self, shape: tuple[int, ...], fans: Fans, device: Backend) -> Tensor[Float]:
+        """Return uniform values."""
+        bound = self.gain * sqrt(3.0 / (fans.output if self.fan_out_only else fans.input))
+        return uniform(shape, -bound, bound, device=device)
+
+
+class KaimingNormal(Initializer):
+    """Normal with standard deviation gain / √fan. He et al., 2015."""
+
+    gain: float = 1 / sqrt(3)
+    fan_out_only: bool = False
+
+    def values(self, shape: tuple[int, ...], fans: Fans, device: Backend) -> Tensor[Float]:
+        """Return normal values."""
+        std = self.gain / sqrt(fans.output if self.fan_out_only else fans.input)
+        return normal(shape, 0.0, std, device=device)
+
+
+class XavierUniform(Initializer):
+    """Uniform in ±gain·√(6 / (fan_in + fan_out)). Glorot and Bengio, 2010."""
+
+    gain: float = 1.0
+
+    def values(self, shape: tuple[int, ...], fans: Fans, device: Backend) -> Tensor[Float]:
+        """Return uniform values."""
+        bound = self.gain * sqrt(6.0 / (fans.input + fans.output))
+        return uniform(shape, -bound, bound, device=device)
+
+
+class XavierNormal(Initializer):
+    """Normal with standard deviation gain·√(2 / (fan_in + fan_out)). Glorot and Bengio, 2010."""
+
+    gain: float = 1.0
+
+    def values(self, shape: tuple[int, ...], fans: Fans, device: Backend) -> Tensor[Float]:
+        """Return normal values."""
+        std = self.gain * sqrt(2.0 / (fans.input + fans.output))
+        return normal(shape, 0.0, std, device=device)
+
+
+AnyInitializer = (
+    Constant
+    | Zeros
+    | Ones
+    | Uniform
+    | Normal
+    | KaimingUniform
+    | KaimingNormal
+    | XavierUniform
+    | XavierNormal
+)
