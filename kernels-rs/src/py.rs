@@ -25,6 +25,7 @@ pub(crate) mod arg;
 mod core;
 mod elementwise;
 mod error;
+mod reduce;
 mod tensor;
 
 use pyo3::prelude::*;
@@ -59,5 +60,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     tensor::register(module)?;
     core::register(module)?;
     elementwise::register(module)?;
+    reduce::register(module)?;
     Ok(())
 }

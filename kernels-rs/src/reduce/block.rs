@@ -6,8 +6,8 @@
 //! results of the blocks are folded in the same way. So the order depends on `n` alone, and the rows of a matrix, its
 //! columns, and a transposed view give the same bits.
 
+use super::avx2::vectorize_avx2;
 use super::fold::Fold;
-use crate::vectorize;
 use std::marker::PhantomData;
 
 /// Values in a block.
@@ -46,20 +46,20 @@ pub struct ColumnJob<'a> {
     pub out: *mut u8,
     /// From result to result, in elements.
     pub out_step: isize,
-    /// Room for [`scratch_len`] values of `Acc`.
+    /// Room for [`SCRATCH_ROWS`] rows of `Acc`.
     pub scratch: *mut u8,
+    /// Room for a row of elements.
+    pub row: *mut u8,
 }
 
-/// How many values of `Acc` a [`ColumnJob`] needs as scratch.
-pub fn scratch_len(width: usize) -> usize {
-    3 * LANES * width + width
-}
+/// How many rows of results a [`ColumnJob`] needs as scratch.
+pub const SCRATCH_ROWS: usize = 3 * LANES;
 
-vectorize!(
+vectorize_avx2!(
     /// Runs a [`RowJob`]. The addresses in it must be good for what they say.
     pub fold_rows[F: Fold](job: &RowJob, fold: PhantomData<F>) => fold_rows_any::<F>
 );
-vectorize!(
+vectorize_avx2!(
     /// Runs a [`ColumnJob`]. The addresses in it must be good for what they say.
     pub fold_columns[F: Fold](job: &ColumnJob<'_>, fold: PhantomData<F>) => fold_columns_any::<F>
 );
@@ -90,24 +90,26 @@ fn lift_lanes<F: Fold>(x: &[F::In; LANES]) -> Lanes<F> {
 
 #[inline(always)]
 fn fold_block<F: Fold>(x: &[F::In]) -> F::Acc {
-    let mut parts = [[F::NEUTRAL; LANES]; PARTS];
-    if x.len() == BLOCK {
-        let (chunks, _) = x.as_chunks::<LANES>();
-        for step in 0..PART / LANES {
-            for (part, lanes) in parts.iter_mut().enumerate() {
-                *lanes = combine_lanes::<F>(lanes, &lift_lanes::<F>(&chunks[part * (PART / LANES) + step]));
-            }
-        }
-    } else if x.len() <= LANES {
+    if x.len() <= LANES {
         return fold_short::<F>(x);
+    }
+    let [mut a, mut b, mut c, mut d] = [[F::NEUTRAL; LANES]; PARTS];
+    if let Ok(whole) = <&[F::In; BLOCK]>::try_from(x) {
+        let (chunks, _) = whole.as_chunks::<LANES>();
+        let step =
+            |lanes: &mut Lanes<F>, chunk: usize| *lanes = combine_lanes::<F>(lanes, &lift_lanes::<F>(&chunks[chunk]));
+        for at in 0..PART / LANES {
+            step(&mut a, at);
+            step(&mut b, at + PART / LANES);
+            step(&mut c, at + 2 * PART / LANES);
+            step(&mut d, at + 3 * PART / LANES);
+        }
     } else {
-        for (lanes, part) in parts.iter_mut().zip(x.chunks(PART)) {
+        for (lanes, part) in [&mut a, &mut b, &mut c, &mut d].into_iter().zip(x.chunks(PART)) {
             *lanes = fold_part::<F>(part);
         }
     }
-    let left = combine_lanes::<F>(&parts[0], &parts[1]);
-    let right = combine_lanes::<F>(&parts[2], &parts[3]);
-    fold_tree::<F>(combine_lanes::<F>(&left, &right))
+    fold_tree::<F>(combine_lanes::<F>(&combine_lanes::<F>(&a, &b), &combine_lanes::<F>(&c, &d)))
 }
 
 #[inline(always)]
@@ -157,91 +159,92 @@ fn fold_short<F: Fold>(x: &[F::In]) -> F::Acc {
 #[inline(always)]
 fn fold_columns_any<F: Fold>(job: &ColumnJob<'_>, _: PhantomData<F>) {
     let tile_len = LANES * job.width;
-    let first = job.scratch.cast::<F::Acc>();
-    // SAFETY: the job says that the scratch holds three tiles.
-    let (second, third) = unsafe { (first.add(tile_len), first.add(2 * tile_len)) };
+    let tiles = job.scratch.cast::<F::Acc>();
     let parts = job.rows.len().div_ceil(PART);
-    let mut lanes = 0;
     for (part, rows) in job.rows.chunks(PART).enumerate() {
-        let tile = [first, second, second, third][part];
-        let filled = fill_tile::<F>(job, rows, tile);
-        lanes = lanes.max(filled);
-        match part {
-            1 => merge::<F>(first, second, filled * job.width),
-            3 => {
-                merge::<F>(second, third, filled * job.width);
-                merge::<F>(first, second, tile_len);
-            }
-            2 if parts == 3 => merge::<F>(first, second, filled * job.width),
-            _ => {}
+        let which = [0, 1, 1, 2][part];
+        // SAFETY: the job says that the scratch holds three tiles.
+        fill_tile::<F>(job, rows, unsafe { std::slice::from_raw_parts_mut(tiles.add(which * tile_len), tile_len) });
+        for &(into, from) in merges_after(part, parts) {
+            // SAFETY: different tiles, both written.
+            unsafe { merge_runs::<F>(tiles.add(into * tile_len), tiles.add(from * tile_len), tile_len) };
         }
     }
-    let mut half = lanes.next_power_of_two() / 2;
-    while half > 0 {
-        let present = half.min(lanes - half);
-        // SAFETY: row `half` lies inside the tile.
-        merge::<F>(first, unsafe { first.add(half * job.width) }, present * job.width);
+    let mut lanes = job.rows.len().min(LANES);
+    while lanes > 1 {
+        let half = lanes.next_power_of_two() / 2;
+        // SAFETY: different rows of the first tile.
+        unsafe { merge_runs::<F>(tiles, tiles.add(half * job.width), (lanes - half) * job.width) };
         lanes = half;
-        half /= 2;
     }
     let out = job.out.cast::<F::Acc>();
     for column in 0..job.width {
         // SAFETY: the job says that each column has its result; row 0 of the tile is written.
-        unsafe { out.offset(column as isize * job.out_step).write(*first.add(column)) };
+        unsafe { out.offset(column as isize * job.out_step).write(*tiles.add(column)) };
     }
 }
 
-/// Folds at most [`PART`] rows, row `r` into row `r % 16` of the tile; gives the number of rows of the tile in use.
+/// Which tile is combined with which later one after a part.
+fn merges_after(part: usize, parts: usize) -> &'static [(usize, usize)] {
+    match (part, parts) {
+        (1, _) | (2, 3) => &[(0, 1)],
+        (3, _) => &[(1, 2), (0, 1)],
+        _ => &[],
+    }
+}
+
+/// Folds at most [`PART`] rows, row `r` into row `r % 16` of the tile; what is not reached stays neutral.
 #[inline(always)]
-fn fill_tile<F: Fold>(job: &ColumnJob<'_>, rows: &[isize], tile: *mut F::Acc) -> usize {
-    let x = job.x.cast::<F::In>();
-    for (round, group) in rows.chunks(LANES).enumerate() {
-        if job.dense {
-            // SAFETY: dense rows are one run of elements, and the tile holds 16 rows.
-            unsafe { absorb::<F>(tile, x.offset(group[0]), group.len() * job.width, 1, round == 0) };
-        } else {
-            for (lane, &offset) in group.iter().enumerate() {
-                // SAFETY: the job says that the row exists; the tile holds 16 rows.
-                unsafe { absorb::<F>(tile.add(lane * job.width), x.offset(offset), job.width, job.step, round == 0) };
-            }
-        }
+fn fill_tile<F: Fold>(job: &ColumnJob<'_>, rows: &[isize], tile: &mut [F::Acc]) {
+    let used = if job.rows.len() > PART { LANES } else { rows.len().min(LANES) };
+    tile[..used * job.width].fill(F::NEUTRAL);
+    // Dense rows are one run of elements: a whole round is one long row.
+    let together = if job.dense { LANES } else { 1 };
+    for (at, group) in rows.chunks(together).enumerate() {
+        let len = group.len() * job.width;
+        let first = at * together % LANES * job.width;
+        // SAFETY: the job says that the rows exist; a strided one is copied into the scratch row.
+        let x = unsafe {
+            let x = job.x.cast::<F::In>().offset(group[0]);
+            let x = if job.step == 1 { x } else { copy_row(x, job.step, job.row, len) };
+            std::slice::from_raw_parts(x, len)
+        };
+        absorb::<F>(&mut tile[first..first + len], x);
     }
-    rows.len().min(LANES)
 }
 
-/// `acc[i] = combine(acc[i], x[i * step])`, or the element alone when it is the first.
+// The next two are functions of slices so that the compiler knows that they do not overlap.
+
+#[inline(always)]
+fn absorb<F: Fold>(acc: &mut [F::Acc], x: &[F::In]) {
+    for (acc, &x) in acc.iter_mut().zip(x) {
+        *acc = F::combine(*acc, F::lift(x));
+    }
+}
+
+/// Combines values with other ones that come later in the order.
+#[inline(always)]
+fn merge<F: Fold>(into: &mut [F::Acc], from: &[F::Acc]) {
+    for (into, &from) in into.iter_mut().zip(from) {
+        *into = F::combine(*into, from);
+    }
+}
+
+unsafe fn copy_row<T: Copy>(x: *const T, step: isize, row: *mut u8, len: usize) -> *const T {
+    let row = row.cast::<T>();
+    for i in 0..len {
+        // SAFETY: the caller says that both exist.
+        unsafe { row.add(i).write(*x.offset(i as isize * step)) };
+    }
+    row
+}
+
+/// As [`merge`].
 ///
 /// # Safety
-/// `len` values each, not overlapping.
+/// Both runs are written, and do not overlap.
 #[inline(always)]
-unsafe fn absorb<F: Fold>(acc: *mut F::Acc, x: *const F::In, len: usize, step: isize, first: bool) {
+unsafe fn merge_runs<F: Fold>(into: *mut F::Acc, from: *const F::Acc, len: usize) {
     // SAFETY: as the caller promises.
-    unsafe {
-        match (step == 1, first) {
-            (true, true) => (0..len).for_each(|i| acc.add(i).write(F::lift(*x.add(i)))),
-            (true, false) => {
-                let acc = std::slice::from_raw_parts_mut(acc, len);
-                let x = std::slice::from_raw_parts(x, len);
-                for (a, &v) in acc.iter_mut().zip(x) {
-                    *a = F::combine(*a, F::lift(v));
-                }
-            }
-            (false, true) => (0..len).for_each(|i| acc.add(i).write(F::lift(*x.offset(i as isize * step)))),
-            (false, false) => {
-                for i in 0..len {
-                    *acc.add(i) = F::combine(*acc.add(i), F::lift(*x.offset(i as isize * step)));
-                }
-            }
-        }
-    }
-}
-
-/// Combines a run of the tile with another one that comes later in the order.
-#[inline(always)]
-fn merge<F: Fold>(into: *mut F::Acc, from: *const F::Acc, len: usize) {
-    // SAFETY: both are written parts of the tiles, and do not overlap.
-    let (into, from) = unsafe { (std::slice::from_raw_parts_mut(into, len), std::slice::from_raw_parts(from, len)) };
-    for (a, &b) in into.iter_mut().zip(from) {
-        *a = F::combine(*a, b);
-    }
+    unsafe { merge::<F>(std::slice::from_raw_parts_mut(into, len), std::slice::from_raw_parts(from, len)) };
 }

@@ -10,8 +10,8 @@ pub trait Fold: 'static {
     type In: Element;
     /// What partial results are held in.
     type Acc: Element;
-    /// Goes on folding values of type `Acc`.
-    type Again: Fold<In = Self::Acc, Acc = Self::Acc>;
+    /// Goes on folding the results of blocks.
+    type Again: Fold<In = Self::Acc>;
     /// The neutral value.
     const NEUTRAL: Self::Acc;
     /// The element as a partial result.
@@ -20,16 +20,10 @@ pub trait Fold: 'static {
     fn combine(a: Self::Acc, b: Self::Acc) -> Self::Acc;
 }
 
-/// An element that sums and products accumulate in `Acc`.
-pub trait Widen: Element {
-    /// `f32` for narrow floats, `i64` for integers (unsigned ones wrap to the same bits).
-    type Acc: Accumulator;
-    /// Exact, or wrapping.
-    fn widen(self) -> Self::Acc;
-}
-
 /// A type that sums and products are computed in.
-pub trait Accumulator: Widen<Acc = Self> {
+pub trait Accumulator: Element {
+    /// What the results of many blocks are added in.
+    type Wide: Accumulator<Wide = Self::Wide>;
     /// Negative zero for floats: `-0.0 + x` is `x`, the sign of zero included.
     const ZERO: Self;
     /// One.
@@ -40,10 +34,39 @@ pub trait Accumulator: Widen<Acc = Self> {
     fn mul(self, other: Self) -> Self;
 }
 
+/// An element that can be accumulated in `A`: exact, or wrapping (unsigned integers wrap to the same bits).
+pub trait Widen<A>: Element {
+    /// The value in the wider type.
+    fn widen(self) -> A;
+}
+
+macro_rules! accumulators {
+    ($($rust:ident $wide:ident $zero:literal $one:literal |$a:ident, $b:ident| $add:expr, $mul:expr;)*) => {$(
+        impl Accumulator for $rust {
+            type Wide = $wide;
+            const ZERO: Self = $zero;
+            const ONE: Self = $one;
+            #[inline(always)]
+            fn add(self, other: Self) -> Self { let ($a, $b) = (self, other); $add }
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self { let ($a, $b) = (self, other); $mul }
+        }
+        impl Widen<$wide> for $rust {
+            #[inline(always)]
+            fn widen(self) -> $wide { self as $wide }
+        }
+    )*};
+}
+accumulators! {
+    f32 f32 -0.0 1.0 |a, b| a + b, a * b;
+    f64 f64 -0.0 1.0 |a, b| a + b, a * b;
+    i32 i64 0 1 |a, b| a.wrapping_add(b), a.wrapping_mul(b);
+    i64 i64 0 1 |a, b| a.wrapping_add(b), a.wrapping_mul(b);
+}
+
 macro_rules! widen {
     ($($rust:ident $acc:ident |$x:ident| $body:expr;)*) => {$(
-        impl Widen for $rust {
-            type Acc = $acc;
+        impl Widen<$acc> for $rust {
             #[inline(always)]
             fn widen(self) -> $acc { let $x = self; $body }
         }
@@ -52,70 +75,57 @@ macro_rules! widen {
 widen! {
     BF16 f32 |x| x.to_f32();
     F16 f32 |x| x.to_f32();
-    f32 f32 |x| x;
-    f64 f64 |x| x;
+    bool i64 |x| x as i64;
+    i16 i32 |x| x as i32;
     i16 i64 |x| x as i64;
-    i32 i64 |x| x as i64;
-    i64 i64 |x| x;
+    i8 i32 |x| x as i32;
     i8 i64 |x| x as i64;
+    u16 i32 |x| x as i32;
     u16 i64 |x| x as i64;
     u32 i64 |x| x as i64;
+    u8 i32 |x| x as i32;
     u8 i64 |x| x as i64;
 }
 
-macro_rules! accumulators {
-    ($($rust:ident $zero:literal $one:literal |$a:ident, $b:ident| $add:expr, $mul:expr;)*) => {$(
-        impl Accumulator for $rust {
-            const ZERO: Self = $zero;
-            const ONE: Self = $one;
-            #[inline(always)]
-            fn add(self, other: Self) -> Self { let ($a, $b) = (self, other); $add }
-            #[inline(always)]
-            fn mul(self, other: Self) -> Self { let ($a, $b) = (self, other); $mul }
-        }
-    )*};
-}
-accumulators! {
-    f32 -0.0 1.0 |a, b| a + b, a * b;
-    f64 -0.0 1.0 |a, b| a + b, a * b;
-    i64 0 1 |a, b| a.wrapping_add(b), a.wrapping_mul(b);
-}
-
-/// The sum.
-pub struct Sum<T>(PhantomData<T>);
+/// The sum of elements `T`, within a block in `A`: `f32` for narrow floats, `i32` for integers so narrow that a block
+/// cannot overflow, else `i64`.
+pub struct Sum<T, A>(PhantomData<(T, A)>);
 /// The product.
-pub struct Prod<T>(PhantomData<T>);
+pub struct Prod<T, A>(PhantomData<(T, A)>);
 /// The largest; NaN if there is one.
 pub struct Max<T>(PhantomData<T>);
 /// The smallest; NaN if there is one.
 pub struct Min<T>(PhantomData<T>);
 
-impl<T: Widen> Fold for Sum<T> {
+impl<T: Widen<A>, A: Accumulator + Widen<A::Wide>> Fold for Sum<T, A>
+where
+    A::Wide: Widen<A::Wide>,
+{
     type In = T;
-    type Acc = T::Acc;
-    type Again = Sum<T::Acc>;
-    const NEUTRAL: T::Acc = T::Acc::ZERO;
+    type Acc = A;
+    type Again = Sum<A, A::Wide>;
+    const NEUTRAL: A = A::ZERO;
     #[inline(always)]
-    fn lift(x: T) -> T::Acc {
+    fn lift(x: T) -> A {
         x.widen()
     }
     #[inline(always)]
-    fn combine(a: T::Acc, b: T::Acc) -> T::Acc {
+    fn combine(a: A, b: A) -> A {
         a.add(b)
     }
 }
 
-impl<T: Widen> Fold for Prod<T> {
+impl<T: Widen<A>, A: Accumulator + Widen<A>> Fold for Prod<T, A> {
     type In = T;
-    type Acc = T::Acc;
-    type Again = Prod<T::Acc>;
-    const NEUTRAL: T::Acc = T::Acc::ONE;
+    type Acc = A;
+    type Again = Prod<A, A>;
+    const NEUTRAL: A = A::ONE;
     #[inline(always)]
-    fn lift(x: T) -> T::Acc {
+    fn lift(x: T) -> A {
         x.widen()
     }
     #[inline(always)]
-    fn combine(a: T::Acc, b: T::Acc) -> T::Acc {
+    fn combine(a: A, b: A) -> A {
         a.mul(b)
     }
 }
@@ -128,34 +138,37 @@ pub trait Ordered: Element {
     const LOWEST: Self::Key;
     /// Not below anything.
     const HIGHEST: Self::Key;
+    /// Not a number; unused for integers.
+    const NAN: Self::Key;
     /// Exact.
     fn key(self) -> Self::Key;
 }
 
 macro_rules! ordered {
-    ($($rust:ident $key:ident $lowest:expr, $highest:expr, |$x:ident| $body:expr;)*) => {$(
+    ($($rust:ident $key:ident $lowest:ident $highest:ident $nan:expr, |$x:ident| $body:expr;)*) => {$(
         impl Ordered for $rust {
             type Key = $key;
-            const LOWEST: $key = $lowest;
-            const HIGHEST: $key = $highest;
+            const LOWEST: $key = $key::$lowest;
+            const HIGHEST: $key = $key::$highest;
+            const NAN: $key = $nan;
             #[inline(always)]
             fn key(self) -> $key { let $x = self; $body }
         }
     )*};
 }
 ordered! {
-    BF16 f32 f32::NEG_INFINITY, f32::INFINITY, |x| x.to_f32();
-    F16 f32 f32::NEG_INFINITY, f32::INFINITY, |x| x.to_f32();
-    f32 f32 f32::NEG_INFINITY, f32::INFINITY, |x| x;
-    f64 f64 f64::NEG_INFINITY, f64::INFINITY, |x| x;
-    i16 i16 i16::MIN, i16::MAX, |x| x;
-    i32 i32 i32::MIN, i32::MAX, |x| x;
-    i64 i64 i64::MIN, i64::MAX, |x| x;
-    i8 i8 i8::MIN, i8::MAX, |x| x;
-    u16 u16 u16::MIN, u16::MAX, |x| x;
-    u32 u32 u32::MIN, u32::MAX, |x| x;
-    u64 u64 u64::MIN, u64::MAX, |x| x;
-    u8 u8 u8::MIN, u8::MAX, |x| x;
+    BF16 f32 NEG_INFINITY INFINITY f32::NAN, |x| x.to_f32();
+    F16 f32 NEG_INFINITY INFINITY f32::NAN, |x| x.to_f32();
+    f32 f32 NEG_INFINITY INFINITY f32::NAN, |x| x;
+    f64 f64 NEG_INFINITY INFINITY f64::NAN, |x| x;
+    i16 i16 MIN MAX 0, |x| x;
+    i32 i32 MIN MAX 0, |x| x;
+    i64 i64 MIN MAX 0, |x| x;
+    i8 i8 MIN MAX 0, |x| x;
+    u16 u16 MIN MAX 0, |x| x;
+    u32 u32 MIN MAX 0, |x| x;
+    u64 u64 MIN MAX 0, |x| x;
+    u8 u8 MIN MAX 0, |x| x;
 }
 
 macro_rules! extremes {
@@ -170,14 +183,16 @@ macro_rules! extremes {
                 x.key()
             }
             #[inline(always)]
-            #[allow(clippy::eq_op)] // `a != a` finds NaN and folds away for integers.
+            #[allow(clippy::eq_op)] // `b != b` finds NaN and folds away for integers.
             fn combine(a: T::Key, b: T::Key) -> T::Key {
-                if a $better b || a != a { a } else { b }
+                let better = if b $better a { b } else { a };
+                // Not `b`: a choice between `a` and `b` alone becomes a masked store, which is slow.
+                if b != b { T::NAN } else { better }
             }
         }
     )*};
 }
 extremes! {
-    Max LOWEST >=;
-    Min HIGHEST <=;
+    Max LOWEST >;
+    Min HIGHEST <;
 }
