@@ -1,0 +1,106 @@
+"""Adam and AdamW."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import final
+
+from phlox_nn import Config
+from phlox_tensor import Float, Tensor
+
+from ._optimizer import OptimizerAdaptor, SimpleOptimizer, State
+from ._sgd import AnyClipping
+
+
+class AdamConfig(Config):
+    """Settings of ``Adam``.
+
+    Attributes:
+        beta_1: decay of the mean of gradients.
+        beta_2: decay of the mean of their squares.
+        epsilon: added to the root of the second mean.
+        weight_decay: factor of an L2 penalty, added to the gradient.
+        amsgrad: divide by the largest second mean so far. Reddi et al., 2018.
+        grad_clipping: applied to the gradients of each step.
+    """
+
+    beta_1: float = 0.9
+    beta_2: float = 0.999
+    epsilon: float = 1e-5
+    weight_decay: float = 0.0
+    amsgrad: bool = False
+    grad_clipping: AnyClipping | None = None
+
+    def init(self, device: object = None) -> OptimizerAdaptor:
+        """Return the optimizer for modules; its state follows the parameters' devices."""
+        del device
+        return OptimizerAdaptor(Adam(self), self.grad_clipping)
+
+
+class AdamWConfig(Config):
+    """Settings of ``AdamW``; as ``AdamConfig``, but the weight decay acts on the parameter."""
+
+    beta_1: float = 0.9
+    beta_2: float = 0.999
+    epsilon: float = 1e-5
+    weight_decay: float = 1e-4
+    amsgrad: bool = False
+    grad_clipping: AnyClipping | None = None
+
+    def init(self, device: object = None) -> OptimizerAdaptor:
+        """Return the optimizer for modules; its state follows the parameters' devices."""
+        del device
+        return OptimizerAdaptor(AdamW(self), self.grad_clipping)
+
+
+@final
+class Adam(SimpleOptimizer):
+    """Steps by the mean of gradients over the root of the mean of squares. Kingma and Ba, 2014."""
+
+    def __init__(self, config: AdamConfig | None = None) -> None:
+        """Take the settings."""
+        self._config = config or AdamConfig()
+
+    def step(
+        self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State
+    ) -> tuple[Tensor[Float], State]:
+        """Return the tensor after a step, and the two means."""
+        if self._config.weight_decay:
+            grad = grad + tensor * self._config.weight_decay
+        move, state = _direction(self._config, grad, state)
+        return tensor - move * lr, state
+
+
+@final
+class AdamW(SimpleOptimizer):
+    """Adam with weight decay apart from the gradient. Loshchilov and Hutter, 2017."""
+
+    def __init__(self, config: AdamWConfig | None = None) -> None:
+        """Take the settings."""
+        self._config = config or AdamWConfig()
+
+    def step(
+        self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State
+    ) -> tuple[Tensor[Float], State]:
+        """Return the tensor after a step, and the two means."""
+        move, state = _direction(self._config, grad, state)
+        kept = tensor * (1.0 - lr * self._config.weight_decay)
+        return kept - move * lr, state
+
+
+def _direction(
+    config: AdamConfig | AdamWConfig, grad: Tensor[Float], state: State
+) -> tuple[Tensor[Float], State]:
+    """The step of Adam for a learning rate of 1, and the new state."""
+    first = grad * (1.0 - config.beta_1)
+    second = grad.square() * (1.0 - config.beta_2)
+    time = 1
+    if state is not None:
+        first = first + state["first"] * config.beta_1
+        second = second + state["second"] * config.beta_2
+        time = state["time"] + 1
+    new = {"time": time, "first": first, "second": second}
+    if config.amsgrad:
+        new["largest"] = second if state is None else second.maximum(state["largest"])
+    root = new.get("largest", second).sqrt() * (1.0 / sqrt(1.0 - config.beta_2**time))
+    return first * (1.0 / (1.0 - config.beta_1**time)) / (root + config.epsilon), new

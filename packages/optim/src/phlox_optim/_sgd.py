@@ -1,0 +1,61 @@
+"""Stochastic gradient descent, with momentum."""
+
+from __future__ import annotations
+
+from typing import final
+
+from phlox_nn import Config
+from phlox_tensor import Float, Tensor
+
+from ._clipping import ClipByGlobalNorm, ClipByNorm, ClipByValue
+from ._optimizer import OptimizerAdaptor, SimpleOptimizer, State
+
+AnyClipping = ClipByValue | ClipByNorm | ClipByGlobalNorm
+
+
+class SgdConfig(Config):
+    """Settings of ``Sgd``.
+
+    Attributes:
+        weight_decay: factor of an L2 penalty.
+        momentum: share of the last step that is kept; 0 for none.
+        dampening: share of the gradient that momentum leaves out.
+        nesterov: look ahead by the momentum. Sutskever et al., 2013.
+        grad_clipping: applied to the gradients of each step.
+    """
+
+    weight_decay: float = 0.0
+    momentum: float = 0.0
+    dampening: float = 0.0
+    nesterov: bool = False
+    grad_clipping: AnyClipping | None = None
+
+    def init(self, device: object = None) -> OptimizerAdaptor:
+        """Return the optimizer for modules; its state follows the parameters' devices."""
+        del device
+        return OptimizerAdaptor(Sgd(self), self.grad_clipping)
+
+
+@final
+class Sgd(SimpleOptimizer):
+    """``p - lr·g``, with weight decay and momentum as PyTorch has them."""
+
+    def __init__(self, config: SgdConfig | None = None) -> None:
+        """Take the settings."""
+        self._config = config or SgdConfig()
+
+    def step(
+        self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State
+    ) -> tuple[Tensor[Float], State]:
+        """Return the tensor after a step, and its velocity where there is momentum."""
+        c = self._config
+        if c.weight_decay:
+            grad = grad + tensor * c.weight_decay
+        if not c.momentum:
+            return tensor - grad * lr, None
+        if state is None:
+            velocity = grad
+        else:
+            velocity = state["velocity"] * c.momentum + grad * (1.0 - c.dampening)
+        move = grad + velocity * c.momentum if c.nesterov else velocity
+        return tensor - move * lr, {"velocity": velocity}
