@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import sqrt
-from typing import final
+from typing import Any, final
 
 from phlox_nn import Config
 from phlox_tensor import Float, Tensor
@@ -99,7 +99,7 @@ def _direction(
         first = first + state["first"] * config.beta_1
         second = second + state["second"] * config.beta_2
         time = state["time"] + 1
-    new = {"time": time, "first": first, "second": second}
+    new: dict[str, Any] = {"time": time, "first": first, "second": second}
     if config.amsgrad:
         new["largest"] = second if state is None else second.maximum(state["largest"])
     root = new.get("largest", second).sqrt() * (1.0 / sqrt(1.0 - config.beta_2**time))

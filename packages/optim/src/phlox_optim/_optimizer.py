@@ -128,7 +128,8 @@ def _trainable(module: Module) -> list[Param]:
 
 def _gradient(param: Param, grads: Gradients | dict[str, Tensor[Float]]) -> Tensor[Float] | None:
     if isinstance(grads, dict):
-        return grads.get(param.id)
+        by_id: dict[str, Tensor[Float]] = grads
+        return by_id.get(param.id)
     return grads.get(param.value) if param.is_initialized else None
 
 
