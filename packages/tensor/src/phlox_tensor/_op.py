@@ -97,6 +97,7 @@ class Op:
         ulp: allowed error in units of the result type's epsilon.
         atol: allowed absolute error, in units of epsilon, for results near zero.
         cases: test cases for ops whose class cannot make them up.
+        signed_zeros: whether the sign of a zero result is defined.
         method: whether tensors get a method of this name; functions they all get.
     """
 
@@ -114,6 +115,7 @@ class Op:
     ulp: float = 0.0
     atol: float = 0.0
     cases: tuple[Case, ...] = ()
+    signed_zeros: bool = True
     method: bool = True
     attribute_names: tuple[str, ...] = ()
 

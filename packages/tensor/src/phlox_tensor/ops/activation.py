@@ -116,6 +116,7 @@ relu = elementwise(
     "x: Num -> Num",
     expand=_relu,
     numpy=lambda x: np.maximum(x, 0),
+    signed_zeros=False,
     doc="Rectified linear unit: ``max(x, 0)``; nan stays nan. Nair and Hinton, 2010.",
 )
 

@@ -126,10 +126,18 @@ logical_xor = elementwise(
     "logical_xor", _TRUTH, numpy=np.logical_xor, doc="Whether one alone is True, elementwise."
 )
 maximum = elementwise(
-    "maximum", _NUM, numpy=np.maximum, doc="The larger one, elementwise; nan wins."
+    "maximum",
+    _NUM,
+    numpy=np.maximum,
+    signed_zeros=False,
+    doc="The larger one, elementwise; nan wins.",
 )
 minimum = elementwise(
-    "minimum", _NUM, numpy=np.minimum, doc="The smaller one, elementwise; nan wins."
+    "minimum",
+    _NUM,
+    numpy=np.minimum,
+    signed_zeros=False,
+    doc="The smaller one, elementwise; nan wins.",
 )
 multiply = elementwise(
     "multiply", _NUM, numpy=np.multiply, ulp=1, doc="Product, elementwise: ``x1 · x2``."

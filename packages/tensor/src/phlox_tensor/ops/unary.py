@@ -302,6 +302,7 @@ clip = elementwise(
     "clip",
     "x: Num; min: Scalar? = None, max: Scalar? = None -> Num",
     numpy=ref.clip,
+    signed_zeros=False,
     cases=(
         case((3, 5), min=0, max=2),
         case((7,), max=1),

@@ -78,7 +78,10 @@ class Check:
             wide.numpy(),
             ulp=ulp,
             atol=self.op.atol * slack,
-            signed_zeros=special and self.backend.strict and self.op.ulp <= 1,
+            signed_zeros=special
+            and self.backend.strict
+            and self.op.signed_zeros
+            and self.op.ulp <= 1,
         )
         if problem is None:
             return
