@@ -81,10 +81,24 @@ def test_an_old_python_hands_over_to_a_newer_one(
     assert started == [(str(newer), str(newer))]
 
 
-def test_without_cargo_setup_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_cargo_setup_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(setup, "VENV", tmp_path / ".venv")
     monkeypatch.setattr(setup, "which", lambda _name: None)
     with pytest.raises(CommandError, match=r"\[x\] cargo is missing: [^\n]*\nhint: install Rust"):
         setup.setup()
+
+
+def test_a_linked_environment_is_used_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    link = tmp_path / ".venv"
+    link.symlink_to(tmp_path, target_is_directory=True)
+    monkeypatch.setattr(setup, "VENV", link)
+    monkeypatch.setattr(setup, "bootstrap_uv", lambda: pytest.fail("installs into a link"))
+    setup.setup()
+    assert capsys.readouterr().out == "x: .venv is a link: using that environment as it is\n"
 
 
 def test_a_failing_program_is_an_error_with_its_status() -> None:
