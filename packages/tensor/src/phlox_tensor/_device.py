@@ -23,7 +23,12 @@ def backend_classes() -> dict[str, Any]:
 
 
 @cache
-def _load(name: str) -> Any:
+def load_class(name: str) -> Any:
+    """Return the class of the backend of this name; imports its package.
+
+    Raises:
+        ArgumentError: when no backend of that name is installed.
+    """
     if name == "numpy":
         from ._numpy_backend import Numpy  # noqa: PLC0415 - imports this module
 
@@ -57,7 +62,7 @@ def as_device(device: Backend | str | None, op: str = "device") -> Backend:
     name, colon, index = device.partition(":")
     if colon and not index.isdigit():
         raise ArgumentError(op, "not a device", got=repr(device), expected='such as "wgpu:0"')
-    made: Backend = _load(name)(int(index)) if colon else _load(name)()
+    made: Backend = load_class(name)(int(index)) if colon else load_class(name)()
     return made
 
 
@@ -92,7 +97,7 @@ def devices() -> list[Backend]:
     found: list[Backend] = []
     for name in sorted({*backend_classes(), "numpy"}):
         try:
-            backend = _load(name)
+            backend = load_class(name)
             found.extend(backend.found() if hasattr(backend, "found") else [backend()])
         except (BackendUnavailableError, ImportError):
             continue

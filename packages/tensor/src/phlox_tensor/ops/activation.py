@@ -74,6 +74,7 @@ gelu_tanh = elementwise(
     "gelu_tanh",
     "x: Float -> Float",
     expand=_gelu_tanh,
+    numpy=ref.gelu_tanh,
     ulp=8,
     atol=8,
     doc="``gelu`` with the tanh formula for Φ. Hendrycks and Gimpel, 2016.",

@@ -134,6 +134,14 @@ def gelu_backward(g: Array, x: Array) -> Array:
     return (_wide(g) * (slope + bump)).astype(x.dtype)
 
 
+def gelu_tanh(x: Array) -> Array:
+    wide = _wide(x)
+    with np.errstate(invalid="ignore", over="ignore"):
+        bend = np.tanh(np.sqrt(2.0 / np.pi) * (wide + 0.044715 * wide**3))
+        out = 0.5 * wide * (1 + bend)
+    return np.where(wide == -np.inf, 0.0, out).astype(x.dtype)
+
+
 def softplus(x: Array) -> Array:
     wide = _wide(x)
     return (np.maximum(wide, 0) + np.log1p(np.exp(-np.abs(wide)))).astype(x.dtype)

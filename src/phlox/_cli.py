@@ -1,0 +1,45 @@
+"""The command ``phlox``: ``doctor``, ``ops``, ``record``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] == ["record"]:
+        from phlox_record._cli import main as record  # noqa: PLC0415 - loaded when it is needed
+
+        return record(words[1:])
+    parser = argparse.ArgumentParser(prog="phlox", description=__doc__)
+    parser.add_argument("--version", action="store_true", help="print the version and end")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    commands.add_parser("doctor", help="print the devices of this machine and what is missing")
+    ops = commands.add_parser("ops", help="print every op: backends, gradient rule, tests")
+    ops.add_argument("--json", action="store_true", help="as JSON")
+    commands.add_parser("record", help="look into record files and convert them", add_help=False)
+    options = parser.parse_args(words)
+    if options.version:
+        from . import __version__  # noqa: PLC0415 - the package imports nothing else either
+
+        print(__version__)
+        return 0
+    if options.command == "doctor":
+        from ._doctor import report  # noqa: PLC0415 - loads every backend
+
+        print(report())
+        return 0
+    if options.command == "ops":
+        from ._coverage import as_json, as_table  # noqa: PLC0415 - loads every backend
+
+        print(as_json() if options.json else as_table())
+        return 0
+    parser.print_help()
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())
