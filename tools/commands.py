@@ -160,9 +160,9 @@ def _flags(name: str, arguments: Arguments, *known: str) -> set[str]:
 
 
 def _remove(path: Path) -> None:
-    if path.is_dir():
+    if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
-    elif path.exists():
+    elif path.exists() or path.is_symlink():
         path.unlink()
     else:
         return

@@ -104,13 +104,15 @@ def _need_rust() -> None:
 
 
 def _make_venv(uv: Path) -> None:
-    key = f"{sys.version} {sys.executable}"
-    if fresh("python", key) and script("python").exists():
+    # Kept while it works: `./x` may well be running on its Python.
+    try:
+        read(script("python"), "-c", "import sys; assert sys.version_info >= (3, 11)")
         return
+    except CommandError:
+        pass
     say(f"making .venv with Python {sys.version.split()[0]}")
     shutil.rmtree(VENV, ignore_errors=True)
     run(uv, "venv", *_UV_OPTIONS, "--python", sys.executable, VENV)
-    stamp("python", key)
 
 
 def install_locked(uv: Path, name: str) -> None:

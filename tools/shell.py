@@ -44,7 +44,6 @@ def environment(venv: Path = VENV, extra: Mapping[str, str] | None = None) -> di
     env["PATH"] = os.pathsep.join([*front, env.get("PATH", os.defpath), *back])
     env["VIRTUAL_ENV"] = str(venv)
     env.setdefault("UV_HTTP_TIMEOUT", "180")
-    env.setdefault("UV_LINK_MODE", "copy" if os.name == "nt" else "hardlink")
     env["UV_NO_PROGRESS"] = "1"
     return env | dict(extra or {})
 

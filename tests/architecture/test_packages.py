@@ -52,6 +52,7 @@ def test_the_lock_holds_what_packages_declare() -> None:
 
 def test_every_locked_file_is_hashed() -> None:
     for file in (ROOT / "constraints").glob("*.txt"):
+        assert "://" not in file.read_text(), f"{file.name} names a place to install from"
         pins = re.findall(r"^\S+==.*\\\n +--hash=sha256:", file.read_text(), re.MULTILINE)
         assert len(pins) == len(re.findall(r"^\S+==", file.read_text(), re.MULTILINE)) > 0
 
