@@ -6,6 +6,7 @@ import logging
 from typing import Any, Literal
 
 import wgpu
+
 from phlox_tensor import BackendUnavailableError
 
 _log = logging.getLogger("phlox_wgpu")
@@ -26,13 +27,13 @@ _LIMITS = (
     "max-storage-buffers-per-shader-stage",
 )
 _INSTALL_HINT = (
-    "install a Vulkan driver: `apt install mesa-vulkan-drivers` (Debian, Ubuntu; software or AMD/Intel), "
-    "`dnf install mesa-vulkan-drivers` (Fedora), or the vendor's driver; then run `phlox doctor`"
+    "install a Vulkan driver: `apt install mesa-vulkan-drivers` (Debian, Ubuntu: AMD, Intel and "
+    "software), `dnf install mesa-vulkan-drivers` (Fedora), or the vendor's; then `phlox doctor`"
 )
 
 
 def adapters(power: Power) -> list[Any]:
-    """All adapters, best first: real GPUs before software, native APIs before OpenGL. The index of `Wgpu(i)`.
+    """All adapters in the order of `Wgpu(i)`: real GPUs before software; OpenGL only alone.
 
     Raises:
         BackendUnavailableError: wgpu cannot list them.
@@ -82,7 +83,7 @@ def is_software(adapter: Any) -> bool:
 
 
 def request_device(adapter: Any) -> Any:
-    """A device with the adapter's own limits and the optional features it has; a note when it is software."""
+    """A device with the adapter's own limits and features; a note when it is software."""
     features = [name for name in _WANTED_FEATURES if name in adapter.features]
     if is_software(adapter):
         _log.warning(
@@ -90,7 +91,7 @@ def request_device(adapter: Any) -> Any:
             "install the GPU's driver, or use the Cpu backend",
             adapter.info["device"],
         )
-    # Without required_limits wgpu-py asks for the adapter's limits, which is what large tensors need.
+    # Without required_limits wgpu-py asks for the adapter's own, which large tensors need.
     return adapter.request_device_sync(label="phlox", required_features=features)
 
 

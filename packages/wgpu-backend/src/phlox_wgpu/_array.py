@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
     from phlox_tensor import DType
 
     from ._pool import Buffer, Pool
 
-# How an element is stored in a buffer and spelled in WGSL. WGSL has no storage type for bool: it is a u32, 0 or 1.
+# How an element is stored in a buffer and spelled in WGSL. WGSL has no storage type for bool: it is
+# a u32, 0 or 1.
 WGSL_TYPES = {"bool": "u32", "float16": "f16", "float32": "f32", "int32": "i32", "uint32": "u32"}
 ITEM_BYTES = {"bool": 4, "float16": 2, "float32": 4, "int32": 4, "uint32": 4}
 
@@ -25,12 +26,14 @@ class Storage:
         self.pool = pool
 
     def __del__(self) -> None:
-        # May run in any thread, also inside a garbage collection under the device lock: it only appends.
+        # May run in any thread, also inside a garbage collection under the device lock: it only
+        # appends.
         self.pool.returned.append(self.buffer)
 
 
+@final
 class GpuArray:
-    """An immutable array: element (i, j, ...) is at ``offset + i*strides[0] + j*strides[1] + ...``, in elements.
+    """An immutable array: element (i, j) is at ``offset + i*strides[0] + j*strides[1]``.
 
     Views share ``storage``. ``contiguous`` is True for a dense row-major layout, at any offset.
     """
@@ -67,7 +70,8 @@ class GpuArray:
         return GpuArray(self.storage, shape, strides, offset, self.dtype)
 
     def __repr__(self) -> str:
-        return f"GpuArray({self.dtype.name}, shape={self.shape}, strides={self.strides}, offset={self.offset})"
+        place = f"shape={self.shape}, strides={self.strides}, offset={self.offset}"
+        return f"GpuArray({self.dtype.name}, {place})"
 
 
 def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:

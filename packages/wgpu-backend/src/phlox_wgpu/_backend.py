@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
+
 from phlox_tensor import (
     ArgumentError,
     Backend,
@@ -55,7 +56,7 @@ class Wgpu(Backend):
         Raises:
             ArgumentError: for a negative index or an unknown power.
         """
-        if not isinstance(index, int) or index < 0:
+        if index < 0:
             raise ArgumentError("Wgpu", "no such adapter", got=index, expected="0, 1, ...")
         if power not in ("high", "low"):
             raise ArgumentError("Wgpu", "no such power", got=power, expected='"high" or "low"')
@@ -102,7 +103,7 @@ class Wgpu(Backend):
 
     @staticmethod
     def describe() -> list[dict[str, Any]]:
-        """What `phlox doctor` prints: for each adapter its name, driver, type, limits and features."""
+        """What `phlox doctor` prints: name, driver, type, limits, features of every adapter."""
         from . import _adapter  # noqa: PLC0415 - wgpu takes 0.1 s to import
 
         return _adapter.describe()
@@ -114,6 +115,10 @@ class Wgpu(Backend):
         function = table().get(name)
         if function is None:
             return None
+        if name == "matmul":
+            from ._checked import checked_matmul  # noqa: PLC0415 - loads wgpu
+
+            function = checked_matmul(function)
         return partial(function, self.device)
 
     def shape_of(self, primitive: GpuArray, /) -> tuple[int, ...]:

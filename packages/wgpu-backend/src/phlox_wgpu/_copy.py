@@ -1,4 +1,4 @@
-"""Copies: dense ones of any view, and into a window of another array; concat, pad, slice_scatter; full and arange."""
+"""Copies of any view, dense or into a window of another; concat, pad, slices; full, arange."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+
 from phlox_tensor import DType
 
 from ._array import GpuArray, dense_strides
@@ -215,7 +216,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 
 
 def arange(device: GpuDevice, start: float, step: float, count: int, dtype: DType) -> GpuArray:
-    """start + i*step, computed on the host in double: a float32 kernel would be off where the terms cancel."""
+    """Fill with start + i*step, in double on the host: float32 would be off where terms cancel."""
     wide = np.float64 if dtype.kind == "Float" else np.int64
     host = np.asarray(start, wide) + np.arange(count) * np.asarray(step, wide)
     return device.upload(host.astype(dtype.numpy), dtype)
@@ -236,7 +237,7 @@ def concat(device: GpuDevice, xs: tuple[GpuArray, ...], axis: int) -> GpuArray:
 def pad(
     device: GpuDevice, x: GpuArray, padding: tuple[tuple[int, int], ...], value: Any
 ) -> GpuArray:
-    """x inside a margin of `value`."""
+    """Put x inside a margin of `value`."""
     shape = tuple(n + low + high for n, (low, high) in zip(x.shape, padding, strict=True))
     out = full(device, shape, value, x.dtype)
     start = sum(low * step for (low, _), step in zip(padding, out.strides, strict=True))

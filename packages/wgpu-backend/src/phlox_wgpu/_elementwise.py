@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from itertools import count
-from typing import Any
 
 import numpy as np
+
 from phlox_tensor import REGISTRY, ArgumentError, DType, Rejected, bool_, float32, int32
 
 from ._array import ITEM_BYTES, GpuArray, dense_strides
-from ._kernel import Pipeline
+from ._pipelines import Pipeline
 from ._runtime import GpuDevice, grid
 from ._table import Entries
 from .wgsl import table
@@ -30,12 +30,12 @@ _SETS = {
 # The Python numbers that may stand beside an array of a kind.
 _NUMBERS = {"Bool": (bool,), "Float": (float, int, bool), "Int": (int, bool)}
 _MAX_PLANS = 8192
-_FLOAT32_MAX = 3.4028235677973366e38  # halfway to the next power of two: rounds to infinity from here on
+_FLOAT32_MAX = 3.4028235677973366e38  # numbers from here on round to infinity
 _INT_RANGES = {"int32": (-(2**31), 2**31 - 1), "uint32": (0, 2**32 - 1)}
 
 
 class Program:
-    """A chain with the element types of its results, ready to run; ``token`` names it in the caches."""
+    """A chain and the element types of its results; ``token`` names it in the caches."""
 
     __slots__ = ("chain", "dtypes", "token")
 
@@ -65,7 +65,8 @@ def run_program(
 ) -> tuple[GpuArray, ...]:
     """Run a chain over operands of its element types whose shapes broadcast.
 
-    At least one operand is an array. Scalars take the element type that the chain gives their input.
+    At least one operand is an array. Scalars take the element type that the chain gives their
+    input.
 
     Raises:
         Rejected: the shapes do not broadcast.
@@ -73,9 +74,7 @@ def run_program(
     """
     key = (
         program.token,
-        *[
-            (x.shape, x.strides, x.offset & 3) if type(x) is GpuArray else None for x in operands
-        ],
+        *[(x.shape, x.strides, x.offset & 3) if type(x) is GpuArray else None for x in operands],
     )
     plan = device.plans.get(key)
     if plan is None:
@@ -96,7 +95,7 @@ def run_program(
             inputs.append(x)
             first.append(x.offset >> 2 if kind == "v" else x.offset)
         else:
-            first.append(scalar(x, dtype))  # type: ignore[arg-type] - not an array
+            first.append(scalar(x, dtype))
     device.record(plan.pipeline, inputs, outputs, (*first, *plan.static), *plan.grid)
     return outputs
 
@@ -108,7 +107,7 @@ def scalar(value: float, dtype: str) -> float:
         ArgumentError: an integer that the type does not hold.
     """
     if dtype == "float32":
-        if -_FLOAT32_MAX < value < _FLOAT32_MAX or value != value:
+        if -_FLOAT32_MAX < value < _FLOAT32_MAX or math.isnan(value):
             return value
         return math.copysign(math.inf, value)
     if dtype == "float16":
@@ -118,7 +117,9 @@ def scalar(value: float, dtype: str) -> float:
         return int(bool(value))
     low, high = _INT_RANGES[dtype]
     if not low <= value <= high:
-        raise ArgumentError("wgpu", f"the number does not fit {dtype}", got=value, expected=f"{low} to {high}")
+        raise ArgumentError(
+            "wgpu", f"the number does not fit {dtype}", got=value, expected=f"{low} to {high}"
+        )
     return int(value)
 
 
@@ -157,7 +158,7 @@ def _choose(
     lengths: tuple[int, ...],
     strides: list[tuple[int, ...]],
 ) -> Walk:
-    """Vectors when every array steps by 1 or 0 along the last axis and sits on multiples of four."""
+    """Walk several arrays over fewer axes: 1s dropped, neighbors merged where all allow it."""
     rank = max(len(lengths), 1)
     vector = len(lengths) < 2 or lengths[-1] % 4 == 0
     letters = []
@@ -182,7 +183,7 @@ def _broadcast_strides(x: GpuArray, shape: tuple[int, ...]) -> tuple[int, ...]:
 def merge_axes(
     shape: tuple[int, ...], strides: list[tuple[int, ...]]
 ) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
-    """The same walk over several arrays with fewer axes: length 1 dropped, neighbours merged where all allow it."""
+    """Walk several arrays over fewer axes: 1s dropped, neighbours merged where all allow it."""
     lengths: list[int] = []
     steps_: list[list[int]] = [[] for _ in strides]
     for axis, length in enumerate(shape):
@@ -202,7 +203,7 @@ def merge_axes(
 
 
 def _entry(op: str) -> Callable[..., GpuArray]:
-    """The entry of one op; it checks its operands and raises Rejected for what it does not take as it is."""
+    """Make the entry of one op; it raises Rejected for operands that it does not take as is."""
     programs: dict[DType, Program] = {}
     where = op == "where"
 
@@ -234,7 +235,8 @@ def _common(operands: tuple[Operand, ...]) -> DType:
     """The one element type of the operands.
 
     Raises:
-        Rejected: they differ, a number is of another kind, or something is neither array nor number.
+        Rejected: they differ, a number is of another kind, or something is neither array nor
+        number.
     """
     dtype: DType | None = None
     for x in operands:
@@ -254,7 +256,7 @@ def _common(operands: tuple[Operand, ...]) -> DType:
 
 
 def clip(device: GpuDevice, x: GpuArray, low: float | None, high: float | None) -> GpuArray:
-    """maximum with `low`, then minimum with `high`."""
+    """Maximum with `low`, then minimum with `high`."""
     bounds = [("maximum", low), ("minimum", high)]
     used = [(op, bound) for op, bound in bounds if bound is not None]
     if not used:

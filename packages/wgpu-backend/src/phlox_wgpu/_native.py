@@ -1,12 +1,14 @@
-"""The few hot calls, made on wgpu-native's C functions instead of wgpu-py's wrappers (about ten times cheaper).
+"""The hot calls, made on wgpu-native's C functions: ten times cheaper than wgpu-py's wrappers.
 
-wgpu-py 0.32 keeps these names private, so the version is pinned in pyproject.toml and `check()` looks for them once.
-Errors of a recorded pass surface when it is finished and submitted; those two go through the checking wrappers.
+wgpu-py 0.32 keeps these names private, so the version is pinned in pyproject.toml and `missing()`
+looks for them once. Errors of a recorded pass surface when it is finished and submitted, which goes
+through the wrappers that raise.
 """
 
 from __future__ import annotations
 
 import os
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -17,14 +19,20 @@ _ffi: Any = _api.ffi
 _lib: Any = _api.lib
 _checked: Any = _api.libf
 
-Dispatch = tuple[Any, Any, Any, int, int, int, int]  # pipeline, bind group handle, keep-alive, slot offset, x, y, z
+# Pipeline, bind group, what keeps the bind group alive, offset of the parameters or -1, x, y, z.
+Dispatch = tuple[Any, Any, Any, int, int, int, int]
+# Source, its offset, destination, its offset, bytes.
+Copy = tuple[Any, int, Any, int, int]
 
 _NULL = _ffi.NULL
 _READ = int(wgpu.MapMode.READ)
 
 
 class Native:
-    """The C handles of one device and the scratch structs that its calls reuse. Used under the device lock only."""
+    """The C handles of one device and the scratch structs that its calls reuse.
+
+    The caller holds the device lock, except in `wait` and `wait_mapped`.
+    """
 
     def __init__(self, device: Any) -> None:
         self.device = device
@@ -35,7 +43,9 @@ class Native:
         self._encoder_desc = _ffi.new("WGPUCommandEncoderDescriptor *")
         self._pass_desc = _ffi.new("WGPUComputePassDescriptor *")
         self._finish_desc = _ffi.new("WGPUCommandBufferDescriptor *")
-        self._map_status: list[int] = []
+        self._maps: dict[int, int] = {}
+        self._map_ids = count(1)
+        # The callback must live as long as the device does.
         self._map_callback = _ffi.callback(
             "void(WGPUMapAsyncStatus, WGPUStringView, void *, void *)", self._mapped
         )
@@ -43,23 +53,26 @@ class Native:
         self._map_info.mode = _lib.WGPUCallbackMode_AllowProcessEvents
         self._map_info.callback = self._map_callback
 
-    def _mapped(self, status: int, _message: Any, _user1: Any, _user2: Any) -> None:
-        self._map_status.append(status)
+    def _mapped(self, status: int, _message: Any, ticket: Any, _user: Any) -> None:
+        self._maps[int(_ffi.cast("uintptr_t", ticket))] = status
 
-    def submit(self, dispatches: list[Dispatch], copies: list[tuple[Any, int, Any, int, int]]) -> None:
-        """One encoder: one compute pass with all the dispatches, then the buffer copies."""
+    def submit(self, dispatches: list[Dispatch], copies: list[Copy]) -> int:
+        """One encoder: a compute pass with all dispatches, then the copies.
+
+        Returns the number of the submission, for `wait`.
+        """
         encoder = _checked.wgpuDeviceCreateCommandEncoder(self.handle, self._encoder_desc)
         try:
             if dispatches:
                 self._encode(encoder, dispatches)
-            for src, src_offset, dst, dst_offset, nbytes in copies:
-                _checked.wgpuCommandEncoderCopyBufferToBuffer(encoder, src, src_offset, dst, dst_offset, nbytes)
+            for copy in copies:
+                _checked.wgpuCommandEncoderCopyBufferToBuffer(encoder, *copy)
             commands = _checked.wgpuCommandEncoderFinish(encoder, self._finish_desc)
         finally:
             _lib.wgpuCommandEncoderRelease(encoder)
         self._buffers[0] = commands
         try:
-            _checked.wgpuQueueSubmit(self.queue, 1, self._buffers)
+            return int(_checked.wgpuQueueSubmitForIndex(self.queue, 1, self._buffers))
         finally:
             _lib.wgpuCommandBufferRelease(commands)
 
@@ -84,7 +97,7 @@ class Native:
         _lib.wgpuComputePassEncoderRelease(compute)
 
     def bind_group(self, layout: Any, entries: list[tuple[Any, int]]) -> Any:
-        """A bind group over (buffer handle, bytes) at bindings 0, 1, ...; the result releases itself."""
+        """A bind group over (buffer, bytes) at bindings 0, 1, ...; it releases itself."""
         array = _ffi.new("WGPUBindGroupEntry[]", len(entries))
         for position, (buffer, nbytes) in enumerate(entries):
             entry = array[position]
@@ -99,30 +112,42 @@ class Native:
         return _api.GPUBindGroup("", handle, self.device)
 
     def write(self, buffer: Any, data: np.ndarray | bytearray, nbytes: int) -> None:
-        """Copy host bytes to the start of a buffer, ordered before any later submit; `nbytes` is a multiple of 4."""
-        _checked.wgpuQueueWriteBuffer(self.queue, buffer, 0, _ffi.from_buffer(data), nbytes)
+        """Copy host bytes, a multiple of 4, to the start of a buffer, before any later submit."""
+        source = _ffi.from_buffer(data)
+        _checked.wgpuQueueWriteBuffer(self.queue, buffer, 0, source, nbytes)
 
-    def map_read(self, staging: Any, nbytes: int) -> memoryview:
-        """Wait for the queue and map; the view is valid until `unmap`."""
-        self._map_status.clear()
+    def map(self, staging: Any, nbytes: int) -> int:
+        """Ask for a staging buffer to be mapped; returns a ticket for `wait_mapped`."""
+        ticket = next(self._map_ids)
+        self._map_info.userdata1 = _ffi.cast("void *", ticket)
         _checked.wgpuBufferMapAsync(staging, _READ, 0, nbytes, self._map_info[0])
-        while not self._map_status:
-            self.wait()
-        if self._map_status[0] != _lib.WGPUMapAsyncStatus_Success:
-            raise RuntimeError(f"[read] mapping the staging buffer failed with status {self._map_status[0]}")
+        return ticket
+
+    def wait_mapped(self, ticket: int, submission: int) -> None:
+        """Block until the map of a ticket is done (another thread may have seen it arrive).
+
+        Raises:
+            RuntimeError: the driver refused, as it does once the device is lost.
+        """
+        while ticket not in self._maps:
+            self.wait(submission)
+        status = self._maps.pop(ticket)
+        if status != _lib.WGPUMapAsyncStatus_Success:
+            raise RuntimeError(f"[read] mapping the staging buffer failed with status {status}")
+
+    def mapped(self, staging: Any, nbytes: int) -> memoryview:
+        """The bytes of a mapped buffer, valid until `unmap`."""
         pointer = _lib.wgpuBufferGetConstMappedRange(staging, 0, nbytes)
         return memoryview(_ffi.buffer(pointer, nbytes))
 
     def unmap(self, staging: Any) -> None:
+        """Give a mapped buffer back to the GPU."""
         _lib.wgpuBufferUnmap(staging)
 
-    def wait(self) -> None:
-        """Block until everything submitted is done (the GIL is free meanwhile)."""
-        _checked.wgpuDevicePoll(self.handle, 1, _NULL)
-
-    def poll(self) -> bool:
-        """Let finished work report; True when the queue is empty."""
-        return bool(_checked.wgpuDevicePoll(self.handle, 0, _NULL))
+    def wait(self, submission: int) -> None:
+        """Block until a submission is done; the GIL is free meanwhile."""
+        index = _ffi.new("WGPUSubmissionIndex *", submission)
+        _checked.wgpuDevicePoll(self.handle, 1, index)
 
 
 _NEEDED = (
@@ -133,13 +158,13 @@ _NEEDED = (
     "wgpuComputePassEncoderSetBindGroup",
     "wgpuComputePassEncoderSetPipeline",
     "wgpuDevicePoll",
-    "wgpuQueueSubmit",
+    "wgpuQueueSubmitForIndex",
     "wgpuQueueWriteBuffer",
 )
 
 
-def check() -> list[str]:
-    """The C functions that this wgpu-py does not have (empty when all is well)."""
+def missing() -> list[str]:
+    """The C functions that this wgpu-py does not have: none when all is well."""
     return [name for name in _NEEDED if not hasattr(_lib, name)]
 
 

@@ -13,7 +13,7 @@ _MIN_BYTES = 256
 
 
 class Buffer:
-    """A wgpu buffer of one size class. ``batch`` is the number of the last command batch that used it."""
+    """A wgpu buffer of one size class. ``batch`` numbers the last command batch that used it."""
 
     __slots__ = ("batch", "gpu", "handle", "nbytes", "serial")
 
@@ -26,7 +26,7 @@ class Buffer:
 
 
 def size_class(nbytes: int, limit: int) -> int:
-    """Powers of two up to 1 MiB, then eighths of a power of two (at most 12.5 % waste), never over `limit`."""
+    """Powers of two up to 1 MiB, then eighths of one (12.5 % waste); never over `limit`."""
     if nbytes <= _MIN_BYTES:
         return _MIN_BYTES
     if nbytes <= _SMALL:
@@ -37,10 +37,10 @@ def size_class(nbytes: int, limit: int) -> int:
 
 
 class Pool:
-    """Free buffers by size class, last in first out: a loop that repeats gets the same buffers again.
+    """Free buffers by size class, last in first out: a loop that repeats gets the same ones.
 
-    One queue runs everything in order, so a freed buffer may be handed out at once. The caller holds the device lock,
-    but for `returned`, which finalizers append to from any thread.
+    One queue runs everything in order, so a freed buffer may be handed out at once. The caller
+    holds the device lock, but for `returned`, which finalizers append to from any thread.
     """
 
     def __init__(self, device: Any, limit: int) -> None:
@@ -74,8 +74,7 @@ class Pool:
         buffer = free.pop() if free else self._create(bucket)
         current = self.current_bytes + bucket
         self.current_bytes = current
-        if current > self.peak_bytes:
-            self.peak_bytes = current
+        self.peak_bytes = max(self.peak_bytes, current)
         return buffer
 
     def _create(self, nbytes: int) -> Buffer:
@@ -89,7 +88,7 @@ class Pool:
         return sum(bucket * len(free) for bucket, free in self._free.items())
 
     def trim(self) -> int:
-        """Give every free buffer back to the driver; returns the bytes. No recorded command may use one any more."""
+        """Give free buffers back to the driver, which no recorded command may use."""
         self.collect()
         freed = 0
         for bucket, free in self._free.items():

@@ -14,7 +14,8 @@ from ._table import Entries
 _WORKGROUP = 256
 _MASK = 0xFFFFFFFF
 
-# One thread makes one block of four words. Uniform bounds are mixed into the text of each kernel below.
+# One thread makes one block of four words. Uniform bounds are mixed into the text of each kernel
+# below.
 _PHILOX = f"""\
 fn philox(block: u32) -> vec4<u32> {{
   let low = p.counter_low + block;
@@ -46,7 +47,8 @@ _PARAMS = (
     ("second", "f32"),
 )
 
-# first + unit * second with the product rounded: `never` is 0, which the compiler does not know, so it cannot fuse.
+# first + unit * second with the product rounded: `never` is 0, which the compiler does not know, so
+# it cannot fuse.
 _AFFINE = """\
 fn affine(unit: vec4<f32>) -> vec4<f32> {
   let product = bitcast<vec4<u32>>(unit * p.second) ^ vec4<u32>(p.never);
@@ -63,7 +65,7 @@ def _fill(
     stream: tuple[int, int],
     bounds: tuple[float, float],
 ) -> GpuArray:
-    """Launch one thread per block of four words; the last vec4 may reach past the array, inside its buffer."""
+    """Launch a thread per block of four words; the last may write past the array, in its buffer."""
     blocks = -(-out.size // 4)
     philox, counter = stream
     words = (philox & _MASK, (philox >> 32) & _MASK, counter & _MASK, (counter >> 32) & _MASK)
@@ -83,7 +85,9 @@ def random_bits(
 ) -> GpuArray:
     """The words of the stream of `key` from block `counter` on."""
     out = device.empty((count,), dtype)
-    body = f"fn values(words: vec4<u32>) -> vec4<{out.wgsl}> {{ return vec4<{out.wgsl}>(words); }}\n"
+    body = (
+        f"fn values(words: vec4<u32>) -> vec4<{out.wgsl}> {{ return vec4<{out.wgsl}>(words); }}\n"
+    )
     return _fill(device, ("bits", out.wgsl), body, out, (key, counter), (0.0, 0.0))
 
 
@@ -96,7 +100,7 @@ def random_uniform(
     key: int,
     counter: int,
 ) -> GpuArray:
-    """low + u * (high - low), with u of 24 bits (float16: 11)."""
+    """Uniforms: low + u * (high - low), with u of 24 bits (float16: 11)."""
     drop = 21 if dtype.name == "float16" else 8
     kind = WGSL_TYPES[dtype.name]
     body = f"""\
@@ -118,7 +122,7 @@ def random_normal(
     key: int,
     counter: int,
 ) -> GpuArray:
-    """mean + std * z by Box and Muller, pairs of words to pairs of normals."""
+    """Normals: mean + std * z by Box and Muller, pairs of words to pairs of normals."""
     kind = WGSL_TYPES[dtype.name]
     body = f"""\
 {_AFFINE}\

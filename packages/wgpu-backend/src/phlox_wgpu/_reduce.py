@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from phlox_tensor import DType, bool_, float32, int32, uint32
 
-from ._array import GpuArray, dense_strides
+from ._array import GpuArray
 from ._elementwise import cast, merge_axes
 from ._runtime import GpuDevice
 from ._table import Entries
@@ -87,7 +87,7 @@ def _reduce(
 def _deal(
     kept: tuple[Axes, list[Axes]], reduced: tuple[Axes, list[Axes]], *, split: bool = True
 ) -> _Shape:
-    """Choose lanes per result, their direction and the number of parts; by shape and layout alone."""
+    """Choose lanes per result, their direction and the parts, by shape and layout alone."""
     kept_lengths, (kept_strides,) = kept
     lengths, (strides,) = reduced
     results = math.prod(kept_lengths)
@@ -153,7 +153,7 @@ def prod(device: GpuDevice, x: GpuArray, axis: Axes, keepdims: bool, dtype: DTyp
 
 
 def _widened(device: GpuDevice, x: GpuArray, dtype: DType) -> GpuArray:
-    """x in the type of the sum; a bool is summed as it is stored, as 0 and 1."""
+    """Bring x to the type of the sum; a bool is summed as it is stored, as 0 and 1."""
     return x if x.dtype is dtype or x.dtype is bool_ else cast(device, x, dtype)
 
 

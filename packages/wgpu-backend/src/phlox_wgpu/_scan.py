@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from phlox_tensor import DType, float32
+from phlox_tensor import float32
 
 from ._array import GpuArray, dense_strides
 from ._elementwise import merge_axes

@@ -1,7 +1,7 @@
 """The op table of this backend: every module's entries joined.
 
-Each module of ops ends in ``ENTRIES: Entries``, a dict from op name to a function ``f(device, *operands, *attributes)``;
-the backend binds the device. Add the module to ``_MODULES``.
+Each module of ops ends in ``ENTRIES: Entries``, a dict from op name to a function ``f(device,
+*operands, *attributes)``; the backend binds the device. Add the module to ``_MODULES``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The emitter of elementwise kernels: an expression graph over inputs in, one kernel out.
 
-An eager op is a chain of one node; a fusion decorator may hand in a graph of any size. The text depends on the ops, the
-element types and the way the inputs are walked, never on lengths, strides or scalar values: those are parameters.
+An eager op is a chain of one node; a fusion decorator may hand in a graph of any size. The text
+depends on the ops, the element types and the way the inputs are walked, never on lengths, strides
+or scalar values: those are parameters.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ _PARAMETERS = {"b": "u32", "f": "f32", "i": "i32", "u": "u32"}
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One op: its name, the values it takes (inputs first, then nodes, counted from 0), its result's element type."""
+    """One op: its name, the values that it takes, the element type of its result.
+
+    Values are counted from 0, inputs first, then nodes.
+    """
 
     op: str
     args: tuple[int, ...]
@@ -31,7 +35,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """An expression graph: the element types of its inputs, its nodes in order, and which values are stored."""
+    """An expression graph: element types of its inputs, nodes in order, which values it stores."""
 
     inputs: tuple[str, ...]
     nodes: tuple[Node, ...]
@@ -47,9 +51,9 @@ class Chain:
 class Walk:
     """How a kernel goes through its inputs; the outputs are dense.
 
-    ``access`` has a letter per input: v a vec4 per step, s one element for four (stride 0 along the last axis), e an
-    element per step, c a scalar parameter. ``vector`` walks hold v, s and c; others e and c. ``rank`` counts the axes
-    after merging.
+    ``access`` has a letter per input: v a vec4 per step, s one element for four (stride 0 along the
+    last axis), e an element per step, c a scalar parameter. ``vector`` walks hold v, s and c;
+    others e and c. ``rank`` counts the axes after merging.
     """
 
     access: str
@@ -60,10 +64,10 @@ class Walk:
 def chain_source(chain: Chain, walk: Walk) -> Kernel:
     """The kernel of a chain.
 
-    Bindings: the inputs that are not scalars, in order, then the outputs. Parameters: for every input its offset (in
-    vec4 for v) or its value (c); the number of steps; the lengths of all axes but the first; then for every input that
-    is not a scalar its strides (in vec4 for v) along all axes but a vector walk's last. `steps` says how many steps one
-    workgroup takes.
+    Bindings: the inputs that are not scalars, in order, then the outputs. Parameters: for every
+    input its offset (in vec4 for v) or its value (c); the number of steps; the lengths of all axes
+    but the first; then for every input that is not a scalar its strides (in vec4 for v) along all
+    axes but a vector walk's last. `steps` says how many steps one workgroup takes.
     """
     tensors = [i for i, kind in enumerate(walk.access) if kind != "c"]
     params = [
@@ -80,7 +84,9 @@ def chain_source(chain: Chain, walk: Walk) -> Kernel:
         for node in chain.nodes
         if (node.op, _LETTERS[chain.dtype(node.args[0])]) in table.REPORTING
     ]
-    body = _function(chain) + (_vector_main(chain, walk) if walk.vector else _element_main(chain, walk))
+    body = _function(chain) + (
+        _vector_main(chain, walk) if walk.vector else _element_main(chain, walk)
+    )
     return Kernel(body, inputs, outputs, tuple(params), reports[0] if reports else "")
 
 
@@ -102,7 +108,11 @@ def convert(text: str, source: str, target: str) -> str:
     if a == b:
         return text
     if b == "b":
-        return {"f": f"(is_nan_f32({text}) || {text} != 0.0)", "i": f"{text} != 0", "u": f"{text} != 0u"}[a]
+        return {
+            "f": f"(is_nan_f32({text}) || {text} != 0.0)",
+            "i": f"{text} != 0",
+            "u": f"{text} != 0u",
+        }[a]
     if a == "f":
         return f"to_{_VALUES[b]}({text})"
     return f"{_VALUES[b]}({text})"
@@ -145,9 +155,7 @@ def _expression(chain: Chain, node: Node, names: list[str]) -> str:
         return _narrow(convert(args[0], chain.dtype(node.args[0]), node.dtype), node, chain)
     # The condition of `where` comes first; the letter is that of the values.
     letter = _LETTERS[chain.dtype(node.args[-1])]
-    fields = {"x": args[0]} if len(args) == 1 else dict(zip(("x1", "x2"), args[-2:], strict=True))
-    if len(args) == 3:
-        fields["c"] = args[0]
+    fields = {"x": args[0]} if len(args) == 1 else {"c": args[0], "x1": args[-2], "x2": args[-1]}
     return _narrow(table.expression(node.op, letter).format(**fields), node, chain)
 
 
@@ -159,7 +167,7 @@ def _narrow(text: str, node: Node, chain: Chain) -> str:
 
 
 def _load(dtype: str, text: str) -> str:
-    return {"b": f"{text} != 0u", "f": f"f32({text})"}.get(_LETTERS[dtype], text)
+    return {"bool": f"{text} != 0u", "float16": f"f32({text})"}.get(dtype, text)
 
 
 def _store(dtype: str, text: str) -> str:
@@ -204,7 +212,9 @@ def _vector_main(chain: Chain, walk: Walk) -> str:
         if kind == "c":
             continue
         if kind == "v":
-            lines.append(f"  let b{k} = in{bound}[{f'p.o{k} + i32(i)' if dense else f'at{k} + inner'}];")
+            lines.append(
+                f"  let b{k} = in{bound}[{f'p.o{k} + i32(i)' if dense else f'at{k} + inner'}];"
+            )
         else:
             lines.append(f"  let b{k} = in{bound}[{f'p.o{k}' if dense else f'at{k}'}];")
         bound += 1

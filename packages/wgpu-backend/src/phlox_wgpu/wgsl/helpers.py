@@ -17,7 +17,9 @@ def _library() -> dict[str, str]:
     """Name to text, in file order; comments are dropped, since the text is compiled often."""
     items: dict[str, str] = {}
     for name in _FILES:
-        text = _COMMENT.sub("", resources.files(__package__).joinpath(name).read_text("utf-8"))
+        text = _COMMENT.sub(
+            "", resources.files(__name__.rpartition(".")[0]).joinpath(name).read_text("utf-8")
+        )
         starts = [match.start() for match in _ITEM.finditer(text)]
         for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
             item = text[start:end].rstrip() + "\n"

@@ -1,4 +1,4 @@
-"""The emitter of reduction kernels: one table row per op, one kernel text for rows, columns and everything between."""
+"""The emitter of reduction kernels: one row per op, one text for rows, columns and all between."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from .._kernel import Kernel
 
 WORKGROUP = 256
-UNROLL = 4  # independent accumulators per lane: more loads in flight, and a shorter chain of roundings
+UNROLL = 4  # independent accumulators per lane: more loads in flight, shorter chains of roundings
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """How an op reduces: its start value and combination by letter of the accumulator's type (f, i, u)."""
+    """How an op reduces: start value and combination by letter of the accumulator: f, i, u."""
 
     identity: dict[str, str]
     combine: dict[str, str]
@@ -22,16 +22,22 @@ _LOWEST = {"f": "-inf_f32()", "i": "-2147483647 - 1", "u": "0u"}
 _HIGHEST = {"f": "inf_f32()", "i": "2147483647", "u": "4294967295u"}
 _MAX = {"f": "max_f(a, b)", "i": "max(a, b)", "u": "max(a, b)"}
 _MIN = {"f": "min_f(a, b)", "i": "min(a, b)", "u": "min(a, b)"}
-_PLUS = {letter: "a + b" for letter in "fiu"}
-_TIMES = {letter: "a * b" for letter in "fiu"}
+_PLUS = dict.fromkeys("fiu", "a + b")
+_TIMES = dict.fromkeys("fiu", "a * b")
 _ZERO = {"f": "0.0", "i": "0", "u": "0u"}
 _ONE = {"f": "1.0", "i": "1", "u": "1u"}
 
 REDUCTIONS: dict[str, Row] = {
     "all": Row({"u": "1u"}, {"u": "a & b"}),
     "any": Row({"u": "0u"}, {"u": "a | b"}),
-    "argmax": Row(_LOWEST, {"f": "less_f(b.value, a.value)", "i": "a.value > b.value", "u": "a.value > b.value"}),
-    "argmin": Row(_HIGHEST, {"f": "less_f(a.value, b.value)", "i": "a.value < b.value", "u": "a.value < b.value"}),
+    "argmax": Row(
+        _LOWEST,
+        {"f": "less_f(b.value, a.value)", "i": "a.value > b.value", "u": "a.value > b.value"},
+    ),
+    "argmin": Row(
+        _HIGHEST,
+        {"f": "less_f(a.value, b.value)", "i": "a.value < b.value", "u": "a.value < b.value"},
+    ),
     "max": Row(_LOWEST, _MAX),
     "mean": Row(_ZERO, _PLUS),
     "min": Row(_HIGHEST, _MIN),
@@ -46,10 +52,11 @@ _VALUES = {"f": "f32", "i": "i32", "u": "u32"}
 class Reduction:
     """What the text of a reduction kernel depends on.
 
-    ``source``: stored element type (f32, f16, i32, u32); ``letter``: accumulator; ``target``: stored result type, or ""
-    for a partial pass, which stores accumulators. ``kept`` and ``reduced`` count the axes after merging. ``lanes``
-    threads share one result; ``along`` says that neighbouring threads walk along the reduced axis (rows), else along the
-    results (columns). ``partial`` input holds accumulators of a pass before.
+    ``source``: stored element type (f32, f16, i32, u32); ``letter``: accumulator; ``target``:
+    stored result type, or "" for a partial pass, which stores accumulators. ``kept`` and
+    ``reduced`` count the axes after merging. ``lanes`` threads share one result; ``along`` says
+    that neighbouring threads walk along the reduced axis (rows), else along the results (columns).
+    ``partial`` input holds accumulators of a pass before.
     """
 
     op: str
@@ -69,8 +76,12 @@ class Reduction:
 
 
 def reduction_source(r: Reduction) -> Kernel:
-    """Parameters: x offset; number of results; reduced length; elements per part; results x parts; the divisor of a
-    mean; the lengths of the kept axes but the first, of the reduced axes but the first; their strides."""
+    """Emit the kernel of a reduction.
+
+    Parameters: x offset; number of results; reduced length; elements per part; results x parts;
+    the divisor of a mean; the lengths of the kept axes but the first, of the reduced axes but the
+    first; their strides.
+    """
     value = _VALUES[r.letter]
     inputs = [r.source]
     if r.partial and r.indexed:
@@ -146,7 +157,9 @@ def _walk(name: str, start: str, rank: int, letter: str) -> str:
 
 
 def _walks(r: Reduction) -> str:
-    return _walk("kept_at", "p.offset", r.kept, "k") + _walk("reduced_at", "0", r.reduced, "r")
+    element = "fn element(base: i32, k: u32) -> Acc { return lift(base + reduced_at(k), k); }\n"
+    kept = _walk("kept_at", "p.offset", r.kept, "k")
+    return kept + _walk("reduced_at", "0", r.reduced, "r") + element
 
 
 def _finish(r: Reduction) -> str:
@@ -170,8 +183,7 @@ def _main(r: Reduction) -> str:
         own, step = "tid", f"{groups_of}u"
     stride = r.lanes
     loads = "\n".join(
-        f"    acc{n} = combine(acc{n}, lift(base + reduced_at(k + {n * stride}u), k + {n * stride}u));"
-        for n in range(UNROLL)
+        f"    acc{n} = combine(acc{n}, element(base, k + {n * stride}u));" for n in range(UNROLL)
     )
     starts = "\n".join(f"  var acc{n} = identity();" for n in range(UNROLL))
     tree = ""
@@ -207,7 +219,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     k += {UNROLL * stride}u;
   }}
   while (k < end) {{
-    acc0 = combine(acc0, lift(base + reduced_at(k), k));
+    acc0 = combine(acc0, element(base, k));
     k += {stride}u;
   }}
   var acc = combine(combine(acc0, acc1), combine(acc2, acc3));

@@ -1,9 +1,9 @@
 """One row per elementwise op: its WGSL expression.
 
-``{x}`` is the operand of a unary op; ``{x1}``, ``{x2}`` (and ``{c}``, the condition) those of the others; a scalar
-attribute is one more operand. An expression
-is over scalars: f32 (float16 is computed in float32), i32, u32 or bool, and may name any helper of the .wgsl files.
-``{t}`` is the letter of the operands' type: f, i, u or b. A row that differs by type is a dict by that letter;
+``{x}`` is the operand of a unary op; ``{x1}``, ``{x2}`` (and ``{c}``, the condition) those of the
+others; a scalar attribute is one more operand. An expression is over scalars: f32 (float16 is
+computed in float32), i32, u32 or bool, and may name any helper of the .wgsl files. ``{t}`` is the
+letter of the operands' type: f, i, u or b. A row that differs by type is a dict by that letter;
 "iu" stands for both integer types.
 """
 

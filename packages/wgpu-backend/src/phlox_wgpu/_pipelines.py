@@ -1,0 +1,101 @@
+"""Compiled kernels by key, and the bind group layouts that they share."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import wgpu
+
+from . import _kernel
+from ._errors import ShaderError
+from ._kernel import Kernel
+
+
+@dataclass(slots=True)
+class Layout:
+    """A bind group layout, shared by all kernels that bind the same number of things."""
+
+    serial: int
+    gpu: Any
+    pipeline_layout: Any
+    slot: int
+    index_errors: bool
+
+
+@dataclass(slots=True)
+class Pipeline:
+    """A compiled kernel and what the recorder needs of it."""
+
+    gpu: Any
+    handle: Any
+    layout: Layout
+    packer: struct.Struct
+    slot: int
+    text: str
+    index_errors: bool
+
+
+class Pipelines:
+    """All pipelines of a device. The caller holds the device lock."""
+
+    def __init__(self, gpu: Any, align: int) -> None:
+        self._gpu = gpu
+        self._align = align
+        self._known: dict[Hashable, Pipeline] = {}
+        self._layouts: dict[tuple[int, int, int, bool], Layout] = {}
+        self.error_ops: list[str] = [""]
+
+    def get(self, key: Hashable, make: Callable[[], Kernel]) -> Pipeline:
+        """Return the pipeline of a key, compiled on first use.
+
+        Raises:
+            ShaderError: the kernel does not compile.
+        """
+        return self._known.get(key) or self._compile(key, make())
+
+    def _compile(self, key: Hashable, kernel: Kernel) -> Pipeline:
+        reports = bool(kernel.index_errors)
+        code = 0
+        if reports:
+            if kernel.index_errors not in self.error_ops:
+                self.error_ops.append(kernel.index_errors)
+            code = self.error_ops.index(kernel.index_errors)
+        text = _kernel.source(kernel, code)
+        packer = _kernel.packer(kernel)
+        slot = -(-packer.size // self._align) * self._align if kernel.params else 0
+        layout = self._layout(len(kernel.inputs), len(kernel.outputs), slot, reports)
+        label = str(key)
+        try:
+            module = self._gpu.create_shader_module(label=label, code=text)
+            stage = {"module": module, "entry_point": "main"}
+            gpu = self._gpu.create_compute_pipeline(
+                label=label, layout=layout.pipeline_layout, compute=stage
+            )
+        except (wgpu.GPUError, RuntimeError) as error:
+            raise ShaderError(f"kernel {label} does not compile: {error}", text) from error
+        pipeline = Pipeline(gpu, gpu._internal, layout, packer, slot, text, reports)
+        self._known[key] = pipeline
+        return pipeline
+
+    def _layout(self, inputs: int, outputs: int, slot: int, index_errors: bool) -> Layout:
+        key = (inputs, outputs, slot, index_errors)
+        layout = self._layouts.get(key)
+        if layout is not None:
+            return layout
+        kinds: list[dict[str, Any]] = []
+        if slot:
+            kinds.append({"type": "uniform", "has_dynamic_offset": True})
+        kinds += [{"type": "read-only-storage"}] * inputs
+        kinds += [{"type": "storage"}] * (outputs + index_errors)
+        entries = [
+            {"binding": i, "visibility": wgpu.ShaderStage.COMPUTE, "buffer": kind}
+            for i, kind in enumerate(kinds)
+        ]
+        gpu = self._gpu.create_bind_group_layout(entries=entries)
+        pipeline_layout = self._gpu.create_pipeline_layout(bind_group_layouts=[gpu])
+        layout = Layout(len(self._layouts), gpu, pipeline_layout, slot, index_errors)
+        self._layouts[key] = layout
+        return layout
