@@ -22,6 +22,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     ops.add_argument("--json", action="store_true", help="as JSON")
     commands.add_parser("record", help="look into record files and convert them", add_help=False)
     options = parser.parse_args(words)
+    try:
+        return _run(options, parser)
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        sys.stderr.close()
+        return 0
+
+
+def _run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     if options.version:
         from . import __version__  # noqa: PLC0415 - the package imports nothing else either
 

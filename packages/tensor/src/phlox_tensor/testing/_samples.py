@@ -62,12 +62,17 @@ class Sample:
 def dtypes_for(op: Op, backend: Backend) -> list[DType]:
     """The element types to test an op with: those of its first operand or ``dtype`` attribute."""
     if op.signature.operands:
-        kinds = KIND_SETS[op.signature.operands[0].kind]
+        # A condition in front (where) is no choice; the operands behind it are.
+        kinds = KIND_SETS[next((k for k in _kinds(op) if k != "Bool"), "Bool")]
     elif any(a.name == "dtype" and a.default is REQUIRED for a in op.signature.attributes):
         kinds = KIND_SETS[op.signature.results[0].kind]
     else:
         return [backend.default_int]
     return sorted((d for d in backend.dtypes if d.kind in kinds), key=lambda d: d.name)
+
+
+def _kinds(op: Op) -> list[str]:
+    return [o.kind for o in op.signature.operands]
 
 
 def samples(op: Op, dtype: DType, backend: Backend) -> Iterator[Sample]:
@@ -141,8 +146,6 @@ def _values(
     if isinstance(wanted, MaskSample):
         return np.asarray(rng.random(wanted.shape) < 0.5)
     own = dtype if dtype.kind in KIND_SETS[declared.kind] else _default(declared.kind, backend)
-    if op.family.name == "elementwise" and declared.kind == "Bool":
-        own = _default("Bool", backend)
     few = op.family.name == "sort" or op.name in ("argmax", "argmin")
     return draw(own, wanted, op.interval(declared.name), rng, few=few)
 
