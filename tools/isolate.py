@@ -107,8 +107,7 @@ def _alone(
         arguments = (python, "-c", _IMPORT_TIME, project.module)
         seconds, numpy = map(float, read(*arguments, cwd=Path(scratch), venv=venv).split())
         passed = _program(project, python, venv, Path(scratch))
-        tests = project.folder / "tests"
-        if project.folder != ROOT and any(tests.rglob("test_*.py")):
+        if project.folder != ROOT:  # a package without tests fails: pytest says that it ran none
             run(*install, *(f"{tool}=={pinned(LOCKED, tool)}" for tool in _TEST_TOOLS))
             passed = _tests(project.folder, python, venv, Path(scratch)) and passed
     return Row(project.name, wheels[project.name].stat().st_size, passed, seconds, numpy)
