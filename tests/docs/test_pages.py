@@ -1,0 +1,38 @@
+"""Every Python block of the documentation runs, page by page, top to bottom."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGES = sorted(
+    [
+        ROOT / "README.md",
+        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "docs/guide").glob("*.md"),
+        *(ROOT / "packages").glob("*/README.md"),
+        ROOT / "kernels-rs/README.md",
+    ]
+)
+
+
+def _program(page: Path) -> str:
+    """The blocks of a page as one program whose line numbers are the page's."""
+    text = page.read_text(encoding="utf-8")
+    lines = [""] * (text.count("\n") + 1)
+    for match in BLOCK.finditer(text):
+        first = text.count("\n", 0, match.start(1))
+        for i, line in enumerate(match.group(1).splitlines()):
+            lines[first + i] = line
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = _program(page)
+    exec(compile(program, str(page), "exec"), {"__name__": "page"})
