@@ -1,0 +1,50 @@
+"""The cost of one small op, called from Python."""
+
+from __future__ import annotations
+
+import phlox as px
+from benchmarks.case import Case
+
+
+def cases(*, with_torch: bool) -> list[Case]:
+    """Return the benchmarks of the group."""
+    cpu = px.Cpu()
+    train = px.Autodiff(cpu)
+    a, b = px.ones(10, device=cpu), px.ones(10, device=cpu)
+    w = px.ones(10, device=train).require_grad()
+    c = px.ones(10, device=train)
+    m, n = px.ones((16, 16), device=cpu), px.ones((16, 16), device=cpu)
+    layer = px.nn.Linear(16, 1, device=train)
+    x = px.ones((1, 16), device=train)
+    if not with_torch:
+        twins: list = [None] * 7
+    else:
+        twins = _torch()
+    return [
+        Case("add of 10", lambda: a + b, twins[0]),
+        Case("add of 10, with gradient", lambda: w + c, twins[1]),
+        Case("multiply of 10 by a number", lambda: a * 2.0, twins[2]),
+        Case("relu of 10", lambda: a.relu(), twins[3]),
+        Case("sum of 10", lambda: a.sum(), twins[4]),
+        Case("matmul 16x16", lambda: m @ n, twins[5]),
+        Case("linear 1x16, sum, backward", lambda: layer(x).sum().backward(), twins[6]),
+    ]
+
+
+def _torch() -> list:
+    import torch  # noqa: PLC0415 - only there for comparisons
+
+    a, b = torch.ones(10), torch.ones(10)
+    w = torch.ones(10, requires_grad=True)
+    m, n = torch.ones(16, 16), torch.ones(16, 16)
+    layer = torch.nn.Linear(16, 1)
+    x = torch.ones(1, 16)
+    return [
+        lambda: a + b,
+        lambda: w + b,
+        lambda: a * 2.0,
+        lambda: a.relu(),
+        lambda: a.sum(),
+        lambda: m @ n,
+        lambda: layer(x).sum().backward(),
+    ]

@@ -1,0 +1,44 @@
+"""Interleaved timing: A B A B …, medians, so that a drifting machine favours neither."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Sequence
+from statistics import median
+
+ROUNDS = 15
+LEAST_SECONDS = 0.004
+LONGEST_SECONDS = 6.0
+
+
+def _once(run: Callable[[], object], repeats: int) -> float:
+    start = time.perf_counter()
+    for _ in range(repeats):
+        run()
+    return (time.perf_counter() - start) / repeats
+
+
+def _repeats(run: Callable[[], object]) -> int:
+    """How often to run so that one sample is long enough for the clock."""
+    run()
+    count = 1
+    while True:
+        seconds = _once(run, count) * count
+        if seconds >= LEAST_SECONDS or count >= 1 << 20:
+            return count
+        count = max(2 * count, int(count * LEAST_SECONDS / max(seconds, 1e-7)))
+
+
+def interleaved(runs: Sequence[Callable[[], object]]) -> list[float]:
+    """Return the median seconds of each run; the samples take turns."""
+    counts = [_repeats(run) for run in runs]
+    samples: list[list[float]] = [[] for _ in runs]
+    gc.collect()
+    start = time.perf_counter()
+    for _ in range(ROUNDS):
+        for place, (run, count) in enumerate(zip(runs, counts, strict=True)):
+            samples[place].append(_once(run, count))
+        if time.perf_counter() - start > LONGEST_SECONDS and len(samples[0]) >= 3:
+            break
+    return [median(values) for values in samples]
