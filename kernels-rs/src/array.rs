@@ -4,13 +4,51 @@ use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::shape::{self, Shape, Strides};
 use crate::storage::Storage;
+use std::sync::Arc;
+
+/// Shape and strides with what follows from them. Shared between arrays, so that an `Array` is four words to move.
+struct Geometry {
+    shape: Shape,
+    strides: Strides,
+    numel: usize,
+    contiguous: bool,
+}
+
+impl Geometry {
+    fn new(shape: Shape, strides: Strides) -> Arc<Self> {
+        let (numel, contiguous) = (shape::numel(&shape), shape::is_contiguous(&shape, &strides));
+        Arc::new(Self { shape, strides, numel, contiguous })
+    }
+
+    /// Row-major. Written where it stays: copying half-written inline arrays stalls the store buffer.
+    #[inline]
+    fn dense(shape: &[usize], numel: usize) -> Arc<Self> {
+        let mut fresh = Arc::<Self>::new_uninit();
+        let target = Arc::get_mut(&mut fresh).expect("a new Arc is unique").as_mut_ptr();
+        // SAFETY: the memory is ours; every field is written before `assume_init`.
+        unsafe {
+            (&raw mut (*target).shape).write(Shape::empty());
+            (&raw mut (*target).strides).write(Strides::filled(0, shape.len()));
+            let mut step = 1isize;
+            for &n in shape {
+                (*target).shape.push(n);
+            }
+            for axis in (0..shape.len()).rev() {
+                (&mut (*target).strides)[axis] = step;
+                step = step.wrapping_mul(shape[axis] as isize);
+            }
+            (&raw mut (*target).numel).write(numel);
+            (&raw mut (*target).contiguous).write(true);
+            fresh.assume_init()
+        }
+    }
+}
 
 /// An n-dimensional array. Cheap to clone: clones share the data.
 #[derive(Clone)]
 pub struct Array {
     storage: Storage,
-    shape: Shape,
-    strides: Strides,
+    geometry: Arc<Geometry>,
     offset: usize,
     dtype: DType,
 }
@@ -19,10 +57,27 @@ impl Array {
     /// A fresh row-major array with arbitrary contents: write every element before you hand it out.
     #[inline]
     pub fn uninit(dtype: DType, shape: &[usize]) -> Result<Self> {
-        let shape = Shape::from_slice(shape)?;
-        let count = shape::checked_numel(&shape, dtype.itemsize())?;
+        shape::check_rank(shape.len())?;
+        let count = shape::checked_numel(shape, dtype.itemsize())?;
         let storage = Storage::uninit(count * dtype.itemsize())?;
-        Ok(Self { storage, strides: shape::contiguous_strides(&shape), shape, offset: 0, dtype })
+        Ok(Self { storage, geometry: Geometry::dense(shape, count), offset: 0, dtype })
+    }
+
+    /// [`Array::uninit`] with the shape of `self`.
+    #[inline]
+    pub fn uninit_like(&self, dtype: DType) -> Result<Self> {
+        if !self.geometry.contiguous || dtype.itemsize() > self.dtype.itemsize() {
+            return Self::uninit(dtype, &self.geometry.shape);
+        }
+        // No larger than `self`, so the byte count does not overflow.
+        let storage = Storage::uninit(self.geometry.numel * dtype.itemsize())?;
+        Ok(Self { storage, geometry: self.geometry.clone(), offset: 0, dtype })
+    }
+
+    /// True when both have the same shape.
+    #[inline]
+    pub fn same_shape(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.geometry, &other.geometry) || self.geometry.shape == other.geometry.shape
     }
 
     /// A fresh row-major array of zeros (false for bool).
@@ -52,25 +107,25 @@ impl Array {
     /// Lengths of the axes.
     #[inline]
     pub fn shape(&self) -> &Shape {
-        &self.shape
+        &self.geometry.shape
     }
 
     /// Steps along the axes, in elements.
     #[inline]
     pub fn strides(&self) -> &Strides {
-        &self.strides
+        &self.geometry.strides
     }
 
     /// Number of axes.
     #[inline]
     pub fn rank(&self) -> usize {
-        self.shape.len()
+        self.geometry.shape.len()
     }
 
     /// Number of elements.
     #[inline]
     pub fn numel(&self) -> usize {
-        shape::numel(&self.shape)
+        self.geometry.numel
     }
 
     /// The shared storage.
@@ -82,7 +137,7 @@ impl Array {
     /// True when the elements lie in row-major order without gaps.
     #[inline]
     pub fn is_contiguous(&self) -> bool {
-        shape::is_contiguous(&self.shape, &self.strides)
+        self.geometry.contiguous
     }
 
     /// Address of element (0, 0, ...), untyped.
@@ -141,7 +196,7 @@ impl Array {
     /// Every element that the new geometry reaches lies inside the storage.
     #[inline]
     pub unsafe fn with_geometry(&self, shape: Shape, strides: Strides, offset: usize) -> Self {
-        Self { storage: self.storage.clone(), shape, strides, offset, dtype: self.dtype }
+        Self { storage: self.storage.clone(), geometry: Geometry::new(shape, strides), offset, dtype: self.dtype }
     }
 
     /// Offset of element (0, 0, ...) from the start of the storage, in elements.
@@ -153,6 +208,6 @@ impl Array {
 
 impl std::fmt::Debug for Array {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Array({}, {:?}, strides {:?})", self.dtype.name(), self.shape, self.strides)
+        write!(f, "Array({}, {:?}, strides {:?})", self.dtype.name(), self.shape(), self.strides())
     }
 }

@@ -34,24 +34,24 @@ pub(crate) fn compute_type(dtype: DType) -> DType {
     }
 }
 
-/// A scalar as an element of `dtype`, in bytes of the compute type. Narrow floats are rounded first.
+/// A scalar as an element of `dtype`, as the bytes of the compute type. Narrow floats are rounded first.
 #[inline]
-pub(crate) fn scalar_bytes(value: Scalar, dtype: DType) -> Result<[u8; 8]> {
+pub(crate) fn scalar_word(value: Scalar, dtype: DType) -> Result<u64> {
     match dtype {
-        DType::F32 => return Ok(to_bytes(value.to::<f32>()?)),
-        DType::F16 => return Ok(to_bytes(value.to::<F16>()?.to_f32())),
-        DType::BF16 => return Ok(to_bytes(value.to::<BF16>()?.to_f32())),
+        DType::F32 => return Ok(to_word(value.to::<f32>()?)),
+        DType::F16 => return Ok(to_word(value.to::<F16>()?.to_f32())),
+        DType::BF16 => return Ok(to_word(value.to::<BF16>()?.to_f32())),
         _ => {}
     }
-    dispatch!(all dtype, T => Ok(to_bytes(value.to::<T>()?)))
+    dispatch!(all dtype, T => Ok(to_word(value.to::<T>()?)))
 }
 
-/// The bytes of an element, at the start of eight.
+/// The bytes of an element, at the start of a word. (An aligned word, since copies of odd layouts stall.)
 #[inline]
-pub(crate) fn to_bytes<T: Element>(value: T) -> [u8; 8] {
-    let mut out = [0; 8];
+pub(crate) fn to_word<T: Element>(value: T) -> u64 {
+    let mut out = 0u64;
     // SAFETY: elements are at most 8 bytes without padding.
-    unsafe { out.as_mut_ptr().cast::<T>().write_unaligned(value) };
+    unsafe { (&raw mut out).cast::<T>().write(value) };
     out
 }
 
@@ -73,9 +73,9 @@ pub fn binary(op: &'static Op<2>, a: Operand<'_>, b: Operand<'_>) -> Result<Arra
 /// [`binary`] with the float type that a quotient of integers gets.
 #[inline]
 pub fn binary_as(op: &'static Op<2>, a: Operand<'_>, b: Operand<'_>, float: DType) -> Result<Array> {
-    let dtype = match (a, b) {
-        (Operand::Array(a), Operand::Array(b)) if a.dtype() == b.dtype() => a.dtype(),
-        (Operand::Array(array), Operand::Scalar(_)) | (Operand::Scalar(_), Operand::Array(array)) => array.dtype(),
+    let (dtype, like) = match (a, b) {
+        (Operand::Array(a), Operand::Array(b)) if a.dtype() == b.dtype() => (a.dtype(), a),
+        (Operand::Array(array), Operand::Scalar(_)) | (Operand::Scalar(_), Operand::Array(array)) => (array.dtype(), array),
         _ => return Err(Error::Rejected("operands of different dtypes")),
     };
     let Some(kernel) = (op.select)(compute_type(dtype)) else {
@@ -91,15 +91,10 @@ pub fn binary_as(op: &'static Op<2>, a: Operand<'_>, b: Operand<'_>, float: DTyp
     let plan = Plan { kernel, dtype: op.class.result(dtype), raw: false, heavy: op.class.heavy(), scalars: true };
     let sources = [source(a, dtype)?, source(b, dtype)?];
     match (a, b) {
-        (Operand::Array(a), Operand::Array(b)) => {
-            if a.shape() == b.shape() {
-                engine::run(&plan, sources, a.shape())
-            } else {
-                engine::run(&plan, sources, &shape::broadcast(a.shape(), b.shape())?)
-            }
+        (Operand::Array(a), Operand::Array(b)) if !a.same_shape(b) => {
+            engine::run(&plan, sources, &shape::broadcast(a.shape(), b.shape())?)
         }
-        (Operand::Array(array), _) | (_, Operand::Array(array)) => engine::run(&plan, sources, array.shape()),
-        _ => Err(Error::Rejected("no array among the operands")),
+        _ => engine::run(&plan, sources, like.shape()),
     }
 }
 
@@ -107,7 +102,7 @@ pub fn binary_as(op: &'static Op<2>, a: Operand<'_>, b: Operand<'_>, float: DTyp
 fn source(operand: Operand<'_>, dtype: DType) -> Result<Source<'_>> {
     match operand {
         Operand::Array(array) => Ok(Source::Array(array)),
-        Operand::Scalar(value) => Ok(Source::Value(scalar_bytes(value, dtype)?)),
+        Operand::Scalar(value) => Ok(Source::Value(scalar_word(value, dtype)?)),
     }
 }
 

@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 
 /// A bool, int or float without a width: it takes the dtype of the array beside it.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(u64)] // The payload stays aligned: copies of odd layouts stall.
 pub enum Scalar {
     /// True or false.
     Bool(bool),

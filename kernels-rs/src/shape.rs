@@ -38,9 +38,7 @@ impl<T: Copy + Default> Inline<T> {
     /// Copies a slice; too long a slice is a value error.
     #[inline]
     pub fn from_slice(values: &[T]) -> Result<Self> {
-        if values.len() > MAX_RANK {
-            return Err(Error::value("shape", format!("rank too large: got {}, expected <= {MAX_RANK}", values.len())));
-        }
+        check_rank(values.len())?;
         let mut out = Self::empty();
         out.len = values.len() as u8;
         out.data[..values.len()].copy_from_slice(values);
@@ -104,6 +102,15 @@ impl<T: std::fmt::Debug> std::fmt::Debug for Inline<T> {
 #[inline]
 pub fn numel(shape: &[usize]) -> usize {
     shape.iter().product()
+}
+
+/// A rank above [`MAX_RANK`] is a value error.
+#[inline]
+pub fn check_rank(rank: usize) -> Result<()> {
+    if rank > MAX_RANK {
+        return Err(Error::value("shape", format!("rank too large: got {rank}, expected at most {MAX_RANK}")));
+    }
+    Ok(())
 }
 
 /// Number of elements, or an error where the count of bytes does not fit an `isize`.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import phlox_tensor
-from phlox_tensor import Backend, DType, DTypeError, MemoryUse, as_dtype
+from phlox_tensor import Backend, DType, DTypeError, DTypeLike, MemoryUse, as_dtype
 
 from phlox_kernels import _native
 
@@ -64,17 +64,21 @@ class Cpu(Backend):
     shape_of = staticmethod(_native._shape_of)
     dtype_of = staticmethod(_native._dtype_of)
 
-    def __init__(self, float: str = "float32", int: str = "int64") -> None:  # noqa: A002
+    def __init__(self, float: DTypeLike = "float32", int: DTypeLike = "int64") -> None:  # noqa: A002
         """Choose the default element types."""
         self.default_float = _default("float", float, "Float")
         self.default_int = _default("int", int, "Int")
-        names = (self.default_float.name, self.default_int.name)
-        self.settings = () if names == _DEFAULTS else names
+        self.settings = (self.default_float.name, self.default_int.name)
+
+    def __repr__(self) -> str:
+        parts = zip(("float", "int"), self.settings, _DEFAULTS, strict=True)
+        given = [f"{key}={value!r}" for key, value, usual in parts if value != usual]
+        return f"Cpu({', '.join(given)})"
 
     def entry(self, name: str) -> Callable[..., Any] | None:
         """Return the native function of the op of this name, or None."""
         function = _TABLE.get(name)
-        if function is not None and self.settings:
+        if function is not None and self.settings != _DEFAULTS:
             return self._adapted(name, function)
         return function
 
@@ -105,8 +109,8 @@ class Cpu(Backend):
         return MemoryUse(current, peak)
 
 
-def _default(setting: str, value: str, kind: str) -> DType:
-    dtype = as_dtype(value)
+def _default(setting: str, value: DTypeLike, kind: str) -> DType:
+    dtype = as_dtype(value, "Cpu")
     if dtype.kind != kind:
         names = ", ".join(d.name for d in _DTYPES.values() if d.kind == kind)
         raise DTypeError("Cpu", f"wrong kind of default {setting}", got=dtype.name, expected=names)
@@ -116,7 +120,7 @@ def _default(setting: str, value: str, kind: str) -> DType:
 def _index_results(name: str) -> tuple[int, ...]:
     """Places of the results that are indices: Int results whatever the operands are."""
     op = phlox_tensor.REGISTRY.get(name)
-    if op is None:
+    if op is None or "dtype" in op.attribute_names:
         return ()
     kinds = {operand.kind for operand in op.signature.operands}
     results = op.signature.results

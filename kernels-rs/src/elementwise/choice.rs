@@ -3,7 +3,7 @@
 use super::engine::{self, Plan, Source};
 use super::kernel::{Kernel, Run, operand, result, versions};
 use super::num::Num;
-use super::{Operand, compute_type, scalar_bytes, to_bytes};
+use super::{Operand, compute_type, scalar_word, to_word};
 use crate::array::Array;
 use crate::dtype::{DType, Element, Kind};
 use crate::error::{Error, Result};
@@ -20,7 +20,7 @@ pub fn select(condition: Operand<'_>, a: Operand<'_>, b: Operand<'_>) -> Result<
     };
     let truth = match condition {
         Operand::Array(array) if array.dtype() == DType::Bool => Source::Array(array),
-        Operand::Scalar(Scalar::Bool(value)) => Source::Value(to_bytes(value)),
+        Operand::Scalar(Scalar::Bool(value)) => Source::Value(to_word(value)),
         _ => return Err(Error::Rejected("the condition is not Bool")),
     };
     let mut to = shape::Shape::empty();
@@ -37,7 +37,7 @@ pub fn select(condition: Operand<'_>, a: Operand<'_>, b: Operand<'_>) -> Result<
 fn stored(operand: Operand<'_>, dtype: DType) -> Result<Source<'_>> {
     match operand {
         Operand::Array(array) => Ok(Source::Array(array)),
-        Operand::Scalar(value) => dispatch!(all dtype, T => Ok(Source::Value(to_bytes(value.to::<T>()?)))),
+        Operand::Scalar(value) => dispatch!(all dtype, T => Ok(Source::Value(to_word(value.to::<T>()?)))),
     }
 }
 
@@ -91,8 +91,8 @@ pub fn clip(x: &Array, low: Option<Scalar>, high: Option<Scalar>) -> Result<Arra
         return Err(Error::Rejected("dtype outside the kind of the op"));
     }
     let bound = |value: Option<Scalar>, open: f64| match value {
-        None => bound_bytes(Scalar::Float(open), dtype),
-        Some(value) => bound_bytes(value, dtype),
+        None => bound_word(Scalar::Float(open), dtype),
+        Some(value) => bound_word(value, dtype),
     };
     let sources =
         [Source::Array(x), Source::Value(bound(low, f64::NEG_INFINITY)?), Source::Value(bound(high, f64::INFINITY)?)];
@@ -101,11 +101,11 @@ pub fn clip(x: &Array, low: Option<Scalar>, high: Option<Scalar>) -> Result<Arra
 }
 
 /// A bound in the dtype: integers saturate, floats are truncated for integer dtypes.
-fn bound_bytes(value: Scalar, dtype: DType) -> Result<[u8; 8]> {
+fn bound_word(value: Scalar, dtype: DType) -> Result<u64> {
     if dtype.is_float() {
-        return scalar_bytes(value, dtype);
+        return scalar_word(value, dtype);
     }
-    dispatch!(int dtype, T => Ok(to_bytes(match value {
+    dispatch!(int dtype, T => Ok(to_word(match value {
         Scalar::Float(value) => T::from_f64(value),
         _ => value.to::<T>().unwrap_or_else(|_| T::from_f64(value.to_f64())),
     })), else Err(Error::Rejected("dtype outside the kind of the op")))

@@ -31,7 +31,7 @@ pub enum Source<'a> {
     /// Broadcasts to the shape of the result.
     Array(&'a Array),
     /// One element of the compute type.
-    Value([u8; 8]),
+    Value(u64),
 }
 
 /// What to run.
@@ -50,7 +50,49 @@ pub struct Plan {
 }
 
 /// Runs `plan` on operands that are known to broadcast to `shape`.
+#[inline]
 pub fn run<const N: usize>(plan: &Plan, sources: [Source<'_>; N], shape: &[usize]) -> Result<Array> {
+    match run_small(plan, &sources) {
+        Some(out) => out,
+        None => run_any(plan, sources, shape),
+    }
+}
+
+/// The short way for a few elements in row-major order, where the bookkeeping would cost more than the work.
+#[inline]
+fn run_small<const N: usize>(plan: &Plan, sources: &[Source<'_>; N]) -> Option<Result<Array>> {
+    let mut first: Option<&Array> = None;
+    let mut run = Run { src: [std::ptr::null(); 3], unit: [false; 3], dst: std::ptr::null_mut(), len: 0 };
+    for (k, source) in sources.iter().enumerate() {
+        match source {
+            Source::Array(array) => {
+                let fits = array.is_contiguous() && (plan.raw || !is_narrow(array.dtype()));
+                if !fits || first.is_some_and(|first| !first.same_shape(array)) {
+                    return None;
+                }
+                first = first.or(Some(array));
+                (run.src[k], run.unit[k]) = (array.data(), true);
+            }
+            Source::Value(value) => run.src[k] = (&raw const *value).cast(),
+        }
+    }
+    let like = first?;
+    run.len = like.numel();
+    if run.len >= HEAVY_GRAIN || (!plan.raw && is_narrow(plan.dtype)) {
+        return None;
+    }
+    let out = match like.uninit_like(plan.dtype) {
+        Ok(out) => out,
+        Err(error) => return Some(Err(error)),
+    };
+    run.dst = out.data().cast_mut();
+    // SAFETY: operands and the fresh result are dense and hold `len` elements of the kernel's types.
+    unsafe { (plan.kernel)(&run) };
+    Some(Ok(out))
+}
+
+#[inline(never)]
+fn run_any<const N: usize>(plan: &Plan, sources: [Source<'_>; N], shape: &[usize]) -> Result<Array> {
     if let Some(strides) = common_layout(&sources, shape) {
         let out = Array::uninit(plan.dtype, shape)?;
         let views = sources.map(|source| View::flat(plan, source));
@@ -129,7 +171,7 @@ fn is_transposed(x: &Array, to: &[usize]) -> bool {
 #[derive(Clone, Copy)]
 struct View {
     data: *const u8,
-    value: [u8; 8],
+    value: u64,
     is_value: bool,
     /// Bytes per stored element.
     size: usize,
@@ -149,7 +191,7 @@ impl View {
             Source::Array(array) => {
                 let narrow = (!plan.raw && is_narrow(array.dtype())).then_some(array.dtype());
                 let size = array.dtype().itemsize();
-                Self { data: array.data(), value: [0; 8], is_value: false, size, narrow, strides }
+                Self { data: array.data(), value: 0, is_value: false, size, narrow, strides }
             }
             Source::Value(value) => {
                 Self { data: std::ptr::null(), value, is_value: true, size: 0, narrow: None, strides }
@@ -180,7 +222,7 @@ impl View {
     #[inline]
     fn at(&self, index: &[usize]) -> *const u8 {
         if self.is_value {
-            return self.value.as_ptr();
+            return (&raw const self.value).cast();
         }
         let offset: isize = index.iter().zip(self.strides.iter()).map(|(&i, &step)| i as isize * step).sum();
         self.data.wrapping_offset(offset * self.size as isize)
