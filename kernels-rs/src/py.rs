@@ -25,6 +25,7 @@ pub(crate) mod arg;
 mod core;
 mod elementwise;
 mod error;
+mod movement;
 mod reduce;
 mod tensor;
 
@@ -60,6 +61,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     tensor::register(module)?;
     core::register(module)?;
     elementwise::register(module)?;
+    movement::register(module)?;
     reduce::register(module)?;
     Ok(())
 }

@@ -75,16 +75,11 @@ macro_rules! widen {
 widen! {
     BF16 f32 |x| x.to_f32();
     F16 f32 |x| x.to_f32();
-    bool i64 |x| x as i64;
     i16 i32 |x| x as i32;
-    i16 i64 |x| x as i64;
     i8 i32 |x| x as i32;
-    i8 i64 |x| x as i64;
     u16 i32 |x| x as i32;
-    u16 i64 |x| x as i64;
     u32 i64 |x| x as i64;
     u8 i32 |x| x as i32;
-    u8 i64 |x| x as i64;
 }
 
 /// The sum of elements `T`, within a block in `A`: `f32` for narrow floats, `i32` for integers so narrow that a block

@@ -14,47 +14,27 @@ pub use arg::{argmax, argmin};
 
 use crate::array::Array;
 use crate::dispatch;
-use crate::dtype::{BF16, DType, Element, F16, Kind};
+use crate::dtype::{DType, Element};
+use crate::elementwise::convert::cast;
 use crate::error::{Error, Result};
 use crate::shape::{Shape, contiguous_strides};
-use fold::Widen;
 use kernel::Reduction;
 use pass::{Axes, Axis, Pass};
 
-/// The sum, as `dtype`. Integers wrap; floats narrower than `f32` accumulate in `f32`.
+/// The sum, as `dtype` (of the other kind: cast before, for integers, or after). Integers wrap; floats narrower than `f32` accumulate in `f32`.
 pub fn sum(x: &Array, axes: &[usize], keepdims: bool, dtype: DType) -> Result<Array> {
     reduce("sum", Reduction::Sum, x, axes, keepdims, dtype, None)
 }
 
 /// The product, as `dtype`. Integers wrap; floats narrower than `f32` accumulate in `f32`.
 pub fn prod(x: &Array, axes: &[usize], keepdims: bool, dtype: DType) -> Result<Array> {
+    // There are loops for wide types only.
     let wide = match x.dtype() {
         DType::F32 | DType::F64 | DType::I64 | DType::U64 => x.clone(),
-        _ => widened(x)?,
+        narrow if narrow.is_float() => cast(x, DType::F32)?,
+        _ => cast(x, DType::I64)?,
     };
     reduce("prod", Reduction::Prod, &wide, axes, keepdims, dtype, None)
-}
-
-/// Narrow elements as the type that their products are computed in; products have loops for wide types only.
-fn widened(x: &Array) -> Result<Array> {
-    fn each<S: Element + Widen<T>, T: Element>(x: &Array) -> Result<Array> {
-        let x = x.contiguous()?;
-        let mut out = Array::uninit(T::DTYPE, x.shape())?;
-        convert_each::<S, T>(&x, &mut out, Widen::widen);
-        Ok(out)
-    }
-    match x.dtype() {
-        DType::BF16 => each::<BF16, f32>(x),
-        DType::Bool => each::<bool, i64>(x),
-        DType::F16 => each::<F16, f32>(x),
-        DType::I16 => each::<i16, i64>(x),
-        DType::I32 => each::<i32, i64>(x),
-        DType::I8 => each::<i8, i64>(x),
-        DType::U16 => each::<u16, i64>(x),
-        DType::U32 => each::<u32, i64>(x),
-        DType::U8 => each::<u8, i64>(x),
-        DType::F32 | DType::F64 | DType::I64 | DType::U64 => Ok(x.clone()),
-    }
 }
 
 /// The arithmetic mean of floats; NaN over nothing.
@@ -112,9 +92,13 @@ fn reduce(
     count: Option<usize>,
 ) -> Result<Array> {
     check_axes(op, x, axes)?;
-    if (x.dtype().kind() == Kind::Float) != (dtype.kind() == Kind::Float) {
-        let text = format!("wrong dtype: got {} for {}, expected the same kind", dtype.name(), x.dtype().name());
-        return Err(Error::value(op, text));
+    match (x.dtype().is_float(), dtype.is_float()) {
+        (true, false) => return reduce(op, reduction, &cast(x, dtype)?, axes, keepdims, dtype, count),
+        (false, true) => {
+            let wide = if x.dtype() == DType::U64 { DType::U64 } else { DType::I64 };
+            return cast(&reduce(op, reduction, x, axes, keepdims, wide, count)?, dtype);
+        }
+        _ => {}
     }
     let mut shape = Shape::empty();
     for (axis, &len) in x.shape().iter().enumerate() {

@@ -1,0 +1,30 @@
+//! Ops that only move elements.
+
+use super::arg::*;
+use crate::movement;
+use pyo3::prelude::*;
+use pyo3::{Borrowed, PyErr};
+
+/// A tuple of pairs of non-negative ints.
+pub struct Pairs(Vec<(usize, usize)>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Pairs {
+    type Error = PyErr;
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        object.extract().map(Self)
+    }
+}
+
+impl Arg for Pairs {
+    type Out<'a> = &'a [(usize, usize)];
+    fn get(&self) -> &[(usize, usize)] {
+        &self.0
+    }
+}
+
+super::ops! {
+    concat(xs: Tensors, axis: usize) => movement::concat(&xs, axis);
+    pad(x: Tensor, padding: Pairs, value: Value) => movement::pad(x, padding, value);
+    slice_scatter(x: Tensor, values: Tensor, start: Ints, size: Ints, step: Steps)
+        => movement::slice_scatter(x, values, &start, &size, &step);
+}
