@@ -69,8 +69,10 @@ def docs(arguments: Arguments) -> int:
 
 
 def new_op(arguments: Arguments) -> int:
-    """Scaffold an op through all tables."""
+    """Scaffold an op through all tables; --check proves on a copy that this works."""
     steps.setup()
+    if arguments == ["--check"]:
+        return call(script("python"), "-m", "tools.new_op_check")
     return call(script("python"), "-m", "tools.new_op", *arguments)
 
 

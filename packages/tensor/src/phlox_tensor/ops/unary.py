@@ -293,7 +293,7 @@ rsqrt = elementwise(
     "rsqrt",
     "x: Float -> Float",
     expand=_rsqrt,
-    numpy=lambda x: (1 / np.sqrt(x.astype(np.float64))).astype(x.dtype),
+    numpy=ref.in_float64(lambda x: 1 / np.sqrt(x)),
     domain=(0.1, 20),
     ulp=3,
     doc="``1 / √x``, elementwise.",

@@ -171,6 +171,15 @@ def rounded(function: Any) -> Any:
     return apply
 
 
+def in_float64(function: Any) -> Any:
+    """Run a function on float64 and round once, to the operand's type."""
+
+    def apply(x: Array) -> Array:
+        return function(_wide(x)).astype(x.dtype)
+
+    return apply
+
+
 def through_float32(function: Any) -> Any:
     """Run a NumPy function on float32 for narrow floats: it lacks them, or rounds half way."""
 

@@ -1,0 +1,1 @@
+"""A digit classifier: trained on the CPU, saved, and served on three backends."""

@@ -1,0 +1,157 @@
+"""Scaffold an elementwise op through all tables: ./x new-op NAME [options].
+
+One place per table: the declaration, the Rust row, the WGSL row, the derivative. Without options
+the op is the identity, to be edited; with --expand the declaration alone is written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+DECLARATION = Path("packages/tensor/src/phlox_tensor/ops/unary.py")
+RUST = Path("kernels-rs/src/elementwise/table.rs")
+WGSL = Path("packages/wgpu-backend/src/phlox_wgpu/wgsl/table.py")
+RULE = Path("packages/autodiff/src/phlox_autodiff/rules/unary.py")
+
+
+@dataclass(frozen=True)
+class NewOp:
+    """What to write: expressions in x, and for the gradient in g, x and y."""
+
+    name: str
+    doc: str
+    numpy: str
+    rust: str
+    wgsl: str
+    gradient: str
+    domain: tuple[float, float]
+    ulp: float
+    expand: str | None
+
+
+class ScaffoldError(ValueError):
+    """The op cannot be scaffolded, or a table is not as expected."""
+
+
+def _declaration(op: NewOp) -> str:
+    meaning = (
+        f"    expand=lambda x: {op.expand},\n"
+        if op.expand
+        else f"    numpy=ref.in_float64(lambda x: {op.numpy}),\n"
+    )
+    return (
+        f"{op.name} = elementwise(\n"
+        f'    "{op.name}",\n'
+        '    "x: Float -> Float",\n'
+        f"{meaning}"
+        f"    domain=({op.domain[0]:g}, {op.domain[1]:g}),\n"
+        f"    ulp={op.ulp:g},\n"
+        f'    doc="{op.doc}",\n'
+        ")\n"
+    )
+
+
+def _insert_row(text: str, start: str, end: str, name: str, row: str, key: str) -> str:
+    """Insert a row into the sorted table between two lines; ``key`` finds the name in a row."""
+    first = text.index(start) + len(start)
+    last = text.index(end, first)
+    lines = text[first:last].split("\n")
+    for i, line in enumerate(lines):
+        found = re.match(key, line)
+        if found and found.group(1) > name:
+            lines.insert(i, row)
+            break
+    else:
+        lines.insert(len(lines) - 1, row)
+    return text[:first] + "\n".join(lines) + text[last:]
+
+
+def _with_rust(text: str, op: NewOp) -> str:
+    row = f"            {op.name} float => |x| {op.rust}, |x| {op.rust};"
+    return _insert_row(
+        text, "macro_rules! unary_table", "        }\n    };", op.name, row, r" {12}(\w+) \w+ =>"
+    )
+
+
+def _with_wgsl(text: str, op: NewOp) -> str:
+    row = f'    "{op.name}": "{op.wgsl}",'
+    return _insert_row(text, "ELEMENTWISE: ", "\n}", op.name, row, r' {4}"(\w+)":')
+
+
+def _with_rule(text: str, op: NewOp) -> str:
+    used = [n for n in ("g", "x", "y") if re.search(rf"\b{n}\b", op.gradient)]
+    row = f'    "{op.name}": lambda {", ".join(used)}: {op.gradient},'
+    return _insert_row(text, "UNARY: ", "\n}", op.name, row, r' {4}"(\w+)":')
+
+
+def _edits(op: NewOp) -> dict[Path, Callable[[str], str]]:
+    edits: dict[Path, Callable[[str], str]] = {
+        DECLARATION: lambda text: text + _declaration(op),
+    }
+    if op.expand is None:
+        edits[RUST] = lambda text: _with_rust(text, op)
+        edits[WGSL] = lambda text: _with_wgsl(text, op)
+        edits[RULE] = lambda text: _with_rule(text, op)
+    return edits
+
+
+def add(op: NewOp, root: Path = ROOT) -> list[Path]:
+    """Write the op into every table and return the files touched.
+
+    Raises:
+        ScaffoldError: when the name is taken or malformed.
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", op.name):
+        raise ScaffoldError(f"[new-op] not a name: got {op.name!r}, expected lower case letters")
+    declared = "\n".join(p.read_text() for p in (root / DECLARATION).parent.glob("*.py"))
+    if f'"{op.name}",' in declared:
+        raise ScaffoldError(f"[new-op] the op exists: got {op.name}")
+    edits = _edits(op)
+    for path, edit in edits.items():
+        target = root / path
+        target.write_text(edit(target.read_text(encoding="utf-8")), encoding="utf-8")
+    return list(edits)
+
+
+def parse(words: list[str]) -> NewOp:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="./x new-op", description=__doc__)
+    parser.add_argument("name")
+    parser.add_argument("--doc", default="The element itself (edit this).")
+    parser.add_argument("--numpy", default="x", help="NumPy expression in x, computed in float64")
+    parser.add_argument("--rust", default="x", help="Rust expression in x, for f32 and f64")
+    parser.add_argument("--wgsl", default="{x}", help="WGSL expression in {x}")
+    parser.add_argument("--gradient", default="g", help="tensor expression in g, x, y")
+    parser.add_argument("--domain", default="-3,3", help="LOW,HIGH that tests draw from")
+    parser.add_argument("--ulp", type=float, default=4.0, help="allowed error")
+    parser.add_argument("--expand", help="tensor expression in x; no other table is needed then")
+    options = parser.parse_args(words)
+    low, high = (float(v) for v in options.domain.split(","))
+    values = {k: v for k, v in vars(options).items() if k != "domain"}
+    return NewOp(**values, domain=(low, high))
+
+
+def main() -> int:
+    """Scaffold one op and say what comes next."""
+    op = parse(sys.argv[1:])
+    try:
+        touched = add(op)
+    except ScaffoldError as error:
+        print(error)
+        return 1
+    for path in touched:
+        print(f"edited {path}")
+    subprocess.run([sys.executable, "tools/gen.py"], cwd=ROOT, check=True)
+    print(f"next: edit the rows, then ./x setup && ./x test -k {op.name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
