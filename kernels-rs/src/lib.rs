@@ -22,16 +22,20 @@
 
 pub mod alloc;
 pub mod array;
+pub mod conv;
 pub mod copy;
 pub mod dtype;
 pub mod elementwise;
 pub mod error;
+pub mod gemm;
+pub mod lanes;
 pub mod math;
 pub mod movement;
 pub mod narrow;
 pub mod reduce;
 pub mod scalar;
 pub mod scan;
+pub mod scratch;
 pub mod shape;
 pub mod simd;
 pub mod sort;

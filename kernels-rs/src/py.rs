@@ -22,6 +22,7 @@
 //! Every public function of the module is an entry of the op table; anything else starts with an underscore.
 
 pub(crate) mod arg;
+mod compute;
 mod core;
 mod elementwise;
 mod error;
@@ -63,5 +64,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     elementwise::register(module)?;
     movement::register(module)?;
     reduce::register(module)?;
+    compute::register(module)?;
     Ok(())
 }

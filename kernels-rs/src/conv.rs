@@ -1,0 +1,108 @@
+//! Two-dimensional convolution and its gradients, NCHW.
+//!
+//! The forward pass and the input gradient are one algorithm ([`correlate`]): a tile of the source is copied into scratch
+//! in a form where every tap reads at a fixed distance ([`band`]), and a register tile of results stays in registers
+//! over all taps. Its lanes are output channels (the source is broadcast, so nothing else is packed) or, for few
+//! channels per group, neighbouring positions. No im2col matrix exists. Source of the idea of reading the image through
+//! an offset table: "The Indirect Convolution Algorithm", arXiv 1907.02129.
+//! The weight gradient ([`weight_grad`]) uses the same tiles with the roles of positions and taps exchanged.
+
+pub mod axis;
+pub mod band;
+pub mod correlate;
+#[cfg(test)]
+mod reference;
+mod rows;
+#[cfg(test)]
+mod tests;
+pub mod weight_grad;
+mod wide;
+mod window;
+
+use crate::array::Array;
+use crate::dtype::DType;
+use crate::elementwise::convert::cast;
+use crate::error::{Error, Result};
+use crate::lanes::Real;
+pub use window::{Settings, Window};
+
+/// `out[n, o, i, j] = bias[o] + sum over c, k, l of x[n, c, i*s + k*d - p, j*s + l*d - p] * weight[o, c, k, l]`, per group.
+/// Narrow floats are computed in `f32`.
+pub fn conv2d(x: &Array, weight: &Array, bias: Option<&Array>, settings: &Settings) -> Result<Array> {
+    let window = Window::new("conv2d", x.shape(), weight.shape(), settings)?;
+    if bias.is_some_and(|bias| bias.shape()[..] != [window.outputs]) {
+        return Err(Error::value("conv2d", format!("wrong bias: got {bias:?}, expected shape [{}]", window.outputs)));
+    }
+    let shape = window.output_shape();
+    match compute_dtype("conv2d", &[Some(x), Some(weight), bias])? {
+        DType::F64 => forward::<f64>(&window, x, weight, bias, &shape),
+        _ => forward::<f32>(&window, x, weight, bias, &shape),
+    }
+}
+
+/// The gradient of [`conv2d`] with respect to `x`, which has shape `input_shape`.
+pub fn conv2d_input_grad(g: &Array, weight: &Array, input_shape: &[usize], settings: &Settings) -> Result<Array> {
+    let window = Window::new("conv2d_input_grad", input_shape, weight.shape(), settings)?;
+    window.check_gradient("conv2d_input_grad", g)?;
+    match compute_dtype("conv2d_input_grad", &[Some(g), Some(weight)])? {
+        DType::F64 => input_grad::<f64>(&window, g, weight, input_shape),
+        _ => input_grad::<f32>(&window, g, weight, input_shape),
+    }
+}
+
+/// The gradient of [`conv2d`] with respect to `weight`, which has shape `weight_shape`.
+pub fn conv2d_weight_grad(g: &Array, x: &Array, weight_shape: &[usize], settings: &Settings) -> Result<Array> {
+    let window = Window::new("conv2d_weight_grad", x.shape(), weight_shape, settings)?;
+    window.check_gradient("conv2d_weight_grad", g)?;
+    match compute_dtype("conv2d_weight_grad", &[Some(g), Some(x)])? {
+        DType::F64 => weight_grad::<f64>(&window, g, x, weight_shape),
+        _ => weight_grad::<f32>(&window, g, x, weight_shape),
+    }
+}
+
+/// The common dtype of the operands, which must be a float.
+fn compute_dtype(op: &str, operands: &[Option<&Array>]) -> Result<DType> {
+    let dtype = operands[0].map_or(DType::F32, Array::dtype);
+    if dtype.is_float() && operands.iter().flatten().all(|x| x.dtype() == dtype) {
+        return Ok(dtype);
+    }
+    let got: Vec<_> = operands.iter().flatten().map(|x| x.dtype().name()).collect();
+    Err(Error::value(op, format!("wrong dtypes: got {got:?}, expected one float dtype")))
+}
+
+/// Row-major, in the type that is computed in.
+fn ready<T: Real>(x: &Array) -> Result<Array> {
+    cast(x, T::DTYPE)?.contiguous()
+}
+
+fn forward<T: Real>(
+    window: &Window,
+    x: &Array,
+    weight: &Array,
+    bias: Option<&Array>,
+    shape: &[usize],
+) -> Result<Array> {
+    let (source, kernel, bias) = (ready::<T>(x)?, ready::<T>(weight)?, bias.map(ready::<T>).transpose()?);
+    let mut out = Array::uninit(T::DTYPE, shape)?;
+    let bias = bias.as_ref().map(slice::<T>);
+    window::forward(window, slice(&source), slice(&kernel), bias, out.as_mut_slice());
+    cast(&out, x.dtype())
+}
+
+fn input_grad<T: Real>(window: &Window, g: &Array, weight: &Array, shape: &[usize]) -> Result<Array> {
+    let (source, kernel) = (ready::<T>(g)?, ready::<T>(weight)?);
+    let mut out = Array::uninit(T::DTYPE, shape)?;
+    window::input_grad(window, slice::<T>(&source), slice(&kernel), out.as_mut_slice());
+    cast(&out, g.dtype())
+}
+
+fn weight_grad<T: Real>(window: &Window, g: &Array, x: &Array, shape: &[usize]) -> Result<Array> {
+    let (gradient, source) = (ready::<T>(g)?, ready::<T>(x)?);
+    let mut out = Array::uninit(T::DTYPE, shape)?;
+    weight_grad::run(window, slice::<T>(&gradient), slice(&source), out.as_mut_slice());
+    cast(&out, g.dtype())
+}
+
+fn slice<T: Real>(x: &Array) -> &[T] {
+    x.as_slice().expect("made contiguous")
+}

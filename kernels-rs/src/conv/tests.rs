@@ -1,0 +1,171 @@
+use super::reference::for_each_product;
+use super::*;
+use crate::dtype::{BF16, Element, F16};
+use crate::threads::set_num_threads;
+
+/// A small generator, so that a failure can be repeated.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self, below: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) as usize % below
+    }
+
+    fn array<T: Element>(&mut self, shape: &[usize]) -> Array {
+        let values: Vec<T> =
+            (0..shape.iter().product()).map(|_| T::from_f64(self.next(2001) as f64 / 1000.0 - 1.0)).collect();
+        Array::from_slice(&values, shape).unwrap()
+    }
+}
+
+fn values<T: Element>(x: &Array) -> Vec<f64> {
+    x.to_vec::<T>().unwrap().into_iter().map(Element::to_f64).collect()
+}
+
+fn close(what: &str, got: &[f64], expected: &[f64], terms: usize, epsilon: f64) {
+    let bound = 4.0 * epsilon * (terms as f64).sqrt() * 4.0 + epsilon;
+    for (i, (a, b)) in got.iter().zip(expected).enumerate() {
+        assert!((a - b).abs() <= bound * (1.0 + b.abs()), "{what}: element {i}: got {a}, expected {b} +- {bound}");
+    }
+}
+
+struct Case {
+    input: [usize; 4],
+    weight: [usize; 4],
+    settings: Settings,
+}
+
+fn random_case(random: &mut Random) -> Case {
+    let groups = [1, 1, 1, 2, 3, 8][random.next(6)];
+    let depthwise = random.next(5) == 0;
+    let in_group = if depthwise { 1 } else { 1 + random.next(5) };
+    let out_group =
+        if depthwise { 1 + random.next(2) } else { [1 + random.next(12), 1 + random.next(70)][random.next(2)] };
+    let kernel = (1 + random.next(4), 1 + random.next(4));
+    let dilation = (1 + random.next(2), 1 + random.next(3));
+    let padding = ((random.next(4), random.next(3)), (random.next(3), random.next(5)));
+    let at_least = |k: usize, d: usize, (a, b): (usize, usize)| (d * (k - 1) + 1).saturating_sub(a + b).max(1);
+    let rows = at_least(kernel.0, dilation.0, padding.0) + random.next(12);
+    let cols = at_least(kernel.1, dilation.1, padding.1) + random.next(40);
+    Case {
+        input: [1 + random.next(3), groups * in_group, rows, cols],
+        weight: [groups * out_group, in_group, kernel.0, kernel.1],
+        settings: Settings { stride: (1 + random.next(3), 1 + random.next(3)), padding, dilation, groups },
+    }
+}
+
+/// Forward and both gradients against the definition.
+fn check<T: Element>(case: &Case, random: &mut Random, epsilon: f64) {
+    let Case { input, weight, settings } = case;
+    let window = Window::new("test", input, weight, settings).unwrap();
+    let (x, w) = (random.array::<T>(input), random.array::<T>(weight));
+    let (b, g) = (random.array::<T>(&[weight[0]]), random.array::<T>(&window.output_shape()));
+    let (xs, ws, gs, bs) = (values::<T>(&x), values::<T>(&w), values::<T>(&g), values::<T>(&b));
+    let plane = window.output_shape()[2] * window.output_shape()[3];
+    let mut y: Vec<f64> = (0..gs.len()).map(|i| bs[i / plane % weight[0]]).collect();
+    let (mut dx, mut dw) = (vec![0.0; xs.len()], vec![0.0; ws.len()]);
+    for_each_product(&window, *input, settings, |xi, wi, oi| {
+        y[oi] += xs[xi] * ws[wi];
+        dx[xi] += gs[oi] * ws[wi];
+        dw[wi] += gs[oi] * xs[xi];
+    });
+    let text = format!("{} {input:?} {weight:?} {settings:?}", T::DTYPE.name());
+    let taps = weight[1] * weight[2] * weight[3];
+    let got = conv2d(&x, &w, Some(&b), settings).unwrap();
+    assert_eq!(got.shape()[..], window.output_shape());
+    close(&format!("forward {text}"), &values::<T>(&got), &y, taps, epsilon);
+    let got = conv2d_input_grad(&g, &w, input, settings).unwrap();
+    close(&format!("input gradient {text}"), &values::<T>(&got), &dx, taps * weight[0], epsilon);
+    let got = conv2d_weight_grad(&g, &x, weight, settings).unwrap();
+    close(&format!("weight gradient {text}"), &values::<T>(&got), &dw, plane * input[0], epsilon);
+}
+
+#[test]
+fn random_shapes_agree_with_the_definition() {
+    let mut random = Random(1);
+    for round in 0..400 {
+        set_num_threads(1 + round % 4);
+        let case = random_case(&mut random);
+        match round % 8 {
+            0 => check::<f64>(&case, &mut random, f64::EPSILON),
+            1 => check::<F16>(&case, &mut random, 1e-3),
+            2 => check::<BF16>(&case, &mut random, 8e-3),
+            _ => check::<f32>(&case, &mut random, f32::EPSILON as f64),
+        }
+    }
+}
+
+#[test]
+fn larger_shapes_agree_with_the_definition() {
+    let mut random = Random(2);
+    let plain = Settings { stride: (1, 1), padding: ((1, 1), (1, 1)), dilation: (1, 1), groups: 1 };
+    let flat = Settings { padding: ((0, 0), (0, 0)), ..plain };
+    for (input, weight, settings) in [
+        ([9, 1, 28, 28], [16, 1, 3, 3], plain),
+        ([5, 16, 14, 14], [32, 16, 3, 3], plain),
+        ([1, 64, 20, 56], [64, 64, 3, 3], plain),
+        ([2, 40, 13, 17], [70, 40, 1, 1], flat),
+        ([1, 3, 50, 300], [24, 3, 7, 7], Settings { stride: (2, 2), padding: ((3, 3), (3, 3)), ..plain }),
+        ([1, 300, 7, 7], [33, 300, 3, 3], plain),
+        ([2, 24, 30, 30], [24, 1, 5, 5], Settings { groups: 24, padding: ((2, 2), (2, 2)), ..plain }),
+    ] {
+        check::<f32>(&Case { input, weight, settings }, &mut random, f32::EPSILON as f64);
+        check::<f64>(&Case { input, weight, settings }, &mut random, f64::EPSILON);
+    }
+}
+
+#[test]
+fn the_number_of_threads_does_not_change_a_bit() {
+    let mut random = Random(3);
+    for _ in 0..40 {
+        let case = random_case(&mut random);
+        let window = Window::new("test", &case.input, &case.weight, &case.settings).unwrap();
+        let (x, w) = (random.array::<f32>(&case.input), random.array::<f32>(&case.weight));
+        let g = random.array::<f32>(&window.output_shape());
+        let all = |threads| {
+            set_num_threads(threads);
+            let y = conv2d(&x, &w, None, &case.settings).unwrap().to_vec::<f32>().unwrap();
+            let dx = conv2d_input_grad(&g, &w, &case.input, &case.settings).unwrap().to_vec::<f32>().unwrap();
+            let dw = conv2d_weight_grad(&g, &x, &case.weight, &case.settings).unwrap().to_vec::<f32>().unwrap();
+            [y, dx, dw].concat().into_iter().map(f32::to_bits).collect::<Vec<_>>()
+        };
+        let one = all(1);
+        for threads in 2..=4 {
+            assert_eq!(one, all(threads));
+        }
+    }
+}
+
+#[test]
+fn infinities_stay_where_they_are() {
+    // A row of 17: the second register reads past the row, into the next one.
+    let settings = Settings { stride: (1, 1), padding: ((0, 0), (0, 0)), dilation: (1, 1), groups: 2 };
+    let mut data = vec![1.0f32; 2 * 2 * 17];
+    data[17] = f32::INFINITY;
+    let x = Array::from_slice(&data, &[1, 2, 2, 17]).unwrap();
+    let w = Array::from_slice(&[1.0f32, 1.0], &[2, 1, 1, 1]).unwrap();
+    let y = conv2d(&x, &w, None, &settings).unwrap().to_vec::<f32>().unwrap();
+    assert_eq!(y, data);
+    let mut g = vec![1.0f32; 2 * 2 * 17];
+    g[17] = 0.0;
+    let g = Array::from_slice(&g, &[1, 2, 2, 17]).unwrap();
+    let dw = conv2d_weight_grad(&g, &x, &[2, 1, 1, 1], &settings).unwrap().to_vec::<f32>().unwrap();
+    assert!(dw[0].is_nan() && dw[1] == 34.0, "{dw:?}");
+}
+
+#[test]
+fn empty_and_invalid() {
+    let settings = Settings { stride: (1, 1), padding: ((0, 0), (0, 0)), dilation: (1, 1), groups: 1 };
+    let mut random = Random(4);
+    let w = random.array::<f32>(&[4, 2, 3, 3]);
+    let none = conv2d(&random.array::<f32>(&[0, 2, 5, 5]), &w, None, &settings).unwrap();
+    assert_eq!(none.shape()[..], [0, 4, 3, 3]);
+    let (no_channel, no_weight) = (random.array::<f32>(&[1, 0, 5, 5]), random.array::<f32>(&[4, 0, 3, 3]));
+    let bias = Array::from_slice(&[1.0f32, 2.0, 3.0, 4.0], &[4]).unwrap();
+    let y = conv2d(&no_channel, &no_weight, Some(&bias), &settings).unwrap().to_vec::<f32>().unwrap();
+    assert_eq!(y, [[1.0; 9], [2.0; 9], [3.0; 9], [4.0; 9]].concat());
+    for (x, w) in [([1, 2, 2, 5], [4, 2, 3, 3]), ([1, 3, 5, 5], [4, 2, 3, 3]), ([1, 2, 5, 5], [4, 2, 0, 3])] {
+        assert!(conv2d(&random.array::<f32>(&x), &random.array::<f32>(&w), None, &settings).is_err());
+    }
+}

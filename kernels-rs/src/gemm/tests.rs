@@ -1,0 +1,171 @@
+use super::*;
+use crate::threads::set_num_threads;
+use crate::view;
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self, below: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) as usize % below
+    }
+
+    /// A random array of this shape in a random layout: dense, transposed, every second element, or reversed.
+    fn array<T: Element>(&mut self, shape: &[usize]) -> Array {
+        let rank = shape.len();
+        let mut dense = |shape: &[usize]| {
+            let value = |_| T::from_f64((self.next(201) as f64 - 100.0) / if T::DTYPE.is_float() { 64.0 } else { 1.0 });
+            Array::from_slice(&(0..shape.iter().product()).map(value).collect::<Vec<T>>(), shape).unwrap()
+        };
+        let layout = shape.iter().sum::<usize>() % 4;
+        if layout == 1 && rank > 1 {
+            let mut swapped = shape.to_vec();
+            swapped.swap(rank - 1, rank - 2);
+            let mut axes: Vec<usize> = (0..rank).collect();
+            axes.swap(rank - 1, rank - 2);
+            return view::permute_dims(&dense(&swapped), &axes).unwrap();
+        }
+        if layout == 2 && shape[rank - 1] > 0 {
+            let mut wide = shape.to_vec();
+            wide[rank - 1] = 2 * shape[rank - 1];
+            let mut step = vec![1; rank];
+            step[rank - 1] = 2;
+            return view::slice(&dense(&wide), &vec![0; rank], shape, &step).unwrap();
+        }
+        let plain = dense(shape);
+        if layout == 3 { view::flip(&plain, &[0]).unwrap() } else { plain }
+    }
+}
+
+/// The operand with a batch of this shape, row-major.
+fn stretched<T: Element>(x: &Array, batch: &[usize], vector: [usize; 2]) -> Vec<f64> {
+    let rank = x.rank();
+    let tail = if rank == 1 { vector } else { [x.shape()[rank - 2], x.shape()[rank - 1]] };
+    let mut shape = x.shape()[..rank.saturating_sub(2)].to_vec();
+    shape.extend(tail);
+    let x = view::broadcast_to(&view::reshape(x, &shape).unwrap(), &[batch, &tail].concat()).unwrap();
+    x.to_vec::<T>().unwrap().into_iter().map(Element::to_f64).collect()
+}
+
+/// The definition in `f64`.
+fn reference<T: Element>(x1: &Array, x2: &Array) -> Vec<f64> {
+    let batch = shape::broadcast(&x1.shape()[..x1.rank().max(2) - 2], &x2.shape()[..x2.rank().max(2) - 2]).unwrap();
+    let k = x1.shape()[x1.rank() - 1];
+    let m = if x1.rank() == 1 { 1 } else { x1.shape()[x1.rank() - 2] };
+    let n = if x2.rank() == 1 { 1 } else { x2.shape()[x2.rank() - 1] };
+    let (a, b) = (stretched::<T>(x1, &batch, [1, k]), stretched::<T>(x2, &batch, [k, 1]));
+    let mut out = vec![];
+    for (a, b) in a.chunks_exact(m * k).zip(b.chunks_exact(k * n)) {
+        for i in 0..m {
+            out.extend((0..n).map(|j| (0..k).map(|l| a[i * k + l] * b[l * n + j]).sum::<f64>()));
+        }
+    }
+    out
+}
+
+/// `NumPy`'s rule.
+fn result_shape(a: &[usize], b: &[usize]) -> Vec<usize> {
+    let (rows, cols) = (a.len().max(2) - 2, b.len().max(2) - 2);
+    let mut out = shape::broadcast(&a[..rows], &b[..cols]).unwrap().to_vec();
+    out.extend_from_slice(&a[rows..a.len() - 1]);
+    out.extend(b.get(b.len().max(2) - 1));
+    out
+}
+
+fn check<T: Element>(a: &[usize], b: &[usize], random: &mut Random, epsilon: f64) {
+    let (x1, x2) = (random.array::<T>(a), random.array::<T>(b));
+    let got = matmul(&x1, &x2).unwrap();
+    assert_eq!(got.shape()[..], result_shape(a, b)[..], "{a:?} {b:?}");
+    let expected = reference::<T>(&x1, &x2);
+    let got: Vec<f64> = got.to_vec::<T>().unwrap().into_iter().map(Element::to_f64).collect();
+    assert_eq!(got.len(), expected.len());
+    let k = a[a.len() - 1] as f64;
+    for (i, (&x, &y)) in got.iter().zip(&expected).enumerate() {
+        let y = if T::DTYPE.is_float() { y } else { T::from_i64(y as i64).to_f64() };
+        assert!((x - y).abs() <= epsilon * (4.0 * k.sqrt() + y.abs()), "{} {a:?} {b:?} {i}: {x} {y}", T::DTYPE.name());
+    }
+}
+
+fn check_all(a: &[usize], b: &[usize], random: &mut Random) {
+    check::<f32>(a, b, random, 1e-6);
+    check::<f64>(a, b, random, 1e-14);
+    check::<F16>(a, b, random, 2e-3);
+    check::<BF16>(a, b, random, 1.6e-2);
+    check::<i64>(a, b, random, 0.0);
+    check::<i8>(a, b, random, 0.0);
+    check::<u16>(a, b, random, 0.0);
+}
+
+#[test]
+fn random_sizes_and_layouts() {
+    let mut random = Random(7);
+    for round in 0..150 {
+        set_num_threads(1 + round % 4);
+        let (m, k, n) = (1 + random.next(40), 1 + random.next(40), 1 + random.next(40));
+        check_all(&[m, k], &[k, n], &mut random);
+        check_all(&[k], &[k, n], &mut random);
+        check_all(&[m, k], &[k], &mut random);
+        check_all(&[k], &[k], &mut random);
+        let (p, q) = (1 + random.next(3), 1 + random.next(3));
+        check_all(&[p, q, m, k], &[k, n], &mut random);
+        check_all(&[p, q, m, k], &[p, 1, k, n], &mut random);
+        check_all(&[q, m, k], &[p, q, k, n], &mut random);
+    }
+}
+
+#[test]
+fn large_products_are_cut_into_tiles() {
+    let mut random = Random(8);
+    for (m, k, n) in [(300, 257, 190), (64, 784, 256), (1, 1030, 1100), (1100, 1030, 1), (3, 5000, 70), (130, 3, 4099)]
+    {
+        check::<f32>(&[m, k], &[k, n], &mut random, 1e-6);
+        check::<BF16>(&[m, k], &[k, n], &mut random, 1.6e-2);
+    }
+}
+
+#[test]
+fn the_number_of_threads_does_not_change_a_bit() {
+    let mut random = Random(9);
+    for (m, k, n) in [(300, 257, 190), (64, 784, 256), (1, 1030, 1100), (2, 9000, 40)] {
+        let (a, b) = (random.array::<f32>(&[m, k]), random.array::<f32>(&[k, n]));
+        let product = |threads| {
+            set_num_threads(threads);
+            matmul(&a, &b).unwrap().to_vec::<f32>().unwrap().into_iter().map(f32::to_bits).collect::<Vec<_>>()
+        };
+        let one = product(1);
+        assert!((2..=4).all(|threads| product(threads) == one), "{m} {k} {n}");
+    }
+}
+
+#[test]
+fn linear_adds_the_bias_to_matmul() {
+    let mut random = Random(10);
+    for shape in [&[5][..], &[7, 5], &[2, 3, 5], &[90, 200], &[0, 5], &[4, 0]] {
+        let inputs = shape[shape.len() - 1];
+        let (x, w, b) = (random.array::<f32>(shape), random.array::<f32>(&[inputs, 130]), random.array::<f32>(&[130]));
+        let plain = matmul(&x, &w).unwrap();
+        let got = linear(&x, &w, Some(&b)).unwrap();
+        assert_eq!(got.shape(), plain.shape());
+        let bias = b.to_vec::<f32>().unwrap();
+        for (i, (got, plain)) in got.to_vec::<f32>().unwrap().iter().zip(plain.to_vec::<f32>().unwrap()).enumerate() {
+            assert!((got - plain - bias[i % 130]).abs() < 1e-4, "{shape:?} {i}");
+        }
+        assert_eq!(linear(&x, &w, None).unwrap().to_vec::<f32>().unwrap(), plain.to_vec::<f32>().unwrap());
+    }
+}
+
+#[test]
+fn empty_and_rejected() {
+    let array = |shape: &[usize]| Array::zeros(DType::F32, shape).unwrap();
+    assert_eq!(matmul(&array(&[2, 0]), &array(&[0, 3])).unwrap().to_vec::<f32>().unwrap(), [0.0; 6]);
+    assert_eq!(matmul(&array(&[0, 2]), &array(&[2, 3])).unwrap().shape()[..], [0, 3]);
+    assert_eq!(matmul(&array(&[0]), &array(&[0])).unwrap().to_vec::<f32>().unwrap(), [0.0]);
+    let ints = Array::zeros(DType::I32, &[2, 0]).unwrap();
+    assert_eq!(matmul(&ints, &Array::zeros(DType::I32, &[0, 2]).unwrap()).unwrap().to_vec::<i32>().unwrap(), [0; 4]);
+    for (a, b) in [(&[2, 3][..], &[2, 3][..]), (&[], &[3]), (&[2, 2, 3], &[3, 3, 4])] {
+        assert!(matches!(matmul(&array(a), &array(b)), Err(Error::Rejected(_))), "{a:?} {b:?}");
+    }
+    assert!(matches!(matmul(&array(&[2, 2]), &Array::zeros(DType::I32, &[2, 2]).unwrap()), Err(Error::Rejected(_))));
+    let flags = Array::zeros(DType::Bool, &[2, 2]).unwrap();
+    assert!(matches!(matmul(&flags, &flags), Err(Error::Rejected(_))));
+}

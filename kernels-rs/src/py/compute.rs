@@ -1,0 +1,21 @@
+//! Contractions and windows.
+
+use super::arg::*;
+use crate::conv::{self, Settings};
+use crate::gemm;
+
+type Pair = (usize, usize);
+
+super::ops! {
+    conv2d(
+        x: Tensor, weight: Tensor, bias: OptTensor, stride: Pair, padding: (Pair, Pair), dilation: Pair, groups: usize
+    ) => conv::conv2d(x, weight, bias, &Settings { stride, padding, dilation, groups });
+    conv2d_input_grad(
+        g: Tensor, weight: Tensor, input_shape: Ints, stride: Pair, padding: (Pair, Pair), dilation: Pair, groups: usize
+    ) => conv::conv2d_input_grad(g, weight, &input_shape, &Settings { stride, padding, dilation, groups });
+    conv2d_weight_grad(
+        g: Tensor, x: Tensor, weight_shape: Ints, stride: Pair, padding: (Pair, Pair), dilation: Pair, groups: usize
+    ) => conv::conv2d_weight_grad(g, x, &weight_shape, &Settings { stride, padding, dilation, groups });
+    linear(x: Tensor, weight: Tensor, bias: OptTensor) => gemm::linear(x, weight, bias);
+    matmul(x1: Tensor, x2: Tensor) => gemm::matmul(x1, x2);
+}
