@@ -29,7 +29,6 @@ _SETS = {
 }
 # The Python numbers that may stand beside an array of a kind.
 _NUMBERS = {"Bool": (bool,), "Float": (float, int, bool), "Int": (int, bool)}
-_MAX_PLANS = 8192
 _FLOAT32_MAX = 3.4028235677973366e38  # numbers from here on round to infinity
 _INT_RANGES = {"int32": (-(2**31), 2**31 - 1), "uint32": (0, 2**32 - 1)}
 
@@ -78,10 +77,7 @@ def run_program(
     )
     plan = device.plans.get(key)
     if plan is None:
-        plan = _plan(device, program.chain, operands)
-        if len(device.plans) >= _MAX_PLANS:
-            device.plans.clear()
-        device.plans[key] = plan
+        plan = device.remember(key, _plan(device, program.chain, operands))
     outputs = tuple(
         [
             device.dense(plan.shape, plan.strides, plan.size, plan.size * ITEM_BYTES[t.name], t)

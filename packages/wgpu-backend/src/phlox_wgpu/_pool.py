@@ -47,6 +47,9 @@ class Pool:
         self._device = device
         self._limit = limit
         self._free: dict[int, list[Buffer]] = {}
+        # Every buffer is held here as well. Held by its array alone, a buffer in a reference cycle
+        # would be finalized, and released, in the same collection that hands it back to the pool.
+        self._all: dict[int, Buffer] = {}
         self._buckets: dict[int, int] = {}
         self._serial = 0
         self.returned: deque[Buffer] = deque()
@@ -81,7 +84,8 @@ class Pool:
         gpu = self._device.create_buffer(size=nbytes, usage=_USAGE)
         self._serial += 1
         self.reserved_bytes += nbytes
-        return Buffer(gpu, nbytes, self._serial)
+        buffer = self._all[self._serial] = Buffer(gpu, nbytes, self._serial)
+        return buffer
 
     @property
     def free_bytes(self) -> int:
@@ -94,6 +98,7 @@ class Pool:
         for bucket, free in self._free.items():
             for buffer in free:
                 buffer.gpu.destroy()
+                del self._all[buffer.serial]
                 freed += bucket
             free.clear()
         self.reserved_bytes -= freed

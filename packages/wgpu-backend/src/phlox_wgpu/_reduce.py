@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 from phlox_tensor import DType, bool_, float32, int32, uint32
 
-from ._array import GpuArray
+from ._array import WGSL_TYPES, GpuArray
 from ._elementwise import cast, merge_axes
-from ._runtime import GpuDevice
+from ._pipelines import Pipeline
+from ._runtime import GpuDevice, grid
 from ._table import Entries
 from .wgsl.reduce import WORKGROUP, Reduction, reduction_source
 
@@ -36,17 +37,58 @@ class _Shape:
     chunk: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """One launch: the pipeline, its grid, its parameters behind the offset."""
+
+    pipeline: Pipeline
+    grid: tuple[int, int, int]
+    params: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """A whole reduction: its passes, the shape of the result, and what lies between two passes."""
+
+    passes: tuple[_Pass, ...]
+    shape: Axes
+    partial: Axes
+    partial_types: tuple[DType, ...]
+
+
 def _reduce(
     device: GpuDevice, op: str, x: GpuArray, axes: Axes, keepdims: bool, dtype: DType
 ) -> GpuArray:
+    key = (op, x.shape, x.strides, x.dtype, axes, keepdims, dtype)
+    plan = device.plans.get(key)
+    if plan is None:
+        plan = device.remember(key, _plan(device, op, x, axes, keepdims, dtype))
+    out = device.empty(plan.shape, dtype)
+    inputs = [x]
+    if len(plan.passes) == 2:
+        inputs = [device.empty(plan.partial, t) for t in plan.partial_types]
+        _run(device, plan.passes[0], [x], inputs)
+    if plan.passes:
+        _run(device, plan.passes[-1], inputs, [out])
+    return out
+
+
+def _run(device: GpuDevice, step: _Pass, inputs: list[GpuArray], outputs: list[GpuArray]) -> None:
+    params = (inputs[0].offset, *step.params)
+    device.record(step.pipeline, inputs, outputs, params, *step.grid)
+
+
+def _plan(
+    device: GpuDevice, op: str, x: GpuArray, axes: Axes, keepdims: bool, dtype: DType
+) -> _Plan:
     kept_axes = [i for i in range(len(x.shape)) if i not in axes]
     kept = tuple(x.shape[i] for i in kept_axes)
     shape = tuple(1 if i in axes else n for i, n in enumerate(x.shape)) if keepdims else kept
-    out = device.empty(shape, dtype)
-    if not out.size:
-        return out
+    results = math.prod(kept)
+    if not results:
+        return _Plan((), shape, (), ())
     letter = "i" if dtype is int32 and op not in _ARG else _LETTERS[x.dtype.name]
-    plan = _deal(
+    deal = _deal(
         merge_axes(kept, [tuple(x.strides[i] for i in kept_axes)]),
         merge_axes(tuple(x.shape[i] for i in axes), [tuple(x.strides[i] for i in axes)]),
     )
@@ -55,33 +97,30 @@ def _reduce(
         op=op,
         source=x.wgsl,
         letter=letter,
-        target=out.wgsl,
-        kept=len(plan.kept),
-        reduced=len(plan.reduced),
-        lanes=plan.lanes,
-        along=plan.along,
+        target=WGSL_TYPES[dtype.name],
+        kept=len(deal.kept),
+        reduced=len(deal.reduced),
+        lanes=deal.lanes,
+        along=deal.along,
         partial=False,
     )
-    if plan.parts == 1:
-        _launch(device, kernel, plan, [x], [out], count)
-        return out
-    results = out.size
-    partial = [device.empty((plan.parts, results), _ACCUMULATORS[letter])]
-    if op in _ARG:
-        partial.append(device.empty((plan.parts, results), uint32))
-    _launch(device, replace(kernel, target=""), plan, [x], partial, count)
-    last = _deal(((results,), [(1,)]), ((plan.parts,), [(results,)]), split=False)
+    if deal.parts == 1:
+        return _Plan((_pass(device, kernel, deal, count),), shape, (), ())
+    first = _pass(device, replace(kernel, target=""), deal, count)
+    between = _ACCUMULATORS[letter]
+    last = _deal(((results,), [(1,)]), ((deal.parts,), [(results,)]), split=False)
     final = replace(
         kernel,
-        source=partial[0].wgsl,
+        source=WGSL_TYPES[between.name],
         kept=len(last.kept),
         reduced=len(last.reduced),
         lanes=last.lanes,
         along=last.along,
         partial=True,
     )
-    _launch(device, final, last, partial, [out], count)
-    return out
+    types = (between, uint32) if op in _ARG else (between,)
+    passes = (first, _pass(device, final, last, count))
+    return _Plan(passes, shape, (deal.parts, results), types)
 
 
 def _deal(
@@ -109,37 +148,22 @@ def _deal(
     return _Shape(kept_lengths, kept_strides, lengths, strides, lanes, along, parts, chunk)
 
 
-def _launch(
-    device: GpuDevice,
-    kernel: Reduction,
-    plan: _Shape,
-    inputs: list[GpuArray],
-    outputs: list[GpuArray],
-    count: int,
-) -> None:
-    results = math.prod(plan.kept)
-    total = results * plan.parts
+def _pass(device: GpuDevice, kernel: Reduction, deal: _Shape, count: int) -> _Pass:
+    results = math.prod(deal.kept)
+    total = results * deal.parts
     params = (
-        inputs[0].offset,
         results,
-        math.prod(plan.reduced),
-        plan.chunk,
+        math.prod(deal.reduced),
+        deal.chunk,
         total,
         float(count),
-        *plan.kept[1:],
-        *plan.reduced[1:],
-        *plan.kept_strides,
-        *plan.reduced_strides,
+        *deal.kept[1:],
+        *deal.reduced[1:],
+        *deal.kept_strides,
+        *deal.reduced_strides,
     )
-    rows = WORKGROUP // kernel.lanes
-    device.launch(
-        ("reduce", kernel),
-        lambda: reduction_source(kernel),
-        inputs,
-        outputs,
-        params,
-        -(-total // rows),
-    )
+    pipeline = device.pipeline(("reduce", kernel), lambda: reduction_source(kernel))
+    return _Pass(pipeline, grid(-(-total * kernel.lanes // WORKGROUP)), params)
 
 
 def sum_(device: GpuDevice, x: GpuArray, axis: Axes, keepdims: bool, dtype: DType) -> GpuArray:

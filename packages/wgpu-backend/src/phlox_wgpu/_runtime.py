@@ -60,6 +60,7 @@ _RING_BYTES = 1 << 20
 _FIRST_FLUSH = 16  # starts the GPU early after a wait
 _LATER_FLUSH = 128
 _MAX_BIND_GROUPS = 8192
+_MAX_PLANS = 8192
 _MAX_KEPT_STAGING = 1 << 24
 _ERROR_BYTES = 16
 _STORAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
@@ -102,7 +103,6 @@ class GpuDevice:
         self.max_binding_bytes = largest & ~15  # whole vec4
         self.pool = Pool(gpu, self.max_binding_bytes)
         self.pipelines = Pipelines(gpu, self.limits["min-uniform-buffer-offset-alignment"])
-        # Launch geometry by shapes and layouts, kept for the kernels of this package.
         self.plans: dict[Hashable, Any] = {}
         self.batch = 0
         self._submission = 0
@@ -273,6 +273,13 @@ class GpuDevice:
         if len(self._groups) >= _MAX_BIND_GROUPS:
             self._groups.clear()
         return self.native.bind_group(layout.gpu, entries)
+
+    def remember(self, key: Hashable, plan: Any) -> Any:
+        """Keep launch geometry under a key of shapes and layouts, to be found in ``plans``."""
+        if len(self.plans) >= _MAX_PLANS:
+            self.plans.clear()
+        self.plans[key] = plan
+        return plan
 
     def flush(self) -> None:
         """Submit what is recorded; does not wait."""

@@ -1,0 +1,65 @@
+struct Params { offset: i32, results: u32, length: u32, chunk: u32, total: u32, divisor: f32, ks0: i32, rs0: i32 }
+@group(0) @binding(0) var<uniform> p: Params;
+@group(0) @binding(1) var<storage, read> in0: array<f32>;
+@group(0) @binding(2) var<storage, read_write> out0: array<f32>;
+fn linear_group(group: vec3<u32>, groups: vec3<u32>) -> u32 {
+  return (group.z * groups.y + group.y) * groups.x + group.x;
+}
+alias Acc = f32;
+fn identity() -> Acc { return 0.0; }
+fn combine(a: Acc, b: Acc) -> Acc { return a + b; }
+fn lift(at: i32, k: u32) -> Acc { return in0[at]; }
+fn kept_at(i: u32) -> i32 {
+  var at = p.offset;
+  var rest = i;
+  at += i32(rest) * p.ks0;
+  return at;
+}
+fn reduced_at(i: u32) -> i32 {
+  var at = 0;
+  var rest = i;
+  at += i32(rest) * p.rs0;
+  return at;
+}
+fn element(base: i32, k: u32) -> Acc { return lift(base + reduced_at(k), k); }
+var<workgroup> shared_acc: array<Acc, 256>;
+@compute @workgroup_size(256)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+        @builtin(local_invocation_index) tid: u32) {
+  let row = tid / 64u;
+  let lane = tid % 64u;
+  let result = linear_group(group, groups) * 4u + row;
+  let live = result < p.total;
+  let part = result / p.results;
+  let base = kept_at(result % p.results);
+  var k = part * p.chunk + lane;
+  let end = select(0u, min(part * p.chunk + p.chunk, p.length), live);
+  var acc0 = identity();
+  var acc1 = identity();
+  var acc2 = identity();
+  var acc3 = identity();
+  while (k + 192u < end) {
+    acc0 = combine(acc0, element(base, k + 0u));
+    acc1 = combine(acc1, element(base, k + 64u));
+    acc2 = combine(acc2, element(base, k + 128u));
+    acc3 = combine(acc3, element(base, k + 192u));
+    k += 256u;
+  }
+  while (k < end) {
+    acc0 = combine(acc0, element(base, k));
+    k += 64u;
+  }
+  var acc = combine(combine(acc0, acc1), combine(acc2, acc3));
+  shared_acc[64u * row + lane] = acc;
+  workgroupBarrier();
+  for (var half = 32u; half > 0u; half >>= 1u) {
+    if (lane < half) {
+      shared_acc[64u * row + lane] = combine(shared_acc[64u * row + lane], shared_acc[64u * row + lane + half * 1u]);
+    }
+    workgroupBarrier();
+  }
+  acc = shared_acc[64u * row + lane];
+  if (live && lane == 0u) {
+    out0[result] = acc;
+  }
+}

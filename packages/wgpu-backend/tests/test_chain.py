@@ -1,0 +1,153 @@
+"""The emitter of elementwise kernels: golden texts, fused chains, walks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox_tensor as pt
+from phlox_wgpu import Wgpu
+from phlox_wgpu._array import GpuArray
+from phlox_wgpu._elementwise import Program, run_program
+from phlox_wgpu._kernel import source
+from phlox_wgpu.wgsl import table
+from phlox_wgpu.wgsl.chain import Chain, Node, Walk, chain_source
+
+Up = Callable[[Any], GpuArray]
+
+ADD = Chain(("float32", "float32"), (Node("add", (0, 1), "float32"),), (2,))
+LESS = Chain(("int32", "int32"), (Node("less", (0, 1), "bool"),), (2,))
+TANH = Chain(("float16",), (Node("tanh", (0,), "float16"),), (1,))
+FUSED = Chain(
+    ("float32", "float32", "float32"),
+    (
+        Node("multiply", (0, 1), "float32"),
+        Node("add", (3, 2), "float32"),
+        Node("maximum", (4, 2), "float32"),
+        Node("isnan", (5,), "bool"),
+    ),
+    (5, 6),
+)
+
+TEXTS = {
+    "add_dense": (ADD, Walk("vv", 1, vector=True)),
+    "add_row_bias": (ADD, Walk("vv", 2, vector=True)),
+    "add_scalar": (ADD, Walk("vc", 1, vector=True)),
+    "fused_column": (FUSED, Walk("vsv", 2, vector=True)),
+    "less_strided": (LESS, Walk("ee", 3, vector=False)),
+    "tanh_half": (TANH, Walk("v", 1, vector=True)),
+}
+
+
+@pytest.mark.parametrize("name", sorted(TEXTS))
+def test_text_is_the_golden_one(golden: Callable[[str, str], None], name: str) -> None:
+    golden(name, source(chain_source(*TEXTS[name])))
+
+
+def test_rows_are_sorted() -> None:
+    assert list(table.ELEMENTWISE) == sorted(table.ELEMENTWISE)
+
+
+def test_every_row_is_a_declared_op() -> None:
+    assert set(table.ELEMENTWISE) <= set(pt.REGISTRY)
+
+
+def test_a_missing_type_is_an_error() -> None:
+    with pytest.raises(KeyError, match="bitwise_and"):
+        table.expression("bitwise_and", "f")
+
+
+@pytest.mark.parametrize("shape", [(5,), (4, 8), (3, 5, 7), (2, 1024), (0, 3), ()])
+def test_fused_chain_equals_its_ops(
+    gpu: Wgpu, up: Up, rng: np.random.Generator, shape: tuple[int, ...]
+) -> None:
+    a, b = (np.asarray(rng.normal(size=shape), np.float32) for _ in range(2))
+    if a.size > 2:
+        a.flat[1] = np.nan
+    program = Program(FUSED, (pt.float32, pt.bool_))
+    values, nans = run_program(gpu.device, program, (up(a), 0.5, up(b)))
+    expected = np.maximum(a * np.float32(0.5) + b, b)
+    np.testing.assert_allclose(gpu.read(values), expected, rtol=1e-6)
+    np.testing.assert_array_equal(gpu.read(nans), np.isnan(expected))
+
+
+def test_float16_is_rounded_between_the_ops_of_a_chain(gpu: Wgpu, up: Up) -> None:
+    nodes = (Node("add", (0, 1), "float16"), Node("subtract", (2, 1), "float16"))
+    chain = Chain(("float16", "float16"), nodes, (3,))
+    x, y = np.array([1.0], np.float16), np.array([2048.0], np.float16)
+    (out,) = run_program(gpu.device, Program(chain, (pt.float16,)), (up(x), up(y)))
+    assert gpu.read(out) == (x + y) - y
+
+
+@pytest.mark.parametrize("offset", range(5))
+@pytest.mark.parametrize("count", [1, 3, 4, 5, 16, 17, 4099])
+def test_any_offset_and_length(gpu: Wgpu, up: Up, offset: int, count: int) -> None:
+    values = np.arange(5000, dtype=np.float32)
+    x = gpu.slice(up(values), (offset,), (count,), (1,))
+    got = gpu.read(gpu.add(x, x))
+    np.testing.assert_array_equal(got, 2 * values[offset : offset + count])
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ((6, 8), (8,)),
+        ((6, 8), (6, 1)),
+        ((6, 7), (6, 1)),
+        ((2, 3, 4), (3, 1)),
+        ((2, 1, 4), (1, 5, 1)),
+        ((4, 1), (1, 8)),
+        ((), (3, 4)),
+    ],
+)
+def test_broadcasts(
+    gpu: Wgpu,
+    up: Up,
+    rng: np.random.Generator,
+    left: tuple[int, ...],
+    right: tuple[int, ...],
+) -> None:
+    a, b = (np.asarray(rng.normal(size=s), np.float32) for s in (left, right))
+    np.testing.assert_array_equal(gpu.read(gpu.subtract(up(a), up(b))), a - b)
+    np.testing.assert_array_equal(gpu.read(gpu.less(up(b), up(a))), b < a)
+
+
+def test_a_number_takes_the_type_of_the_array(gpu: Wgpu, up: Up) -> None:
+    half = np.array([3.0, 5.0], np.float16)
+    np.testing.assert_array_equal(gpu.read(gpu.multiply(up(half), 0.1)), half * np.float16(0.1))
+    single = np.array([1.0], np.float32)
+    assert gpu.read(gpu.multiply(up(single), 1e39)) == np.inf
+    assert np.isnan(gpu.read(gpu.add(up(single), float("nan"))))
+    with pytest.raises(pt.ArgumentError, match="does not fit int32"):
+        gpu.add(up(np.array([1], np.int32)), 2**31)
+
+
+@pytest.mark.parametrize(
+    ("op", "operands"),
+    [
+        ("add", (np.zeros(2, np.float32), np.zeros(2, np.int32))),
+        ("add", (np.zeros(2, np.float32), np.zeros(3, np.float32))),
+        ("add", (np.zeros(2, np.int32), 0.5)),
+        ("divide", (np.zeros(2, np.int32), np.zeros(2, np.int32))),
+        ("exp", (np.zeros(2, np.int32),)),
+        ("logical_and", (np.zeros(2, np.bool_), 1)),
+        ("matmul", (np.zeros((2, 3), np.float32), np.zeros((2, 3), np.float32))),
+    ],
+)
+def test_what_an_entry_does_not_take_is_rejected(
+    gpu: Wgpu, up: Up, op: str, operands: tuple[Any, ...]
+) -> None:
+    placed = [up(x) if isinstance(x, np.ndarray) else x for x in operands]
+    with pytest.raises(pt.Rejected):
+        getattr(gpu, op)(*placed)
+
+
+def test_a_negative_integer_exponent_is_an_error_at_the_next_read(gpu: Wgpu, up: Up) -> None:
+    base = up(np.array([2, 3], np.int32))
+    out = gpu.pow(base, up(np.array([3, -1], np.int32)))
+    with pytest.raises(pt.ArgumentError, match="negative integer exponent: got -1"):
+        gpu.read(out)
+    assert gpu.read(gpu.pow(base, 3)).tolist() == [8, 27]

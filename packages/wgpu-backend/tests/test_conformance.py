@@ -1,0 +1,20 @@
+"""The suite that every backend is held to, generated from the op declarations."""
+
+from __future__ import annotations
+
+import pytest
+
+import phlox_tensor as pt
+from phlox_tensor.testing import Check, checks
+from phlox_wgpu import Wgpu
+
+if not Wgpu.found():
+    pytest.skip(
+        "no GPU adapter here; mesa-vulkan-drivers brings a software one", allow_module_level=True
+    )
+
+
+@pytest.mark.parametrize("check", checks(Wgpu()), ids=str)
+def test_wgpu(check: Check) -> None:
+    with pt.use_device(check.backend):
+        check()

@@ -1,0 +1,146 @@
+"""Reductions and scans: every way the work is dealt out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox_tensor as pt
+from phlox_wgpu import Wgpu
+from phlox_wgpu._array import GpuArray
+from phlox_wgpu._kernel import source
+from phlox_wgpu.wgsl.reduce import REDUCTIONS, Reduction, reduction_source
+
+Up = Callable[[Any], GpuArray]
+
+# Rows, columns, both sides, two passes along rows, two passes along columns.
+SHAPES = [(5,), (300, 70), (3, 1000, 40), (100_000,), (33, 20_000), (20_000, 33), (2, 3, 4, 5)]
+
+
+def axes_of(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+    rank = len(shape)
+    return [c for k in range(rank + 1) for c in combinations(range(rank), k)]
+
+
+def test_rows_are_sorted() -> None:
+    assert list(REDUCTIONS) == sorted(REDUCTIONS)
+
+
+def test_text_is_the_golden_one(golden: Callable[[str, str], None]) -> None:
+    rows = Reduction("sum", "f32", "f", "f32", 1, 1, lanes=64, along=True, partial=False)
+    golden("sum_rows", source(reduction_source(rows)))
+    columns = Reduction("argmax", "f16", "f", "", 1, 2, lanes=8, along=False, partial=False)
+    golden("argmax_columns", source(reduction_source(columns)))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("op", ["sum", "mean", "max", "min"])
+def test_over_any_axes(
+    gpu: Wgpu, up: Up, rng: np.random.Generator, op: str, shape: tuple[int, ...]
+) -> None:
+    values = rng.normal(size=shape).astype(np.float32)
+    x = up(values)
+    for axis in axes_of(shape):
+        rest = (pt.float32,) if op == "sum" else ()
+        got = gpu.read(getattr(gpu, op)(x, axis, False, *rest))
+        expected = getattr(np, op)(values.astype(np.float64), axis=axis)
+        scale = np.sqrt(np.prod([values.shape[i] for i in axis]))
+        atol = 0 if op in ("max", "min") else 1e-6 * (scale if op == "sum" else 1)
+        np.testing.assert_allclose(got, expected.astype(np.float32), rtol=1e-6, atol=atol)
+        kept = gpu.read(getattr(gpu, op)(x, axis, True, *rest))
+        np.testing.assert_array_equal(kept.reshape(got.shape), got)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_integers_and_bools_are_exact(
+    gpu: Wgpu, up: Up, rng: np.random.Generator, shape: tuple[int, ...]
+) -> None:
+    numbers = rng.integers(-(2**31), 2**31, shape).astype(np.int32)
+    truth = rng.random(shape) > 0.4
+    x, t = up(numbers), up(truth)
+    for axis in axes_of(shape):
+        args = (axis, False)
+        total = np.sum(numbers, axis=axis, dtype=np.int32)
+        np.testing.assert_array_equal(gpu.read(gpu.sum(x, *args, pt.int32)), total)
+        np.testing.assert_array_equal(gpu.read(gpu.max(x, *args)), numbers.max(axis))
+        np.testing.assert_array_equal(gpu.read(gpu.any(t, *args)), truth.any(axis))
+        np.testing.assert_array_equal(gpu.read(gpu.all(t, *args)), truth.all(axis))
+        count = np.sum(truth, axis=axis, dtype=np.int32)
+        np.testing.assert_array_equal(gpu.read(gpu.sum(t, *args, pt.int32)), count)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("op", ["argmax", "argmin"])
+@pytest.mark.parametrize("kind", ["ties", "nan", "random"])
+def test_the_first_of_equals_wins(
+    gpu: Wgpu, up: Up, rng: np.random.Generator, op: str, shape: tuple[int, ...], kind: str
+) -> None:
+    values = rng.normal(size=shape).astype(np.float32)
+    if kind == "ties":
+        values = np.round(values)
+    if kind == "nan":
+        values[rng.random(shape) < 0.01] = np.nan
+        values[rng.random(shape) < 0.01] = -np.inf
+    x = up(values)
+    for axis in (None, *range(len(shape))):
+        got = gpu.read(getattr(gpu, op)(x, axis, False))
+        np.testing.assert_array_equal(got, getattr(np, op)(values, axis=axis))
+
+
+def test_all_infinite_rows(gpu: Wgpu, up: Up) -> None:
+    low = up(np.full((3, 400), -np.inf, np.float32))
+    assert gpu.read(gpu.argmax(low, 1, False)).tolist() == [0, 0, 0]
+    assert gpu.read(gpu.max(low, (1,), False)).tolist() == [-np.inf] * 3
+
+
+def test_nan_wins_maximum_and_minimum(gpu: Wgpu, up: Up) -> None:
+    values = np.zeros(70_000, np.float32)
+    values[69_999] = np.nan
+    x = up(values)
+    assert np.isnan(gpu.read(gpu.max(x, (0,), False)))
+    assert np.isnan(gpu.read(gpu.min(x, (0,), False)))
+
+
+def test_nothing_to_reduce(gpu: Wgpu, up: Up) -> None:
+    x = up(np.zeros((3, 0), np.float32))
+    assert gpu.read(gpu.sum(x, (1,), False, pt.float32)).tolist() == [0, 0, 0]
+    assert gpu.read(gpu.prod(x, (1,), False, pt.float32)).tolist() == [1, 1, 1]
+    assert np.isnan(gpu.read(gpu.mean(x, (1,), False))).all()
+    assert gpu.read(gpu.sum(x, (0,), False, pt.float32)).shape == (0,)
+
+
+def test_float16_sums_in_float32(gpu: Wgpu, up: Up) -> None:
+    x = up(np.full((2, 60_000), 0.1, np.float16))
+    total = gpu.read(gpu.mean(x, (1,), False))
+    np.testing.assert_array_equal(total, np.array([0.1, 0.1], np.float16))
+
+
+def test_a_long_sum_loses_little(gpu: Wgpu, up: Up, rng: np.random.Generator) -> None:
+    values = rng.random(3_000_000).astype(np.float32)
+    got = gpu.read(gpu.sum(up(values), (0,), False, pt.float32))
+    exact = values.astype(np.float64).sum()
+    assert abs(got - exact) / exact < 2e-7
+
+
+def test_sums_are_the_same_bits_every_time(gpu: Wgpu, up: Up, rng: np.random.Generator) -> None:
+    x = up(rng.normal(size=500_000).astype(np.float32))
+    sums = {gpu.read(gpu.sum(x, (0,), False, pt.float32)).tobytes() for _ in range(5)}
+    assert len(sums) == 1
+
+
+@pytest.mark.parametrize("shape", [(7,), (3, 1030), (1030, 3), (2, 5, 6), (40_000,), (2, 20_000)])
+def test_cumsum(gpu: Wgpu, up: Up, rng: np.random.Generator, shape: tuple[int, ...]) -> None:
+    numbers = rng.integers(-1000, 1000, shape).astype(np.int32)
+    floats = rng.normal(size=shape).astype(np.float32)
+    x, y = up(numbers), up(floats)
+    for axis in range(len(shape)):
+        np.testing.assert_array_equal(
+            gpu.read(gpu.cumsum(x, axis)), np.cumsum(numbers, axis, dtype=np.int32)
+        )
+        np.testing.assert_allclose(
+            gpu.read(gpu.cumsum(y, axis)), np.cumsum(floats.astype(np.float64), axis), atol=2e-3
+        )

@@ -1,0 +1,278 @@
+"""The runtime: ordering, limits, errors, memory, threads."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import pickle
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox_tensor as pt
+from phlox_wgpu import Wgpu
+from phlox_wgpu._array import GpuArray
+from phlox_wgpu._errors import DeviceMemoryError, ShaderError
+from phlox_wgpu._kernel import Kernel
+from phlox_wgpu._pool import size_class
+from phlox_wgpu._runtime import grid
+
+Up = Callable[[Any], GpuArray]
+
+CHECKED = """\
+@compute @workgroup_size(1)
+fn main() { out0[0] = i32(checked_index(in0[0], p.length)); }
+"""
+
+
+def checked() -> Kernel:
+    return Kernel(CHECKED, ("i32",), ("i32",), (("length", "i32"),), index_errors="take")
+
+
+def run(program: str) -> str:
+    code = textwrap.dedent(program)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_importing_and_making_a_device_opens_nothing() -> None:
+    out = run(
+        """
+        import sys
+        from phlox_wgpu import Wgpu
+        device = Wgpu()
+        assert Wgpu(0) is device and Wgpu(1) is not device
+        assert device.memory().current == 0
+        print("wgpu" in sys.modules, repr(device), repr(Wgpu(1)), repr(Wgpu(0, power="low")))
+        """
+    )
+    assert out.split("\n")[0] == "False Wgpu() Wgpu(1) Wgpu(0, power='low')"
+
+
+def test_an_adapter_that_is_not_there(gpu: Wgpu) -> None:
+    del gpu
+    with pytest.raises(pt.BackendUnavailableError, match=r"no adapter 99(.|\n)*mesa-vulkan"):
+        Wgpu(99).upload(np.zeros(1, np.float32), pt.float32)
+    with pytest.raises(pt.ArgumentError):
+        Wgpu(-1)
+    with pytest.raises(pt.ArgumentError):
+        Wgpu(power="enormous")  # type: ignore[arg-type]
+
+
+def test_adapters_are_described(gpu: Wgpu) -> None:
+    first = Wgpu.describe()[0]
+    assert first["device"] == "wgpu:0"
+    assert first["limits"]["max-storage-buffer-binding-size"] >= gpu.device.max_binding_bytes
+    assert Wgpu.found()[0] is gpu
+
+
+def test_a_type_that_the_hardware_lacks(gpu: Wgpu) -> None:
+    with pytest.raises(pt.DTypeError, match="float64"):
+        gpu.upload(np.zeros(1), pt.float64)
+
+
+def test_a_tensor_over_the_limit(gpu: Wgpu) -> None:
+    count = gpu.device.max_binding_bytes // 4 + 1
+    with pytest.raises(DeviceMemoryError, match="max-storage-buffer-binding-size"):
+        gpu.full((count,), 0, pt.float32)
+
+
+@pytest.mark.parametrize("count", [0, 1, 65_535, 65_536, 10**6, 65_535 * 70_000 // 2])
+def test_grids_are_folded(count: int) -> None:
+    x, y, z = grid(count)
+    assert z == 1
+    assert max(x, y) <= 65_535
+    assert count <= x * y < count + max(y, 1)
+
+
+def test_a_given_grid_is_checked() -> None:
+    with pytest.raises(ValueError, match="65535"):
+        grid((65_536, 1, 1))
+
+
+def test_more_workgroups_than_one_axis_has(gpu: Wgpu, up: Up) -> None:
+    values = np.arange(4100 * 4099, dtype=np.float32).reshape(4100, 4099)
+    x = gpu.permute_dims(up(values), (1, 0))
+    total = gpu.add(x, gpu.flip(x, (0, 1)))  # a strided walk: more than 65,535 workgroups
+    got = gpu.read(gpu.max(total, (0, 1), False))
+    assert got == (values + np.flip(values)).max()
+
+
+def test_size_classes() -> None:
+    limit = 1 << 27
+    previous = 0
+    for nbytes in [1, 256, 257, 5000, 1 << 20, (1 << 20) + 1, 9_999_999, limit - 5, limit]:
+        bucket = size_class(nbytes, limit)
+        assert nbytes <= bucket <= limit
+        assert bucket % 16 == 0
+        assert bucket >= previous
+        assert nbytes <= 1 << 20 or bucket <= nbytes * 1.13
+        previous = bucket
+
+
+def test_an_upload_does_not_overtake_recorded_work(gpu: Wgpu, up: Up) -> None:
+    for i in range(50):
+        x = up(np.full(10, i, np.float32))
+        y = gpu.add(x, 1.0)
+        del x  # its buffer goes back, and the next upload takes it
+        up(np.full(10, -1, np.float32))
+        assert gpu.read(y).tolist() == [i + 1.0] * 10
+
+
+def test_parameters_of_many_dispatches(gpu: Wgpu, up: Up) -> None:
+    x = up(np.zeros(3, np.float32))
+    sums = [gpu.add(x, float(i)) for i in range(1000)]
+    assert [gpu.read(s)[0] for s in sums] == list(range(1000))
+
+
+def test_an_index_error_is_raised_once_at_the_next_read(gpu: Wgpu, up: Up) -> None:
+    device = gpu.device
+    out = device.empty((), pt.int32)
+    other = up(np.ones(3, np.float32))
+    for index, expected in [(2, 2), (-3, 0), (-1, 2)]:
+        device.launch("checked", checked, [up(np.int32(index))], [out], (3,), 1)
+        assert gpu.read(out) == expected
+    for index in (3, -4):
+        device.launch("checked", checked, [up(np.int32(index))], [out], (3,), 1)
+        with pytest.raises(pt.IndexOutOfRangeError, match=rf"\[take\].*got {index}, .*-3"):
+            gpu.read(other)
+        assert gpu.read(other).sum() == 3
+    device.launch("checked", checked, [up(np.int32(9))], [out], (3,), 1)
+    with pytest.raises(pt.IndexOutOfRangeError):
+        gpu.sync()
+    gpu.sync()
+
+
+def test_a_shader_that_does_not_compile(gpu: Wgpu) -> None:
+    with pytest.raises(ShaderError, match="does not compile") as caught:
+        gpu.device.launch("broken", lambda: Kernel("fn main() {", (), ()), [], [], (), 1)
+    assert "fn main() {" in caught.value.listing()
+    assert pickle.loads(pickle.dumps(caught.value)).wgsl == caught.value.wgsl
+
+
+def test_memory_is_flat_over_a_loop(gpu: Wgpu, up: Up) -> None:
+    x = up(np.ones((64, 64), np.float32))
+
+    def step() -> None:
+        y = gpu.exp(gpu.multiply(x, 0.5))
+        z = gpu.sum(gpu.add(y, gpu.permute_dims(y, (1, 0))), (0,), False, pt.float32)
+        gpu.read(z)
+
+    for _ in range(20):
+        step()
+    gc.collect()
+    device = gpu.device
+    before = gpu.memory().current, device.pool.reserved_bytes, len(device._groups)
+    for _ in range(250):  # 1000 ops
+        step()
+    gc.collect()
+    assert (gpu.memory().current, device.pool.reserved_bytes, len(device._groups)) == before
+
+
+def test_buffers_return_and_trim_gives_them_to_the_driver(gpu: Wgpu) -> None:
+    gpu.device.trim()
+    base = gpu.memory().current
+    x = gpu.full((1000, 1000), 1.0, pt.float32)
+    view = gpu.permute_dims(x, (1, 0))
+    held = gpu.memory().current - base
+    assert 4_000_000 <= held <= 4_600_000
+    del x
+    assert gpu.memory().current - base == held, "the view keeps the buffer"
+    del view
+    assert gpu.memory().current == base
+    assert gpu.memory().peak >= base + held
+    assert gpu.device.trim() >= held
+    assert gpu.read(gpu.full((3,), 2.0, pt.float32)).tolist() == [2, 2, 2]
+
+
+def test_an_array_in_a_reference_cycle_gives_back_a_live_buffer(gpu: Wgpu) -> None:
+    for _ in range(3):
+        cycle: list[Any] = [gpu.full((77,), 1.0, pt.float32)]
+        cycle.append(cycle)
+        gpu.sync()
+        del cycle
+        gc.collect()
+        assert gpu.read(gpu.upload(np.full(77, 3.0, np.float32), pt.float32)).sum() == 231
+
+
+def test_threads_share_a_device(gpu: Wgpu) -> None:
+    failures: list[BaseException] = []
+
+    def work(seed: int) -> None:
+        try:
+            rng = np.random.default_rng(seed)
+            for i in range(25):
+                values = rng.normal(size=(17 + seed, 33 + i)).astype(np.float32)
+                x = gpu.upload(values, pt.float32)
+                y = gpu.multiply(gpu.add(x, 1.0), x)
+                z = gpu.sum(y, (1,), False, pt.float32)
+                exact = ((values + 1) * values).sum(1, dtype=np.float64)
+                np.testing.assert_allclose(gpu.read(z), exact, rtol=1e-4, atol=1e-4)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures
+
+
+def test_read_async(gpu: Wgpu, up: Up) -> None:
+    x = up(np.arange(5, dtype=np.float32))
+
+    async def main() -> list[Any]:
+        return await asyncio.gather(*(gpu.read_async(gpu.add(x, i)) for i in range(8)))
+
+    for i, got in enumerate(asyncio.run(main())):
+        assert got.tolist() == [i, 1 + i, 2 + i, 3 + i, 4 + i]
+
+
+@pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="this system has no fork")
+def test_a_forked_child_says_why_it_cannot_go_on(gpu: Wgpu) -> None:
+    del gpu
+    out = run(
+        """
+        import os
+        import numpy as np
+        import phlox_tensor as pt
+        from phlox_wgpu import Wgpu
+        gpu = Wgpu()
+        x = gpu.upload(np.ones(3, np.float32), pt.float32)
+        gpu.sync()
+        if os.fork() == 0:
+            try:
+                gpu.read(gpu.add(x, x))
+            except RuntimeError as error:
+                print(error, flush=True)
+            os._exit(0)
+        os.wait()
+        print(gpu.read(gpu.add(x, x)))
+        """
+    )
+    assert "opened before fork()" in out
+    assert "[2. 2. 2.]" in out
+
+
+def test_work_left_queued_does_not_hang_the_exit() -> None:
+    run(
+        """
+        import phlox_tensor as pt
+        from phlox_wgpu import Wgpu
+        if Wgpu.found():
+            gpu = Wgpu()
+            x = gpu.full((1000,), 1.0, pt.float32)
+            for _ in range(300):
+                x = gpu.add(x, x)
+        """
+    )
