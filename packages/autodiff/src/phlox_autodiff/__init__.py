@@ -1,0 +1,19 @@
+"""Derivatives of any order for any phlox backend."""
+
+from ._autodiff import Autodiff as Autodiff
+from ._autodiff import rule_kind as rule_kind
+from ._backward import Gradients as Gradients
+from ._checkpoint import BalancedCheckpointing as BalancedCheckpointing
+from ._checkpoint import Checkpointing as Checkpointing
+from ._checkpoint import NoCheckpointing as NoCheckpointing
+from ._custom import custom_gradient as custom_gradient
+from ._forward import Forward as Forward
+from ._forward import jvp as jvp
+from ._gradcheck import gradcheck as gradcheck
+from ._mode import no_grad as no_grad
+from ._nan import detect_nan as detect_nan
+from ._transform import grad as grad
+from ._transform import hessian as hessian
+from ._transform import jacobian as jacobian
+from ._transform import value_and_grad as value_and_grad
+from ._transform import vjp as vjp

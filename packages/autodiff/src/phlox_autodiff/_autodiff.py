@@ -1,0 +1,183 @@
+"""The Autodiff device: a function from table to table that records."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, final
+
+from phlox_tensor import REGISTRY, Backend, GradientError, as_device
+
+from . import _entries as entries
+from . import _nan
+from ._backward import Gradients, backward
+from ._checkpoint import Checkpointing, NoCheckpointing
+from ._graph import LEAF, is_leaf, make_node, primitive
+from ._plan import OpRule
+from ._rule import ByAttribute, NoDerivative, SimpleRule
+from .rules import RULES
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from phlox_tensor import DType, Entry, MemoryUse, Op, Tensor
+
+
+@final
+class Autodiff(Backend):
+    """A device that records what is computed on another one, for derivatives of any order.
+
+    ``Autodiff(Autodiff(backend))`` gives second derivatives. Equal arguments give the same object.
+
+    Args:
+        backend: the device to record on, or its name.
+        checkpointing: what to keep for the backward pass.
+    """
+
+    name = "autodiff"
+    records = True
+    records = True
+
+    def __init__(
+        self,
+        backend: Backend | str,
+        checkpointing: Checkpointing = NoCheckpointing(),  # noqa: B008 - has no state
+    ) -> None:
+        """Take over what the inner device says about itself."""
+        inner = as_device(backend)
+        self.inner = self._inner = inner
+        self.checkpointing = checkpointing
+        self.settings = (inner, checkpointing)
+        self.dtypes = inner.dtypes
+        self.default_float = inner.default_float
+        self.default_int = inner.default_int
+        self.checks = inner.checks
+        self.slack = inner.slack
+        self.strict = inner.strict
+        _nan.register(self)
+
+    def __repr__(self) -> str:
+        if self.checkpointing == NoCheckpointing():
+            return f"Autodiff({self._inner!r})"
+        return f"Autodiff({self._inner!r}, checkpointing={self.checkpointing!r})"
+
+    # The table
+
+    def entry(self, name: str) -> Entry | None:
+        """Return a closure over the inner entry, by the class and the rule of the op."""
+        op = REGISTRY[name]
+        rule = RULES.get(name)
+        inside: Entry = getattr(self._inner, name)
+        if isinstance(rule, NoDerivative) or not op.signature.operands:
+            return entries.constant(op, inside)
+        if rule is None:
+            if op.expand is None:
+                return entries.undifferentiable(op, inside)
+            return entries.expanded(op, inside, self)
+        if isinstance(rule, ByAttribute):
+            cases = {value: self._recorded(op, inside, r) for value, r in rule.rules.items()}
+            return entries.by_attribute(op, rule.attribute, cases)
+        return self._recorded(op, inside, rule)
+
+    def _recorded(self, op: Op, inside: Entry, rule: SimpleRule) -> Entry:
+        inner, strategy = self._inner, self.checkpointing
+        made = OpRule(op, rule, inner)
+        if made.variadic:
+            return entries.variadic(op, inside, made)
+        if type(strategy) is NoCheckpointing and made.is_plain():
+            if len(op.signature.operands) == 1:
+                return entries.unary(inside, made)
+            return entries.binary(op, inside, made)
+        return entries.recorded(op, inside, made, strategy)
+
+    def resolve(self, op: Op) -> Entry:
+        """Return the entry of an op, watched inside ``detect_nan``."""
+        entry = super().resolve(op)
+        return _nan.watched(op, entry, self) if _nan.MODE.blocks else entry
+
+    # What the inner device knows
+
+    def shape_of(self, primitive: Any, /) -> tuple[int, ...]:
+        """Return the shape of a primitive."""
+        return self._inner.shape_of(primitive.value)
+
+    def dtype_of(self, primitive: Any, /) -> DType:
+        """Return the element type of a primitive."""
+        return self._inner.dtype_of(primitive.value)
+
+    def upload(self, array: np.ndarray[Any, Any], dtype: DType, /) -> Any:
+        """Copy an array to the inner device, as a constant."""
+        return primitive(self._inner.upload(array, dtype))
+
+    def read(self, primitive: Any, /) -> np.ndarray[Any, Any]:
+        """Return the data as a NumPy array; waits for the device."""
+        return self._inner.read(primitive.value)
+
+    async def read_async(self, primitive: Any, /) -> np.ndarray[Any, Any]:
+        """Return the data as a NumPy array without blocking the event loop, where supported."""
+        return await self._inner.read_async(primitive.value)
+
+    def sync(self) -> None:
+        """Wait until all work handed to the device is done."""
+        self._inner.sync()
+
+    def memory(self) -> MemoryUse:
+        """Return how many bytes the tensors of the inner device hold."""
+        return self._inner.memory()
+
+    # The hooks of decorators
+
+    def lift(self, inside: Any, /) -> Any:
+        """Make a constant from a primitive of the inner device."""
+        return primitive(inside)
+
+    def lower(self, primitive: Any, /) -> Any:
+        """Return the primitive of the inner device."""
+        return primitive.value
+
+    def require_grad(self, inside: Any, /) -> Any:
+        """Return the primitive as a leaf.
+
+        Raises:
+            GradientError: when it is the result of an op that was recorded, or not a float.
+        """
+        if inside.node is not None:
+            if is_leaf(inside.node):
+                return inside
+            raise GradientError(
+                "require_grad",
+                "the tensor is a recorded result, not a leaf",
+                hint="x.detach().require_grad(), or call it on what x was computed from",
+            )
+        dtype = self.dtype_of(inside)
+        if dtype.kind != "Float":
+            raise GradientError(
+                "require_grad",
+                "only Float tensors have gradients",
+                got=dtype,
+                hint="x.astype(pt.float32).require_grad()",
+            )
+        shape = self._inner.shape_of(inside.value)
+        return primitive(inside.value, make_node(LEAF, (), (), shape))
+
+    def backward(
+        self, tensor: Tensor[Any], seed: Tensor[Any] | None, retain_graph: bool
+    ) -> Gradients:
+        """Return the gradients of a tensor; see ``Tensor.backward``."""
+        return backward(self, tensor, seed, retain_graph)
+
+    def is_tracked(self, primitive: Any, /) -> bool:
+        """Whether a gradient would flow to the primitive."""
+        return primitive.node is not None
+
+    def detach(self, inside: Any, /) -> Any:
+        """Return the primitive without its history, here and on all devices inside."""
+        return primitive(self._inner.detach(inside.value))
+
+
+def rule_kind(op: Op) -> str:
+    """How an op is differentiated: ``"rule"``, ``"expansion"`` or ``"none: reason"``."""
+    rule = RULES.get(op.name)
+    if isinstance(rule, NoDerivative):
+        return f"none: {rule.reason}"
+    if rule is not None:
+        return "rule"
+    return "expansion" if op.expand is not None else "none: no rule and no expansion"

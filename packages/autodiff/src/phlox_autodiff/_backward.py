@@ -1,0 +1,154 @@
+"""The backward pass: nodes in reverse order of their numbers, and the gradients as a value."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, final
+
+from phlox_tensor import GradientError, ShapeError, Tensor
+
+from . import _nan
+from ._checkpoint import Memo
+from ._graph import USED, Node, Pending, is_leaf, is_primitive
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from phlox_tensor import Backend
+
+_by_id = attrgetter("id")
+
+
+@final
+class Gradients:
+    """The gradients of the leaves that one backward pass reached.
+
+    They live on the inner backend. Where the same leaf is used several times, they are summed.
+    """
+
+    __slots__ = ("_device", "_found")
+
+    def __init__(self, found: dict[Node, Tensor[Any]], device: Backend) -> None:
+        """Keep the tensors that a pass left at the leaves."""
+        self._found = found
+        self._device = device
+
+    def get(self, tensor: Tensor[Any]) -> Tensor[Any] | None:
+        """Return the gradient of a leaf; None when no gradient flowed to it, or it is no leaf."""
+        node = self._node(tensor)
+        return None if node is None else self._found.get(node)
+
+    def pop(self, tensor: Tensor[Any]) -> Tensor[Any] | None:
+        """Return the gradient of a leaf as ``get`` does, and forget it to free its memory."""
+        node = self._node(tensor)
+        return None if node is None else self._found.pop(node, None)
+
+    def nodes(self) -> Iterator[Node]:
+        """The leaves, as nodes."""
+        return iter(self._found)
+
+    def _node(self, tensor: Tensor[Any]) -> Node | None:
+        return tensor.primitive.node if tensor.device is self._device else None
+
+    def __contains__(self, tensor: object) -> bool:
+        return isinstance(tensor, Tensor) and self._node(tensor) in self._found
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __repr__(self) -> str:
+        return f"Gradients(of {len(self._found)} tensors on {self._device!r})"
+
+
+def backward(
+    device: Backend, tensor: Tensor[Any], seed: Tensor[Any] | None, retain_graph: bool
+) -> Gradients:
+    """Run the pass of a Tensor and return its gradients.
+
+    Raises:
+        GradientError: when nothing was recorded, or the graph was used already.
+        ShapeError: without a seed, when there is more than one element.
+    """
+    node = tensor.primitive.node
+    if node is None:
+        raise GradientError(
+            "backward",
+            "nothing was recorded for this tensor",
+            expected="a result of a tensor on which require_grad() was called",
+            hint="w = w.require_grad()",
+        )
+    return Gradients(run({node: start(device, tensor, seed)}, retain_graph=retain_graph), device)
+
+
+def start(device: Backend, tensor: Tensor[Any], seed: Tensor[Any] | None) -> Tensor[Any]:
+    """The cotangent that a pass starts from, on the inner backend."""
+    inner = device.inner
+    assert inner is not None
+    if seed is None:
+        if tensor.size != 1:
+            raise ShapeError(
+                "backward",
+                "not one element",
+                got=f"shape {tensor.shape}",
+                expected="one element, or a seed of that shape",
+                hint="x.sum().backward()",
+            )
+        return Tensor(inner.full(tensor.shape, 1, tensor.dtype), inner)
+    if seed.shape != tensor.shape or seed.dtype is not tensor.dtype:
+        raise ShapeError(
+            "backward",
+            "the seed does not fit",
+            got=f"{seed.shape} of {seed.dtype}",
+            expected=f"{tensor.shape} of {tensor.dtype}",
+        )
+    return seed.to_device(inner)
+
+
+def reachable(roots: list[Node]) -> list[Node]:
+    """All nodes behind ``roots``, later ones first.
+
+    Raises:
+        GradientError: when one was freed by an earlier pass.
+    """
+    seen = set(roots)
+    waiting = list(roots)
+    while waiting:
+        node = waiting.pop()
+        if node.plan is USED:
+            raise GradientError(
+                "backward",
+                "the graph was used by an earlier backward pass and freed",
+                hint="the earlier one as backward(retain_graph=True)",
+            )
+        for parent in node.parents:
+            if parent is not None and parent not in seen:
+                seen.add(parent)
+                waiting.append(parent)
+    return sorted(seen, key=_by_id, reverse=True)
+
+
+def run(pending: Pending, *, retain_graph: bool) -> dict[Node, Tensor[Any]]:
+    """Carry cotangents from the nodes in ``pending`` to the leaves, which stay in it."""
+    memo: Memo = {}
+    order = reachable(list(pending))
+    for node in order:
+        if is_leaf(node):
+            continue
+        cotangent = pending.pop(node, None)
+        if cotangent is not None:
+            if _nan.MODE.blocks:
+                _nan.push(node, cotangent, pending, memo)
+            else:
+                node.plan.push(node, cotangent, pending, memo)
+            del cotangent
+        memo.pop(node.id, None)
+        if not retain_graph:
+            node.plan, node.saved, node.parents = USED, (), ()
+    return pending
+
+
+def leaf_of(primitive: Any) -> Node | None:
+    """The node of a primitive, when it is a leaf."""
+    if is_primitive(primitive) and primitive.node is not None and is_leaf(primitive.node):
+        return primitive.node
+    return None

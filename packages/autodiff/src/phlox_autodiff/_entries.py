@@ -1,0 +1,299 @@
+"""Entries of the Autodiff table: closures over an entry of the inner backend, one form per shape.
+
+The forms for one and two operands carry training and are written out: no argument lists, no loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+from phlox_tensor import GradientError, Rejected, Tensor
+
+from ._checkpoint import Checkpointing, Recipe
+from ._graph import Node, Primitive, is_primitive, make_node, new, next_id, ports, primitive
+from ._mode import MODE, paused
+
+if TYPE_CHECKING:
+    from phlox_tensor import Backend, Entry, Op
+
+    from ._plan import OpRule
+
+
+def constant(op: Op, entry: Entry) -> Entry:
+    """Entry of an op that has no derivative: nothing is recorded."""
+    signature = op.signature
+    if len(signature.results) > 1:
+
+        def many(*args: Any) -> tuple[Primitive, ...]:
+            return tuple(primitive(out) for out in entry(*map(_value, args)))
+
+        return many
+    if len(signature.operands) == 1 and not signature.attributes:
+
+        def one(a: Any) -> Primitive:
+            out = new(Primitive)
+            out.value = entry(a.value)
+            out.node = out.recipe = None
+            return out
+
+        return one
+    if len(signature.operands) == 2 and not signature.attributes:
+
+        def two(a: Any, b: Any) -> Primitive:
+            out = new(Primitive)
+            out.value = entry(
+                a.value if type(a) is Primitive else a, b.value if type(b) is Primitive else b
+            )
+            out.node = out.recipe = None
+            return out
+
+        return two
+
+    def any_count(*args: Any) -> Primitive:
+        return primitive(entry(*map(_value, args)))
+
+    return any_count
+
+
+def _value(item: Any) -> Any:
+    if is_primitive(item):
+        return item.value
+    if type(item) is tuple and item and is_primitive(item[0]):
+        return tuple(p.value for p in item)
+    return item
+
+
+def unary(entry: Entry, rule: OpRule) -> Entry:
+    """Entry of an elementwise op of one operand that keeps what its rule names."""
+    plan = rule.plan((True,))
+    keeps_x, keeps_y = 0 in plan.places(), 1 in plan.places()
+
+    def run(a: Any) -> Primitive:
+        x = a.value
+        parent = a.node
+        out = new(Primitive)
+        out.value = y = entry(x)
+        if parent is None or (MODE.pauses and paused()):
+            out.node = None
+            return out
+        out.node = node = new(Node)
+        node.id = next_id()
+        node.parents = (parent,)
+        node.plan = plan
+        node.shape = parent.shape
+        if keeps_y:
+            node.saved = (x, y) if keeps_x else (y,)
+        else:
+            node.saved = (x,) if keeps_x else ()
+        return out
+
+    return run
+
+
+# What a step of two operands keeps, by the places that its plan names; other sets are picked.
+_KEEPS = {(): 0, (0,): 1, (1,): 2, (0, 1): 3}
+_OTHER = 4
+
+
+def binary(op: Op, entry: Entry, rule: OpRule) -> Entry:
+    """Entry of an op of two operands, tensors or numbers, that keeps what its rule names."""
+    both, first, second = (rule.plan(t) for t in ((True, True), (True, False), (False, True)))
+    keep_both, keep_first, keep_second = (
+        _KEEPS.get(p.places(), _OTHER) for p in (both, first, second)
+    )
+    shape_of = rule.inner.shape_of
+    elementwise = op.family.name == "elementwise"
+
+    def run(a: Any, b: Any) -> Primitive:
+        if type(a) is Primitive:
+            x1 = a.value
+            m = a.node
+        else:
+            x1 = a
+            m = None
+        if type(b) is Primitive:
+            x2 = b.value
+            n = b.node
+        else:
+            x2 = b
+            n = None
+        out = new(Primitive)
+        out.value = y = entry(x1, x2)
+        if (m is None and n is None) or (MODE.pauses and paused()):
+            out.node = None
+            return out
+        out.node = node = new(Node)
+        node.id = next_id()
+        if m is None:
+            node.parents = (n,)
+            node.plan = plan = second
+            keep = keep_second
+            node.shape = shape_of(y)
+        elif n is None:
+            node.parents = (m,)
+            node.plan = plan = first
+            keep = keep_first
+            node.shape = shape_of(y)
+        else:
+            node.parents = (m, n)
+            node.plan = plan = both
+            keep = keep_both
+            shape = m.shape
+            node.shape = shape if elementwise and shape == n.shape else shape_of(y)
+        if keep == 0:
+            node.saved = ()
+        elif keep == 3:
+            node.saved = (x1, x2)
+        elif keep == 4:
+            pool = (x1, x2, y)
+            node.saved = tuple([pool[i] for i in plan.pool])
+        else:
+            node.saved = (x1,) if keep == 1 else (x2,)
+        return out
+
+    return run
+
+
+def recorded(op: Op, entry: Entry, rule: OpRule, strategy: Checkpointing) -> Entry:
+    """Entry of any op with a rule: operands that may be None, attributes, several results."""
+    inner = rule.inner
+    count = len(op.signature.operands)
+    single = len(op.signature.results) == 1
+    recomputes = strategy.recomputes(op)
+    typed = op.attribute_names.index("dtype") if "dtype" in op.attribute_names else None
+
+    def run(*args: Any) -> Any:
+        operands, attributes = args[:count], args[count:]
+        values = [a.value if type(a) is Primitive else a for a in operands]
+        out = entry(*values, *attributes)
+        results = (out,) if single else out
+        tracked = tuple([type(a) is Primitive and a.node is not None for a in operands])
+        floats = typed is None or attributes[typed].kind == "Float"
+        if True not in tracked or not floats or (MODE.pauses and paused()):
+            return primitive(out) if single else tuple(map(primitive, out))
+        plan = rule.plan(tracked)
+        if not plan.steps:
+            return primitive(out) if single else tuple(map(primitive, out))
+        parents = [a.node for i, a in enumerate(operands) if tracked[i] and rule.uses(i)]
+        shapes = [inner.shape_of(r) for r in results]
+        node = make_node(plan, parents, (), shapes[0])
+        held = [_held(a) for a in operands]
+        recipe = Recipe(node.id, entry, (*held, *attributes)) if recomputes else None
+        pool = (*held, *(results if recipe is None else (recipe,)), *attributes)
+        saved = [pool[i] for i in plan.pool]
+        saved += [inner.shape_of(values[i]) for i in plan.shapes]
+        saved += [inner.dtype_of(values[i]) for i in plan.dtypes]
+        node.saved = tuple(saved)
+        if single:
+            return primitive(out, node, recipe)
+        return ports(node, results, shapes, rule.keeps_float)
+
+    return run
+
+
+def by_attribute(op: Op, attribute: str, cases: Mapping[str, Entry]) -> Entry:
+    """Entry that chooses among others by the value of an attribute."""
+    place = len(op.signature.operands) + op.attribute_names.index(attribute)
+
+    def run(*args: Any) -> Any:
+        return cases[args[place]](*args)
+
+    return run
+
+
+def _held(item: Any) -> Any:
+    """What to keep of an operand: how to compute it again, where the strategy wants that."""
+    if not is_primitive(item):
+        return item
+    recipe = getattr(item, "recipe", None)
+    return item.value if recipe is None else recipe
+
+
+def variadic(op: Op, entry: Entry, rule: OpRule) -> Entry:
+    """Entry of an op of one operand that is many tensors, such as joining them."""
+    inner = rule.inner
+    plan = rule.plan((True,))
+    if 0 in plan.pool:
+        raise ValueError(f"rule of {op.name}: it may keep shapes of the tensors, not the tensors")
+
+    def run(items: tuple[Primitive, ...], *attributes: Any) -> Primitive:
+        out = entry(tuple([p.value for p in items]), *attributes)
+        parents = [p.node for p in items]
+        if all(node is None for node in parents) or (MODE.pauses and paused()):
+            return primitive(out)
+        pool = (None, out, *attributes)
+        saved = [pool[i] for i in plan.pool]
+        saved += [tuple([inner.shape_of(p.value) for p in items]) for _ in plan.shapes]
+        saved += [tuple([inner.dtype_of(p.value) for p in items]) for _ in plan.dtypes]
+        return primitive(out, make_node(plan, parents, tuple(saved), inner.shape_of(out)))
+
+    return run
+
+
+def is_recorded(args: tuple[Any, ...]) -> bool:
+    """Whether a call with these arguments has to be recorded."""
+    flat = [p for a in args for p in (a if type(a) is tuple else (a,))]
+    tracked = any(is_primitive(p) and p.node is not None for p in flat)
+    return tracked and not (MODE.pauses and paused())
+
+
+def expanded(op: Op, entry: Entry, backend: Backend) -> Entry:
+    """Entry of an op without a rule: its expansion where a gradient flows, else the inner entry."""
+    plain = constant(op, entry)
+    formula = _formula(op, backend)
+    checks = backend.checks and op.family.checked and len(op.signature.operands) > 1
+
+    def run(*args: Any) -> Any:
+        if not is_recorded(args):
+            return plain(*args)
+        if checks:
+            _check(op, args, backend)
+        return formula(*args)
+
+    return run
+
+
+def _formula(op: Op, backend: Backend) -> Entry:
+    """The expansion of an op, run on the recording backend."""
+    formula = op.expand
+    assert formula is not None
+    single = len(op.signature.results) == 1
+
+    def tensor(item: Any) -> Any:
+        if type(item) is tuple and item and is_primitive(item[0]):
+            return tuple(Tensor(p, backend) for p in item)
+        return Tensor(item, backend) if is_primitive(item) else item
+
+    def run(*args: Any) -> Any:
+        out = formula(*map(tensor, args))
+        return out.primitive if single else tuple(t.primitive for t in out)
+
+    return run
+
+
+def _check(op: Op, args: tuple[Any, ...], backend: Backend) -> None:
+    """Refuse what the formula would take but the op does not, or would blame on another op."""
+    tensors = [p for p in args[: len(op.signature.operands)] if is_primitive(p)]
+    if len({backend.dtype_of(p) for p in tensors}) > 1:
+        raise Rejected
+    shapes = [backend.shape_of(p)[::-1] for p in tensors]
+    if any(len({*sizes, 1}) > 2 for sizes in zip_longest(*shapes, fillvalue=1)):
+        raise Rejected
+
+
+def undifferentiable(op: Op, entry: Entry) -> Entry:
+    """Entry of an op with neither rule nor expansion: an error where a gradient would flow."""
+    plain = constant(op, entry)
+
+    def run(*args: Any) -> Any:
+        if is_recorded(args):
+            raise GradientError(
+                op.name,
+                "the op has no derivative rule and no expansion",
+                hint=f"x.detach(), or declare {op.name} with expand=",
+            )
+        return plain(*args)
+
+    return run

@@ -1,0 +1,319 @@
+"""Forward mode: a device whose primitives carry a tangent, on the same table of rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING, Any, final
+
+from phlox_tensor import REGISTRY, Backend, GradientError, ShapeError, Tensor, as_device
+
+from . import _tree
+from ._levels import base_device, running
+from ._rule import (
+    ByAttribute,
+    NoDerivative,
+    RuleFunction,
+    SimpleRule,
+    Source,
+    functions_of,
+    names_of,
+    parameters_of,
+)
+from .rules import RULES
+from .rules.forward import LINEAR, MULTILINEAR, SECOND
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from phlox_tensor import DType, Entry, MemoryUse, Op
+
+# From operands, tangents (None for 0), results and attributes to the tangents of the results.
+Tangents = Callable[[list[Any], list[Any], list[Any], tuple[Any, ...]], list[Any]]
+
+
+@final
+class Dual:
+    """A primitive of the inner backend and its tangent, where None is 0."""
+
+    __slots__ = ("tangent", "value")
+
+    def __init__(self, value: Any, tangent: Any = None) -> None:
+        """Join the two."""
+        self.value = value
+        self.tangent = tangent
+
+
+@final
+class Forward(Backend):
+    """A device that computes a derivative along with each value; ``jvp`` uses it.
+
+    Args:
+        backend: the device to compute on, or its name.
+    """
+
+    name = "forward"
+
+    def __init__(self, backend: Backend | str) -> None:
+        """Take over what the inner device says about itself."""
+        inner = as_device(backend)
+        self.inner = self._inner = inner
+        self.settings = (inner,)
+        self.dtypes = inner.dtypes
+        self.default_float = inner.default_float
+        self.default_int = inner.default_int
+        self.slack = inner.slack
+        self.strict = inner.strict
+
+    def entry(self, name: str) -> Entry | None:
+        """Return the inner entry, followed by the derivative where an operand has a tangent."""
+        op = REGISTRY[name]
+        inside: Entry = getattr(self._inner, name)
+        move = _derivative(op)
+        count = len(op.signature.operands)
+        single = len(op.signature.results) == 1
+
+        def run(*args: Any) -> Any:
+            operands, attributes = args[:count], args[count:]
+            moving = [p for p in _tree.leaves(operands) if _is_moving(p)]
+            if moving and move is None:
+                return self._follow(op, args)
+            values = [_tree.map_tree(_value, a) for a in operands]
+            out = inside(*values, *attributes)
+            outs = (out,) if single else out
+            if not moving or move is None:
+                duals = [Dual(o) for o in outs]
+            else:
+                xs = [_tree.map_tree(self._wrap, v) for v in values]
+                ts = [_tree.map_tree(self._tangent, a) for a in operands]
+                ys = [Tensor(o, self._inner) for o in outs]
+                moved = move(xs, ts, ys, attributes)
+                duals = [
+                    Dual(o, None if t is None else t.primitive)
+                    for o, t in zip(outs, moved, strict=True)
+                ]
+            return duals[0] if single else tuple(duals)
+
+        return run
+
+    def _follow(self, op: Op, args: tuple[Any, ...]) -> Any:
+        """Run the expansion of an op on this device."""
+        if op.expand is None:
+            raise GradientError(
+                op.name, "the op has no derivative rule and no expansion", hint="x.detach()"
+            )
+        out = op.expand(
+            *[
+                _tree.map_tree(lambda p: Tensor(p, self) if isinstance(p, Dual) else p, a)
+                for a in args
+            ]
+        )
+        return tuple(t.primitive for t in out) if isinstance(out, tuple) else out.primitive
+
+    def _wrap(self, value: Any) -> Any:
+        plain = value is None or type(value) in (bool, float, int)
+        return value if plain else Tensor(value, self._inner)
+
+    def _tangent(self, item: Any) -> Tensor[Any] | None:
+        if not isinstance(item, Dual) or item.tangent is None:
+            return None
+        return Tensor(item.tangent, self._inner)
+
+    # What the inner device knows
+
+    def shape_of(self, primitive: Any, /) -> tuple[int, ...]:
+        """Return the shape of a primitive."""
+        return self._inner.shape_of(primitive.value)
+
+    def dtype_of(self, primitive: Any, /) -> DType:
+        """Return the element type of a primitive."""
+        return self._inner.dtype_of(primitive.value)
+
+    def upload(self, array: np.ndarray[Any, Any], dtype: DType, /) -> Any:
+        """Copy an array to the inner device, as a constant."""
+        return Dual(self._inner.upload(array, dtype))
+
+    def read(self, primitive: Any, /) -> np.ndarray[Any, Any]:
+        """Return the data as a NumPy array; waits for the device."""
+        return self._inner.read(primitive.value)
+
+    async def read_async(self, primitive: Any, /) -> np.ndarray[Any, Any]:
+        """Return the data as a NumPy array without blocking the event loop, where supported."""
+        return await self._inner.read_async(primitive.value)
+
+    def sync(self) -> None:
+        """Wait until all work handed to the device is done."""
+        self._inner.sync()
+
+    def memory(self) -> MemoryUse:
+        """Return how many bytes the tensors of the inner device hold."""
+        return self._inner.memory()
+
+    def lift(self, inside: Any, /) -> Any:
+        """Make a constant from a primitive of the inner device."""
+        return Dual(inside)
+
+    def lower(self, primitive: Any, /) -> Any:
+        """Return the primitive of the inner device."""
+        return primitive.value
+
+    def detach(self, inside: Any, /) -> Any:
+        """Return the primitive without its tangent, here and on all devices inside."""
+        return Dual(self._inner.detach(inside.value))
+
+
+def _value(item: Any) -> Any:
+    return item.value if isinstance(item, Dual) else item
+
+
+def _is_moving(item: Any) -> bool:
+    return isinstance(item, Dual) and item.tangent is not None
+
+
+def _derivative(op: Op) -> Tangents | None:
+    """The derivative of an op by its class; None where the expansion has it."""
+    rule = RULES.get(op.name)
+    if isinstance(rule, NoDerivative):
+        return lambda xs, ts, ys, attributes: [None] * len(ys)
+    if rule is None:
+        return None
+    if op.name in LINEAR:
+        return lambda xs, ts, ys, attributes: _linear(op, xs, ts, attributes)
+    if op.name in MULTILINEAR:
+        return lambda xs, ts, ys, attributes: _multilinear(op, xs, ts, attributes)
+    second = SECOND.get(op.name)
+    if second is not None:
+        names = op.attribute_names
+        return lambda xs, ts, ys, attributes: list(
+            second(xs, ts, ys, dict(zip(names, attributes, strict=True)))
+        )
+    if op.family.name in ("elementwise", "reduction") and not isinstance(rule, ByAttribute):
+        return _Diagonal(op, rule)
+    return None
+
+
+def _floats(attributes: tuple[Any, ...]) -> bool:
+    """Whether a result whose type is an attribute can have a tangent."""
+    return all(getattr(a, "kind", "Float") == "Float" for a in attributes)
+
+
+def _linear(op: Op, xs: list[Any], ts: list[Any], attributes: tuple[Any, ...]) -> list[Any]:
+    if not _floats(attributes):
+        return [None]
+
+    def moved(x: Any, t: Any) -> Any:
+        if isinstance(x, tuple):
+            return tuple(map(moved, x, t))
+        if t is not None or x is None or x.dtype.kind != "Float":
+            return x if t is None else t
+        return x.zeros()
+
+    return [op(*map(moved, xs, ts), *attributes)]
+
+
+def _multilinear(op: Op, xs: list[Any], ts: list[Any], attributes: tuple[Any, ...]) -> list[Any]:
+    parts = [op(*xs[:i], t, *xs[i + 1 :], *attributes) for i, t in enumerate(ts) if t is not None]
+    return [reduce(add, parts)]
+
+
+@final
+class _Diagonal:
+    """The rule of an elementwise op or a reduction, read forwards.
+
+    An elementwise derivative scales, so the rule maps tangents as it maps cotangents. In a
+    reduction the rule for a cotangent of ones gives what each element counts for.
+    """
+
+    def __init__(self, op: Op, rule: SimpleRule) -> None:
+        """Find out what the functions of the rule need."""
+        names = names_of(op)
+        self._op = op
+        self._functions: list[tuple[RuleFunction, tuple[Source, ...]] | None] = [
+            None if f is None else (f, parameters_of(op, f, names)) for f in functions_of(op, rule)
+        ]
+
+    def __call__(
+        self, xs: list[Any], ts: list[Any], ys: list[Any], attributes: tuple[Any, ...]
+    ) -> list[Any]:
+        """The tangent of the one result."""
+        (y,) = ys
+        if not _floats(attributes):
+            return [None]
+        pool = [*xs, *ys, *attributes]
+        total: Any = None
+        for t, entry in zip(ts, self._functions, strict=True):
+            if t is None or entry is None:
+                continue
+            function, sources = entry
+            reduces = self._op.family.name == "reduction"
+            given = y.zeros() + 1 if reduces else t
+            args = [self._argument(source, given, pool) for source in sources]
+            part = function(*args)
+            if part is None:
+                continue
+            if reduces:
+                axis = attributes[self._op.attribute_names.index("axis")]
+                part = (part * t).sum(axis=axis).reshape(y.shape).astype(y.dtype)
+            total = part if total is None else total + part
+        if total is not None and total.shape != y.shape:
+            total = total.broadcast_to(y.shape)
+        return [total]
+
+    @staticmethod
+    def _argument(source: Source, cotangent: Tensor[Any], pool: list[Any]) -> Any:
+        if source.kind == "cotangent":
+            return cotangent
+        item = pool[source.place]
+        return item if source.kind == "pool" else getattr(item, source.kind)
+
+
+def jvp(
+    function: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...]
+) -> tuple[Any, Any]:
+    """Return ``function(*primals)`` and its derivative in the direction ``tangents``.
+
+    Computed forwards, in one pass and without a graph. Arguments and value may be tuples, lists
+    and dicts of tensors; tangents have the structure of the primals, with None for no movement.
+
+    Raises:
+        ShapeError: when a tangent does not fit its primal.
+    """
+    base = base_device("jvp", (primals, tangents))
+    device = Forward(base)
+
+    def enter(x: Any, t: Any) -> Any:
+        if isinstance(x, dict):
+            return {key: enter(item, t[key]) for key, item in x.items()}
+        if isinstance(x, list | tuple):
+            items = [enter(a, b) for a, b in zip(x, t, strict=True)]
+            return items if isinstance(x, list) else tuple(items)
+        if t is None or not isinstance(x, Tensor):
+            return x
+        if t.shape != x.shape or t.dtype is not x.dtype:
+            raise ShapeError(
+                "jvp",
+                "a tangent does not fit",
+                got=f"{t.shape} of {t.dtype}",
+                expected=f"{x.shape} of {x.dtype}",
+            )
+        dual = Dual(x.to_device(base).primitive, t.to_device(base).primitive)
+        return Tensor(dual, device)
+
+    if not _tree.same_structure(primals, tangents):
+        raise ShapeError("jvp", "tangents have not the structure of the primals")
+    moving = enter(tuple(primals), tuple(tangents))
+    with running(device):
+        out = function(*moving)
+
+    def value(leaf: Any) -> Any:
+        return leaf.to_device(base) if isinstance(leaf, Tensor) else leaf
+
+    def tangent(leaf: Any) -> Any:
+        if not isinstance(leaf, Tensor) or leaf.dtype.kind != "Float":
+            return None
+        if leaf.device is not device or leaf.primitive.tangent is None:
+            return leaf.to_device(base).zeros()
+        return Tensor(leaf.primitive.tangent, base)
+
+    return _tree.map_tree(value, out), _tree.map_tree(tangent, out)

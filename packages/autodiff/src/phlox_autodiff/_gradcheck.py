@@ -1,0 +1,140 @@
+"""``gradcheck``: derivatives against central differences, of any order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from phlox_tensor import GradientError, Tensor, asarray, finfo
+
+from . import _tree
+from ._transform import vjp
+
+Array = np.ndarray[Any, Any]
+Function = Callable[..., Any]
+
+
+class _Settings(NamedTuple):
+    eps: float | None
+    rtol: float | None
+    atol: float | None
+
+
+def gradcheck(
+    function: Function,
+    args: Any,
+    *,
+    order: int = 1,
+    eps: float | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> bool:
+    """Compare the derivatives of ``function`` at ``args`` with central differences.
+
+    All outputs are weighted with fixed random numbers and summed, so that one pass covers them;
+    each element of each Float tensor among ``args`` is moved by ``eps``. ``order=2`` checks the
+    gradient as a function in the same way, and so on. Use float64 where the device has it.
+
+    Args:
+        function: gives a Float tensor, or a tuple, list or dict of tensors.
+        args: the arguments; tuples, lists and dicts of tensors among them.
+        order: the highest derivative to check.
+        eps: the step, relative to elements larger than 1; by default the cube root of the
+            machine epsilon, where errors of rounding and of the formula are equally small.
+        rtol: allowed relative difference; by default 50 times the root of the machine epsilon.
+        atol: allowed absolute difference; by default the same.
+
+    Returns:
+        True.
+
+    Raises:
+        GradientError: naming the element that differs most, and the two values.
+    """
+    given = (args,) if isinstance(args, Tensor) else tuple(args)
+    places = [leaf for leaf in _tree.leaves(given) if _is_float(leaf)]
+
+    def flat(*tensors: Tensor[Any]) -> tuple[Tensor[Any], ...]:
+        rest = iter(tensors)
+        out = function(*_tree.map_tree(lambda t: next(rest) if _is_float(t) else t, given))
+        return tuple(leaf for leaf in _tree.leaves(out) if _is_float(leaf))
+
+    _check(flat, places, 1, order, _Settings(eps, rtol, atol))
+    return True
+
+
+def _is_float(leaf: Any) -> bool:
+    return isinstance(leaf, Tensor) and leaf.dtype.kind == "Float"
+
+
+def _check(
+    function: Function, xs: list[Tensor[Any]], order: int, last: int, settings: _Settings
+) -> None:
+    values, pull = vjp(function, *xs)
+    if not values:
+        raise GradientError("gradcheck", "the function gives no Float tensor")
+    random = np.random.default_rng(len(xs))
+    weights = [random.standard_normal(v.shape) for v in values]
+    seeds = tuple(
+        asarray(w, dtype=v.dtype, device=v.device) for w, v in zip(weights, values, strict=True)
+    )
+    gradients = pull(seeds)
+    for number, (x, gradient) in enumerate(zip(xs, gradients, strict=True)):
+        _compare(function, xs, number, x, gradient, weights, order, settings)
+    if order < last:
+
+        def gradient_of(*tensors: Tensor[Any]) -> tuple[Tensor[Any], ...]:
+            points, cotangents = tensors[: len(xs)], tensors[len(xs) :]
+            return vjp(function, *points)[1](tuple(cotangents))
+
+        _check(gradient_of, [*xs, *seeds], order + 1, last, settings)
+
+
+def _compare(
+    function: Function,
+    xs: Sequence[Tensor[Any]],
+    number: int,
+    x: Tensor[Any],
+    gradient: Tensor[Any],
+    weights: Sequence[Array],
+    order: int,
+    settings: _Settings,
+) -> None:
+    epsilon = float(finfo(x.dtype).eps)
+    step = settings.eps or epsilon ** (1 / 3)
+    tolerance = 50 * epsilon**0.5
+    rtol = tolerance if settings.rtol is None else settings.rtol
+    atol = tolerance if settings.atol is None else settings.atol
+    point = x.numpy().astype(np.float64)
+    found = gradient.numpy().astype(np.float64)
+    wanted = np.zeros(point.shape)
+
+    def outputs(array: Array) -> list[Array]:
+        moved = asarray(array, dtype=x.dtype, device=x.device)
+        outs = function(*xs[:number], moved, *xs[number + 1 :])
+        return [out.numpy().astype(np.float64) for out in outs]
+
+    for index in np.ndindex(point.shape):
+        size = step * max(1.0, abs(float(point[index])))
+        low, high = point.copy(), point.copy()
+        low[index] -= size
+        high[index] += size
+        low, high = (a.astype(x.dtype.numpy).astype(np.float64) for a in (low, high))
+        # Subtracted before they are summed: large outputs that stay drown nothing.
+        change = sum(
+            float(np.sum(w * (above - below)))
+            for w, above, below in zip(weights, outputs(high), outputs(low), strict=True)
+        )
+        wanted[index] = change / (high[index] - low[index])
+    gap = np.abs(found - wanted) - rtol * np.abs(wanted) - atol
+    gap = np.where(np.isnan(gap), np.inf, gap)
+    if gap.size and gap.max() > 0:
+        worst = np.unravel_index(int(np.argmax(gap)), gap.shape)
+        place = tuple(int(i) for i in worst)
+        raise GradientError(
+            "gradcheck",
+            f"derivative of order {order} differs at argument {number}, element {place}",
+            got=float(found[worst]),
+            expected=f"{float(wanted[worst])} by central differences",
+        )

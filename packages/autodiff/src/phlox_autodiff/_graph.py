@@ -1,0 +1,190 @@
+"""What a graph is made of: primitives, nodes, and the counter that orders nodes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final, TypeGuard, final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from phlox_tensor import Tensor
+
+    from ._checkpoint import Memo, Recipe
+
+Shape = tuple[int, ...]
+
+# ``next`` on a counter is one step for the interpreter, so threads never draw the same number.
+next_id: Final = count().__next__
+# Skips the constructor call, a third of what recording an op costs.
+new: Final = object.__new__
+
+
+class Plan(ABC):
+    """How cotangents pass a node; one object serves all nodes that are alike."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What errors call the node."""
+
+    @abstractmethod
+    def push(self, node: Node, cotangent: Any, pending: Pending, memo: Memo) -> None:
+        """Add the cotangents of the node's parents to ``pending``."""
+
+
+@final
+class Node:
+    """A step that was recorded, or a leaf. Holds its parents, never its children.
+
+    Attributes:
+        id: later nodes have larger numbers, so the order of numbers is an order of the graph.
+        parents: the nodes of the operands; None for operands without one.
+        plan: how a cotangent passes.
+        saved: what the plan needs to know about this one step.
+        shape: of the result.
+        origin: the line that made the step; only set inside ``detect_nan``.
+    """
+
+    __slots__ = ("id", "origin", "parents", "plan", "saved", "shape")
+
+    id: int
+    origin: str
+    parents: Sequence[Node | None]
+    plan: Plan
+    saved: tuple[Any, ...]
+    shape: Shape
+
+
+@final
+class Primitive:
+    """A primitive of the inner backend, and the node that it came from.
+
+    Attributes:
+        value: the primitive of the inner backend.
+        node: None for constants.
+        recipe: how to compute the value again; only set where checkpointing wants it.
+    """
+
+    __slots__ = ("node", "recipe", "value")
+
+    node: Node | None
+    recipe: Recipe | None
+    value: Any
+
+
+# Cotangents that wait for their node; those of ports are lists, one place per result.
+Pending = dict[Node, Any]
+
+
+def is_primitive(item: object) -> TypeGuard[Primitive]:
+    """Whether ``item`` is a primitive, as opposed to a number or None."""
+    return type(item) is Primitive
+
+
+def primitive(value: Any, node: Node | None = None, recipe: Recipe | None = None) -> Primitive:
+    """Make a primitive; the hot paths do the same in place."""
+    out = new(Primitive)
+    out.value = value
+    out.node = node
+    out.recipe = recipe
+    return out
+
+
+def make_node(
+    plan: Plan, parents: Sequence[Node | None], saved: tuple[Any, ...], shape: Shape
+) -> Node:
+    """Make a node; the hot paths do the same in place."""
+    node = new(Node)
+    node.id = next_id()
+    node.parents = parents
+    node.plan = plan
+    node.saved = saved
+    node.shape = shape
+    return node
+
+
+def accumulate(pending: Pending, node: Node, cotangent: Tensor[Any]) -> None:
+    """Add a cotangent to what waits for ``node``."""
+    before = pending.get(node)
+    pending[node] = cotangent if before is None else before + cotangent
+
+
+@final
+class Leaf(Plan):
+    """A tensor whose gradient is wanted: cotangents stay where they are."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """What errors call the node."""
+        return "require_grad"
+
+    def push(self, node: Node, cotangent: Any, pending: Pending, memo: Memo) -> None:
+        """Nothing lies behind a leaf."""
+
+
+@final
+class Used(Plan):
+    """A node that a backward pass has been through and freed."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """What errors call the node."""
+        return "freed"
+
+    def push(self, node: Node, cotangent: Any, pending: Pending, memo: Memo) -> None:
+        """Never called: a pass over a used node is refused before it starts."""
+        raise AssertionError("a pass went over a used node")
+
+
+@final
+class Port(Plan):
+    """One result of a step that has several: puts the cotangent into its place."""
+
+    __slots__ = ("count", "index")
+
+    def __init__(self, index: int, count: int) -> None:
+        """The result at ``index`` out of ``count``."""
+        self.index = index
+        self.count = count
+
+    @property
+    def name(self) -> str:
+        """What errors call the node."""
+        return f"result {self.index}"
+
+    def push(self, node: Node, cotangent: Any, pending: Pending, memo: Memo) -> None:
+        """Place the cotangent in the list that waits for the step."""
+        del memo
+        (step,) = node.parents
+        assert step is not None
+        places = pending.setdefault(step, [None] * self.count)
+        before = places[self.index]
+        places[self.index] = cotangent if before is None else before + cotangent
+
+
+LEAF: Final = Leaf()
+USED: Final = Used()
+
+
+def is_leaf(node: Node) -> bool:
+    """Whether the gradient of the node is what a pass gives."""
+    return node.plan is LEAF
+
+
+def ports(
+    step: Node, values: Sequence[Any], shapes: Sequence[Shape], kinds: Sequence[bool]
+) -> tuple[Primitive, ...]:
+    """Primitives for the results of one step; those not of ``kinds`` are constants."""
+    total = len(values)
+    return tuple(
+        primitive(value, make_node(Port(i, total), (step,), (), shape) if tracked else None)
+        for i, (value, shape, tracked) in enumerate(zip(values, shapes, kinds, strict=True))
+    )

@@ -1,0 +1,67 @@
+"""Which device a transform records on: one level above all that its arguments are on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from phlox_tensor import Backend, DeviceError, Tensor, default_device
+
+from . import _tree
+from ._mode import Recording
+
+# The device of the innermost transform that is running; one started inside records above it.
+_active: ContextVar[Backend | None] = ContextVar("phlox_autodiff_level", default=None)
+
+
+def is_inside(inner: Backend, outer: Backend) -> bool:
+    """Whether ``outer`` is a decorator over ``inner``, directly or through others, or the same."""
+    layer: Backend | None = outer
+    while layer is not None:
+        if layer is inner:
+            return True
+        layer = layer.inner
+    return False
+
+
+def outermost(op: str, trees: Any) -> Backend | None:
+    """The outermost device among the tensors of a tree; None without tensors.
+
+    Raises:
+        DeviceError: when there are tensors on different base devices.
+    """
+    found: Backend | None = None
+    for leaf in _tree.leaves(trees):
+        if not isinstance(leaf, Tensor):
+            continue
+        if found is None or is_inside(found, leaf.device):
+            found = leaf.device
+        elif not is_inside(leaf.device, found):
+            raise DeviceError(
+                op,
+                "tensors on different devices",
+                got=f"{found!r} and {leaf.device!r}",
+                expected="one device",
+                hint=f"x.to_device({found!r})",
+            )
+    return found
+
+
+def base_device(op: str, trees: Any) -> Backend:
+    """The device that results of a transform are on."""
+    found = outermost(op, trees) or default_device()
+    active = _active.get()
+    return active if active is not None and is_inside(found, active) else found
+
+
+@contextmanager
+def running(device: Backend) -> Iterator[None]:
+    """A transform runs a function on ``device``: it records, also inside ``no_grad``."""
+    token = _active.set(device)
+    try:
+        with Recording(off=False):
+            yield
+    finally:
+        _active.reset(token)

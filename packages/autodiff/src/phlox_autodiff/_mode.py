@@ -1,0 +1,90 @@
+"""Whether ops are recorded: ``no_grad``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar, Token
+from functools import wraps
+from threading import Lock
+from types import TracebackType
+from typing import Any, Final, ParamSpec, TypeVar, final, overload
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_off: ContextVar[bool] = ContextVar("phlox_no_grad", default=False)
+_lock: Final = Lock()
+
+
+@final
+class _Mode:
+    """How many ``no_grad`` blocks are open, in all threads together.
+
+    While it is 0, an op need not ask which thread it runs in.
+    """
+
+    __slots__ = ("pauses",)
+
+    def __init__(self) -> None:
+        self.pauses = 0
+
+
+MODE: Final = _Mode()
+
+
+def paused() -> bool:
+    """Whether this thread or task is inside ``no_grad``."""
+    return _off.get()
+
+
+@final
+class Recording:
+    """A block in which ops are recorded, or are not, in this thread or task."""
+
+    __slots__ = ("_off", "_tokens")
+
+    def __init__(self, *, off: bool) -> None:
+        """Choose what the block does."""
+        self._off = off
+        self._tokens: list[Token[bool]] = []
+
+    def __enter__(self) -> None:
+        if self._off:
+            with _lock:
+                MODE.pauses += 1
+        self._tokens.append(_off.set(self._off))
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        _off.reset(self._tokens.pop())
+        if self._off:
+            with _lock:
+                MODE.pauses -= 1
+
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def run(*args: P.args, **kwargs: P.kwargs) -> R:
+            with Recording(off=self._off):
+                return function(*args, **kwargs)
+
+        return run
+
+
+@overload
+def no_grad() -> Recording: ...
+@overload
+def no_grad(function: Callable[P, R], /) -> Callable[P, R]: ...
+
+
+def no_grad(function: Callable[..., Any] | None = None, /) -> Any:
+    """Record nothing in a ``with`` block, or in calls of a decorated function.
+
+    Results are constants, on every Autodiff device and at every depth. Other threads are not
+    affected; ``grad`` and its relatives work inside as they do outside.
+    """
+    block = Recording(off=True)
+    return block if function is None else block(function)

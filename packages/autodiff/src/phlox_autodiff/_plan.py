@@ -1,0 +1,222 @@
+"""From the rule of an op to plans: what to keep for each set of tracked operands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, final
+
+from phlox_tensor import Tensor
+
+from ._checkpoint import Memo, Recipe, compute
+from ._graph import Node, Pending, Plan, Shape, accumulate
+from ._rule import (
+    KINDS,
+    Joint,
+    RuleFunction,
+    SimpleRule,
+    Source,
+    functions_of,
+    names_of,
+    parameters_of,
+)
+
+if TYPE_CHECKING:
+    from phlox_tensor import Backend, Op
+
+_FLOAT_KINDS = ("Any", "Float", "Num")
+
+
+class Step:
+    """One function of a rule, and where its arguments lie in what a pass brings together."""
+
+    __slots__ = ("function", "picks")
+
+    def __init__(self, function: RuleFunction, picks: tuple[int, ...]) -> None:
+        """Remember the function."""
+        self.function = function
+        self.picks = picks
+
+
+def sum_to(x: Tensor[Any], shape: Shape) -> Tensor[Any]:
+    """Sum over the axes along which ``shape`` was broadcast to the shape of x."""
+    extra = x.ndim - len(shape)
+    axes = [*range(extra)]
+    axes += [extra + i for i, n in enumerate(shape) if n == 1 and x.shape[extra + i] != 1]
+    out = x.sum(axis=axes) if axes else x
+    return out if out.shape == shape else out.reshape(shape)
+
+
+@final
+class OpPlan(Plan):
+    """The plan of an op for one set of tracked operands.
+
+    Attributes:
+        op: the op.
+        inner: the backend on which rules run.
+        steps: one per parent, or a single one that gives the cotangents of all operands.
+        joint: where the cotangents of the parents lie in what a single step gives, else None.
+        broadcasts: cotangents are summed over the axes along which their operand was broadcast.
+        results: number of results, which is the number of cotangents that arrive.
+        pool: places in operands + results + attributes that a node keeps.
+        shapes: operands of which a node keeps the shape.
+        dtypes: operands of which a node keeps the element type.
+        tensors: how many of the things kept are tensors; they come first.
+    """
+
+    __slots__ = (
+        "broadcasts",
+        "dtypes",
+        "inner",
+        "joint",
+        "op",
+        "pool",
+        "results",
+        "shapes",
+        "steps",
+        "tensors",
+    )
+
+    def __init__(self, rule: OpRule, tracked: tuple[bool, ...]) -> None:
+        """Work out what the functions for the tracked operands need."""
+        self.op = rule.op
+        self.inner = rule.inner
+        self.broadcasts = rule.op.family.name == "elementwise"
+        self.results = len(rule.op.signature.results)
+        places = [i for i, t in enumerate(tracked) if t and rule.uses(i)]
+        chosen = [0] if rule.joint else places
+        needed = {s for i in chosen for s in rule.sources[i] if s.kind != "cotangent"}
+        kept = sorted(needed, key=lambda s: (KINDS.index(s.kind), s.place))
+        self.pool = tuple(s.place for s in kept if s.kind == "pool")
+        self.shapes = tuple(s.place for s in kept if s.kind == "shape")
+        self.dtypes = tuple(s.place for s in kept if s.kind == "dtype")
+        self.tensors = sum(i < rule.tensors for i in self.pool)
+        where = {Source("cotangent", i): i for i in range(self.results)}
+        where |= {source: self.results + i for i, source in enumerate(kept)}
+        self.steps = [
+            Step(function, tuple(where[s] for s in rule.sources[i]))
+            for i in chosen
+            if (function := rule.functions[i]) is not None
+        ]
+        self.joint = tuple(places) if rule.joint else None
+
+    @property
+    def name(self) -> str:
+        """The name of the op."""
+        return self.op.name
+
+    def places(self) -> tuple[int, ...]:
+        """Pool places that a node keeps, when that is all it keeps; for the short paths."""
+        assert not self.shapes
+        assert not self.dtypes
+        return self.pool
+
+    def push(self, node: Node, cotangent: Any, pending: Pending, memo: Memo) -> None:
+        """Run the functions of the rule, on tensors of the inner backend."""
+        given = [cotangent] if self.results == 1 else list(cotangent)
+        given += [self._tensor(item, memo) for item in node.saved[: self.tensors]]
+        given += node.saved[self.tensors :]
+        if self.joint is not None:
+            self._push_joint(node, given, pending)
+            return
+        for step, parent in zip(self.steps, node.parents, strict=True):
+            assert parent is not None
+            out = step.function(*[given[i] for i in step.picks])
+            if out is not None:
+                if self.broadcasts and out.shape != parent.shape:
+                    out = sum_to(out, parent.shape)
+                accumulate(pending, parent, out)
+
+    def _push_joint(self, node: Node, given: list[Any], pending: Pending) -> None:
+        assert self.joint is not None
+        (step,) = self.steps
+        outs = step.function(*[given[i] for i in step.picks])
+        places: Sequence[int] = self.joint
+        if self.op.signature.operands[0].variadic:
+            places = range(len(outs))
+        for place, parent in zip(places, node.parents, strict=True):
+            if parent is not None and outs[place] is not None:
+                accumulate(pending, parent, outs[place])
+
+    def _tensor(self, item: Any, memo: Memo) -> Any:
+        """Wrap a primitive; numbers and None stay as they are, recipes are followed."""
+        if type(item) is Recipe:
+            return Tensor(compute(item, memo), self.inner)
+        if item is None or type(item) in (bool, float, int):
+            return item
+        if type(item) is tuple:
+            return tuple(Tensor(p, self.inner) for p in item)
+        return Tensor(item, self.inner)
+
+
+@final
+class OpRule:
+    """The rule of an op on one backend, and its plans.
+
+    Attributes:
+        op: the op.
+        inner: the backend on which rules run.
+        joint: the rule is one function for all operands.
+        functions: one per operand, or the joint one alone.
+        sources: where the arguments of each function come from.
+        tensors: number of operands and results.
+        keeps_float: per result, whether a tracked operand makes it a tracked result.
+    """
+
+    __slots__ = (
+        "_plans",
+        "functions",
+        "inner",
+        "joint",
+        "keeps_float",
+        "op",
+        "sources",
+        "tensors",
+        "variadic",
+    )
+
+    def __init__(self, op: Op, rule: SimpleRule, inner: Backend) -> None:
+        """Check the rule.
+
+        Raises:
+            ValueError: when it names what the op does not have.
+        """
+        names = names_of(op)
+        self.op = op
+        self.inner = inner
+        self.variadic = op.signature.operands[0].variadic
+        self.joint = isinstance(rule, Joint) or self.variadic
+        self.functions = functions_of(op, rule)
+        self.sources = tuple(
+            () if f is None else parameters_of(op, f, names) for f in self.functions
+        )
+        self.tensors = names.tensors
+        self.keeps_float = tuple(r.kind in _FLOAT_KINDS for r in op.signature.results)
+        self._plans: dict[tuple[bool, ...], OpPlan] = {}
+
+    def uses(self, operand: int) -> bool:
+        """Whether the rule gives a cotangent for the operand."""
+        return self.joint or self.functions[operand] is not None
+
+    def is_plain(self) -> bool:
+        """Whether the op takes one or two tensors and nothing else, and its rule keeps no more.
+
+        With one operand the result has its shape.
+        """
+        signature = self.op.signature
+        count = len(signature.operands)
+        return (
+            (count == 2 or (count == 1 and self.op.family.name == "elementwise"))
+            and not signature.attributes
+            and len(signature.results) == 1
+            and not self.joint
+            and not any(operand.optional for operand in signature.operands)
+            and None not in self.functions
+            and all(s.kind in ("cotangent", "pool") for sources in self.sources for s in sources)
+        )
+
+    def plan(self, tracked: tuple[bool, ...]) -> OpPlan:
+        """Return the plan for a set of tracked operands."""
+        plan = self._plans.get(tracked)
+        if plan is None:
+            plan = self._plans.setdefault(tracked, OpPlan(self, tracked))
+        return plan

@@ -1,0 +1,46 @@
+"""Derivatives of activations; the ones that are not here follow their expansion."""
+
+# ruff: noqa: PLW0108 - the parameter names of a lambda say what the rule keeps
+
+from __future__ import annotations
+
+from math import pi, sqrt
+from typing import TYPE_CHECKING, Final
+
+from phlox_tensor.ops import activation as ops
+
+from .._rule import Rule
+
+if TYPE_CHECKING:
+    from phlox_tensor import Tensor
+
+
+def _elu(g: Tensor, x: Tensor, alpha: float) -> Tensor:
+    # Above 0 the exponential is not used; held at 1 there, it cannot overflow.
+    return (x > 0).where(g, g * (x.clip(max=0.0).exp() * alpha))
+
+
+def _gelu_bend(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
+    """``φ(x)·(2 - x²)``, the second derivative of gelu."""
+    square = x * x
+    return gg * g * ((2 - square) * (square * -0.5).exp() * (1 / sqrt(2 * pi)))
+
+
+def _silu_bend(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
+    """``σ·(1 - σ)·(2 + x·(1 - 2σ))``, the second derivative of silu."""
+    s = x.sigmoid()
+    return gg * g * (s * (1 - s) * (x * (1 - s * 2) + 2))
+
+
+ACTIVATION: Final[dict[str, Rule]] = {
+    "elu": _elu,
+    "gelu": lambda g, x: ops.gelu_backward(g, x),
+    "gelu_backward": (lambda gg, x: ops.gelu_backward(gg, x), _gelu_bend),
+    "leaky_relu": lambda g, x, slope: (x >= 0).where(g, g * slope),
+    "log_sigmoid": lambda g, x: g * (-x).sigmoid(),
+    "relu": lambda g, y: (y > 0).where(g, 0.0),
+    "sigmoid": lambda g, y: g * (y * (1 - y)),
+    "silu": lambda g, x: ops.silu_backward(g, x),
+    "silu_backward": (lambda gg, x: ops.silu_backward(gg, x), _silu_bend),
+    "softplus": lambda g, x: g * x.sigmoid(),
+}

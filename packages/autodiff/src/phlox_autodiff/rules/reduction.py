@@ -1,0 +1,121 @@
+"""Derivatives of reductions, scans and sorts."""
+
+from __future__ import annotations
+
+from math import inf, prod
+from typing import TYPE_CHECKING, Final
+
+from phlox_tensor import concat, stack
+
+from .._rule import Rule, none
+
+if TYPE_CHECKING:
+    from phlox_tensor import DType, Tensor
+
+Shape = tuple[int, ...]
+Axes = tuple[int, ...]
+
+_PLACE = none("the result is an index")
+_TRUTH = none("the result is Bool")
+
+
+def kept(shape: Shape, axis: Axes) -> Shape:
+    """The shape that a reduction leaves with ``keepdims``."""
+    return tuple(1 if i in axis else n for i, n in enumerate(shape))
+
+
+def spread(g: Tensor, shape: Shape, axis: Axes) -> Tensor:
+    """See a reduced tensor with the shape from before the reduction."""
+    line = kept(shape, axis)
+    return (g if g.shape == line else g.reshape(line)).broadcast_to(shape)
+
+
+def _count(shape: Shape, axis: Axes) -> int:
+    return prod(shape[i] for i in axis)
+
+
+def _mean(g: Tensor, x_shape: Shape, axis: Axes) -> Tensor:
+    return spread(g / max(_count(x_shape, axis), 1), x_shape, axis)
+
+
+def _var(g: Tensor, x: Tensor, axis: Axes, correction: float) -> Tensor:
+    free = max(_count(x.shape, axis) - correction, 0)
+    centered = x - x.mean(axis=axis, keepdims=True)
+    return centered * (g * (2 / free if free else inf)).reshape(kept(x.shape, axis))
+
+
+def _std(g: Tensor, x: Tensor, y: Tensor, axis: Axes, correction: float) -> Tensor:
+    """0 where all elements are equal, which is where there is no derivative."""
+    free = max(_count(x.shape, axis) - correction, 0)
+    centered = x - x.mean(axis=axis, keepdims=True)
+    scale = (y == 0).where(0.0, g / ((y == 0).where(1.0, y) * free))
+    return centered * scale.reshape(kept(x.shape, axis))
+
+
+def _extreme(g: Tensor, x: Tensor, y: Tensor, axis: Axes) -> Tensor:
+    """Shared evenly among the elements that are the largest or smallest."""
+    line = kept(x.shape, axis)
+    won = (x == y.reshape(line)).astype(g.dtype)
+    return won * (g.reshape(line) / won.sum(axis=axis, keepdims=True))
+
+
+def _logsumexp(g: Tensor, x: Tensor, y: Tensor, axis: Axes) -> Tensor:
+    """``g · exp(x - y)``; a group of -inf has nothing to subtract."""
+    line = kept(x.shape, axis)
+    return (x - y.isfinite().where(y, 0.0).reshape(line)).exp() * g.reshape(line)
+
+
+def _prod(g: Tensor, x: Tensor, axis: Axes, x_dtype: DType) -> Tensor:
+    """``g`` times the product of the other elements, by a tree of products: zeros need no care.
+
+    Upwards, neighbors are multiplied; downwards, each is given what all the others make.
+    """
+    others = [i for i in range(x.ndim) if i not in axis]
+    order = (*others, *axis)
+    front = tuple(x.shape[i] for i in others)
+    n = _count(x.shape, axis)
+    if n == 0 or x.size == 0:
+        return x.zeros()
+    level = x.permute_dims(order).reshape((*front, n)).astype(g.dtype)
+    levels = []
+    while level.shape[-1] > 1:
+        if level.shape[-1] % 2:
+            one = level.zeros((*front, 1)) + 1
+            level = concat([level, one], axis=-1)
+        levels.append(level)
+        level = level[..., 0::2] * level[..., 1::2]
+    down = g.reshape((*front, 1))
+    for level in reversed(levels):
+        size = level.shape[-1]
+        down = down[..., : size // 2]
+        pairs = stack([down * level[..., 1::2], down * level[..., 0::2]], axis=-1)
+        down = pairs.reshape((*front, size))
+    back = tuple(order.index(i) for i in range(x.ndim))
+    shape = tuple(x.shape[i] for i in order)
+    return down[..., :n].reshape(shape).permute_dims(back).astype(x_dtype)
+
+
+def _sum(g: Tensor, x_shape: Shape, x_dtype: DType, axis: Axes) -> Tensor:
+    return spread(g.astype(x_dtype), x_shape, axis)
+
+
+def _cumsum(g: Tensor, axis: int) -> Tensor:
+    return g.flip(axis=axis).cumsum(axis=axis).flip(axis=axis)
+
+
+REDUCTION: Final[dict[str, Rule]] = {
+    "all": _TRUTH,
+    "any": _TRUTH,
+    "argmax": _PLACE,
+    "argmin": _PLACE,
+    "argsort": _PLACE,
+    "cumsum": _cumsum,
+    "logsumexp": _logsumexp,
+    "max": _extreme,
+    "mean": _mean,
+    "min": _extreme,
+    "prod": _prod,
+    "std": _std,
+    "sum": _sum,
+    "var": _var,
+}

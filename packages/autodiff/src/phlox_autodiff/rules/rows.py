@@ -1,0 +1,88 @@
+"""Derivatives of softmax and normalization."""
+
+# ruff: noqa: PLW0108 - the parameter names of a lambda say what the rule keeps
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from phlox_tensor.ops import rows as ops
+
+from .._rule import Joint, Rule
+
+if TYPE_CHECKING:
+    from phlox_tensor import Tensor
+
+Cotangents = tuple["Tensor | None", ...]
+
+
+def _channelwise(v: Tensor, x: Tensor) -> Tensor:
+    """One value per channel, seen beside a batch (N, C, …)."""
+    return v.reshape((-1, *(1,) * (x.ndim - 2)))
+
+
+def _axes(x: Tensor) -> tuple[int, ...]:
+    """All axes but that of the channels."""
+    return (0, *range(2, x.ndim))
+
+
+def _batch_norm_x(g: Tensor, weight: Tensor, var: Tensor, epsilon: float) -> Tensor:
+    return g * _channelwise(weight * (var + epsilon).rsqrt(), g)
+
+
+def _batch_norm_weight(g: Tensor, x: Tensor, mean: Tensor, var: Tensor, epsilon: float) -> Tensor:
+    centered = x - _channelwise(mean, x)
+    return (g * centered).sum(axis=_axes(g)) * (var + epsilon).rsqrt()
+
+
+def _batch_norm_mean(g: Tensor, weight: Tensor, var: Tensor, epsilon: float) -> Tensor:
+    return -(g.sum(axis=_axes(g)) * weight * (var + epsilon).rsqrt())
+
+
+def _batch_norm_var(
+    g: Tensor, x: Tensor, weight: Tensor, mean: Tensor, var: Tensor, epsilon: float
+) -> Tensor:
+    scale = (var + epsilon).rsqrt()
+    pull = (g * (x - _channelwise(mean, x))).sum(axis=_axes(g))
+    return pull * weight * (scale * scale * scale * -0.5)
+
+
+def _batch_norm_train(
+    g_y: Tensor | None,
+    g_mean: Tensor | None,
+    g_var: Tensor | None,
+    x: Tensor,
+    weight: Tensor,
+    mean: Tensor,
+    var: Tensor,
+    epsilon: float,
+) -> Cotangents:
+    """The backward op for y; ``g_mean / n`` and ``2·g_var·(x - mean) / n`` for the statistics."""
+    dx = dweight = dbias = None
+    if g_y is not None:
+        dx, dweight, dbias = ops.batch_norm_backward(g_y, x, weight, mean, var, epsilon)
+    count = x.size // x.shape[1] if x.size else 1
+    if g_mean is not None:
+        part = _channelwise(g_mean / count, x).broadcast_to(x.shape)
+        dx = part if dx is None else dx + part
+    if g_var is not None:
+        part = (x - _channelwise(mean, x)) * _channelwise(g_var * (2 / count), x)
+        dx = part if dx is None else dx + part
+    return dx, dweight, dbias
+
+
+ROWS: Final[dict[str, Rule]] = {
+    "batch_norm": (
+        _batch_norm_x,
+        _batch_norm_weight,
+        lambda g: g.sum(axis=_axes(g)),
+        _batch_norm_mean,
+        _batch_norm_var,
+    ),
+    "batch_norm_train": Joint(_batch_norm_train),
+    "layer_norm": Joint(
+        lambda g, x, weight, epsilon: ops.layer_norm_backward(g, x, weight, epsilon)
+    ),
+    "log_softmax": lambda g, y, axis: ops.log_softmax_backward(g, y, axis),
+    "softmax": lambda g, y, axis: ops.softmax_backward(g, y, axis),
+}

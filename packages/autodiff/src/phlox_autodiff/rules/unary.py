@@ -1,0 +1,63 @@
+"""Derivatives of elementwise ops of one operand."""
+
+from __future__ import annotations
+
+from math import log as ln
+from math import pi, sqrt
+from typing import TYPE_CHECKING, Any, Final
+
+from .._rule import Rule, none
+
+if TYPE_CHECKING:
+    from phlox_tensor import Tensor
+
+_FLAT = none("constant between jumps")
+_TRUTH = none("the result is Bool")
+
+
+def _clip(g: Tensor, x: Tensor, min: Any, max: Any) -> Tensor:
+    """The bounds count as inside."""
+    if min is not None:
+        g = (x >= min).where(g, 0.0)
+    return g if max is None else (x <= max).where(g, 0.0)
+
+
+UNARY: Final[dict[str, Rule]] = {
+    "abs": lambda g, x: g * x.sign(),
+    "acos": lambda g, x: -g * ((1 - x) * (1 + x)).rsqrt(),
+    "acosh": lambda g, x: g * ((x - 1) * (x + 1)).rsqrt(),
+    "asin": lambda g, x: g * ((1 - x) * (1 + x)).rsqrt(),
+    "asinh": lambda g, x: g * (x * x + 1).rsqrt(),
+    "atan": lambda g, x: g / (x * x + 1),
+    "atanh": lambda g, x: g / ((1 - x) * (1 + x)),
+    "bitwise_invert": none("the result is not Float"),
+    "ceil": _FLAT,
+    "clip": _clip,
+    "cos": lambda g, x: -g * x.sin(),
+    "cosh": lambda g, x: g * x.sinh(),
+    "erf": lambda g, x: g * (2 / sqrt(pi)) * (-x * x).exp(),
+    "exp": lambda g, y: g * y,
+    "expm1": lambda g, y: g * (y + 1),
+    "floor": _FLAT,
+    "isfinite": _TRUTH,
+    "isinf": _TRUTH,
+    "isnan": _TRUTH,
+    "log": lambda g, x: g / x,
+    "log10": lambda g, x: g / (x * ln(10)),
+    "log1p": lambda g, x: g / (x + 1),
+    "log2": lambda g, x: g / (x * ln(2)),
+    "logical_not": _TRUTH,
+    "negative": lambda g: -g,
+    "positive": lambda g: g,
+    "reciprocal": lambda g, y: -g * y * y,
+    "round": _FLAT,
+    "rsqrt": lambda g, y: g * -0.5 * y * y * y,
+    "sign": _FLAT,
+    "sin": lambda g, x: g * x.cos(),
+    "sinh": lambda g, x: g * x.cosh(),
+    "sqrt": lambda g, y: g / (y * 2),
+    "square": lambda g, x: g * x * 2,
+    "tan": lambda g, y: g * (y * y + 1),
+    "tanh": lambda g, y: g * (1 - y * y),
+    "trunc": _FLAT,
+}
