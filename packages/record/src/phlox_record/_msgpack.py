@@ -203,6 +203,8 @@ class _Reader:
 
     def _ext(self, size: int) -> Ext:
         code = self._take(1)[0]
+        if code > 0x7F:
+            raise Malformed("unknown extension in the header", got=f"code {code - 0x100}")
         return Ext(code, self._take(size))
 
     def _array(self, size: int) -> _Open:
