@@ -14,11 +14,18 @@ from typing import Any
 Entries = dict[str, Callable[..., Any]]
 
 _MODULES = (
+    "_conv",
     "_copy",
     "_elementwise",
+    "_indexing",
+    "_matmul",
+    "_norms",
+    "_pooling",
     "_random",
     "_reduce",
+    "_rows",
     "_scan",
+    "_sort",
     "_views",
 )
 

@@ -1,0 +1,485 @@
+"""Convolutions: tables of windows, choosing a kernel by size, launching it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from phlox_tensor import float32, int32
+
+from ._array import GpuArray, dense_strides
+from ._copy import copy
+from ._kernel import Kernel
+from ._matmul import ENOUGH_GROUPS, add_parts, choose_tile, is_software, keep_plan, matmul
+from ._runtime import GpuDevice
+from .wgsl import conv as kernels
+from .wgsl.matmul import Walk
+from .wgsl.tile import Tile
+
+if TYPE_CHECKING:
+    from ._table import Entries
+
+Shape = tuple[int, ...]
+Pair = tuple[int, int]
+Sides = tuple[Pair, Pair]
+
+_SOFTWARE_FROM = (
+    1 << 26
+)  # multiplications on a software adapter from which a tiled kernel is worth compiling
+_FEW_ROWS = 4  # channels per group below which most of a tile would be wasted
+_OUTSIDE = 1 << 30  # a distance in pixels that no image has
+_DEEP = 8  # tiles of positions per part of a weight's cotangent, at least
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One direction of a window walk: position i, tap j read pixel ``i * step + start + j * tap``.
+
+    ``size`` pixels, ``count`` positions, ``taps`` taps; the result's position i lies at ``i *
+    every + first``.
+    """
+
+    size: int
+    count: int
+    taps: int
+    step: int
+    start: int
+    tap: int
+    every: int = 1
+    first: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One recorded dispatch of a plan: everything but the buffers and their offsets."""
+
+    key: Any
+    make: Callable[[], Kernel]
+    head: tuple[int, ...]
+    weights: tuple[int, ...]
+    tail: tuple[int, ...]
+    table: GpuArray
+    groups: int
+    parts: int = 1
+
+
+def _along(size: int, count: int, taps: int, stride: int, before: int, dilation: int) -> Axis:
+    return Axis(size, count, taps, stride, -before, dilation)
+
+
+def _table(device: GpuDevice, channels: int, steps: Shape, axes: tuple[Axis, Axis]) -> GpuArray:
+    """A row per (channel, tap down, tap right), then rows outside of any image to fill a tile."""
+    down, right = axes
+    c, y, x = np.indices((channels, down.taps, right.taps)).reshape(3, -1)
+    y, x = y * down.tap, x * right.tap
+    rows = np.full((c.size + 32, 4), (0, _OUTSIDE, _OUTSIDE, 0), np.int32)
+    rows[: c.size] = np.stack([c * steps[0] + y * steps[1] + x * steps[2], y, x, 0 * c], axis=1)
+    return device.upload(rows, int32)
+
+
+def _readable(device: GpuDevice, x: GpuArray) -> GpuArray:
+    """Neighbours along the last axis lie together."""
+    return x if x.strides[3] == 1 or x.shape[3] == 1 else copy(device, x)
+
+
+def conv2d(
+    device: GpuDevice,
+    x: GpuArray,
+    weight: GpuArray,
+    bias: GpuArray | None,
+    stride: Pair,
+    padding: Sides,
+    dilation: Pair,
+    groups: int,
+) -> GpuArray:
+    """Cross-correlation of images (N, C, H, W) with weight (out, C / groups, kh, kw)."""
+    count = [
+        (n + a + b - d * (k - 1) - 1) // s + 1
+        for n, k, s, (a, b), d in zip(
+            x.shape[2:], weight.shape[2:], stride, padding, dilation, strict=True
+        )
+    ]
+    out = device.empty((x.shape[0], weight.shape[0], *count), x.dtype)
+    if not out.size:
+        return out
+    if bias is None and weight.shape[2:] == (1, 1) and _is_plain(stride, padding):
+        return _pointwise(device, x, weight, groups)
+    axes = (
+        _along(x.shape[2], count[0], weight.shape[2], stride[0], padding[0][0], dilation[0]),
+        _along(x.shape[3], count[1], weight.shape[3], stride[1], padding[1][0], dilation[1]),
+    )
+    x, weight = _readable(device, x), device.contiguous(weight)
+    shape = (groups, weight.shape[0] // groups, math.prod(weight.shape[1:]))
+    _correlate(device, x, weight.view(shape, dense_strides(shape), weight.offset), bias, out, axes)
+    return out
+
+
+def _is_plain(stride: Pair, padding: Sides) -> bool:
+    return stride == (1, 1) and padding == ((0, 0), (0, 0))
+
+
+def _pointwise(device: GpuDevice, x: GpuArray, weight: GpuArray, groups: int) -> GpuArray:
+    """A 1x1 convolution is a product of matrices, one per image and group."""
+    n, c, h, w = x.shape
+    x = device.contiguous(x)
+    images = x.view(
+        (n, groups, c // groups, h * w), dense_strides((n, groups, c // groups, h * w)), x.offset
+    )
+    o = weight.shape[0] // groups
+    steps = weight.strides
+    matrix = weight.view((groups, o, c // groups), (o * steps[0], *steps[:2]), weight.offset)
+    out = matmul(device, matrix, images)
+    shape = (n, groups * o, h, w)
+    return out.view(shape, dense_strides(shape), out.offset)
+
+
+def _correlate(
+    device: GpuDevice,
+    x: GpuArray,
+    weight: GpuArray,
+    bias: GpuArray | None,
+    out: GpuArray,
+    axes: tuple[Axis, Axis],
+    *,
+    split: bool = True,
+) -> None:
+    """Windows of x times weight (group, channel, inner), dense, into positions of out."""
+    key = (
+        *("conv", x.dtype.name, x.shape, x.strides, weight.shape, weight.offset & 3, out.shape),
+        *(axes, bias is None, split),
+    )
+    plan: Launch | None = device.plans.get(key)
+    if plan is None:
+        plan = _plan(device, x, weight, bias is not None, out, axes, split)
+        keep_plan(device, key, plan)
+    divisor = plan.weights[0]
+    params = [*plan.head, weight.offset // divisor, *plan.weights[1:], x.offset, *plan.tail]
+    inputs = [weight, x, plan.table]
+    if bias is not None and plan.parts == 1:
+        inputs.append(bias)
+        params += [bias.offset, bias.strides[0]]
+    target = out if plan.parts == 1 else device.empty((plan.parts, *out.shape), float32)
+    device.launch(plan.key, plan.make, inputs, [target], params, plan.groups)
+    if plan.parts > 1:
+        add_parts(device, target, out, bias, math.prod(out.shape[2:]))
+
+
+def _plan(
+    device: GpuDevice,
+    x: GpuArray,
+    weight: GpuArray,
+    bias: bool,
+    out: GpuArray,
+    axes: tuple[Axis, Axis],
+    split: bool,
+) -> Launch:
+    groups, m, k = weight.shape
+    n = x.shape[0] * axes[0].count * axes[1].count
+    table = _table(device, x.shape[1] // groups, x.strides[1:], axes)
+    software = is_software(device)
+    if m <= _FEW_ROWS or (software and groups * m * n * k < _SOFTWARE_FROM):
+        return plan_plain(x, weight, bias, out, axes, table)
+    tile, parts = choose_tile(device, m, n, k, groups)
+    return plan_tiled(x, weight, bias, out, axes, table, tile, parts if split else 1)
+
+
+def plan_plain(
+    x: GpuArray,
+    weight: GpuArray,
+    bias: bool,
+    out: GpuArray,
+    axes: tuple[Axis, Axis],
+    table: GpuArray,
+) -> Launch:
+    """A plan for the kernel without workgroup memory."""
+    groups, m, k = weight.shape
+    n = x.shape[0] * axes[0].count * axes[1].count
+    spec = kernels.ConvPlain(x.wgsl, min(m, _FEW_ROWS), bias)
+    row_tiles, column_tiles = -(-m // spec.rows), -(-n // 64)
+    count = row_tiles * column_tiles * groups
+    return Launch(
+        key=spec,
+        make=lambda: kernels.conv_plain(spec),
+        head=(count, row_tiles, column_tiles, groups, 0, 0, m, n, k),
+        weights=(1, m * k, k, 1),
+        tail=(*_image(x, groups), *_grid(axes), *_result(out, groups, axes)),
+        table=table,
+        groups=count,
+    )
+
+
+def plan_tiled(
+    x: GpuArray,
+    weight: GpuArray,
+    bias: bool,
+    out: GpuArray,
+    axes: tuple[Axis, Axis],
+    table: GpuArray,
+    tile: Tile,
+    parts: int,
+) -> Launch:
+    """A plan for the kernel with workgroup memory."""
+    groups, m, k = weight.shape
+    n = x.shape[0] * axes[0].count * axes[1].count
+    positions = axes[0].count * axes[1].count
+    dense = all(axis.every == 1 for axis in axes)
+    four = 4 if k % 4 == 0 and weight.offset % 4 == 0 else 1
+    tiles = -(-k // tile.depth)
+    per_split = -(-tiles // parts)
+    parts = max(1, -(-tiles // max(per_split, 1)))
+    spec = kernels.Conv(
+        tile=tile,
+        stored=x.wgsl,
+        weights=Walk(along_depth=True, vector=four == 4),
+        ragged=k % tile.depth > 0,
+        dense=dense,
+        vector=dense and positions % 4 == 0,
+        bias=bias and parts == 1,
+        partial=parts > 1,
+    )
+    row_tiles, column_tiles = -(-m // tile.rows), -(-n // tile.columns)
+    count = row_tiles * column_tiles * groups * parts
+    return Launch(
+        key=spec,
+        make=lambda: kernels.conv_source(spec),
+        head=(count, row_tiles, column_tiles, groups, tiles, per_split, m, n, k),
+        weights=(four, m * k // four, k // four, 1),
+        tail=(*_image(x, groups), *_grid(axes), *_result(out, groups, axes)),
+        table=table,
+        groups=count,
+        parts=parts,
+    )
+
+
+def _image(x: GpuArray, groups: int) -> Shape:
+    image, channel, row, column = x.strides
+    return image, x.shape[1] // groups * channel, row, column
+
+
+def _grid(axes: tuple[Axis, Axis]) -> Shape:
+    down, right = axes
+    return (
+        *(down.count * right.count, right.count),
+        *(down.step, down.start, right.step, right.start, down.size, right.size),
+    )
+
+
+def _result(out: GpuArray, groups: int, axes: tuple[Axis, Axis]) -> Shape:
+    _, channels, height, width = out.shape
+    down, right = axes
+    plane = height * width
+    return (
+        *(down.first * width + right.first, channels * plane, channels // groups * plane, plane),
+        *(down.every * width, right.every, out.size),
+    )
+
+
+def conv2d_input_grad(
+    device: GpuDevice,
+    g: GpuArray,
+    weight: GpuArray,
+    input_shape: Shape,
+    stride: Pair,
+    padding: Sides,
+    dilation: Pair,
+    groups: int,
+) -> GpuArray:
+    """Cotangent of `conv2d` for its input.
+
+    Pixels that a stride apart are met by the same taps: each such set is a convolution of its own,
+    with no multiplication by zero, into every stride-th pixel.
+    """
+    out = device.empty(input_shape, g.dtype)
+    if not out.size:
+        return out
+    if weight.shape[2:] == (1, 1) and _is_plain(stride, padding):
+        turned = weight.view(
+            (groups, weight.shape[1], weight.shape[0] // groups),
+            (weight.shape[0] // groups * weight.strides[0], weight.strides[1], weight.strides[0]),
+            weight.offset,
+        )
+        flat = (groups * weight.shape[1], weight.shape[0] // groups, 1, 1)
+        dense = device.contiguous(turned)
+        return _pointwise(device, g, dense.view(flat, dense_strides(flat), dense.offset), groups)
+    g = _readable(device, g)
+    sides = [
+        _phases(*rest)
+        for rest in zip(
+            *(input_shape[2:], g.shape[2:], weight.shape[2:], stride),
+            *((padding[0][0], padding[1][0]), dilation),
+            strict=True,
+        )
+    ]
+    single = len(sides[0]) * len(sides[1]) == 1
+    for down, first_y, step_y in sides[0]:
+        for right, first_x, step_x in sides[1]:
+            taps = (first_y, step_y, down.taps), (first_x, step_x, right.taps)
+            matrix = _turned(device, weight, groups, taps)
+            _correlate(device, g, matrix, None, out, (down, right), split=single)
+    return out
+
+
+def _phases(
+    size: int, count: int, taps: int, stride: int, before: int, dilation: int
+) -> list[tuple[Axis, int, int]]:
+    """The walks of one direction of an input's cotangent, each with first tap and step."""
+    found = []
+    every = stride // math.gcd(stride, dilation)
+    for phase in range(min(stride, size)):
+        pixels = -(-(size - phase) // stride)
+        hits = [j for j in range(min(every, taps)) if (phase + before - j * dilation) % stride == 0]
+        if not hits:
+            found.append((Axis(count, pixels, 0, 1, 0, 0, stride, phase), 0, 1))
+            continue
+        first = hits[0]
+        start = (phase + before - first * dilation) // stride
+        used = -(-(taps - first) // every)
+        axis = Axis(count, pixels, used, 1, start, -(every * dilation // stride), stride, phase)
+        found.append((axis, first, every))
+    return found
+
+
+def _turned(
+    device: GpuDevice, weight: GpuArray, groups: int, taps: tuple[tuple[int, int, int], ...]
+) -> GpuArray:
+    """Some taps as dense weights (group, channel of the input, channel of the result and tap)."""
+    outer, channels = weight.shape[0] // groups, weight.shape[1]
+    steps = weight.strides
+    (first_y, step_y, count_y), (first_x, step_x, count_x) = taps
+    shape = (groups, channels, outer * count_y * count_x)
+    some = weight.view(
+        (groups, channels, outer, count_y, count_x),
+        (outer * steps[0], steps[1], steps[0], step_y * steps[2], step_x * steps[3]),
+        weight.offset + first_y * steps[2] + first_x * steps[3],
+    )
+    dense = copy(device, some)
+    return dense.view(shape, dense_strides(shape), dense.offset)
+
+
+def conv2d_weight_grad(
+    device: GpuDevice,
+    g: GpuArray,
+    x: GpuArray,
+    weight_shape: Shape,
+    stride: Pair,
+    padding: Sides,
+    dilation: Pair,
+    groups: int,
+) -> GpuArray:
+    """Cotangent of `conv2d` for its weight.
+
+    A sum over all positions, cut into parts that are added in order.
+    """
+    out = device.empty(weight_shape, g.dtype)
+    if not out.size:
+        return out
+    g, x = device.contiguous(g), _readable(device, x)
+    key = (
+        *("weight-grad", x.dtype.name, g.shape, g.offset & 3, x.shape, x.strides, weight_shape),
+        *(stride, padding, dilation, groups),
+    )
+    plan: Launch | None = device.plans.get(key)
+    if plan is None:
+        axes = (
+            _along(x.shape[2], g.shape[2], weight_shape[2], stride[0], padding[0][0], dilation[0]),
+            _along(x.shape[3], g.shape[3], weight_shape[3], stride[1], padding[1][0], dilation[1]),
+        )
+        plan = _plan_weight(device, g, x, weight_shape, axes, groups)
+        keep_plan(device, key, plan)
+    divisor = plan.weights[0]
+    params = [*plan.head, g.offset // divisor, *plan.weights[1:], x.offset, *plan.tail]
+    target = out if plan.parts == 1 else device.empty((plan.parts, *out.shape), float32)
+    device.launch(plan.key, plan.make, [g, x, plan.table], [target], params, plan.groups)
+    if plan.parts > 1:
+        add_parts(device, target, out, None, 1)
+    return out
+
+
+def _plan_weight(
+    device: GpuDevice,
+    g: GpuArray,
+    x: GpuArray,
+    weight_shape: Shape,
+    axes: tuple[Axis, Axis],
+    groups: int,
+) -> Launch:
+    table = _table(device, weight_shape[1], x.strides[1:], axes)
+    m, n = weight_shape[0] // groups, math.prod(weight_shape[1:])
+    work = g.size * n
+    if m <= _FEW_ROWS or (is_software(device) and work < _SOFTWARE_FROM):
+        return plan_weight_plain(g, x, weight_shape, axes, groups, table)
+    tile, _ = choose_tile(device, m, n, 1, groups)
+    count = -(-m // tile.rows) * -(-n // tile.columns) * groups
+    tiles = g.shape[0] * -(-math.prod(g.shape[2:]) // tile.depth)
+    parts = max(1, min(2 * ENOUGH_GROUPS // count, tiles // _DEEP))
+    return plan_weight_tiled(g, x, weight_shape, axes, groups, table, tile, parts)
+
+
+def plan_weight_plain(
+    g: GpuArray,
+    x: GpuArray,
+    weight_shape: Shape,
+    axes: tuple[Axis, Axis],
+    groups: int,
+    table: GpuArray,
+) -> Launch:
+    """A plan for the kernel whose workgroups share a few sums."""
+    m, n = weight_shape[0] // groups, math.prod(weight_shape[1:])
+    positions = math.prod(g.shape[2:])
+    spec = kernels.WeightPlain(x.wgsl, min(m, _FEW_ROWS))
+    row_tiles, column_tiles = -(-m // spec.rows), -(-n // 4)
+    count = row_tiles * column_tiles * groups
+    return Launch(
+        key=spec,
+        make=lambda: kernels.weight_plain(spec),
+        head=(count, row_tiles, column_tiles, groups, 0, 0, m, n, g.shape[0] * positions),
+        weights=(1, g.shape[1] * positions, m * positions, positions, 0),
+        tail=(*_image(x, groups), *_grid(axes)),
+        table=table,
+        groups=count,
+    )
+
+
+def plan_weight_tiled(
+    g: GpuArray,
+    x: GpuArray,
+    weight_shape: Shape,
+    axes: tuple[Axis, Axis],
+    groups: int,
+    table: GpuArray,
+    tile: Tile,
+    parts: int,
+) -> Launch:
+    """A plan for the kernel with workgroup memory."""
+    m, n = weight_shape[0] // groups, math.prod(weight_shape[1:])
+    positions = math.prod(g.shape[2:])
+    image_tiles = -(-positions // tile.depth)
+    tiles = g.shape[0] * image_tiles
+    per_split = -(-tiles // parts)
+    parts = max(1, -(-tiles // max(per_split, 1)))
+    four = 4 if positions % 4 == 0 and g.offset % 4 == 0 else 1
+    spec = kernels.WeightGrad(tile, x.wgsl, four == 4, n % 4 == 0, parts > 1)
+    row_tiles, column_tiles = -(-m // tile.rows), -(-n // tile.columns)
+    count = row_tiles * column_tiles * groups * parts
+    steps = (g.shape[1] * positions, m * positions, positions)
+    return Launch(
+        key=spec,
+        make=lambda: kernels.weight_source(spec),
+        head=(count, row_tiles, column_tiles, groups, tiles, per_split, m, n, positions),
+        weights=(four, *(step // four for step in steps), image_tiles),
+        tail=(*_image(x, groups), *_grid(axes)),
+        table=table,
+        groups=count,
+        parts=parts,
+    )
+
+
+ENTRIES: Entries = {
+    "conv2d": conv2d,
+    "conv2d_input_grad": conv2d_input_grad,
+    "conv2d_weight_grad": conv2d_weight_grad,
+}

@@ -1,0 +1,376 @@
+"""Matrix products: choosing a kernel by size and layout, then launching it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from phlox_tensor import float32
+
+from ._array import GpuArray
+from ._copy import copy
+from ._elementwise import merge_axes
+from ._kernel import Kernel
+from ._runtime import GpuDevice
+from .wgsl import matmul as kernels
+from .wgsl import thin
+from .wgsl.tile import Tile
+
+if TYPE_CHECKING:
+    from ._table import Entries
+
+Shape = tuple[int, ...]
+
+# Largest first. Prototypes of the first two reached 43 TFLOP/s at 4096 and 26 at 1024 on an H200;
+# the last one is for small results.
+LARGE, MEDIUM, SMALL = Tile(128, 128, 16, 8, 8), Tile(64, 64, 16, 8, 4), Tile(32, 32, 32, 4, 4)
+ENOUGH_GROUPS = 128  # workgroups that keep a large GPU busy
+_SOFTWARE_FROM = (
+    1 << 27
+)  # products on a software adapter from which a tiled kernel is worth its second of compiling
+_THIN_SPLIT = 1024  # inner elements per part of a thin product, at least
+_REUSE = 64  # how often an operand is read again before a dense copy pays
+_MAX_PLANS = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Matrices:
+    """Batches of operands by their strides: a is (m, k), b is (n, k).
+
+    One or two batch axes, the last one `inner`.
+    """
+
+    m: int
+    n: int
+    k: int
+    batches: int
+    inner: int
+    a_batch: Shape
+    b_batch: Shape
+    a: Shape
+    b: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All that a product needs beside its buffers and their offsets.
+
+    ``copies``: the operands to make dense first, by position, over the whole batch if ``spread``
+    gives it. ``operands``: for each bound one its position, by what its offset is divided, and its
+    parameters after the offset.
+    """
+
+    shape: Shape
+    copies: tuple[int, ...] = ()
+    spread: Shape | None = None
+    key: Any = None
+    make: Callable[[], Kernel] | None = None
+    head: tuple[int, ...] = ()
+    operands: tuple[tuple[int, int, tuple[int, ...]], ...] = ()
+    tail: tuple[int, ...] = ()
+    bias: tuple[int, ...] = ()
+    groups: int = 0
+    parts: int = 1
+
+
+def is_software(device: GpuDevice) -> bool:
+    """Whether the adapter is a CPU, where barriers and long kernels cost more than they save."""
+    known = device.plans.get("software")
+    if known is None:
+        known = device.plans["software"] = device.gpu.adapter_info["adapter_type"] == "CPU"
+    return bool(known)
+
+
+def keep_plan(device: GpuDevice, key: Any, plan: Any) -> None:
+    """Remember a plan; all are dropped when there are too many."""
+    if len(device.plans) >= _MAX_PLANS:
+        device.plans.clear()
+    device.plans[key] = plan
+
+
+def matmul(device: GpuDevice, x1: GpuArray, x2: GpuArray) -> GpuArray:
+    """Product of matrices over batches that broadcast.
+
+    A vector is a row on the left, a column on the right.
+    """
+    return _product(device, x1, x2, None)
+
+
+def linear(device: GpuDevice, x: GpuArray, weight: GpuArray, bias: GpuArray | None) -> GpuArray:
+    """``x @ weight + bias`` in one kernel."""
+    return _product(device, x, weight, bias)
+
+
+def _layout(x: GpuArray) -> tuple[Any, ...]:
+    return (x.shape, x.strides, x.offset & 3)
+
+
+def _product(device: GpuDevice, x1: GpuArray, x2: GpuArray, bias: GpuArray | None) -> GpuArray:
+    step = None if bias is None else bias.strides[0]
+    key = ("matmul", x1.dtype.name, *_layout(x1), *_layout(x2), step)
+    plan: Plan | None = device.plans.get(key)
+    if plan is None:
+        plan = _plan(device, x1, x2, step)
+        keep_plan(device, key, plan)
+    if plan.copies:
+        pair = [x1, x2]
+        for i in plan.copies:
+            pair[i] = _dense(device, pair[i], plan.spread)
+        return _product(device, pair[0], pair[1], bias)
+    return _run(device, plan, (x1, x2), bias)
+
+
+def _dense(device: GpuDevice, x: GpuArray, spread: Shape | None) -> GpuArray:
+    """A dense copy, over the whole batch where `spread` gives it."""
+    if spread is not None:
+        missing = len(spread) + 2 - len(x.shape)
+        strides = [0 if n == 1 else s for n, s in zip(x.shape[:-2], x.strides[:-2], strict=True)]
+        x = x.view(
+            (*spread, *x.shape[-2:]), (*([0] * missing), *strides, *x.strides[-2:]), x.offset
+        )
+    return copy(device, x)
+
+
+def _run(
+    device: GpuDevice, plan: Plan, pair: tuple[GpuArray, GpuArray], bias: GpuArray | None
+) -> GpuArray:
+    out = device.empty(plan.shape, pair[0].dtype)
+    if not out.size:
+        return out
+    assert plan.make is not None
+    inputs = [pair[i] for i, _, _ in plan.operands]
+    params = list(plan.head)
+    for x, (_, divisor, rest) in zip(inputs, plan.operands, strict=True):
+        params += [x.offset // divisor, *rest]
+    params += plan.tail
+    if plan.parts == 1:
+        if bias is not None:
+            inputs.append(bias)
+            params += [bias.offset, *plan.bias]
+        device.launch(plan.key, plan.make, inputs, [out], params, plan.groups)
+        return out
+    partial = device.empty((plan.parts, *plan.shape), float32)
+    device.launch(plan.key, plan.make, inputs, [partial], params, plan.groups)
+    add_parts(device, partial, out, bias, 1)
+    return out
+
+
+def add_parts(
+    device: GpuDevice, partial: GpuArray, out: GpuArray, bias: GpuArray | None, inner: int
+) -> None:
+    """Add up the parts of a split in order, and a bias with a value per `inner` elements."""
+    stored, with_bias = out.wgsl, bias is not None
+    inputs = [partial]
+    params = [out.size, partial.shape[0]]
+    if bias is not None:
+        inputs.append(bias)
+        params += [inner, bias.shape[0], bias.offset, bias.strides[0]]
+    device.launch(
+        ("sum-parts", stored, with_bias),
+        lambda: kernels.sum_parts(stored, with_bias),
+        inputs,
+        [out],
+        params,
+        -(-out.size // 256),
+    )
+
+
+def _plan(device: GpuDevice, x1: GpuArray, x2: GpuArray, bias: int | None) -> Plan:
+    rows = x1.shape[-2:-1]
+    columns = x2.shape[-1:] if len(x2.shape) > 1 else ()
+    batch = np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    shape = (*batch, *rows, *columns)
+    if not math.prod(shape):
+        return Plan(shape)
+    found = _matrices(x1, x2, batch)
+    if found is None:
+        return Plan(shape, copies=(0, 1), spread=batch)
+    copies = tuple(
+        i
+        for i, (strides, outer, reuse) in enumerate(
+            ((found.a, found.m, found.n), (found.b, found.n, found.m))
+        )
+        if min(map(abs, strides)) > 1 and min(outer, found.k) > 1 and reuse > _REUSE
+    )
+    if copies:
+        return Plan(shape, copies=copies)
+    stored, offsets = x1.wgsl, (x1.offset, x2.offset)
+    software = is_software(device)
+    work = found.m * found.n * found.k * found.batches
+    if stored not in ("f32", "f16") or (software and work < _SOFTWARE_FROM):
+        return plan_plain(found, stored, shape, bias)
+    if min(found.m, found.n) <= thin.THICKNESS and not software:
+        return plan_thin(found, stored, offsets, shape, bias)
+    tile, parts = choose_tile(device, found.m, found.n, found.k, found.batches)
+    return plan_tiled(found, tile, parts, stored, offsets, shape, bias)
+
+
+def _matrices(x1: GpuArray, x2: GpuArray, batch: Shape) -> Matrices | None:
+    """The product by its strides; None where the batch takes more than two axes to walk."""
+    k = x1.shape[-1]
+    m, a_row = (x1.shape[-2], x1.strides[-2]) if len(x1.shape) > 1 else (1, 0)
+    n, b_column = (x2.shape[-1], x2.strides[-1]) if len(x2.shape) > 1 else (1, 0)
+    b_depth = x2.strides[-2] if len(x2.shape) > 1 else x2.strides[-1]
+    steps = [_batch_strides(x, batch) for x in (x1, x2)]
+    a, b = (a_row, x1.strides[-1]), (b_column, b_depth)
+    if not any(steps[1]):
+        lengths, (rows,) = merge_axes((*batch, m), [(*steps[0], a_row)])
+        if len(lengths) == 1:
+            return Matrices(lengths[0], n, k, 1, 1, (0, 0), (0, 0), (rows[0], a[1]), b)
+    lengths, (first, second) = merge_axes(batch, steps)
+    if len(lengths) > 2:
+        return None
+    missing = (0,) * (2 - len(lengths))
+    inner = lengths[-1] if lengths else 1
+    return Matrices(
+        m, n, k, math.prod(lengths), inner, (*missing, *first), (*missing, *second), a, b
+    )
+
+
+def _batch_strides(x: GpuArray, batch: Shape) -> Shape:
+    own = [0 if n == 1 else s for n, s in zip(x.shape[:-2], x.strides[:-2], strict=True)]
+    return (*([0] * (len(batch) - len(own))), *own)
+
+
+def choose_tile(device: GpuDevice, m: int, n: int, k: int, batches: int) -> tuple[Tile, int]:
+    """The largest tile that keeps the GPU busy, and the number of parts of the inner dimension."""
+    if is_software(device):
+        return MEDIUM, 1
+    memory = device.limits["max-compute-workgroup-storage-size"]
+    tiles = [t for t in (LARGE, MEDIUM, SMALL) if t.workgroup_bytes <= memory]
+    for tile in tiles:
+        groups = -(-m // tile.rows) * -(-n // tile.columns) * batches
+        if groups >= ENOUGH_GROUPS:
+            return tile, 1
+    tile = tiles[-1]
+    groups = -(-m // tile.rows) * -(-n // tile.columns) * batches
+    # At least four tiles of the inner dimension each: the second pass has a cost, too.
+    return tile, max(1, min(2 * ENOUGH_GROUPS // groups, -(-k // tile.depth) // 4))
+
+
+def _walk(strides: Shape, batch: Shape, offset: int, length: int, k: int) -> kernels.Walk:
+    """By vectors where the inner stride is 1 and all else are multiples of four."""
+    outer, depth = strides
+    along = length == 1 or (k > 1 and abs(depth) <= abs(outer))
+    near, far, count = (depth, outer, k) if along else (outer, depth, length)
+    fits = not any(step % 4 for step in (far, offset, count, *batch))
+    return kernels.Walk(along, near == 1 and fits)
+
+
+def _operand(
+    position: int, walk: kernels.Walk, strides: Shape, batch: Shape
+) -> tuple[int, int, Shape]:
+    """What `Plan.operands` holds: strides in vectors where the operand is read by vectors."""
+    divisor = 4 if walk.vector else 1
+    outer, depth = (step // divisor for step in strides)
+    return position, divisor, (*(step // divisor for step in batch), outer, depth)
+
+
+def plan_tiled(
+    found: Matrices,
+    tile: Tile,
+    parts: int,
+    stored: str,
+    offsets: tuple[int, int],
+    shape: Shape,
+    bias: int | None,
+) -> Plan:
+    """A plan for a kernel with workgroup memory."""
+    m, n, k = found.m, found.n, found.k
+    a = _walk(found.a, found.a_batch, offsets[0], m, k)
+    b = _walk(found.b, found.b_batch, offsets[1], n, k)
+    row_tiles, column_tiles = -(-m // tile.rows), -(-n // tile.columns)
+    tiles = -(-k // tile.depth)
+    per_split = -(-tiles // parts)
+    parts = max(1, -(-tiles // max(per_split, 1)))
+    split = parts > 1
+    ragged = k % tile.depth > 0
+    spec = kernels.Matmul(
+        tile, stored, a, b, ragged, n % 4 == 0, bias is not None and not split, split
+    )
+    groups = row_tiles * column_tiles * found.batches * parts
+    return Plan(
+        shape=shape,
+        key=spec,
+        make=lambda: kernels.matmul_source(spec),
+        head=(
+            *(groups, row_tiles, column_tiles, found.batches, tiles, per_split),
+            *(m, n, k, found.inner),
+        ),
+        operands=(
+            _operand(0, a, found.a, found.a_batch),
+            _operand(1, b, found.b, found.b_batch),
+        ),
+        bias=() if bias is None else (bias,),
+        groups=groups,
+        parts=parts,
+    )
+
+
+def plan_plain(found: Matrices, stored: str, shape: Shape, bias: int | None) -> Plan:
+    """A plan for the kernel without workgroup memory."""
+    spec = kernels.Plain(stored, bias is not None)
+    row_tiles = -(-found.m // (4 * kernels.PLAIN_ROWS))
+    column_tiles = -(-found.n // (16 * kernels.PLAIN_COLUMNS))
+    groups = row_tiles * column_tiles * found.batches
+    walk = kernels.Walk(along_depth=False, vector=False)
+    return Plan(
+        shape=shape,
+        key=spec,
+        make=lambda: kernels.plain_source(spec),
+        head=(groups, row_tiles, column_tiles, found.m, found.n, found.k, found.inner),
+        operands=(
+            _operand(0, walk, found.a, found.a_batch),
+            _operand(1, walk, found.b, found.b_batch),
+        ),
+        bias=() if bias is None else (bias,),
+        groups=groups,
+    )
+
+
+def plan_thin(
+    found: Matrices, stored: str, offsets: tuple[int, int], shape: Shape, bias: int | None
+) -> Plan:
+    """A plan for at most four rows or columns."""
+    rows = found.m <= found.n
+    k, n, count = found.k, max(found.m, found.n), min(found.m, found.n)
+    v, v_batch, w, w_batch = found.b, found.b_batch, found.a, found.a_batch
+    if rows:
+        v, v_batch, w, w_batch = w, w_batch, v, v_batch
+    position = 1 if rows else 0
+    walk = _walk(w, w_batch, offsets[position], n, k)
+    spec = thin.Thin(count, stored, walk.along_depth, walk.vector, bias is not None, partial=False)
+    column_tiles = -(-n // thin.columns(spec))
+    groups = column_tiles * found.batches
+    parts = max(1, min(2 * ENOUGH_GROUPS // groups, k // _THIN_SPLIT))
+    per_split = -(-k // parts // 256) * 256
+    parts = max(1, -(-k // per_split)) if per_split else 1
+    if parts > 1:
+        spec = replace(spec, bias=False, partial=True)
+    out_t, out_n = (n, 1) if rows else (1, count)
+    place: Shape = ()
+    if spec.bias:
+        place = (0, bias or 0) if rows else (bias or 0, 0)
+    plain = kernels.Walk(along_depth=True, vector=False)
+    size = count * n
+    return Plan(
+        shape=shape,
+        key=spec,
+        make=lambda: thin.thin_source(spec),
+        head=(groups * parts, column_tiles, found.batches, per_split, n, k, found.inner),
+        operands=(
+            _operand(1 - position, plain, v, v_batch),
+            _operand(position, walk, w, w_batch),
+        ),
+        tail=(out_t, out_n, size, size * found.batches),
+        bias=place,
+        groups=groups * parts,
+        parts=parts,
+    )
+
+
+ENTRIES: Entries = {"linear": linear, "matmul": matmul}

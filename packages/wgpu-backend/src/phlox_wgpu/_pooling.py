@@ -1,0 +1,217 @@
+"""Pools and their cotangents."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from phlox_tensor import int32
+
+from ._array import GpuArray
+from ._runtime import GpuDevice
+from .wgsl import pool as kernels
+
+if TYPE_CHECKING:
+    from ._table import Entries
+
+Shape = tuple[int, ...]
+Pair = tuple[int, int]
+Sides = tuple[Pair, Pair]
+
+
+def _groups(size: int) -> int:
+    return -(-size // kernels.WORKGROUP)
+
+
+def _count(size: int, kernel: int, stride: int, sides: Pair, dilation: int, ceil_mode: bool) -> int:
+    """Positions of a window.
+
+    In ceil mode a last, partial one counts if it starts inside image or left padding.
+    """
+    before, after = sides
+    room = size + before + after - dilation * (kernel - 1) - 1
+    count = room // stride + 1
+    return count + (ceil_mode and room % stride > 0 and count * stride < size + before)
+
+
+def _out_shape(
+    x: GpuArray, kernel: Pair, stride: Pair, padding: Sides, dilation: Pair, ceil_mode: bool
+) -> Shape:
+    counts = [
+        _count(n, k, s, sides, d, ceil_mode)
+        for n, k, s, sides, d in zip(x.shape[2:], kernel, stride, padding, dilation, strict=True)
+    ]
+    return (*x.shape[:2], *counts)
+
+
+def _max_pool(
+    device: GpuDevice,
+    x: GpuArray,
+    window: tuple[Pair, Pair, Sides, Pair, bool],
+    with_indices: bool,
+) -> tuple[GpuArray, ...]:
+    kernel, stride, padding, dilation, _ = window
+    values = device.empty(_out_shape(x, *window), x.dtype)
+    outputs = [values]
+    if with_indices:
+        outputs.append(device.empty(values.shape, int32))
+    stored = x.wgsl
+    params = (
+        *(values.size, *x.shape[1:], *values.shape[2:], x.offset, *x.strides),
+        *(*kernel, *stride, padding[0][0], padding[1][0], *dilation),
+    )
+    device.launch(
+        ("max-pool", stored, with_indices),
+        lambda: kernels.max_pool(stored, with_indices),
+        [x],
+        outputs,
+        params,
+        _groups(values.size),
+    )
+    return tuple(outputs)
+
+
+def max_pool2d(
+    device: GpuDevice,
+    x: GpuArray,
+    kernel: Pair,
+    stride: Pair,
+    padding: Sides,
+    dilation: Pair,
+    ceil_mode: bool,
+) -> GpuArray:
+    """Largest element of each window; nan wins."""
+    return _max_pool(device, x, (kernel, stride, padding, dilation, ceil_mode), False)[0]
+
+
+def max_pool2d_with_indices(
+    device: GpuDevice,
+    x: GpuArray,
+    kernel: Pair,
+    stride: Pair,
+    padding: Sides,
+    dilation: Pair,
+    ceil_mode: bool,
+) -> tuple[GpuArray, ...]:
+    """Largest element of each window and its place in the plane; nan wins, then the first."""
+    return _max_pool(device, x, (kernel, stride, padding, dilation, ceil_mode), True)
+
+
+def max_pool2d_backward(
+    device: GpuDevice, g: GpuArray, indices: GpuArray, input_shape: Shape
+) -> GpuArray:
+    """Each g goes to the place that won; what meets there is added in order.
+
+    The shape of the windows is not known here. Which results may name a row or column of the image
+    is therefore read off the indices first: for a pool these are few, and any other indices are
+    served as well.
+    """
+    out = device.empty(input_shape, g.dtype)
+    g, indices = device.contiguous(g), device.contiguous(indices)
+    planes, (height, width) = math.prod(input_shape[:2]), input_shape[2:]
+    out_height, out_width = g.shape[2:]
+    if not out.size:
+        return out
+    lines = planes * (out_height + out_width)
+    bounds = device.empty((max(lines, 1), 2), int32)
+    device.launch(
+        "pool-bounds",
+        kernels.index_bounds,
+        [indices],
+        [bounds],
+        (lines, out_height, out_width, width, indices.offset),
+        _groups(lines),
+    )
+    sizes = (out_height, out_width, height, width)
+    ranges = device.empty((planes * (height + width), 2), int32)
+    device.launch(
+        "pool-ranges",
+        kernels.index_ranges,
+        [bounds],
+        [ranges],
+        (ranges.shape[0], *sizes),
+        _groups(ranges.shape[0]),
+    )
+    stored = g.wgsl
+    device.launch(
+        ("max-pool-backward", stored),
+        lambda: kernels.max_pool_backward(stored),
+        [g, indices, ranges],
+        [out],
+        (out.size, *sizes, g.offset, indices.offset),
+        _groups(out.size),
+    )
+    return out
+
+
+def avg_pool2d(
+    device: GpuDevice,
+    x: GpuArray,
+    kernel: Pair,
+    stride: Pair,
+    padding: Sides,
+    ceil_mode: bool,
+    count_include_pad: bool,
+) -> GpuArray:
+    """Mean of each window."""
+    out = device.empty(_out_shape(x, kernel, stride, padding, (1, 1), ceil_mode), x.dtype)
+    stored = x.wgsl
+    device.launch(
+        ("avg-pool", stored, count_include_pad),
+        lambda: kernels.average_pool(stored, count_include_pad),
+        [x],
+        [out],
+        _average_params(out.size, x.shape, out.shape, x, kernel, stride, padding),
+        _groups(out.size),
+    )
+    return out
+
+
+def _average_params(
+    size: int,
+    image: Shape,
+    result: Shape,
+    x: GpuArray,
+    kernel: Pair,
+    stride: Pair,
+    padding: Sides,
+) -> Shape:
+    (top, bottom), (left, right) = padding
+    return (
+        *(size, *image[1:], *result[2:], x.offset, *x.strides),
+        *(*kernel, *stride, top, left, bottom, right),
+    )
+
+
+def avg_pool2d_backward(
+    device: GpuDevice,
+    g: GpuArray,
+    input_shape: Shape,
+    kernel: Pair,
+    stride: Pair,
+    padding: Sides,
+    ceil_mode: bool,
+    count_include_pad: bool,
+) -> GpuArray:
+    """Each g is shared out over its window."""
+    del ceil_mode  # g has the shape already
+    out = device.empty(input_shape, g.dtype)
+    stored = g.wgsl
+    device.launch(
+        ("avg-pool-backward", stored, count_include_pad),
+        lambda: kernels.average_pool_backward(stored, count_include_pad),
+        [g],
+        [out],
+        _average_params(out.size, input_shape, g.shape, g, kernel, stride, padding),
+        _groups(out.size),
+    )
+    return out
+
+
+ENTRIES: Entries = {
+    "avg_pool2d": avg_pool2d,
+    "avg_pool2d_backward": avg_pool2d_backward,
+    "max_pool2d": max_pool2d,
+    "max_pool2d_backward": max_pool2d_backward,
+    "max_pool2d_with_indices": max_pool2d_with_indices,
+}

@@ -1,0 +1,331 @@
+"""Softmax, layer norm, logsumexp: programs over rows, and how they are dealt out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from phlox_tensor import float32
+
+from ._array import GpuArray, dense_strides
+from ._copy import full
+from ._matmul import ENOUGH_GROUPS, is_software
+from ._runtime import GpuDevice
+from .wgsl import matmul as sums
+from .wgsl.channels import COLUMN_PARAMS, COLUMNS, column_sums
+from .wgsl.rows import Program, RowKernel, Step, row_source
+
+if TYPE_CHECKING:
+    from ._table import Entries
+
+Shape = tuple[int, ...]
+Axes = tuple[int, ...]
+
+_SHORT = 32  # rows up to here go to one thread each
+_SOFTWARE_SHORT = 4096
+_ACROSS = 1024  # the longest row across memory for one thread; longer ones are turned first
+_CACHED = 16  # elements per thread in registers
+
+_TOP = Step(
+    reduce=(("top", "max", "x"),),
+    row=(("safe", "select(top, 0.0, bitcast<u32>(top) == 0xff800000u)"),),
+)
+SOFTMAX = Program(
+    "softmax",
+    ("x",),
+    (
+        _TOP,
+        Step(
+            each=(("e", "exp_f(x - safe)"),),
+            reduce=(("total", "sum", "e"),),
+            row=(("scale", "1.0 / select(total, 1.0, total == 0.0)"),),
+        ),
+    ),
+    results=("e * scale",),
+)
+LOG_SOFTMAX = Program(
+    "log_softmax",
+    ("x",),
+    (
+        _TOP,
+        Step(
+            reduce=(("total", "sum", "exp_f(x - safe)"),),
+            row=(("shift", "select(log_f(total), 0.0, total == 0.0)"),),
+        ),
+    ),
+    results=("(x - safe) - shift",),
+)
+SOFTMAX_BACKWARD = Program(
+    "softmax_backward",
+    ("g", "y"),
+    (Step(reduce=(("inner", "sum", "g * y"),)),),
+    results=("y * (g - inner)",),
+)
+LOG_SOFTMAX_BACKWARD = Program(
+    "log_softmax_backward",
+    ("g", "y"),
+    (Step(reduce=(("total", "sum", "g"),)),),
+    results=("g - exp_f(y) * total",),
+)
+LOGSUMEXP = Program(
+    "logsumexp",
+    ("x",),
+    (
+        Step(
+            reduce=(("top", "max", "x"),),
+            row=(("safe", "select(top, 0.0, is_inf_f32(top))"),),
+        ),
+        Step(reduce=(("total", "sum", "exp_f(x - safe)"),)),
+    ),
+    totals=("log_f(total) + safe",),
+)
+# Distances from the first element: equal elements have variance 0, whatever the mean rounds to.
+_MOMENTS = (
+    Step(reduce=(("total", "sum", "x - x_first"),), row=(("middle", "total / p.count"),)),
+    Step(each=(("c", "(x - x_first) - middle"),), reduce=(("squares", "sum", "c * c"),)),
+)
+VAR = Program("var", ("x",), _MOMENTS, totals=("squares / divisor",), scalars=("divisor",))
+_SCALE = Step(row=(("scale", "rsqrt_f(squares / p.count + epsilon)"),))
+
+
+def layer_norm_program(weight: bool, bias: bool) -> Program:
+    """Layer norm with the vectors that there are."""
+    value = "c * scale" + " * weight" * weight + " + bias" * bias
+    columns = ("weight",) * weight + ("bias",) * bias
+    steps = (_MOMENTS[0], _with_scale())
+    return Program("layer_norm", ("x",), steps, (value,), (), columns, ("epsilon",))
+
+
+def layer_norm_backward_program(weight: bool) -> Program:
+    """The cotangent of x; mean and scale of each row are kept for those of weight and bias."""
+    steps = (
+        _MOMENTS[0],
+        _with_scale(),
+        Step(
+            each=(("normal", "c * scale"), ("pull", "g * weight" if weight else "g")),
+            reduce=(("first", "sum", "pull"), ("second", "sum", "pull * normal")),
+        ),
+    )
+    value = "scale * (pull - first / p.count - normal * (second / p.count))"
+    columns = ("weight",) * weight
+    totals = ("x_first + middle", "scale")
+    return Program(
+        "layer_norm_backward", ("g", "x"), steps, (value,), totals, columns, ("epsilon",)
+    )
+
+
+def _with_scale() -> Step:
+    return Step(_MOMENTS[1].each, _MOMENTS[1].reduce, _SCALE.row)
+
+
+def run(
+    device: GpuDevice,
+    program: Program,
+    rows: Sequence[GpuArray],
+    columns: Sequence[GpuArray] = (),
+    scalars: Sequence[float] = (),
+    *,
+    inner: int = 1,
+    wide: bool = False,
+) -> list[GpuArray]:
+    """Run a program over dense arrays (outer, length, inner); totals come as (outer * inner,).
+
+    `wide`: the totals are float32 whatever the rows are.
+    """
+    x = rows[0]
+    length = x.shape[-1] if inner == 1 else x.shape[1]
+    count = x.size // length
+    kernel = _choose(device, program, rows, length, inner, wide)
+    outputs = [device.empty(x.shape, x.dtype) for _ in program.results]
+    outputs += [device.empty((count,), float32 if wide else x.dtype) for _ in program.totals]
+    params = [count, length, length, inner, *[array.offset for array in rows]]
+    for vector in columns:
+        params += [vector.offset, vector.strides[0]]
+    device.launch(
+        kernel,
+        lambda: row_source(kernel),
+        [*rows, *columns],
+        outputs,
+        (*params, *scalars),
+        -(-count // kernel.threads) if kernel.single else count,
+    )
+    return outputs
+
+
+def _choose(
+    device: GpuDevice,
+    program: Program,
+    rows: Sequence[GpuArray],
+    length: int,
+    inner: int,
+    wide: bool,
+) -> RowKernel:
+    short = _SOFTWARE_SHORT if is_software(device) else _SHORT
+    stored = rows[0].wgsl
+    if inner > 1 or length <= short:
+        return RowKernel(program, stored, 64, single=True, wide=wide)
+    vector = length % 4 == 0 and not any(array.offset % 4 for array in rows)
+    four = 4 if vector else 1
+    units = -(-length // four)
+    threads = 64 if units <= 128 else 256
+    each = 1 << (-(-units // threads) - 1).bit_length()
+    if each * four > _CACHED:
+        return RowKernel(program, stored, 256, wide=wide)
+    return RowKernel(program, stored, threads, each * four, vector, wide=wide)
+
+
+def _along(
+    device: GpuDevice, program: Program, arrays: tuple[GpuArray, ...], axis: int
+) -> GpuArray:
+    """A program with one result, along any axis."""
+    x = arrays[0]
+    if not x.size:
+        return device.empty(x.shape, x.dtype)
+    length, inner = x.shape[axis], math.prod(x.shape[axis + 1 :])
+    if inner > 1 and length > _ACROSS:
+        last = len(x.shape) - 1
+        turned = tuple(device.contiguous(_swapped(array, axis, last)) for array in arrays)
+        return _swapped(_along(device, program, turned, last), axis, last)
+    shape = (
+        (x.size // length, length) if inner == 1 else (x.size // (length * inner), length, inner)
+    )
+    dense = [device.contiguous(array) for array in arrays]
+    flat = [array.view(shape, dense_strides(shape), array.offset) for array in dense]
+    out = run(device, program, flat, inner=inner)[0]
+    return out.view(x.shape, dense_strides(x.shape), 0)
+
+
+def _swapped(x: GpuArray, i: int, j: int) -> GpuArray:
+    shape, strides = list(x.shape), list(x.strides)
+    for axes in (shape, strides):
+        axes[i], axes[j] = axes[j], axes[i]
+    return x.view(tuple(shape), tuple(strides), x.offset)
+
+
+def softmax(device: GpuDevice, x: GpuArray, axis: int) -> GpuArray:
+    """Softmax along an axis; a row of -inf gives zeros."""
+    return _along(device, SOFTMAX, (x,), axis)
+
+
+def log_softmax(device: GpuDevice, x: GpuArray, axis: int) -> GpuArray:
+    """Logarithm of softmax along an axis."""
+    return _along(device, LOG_SOFTMAX, (x,), axis)
+
+
+def softmax_backward(device: GpuDevice, g: GpuArray, y: GpuArray, axis: int) -> GpuArray:
+    """Cotangent of softmax from its result."""
+    return _along(device, SOFTMAX_BACKWARD, (g, y), axis)
+
+
+def log_softmax_backward(device: GpuDevice, g: GpuArray, y: GpuArray, axis: int) -> GpuArray:
+    """Cotangent of log_softmax from its result."""
+    return _along(device, LOG_SOFTMAX_BACKWARD, (g, y), axis)
+
+
+def reduced(x: GpuArray, axis: Axes, keepdims: bool) -> Shape:
+    """The shape of a reduction."""
+    if keepdims:
+        return tuple(1 if i in axis else n for i, n in enumerate(x.shape))
+    return tuple(n for i, n in enumerate(x.shape) if i not in axis)
+
+
+def axes_last(device: GpuDevice, x: GpuArray, axis: Axes) -> GpuArray:
+    """Dense rows (kept, reduced)."""
+    order = [*(i for i in range(len(x.shape)) if i not in axis), *axis]
+    shape = tuple(x.shape[i] for i in order)
+    turned = device.contiguous(x.view(shape, tuple(x.strides[i] for i in order), x.offset))
+    length = math.prod(x.shape[i] for i in axis)
+    flat = (x.size // length, length)
+    return turned.view(flat, dense_strides(flat), turned.offset)
+
+
+def logsumexp(device: GpuDevice, x: GpuArray, axis: Axes, keepdims: bool) -> GpuArray:
+    """Ln of the sum of exponentials along axes, which are not empty."""
+    shape = reduced(x, axis, keepdims)
+    if not x.size:
+        return device.empty(shape, x.dtype)
+    out = run(device, LOGSUMEXP, [axes_last(device, x, axis)])[0]
+    return out.view(shape, dense_strides(shape), 0)
+
+
+def layer_norm(
+    device: GpuDevice,
+    x: GpuArray,
+    weight: GpuArray | None,
+    bias: GpuArray | None,
+    epsilon: float,
+) -> GpuArray:
+    """Rows over the last axis with mean 0 and variance 1, times weight, plus bias."""
+    if not x.size:
+        return device.empty(x.shape, x.dtype)
+    program = layer_norm_program(weight is not None, bias is not None)
+    columns = [v for v in (weight, bias) if v is not None]
+    out = run(device, program, [_flat(device, x)], columns, [epsilon])[0]
+    return out.view(x.shape, dense_strides(x.shape), 0)
+
+
+def _flat(device: GpuDevice, x: GpuArray) -> GpuArray:
+    dense = device.contiguous(x)
+    shape = (x.size // x.shape[-1], x.shape[-1])
+    return dense.view(shape, dense_strides(shape), dense.offset)
+
+
+def layer_norm_backward(
+    device: GpuDevice, g: GpuArray, x: GpuArray, weight: GpuArray | None, epsilon: float
+) -> tuple[GpuArray, GpuArray, GpuArray]:
+    """Cotangents of layer_norm for x, weight and bias."""
+    length = x.shape[-1]
+    if not x.size:
+        zero = full(device, (length,), 0.0, x.dtype)
+        return device.empty(x.shape, x.dtype), zero, zero
+    rows = [_flat(device, g), _flat(device, x)]
+    program = layer_norm_backward_program(weight is not None)
+    columns = [] if weight is None else [weight]
+    dx, mean, scale = run(device, program, rows, columns, [epsilon], wide=True)
+    dweight, dbias = _column_sums(device, rows, mean, scale)
+    return dx.view(x.shape, dense_strides(x.shape), 0), dweight, dbias
+
+
+def _column_sums(
+    device: GpuDevice, rows: list[GpuArray], mean: GpuArray, scale: GpuArray
+) -> tuple[GpuArray, GpuArray]:
+    """Sums over rows of g times normal and of g, in parts of rows that are added in order."""
+    count, length = rows[0].shape
+    stored = rows[0].wgsl
+    tiles = -(-length // COLUMNS)
+    parts = max(1, min(2 * ENOUGH_GROUPS // tiles, count // 32))
+    per_part = -(-count // parts)
+    parts = -(-count // per_part)
+    partial = device.empty((parts, 2, length), float32)
+    params = (tiles * parts, tiles, count, length, per_part, rows[0].offset, rows[1].offset)
+    assert len(params) == len(COLUMN_PARAMS)
+    device.launch(
+        ("column-sums", stored),
+        lambda: column_sums(stored),
+        [*rows, mean, scale],
+        [partial],
+        params,
+        tiles * parts,
+    )
+    out = device.empty((2, length), rows[0].dtype)
+    device.launch(
+        ("sum-parts", stored, False),
+        lambda: sums.sum_parts(stored, bias=False),
+        [partial],
+        [out],
+        (out.size, parts),
+        -(-out.size // 256),
+    )
+    return out.view((length,), (1,), 0), out.view((length,), (1,), length)
+
+
+ENTRIES: Entries = {
+    "layer_norm": layer_norm,
+    "layer_norm_backward": layer_norm_backward,
+    "log_softmax": log_softmax,
+    "log_softmax_backward": log_softmax_backward,
+    "logsumexp": logsumexp,
+    "softmax": softmax,
+    "softmax_backward": softmax_backward,
+}

@@ -1,0 +1,242 @@
+"""Kernels of norms over channels: moments and sums in parts, and the pass that applies them."""
+
+from __future__ import annotations
+
+from .._kernel import Kernel
+from .tile import SIGNATURE
+
+Params = tuple[tuple[str, str], ...]
+
+COLUMNS = 32  # columns per workgroup of `column_sums`; eight threads share one
+COLUMN_PARAMS: Params = (
+    *(("groups", "u32"), ("tiles", "i32"), ("rows", "i32"), ("length", "i32")),
+    *(("per_part", "i32"), ("g_offset", "i32"), ("x_offset", "i32")),
+)
+
+
+def column_sums(stored: str) -> Kernel:
+    """Per part of the rows and column: sum of g (x - mean) scale, then of g.
+
+    Inputs g, x, mean, scale.
+    """
+    body = f"""\
+var<workgroup> parts: array<vec2<f32>, 256>;
+{SIGNATURE.format(threads=256)}\
+  let id = linear_group(group, groups);
+  if (id >= p.groups) {{ return; }}
+  let part = i32(id) / p.tiles;
+  let column = i32(id) % p.tiles * {COLUMNS} + lane % {COLUMNS};
+  let last = min((part + 1) * p.per_part, p.rows);
+  var total = vec2<f32>();
+  if (column < p.length) {{
+    for (var row = part * p.per_part + lane / {COLUMNS}; row < last; row += 8) {{
+      let at = row * p.length + column;
+      let g = f32(in0[p.g_offset + at]);
+      let normal = (f32(in1[p.x_offset + at]) - in2[row]) * in3[row];
+      total += vec2<f32>(g * normal, g);
+    }}
+  }}
+  parts[lane] = total;
+  workgroupBarrier();
+  if (lane < {COLUMNS} && column < p.length) {{
+    for (var i = 1; i < 8; i++) {{ total += parts[i * {COLUMNS} + lane]; }}
+    out0[part * 2 * p.length + column] = total.x;
+    out0[(part * 2 + 1) * p.length + column] = total.y;
+  }}
+}}
+"""
+    return Kernel(body, (stored, stored, "f32", "f32"), ("f32",), COLUMN_PARAMS)
+
+
+# Element e of channel c lies at offset + c * channel + e / inner * outer + e % inner.
+_STRIDES = ("offset", "channel", "outer")
+PART_PARAMS: Params = (
+    *(("groups", "u32"), ("parts", "i32"), ("per_part", "i32"), ("length", "i32")),
+    ("inner", "i32"),
+)
+MOMENT_PARAMS: Params = (*PART_PARAMS, *((f"x_{s}", "i32") for s in _STRIDES))
+SUM_PARAMS: Params = (
+    *MOMENT_PARAMS,
+    *((f"g_{s}", "i32") for s in _STRIDES),
+    *(("mean_offset", "i32"), ("mean_step", "i32"), ("var_offset", "i32"), ("var_step", "i32")),
+    ("epsilon", "f32"),
+)
+
+_PART_HEAD = """\
+  let id = linear_group(group, groups);
+  if (id >= p.groups) { return; }
+  let channel = i32(id) / p.parts;
+  let first = i32(id) % p.parts * p.per_part;
+  let last = min(first + p.per_part, p.length);
+"""
+_GROUP_SUM = """\
+var<workgroup> values: array<vec2<f32>, 256>;
+var<workgroup> sums: array<vec2<f32>, 16>;
+fn group_sum(value: vec2<f32>, lane: i32) -> vec2<f32> {
+  values[lane] = value;
+  workgroupBarrier();
+  var all = vec2<f32>();
+  if (lane < 16) {
+    for (var i = 0; i < 16; i++) { all += values[lane * 16 + (i + lane) % 16]; }
+    sums[lane] = all;
+  }
+  workgroupBarrier();
+  all = vec2<f32>();
+  for (var i = 0; i < 16; i++) { all += sums[i]; }
+  return all;
+}
+"""
+
+
+def _place(name: str) -> str:
+    base = f"p.{name}_offset + channel * p.{name}_channel"
+    return f"{base} + e / p.inner * p.{name}_outer + e % p.inner"
+
+
+def part_moments(stored: str) -> Kernel:
+    """Per channel and part: mean and sum of squared distances from it. Input x."""
+    loop = "for (e = first + lane; e < last; e += 256)"
+    body = f"""\
+{_GROUP_SUM}{SIGNATURE.format(threads=256)}{_PART_HEAD}\
+  var e = first;
+  let start = f32(in0[{_place("x")}]);
+  var total = 0.0;
+  {loop} {{ total += f32(in0[{_place("x")}]) - start; }}
+  let middle = group_sum(vec2<f32>(total, 0.0), lane).x / f32(last - first);
+  var squares = 0.0;
+  {loop} {{
+    let distance = (f32(in0[{_place("x")}]) - start) - middle;
+    squares += distance * distance;
+  }}
+  squares = group_sum(vec2<f32>(squares, 0.0), lane).x;
+  if (lane == 0) {{ out0[id] = vec2<f32>(start + middle, squares); }}
+}}
+"""
+    return Kernel(body, (stored,), ("vec2<f32>",), MOMENT_PARAMS)
+
+
+JOIN_PARAMS: Params = (
+    *(("size", "i32"), ("parts", "i32"), ("per_part", "i32"), ("length", "i32")),
+    ("divisor", "f32"),
+)
+
+
+def join_moments() -> Kernel:
+    """Mean and squares / divisor of each channel from its parts, in order (Chan et al., 1979)."""
+    body = f"""\
+{SIGNATURE.format(threads=64)}\
+  let i = i32(linear_group(group, groups)) * 64 + lane;
+  if (i >= p.size) {{ return; }}
+  var mean = in0[i * p.parts].x;
+  var squares = in0[i * p.parts].y;
+  for (var part = 1; part < p.parts; part++) {{
+    let other = in0[i * p.parts + part];
+    let before = part * p.per_part;
+    let after = min(before + p.per_part, p.length);
+    let share = f32(after - before) / f32(after);
+    let distance = other.x - mean;
+    mean += distance * share;
+    squares += other.y + distance * distance * share * f32(before);
+  }}
+  out0[i] = mean;
+  out1[i] = squares / p.divisor;
+}}
+"""
+    return Kernel(body, ("vec2<f32>",), ("f32", "f32"), JOIN_PARAMS)
+
+
+def part_sums(stored: str) -> Kernel:
+    """Per part and channel: sum of g times normal, then of g. Inputs x, g, mean, var."""
+    body = f"""\
+{_GROUP_SUM}{SIGNATURE.format(threads=256)}{_PART_HEAD}\
+  let mean = f32(in2[p.mean_offset + channel * p.mean_step]);
+  let scale = rsqrt_f(f32(in3[p.var_offset + channel * p.var_step]) + p.epsilon);
+  var total = vec2<f32>();
+  for (var e = first + lane; e < last; e += 256) {{
+    let g = f32(in1[{_place("g")}]);
+    total += vec2<f32>(g * ((f32(in0[{_place("x")}]) - mean) * scale), g);
+  }}
+  total = group_sum(total, lane);
+  let channels = i32(p.groups) / p.parts;
+  let at = i32(id) % p.parts * 2 * channels + channel;
+  if (lane == 0) {{
+    out0[at] = total.x;
+    out0[at + channels] = total.y;
+  }}
+}}
+"""
+    return Kernel(body, (stored,) * 4, ("f32",), SUM_PARAMS)
+
+
+def _vectors(names: tuple[str, ...]) -> Params:
+    return tuple((f"{name}_{part}", "i32") for name in names for part in ("offset", "step"))
+
+
+APPLY_VECTORS = ("weight", "bias", "mean", "var")
+APPLY_PARAMS: Params = (
+    *(("size", "i32"), ("inner", "i32"), ("channels", "i32"), ("x_offset", "i32")),
+    *_vectors(APPLY_VECTORS),
+    ("epsilon", "f32"),
+)
+BACKWARD_VECTORS = ("weight", "mean", "var")
+BACKWARD_PARAMS: Params = (
+    *(("size", "i32"), ("inner", "i32"), ("channels", "i32"), ("g_offset", "i32")),
+    ("x_offset", "i32"),
+    *_vectors(BACKWARD_VECTORS),
+    *(("epsilon", "f32"), ("count", "f32")),
+)
+
+
+def _loads(names: tuple[str, ...], first: int) -> str:
+    return "".join(
+        f"  let {name} = f32(in{first + i}[p.{name}_offset + channel * p.{name}_step]);\n"
+        for i, name in enumerate(names)
+    )
+
+
+def _each(vector: bool) -> str:
+    """The head of a pass over elements, or fours of them inside a channel."""
+    return f"""\
+{SIGNATURE.format(threads=256)}\
+  let i = i32(linear_group(group, groups)) * 256 + lane;
+  if (i >= p.size) {{ return; }}
+  let channel = i / p.inner % p.channels;
+"""
+
+
+def apply(stored: str, statistics: str, vector: bool) -> Kernel:
+    """(x - mean) scale weight + bias; inputs x, weight, bias, mean, var (of type `statistics`).
+
+    With `vector`, size, inner and the offset of x count fours.
+    """
+    wide = "vec4<f32>" if vector else "f32"
+    element = f"vec4<{stored}>" if vector else stored
+    body = f"""\
+{_each(vector)}{_loads(APPLY_VECTORS, 1)}\
+  let scale = rsqrt_f(var_ + p.epsilon) * weight;
+  out0[i] = {element}(({wide}(in0[p.x_offset + i]) - mean) * scale + bias);
+}}
+"""
+    body = body.replace("let var =", "let var_ =")
+    inputs = (element, stored, stored, statistics, statistics)
+    return Kernel(body, inputs, (element,), APPLY_PARAMS)
+
+
+def apply_backward(stored: str, vector: bool) -> Kernel:
+    """The cotangent of x.
+
+    Inputs g, x, weight, mean, var and the f32 sums (of g normal, then of g).
+    """
+    wide = "vec4<f32>" if vector else "f32"
+    element = f"vec4<{stored}>" if vector else stored
+    body = f"""\
+{_each(vector)}{_loads(BACKWARD_VECTORS, 2)}\
+  let scale = rsqrt_f(var_ + p.epsilon);
+  let normal = ({wide}(in1[p.x_offset + i]) - mean) * scale;
+  let pull = normal * (in5[channel] / p.count) + in5[p.channels + channel] / p.count;
+  out0[i] = {element}(({wide}(in0[p.g_offset + i]) - pull) * (weight * scale));
+}}
+"""
+    body = body.replace("let var =", "let var_ =")
+    inputs = (element, element, stored, stored, stored, "f32")
+    return Kernel(body, inputs, (element,), BACKWARD_PARAMS)

@@ -1,0 +1,213 @@
+"""Kernels of pools.
+
+One thread per element of the result, forward and backward, so that no order is left to chance.
+"""
+
+from __future__ import annotations
+
+from .._kernel import Kernel
+from .tile import SIGNATURE
+
+WORKGROUP = 256
+
+_IMAGE = ("channels", "in_height", "in_width", "out_height", "out_width")
+_X = ("x_offset", "x_image", "x_channel", "x_row", "x_column")
+_WINDOW = ("kernel_y", "kernel_x", "stride_y", "stride_x", "top", "left")
+MAX_PARAMS = ("size", *_IMAGE, *_X, *_WINDOW, "dilation_y", "dilation_x")
+AVERAGE_PARAMS = ("size", *_IMAGE, *_X, *_WINDOW, "bottom", "right")
+BOUNDS_PARAMS = ("size", "out_height", "out_width", "in_width", "indices_offset")
+RANGE_PARAMS = ("size", "out_height", "out_width", "in_height", "in_width")
+GATHER_PARAMS = (*RANGE_PARAMS, "g_offset", "indices_offset")
+
+
+def _params(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, "i32") for name in names)
+
+
+def _main(body: str) -> str:
+    return f"""\
+{SIGNATURE.format(threads=WORKGROUP)}\
+  let i = i32(linear_group(group, groups)) * {WORKGROUP} + lane;
+  if (i >= p.size) {{ return; }}
+{body}}}
+"""
+
+
+# `column`, `row`, `plane` and the start of the window of result i.
+_PLACE = """\
+  let column = i % p.out_width;
+  let row = i / p.out_width % p.out_height;
+  let plane = i / (p.out_width * p.out_height);
+  let x_base = p.x_offset + plane / p.channels * p.x_image + plane % p.channels * p.x_channel;
+  let first_y = row * p.stride_y - p.top;
+  let first_x = column * p.stride_x - p.left;
+"""
+
+
+def max_pool(stored: str, with_indices: bool) -> Kernel:
+    """Values, and with `with_indices` the place of each in its plane; parameters `MAX_PARAMS`."""
+    wide = "f32" if stored in ("f32", "f16") else stored
+    # With no pixel inside the image, the result is the lowest value.
+    lowest = {"f32": "-inf_f32()", "i32": "-2147483647 - 1", "u32": "0u"}[wide]
+    better = "!is_nan_f32(best) && (is_nan_f32(x) || x > best)" if wide == "f32" else "x > best"
+    body = f"""\
+{_PLACE}\
+  var best: {wide} = {lowest};
+  var place = -1;
+  for (var j = 0; j < p.kernel_y; j++) {{
+    let y = first_y + j * p.dilation_y;
+    if (y < 0 || y >= p.in_height) {{ continue; }}
+    for (var k = 0; k < p.kernel_x; k++) {{
+      let z = first_x + k * p.dilation_x;
+      if (z < 0 || z >= p.in_width) {{ continue; }}
+      let x = {wide}(in0[x_base + y * p.x_row + z * p.x_column]);
+      if (place < 0 || ({better})) {{
+        best = x;
+        place = y * p.in_width + z;
+      }}
+    }}
+  }}
+  out0[i] = {stored}(best);
+"""
+    outputs: tuple[str, ...] = (stored,)
+    if with_indices:
+        body += "  out1[i] = place;\n"
+        outputs = (stored, "i32")
+    return Kernel(_main(body), (stored,), outputs, _params(MAX_PARAMS))
+
+
+def _divisor(include_padding: bool, row: str, column: str) -> str:
+    """Lines that define `divisor`, the number of elements that a window is averaged over."""
+    low = ("-p.top", "-p.left") if include_padding else ("0", "0")
+    high = ("p.in_height", "p.in_width")
+    if include_padding:
+        high = ("p.in_height + p.bottom", "p.in_width + p.right")
+    return f"""\
+  let from_y = {row} * p.stride_y - p.top;
+  let from_x = {column} * p.stride_x - p.left;
+  let tall = min(from_y + p.kernel_y, {high[0]}) - max(from_y, {low[0]});
+  let wide = min(from_x + p.kernel_x, {high[1]}) - max(from_x, {low[1]});
+  let divisor = f32(tall * wide);
+"""
+
+
+def average_pool(stored: str, include_padding: bool) -> Kernel:
+    """Means; parameters `AVERAGE_PARAMS`."""
+    body = f"""\
+{_PLACE}\
+{_divisor(include_padding, "row", "column")}\
+  var total = 0.0;
+  for (var y = max(first_y, 0); y < min(first_y + p.kernel_y, p.in_height); y++) {{
+    for (var z = max(first_x, 0); z < min(first_x + p.kernel_x, p.in_width); z++) {{
+      total += f32(in0[x_base + y * p.x_row + z * p.x_column]);
+    }}
+  }}
+  out0[i] = {stored}(total / divisor);
+"""
+    return Kernel(_main(body), (stored,), (stored,), _params(AVERAGE_PARAMS))
+
+
+def average_pool_backward(stored: str, include_padding: bool) -> Kernel:
+    """Each pixel gathers from the windows that hold it.
+
+    Parameters `AVERAGE_PARAMS` with g in the place of x.
+    """
+    body = f"""\
+  let z = i % p.in_width;
+  let y = i / p.in_width % p.in_height;
+  let plane = i / (p.in_width * p.in_height);
+  let base = p.x_offset + plane / p.channels * p.x_image + plane % p.channels * p.x_channel;
+  let low_y = max(y + p.top - p.kernel_y + p.stride_y, 0) / p.stride_y;
+  let low_x = max(z + p.left - p.kernel_x + p.stride_x, 0) / p.stride_x;
+  let high_y = min((y + p.top) / p.stride_y, p.out_height - 1);
+  let high_x = min((z + p.left) / p.stride_x, p.out_width - 1);
+  var total = 0.0;
+  for (var row = low_y; row <= high_y; row++) {{
+    for (var column = low_x; column <= high_x; column++) {{
+{_divisor(include_padding, "row", "column")}\
+      total += f32(in0[base + row * p.x_row + column * p.x_column]) / divisor;
+    }}
+  }}
+  out0[i] = {stored}(total);
+"""
+    return Kernel(_main(body), (stored,), (stored,), _params(AVERAGE_PARAMS))
+
+
+def index_bounds() -> Kernel:
+    """For each plane and row of the result the lowest and highest row that its indices name.
+
+    Then columns likewise.
+    """
+    body = """\
+  let lines = p.out_height + p.out_width;
+  let line = i % lines;
+  let base = p.indices_offset + i / lines * p.out_height * p.out_width;
+  var low = 2147483647;
+  var high = -1;
+  if (line < p.out_height) {
+    for (var j = 0; j < p.out_width; j++) {
+      let at = in0[base + line * p.out_width + j] / p.in_width;
+      low = min(low, at);
+      high = max(high, at);
+    }
+  } else {
+    for (var j = 0; j < p.out_height; j++) {
+      let at = in0[base + j * p.out_width + line - p.out_height] % p.in_width;
+      low = min(low, at);
+      high = max(high, at);
+    }
+  }
+  out0[i] = vec2<i32>(low, high);
+"""
+    return Kernel(_main(body), ("i32",), ("vec2<i32>",), _params(BOUNDS_PARAMS))
+
+
+def index_ranges() -> Kernel:
+    """For each plane and row of the image the first and last row of the result that may name it.
+
+    Then columns.
+    """
+    body = """\
+  let lines = p.in_height + p.in_width;
+  let line = i % lines;
+  let down = line < p.in_height;
+  let at = select(line - p.in_height, line, down);
+  let count = select(p.out_width, p.out_height, down);
+  let base = i / lines * (p.out_height + p.out_width) + select(p.out_height, 0, down);
+  var first = 2147483647;
+  var last = -1;
+  for (var j = 0; j < count; j++) {
+    let bounds = in0[base + j];
+    if (bounds.x <= at && at <= bounds.y) {
+      first = min(first, j);
+      last = j;
+    }
+  }
+  out0[i] = vec2<i32>(first, last);
+"""
+    return Kernel(_main(body), ("vec2<i32>",), ("vec2<i32>",), _params(RANGE_PARAMS))
+
+
+def max_pool_backward(stored: str) -> Kernel:
+    """Each pixel adds up, in order, the cotangents whose index names it.
+
+    Inputs g, indices, ranges.
+    """
+    body = f"""\
+  let z = i % p.in_width;
+  let y = i / p.in_width % p.in_height;
+  let plane = i / (p.in_width * p.in_height);
+  let rows = in2[plane * (p.in_height + p.in_width) + y];
+  let columns = in2[plane * (p.in_height + p.in_width) + p.in_height + z];
+  let place = y * p.in_width + z;
+  let base = plane * p.out_height * p.out_width;
+  var total = 0.0;
+  for (var row = rows.x; row <= rows.y; row++) {{
+    for (var column = columns.x; column <= columns.y; column++) {{
+      let at = base + row * p.out_width + column;
+      if (in1[p.indices_offset + at] == place) {{ total += f32(in0[p.g_offset + at]); }}
+    }}
+  }}
+  out0[i] = {stored}(total);
+"""
+    return Kernel(_main(body), (stored, "i32", "vec2<i32>"), (stored,), _params(GATHER_PARAMS))

@@ -1,0 +1,169 @@
+"""Products with a thin operand: at most four vectors times a matrix.
+
+The matrix is read once, by neighbouring threads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .._kernel import Kernel
+from .tile import SIGNATURE
+
+THICKNESS = 4  # the most vectors
+ROWS = 4  # results per thread where the matrix is read along the inner dimension
+_THREADS = 256
+_LANES = "xyzw"
+
+
+@dataclass(frozen=True, slots=True)
+class Thin:
+    """`thickness` vectors v times a matrix w of one stored type.
+
+    ``along_depth``: the matrix lies along the inner dimension, and a workgroup's threads share
+    each inner product; else it lies along the results, and each thread has columns of its own and
+    a share of the inner dimension. ``vector``: the matrix is read four elements at a time.
+    ``partial``: f32 results per split.
+    """
+
+    thickness: int
+    stored: str
+    along_depth: bool
+    vector: bool
+    bias: bool
+    partial: bool
+
+
+THIN_PARAMS = tuple(
+    (name, "u32" if name == "groups" else "i32")
+    for name in (
+        *("groups", "column_tiles", "batches", "per_split", "n", "k", "inner"),
+        *("v_offset", "v_batch1", "v_batch0", "v_outer", "v_depth"),
+        *("w_offset", "w_batch1", "w_batch0", "w_outer", "w_depth"),
+        *("out_t", "out_n", "out_batch", "out_split"),
+    )
+)
+THIN_BIAS_PARAMS = (("bias_offset", "i32"), ("bias_t", "i32"), ("bias_n", "i32"))
+
+
+def threads(spec: Thin) -> int:
+    """Threads of a workgroup."""
+    return 64 if spec.along_depth else _THREADS
+
+
+def columns(spec: Thin) -> int:
+    """Results per vector that a workgroup computes."""
+    return ROWS if spec.along_depth else 64
+
+
+def thin_source(spec: Thin) -> Kernel:
+    """The kernel: inputs v, w and the bias where there is one.
+
+    Parameters `THIN_PARAMS`, `THIN_BIAS_PARAMS`. Strides and the offset of w are in vectors where
+    it is read by vectors.
+    """
+    lines = [
+        "  let id = linear_group(group, groups);",
+        "  if (id >= p.groups) { return; }",
+        f"  let first = (i32(id) % p.column_tiles) * {columns(spec)};",
+        "  let above = i32(id) / p.column_tiles;",
+        "  let batch = above % p.batches;",
+        "  let split = above / p.batches;",
+        "  let k_first = split * p.per_split;",
+        "  let k_last = min(k_first + p.per_split, p.k);",
+        "  let out_base = split * p.out_split + batch * p.out_batch;",
+    ]
+    for x in "vw":
+        place = f"p.{x}_offset + batch / p.inner * p.{x}_batch1 + batch % p.inner * p.{x}_batch0"
+        lines.append(f"  let {x}_base = {place};")
+    text = _inner_products(spec) if spec.along_depth else _columns(spec)
+    memory = f"var<workgroup> parts: array<{_memory(spec)}>;\n"
+    body = memory + SIGNATURE.format(threads=threads(spec)) + "\n".join([*lines, *text, "}\n"])
+    element = f"vec4<{spec.stored}>" if spec.vector else spec.stored
+    inputs = (spec.stored, element, *((spec.stored,) if spec.bias else ()))
+    params = THIN_PARAMS + (THIN_BIAS_PARAMS if spec.bias else ())
+    return Kernel(body, inputs, ("f32" if spec.partial else spec.stored,), params)
+
+
+def _memory(spec: Thin) -> str:
+    if spec.along_depth:
+        return f"f32, {spec.thickness * ROWS * 64}"
+    return f"{'vec4<f32>' if spec.vector else 'f32'}, {spec.thickness * _THREADS}"
+
+
+def _store(spec: Thin, t: str, n: str, value: str) -> str:
+    if spec.bias:
+        value += f" + f32(in2[p.bias_offset + {t} * p.bias_t + ({n}) * p.bias_n])"
+    target = "f32" if spec.partial else spec.stored
+    return f"out0[out_base + {t} * p.out_t + ({n}) * p.out_n] = {target}({value});"
+
+
+def _inner_products(spec: Thin) -> list[str]:
+    four, count = (4 if spec.vector else 1), spec.thickness * ROWS
+    rows, vectors = range(ROWS), range(spec.thickness)
+    at = "k" if spec.vector else "k * p.w_depth"
+    zero = "vec4<f32>()" if spec.vector else "0.0"
+    kind = "vec4<f32>" if spec.vector else "f32"
+    lines = [f"  let w{r} = w_base + min(first + {r}, p.n - 1) * p.w_outer;" for r in rows]
+    lines += [f"  var c{t}_{r} = {zero};" for t in vectors for r in rows]
+    lines.append(f"  for (var k = k_first / {four} + lane; k < k_last / {four}; k += 64) {{")
+    lines += [f"    let y{r} = {kind}(in1[w{r} + {at}]);" for r in rows]
+    for t in vectors:
+        places = [
+            f"in0[v_base + {t} * p.v_outer + ({four} * k + {j}) * p.v_depth]" for j in range(four)
+        ]
+        lines.append(f"    let x{t} = {kind}({', '.join(f'f32({place})' for place in places)});")
+        lines += [f"    c{t}_{r} += x{t} * y{r};" for r in rows]
+    lines.append("  }")
+    for t in vectors:
+        for r in rows:
+            value = f"c{t}_{r}"
+            if spec.vector:
+                value = f"({value}.x + {value}.y) + ({value}.z + {value}.w)"
+            lines.append(f"  parts[{(t * ROWS + r) * 64} + lane] = {value};")
+    lines += ["  workgroupBarrier();"]
+    # One thread per sum; they start at different places, so that they read different banks.
+    lines += [
+        f"  if (lane < {count}) {{",
+        "    var total = 0.0;",
+        "    for (var i = 0; i < 64; i++) { total += parts[lane * 64 + (i + lane) % 64]; }",
+        f"    let n = first + lane % {ROWS};",
+        f"    if (n < p.n) {{ {_store(spec, f'(lane / {ROWS})', 'n', 'total')} }}",
+        "  }",
+    ]
+    return lines
+
+
+def _columns(spec: Thin) -> list[str]:
+    across = 16 if spec.vector else 64
+    deep = _THREADS // across
+    vectors = range(spec.thickness)
+    zero, kind = ("vec4<f32>()", "vec4<f32>") if spec.vector else ("0.0", "f32")
+    column = (
+        "min(first / 4 + x, p.n / 4 - 1)" if spec.vector else "min(first + x, p.n - 1) * p.w_outer"
+    )
+    lines = [f"  let x = lane % {across};", f"  let y = lane / {across};"]
+    lines.append(f"  let w = w_base + {column};")
+    lines += [f"  var c{t} = {zero};" for t in vectors]
+    lines.append(f"  for (var k = k_first + y; k < k_last; k += {deep}) {{")
+    lines.append(f"    let b = {kind}(in1[w + k * p.w_depth]);")
+    for t in vectors:
+        lines.append(f"    c{t} += f32(in0[v_base + {t} * p.v_outer + k * p.v_depth]) * b;")
+    lines.append("  }")
+    lines += [f"  parts[{t * _THREADS} + lane] = c{t};" for t in vectors]
+    lines.append("  workgroupBarrier();")
+    total = f"lane < {across * spec.thickness}"
+    lines += [
+        f"  if ({total}) {{",
+        f"    let t = lane / {across};",
+        f"    var total = {zero};",
+        f"    for (var i = 0; i < {deep}; i++) {{",
+        f"      total += parts[t * {_THREADS} + i * {across} + x];",
+        "    }",
+    ]
+    for j in range(4 if spec.vector else 1):
+        n = f"first + 4 * x + {j}" if spec.vector else "first + x"
+        value = f"total.{_LANES[j]}" if spec.vector else "total"
+        lines.append(f"    if ({n} < p.n) {{ {_store(spec, 't', n, value)} }}")
+    lines.append("  }")
+    return lines
