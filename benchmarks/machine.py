@@ -24,7 +24,7 @@ def cpu_model() -> str:
 
 def threads() -> int:
     """Return the number of threads that phlox uses."""
-    return int(_native.num_threads())
+    return int(_native._num_threads())
 
 
 def load() -> float:
@@ -34,4 +34,4 @@ def load() -> float:
 
 def peak(count: int) -> float:
     """Return measured float32 FMA operations per second on ``count`` threads, best of five."""
-    return max(float(_native.fma_peak(count)) for _ in range(5))
+    return max(float(_native._fma_peak(count)) for _ in range(5))

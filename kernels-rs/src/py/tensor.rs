@@ -3,7 +3,7 @@
 use super::arg::{Arg, Dtype, Ints};
 use crate::array::Array;
 use crate::dtype::DType;
-use crate::{alloc, threads};
+use crate::{alloc, peak, threads};
 use pyo3::exceptions::{PyBufferError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -207,6 +207,13 @@ fn _memory() -> (usize, usize, usize) {
     (alloc::current_bytes(), alloc::peak_bytes(), alloc::cached_bytes())
 }
 
+/// Measured f32 multiply-add operations per second on a number of threads.
+#[pyfunction]
+#[pyo3(signature = (count, /))]
+fn _fma_peak(py: Python<'_>, count: usize) -> f64 {
+    py.detach(|| peak::fma_peak(count))
+}
+
 /// Threads that a parallel kernel uses.
 #[pyfunction]
 fn _num_threads() -> usize {
@@ -222,6 +229,7 @@ fn _set_num_threads(count: usize) {
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(_dtype_of, module)?)?;
+    module.add_function(wrap_pyfunction!(_fma_peak, module)?)?;
     module.add_function(wrap_pyfunction!(_memory, module)?)?;
     module.add_function(wrap_pyfunction!(_num_threads, module)?)?;
     module.add_function(wrap_pyfunction!(_set_dtype, module)?)?;

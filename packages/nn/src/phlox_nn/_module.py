@@ -210,10 +210,8 @@ class Module(metaclass=_ModuleType):
         self, path: str | Path, recorder: Recorder, device: Backend | str | None = None
     ) -> Self:
         """Return the module with the parameters of a file."""
-        target = as_device(device) if device is not None else next(iter(self.devices), None)
         like = self.into_record() if recorder.needs_like else None
-        record = recorder.load(path, device=target, like=like)
-        return self.load_record(record, device)
+        return self.load_record(recorder.open(path, like=like), device)
 
     def __repr__(self) -> str:
         from ._display import tree  # noqa: PLC0415 - only when printed
