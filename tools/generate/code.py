@@ -197,6 +197,13 @@ def method(op: Op) -> str:
     )
 
 
+def _number_case(name: str) -> str:
+    return (
+        "                if type(other) is float or type(other) is int:\n"
+        f"                    return Tensor(backend.{name}(self.primitive, other), backend)\n"
+    )
+
+
 def operator_methods() -> str:
     """The dunder methods behind Python's operators."""
     out = []
@@ -209,10 +216,12 @@ def operator_methods() -> str:
         out.append(
             f"    def __{symbol}__(self: Tensor[{own}], other: {other}, /) -> {gives}:\n"
             "        backend = self.device\n"
-            "        if backend.checks and type(other) is Tensor and other.device is backend:\n"
+            "        if backend.checks:\n"
             "            try:\n"
-            f"                out = backend.{name}(self.primitive, other.primitive)\n"
-            "                return Tensor(out, backend)\n"
+            "                if type(other) is Tensor and other.device is backend:\n"
+            f"                    out = backend.{name}(self.primitive, other.primitive)\n"
+            "                    return Tensor(out, backend)\n"
+            f"{_number_case(name) if symbol != 'matmul' else ''}"
             "            except Rejected:\n"
             "                pass\n"
             f"        return _fast.operator({target}, self, other)\n"

@@ -25,9 +25,16 @@ def call(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any:
         DTypeError: element types that do not combine, or that the device lacks.
         ShapeError: shapes or axes that do not fit.
     """
-    backend = _backend_of(op, operands, attributes)
-    tensors = _on_backend(op, operands, backend)
-    tensors = _unify(op, tensors, backend)
+    key = _key(op, operands, attributes)
+    if key is not None:
+        try:
+            known = _CHECKED.get(key)
+        except TypeError:  # an attribute given as a list
+            known = key = None
+        if known is not None:
+            return _run_known(op, operands, known)
+    backend = _backend_of(op, operands)
+    tensors = _unify(op, _on_backend(op, operands, backend), backend)
     metas = [_meta(t) for t in tensors]
     values = prepare_attributes(op, metas, attributes, backend)
     op_shape = op.shape if op.shape is not None else op.family.shape
@@ -35,6 +42,8 @@ def call(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any:
     for value in values:
         if isinstance(value, DType):
             require_dtype(value, backend, op.name)
+    if key is not None and all(a is b for a, b in zip(tensors, operands, strict=True)):
+        _remember(key, backend, values)
     primitives = [_primitive(t) for t in tensors]
     try:
         out = getattr(backend, op.name)(*primitives, *values)
@@ -43,6 +52,46 @@ def call(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any:
     if len(op.signature.results) == 1:
         return Tensor(out, backend)
     return tuple(Tensor(o, backend) for o in out)
+
+
+# Calls that passed every check as they were: what the same op may do again on tensors of the same
+# shapes and types. Cleared when full, so that a program with ever new shapes does not grow.
+_CHECKED: dict[tuple[Any, ...], tuple[Backend, tuple[Any, ...]]] = {}
+_MOST = 4096
+
+
+def _key(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any:
+    """What decides whether a call passes its checks; None where operands need preparation."""
+    parts: list[Any] = [op, attributes]
+    backend: Backend | None = None
+    for item in operands:
+        if item is None:
+            parts.append(None)
+        elif type(item) is Tensor and (backend is None or item.device is backend):
+            backend = item.device
+            parts.append(backend.shape_of(item.primitive))
+            parts.append(backend.dtype_of(item.primitive))
+        else:
+            return None
+    if backend is None:
+        return None
+    parts.append(backend)
+    return tuple(parts)
+
+
+def _remember(key: tuple[Any, ...], backend: Backend, values: tuple[Any, ...]) -> None:
+    if len(_CHECKED) >= _MOST:
+        _CHECKED.clear()
+    _CHECKED[key] = backend, values
+
+
+def _run_known(op: Op, operands: tuple[Any, ...], known: tuple[Backend, tuple[Any, ...]]) -> Any:
+    backend, values = known
+    primitives = [None if x is None else x.primitive for x in operands]
+    out = getattr(backend, op.name)(*primitives, *values)
+    if type(out) is tuple:
+        return tuple([Tensor(o, backend) for o in out])
+    return Tensor(out, backend)
 
 
 def prepare_attributes(
@@ -94,9 +143,8 @@ def _flat(operands: tuple[Any, ...]) -> list[Any]:
     return out
 
 
-def _backend_of(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Backend:
+def _backend_of(op: Op, operands: tuple[Any, ...]) -> Backend:
     """The outermost backend among the operands; all others must lie inside it."""
-    del attributes
     backend: Backend | None = None
     for item in _flat(operands):
         if not isinstance(item, Tensor) or item.device is backend:

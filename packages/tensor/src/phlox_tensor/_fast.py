@@ -43,10 +43,13 @@ def binary(op: Op, x1: Any, x2: Any) -> Any:
     return call(op, (x1, x2), ())
 
 
+_KNOWN = (Tensor, bool, int, float)
+
+
 def operator(op: Op, x1: Any, x2: Any) -> Any:
     """Apply the op behind a Python operator; NotImplemented for operands of other libraries."""
     other = x2 if isinstance(x1, Tensor) else x1
-    known = isinstance(other, Tensor | bool | int | float)
+    known = isinstance(other, _KNOWN)
     if not known and not (getattr(other, "shape", None) == () and hasattr(other, "item")):
         return NotImplemented
     return binary(op, x1, x2)

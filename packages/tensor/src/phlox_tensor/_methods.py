@@ -25,10 +25,13 @@ class TensorMethods(Generic[K]):
 
     def __add__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         backend = self.device
-        if backend.checks and type(other) is Tensor and other.device is backend:
+        if backend.checks:
             try:
-                out = backend.add(self.primitive, other.primitive)
-                return Tensor(out, backend)
+                if type(other) is Tensor and other.device is backend:
+                    out = backend.add(self.primitive, other.primitive)
+                    return Tensor(out, backend)
+                if type(other) is float or type(other) is int:
+                    return Tensor(backend.add(self.primitive, other), backend)
             except Rejected:
                 pass
         return _fast.operator(binary.add, self, other)
@@ -38,10 +41,13 @@ class TensorMethods(Generic[K]):
 
     def __and__(self: Tensor[BitsKind], other: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
         backend = self.device
-        if backend.checks and type(other) is Tensor and other.device is backend:
+        if backend.checks:
             try:
-                out = backend.bitwise_and(self.primitive, other.primitive)
-                return Tensor(out, backend)
+                if type(other) is Tensor and other.device is backend:
+                    out = backend.bitwise_and(self.primitive, other.primitive)
+                    return Tensor(out, backend)
+                if type(other) is float or type(other) is int:
+                    return Tensor(backend.bitwise_and(self.primitive, other), backend)
             except Rejected:
                 pass
         return _fast.operator(binary.bitwise_and, self, other)
@@ -51,10 +57,13 @@ class TensorMethods(Generic[K]):
 
     def __floordiv__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         backend = self.device
-        if backend.checks and type(other) is Tensor and other.device is backend:
+        if backend.checks:
             try:
-                out = backend.floor_divide(self.primitive, other.primitive)
-                return Tensor(out, backend)
+                if type(other) is Tensor and other.device is backend:
+                    out = backend.floor_divide(self.primitive, other.primitive)
+                    return Tensor(out, backend)
+                if type(other) is float or type(other) is int:
+                    return Tensor(backend.floor_divide(self.primitive, other), backend)
             except Rejected:
                 pass
         return _fast.operator(binary.floor_divide, self, other)
@@ -64,10 +73,13 @@ class TensorMethods(Generic[K]):
 
     def __lshift__(self: Tensor[Int], other: Tensor[Int] | float, /) -> Tensor[Int]:
         backend = self.device
-        if backend.checks and type(other) is Tensor and other.device is backend:
+        if backend.checks:
             try:
-                out = backend.bitwise_left_shift(self.primitive, other.primitive)
-                return Tensor(out, backend)
+                if type(other) is Tensor and other.device is backend:
+                    out = backend.bitwise_left_shift(self.primitive, other.primitive)
+                    return Tensor(out, backend)
+                if type(other) is float or type(other) is int:
+                    return Tensor(backend.bitwise_left_shift(self.primitive, other), backend)
             except Rejected:
                 pass
         return _fast.operator(binary.bitwise_left_shift, self, other)
@@ -77,10 +89,11 @@ class TensorMethods(Generic[K]):
 
     def __matmul__(self: Tensor[NumKind], other: Tensor[NumKind], /) -> Tensor[NumKind]:
         backend = self.device
-        if backend.checks and type(other) is Tensor and other.device is backend:
+        if backend.checks:
             try:
-                out = backend.matmul(self.primitive, other.primitive)
-                return Tensor(out, backend)
+                if type(other) is Tensor and other.device is backend:
+                    out = backend.matmul(self.primitive, other.primitive)
+                    return Tensor(out, backend)
             except Rejected:
                 pass
         return _fast.operator(contraction.matmul, self, other)
@@ -90,10 +103,13 @@ class TensorMethods(Generic[K]):
 
     def __mod__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         backend = self.device
-        if backend.checks and type(other) is Tensor and other.device is backend:
+        if backend.checks:
             try:
-                out = backend.remainder(self.primitive, other.primitive)
-                return Tensor(out, backend)
+                if type(other) is Tensor and other.device is backend:
+                    out = backend.remainder(self.primitive, other.primitive)
+                    return Tensor(out, backend)
+                if type(other) is float or type(other) is int:
+                    return Tensor(backend.remainder(self.primitive, other), backend)
             except Rejected:
                 pass
         return _fast.operator(binary.remainder, self, other)
@@ -103,10 +119,13 @@ class TensorMethods(Generic[K]):
 
     def __mul__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         backend = self.device
-        if backend.checks and type(other) is Tensor and other.device is backend:
+        if backend.checks:
             try:
-                out = backend.multiply(self.primitive, other.primitive)
-                return Tensor(out, backend)
+                if type(other) is Tensor and other.device is backend:
+                    out = backend.multiply(self.primitive, other.primitive)
+                    return Tensor(out, backend)
+                if type(other) is float or type(other) is int:
+                    return Tensor(backend.multiply(self.primitive, other), backend)
             except Rejected:
                 pass
         return _fast.operator(binary.multiply, self, other)
@@ -116,10 +135,13 @@ class TensorMethods(Generic[K]):
 
     def __or__(self: Tensor[BitsKind], other: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
         backend = self.device
-        if backend.checks and type(other) is Tensor and other.device is backend:
+        if backend.checks:
             try:
-                out = backend.bitwise_or(self.primitive, other.primitive)
-                return Tensor(out, backend)
+                if type(other) is Tensor and other.device is backend:
+                    out = backend.bitwise_or(self.primitive, other.primitive)
+                    return Tensor(out, backend)
+                if type(other) is float or type(other) is int:
+                    return Tensor(backend.bitwise_or(self.primitive, other), backend)
             except Rejected:
                 pass
         return _fast.operator(binary.bitwise_or, self, other)
@@ -129,10 +151,13 @@ class TensorMethods(Generic[K]):
 
     def __pow__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         backend = self.device
-        if backend.checks and type(other) is Tensor and other.device is backend:
+        if backend.checks:
             try:
-                out = backend.pow(self.primitive, other.primitive)
-                return Tensor(out, backend)
+                if type(other) is Tensor and other.device is backend:
+                    out = backend.pow(self.primitive, other.primitive)
+                    return Tensor(out, backend)
+                if type(other) is float or type(other) is int:
+                    return Tensor(backend.pow(self.primitive, other), backend)
             except Rejected:
                 pass
         return _fast.operator(binary.pow_, self, other)
@@ -142,10 +167,13 @@ class TensorMethods(Generic[K]):
 
     def __rshift__(self: Tensor[Int], other: Tensor[Int] | float, /) -> Tensor[Int]:
         backend = self.device
-        if backend.checks and type(other) is Tensor and other.device is backend:
+        if backend.checks:
             try:
-                out = backend.bitwise_right_shift(self.primitive, other.primitive)
-                return Tensor(out, backend)
+                if type(other) is Tensor and other.device is backend:
+                    out = backend.bitwise_right_shift(self.primitive, other.primitive)
+                    return Tensor(out, backend)
+                if type(other) is float or type(other) is int:
+                    return Tensor(backend.bitwise_right_shift(self.primitive, other), backend)
             except Rejected:
                 pass
         return _fast.operator(binary.bitwise_right_shift, self, other)
@@ -155,10 +183,13 @@ class TensorMethods(Generic[K]):
 
     def __sub__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         backend = self.device
-        if backend.checks and type(other) is Tensor and other.device is backend:
+        if backend.checks:
             try:
-                out = backend.subtract(self.primitive, other.primitive)
-                return Tensor(out, backend)
+                if type(other) is Tensor and other.device is backend:
+                    out = backend.subtract(self.primitive, other.primitive)
+                    return Tensor(out, backend)
+                if type(other) is float or type(other) is int:
+                    return Tensor(backend.subtract(self.primitive, other), backend)
             except Rejected:
                 pass
         return _fast.operator(binary.subtract, self, other)
@@ -168,10 +199,13 @@ class TensorMethods(Generic[K]):
 
     def __truediv__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[Float]:
         backend = self.device
-        if backend.checks and type(other) is Tensor and other.device is backend:
+        if backend.checks:
             try:
-                out = backend.divide(self.primitive, other.primitive)
-                return Tensor(out, backend)
+                if type(other) is Tensor and other.device is backend:
+                    out = backend.divide(self.primitive, other.primitive)
+                    return Tensor(out, backend)
+                if type(other) is float or type(other) is int:
+                    return Tensor(backend.divide(self.primitive, other), backend)
             except Rejected:
                 pass
         return _fast.operator(binary.divide, self, other)
@@ -181,10 +215,13 @@ class TensorMethods(Generic[K]):
 
     def __xor__(self: Tensor[BitsKind], other: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
         backend = self.device
-        if backend.checks and type(other) is Tensor and other.device is backend:
+        if backend.checks:
             try:
-                out = backend.bitwise_xor(self.primitive, other.primitive)
-                return Tensor(out, backend)
+                if type(other) is Tensor and other.device is backend:
+                    out = backend.bitwise_xor(self.primitive, other.primitive)
+                    return Tensor(out, backend)
+                if type(other) is float or type(other) is int:
+                    return Tensor(backend.bitwise_xor(self.primitive, other), backend)
             except Rejected:
                 pass
         return _fast.operator(binary.bitwise_xor, self, other)

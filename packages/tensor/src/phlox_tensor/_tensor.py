@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Self
+from typing import TYPE_CHECKING, Any, Generic, Self, cast
 
 import numpy as np
 
@@ -162,8 +162,7 @@ class Tensor(TensorMethods[K]):
     def __contains__(self, value: Any) -> bool:
         from . import _functions as functions  # noqa: PLC0415 - imports this module
 
-        this: Tensor[Any] = self
-        return bool(functions.any(functions.equal(this, value)))
+        return bool(functions.any(functions.equal(cast("Tensor[Any]", self), value)))
 
     def __getitem__(self, index: Index) -> Self:
         from ._indexing import getitem  # noqa: PLC0415 - imports this module
