@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,9 +12,9 @@ from phlox_tensor import float32, int32
 
 from ._array import GpuArray, dense_strides
 from ._copy import copy
-from ._kernel import Kernel
-from ._matmul import ENOUGH_GROUPS, add_parts, choose_tile, is_software, keep_plan, matmul
-from ._runtime import GpuDevice
+from ._matmul import ENOUGH_GROUPS, add_parts, choose_tile, is_software, matmul
+from ._pipelines import Pipeline
+from ._runtime import GpuDevice, grid
 from .wgsl import conv as kernels
 from .wgsl.matmul import Walk
 from .wgsl.tile import Tile
@@ -57,13 +56,12 @@ class Axis:
 class Launch:
     """One recorded dispatch of a plan: everything but the buffers and their offsets."""
 
-    key: Any
-    make: Callable[[], Kernel]
+    pipeline: Pipeline
     head: tuple[int, ...]
     weights: tuple[int, ...]
     tail: tuple[int, ...]
     table: GpuArray
-    groups: int
+    grid: tuple[int, int, int]
     parts: int = 1
 
 
@@ -155,7 +153,7 @@ def _correlate(
     plan: Launch | None = device.plans.get(key)
     if plan is None:
         plan = _plan(device, x, weight, bias is not None, out, axes, split)
-        keep_plan(device, key, plan)
+        device.remember(key, plan)
     divisor = plan.weights[0]
     params = [*plan.head, weight.offset // divisor, *plan.weights[1:], x.offset, *plan.tail]
     inputs = [weight, x, plan.table]
@@ -163,7 +161,7 @@ def _correlate(
         inputs.append(bias)
         params += [bias.offset, bias.strides[0]]
     target = out if plan.parts == 1 else device.empty((plan.parts, *out.shape), float32)
-    device.launch(plan.key, plan.make, inputs, [target], params, plan.groups)
+    device.record(plan.pipeline, inputs, [target], params, *plan.grid)
     if plan.parts > 1:
         add_parts(device, target, out, bias, math.prod(out.shape[2:]))
 
@@ -182,12 +180,13 @@ def _plan(
     table = _table(device, x.shape[1] // groups, x.strides[1:], axes)
     software = is_software(device)
     if m <= _FEW_ROWS or (software and groups * m * n * k < _SOFTWARE_FROM):
-        return plan_plain(x, weight, bias, out, axes, table)
+        return plan_plain(device, x, weight, bias, out, axes, table)
     tile, parts = choose_tile(device, m, n, k, groups)
-    return plan_tiled(x, weight, bias, out, axes, table, tile, parts if split else 1)
+    return plan_tiled(device, x, weight, bias, out, axes, table, tile, parts if split else 1)
 
 
 def plan_plain(
+    device: GpuDevice,
     x: GpuArray,
     weight: GpuArray,
     bias: bool,
@@ -202,17 +201,17 @@ def plan_plain(
     row_tiles, column_tiles = -(-m // spec.rows), -(-n // 64)
     count = row_tiles * column_tiles * groups
     return Launch(
-        key=spec,
-        make=lambda: kernels.conv_plain(spec),
+        pipeline=device.pipeline(spec, lambda: kernels.conv_plain(spec)),
         head=(count, row_tiles, column_tiles, groups, 0, 0, m, n, k),
         weights=(1, m * k, k, 1),
         tail=(*_image(x, groups), *_grid(axes), *_result(out, groups, axes)),
         table=table,
-        groups=count,
+        grid=grid(count),
     )
 
 
 def plan_tiled(
+    device: GpuDevice,
     x: GpuArray,
     weight: GpuArray,
     bias: bool,
@@ -244,13 +243,12 @@ def plan_tiled(
     row_tiles, column_tiles = -(-m // tile.rows), -(-n // tile.columns)
     count = row_tiles * column_tiles * groups * parts
     return Launch(
-        key=spec,
-        make=lambda: kernels.conv_source(spec),
+        pipeline=device.pipeline(spec, lambda: kernels.conv_source(spec)),
         head=(count, row_tiles, column_tiles, groups, tiles, per_split, m, n, k),
         weights=(four, m * k // four, k // four, 1),
         tail=(*_image(x, groups), *_grid(axes), *_result(out, groups, axes)),
         table=table,
-        groups=count,
+        grid=grid(count),
         parts=parts,
     )
 
@@ -389,11 +387,11 @@ def conv2d_weight_grad(
             _along(x.shape[3], g.shape[3], weight_shape[3], stride[1], padding[1][0], dilation[1]),
         )
         plan = _plan_weight(device, g, x, weight_shape, axes, groups)
-        keep_plan(device, key, plan)
+        device.remember(key, plan)
     divisor = plan.weights[0]
     params = [*plan.head, g.offset // divisor, *plan.weights[1:], x.offset, *plan.tail]
     target = out if plan.parts == 1 else device.empty((plan.parts, *out.shape), float32)
-    device.launch(plan.key, plan.make, [g, x, plan.table], [target], params, plan.groups)
+    device.record(plan.pipeline, [g, x, plan.table], [target], params, *plan.grid)
     if plan.parts > 1:
         add_parts(device, target, out, None, 1)
     return out
@@ -411,15 +409,16 @@ def _plan_weight(
     m, n = weight_shape[0] // groups, math.prod(weight_shape[1:])
     work = g.size * n
     if m <= _FEW_ROWS or (is_software(device) and work < _SOFTWARE_FROM):
-        return plan_weight_plain(g, x, weight_shape, axes, groups, table)
+        return plan_weight_plain(device, g, x, weight_shape, axes, groups, table)
     tile, _ = choose_tile(device, m, n, 1, groups)
     count = -(-m // tile.rows) * -(-n // tile.columns) * groups
     tiles = g.shape[0] * -(-math.prod(g.shape[2:]) // tile.depth)
     parts = max(1, min(2 * ENOUGH_GROUPS // count, tiles // _DEEP))
-    return plan_weight_tiled(g, x, weight_shape, axes, groups, table, tile, parts)
+    return plan_weight_tiled(device, g, x, weight_shape, axes, groups, table, tile, parts)
 
 
 def plan_weight_plain(
+    device: GpuDevice,
     g: GpuArray,
     x: GpuArray,
     weight_shape: Shape,
@@ -434,17 +433,17 @@ def plan_weight_plain(
     row_tiles, column_tiles = -(-m // spec.rows), -(-n // 4)
     count = row_tiles * column_tiles * groups
     return Launch(
-        key=spec,
-        make=lambda: kernels.weight_plain(spec),
+        pipeline=device.pipeline(spec, lambda: kernels.weight_plain(spec)),
         head=(count, row_tiles, column_tiles, groups, 0, 0, m, n, g.shape[0] * positions),
         weights=(1, g.shape[1] * positions, m * positions, positions, 0),
         tail=(*_image(x, groups), *_grid(axes)),
         table=table,
-        groups=count,
+        grid=grid(count),
     )
 
 
 def plan_weight_tiled(
+    device: GpuDevice,
     g: GpuArray,
     x: GpuArray,
     weight_shape: Shape,
@@ -467,13 +466,12 @@ def plan_weight_tiled(
     count = row_tiles * column_tiles * groups * parts
     steps = (g.shape[1] * positions, m * positions, positions)
     return Launch(
-        key=spec,
-        make=lambda: kernels.weight_source(spec),
+        pipeline=device.pipeline(spec, lambda: kernels.weight_source(spec)),
         head=(count, row_tiles, column_tiles, groups, tiles, per_split, m, n, positions),
         weights=(four, *(step // four for step in steps), image_tiles),
         tail=(*_image(x, groups), *_grid(axes)),
         table=table,
-        groups=count,
+        grid=grid(count),
         parts=parts,
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +13,8 @@ from phlox_tensor import float32
 from ._array import GpuArray
 from ._copy import copy
 from ._elementwise import merge_axes
-from ._kernel import Kernel
-from ._runtime import GpuDevice
+from ._pipelines import Pipeline
+from ._runtime import GpuDevice, grid
 from .wgsl import matmul as kernels
 from .wgsl import thin
 from .wgsl.tile import Tile
@@ -34,7 +33,6 @@ _SOFTWARE_FROM = (
 )  # products on a software adapter from which a tiled kernel is worth its second of compiling
 _THIN_SPLIT = 1024  # inner elements per part of a thin product, at least
 _REUSE = 64  # how often an operand is read again before a dense copy pays
-_MAX_PLANS = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +65,12 @@ class Plan:
     shape: Shape
     copies: tuple[int, ...] = ()
     spread: Shape | None = None
-    key: Any = None
-    make: Callable[[], Kernel] | None = None
+    pipeline: Pipeline | None = None
     head: tuple[int, ...] = ()
     operands: tuple[tuple[int, int, tuple[int, ...]], ...] = ()
     tail: tuple[int, ...] = ()
     bias: tuple[int, ...] = ()
-    groups: int = 0
+    grid: tuple[int, int, int] = (0, 0, 0)
     parts: int = 1
 
 
@@ -83,13 +80,6 @@ def is_software(device: GpuDevice) -> bool:
     if known is None:
         known = device.plans["software"] = device.gpu.adapter_info["adapter_type"] == "CPU"
     return bool(known)
-
-
-def keep_plan(device: GpuDevice, key: Any, plan: Any) -> None:
-    """Remember a plan; all are dropped when there are too many."""
-    if len(device.plans) >= _MAX_PLANS:
-        device.plans.clear()
-    device.plans[key] = plan
 
 
 def matmul(device: GpuDevice, x1: GpuArray, x2: GpuArray) -> GpuArray:
@@ -115,7 +105,7 @@ def _product(device: GpuDevice, x1: GpuArray, x2: GpuArray, bias: GpuArray | Non
     plan: Plan | None = device.plans.get(key)
     if plan is None:
         plan = _plan(device, x1, x2, step)
-        keep_plan(device, key, plan)
+        device.remember(key, plan)
     if plan.copies:
         pair = [x1, x2]
         for i in plan.copies:
@@ -141,7 +131,7 @@ def _run(
     out = device.empty(plan.shape, pair[0].dtype)
     if not out.size:
         return out
-    assert plan.make is not None
+    assert plan.pipeline is not None
     inputs = [pair[i] for i, _, _ in plan.operands]
     params = list(plan.head)
     for x, (_, divisor, rest) in zip(inputs, plan.operands, strict=True):
@@ -151,10 +141,10 @@ def _run(
         if bias is not None:
             inputs.append(bias)
             params += [bias.offset, *plan.bias]
-        device.launch(plan.key, plan.make, inputs, [out], params, plan.groups)
+        device.record(plan.pipeline, inputs, [out], params, *plan.grid)
         return out
     partial = device.empty((plan.parts, *plan.shape), float32)
-    device.launch(plan.key, plan.make, inputs, [partial], params, plan.groups)
+    device.record(plan.pipeline, inputs, [partial], params, *plan.grid)
     add_parts(device, partial, out, bias, 1)
     return out
 
@@ -202,11 +192,11 @@ def _plan(device: GpuDevice, x1: GpuArray, x2: GpuArray, bias: int | None) -> Pl
     software = is_software(device)
     work = found.m * found.n * found.k * found.batches
     if stored not in ("f32", "f16") or (software and work < _SOFTWARE_FROM):
-        return plan_plain(found, stored, shape, bias)
+        return plan_plain(device, found, stored, shape, bias)
     if min(found.m, found.n) <= thin.THICKNESS and not software:
-        return plan_thin(found, stored, offsets, shape, bias)
+        return plan_thin(device, found, stored, offsets, shape, bias)
     tile, parts = choose_tile(device, found.m, found.n, found.k, found.batches)
-    return plan_tiled(found, tile, parts, stored, offsets, shape, bias)
+    return plan_tiled(device, found, tile, parts, stored, offsets, shape, bias)
 
 
 def _matrices(x1: GpuArray, x2: GpuArray, batch: Shape) -> Matrices | None:
@@ -271,6 +261,7 @@ def _operand(
 
 
 def plan_tiled(
+    device: GpuDevice,
     found: Matrices,
     tile: Tile,
     parts: int,
@@ -295,8 +286,7 @@ def plan_tiled(
     groups = row_tiles * column_tiles * found.batches * parts
     return Plan(
         shape=shape,
-        key=spec,
-        make=lambda: kernels.matmul_source(spec),
+        pipeline=device.pipeline(spec, lambda: kernels.matmul_source(spec)),
         head=(
             *(groups, row_tiles, column_tiles, found.batches, tiles, per_split),
             *(m, n, k, found.inner),
@@ -306,12 +296,14 @@ def plan_tiled(
             _operand(1, b, found.b, found.b_batch),
         ),
         bias=() if bias is None else (bias,),
-        groups=groups,
+        grid=grid(groups),
         parts=parts,
     )
 
 
-def plan_plain(found: Matrices, stored: str, shape: Shape, bias: int | None) -> Plan:
+def plan_plain(
+    device: GpuDevice, found: Matrices, stored: str, shape: Shape, bias: int | None
+) -> Plan:
     """A plan for the kernel without workgroup memory."""
     spec = kernels.Plain(stored, bias is not None)
     row_tiles = -(-found.m // (4 * kernels.PLAIN_ROWS))
@@ -320,20 +312,24 @@ def plan_plain(found: Matrices, stored: str, shape: Shape, bias: int | None) -> 
     walk = kernels.Walk(along_depth=False, vector=False)
     return Plan(
         shape=shape,
-        key=spec,
-        make=lambda: kernels.plain_source(spec),
+        pipeline=device.pipeline(spec, lambda: kernels.plain_source(spec)),
         head=(groups, row_tiles, column_tiles, found.m, found.n, found.k, found.inner),
         operands=(
             _operand(0, walk, found.a, found.a_batch),
             _operand(1, walk, found.b, found.b_batch),
         ),
         bias=() if bias is None else (bias,),
-        groups=groups,
+        grid=grid(groups),
     )
 
 
 def plan_thin(
-    found: Matrices, stored: str, offsets: tuple[int, int], shape: Shape, bias: int | None
+    device: GpuDevice,
+    found: Matrices,
+    stored: str,
+    offsets: tuple[int, int],
+    shape: Shape,
+    bias: int | None,
 ) -> Plan:
     """A plan for at most four rows or columns."""
     rows = found.m <= found.n
@@ -359,8 +355,7 @@ def plan_thin(
     size = count * n
     return Plan(
         shape=shape,
-        key=spec,
-        make=lambda: thin.thin_source(spec),
+        pipeline=device.pipeline(spec, lambda: thin.thin_source(spec)),
         head=(groups * parts, column_tiles, found.batches, per_split, n, k, found.inner),
         operands=(
             _operand(1 - position, plain, v, v_batch),
@@ -368,7 +363,7 @@ def plan_thin(
         ),
         tail=(out_t, out_n, size, size * found.batches),
         bias=place,
-        groups=groups * parts,
+        grid=grid(groups * parts),
         parts=parts,
     )
 

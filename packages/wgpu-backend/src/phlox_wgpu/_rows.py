@@ -11,12 +11,13 @@ from phlox_tensor import float32
 from ._array import GpuArray, dense_strides
 from ._copy import full
 from ._matmul import ENOUGH_GROUPS, is_software
-from ._runtime import GpuDevice
+from ._runtime import GpuDevice, grid
 from .wgsl import matmul as sums
 from .wgsl.channels import COLUMN_PARAMS, COLUMNS, column_sums
 from .wgsl.rows import Program, RowKernel, Step, row_source
 
 if TYPE_CHECKING:
+    from ._pipelines import Pipeline
     from ._table import Entries
 
 Shape = tuple[int, ...]
@@ -136,43 +137,42 @@ def run(
     x = rows[0]
     length = x.shape[-1] if inner == 1 else x.shape[1]
     count = x.size // length
-    kernel = _choose(device, program, rows, length, inner, wide)
+    aligned = not any(array.offset % 4 for array in rows)
+    key = (program.name, program.columns, x.wgsl, count, length, inner, wide, aligned)
+    plan: tuple[Pipeline, tuple[int, int, int]] | None = device.plans.get(key)
+    if plan is None:
+        kernel = _choose(device, program, x.wgsl, length, inner, wide, aligned)
+        groups = -(-count // kernel.threads) if kernel.single else count
+        pipeline = device.pipeline(kernel, lambda: row_source(kernel))
+        plan = device.remember(key, (pipeline, grid(groups)))
     outputs = [device.empty(x.shape, x.dtype) for _ in program.results]
     outputs += [device.empty((count,), float32 if wide else x.dtype) for _ in program.totals]
     params = [count, length, length, inner, *[array.offset for array in rows]]
     for vector in columns:
         params += [vector.offset, vector.strides[0]]
-    device.launch(
-        kernel,
-        lambda: row_source(kernel),
-        [*rows, *columns],
-        outputs,
-        (*params, *scalars),
-        -(-count // kernel.threads) if kernel.single else count,
-    )
+    device.record(plan[0], [*rows, *columns], outputs, (*params, *scalars), *plan[1])
     return outputs
 
 
 def _choose(
     device: GpuDevice,
     program: Program,
-    rows: Sequence[GpuArray],
+    stored: str,
     length: int,
     inner: int,
     wide: bool,
+    aligned: bool,
 ) -> RowKernel:
     short = _SOFTWARE_SHORT if is_software(device) else _SHORT
-    stored = rows[0].wgsl
     if inner > 1 or length <= short:
         return RowKernel(program, stored, 64, single=True, wide=wide)
-    vector = length % 4 == 0 and not any(array.offset % 4 for array in rows)
-    four = 4 if vector else 1
+    four = 4 if aligned and length % 4 == 0 else 1
     units = -(-length // four)
     threads = 64 if units <= 128 else 256
     each = 1 << (-(-units // threads) - 1).bit_length()
     if each * four > _CACHED:
         return RowKernel(program, stored, 256, wide=wide)
-    return RowKernel(program, stored, threads, each * four, vector, wide=wide)
+    return RowKernel(program, stored, threads, each * four, four == 4, wide=wide)
 
 
 def _along(
