@@ -10,6 +10,7 @@ from phlox_tensor import Backend, GradientError, Tensor
 
 from ._autodiff import Autodiff
 from ._checkpoint import Memo
+from ._forward import Forward
 from ._graph import Node, Pending, Plan, accumulate, make_node, ports, primitive
 from ._levels import outermost
 from ._mode import MODE, paused
@@ -83,13 +84,15 @@ def custom_gradient(function: Function) -> Callable[..., Any]:
 
 def _apply(plan: _CustomPlan, function: Function, args: tuple[Any, ...]) -> Any:
     device = outermost(plan.name, args)
+    if isinstance(device, Forward):
+        return _constant(plan, function, args, device)
     if not isinstance(device, Autodiff):
         return function(*args)[0]
     inner = device.inner
     lifted = [a.to_device(device) if isinstance(a, Tensor) else a for a in args]
     lowered = [a.inner() if isinstance(a, Tensor) else a for a in lifted]
     value, pull = function(*lowered)
-    if isinstance(inner, Autodiff):
+    if isinstance(inner, Autodiff | Forward):
         # The level below has its own derivative to record, by the same function.
         value = _apply(plan, function, tuple(lowered))
     single = not isinstance(value, tuple)
@@ -113,6 +116,22 @@ def _apply(plan: _CustomPlan, function: Function, args: tuple[Any, ...]) -> Any:
             )
             out = [Tensor(p, device) for p in made]
     return out[0] if single else tuple(out)
+
+
+def _constant(plan: _CustomPlan, function: Function, args: tuple[Any, ...], device: Backend) -> Any:
+    """The value on a forward device, as long as nothing moves."""
+    tensors = [a.to_device(device) if isinstance(a, Tensor) else a for a in args]
+    if any(isinstance(t, Tensor) and t.primitive.tangent is not None for t in tensors):
+        raise GradientError(
+            plan.name,
+            "a custom gradient has no forward derivative",
+            hint="vjp or grad, which run backwards",
+        )
+    lowered = tuple(t.inner() if isinstance(t, Tensor) else t for t in tensors)
+    value = _apply(plan, function, lowered)
+    if isinstance(value, tuple):
+        return tuple(_result(plan.name, v, device).to_device(device) for v in value)
+    return _result(plan.name, value, device).to_device(device)
 
 
 def _result(name: str, value: Any, device: Backend) -> Tensor[Any]:

@@ -1,0 +1,214 @@
+"""Custom gradients, no_grad, detect_nan."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+
+import phlox_autodiff as ad
+import phlox_tensor as pt
+from phlox_tensor import Numpy, Tensor
+
+INNER = Numpy(float="float64")
+DEVICE = ad.Autodiff(INNER)
+
+
+def leaf(*values: float) -> Tensor[Any]:
+    return pt.asarray(list(values), device=DEVICE).require_grad()
+
+
+def grad_of(w: Tensor[Any], y: Tensor[Any]) -> list[float]:
+    found = w.grad(y.sum().backward())
+    assert found is not None
+    values: list[float] = found.tolist()
+    return values
+
+
+@ad.custom_gradient
+def clip_grad(x: Tensor[Any]) -> Any:
+    return x, lambda g: g.clip(-1, 1)
+
+
+@ad.custom_gradient
+def swap(x: Tensor[Any], n: int, y: Tensor[Any]) -> Any:
+    """Two values and a number; the cotangents are crossed on purpose."""
+    return (x * n, y * n), lambda g, h: (h * n, g * n)
+
+
+@ad.custom_gradient
+def steep(x: Tensor[Any]) -> Any:
+    """The sine with ten times its derivative."""
+    return x.sin(), lambda g: g * x.cos() * 10.0
+
+
+def test_the_gradient_is_the_one_given() -> None:
+    w = leaf(1.0, 2.0)
+    assert grad_of(w, clip_grad(w) * pt.asarray([0.5, 7.0])) == [0.5, 1.0]
+
+
+def test_without_a_recording_device_only_the_value_is_computed() -> None:
+    x = pt.asarray([1.0], device=INNER)
+    assert clip_grad(x) is x
+    constant = pt.asarray([1.0], device=DEVICE)
+    assert not clip_grad(constant).requires_grad
+
+
+def test_several_values_and_arguments() -> None:
+    x, y = leaf(1.0), leaf(5.0)
+    first, second = swap(x, 3, y)
+    grads = (first + second * 100.0).sum().backward()
+    assert x.grad(grads).tolist() == [300.0]  # type: ignore[union-attr]
+    assert y.grad(grads).tolist() == [3.0]  # type: ignore[union-attr]
+
+
+def test_a_custom_gradient_holds_at_every_order() -> None:
+    x = pt.asarray([0.3], device=INNER)
+    sine = float(x.sin()[0])
+    second = ad.grad(lambda x: ad.grad(lambda x: steep(x).sum())(x).sum())(x)
+    assert second.tolist() == pytest.approx([-10.0 * sine])  # the cosine in the rule is a plain one
+    inside = ad.grad(lambda x: (ad.grad(lambda y: (x * steep(y)).sum())(pt.asarray([0.0]))).sum())
+    assert inside(x).tolist() == [10.0]
+
+
+def test_a_tracked_tensor_that_is_closed_over_is_refused() -> None:
+    w = leaf(2.0)
+
+    @ad.custom_gradient
+    def scaled(x: Tensor[Any]) -> Any:
+        return x * w, lambda g: g
+
+    with pytest.raises(pt.GradientError, match="closes over a tensor"):
+        scaled(leaf(1.0))
+
+
+@pytest.mark.parametrize(
+    ("pull", "text"),
+    [
+        (lambda g: (g, g), "not one cotangent per tensor argument: got 2, expected 1"),
+        (lambda g: g.sum(), r"does not fit the argument: got \(\) of float64, expected \(2,\)"),
+        (lambda g: g.astype(pt.float32), r"got \(2,\) of float32"),
+        (lambda g: 3.0, "got float"),
+    ],
+)
+def test_a_cotangent_that_does_not_fit_is_refused(pull: Any, text: str) -> None:
+    @ad.custom_gradient
+    def mine(x: Tensor[Any]) -> Any:
+        return x * 1.0, pull
+
+    w = leaf(1.0, 2.0)
+    with pytest.raises(pt.GradientError, match=text) as error:
+        mine(w).sum().backward()
+    assert error.value.op == "mine"
+
+
+def test_forward_mode_refuses_a_custom_gradient() -> None:
+    one = pt.asarray([1.0], device=INNER)
+    with pytest.raises(pt.GradientError, match="no forward derivative"):
+        ad.jvp(steep, (one,), (one,))
+    with pytest.raises(pt.GradientError, match="no forward derivative"):
+        ad.jvp(ad.grad(lambda x: steep(x).sum()), (one,), (one,))
+    value, moved = ad.jvp(lambda x: x * steep(pt.asarray([0.0])), (one,), (one,))
+    assert (value.tolist(), moved.tolist()) == ([0.0], [0.0])
+
+
+# no_grad
+
+
+def test_nothing_is_recorded_inside_no_grad() -> None:
+    w = leaf(1.0)
+    with ad.no_grad():
+        results = [w * w, w.exp(), w * 2.0, w.sum(), pt.concat([w, w]), w.softmax(), clip_grad(w)]
+        results += [w.gelu_tanh(), w.std()]
+        with ad.no_grad():
+            pass
+        results.append(-w)
+    assert not any(r.requires_grad for r in results)
+    assert (w * w).requires_grad
+
+
+def test_no_grad_decorates_with_and_without_brackets() -> None:
+    @ad.no_grad
+    def bare(x: Tensor[Any]) -> Tensor[Any]:
+        return x * 2.0
+
+    @ad.no_grad()
+    def called(x: Tensor[Any]) -> Tensor[Any]:
+        return x * 2.0
+
+    for function in (bare, called):
+        assert not function(leaf(1.0)).requires_grad
+    assert bare.__name__ == "bare"
+
+
+def test_an_error_inside_no_grad_ends_it() -> None:
+    with pytest.raises(RuntimeError, match="on purpose"), ad.no_grad():
+        raise RuntimeError("on purpose")
+    assert leaf(1.0).exp().requires_grad
+
+
+# detect_nan
+
+
+def here() -> int:
+    """The line of the caller."""
+    frame = inspect.currentframe()
+    assert frame is not None
+    assert frame.f_back is not None
+    return frame.f_back.f_lineno
+
+
+def test_the_op_that_gives_the_first_nan_is_named() -> None:
+    w = leaf(-1.0)
+    with ad.detect_nan():
+        line = here() + 2
+        with pytest.raises(pt.GradientError) as error:
+            w.log().exp()
+    assert error.value.op == "log"
+    assert error.value.got == "operands without nan"
+    assert f"{__file__}:{line}" in str(error.value)
+
+
+def test_a_nan_in_the_data_is_told_apart() -> None:
+    w = leaf(float("nan"))
+    with ad.detect_nan(), pytest.raises(pt.GradientError, match="an operand with nan"):
+        w * 2.0
+
+
+def test_the_derivative_that_gives_the_first_nan_is_named() -> None:
+    w = leaf(0.0)
+    with ad.detect_nan():
+        line = here() + 1
+        root = w.sqrt()
+        loss = (root * 0.0).sum()
+        with pytest.raises(pt.GradientError) as error:
+            loss.backward()
+    assert error.value.op == "sqrt"
+    assert "its derivative gives nan" in str(error.value)
+    assert f"{__file__}:{line}" in str(error.value)
+
+
+def test_a_step_from_before_the_block_is_named_without_its_line() -> None:
+    w = leaf(0.0)
+    loss = (w.sqrt() * 0.0).sum()
+    with ad.detect_nan(), pytest.raises(pt.GradientError, match="it ran before the block"):
+        loss.backward()
+
+
+def test_an_op_is_judged_by_its_result_alone() -> None:
+    """Formulas may pass through nan on their way."""
+    w = leaf(float("inf"), 1.0)
+    other = leaf(float("inf"), 2.0)
+    with ad.detect_nan():
+        w.logaddexp(other)
+        ad.grad(lambda x: ad.grad(lambda x: x.softmax()[0])(x)[1])(leaf(1.0, 2.0))
+        pt.max_pool2d_with_indices(pt.ones((1, 1, 4, 4), device=DEVICE).require_grad(), 2)
+
+
+def test_the_block_leaves_no_trace() -> None:
+    w = leaf(-1.0)
+    with ad.detect_nan(), ad.detect_nan():
+        pass
+    assert w.log().requires_grad
+    w.log().sum().backward()

@@ -1,0 +1,167 @@
+"""Derivatives at the places where a formula alone would go wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf, log, nan
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox_autodiff as ad
+import phlox_tensor as pt
+from phlox_tensor import Tensor
+
+LN2 = log(2.0)
+
+
+def gradient(function: Callable[..., Tensor[Any]], *values: Any) -> list[Any]:
+    """Gradients of the sum of a function, as lists."""
+    xs = [pt.asarray(np.asarray(v, np.float64)) for v in values]
+    everything = tuple(range(len(xs)))
+    return [g.tolist() for g in ad.grad(lambda *a: function(*a).sum(), everything)(*xs)]
+
+
+@pytest.mark.parametrize(
+    ("function", "x", "expected"),
+    [
+        (lambda x: x.abs(), [-2.0, 0.0, 3.0], [-1.0, 0.0, 1.0]),
+        (lambda x: x.relu(), [-2.0, 0.0, 3.0], [0.0, 0.0, 1.0]),
+        (lambda x: x.leaky_relu(), [-2.0, 0.0, 3.0], [0.01, 1.0, 1.0]),
+        (lambda x: x.elu(), [-800.0, 0.0, 800.0], [0.0, 1.0, 1.0]),
+        (lambda x: x.clip(0.0, 1.0), [-1.0, 0.0, 0.5, 1.0, 2.0], [0.0, 1.0, 1.0, 1.0, 0.0]),
+        (lambda x: x.clip(min=0.0), [-1.0, 2.0], [0.0, 1.0]),
+        (lambda x: x.clip(max=0.0), [-1.0, 2.0], [1.0, 0.0]),
+        (lambda x: x.sqrt(), [0.0, 4.0], [inf, 0.25]),
+        (lambda x: x.log(), [0.0, 4.0], [inf, 0.25]),
+        (lambda x: x**2, [0.0, -3.0], [0.0, -6.0]),
+        (lambda x: x**3.0, [0.0, -3.0], [0.0, 27.0]),
+        (lambda x: x**1, [0.0, -3.0], [1.0, 1.0]),
+        (lambda x: x**0, [0.0, -3.0], [0.0, 0.0]),
+        (lambda x: x**0.5, [0.0, 4.0], [inf, 0.25]),
+        (lambda x: 0.0**x, [1.0, 0.0, 2.0], [0.0, 0.0, 0.0]),
+        (lambda x: x.maximum(0.0), [-1.0, 0.0, 1.0], [0.0, 0.5, 1.0]),
+        (lambda x: x.minimum(0.0), [-1.0, 0.0, 1.0], [1.0, 0.5, 0.0]),
+        (lambda x: x.max(), [1.0, 3.0, 3.0], [0.0, 0.5, 0.5]),
+        (lambda x: x.min(), [1.0, 1.0, 3.0, 1.0], [1 / 3, 1 / 3, 0.0, 1 / 3]),
+        (lambda x: x.prod(), [2.0, 3.0, 4.0], [12.0, 8.0, 6.0]),
+        (lambda x: x.prod(), [2.0, 0.0, 4.0], [0.0, 8.0, 0.0]),
+        (lambda x: x.prod(), [0.0, 0.0, 4.0], [0.0, 0.0, 0.0]),
+        (lambda x: x.std(), [2.0, 2.0], [0.0, 0.0]),
+        (lambda x: x.sigmoid(), [-800.0, 800.0], [0.0, 0.0]),
+        (lambda x: x.softplus(), [-800.0, 0.0, 800.0], [0.0, 0.5, 1.0]),
+        (lambda x: x.gelu(), [-40.0, 40.0], [0.0, 1.0]),
+        (lambda x: x.logsumexp(), [-inf, 0.0], [0.0, 1.0]),
+        (lambda x: x.logsumexp(), [-inf, -inf], [0.0, 0.0]),
+        (lambda x: x.softmax()[0], [-inf, -inf], [0.0, 0.0]),
+        (lambda x: pt.where(x > 0, x.sqrt(), 0.0), [4.0], [0.25]),
+        (lambda x: x.sum(axis=()), [1.0, 2.0], [1.0, 1.0]),
+        (lambda x: x.mean(), 5.0, 1.0),
+        (lambda x: x[::-2], [1.0, 2.0, 3.0], [1.0, 0.0, 1.0]),
+        (lambda x: x[[0, 0, -1]], [1.0, 2.0, 3.0], [2.0, 0.0, 1.0]),
+        (lambda x: x[x > 1], [1.0, 2.0, 3.0], [0.0, 1.0, 1.0]),
+        (lambda x: x.at[1].set(7.0), [1.0, 2.0, 3.0], [1.0, 0.0, 1.0]),
+        (lambda x: x.at[1].add(7.0), [1.0, 2.0, 3.0], [1.0, 1.0, 1.0]),
+        (lambda x: x.at[[1]].multiply(7.0), [1.0, 2.0, 3.0], [1.0, 7.0, 1.0]),
+        (lambda x: x.floor(), [1.5, 2.5], [0.0, 0.0]),
+    ],
+)
+def test_one_operand(function: Any, x: Any, expected: Any) -> None:
+    (found,) = gradient(function, x)
+    np.testing.assert_allclose(found, expected, rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("function", "x1", "x2", "expected"),
+    [
+        (lambda a, b: a**b, [0.0, 0.0, 2.0], [0.0, 2.0, 0.0], [[0.0, 0.0, 0.0], [0.0, 0.0, LN2]]),
+        (lambda a, b: a**b, [-2.0], [2.0], [[-4.0], [nan]]),
+        (lambda a, b: a.maximum(b), [1.0, 2.0], [1.0, 1.0], [[0.5, 1.0], [0.5, 0.0]]),
+        (lambda a, b: a.minimum(b), [1.0, 2.0], [1.0, 1.0], [[0.5, 0.0], [0.5, 1.0]]),
+        (lambda a, b: a.hypot(b), [0.0, 3.0], [0.0, 4.0], [[0.0, 0.6], [0.0, 0.8]]),
+        (lambda a, b: a.atan2(b), [0.0], [-1.0], [[-1.0], [0.0]]),
+        (lambda a, b: a.logaddexp(b), [inf, -inf], [inf, 0.0], [[0.5, 0.0], [0.5, 1.0]]),
+        (lambda a, b: a % b, [-5.0], [3.0], [[1.0], [2.0]]),
+        (lambda a, b: a.fmod(b), [-5.0], [3.0], [[1.0], [1.0]]),
+        (lambda a, b: a / b, [1.0], [0.0], [[inf], [-inf]]),
+        (lambda a, b: a @ b, [1.0, 2.0], [3.0, 4.0], [[3.0, 4.0], [1.0, 2.0]]),
+        (lambda a, b: a + b, [[1.0], [2.0]], [1.0, 2.0, 3.0], [[[3.0], [3.0]], [2.0, 2.0, 2.0]]),
+        (lambda a, b: a * b, 3.0, [1.0, 2.0], [3.0, [3.0, 3.0]]),
+        (lambda a, b: pt.where(a > b, a, b), [1.0], [2.0], [[0.0], [1.0]]),
+    ],
+)
+def test_two_operands(function: Any, x1: Any, x2: Any, expected: Any) -> None:
+    for found, wanted in zip(gradient(function, x1, x2), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-15)
+
+
+def scattered(update: str, indices: list[int]) -> Callable[..., Tensor[Any]]:
+    """A weighted sum over the result, so that every place of it has another cotangent."""
+    places = pt.asarray(indices)
+
+    def function(x: Tensor[Any], values: Tensor[Any]) -> Tensor[Any]:
+        return x.scatter(places, values, axis=0, update=update) * pt.asarray([1.0, 10.0, 100.0])
+
+    return function
+
+
+@pytest.mark.parametrize(
+    ("update", "indices", "x", "values", "expected"),
+    [
+        ("set", [2, 0, 2], [1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [[0, 10, 0], [0, 1, 100]]),
+        ("add", [2, -1, 0], [1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [[1, 10, 100], [100, 100, 1]]),
+        ("mul", [1, 1, 0], [1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [[6, 200, 100], [100, 80, 1]]),
+        ("mul", [1, 1, 0], [1.0, 2.0, 3.0], [0.0, 5.0, 6.0], [[6, 0, 100], [100, 0, 1]]),
+        ("mul", [1, 1, 1], [1.0, 2.0, 3.0], [0.0, 0.0, 6.0], [[1, 0, 100], [0, 0, 0]]),
+        ("max", [0, 0, 2], [1.0, 2.0, 3.0], [1.0, 1.0, 2.0], [[1 / 3, 10, 100], [1 / 3, 1 / 3, 0]]),
+        ("min", [0, 1, 1], [1.0, 2.0, 3.0], [1.0, 1.0, 9.0], [[0.5, 0, 100], [0.5, 10, 0]]),
+    ],
+)
+def test_scatter_with_repeats(
+    update: str, indices: list[int], x: Any, values: Any, expected: Any
+) -> None:
+    found = gradient(scattered(update, indices), x, values)
+    for one, wanted in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, wanted, rtol=1e-15)
+
+
+def test_second_derivatives_of_a_product_with_zeros() -> None:
+    x = pt.asarray([0.0, 2.0, 0.0, 3.0])
+    expected = np.zeros((4, 4))
+    expected[0, 2] = expected[2, 0] = 6.0
+    np.testing.assert_array_equal(ad.hessian(lambda x: x.prod())(x).numpy(), expected)
+
+
+def test_third_derivatives_of_a_product_with_zeros() -> None:
+    ad.gradcheck(lambda x: x.prod(), (pt.asarray([0.0, 2.0, 0.0, 3.0, 0.5]),), order=3)
+
+
+@pytest.mark.parametrize("exponent", [0, 1, 2, 3, 2.5])
+def test_higher_derivatives_of_powers(exponent: float) -> None:
+    ad.gradcheck(lambda x: x**exponent, (pt.asarray([0.5, 1.5]),), order=3)
+
+
+def test_a_tie_in_logaddexp_has_its_second_derivative() -> None:
+    x = pt.asarray([1.0])
+    ad.gradcheck(lambda a, b: a.logaddexp(b), (x, x), order=2)
+
+
+def test_casting_takes_the_gradient_back() -> None:
+    x = pt.asarray([1.5, 2.5]).astype(pt.float32)
+    found = ad.grad(lambda x: (x.astype(pt.float64) * 3).sum())(x)
+    assert found.dtype is pt.float32
+    assert found.tolist() == [3.0, 3.0]
+
+
+def test_casting_to_integers_ends_the_gradient() -> None:
+    x = pt.asarray([1.5, 2.5], device=ad.Autodiff(pt.Numpy())).require_grad()
+    assert not x.astype(pt.int32).requires_grad
+    assert not (x > 2).astype(pt.float32).requires_grad
+    assert not x.sum(dtype=pt.int64).requires_grad
+
+
+def test_a_sum_in_a_wider_type_gives_a_narrow_gradient() -> None:
+    x = pt.asarray([1.5, 2.5]).astype(pt.float32)
+    found = ad.grad(lambda x: x.sum(dtype=pt.float64))(x)
+    assert found.dtype is pt.float32

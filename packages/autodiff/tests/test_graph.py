@@ -1,0 +1,339 @@
+"""The graph: what it holds, when it lets go, how deep it may be, and the errors it gives."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import weakref
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox_autodiff as ad
+import phlox_tensor as pt
+from phlox_tensor import Numpy, Tensor
+
+INNER = Numpy(float="float64")
+DEVICE = ad.Autodiff(INNER)
+
+
+@pytest.fixture
+def counted() -> Iterator[None]:
+    """Reference counts alone free memory: the collector of cycles is off."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def leaf(*values: float) -> Tensor[Any]:
+    return pt.asarray(list(values), device=DEVICE).require_grad()
+
+
+def grad_of(w: Tensor[Any], grads: Any) -> Tensor[Any]:
+    """A gradient that has to be there."""
+    found = w.grad(grads)
+    assert found is not None
+    return found
+
+
+def array_of(tensor: Tensor[Any]) -> weakref.ref[Any]:
+    """A weak reference to the data of a tensor."""
+    return weakref.ref(tensor.primitive.value)
+
+
+def test_equal_arguments_give_the_same_device() -> None:
+    assert ad.Autodiff(INNER) is DEVICE
+    assert ad.Autodiff("numpy") is ad.Autodiff(Numpy())
+    assert ad.Autodiff(INNER, checkpointing=ad.NoCheckpointing()) is DEVICE
+    assert ad.Autodiff(INNER, checkpointing=ad.BalancedCheckpointing()) is not DEVICE
+    assert ad.Autodiff(INNER, ad.BalancedCheckpointing()).inner is INNER
+    assert pickle.loads(pickle.dumps(ad.Autodiff(DEVICE))) is ad.Autodiff(DEVICE)
+
+
+def test_a_device_prints_as_it_is_written() -> None:
+    assert repr(ad.Autodiff(Numpy())) == "Autodiff(Numpy())"
+    balanced = ad.Autodiff(Numpy(), checkpointing=ad.BalancedCheckpointing())
+    assert repr(balanced) == "Autodiff(Numpy(), checkpointing=BalancedCheckpointing())"
+
+
+def test_gradients_are_values_on_the_inner_device() -> None:
+    w, unused = leaf(1.0, 2.0), leaf(3.0)
+    loss = (w * w).sum()
+    grads = loss.backward()
+    gradient = w.grad(grads)
+    assert gradient is not None
+    assert gradient.device is INNER
+    assert gradient.tolist() == [2.0, 4.0]
+    assert unused.grad(grads) is None
+    assert loss.grad(grads) is None
+    assert pt.asarray([1.0], device=INNER).grad(grads) is None
+    assert w in grads
+    assert unused not in grads
+    assert len(grads) == 1
+    assert grads.pop(w) is gradient
+    assert w.grad(grads) is None
+
+
+def test_uses_of_one_tensor_add_up() -> None:
+    w = leaf(2.0)
+    y = w * w + w * 3.0 + w
+    assert grad_of(w, y.backward()).tolist() == [8.0]
+
+
+def test_a_seed_weighs_the_elements() -> None:
+    w = leaf(1.0, 2.0)
+    seed = pt.asarray([10.0, 100.0], device=INNER)
+    assert grad_of(w, (w * w).backward(seed)).tolist() == [20.0, 400.0]
+    lifted = seed.to_device(DEVICE)
+    assert grad_of(w, (w * w).backward(lifted)).tolist() == [20.0, 400.0]
+
+
+def test_a_leaf_stays_a_leaf() -> None:
+    w = leaf(1.0)
+    again = w.require_grad()
+    assert grad_of(again, (w * 2.0).backward()).tolist() == [2.0]
+
+
+def test_detached_tensors_are_constants() -> None:
+    w = leaf(3.0)
+    y = w.detach() * w
+    assert not w.detach().requires_grad
+    assert grad_of(w, y.backward()).tolist() == [3.0]
+
+
+def test_detaching_reaches_the_devices_inside() -> None:
+    def stopped(x: Tensor[Any]) -> Tensor[Any]:
+        return (x.detach() * x).sum()
+
+    second = ad.grad(lambda x: ad.grad(stopped)(x).sum())(pt.asarray([3.0], device=INNER))
+    assert second.tolist() == [0.0]
+
+
+def test_constants_of_the_inner_device_are_lifted() -> None:
+    w = leaf(1.0, 2.0)
+    y = (w * pt.asarray([5.0, 6.0], device=INNER)).sum()
+    assert grad_of(w, y.backward()).tolist() == [5.0, 6.0]
+
+
+# Memory
+
+
+@pytest.mark.usefixtures("counted")
+def test_the_graph_goes_with_its_tensors() -> None:
+    w = leaf(1.0, 2.0)
+    middle = w.exp()
+    kept = array_of(middle)
+    loss = middle.sin().sum()
+    del middle
+    assert kept() is not None
+    del loss
+    assert kept() is None
+
+
+@pytest.mark.usefixtures("counted")
+def test_a_backward_pass_frees_what_it_used() -> None:
+    w = leaf(1.0, 2.0)
+    middle = w.exp()
+    kept = array_of(middle)
+    loss = middle.sin().sum()
+    del middle
+    grads = loss.backward()
+    assert kept() is None
+    assert w.grad(grads) is not None
+
+
+@pytest.mark.usefixtures("counted")
+def test_a_retained_graph_keeps_what_it_needs() -> None:
+    w = leaf(1.0, 2.0)
+    loss = w.exp().sin().sum()
+    first = w.grad(loss.backward(retain_graph=True))
+    second = w.grad(loss.backward())
+    assert first is not None
+    assert second is not None
+    assert first.tolist() == second.tolist()
+
+
+@pytest.mark.usefixtures("counted")
+def test_a_backward_pass_frees_as_it_goes() -> None:
+    """When the rule of an early step runs, what later steps kept is gone already."""
+    seen: list[bool] = []
+    w = leaf(1.0, 2.0)
+
+    @ad.custom_gradient
+    def spy(x: Tensor[Any]) -> Any:
+        def pull(g: Tensor[Any]) -> Tensor[Any]:
+            seen.append(kept() is None)
+            return g
+
+        return x, pull
+
+    middle = spy(w).exp()
+    kept = array_of(middle)
+    loss = middle.sin().sum()
+    del middle
+    loss.backward()
+    assert seen == [True]
+
+
+@pytest.mark.usefixtures("counted")
+def test_a_step_that_keeps_nothing_holds_no_data() -> None:
+    w = leaf(1.0, 2.0)
+    scaled = w * 2.0
+    kept = array_of(scaled)
+    total = (scaled + 1.0).sum()
+    del scaled
+    assert kept() is None
+    assert grad_of(w, total.backward()).tolist() == [2.0, 2.0]
+
+
+@pytest.mark.usefixtures("counted")
+def test_gradients_do_not_hold_the_graph() -> None:
+    w = leaf(1.0, 2.0)
+    loss = w.exp().sum()
+    kept = array_of(loss)
+    grads = loss.backward()
+    del loss
+    assert kept() is None
+    assert len(grads) == 1
+
+
+DEEP = 100_000
+
+
+@pytest.mark.usefixtures("counted")
+def test_a_deep_graph_neither_recurses_nor_leaks() -> None:
+    w = leaf(1.0)
+    y = w
+    for _ in range(DEEP):
+        y = y + w
+    assert grad_of(w, y.backward()).tolist() == [DEEP + 1.0]
+
+
+@pytest.mark.usefixtures("counted")
+def test_a_deep_graph_is_dropped_without_a_pass() -> None:
+    w = leaf(1.0)
+    y = w.exp()
+    kept = array_of(y)
+    for _ in range(DEEP):
+        y = y.sin()
+    del y
+    assert kept() is None
+
+
+# Errors
+
+
+def test_a_second_pass_says_how_to_keep_the_graph() -> None:
+    w = leaf(1.0, 2.0)
+    loss = (w + 1.0).sum()
+    loss.backward()
+    with pytest.raises(pt.GradientError, match=r"backward\(retain_graph=True\)"):
+        loss.backward()
+
+
+def test_a_pass_over_a_shared_and_freed_part_is_refused() -> None:
+    w = leaf(1.0, 2.0)
+    shared = w.exp()
+    shared.sum().backward()
+    with pytest.raises(pt.GradientError, match="used by an earlier backward pass"):
+        shared.sin().sum().backward()
+
+
+def test_backward_of_a_constant_is_refused() -> None:
+    constant = pt.asarray([1.0], device=DEVICE)
+    with pytest.raises(pt.GradientError, match="nothing was recorded"):
+        (constant * 2.0).sum().backward()
+
+
+def test_backward_of_several_elements_asks_for_a_seed() -> None:
+    with pytest.raises(pt.ShapeError, match=r"hint: x.sum\(\).backward\(\)"):
+        (leaf(1.0, 2.0) * 2.0).backward()
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 1), ()])
+def test_a_seed_of_another_shape_is_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(pt.ShapeError, match="the seed does not fit"):
+        (leaf(1.0, 2.0) * 2.0).backward(pt.ones(shape, device=INNER))
+
+
+def test_a_result_is_no_leaf() -> None:
+    with pytest.raises(pt.GradientError, match=r"x.detach\(\).require_grad\(\)"):
+        (leaf(1.0) * 2.0).require_grad()
+
+
+def test_integers_have_no_gradient() -> None:
+    with pytest.raises(pt.GradientError, match="only Float tensors"):
+        pt.asarray([1, 2], device=DEVICE).require_grad()
+
+
+def test_shape_errors_name_the_op_that_was_called() -> None:
+    for name in ("add", "gelu_backward", "logaddexp"):
+        op = pt.REGISTRY[name]
+        with pytest.raises(pt.ShapeError, match=rf"\[{name}\] shapes do not broadcast"):
+            op(leaf(1.0, 2.0), leaf(1.0, 2.0, 3.0))
+
+
+def test_element_types_promote_as_they_do_inside() -> None:
+    narrow = pt.asarray([1.5], dtype=pt.float32, device=DEVICE).require_grad()
+    wide = leaf(2.0)
+    y = narrow * wide
+    assert y.dtype is pt.float64
+    grads = y.backward()
+    assert grad_of(narrow, grads).dtype is pt.float32
+    assert grad_of(wide, grads).tolist() == [1.5]
+
+
+# Threads
+
+
+def train(rounds: int) -> list[float]:
+    w = leaf(1.0, -2.0, 0.5)
+    for _ in range(rounds):
+        loss = ((w.tanh() - 0.25) ** 2).sum()
+        gradient = w.grad(loss.backward())
+        assert gradient is not None
+        w = pt.asarray(w.numpy() - 0.1 * gradient.numpy(), device=DEVICE).require_grad()
+    found: list[float] = w.tolist()
+    return found
+
+
+def test_threads_train_at_once() -> None:
+    alone = train(200)
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(train, [200] * 8):
+            assert found == alone
+
+
+def test_a_graph_of_one_thread_is_used_in_another() -> None:
+    w = leaf(1.0, 2.0)
+    with ThreadPoolExecutor(1) as pool:
+        middle = pool.submit(w.exp).result()
+        loss = middle.sin().sum()
+        grads = pool.submit(loss.backward).result()
+    expected = np.cos(np.exp([1.0, 2.0])) * np.exp([1.0, 2.0])
+    np.testing.assert_allclose(grad_of(w, grads).numpy(), expected)
+
+
+def test_no_grad_in_one_thread_leaves_others_alone() -> None:
+    inside, checked = Barrier(2), Barrier(2)
+    w = leaf(1.0)
+
+    def pause() -> bool:
+        with ad.no_grad():
+            inside.wait()
+            recorded = (w * w).requires_grad
+            checked.wait()
+        return recorded
+
+    with ThreadPoolExecutor(1) as pool:
+        paused = pool.submit(pause)
+        inside.wait()
+        here = (w * w).requires_grad
+        checked.wait()
+    assert here
+    assert not paused.result()
