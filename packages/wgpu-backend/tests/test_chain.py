@@ -151,3 +151,22 @@ def test_a_negative_integer_exponent_is_an_error_at_the_next_read(gpu: Wgpu, up:
     with pytest.raises(pt.ArgumentError, match="negative integer exponent: got -1"):
         gpu.read(out)
     assert gpu.read(gpu.pow(base, 3)).tolist() == [8, 27]
+
+
+def test_a_result_takes_the_layout_that_its_operands_share(gpu: Wgpu, up: Up) -> None:
+    values = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    x = gpu.permute_dims(up(values), (2, 0, 1))
+    row = up(np.arange(3, dtype=np.float32))
+    expected = values.transpose(2, 0, 1)
+    out = gpu.add(gpu.multiply(x, x), row)
+    assert out.strides == x.strides
+    np.testing.assert_array_equal(gpu.read(out), expected**2 + np.arange(3, dtype=np.float32))
+    mixed = gpu.add(x, up(np.ones((4, 2, 3), np.float32)))
+    assert mixed.contiguous
+    np.testing.assert_array_equal(gpu.read(mixed), expected + 1)
+
+
+def test_large_operands_against_the_grain(gpu: Wgpu, up: Up, rng: np.random.Generator) -> None:
+    a, b = (rng.normal(size=(600, 600)).astype(np.float32) for _ in range(2))
+    got = gpu.read(gpu.subtract(up(a), gpu.permute_dims(up(b), (1, 0))))
+    np.testing.assert_array_equal(got, a - b.T)

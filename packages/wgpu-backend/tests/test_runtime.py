@@ -253,7 +253,7 @@ def test_a_forked_child_says_why_it_cannot_go_on(gpu: Wgpu) -> None:
         if os.fork() == 0:
             try:
                 gpu.read(gpu.add(x, x))
-            except RuntimeError as error:
+            except pt.DeviceError as error:
                 print(error, flush=True)
             os._exit(0)
         os.wait()

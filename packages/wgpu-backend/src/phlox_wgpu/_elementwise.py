@@ -12,12 +12,12 @@ import numpy as np
 
 from phlox_tensor import REGISTRY, ArgumentError, DType, Rejected, bool_, float32, int32
 
-from ._array import ITEM_BYTES, GpuArray, dense_strides
+from ._array import ITEM_BYTES, GpuArray, dense_strides, is_dense
 from ._pipelines import Pipeline
 from ._runtime import GpuDevice, grid
 from ._table import Entries
 from .wgsl import table
-from .wgsl.chain import Chain, Node, Walk, chain_source, steps, stride_axes
+from .wgsl.chain import Chain, Node, Walk, chain_source, reporting_op, steps, stride_axes
 
 Operand = GpuArray | bool | int | float
 
@@ -29,6 +29,7 @@ _SETS = {
 }
 # The Python numbers that may stand beside an array of a kind.
 _NUMBERS = {"Bool": (bool,), "Float": (float, int, bool), "Int": (int, bool)}
+_COPY_FROM = 1 << 18  # elements from which a transposed operand is copied first
 _FLOAT32_MAX = 3.4028235677973366e38  # numbers from here on round to infinity
 _INT_RANGES = {"int32": (-(2**31), 2**31 - 1), "uint32": (0, 2**32 - 1)}
 
@@ -57,6 +58,8 @@ class Plan:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     size: int
+    contiguous: bool
+    copies: tuple[bool, ...]
 
 
 def run_program(
@@ -78,12 +81,19 @@ def run_program(
     plan = device.plans.get(key)
     if plan is None:
         plan = device.remember(key, _plan(device, program.chain, operands))
+    if plan.copies:
+        pairs = zip(operands, plan.copies, strict=True)
+        dense = [device.contiguous(x) if c and type(x) is GpuArray else x for x, c in pairs]
+        return run_program(device, program, tuple(dense))
     outputs = tuple(
         [
             device.dense(plan.shape, plan.strides, plan.size, plan.size * ITEM_BYTES[t.name], t)
             for t in program.dtypes
         ]
     )
+    if not plan.contiguous:
+        for out in outputs:
+            out.contiguous = False
     first: list[float] = []
     inputs: list[GpuArray] = []
     for kind, x, dtype in zip(plan.access, operands, program.chain.inputs, strict=True):
@@ -127,25 +137,64 @@ def _plan(device: GpuDevice, chain: Chain, operands: tuple[Operand, ...]) -> Pla
         raise Rejected from None
     size = math.prod(shape)
     strides = [_broadcast_strides(x, shape) for x in arrays]
-    lengths, strides = merge_axes(shape, strides)
-    walk = _choose(operands, arrays, lengths, strides)
+    order = _memory_order(shape, strides)
+    if order is not None:
+        strides = [tuple(own[i] for i in order) for own in strides]
+    ordered = shape if order is None else tuple(shape[i] for i in order)
+    lengths, merged = merge_axes(ordered, strides)
+    walk = _choose(operands, arrays, lengths, merged, allowed=not reporting_op(chain))
     total = -(-size // 4) if walk.vector else size
     axes = list(lengths)
     if walk.vector and len(axes) > 1:
         axes[-1] //= 4
     static = [total, *axes[1:]]
     kinds = [kind for kind in walk.access if kind != "c"]
-    for kind, steps_ in zip(kinds, strides, strict=True):
-        static += [steps_[axis] // 4 if kind == "v" else steps_[axis] for axis in stride_axes(walk)]
+    for kind, own in zip(kinds, merged, strict=True):
+        static += [own[axis] // 4 if kind == "v" else own[axis] for axis in stride_axes(walk)]
+    result = dense_strides(ordered)
+    if order is not None:
+        result = tuple(result[order.index(i)] for i in range(len(shape)))
     return Plan(
         pipeline=device.pipeline(("chain", chain, walk), lambda: chain_source(chain, walk)),
         grid=grid(-(-total // steps(walk))),
         static=tuple(static),
         access=walk.access,
         shape=shape,
-        strides=dense_strides(shape),
+        strides=result,
         size=size,
+        contiguous=is_dense(shape, result),
+        copies=() if walk.vector or size < _COPY_FROM else _against(operands, merged),
     )
+
+
+def _memory_order(shape: tuple[int, ...], strides: list[tuple[int, ...]]) -> tuple[int, ...] | None:
+    """The axes by falling stride, where all arrays that are not broadcast agree and it differs.
+
+    The result then takes the layout of the operands, as NumPy's does: transposed plus transposed is
+    a walk along memory, and a transposed view of a dense array.
+    """
+    whole = [
+        own for own in strides if all(step or n == 1 for n, step in zip(shape, own, strict=True))
+    ]
+    orders = {
+        tuple(sorted(range(len(shape)), key=lambda i: -abs(own[i]) if shape[i] > 1 else 0))
+        for own in whole
+    }
+    if len(orders) != 1 or 0 in shape:
+        return None
+    (order,) = orders
+    moved = [i for i in order if shape[i] > 1]
+    return None if moved == sorted(moved) else order
+
+
+def _against(operands: tuple[Operand, ...], strides: list[tuple[int, ...]]) -> tuple[bool, ...]:
+    """Which operands are read against the grain: a copy through tiles costs less. None: empty."""
+    each = iter(strides)
+    copies = []
+    for x in operands:
+        own = next(each) if isinstance(x, GpuArray) else ()
+        copies.append(bool(own) and own[-1] not in (0, 1) and 1 in own)
+    return tuple(copies) if any(copies) else ()
 
 
 def _choose(
@@ -153,14 +202,16 @@ def _choose(
     arrays: list[GpuArray],
     lengths: tuple[int, ...],
     strides: list[tuple[int, ...]],
+    *,
+    allowed: bool,
 ) -> Walk:
-    """Walk several arrays over fewer axes: 1s dropped, neighbors merged where all allow it."""
+    """Vectors when all arrays step by 1 or 0 along the last axis and sit on multiples of four."""
     rank = max(len(lengths), 1)
-    vector = len(lengths) < 2 or lengths[-1] % 4 == 0
+    vector = allowed and (len(lengths) < 2 or lengths[-1] % 4 == 0)
     letters = []
-    for x, steps_ in zip(arrays, strides, strict=True):
-        inner = steps_[-1] if steps_ else 0
-        aligned = x.offset % 4 == 0 and all(step % 4 == 0 for step in steps_[:-1])
+    for x, own in zip(arrays, strides, strict=True):
+        inner = own[-1] if own else 0
+        aligned = x.offset % 4 == 0 and all(step % 4 == 0 for step in own[:-1])
         vector = vector and (inner == 0 or (inner == 1 and aligned))
         letters.append("v" if inner else "s")
     each = iter(letters)
@@ -179,7 +230,7 @@ def _broadcast_strides(x: GpuArray, shape: tuple[int, ...]) -> tuple[int, ...]:
 def merge_axes(
     shape: tuple[int, ...], strides: list[tuple[int, ...]]
 ) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
-    """Walk several arrays over fewer axes: 1s dropped, neighbours merged where all allow it."""
+    """Walk several arrays over fewer axes: 1s dropped, neighbors merged where all allow it."""
     lengths: list[int] = []
     steps_: list[list[int]] = [[] for _ in strides]
     for axis, length in enumerate(shape):

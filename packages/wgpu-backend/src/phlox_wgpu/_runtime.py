@@ -36,12 +36,12 @@ import math
 import os
 import threading
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import wgpu
 
-from phlox_tensor import ArgumentError, IndexOutOfRangeError, MemoryUse
+from phlox_tensor import ArgumentError, DeviceError, IndexOutOfRangeError, MemoryUse
 
 from . import _native
 from ._array import ITEM_BYTES, GpuArray, Storage, dense_strides
@@ -82,6 +82,20 @@ def grid(groups: int | tuple[int, int, int]) -> tuple[int, int, int]:
     return -(-groups // rows), rows, 1
 
 
+class _ForkedLock:
+    """Stands for the lock of a device in a process that did not open it."""
+
+    def __enter__(self) -> NoReturn:
+        raise DeviceError(
+            "wgpu",
+            "the device was opened before fork(), in the parent process",
+            hint='multiprocessing.set_start_method("spawn")',
+        )
+
+    def __exit__(self, *_: object) -> None:
+        """Do nothing: the lock is never entered."""
+
+
 class GpuDevice:
     """One wgpu device: memory pool, pipelines, bind groups, command recording. Thread-safe."""
 
@@ -117,12 +131,12 @@ class GpuDevice:
         self._ring_used = 0
         self._error = gpu.create_buffer(size=_ERROR_BYTES, usage=_STORAGE)
         self._error_armed = False
-        self._forked = False
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._after_fork)
 
     def _after_fork(self) -> None:
-        self._forked = True
+        # Every call into the driver takes the lock first; in the child it would hang or crash.
+        self.lock = _ForkedLock()  # type: ignore[assignment]
 
     # Memory
 
@@ -288,8 +302,6 @@ class GpuDevice:
             self._flush_at = _LATER_FLUSH
 
     def _submit(self, copies: list[_native.Copy]) -> None:
-        if self._forked:
-            raise RuntimeError("[wgpu] the device was opened before fork(), in the parent process")
         pending = self._pending
         if not pending and not copies:
             return

@@ -79,15 +79,21 @@ def chain_source(chain: Chain, walk: Walk) -> Kernel:
     params += [(f"s{i}_{axis}", "i32") for i in tensors for axis in stride_axes(walk)]
     inputs = tuple(_bound(chain.inputs[i], walk.access[i] == "v") for i in tensors)
     outputs = tuple(_bound(chain.dtype(value), walk.vector) for value in chain.outputs)
-    reports = [
-        node.op
-        for node in chain.nodes
-        if (node.op, _LETTERS[chain.dtype(node.args[0])]) in table.REPORTING
-    ]
     body = _function(chain) + (
         _vector_main(chain, walk) if walk.vector else _element_main(chain, walk)
     )
-    return Kernel(body, inputs, outputs, tuple(params), reports[0] if reports else "")
+    return Kernel(body, inputs, outputs, tuple(params), reporting_op(chain))
+
+
+def reporting_op(chain: Chain) -> str:
+    """The op of the chain that may report an error, or "". Its walk must not be a vector one.
+
+    The last vector of a vector walk may reach past the array, over whatever lies there.
+    """
+    for node in chain.nodes:
+        if (node.op, _LETTERS[chain.dtype(node.args[0])]) in table.REPORTING:
+            return node.op
+    return ""
 
 
 def steps(walk: Walk) -> int:
@@ -162,7 +168,7 @@ def _expression(chain: Chain, node: Node, names: list[str]) -> str:
 def _narrow(text: str, node: Node, chain: Chain) -> str:
     """Inside a longer chain, round to float16 what an eager op would have stored as float16."""
     if node.dtype == "float16" and len(chain.nodes) > 1:
-        return f"f32(f16({text}))"
+        return f"round_half_f({text})"
     return text
 
 

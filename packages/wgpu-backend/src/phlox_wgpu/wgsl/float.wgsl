@@ -53,6 +53,11 @@ fn min_f(a: f32, b: f32) -> f32 {
   return select(b, a, a <= b);
 }
 
+// Rounded to float16 by way of its bits: drivers drop a conversion there and back.
+fn round_half_f(x: f32) -> f32 {
+  return unpack2x16float(pack2x16float(vec2<f32>(x, 0.0))).x;
+}
+
 // The magnitude of a with the sign bit of b.
 fn copysign_f(a: f32, b: f32) -> f32 {
   return bitcast<f32>((bitcast<u32>(a) & 0x7fffffffu) | (bitcast<u32>(b) & 0x80000000u));
@@ -438,4 +443,9 @@ fn gelu_backward_f(g: f32, x: f32) -> f32 {
   if (is_nan_f32(x)) { return x; }
   let bump = select(x * 0.39894228 * gauss_f(x), 0.0, is_inf_f32(x));
   return g * (normal_cdf_f(x) + bump);
+}
+
+fn gelu_tanh_f(x: f32) -> f32 {
+  if (bitcast<u32>(x) == 0xff800000u) { return 0.0; }
+  return 0.5 * x * (1.0 + tanh_f(0.7978845608 * (x + 0.044715 * x * x * x)));
 }

@@ -12,9 +12,10 @@ fn floor_divide_u(a: u32, b: u32) -> u32 {
   return a / b;
 }
 
+// Not by %: Vulkan leaves the sign of a remainder of negative numbers open, and NVIDIA makes use of it.
 fn fmod_i(a: i32, b: i32) -> i32 {
   if (b == 0 || b == -1) { return 0; }
-  return a % b;
+  return a - (a / b) * b;
 }
 
 fn fmod_u(a: u32, b: u32) -> u32 {

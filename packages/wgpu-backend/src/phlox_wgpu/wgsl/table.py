@@ -41,7 +41,7 @@ ELEMENTWISE: dict[str, Row] = {
     "fmod": "fmod_{t}({x1}, {x2})",
     "gelu": "gelu_f({x})",
     "gelu_backward": "gelu_backward_f({x1}, {x2})",
-    "gelu_tanh": "0.5 * {x} * (1.0 + tanh_f(0.7978845608 * ({x} + 0.044715 * {x} * {x} * {x})))",
+    "gelu_tanh": "gelu_tanh_f({x})",
     "greater": {"f": "less_f({x2}, {x1})", "iu": "{x1} > {x2}"},
     "greater_equal": {"f": "less_equal_f({x2}, {x1})", "iu": "{x1} >= {x2}"},
     "hypot": "hypot_f({x1}, {x2})",
