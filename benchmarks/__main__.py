@@ -32,7 +32,7 @@ def main() -> int:
     for group in options.groups or GROUPS:
         module = importlib.import_module(f"benchmarks.{group}")
         cases: list[Case] = module.cases(with_torch=options.vs == "torch")
-        print(f"\n{group}: {module.__doc__.splitlines()[0]}")
+        print(f"\n{group}: {(module.__doc__ or '').splitlines()[0]}")
         print(f"{'':<44} {'phlox':>12} {'PyTorch':>12} {'times':>7} {'rate':>12} {'of peak':>8}")
         for case in cases:
             row = _measure(case, facts["peak_flops"])

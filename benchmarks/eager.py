@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import phlox as px
-from benchmarks.case import Case
+from benchmarks.case import Case, Run
 
 
 def cases(*, with_torch: bool) -> list[Case]:
@@ -17,7 +19,7 @@ def cases(*, with_torch: bool) -> list[Case]:
     layer = px.nn.Linear(16, 1, device=train)
     x = px.ones((1, 16), device=train)
     if not with_torch:
-        twins: list = [None] * 7
+        twins: list[Any] = [None] * 7
     else:
         twins = _torch()
     return [
@@ -31,7 +33,7 @@ def cases(*, with_torch: bool) -> list[Case]:
     ]
 
 
-def _torch() -> list:
+def _torch() -> list[Run]:
     import torch  # noqa: PLC0415 - only there for comparisons
 
     a, b = torch.ones(10), torch.ones(10)

@@ -90,6 +90,11 @@ class Wgpu(Backend):
         return opened
 
     @property
+    def is_software(self) -> bool:
+        """Whether the adapter is a CPU that plays a GPU: right results, slowly."""
+        return bool(self.device.gpu.adapter_info["adapter_type"] == "CPU")
+
+    @property
     def dtypes(self) -> frozenset[DType]:  # type: ignore[override]
         """bool, float32, int32, uint32; float16 where the adapter has shader-f16."""
         return _ALWAYS | {float16} if "shader-f16" in self.device.features else _ALWAYS
