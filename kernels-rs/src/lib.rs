@@ -34,6 +34,7 @@ pub mod math;
 pub mod movement;
 pub mod narrow;
 pub mod peak;
+pub mod random;
 pub mod reduce;
 pub mod scalar;
 pub mod scan;

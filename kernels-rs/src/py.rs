@@ -26,7 +26,9 @@ mod compute;
 mod core;
 mod elementwise;
 mod error;
+mod index;
 mod movement;
+mod random;
 mod reduce;
 mod tensor;
 
@@ -38,6 +40,7 @@ macro_rules! ops {
         $(
             #[pyo3::pyfunction]
             #[pyo3(signature = ($($arg),*, /))]
+            #[allow(clippy::needless_lifetimes)] // Rows without tensors do not use it.
             fn $name<'py>(py: pyo3::Python<'py>, $($arg: $ty),*) -> pyo3::PyResult<pyo3::Bound<'py, pyo3::PyAny>> {
                 let work = 0usize $(+ $crate::py::arg::Arg::work(&$arg))*;
                 $(let $arg = $crate::py::arg::Arg::get(&$arg);)*
@@ -62,7 +65,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     tensor::register(module)?;
     core::register(module)?;
     elementwise::register(module)?;
+    index::register(module)?;
     movement::register(module)?;
+    random::register(module)?;
     reduce::register(module)?;
     compute::register(module)?;
     Ok(())

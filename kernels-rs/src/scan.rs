@@ -227,7 +227,9 @@ fn add_totals<T: Add>(row: &mut [T]) {
 fn add_totals_from<T: Add>(mut before: T, row: &mut [T]) {
     for block in row.chunks_mut(BLOCK) {
         let total = block[block.len() - 1];
-        block.iter_mut().for_each(|value| *value = before.add(*value));
+        for value in block.iter_mut() {
+            *value = before.add(*value);
+        }
         before = before.add(total);
     }
 }

@@ -95,7 +95,7 @@ fn concat_puts_one_after_the_other() {
         }
         let axis = rng.below(size.len());
         let dtype = DType::ALL[round % DType::ALL.len()];
-        let parts: Vec<Array> = (0..1 + rng.below(4))
+        let parts: Vec<Array> = (0..=rng.below(4))
             .map(|_| {
                 size[axis] = rng.below(6);
                 view_of(&mut rng, dtype, &size, true)

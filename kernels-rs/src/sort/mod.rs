@@ -118,7 +118,7 @@ fn keep_zeros<T: SortKey>(x: &[T], keys: &[T::Key], out: &mut [T], descending: b
 }
 
 fn argsort_rows<T: SortKey>(rows: &Array, out: &Array, descending: bool) {
-    let to = SharedMut::new(out.storage().data().cast::<i64>());
+    let to = SharedMut::new(out.ptr::<i64>().cast_mut());
     let x = rows.as_slice::<T>().expect("rows are dense");
     let len = rows.shape()[rows.rank() - 1];
     if size_of::<T::Key>() == 4 && u32::try_from(len).is_ok() {

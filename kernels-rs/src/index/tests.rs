@@ -1,0 +1,211 @@
+use super::*;
+use crate::dtype::DType;
+use crate::elementwise::convert::cast;
+use crate::movement::samples::{Rng, elements, floats, indices as all_indices, shape, view_of};
+use crate::threads::set_num_threads;
+
+const INTS: [DType; 8] = [DType::I8, DType::I16, DType::I32, DType::I64, DType::U8, DType::U16, DType::U32, DType::U64];
+
+/// Valid indices below `size` in some integer type, some counted from the end, in some layout.
+fn random_indices(rng: &mut Rng, shape: &[usize], size: usize) -> Array {
+    let dtype = rng.pick(&INTS);
+    let signed = !dtype.name().starts_with('u');
+    let count: usize = shape.iter().product();
+    let values: Vec<i64> = (0..count)
+        .map(|_| {
+            let index = rng.below(size.min(100)) as i64;
+            if signed && size <= 100 && rng.below(3) == 0 { index - size as i64 } else { index }
+        })
+        .collect();
+    let dense = cast(&Array::from_slice(&values, shape).unwrap(), dtype).unwrap();
+    if shape.len() < 2 || rng.below(2) == 0 {
+        return dense;
+    }
+    // The same values in column-major order.
+    let order: Vec<usize> = (0..shape.len()).rev().collect();
+    let turned = crate::view::permute_dims(&dense, &order).unwrap().contiguous().unwrap();
+    crate::view::permute_dims(&turned, &order).unwrap()
+}
+
+fn wrapped(indices: &Array, size: usize) -> Vec<usize> {
+    floats(indices).into_iter().map(|i| if i < 0.0 { (i + size as f64) as usize } else { i as usize }).collect()
+}
+
+fn at(shape: &[usize], index: &[usize]) -> usize {
+    index.iter().zip(shape).fold(0, |at, (&i, &n)| at * n + i)
+}
+
+fn operand(rng: &mut Rng, round: usize) -> (Array, usize) {
+    let mut size = shape(rng, 3, &[1, 2, 3, 20]);
+    size.push(rng.pick(&[1, 2, 7, 60]));
+    let last = size.len() - 1;
+    size.swap(rng.below(last + 1), last);
+    let axis = rng.below(size.len());
+    (view_of(rng, DType::ALL[round % DType::ALL.len()], &size, true), axis)
+}
+
+fn same(a: f64, b: f64) -> bool {
+    a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan()
+}
+
+#[test]
+fn take_replaces_the_axis() {
+    let mut rng = Rng::new(40);
+    for round in 0..400 {
+        let (x, axis) = operand(&mut rng, round);
+        let places = shape(&mut rng, 2, &[0, 1, 3, 50]);
+        let indices = random_indices(&mut rng, &places, x.shape()[axis]);
+        set_num_threads(1 + round % 4);
+        let out = take(&x, &indices, axis).unwrap();
+        assert_eq!(out.shape()[..], [&x.shape()[..axis], &places, &x.shape()[axis + 1..]].concat());
+        let (values, got, chosen) = (floats(&x), floats(&out), wrapped(&indices, x.shape()[axis]));
+        for (k, index) in all_indices(out.shape()).iter().enumerate() {
+            let end = axis + places.len();
+            let place = chosen[at(&places, &index[axis..end])];
+            let from = [&index[..axis], &[place], &index[end..]].concat();
+            assert!(same(got[k], values[at(x.shape(), &from)]), "{x:?} {axis} {indices:?}");
+        }
+    }
+}
+
+#[test]
+fn take_along_axis_lines_up() {
+    let mut rng = Rng::new(41);
+    for round in 0..400 {
+        let (x, axis) = operand(&mut rng, round);
+        let mut size = x.shape().to_vec();
+        size[axis] = rng.pick(&[0, 1, 4, 100]);
+        let indices = random_indices(&mut rng, &size, x.shape()[axis]);
+        set_num_threads(1 + round % 4);
+        let out = take_along_axis(&x, &indices, axis).unwrap();
+        let (values, got, chosen) = (floats(&x), floats(&out), wrapped(&indices, x.shape()[axis]));
+        for (k, index) in all_indices(&size).iter().enumerate() {
+            let mut from = index.clone();
+            from[axis] = chosen[k];
+            assert!(same(got[k], values[at(x.shape(), &from)]), "{x:?} {axis} {indices:?}");
+        }
+    }
+}
+
+fn changed(update: Update, bool: bool, old: f64, new: f64) -> f64 {
+    match update {
+        Update::Add if bool => old.max(new),
+        Update::Mul if bool => old.min(new),
+        Update::Add => old + new,
+        Update::Mul => old * new,
+        Update::Set => new,
+        _ if old.is_nan() || new.is_nan() => f64::NAN,
+        Update::Max => {
+            if old >= new {
+                old
+            } else {
+                new
+            }
+        }
+        Update::Min => {
+            if old <= new {
+                old
+            } else {
+                new
+            }
+        }
+    }
+}
+
+#[test]
+fn scatter_updates_in_order() {
+    let mut rng = Rng::new(42);
+    for round in 0..500 {
+        let (x, axis) = operand(&mut rng, round);
+        let update = rng.pick(&[Update::Add, Update::Max, Update::Min, Update::Mul, Update::Set]);
+        let mut size = x.shape().to_vec();
+        // Few products, so that small integers stay exact.
+        size[axis] = rng.pick(&[0, 1, 2, if update == Update::Mul { 2 } else { 40 }]);
+        let indices = random_indices(&mut rng, &size, x.shape()[axis]);
+        let values = view_of(&mut rng, x.dtype(), &size, true);
+        set_num_threads(1 + round % 4);
+        let out = scatter(&x, &indices, &values, axis, update).unwrap();
+        let (mut expected, values, chosen) = (floats(&x), floats(&values), wrapped(&indices, x.shape()[axis]));
+        for (k, index) in all_indices(&size).iter().enumerate() {
+            let mut to = index.clone();
+            to[axis] = chosen[k];
+            let slot = &mut expected[at(x.shape(), &to)];
+            *slot = changed(update, x.dtype() == DType::Bool, *slot, values[k]);
+        }
+        compare(&out, &expected);
+    }
+}
+
+/// Integers compare after wrapping, floats exactly (the samples are small integers).
+fn compare(out: &Array, expected: &[f64]) {
+    for (&got, &expected) in floats(out).iter().zip(expected) {
+        let expected = match out.dtype() {
+            DType::I8 => expected as i64 as i8 as f64,
+            DType::U8 => expected as i64 as u8 as f64,
+            _ => expected,
+        };
+        assert!(got == expected || got.is_nan() && expected.is_nan(), "{out:?}: {got} {expected}");
+    }
+}
+
+#[test]
+fn index_add_adds_repeats() {
+    let mut rng = Rng::new(43);
+    for round in 0..400 {
+        let (x, axis) = operand(&mut rng, round);
+        if x.dtype() == DType::Bool {
+            continue;
+        }
+        let count = rng.pick(&[0, 1, 5, 30]);
+        let indices = random_indices(&mut rng, &[count], x.shape()[axis]);
+        let mut size = x.shape().to_vec();
+        size[axis] = count;
+        let values = view_of(&mut rng, x.dtype(), &size, true);
+        set_num_threads(1 + round % 4);
+        let out = index_add(&x, &indices, &values, axis).unwrap();
+        let (mut expected, values, chosen) = (floats(&x), floats(&values), wrapped(&indices, x.shape()[axis]));
+        for (k, index) in all_indices(&size).iter().enumerate() {
+            let mut to = index.clone();
+            to[axis] = chosen[index[axis]];
+            expected[at(x.shape(), &to)] += values[k];
+        }
+        compare(&out, &expected);
+    }
+}
+
+#[test]
+fn nonzero_gives_positions() {
+    let mut rng = Rng::new(44);
+    for round in 0..60 {
+        let len = rng.pick(&[0, 1, 5, 300, 200_000]);
+        let mask = view_of(&mut rng, DType::Bool, &[len], false);
+        set_num_threads(1 + round % 4);
+        let flags = elements::<bool>(&mask);
+        let expected: Vec<i64> = (0..len).filter(|&at| flags[at]).map(|at| at as i64).collect();
+        assert_eq!(elements::<i64>(&nonzero(&mask).unwrap()), expected);
+    }
+}
+
+#[test]
+fn bad_indices_are_named() {
+    let x = Array::zeros(DType::F32, &[2, 3]).unwrap();
+    let text = |result: Result<Array>| result.unwrap_err().to_string();
+    let bad = Array::from_slice(&[0i32, 3, -4], &[3]).unwrap();
+    assert_eq!(text(take(&x, &bad, 1)), "[take] index out of range: got 3, expected -3 <= index < 3 on axis 1");
+    let values = Array::zeros(DType::F32, &[3, 3]).unwrap();
+    assert_eq!(
+        text(index_add(&x, &bad, &values, 0)),
+        "[index_add] index out of range: got 3, expected -2 <= index < 2 on axis 0"
+    );
+    let bad = Array::from_slice(&[u64::MAX, 0], &[2, 1]).unwrap();
+    assert!(matches!(take_along_axis(&x, &bad, 1), Err(Error::IndexOutOfRange(_))));
+    let one = Array::zeros(DType::F32, &[2, 1]).unwrap();
+    assert!(matches!(scatter(&x, &bad, &one, 1, Update::Add), Err(Error::IndexOutOfRange(_))));
+    let empty = Array::zeros(DType::F32, &[0]).unwrap();
+    assert!(matches!(take(&empty, &Array::from_slice(&[0i8], &[1]).unwrap(), 0), Err(Error::IndexOutOfRange(_))));
+    assert_eq!(take(&empty, &Array::zeros(DType::I8, &[0]).unwrap(), 0).unwrap().numel(), 0);
+    assert!(take(&x, &x, 0).is_err() && take(&x, &bad, 2).is_err() && nonzero(&x).is_err());
+    assert!(take_along_axis(&x, &Array::zeros(DType::I8, &[2]).unwrap(), 0).is_err());
+    assert!(scatter(&x, &Array::zeros(DType::I8, &[2, 2]).unwrap(), &one, 1, Update::Set).is_err());
+    assert!(Update::from_name("sub").is_err());
+}

@@ -1,0 +1,111 @@
+//! Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011). Block `b` of a
+//! stream encrypts the counter words (low half of `b`, high half of `b`, 0, 0) under a 64-bit key.
+
+use crate::vectorize;
+
+/// Words in a block.
+pub const BLOCK: usize = 4;
+/// Blocks that are computed at once.
+const LANES: usize = 16;
+const ROUNDS: usize = 10;
+const MULTIPLIERS: [u32; 2] = [0xd251_1f53, 0xcd9e_8d57];
+const WEYL: [u32; 2] = [0x9e37_79b9, 0xbb67_ae85];
+
+type Words = [u32; LANES];
+
+vectorize!(
+    /// Fills `out` with the words of the stream of `key` from block `first` on.
+    pub words(out: &mut [u32], key: u64, first: u64) => words_any
+);
+
+#[inline(always)]
+fn words_any(out: &mut [u32], key: u64, first: u64) {
+    for (group, chunk) in out.chunks_mut(BLOCK * LANES).enumerate() {
+        let start = first.wrapping_add((group * LANES) as u64);
+        let blocks = encrypt(start, key);
+        if let Ok(whole) = <&mut [u32; BLOCK * LANES]>::try_from(&mut *chunk) {
+            for lane in 0..LANES {
+                for word in 0..BLOCK {
+                    whole[lane * BLOCK + word] = blocks[word][lane];
+                }
+            }
+        } else {
+            for (at, slot) in chunk.iter_mut().enumerate() {
+                *slot = blocks[at % BLOCK][at / BLOCK];
+            }
+        }
+    }
+}
+
+/// Sixteen blocks, word by word.
+#[inline(always)]
+fn encrypt(first: u64, key: u64) -> [Words; BLOCK] {
+    let counter = |lane: usize| first.wrapping_add(lane as u64);
+    let mut c = [
+        std::array::from_fn(|lane| counter(lane) as u32),
+        std::array::from_fn(|lane| (counter(lane) >> 32) as u32),
+        [0; LANES],
+        [0; LANES],
+    ];
+    let (mut k0, mut k1) = (key as u32, (key >> 32) as u32);
+    for _ in 0..ROUNDS {
+        c = round(&c, k0, k1);
+        (k0, k1) = (k0.wrapping_add(WEYL[0]), k1.wrapping_add(WEYL[1]));
+    }
+    c
+}
+
+#[inline(always)]
+fn round(c: &[Words; BLOCK], k0: u32, k1: u32) -> [Words; BLOCK] {
+    let product = |by: usize, word: u32| MULTIPLIERS[by] as u64 * word as u64;
+    [
+        std::array::from_fn(|i| (product(1, c[2][i]) >> 32) as u32 ^ c[1][i] ^ k0),
+        std::array::from_fn(|i| product(1, c[2][i]) as u32),
+        std::array::from_fn(|i| (product(0, c[0][i]) >> 32) as u32 ^ c[3][i] ^ k1),
+        std::array::from_fn(|i| product(0, c[0][i]) as u32),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The cipher on one block, for the published vectors, which use all four counter words.
+    fn one(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
+        let (mut c, mut k) = (counter.map(|word| [word; LANES]), key);
+        for _ in 0..ROUNDS {
+            c = round(&c, k[0], k[1]);
+            k = [k[0].wrapping_add(WEYL[0]), k[1].wrapping_add(WEYL[1])];
+        }
+        c.map(|words| words[0])
+    }
+
+    /// Source: `kat_vectors` of Random123.
+    #[test]
+    fn known_answers() {
+        assert_eq!(one([0; 4], [0; 2]), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
+        assert_eq!(one([u32::MAX; 4], [u32::MAX; 2]), [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]);
+        let pi = [0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344];
+        let answer = [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1];
+        assert_eq!(one(pi, [0xa409_3822, 0x299f_31d0]), answer);
+    }
+
+    #[test]
+    fn streams_are_made_of_blocks() {
+        let (key, first) = (0x0123_4567_89ab_cdef_u64, 0xffff_fff0_u64);
+        for count in [0, 1, 3, 4, 63, 64, 65, 1000] {
+            let mut out = vec![0; count];
+            words(&mut out, key, first);
+            for (at, &word) in out.iter().enumerate() {
+                let block = first + (at / 4) as u64;
+                assert_eq!(
+                    word,
+                    one([block as u32, (block >> 32) as u32, 0, 0], [key as u32, (key >> 32) as u32])[at % 4]
+                );
+            }
+        }
+        let mut wrapped = [0; 8];
+        words(&mut wrapped, 0, u64::MAX);
+        assert_eq!(wrapped[4..], [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
+    }
+}
