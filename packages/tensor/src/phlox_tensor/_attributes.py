@@ -47,11 +47,24 @@ def _axis_or_none(value: Any, name: str, op: str, rank: int) -> int | None:
     return None if value is None else normalize_axis(value, op, rank, name)
 
 
+def _items(value: Any, name: str, op: str, expected: str) -> tuple[Any, ...]:
+    """The items of a list, or of anything else that can be iterated but text."""
+    try:
+        if isinstance(value, str | bytes):
+            raise TypeError
+        return tuple(value)
+    except TypeError:
+        raise ArgumentError(
+            op, f"{name} is malformed", got=repr(value), expected=expected
+        ) from None
+
+
 def _axis_order(value: Any, name: str, op: str, rank: int) -> tuple[int, ...]:
-    order = tuple(normalize_axis(item, op, rank, name) for item in value)
+    items = _items(value, name, op, f"{rank} axes, each once")
+    order = tuple(normalize_axis(item, op, rank, name) for item in items)
     if sorted(order) != list(range(rank)):
         raise ShapeError(
-            op, f"{name} is not a permutation", got=tuple(value), expected=f"{rank} axes, each once"
+            op, f"{name} is not a permutation", got=items, expected=f"{rank} axes, each once"
         )
     return order
 
@@ -109,14 +122,11 @@ def _sides(value: Any, name: str, op: str, rank: int) -> tuple[tuple[int, int], 
 
 def _margins(value: Any, name: str, op: str, rank: int) -> tuple[tuple[int, int], ...]:
     """((before, after), ...) for the last axes, filled with (0, 0) for the ones in front."""
-    pairs = tuple(_integers(item, name, op, rank) for item in value)
+    expected = f"at most {rank} pairs (before, after) for the last axes"
+    items = _items(value, name, op, expected)
+    pairs = tuple(_integers(item, name, op, rank) for item in items)
     if len(pairs) > rank or any(len(p) != 2 or min(p) < 0 for p in pairs):
-        raise ArgumentError(
-            op,
-            f"{name} is malformed",
-            got=value,
-            expected=f"at most {rank} pairs (before, after) for the last axes",
-        )
+        raise ArgumentError(op, f"{name} is malformed", got=value, expected=expected)
     return ((0, 0),) * (rank - len(pairs)) + tuple((p[0], p[1]) for p in pairs)
 
 
@@ -125,7 +135,7 @@ def _scalar(value: Any, name: str, op: str, rank: int) -> bool | int | float:
         return value
     try:
         plain = value.item()
-    except AttributeError:
+    except (AttributeError, ValueError):  # no array, or one of several elements
         plain = None
     if not isinstance(plain, bool | int | float):
         raise ArgumentError(op, f"{name} is not a number", got=repr(value), expected="a number")
@@ -136,16 +146,21 @@ def _scalar_or_none(value: Any, name: str, op: str, rank: int) -> bool | int | f
     return None if value is None else _scalar(value, name, op, rank)
 
 
-def _plain(kind: type) -> Normalizer:
-    def normalize(value: Any, name: str, op: str, rank: int) -> Any:
-        try:
-            return kind(value)
-        except (TypeError, ValueError):
-            raise ArgumentError(
-                op, f"{name} has the wrong type", got=repr(value), expected=kind.__name__
-            ) from None
+def _float(value: Any, name: str, op: str, rank: int) -> float:
+    return float(_scalar(value, name, op, rank))
 
-    return normalize
+
+def _flag(value: Any, name: str, op: str, rank: int) -> bool:
+    plain = _scalar(value, name, op, rank)
+    if plain not in (0, 1):
+        raise ArgumentError(op, f"{name} is not a flag", got=repr(value), expected="True or False")
+    return bool(plain)
+
+
+def _word(value: Any, name: str, op: str, rank: int) -> str:
+    if not isinstance(value, str):
+        raise ArgumentError(op, f"{name} is not a word", got=repr(value), expected="a str")
+    return value
 
 
 def _dtype(value: Any, name: str, op: str, rank: int) -> Any:
@@ -171,8 +186,8 @@ NORMALIZERS: Final[dict[str, Normalizer]] = {
     "Scalar?": _scalar_or_none,
     "Shape": _shape,
     "Sides": _sides,
-    "bool": _plain(bool),
-    "float": _plain(float),
+    "bool": _flag,
+    "float": _float,
     "int": _integer,
-    "str": _plain(str),
+    "str": _word,
 }

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from ._attributes import NORMALIZERS
 from ._backend import Backend
-from ._dtype import DType, can_hold, promote
+from ._dtype import DType, bool_, number_for, promote
 from ._errors import ArgumentError, DeviceError, DTypeError, KindError, Rejected
 from ._kinds import KIND_SETS
 from ._op import Meta, Op
@@ -250,27 +250,27 @@ def _group_dtype(
         own = item.dtype
         if own.kind not in KIND_SETS[kind]:
             _raise_kind(op, own, kind, op.signature.operands[places[0]].name)
-        if op.floats and own.kind == "Int":
-            own = backend.default_float
         if dtype is not None and dtype.kind != own.kind:
             _raise_mixed(op, dtype, own)
         dtype = own if dtype is None else promote(dtype, own, op.name)
     if dtype is None and any(isinstance(m, Scalar) for m in members):
         dtype = _scalar_dtype(kind, members, backend)
-    if dtype is not None:
-        require_dtype(dtype, backend, op.name)
+        if dtype.kind not in KIND_SETS[kind]:
+            _raise_kind(op, dtype, kind, op.signature.operands[places[0]].name)
+    if dtype is None:
+        return None
+    if op.floats and dtype.kind == "Int":
+        dtype = backend.default_float
+    require_dtype(dtype, backend, op.name)
     return dtype
 
 
 def _scalar_dtype(kind: str, members: list[Any], backend: Backend) -> DType:
     """The type of a group of scalars alone."""
-    from ._dtype import bool_  # noqa: PLC0415 - only on this rare path
-
-    if kind != "Float" and all(isinstance(m, bool) for m in members if m is not None):
-        return bool_
-    if kind != "Float" and not any(isinstance(m, float) for m in members):
-        return backend.default_int
-    return backend.default_float
+    if kind == "Float" or any(isinstance(m, float) for m in members):
+        return backend.default_float
+    plain = [m for m in members if m is not None]
+    return bool_ if all(isinstance(m, bool) for m in plain) else backend.default_int
 
 
 def require_dtype(dtype: DType, backend: Backend, op: str) -> None:
@@ -303,8 +303,7 @@ def _check_scalar(op: Op, item: Scalar, dtype: DType) -> None:
             expected="a number of the tensor's kind",
             hint="x.astype(pt.float32)" if isinstance(item, float) else "x.astype(pt.int64)",
         )
-    if isinstance(item, int) and dtype.kind == "Int" and not can_hold(item, dtype):
-        raise DTypeError(op.name, "number out of range", got=item, expected=f"a value of {dtype}")
+    number_for(item, dtype, op.name)
 
 
 def _meta(tensor: Any) -> Any:

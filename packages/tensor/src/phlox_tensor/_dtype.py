@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, final
 import ml_dtypes
 import numpy as np
 
-from ._errors import DTypeError
+from ._errors import DTypeError, KindError
 
 KindName = Literal["Float", "Int", "Bool"]
 
@@ -152,14 +152,59 @@ def can_hold(value: int, dtype: DType) -> bool:
     return bool(info.min <= value <= info.max)
 
 
+def number_for(value: bool | int | float, dtype: DType, op: str) -> bool | int | float:
+    """Return a number as one of ``dtype``, for values that stand beside tensors of that type.
+
+    Raises:
+        KindError: a fraction, nan or an infinity for an Int type; not 0 or 1 for Bool.
+        DTypeError: out of range.
+    """
+    if dtype.kind == "Float":
+        try:
+            return float(value)
+        except OverflowError:
+            raise DTypeError(
+                op,
+                "number out of range",
+                got=f"about 2**{int(value).bit_length() - 1}",
+                expected=f"a value of {dtype}",
+            ) from None
+    if isinstance(value, float) and not value.is_integer():  # nan and infinities are none either
+        raise KindError(op, "not a whole number", got=value, expected=f"a value of {dtype}")
+    whole = int(value)
+    if dtype.kind == "Bool":
+        if whole not in (0, 1):
+            raise KindError(op, "not a truth value", got=value, expected="True or False")
+        return bool(whole)
+    if not can_hold(whole, dtype):
+        raise DTypeError(op, "number out of range", got=value, expected=f"a value of {dtype}")
+    return whole
+
+
 _finfo: Final[Any] = ml_dtypes.finfo  # carries no annotations of its own
 
 
 def finfo(dtype: DTypeLike) -> Any:
-    """Machine limits of a float type: ``eps``, ``max``, ``min``, ``smallest_normal``."""
-    return _finfo(as_dtype(dtype, "finfo").numpy)
+    """Machine limits of a float type: ``eps``, ``max``, ``min``, ``smallest_normal``.
+
+    Raises:
+        KindError: for a type that is no float.
+    """
+    return _finfo(_of_kind(dtype, "Float", "finfo").numpy)
 
 
 def iinfo(dtype: DTypeLike) -> np.iinfo[Any]:
-    """Machine limits of an integer type: ``min``, ``max``, ``bits``."""
-    return np.iinfo(as_dtype(dtype, "iinfo").numpy)
+    """Machine limits of an integer type: ``min``, ``max``, ``bits``.
+
+    Raises:
+        KindError: for a type that is no integer.
+    """
+    return np.iinfo(_of_kind(dtype, "Int", "iinfo").numpy)
+
+
+def _of_kind(dtype: DTypeLike, kind: KindName, op: str) -> DType:
+    found = as_dtype(dtype, op)
+    if found.kind != kind:
+        names = ", ".join(d.name for d in DTYPES.values() if d.kind == kind)
+        raise KindError(op, "a type of another kind", got=found, expected=names)
+    return found

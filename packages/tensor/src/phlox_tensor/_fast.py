@@ -9,20 +9,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from numpy import ndarray
+
 from ._call import call
-from ._errors import Rejected
+from ._errors import ArgumentError, Rejected
 from ._op import Op
 from ._tensor import Tensor
 
 
 def unary(op: Op, x: Tensor[Any], *attributes: Any) -> Any:
     """Apply an op of one operand."""
-    backend = x.device
-    if backend.checks and not attributes:
-        try:
-            return Tensor(getattr(backend, op.name)(x.primitive), backend)
-        except Rejected:
-            pass
+    if type(x) is Tensor and not attributes:
+        backend = x.device
+        if backend.checks:
+            try:
+                return Tensor(getattr(backend, op.name)(x.primitive), backend)
+            except Rejected:
+                pass
     return call(op, (x,), attributes)
 
 
@@ -47,11 +50,24 @@ _KNOWN = (Tensor, bool, int, float)
 
 
 def operator(op: Op, x1: Any, x2: Any) -> Any:
-    """Apply the op behind a Python operator; NotImplemented for operands of other libraries."""
+    """Apply the op behind a Python operator; NotImplemented for operands of other libraries.
+
+    Raises:
+        ArgumentError: for a NumPy array, which would take the result off the device in silence.
+    """
     other = x2 if isinstance(x1, Tensor) else x1
-    known = isinstance(other, _KNOWN)
-    if not known and not (getattr(other, "shape", None) == () and hasattr(other, "item")):
-        return NotImplemented
+    if not isinstance(other, _KNOWN) and not (
+        getattr(other, "shape", None) == () and hasattr(other, "item")
+    ):
+        if not isinstance(other, ndarray):
+            return NotImplemented
+        raise ArgumentError(
+            op.name,
+            "a NumPy array beside a tensor",
+            got=f"array of shape {other.shape}",
+            expected="a Tensor or a number",
+            hint="pt.asarray(y)",
+        )
     return binary(op, x1, x2)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Self, cast
+from typing import TYPE_CHECKING, Any, Generic, Never, Self, cast
 
 import numpy as np
 
@@ -41,7 +41,8 @@ class Tensor(TensorMethods[K]):
 
     device: Backend
     primitive: Any
-    __array_priority__ = 1000
+    # NumPy's operators and ufuncs leave tensors alone: their results would be off the device.
+    __array_ufunc__ = None
 
     def __init__(self, primitive: Any, device: Backend, /) -> None:
         """Wrap a primitive of ``device``."""
@@ -132,6 +133,8 @@ class Tensor(TensorMethods[K]):
     ) -> np.ndarray[Any, Any]:
         array = self.numpy()
         if dtype is not None and array.dtype != dtype:
+            if copy is False:
+                raise ValueError(f"[array] a copy is needed: got {array.dtype}, expected {dtype}")
             return array.astype(dtype)
         return array.copy() if copy else array
 
@@ -169,6 +172,9 @@ class Tensor(TensorMethods[K]):
 
         return getitem(self, index)  # type: ignore[return-value]
 
+    def __setitem__(self, index: Never, value: Never) -> Never:
+        raise TypeError("[setitem] tensors never change\nhint: x = x.at[index].set(value)")
+
     @property
     def at(self) -> At:
         """Functional updates: ``x.at[0].set(1)``, ``.add``, ``.multiply``, ``.min``, ``.max``."""
@@ -184,6 +190,9 @@ class Tensor(TensorMethods[K]):
 
     def __reduce__(self) -> Any:
         raise TypeError("tensors are not pickled; hint: save them in a record, or x.numpy()")
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec and not self.shape else format(repr(self), spec)
 
     def __repr__(self) -> str:
         from ._repr import tensor_repr  # noqa: PLC0415 - only when printed

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from .._dtype import number_for
 from .._errors import ShapeError
 
 if TYPE_CHECKING:
+    from .._backend import Backend
     from .._op import Attributes, Metas, Op, Shape
 
 
@@ -40,6 +42,13 @@ def elementwise(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
     """All operands broadcast together."""
     del attributes
     return [broadcast_shapes((m.shape for m in metas if m is not None), op.name)]
+
+
+def prepare_clip(metas: Metas, attributes: Attributes, backend: Backend) -> Attributes:
+    """Bring the bounds into the type of the tensor."""
+    del backend
+    dtype = metas[0].dtype
+    return tuple(None if v is None else number_for(v, dtype, "clip") for v in attributes)
 
 
 def same(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
@@ -79,21 +88,12 @@ def from_attribute(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
     return [shape]
 
 
-def like_operand(index: int) -> Any:
-    """Make a rule: the result has the shape of operand ``index``."""
-
-    def rule(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
-        del op, attributes
-        return [metas[index].shape]
-
-    return rule
-
-
-def like_attribute(name: str) -> Any:
-    """Make a rule: the result has the shape that attribute ``name`` gives."""
-
-    def rule(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
-        del metas
-        return [attributes[op.attribute_names.index(name)]]
-
-    return rule
+def alike(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+    """All operands have one shape, which is the result's."""
+    del attributes
+    shape = metas[0].shape
+    if any(m.shape != shape for m in metas):
+        names = ", ".join(o.name for o in op.signature.operands)
+        got = " and ".join(str(m.shape) for m in metas)
+        raise ShapeError(op.name, f"{names} differ in shape", got=got, expected="one shape")
+    return [shape]

@@ -5,11 +5,31 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._errors import ArgumentError, ShapeError
+from .general import broadcast_shapes
 
 if TYPE_CHECKING:
     from .._op import Attributes, Metas, Op, Shape
 
 UPDATES = ("add", "max", "min", "mul", "set")
+
+
+def nonzero(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+    """A size that only the values tell; the mask is 1-d."""
+    del attributes
+    if len(metas[0].shape) != 1:
+        raise ShapeError(
+            op.name, "mask is not 1-d", got=metas[0].shape, expected="(n,)", hint="mask.flatten()"
+        )
+    return [(-1,)]
+
+
+def masked_select(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+    """A size that only the values tell; the mask broadcasts to x."""
+    del attributes
+    x, mask = metas[0].shape, metas[1].shape
+    if broadcast_shapes((x, mask), op.name) != x:
+        raise ShapeError(op.name, "mask does not broadcast to x", got=mask, expected=x)
+    return [(-1,)]
 
 
 def take(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:

@@ -118,6 +118,34 @@ def conv2d(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
     return [(x.shape[0], out, *size)]
 
 
+def _cotangent(op: Op, got: Shape, expected: Shape) -> None:
+    if got != expected:
+        raise ShapeError(
+            op.name,
+            "the cotangent does not have the shape of the result",
+            got=got,
+            expected=expected,
+        )
+
+
+def conv2d_input_grad(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+    """The shape of the input, from which ``conv2d`` makes a result of g's shape."""
+    g, weight = metas
+    shape, *rest = attributes
+    (result,) = conv2d(op, (g._replace(shape=shape), weight, None), tuple(rest))
+    _cotangent(op, g.shape, result)
+    return [shape]
+
+
+def conv2d_weight_grad(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+    """The shape of the weight, with which ``conv2d`` makes a result of g's shape."""
+    g, x = metas
+    shape, *rest = attributes
+    (result,) = conv2d(op, (x, g._replace(shape=shape), None), tuple(rest))
+    _cotangent(op, g.shape, result)
+    return [shape]
+
+
 def prepare_pool(metas: Metas, attributes: Attributes, backend: Backend) -> Attributes:
     """The stride is the kernel where none is given."""
     del metas, backend
@@ -125,7 +153,7 @@ def prepare_pool(metas: Metas, attributes: Attributes, backend: Backend) -> Attr
     for (before, after), k in zip(padding, kernel, strict=True):
         if max(before, after) > k // 2:
             raise ArgumentError(
-                "pool", "padding too large", got=(before, after), expected=f"at most {k // 2}"
+                "pool2d", "padding too large", got=(before, after), expected=f"at most {k // 2}"
             )
     return (kernel, kernel if stride is None else stride, padding, *rest)
 
@@ -148,6 +176,25 @@ def avg_pool2d(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
     return [(*shape[:2], *size)]
 
 
+def max_pool2d_backward(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+    """The shape of the input; each element of g has an index."""
+    g, indices = metas
+    (shape,) = attributes
+    _image(op, g, "g")
+    _image(op, g._replace(shape=shape), "input_shape")
+    _cotangent(op, g.shape, (*shape[:2], *g.shape[2:]))
+    _cotangent(op, indices.shape, g.shape)
+    return [shape]
+
+
+def avg_pool2d_backward(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+    """The shape of the input, from which ``avg_pool2d`` makes a result of g's shape."""
+    shape, *rest = attributes
+    (result,) = avg_pool2d(op, (metas[0]._replace(shape=shape),), tuple(rest))
+    _cotangent(op, metas[0].shape, result)
+    return [shape]
+
+
 def row_norm(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
     """X's shape; weight and bias have the size of the last axis."""
     del attributes
@@ -160,8 +207,8 @@ def row_norm(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
 
 def row_norm_backward(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
     """X's shape and two vectors."""
-    del op, attributes
-    shape = metas[1].shape
+    (shape,) = row_norm(op, metas[1:], attributes)
+    _cotangent(op, metas[0].shape, shape)
     return [shape, shape[-1:], shape[-1:]]
 
 
@@ -188,7 +235,6 @@ def batch_norm(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
 
 def batch_norm_backward(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
     """X's shape and two vectors."""
-    del attributes
-    shape = metas[1].shape
-    size = _channels(op, shape)
-    return [shape, (size,), (size,)]
+    shape = batch_norm(op, metas[1:], attributes)[0]
+    _cotangent(op, metas[0].shape, shape)
+    return [shape, shape[1:2], shape[1:2]]

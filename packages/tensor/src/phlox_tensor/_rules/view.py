@@ -6,6 +6,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from .._attributes import normalize_axis
+from .._dtype import number_for
 from .._errors import ArgumentError, ShapeError
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def broadcast_to(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
     """Sizes of 1 grow, axes are added in front."""
     shape, old = attributes[0], metas[0].shape
     offset = len(shape) - len(old)
-    if offset < 0 or any(n not in (1, shape[offset + i]) for i, n in enumerate(old)):
+    fits = offset >= 0 and all(n in (1, shape[offset + i]) for i, n in enumerate(old))
+    if not fits or any(n < 0 for n in shape):
         raise ShapeError(op.name, "shape does not broadcast", got=f"{old} -> {shape}")
     return [shape]
 
@@ -103,6 +105,13 @@ def concat(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
             )
     total = sum(item.shape[axis] for item in items)
     return [(*first[:axis], total, *first[axis + 1 :])]
+
+
+def prepare_pad(metas: Metas, attributes: Attributes, backend: Backend) -> Attributes:
+    """Bring the value into the type of the tensor."""
+    del backend
+    padding, value = attributes
+    return padding, number_for(value, metas[0].dtype, "pad")
 
 
 def pad(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .._op import IndexSample, case
-from .._rules import general
 from .._rules import linear as rules
 from ..reference import window as ref
 from ._families import contraction, window
@@ -76,7 +75,7 @@ conv2d_input_grad = window(
     "conv2d_input_grad",
     f"g: Float, weight: Float; input_shape: Shape, {_CONV} -> Float",
     numpy=ref.conv2d_input_grad,
-    shape=general.like_attribute("input_shape"),
+    shape=rules.conv2d_input_grad,
     ulp=16,
     atol=32,
     cases=(
@@ -100,7 +99,7 @@ conv2d_weight_grad = window(
     "conv2d_weight_grad",
     f"g: Float, x: Float; weight_shape: Shape, {_CONV} -> Float",
     numpy=ref.conv2d_weight_grad,
-    shape=general.like_attribute("weight_shape"),
+    shape=rules.conv2d_weight_grad,
     ulp=32,
     atol=64,
     cases=(
@@ -170,7 +169,7 @@ max_pool2d_backward = window(
     "g: Float, indices: Int; input_shape: Shape -> Float",
     expand=_max_pool2d_backward,
     numpy=ref.max_pool2d_backward,
-    shape=general.like_attribute("input_shape"),
+    shape=rules.max_pool2d_backward,
     ulp=4,
     atol=8,
     cases=(
@@ -202,7 +201,7 @@ avg_pool2d_backward = window(
     "avg_pool2d_backward",
     f"g: Float; input_shape: Shape, {_AVERAGE} -> Float",
     numpy=ref.avg_pool2d_backward,
-    shape=general.like_attribute("input_shape"),
+    shape=rules.avg_pool2d_backward,
     prepare=lambda metas, attributes, backend: (
         attributes[0],
         *rules.prepare_pool(metas, attributes[1:], backend),

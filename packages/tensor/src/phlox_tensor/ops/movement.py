@@ -86,10 +86,11 @@ pad = movement(
     "x: Any; padding: Margins, value: Scalar = 0 -> Any",
     numpy=ref.pad,
     shape=rules.pad,
+    prepare=rules.prepare_pad,
     cases=(
         case((2, 3), padding=((1, 2),), value=1),
         case((2, 3), padding=((0, 1), (2, 0))),
-        case((0, 2), padding=((1, 1), (0, 0)), value=2),
+        case((0, 2), padding=((1, 1), (0, 0)), value=1),
     ),
     doc="The tensor with a margin of ``value``: pairs (before, after) for the last axes.",
 )
@@ -124,7 +125,7 @@ nonzero = indexing(
     "nonzero",
     "mask: Bool -> Int",
     numpy=ref.nonzero,
-    shape=lambda op, metas, attributes: [(-1,)],
+    shape=index_rules.nonzero,
     cases=(case(MaskSample((7,))), case(MaskSample((0,)))),
     doc="Positions of True in a 1-d mask, ascending.",
 )
@@ -140,7 +141,7 @@ masked_select = indexing(
     "x: Any, mask: Bool -> Any",
     expand=_masked_select,
     numpy=lambda x, mask: x[np.broadcast_to(mask, x.shape)],
-    shape=lambda op, metas, attributes: [(-1,)],
+    shape=index_rules.masked_select,
     cases=(case((3, 4), MaskSample((3, 4))), case((3, 4), MaskSample((4,)))),
     doc="The elements at which the mask, broadcast to x, is True, in order, 1-d.",
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._op import case
+from .._rules import general
 from .._rules import linear as rules
 from ..reference import rows as ref
 from ._families import row
@@ -49,6 +50,7 @@ softmax_backward = row(
     "g: Float, y: Float; axis: Axis = -1 -> Float",
     expand=_softmax_backward,
     numpy=ref.softmax_backward,
+    shape=general.alike,
     ulp=16,
     atol=64,
     cases=_PAIR_CASES,
@@ -82,6 +84,7 @@ log_softmax_backward = row(
     "g: Float, y: Float; axis: Axis = -1 -> Float",
     expand=_log_softmax_backward,
     numpy=ref.log_softmax_backward,
+    shape=general.alike,
     ulp=16,
     atol=256,
     cases=_PAIR_CASES,

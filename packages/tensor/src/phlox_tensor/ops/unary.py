@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._op import case
+from .._rules import general
 from ..reference import elementwise as ref
 from ._families import elementwise
 
@@ -302,6 +303,7 @@ clip = elementwise(
     "clip",
     "x: Num; min: Scalar? = None, max: Scalar? = None -> Num",
     numpy=ref.clip,
+    prepare=general.prepare_clip,
     signed_zeros=False,
     cases=(
         case((3, 5), min=0, max=2),
