@@ -9,7 +9,7 @@ from phlox_tensor import GradientError, ShapeError, Tensor
 
 from . import _nan
 from ._checkpoint import Memo
-from ._graph import USED, Node, Pending, is_leaf, is_primitive
+from ._graph import LEAF, USED, Node, Pending
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -130,25 +130,19 @@ def reachable(roots: list[Node]) -> list[Node]:
 def run(pending: Pending, *, retain_graph: bool) -> dict[Node, Tensor[Any]]:
     """Carry cotangents from the nodes in ``pending`` to the leaves, which stay in it."""
     memo: Memo = {}
-    order = reachable(list(pending))
-    for node in order:
-        if is_leaf(node):
+    watched = _nan.MODE.blocks > 0
+    for node in reachable(list(pending)):
+        plan = node.plan
+        if plan is LEAF:
             continue
         cotangent = pending.pop(node, None)
         if cotangent is not None:
-            if _nan.MODE.blocks:
+            if watched:
                 _nan.push(node, cotangent, pending, memo)
             else:
-                node.plan.push(node, cotangent, pending, memo)
-            del cotangent
-        memo.pop(node.id, None)
+                plan.push(node, cotangent, pending, memo)
+        if memo:
+            memo.pop(node.id, None)
         if not retain_graph:
             node.plan, node.saved, node.parents = USED, (), ()
     return pending
-
-
-def leaf_of(primitive: Any) -> Node | None:
-    """The node of a primitive, when it is a leaf."""
-    if is_primitive(primitive) and primitive.node is not None and is_leaf(primitive.node):
-        return primitive.node
-    return None

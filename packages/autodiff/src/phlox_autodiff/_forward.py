@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 from phlox_tensor import REGISTRY, Backend, GradientError, ShapeError, Tensor, as_device
 
 from . import _tree
-from ._levels import base_device, running
+from ._levels import base_device, check_level, running
 from ._rule import (
     ByAttribute,
     NoDerivative,
@@ -305,6 +305,7 @@ def jvp(
     moving = enter(tuple(primals), tuple(tangents))
     with running(device):
         out = function(*moving)
+    check_level("jvp", out, device)
 
     def value(leaf: Any) -> Any:
         return leaf.to_device(base) if isinstance(leaf, Tensor) else leaf

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from phlox_tensor import Backend, DeviceError, Tensor, default_device
+from phlox_tensor import Backend, DeviceError, GradientError, Tensor, default_device
 
 from . import _tree
 from ._mode import Recording
@@ -54,6 +54,27 @@ def base_device(op: str, trees: Any) -> Backend:
     found = outermost(op, trees) or default_device()
     active = _active.get()
     return active if active is not None and is_inside(found, active) else found
+
+
+def check_level(op: str, output: Any, device: Backend) -> None:
+    """Refuse results that left the level of a transform.
+
+    Raises:
+        GradientError: when the function used a tensor of a device around that of the transform.
+    """
+    for leaf in _tree.leaves(output):
+        if (
+            isinstance(leaf, Tensor)
+            and leaf.device is not device
+            and is_inside(device, leaf.device)
+        ):
+            raise GradientError(
+                op,
+                "the function uses a tensor of a device around that of the transform",
+                got=repr(leaf.device),
+                expected=repr(device),
+                hint=f"x.to_device({leaf.device!r}) for an argument x",
+            )
 
 
 @contextmanager

@@ -73,7 +73,7 @@ def _switch(step: int) -> None:
         if before and MODE.blocks:
             return
         for device in _devices:
-            for name in [n for n in vars(device) if n in REGISTRY]:
+            for name in [n for n in list(vars(device)) if n in REGISTRY]:
                 delattr(device, name)
 
 

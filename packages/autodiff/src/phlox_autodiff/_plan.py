@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, final
 
 from phlox_tensor import Tensor
@@ -24,17 +25,28 @@ if TYPE_CHECKING:
     from phlox_tensor import Backend, Op
 
 _FLOAT_KINDS = ("Any", "Float", "Num")
+_PLAIN = (bool, float, int)
 
 
 class Step:
-    """One function of a rule, and where its arguments lie in what a pass brings together."""
+    """One function of a rule, and how to get its arguments out of what a pass brings together."""
 
-    __slots__ = ("function", "picks")
+    __slots__ = ("arguments", "function", "only")
 
     def __init__(self, function: RuleFunction, picks: tuple[int, ...]) -> None:
         """Remember the function."""
         self.function = function
-        self.picks = picks
+        self.only = picks[0] if len(picks) == 1 else None
+        # An itemgetter of one place gives the thing itself, of several a tuple of them.
+        self.arguments: Callable[[list[Any]], tuple[Any, ...]] = (
+            itemgetter(*picks) if len(picks) > 1 else tuple
+        )
+
+    def __call__(self, given: list[Any]) -> Any:
+        """Run the function."""
+        if self.only is not None:
+            return self.function(given[self.only])
+        return self.function(*self.arguments(given))
 
 
 def sum_to(x: Tensor[Any], shape: Shape) -> Tensor[Any]:
@@ -60,7 +72,8 @@ class OpPlan(Plan):
         pool: places in operands + results + attributes that a node keeps.
         shapes: operands of which a node keeps the shape.
         dtypes: operands of which a node keeps the element type.
-        tensors: how many of the things kept are tensors; they come first.
+        places_of_tensors: where what a node keeps lies behind the cotangents, as far as it is
+            tensors; they come first.
     """
 
     __slots__ = (
@@ -69,11 +82,11 @@ class OpPlan(Plan):
         "inner",
         "joint",
         "op",
+        "places_of_tensors",
         "pool",
         "results",
         "shapes",
         "steps",
-        "tensors",
     )
 
     def __init__(self, rule: OpRule, tracked: tuple[bool, ...]) -> None:
@@ -89,7 +102,8 @@ class OpPlan(Plan):
         self.pool = tuple(s.place for s in kept if s.kind == "pool")
         self.shapes = tuple(s.place for s in kept if s.kind == "shape")
         self.dtypes = tuple(s.place for s in kept if s.kind == "dtype")
-        self.tensors = sum(i < rule.tensors for i in self.pool)
+        tensors = sum(i < rule.tensors for i in self.pool)
+        self.places_of_tensors = tuple(range(self.results, self.results + tensors))
         where = {Source("cotangent", i): i for i in range(self.results)}
         where |= {source: self.results + i for i, source in enumerate(kept)}
         self.steps = [
@@ -113,23 +127,33 @@ class OpPlan(Plan):
     def push(self, node: Node, cotangent: Any, pending: Pending, memo: Memo) -> None:
         """Run the functions of the rule, on tensors of the inner backend."""
         given = [cotangent] if self.results == 1 else list(cotangent)
-        given += [self._tensor(item, memo) for item in node.saved[: self.tensors]]
-        given += node.saved[self.tensors :]
+        given += node.saved
+        for i in self.places_of_tensors:
+            item = given[i]
+            if item is not None and type(item) not in _PLAIN:
+                given[i] = self._tensor(item, memo)
         if self.joint is not None:
             self._push_joint(node, given, pending)
             return
+        shape = node.shape
         for step, parent in zip(self.steps, node.parents, strict=True):
             assert parent is not None
-            out = step.function(*[given[i] for i in step.picks])
-            if out is not None:
-                if self.broadcasts and out.shape != parent.shape:
-                    out = sum_to(out, parent.shape)
-                accumulate(pending, parent, out)
+            only = step.only
+            if only is None:
+                out = step.function(*step.arguments(given))
+            else:
+                out = step.function(given[only])
+            if out is None:
+                continue
+            if self.broadcasts and parent.shape != shape:
+                out = sum_to(out, parent.shape)
+            before = pending.get(parent)
+            pending[parent] = out if before is None else before + out
 
     def _push_joint(self, node: Node, given: list[Any], pending: Pending) -> None:
         assert self.joint is not None
         (step,) = self.steps
-        outs = step.function(*[given[i] for i in step.picks])
+        outs = step(given)
         places: Sequence[int] = self.joint
         if self.op.signature.operands[0].variadic:
             places = range(len(outs))
@@ -138,11 +162,9 @@ class OpPlan(Plan):
                 accumulate(pending, parent, outs[place])
 
     def _tensor(self, item: Any, memo: Memo) -> Any:
-        """Wrap a primitive; numbers and None stay as they are, recipes are followed."""
+        """Wrap a primitive; a recipe is followed."""
         if type(item) is Recipe:
             return Tensor(compute(item, memo), self.inner)
-        if item is None or type(item) in (bool, float, int):
-            return item
         if type(item) is tuple:
             return tuple(Tensor(p, self.inner) for p in item)
         return Tensor(item, self.inner)

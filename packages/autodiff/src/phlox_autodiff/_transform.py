@@ -11,7 +11,7 @@ from phlox_tensor import GradientError, ShapeError, Tensor, asarray, stack
 from . import _backward, _tree
 from ._autodiff import Autodiff
 from ._graph import Node
-from ._levels import base_device, running
+from ._levels import base_device, check_level, running
 
 Function = Callable[..., Any]
 ArgNums = int | tuple[int, ...]
@@ -53,6 +53,7 @@ class _Recorded:
             )
         with running(self._device):
             self.output = function(*given, **kwargs)
+        check_level(op, self.output, self._device)
 
     def _enter(self, leaf: Any) -> Any:
         if isinstance(leaf, float):
