@@ -76,7 +76,7 @@ def check(
     rng: np.random.Generator,
     make: Make,
     sizes: tuple[int, int, int],
-    turn: tuple[bool, bool],
+    turn: tuple[bool, ...],
     batch: tuple[int, ...] = (),
     dtype: str = "float32",
 ) -> None:
