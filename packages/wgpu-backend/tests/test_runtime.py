@@ -194,6 +194,19 @@ def test_buffers_return_and_trim_gives_them_to_the_driver(gpu: Wgpu) -> None:
     assert gpu.read(gpu.full((3,), 2.0, pt.float32)).tolist() == [2, 2, 2]
 
 
+def test_the_pool_does_not_hoard_sizes_that_are_not_used_again(
+    gpu: Wgpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = gpu.device.pool
+    gpu.device.trim()
+    monkeypatch.setattr(pool, "keep_bytes", 10_000_000)
+    kept = gpu.full((500_000,), 7.0, pt.float32)
+    for mebi in range(1, 20):
+        assert gpu.read(gpu.full((mebi * 250_000,), 1.0, pt.float32))[-1] == 1
+        assert pool.free_bytes <= 10_000_000 + mebi * 1_150_000
+    assert gpu.read(kept).sum() == 3_500_000
+
+
 def test_an_array_in_a_reference_cycle_gives_back_a_live_buffer(gpu: Wgpu) -> None:
     for _ in range(3):
         cycle: list[Any] = [gpu.full((77,), 1.0, pt.float32)]

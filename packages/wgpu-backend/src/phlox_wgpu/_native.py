@@ -137,7 +137,9 @@ class Native:
 
     def mapped(self, staging: Any, nbytes: int) -> memoryview:
         """The bytes of a mapped buffer, valid until `unmap`."""
-        pointer = _lib.wgpuBufferGetConstMappedRange(staging, 0, nbytes)
+        pointer = _checked.wgpuBufferGetConstMappedRange(staging, 0, nbytes)
+        if pointer == _NULL:
+            raise RuntimeError("[read] the driver gave no memory for a mapped buffer")
         return memoryview(_ffi.buffer(pointer, nbytes))
 
     def unmap(self, staging: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import wgpu
@@ -10,6 +11,7 @@ import wgpu
 _USAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
 _SMALL = 1 << 20
 _MIN_BYTES = 256
+_MAX_SIZES = 1 << 16
 
 
 class Buffer:
@@ -43,9 +45,12 @@ class Pool:
     holds the device lock, but for `returned`, which finalizers append to from any thread.
     """
 
-    def __init__(self, device: Any, limit: int) -> None:
+    def __init__(self, device: Any, limit: int, flush: Callable[[], None]) -> None:
         self._device = device
         self._limit = limit
+        self._flush = flush
+        # Free bytes that may stay in the pool when it must grow, or as many as are in use.
+        self.keep_bytes = 1 << 30
         self._free: dict[int, list[Buffer]] = {}
         # Every buffer is held here as well. Held by its array alone, a buffer in a reference cycle
         # would be finalized, and released, in the same collection that hands it back to the pool.
@@ -71,6 +76,8 @@ class Pool:
             self.collect()
         bucket = self._buckets.get(nbytes)
         if bucket is None:
+            if len(self._buckets) >= _MAX_SIZES:
+                self._buckets.clear()
             bucket = self._buckets[nbytes] = size_class(nbytes, self._limit)
             self._free.setdefault(bucket, [])
         free = self._free[bucket]
@@ -81,6 +88,8 @@ class Pool:
         return buffer
 
     def _create(self, nbytes: int) -> Buffer:
+        if self.free_bytes > max(self.keep_bytes, self.current_bytes):
+            self.trim()
         gpu = self._device.create_buffer(size=nbytes, usage=_USAGE)
         self._serial += 1
         self.reserved_bytes += nbytes
@@ -89,10 +98,12 @@ class Pool:
 
     @property
     def free_bytes(self) -> int:
-        return sum(bucket * len(free) for bucket, free in self._free.items())
+        """Bytes of buffers that no array uses."""
+        return self.reserved_bytes - self.current_bytes
 
     def trim(self) -> int:
-        """Give free buffers back to the driver, which no recorded command may use."""
+        """Give free buffers back to the driver; returns the bytes."""
+        self._flush()  # recorded commands may still use them
         self.collect()
         freed = 0
         for bucket, free in self._free.items():

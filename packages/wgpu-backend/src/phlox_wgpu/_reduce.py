@@ -17,7 +17,7 @@ from .wgsl.reduce import WORKGROUP, Reduction, reduction_source
 _PER_LANE = 64  # elements per lane before a long reduction is cut into parts
 _ENOUGH_GROUPS = 1024  # workgroups that fill a large GPU; beyond that, no more parts
 _LETTERS = {"bool": "u", "float16": "f", "float32": "f", "int32": "i", "uint32": "u"}
-_ACCUMULATORS = {"f": float32, "i": int32, "u": uint32}
+_ACCUMULATORS = {"f32": float32, "i32": int32, "u32": uint32}
 _ARG = frozenset({"argmax", "argmin"})
 
 Axes = tuple[int, ...]
@@ -35,6 +35,7 @@ class _Shape:
     along: bool
     parts: int
     chunk: int
+    vector: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class _Pass:
     pipeline: Pipeline
     grid: tuple[int, int, int]
     params: tuple[float, ...]
+    vector: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class _Plan:
 def _reduce(
     device: GpuDevice, op: str, x: GpuArray, axes: Axes, keepdims: bool, dtype: DType
 ) -> GpuArray:
-    key = (op, x.shape, x.strides, x.dtype, axes, keepdims, dtype)
+    key = (op, x.shape, x.strides, x.offset & 3, x.dtype, axes, keepdims, dtype)
     plan = device.plans.get(key)
     if plan is None:
         plan = device.remember(key, _plan(device, op, x, axes, keepdims, dtype))
@@ -74,7 +76,8 @@ def _reduce(
 
 
 def _run(device: GpuDevice, step: _Pass, inputs: list[GpuArray], outputs: list[GpuArray]) -> None:
-    params = (inputs[0].offset, *step.params)
+    offset = inputs[0].offset >> 2 if step.vector else inputs[0].offset
+    params = (offset, *step.params)
     device.record(step.pipeline, inputs, outputs, params, *step.grid)
 
 
@@ -91,6 +94,7 @@ def _plan(
     deal = _deal(
         merge_axes(kept, [tuple(x.strides[i] for i in kept_axes)]),
         merge_axes(tuple(x.shape[i] for i in axes), [tuple(x.strides[i] for i in axes)]),
+        x.offset,
     )
     count = math.prod(x.shape[i] for i in axes)
     kernel = Reduction(
@@ -102,13 +106,14 @@ def _plan(
         reduced=len(deal.reduced),
         lanes=deal.lanes,
         along=deal.along,
+        vector=deal.vector,
         partial=False,
     )
     if deal.parts == 1:
         return _Plan((_pass(device, kernel, deal, count),), shape, (), ())
     first = _pass(device, replace(kernel, target=""), deal, count)
-    between = _ACCUMULATORS[letter]
-    last = _deal(((results,), [(1,)]), ((deal.parts,), [(results,)]), split=False)
+    between = _ACCUMULATORS[kernel.accumulator]
+    last = _deal(((results,), [(1,)]), ((deal.parts,), [(results,)]), 0, split=False)
     final = replace(
         kernel,
         source=WGSL_TYPES[between.name],
@@ -116,6 +121,7 @@ def _plan(
         reduced=len(last.reduced),
         lanes=last.lanes,
         along=last.along,
+        vector=last.vector,
         partial=True,
     )
     types = (between, uint32) if op in _ARG else (between,)
@@ -124,15 +130,21 @@ def _plan(
 
 
 def _deal(
-    kept: tuple[Axes, list[Axes]], reduced: tuple[Axes, list[Axes]], *, split: bool = True
+    kept: tuple[Axes, list[Axes]],
+    reduced: tuple[Axes, list[Axes]],
+    offset: int,
+    *,
+    split: bool = True,
 ) -> _Shape:
     """Choose lanes per result, their direction and the parts, by shape and layout alone."""
     kept_lengths, (kept_strides,) = kept
     lengths, (strides,) = reduced
     results = math.prod(kept_lengths)
     length = math.prod(lengths)
-    # Neighbouring threads should read neighbouring elements.
+    # Neighboring threads should read neighboring elements.
     along = not (kept_strides and abs(kept_strides[-1]) == 1 and kept_lengths[-1] >= 16)
+    steps = (offset, length, *kept_strides)
+    vector = split and along and strides == (1,) and all(step % 4 == 0 for step in steps)
     lanes = 1
     while lanes < WORKGROUP and lanes * (16 if along else _PER_LANE) < length:
         lanes *= 2
@@ -143,27 +155,28 @@ def _deal(
     parts = 1
     if split and groups < _ENOUGH_GROUPS:
         parts = max(1, min(length // (lanes * _PER_LANE), _ENOUGH_GROUPS // groups))
-    chunk = -(-length // parts) if length else 0
+    chunk = -(-length // (4 * parts)) * 4 if vector else -(-length // parts)
     parts = max(1, -(-length // chunk)) if chunk else 1
-    return _Shape(kept_lengths, kept_strides, lengths, strides, lanes, along, parts, chunk)
+    return _Shape(kept_lengths, kept_strides, lengths, strides, lanes, along, parts, chunk, vector)
 
 
 def _pass(device: GpuDevice, kernel: Reduction, deal: _Shape, count: int) -> _Pass:
-    results = math.prod(deal.kept)
-    total = results * deal.parts
+    total = math.prod(deal.kept) * deal.parts
+    unit = 4 if deal.vector else 1
     params = (
-        results,
-        math.prod(deal.reduced),
-        deal.chunk,
+        math.prod(deal.kept),
+        math.prod(deal.reduced) // unit,
+        deal.chunk // unit,
         total,
         float(count),
         *deal.kept[1:],
         *deal.reduced[1:],
-        *deal.kept_strides,
+        *(step // unit for step in deal.kept_strides),
         *deal.reduced_strides,
     )
     pipeline = device.pipeline(("reduce", kernel), lambda: reduction_source(kernel))
-    return _Pass(pipeline, grid(-(-total * kernel.lanes // WORKGROUP)), params)
+    groups = grid(-(-total * kernel.lanes // WORKGROUP))
+    return _Pass(pipeline, groups, params, deal.vector)
 
 
 def sum_(device: GpuDevice, x: GpuArray, axis: Axes, keepdims: bool, dtype: DType) -> GpuArray:

@@ -115,7 +115,7 @@ class GpuDevice:
             self.limits["max-storage-buffer-binding-size"], self.limits["max-buffer-size"]
         )
         self.max_binding_bytes = largest & ~15  # whole vec4
-        self.pool = Pool(gpu, self.max_binding_bytes)
+        self.pool = Pool(gpu, self.max_binding_bytes, self._release_groups)
         self.pipelines = Pipelines(gpu, self.limits["min-uniform-buffer-offset-alignment"])
         self.plans: dict[Hashable, Any] = {}
         self.batch = 0
@@ -208,9 +208,12 @@ class GpuDevice:
     def trim(self) -> int:
         """Give unused pooled memory back to the driver; returns the bytes."""
         with self.lock:
-            self.flush()
-            self._groups.clear()
             return self.pool.trim()
+
+    def _release_groups(self) -> None:
+        """Submit what is recorded and forget the bind groups, which hold buffers."""
+        self.flush()
+        self._groups.clear()
 
     # Recording
 

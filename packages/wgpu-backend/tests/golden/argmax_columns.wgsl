@@ -2,42 +2,26 @@ enable f16;
 struct Params { offset: i32, results: u32, length: u32, chunk: u32, total: u32, divisor: f32, rn1: u32, ks0: i32, rs0: i32, rs1: i32 }
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, read> in0: array<f16>;
-@group(0) @binding(2) var<storage, read_write> out0: array<f32>;
+@group(0) @binding(2) var<storage, read_write> out0: array<i32>;
 @group(0) @binding(3) var<storage, read_write> out1: array<u32>;
-fn inf_f32() -> f32 {
-  var bits = 0x7f800000u;
-  return bitcast<f32>(bits);
-}
 fn is_nan_f32(x: f32) -> bool {
   return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;
 }
-fn unordered_f(a: f32, b: f32) -> bool {
-  return is_nan_f32(a) || is_nan_f32(b);
-}
-fn less_f(a: f32, b: f32) -> bool {
-  return !unordered_f(a, b) && a < b;
+fn order_key_f(x: f32) -> i32 {
+  let bits = bitcast<i32>(x);
+  return select(bits ^ ((bits >> 31u) & 0x7fffffff), 0, (bits & 0x7fffffff) == 0);
 }
 fn linear_group(group: vec3<u32>, groups: vec3<u32>) -> u32 {
   return (group.z * groups.y + group.y) * groups.x + group.x;
 }
-struct Acc { value: f32, place: u32 }
-fn identity() -> Acc { return Acc(-inf_f32(), 0xffffffffu); }
-fn better(a: Acc, b: Acc) -> bool { return less_f(b.value, a.value); }
+struct Acc { value: i32, place: u32 }
+fn key(x: f32) -> i32 { return select(order_key_f(x), 2147483647, is_nan_f32(x)); }
+fn identity() -> Acc { return Acc(-2147483647 - 1, 0xffffffffu); }
 fn combine(a: Acc, b: Acc) -> Acc {
-  let a_nan = is_nan_f32(a.value);
-  let b_nan = is_nan_f32(b.value);
-  if (a_nan != b_nan) {
-    if (a_nan) { return a; }
-    return b;
-  }
-  if (!a_nan) {
-    if (better(a, b)) { return a; }
-    if (better(b, a)) { return b; }
-  }
-  if (a.place < b.place) { return a; }
-  return b;
+  let better = b.value > a.value || (b.value == a.value && b.place < a.place);
+  return Acc(select(a.value, b.value, better), select(a.place, b.place, better));
 }
-fn lift(at: i32, k: u32) -> Acc { return Acc(f32(in0[at]), k); }
+fn lift(raw: f16, place: u32) -> Acc { return Acc(key(f32(raw)), place); }
 fn kept_at(i: u32) -> i32 {
   var at = p.offset;
   var rest = i;
@@ -52,7 +36,10 @@ fn reduced_at(i: u32) -> i32 {
   at += i32(rest) * p.rs0;
   return at;
 }
-fn element(base: i32, k: u32) -> Acc { return lift(base + reduced_at(k), k); }
+fn element(base: i32, k: u32) -> Acc {
+  let at = base + reduced_at(k);
+  return lift(in0[at], k);
+}
 var<workgroup> shared_acc: array<Acc, 256>;
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,

@@ -1,6 +1,6 @@
 struct Params { offset: i32, results: u32, length: u32, chunk: u32, total: u32, divisor: f32, ks0: i32, rs0: i32 }
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, read> in0: array<f32>;
+@group(0) @binding(1) var<storage, read> in0: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read_write> out0: array<f32>;
 fn linear_group(group: vec3<u32>, groups: vec3<u32>) -> u32 {
   return (group.z * groups.y + group.y) * groups.x + group.x;
@@ -8,20 +8,13 @@ fn linear_group(group: vec3<u32>, groups: vec3<u32>) -> u32 {
 alias Acc = f32;
 fn identity() -> Acc { return 0.0; }
 fn combine(a: Acc, b: Acc) -> Acc { return a + b; }
-fn lift(at: i32, k: u32) -> Acc { return in0[at]; }
+fn lift(raw: f32, place: u32) -> Acc { return raw; }
 fn kept_at(i: u32) -> i32 {
   var at = p.offset;
   var rest = i;
   at += i32(rest) * p.ks0;
   return at;
 }
-fn reduced_at(i: u32) -> i32 {
-  var at = 0;
-  var rest = i;
-  at += i32(rest) * p.rs0;
-  return at;
-}
-fn element(base: i32, k: u32) -> Acc { return lift(base + reduced_at(k), k); }
 var<workgroup> shared_acc: array<Acc, 256>;
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
@@ -38,16 +31,25 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   var acc1 = identity();
   var acc2 = identity();
   var acc3 = identity();
-  while (k + 192u < end) {
-    acc0 = combine(acc0, element(base, k + 0u));
-    acc1 = combine(acc1, element(base, k + 64u));
-    acc2 = combine(acc2, element(base, k + 128u));
-    acc3 = combine(acc3, element(base, k + 192u));
-    k += 256u;
+  while (k + 64u < end) {
+    let v = in0[base + i32(k)];
+    let w = in0[base + i32(k + 64u)];
+    acc0 = combine(acc0, lift(v.x, 4u * k + 0u));
+    acc1 = combine(acc1, lift(v.y, 4u * k + 1u));
+    acc2 = combine(acc2, lift(v.z, 4u * k + 2u));
+    acc3 = combine(acc3, lift(v.w, 4u * k + 3u));
+    acc0 = combine(acc0, lift(w.x, 4u * (k + 64u) + 0u));
+    acc1 = combine(acc1, lift(w.y, 4u * (k + 64u) + 1u));
+    acc2 = combine(acc2, lift(w.z, 4u * (k + 64u) + 2u));
+    acc3 = combine(acc3, lift(w.w, 4u * (k + 64u) + 3u));
+    k += 128u;
   }
-  while (k < end) {
-    acc0 = combine(acc0, element(base, k));
-    k += 64u;
+  if (k < end) {
+    let v = in0[base + i32(k)];
+    acc0 = combine(acc0, lift(v.x, 4u * k + 0u));
+    acc1 = combine(acc1, lift(v.y, 4u * k + 1u));
+    acc2 = combine(acc2, lift(v.z, 4u * k + 2u));
+    acc3 = combine(acc3, lift(v.w, 4u * k + 3u));
   }
   var acc = combine(combine(acc0, acc1), combine(acc2, acc3));
   shared_acc[64u * row + lane] = acc;

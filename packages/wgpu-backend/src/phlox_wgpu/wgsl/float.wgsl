@@ -58,6 +58,12 @@ fn round_half_f(x: f32) -> f32 {
   return unpack2x16float(pack2x16float(vec2<f32>(x, 0.0))).x;
 }
 
+// Integers that order as the floats do, NaN left out; both zeros are 0.
+fn order_key_f(x: f32) -> i32 {
+  let bits = bitcast<i32>(x);
+  return select(bits ^ ((bits >> 31u) & 0x7fffffff), 0, (bits & 0x7fffffff) == 0);
+}
+
 // The magnitude of a with the sign bit of b.
 fn copysign_f(a: f32, b: f32) -> f32 {
   return bitcast<f32>((bitcast<u32>(a) & 0x7fffffffu) | (bitcast<u32>(b) & 0x80000000u));

@@ -7,42 +7,36 @@ from dataclasses import dataclass
 from .._kernel import Kernel
 
 WORKGROUP = 256
-UNROLL = 4  # independent accumulators per lane: more loads in flight, shorter chains of roundings
+UNROLL = 4  # accumulators per lane: more loads in flight, shorter chains of roundings
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """How an op reduces: start value and combination by letter of the accumulator: f, i, u."""
+    """How an op reduces: start value and combination by letter of the accumulator: f, i, u.
+
+    For argmax and argmin, ``combine`` is the sort key of an element instead.
+    """
 
     identity: dict[str, str]
     combine: dict[str, str]
 
 
-_LOWEST = {"f": "-inf_f32()", "i": "-2147483647 - 1", "u": "0u"}
-_HIGHEST = {"f": "inf_f32()", "i": "2147483647", "u": "4294967295u"}
-_MAX = {"f": "max_f(a, b)", "i": "max(a, b)", "u": "max(a, b)"}
-_MIN = {"f": "min_f(a, b)", "i": "min(a, b)", "u": "min(a, b)"}
-_PLUS = dict.fromkeys("fiu", "a + b")
-_TIMES = dict.fromkeys("fiu", "a * b")
 _ZERO = {"f": "0.0", "i": "0", "u": "0u"}
 _ONE = {"f": "1.0", "i": "1", "u": "1u"}
+_LOWEST = {"f": "-inf_f32()", "i": "-2147483647 - 1", "u": "0u"}
+_HIGHEST = {"f": "inf_f32()", "i": "2147483647", "u": "4294967295u"}
+_KEY = {"f": "order_key_f(x)", "i": "x", "u": "bitcast<i32>(x ^ 0x80000000u)"}
 
 REDUCTIONS: dict[str, Row] = {
     "all": Row({"u": "1u"}, {"u": "a & b"}),
     "any": Row({"u": "0u"}, {"u": "a | b"}),
-    "argmax": Row(
-        _LOWEST,
-        {"f": "less_f(b.value, a.value)", "i": "a.value > b.value", "u": "a.value > b.value"},
-    ),
-    "argmin": Row(
-        _HIGHEST,
-        {"f": "less_f(a.value, b.value)", "i": "a.value < b.value", "u": "a.value < b.value"},
-    ),
-    "max": Row(_LOWEST, _MAX),
-    "mean": Row(_ZERO, _PLUS),
-    "min": Row(_HIGHEST, _MIN),
-    "prod": Row(_ONE, _TIMES),
-    "sum": Row(_ZERO, _PLUS),
+    "argmax": Row({}, _KEY),
+    "argmin": Row({}, {letter: f"~{key}" for letter, key in _KEY.items()}),
+    "max": Row(_LOWEST, dict.fromkeys("fiu", "max(a, b)")),
+    "mean": Row(_ZERO, dict.fromkeys("fiu", "a + b")),
+    "min": Row(_HIGHEST, dict.fromkeys("fiu", "min(a, b)")),
+    "prod": Row(_ONE, dict.fromkeys("fiu", "a * b")),
+    "sum": Row(_ZERO, dict.fromkeys("fiu", "a + b")),
 }
 
 _VALUES = {"f": "f32", "i": "i32", "u": "u32"}
@@ -55,8 +49,9 @@ class Reduction:
     ``source``: stored element type (f32, f16, i32, u32); ``letter``: accumulator; ``target``:
     stored result type, or "" for a partial pass, which stores accumulators. ``kept`` and
     ``reduced`` count the axes after merging. ``lanes`` threads share one result; ``along`` says
-    that neighbouring threads walk along the reduced axis (rows), else along the results (columns).
-    ``partial`` input holds accumulators of a pass before.
+    that neighboring threads walk along the reduced axis (rows), else along the results (columns).
+    ``vector``: rows are read four elements at a time. ``partial`` input holds the accumulators of
+    a pass before.
     """
 
     op: str
@@ -67,12 +62,18 @@ class Reduction:
     reduced: int
     lanes: int
     along: bool
+    vector: bool
     partial: bool
 
     @property
     def indexed(self) -> bool:
-        """Whether the result is a position."""
+        """Whether the result is a position; then accumulators are a sort key and a place."""
         return self.op in ("argmax", "argmin")
+
+    @property
+    def accumulator(self) -> str:
+        """The stored type of a partial result."""
+        return "i32" if self.indexed else _VALUES[self.letter]
 
 
 def reduction_source(r: Reduction) -> Kernel:
@@ -80,13 +81,12 @@ def reduction_source(r: Reduction) -> Kernel:
 
     Parameters: x offset; number of results; reduced length; elements per part; results x parts;
     the divisor of a mean; the lengths of the kept axes but the first, of the reduced axes but the
-    first; their strides.
+    first; their strides. A vector kernel counts offset, length, part and kept strides in vec4.
     """
-    value = _VALUES[r.letter]
-    inputs = [r.source]
+    inputs = [f"vec4<{r.source}>" if r.vector else r.source]
     if r.partial and r.indexed:
         inputs.append("u32")
-    outputs = [r.target or value]
+    outputs = [r.target or r.accumulator]
     if r.indexed and not r.target:
         outputs.append("u32")
     params = (
@@ -101,49 +101,55 @@ def reduction_source(r: Reduction) -> Kernel:
         *((f"ks{axis}", "i32") for axis in range(r.kept)),
         *((f"rs{axis}", "i32") for axis in range(r.reduced)),
     )
-    body = _accumulator(r, value) + _walks(r) + _main(r)
+    body = _accumulator(r) + _walk("kept_at", "p.offset", r.kept, "k") + _elements(r) + _main(r)
     return Kernel(body, tuple(inputs), tuple(outputs), params)
 
 
-def _accumulator(r: Reduction, value: str) -> str:
+def _accumulator(r: Reduction) -> str:
+    """Type Acc and the functions identity, combine, lift (of an element) and result."""
     row = REDUCTIONS[r.op]
-    combine, identity = row.combine[r.letter], row.identity[r.letter]
-    lift = "in0[at]"
-    if r.op in ("all", "any"):
-        lift = "select(0u, 1u, in0[at] != 0u)"
-    elif value != r.source:
-        lift = f"{value}(in0[at])"
-    if not r.indexed:
+    value = _VALUES[r.letter]
+    if r.indexed:
+        # Keys order as the op does, NaN above all; of equals the lower place wins.
+        key = "raw" if r.partial else f"key({_raw(r, value)})"
         return f"""\
-alias Acc = {value};
-fn identity() -> Acc {{ return {identity}; }}
-fn combine(a: Acc, b: Acc) -> Acc {{ return {combine}; }}
-fn lift(at: i32, k: u32) -> Acc {{ return {lift}; }}
-"""
-    place = "in1[at]" if r.partial else "k"
-    nan = "is_nan_f32(a.value)" if r.letter == "f" else "false"
-    other = "is_nan_f32(b.value)" if r.letter == "f" else "false"
-    # The first NaN wins, then the better value, then the lower place.
-    return f"""\
-struct Acc {{ value: {value}, place: u32 }}
-fn identity() -> Acc {{ return Acc({identity}, 0xffffffffu); }}
-fn better(a: Acc, b: Acc) -> bool {{ return {combine}; }}
+struct Acc {{ value: i32, place: u32 }}
+fn key(x: {value}) -> i32 {{ return {_with_nan(row.combine[r.letter], r.letter)}; }}
+fn identity() -> Acc {{ return Acc(-2147483647 - 1, 0xffffffffu); }}
 fn combine(a: Acc, b: Acc) -> Acc {{
-  let a_nan = {nan};
-  let b_nan = {other};
-  if (a_nan != b_nan) {{
-    if (a_nan) {{ return a; }}
-    return b;
-  }}
-  if (!a_nan) {{
-    if (better(a, b)) {{ return a; }}
-    if (better(b, a)) {{ return b; }}
-  }}
-  if (a.place < b.place) {{ return a; }}
-  return b;
+  let better = b.value > a.value || (b.value == a.value && b.place < a.place);
+  return Acc(select(a.value, b.value, better), select(a.place, b.place, better));
 }}
-fn lift(at: i32, k: u32) -> Acc {{ return Acc({lift}, {place}); }}
+fn lift(raw: {r.source}, place: u32) -> Acc {{ return Acc({key}, place); }}
 """
+    if r.op in ("max", "min") and r.letter == "f":
+        # Three instructions an element: whether a NaN was seen shows in the largest magnitude.
+        return f"""\
+struct Acc {{ value: f32, magnitude: u32 }}
+fn identity() -> Acc {{ return Acc({row.identity["f"]}, 0u); }}
+fn combine(a: Acc, b: Acc) -> Acc {{
+  return Acc({r.op}(a.value, b.value), max(a.magnitude, b.magnitude));
+}}
+fn lift(raw: {r.source}, place: u32) -> Acc {{
+  let x = {_raw(r, "f32")};
+  return Acc(x, bitcast<u32>(x) & 0x7fffffffu);
+}}
+"""
+    lifted = "select(0u, 1u, raw != 0u)" if r.op in ("all", "any") else _raw(r, value)
+    return f"""\
+alias Acc = {value};
+fn identity() -> Acc {{ return {row.identity[r.letter]}; }}
+fn combine(a: Acc, b: Acc) -> Acc {{ return {row.combine[r.letter]}; }}
+fn lift(raw: {r.source}, place: u32) -> Acc {{ return {lifted}; }}
+"""
+
+
+def _raw(r: Reduction, value: str) -> str:
+    return "raw" if r.source == value else f"{value}(raw)"
+
+
+def _with_nan(key: str, letter: str) -> str:
+    return f"select({key}, 2147483647, is_nan_f32(x))" if letter == "f" else key
 
 
 def _walk(name: str, start: str, rank: int, letter: str) -> str:
@@ -156,39 +162,77 @@ def _walk(name: str, start: str, rank: int, letter: str) -> str:
     return "\n".join([*lines, "  return at;", "}", ""])
 
 
-def _walks(r: Reduction) -> str:
-    element = "fn element(base: i32, k: u32) -> Acc { return lift(base + reduced_at(k), k); }\n"
-    kept = _walk("kept_at", "p.offset", r.kept, "k")
-    return kept + _walk("reduced_at", "0", r.reduced, "r") + element
+def _elements(r: Reduction) -> str:
+    if r.vector:
+        return ""
+    place = "in1[at]" if r.partial and r.indexed else "k"
+    return _walk("reduced_at", "0", r.reduced, "r") + (
+        "fn element(base: i32, k: u32) -> Acc {\n"
+        "  let at = base + reduced_at(k);\n"
+        f"  return lift(in0[at], {place});\n}}\n"
+    )
 
 
 def _finish(r: Reduction) -> str:
-    if not r.target:
-        if r.indexed:
-            return "out0[result] = acc.value;\n    out1[result] = acc.place;"
-        return "out0[result] = acc;"
     if r.indexed:
-        return "out0[result] = i32(acc.place);"
-    text = "acc / p.divisor" if r.op == "mean" else "acc"
-    return f"out0[result] = {text if _VALUES[r.letter] == r.target else f'{r.target}({text})'};"
+        if r.target:
+            return "out0[result] = i32(acc.place);"
+        return "out0[result] = acc.value;\n    out1[result] = acc.place;"
+    value = _VALUES[r.letter]
+    text = "acc"
+    if r.op == "mean" and r.target:
+        text = "acc / p.divisor"
+    if r.op in ("max", "min") and r.letter == "f":
+        text = "select(acc.value, nan_f32(), acc.magnitude > 0x7f800000u)"
+    if r.target not in ("", value):
+        text = f"{r.target}({text})"
+    return f"out0[result] = {text};"
 
 
-def _main(r: Reduction) -> str:
-    """Each result is the tree of its lanes; each lane takes every lanes-th element of its part."""
-    groups_of = WORKGROUP // r.lanes
-    row, lane = f"tid / {r.lanes}u", f"tid % {r.lanes}u"
-    own, step = f"{r.lanes}u * row + lane", "1u"
-    if not r.along:
-        row, lane = f"tid % {groups_of}u", f"tid / {groups_of}u"
-        own, step = "tid", f"{groups_of}u"
+def _loop(r: Reduction) -> str:
+    """Every lanes-th element of the part, into four accumulators."""
     stride = r.lanes
+    if r.vector:
+        v, w = (
+            "\n".join(
+                f"    acc{n} = combine(acc{n}, lift({name}.{part}, 4u * {at} + {n}u));"
+                for n, part in enumerate("xyzw")
+            )
+            for name, at in (("v", "k"), ("w", f"(k + {stride}u)"))
+        )
+        return f"""\
+  while (k + {stride}u < end) {{
+    let v = in0[base + i32(k)];
+    let w = in0[base + i32(k + {stride}u)];
+{v}
+{w}
+    k += {2 * stride}u;
+  }}
+  if (k < end) {{
+    let v = in0[base + i32(k)];
+{v}
+  }}
+"""
     loads = "\n".join(
         f"    acc{n} = combine(acc{n}, element(base, k + {n * stride}u));" for n in range(UNROLL)
     )
-    starts = "\n".join(f"  var acc{n} = identity();" for n in range(UNROLL))
-    tree = ""
-    if r.lanes > 1:
-        tree = f"""\
+    return f"""\
+  while (k + {(UNROLL - 1) * stride}u < end) {{
+{loads}
+    k += {UNROLL * stride}u;
+  }}
+  while (k < end) {{
+    acc0 = combine(acc0, element(base, k));
+    k += {stride}u;
+  }}
+"""
+
+
+def _tree(r: Reduction, own: str, step: str) -> str:
+    """Bring the lanes of each result together."""
+    if r.lanes == 1:
+        return ""
+    return f"""\
   shared_acc[{own}] = acc;
   workgroupBarrier();
   for (var half = {r.lanes // 2}u; half > 0u; half >>= 1u) {{
@@ -199,6 +243,16 @@ def _main(r: Reduction) -> str:
   }}
   acc = shared_acc[{own}];
 """
+
+
+def _main(r: Reduction) -> str:
+    rows = WORKGROUP // r.lanes
+    row, lane = f"tid / {r.lanes}u", f"tid % {r.lanes}u"
+    own, step = f"{r.lanes}u * row + lane", "1u"
+    if not r.along:
+        row, lane = f"tid % {rows}u", f"tid / {rows}u"
+        own, step = "tid", f"{rows}u"
+    starts = "\n".join(f"  var acc{n} = identity();" for n in range(UNROLL))
     shared = f"var<workgroup> shared_acc: array<Acc, {WORKGROUP}>;\n" if r.lanes > 1 else ""
     return f"""\
 {shared}\
@@ -207,23 +261,16 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         @builtin(local_invocation_index) tid: u32) {{
   let row = {row};
   let lane = {lane};
-  let result = linear_group(group, groups) * {groups_of}u + row;
+  let result = linear_group(group, groups) * {rows}u + row;
   let live = result < p.total;
   let part = result / p.results;
   let base = kept_at(result % p.results);
   var k = part * p.chunk + lane;
   let end = select(0u, min(part * p.chunk + p.chunk, p.length), live);
 {starts}
-  while (k + {(UNROLL - 1) * stride}u < end) {{
-{loads}
-    k += {UNROLL * stride}u;
-  }}
-  while (k < end) {{
-    acc0 = combine(acc0, element(base, k));
-    k += {stride}u;
-  }}
+{_loop(r)}\
   var acc = combine(combine(acc0, acc1), combine(acc2, acc3));
-{tree}\
+{_tree(r, own, step)}\
   if (live && lane == 0u) {{
     {_finish(r)}
   }}
