@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil
+from math import ceil, isfinite
 from typing import Any
 
 import numpy as np
 
+from ._attributes import NORMALIZERS
 from ._backend import Backend
 from ._call import require_dtype
 from ._device import as_device
-from ._dtype import DType, DTypeLike, as_dtype, bool_
-from ._errors import ArgumentError
+from ._dtype import DType, DTypeLike, as_dtype, bool_, number_for
+from ._errors import ArgumentError, KindError, ShapeError
 from ._kinds import AnyKind, Float
 from ._tensor import Tensor
 from ._transfer import upload
@@ -56,8 +57,16 @@ def from_dlpack(x: Any, /, *, device: Device = None) -> Tensor[Any]:
     return upload(np.from_dlpack(x), None, as_device(device), "from_dlpack")
 
 
-def _shape(shape: int | Sequence[int]) -> tuple[int, ...]:
-    return (shape,) if isinstance(shape, int) else tuple(shape)
+def sizes(shape: int | Sequence[int], op: str) -> tuple[int, ...]:
+    """Return a shape as entries get it.
+
+    Raises:
+        ArgumentError: for a negative size, or something that is no shape.
+    """
+    dims: tuple[int, ...] = NORMALIZERS["Shape"](shape, "shape", op, 0)
+    if any(n < 0 for n in dims):
+        raise ArgumentError(op, "negative size", got=dims)
+    return dims
 
 
 def full(
@@ -67,13 +76,22 @@ def full(
     dtype: DTypeLike | None = None,
     device: Device = None,
 ) -> Tensor[Any]:
-    """Return a tensor of one value; its type follows the value's kind by default."""
+    """Return a tensor of one value; its type follows the value's kind by default.
+
+    Raises:
+        DTypeError: when the device lacks the type, or it does not hold the value.
+        KindError: for a fraction in an Int tensor.
+    """
     backend = as_device(device)
-    chosen = _dtype_for(fill_value, dtype, backend, "full")
-    dims = _shape(shape)
-    if any(n < 0 for n in dims):
-        raise ArgumentError("full", "negative size", got=dims)
-    return Tensor(backend.full(dims, fill_value, chosen), backend)
+    value = _number(fill_value, "fill_value", "full")
+    chosen = _dtype_for(value, dtype, backend, "full")
+    dims = sizes(shape, "full")
+    return Tensor(backend.full(dims, number_for(value, chosen, "full"), chosen), backend)
+
+
+def _number(value: Any, name: str, op: str) -> Scalar:
+    plain: Scalar = NORMALIZERS["Scalar"](value, name, op, 0)
+    return plain
 
 
 def _dtype_for(value: Scalar, dtype: DTypeLike | None, backend: Backend, op: str) -> DType:
@@ -156,17 +174,39 @@ def arange(
     Integers give the device's default integer type, else its default float type.
 
     Raises:
-        ArgumentError: when ``step`` is 0.
+        ArgumentError: when ``step`` is 0, or a number is not finite.
+        DTypeError: when the type does not hold the values.
+        KindError: for a fraction in a range of integers.
     """
     if stop is None:
         start, stop = 0, start
-    if step == 0:
-        raise ArgumentError("arange", "step is 0")
+    start, stop, step = (
+        _number(v, n, "arange") for v, n in ((start, "start"), (stop, "stop"), (step, "step"))
+    )
+    if step == 0 or any(isinstance(v, float) and not isfinite(v) for v in (start, stop, step)):
+        raise ArgumentError(
+            "arange", "no range", got=f"{start}, {stop}, step {step}", expected="finite, step not 0"
+        )
     backend = as_device(device)
     whole = all(isinstance(v, int) for v in (start, stop, step))
     chosen = _dtype_for(0 if whole else 0.0, dtype, backend, "arange")
     count = max(0, -((start - stop) // step) if whole else ceil((stop - start) / step))
-    return Tensor(backend.arange(start, step, int(count), chosen), backend)
+    start, step = _bounds(start, step, count, chosen)
+    return Tensor(backend.arange(start, step, count, chosen), backend)
+
+
+def _bounds(start: Scalar, step: Scalar, count: int, dtype: DType) -> tuple[Scalar, Scalar]:
+    """Start and step of a range in its type, which holds both ends."""
+    if dtype.kind == "Bool":
+        raise KindError("arange", "no range of truth values", got=dtype, expected="Float or Int")
+    if not count:
+        return 0, 1
+    number_for(start + (count - 1) * step, dtype, "arange")
+    if dtype.kind == "Int" and isinstance(step, float):
+        if not step.is_integer():
+            raise KindError("arange", "step is not whole", got=step, expected=f"a value of {dtype}")
+        step = int(step)
+    return number_for(start, dtype, "arange"), step
 
 
 def linspace(
@@ -179,7 +219,12 @@ def linspace(
     device: Device = None,
     endpoint: bool = True,
 ) -> Tensor[Float]:
-    """Return ``num`` evenly spaced values from ``start`` to ``stop``, 1-d."""
+    """Return ``num`` evenly spaced values from ``start`` to ``stop``, 1-d.
+
+    Raises:
+        ArgumentError: for a negative number of values.
+    """
+    (num,) = sizes(num, "linspace")
     backend = as_device(device)
     chosen = _dtype_for(0.0, dtype, backend, "linspace")
     values = np.linspace(start, stop, num, endpoint=endpoint)
@@ -198,8 +243,8 @@ def eye(
     """Return a matrix with ones on diagonal ``k`` and zeros elsewhere."""
     backend = as_device(device)
     chosen = _dtype_for(0.0, dtype, backend, "eye")
-    rows = arange(n_rows, device=backend)
-    columns = arange(n_rows if n_cols is None else n_cols, device=backend)
+    height, width = sizes((n_rows, n_rows if n_cols is None else n_cols), "eye")
+    rows, columns = arange(height, device=backend), arange(width, device=backend)
     return (rows[:, None] + k == columns).astype(chosen)
 
 
@@ -232,6 +277,10 @@ def triu(x: Tensor[AnyKind], /, *, k: int = 0) -> Tensor[AnyKind]:
 
 
 def _triangle(x: Tensor[Any], k: int, *, lower: bool) -> Tensor[Any]:
+    if x.ndim < 2:
+        raise ShapeError(
+            "tril" if lower else "triu", "not a matrix", got=x.shape, expected="(…, n, m)"
+        )
     rows = arange(x.shape[-2], device=x.device)[:, None]
     columns = arange(x.shape[-1], device=x.device)
     keep = columns <= rows + k if lower else columns >= rows + k

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
+from math import prod
 from types import EllipsisType
-from typing import Any, final
+from typing import Any, Final, final
 
 import numpy as np
 
-from ._errors import ArgumentError, IndexOutOfRangeError, KindError
+from ._errors import ArgumentError, IndexOutOfRangeError, KindError, ShapeError
+from ._rules.general import broadcast_shapes
 from ._tensor import Tensor
 from .ops import binary
 from .ops import movement as move
 
 IndexItem = int | slice | EllipsisType | None | Tensor[Any] | np.ndarray[Any, Any] | list[Any]
 Index = IndexItem | tuple[IndexItem, ...]
+_RANKS: Final = {"Bool": 0, "Int": 1, "Float": 2}
 
 
 @dataclass(slots=True)
@@ -35,9 +38,10 @@ def getitem(x: Tensor[Any], index: Index) -> Tensor[Any]:
 
     Raises:
         IndexOutOfRangeError: when an integer points outside its axis.
-        ArgumentError: when there are more indices than axes.
+        ArgumentError: when there are more indices than axes, or something that is no index.
     """
-    items = _expand_masks(x, index if isinstance(index, tuple) else (index,))
+    given = [_as_index(item, x) for item in (index if isinstance(index, tuple) else (index,))]
+    x, items = _expand_masks(x, given)
     plan = _parse(x, items)
     out = x
     if any(
@@ -49,35 +53,49 @@ def getitem(x: Tensor[Any], index: Index) -> Tensor[Any]:
     shape = tuple(1 if axis is None else plan.size[axis] for axis in plan.layout)
     if kept != list(range(len(plan.size))) or None in plan.layout:
         out = move.reshape(out, shape)
-    return _look_up(out, plan) if plan.arrays else out
+    return _look_up(out, plan, together=_adjacent(items)) if plan.arrays else out
 
 
-def _expand_masks(x: Tensor[Any], items: tuple[Any, ...]) -> list[Any]:
-    """Turn masks into integer tensors, one per axis that the mask covers."""
+def _expand_masks(x: Tensor[Any], items: list[Any]) -> tuple[Tensor[Any], list[Any]]:
+    """Turn masks into integer tensors, one per axis that the mask covers.
+
+    A 0-d mask covers no axis of x: it gets a new one of size 1, and looks that up or nothing.
+    """
     out: list[Any] = []
-    for item in items:
-        tensor = _as_index(item, x)
-        if isinstance(tensor, Tensor) and tensor.dtype.kind == "Bool":
-            axis = sum(_axes_used(i) for i in out)
-            if any(i is Ellipsis for i in out):
-                axis = x.ndim - sum(_axes_used(i) for i in items[len(out) :])
-            _check_mask(tensor, x, axis)
-            flat = tensor.flatten().nonzero()
-            if tensor.ndim == 1:
-                out.append(flat)
-            else:
-                out.extend(_unravel(flat, tensor.shape))
+    for place, item in enumerate(items):
+        if not _is_mask(item):
+            out.append(item)
+            continue
+        axis = sum(_axes_used(i) for i in out)
+        if any(i is Ellipsis for i in out):
+            axis = x.ndim - sum(_axes_used(i) for i in items[place:])
+        if not item.ndim:
+            x = move.reshape(x, (*x.shape[:axis], 1, *x.shape[axis:]))
         else:
-            out.append(tensor)
-    return out
+            _check_mask(item, x, axis)
+        flat = item.flatten().nonzero()
+        out.extend(_unravel(flat, item.shape) if item.ndim > 1 else [flat])
+    return x, out
+
+
+def _is_mask(item: Any) -> bool:
+    return isinstance(item, Tensor) and item.dtype.kind == "Bool"
+
+
+def _adjacent(items: list[Any]) -> bool:
+    """Whether nothing stands between the integers and tensors of an index."""
+    places = [
+        i
+        for i, item in enumerate(items)
+        if item is not None and item is not Ellipsis and not isinstance(item, slice)
+    ]
+    return places == list(range(places[0], places[-1] + 1))
 
 
 def _check_mask(mask: Tensor[Any], x: Tensor[Any], axis: int) -> None:
     covered = x.shape[axis : axis + mask.ndim]
-    if not mask.ndim or mask.shape != covered:
-        raise ArgumentError(
-            "getitem", "mask does not fit", got=f"mask {mask.shape}", expected=f"{covered}"
-        )
+    if mask.shape != covered:
+        raise ShapeError("getitem", "mask does not fit", got=f"mask {mask.shape}", expected=covered)
 
 
 def _unravel(flat: Tensor[Any], shape: tuple[int, ...]) -> list[Tensor[Any]]:
@@ -98,22 +116,17 @@ def _as_index(item: Any, x: Tensor[Any]) -> Any:
         if array.size == 0 and array.dtype == np.float64:
             array = array.astype(np.int64)
         item = upload(array, None, x.device, "getitem")
-    if isinstance(item, Tensor):
-        if item.dtype.kind == "Float":
-            raise KindError(
-                "getitem", "index is not Int or Bool", got=item.dtype, hint="i.astype(pt.int64)"
-            )
-        if item.ndim == 0 and item.dtype.kind == "Int":
-            return item.reshape(())
+    if isinstance(item, Tensor) and item.dtype.kind == "Float":
+        raise KindError(
+            "getitem", "index is not Int or Bool", got=item.dtype, hint="i.astype(pt.int64)"
+        )
     return item
 
 
 def _axes_used(item: Any) -> int:
     if item is None or item is Ellipsis:
         return 0
-    if isinstance(item, Tensor) and item.dtype.kind == "Bool":
-        return item.ndim
-    return 1
+    return item.ndim if _is_mask(item) else 1
 
 
 def _parse(x: Tensor[Any], items: list[Any]) -> _Plan:
@@ -141,7 +154,10 @@ def _parse(x: Tensor[Any], items: list[Any]) -> _Plan:
 
 def _place(plan: _Plan, item: Any, axis: int, n: int) -> None:
     if isinstance(item, slice):
-        first, last, stride = item.indices(n)
+        try:
+            first, last, stride = item.indices(n)
+        except (TypeError, ValueError) as error:  # a bound that is no integer, a step of 0
+            raise ArgumentError("getitem", str(error), got=item) from None
         plan.start[axis], plan.step[axis] = first, stride
         plan.size[axis] = len(range(first, last, stride))
         if not plan.size[axis]:
@@ -168,46 +184,59 @@ def _place(plan: _Plan, item: Any, axis: int, n: int) -> None:
         plan.drop.append(axis)
 
 
-def _look_up(x: Tensor[Any], plan: _Plan) -> Tensor[Any]:
-    """Take along the axes with integer tensors; ``x`` has the axes of ``plan.layout``."""
+def _look_up(x: Tensor[Any], plan: _Plan, *, together: bool) -> Tensor[Any]:
+    """Take along the axes with integer tensors; ``x`` has the axes of ``plan.layout``.
+
+    The axes of the result that the tensors make stand where the first of them stood, or in front
+    when the tensors and integers of the index are not ``together``.
+    """
     places = [i for i, axis in enumerate(plan.layout) if axis in plan.arrays]
     indices = [
         plan.arrays[axis] for axis in plan.layout if axis is not None and axis in plan.arrays
     ]
-    if len(places) == 1:
-        return move.take(x, indices[0], places[0])
-    # Several tensors: bring their axes side by side, look up in the flattened ones.
-    together = places == list(range(places[0], places[0] + len(places)))
     front = places[0] if together else 0
+    if places == [front]:
+        return move.take(x, indices[0], front)
+    # Bring the axes side by side, look up in the flattened ones.
     others = [i for i in range(x.ndim) if i not in places]
     order = [*others[:front], *places, *others[front:]]
-    sizes = [x.shape[i] for i in places]
-    flat = _ravel(indices, sizes)
     moved = move.permute_dims(x, tuple(order))
-    shape = (*moved.shape[:front], -1 if moved.size else 0, *moved.shape[front + len(places) :])
-    if not moved.size:
-        count = 1
-        for n in sizes:
-            count *= n
-        shape = (*moved.shape[:front], count, *moved.shape[front + len(places) :])
-    return move.take(move.reshape(moved, shape), flat, front)
+    sizes = [x.shape[i] for i in places]
+    if len(places) == 1:
+        return move.take(moved, indices[0], front)
+    shape = (*moved.shape[:front], prod(sizes), *moved.shape[front + len(places) :])
+    try:
+        return move.take(move.reshape(moved, shape), _ravel(indices, sizes), front)
+    except IndexOutOfRangeError:
+        _blame(indices, sizes)
+        raise
 
 
 def _ravel(indices: list[Tensor[Any]], sizes: list[int]) -> Tensor[Any]:
     """One index into the flattened axes; whatever is out of range stays out of range."""
-    total = 1
-    for n in sizes:
-        total *= n
+    broadcast_shapes([i.shape for i in indices], "getitem")
     flat: Tensor[Any] | None = None
     valid: Tensor[Any] | None = None
-    for index, n in zip(indices, sizes, strict=True):
+    for narrow, n in zip(indices, sizes, strict=True):
+        index = narrow.astype(narrow.device.default_int)  # int8 does not hold every n
         inside = (index >= -n) & (index < n)
         counted = binary.where(index < 0, index + n, index)
         flat = counted if flat is None else flat * n + counted
         valid = inside if valid is None else valid & inside
     assert flat is not None
     assert valid is not None
-    return binary.where(valid, flat, total)
+    return binary.where(valid, flat, prod(sizes))
+
+
+def _blame(indices: list[Tensor[Any]], sizes: list[int]) -> None:
+    """Raise IndexOutOfRangeError for the first index that leaves its own axis."""
+    for index, n in zip(indices, sizes, strict=True):
+        values = index.numpy()
+        wrong = values[(values < -n) | (values >= n)]
+        if wrong.size:
+            raise IndexOutOfRangeError(
+                "getitem", "index out of range", got=int(wrong[0]), expected=f"{-n} <= i < {n}"
+            ) from None
 
 
 @final
@@ -268,11 +297,25 @@ class AtIndex:
         return self._update(values, "max")
 
     def _like(self, values: Any) -> Tensor[Any]:
+        """Values of Python are weak: they take the tensor's type when they fit it."""
         if isinstance(values, Tensor):
             return values
         from ._transfer import upload  # noqa: PLC0415 - only for host values
 
-        return upload(values, self._x.dtype, self._x.device, "at")
+        x = self._x
+        own = isinstance(values, np.ndarray)
+        found = upload(values, None, x.device, "at")
+        if own or found.dtype.kind == x.dtype.kind or not found.size:
+            return found if own else upload(values, x.dtype, x.device, "at")
+        if _RANKS[found.dtype.kind] > _RANKS[x.dtype.kind]:
+            raise KindError(
+                "at",
+                "values of another kind",
+                got=f"{found.dtype.kind} values",
+                expected=f"{x.dtype.kind} ({x.dtype})",
+                hint=f"x.astype(pt.{found.dtype})",
+            )
+        return upload(values, x.dtype, x.device, "at")
 
     def _update(self, values: Any, update: str) -> Tensor[Any]:
         from ._creation import arange  # noqa: PLC0415 - imports indexing through the package
@@ -282,15 +325,17 @@ class AtIndex:
         if value.dtype is not x.dtype and value.dtype.kind == x.dtype.kind:
             value = value.astype(x.dtype)
         items = self._index if isinstance(self._index, tuple) else (self._index,)
-        basic = all(isinstance(i, int | slice | EllipsisType | None) for i in items)
-        if basic and update == "set" and not any(isinstance(i, bool) for i in items):
+        basic = all(
+            isinstance(i, int | slice | EllipsisType | None) and not isinstance(i, bool)
+            for i in items
+        )
+        if basic and update == "set":
             plan = _parse(x, list(items))
             shape = tuple(1 if a is None else plan.size[a] for a in plan.layout)
             region = move.reshape(move.broadcast_to(value, shape), tuple(plan.size))
             step = (tuple(plan.start), tuple(plan.size), tuple(plan.step))
             return move.slice_scatter(x, region, *step)
-        base = x.device
-        places = getitem(arange(x.size, device=base).reshape(x.shape), self._index)
+        places = getitem(arange(x.size, device=x.device).reshape(x.shape), self._index)
         flat = move.reshape(move.broadcast_to(value, places.shape), (places.size,))
         indices = move.reshape(places, (places.size,))
         out = move.scatter(move.reshape(x, (x.size,)), indices, flat, 0, update)

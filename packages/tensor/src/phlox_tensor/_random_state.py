@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -45,14 +46,23 @@ class Generator:
         """Go to a state that ``state()`` gave.
 
         Raises:
-            ArgumentError: when a number is not in 0..2**64-1.
+            ArgumentError: when a number is not an integer in 0..2**64-1.
         """
-        if not (0 <= seed < _LIMIT and 0 <= counter < _LIMIT):
-            raise ArgumentError(
-                "seed", "out of range", got=(seed, counter), expected="0 <= n < 2**64"
-            )
+        key, first = (_word(n) for n in (seed, counter))
         with self._lock:
-            self._key, self._counter = seed, counter
+            self._key, self._counter = key, first
+
+
+def _word(number: int) -> int:
+    try:
+        plain = operator.index(number)
+    except TypeError:
+        plain = -1
+    if not 0 <= plain < _LIMIT:
+        raise ArgumentError(
+            "seed", "not an integer in range", got=repr(number), expected="0 <= n < 2**64"
+        )
+    return plain
 
 
 _default = Generator()

@@ -8,8 +8,9 @@ from typing import Any
 
 from ._backend import Backend
 from ._call import require_dtype
+from ._creation import sizes
 from ._device import as_device
-from ._dtype import DType, DTypeLike, as_dtype
+from ._dtype import DType, DTypeLike, as_dtype, number_for
 from ._errors import ArgumentError, KindError
 from ._kinds import Bool, Float, Int
 from ._random_state import Generator, generator, seed, use_generator
@@ -43,13 +44,6 @@ def _float(dtype: DTypeLike | None, backend: Backend, op: str) -> DType:
     return chosen
 
 
-def _shape(shape: int | Sequence[int], op: str) -> tuple[int, ...]:
-    dims = (shape,) if isinstance(shape, int) else tuple(shape)
-    if any(n < 0 for n in dims):
-        raise ArgumentError(op, "negative size", got=dims)
-    return dims
-
-
 def uniform(
     shape: int | Sequence[int],
     low: float = 0.0,
@@ -60,7 +54,7 @@ def uniform(
 ) -> Tensor[Float]:
     """Return uniform numbers in [low, high)."""
     backend = as_device(device)
-    chosen, dims = _float(dtype, backend, "uniform"), _shape(shape, "uniform")
+    chosen, dims = _float(dtype, backend, "uniform"), sizes(shape, "uniform")
     key, counter = _draw(prod(dims) * (2 if chosen.name == "float64" else 1))
     out = backend.random_uniform(dims, float(low), float(high), chosen, key, counter)
     return Tensor(out, backend)
@@ -76,7 +70,7 @@ def normal(
 ) -> Tensor[Float]:
     """Return normal numbers of the given mean and standard deviation."""
     backend = as_device(device)
-    chosen, dims = _float(dtype, backend, "normal"), _shape(shape, "normal")
+    chosen, dims = _float(dtype, backend, "normal"), sizes(shape, "normal")
     pairs = (prod(dims) + 1) // 2
     key, counter = _draw(pairs * (4 if chosen.name == "float64" else 2))
     out = backend.random_normal(dims, float(mean), float(std), chosen, key, counter)
@@ -108,15 +102,21 @@ def randint(
 
     Raises:
         ArgumentError: when the range is empty or wider than 2**31.
+        DTypeError: when the type does not hold the range.
     """
     backend = as_device(device)
     if not 0 < high - low <= 2**31:
         raise ArgumentError("randint", "range", got=(low, high), expected="0 < high - low <= 2**31")
-    dims = _shape(shape, "randint")
+    dims = sizes(shape, "randint")
     chosen = backend.default_int if dtype is None else as_dtype(dtype, "randint")
+    require_dtype(chosen, backend, "randint")
+    for end in (low, high - 1):
+        number_for(end, chosen, "randint")
     key, counter = _draw(prod(dims))
     words: Tensor[Any] = Tensor(backend.random_bits(prod(dims), key, counter, _UINT32), backend)
-    return (words % (high - low)).astype(chosen).reshape(dims) + low
+    # The offset wraps into place: int8 does not hold 200, but it holds -100 + 200.
+    offsets = (words % (high - low)).astype(chosen).reshape(dims)
+    return offsets + low
 
 
 _UINT32 = as_dtype("uint32")
@@ -125,6 +125,7 @@ _UINT32 = as_dtype("uint32")
 def permutation(n: int, *, device: Device = None) -> Tensor[Int]:
     """Return 0..n-1 in random order."""
     backend = as_device(device)
+    (n,) = sizes(n, "permutation")
     key, counter = _draw(n)
     words: Tensor[Any] = Tensor(backend.random_bits(n, key, counter, _UINT32), backend)
     return words.argsort()
