@@ -109,7 +109,7 @@ def split(
         sizes = [n // sections] * sections
     else:
         sizes = list(sections)
-        if sum(sizes) != n:
+        if sum(sizes) != n or any(size < 0 for size in sizes):
             raise ShapeError("split", "sizes do not add up", got=sizes, expected=n)
     out, start = [], 0
     for size in sizes:
@@ -120,7 +120,13 @@ def split(
 
 
 def chunk(x: Tensor[AnyKind], chunks: int, /, axis: int = 0) -> list[Tensor[AnyKind]]:
-    """Cut along an axis into at most ``chunks`` parts; the last may be smaller."""
+    """Cut along an axis into at most ``chunks`` parts; the last may be smaller.
+
+    Raises:
+        ArgumentError: for less than one part.
+    """
+    if chunks < 1:
+        raise ArgumentError("chunk", "no parts", got=chunks, expected="chunks >= 1")
     n = x.shape[normalize_axis(axis, "chunk", x.ndim)]
     size = -(-n // chunks) or 1
     return split(x, [min(size, n - i) for i in range(0, n, size)] or [0], axis)
@@ -143,9 +149,9 @@ def repeat(x: Tensor[AnyKind], repeats: int, /, *, axis: int | None = None) -> T
     return flatten(movement.broadcast_to(wide, shape), place, place + 1)
 
 
-def tile(x: Tensor[AnyKind], repetitions: Sequence[int], /) -> Tensor[AnyKind]:
+def tile(x: Tensor[AnyKind], repetitions: int | Sequence[int], /) -> Tensor[AnyKind]:
     """Repeat the whole tensor along each axis."""
-    counts = list(repetitions)
+    counts = [repetitions] if isinstance(repetitions, int) else list(repetitions)
     rank = max(len(counts), x.ndim)
     counts = [1] * (rank - len(counts)) + counts
     shape = (1,) * (rank - x.ndim) + x.shape
@@ -197,19 +203,43 @@ def vecdot(x1: Tensor[NumKind], x2: Tensor[NumKind], /, *, axis: int = -1) -> Te
 
 
 def outer(x1: Tensor[NumKind], x2: Tensor[NumKind], /) -> Tensor[NumKind]:
-    """All products of two vectors: (n,) and (m,) give (n, m)."""
+    """All products of two vectors: (n,) and (m,) give (n, m).
+
+    Raises:
+        ShapeError: when one is no vector.
+    """
+    if x1.ndim != 1 or x2.ndim != 1:
+        raise ShapeError(
+            "outer", "not two vectors", got=f"{x1.shape} and {x2.shape}", expected="(n,) and (m,)"
+        )
     return binary.multiply(expand_dims(x1, 1), x2)
 
 
 def tensordot(
     x1: Tensor[NumKind], x2: Tensor[NumKind], /, *, axes: int | Sequence[Sequence[int]] = 2
 ) -> Tensor[NumKind]:
-    """Sum of products over the last ``axes`` of x1 and the first of x2, or over lists of axes."""
+    """Sum of products over the last ``axes`` of x1 and the first of x2, or over lists of axes.
+
+    Raises:
+        ShapeError: when the sizes of the axes differ.
+    """
     if isinstance(axes, int):
+        if not 0 <= axes <= min(x1.ndim, x2.ndim):
+            raise ShapeError(
+                "tensordot",
+                "as many axes are not there",
+                got=f"axes {axes} of {x1.shape} and {x2.shape}",
+            )
         left, right = list(range(x1.ndim - axes, x1.ndim)), list(range(axes))
     else:
         left = [normalize_axis(a, "tensordot", x1.ndim) for a in axes[0]]
         right = [normalize_axis(a, "tensordot", x2.ndim) for a in axes[1]]
+    if [x1.shape[i] for i in left] != [x2.shape[i] for i in right]:
+        raise ShapeError(
+            "tensordot",
+            "sizes along the axes differ",
+            got=f"{x1.shape} along {left} and {x2.shape} along {right}",
+        )
     rows = [i for i in range(x1.ndim) if i not in left]
     columns = [i for i in range(x2.ndim) if i not in right]
     a = movement.permute_dims(x1, tuple(rows + left))

@@ -190,7 +190,8 @@ def arange(
     backend = as_device(device)
     whole = all(isinstance(v, int) for v in (start, stop, step))
     chosen = _dtype_for(0 if whole else 0.0, dtype, backend, "arange")
-    count = max(0, -((start - stop) // step) if whole else ceil((stop - start) / step))
+    steps = -((start - stop) // step) if whole else ceil((stop - start) / step)
+    count = max(0, int(steps))
     start, step = _bounds(start, step, count, chosen)
     return Tensor(backend.arange(start, step, count, chosen), backend)
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from importlib.metadata import entry_points
+from inspect import signature
 from typing import Any
 
 from ._backend import Backend
@@ -56,14 +57,29 @@ def as_device(device: Backend | str | None, op: str = "device") -> Backend:
     if isinstance(device, Backend):
         return device
     if not isinstance(device, str):
-        raise ArgumentError(
-            op, "not a device", got=repr(device), expected='a Backend or a name such as "cpu"'
-        )
+        raise _no_device(device, op)
     name, colon, index = device.partition(":")
-    if colon and not index.isdigit():
+    if colon and not (index.isascii() and index.isdigit()):
         raise ArgumentError(op, "not a device", got=repr(device), expected='such as "wgpu:0"')
-    made: Backend = load_class(name)(int(index)) if colon else load_class(name)()
+    cls = load_class(name)
+    if not colon:
+        bare: Backend = cls()
+        return bare
+    if "index" not in signature(cls.__init__).parameters:
+        raise ArgumentError(op, "the backend has one device", got=repr(device), expected=repr(name))
+    made: Backend = cls(int(index))
     return made
+
+
+def _no_device(device: Any, op: str) -> ArgumentError:
+    cls_name = getattr(device, "__name__", None)  # the class was given for the object
+    return ArgumentError(
+        op,
+        "not a device",
+        got=repr(device),
+        expected='a Backend or a name such as "cpu"',
+        hint=f"{cls_name}()" if cls_name else None,
+    )
 
 
 def default_device() -> Backend:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._backend import Backend
 from ._methods import TensorMethods
-from ._op import Op, on_declare
+from ._op import Op, on_declare, reserve
 from ._tensor import Tensor
 
 _INHERITED = frozenset(vars(object)) - {"__eq__", "__ge__", "__gt__", "__le__", "__lt__", "__ne__"}
@@ -16,15 +17,28 @@ def install() -> None:
     for name, member in vars(TensorMethods).items():
         if name not in _INHERITED and (callable(member) or isinstance(member, property)):
             setattr(Tensor, name, member)
+    reserve(_clash)
     on_declare(_add_method)
+
+
+def _clash(op: Op) -> str | None:
+    """Why an op may not have its name, if so; entries become attributes of backends."""
+    if hasattr(Backend, op.name) or op.name in Backend.__annotations__:
+        return f"op name {op.name!r} is that of an attribute of backends"
+    if _has_method(op) and hasattr(Tensor, op.name):
+        return f"Tensor has a method {op.name!r} already; method=False makes it a function alone"
+    return None
+
+
+def _has_method(op: Op) -> bool:
+    operands = op.signature.operands
+    return op.method and bool(operands) and not operands[0].variadic
 
 
 def _add_method(op: Op) -> None:
     """A method for an op that a user declares."""
-    if not op.method or not op.signature.operands or op.signature.operands[0].variadic:
+    if not _has_method(op):
         return
-    if hasattr(Tensor, op.name):
-        raise ValueError(f"Tensor has a method {op.name!r} already")
 
     def method(self: Tensor[Any], *args: Any, **kwargs: Any) -> Any:
         return op(self, *args, **kwargs)

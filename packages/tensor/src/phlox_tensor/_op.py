@@ -136,6 +136,7 @@ class Op:
 
 
 REGISTRY: Final[dict[str, Op]] = {}
+_reserved: list[Callable[[Op], str | None]] = []
 _listeners: list[Callable[[Op], None]] = []
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -159,6 +160,10 @@ def declare(family: OpClass, name: str, signature: str, **fields: Any) -> Op:
         attribute_names=tuple(a.name for a in parsed.attributes),
         **fields,
     )
+    for reserved in _reserved:
+        problem = reserved(op)
+        if problem is not None:
+            raise ValueError(problem)
     REGISTRY[name] = op
     for listener in _listeners:
         listener(op)
@@ -168,3 +173,8 @@ def declare(family: OpClass, name: str, signature: str, **fields: Any) -> Op:
 def on_declare(listener: Callable[[Op], None]) -> None:
     """Call ``listener`` for every op declared from now on (it gives Tensor its methods)."""
     _listeners.append(listener)
+
+
+def reserve(check: Callable[[Op], str | None]) -> None:
+    """Let ``check`` refuse ops declared from now on, by saying why."""
+    _reserved.append(check)

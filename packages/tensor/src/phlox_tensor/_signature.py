@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from keyword import iskeyword
 from typing import Final
 
+from ._attributes import NORMALIZERS
 from ._kinds import KIND_SETS
 
 REQUIRED: Final = object()
@@ -62,12 +64,19 @@ def parse(text: str) -> Signature:
     if not arrow:
         raise ValueError(f"signature without '->': {text!r}")
     operands, _, attributes = head.partition(";")
-    return Signature(
+    made = Signature(
         operands=tuple(_operand(part, text) for part in _split(operands)),
         attributes=tuple(_attribute(part, text) for part in _split(attributes)),
         results=tuple(_result(part, text) for part in _split(tail)),
         text=text.strip(),
     )
+    if not made.results:
+        raise ValueError(f"signature without a result: {text!r}")
+    names = [o.name for o in made.operands] + [a.name for a in made.attributes]
+    for name in names:
+        if not name.isidentifier() or iskeyword(name) or names.count(name) > 1:
+            raise ValueError(f"name {name!r} in {text!r} is malformed or occurs twice")
+    return made
 
 
 def _split(text: str) -> list[str]:
@@ -82,7 +91,7 @@ def _split(text: str) -> list[str]:
             current = ""
         else:
             current += char
-    if current.strip():
+    if parts or current.strip():
         parts.append(current.strip())
     return parts
 
@@ -99,9 +108,14 @@ def _operand(part: str, text: str) -> Operand:
 def _attribute(part: str, text: str) -> Attribute:
     name, colon, rest = (piece.strip() for piece in part.partition(":"))
     type_name, equals, default = (piece.strip() for piece in rest.partition("="))
-    if not colon or not type_name:
+    if not colon or type_name not in NORMALIZERS:
         raise ValueError(f"attribute {part!r} of {text!r} is not 'name: type = default'")
-    return Attribute(name, type_name, ast.literal_eval(default) if equals else REQUIRED)
+    if not equals:
+        return Attribute(name, type_name, REQUIRED)
+    try:
+        return Attribute(name, type_name, ast.literal_eval(default))
+    except (SyntaxError, ValueError):
+        raise ValueError(f"default of {part!r} in {text!r} is not a literal") from None
 
 
 def _result(part: str, text: str) -> Result:
