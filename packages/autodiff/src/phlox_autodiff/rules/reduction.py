@@ -35,7 +35,8 @@ def _count(shape: Shape, axis: Axes) -> int:
 
 
 def _mean(g: Tensor, x_shape: Shape, axis: Axes) -> Tensor:
-    return spread(g / max(_count(x_shape, axis), 1), x_shape, axis)
+    # Not g / n: float16 holds 1 / n for more n than n itself.
+    return spread(g * (1 / max(_count(x_shape, axis), 1)), x_shape, axis)
 
 
 def _var(g: Tensor, x: Tensor, axis: Axes, correction: float) -> Tensor:

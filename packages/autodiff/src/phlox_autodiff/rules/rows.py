@@ -63,7 +63,7 @@ def _batch_norm_train(
         dx, dweight, dbias = ops.batch_norm_backward(g_y, x, weight, mean, var, epsilon)
     count = x.size // x.shape[1] if x.size else 1
     if g_mean is not None:
-        part = _channelwise(g_mean / count, x).broadcast_to(x.shape)
+        part = _channelwise(g_mean * (1 / count), x).broadcast_to(x.shape)
         dx = part if dx is None else dx + part
     if g_var is not None:
         part = (x - _channelwise(mean, x)) * _channelwise(g_var * (2 / count), x)
