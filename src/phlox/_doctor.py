@@ -33,35 +33,38 @@ def _versions() -> str:
 
 def _devices() -> str:
     rows: list[list[str]] = []
-    notes: list[str] = []
+    details: list[str] = []
     for name in sorted({*backend_classes(), "numpy"}):
         try:
-            rows.extend(_rows(name, load_class(name)))
+            for item in _described(name, load_class(name)):
+                rows.append([item.pop("device"), item.pop("name")])
+                details.extend(_lines(rows[-1][0], item))
         except (BackendUnavailableError, ImportError) as error:
-            rows.append([name, "not available", ""])
-            notes.append(str(error))
-    return "\n".join([table(["device", "what", "details"], rows), *notes])
+            rows.append([name, "not available"])
+            details.append(str(error))
+    return "\n\n".join([table(["device", "what"], rows), "\n".join(details)])
 
 
-def _rows(name: str, backend: Any) -> list[list[str]]:
-    """One row per device of a backend, by its own description where it has one."""
-    if not hasattr(backend, "describe"):
-        return [[repr(backend()), "reference" if name == "numpy" else "", ""]]
-    return [
-        [
-            str(item.get("device", f"{backend.__name__}({i})")),
-            str(item.get("name", "")),
-            ", ".join(f"{k} {_short(v)}" for k, v in item.items() if k not in ("device", "name")),
-        ]
-        for i, item in enumerate(backend.describe())
-    ]
+def _described(name: str, backend: Any) -> list[dict[str, Any]]:
+    """The devices of a backend, by its own description where it has one."""
+    if hasattr(backend, "describe"):
+        return [{"device": name, "name": "", **item} for item in backend.describe()]
+    return [{"device": repr(backend()), "name": "reference" if name == "numpy" else ""}]
+
+
+def _lines(device: str, facts: dict[str, Any]) -> list[str]:
+    """The facts about a device, one to a line."""
+    flat: dict[str, Any] = {}
+    for key, value in facts.items():
+        flat.update(value if isinstance(value, dict) else {key: value})
+    return [f"{device}  {key}: {_short(value)}" for key, value in flat.items()]
 
 
 def _short(value: Any) -> str:
-    if isinstance(value, dict):
-        return " ".join(f"{k}={_short(v)}" for k, v in value.items())
     if isinstance(value, list | tuple | set | frozenset):
-        return "+".join(sorted(map(str, value)))
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 1 << 20:
-        return f"{value / (1 << 20):,.0f} MiB" if value % (1 << 10) == 0 else f"{value:,}"
+        return ", ".join(sorted(map(str, value)))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) and value >= 1 << 20:
+        return f"{value / (1 << 20):,.0f} Mi"
     return str(value)

@@ -75,6 +75,21 @@ class Cpu(Backend):
         given = [f"{key}={value!r}" for key, value, usual in parts if value != usual]
         return f"Cpu({', '.join(given)})"
 
+    @staticmethod
+    def describe() -> list[dict[str, Any]]:
+        """What `phlox doctor` prints: threads, and bytes held now and at most."""
+        current, peak, cached = _native._memory()
+        return [
+            {
+                "device": "Cpu()",
+                "name": "Rust kernels",
+                "threads": _native._num_threads(),
+                "bytes in use": current,
+                "bytes at most": peak,
+                "bytes kept for reuse": cached,
+            }
+        ]
+
     def entry(self, name: str) -> Callable[..., Any] | None:
         """Return the native function of the op of this name, or None."""
         function = _TABLE.get(name)
