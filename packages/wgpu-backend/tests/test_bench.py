@@ -1,0 +1,30 @@
+"""The table of kernels that benchmarks and tuning use."""
+
+from __future__ import annotations
+
+import pytest
+
+import phlox_tensor as pt
+from phlox_wgpu import Wgpu
+from phlox_wgpu.bench import Cost, kernels, measure
+
+
+@pytest.mark.parametrize("small", [False, True])
+def test_costs_are_named_once_and_say_what_they_cost(small: bool) -> None:
+    table = kernels(small=small)
+    assert len({cost.name for cost in table}) == len(table)
+    for cost in table:
+        assert cost.op in pt.REGISTRY
+        assert cost.flops > 0 or cost.bytes > 0
+
+
+@pytest.mark.parametrize("cost", kernels(small=True), ids=lambda cost: cost.name)
+def test_a_cost_runs_and_takes_time(gpu: Wgpu, cost: Cost) -> None:
+    assert measure(gpu, cost, turns=2) > 0
+
+
+def test_timing_leaves_the_recorder_as_it_was(gpu: Wgpu) -> None:
+    device = gpu.device
+    measure(gpu, kernels(small=True)[0], turns=2)
+    assert device._flush_at < 1000
+    assert not device._pending
