@@ -114,3 +114,17 @@ def test_accuracy_over_the_whole_range(
     assert error[normal].max() <= ULP[op] * gpu.slack
     special = ~np.isfinite(expected)
     np.testing.assert_array_equal(got[special], expected[special])
+
+
+def test_rounding_to_float16_inside_a_chain(gpu: Wgpu, up: Up, rng: np.random.Generator) -> None:
+    from phlox_wgpu._elementwise import Program, run_program  # noqa: PLC0415
+    from phlox_wgpu.wgsl.chain import Chain, Node  # noqa: PLC0415
+
+    halves = rng.integers(0, 2**16, (2, 20_000), dtype=np.uint32).astype(np.uint16)
+    a, b = halves.view(np.float16)
+    nodes = (Node("multiply", (0, 1), "float16"), Node("add", (2, 1), "float16"))
+    program = Program(Chain(("float16", "float16"), nodes, (3,)), (pt.float16,))
+    (out,) = run_program(gpu.device, program, (up(a), up(b)))
+    with np.errstate(all="ignore"):
+        expected = a * b + b
+    np.testing.assert_array_equal(gpu.read(out), expected)

@@ -31,25 +31,36 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   var acc1 = identity();
   var acc2 = identity();
   var acc3 = identity();
-  while (k + 64u < end) {
-    let v = in0[base + i32(k)];
-    let w = in0[base + i32(k + 64u)];
-    acc0 = combine(acc0, lift(v.x, 4u * k + 0u));
-    acc1 = combine(acc1, lift(v.y, 4u * k + 1u));
-    acc2 = combine(acc2, lift(v.z, 4u * k + 2u));
-    acc3 = combine(acc3, lift(v.w, 4u * k + 3u));
-    acc0 = combine(acc0, lift(w.x, 4u * (k + 64u) + 0u));
-    acc1 = combine(acc1, lift(w.y, 4u * (k + 64u) + 1u));
-    acc2 = combine(acc2, lift(w.z, 4u * (k + 64u) + 2u));
-    acc3 = combine(acc3, lift(w.w, 4u * (k + 64u) + 3u));
-    k += 128u;
+  while (k + 192u < end) {
+    let v0 = in0[base + i32(k + 0u)];
+    let v1 = in0[base + i32(k + 64u)];
+    let v2 = in0[base + i32(k + 128u)];
+    let v3 = in0[base + i32(k + 192u)];
+    acc0 = combine(acc0, lift(v0.x, 4u * (k + 0u) + 0u));
+    acc1 = combine(acc1, lift(v0.y, 4u * (k + 0u) + 1u));
+    acc2 = combine(acc2, lift(v0.z, 4u * (k + 0u) + 2u));
+    acc3 = combine(acc3, lift(v0.w, 4u * (k + 0u) + 3u));
+    acc0 = combine(acc0, lift(v1.x, 4u * (k + 64u) + 0u));
+    acc1 = combine(acc1, lift(v1.y, 4u * (k + 64u) + 1u));
+    acc2 = combine(acc2, lift(v1.z, 4u * (k + 64u) + 2u));
+    acc3 = combine(acc3, lift(v1.w, 4u * (k + 64u) + 3u));
+    acc0 = combine(acc0, lift(v2.x, 4u * (k + 128u) + 0u));
+    acc1 = combine(acc1, lift(v2.y, 4u * (k + 128u) + 1u));
+    acc2 = combine(acc2, lift(v2.z, 4u * (k + 128u) + 2u));
+    acc3 = combine(acc3, lift(v2.w, 4u * (k + 128u) + 3u));
+    acc0 = combine(acc0, lift(v3.x, 4u * (k + 192u) + 0u));
+    acc1 = combine(acc1, lift(v3.y, 4u * (k + 192u) + 1u));
+    acc2 = combine(acc2, lift(v3.z, 4u * (k + 192u) + 2u));
+    acc3 = combine(acc3, lift(v3.w, 4u * (k + 192u) + 3u));
+    k += 256u;
   }
-  if (k < end) {
-    let v = in0[base + i32(k)];
-    acc0 = combine(acc0, lift(v.x, 4u * k + 0u));
-    acc1 = combine(acc1, lift(v.y, 4u * k + 1u));
-    acc2 = combine(acc2, lift(v.z, 4u * k + 2u));
-    acc3 = combine(acc3, lift(v.w, 4u * k + 3u));
+  while (k < end) {
+    let v0 = in0[base + i32(k + 0u)];
+    acc0 = combine(acc0, lift(v0.x, 4u * (k + 0u) + 0u));
+    acc1 = combine(acc1, lift(v0.y, 4u * (k + 0u) + 1u));
+    acc2 = combine(acc2, lift(v0.z, 4u * (k + 0u) + 2u));
+    acc3 = combine(acc3, lift(v0.w, 4u * (k + 0u) + 3u));
+    k += 64u;
   }
   var acc = combine(combine(acc0, acc1), combine(acc2, acc3));
   shared_acc[64u * row + lane] = acc;

@@ -53,9 +53,14 @@ fn min_f(a: f32, b: f32) -> f32 {
   return select(b, a, a <= b);
 }
 
-// Rounded to float16 by way of its bits: drivers drop a conversion there and back.
+// Rounded to float16, half to even, on the bits: drivers drop a conversion there and back.
 fn round_half_f(x: f32) -> f32 {
-  return unpack2x16float(pack2x16float(vec2<f32>(x, 0.0))).x;
+  let bits = bitcast<u32>(x);
+  let magnitude = bits & 0x7fffffffu;
+  if (magnitude >= 0x7f800000u) { return x; }
+  if (magnitude < 0x38800000u) { return copysign_f(round(abs(x) * 16777216.0) * 5.9604645e-8, x); }
+  let rounded = (magnitude + 0xfffu + ((bits >> 13u) & 1u)) & 0xffffe000u;
+  return copysign_f(bitcast<f32>(select(rounded, 0x7f800000u, rounded >= 0x47800000u)), x);
 }
 
 // Integers that order as the floats do, NaN left out; both zeros are 0.

@@ -9,6 +9,8 @@ from .._kernel import Kernel
 WORKGROUP = 256
 UNROLL = 4  # accumulators per lane: more loads in flight, shorter chains of roundings
 
+VECTORS = 4  # vec4 in flight per lane
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -193,26 +195,7 @@ def _loop(r: Reduction) -> str:
     """Every lanes-th element of the part, into four accumulators."""
     stride = r.lanes
     if r.vector:
-        v, w = (
-            "\n".join(
-                f"    acc{n} = combine(acc{n}, lift({name}.{part}, 4u * {at} + {n}u));"
-                for n, part in enumerate("xyzw")
-            )
-            for name, at in (("v", "k"), ("w", f"(k + {stride}u)"))
-        )
-        return f"""\
-  while (k + {stride}u < end) {{
-    let v = in0[base + i32(k)];
-    let w = in0[base + i32(k + {stride}u)];
-{v}
-{w}
-    k += {2 * stride}u;
-  }}
-  if (k < end) {{
-    let v = in0[base + i32(k)];
-{v}
-  }}
-"""
+        return _vector_loop(stride)
     loads = "\n".join(
         f"    acc{n} = combine(acc{n}, element(base, k + {n * stride}u));" for n in range(UNROLL)
     )
@@ -224,6 +207,26 @@ def _loop(r: Reduction) -> str:
   while (k < end) {{
     acc0 = combine(acc0, element(base, k));
     k += {stride}u;
+  }}
+"""
+
+
+def _vector_loop(stride: int) -> str:
+    def step(turns: int) -> str:
+        lines = [f"    let v{t} = in0[base + i32(k + {t * stride}u)];" for t in range(turns)]
+        lines += [
+            f"    acc{n} = combine(acc{n}, lift(v{t}.{part}, 4u * (k + {t * stride}u) + {n}u));"
+            for t in range(turns)
+            for n, part in enumerate("xyzw")
+        ]
+        return "\n".join([*lines, f"    k += {turns * stride}u;"])
+
+    return f"""\
+  while (k + {(VECTORS - 1) * stride}u < end) {{
+{step(VECTORS)}
+  }}
+  while (k < end) {{
+{step(1)}
   }}
 """
 
