@@ -10,7 +10,8 @@ from typing import Any, Final, final
 
 import numpy as np
 
-from ._errors import ArgumentError, IndexOutOfRangeError, KindError, ShapeError
+from ._dtype import promote
+from ._errors import ArgumentError, DTypeError, IndexOutOfRangeError, KindError, ShapeError
 from ._rules.general import broadcast_shapes
 from ._tensor import Tensor
 from .ops import binary
@@ -297,33 +298,35 @@ class AtIndex:
         return self._update(values, "max")
 
     def _like(self, values: Any) -> Tensor[Any]:
-        """Values of Python are weak: they take the tensor's type when they fit it."""
-        if isinstance(values, Tensor):
-            return values
+        """The values in the type of the tensor; those of Python are weak."""
         from ._transfer import upload  # noqa: PLC0415 - only for host values
 
         x = self._x
-        own = isinstance(values, np.ndarray)
-        found = upload(values, None, x.device, "at")
-        if own or found.dtype.kind == x.dtype.kind or not found.size:
-            return found if own else upload(values, x.dtype, x.device, "at")
-        if _RANKS[found.dtype.kind] > _RANKS[x.dtype.kind]:
+        own = isinstance(values, Tensor | np.ndarray)
+        found = values if isinstance(values, Tensor) else upload(values, None, x.device, "at")
+        a, b = x.dtype, found.dtype
+        weak = not own and (_RANKS[b.kind] < _RANKS[a.kind] or not found.size)
+        if a.kind != b.kind and not weak:
             raise KindError(
                 "at",
                 "values of another kind",
-                got=f"{found.dtype.kind} values",
-                expected=f"{x.dtype.kind} ({x.dtype})",
-                hint=f"x.astype(pt.{found.dtype})",
+                got=f"{b.kind} ({b})",
+                expected=f"{a.kind} ({a})",
+                hint=f"x.astype(pt.{b})",
             )
-        return upload(values, x.dtype, x.device, "at")
+        if not own:
+            return upload(values, a, x.device, "at")
+        if a.kind == "Int" and promote(a, b, "at") is not a:
+            raise DTypeError(
+                "at", "values may not fit", got=b, expected=a, hint=f"values.astype(pt.{a})"
+            )
+        return found.astype(a)
 
     def _update(self, values: Any, update: str) -> Tensor[Any]:
         from ._creation import arange  # noqa: PLC0415 - imports indexing through the package
 
         x = self._x
         value = self._like(values)
-        if value.dtype is not x.dtype and value.dtype.kind == x.dtype.kind:
-            value = value.astype(x.dtype)
         items = self._index if isinstance(self._index, tuple) else (self._index,)
         basic = all(
             isinstance(i, int | slice | EllipsisType | None) and not isinstance(i, bool)

@@ -1,0 +1,13 @@
+"""Tests of this package compute on the reference; backends are compared in tests/backends."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from phlox_tensor import Numpy, use_device
+
+
+@pytest.fixture(autouse=True)
+def _on_the_reference() -> Iterator[None]:
+    with use_device(Numpy()):
+        yield

@@ -1,0 +1,134 @@
+"""``x.at[...]``: the same places as ``x[...]``, updated in a new tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import phlox_tensor as pt
+from phlox_tensor import DTypeError, IndexOutOfRangeError, KindError, ShapeError
+
+Array = np.ndarray[Any, Any]
+INDICES: list[Any] = [
+    np.s_[0],
+    np.s_[-1, 2],
+    np.s_[1:],
+    np.s_[::-2, 1:3],
+    np.s_[..., None, 0],
+    np.s_[[0, 2]],
+    np.s_[[0, 1], [1, 1]],
+    np.s_[:, [3, 0]],
+    np.s_[np.arange(12).reshape(3, 4) % 2 == 0],
+    np.s_[[True, False, True]],
+    np.s_[1:1],
+    np.s_[()],
+    np.s_[...],
+]
+REPEATED: Any = np.s_[[2, 2, 0]]
+UPDATES: dict[str, Any] = {
+    "add": np.add,
+    "max": np.maximum,
+    "min": np.minimum,
+    "multiply": np.multiply,
+    "subtract": np.subtract,
+}
+
+
+def base() -> Array:
+    return np.arange(12, dtype=np.float32).reshape(3, 4) - 5
+
+
+@pytest.mark.parametrize("name", sorted(UPDATES))
+@pytest.mark.parametrize("index", [*INDICES, REPEATED], ids=str)
+def test_updates_beside_numpy(index: Any, name: str) -> None:
+    """Repeated indices apply each value, as ``ufunc.at`` does."""
+    data = base()
+    values = np.linspace(-2, 2, data[index].size, dtype=np.float32).reshape(data[index].shape)
+    want = data.copy()
+    UPDATES[name].at(want, index, values)
+    before = pt.asarray(data)
+    got = getattr(before.at[index], name)(pt.asarray(values))
+    assert np.array_equal(got.numpy(), want)
+    assert np.array_equal(before.numpy(), data)
+
+
+@pytest.mark.parametrize("index", INDICES, ids=str)
+def test_set_beside_numpy(index: Any) -> None:
+    data = base()
+    values = np.linspace(-2, 2, data[index].size, dtype=np.float32).reshape(data[index].shape)
+    want = data.copy()
+    want[index] = values
+    assert np.array_equal(pt.asarray(data).at[index].set(pt.asarray(values)).numpy(), want)
+    want[index] = 7
+    assert np.array_equal(pt.asarray(data).at[index].set(7).numpy(), want)
+    assert np.array_equal(pt.asarray(data).at[index].get().numpy(), data[index])
+
+
+def test_set_with_repeats_keeps_one_of_the_values() -> None:
+    out = pt.zeros(3).at[[1, 1, 1]].set(pt.asarray([5.0, 6.0, 7.0])).tolist()
+    assert out[0] == out[2] == 0.0
+    assert out[1] in (5.0, 6.0, 7.0)
+
+
+@given(
+    st.lists(st.integers(-4, 3), max_size=12),
+    st.sampled_from(sorted(UPDATES)),
+    st.sampled_from(["float32", "int64", "int8", "uint8", "float16"]),
+)
+def test_many_repeats(indices: list[int], name: str, dtype: str) -> None:
+    data = np.arange(1, 5).astype(dtype)
+    values = (np.arange(len(indices)) % 3).astype(dtype)
+    want = data.copy()
+    UPDATES[name].at(want, np.array(indices, int), values)
+    index = pt.asarray(np.array(indices, int))
+    got = getattr(pt.asarray(data).at[index], name)(pt.asarray(values))
+    assert got.dtype.name == dtype
+    assert np.array_equal(got.numpy(), want)
+
+
+def test_values_broadcast_to_the_place() -> None:
+    x = pt.zeros((2, 3))
+    assert x.at[:, 1].set(pt.asarray([1.0])).tolist() == [[0, 1, 0], [0, 1, 0]]
+    assert x.at[0].add([1, 2, 3]).tolist() == [[1, 2, 3], [0, 0, 0]]
+    assert x.at[0].set(np.float64(2)).tolist() == [[2, 2, 2], [0, 0, 0]]
+    with pytest.raises(ShapeError, match="broadcast"):
+        x.at[0].set([1.0, 2.0])
+
+
+def test_values_take_the_type_of_the_tensor() -> None:
+    narrow = pt.zeros(2, dtype="float16").at[0].set(pt.asarray(2.0))
+    assert narrow.dtype is pt.float16
+    ints = pt.asarray([1, 2])
+    assert ints.at[0].set(True).tolist() == [1, 2]
+    assert pt.asarray([True, False]).at[1].set(True).tolist() == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("x", "values", "error"),
+    [
+        ([1, 2], 1.5, KindError),
+        ([1, 2], [1.0], KindError),
+        ([1, 2], np.ones(1, np.float32), KindError),
+        ([True, False], 1, KindError),
+        ([1.0, 2.0], np.ones(1, np.int64), KindError),
+        ([1.0, 2.0], "a", DTypeError),
+    ],
+)
+def test_values_of_another_kind_are_refused(x: Any, values: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match=r"^\["):
+        pt.asarray(x).at[0].set(values)
+
+
+def test_numbers_out_of_range_are_refused() -> None:
+    with pytest.raises(DTypeError, match="do not fit"):
+        pt.asarray([1], dtype="uint8").at[0].set(300)
+    with pytest.raises(DTypeError, match=r"hint: values.astype\(pt.uint8\)"):
+        pt.asarray([1], dtype="uint8").at[0].set(pt.asarray(5))
+    with pytest.raises(IndexOutOfRangeError):
+        pt.zeros(2).at[2].set(1.0)
+    with pytest.raises(IndexOutOfRangeError):
+        pt.zeros(2).at[[0, 2]].add(1.0)
