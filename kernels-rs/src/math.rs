@@ -16,6 +16,8 @@ pub trait Fma: Copy + Send + Sync + 'static {
     fn fma(a: f32, b: f32, c: f32) -> f32;
     /// `a * b + c` in `f64`.
     fn fma64(a: f64, b: f64, c: f64) -> f64;
+    /// `a * a - square`, exactly, where `square` is `a * a` rounded.
+    fn square_error(a: f32, square: f32) -> f32;
 }
 
 /// One rounding, one instruction: for code compiled with FMA.
@@ -35,6 +37,10 @@ impl Fma for Fused {
     fn fma64(a: f64, b: f64, c: f64) -> f64 {
         a.mul_add(b, c)
     }
+    #[inline(always)]
+    fn square_error(a: f32, square: f32) -> f32 {
+        a.mul_add(a, -square)
+    }
 }
 
 impl Fma for Split {
@@ -45,6 +51,14 @@ impl Fma for Split {
     #[inline(always)]
     fn fma64(a: f64, b: f64, c: f64) -> f64 {
         a * b + c
+    }
+    #[inline(always)]
+    fn square_error(a: f32, square: f32) -> f32 {
+        // Veltkamp and Dekker: the halves have 12 bits, so their products are exact.
+        let big = a * 4097.0;
+        let high = big - (big - a);
+        let low = a - high;
+        ((high * high - square) + 2.0 * high * low) + low * low
     }
 }
 

@@ -8,13 +8,44 @@ const ROUND: f32 = 12582912.0; // 1.5 * 2^23
 const LN2_HI: f32 = 0.693_359_375;
 const LN2_LO: f32 = -2.121_944_4e-4;
 
-/// Splits `x` into `n ln 2 + r`; returns (r, bits whose low part is n).
+/// `e^x` in pieces: `2^n * (1 + r + t)`, where `t` is small beside `r` and holds what `r` has lost.
+#[derive(Clone, Copy)]
+pub(super) struct Parts {
+    pub r: f32,
+    pub t: f32,
+    n: i32,
+}
+
+/// Splits `e^(x + low)` for `|x| < 10^4` and `low` far below it. NaN stays NaN in `r`.
 #[inline(always)]
-fn reduce<M: Fma>(x: f32) -> (f32, i32) {
+pub(super) fn split<M: Fma>(x: f32, low: f32) -> Parts {
     let shifted = M::fma(x, LOG2_E, ROUND);
     let n = shifted - ROUND;
-    let r = M::fma(n, -LN2_LO, M::fma(n, -LN2_HI, x));
-    (r, shifted.to_bits().wrapping_sub(ROUND.to_bits()) as i32)
+    let exact = M::fma(n, -LN2_HI, x);
+    let low = M::fma(n, -LN2_LO, low);
+    let r = exact + low;
+    let lost = (exact - r) + low;
+    let q = poly::<M, 5>(
+        r,
+        [0.4999999344756086, 0.16666520629435552, 0.04166838809252977, 0.008368717091209156, 0.0013814596392370557],
+    );
+    Parts { r, t: M::fma(r * r, q, lost), n: shifted.to_bits().wrapping_sub(ROUND.to_bits()) as i32 }
+}
+
+impl Parts {
+    /// `1 + r + t`, rounded once.
+    #[inline(always)]
+    pub fn mantissa(self) -> f32 {
+        let top = 1.0 + self.r;
+        top + ((1.0 - top) + self.r + self.t)
+    }
+
+    /// Two factors of `2^n`, since that alone may be out of range where the result is not.
+    #[inline(always)]
+    pub fn scales(self) -> (f32, f32) {
+        let half = self.n >> 1;
+        (power_of_two(half), power_of_two(self.n.wrapping_sub(half)))
+    }
 }
 
 #[inline(always)]
@@ -27,15 +58,9 @@ fn power_of_two(n: i32) -> f32 {
 pub fn exp<M: Fma>(x: f32) -> f32 {
     let x = if x > 89.0 { 89.0 } else { x };
     let x = if x < -104.0 { -104.0 } else { x };
-    let (r, n) = reduce::<M>(x);
-    let q = poly::<M, 5>(
-        r,
-        [0.4999999344756086, 0.16666520629435552, 0.04166838809252977, 0.008368717091209156, 0.0013814596392370557],
-    );
-    let p = M::fma(r * r, q, r) + 1.0;
-    // Two factors, since 2^n alone may be out of range where the result is not.
-    let half = n >> 1;
-    p * power_of_two(half) * power_of_two(n.wrapping_sub(half))
+    let parts = split::<M>(x, 0.0);
+    let (s1, s2) = parts.scales();
+    parts.mantissa() * s1 * s2
 }
 
 /// `e^x - 1`.
@@ -43,40 +68,72 @@ pub fn exp<M: Fma>(x: f32) -> f32 {
 pub fn expm1<M: Fma>(x: f32) -> f32 {
     let clamped = if x > 89.0 { 89.0 } else { x };
     let clamped = if clamped < -18.0 { -18.0 } else { clamped };
-    let (r, n) = reduce::<M>(clamped);
-    let q = poly::<M, 6>(
-        r,
-        [
-            0.5000000044165501,
-            0.16666666370441216,
-            0.041666360908256275,
-            0.008333389371879116,
-            0.0013940627651762255,
-            0.00019845877070509835,
-        ],
-    );
-    let p = M::fma(r * r, q, r);
+    let parts = split::<M>(clamped, 0.0);
     // Halved, since 2^128 is out of range where the result is not.
-    let s = power_of_two(n.wrapping_sub(1));
-    let y = 2.0 * M::fma(s, p, s - 0.5);
+    let s = power_of_two(parts.n.wrapping_sub(1));
+    let y = 2.0 * M::fma(s, parts.r + parts.t, s - 0.5);
     if x.abs() < 1e-8 { x } else { y }
 }
 
-/// `tanh x`.
+/// `tanh x`. Source of the near polynomial: Cephes `tanhf.c`.
 #[inline(always)]
 pub fn tanh<M: Fma>(x: f32) -> f32 {
     let a = x.abs();
-    let a = if a > 10.0 { 10.0 } else { a };
-    let e = expm1::<M>(a + a);
-    (e / (e + 2.0)).copysign(x)
+    let z = a * a;
+    let p =
+        poly::<M, 5>(z, [-3.33332819422e-1, 1.33314422036e-1, -5.37397155531e-2, 2.06390887954e-2, -5.70498872745e-3]);
+    let near = M::fma(a * z, p, a);
+    let capped = if a > 10.0 { 10.0 } else { a };
+    let far = 1.0 - 2.0 / (exp::<M>(capped + capped) + 1.0);
+    (if a < 0.625 { near } else { far }).copysign(x)
+}
+
+/// `1 / (1 + e^a)` for `0 <= a <= 120`, as `(factor / denominator) * factor`, so that a value may be multiplied in
+/// before the result becomes subnormal. The denominator is rounded once.
+#[inline(always)]
+pub(super) fn logistic_tail<M: Fma>(a: f32) -> (f32, f32, f32) {
+    let parts = split::<M>(a, 0.0);
+    let half = parts.n >> 1;
+    let (f1, f2) = (power_of_two(half.wrapping_neg()), power_of_two(half.wrapping_sub(parts.n)));
+    let factor = f1 * f2;
+    let base = 1.0 + factor;
+    let top = base + parts.r;
+    (f1, top + ((base - top) + parts.r + (parts.t + (factor - (base - 1.0)))), f2)
 }
 
 /// `1 / (1 + e^-x)`.
 #[inline(always)]
 pub fn sigmoid<M: Fma>(x: f32) -> f32 {
-    let e = exp::<M>(-x.abs());
-    let top = if x < 0.0 { e } else { 1.0 };
-    top / (1.0 + e)
+    let a = x.abs();
+    let (f1, denominator, f2) = logistic_tail::<M>(if a > 120.0 { 120.0 } else { a });
+    let tail = f1 / denominator * f2;
+    if x < 0.0 { tail } else { 1.0 - tail }
+}
+
+/// `ln(1 + e)` for `0 <= e <= 1`; NaN stays NaN. The method of [`log`].
+#[inline(always)]
+pub(super) fn log1p_unit<M: Fma>(e: f32) -> f32 {
+    let u = 1.0 + e;
+    let c = e - (u - 1.0);
+    let upper = u > std::f32::consts::SQRT_2;
+    let k = if upper { 1.0 } else { 0.0 };
+    let f = (if upper { 0.5 * u } else { u }) - 1.0;
+    let s = f / (2.0 + f);
+    let z = s * s;
+    let half = 0.5 * f * f;
+    // c / u to a few bits is enough.
+    let correction = c * M::fma(u, M::fma(u, 0.32, -1.46), 2.14);
+    let low = M::fma(k, LOG_LN2_LO, M::fma(s, half + z * log_poly::<M>(z), correction));
+    M::fma(k, LOG_LN2_HI, f - (half - low))
+}
+
+// ln 2 in two parts and the polynomial of FreeBSD `e_logf.c`.
+const LOG_LN2_HI: f32 = 6.9313812256e-01;
+const LOG_LN2_LO: f32 = 9.0580006145e-06;
+
+#[inline(always)]
+fn log_poly<M: Fma>(z: f32) -> f32 {
+    poly::<M, 4>(z, [0.66666662693, 0.40000972152, 0.28498786688, 0.24279078841])
 }
 
 /// `ln x`. Source: FreeBSD `e_logf.c` (K.C. Ng), made branch-free.
@@ -92,10 +149,9 @@ pub fn log<M: Fma>(x: f32) -> f32 {
     let f = m - 1.0;
     let s = f / (2.0 + f);
     let z = s * s;
-    let r = z * poly::<M, 4>(z, [0.66666662693, 0.40000972152, 0.28498786688, 0.24279078841]);
     let half = 0.5 * f * f;
-    let low = M::fma(k, 9.0580006145e-06, s * (half + r));
-    let y = M::fma(k, 6.9313812256e-01, f - (half - low));
+    let low = M::fma(k, LOG_LN2_LO, s * (half + z * log_poly::<M>(z)));
+    let y = M::fma(k, LOG_LN2_HI, f - (half - low));
     let y = if x == f32::INFINITY { x } else { y };
     let y = if x == 0.0 { f32::NEG_INFINITY } else { y };
     if x >= 0.0 { y } else { f32::NAN }
@@ -161,7 +217,8 @@ pub fn asinh<M: Fma>(x: f32) -> f32 {
 #[inline(always)]
 pub fn acosh<M: Fma>(x: f32) -> f32 {
     let t = x as f64 - 1.0;
-    wide::ln_1p::<M>(t + (t * (t + 2.0)).sqrt()) as f32
+    let y = wide::ln_1p::<M>(t + (t * (t + 2.0)).sqrt()) as f32;
+    if t >= 0.0 { y } else { f32::NAN }
 }
 
 /// `atanh x`.
@@ -183,11 +240,12 @@ pub fn pow<M: Fma>(x: f32, y: f32) -> f32 {
     let magnitude = power as f32;
     let whole = exponent.trunc() == exponent;
     let half = exponent * 0.5;
-    let odd = whole && half.trunc() != half;
+    // Single & and |: no branches, so that the loop vectorises.
+    let odd = whole & (half.trunc() != half);
     let negative = x.is_sign_negative();
-    let signed = if negative && odd { -magnitude } else { magnitude };
-    let out = if negative && !whole && a != 0.0 && a != f64::INFINITY { f32::NAN } else { signed };
+    let signed = if negative & odd { -magnitude } else { magnitude };
+    let out = if negative & !whole & (a != 0.0) & (a != f64::INFINITY) { f32::NAN } else { signed };
     // (-1) ** (+-inf) = 1, like 1 ** anything and anything ** 0.
-    let one = y == 0.0 || x == 1.0 || (x == -1.0 && y.abs() == f32::INFINITY);
+    let one = (y == 0.0) | (x == 1.0) | ((x == -1.0) & (y.abs() == f32::INFINITY));
     if one { 1.0 } else { out }
 }

@@ -27,25 +27,78 @@ pub fn erf<M: Fma>(x: f32) -> f32 {
     if t > 0.927734375 { far } else { near }
 }
 
+/// The normal tail `P(Z > t)` in pieces, for `t = |x|` up to 15.
+#[derive(Clone, Copy)]
+struct Tail {
+    t: f32,
+    /// `t * P(Z > t) / exp(-t^2 / 2)`, good from 0.7 on.
+    h: f32,
+    /// `(P(Z <= x) - 1/2) / x`, good up to 0.7.
+    s: f32,
+    bell: exponential::Parts,
+}
+
+#[inline(always)]
+fn tail<M: Fma>(x: f32) -> Tail {
+    let t = x.abs();
+    let t = if t > 15.0 { 15.0 } else { t };
+    let square = t * t;
+    // The exponent must be exact, so what the square lost goes along.
+    let bell = exponential::split::<M>(-0.5 * square, -0.5 * M::square_error(t, square));
+    // A polynomial in q is best conditioned where q is small, so the map is centred near the border to the other formula.
+    let q = (t - 1.0) / (t + 1.0);
+    let h = poly::<M, 13>(
+        q,
+        [
+            0.26157829209685113,
+            0.24842861661094845,
+            -0.05259886366538385,
+            -0.05745532000173849,
+            -0.019406421648052112,
+            0.0031186719952757368,
+            0.008257438377737425,
+            0.007336479311468863,
+            0.008187322685395834,
+            -0.024498189104898198,
+            0.04319614214154055,
+            -0.03971506905474235,
+            0.012512896112133015,
+        ],
+    );
+    let s = poly::<M, 5>(
+        square,
+        [0.39894227975569363, -0.06649031827672014, 0.00997260518963483, -0.0011821638755753956, 0.0001038653335184857],
+    );
+    Tail { t, h, s, bell }
+}
+
+/// `v * exp(-t^2 / 2)`.
+#[inline(always)]
+fn times_bell<M: Fma>(v: f32, bell: exponential::Parts) -> f32 {
+    let (s1, s2) = bell.scales();
+    M::fma(v, bell.r + bell.t, v) * s1 * s2
+}
+
 /// `x` times the normal distribution function.
 #[inline(always)]
 pub fn gelu<M: Fma>(x: f32) -> f32 {
-    let x = x as f64;
-    let x = if x < FLOOR { FLOOR } else { x };
-    let t = x.abs();
-    let (tail, _) = wide::normal_tail::<M>(if t > -FLOOR { -FLOOR } else { t });
-    (x * if x < 0.0 { tail } else { 1.0 - tail }) as f32
+    let tail = tail::<M>(x);
+    let beyond = times_bell::<M>(tail.h, tail.bell);
+    let far = if x > 0.0 { x - beyond } else { -beyond };
+    let near = M::fma(x * x, tail.s, 0.5 * x);
+    if x.abs() < 0.7 { near } else { far }
 }
 
 /// `g` times the derivative of [`gelu`] at `x`.
 #[inline(always)]
 pub fn gelu_backward<M: Fma>(g: f32, x: f32) -> f32 {
-    let x = x as f64;
-    let x = if x < FLOOR { FLOOR } else { x };
-    let x = if x > -FLOOR { -FLOOR } else { x };
-    let (tail, bell) = wide::normal_tail::<M>(x.abs());
-    let slope = if x < 0.0 { tail } else { 1.0 - tail };
-    (g as f64 * M::fma64(x * INV_SQRT_2_PI, bell, slope)) as f32
+    let tail = tail::<M>(x);
+    let far = times_bell::<M>(M::fma(tail.t, -INV_SQRT_2_PI as f32, tail.h / tail.t), tail.bell);
+    let far = if x < 0.0 { far } else { 1.0 - far };
+    // Up to 0.7 the bell has n = 0.
+    let slope = M::fma(INV_SQRT_2_PI as f32, 1.0 + (tail.bell.r + tail.bell.t), tail.s);
+    let near = M::fma(x, slope, 0.5);
+    g * if x.abs() < 0.7 { near } else { far }
 }
 
 /// [`gelu`] with the tanh formula.
@@ -66,30 +119,32 @@ fn sigmoid64<M: Fma>(x: f64) -> f64 {
 /// `x * sigmoid(x)`.
 #[inline(always)]
 pub fn silu<M: Fma>(x: f32) -> f32 {
-    // Far left the result is a subnormal, then 0: -inf must give 0 too.
-    let x = if x < -120.0 { -120.0 } else { x };
-    (x as f64 * sigmoid64::<M>(x as f64)) as f32
+    // Far out the result is 0 or x; the clamp keeps inf * 0 away.
+    let a = x.abs();
+    let a = if a > 120.0 { 120.0 } else { a };
+    let (f1, denominator, f2) = exponential::logistic_tail::<M>(a);
+    let tail = a * f1 / denominator * f2;
+    let right = if x > 120.0 { x } else { a - tail };
+    if x < 0.0 { -tail } else { right }
 }
 
 /// `g` times the derivative of [`silu`] at `x`.
 #[inline(always)]
 pub fn silu_backward<M: Fma>(g: f32, x: f32) -> f32 {
-    let x = x as f64;
     let x = if x < -150.0 { -150.0 } else { x };
     let x = if x > 150.0 { 150.0 } else { x };
-    let e = wide::exp::<M>(-x.abs());
+    let e = exponential::exp::<M>(-x.abs());
     let d = 1.0 / (1.0 + e);
     let s = if x < 0.0 { e * d } else { d };
     let rest = if x < 0.0 { d } else { e * d };
-    (g as f64 * M::fma64(x * s, rest, s)) as f32
+    g * M::fma(x * s, rest, s)
 }
 
 /// `ln(1 + e^x)`.
 #[inline(always)]
 pub fn softplus<M: Fma>(x: f32) -> f32 {
-    let x = x as f64;
     let top = if x < 0.0 { 0.0 } else { x };
-    (top + wide::ln_1p::<M>(wide::exp::<M>(-x.abs()))) as f32
+    top + exponential::log1p_unit::<M>(exponential::exp::<M>(-x.abs()))
 }
 
 /// `-ln(1 + e^-x)`.

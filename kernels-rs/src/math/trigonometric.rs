@@ -67,10 +67,10 @@ pub fn atan<M: Fma>(x: f32) -> f32 {
 #[inline(always)]
 pub fn atan2<M: Fma>(y: f32, x: f32) -> f32 {
     let (a, b) = ((y as f64).abs(), (x as f64).abs());
-    let infinite = a == f64::INFINITY && b == f64::INFINITY;
+    let infinite = (a == f64::INFINITY) & (b == f64::INFINITY);
     let ratio = if infinite { 1.0 } else { a / b };
     // 0 / 0 counts as 0; NaN operands stay NaN.
-    let ratio = if a == 0.0 && b == 0.0 { 0.0 } else { ratio };
+    let ratio = if (a == 0.0) & (b == 0.0) { 0.0 } else { ratio };
     let angle = wide::atan::<M>(ratio);
     let angle = if x.is_sign_negative() { PI - angle } else { angle };
     (angle.copysign(y as f64)) as f32
@@ -81,5 +81,5 @@ pub fn atan2<M: Fma>(y: f32, x: f32) -> f32 {
 pub fn hypot(x: f32, y: f32) -> f32 {
     let (a, b) = (x as f64, y as f64);
     let out = (a * a + b * b).sqrt() as f32;
-    if x.abs() == f32::INFINITY || y.abs() == f32::INFINITY { f32::INFINITY } else { out }
+    if (x.abs() == f32::INFINITY) | (y.abs() == f32::INFINITY) { f32::INFINITY } else { out }
 }

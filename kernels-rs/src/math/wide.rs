@@ -177,29 +177,3 @@ pub fn asin_poly<M: Fma>(z: f64) -> f64 {
         ],
     )
 }
-
-/// The upper tail of the normal distribution, `P(Z > t)`, for `0 <= t <= 16`, and `exp(-t^2 / 2)`.
-#[inline(always)]
-pub fn normal_tail<M: Fma>(t: f64) -> (f64, f64) {
-    let bell = exp::<M>(-0.5 * t * t);
-    // The tail over the bell is smooth in q = (t - 4) / (t + 4) once multiplied by 1 + t.
-    let d = 1.0 / ((t + 4.0) * (t + 1.0));
-    let q = (t - 4.0) * (t + 1.0) * d;
-    let ratio = poly64::<M, 11>(
-        q,
-        [
-            0.4720532067586792,
-            -0.09670346560379096,
-            0.013999607746311165,
-            0.028599952766357115,
-            -0.03219747531846486,
-            0.017940237648643942,
-            -0.005003275795776947,
-            -0.00030287558372506273,
-            0.0006913041734795169,
-            -6.30357879905925e-05,
-            -7.25550240305032e-05,
-        ],
-    );
-    (bell * ratio * (t + 4.0) * d, bell)
-}
