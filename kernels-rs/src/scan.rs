@@ -5,6 +5,7 @@ use crate::array::Array;
 use crate::dtype::{DType, Element};
 use crate::elementwise::convert::cast;
 use crate::error::{Error, Result};
+use crate::movement::dense;
 use crate::threads::{self, SharedMut};
 
 /// Elements between two roundings into the running total.
@@ -59,7 +60,7 @@ pub fn cumsum(x: &Array, axis: usize) -> Result<Array> {
 }
 
 fn scan<T: Add>(x: &Array, axis: usize) -> Result<Array> {
-    let x = x.contiguous()?;
+    let x = dense(x)?;
     let out = Array::uninit(x.dtype(), x.shape())?;
     let (outer, len, inner) = split(x.shape(), axis);
     if x.numel() > 0 {

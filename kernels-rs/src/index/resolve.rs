@@ -4,6 +4,7 @@ use crate::array::Array;
 use crate::dtype::{DType, Kind};
 use crate::elementwise::convert::cast;
 use crate::error::{Error, Result};
+use crate::movement::dense;
 
 /// Which op asks, for which axis of which length.
 #[derive(Clone, Copy)]
@@ -21,7 +22,7 @@ pub fn resolve(indices: &Array, target: Target) -> Result<Vec<usize>> {
     if indices.dtype().kind() != Kind::Int {
         return Err(Error::Rejected("indices are integers"));
     }
-    let wide = cast(indices, DType::I64)?.contiguous()?;
+    let wide = dense(&cast(indices, DType::I64)?)?;
     let values = wide.as_slice::<i64>().expect("dense");
     let bad = |index: i64| Error::index(target.op, index, target.size, target.axis);
     if indices.dtype() == DType::U64 && values.iter().any(|&value| value < 0) {

@@ -6,7 +6,7 @@ use crate::array::Array;
 use crate::dtype::{DType, Element};
 use crate::elementwise::convert::cast;
 use crate::error::{Error, Result};
-use crate::movement::dense_copy;
+use crate::movement::{dense, dense_copy};
 use crate::threads::{self, SharedMut};
 
 /// Updates that are worth a task of their own.
@@ -119,7 +119,7 @@ pub fn scatter(x: &Array, indices: &Array, values: &Array, axis: usize, update: 
         return cast(&wide, x.dtype());
     }
     let places = resolve(indices, Target { op: "scatter", axis, size: x.shape()[axis] })?;
-    let (values, out) = (values.contiguous()?, dense_copy(x)?);
+    let (values, out) = (dense(values)?, dense_copy(x)?);
     let (outer, count, inner) = split(indices.shape(), axis);
     let job = Job { places: &places, values: &values, out: &out, outer, count, inner, size: x.shape()[axis] };
     if update == Update::Set {
@@ -154,7 +154,7 @@ pub fn index_add(x: &Array, indices: &Array, values: &Array, axis: usize) -> Res
         return cast(&wide, x.dtype());
     }
     let places = resolve(indices, Target { op: "index_add", axis, size: x.shape()[axis] })?;
-    let (values, out) = (values.contiguous()?, dense_copy(x)?);
+    let (values, out) = (dense(values)?, dense_copy(x)?);
     let (outer, count, inner) = split(&expected, axis);
     let job = Job { places: &places, values: &values, out: &out, outer, count, inner, size: x.shape()[axis] };
     match x.dtype() {

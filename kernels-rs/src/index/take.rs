@@ -5,6 +5,7 @@ use super::{check_axis, split};
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::movement::dense;
 use crate::movement::strided::{self, Axes, Axis};
 use crate::shape::{MAX_RANK, Shape};
 use crate::threads::{self, SharedMut};
@@ -25,7 +26,7 @@ pub fn take(x: &Array, indices: &Array, axis: usize) -> Result<Array> {
     lengths.for_each(|&len| shape.push(len));
     let out = Array::uninit(x.dtype(), &shape)?;
     // A small operand is cheaper to make dense than to walk in another order.
-    let x = if x.numel() <= out.numel() { x.contiguous()? } else { x.clone() };
+    let x = if x.numel() <= out.numel() { dense(x)? } else { x.clone() };
     let mut job =
         Take { x: &x, axis, places: &places, to: SharedMut::new(out.storage().data()), inner: Axes::empty(), row: 1 };
     for at in axis + 1..x.rank() {
@@ -123,7 +124,7 @@ pub fn take_along_axis(x: &Array, indices: &Array, axis: usize) -> Result<Array>
     let out = Array::uninit(x.dtype(), indices.shape())?;
     let (outer, count, inner) = split(indices.shape(), axis);
     // Along the last axis a view is read where it lies: rows may be few in a large operand.
-    let x = if inner == 1 { x.clone() } else { x.contiguous()? };
+    let x = if inner == 1 { x.clone() } else { dense(x)? };
     let step = if inner == 1 { x.strides()[axis] } else { inner as isize };
     let job = Along { x: &x, axis, places: &places, size, count, inner, step };
     let to = SharedMut::new(out.storage().data());
@@ -198,8 +199,8 @@ pub fn nonzero(mask: &Array) -> Result<Array> {
     if mask.rank() != 1 {
         return Err(Error::value("nonzero", format!("wrong rank: got {}, expected 1", mask.rank())));
     }
-    let dense = mask.contiguous()?;
-    let flags = dense.as_slice::<bool>().expect("dense");
+    let mask = dense(mask)?;
+    let flags = mask.as_slice::<bool>().expect("dense");
     let parts: Vec<&[bool]> = flags.chunks(GRAIN).collect();
     let mut starts = vec![0usize; parts.len() + 1];
     let shared = SharedMut::new(starts.as_mut_ptr());

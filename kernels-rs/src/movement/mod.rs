@@ -107,6 +107,11 @@ pub fn slice_scatter(x: &Array, values: &Array, start: &[usize], size: &[usize],
     Ok(out)
 }
 
+/// This array if it is row-major, else a row-major copy.
+pub fn dense(x: &Array) -> Result<Array> {
+    if x.is_contiguous() { Ok(x.clone()) } else { dense_copy(x) }
+}
+
 /// A row-major copy that shares nothing with `x`.
 pub fn dense_copy(x: &Array) -> Result<Array> {
     let out = Array::uninit(x.dtype(), x.shape())?;

@@ -9,7 +9,7 @@ use crate::array::Array;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::movement::dense_copy;
+use crate::movement::{dense, dense_copy};
 use crate::threads::{self, SharedMut};
 use crate::view;
 use key::SortKey;
@@ -43,7 +43,7 @@ fn rows_of(op: &str, x: &Array, axis: usize) -> Result<Array> {
     if axis >= x.rank() {
         return Err(Error::value(op, format!("wrong axis: got {axis}, expected below {}", x.rank())));
     }
-    view::permute_dims(x, &moved(x.rank(), axis, x.rank() - 1))?.contiguous()
+    dense(&view::permute_dims(x, &moved(x.rank(), axis, x.rank() - 1))?)
 }
 
 /// The axis back where it was.
