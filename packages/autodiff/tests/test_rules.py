@@ -196,9 +196,13 @@ def test_forward_mode_knows_every_op_with_a_rule() -> None:
     ("name", "tracked", "kept"),
     [
         ("add", (True, True), ()),
+        ("matmul", (True, True), (0, 1)),
+        ("matmul", (False, True), (0,)),
         ("multiply", (True, True), (0, 1)),
         ("multiply", (True, False), (1,)),
         ("multiply", (False, True), (0,)),
+        ("reshape", (True,), ()),
+        ("softmax", (True,), (1, 2)),
         ("subtract", (True, True), ()),
         ("where", (False, True, True), (0,)),
     ],

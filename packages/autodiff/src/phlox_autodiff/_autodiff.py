@@ -82,10 +82,13 @@ class Autodiff(Backend):
         made = OpRule(op, rule, inner)
         if made.variadic:
             return entries.variadic(op, inside, made)
-        if type(strategy) is NoCheckpointing and made.is_plain():
-            if len(op.signature.operands) == 1:
-                return entries.unary(inside, made)
+        form = made.form() if type(strategy) is NoCheckpointing else "any"
+        if form == "unary":
+            return entries.unary(inside, made)
+        if form == "binary":
             return entries.binary(op, inside, made)
+        if form == "attributes":
+            return entries.with_attributes(op, inside, made)
         return entries.recorded(op, inside, made, strategy)
 
     def resolve(self, op: Op) -> Entry:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from phlox_tensor import GradientError, Rejected, Tensor
 
-from ._checkpoint import Checkpointing, Recipe
+from ._checkpoint import Checkpointing, NoCheckpointing, Recipe
 from ._graph import Node, Primitive, is_primitive, make_node, new, next_id, ports, primitive
 from ._mode import MODE, paused
 
@@ -156,39 +156,76 @@ def binary(op: Op, entry: Entry, rule: OpRule) -> Entry:
     return run
 
 
+def _typed(op: Op) -> int | None:
+    """The place of the attribute that chooses the element type of the result, if there is one."""
+    names = op.attribute_names
+    return names.index("dtype") if "dtype" in names else None
+
+
+def with_attributes(op: Op, entry: Entry, rule: OpRule) -> Entry:
+    """Entry of an op of one tensor and attributes, such as a view or a reduction."""
+    plan = rule.plan((True,))
+    places, keeps_dtype = plan.pool, bool(plan.dtypes)
+    shape_of, dtype_of = rule.inner.shape_of, rule.inner.dtype_of
+    typed = _typed(op)
+
+    def run(a: Any, *attributes: Any) -> Primitive:
+        x = a.value
+        parent = a.node
+        out = new(Primitive)
+        out.value = y = entry(x, *attributes)
+        if (
+            parent is None
+            or (typed is not None and attributes[typed].kind != "Float")
+            or (MODE.pauses and paused())
+        ):
+            out.node = None
+            return out
+        out.node = node = new(Node)
+        node.id = next_id()
+        node.parents = (parent,)
+        node.plan = plan
+        node.shape = shape_of(y)
+        pool = (x, y, *attributes)
+        saved = tuple([pool[i] for i in places])
+        node.saved = (*saved, dtype_of(x)) if keeps_dtype else saved
+        return out
+
+    return run
+
+
 def recorded(op: Op, entry: Entry, rule: OpRule, strategy: Checkpointing) -> Entry:
     """Entry of any op with a rule: operands that may be None, attributes, several results."""
-    inner = rule.inner
+    shape_of, dtype_of = rule.inner.shape_of, rule.inner.dtype_of
     count = len(op.signature.operands)
     single = len(op.signature.results) == 1
     recomputes = strategy.recomputes(op)
-    typed = op.attribute_names.index("dtype") if "dtype" in op.attribute_names else None
+    keeps_all = type(strategy) is NoCheckpointing
+    typed = _typed(op)
 
     def run(*args: Any) -> Any:
         operands, attributes = args[:count], args[count:]
         values = [a.value if type(a) is Primitive else a for a in operands]
+        nodes = [a.node if type(a) is Primitive else None for a in operands]
         out = entry(*values, *attributes)
         results = (out,) if single else out
-        tracked = tuple([type(a) is Primitive and a.node is not None for a in operands])
-        floats = typed is None or attributes[typed].kind == "Float"
-        if True not in tracked or not floats or (MODE.pauses and paused()):
-            return primitive(out) if single else tuple(map(primitive, out))
-        plan = rule.plan(tracked)
-        if not plan.steps:
-            return primitive(out) if single else tuple(map(primitive, out))
-        parents = [a.node for i, a in enumerate(operands) if tracked[i] and rule.uses(i)]
-        shapes = [inner.shape_of(r) for r in results]
-        node = make_node(plan, parents, (), shapes[0])
-        held = [_held(a) for a in operands]
-        recipe = Recipe(node.id, entry, (*held, *attributes)) if recomputes else None
-        pool = (*held, *(results if recipe is None else (recipe,)), *attributes)
-        saved = [pool[i] for i in plan.pool]
-        saved += [inner.shape_of(values[i]) for i in plan.shapes]
-        saved += [inner.dtype_of(values[i]) for i in plan.dtypes]
-        node.saved = tuple(saved)
-        if single:
-            return primitive(out, node, recipe)
-        return ports(node, results, shapes, rule.keeps_float)
+        records = any(nodes) and (typed is None or attributes[typed].kind == "Float")
+        if records and not (MODE.pauses and paused()):
+            plan = rule.plan(tuple([node is not None for node in nodes]))
+            if plan.steps:
+                shapes = [shape_of(r) for r in results]
+                node = make_node(plan, [nodes[i] for i in plan.parents], (), shapes[0])
+                held = values if keeps_all else [_held(a) for a in operands]
+                recipe = Recipe(node.id, entry, (*held, *attributes)) if recomputes else None
+                pool = (*held, *(results if recipe is None else (recipe,)), *attributes)
+                saved = [pool[i] for i in plan.pool]
+                saved += [shape_of(values[i]) for i in plan.shapes]
+                saved += [dtype_of(values[i]) for i in plan.dtypes]
+                node.saved = tuple(saved)
+                if single:
+                    return primitive(out, node, recipe)
+                return ports(node, results, shapes, rule.keeps_float)
+        return primitive(out) if single else tuple(map(primitive, out))
 
     return run
 

@@ -72,6 +72,8 @@ class OpPlan(Plan):
         pool: places in operands + results + attributes that a node keeps.
         shapes: operands of which a node keeps the shape.
         dtypes: operands of which a node keeps the element type.
+        parents: operands whose nodes are the parents.
+        takes_shapes: functions are given the shapes of the parents, behind what a node keeps.
         places_of_tensors: where what a node keeps lies behind the cotangents, as far as it is
             tensors; they come first.
     """
@@ -82,11 +84,13 @@ class OpPlan(Plan):
         "inner",
         "joint",
         "op",
+        "parents",
         "places_of_tensors",
         "pool",
         "results",
         "shapes",
         "steps",
+        "takes_shapes",
     )
 
     def __init__(self, rule: OpRule, tracked: tuple[bool, ...]) -> None:
@@ -95,23 +99,27 @@ class OpPlan(Plan):
         self.inner = rule.inner
         self.broadcasts = rule.op.family.name == "elementwise"
         self.results = len(rule.op.signature.results)
-        places = [i for i, t in enumerate(tracked) if t and rule.uses(i)]
-        chosen = [0] if rule.joint else places
+        places = tuple(i for i, t in enumerate(tracked) if t and rule.uses(i))
+        chosen = (0,) if rule.joint else places
         needed = {s for i in chosen for s in rule.sources[i] if s.kind != "cotangent"}
-        kept = sorted(needed, key=lambda s: (KINDS.index(s.kind), s.place))
+        # Parents know their shapes; a variadic operand has some that are no parents.
+        told = [] if rule.variadic else [Source("shape", i) for i in places]
+        self.takes_shapes = not needed.isdisjoint(told)
+        kept = sorted(needed.difference(told), key=lambda s: (KINDS.index(s.kind), s.place))
+        self.parents = places
         self.pool = tuple(s.place for s in kept if s.kind == "pool")
         self.shapes = tuple(s.place for s in kept if s.kind == "shape")
         self.dtypes = tuple(s.place for s in kept if s.kind == "dtype")
         tensors = sum(i < rule.tensors for i in self.pool)
         self.places_of_tensors = tuple(range(self.results, self.results + tensors))
         where = {Source("cotangent", i): i for i in range(self.results)}
-        where |= {source: self.results + i for i, source in enumerate(kept)}
+        where |= {source: self.results + i for i, source in enumerate([*kept, *told])}
         self.steps = [
             Step(function, tuple(where[s] for s in rule.sources[i]))
             for i in chosen
             if (function := rule.functions[i]) is not None
         ]
-        self.joint = tuple(places) if rule.joint else None
+        self.joint = places if rule.joint else None
 
     @property
     def name(self) -> str:
@@ -128,6 +136,8 @@ class OpPlan(Plan):
         """Run the functions of the rule, on tensors of the inner backend."""
         given = [cotangent] if self.results == 1 else list(cotangent)
         given += node.saved
+        if self.takes_shapes:
+            given += [parent.shape for parent in node.parents if parent is not None]
         for i in self.places_of_tensors:
             item = given[i]
             if item is not None and type(item) not in _PLAIN:
@@ -219,22 +229,32 @@ class OpRule:
         """Whether the rule gives a cotangent for the operand."""
         return self.joint or self.functions[operand] is not None
 
-    def is_plain(self) -> bool:
-        """Whether the op takes one or two tensors and nothing else, and its rule keeps no more.
+    def form(self) -> str:
+        """Which of the short entries an op can have, if any.
 
-        With one operand the result has its shape.
+        Returns:
+            ``"unary"`` for an elementwise op of one tensor, ``"binary"`` for one tensor out of
+            two, ``"attributes"`` for one tensor out of one and attributes, else ``"any"``.
         """
         signature = self.op.signature
-        count = len(signature.operands)
-        return (
-            (count == 2 or (count == 1 and self.op.family.name == "elementwise"))
-            and not signature.attributes
-            and len(signature.results) == 1
+        simple = (
+            len(signature.results) == 1
             and not self.joint
             and not any(operand.optional for operand in signature.operands)
             and None not in self.functions
-            and all(s.kind in ("cotangent", "pool") for sources in self.sources for s in sources)
         )
+        told = all(
+            s.kind in ("cotangent", "pool") or (s.kind == "shape" and s.place == i)
+            for i, sources in enumerate(self.sources)
+            for s in sources
+        )
+        count = len(signature.operands)
+        if not simple or count > 2:
+            return "any"
+        if count == 1:
+            plain = told and not signature.attributes and self.op.family.name == "elementwise"
+            return "unary" if plain else "attributes"
+        return "binary" if told and not signature.attributes else "any"
 
     def plan(self, tracked: tuple[bool, ...]) -> OpPlan:
         """Return the plan for a set of tracked operands."""
