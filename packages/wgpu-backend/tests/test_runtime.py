@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import wgpu
 
 import phlox_tensor as pt
-from phlox_wgpu import Wgpu
+from phlox_wgpu import Wgpu, _adapter
 from phlox_wgpu._array import GpuArray
 from phlox_wgpu._errors import DeviceMemoryError, ShaderError
 from phlox_wgpu._kernel import Kernel
@@ -66,6 +67,47 @@ def test_an_adapter_that_is_not_there(gpu: Wgpu) -> None:
         Wgpu(-1)
     with pytest.raises(pt.ArgumentError):
         Wgpu(power="enormous")  # type: ignore[arg-type]
+
+
+class FakeAdapter:
+    def __init__(self, api: str, device: str, kind: str = "DiscreteGPU") -> None:
+        self.info = {
+            "adapter_type": kind,
+            "backend_type": api,
+            "device": device,
+            "device_id": 1,
+            "vendor_id": 2,
+        }
+
+
+def test_a_gpu_under_several_apis_counts_once() -> None:
+    twins = [FakeAdapter("Vulkan", "a"), FakeAdapter("Vulkan", "a")]
+    others = [FakeAdapter("D3D12", "a"), FakeAdapter("OpenGL", "a")]
+    alone = FakeAdapter("D3D12", "b")
+    assert _adapter.one_api_each([*others, *twins, alone]) == [*twins, alone]
+
+
+@pytest.mark.parametrize(
+    ("power", "order"), [("high", ["big", "small", "soft"]), ("low", ["small", "big", "soft"])]
+)
+def test_adapters_are_ordered_by_power(
+    monkeypatch: pytest.MonkeyPatch, power: Any, order: list[str]
+) -> None:
+    found = [
+        FakeAdapter("Vulkan", "soft", "CPU"),
+        FakeAdapter("Vulkan", "small", "IntegratedGPU"),
+        FakeAdapter("Vulkan", "big"),
+    ]
+    monkeypatch.setattr(wgpu.gpu, "enumerate_adapters_sync", lambda: found)
+    assert [a.info["device"] for a in _adapter.adapters(power)] == order
+
+
+def test_no_adapter_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wgpu.gpu, "enumerate_adapters_sync", list)
+    assert Wgpu.found() == []
+    for ask in (Wgpu.describe, lambda: _adapter.find(0, "high")):
+        with pytest.raises(pt.BackendUnavailableError, match="apt install mesa-vulkan-drivers"):
+            ask()
 
 
 def test_adapters_are_described(gpu: Wgpu) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
+from functools import cache
 from typing import Any, Literal
 
 import wgpu
+from wgpu.backends.wgpu_native.extras import set_instance_extras
 
 from phlox_tensor import BackendUnavailableError
 
@@ -18,6 +21,7 @@ _TYPE_RANK = {
     "high": {"DiscreteGPU": 0, "IntegratedGPU": 1, "CPU": 3},
     "low": {"IntegratedGPU": 0, "DiscreteGPU": 1, "CPU": 3},
 }
+_API_RANK = {"Vulkan": 0, "Metal": 1, "D3D12": 2}
 _LIMITS = (
     "max-buffer-size",
     "max-compute-invocations-per-workgroup",
@@ -33,17 +37,42 @@ _INSTALL_HINT = (
 
 
 def adapters(power: Power) -> list[Any]:
-    """All adapters in the order of `Wgpu(i)`: real GPUs before software; OpenGL only alone.
+    """All adapters in the order of `Wgpu(i)`: real GPUs before software.
 
     Raises:
         BackendUnavailableError: wgpu cannot list them.
     """
     try:
+        _leave_opengl_out()
         found = list(wgpu.gpu.enumerate_adapters_sync())
     except RuntimeError as error:
         raise _unavailable(f"listing the adapters failed: {error}") from error
-    native = [a for a in found if a.info["backend_type"] != "OpenGL"] or found
-    return sorted(native, key=lambda a: _TYPE_RANK[power].get(a.info["adapter_type"], 2))
+    rank = _TYPE_RANK[power]
+    return sorted(one_api_each(found), key=lambda a: rank.get(a.info["adapter_type"], 2))
+
+
+def one_api_each(found: list[Any]) -> list[Any]:
+    """Of a GPU that several APIs show, its adapters under the first of them alone."""
+
+    def name(adapter: Any) -> tuple[Any, ...]:
+        return tuple(adapter.info[key] for key in ("vendor_id", "device_id", "device"))
+
+    best: dict[tuple[Any, ...], int] = {}
+    for adapter in found:
+        rank = _API_RANK.get(adapter.info["backend_type"], len(_API_RANK))
+        best[name(adapter)] = min(rank, best.get(name(adapter), rank))
+    return [
+        adapter
+        for adapter in found
+        if _API_RANK.get(adapter.info["backend_type"], len(_API_RANK)) == best[name(adapter)]
+    ]
+
+
+@cache
+def _leave_opengl_out() -> None:
+    """Ask for Vulkan, Metal and DX12 only: half the time to the first adapter."""
+    with suppress(RuntimeError):  # another library has made the instance, with all of them
+        set_instance_extras(backends=["Primary"])
 
 
 def find(index: int, power: Power) -> Any:
@@ -62,7 +91,14 @@ def find(index: int, power: Power) -> Any:
 
 
 def describe() -> list[dict[str, Any]]:
-    """Name, driver, type, API, limits and features of every adapter, in the order of `Wgpu(i)`."""
+    """Name, driver, type, API, limits and features of every adapter, in the order of `Wgpu(i)`.
+
+    Raises:
+        BackendUnavailableError: there is none; the hint says what to install.
+    """
+    found = adapters("high")
+    if not found:
+        raise _unavailable("no GPU adapter found")
     return [
         {
             "device": f"wgpu:{index}",
@@ -74,7 +110,7 @@ def describe() -> list[dict[str, Any]]:
             "limits": {name: adapter.limits[name] for name in _LIMITS},
             "features": [name for name in _WANTED_FEATURES if name in adapter.features],
         }
-        for index, adapter in enumerate(adapters("high"))
+        for index, adapter in enumerate(found)
     ]
 
 

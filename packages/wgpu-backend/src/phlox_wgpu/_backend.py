@@ -108,7 +108,11 @@ class Wgpu(Backend):
 
     @staticmethod
     def describe() -> list[dict[str, Any]]:
-        """What `phlox doctor` prints: name, driver, type, limits, features of every adapter."""
+        """What `phlox doctor` prints: name, driver, type, limits, features of every adapter.
+
+        Raises:
+            BackendUnavailableError: there is none; the hint says what to install.
+        """
         from . import _adapter  # noqa: PLC0415 - wgpu takes 0.1 s to import
 
         return _adapter.describe()
