@@ -26,11 +26,10 @@ Shape = tuple[int, ...]
 Pair = tuple[int, int]
 Sides = tuple[Pair, Pair]
 
-_SOFTWARE_FROM = (
-    1 << 26
-)  # multiplications on a software adapter from which a tiled kernel is worth compiling
+# Multiplications on a software adapter from which a tiled kernel is worth compiling.
+_SOFTWARE_FROM = 1 << 26
 _FEW_ROWS = 4  # channels per group below which most of a tile would be wasted
-_PLAIN_ROWS = 8  # channels per thread without tiles, where there are more; twice as fast as four
+_PLAIN_ROWS = 8  # channels per thread without tiles, where there are more; a third faster than 4
 _OUTSIDE = 1 << 30  # a distance in pixels that no image has
 _DEEP = 8  # tiles of positions per part of a weight's cotangent, at least
 
@@ -151,10 +150,9 @@ def _correlate(
         *("conv", x.dtype.name, x.shape, x.strides, weight.shape, weight.offset & 3, out.shape),
         *(axes, bias is None, split),
     )
-    plan: Launch | None = device.plans.get(key)
-    if plan is None:
-        plan = _plan(device, x, weight, bias is not None, out, axes, split)
-        device.remember(key, plan)
+    plan: Launch = device.plans.get(key) or device.remember(
+        key, _plan(device, x, weight, bias is not None, out, axes, split)
+    )
     divisor = plan.weights[0]
     params = [*plan.head, weight.offset // divisor, *plan.weights[1:], x.offset, *plan.tail]
     inputs = [weight, x, plan.table]
@@ -305,14 +303,12 @@ def conv2d_input_grad(
         dense = device.contiguous(turned)
         return _pointwise(device, g, dense.view(flat, dense_strides(flat), dense.offset), groups)
     g = _readable(device, g)
-    sides = [
-        _phases(*rest)
-        for rest in zip(
-            *(input_shape[2:], g.shape[2:], weight.shape[2:], stride),
-            *((padding[0][0], padding[1][0]), dilation),
-            strict=True,
-        )
-    ]
+    geometry = (input_shape[2:], g.shape[2:], weight.shape[2:], stride)
+    before = (padding[0][0], padding[1][0])
+    key = ("phases", *geometry, before, dilation)
+    sides: list[list[tuple[Axis, int, int]]] = device.plans.get(key) or device.remember(
+        key, [_phases(*each) for each in zip(*geometry, before, dilation, strict=True)]
+    )
     single = len(sides[0]) * len(sides[1]) == 1
     for down, first_y, step_y in sides[0]:
         for right, first_x, step_x in sides[1]:
@@ -381,14 +377,9 @@ def conv2d_weight_grad(
         *("weight-grad", x.dtype.name, g.shape, g.offset & 3, x.shape, x.strides, weight_shape),
         *(stride, padding, dilation, groups),
     )
-    plan: Launch | None = device.plans.get(key)
-    if plan is None:
-        axes = (
-            _along(x.shape[2], g.shape[2], weight_shape[2], stride[0], padding[0][0], dilation[0]),
-            _along(x.shape[3], g.shape[3], weight_shape[3], stride[1], padding[1][0], dilation[1]),
-        )
-        plan = _plan_weight(device, g, x, weight_shape, axes, groups)
-        device.remember(key, plan)
+    plan: Launch = device.plans.get(key) or device.remember(
+        key, _plan_weight(device, g, x, weight_shape, (stride, padding, dilation), groups)
+    )
     divisor = plan.weights[0]
     params = [*plan.head, g.offset // divisor, *plan.weights[1:], x.offset, *plan.tail]
     target = out if plan.parts == 1 else device.empty((plan.parts, *out.shape), float32)
@@ -403,9 +394,14 @@ def _plan_weight(
     g: GpuArray,
     x: GpuArray,
     weight_shape: Shape,
-    axes: tuple[Axis, Axis],
+    window: tuple[Pair, Sides, Pair],
     groups: int,
 ) -> Launch:
+    stride, padding, dilation = window
+    axes = (
+        _along(x.shape[2], g.shape[2], weight_shape[2], stride[0], padding[0][0], dilation[0]),
+        _along(x.shape[3], g.shape[3], weight_shape[3], stride[1], padding[1][0], dilation[1]),
+    )
     table = _table(device, weight_shape[1], x.strides[1:], axes)
     m, n = weight_shape[0] // groups, math.prod(weight_shape[1:])
     work = g.size * n

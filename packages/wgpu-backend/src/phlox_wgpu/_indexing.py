@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from phlox_tensor import float16, float32, int32, uint32
@@ -10,7 +11,8 @@ from phlox_tensor import float16, float32, int32, uint32
 from ._array import GpuArray, dense_strides
 from ._copy import copy, full
 from ._elementwise import cast, merge_axes
-from ._runtime import GpuDevice
+from ._pipelines import Pipeline
+from ._runtime import GpuDevice, grid
 from ._scan import cumsum
 from ._sort import sort_keys
 from .wgsl import gather as gathers
@@ -73,47 +75,57 @@ def _word(x: GpuArray) -> str:
 
 def take(device: GpuDevice, x: GpuArray, indices: GpuArray, axis: int) -> GpuArray:
     """Elements or slices at indices along an axis; out of range is raised by the next read."""
-    shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
-    x_steps = (*x.strides[:axis], *(0 for _ in indices.shape), *x.strides[axis + 1 :])
-    before, after = (0,) * axis, (0,) * (len(x.shape) - axis - 1)
-    i_steps = (*before, *indices.strides, *after)
-    return _gather(device, "take", x, indices, axis, (shape, x_steps, i_steps))
+    return _gather(device, "take", x, indices, axis)
 
 
 def take_along_axis(device: GpuDevice, x: GpuArray, indices: GpuArray, axis: int) -> GpuArray:
     """One element per index along an axis; out of range is raised by the next read."""
-    walk = (indices.shape, _without(x.strides, axis), indices.strides)
-    return _gather(device, "take_along_axis", x, indices, axis, walk)
+    return _gather(device, "take_along_axis", x, indices, axis)
 
 
-def _gather(
-    device: GpuDevice,
-    op: str,
-    x: GpuArray,
-    indices: GpuArray,
-    axis: int,
-    walk: tuple[Shape, Shape, Shape],
-) -> GpuArray:
-    shape, x_steps, i_steps = walk
-    out = device.empty(shape, x.dtype)
-    if not out.size:
-        return out
-    lengths, strides = merge_axes(shape, [x_steps, i_steps])
-    word, step, offset = _word(x), x.strides[axis], x.offset
-    if _vectors(lengths, strides, {0}, (step, offset)):
-        lengths, strides = _by_fours(lengths, strides, {0})
-        word, step, offset = f"vec4<{word}>", step // 4, offset // 4
-    rank, params = _params(lengths, strides)
-    index = indices.wgsl
-    device.launch(
-        ("gather", op, word, index, rank),
-        lambda: gathers.gather(op, word, index, rank),
-        [x, indices],
-        [out],
-        (*params, offset, indices.offset, x.shape[axis], step),
-        _groups(params[0]),
+@dataclass(frozen=True, slots=True)
+class _Gather:
+    """A remembered gather: `four` divides the offset of x where it is read by fours."""
+
+    shape: Shape
+    pipeline: Pipeline
+    grid: tuple[int, int, int]
+    walk: Walk
+    four: int
+    step: int
+
+
+def _gather(device: GpuDevice, op: str, x: GpuArray, indices: GpuArray, axis: int) -> GpuArray:
+    key = (
+        *(op, x.dtype.name, x.shape, x.strides, x.offset & 3),
+        *(indices.dtype.name, indices.shape, indices.strides, axis),
     )
+    plan: _Gather = device.plans.get(key) or device.remember(
+        key, _plan_gather(device, op, x, indices, axis)
+    )
+    out = device.empty(plan.shape, x.dtype)
+    params = (*plan.walk, x.offset // plan.four, indices.offset, x.shape[axis], plan.step)
+    device.record(plan.pipeline, [x, indices], [out], params, *plan.grid)
     return out
+
+
+def _plan_gather(device: GpuDevice, op: str, x: GpuArray, indices: GpuArray, axis: int) -> _Gather:
+    shape, x_steps, i_steps = indices.shape, _without(x.strides, axis), indices.strides
+    if op == "take":
+        before, after = x.strides[:axis], x.strides[axis + 1 :]
+        shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+        x_steps = (*before, *(0 for _ in indices.shape), *after)
+        i_steps = (*(0 for _ in before), *indices.strides, *(0 for _ in after))
+    lengths, strides = merge_axes(shape, [x_steps, i_steps])
+    word, index, step, four = _word(x), indices.wgsl, x.strides[axis], 1
+    if _vectors(lengths, strides, {0}, (step, x.offset)):
+        lengths, strides = _by_fours(lengths, strides, {0})
+        word, step, four = f"vec4<{word}>", step // 4, 4
+    rank, walk = _params(lengths, strides)
+    pipeline = device.pipeline(
+        ("gather", op, word, index, rank), lambda: gathers.gather(op, word, index, rank)
+    )
+    return _Gather(shape, pipeline, grid(_groups(math.prod(lengths))), walk, four, step)
 
 
 def nonzero(device: GpuDevice, mask: GpuArray) -> GpuArray:

@@ -17,7 +17,6 @@ from .wgsl.channels import COLUMN_PARAMS, COLUMNS, column_sums
 from .wgsl.rows import Program, RowKernel, Step, row_source
 
 if TYPE_CHECKING:
-    from ._pipelines import Pipeline
     from ._table import Entries
 
 Shape = tuple[int, ...]
@@ -139,7 +138,7 @@ def run(
     count = x.size // length
     aligned = not any(array.offset % 4 for array in rows)
     key = (program.name, program.columns, x.wgsl, count, length, inner, wide, aligned)
-    plan: tuple[Pipeline, tuple[int, int, int]] | None = device.plans.get(key)
+    plan = device.plans.get(key)
     if plan is None:
         kernel = _choose(device, program, x.wgsl, length, inner, wide, aligned)
         groups = -(-count // kernel.threads) if kernel.single else count
