@@ -1,4 +1,8 @@
-"""Generated shaders on each GPU adapter, many ops to a read; PyTorch stays on the CPU."""
+"""Generated shaders on each GPU adapter, many ops to a read; beside PyTorch where it has CUDA.
+
+Wall time as a program sees it. ``python -m phlox_wgpu.bench`` times single kernels by the GPU's
+own clock.
+"""
 
 from __future__ import annotations
 
@@ -10,60 +14,108 @@ import numpy as np
 import phlox as px
 from benchmarks.case import Case, Run
 
-_TURNS = 16
+TURNS = 16
 """Ops between two reads: a read costs tens of microseconds, and training seldom reads."""
+
+Op = Callable[[], Any]
 
 
 def cases(*, with_torch: bool) -> list[Case]:
     """Return the benchmarks of the group, for every adapter found."""
-    del with_torch
     out: list[Case] = []
     for device in px.Wgpu.found():
-        out.extend(_on(device))
+        twins = _cuda(device.is_software) if with_torch and not device.is_software else {}
+        out.extend(_on(device, twins))
     return out
 
 
-def _repeated(op: Callable[[], px.Tensor[Any]]) -> Run:
-    """Run the op several times, then read one element of the last result."""
-
-    def run() -> object:
-        for _ in range(_TURNS):
-            last = op()
-        return last.flatten()[:1].numpy()
-
-    return run
+def _sizes(software: bool) -> tuple[int, tuple[int, int], tuple[int, ...], int]:
+    """Elements, rows, sides of matrices, batch of images."""
+    if software:
+        return 1 << 20, (1024, 1024), (64, 256), 1
+    return 1 << 26, (65536, 1024), (256, 1024, 4096), 32
 
 
-def _on(device: px.Wgpu) -> list[Case]:
-    many = 1 << (20 if device.is_software else 26)
-    rows = (1024, 1024) if device.is_software else (65536, 1024)
-    sides = (64, 256) if device.is_software else (256, 1024, 4096)
+def _on(device: px.Wgpu, twins: dict[str, Op]) -> list[Case]:
+    many, rows, sides, batch = _sizes(device.is_software)
     rng = np.random.default_rng(0)
     tiny = px.ones(10, device=device)
     x = px.asarray(rng.standard_normal(many, np.float32), device=device)
     r = px.asarray(rng.standard_normal(rows, np.float32), device=device)
-    size, area = 4.0 * many * _TURNS, 4.0 * rows[0] * rows[1] * _TURNS
-    name = f"{device!r}"
-    out = [
-        Case(f"{name} add of 10, x{_TURNS}", _repeated(lambda: tiny + tiny)),
-        Case(f"{name} add {many >> 20}M", _repeated(lambda: x + x), bytes=3 * size),
-        Case(f"{name} gelu {many >> 20}M", _repeated(lambda: x.gelu()), bytes=2 * size),
-        Case(f"{name} sum {many >> 20}M", _repeated(lambda: x.sum()), bytes=size),
-        Case(f"{name} softmax {rows}", _repeated(lambda: px.softmax(r)), bytes=2 * area),
-        Case(f"{name} layer norm {rows}", _repeated(lambda: px.layer_norm(r)), bytes=2 * area),
-        Case(f"{name} sum over rows {rows}", _repeated(lambda: r.sum(axis=0)), bytes=area),
-    ]
-    for n in sides:
-        a = px.asarray(rng.standard_normal((n, n), np.float32), device=device)
-        out.append(Case(f"{name} matmul {n}", _repeated(_product(a)), flops=2.0 * n**3 * _TURNS))
-    batch = 1 if device.is_software else 32
     image = px.asarray(rng.standard_normal((batch, 64, 56, 56), np.float32), device=device)
     weight = px.asarray(rng.standard_normal((64, 64, 3, 3), np.float32), device=device)
-    flops = 2.0 * batch * 64 * 64 * 9 * 56 * 56 * _TURNS
-    conv = _repeated(lambda: px.conv2d(image, weight, padding=1))
-    out.append(Case(f"{name} conv 64->64 3x3, b{batch} 56x56", conv, flops=flops))
-    return out
+    size, area = 4.0 * many, 4.0 * rows[0] * rows[1]
+    mine: dict[str, tuple[Op, float, float]] = {
+        "add of 10": (lambda: tiny + tiny, 0, 0),
+        "add": (lambda: x + x, 0, 3 * size),
+        "gelu": (lambda: x.gelu(), 0, 2 * size),
+        "sum": (lambda: x.sum(), 0, size),
+        "softmax": (lambda: px.softmax(r), 0, 2 * area),
+        "layer norm": (lambda: px.layer_norm(r), 0, 2 * area),
+        "sum over rows": (lambda: r.sum(axis=0), 0, area),
+        "transpose copy": (lambda: r.T + 0.0, 0, 2 * area),
+        "conv 64->64 3x3, 56x56": (
+            lambda: px.conv2d(image, weight, padding=1),
+            2.0 * batch * 64 * 64 * 9 * 56 * 56,
+            0,
+        ),
+    }
+    for n in sides:
+        a = px.asarray(rng.standard_normal((n, n), np.float32), device=device)
+        mine[f"matmul {n}"] = (_product(a), 2.0 * n**3, 0)
+    return [
+        Case(
+            f"{device!r} {name}, x{TURNS}",
+            _read_back(op, lambda last: last.flatten()[:1].numpy()),
+            _read_back(twins[name], lambda last: last.flatten()[:1].cpu()) if twins else None,
+            flops * TURNS,
+            size * TURNS,
+        )
+        for name, (op, flops, size) in mine.items()
+    ]
 
 
-def _product(a: px.Tensor) -> Callable[[], px.Tensor]:
+def _read_back(op: Op, read: Callable[[Any], object]) -> Run:
+    """Run the op several times, then read one element of the last result."""
+
+    def run() -> object:
+        for _ in range(TURNS):
+            last = op()
+        return read(last)
+
+    return run
+
+
+def _product(a: Any) -> Op:
     return lambda: a @ a
+
+
+def _cuda(software: bool) -> dict[str, Op]:
+    """The same ops in PyTorch on the first CUDA device; empty without one."""
+    import torch  # noqa: PLC0415 - only there for comparisons
+
+    if not torch.cuda.is_available():
+        return {}
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    functional = torch.nn.functional
+    many, rows, sides, batch = _sizes(software)
+    tiny = torch.ones(10, device="cuda")
+    x = torch.randn(many, device="cuda")
+    r = torch.randn(rows, device="cuda")
+    image = torch.randn(batch, 64, 56, 56, device="cuda")
+    weight = torch.randn(64, 64, 3, 3, device="cuda")
+    twins: dict[str, Op] = {
+        "add of 10": lambda: tiny + tiny,
+        "add": lambda: x + x,
+        "gelu": lambda: functional.gelu(x),
+        "sum": lambda: x.sum(),
+        "softmax": lambda: r.softmax(1),
+        "layer norm": lambda: functional.layer_norm(r, (rows[1],)),
+        "sum over rows": lambda: r.sum(0),
+        "transpose copy": lambda: r.T.contiguous(),
+        "conv 64->64 3x3, 56x56": lambda: functional.conv2d(image, weight, padding=1),
+    }
+    for n in sides:
+        twins[f"matmul {n}"] = _product(torch.randn(n, n, device="cuda"))
+    return twins
