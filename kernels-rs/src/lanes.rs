@@ -10,11 +10,14 @@ mod portable;
 mod x86;
 
 use crate::dtype::Element;
+use crate::math::Fma;
 use crate::simd::{Level, level};
-use std::ops::{Add, Mul, Sub};
+use std::ops::{Add, Div, Mul, Sub};
 
 /// A float type that kernels compute in.
-pub trait Real: Element + Default + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> {
+pub trait Real:
+    Element + Default + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self>
+{
     /// 512-bit registers.
     type Wide512: Lanes<Elem = Self>;
     /// 256-bit registers.
@@ -34,6 +37,8 @@ pub trait Lanes: Copy {
     type Elem: Real;
     /// Elements per register.
     const N: usize;
+    /// How plain loops beside it multiply and add.
+    type Math: Fma;
     /// Rows of a tile two registers wide that fit the register file beside their operands.
     const ROWS: usize;
 

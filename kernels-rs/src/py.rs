@@ -30,6 +30,7 @@ mod index;
 mod movement;
 mod random;
 mod reduce;
+mod rows;
 mod tensor;
 
 use pyo3::prelude::*;
@@ -70,5 +71,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     random::register(module)?;
     reduce::register(module)?;
     compute::register(module)?;
+    rows::register(module)?;
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Registers as small arrays: 128 bits, which every 64-bit machine has.
 
 use super::Lanes;
+use crate::math::Baseline;
 
 /// Four `f32`.
 #[derive(Clone, Copy)]
@@ -15,6 +16,7 @@ macro_rules! array_lanes {
         // SAFETY of the block: plain reads and writes of the elements that the trait's contract names.
         impl Lanes for $name {
             type Elem = $elem;
+            type Math = Baseline;
             const N: usize = $n;
             const ROWS: usize = 6;
             #[inline(always)]

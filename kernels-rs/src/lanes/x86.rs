@@ -1,6 +1,7 @@
 //! AVX-512 and AVX2 registers.
 
 use super::{Block, Lanes};
+use crate::math::Fused;
 use std::arch::x86_64::*;
 
 /// Sixteen `f32`.
@@ -48,6 +49,7 @@ macro_rules! methods {
 
 impl Lanes for F32x16 {
     type Elem = f32;
+    type Math = Fused;
     const N: usize = 16;
     const ROWS: usize = 14;
     methods!(f32, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_fmadd_ps, _mm512_add_ps);
@@ -129,6 +131,7 @@ unsafe fn transpose16(r: &mut [__m512; 16]) {
 
 impl Lanes for F64x8 {
     type Elem = f64;
+    type Math = Fused;
     const N: usize = 8;
     const ROWS: usize = 14;
     methods!(f64, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_fmadd_pd, _mm512_add_pd);
@@ -166,6 +169,7 @@ unsafe fn window_ps(window: (usize, usize)) -> __m256i {
 
 impl Lanes for F32x8 {
     type Elem = f32;
+    type Math = Fused;
     const N: usize = 8;
     const ROWS: usize = 6;
     methods!(f32, _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_fmadd_ps, _mm256_add_ps);
@@ -230,6 +234,7 @@ unsafe fn transpose8(r: &mut [__m256; 8]) {
 
 impl Lanes for F64x4 {
     type Elem = f64;
+    type Math = Fused;
     const N: usize = 4;
     const ROWS: usize = 6;
     methods!(f64, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_fmadd_pd, _mm256_add_pd);

@@ -1,0 +1,388 @@
+//! Maximum pools.
+
+use super::{Pool, PoolAxis};
+use crate::array::Array;
+use crate::dtype::{BF16, Element, F16, Float};
+use crate::error::{Error, Result};
+use crate::threads::{self, SharedMut};
+use crate::vectorize;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+
+/// Source elements per task.
+const TASK: usize = 1 << 15;
+
+/// An element with a maximum.
+pub trait Ordered: Element {
+    /// What loses against everything.
+    const LOWEST: Self;
+    /// Greater than the other, or NaN where the other is not.
+    fn beats(self, other: Self) -> bool;
+}
+
+macro_rules! ordered {
+    ($($rust:ident)*; $($float:ident)*; $($narrow:ident $lowest:literal)*) => {
+        $(impl Ordered for $rust {
+            const LOWEST: Self = $rust::MIN;
+            #[inline(always)]
+            fn beats(self, other: Self) -> bool { self > other }
+        })*
+        $(#[expect(clippy::neg_cmp_op_on_partial_ord, reason = "true for NaN, on purpose")]
+        impl Ordered for $float {
+            const LOWEST: Self = $float::NEG_INFINITY;
+            #[inline(always)]
+            fn beats(self, other: Self) -> bool { !(self <= other) & !other.is_nan() }
+        })*
+        $(impl Ordered for $narrow {
+            const LOWEST: Self = $narrow($lowest);
+            #[inline(always)]
+            fn beats(self, other: Self) -> bool { self.to_f32().beats(other.to_f32()) }
+        })*
+    };
+}
+ordered!(i8 i16 i32 i64 u8 u16 u32 u64; f32 f64; F16 0xfc00 BF16 0xff80);
+
+/// Tasks of a pool: bands of output rows of one plane, or several planes.
+struct Cut {
+    planes: usize,
+    bands: usize,
+    band_rows: usize,
+}
+
+impl Cut {
+    fn new(pool: &Pool) -> Self {
+        let plane = (pool.row.input * pool.col.input).max(pool.row.output * pool.col.output).max(1);
+        let bands = (plane / TASK).clamp(1, pool.row.output.max(1));
+        let band_rows = pool.row.output.div_ceil(bands).max(1);
+        Self { planes: (TASK / plane).max(1), bands: pool.row.output.div_ceil(band_rows), band_rows }
+    }
+
+    /// Calls `work(plane, first output row, end)` for all bands, in parallel.
+    fn run(&self, pool: &Pool, work: &(dyn Fn(usize, usize, usize) + Sync)) {
+        let groups = pool.planes().div_ceil(self.planes);
+        let all = |index: usize| {
+            let (group, band) = (index / self.bands, index % self.bands);
+            let first = band * self.band_rows;
+            for plane in group * self.planes..((group + 1) * self.planes).min(pool.planes()) {
+                work(plane, first, (first + self.band_rows).min(pool.row.output));
+            }
+        };
+        if pool.planes() * self.bands <= self.planes {
+            (0..groups * self.bands).for_each(all);
+        } else {
+            threads::parallel(groups * self.bands, &all);
+        }
+    }
+}
+
+/// True for the pool of 2 x 2 squares side by side.
+fn halves(pool: &Pool) -> bool {
+    let plain = |axis: &PoolAxis| {
+        axis.kernel == 2 && axis.stride == 2 && axis.dilation == 1 && axis.pad.0 == 0 && axis.output * 2 <= axis.input
+    };
+    plain(&pool.row) && plain(&pool.col)
+}
+
+/// Writes all of `out`.
+pub fn values<T: Ordered>(pool: &Pool, x: &[T], out: &mut [T]) {
+    if out.is_empty() {
+        return;
+    }
+    let (rows, cols) = (pool.row.input, pool.col.input);
+    let width = pool.col.output;
+    let to = SharedMut::new(out.as_mut_ptr());
+    let direct = halves(pool);
+    Cut::new(pool).run(pool, &|plane, first, end| {
+        let source = &x[plane * rows * cols..(plane + 1) * rows * cols];
+        let at = plane * pool.row.output;
+        // SAFETY: each task owns its rows of the result.
+        let part = unsafe { to.slice((at + first) * width..(at + end) * width) };
+        if direct {
+            for (i, line) in part.chunks_exact_mut(width).enumerate() {
+                let pair = &source[2 * (first + i) * cols..][..2 * cols];
+                halve(&pair[..cols], &pair[cols..], line);
+            }
+        } else {
+            Band::new(pool, first, end).values(pool, source, part);
+        }
+    });
+}
+
+/// Writes all of `out` and `places`.
+pub fn with_indices<T: Ordered>(pool: &Pool, x: &[T], out: &mut [T], places: &mut [i64]) {
+    if out.is_empty() {
+        return;
+    }
+    let (rows, cols) = (pool.row.input, pool.col.input);
+    let width = pool.col.output;
+    let (to, to_places) = (SharedMut::new(out.as_mut_ptr()), SharedMut::new(places.as_mut_ptr()));
+    let direct = halves(pool);
+    Cut::new(pool).run(pool, &|plane, first, end| {
+        let source = &x[plane * rows * cols..(plane + 1) * rows * cols];
+        let range = (plane * pool.row.output + first) * width..(plane * pool.row.output + end) * width;
+        // SAFETY: each task owns its rows of the results.
+        let (part, part_places) = unsafe { (to.slice(range.clone()), to_places.slice(range)) };
+        if direct {
+            let lines = part.chunks_exact_mut(width).zip(part_places.chunks_exact_mut(width));
+            for (i, (line, line_places)) in lines.enumerate() {
+                let start = 2 * (first + i) * cols;
+                let pair = &source[start..][..2 * cols];
+                halve_with_indices(&pair[..cols], &pair[cols..], start as i32, line, line_places);
+            }
+        } else {
+            Band::new(pool, first, end).with_indices(pool, source, part, part_places);
+        }
+    });
+}
+
+/// Output rows `first..end` of a plane, and the source rows that they read.
+struct Band {
+    first: usize,
+    end: usize,
+    /// First source row and how many.
+    rows: (usize, usize),
+}
+
+impl Band {
+    fn new(pool: &Pool, first: usize, end: usize) -> Self {
+        let positions = |at: usize| pool.row.taps(at).map(move |tap| pool.row.position(at, tap));
+        let low = (first..end).filter_map(|at| positions(at).next()).min().unwrap_or(0);
+        let high = (first..end).filter_map(|at| positions(at).next_back()).max().map_or(low, |last| last + 1);
+        Self { first, end, rows: (low, high - low) }
+    }
+
+    fn values<T: Ordered>(&self, pool: &Pool, source: &[T], out: &mut [T]) {
+        let width = pool.col.output;
+        let mut folded = vec![T::LOWEST; self.rows.1 * width];
+        let mut done = vec![false; self.rows.1];
+        for (at, line) in (self.first..self.end).zip(out.chunks_exact_mut(width)) {
+            let mut fresh = true;
+            for tap in pool.row.taps(at) {
+                let row = pool.row.position(at, tap);
+                let slot = row - self.rows.0;
+                let part = &mut folded[slot * width..(slot + 1) * width];
+                if !std::mem::replace(&mut done[slot], true) {
+                    fold_row(&pool.col, &source[row * pool.col.input..][..pool.col.input], part);
+                }
+                if std::mem::take(&mut fresh) { line.copy_from_slice(part) } else { larger(line, part) }
+            }
+            if fresh {
+                line.fill(T::LOWEST);
+            }
+        }
+    }
+
+    fn with_indices<T: Ordered>(&self, pool: &Pool, source: &[T], out: &mut [T], places: &mut [i64]) {
+        let (width, cols) = (pool.col.output, pool.col.input);
+        let mut folded = vec![T::LOWEST; self.rows.1 * width];
+        let mut columns = vec![-1i32; self.rows.1 * width];
+        let mut done = vec![false; self.rows.1];
+        let mut line_places = vec![0i32; width];
+        let lines = out.chunks_exact_mut(width).zip(places.chunks_exact_mut(width));
+        for (at, (line, to)) in (self.first..self.end).zip(lines) {
+            line.fill(T::LOWEST);
+            line_places.fill(-1);
+            for tap in pool.row.taps(at) {
+                let row = pool.row.position(at, tap);
+                let slot = (row - self.rows.0) * width..(row - self.rows.0 + 1) * width;
+                let (part, part_columns) = (&mut folded[slot.clone()], &mut columns[slot]);
+                if !std::mem::replace(&mut done[row - self.rows.0], true) {
+                    fold_row_with_indices(&pool.col, &source[row * cols..][..cols], part, part_columns);
+                }
+                larger_with_indices(line, &mut line_places, part, part_columns, (row * cols) as i32);
+            }
+            to.iter_mut().zip(&line_places).for_each(|(to, &place)| *to = place as i64);
+        }
+    }
+}
+
+/// The maxima of the windows of one row.
+fn fold_row<T: Ordered>(axis: &PoolAxis, row: &[T], out: &mut [T]) {
+    let interior = axis.interior();
+    for at in (0..interior.start).chain(interior.end..axis.output) {
+        let mut best = T::LOWEST;
+        for (i, tap) in axis.taps(at).enumerate() {
+            let value = row[axis.position(at, tap)];
+            best = if i == 0 || value.beats(best) { value } else { best };
+        }
+        out[at] = best;
+    }
+    if interior.is_empty() {
+        return;
+    }
+    let out = &mut out[interior.clone()];
+    for tap in 0..axis.kernel {
+        fold_tap(out, &row[axis.position(interior.start, tap)..], axis.stride, tap == 0);
+    }
+}
+
+/// [`fold_row`] with the column of each maximum, -1 where the window is empty.
+fn fold_row_with_indices<T: Ordered>(axis: &PoolAxis, row: &[T], out: &mut [T], columns: &mut [i32]) {
+    let interior = axis.interior();
+    for at in (0..interior.start).chain(interior.end..axis.output) {
+        (out[at], columns[at]) = (T::LOWEST, -1);
+        for (i, tap) in axis.taps(at).enumerate() {
+            let position = axis.position(at, tap);
+            if i == 0 || row[position].beats(out[at]) {
+                (out[at], columns[at]) = (row[position], position as i32);
+            }
+        }
+    }
+    if interior.is_empty() {
+        return;
+    }
+    let (out, columns) = (&mut out[interior.clone()], &mut columns[interior.clone()]);
+    for tap in 0..axis.kernel {
+        let start = axis.position(interior.start, tap);
+        fold_tap_with_indices(out, columns, &row[start..], start as i32, axis.stride, tap == 0);
+    }
+}
+
+vectorize!(fold_tap[T: Ordered](out: &mut [T], from: &[T], stride: usize, fresh: bool) => fold_tap_body::<T>);
+
+#[inline(always)]
+fn fold_tap_body<T: Ordered>(out: &mut [T], from: &[T], stride: usize, fresh: bool) {
+    match stride {
+        // Known strides make loops that vectorise.
+        1 => fold_tap_strided(out, from, 1, fresh),
+        2 => fold_tap_strided(out, from, 2, fresh),
+        _ => fold_tap_strided(out, from, stride, fresh),
+    }
+}
+
+#[inline(always)]
+fn fold_tap_strided<T: Ordered>(out: &mut [T], from: &[T], stride: usize, fresh: bool) {
+    let last = out.len().saturating_sub(1) * stride;
+    let from = &from[..=last];
+    if fresh {
+        for (i, slot) in out.iter_mut().enumerate() {
+            *slot = from[i * stride];
+        }
+    } else {
+        for (i, slot) in out.iter_mut().enumerate() {
+            let value = from[i * stride];
+            *slot = if value.beats(*slot) { value } else { *slot };
+        }
+    }
+}
+
+vectorize!(
+    fold_tap_with_indices[T: Ordered](
+        out: &mut [T], columns: &mut [i32], from: &[T], first: i32, stride: usize, fresh: bool
+    ) => fold_tap_with_indices_body::<T>
+);
+
+#[inline(always)]
+fn fold_tap_with_indices_body<T: Ordered>(
+    out: &mut [T],
+    columns: &mut [i32],
+    from: &[T],
+    first: i32,
+    stride: usize,
+    fresh: bool,
+) {
+    let from = &from[..=out.len().saturating_sub(1) * stride];
+    for (i, (slot, column)) in out.iter_mut().zip(columns).enumerate() {
+        let value = from[i * stride];
+        let wins = fresh | value.beats(*slot);
+        *slot = if wins { value } else { *slot };
+        *column = if wins { first + (i * stride) as i32 } else { *column };
+    }
+}
+
+vectorize!(larger[T: Ordered](line: &mut [T], other: &[T]) => larger_body::<T>);
+
+#[inline(always)]
+fn larger_body<T: Ordered>(line: &mut [T], other: &[T]) {
+    for (slot, &value) in line.iter_mut().zip(other) {
+        *slot = if value.beats(*slot) { value } else { *slot };
+    }
+}
+
+vectorize!(
+    larger_with_indices[T: Ordered](
+        line: &mut [T], places: &mut [i32], other: &[T], columns: &[i32], row_start: i32
+    ) => larger_with_indices_body::<T>
+);
+
+#[inline(always)]
+fn larger_with_indices_body<T: Ordered>(
+    line: &mut [T],
+    places: &mut [i32],
+    other: &[T],
+    columns: &[i32],
+    row_start: i32,
+) {
+    for (((slot, place), &value), &column) in line.iter_mut().zip(places).zip(other).zip(columns) {
+        // The first row with an element inside takes an empty slot, also with the lowest value.
+        let wins = (column >= 0) & ((*place < 0) | value.beats(*slot));
+        *slot = if wins { value } else { *slot };
+        *place = if wins { row_start + column } else { *place };
+    }
+}
+
+vectorize!(halve[T: Ordered](top: &[T], bottom: &[T], out: &mut [T]) => halve_body::<T>);
+
+#[inline(always)]
+fn halve_body<T: Ordered>(top: &[T], bottom: &[T], out: &mut [T]) {
+    let (top, bottom) = (top.as_chunks::<2>().0, bottom.as_chunks::<2>().0);
+    for ((slot, &[a, b]), &[c, d]) in out.iter_mut().zip(top).zip(bottom) {
+        let first = if b.beats(a) { b } else { a };
+        let second = if d.beats(c) { d } else { c };
+        *slot = if second.beats(first) { second } else { first };
+    }
+}
+
+vectorize!(
+    halve_with_indices[T: Ordered](
+        top: &[T], bottom: &[T], start: i32, out: &mut [T], places: &mut [i64]
+    ) => halve_with_indices_body::<T>
+);
+
+#[inline(always)]
+fn halve_with_indices_body<T: Ordered>(top: &[T], bottom: &[T], start: i32, out: &mut [T], places: &mut [i64]) {
+    let cols = top.len() as i32;
+    let (top, bottom) = (top.as_chunks::<2>().0, bottom.as_chunks::<2>().0);
+    for (i, (((slot, place), &[a, b]), &[c, d])) in out.iter_mut().zip(places).zip(top).zip(bottom).enumerate() {
+        let (right, low_right) = (b.beats(a), d.beats(c));
+        let first = if right { b } else { a };
+        let second = if low_right { d } else { c };
+        let low = second.beats(first);
+        *slot = if low { second } else { first };
+        let offset = if low { cols + low_right as i32 } else { right as i32 };
+        *place = (start + 2 * i as i32 + offset) as i64;
+    }
+}
+
+/// Writes all of `out`: planes of zeros, with each element of `g` added at its place.
+pub fn backward<T: Float>(g: &[T], places: &[i64], out: &mut Array) -> Result<()> {
+    let shape = *out.shape();
+    let (planes, size) = (shape[0] * shape[1], shape[2] * shape[3]);
+    if planes == 0 {
+        return Ok(());
+    }
+    let windows = g.len() / planes;
+    let to = SharedMut::new(out.mut_ptr::<T>());
+    let bad = AtomicI64::new(i64::MIN);
+    let work = |range: std::ops::Range<usize>| {
+        let mut sums = vec![T::Wide::from_f64(0.0); size];
+        for plane in range {
+            sums.fill(T::Wide::from_f64(0.0));
+            let from = g[plane * windows..].iter().zip(&places[plane * windows..(plane + 1) * windows]);
+            for (&value, &place) in from {
+                let at = if place < 0 { place.wrapping_add(size as i64) } else { place } as usize;
+                match sums.get_mut(at) {
+                    Some(sum) => *sum = *sum + value.widen(),
+                    None => bad.store(place, Relaxed),
+                }
+            }
+            // SAFETY: each plane has one task.
+            let part = unsafe { to.slice(plane * size..(plane + 1) * size) };
+            part.iter_mut().zip(&sums).for_each(|(slot, &sum)| *slot = T::narrow(sum));
+        }
+    };
+    threads::for_ranges(planes, TASK / size.max(windows).max(1) + 1, &work);
+    match bad.into_inner() {
+        i64::MIN => Ok(()),
+        index => Err(Error::index("max_pool2d_backward", index, size, 2)),
+    }
+}

@@ -1,0 +1,228 @@
+//! Several passes over a row in one op: softmax and its relatives, normalizations, variance.
+//!
+//! A row is read once from memory and then stays in cache for its other passes. Narrow floats are widened on reading and
+//! rounded on writing. Sums run over 32 lanes, added in a fixed order; sums over rows run in blocks cut by shape.
+
+mod batch_norm;
+mod fold;
+mod layer_norm;
+mod moments;
+mod softmax;
+#[cfg(test)]
+mod tests;
+
+use crate::array::Array;
+use crate::dtype::{Element, Float};
+use crate::error::{Error, Result};
+use crate::lanes::Real;
+use crate::math::{Fma, exponential};
+use crate::shape::{self, Shape};
+use crate::threads;
+use crate::view;
+use std::cmp::Ordering;
+
+pub use batch_norm::{batch_norm, batch_norm_backward, batch_norm_train};
+pub use layer_norm::{layer_norm, layer_norm_backward};
+pub use moments::{logsumexp, var};
+pub use softmax::{log_softmax, log_softmax_backward, softmax, softmax_backward};
+
+/// Elements per task.
+const TASK: usize = 1 << 14;
+
+/// A type that rows are computed in.
+pub trait Wide: Real + Float<Wide = Self> {
+    /// 0.
+    const ZERO: Self;
+    /// 1.
+    const ONE: Self;
+    /// Minus infinity.
+    const LOWEST: Self;
+    /// Exponential.
+    #[must_use]
+    fn exp<M: Fma>(self) -> Self;
+    /// Natural logarithm.
+    #[must_use]
+    fn ln(self) -> Self;
+    /// Square root.
+    #[must_use]
+    fn sqrt(self) -> Self;
+    /// `self * by + plus`.
+    #[must_use]
+    fn times_plus<M: Fma>(self, by: Self, plus: Self) -> Self;
+    /// From a count.
+    fn count(n: usize) -> Self {
+        Self::from_f64(n as f64)
+    }
+}
+
+impl Wide for f32 {
+    const ZERO: Self = 0.0;
+    const ONE: Self = 1.0;
+    const LOWEST: Self = f32::NEG_INFINITY;
+    #[inline(always)]
+    fn exp<M: Fma>(self) -> Self {
+        exponential::exp::<M>(self)
+    }
+    #[inline(always)]
+    fn ln(self) -> Self {
+        f32::ln(self)
+    }
+    #[inline(always)]
+    fn sqrt(self) -> Self {
+        f32::sqrt(self)
+    }
+    #[inline(always)]
+    fn times_plus<M: Fma>(self, by: Self, plus: Self) -> Self {
+        M::fma(self, by, plus)
+    }
+}
+
+impl Wide for f64 {
+    const ZERO: Self = 0.0;
+    const ONE: Self = 1.0;
+    const LOWEST: Self = f64::NEG_INFINITY;
+    #[inline(always)]
+    fn exp<M: Fma>(self) -> Self {
+        f64::exp(self)
+    }
+    #[inline(always)]
+    fn ln(self) -> Self {
+        f64::ln(self)
+    }
+    #[inline(always)]
+    fn sqrt(self) -> Self {
+        f64::sqrt(self)
+    }
+    #[inline(always)]
+    fn times_plus<M: Fma>(self, by: Self, plus: Self) -> Self {
+        M::fma64(self, by, plus)
+    }
+}
+
+/// A float that rows hold.
+pub trait RowElement: Float<Wide: Wide> {}
+impl<T: Float<Wide: Wide>> RowElement for T {}
+
+/// Runs an expression with `$T` bound to the Rust type of a float dtype; another dtype is an error of `$op`.
+macro_rules! float_rows {
+    ($op:expr, $dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            $crate::DType::F16 => {
+                type $T = crate::dtype::F16;
+                $body
+            }
+            $crate::DType::BF16 => {
+                type $T = crate::dtype::BF16;
+                $body
+            }
+            $crate::DType::F32 => {
+                type $T = f32;
+                $body
+            }
+            $crate::DType::F64 => {
+                type $T = f64;
+                $body
+            }
+            other => Err(Error::value($op, format!("wrong dtype: got {}, expected a float", other.name()))),
+        }
+    };
+}
+use float_rows;
+
+/// An array as row-major rows of `len` elements, with some axes moved to the end.
+struct Rows {
+    data: Array,
+    len: usize,
+}
+
+/// Axes in the order kept, moved.
+fn order(rank: usize, moved: &[usize]) -> Shape {
+    let mut axes = Shape::empty();
+    (0..rank).filter(|axis| !moved.contains(axis)).chain(moved.iter().copied()).for_each(|axis| axes.push(axis));
+    axes
+}
+
+impl Rows {
+    /// Rows along these axes.
+    fn along(op: &str, x: &Array, axes: &[usize]) -> Result<Self> {
+        let rank = x.rank();
+        if axes.windows(2).any(|pair| pair[0] >= pair[1]) || axes.last().is_some_and(|&axis| axis >= rank) {
+            return Err(Error::value(op, format!("wrong axis: got {axes:?}, expected ascending axes below {rank}")));
+        }
+        let len = axes.iter().map(|&axis| x.shape()[axis]).product();
+        let data = view::permute_dims(x, &order(rank, axes))?.contiguous()?;
+        Ok(Self { data, len })
+    }
+
+    fn elements<T: Element>(&self) -> &[T] {
+        self.data.as_slice().expect("made contiguous")
+    }
+}
+
+/// A result computed with `axis` last, as a view with `axis` back in its place.
+fn restored(out: &Array, axis: usize) -> Result<Array> {
+    let rank = out.rank();
+    if axis + 1 == rank {
+        return Ok(out.clone());
+    }
+    let mut back = Shape::empty();
+    for at in 0..rank {
+        back.push(match at.cmp(&axis) {
+            Ordering::Less => at,
+            Ordering::Equal => rank - 1,
+            Ordering::Greater => at - 1,
+        });
+    }
+    view::permute_dims(out, &back)
+}
+
+/// The shape left by a reduction.
+fn reduced(x: &Array, axes: &[usize], keepdims: bool) -> Shape {
+    let mut out = Shape::empty();
+    for (axis, &n) in x.shape().iter().enumerate() {
+        if !axes.contains(&axis) {
+            out.push(n);
+        } else if keepdims {
+            out.push(1);
+        }
+    }
+    out
+}
+
+/// Calls `work(first, end)` for blocks of rows, in parallel when there is enough to do. Where the cuts lie depends on
+/// the shape alone.
+fn for_rows(count: usize, len: usize, work: &(dyn Fn(usize, usize) + Sync)) {
+    let block = (TASK / len.max(1)).max(1);
+    let blocks = count.div_ceil(block);
+    let one = |index: usize| work(index * block, ((index + 1) * block).min(count));
+    if count * len < 2 * TASK { (0..blocks).for_each(one) } else { threads::parallel(blocks, &one) }
+}
+
+/// A vector of per-column or per-channel parameters, widened.
+fn parameter<W: Wide, T: Float<Wide = W>>(op: &str, x: Option<&Array>, len: usize) -> Result<Option<Vec<W>>> {
+    let Some(x) = x else { return Ok(None) };
+    if x.shape()[..] != [len] || x.dtype() != T::DTYPE {
+        let text = format!("parameter does not fit: got {x:?}, expected {} [{len}]", T::DTYPE.name());
+        return Err(Error::value(op, text));
+    }
+    Ok(Some(x.to_vec::<T>()?.into_iter().map(Float::widen).collect()))
+}
+
+/// A float array of these values.
+fn narrowed<T: Float>(values: &[T::Wide], shape: &[usize]) -> Result<Array> {
+    let mut out = Array::uninit(T::DTYPE, shape)?;
+    out.as_mut_slice::<T>().iter_mut().zip(values).for_each(|(slot, &value)| *slot = T::narrow(value));
+    Ok(out)
+}
+
+/// Both operands have one shape and dtype.
+fn check_alike(op: &str, a: &Array, b: &Array) -> Result<()> {
+    if a.shape() == b.shape() && a.dtype() == b.dtype() {
+        return Ok(());
+    }
+    Err(Error::value(op, format!("operands differ: got {a:?} and {b:?}, expected one shape and dtype")))
+}
+
+fn numel(shape: &[usize]) -> usize {
+    shape::numel(shape)
+}
