@@ -117,8 +117,8 @@ def test_accuracy_over_the_whole_range(
 
 
 def test_rounding_to_float16_inside_a_chain(gpu: Wgpu, up: Up, rng: np.random.Generator) -> None:
-    from phlox_wgpu._elementwise import Program, run_program  # noqa: PLC0415
-    from phlox_wgpu.wgsl.chain import Chain, Node  # noqa: PLC0415
+    from phlox_wgpu._elementwise import Program, run_program
+    from phlox_wgpu.wgsl.chain import Chain, Node
 
     halves = rng.integers(0, 2**16, (2, 20_000), dtype=np.uint32).astype(np.uint16)
     a, b = halves.view(np.float16)
