@@ -1,0 +1,210 @@
+"""In and out of tensors: NumPy, DLPack, buffers, pickling, printing."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import phlox_tensor as pt
+from phlox_tensor import DTYPES, ArgumentError, DTypeError, KindError, Numpy, Tensor
+
+
+@pytest.mark.parametrize("name", sorted(DTYPES))
+def test_arrays_keep_their_type_both_ways(name: str) -> None:
+    array = np.array([[0, 1], [1, 0]]).astype(DTYPES[name].numpy)
+    for x in (pt.asarray(array), pt.from_numpy(array), pt.asarray(pt.asarray(array))):
+        assert x.dtype is DTYPES[name]
+        assert x.numpy().dtype == array.dtype
+        assert np.array_equal(x.numpy(), array)
+
+
+def test_the_data_is_copied_in_and_read_only_out() -> None:
+    array = np.zeros(3, np.float32)
+    x = pt.asarray(array)
+    array[0] = 5
+    assert x.tolist() == [0, 0, 0]
+    out = x.numpy()
+    assert not out.flags.writeable
+    with pytest.raises(ValueError, match="read-only"):
+        out[0] = 1
+    assert not np.asarray(x).flags.writeable
+    assert np.array(x).flags.writeable
+
+
+def test_array_protocol() -> None:
+    x = pt.asarray([1.0, 2.0])
+    assert np.asarray(x).dtype == np.float32
+    assert np.asarray(x, dtype=np.float64).dtype == np.float64
+    assert np.array(x, copy=True).flags.writeable
+    assert np.asarray(x, copy=False).base is not None
+    with pytest.raises(ValueError, match="a copy is needed"):
+        np.asarray(x, dtype=np.float64, copy=False)
+    assert np.stack([np.asarray(x), np.asarray(x)]).shape == (2, 2)
+    np.testing.assert_allclose(x, [1.0, 2.0])
+
+
+def test_layouts_come_in_as_they_are_seen() -> None:
+    array = np.arange(12, dtype=np.float32).reshape(3, 4)
+    for view in (array.T, array[::-1, ::2], np.broadcast_to(array[:1], (3, 4)), array[:, 1:1]):
+        assert np.array_equal(pt.asarray(view).numpy(), view)
+    assert pt.asarray(array.astype(">f4")).tolist() == array.tolist()
+
+
+def test_dlpack_both_ways() -> None:
+    x = pt.asarray([[1.0, 2.0], [3.0, 4.0]])
+    assert np.array_equal(np.from_dlpack(x.T), x.T.numpy())
+    assert x.__dlpack_device__() == (1, 0)
+    y = pt.from_dlpack(np.arange(3))
+    assert y.dtype is pt.int64
+    assert pt.from_dlpack(x).tolist() == x.tolist()
+
+    class Foreign:
+        def __dlpack__(self, **options: Any) -> Any:
+            return np.arange(3).__dlpack__(**options)
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return 1, 0
+
+    assert pt.asarray(Foreign()).tolist() == [0, 1, 2]
+
+
+def test_numpy_operators_do_not_take_tensors_off_their_device() -> None:
+    x, array = pt.ones(2), np.ones(2, np.float32)
+    calls: list[Any] = [
+        lambda: x + array,
+        lambda: array + x,
+        lambda: x == array,
+        lambda: array < x,
+        lambda: array @ x,
+    ]
+    for call in calls:
+        with pytest.raises(ArgumentError, match=r"a NumPy array beside a tensor") as caught:
+            call()
+        assert caught.value.hint == "pt.asarray(y)"
+    function: Any = np.exp
+    with pytest.raises(TypeError):
+        function(x)
+    for call in (lambda: pt.exp(array), lambda: pt.add(x, array)):  # type: ignore[arg-type]
+        with pytest.raises(ArgumentError, match="not a tensor: got ndarray"):
+            call()
+    numbers: list[Any] = [np.float32(2), np.float64(2), np.int64(2), np.array(2.0)]
+    for number in numbers:
+        assert isinstance(number * x, Tensor)
+        assert (number * x).dtype is pt.float32
+        assert (number**x).tolist() == [2.0, 2.0]
+
+
+def test_objects_of_other_libraries_have_their_say() -> None:
+    class Foreign:
+        def __radd__(self, other: object) -> str:
+            return "theirs"
+
+    x: Any = pt.ones(1)
+    assert x + Foreign() == "theirs"
+    with pytest.raises(TypeError, match="unsupported operand"):
+        _ = x + "a"
+    assert (x == None) is False  # noqa: E711 - as Python has it for foreign objects
+    assert (x != "a") is True
+
+
+@given(st.recursive(st.floats(-9, 9, width=32) | st.integers(-9, 9), st.lists, max_leaves=8))
+def test_nested_lists_beside_numpy(data: Any) -> None:
+    try:
+        want = np.asarray(data)
+    except ValueError:
+        with pytest.raises(DTypeError, match="ragged"):
+            pt.asarray(data)
+        return
+    got = pt.asarray(data)
+    assert got.shape == want.shape
+    assert got.dtype is (pt.int64 if want.dtype == np.int64 else pt.float32)
+    assert np.array_equal(got.numpy(), want.astype(got.dtype.numpy))
+    assert got.tolist() == want.astype(got.dtype.numpy).tolist()
+
+
+def test_lists_may_hold_tensors() -> None:
+    assert pt.asarray([pt.asarray(1.5), 2]).tolist() == [1.5, 2.0]
+    assert pt.asarray([pt.asarray([1, 2]), [3, 4]]).shape == (2, 2)
+
+
+@pytest.mark.parametrize(
+    "data", ["a", None, {}, object(), 1j, 2**64, [2**63], [[1], [1, 2]], np.ones(1, complex)]
+)
+def test_data_without_a_type_is_refused(data: Any) -> None:
+    with pytest.raises(DTypeError, match=r"^\[asarray\]"):
+        pt.asarray(data)
+
+
+def test_python_numbers_out() -> None:
+    x = pt.asarray([[1.5, 2.0]])
+    assert float(x[0, 0]) == 1.5
+    assert int(x[0, 1]) == 2
+    assert complex(x[0, 0]) == 1.5
+    assert bool(pt.asarray(True)) is True
+    assert x[0, :1].item() == 1.5
+    assert isinstance(pt.asarray(3).item(), int)
+    assert [10, 20, 30][pt.asarray(1)] == 20
+    assert range(pt.asarray(3)) == range(3)
+    calls: list[Any] = [x.item, lambda: float(x), lambda: bool(x), pt.zeros(0).item]
+    for call in calls:
+        with pytest.raises(ArgumentError, match=r"\[item\] not one element"):
+            call()
+    with pytest.raises(KindError, match="not an integer"):
+        range(pt.asarray(1.0))
+
+
+def test_printing() -> None:
+    assert repr(pt.asarray([1.0, 2.5])) == ("Tensor([1. , 2.5], dtype=float32, device=Numpy())")
+    assert repr(pt.asarray(3)) == "Tensor(3, dtype=int64, device=Numpy())"
+    assert repr(pt.zeros((0, 2))) == "Tensor([], shape=(0, 2), dtype=float32, device=Numpy())"
+    assert repr(pt.asarray([[True], [False]])) == (
+        "Tensor([[ True],\n        [False]], dtype=bool, device=Numpy())"
+    )
+    assert repr(pt.ones(1, dtype="bfloat16")) == "Tensor([1], dtype=bfloat16, device=Numpy())"
+    assert "..." in repr(pt.zeros(2000))
+    assert len(repr(pt.zeros((300, 300)))) < 600
+    assert f"{pt.asarray(1.25):.1f}" == "1.2"
+    assert f"{pt.asarray(7):03d}" == "007"
+    assert f"{pt.asarray([1])}" == repr(pt.asarray([1]))
+    assert repr(pt.float32) == "phlox_tensor.float32"
+    assert str(pt.bool_) == "bool"
+
+
+def test_copies_are_the_tensor_itself_and_pickling_is_refused() -> None:
+    x = pt.ones(2)
+    assert copy.copy(x) is x
+    assert copy.deepcopy({"x": x})["x"] is x
+    with pytest.raises(TypeError, match="hint: save them in a record"):
+        pickle.dumps(x)
+    assert pickle.loads(pickle.dumps(pt.float32)) is pt.float32
+    assert copy.deepcopy(pt.bfloat16) is pt.bfloat16
+
+
+def test_tensors_are_hashed_by_identity() -> None:
+    x, y = pt.ones(1), pt.ones(1)
+    assert {x: 1, y: 2}[x] == 1
+    assert hash(x) != hash(y)
+
+
+def test_bfloat16_is_that_of_ml_dtypes() -> None:
+    array = np.array([1.0, 3.140625], ml_dtypes.bfloat16)
+    assert pt.asarray(array).dtype is pt.bfloat16
+    assert pt.asarray(array).tolist() == [1.0, 3.140625]
+
+
+def test_sizes() -> None:
+    x = pt.zeros((2, 3), dtype="float16")
+    assert (x.ndim, x.size, x.nbytes) == (2, 6, 12)
+    assert pt.zeros(()).size == 1
+    assert x.zeros((4,)).shape == (4,)
+    assert x.zeros().dtype is pt.float16
+    assert x.to_full_precision().dtype is pt.float32
+    assert pt.ones(1, dtype="int8").to_full_precision().dtype is pt.int8
+    assert x.device is Numpy()

@@ -1,0 +1,219 @@
+"""Random numbers: known words, the same ones for the same seed, states that can be kept."""
+
+from __future__ import annotations
+
+import threading
+from math import sqrt
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox_tensor as pt
+from phlox_tensor import ArgumentError, DTypeError
+from phlox_tensor.random import Generator, generator, use_generator
+from phlox_tensor.reference.random import bits, philox
+
+# Known answers of Random123 1.14 (kat_vectors, philox4x32 with 10 rounds): counter, key, words.
+KNOWN = [
+    ("00000000 00000000 00000000 00000000", "00000000 00000000",
+     "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),
+    ("ffffffff ffffffff ffffffff ffffffff", "ffffffff ffffffff",
+     "408f276d 41c83b0e a20bc7c6 6d5451fd"),
+    ("243f6a88 85a308d3 13198a2e 03707344", "a4093822 299f31d0",
+     "d16cfe09 94fdcceb 5001e420 24126ea1"),
+]  # fmt: skip
+
+
+def words(text: str) -> list[int]:
+    return [int(word, 16) for word in text.split()]
+
+
+def plain_philox(counter: list[int], key: list[int]) -> list[int]:
+    """The rounds of Salmon et al. (SC 2011), in Python's integers, as a second opinion."""
+    c, k, mask = counter, key, 0xFFFFFFFF
+    for _ in range(10):
+        p0, p1 = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = [p1 >> 32 ^ c[1] ^ k[0], p1 & mask, p0 >> 32 ^ c[3] ^ k[1], p0 & mask]
+        k = [(k[0] + 0x9E3779B9) & mask, (k[1] + 0xBB67AE85) & mask]
+    return c
+
+
+@pytest.mark.parametrize(("counter", "key", "known"), KNOWN)
+def test_known_answers(counter: str, key: str, known: str) -> None:
+    assert plain_philox(words(counter), words(key)) == words(known)
+
+
+def test_the_first_block_is_the_known_one() -> None:
+    assert philox(np.zeros(1, np.uint64), 0)[0].tolist() == words(KNOWN[0][2])
+    assert pt.ops.creation.random_bits(4, 0, 0).tolist() == words(KNOWN[0][2])
+
+
+def block(counter: int, key: int) -> list[int]:
+    mask = 0xFFFFFFFF
+    return plain_philox([counter & mask, counter >> 32, 0, 0], [key & mask, key >> 32])
+
+
+@pytest.mark.parametrize("counter", [0, 1, 2**32 - 2, 2**32 + 5, 2**64 - 2])
+@pytest.mark.parametrize("key", [0, 7, 2**40 + 3, 2**64 - 1])
+def test_words_beside_plain_python(counter: int, key: int) -> None:
+    want = block(counter, key) + block((counter + 1) % 2**64, key)
+    assert bits(8, key, counter).tolist() == want
+    assert bits(3, key, counter).tolist() == want[:3]
+
+
+def test_the_same_seed_gives_the_same_numbers() -> None:
+    def numbers() -> list[Any]:
+        return [
+            pt.random.normal((3, 5)).tolist(),
+            pt.random.uniform(7, -1, 1).tolist(),
+            pt.random.randint(9, -5, 5).tolist(),
+            pt.random.bernoulli((2, 2), 0.5).tolist(),
+            pt.random.permutation(6).tolist(),
+        ]
+
+    pt.seed(7)
+    first = numbers()
+    assert numbers() != first
+    pt.seed(7)
+    assert numbers() == first
+    pt.seed(8)
+    assert numbers() != first
+
+
+def test_draws_do_not_overlap() -> None:
+    """The words of two draws are those of one long draw, block by block."""
+    pt.seed(3)
+    parts = [pt.random.uniform(4).tolist(), pt.random.uniform(8).tolist()]
+    pt.seed(3)
+    assert parts[0] + parts[1] == pt.random.uniform(12).tolist()
+
+
+def test_a_state_can_be_saved_and_restored() -> None:
+    pt.seed(np.int64(5))  # type: ignore[arg-type]
+    pt.random.normal(10)
+    state = generator().state()
+    assert all(type(n) is int for n in state)
+    ahead = pt.random.normal(10).tolist()
+    generator().set_state(*state)
+    assert pt.random.normal(10).tolist() == ahead
+    other = Generator(*state)
+    with use_generator(other) as inside:
+        assert inside is generator() is other
+        assert pt.random.normal(10).tolist() == ahead
+        pt.seed(1)
+    assert generator() is not other
+    assert other.state() == (1, 0)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64, 1.5, "a", None])
+def test_what_is_no_seed_is_refused(seed: Any) -> None:
+    before = generator().state()
+    with pytest.raises(ArgumentError, match=r"\[seed\] not an integer in range"):
+        pt.seed(seed)
+    assert generator().state() == before
+
+
+def test_a_thread_with_its_own_generator_repeats_itself() -> None:
+    """Whatever other threads draw meanwhile."""
+
+    def work(seed: int, out: list[Any]) -> None:
+        with use_generator(Generator(seed)):
+            out.append([pt.random.normal(5, device="numpy").tolist() for _ in range(20)])
+
+    alone: list[Any] = []
+    work(1, alone)
+    work(2, alone)
+    together: list[list[Any]] = [[], []]
+    threads = [threading.Thread(target=work, args=(i + 1, together[i])) for i in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [together[0][0], together[1][0]] == alone
+
+
+def test_many_threads_on_one_generator_never_share_a_block() -> None:
+    shared = Generator(1)
+    drawn: list[int] = []
+
+    def work() -> None:
+        for _ in range(200):
+            drawn.append(shared.draw(3)[1])
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(drawn) == list(range(0, 2400, 3))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_uniforms_fill_their_interval(dtype: str) -> None:
+    pt.seed(11)
+    values = pt.random.uniform(20_000, -2.0, 3.0, dtype=dtype).numpy().astype(np.float64)
+    # The end is open before the numbers are rounded to the type.
+    assert values.min() >= -2
+    assert values.max() <= 3
+    assert abs(values.mean() - 0.5) < 4 * 5 / sqrt(12 * 20_000) + 0.01
+    assert abs(values.std() - 5 / sqrt(12)) < 0.02
+    unit = pt.random.uniform(1000, dtype=dtype).numpy().astype(np.float64)
+    assert unit.min() >= 0
+    assert unit.max() < 1
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("count", [0, 1, 5, 20_001])
+def test_normals_have_their_moments(dtype: str, count: int) -> None:
+    pt.seed(12)
+    values = pt.random.normal(count, 1.0, 2.0, dtype=dtype).numpy().astype(np.float64)
+    assert values.shape == (count,)
+    assert np.isfinite(values).all()
+    if count > 100:
+        assert abs(values.mean() - 1) < 5 * 2 / sqrt(count)
+        assert abs(values.std() - 2) < 0.05
+        assert abs(((values - 1) ** 3).mean()) < 0.4
+
+
+def test_integers_stay_in_their_range() -> None:
+    pt.seed(13)
+    values = pt.random.randint(20_000, -100, 100, dtype="int8").numpy()
+    assert (int(values.min()), int(values.max())) == (-100, 99)
+    counts = np.bincount(values.astype(int) + 100)
+    assert counts.min() > 50
+    assert pt.random.randint(3, 200, 256, dtype="uint8").numpy().min() >= 200
+    assert pt.random.randint((2, 3), 0, 1).tolist() == [[0, 0, 0], [0, 0, 0]]
+    assert pt.random.randint(3, 0, 2**31, dtype="int32").numpy().min() >= 0
+    for low, high in ((3, 3), (5, 2), (0, 2**31 + 1)):
+        with pytest.raises(ArgumentError, match=r"\[randint\] range"):
+            pt.random.randint(2, low, high)
+    with pytest.raises(DTypeError, match=r"\[randint\] number out of range: got 299"):
+        pt.random.randint(2, 250, 300, dtype="uint8")
+
+
+def test_bernoulli_and_permutations() -> None:
+    pt.seed(14)
+    share = pt.random.bernoulli((100, 100), 0.25).numpy().mean()
+    assert abs(share - 0.25) < 0.02
+    assert not pt.random.bernoulli(100, 0.0).numpy().any()
+    assert pt.random.bernoulli(100, 1.0).numpy().all()
+    with pytest.raises(ArgumentError, match="not a probability"):
+        pt.random.bernoulli(2, 1.5)
+    order = pt.random.permutation(50).tolist()
+    assert sorted(order) == list(range(50))
+    assert order != sorted(order)
+    assert pt.random.permutation(0).shape == (0,)
+
+
+def test_words_of_uniforms_are_those_of_the_spec() -> None:
+    drawn = bits(6, 5, 9)
+    unit = pt.ops.creation.random_uniform((6,), 0.0, 1.0, "float32", 5, 9).numpy()
+    assert np.array_equal(unit, (drawn >> np.uint32(8)) * np.float32(2.0**-24))
+    wide = pt.ops.creation.random_uniform((3,), 0.0, 1.0, "float64", 5, 9).numpy()
+    high, low = drawn[0::2] >> np.uint32(5), drawn[1::2] >> np.uint32(6)
+    assert np.array_equal(wide, (high * 2.0**26 + low) * 2.0**-53)
+    z = pt.ops.creation.random_normal((2,), 0.0, 1.0, "float64", 5, 9).numpy()
+    u = pt.ops.creation.random_uniform((2,), 0.0, 1.0, "float64", 5, 9).numpy()
+    radius, angle = np.sqrt(-2 * np.log(1 - u[0])), 2 * np.pi * u[1]
+    assert np.allclose(z, [radius * np.cos(angle), radius * np.sin(angle)], rtol=1e-14)
