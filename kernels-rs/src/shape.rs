@@ -188,3 +188,55 @@ pub fn broadcast_strides(shape: &[usize], strides: &[isize], to: &[usize]) -> St
     }
     out
 }
+
+/// Drops axes of length 1 and merges neighbours that form one run. At least one axis is left.
+pub fn merge_axes(shape: &[usize], strides: &[isize]) -> (Shape, Strides) {
+    let (mut dims, mut steps) = (Shape::empty(), Strides::empty());
+    for (&n, &step) in shape.iter().zip(strides) {
+        if n == 1 {
+            continue;
+        }
+        match (dims.last_mut(), steps.last_mut()) {
+            (Some(outer), Some(outer_step)) if *outer_step == step * n as isize => {
+                *outer *= n;
+                *outer_step = step;
+            }
+            _ => {
+                dims.push(n);
+                steps.push(step);
+            }
+        }
+    }
+    if dims.is_empty() {
+        dims.push(1);
+        steps.push(1);
+    }
+    (dims, steps)
+}
+
+/// Coordinates of element `at` of a row-major walk. The rank is at least 1.
+#[inline]
+pub fn unravel(dims: &[usize], mut at: usize) -> Shape {
+    let mut index = Shape::filled(0, dims.len());
+    for axis in (1..dims.len()).rev() {
+        index[axis] = at % dims[axis];
+        at /= dims[axis];
+    }
+    index[0] = at;
+    index
+}
+
+/// Moves to the start of the next run along the last axis. The rank is at least 1.
+#[inline]
+pub fn carry(index: &mut [usize], dims: &[usize]) {
+    let mut axis = dims.len() - 1;
+    index[axis] = 0;
+    while axis > 0 {
+        axis -= 1;
+        index[axis] += 1;
+        if index[axis] < dims[axis] {
+            return;
+        }
+        index[axis] = 0;
+    }
+}

@@ -10,7 +10,7 @@ use crate::copy;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::narrow;
-use crate::shape::{self, Shape, Strides};
+use crate::shape::{self, Shape, Strides, carry, unravel};
 use crate::threads::{self, SharedMut};
 use std::mem::MaybeUninit;
 
@@ -293,33 +293,6 @@ struct Walk<'a, const N: usize> {
     views: &'a [View; N],
     dims: &'a [usize],
     target: SharedMut<u8>,
-}
-
-/// Coordinates of element `at` of the walk.
-#[inline]
-fn unravel(dims: &[usize], mut at: usize) -> Shape {
-    let mut index = Shape::filled(0, dims.len());
-    for axis in (1..dims.len()).rev() {
-        index[axis] = at % dims[axis];
-        at /= dims[axis];
-    }
-    index[0] = at;
-    index
-}
-
-/// The next position after the end of the last axis.
-#[inline]
-fn carry(index: &mut [usize], dims: &[usize]) {
-    let mut axis = dims.len() - 1;
-    index[axis] = 0;
-    while axis > 0 {
-        axis -= 1;
-        index[axis] += 1;
-        if index[axis] < dims[axis] {
-            return;
-        }
-        index[axis] = 0;
-    }
 }
 
 impl<const N: usize> Walk<'_, N> {
