@@ -223,6 +223,12 @@ def test_tiles_are_chosen_by_size(gpu: Wgpu, hardware: None) -> None:
     assert _matmul.choose_tile(gpu.device, 64, 256, 784, 1)[1] > 1
 
 
+def test_a_tile_that_its_threads_do_not_fit_is_refused() -> None:
+    rows = Walk(along_depth=False, vector=False)
+    with pytest.raises(ValueError, match="4 threads"):
+        matmul_source(Matmul(Tile(8, 8, 8, 4, 4), "f32", rows, rows, True, False, False, False))
+
+
 def test_text_is_the_golden_one(golden: Callable[[str, str], None]) -> None:
     rows, columns = Walk(along_depth=True, vector=True), Walk(along_depth=False, vector=True)
     spec = Matmul(_matmul.MEDIUM, "f32", rows, columns, False, True, False, False)

@@ -79,6 +79,18 @@ class Placement:
     vector: bool
     stored: str
 
+    def __post_init__(self) -> None:
+        """Refuse a tile that the threads do not divide evenly.
+
+        Raises:
+            ValueError: loads would be left out or done twice.
+        """
+        loads = self.outer * self.depth // (4 if self.vector else 1)
+        if self.threads % self._row or loads % self.threads:
+            raise ValueError(
+                f"{self.threads} threads do not fit a tile read by rows of {self._row}"
+            )
+
     @property
     def pitch(self) -> int:
         """Vectors per inner index.
