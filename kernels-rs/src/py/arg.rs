@@ -6,8 +6,8 @@ use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::scalar::Scalar;
-use crate::shape::{MAX_RANK, Shape, Strides};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use crate::shape::{Shape, Strides, check_rank};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple};
 use pyo3::{Borrowed, IntoPyObjectExt};
@@ -111,10 +111,7 @@ macro_rules! tuple_args {
             type Error = PyErr;
             fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
                 let tuple = object.cast::<PyTuple>()?;
-                if tuple.len() > MAX_RANK {
-                    let text = format!("[shape] rank too large: got {}, expected at most {MAX_RANK}", tuple.len());
-                    return Err(PyValueError::new_err(text));
-                }
+                check_rank(tuple.len())?;
                 let mut out = $inline::empty();
                 for item in tuple.iter_borrowed() {
                     out.push(item.extract::<$item>()?);

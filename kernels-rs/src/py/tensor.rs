@@ -4,7 +4,7 @@ use super::arg::{Arg, Dtype, Ints};
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::{alloc, peak, threads};
-use pyo3::exceptions::{PyBufferError, PyValueError};
+use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyTuple};
@@ -59,8 +59,8 @@ impl RawTensor {
         let source = Source::new(buffer)?;
         let bytes = array.numel() * dtype.itemsize();
         if source.view.len as usize != bytes {
-            let text = format!("[from_buffer] wrong byte count: got {}, expected {bytes}", source.view.len);
-            return Err(PyValueError::new_err(text));
+            let text = format!("wrong byte count: got {}, expected {bytes}", source.view.len);
+            return Err(Error::value("from_buffer", text).into());
         }
         let from = source.view.buf.cast::<u8>();
         if dtype == DType::Bool {
