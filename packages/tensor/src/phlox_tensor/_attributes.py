@@ -12,6 +12,15 @@ from ._errors import ArgumentError, ShapeError
 Normalizer = Callable[[Any, str, str, int], Any]  # value, attribute name, op name, rank
 
 
+_LONGEST: Final = 60
+
+
+def _shown(value: Any) -> str:
+    """A value on one line, however large it is."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
 def normalize_axis(axis: Any, op: str, rank: int, name: str = "axis") -> int:
     """Return ``axis`` counted from the front.
 
@@ -22,7 +31,7 @@ def normalize_axis(axis: Any, op: str, rank: int, name: str = "axis") -> int:
     try:
         index = operator.index(axis)
     except TypeError:
-        raise ArgumentError(op, f"{name} is not an integer", got=repr(axis)) from None
+        raise ArgumentError(op, f"{name} is not an integer", got=_shown(axis)) from None
     if not -rank <= index < rank:
         expected = f"{-rank} <= {name} < {rank}" if rank else "no axis, since the tensor is 0-d"
         raise ShapeError(op, f"{name} out of range", got=index, expected=expected)
@@ -55,7 +64,7 @@ def _items(value: Any, name: str, op: str, expected: str) -> tuple[Any, ...]:
         return tuple(value)
     except TypeError:
         raise ArgumentError(
-            op, f"{name} is malformed", got=repr(value), expected=expected
+            op, f"{name} is malformed", got=_shown(value), expected=expected
         ) from None
 
 
@@ -74,7 +83,7 @@ def _integer(value: Any, name: str, op: str, rank: int) -> int:
         return operator.index(value)
     except TypeError:
         raise ArgumentError(
-            op, f"{name} is not an integer", got=repr(value), expected="an int"
+            op, f"{name} is not an integer", got=_shown(value), expected="an int"
         ) from None
 
 
@@ -138,7 +147,7 @@ def _scalar(value: Any, name: str, op: str, rank: int) -> bool | int | float:
     except (AttributeError, ValueError):  # no array, or one of several elements
         plain = None
     if not isinstance(plain, bool | int | float):
-        raise ArgumentError(op, f"{name} is not a number", got=repr(value), expected="a number")
+        raise ArgumentError(op, f"{name} is not a number", got=_shown(value), expected="a number")
     return plain
 
 
@@ -153,13 +162,15 @@ def _float(value: Any, name: str, op: str, rank: int) -> float:
 def _flag(value: Any, name: str, op: str, rank: int) -> bool:
     plain = _scalar(value, name, op, rank)
     if plain not in (0, 1):
-        raise ArgumentError(op, f"{name} is not a flag", got=repr(value), expected="True or False")
+        raise ArgumentError(
+            op, f"{name} is not a flag", got=_shown(value), expected="True or False"
+        )
     return bool(plain)
 
 
 def _word(value: Any, name: str, op: str, rank: int) -> str:
     if not isinstance(value, str):
-        raise ArgumentError(op, f"{name} is not a word", got=repr(value), expected="a str")
+        raise ArgumentError(op, f"{name} is not a word", got=_shown(value), expected="a str")
     return value
 
 

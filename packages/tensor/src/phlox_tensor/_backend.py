@@ -186,13 +186,15 @@ def expansion(op: Op, backend: Backend) -> Entry:
     count = len(operands)
     single = len(op.signature.results) == 1
 
+    def tensor(item: Any) -> Any:
+        weak = item is None or isinstance(item, bool | int | float)
+        return item if weak else Tensor(item, backend)
+
     def run(*args: Any) -> Any:
         tensors = [
-            Tensor(a, backend) if a is not None and not isinstance(a, bool | int | float) else a
-            for a in args[:count]
+            [tensor(each) for each in arg] if operand.variadic else tensor(arg)
+            for operand, arg in zip(operands, args, strict=False)
         ]
-        if not any(isinstance(t, Tensor) for t in tensors):
-            raise TypeError(f"{op.name}: no tensor among the operands")
         out = formula(*tensors, *args[count:])
         return out.primitive if single else tuple(t.primitive for t in out)
 

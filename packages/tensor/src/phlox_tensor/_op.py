@@ -98,6 +98,7 @@ class Op:
         atol: allowed absolute error, in units of epsilon, for results near zero.
         cases: test cases for ops whose class cannot make them up.
         signed_zeros: whether the sign of a zero result is defined.
+        special_ints: whether tests try every pair of extreme integers.
         method: whether tensors get a method of this name; functions they all get.
     """
 
@@ -116,6 +117,7 @@ class Op:
     atol: float = 0.0
     cases: tuple[Case, ...] = ()
     signed_zeros: bool = True
+    special_ints: bool = True
     method: bool = True
     attribute_names: tuple[str, ...] = ()
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _SQRT_HALF = sqrt(0.5)
 _SQRT_2_OVER_PI = sqrt(2.0 / pi)
+# Out here the other factor of a formula is 0 in every type; infinity times it would be nan.
+_FAR = 1e4
 
 
 def _elu(x: Tensor, alpha: float) -> Tensor:
@@ -32,7 +34,7 @@ elu = elementwise(
 
 
 def _gelu(x: Tensor) -> Tensor:
-    return 0.5 * x * (1 + (x * _SQRT_HALF).erf())
+    return 0.5 * x.maximum(-_FAR) * (1 + (x * _SQRT_HALF).erf())
 
 
 gelu = elementwise(
@@ -49,7 +51,8 @@ gelu = elementwise(
 
 def _gelu_backward(g: Tensor, x: Tensor) -> Tensor:
     slope = 0.5 * (1 + (x * _SQRT_HALF).erf())
-    bump = x * (-0.5 * x * x).exp() * (1 / sqrt(2 * pi))
+    near = x.clip(-_FAR, _FAR)
+    bump = near * (-0.5 * near * near).exp() * (1 / sqrt(2 * pi))
     return g * (slope + bump)
 
 
@@ -67,7 +70,8 @@ gelu_backward = elementwise(
 
 
 def _gelu_tanh(x: Tensor) -> Tensor:
-    return 0.5 * x * (1 + (_SQRT_2_OVER_PI * (x + 0.044715 * x * x * x)).tanh())
+    bend = (_SQRT_2_OVER_PI * (x + 0.044715 * x * x * x)).tanh()
+    return 0.5 * x.maximum(-_FAR) * (1 + bend)
 
 
 gelu_tanh = elementwise(
@@ -139,7 +143,7 @@ sigmoid = elementwise(
 
 
 def _silu(x: Tensor) -> Tensor:
-    return x * x.sigmoid()
+    return x.maximum(-_FAR) * x.sigmoid()
 
 
 silu = elementwise(
@@ -156,7 +160,7 @@ silu = elementwise(
 
 def _silu_backward(g: Tensor, x: Tensor) -> Tensor:
     s = x.sigmoid()
-    return g * (s + x * s * (1 - s))
+    return g * (s + x.clip(-_FAR, _FAR) * s * (1 - s))
 
 
 silu_backward = elementwise(

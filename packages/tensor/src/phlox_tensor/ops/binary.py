@@ -153,6 +153,7 @@ pow_ = elementwise(
     _NUM,
     numpy=ref.power,
     domain={"x1": (0.2, 3), "x2": (0, 3)},
+    special_ints=False,  # negative exponents are an error
     ulp=4,
     doc="Power, elementwise, as IEEE 754 has it: ``x⁰ = 1``; nan for a negative base with a "
     "fractional exponent. Integers take exponents from 0 up.",

@@ -6,6 +6,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from .._errors import ArgumentError
+
 Array = np.ndarray[Any, Any]
 
 # W. J. Cody, "Rational Chebyshev approximations for the error function", 1969: three ranges.
@@ -210,6 +212,14 @@ def remainder(x1: Any, x2: Any) -> Array:
 
 
 def power(x1: Any, x2: Any) -> Array:
+    if _is_int(x1, x2) and np.any(np.less(x2, 0)):
+        raise ArgumentError(
+            "pow",
+            "integer power with a negative exponent",
+            got=int(np.min(x2)),
+            expected="exponents >= 0",
+            hint="x.astype(pt.float32)",
+        )
     return np.power(x1, x2)
 
 
@@ -220,19 +230,6 @@ def clip(x: Array, low: Any, high: Any) -> Array:
     if high is not None:
         out = np.minimum(out, np.asarray(high).astype(x.dtype))
     return out
-
-
-def hypot(x1: Any, x2: Any) -> Array:
-    return np.hypot(x1, x2)
-
-
-def shift(function: Any) -> Any:
-    """Shifts by the width or more: left gives 0, right gives the sign."""
-
-    def apply(x1: Any, x2: Any) -> Array:
-        return function(x1, x2)
-
-    return apply
 
 
 def cast(x: Array, dtype: Any) -> Array:

@@ -50,7 +50,13 @@ class Check:
                 self._run(sample, "contiguous", special=True)
 
     def _run(self, sample: Sample, layout: str, *, special: bool = False) -> None:
-        got = self._apply(sample, self.backend, LAYOUTS[layout])
+        try:
+            got = self._apply(sample, self.backend, LAYOUTS[layout])
+            for tensor in got:
+                tensor.numpy()
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}"
+            raise self._failure(problem, "the call", sample, layout, special) from error
         reference = Numpy(self.backend.default_float.name, self.backend.default_int.name)
         seen = _as_seen(sample, layout)
         narrow = self._apply(seen, reference, LAYOUTS["contiguous"])
@@ -85,13 +91,17 @@ class Check:
             and self.op.signed_zeros
             and self.op.ulp <= 1,
         )
-        if problem is None:
-            return
+        if problem is not None:
+            raise self._failure(problem, what, sample, layout, special)
+
+    def _failure(
+        self, problem: str, what: str, sample: Sample, layout: str, special: bool
+    ) -> AssertionError:
         names = [o.name for o in self.op.signature.operands]
         shapes = ", ".join(
             f"{n}={getattr(o, 'shape', o)}" for n, o in zip(names, sample.operands, strict=True)
         )
-        raise AssertionError(
+        return AssertionError(
             f"{self.op.name} {self.dtype} {layout}{' special values' if special else ''}, {what}: "
             f"{problem}\n  {shapes} {sample.attributes}\n  paste: from phlox_tensor.testing import "
             f"check; check({self.backend!r}, {self.op.name!r}, {self.dtype.name!r})"

@@ -1,0 +1,187 @@
+"""Functions made of ops, beside NumPy's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import phlox_tensor as pt
+from phlox_tensor import ArgumentError, PhloxError, ShapeError, Tensor
+
+Array = np.ndarray[Any, Any]
+WEAK: list[Any] = [1.0]
+RANKED = st.lists(st.integers(1, 4), min_size=1, max_size=4).map(tuple)
+
+
+def arange(shape: tuple[int, ...]) -> Array:
+    return np.arange(int(np.prod(shape)), dtype=np.float32).reshape(shape)
+
+
+def same(got: Tensor[Any], want: Any) -> None:
+    array = np.asarray(want)
+    assert got.shape == array.shape
+    assert np.array_equal(got.numpy(), array)
+
+
+@given(RANKED, st.data())
+def test_axes_are_added_dropped_and_moved(shape: tuple[int, ...], data: st.DataObject) -> None:
+    array = arange(shape)
+    x = pt.asarray(array)
+    rank = len(shape)
+    axis = data.draw(st.integers(-rank - 1, rank))
+    same(pt.expand_dims(x, axis), np.expand_dims(array, axis))
+    ones = [i for i, n in enumerate(shape) if n == 1]
+    same(pt.squeeze(x), np.squeeze(array))
+    same(pt.squeeze(x, ones), np.squeeze(array, tuple(ones)))
+    a, b = data.draw(st.integers(-rank, rank - 1)), data.draw(st.integers(-rank, rank - 1))
+    same(pt.moveaxis(x, a, b), np.moveaxis(array, a, b))
+    same(x.swapaxes(a, b), np.swapaxes(array, a, b))
+    order = data.draw(st.permutations(range(rank)))
+    same(x.permute_dims(*order), array.transpose(order))
+    same(pt.moveaxis(x, order, list(range(rank))), np.moveaxis(array, order, list(range(rank))))
+    same(x.T, array.T)
+    if rank > 1:
+        same(x.mT, array.swapaxes(-1, -2))
+    first = data.draw(st.integers(0, rank - 1))
+    last = data.draw(st.integers(first, rank - 1))
+    shape_out = (*shape[:first], -1, *shape[last + 1 :])
+    same(x.flatten(first, last), array.reshape(shape_out))
+
+
+@given(RANKED, st.data())
+def test_joining_and_cutting(shape: tuple[int, ...], data: st.DataObject) -> None:
+    array = arange(shape)
+    x = pt.asarray(array)
+    axis = data.draw(st.integers(-len(shape), len(shape) - 1))
+    n = shape[axis]
+    same(pt.stack([x, x + 1], axis), np.stack([array, array + 1], axis))
+    same(pt.concat([x, x], axis), np.concatenate([array, array], axis))
+    cut = data.draw(st.integers(0, n))
+    for got, want in zip(
+        pt.split(x, [cut, n - cut], axis), np.split(array, [cut], axis), strict=True
+    ):
+        same(got, want)
+    parts = data.draw(st.sampled_from([d for d in range(1, n + 1) if n % d == 0]))
+    for got, want in zip(pt.split(x, parts, axis), np.split(array, parts, axis), strict=True):
+        same(got, want)
+    for got, want in zip(pt.unstack(x, axis=axis), np.moveaxis(array, axis, 0), strict=True):
+        same(got, want)
+    chunks = pt.chunk(x, data.draw(st.integers(1, 5)), axis)
+    same(pt.concat(chunks, axis), array)
+    assert len({c.shape[axis] for c in chunks[:-1]}) <= 1
+
+
+@given(RANKED, st.data())
+def test_repeating_and_rolling(shape: tuple[int, ...], data: st.DataObject) -> None:
+    array = arange(shape)
+    x = pt.asarray(array)
+    axis = data.draw(st.none() | st.integers(-len(shape), len(shape) - 1))
+    times = data.draw(st.integers(0, 3))
+    same(x.repeat(times, axis=axis), np.repeat(array, times, axis))
+    shift = data.draw(st.integers(-9, 9))
+    same(x.roll(shift, axis=axis), np.roll(array, shift, axis))
+    counts = data.draw(st.lists(st.integers(0, 3), max_size=5))
+    same(pt.tile(x, counts), np.tile(array, counts))
+    same(pt.tile(x, times), np.tile(array, times))
+    same(x.flip(), np.flip(array))
+    for got, want in zip(
+        pt.broadcast_arrays(x, pt.zeros(())),
+        np.broadcast_arrays(array, np.zeros((), np.float32)),
+        strict=True,
+    ):
+        same(got, want)
+
+
+@given(
+    st.lists(st.integers(1, 3), max_size=2),
+    st.lists(st.integers(1, 3), max_size=2),
+    st.lists(st.integers(1, 3), max_size=2),
+)
+def test_tensordot(rows: list[int], inner: list[int], columns: list[int]) -> None:
+    a, b = arange((*rows, *inner)), arange((*inner, *columns))
+    x, y = pt.asarray(a), pt.asarray(b)
+    n = len(inner)
+    same(pt.tensordot(x, y, axes=n), np.tensordot(a, b, n))
+    left = list(range(len(rows), len(rows) + n))[::-1]
+    right = list(range(n))[::-1]
+    same(pt.tensordot(x, y, axes=(left, right)), np.tensordot(a, b, (left, right)))
+
+
+@given(st.lists(st.floats(-5, 5, width=32), min_size=1, max_size=8), st.data())
+def test_products_norms_and_topk(values: list[float], data: st.DataObject) -> None:
+    array = np.array(values, np.float32)
+    x = pt.asarray(array)
+    same(pt.outer(x, x), np.outer(array, array))
+    assert np.allclose(pt.vecdot(x, x).numpy(), array @ array, rtol=1e-5, atol=1e-6)
+    norm = np.linalg.norm(array.astype(np.float64))
+    assert np.allclose(pt.vector_norm(x).numpy(), norm, rtol=1e-5, atol=1e-6)
+    k = data.draw(st.integers(0, len(values)))
+    top, places = pt.topk(x, k)
+    same(top, np.sort(array)[::-1][:k])
+    same(x[places], top.numpy())
+
+
+def test_topk_along_an_axis_takes_the_first_of_equals() -> None:
+    top, places = pt.topk(pt.asarray([[1, 3, 3], [2, 2, 0]]), 2, axis=1)
+    assert top.tolist() == [[3, 3], [2, 2]]
+    assert places.tolist() == [[1, 2], [0, 1]]
+
+
+def test_allclose_is_that_of_numpy() -> None:
+    x = pt.asarray([1.0, 2.0])
+    assert pt.allclose(x, x + 1e-6)
+    assert not pt.allclose(x, x + 1e-3)
+    assert pt.allclose(x, x + 1e-3, atol=1e-2)
+    assert not pt.allclose(pt.asarray([np.nan]), pt.asarray([np.nan]))
+
+
+def test_empty_tensors_pass_through() -> None:
+    x = pt.zeros((0, 3))
+    assert x.roll(1, axis=0).shape == (0, 3)
+    assert x.repeat(2, axis=1).shape == (0, 6)
+    assert pt.stack([x, x]).shape == (2, 0, 3)
+    assert pt.chunk(x, 2)[0].shape == (0, 3)
+    assert pt.tensordot(x, pt.zeros((3, 0)), axes=1).shape == (0, 0)
+    assert pt.tensordot(pt.zeros((2, 0)), pt.zeros((0, 2)), axes=1).tolist() == [[0, 0], [0, 0]]
+    assert x.sum().item() == 0
+    assert x.flatten().shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda x: pt.squeeze(x, 0), ShapeError),
+        (lambda x: pt.expand_dims(x, 5), ShapeError),
+        (lambda x: pt.moveaxis(x, (0, 1), (0,)), ArgumentError),
+        (lambda x: pt.moveaxis(x, (0, 0), (0, 1)), ShapeError),
+        (lambda x: x.swapaxes(0, 2), ShapeError),
+        (lambda x: x.flatten(1, 0), ArgumentError),
+        (lambda x: pt.split(x, 2, 1), ShapeError),
+        (lambda x: pt.split(x, 0), ShapeError),
+        (lambda x: pt.split(x, [1, 2]), ShapeError),
+        (lambda x: pt.split(x, [-1, 3]), ShapeError),
+        (lambda x: pt.chunk(x, 0), ArgumentError),
+        (lambda x: x.repeat(-1), ShapeError),
+        (lambda x: pt.tile(x, (-1,)), ShapeError),
+        (lambda x: pt.stack([]), ArgumentError),
+        (lambda x: pt.stack([x, x[0]]), ShapeError),
+        (pt.concat, ArgumentError),
+        (lambda x: pt.concat([x, x.T]), ShapeError),
+        (lambda x: pt.concat([x, x], axis=2), ShapeError),
+        (lambda x: pt.concat([x, *WEAK]), ShapeError),
+        (lambda x: pt.outer(x, x), ShapeError),
+        (lambda x: pt.topk(x, 4), ShapeError),
+        (lambda x: pt.tensordot(x, x.reshape(3, 2)), ShapeError),
+        (lambda x: pt.tensordot(x, x, axes=3), ShapeError),
+        (lambda x: pt.tensordot(x, x, axes=([0], [1])), ShapeError),
+        (lambda x: pt.matrix_transpose(x[0]), ShapeError),
+        (lambda x: pt.broadcast_arrays(x, x.T), ShapeError),
+    ],
+)
+def test_what_does_not_fit_is_refused(call: Any, error: type[PhloxError]) -> None:
+    with pytest.raises(error, match=r"^\[\w+\] "):
+        call(pt.asarray(arange((2, 3))))

@@ -1,0 +1,208 @@
+"""Ops declared in user code, the signature's little language, and what both refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox_tensor as pt
+from phlox_tensor import REGISTRY, ArgumentError, KindError, Numpy, ShapeError, Tensor
+from phlox_tensor._op import case, declare
+from phlox_tensor._signature import REQUIRED, parse
+from phlox_tensor.ops import _families as families
+from phlox_tensor.ops import elementwise
+from phlox_tensor.testing import conformance
+
+
+@pytest.fixture(autouse=True)
+def _undeclare() -> Iterator[None]:
+    """Forget what a test declares: registry, methods, and what backends looked up."""
+    before, methods = dict(REGISTRY), set(vars(Tensor))
+    yield
+    for name in set(REGISTRY) - set(before):
+        del REGISTRY[name]
+        vars(Numpy()).pop(name, None)
+    for name in set(vars(Tensor)) - methods:
+        delattr(Tensor, name)
+
+
+def test_an_op_by_its_formula_alone() -> None:
+    op = elementwise(
+        "square_plus",
+        "x: Float -> Float",
+        expand=lambda x: (x + (x * x + 4).sqrt()) / 2,
+        ulp=8,
+        doc="A smooth relu.",
+    )
+    x: Any = pt.asarray([0.0, 1.5])
+    assert op(x).tolist() == x.square_plus().tolist() == [1.0, 2.0]
+    assert type(x).square_plus.__doc__ == "A smooth relu."
+    assert conformance(Numpy(), ["square_plus"]) == 4
+    with pytest.raises(KindError, match=r"\[square_plus\] x is of a kind"):
+        op(pt.asarray([1]))
+    assert "square_plus" in repr(op)
+
+
+def test_an_op_by_numpy_with_attributes() -> None:
+    op = elementwise(
+        "scaled",
+        "x1: Num, x2: Num; factor: float = 2.0 -> Num",
+        numpy=lambda a, b, factor: (a * b * factor).astype(a.dtype),
+        doc="A product and a factor.",
+    )
+    x: Any = pt.asarray([1.0, 2.0])
+    assert op(x, 3.0).tolist() == [6.0, 12.0]
+    assert x.scaled(pt.asarray([[1.0], [2.0]]), factor=1.0).shape == (2, 2)
+    with pytest.raises(ArgumentError, match="factor is not a number"):
+        op(x, x, factor="a")
+    with pytest.raises(ShapeError):
+        op(x, pt.ones(3))
+    assert conformance(Numpy(), ["scaled"]) > 8
+
+
+def test_an_op_of_another_class_with_two_results() -> None:
+    op = families.row(
+        "min_max",
+        "x: Num; axis: Axis = -1 -> low: Num, high: Num",
+        expand=lambda x, axis: (x.min(axis=axis), x.max(axis=axis)),
+        shape=lambda op, metas, attributes: [(), ()],
+        cases=(case((3, 4), axis=1),),
+        method=False,
+        doc="Both ends.",
+    )
+    low, high = op(pt.asarray([3, 1, 2]))
+    assert (low.item(), high.item()) == (1, 3)
+    assert not hasattr(Tensor, "min_max")
+    assert conformance(Numpy(), ["min_max"]) > 8
+
+
+def test_an_op_of_many_tensors() -> None:
+    op = families.movement(
+        "interleave",
+        "*xs: Any -> Any",
+        expand=lambda xs: pt.stack(list(xs), axis=1).flatten(),
+        shape=lambda op, metas, attributes: [(-1,)],
+        cases=(case([(3,), (3,)]),),
+        doc="First elements first.",
+    )
+    assert op([pt.asarray([1, 2]), pt.asarray([3, 4])]).tolist() == [1, 3, 2, 4]
+    assert conformance(Numpy(), ["interleave"]) > 8
+
+
+def test_an_op_with_an_operand_that_may_be_absent() -> None:
+    op = families.row(
+        "scaled_row",
+        "x: Float, scale: Float? -> Float",
+        expand=lambda x, scale: x if scale is None else x * scale,
+        cases=(case((2, 3), None), case((2, 3), (3,))),
+        method=False,
+        doc="A product, or not.",
+    )
+    assert op(pt.ones(2)).tolist() == [1, 1]
+    assert op(pt.ones(2), pt.asarray([2.0, 3.0])).tolist() == [2, 3]
+    assert conformance(Numpy(), ["scaled_row"]) == 4
+
+
+FORMULA: Any = {"expand": lambda x: x, "doc": "Nothing."}
+
+
+@pytest.mark.parametrize(
+    ("name", "signature", "fields", "text"),
+    [
+        ("exp", "x: Float -> Float", FORMULA, "taken"),
+        ("Upper", "x: Float -> Float", FORMULA, "malformed"),
+        ("1st", "x: Float -> Float", FORMULA, "malformed"),
+        ("new_op", "x: Float -> Float", {"doc": "Nothing."}, "needs numpy= or expand="),
+        ("new_op", "x: Float", FORMULA, "without '->'"),
+        ("new_op", "x: Float ->", FORMULA, "without a result"),
+        ("new_op", "x: Complex -> Float", FORMULA, "operand 'x: Complex'"),
+        ("new_op", "x -> Float", FORMULA, "operand 'x'"),
+        ("new_op", "x: Float -> Complex", FORMULA, "result 'Complex'"),
+        ("new_op", "x: Float; n -> Float", FORMULA, "attribute 'n'"),
+        ("new_op", "x: Float; n: integer -> Float", FORMULA, "attribute 'n: integer'"),
+        ("new_op", "x: Float; n: int = a b -> Float", FORMULA, "not a literal"),
+        ("new_op", "x: Float, x: Float -> Float", FORMULA, "twice"),
+        ("new_op", "x: Float; x: int -> Float", FORMULA, "twice"),
+        ("new_op", "1x: Float -> Float", FORMULA, "malformed"),
+        ("new_op", "lambda: Float -> Float", FORMULA, "malformed"),
+        ("new_op", "x: Float,, y: Float -> Float", FORMULA, "operand ''"),
+        ("shape", "x: Float -> Float", FORMULA, "method 'shape' already"),
+        ("at", "x: Float -> Float", FORMULA, "method 'at' already"),
+        ("read", "x: Float -> Float", FORMULA, "attribute of backends"),
+        ("settings", "x: Float -> Float", FORMULA, "attribute of backends"),
+        ("dtypes", "x: Float -> Float", FORMULA, "attribute of backends"),
+    ],
+)
+def test_a_bad_declaration_is_refused_and_leaves_no_trace(
+    name: str, signature: str, fields: Any, text: str
+) -> None:
+    before = dict(REGISTRY)
+    with pytest.raises(ValueError, match=text):
+        elementwise(name, signature, **fields)
+    assert before == REGISTRY
+
+
+def test_a_name_of_a_tensor_is_free_for_a_function() -> None:
+    op = elementwise("item", "x: Float -> Float", method=False, **FORMULA)
+    assert op(pt.ones(1)).item() == 1.0
+
+
+def test_the_parts_of_a_signature() -> None:
+    made = parse("*xs: Any, w: Float?; axis: Axis = -1, pads: Sides = ((0, 1), 2) -> y: Num, Int")
+    xs, w = made.operands
+    assert (xs.name, xs.kind, xs.variadic, xs.optional) == ("xs", "Any", True, False)
+    assert (w.name, w.kind, w.variadic, w.optional) == ("w", "Float", False, True)
+    axis, pads = made.attributes
+    assert (axis.name, axis.type, axis.default) == ("axis", "Axis", -1)
+    assert (pads.name, pads.type, pads.default) == ("pads", "Sides", ((0, 1), 2))
+    assert [(r.name, r.kind) for r in made.results] == [("y", "Num"), ("y", "Int")]
+    assert parse("; count: int -> Int").attributes[0].default is REQUIRED
+    assert parse("; count: int -> Int").operands == ()
+
+
+@pytest.mark.parametrize("op", REGISTRY.values(), ids=lambda op: op.name)
+def test_every_declaration_is_whole(op: pt.Op) -> None:
+    assert op.doc.endswith("."), op.doc
+    assert op.numpy is not None or op.expand is not None
+    assert parse(op.signature.text) == op.signature
+    kinds = {o.kind for o in op.signature.operands}
+    bound = kinds | {"Bool", "Float", "Int"}
+    unbound = {r.kind for r in op.signature.results} - bound
+    # A kind that no operand gives follows from the attribute dtype.
+    assert not unbound or "dtype" in op.attribute_names
+
+
+@pytest.mark.parametrize(
+    "op", [o for o in REGISTRY.values() if o.expand and o.numpy], ids=lambda op: op.name
+)
+def test_expansions_agree_with_their_references(op: pt.Op) -> None:
+    """The formula runs on a backend that has every entry but the op's own."""
+
+    class Without(pt.Backend):
+        name = "without"
+        dtypes = frozenset({pt.float64, pt.int64, pt.bool_})
+        default_float, default_int = pt.float64, pt.int64
+        slack = 4.0  # a formula rounds at every step; the tolerance is that of a fused entry
+        strict = False
+        dtype_of = staticmethod(Numpy().dtype_of)
+        shape_of = staticmethod(Numpy().shape_of)
+        read = staticmethod(Numpy().read)
+        upload = staticmethod(Numpy().upload)
+
+        def entry(self, name: str) -> Any:
+            return None if name == op.name else Numpy("float64").entry(name)
+
+    assert conformance(Without(), [op.name]) > 0
+
+
+def test_declare_wants_a_class() -> None:
+    op = declare(families.SCAN, "running", "x: Num; axis: Axis = 0 -> Num", numpy=_running, doc=".")
+    assert op(pt.asarray([1, 2, 3])).tolist() == [1, 3, 6]
+    assert conformance(Numpy(), ["running"]) > 8
+
+
+def _running(x: np.ndarray[Any, Any], axis: int) -> np.ndarray[Any, Any]:
+    return np.cumsum(x, axis, dtype=x.dtype)

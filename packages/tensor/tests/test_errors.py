@@ -1,0 +1,202 @@
+"""Errors: one shape of text, typed fields behind it, raised by the call that is wrong."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox_tensor as pt
+from phlox_tensor import (
+    ArgumentError,
+    BackendUnavailableError,
+    DeviceError,
+    DTypeError,
+    GradientError,
+    IndexOutOfRangeError,
+    KindError,
+    PhloxError,
+    RecordError,
+    ShapeError,
+)
+
+BASES = {
+    ArgumentError: ValueError,
+    BackendUnavailableError: RuntimeError,
+    DeviceError: ValueError,
+    DTypeError: TypeError,
+    GradientError: RuntimeError,
+    IndexOutOfRangeError: IndexError,
+    KindError: TypeError,
+    RecordError: ValueError,
+    ShapeError: ValueError,
+}
+TEXT = re.compile(r"\[\w+\] [^\n]+(\nhint: [^\n]+)?")
+
+
+ns: Any = pt  # type checkers would refuse most of these calls
+
+
+def x() -> Any:
+    return pt.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def images() -> Any:
+    return pt.ones((1, 2, 4, 4))
+
+
+@pytest.mark.parametrize("error", BASES, ids=lambda e: e.__name__)
+def test_each_error_is_one_of_python_too(error: type[PhloxError]) -> None:
+    assert issubclass(error, (PhloxError, BASES[error]))
+    made = error("op", "what failed", got=1, expected=(2, 3), hint="do this")
+    assert str(made) == "[op] what failed: got 1, expected (2, 3)\nhint: do this"
+    assert (made.op, made.what, made.got, made.expected) == ("op", "what failed", 1, (2, 3))
+    again = pickle.loads(pickle.dumps(made))
+    assert type(again) is error
+    assert str(again) == str(made)
+    assert again.hint == "do this"
+
+
+def test_every_error_is_listed_above() -> None:
+    assert set(PhloxError.__subclasses__()) >= set(BASES)
+    ours = {e for e in vars(pt).values() if isinstance(e, type) and issubclass(e, PhloxError)}
+    assert ours == {PhloxError, *BASES}
+
+
+def test_the_text_of_the_usage_guide() -> None:
+    with pytest.raises(ShapeError) as caught:
+        _ = pt.ones((2, 3)) @ pt.ones((2, 3))
+    assert str(caught.value) == (
+        "[matmul] inner sizes differ: got (2, 3) @ (2, 3), expected (…, n, k) @ (…, k, m)\n"
+        "hint: x @ y.T"
+    )
+
+
+def _scatter(update: Any) -> Any:
+    return x().scatter(ns.asarray([[0, 0, 0]]), x()[:1], 0, update)
+
+
+def _pool_backward(shape: tuple[int, ...]) -> Any:
+    return ns.max_pool2d_backward(images(), ns.zeros((1, 2, 4, 4), dtype="int64"), shape)
+
+
+def _norm_backward() -> Any:
+    return ns.batch_norm_backward(x().T, x(), *[ns.ones(3)] * 3)
+
+
+WRONG: list[tuple[str, Any, type[PhloxError]]] = [
+    ("matmul", lambda: x() @ x(), ShapeError),
+    ("matmul", lambda: x() @ 2.0, ShapeError),
+    ("matmul", lambda: ns.ones((2, 3, 4)) @ ns.ones((3, 4, 5)), ShapeError),
+    ("add", lambda: x() + ns.ones(2), ShapeError),
+    ("reshape", lambda: x().reshape(4), ShapeError),
+    ("reshape", lambda: x().reshape(-1, -1), ShapeError),
+    ("reshape", lambda: x().reshape(-2, -3), ShapeError),
+    ("reshape", lambda: x().reshape("ab"), ArgumentError),
+    ("permute_dims", lambda: x().permute_dims(0, 0), ShapeError),
+    ("permute_dims", lambda: ns.permute_dims(x(), 0), ArgumentError),
+    ("broadcast_to", lambda: x().broadcast_to((2, 4)), ShapeError),
+    ("broadcast_to", lambda: ns.ones(1).broadcast_to((-1,)), ShapeError),
+    ("slice", lambda: ns.slice(x(), (0,), (1,), (1,)), ShapeError),
+    ("slice", lambda: ns.slice(x(), (0, 0), (3, 1), (1, 1)), ShapeError),
+    ("slice", lambda: ns.slice(x(), (0, 0), (1, 1), (1, 0)), ArgumentError),
+    ("slice_scatter", lambda: ns.slice_scatter(x(), x(), (0, 0), (1, 3), (1, 1)), ShapeError),
+    ("pad", lambda: x().pad(1), ArgumentError),
+    ("pad", lambda: x().pad([(1,)]), ArgumentError),
+    ("pad", lambda: x().pad([(-1, 0)]), ArgumentError),
+    ("pad", lambda: x().pad([(0, 0)] * 3), ArgumentError),
+    ("sum", lambda: x().sum(axis=2), ShapeError),
+    ("sum", lambda: x().sum(axis=(0, 0)), ShapeError),
+    ("sum", lambda: x().sum(axis="a"), ArgumentError),
+    ("sum", lambda: x().sum(axis=0.5), ArgumentError),
+    ("sum", lambda: x().sum(keepdims="no"), ArgumentError),
+    ("sum", lambda: x().sum(dtype="float12"), DTypeError),
+    ("sum", lambda: ns.sum("a"), ArgumentError),
+    ("max", lambda: ns.ones((0, 2)).max(), ShapeError),
+    ("argmax", lambda: ns.ones((2, 0)).argmax(axis=1), ShapeError),
+    ("logsumexp", lambda: ns.ones((0,)).logsumexp(), ShapeError),
+    ("softmax", lambda: x().softmax(axis=2), ShapeError),
+    ("softmax_backward", lambda: ns.softmax_backward(x(), x().T), ShapeError),
+    ("leaky_relu", lambda: x().leaky_relu("0.5"), ArgumentError),
+    ("clip", lambda: x().clip(min="a"), ArgumentError),
+    ("clip", lambda: x().clip(min=x()), ArgumentError),
+    ("take", lambda: ns.take(x(), ns.asarray([2]), axis=0), IndexOutOfRangeError),
+    ("take", lambda: ns.take(x(), ns.asarray([-3]), axis=0), IndexOutOfRangeError),
+    ("take", lambda: ns.take(x(), ns.asarray([0]), axis=2), ShapeError),
+    ("take", lambda: ns.take(x(), ns.asarray([0.0])), KindError),
+    ("take_along_axis", lambda: ns.take_along_axis(x(), ns.asarray([0])), ShapeError),
+    ("scatter", lambda: x().scatter(ns.asarray([[0]]), x()), ShapeError),
+    ("scatter", lambda: x().scatter(ns.asarray([[0, 0, 0]]), x()), ShapeError),
+    ("scatter", lambda: _scatter("times"), ArgumentError),
+    ("scatter", lambda: _scatter(5), ArgumentError),
+    ("index_add", lambda: x().index_add(ns.asarray([[0]]), x()), ShapeError),
+    ("nonzero", (x() > 1).nonzero, ShapeError),
+    ("masked_select", lambda: x().masked_select(ns.asarray([True, False])), ShapeError),
+    ("masked_select", lambda: x()[0].masked_select(x() > 1), ShapeError),
+    ("conv2d", lambda: ns.conv2d(x(), images()), ShapeError),
+    ("conv2d", lambda: ns.conv2d(images(), ns.ones((1, 3, 1, 1))), ShapeError),
+    ("conv2d", lambda: ns.conv2d(images(), ns.ones((1, 2, 5, 5))), ShapeError),
+    ("conv2d", lambda: ns.conv2d(images(), images(), ns.ones(3)), ShapeError),
+    ("conv2d", lambda: ns.conv2d(images(), images(), stride=0), ArgumentError),
+    ("conv2d", lambda: ns.conv2d(images(), images(), padding=-1), ArgumentError),
+    ("conv2d", lambda: ns.conv2d(images(), images(), groups=3), ShapeError),
+    ("conv2d", lambda: ns.conv2d(images(), images(), groups=0), ShapeError),
+    (
+        "conv2d_input_grad",
+        lambda: ns.conv2d_input_grad(images(), images(), (1, 2, 4, 4)),
+        ShapeError,
+    ),
+    ("conv2d_weight_grad", lambda: ns.conv2d_weight_grad(images(), images(), (9,)), ShapeError),
+    ("max_pool2d", lambda: ns.max_pool2d(x(), 2), ShapeError),
+    ("max_pool2d", lambda: ns.max_pool2d(images(), 5), ShapeError),
+    ("max_pool2d", lambda: ns.max_pool2d(images(), 0), ArgumentError),
+    ("pool2d", lambda: ns.max_pool2d(images(), 2, padding=2), ArgumentError),
+    ("avg_pool2d_backward", lambda: ns.avg_pool2d_backward(images(), (1, 2, 4, 4), 2), ShapeError),
+    ("max_pool2d_backward", lambda: _pool_backward((1, 2)), ShapeError),
+    ("max_pool2d_backward", lambda: _pool_backward((1, 3, 4, 4)), ShapeError),
+    ("linear", lambda: ns.linear(x(), x()), ShapeError),
+    ("linear", lambda: ns.linear(x(), x().T, ns.ones(3)), ShapeError),
+    ("layer_norm", lambda: ns.layer_norm(x(), ns.ones(2)), ShapeError),
+    ("layer_norm", lambda: ns.layer_norm(ns.ones(())), ShapeError),
+    ("layer_norm_backward", lambda: ns.layer_norm_backward(x().T, x()), ShapeError),
+    ("batch_norm", lambda: ns.batch_norm(x(), *[ns.ones(2)] * 4), ShapeError),
+    ("batch_norm_train", lambda: ns.batch_norm_train(x()[0], *[ns.ones(3)] * 2), ShapeError),
+    ("batch_norm_backward", _norm_backward, ShapeError),
+    ("pow", lambda: ns.asarray([2]) ** -1, ArgumentError),
+    ("pow", lambda: ns.asarray([2]) ** ns.asarray([-1]), ArgumentError),
+    ("exp", lambda: ns.exp("a"), ArgumentError),
+    ("exp", lambda: ns.exp(np.ones(2)), ArgumentError),
+    ("exp", lambda: ns.exp(None), ArgumentError),
+    ("asarray", lambda: ns.asarray(x(), dtype="nope"), DTypeError),
+]
+
+
+@pytest.mark.parametrize(
+    ("op", "call", "error"), WRONG, ids=[f"{op}-{i}" for i, (op, *_) in enumerate(WRONG)]
+)
+def test_a_wrong_call(op: str, call: Any, error: type[PhloxError]) -> None:
+    with pytest.raises(error) as caught:
+        call()
+    assert caught.value.op == op
+    assert TEXT.fullmatch(str(caught.value)), str(caught.value)
+    assert caught.value.got is not None or caught.value.expected is not None
+
+
+def test_arguments_by_name() -> None:
+    op = pt.REGISTRY["clip"]
+    assert op(x(), min=2.0).tolist() == op(x(), 2.0).tolist() == x().clip(min=2.0).tolist()
+    wrong: list[Any] = [
+        op,
+        lambda: op(x(), 1, 2, 3),
+        lambda: op(x(), low=1),
+        lambda: op(x(), 1.0, min=2.0),
+        lambda: pt.REGISTRY["reshape"](x()),
+    ]
+    for call in wrong:
+        with pytest.raises(ArgumentError, match=r"^\[(clip|reshape)\] \w+"):
+            call()
+    with pytest.raises(TypeError, match="keyword"):
+        x().clip(low=1)
