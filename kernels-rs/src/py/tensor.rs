@@ -3,6 +3,7 @@
 use super::arg::{Arg, Dtype, Ints};
 use crate::array::Array;
 use crate::dtype::DType;
+use crate::error::Error;
 use crate::{alloc, peak, threads};
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
