@@ -1,0 +1,111 @@
+"""What type checkers say: clean code is clean, and every wrong line of the list is found."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.shell import ROOT
+
+# A line without a mark must be clean; one with `# wrong` must have an error from each checker,
+# one with `# wrong but` from pyright alone: mypy binds `self` without looking at the kinds that
+# a type variable is limited to.
+PROGRAM = """
+from typing import assert_type
+
+import phlox_tensor as pt
+from phlox_tensor import Bool, Float, Int, Tensor
+
+
+def kinds(x: Tensor, n: Tensor[Int], b: Tensor[Bool]) -> None:
+    assert_type(x, Tensor[Float])
+    assert_type(x + 1, Tensor[Float])
+    assert_type(2.0 * x, Tensor[Float])
+    assert_type(n * 2, Tensor[Int])
+    assert_type(x > 0, Tensor[Bool])
+    assert_type(x == x, Tensor[Bool])
+    assert_type(n / 2, Tensor[Float])
+    assert_type(~b & b, Tensor[Bool])
+    assert_type(n << 1, Tensor[Int])
+    assert_type(x @ x.T, Tensor[Float])
+    assert_type(x.sin(), Tensor[Float])
+    assert_type(pt.exp(x), Tensor[Float])
+    assert_type(x.argmax(axis=0), Tensor[Int])
+    assert_type(x.isnan(), Tensor[Bool])
+    assert_type(x[0], Tensor[Float])
+    assert_type(n[b], Tensor[Int])
+    assert_type(x.mean(axis=0, keepdims=True), Tensor[Float])
+    assert_type(x.reshape(2, -1).flatten(), Tensor[Float])
+    assert_type(pt.where(b, x, 0.0), Tensor[Float])
+    assert_type(pt.concat([x, x], axis=1), Tensor[Float])
+    assert_type(pt.stack([n, n]), Tensor[Int])
+    assert_type(pt.zeros((2, 3)), Tensor[Float])
+    assert_type(pt.random.normal(3), Tensor[Float])
+    assert_type(x.to_device("numpy"), Tensor[Float])
+    assert_type(b.nonzero(), Tensor[Int])
+    assert_type(x.clip(0, 1).maximum(0.5), Tensor[Float])
+    assert_type(pt.conv2d(x, x, None, stride=2, padding=(1, 1)), Tensor[Float])
+    assert_type(float(x[0, 0]), float)
+
+
+def wrong(x: Tensor, n: Tensor[Int], b: Tensor[Bool]) -> None:
+    b.sin()  # wrong: a method that Bool lacks
+    n.sin()  # wrong: nor has Int
+    n.sqrt()  # wrong
+    pt.exp(n)  # wrong
+    -b  # wrong but
+    b + b  # wrong but
+    x & x  # wrong but
+    ~x  # wrong but
+    x << 1  # wrong
+    n + x  # wrong: two kinds
+    x.mean(axis="a")  # wrong
+    x.sum(axes=0)  # wrong
+    x.nosuch()  # wrong
+    x.nonzero()  # wrong
+    n.require_grad()  # wrong
+    b.backward()  # wrong
+    pt.where(x, x, x)  # wrong: the condition is no truth
+    pt.zeros("ab", dtype=1.5)  # wrong
+    pt.take(x, x)  # wrong: indices are integers
+    x[1.5]  # wrong
+    y: Tensor[Int] = x.floor()  # wrong
+    z: Tensor[Int] = x > 0  # wrong
+    del y, z
+    x[0] = 1.0  # wrong: tensors never change
+"""
+MARK = re.compile(r"  # wrong(?P<pyright> but)?")
+MARKS = {n: m for n, line in enumerate(PROGRAM.splitlines(), 1) if (m := MARK.search(line))}
+WRONG = {
+    "mypy": {n for n, mark in MARKS.items() if not mark["pyright"]},
+    "pyright": set(MARKS),
+}
+LINE = re.compile(r"program\.py:(\d+)(?::\d+)?(?: -)?:? .*?error\b:? ?(.*)")
+
+
+def found(command: list[str], folder: Path, program: str) -> dict[int, str]:
+    """Lines with an error, by what the checker prints."""
+    file = folder / "program.py"
+    file.write_text(program)
+    line = [sys.executable, "-m", *command, str(file)]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    matches = (LINE.search(line) for line in done.stdout.splitlines())
+    return {int(m[1]): m[2] for m in matches if m}
+
+
+CHECKERS = {"mypy": ["mypy", "--strict"], "pyright": ["pyright"]}
+
+
+@pytest.mark.parametrize("checker", sorted(CHECKERS))
+def test_every_wrong_line_is_found_and_no_other(checker: str, tmp_path: Path) -> None:
+    errors = found(CHECKERS[checker], tmp_path, PROGRAM)
+    lines = PROGRAM.splitlines()
+    missed = sorted(WRONG[checker] - set(errors))
+    assert not missed, "passed:\n" + "\n".join(f"{n}: {lines[n - 1]}" for n in missed)
+    extra = {n: text for n, text in errors.items() if n not in WRONG[checker]}
+    assert not extra, "\n".join(f"{n}: {lines[n - 1]}\n  {text}" for n, text in extra.items())
