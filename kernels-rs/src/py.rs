@@ -39,9 +39,9 @@ use pyo3::prelude::*;
 macro_rules! ops {
     ($($name:ident($($arg:ident : $ty:ty),* $(,)?) $([work = $work:expr])? => $call:expr;)*) => {
         $(
+            #[allow(clippy::elidable_lifetime_names)] // Arguments may borrow from Python.
             #[pyo3::pyfunction]
             #[pyo3(signature = ($($arg),*, /))]
-            #[allow(clippy::needless_lifetimes)] // Rows without tensors do not use it.
             fn $name<'py>(py: pyo3::Python<'py>, $($arg: $ty),*) -> pyo3::PyResult<pyo3::Bound<'py, pyo3::PyAny>> {
                 let work = 0usize $(+ $crate::py::arg::Arg::work(&$arg))*;
                 $(let $arg = $crate::py::arg::Arg::get(&$arg);)*

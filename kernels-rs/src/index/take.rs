@@ -218,13 +218,15 @@ pub fn nonzero(mask: &Array) -> Result<Array> {
         // SAFETY: each part has its own run of the result.
         let out = unsafe { to.slice(starts[part]..starts[part + 1]) };
         let mut found = 0;
-        for (at, &flag) in parts[part].iter().enumerate() {
-            if found == out.len() {
-                break;
+        for (group, flags) in parts[part].chunks(64).enumerate() {
+            // Written whether true or not, the next one over it: no branch to guess.
+            let (mut here, mut count) = ([0i64; 64], 0);
+            for (at, &flag) in flags.iter().enumerate() {
+                here[count] = (part * GRAIN + group * 64 + at) as i64;
+                count += flag as usize;
             }
-            // Written whether true or not: the next one overwrites it.
-            out[found] = (part * GRAIN + at) as i64;
-            found += flag as usize;
+            out[found..found + count].copy_from_slice(&here[..count]);
+            found += count;
         }
     });
     Ok(out)

@@ -87,16 +87,19 @@ pub fn shape(rng: &mut Rng, rank: usize, lengths: &[usize]) -> Vec<usize> {
     (0..rng.below(rank + 1)).map(|_| rng.pick(lengths)).collect()
 }
 
+/// Where the elements lie, in row-major order, from element (0, 0, ...) on.
+pub fn offsets(x: &Array) -> Vec<isize> {
+    let mut out = vec![0];
+    for (&len, &step) in x.shape().iter().zip(x.strides().iter()) {
+        out = out.iter().flat_map(|&at| (0..len as isize).map(move |i| at + i * step)).collect();
+    }
+    out
+}
+
 /// The elements in row-major order, found one by one.
 pub fn elements<T: Element>(x: &Array) -> Vec<T> {
-    indices(x.shape())
-        .iter()
-        .map(|index| {
-            let at: isize = index.iter().zip(x.strides().iter()).map(|(&i, &step)| i as isize * step).sum();
-            // SAFETY: the index lies in the shape.
-            unsafe { *x.ptr::<T>().offset(at) }
-        })
-        .collect()
+    // SAFETY: the offsets are those of elements.
+    offsets(x).into_iter().map(|at| unsafe { *x.ptr::<T>().offset(at) }).collect()
 }
 
 /// As `f64`.

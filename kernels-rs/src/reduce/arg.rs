@@ -47,8 +47,8 @@ macro_rules! keyed {
     )*};
 }
 keyed! {
-    BF16 i32 |x| x.0 & 0x7fff > 0x7f80, signed32((x.to_f32() + 0.0).to_bits());
-    F16 i32 |x| x.0 & 0x7fff > 0x7c00, signed32((x.to_f32() + 0.0).to_bits());
+    BF16 i32 |x| x.0 & 0x7fff > 0x7f80, signed16(x.0);
+    F16 i32 |x| x.0 & 0x7fff > 0x7c00, signed16(x.0);
     f32 i32 |x| x.is_nan(), signed32((x + 0.0).to_bits());
     f64 i64 |x| x.is_nan(), signed64((x + 0.0).to_bits());
     i16 i32 |x| false, x as i32;
@@ -66,6 +66,13 @@ keyed! {
 fn signed32(bits: u32) -> i32 {
     let bits = bits as i32;
     bits ^ ((bits >> 31) as u32 >> 1) as i32
+}
+
+/// The same for narrow floats, with one zero.
+#[inline(always)]
+fn signed16(bits: u16) -> i32 {
+    let bits = if bits == 0x8000 { 0 } else { bits as i16 };
+    (bits ^ ((bits >> 15) as u16 >> 1) as i16) as i32
 }
 
 #[inline(always)]

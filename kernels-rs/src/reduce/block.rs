@@ -8,7 +8,10 @@
 
 use super::avx2::vectorize_avx2;
 use super::fold::Fold;
+use crate::dtype::{DType, Element};
+use crate::narrow::widen;
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 
 /// Values in a block.
 pub const BLOCK: usize = 1024;
@@ -28,6 +31,8 @@ pub struct RowJob {
     pub len: usize,
     /// One `Acc` for each row.
     pub out: *mut u8,
+    /// For a fold over `f32`: the narrow float that is stored instead.
+    pub narrow: Option<DType>,
 }
 
 /// One block of rows to fold into one row.
@@ -48,8 +53,10 @@ pub struct ColumnJob<'a> {
     pub out_step: isize,
     /// Room for [`SCRATCH_ROWS`] rows of `Acc`.
     pub scratch: *mut u8,
-    /// Room for a row of elements.
+    /// Room for 16 rows of elements.
     pub row: *mut u8,
+    /// For a fold over `f32`: the narrow float that is stored instead.
+    pub narrow: Option<DType>,
 }
 
 /// How many rows of results a [`ColumnJob`] needs as scratch.
@@ -66,7 +73,19 @@ vectorize_avx2!(
 
 #[inline(always)]
 fn fold_rows_any<F: Fold>(job: &RowJob, _: PhantomData<F>) {
-    let (x, out) = (job.x.cast::<F::In>(), job.out.cast::<F::Acc>());
+    let out = job.out.cast::<F::Acc>();
+    if let Some(dtype) = stored_as::<F>(job.narrow) {
+        let mut wide = [const { MaybeUninit::<F::In>::uninit() }; BLOCK];
+        for row in 0..job.count {
+            // SAFETY: the job says that this row and this result exist, and that a row is at most one block long.
+            unsafe {
+                widen(dtype, narrow_at(job.x, row as isize * job.stride), wide.as_mut_ptr().cast(), job.len);
+                out.add(row).write(fold_block::<F>(std::slice::from_raw_parts(wide.as_ptr().cast(), job.len)));
+            }
+        }
+        return;
+    }
+    let x = job.x.cast::<F::In>();
     for row in 0..job.count {
         // SAFETY: the job says that this row and this result exist.
         unsafe {
@@ -74,6 +93,12 @@ fn fold_rows_any<F: Fold>(job: &RowJob, _: PhantomData<F>) {
             out.add(row).write(fold_block::<F>(row_x));
         }
     }
+}
+
+/// The narrow float of a job; folds over other types than `f32` need no code for it.
+#[inline(always)]
+fn stored_as<F: Fold>(narrow: Option<DType>) -> Option<DType> {
+    if matches!(<F::In as Element>::DTYPE, DType::F32) { narrow } else { None }
 }
 
 type Lanes<F> = [<F as Fold>::Acc; LANES];
@@ -92,6 +117,10 @@ fn lift_lanes<F: Fold>(x: &[F::In; LANES]) -> Lanes<F> {
 fn fold_block<F: Fold>(x: &[F::In]) -> F::Acc {
     if x.len() <= LANES {
         return fold_short::<F>(x);
+    }
+    if x.len() <= PART {
+        // The other parts are neutral.
+        return fold_tree::<F>(fold_part::<F>(x));
     }
     let [mut a, mut b, mut c, mut d] = [[F::NEUTRAL; LANES]; PARTS];
     if let Ok(whole) = <&[F::In; BLOCK]>::try_from(x) {
@@ -203,12 +232,8 @@ fn fill_tile<F: Fold>(job: &ColumnJob<'_>, rows: &[isize], tile: &mut [F::Acc]) 
     for (at, group) in rows.chunks(together).enumerate() {
         let len = group.len() * job.width;
         let first = at * together % LANES * job.width;
-        // SAFETY: the job says that the rows exist; a strided one is copied into the scratch row.
-        let x = unsafe {
-            let x = job.x.cast::<F::In>().offset(group[0]);
-            let x = if job.step == 1 { x } else { copy_row(x, job.step, job.row, len) };
-            std::slice::from_raw_parts(x, len)
-        };
+        // SAFETY: the job says that the rows exist and that there is room for them.
+        let x = unsafe { std::slice::from_raw_parts(fetch::<F>(job, group[0], len), len) };
         absorb::<F>(&mut tile[first..first + len], x);
     }
 }
@@ -230,13 +255,37 @@ fn merge<F: Fold>(into: &mut [F::Acc], from: &[F::Acc]) {
     }
 }
 
-unsafe fn copy_row<T: Copy>(x: *const T, step: isize, row: *mut u8, len: usize) -> *const T {
-    let row = row.cast::<T>();
+/// A row as dense elements of the fold: where it lies, or in the scratch row.
+#[inline(always)]
+unsafe fn fetch<F: Fold>(job: &ColumnJob<'_>, at: isize, len: usize) -> *const F::In {
+    let row = job.row.cast::<F::In>();
+    // SAFETY: as the caller promises.
+    unsafe {
+        match stored_as::<F>(job.narrow) {
+            None if job.step == 1 => return job.x.cast::<F::In>().offset(at),
+            None => copy_row(job.x.cast::<F::In>().offset(at), job.step, row, len),
+            Some(dtype) if job.step == 1 => widen(dtype, narrow_at(job.x, at), row.cast(), len),
+            Some(dtype) => {
+                // Strided rows come one by one: the rest of the room is free.
+                let narrow = row.cast::<u16>().add(2 * len);
+                copy_row(narrow_at(job.x, at), job.step, narrow, len);
+                widen(dtype, narrow, row.cast(), len);
+            }
+        }
+    }
+    row
+}
+
+unsafe fn narrow_at(x: *const u8, at: isize) -> *const u16 {
+    // SAFETY: the caller says that the element exists; arrays are aligned to their elements.
+    unsafe { x.offset(2 * at).cast() }
+}
+
+unsafe fn copy_row<T: Copy>(x: *const T, step: isize, row: *mut T, len: usize) {
     for i in 0..len {
         // SAFETY: the caller says that both exist.
         unsafe { row.add(i).write(*x.offset(i as isize * step)) };
     }
-    row
 }
 
 /// As [`merge`].

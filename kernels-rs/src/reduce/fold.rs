@@ -1,6 +1,6 @@
 //! What a reduction computes: a neutral value, how an element enters, how two values become one.
 
-use crate::dtype::{BF16, Element, F16};
+use crate::dtype::Element;
 use std::marker::PhantomData;
 
 /// One reduction over elements of one type. `combine` must take the neutral value on either side without changing a
@@ -73,8 +73,6 @@ macro_rules! widen {
     )*};
 }
 widen! {
-    BF16 f32 |x| x.to_f32();
-    F16 f32 |x| x.to_f32();
     i16 i32 |x| x as i32;
     i8 i32 |x| x as i32;
     u16 i32 |x| x as i32;
@@ -125,61 +123,52 @@ impl<T: Widen<A>, A: Accumulator + Widen<A>> Fold for Prod<T, A> {
     }
 }
 
-/// An element that can be compared; narrow floats are compared as `f32`.
-pub trait Ordered: Element {
-    /// What it is compared as.
-    type Key: Ordered<Key = Self::Key> + PartialOrd;
+/// An element that can be compared. Narrow floats are compared as `f32`.
+pub trait Ordered: Element + PartialOrd {
     /// Not above anything.
-    const LOWEST: Self::Key;
+    const LOWEST: Self;
     /// Not below anything.
-    const HIGHEST: Self::Key;
+    const HIGHEST: Self;
     /// Not a number; unused for integers.
-    const NAN: Self::Key;
-    /// Exact.
-    fn key(self) -> Self::Key;
+    const NAN: Self;
 }
 
 macro_rules! ordered {
-    ($($rust:ident $key:ident $lowest:ident $highest:ident $nan:expr, |$x:ident| $body:expr;)*) => {$(
+    ($($rust:ident $lowest:ident $highest:ident $nan:expr;)*) => {$(
         impl Ordered for $rust {
-            type Key = $key;
-            const LOWEST: $key = $key::$lowest;
-            const HIGHEST: $key = $key::$highest;
-            const NAN: $key = $nan;
-            #[inline(always)]
-            fn key(self) -> $key { let $x = self; $body }
+            const LOWEST: Self = $rust::$lowest;
+            const HIGHEST: Self = $rust::$highest;
+            const NAN: Self = $nan;
         }
     )*};
 }
 ordered! {
-    BF16 f32 NEG_INFINITY INFINITY f32::NAN, |x| x.to_f32();
-    F16 f32 NEG_INFINITY INFINITY f32::NAN, |x| x.to_f32();
-    f32 f32 NEG_INFINITY INFINITY f32::NAN, |x| x;
-    f64 f64 NEG_INFINITY INFINITY f64::NAN, |x| x;
-    i16 i16 MIN MAX 0, |x| x;
-    i32 i32 MIN MAX 0, |x| x;
-    i64 i64 MIN MAX 0, |x| x;
-    i8 i8 MIN MAX 0, |x| x;
-    u16 u16 MIN MAX 0, |x| x;
-    u32 u32 MIN MAX 0, |x| x;
-    u64 u64 MIN MAX 0, |x| x;
-    u8 u8 MIN MAX 0, |x| x;
+    f32 NEG_INFINITY INFINITY f32::NAN;
+    f64 NEG_INFINITY INFINITY f64::NAN;
+    i16 MIN MAX 0;
+    i32 MIN MAX 0;
+    i64 MIN MAX 0;
+    i8 MIN MAX 0;
+    u16 MIN MAX 0;
+    u32 MIN MAX 0;
+    u64 MIN MAX 0;
+    u8 MIN MAX 0;
 }
 
 macro_rules! extremes {
     ($($fold:ident $neutral:ident $better:tt;)*) => {$(
         impl<T: Ordered> Fold for $fold<T> {
             type In = T;
-            type Acc = T::Key;
-            type Again = $fold<T::Key>;
-            const NEUTRAL: T::Key = T::$neutral;
+            type Acc = T;
+            type Again = Self;
+            const NEUTRAL: T = T::$neutral;
             #[inline(always)]
-            fn lift(x: T) -> T::Key {
-                x.key()
+            fn lift(x: T) -> T {
+                x
             }
             #[inline(always)]
             #[allow(clippy::eq_op)] // `b != b` finds NaN and folds away for integers.
-            fn combine(a: T::Key, b: T::Key) -> T::Key {
+            fn combine(a: T, b: T) -> T {
                 let better = if b $better a { b } else { a };
                 // Not `b`: a choice between `a` and `b` alone becomes a masked store, which is slow.
                 if b != b { T::NAN } else { better }

@@ -3,7 +3,7 @@
 
 use super::block::{ColumnJob, RowJob, fold_columns, fold_rows};
 use super::fold::{Fold, Max, Min, Prod, Sum};
-use crate::dtype::{BF16, DType, Element, F16};
+use crate::dtype::{DType, Element};
 use std::marker::PhantomData;
 
 /// The loops of one [`Fold`].
@@ -16,6 +16,8 @@ pub struct Kernel {
     pub rows: fn(&RowJob),
     /// Folds columns.
     pub columns: fn(&ColumnJob<'_>),
+    /// The narrow float that is stored, for loops over `f32`.
+    pub narrow: Option<DType>,
     /// The kernel that goes on with the results of blocks.
     pub again: fn() -> &'static Kernel,
 }
@@ -33,15 +35,26 @@ pub enum Reduction {
     Min,
 }
 
+const fn plain<F: Fold>() -> Kernel {
+    Kernel {
+        size: size_of::<F::In>(),
+        acc: <F::Acc as Element>::DTYPE,
+        rows: |job| fold_rows::<F>(job, PhantomData),
+        columns: |job| fold_columns::<F>(job, PhantomData),
+        narrow: None,
+        again: kernel::<F::Again>,
+    }
+}
+
 fn kernel<F: Fold>() -> &'static Kernel {
-    const {
-        &Kernel {
-            size: size_of::<F::In>(),
-            acc: <F::Acc as Element>::DTYPE,
-            rows: |job| fold_rows::<F>(job, PhantomData),
-            columns: |job| fold_columns::<F>(job, PhantomData),
-            again: kernel::<F::Again>,
-        }
+    const { &plain::<F>() }
+}
+
+/// The loops over `f32`, for an array of a narrow float.
+fn narrow<F: Fold<In = f32>>(dtype: DType) -> &'static Kernel {
+    match dtype {
+        DType::BF16 => const { &Kernel { size: 2, narrow: Some(DType::BF16), ..plain::<F>() } },
+        _ => const { &Kernel { size: 2, narrow: Some(DType::F16), ..plain::<F>() } },
     }
 }
 
@@ -69,8 +82,7 @@ impl Reduction {
 
 fn sum(dtype: DType) -> &'static Kernel {
     match dtype {
-        DType::BF16 => kernel::<Sum<BF16, f32>>(),
-        DType::F16 => kernel::<Sum<F16, f32>>(),
+        DType::BF16 | DType::F16 => narrow::<Sum<f32, f32>>(dtype),
         DType::F32 => kernel::<Sum<f32, f32>>(),
         DType::F64 => kernel::<Sum<f64, f64>>(),
         DType::I16 => kernel::<Sum<i16, i32>>(),
@@ -95,8 +107,7 @@ macro_rules! extreme_kernels {
     ($($name:ident $fold:ident;)*) => {$(
         fn $name(dtype: DType) -> &'static Kernel {
             match dtype {
-                DType::BF16 => kernel::<$fold<BF16>>(),
-                DType::F16 => kernel::<$fold<F16>>(),
+                DType::BF16 | DType::F16 => narrow::<$fold<f32>>(dtype),
                 DType::F32 => kernel::<$fold<f32>>(),
                 DType::F64 => kernel::<$fold<f64>>(),
                 DType::I16 => kernel::<$fold<i16>>(),

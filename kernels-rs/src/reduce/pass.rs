@@ -185,7 +185,7 @@ impl Pass<'_> {
         out: SharedMut<u8>,
     ) {
         SCRATCH.with_borrow_mut(|(buffer, _)| {
-            let size = self.kernel.size;
+            let (size, narrow) = (self.kernel.size, self.kernel.narrow);
             let x = if gather {
                 buffer.resize(buffer.len().max((count * size).div_ceil(8)), 0);
                 // SAFETY: the buffer is large enough, and the range lies inside the array.
@@ -202,7 +202,7 @@ impl Pass<'_> {
             if gather && len <= BLOCK {
                 // SAFETY: the rows lie in the buffer, one after another.
                 let out = unsafe { out.ptr().add(start / len * self.kernel.acc.itemsize()) };
-                return (self.kernel.rows)(&RowJob { x, count: rows, stride: len as isize, len, out });
+                return (self.kernel.rows)(&RowJob { x, count: rows, stride: len as isize, len, out, narrow });
             }
             for row in 0..rows {
                 let first = (start / len) + row;
@@ -220,7 +220,7 @@ impl Pass<'_> {
             dims
         };
         let (last_len, last_step) = dims.last().copied().unwrap_or((1, 0));
-        let size = self.kernel.size as isize;
+        let (size, narrow) = (self.kernel.size as isize, self.kernel.narrow);
         let mut row = first;
         while row < first + count {
             let together = (last_len - row % last_len).min(first + count - row);
@@ -229,7 +229,7 @@ impl Pass<'_> {
                 let x = self.x.offset(offset(&dims, row) * size);
                 if len <= BLOCK {
                     let out = out.ptr().add(row * self.kernel.acc.itemsize());
-                    (self.kernel.rows)(&RowJob { x, count: together, stride: last_step, len, out });
+                    (self.kernel.rows)(&RowJob { x, count: together, stride: last_step, len, out, narrow });
                 } else {
                     for k in 0..together {
                         let x = x.offset(k as isize * last_step * size);
@@ -243,16 +243,16 @@ impl Pass<'_> {
 
     /// Elements `start .. start + count` of row `row`, dense at `x`; `start` is a multiple of a block.
     unsafe fn one_row(&self, x: *const u8, row: usize, start: usize, count: usize, len: usize, out: SharedMut<u8>) {
-        let (whole, rest) = (count / BLOCK, count % BLOCK);
+        let (whole, rest, narrow) = (count / BLOCK, count % BLOCK, self.kernel.narrow);
         let at = row * len.div_ceil(BLOCK) + start / BLOCK;
         // SAFETY: the blocks lie inside the row; each has its own result.
         unsafe {
             let out = out.ptr().add(at * self.kernel.acc.itemsize());
-            (self.kernel.rows)(&RowJob { x, count: whole, stride: BLOCK as isize, len: BLOCK, out });
+            (self.kernel.rows)(&RowJob { x, count: whole, stride: BLOCK as isize, len: BLOCK, out, narrow });
             if rest > 0 {
                 let x = x.add(whole * BLOCK * self.kernel.size);
                 let out = out.add(whole * self.kernel.acc.itemsize());
-                (self.kernel.rows)(&RowJob { x, count: 1, stride: 0, len: rest, out });
+                (self.kernel.rows)(&RowJob { x, count: 1, stride: 0, len: rest, out, narrow });
             }
         }
     }
@@ -272,8 +272,8 @@ impl Pass<'_> {
                 for job in task * together..jobs.min((task + 1) * together) {
                     let (first, block, which) = (job % tiles * tile, job / tiles % blocks, job / tiles / blocks);
                     let width = tile.min(line.len - first);
-                    // Eight bytes for an element are enough for any type.
-                    scratch.resize(scratch.len().max((SCRATCH_ROWS + 1) * width), 0);
+                    // In units of eight bytes, which hold one result, or two widened elements.
+                    scratch.resize(scratch.len().max((SCRATCH_ROWS + 8) * width), 0);
                     self.row_offsets(block * BLOCK, BLOCK.min(len - block * BLOCK), rows);
                     let (from, to) = outer_offsets(&outer, which);
                     let from = from + first as isize * line.step;
@@ -290,6 +290,7 @@ impl Pass<'_> {
                             out_step: line.out,
                             scratch: scratch.as_mut_ptr().cast(),
                             row: scratch.as_mut_ptr().add(SCRATCH_ROWS * width).cast(),
+                            narrow: self.kernel.narrow,
                         });
                     }
                 }
