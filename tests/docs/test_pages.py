@@ -35,4 +35,5 @@ def _program(page: Path) -> str:
 def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     program = _program(page)
-    exec(compile(program, str(page), "exec"), {"__name__": "page"})
+    code = compile(program, str(page), "exec", dont_inherit=True)  # not this file's __future__
+    exec(code, {"__name__": "page"})

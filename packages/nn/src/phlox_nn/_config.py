@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from inspect import get_annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
@@ -20,7 +21,7 @@ class ConfigError(PhloxError, ValueError):
     """A config has a field or value that its type does not allow."""
 
 
-@dataclass_transform(frozen_default=True)
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class Config:
     """Base of configs: a frozen dataclass that saves to JSON.
 
@@ -32,8 +33,14 @@ class Config:
     kind: ClassVar[str]
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Turn the subclass into a frozen dataclass."""
+        """Turn the subclass into a frozen dataclass.
+
+        Raises:
+            TypeError: when a field is called ``kind``, the word that files keep the class under.
+        """
         super().__init_subclass__(**options)
+        if "kind" in get_annotations(cls):
+            raise TypeError(f"[config] {cls.__name__}: a field may not be called 'kind'")
         cls.kind = cls.__name__.removesuffix("Config")
         dataclass(frozen=True)(cls)
 
@@ -106,10 +113,10 @@ class Config:
             ConfigError: when the file is not JSON or does not fit the class.
             FileNotFoundError: when there is no such file.
         """
-        text = Path(path).read_text(encoding="utf-8")
+        data = Path(path).read_bytes()
         try:
-            values = json.loads(text)
-        except ValueError as error:
+            values = json.loads(data)
+        except (ValueError, RecursionError) as error:
             raise ConfigError("load", f"{path} is not JSON", got=str(error)) from None
         if not isinstance(values, dict):
             raise ConfigError("load", f"{path} holds no object", got=type(values).__name__)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
@@ -21,17 +22,32 @@ Mapper = Callable[[str, Param], Param]
 
 
 class _ModuleType(type):
-    """Makes every module class a frozen dataclass, and lets layers be made from their config."""
+    """Lets layers be made from their config; says what the constructor takes."""
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        config: type[Config] | None = getattr(cls, "config", None)
+    if not TYPE_CHECKING:  # checkers read the generated constructors, or the fields
+
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            config = vars(cls).get("_config")
+            if config is None:
+                return super().__call__(*args, **kwargs)
+            device = kwargs.pop("device", None)
+            return config(*args, **kwargs).init(device)
+
+    @property
+    def __signature__(cls) -> Signature:
+        """What ``help`` and ``inspect.signature`` show."""
+        config = vars(cls).get("_config")
         if config is None:
-            return super().__call__(*args, **kwargs)
-        device = kwargs.pop("device", None)
-        return config(*args, **kwargs).init(device)
+            own = signature(vars(cls).get("__init__", object.__init__))
+            return own.replace(parameters=list(own.parameters.values())[1:])
+        device = Parameter(
+            "device", Parameter.KEYWORD_ONLY, default=None, annotation="Backend | str | None"
+        )
+        taken = signature(config).parameters.values()
+        return Signature([*taken, device], return_annotation=cls.__name__)
 
 
-@dataclass_transform(frozen_default=True, eq_default=False)
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
 class Module(metaclass=_ModuleType):
     """Base of layers and models: typed fields, a generated constructor, no forced ``forward``.
 
@@ -39,16 +55,17 @@ class Module(metaclass=_ModuleType):
     everything else is a constant. Modules never change: ``map``, ``to_device``, ``load_record``
     return new ones that share what is equal.
 
-    A class with ``config = SomeConfig`` is called with the config's arguments and ``device=``:
-    ``Linear(784, 10, device=d)`` is ``LinearConfig(784, 10).init(d)``; its own fields are given
-    to ``from_fields``.
+    ``class Linear(Module, config=LinearConfig)`` is called with the config's arguments and
+    ``device=``: ``Linear(784, 10, device=d)`` is ``LinearConfig(784, 10).init(d)``; its own fields
+    are given to ``from_fields``. A subclass of such a layer is called with its fields again.
     """
 
-    config: ClassVar[type[Config] | None] = None
+    _config: ClassVar[type[Config] | None] = None
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, config: type[Config] | None = None, **options: Any) -> None:
         """Turn the subclass into a dataclass."""
         super().__init_subclass__(**options)
+        cls._config = config
         dataclass(eq=False, repr=False)(cls)
 
     def __post_init__(self) -> None:
@@ -64,6 +81,10 @@ class Module(metaclass=_ModuleType):
                 f"hint: model = model.replace({name}=...)"
             )
         super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        """Refuse, as for an assignment."""
+        self.__setattr__(name, None)
 
     @classmethod
     def field_names(cls) -> list[str]:

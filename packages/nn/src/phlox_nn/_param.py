@@ -7,7 +7,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any, Final, final
 
-from phlox_tensor import Backend, DType, Float, Tensor
+from phlox_tensor import ArgumentError, Backend, DType, Float, Tensor
 
 ID_BYTES: Final = 8
 
@@ -86,13 +86,15 @@ class Param:
         """Replace the value of a parameter that is state, such as a running mean.
 
         Raises:
-            ValueError: when the parameter is trainable, or the shape differs.
+            ArgumentError: when the parameter is trainable, or the shape differs.
         """
         if self.trainable or value.shape != self.shape:
-            raise ValueError(
-                f"[assign] parameter cannot take the value: got {value.shape}, "
-                f"trainable={self.trainable}, expected {self.shape}, trainable=False\n"
-                "hint: model.map(lambda path, param: ...)"
+            raise ArgumentError(
+                "assign",
+                "the parameter cannot take the value",
+                got=f"{value.shape}, trainable={self.trainable}",
+                expected=f"{self.shape}, trainable=False",
+                hint="model.map(lambda path, param: ...)",
             )
         with self._lock:
             self._value, self._make = value, None
@@ -105,7 +107,10 @@ class Param:
         """Return the parameter with gradients wanted or not; the values are shared."""
         if trainable == self.trainable:
             return self
-        return Param(self.value.detach(), id=self.id, trainable=trainable)
+        if self.is_initialized:
+            return Param(self.value.detach(), id=self.id, trainable=trainable)
+        lazy = lambda: self.value.detach()  # noqa: E731, PLW0108 - .value itself must wait
+        return self._later(lazy, self.device, trainable)
 
     def to_device(self, device: Backend) -> Param:
         """Return the parameter on another device; a lazy one stays lazy."""
@@ -117,14 +122,20 @@ class Param:
         """Return the parameter with ``move`` applied, now or, to a lazy one, when it is made."""
         if self.is_initialized:
             return self.with_value(move(self.value.detach()))
-        return Param.lazy(
-            lambda: move(self.value.detach()),
-            self.shape,
-            self.dtype,
-            device,
-            id=self.id,
-            trainable=self.trainable,
-        )
+        return self._later(lambda: move(self.value.detach()), device, self.trainable)
+
+    def _later(self, make: Callable[[], Tensor[Any]], device: Backend, trainable: bool) -> Param:
+        return Param.lazy(make, self.shape, self.dtype, device, id=self.id, trainable=trainable)
+
+    def __copy__(self) -> Param:
+        """Return the parameter itself; state, which may change, as one of its own."""
+        return self if self.trainable else self.moved(lambda value: value, self.device)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Param:
+        return self.__copy__()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("parameters are not pickled\nhint: model.save_file(path, recorder)")
 
     def __repr__(self) -> str:
         state = "" if self.trainable else ", trainable=False"

@@ -28,7 +28,13 @@ def hints(cls: Any) -> dict[str, Any]:
     """The annotations of a config's fields, resolved once."""
     known: dict[str, Any] | None = _HINTS.get(cls)
     if known is None:
-        resolved = get_type_hints(cls)
+        try:
+            resolved = get_type_hints(cls)
+        except NameError as error:
+            raise TypeError(
+                f"[config] annotations of {cls.__name__} are not found: got {error}\n"
+                "hint: define and import the types at module level, outside of TYPE_CHECKING"
+            ) from None
         known = _HINTS[cls] = {f.name: resolved[f.name] for f in fields(cls) if f.init}
     return known
 
@@ -49,7 +55,7 @@ def fits(value: Any, hint: Any) -> bool:  # noqa: PLR0911 - one line per form of
     if origin in (Union, types.UnionType):
         return any(fits(value, option) for option in args)
     if origin is Literal:
-        return value in args
+        return any(type(value) is type(a) and value == a for a in args)
     if origin in (list, Sequence):
         return isinstance(value, list | tuple) and all(fits(v, args[0]) for v in value)
     if origin is tuple:
@@ -109,7 +115,10 @@ def from_plain(hint: Any, value: Any, where: str) -> Any:
     if origin in (list, Sequence) and isinstance(value, list):
         return [from_plain(args[0], v, f"{where}[{i}]") for i, v in enumerate(value)]
     if origin in (dict, Mapping) and isinstance(value, dict):
-        return {k: from_plain(args[1], v, f"{where}[{k!r}]") for k, v in value.items()}
+        return {
+            _key(args[0], k, where): from_plain(args[1], v, f"{where}[{k!r}]")
+            for k, v in value.items()
+        }
     if isinstance(hint, type) and issubclass(hint, Enum):
         try:
             return hint(value)
@@ -118,6 +127,16 @@ def from_plain(hint: Any, value: Any, where: str) -> Any:
     if not fits(value, hint):
         raise _error(where, repr(value), _show(hint))
     return value
+
+
+def _key(hint: Any, key: str, where: str) -> Any:
+    """JSON has no keys but text."""
+    if hint in (int, float):
+        try:
+            return hint(key)
+        except ValueError:
+            raise _error(where, f"the key {key!r}", _show(hint)) from None
+    return from_plain(hint, key, where)
 
 
 def _union_from(options: tuple[Any, ...], value: Any, where: str) -> Any:
@@ -129,14 +148,12 @@ def _union_from(options: tuple[Any, ...], value: Any, where: str) -> Any:
                 return _config_from(option, value, where)
         if len(configs) > 1 or kind is not None:
             raise _error(f"{where}.kind", repr(kind), [c.kind for c in configs])
-    first: Exception | None = None
     for option in options:
         try:
             return from_plain(option, value, where)
-        except ValueError as error:
-            first = first or error
-    assert first is not None
-    raise first
+        except ValueError:
+            continue
+    raise _error(where, repr(value), " or ".join(map(_show, options)))
 
 
 def _config_from(cls: Any, value: Any, where: str) -> Any:

@@ -70,13 +70,14 @@ def rebuild(
     """
     from ._module import Module  # noqa: PLC0415 - Module imports this one
 
-    seen: dict[str, Param] = {}
+    seen: dict[int, Param] = {}
 
     def visit(item: Any, path: str) -> Any:
         if isinstance(item, Param):
-            if item.id not in seen:
-                seen[item.id] = on_param(path, item)
-            return seen[item.id]
+            # By object: copies of one parameter share its id, and may differ in value.
+            if id(item) not in seen:
+                seen[id(item)] = on_param(path, item)
+            return seen[id(item)]
         if isinstance(item, Tensor):
             return item if on_tensor is None else on_tensor(item)
         if isinstance(item, Module):

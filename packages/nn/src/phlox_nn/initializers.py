@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import prod, sqrt
 from typing import NamedTuple
 
-from phlox_tensor import Backend, Float, Tensor, as_device, full
+from phlox_tensor import ArgumentError, Backend, Float, Tensor, as_device, full
 from phlox_tensor.random import Generator, generator, normal, uniform, use_generator
 
 from ._config import Config
@@ -37,9 +37,16 @@ class Initializer(Config):
         *,
         trainable: bool = True,
     ) -> Param:
-        """Return a lazy parameter; its random numbers are reserved now, so order of use is free."""
+        """Return a lazy parameter; its random numbers are reserved now, so order of use is free.
+
+        Raises:
+            ArgumentError: for a negative size.
+        """
+        if any(n < 0 for n in shape):
+            raise ArgumentError("param", "negative size", got=shape)
         target = as_device(device)
-        given = fans or Fans(prod(shape[:-1]) or 1, prod(shape[1:]) or 1)
+        given = fans or Fans(prod(shape[:-1]), prod(shape[1:]))
+        given = Fans(max(given.input, 1), max(given.output, 1))
         # At most two words a value are drawn, four make a block.
         key, counter = generator().draw(prod(shape) // 2 + 1)
 
@@ -157,4 +164,6 @@ AnyInitializer = (
     | KaimingNormal
     | XavierUniform
     | XavierNormal
+    | Initializer
 )
+"""What configs take: one of these, which files can name, or one of your own."""

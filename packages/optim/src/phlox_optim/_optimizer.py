@@ -130,7 +130,8 @@ def _gradient(param: Param, grads: Gradients | dict[str, Tensor[Float]]) -> Tens
     if isinstance(grads, dict):
         by_id: dict[str, Tensor[Float]] = grads
         return by_id.get(param.id)
-    return grads.get(param.value) if param.is_initialized else None
+    leaf: Any = param.value if param.is_initialized else None
+    return None if leaf is None else grads.get(leaf)
 
 
 def _to_device(state: State, like: Tensor[Float]) -> State:
