@@ -111,11 +111,9 @@ fn transpose<S: Copy + Default + Send + Sync, const BLOCK: usize>(
     let to_strides = shape::contiguous_strides(dims);
     let mut outer: Shape = Shape::empty();
     let mut outer_axes: Shape = Shape::empty();
-    for other in 0..last {
-        if other != axis {
-            outer.push(dims[other]);
-            outer_axes.push(other);
-        }
+    for (other, &n) in dims[..last].iter().enumerate().filter(|&(other, _)| other != axis) {
+        outer.push(n);
+        outer_axes.push(other);
     }
     outer.push(dims[axis].div_ceil(BLOCK));
     outer_axes.push(axis);
@@ -170,6 +168,7 @@ unsafe fn block<S: Copy + Default, const BLOCK: usize>(
             for (j, run) in buffer.iter_mut().enumerate() {
                 *run = from.offset(j as isize * from_step).cast::<[S; BLOCK]>().read_unaligned();
             }
+            #[expect(clippy::needless_range_loop, reason = "i runs over columns of the buffer")]
             for i in 0..BLOCK {
                 let row: [S; BLOCK] = std::array::from_fn(|j| buffer[j][i]);
                 to.offset(i as isize * to_step).cast::<[S; BLOCK]>().write_unaligned(row);

@@ -75,7 +75,7 @@ macro_rules! dtypes {
     ($($variant:ident $rust:ident $name:literal $kind:ident;)*) => {
         /// The element type of an array, at run time.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[repr(u8)]
+        #[repr(usize)] // A word: copies of structures with odd padding stall.
         pub enum DType { $(#[doc = $name] $variant),* }
 
         impl DType {

@@ -75,7 +75,9 @@ pub fn binary(op: &'static Op<2>, a: Operand<'_>, b: Operand<'_>) -> Result<Arra
 pub fn binary_as(op: &'static Op<2>, a: Operand<'_>, b: Operand<'_>, float: DType) -> Result<Array> {
     let (dtype, like) = match (a, b) {
         (Operand::Array(a), Operand::Array(b)) if a.dtype() == b.dtype() => (a.dtype(), a),
-        (Operand::Array(array), Operand::Scalar(_)) | (Operand::Scalar(_), Operand::Array(array)) => (array.dtype(), array),
+        (Operand::Array(array), Operand::Scalar(_)) | (Operand::Scalar(_), Operand::Array(array)) => {
+            (array.dtype(), array)
+        }
         _ => return Err(Error::Rejected("operands of different dtypes")),
     };
     let Some(kernel) = (op.select)(compute_type(dtype)) else {

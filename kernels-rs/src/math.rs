@@ -93,21 +93,24 @@ pub fn poly64<M: Fma, const N: usize>(x: f64, coefficients: [f64; N]) -> f64 {
     sum
 }
 
-/// The error function of the platform's libm, for `f64`.
-pub fn erf64(x: f64) -> f64 {
-    // SAFETY: a pure function of libm.
-    unsafe { libm::erf(x) }
-}
-
-/// The complementary error function of the platform's libm, for `f64`.
-pub fn erfc64(x: f64) -> f64 {
-    // SAFETY: a pure function of libm.
-    unsafe { libm::erfc(x) }
-}
-
-mod libm {
-    unsafe extern "C" {
-        pub fn erf(x: f64) -> f64;
-        pub fn erfc(x: f64) -> f64;
+/// Functions of the platform's libm for `f64` that `std` lacks, or computes by formulas that lose digits or overflow.
+pub mod libm {
+    macro_rules! functions {
+        ($($name:ident)*) => {
+            mod raw {
+                unsafe extern "C" {
+                    $(pub fn $name(x: f64) -> f64;)*
+                }
+            }
+            $(
+                #[doc = concat!("`", stringify!($name), " x`.")]
+                #[inline]
+                pub fn $name(x: f64) -> f64 {
+                    // SAFETY: a pure function of a number.
+                    unsafe { raw::$name(x) }
+                }
+            )*
+        };
     }
+    functions! { acosh asinh atanh erf erfc }
 }

@@ -123,7 +123,7 @@ pub fn checked_numel(shape: &[usize], itemsize: usize) -> Result<usize> {
         count = count.checked_mul(n).ok_or(Error::OutOfMemory(usize::MAX))?;
     }
     match count.checked_mul(itemsize) {
-        Some(bytes) if bytes <= isize::MAX as usize => Ok(count),
+        Some(bytes) if isize::try_from(bytes).is_ok() => Ok(count),
         _ => Err(Error::OutOfMemory(usize::MAX)),
     }
 }
@@ -159,7 +159,7 @@ pub fn is_contiguous(shape: &[usize], strides: &[isize]) -> bool {
     true
 }
 
-/// NumPy's broadcasting of two shapes.
+/// The usual broadcasting of two shapes.
 #[inline]
 pub fn broadcast(a: &[usize], b: &[usize]) -> Result<Shape> {
     let (long, short) = if a.len() >= b.len() { (a, b) } else { (b, a) };

@@ -3,7 +3,10 @@
 use crate::alloc::{self, Block};
 use crate::error::Result;
 use std::ptr::NonNull;
-use std::sync::atomic::{Ordering::*, fence};
+use std::sync::atomic::{
+    Ordering::{Acquire, Relaxed, Release},
+    fence,
+};
 
 /// A handle on a [`Block`]. Cloning shares the memory; the last handle gives it back to the cache.
 pub struct Storage(NonNull<Block>);

@@ -8,7 +8,8 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering::*};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
@@ -35,6 +36,8 @@ struct Pool {
 }
 
 static POOL: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
+/// Held while a pool is being started.
+static STARTING: AtomicBool = AtomicBool::new(false);
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
@@ -85,9 +88,10 @@ pub fn parallel(tasks: usize, task: Task<'_>) {
 pub fn for_ranges(len: usize, grain: usize, work: &(dyn Fn(Range<usize>) + Sync)) {
     let pieces = (len / grain.max(1)).min(num_threads() * 4);
     if pieces <= 1 {
-        return if len > 0 {
-            work(0..len)
-        };
+        if len > 0 {
+            work(0..len);
+        }
+        return;
     }
     // A multiple of 64 elements, so that neighbours do not share a cache line.
     let step = len.div_ceil(pieces).next_multiple_of(64);
@@ -150,7 +154,6 @@ fn pool(threads: usize) -> &'static Pool {
     {
         return pool;
     }
-    static STARTING: AtomicBool = AtomicBool::new(false);
     while STARTING.swap(true, Acquire) {
         std::thread::yield_now();
     }

@@ -13,15 +13,13 @@ pub fn reshape(x: &Array, to: &[usize]) -> Result<Array> {
             format!("wrong element count: got {to:?}, expected {} elements", x.numel()),
         ));
     }
-    match reshaped_strides(x.shape(), x.strides(), to) {
+    if let Some(strides) = reshaped_strides(x.shape(), x.strides(), to) {
         // SAFETY: the strides address the same elements in the same order.
-        Some(strides) => Ok(unsafe { x.with_geometry(new, strides, x.offset()) }),
-        None => {
-            let dense = x.contiguous()?;
-            // SAFETY: a dense array of as many elements.
-            Ok(unsafe { dense.with_geometry(new, shape::contiguous_strides(to), dense.offset()) })
-        }
+        return Ok(unsafe { x.with_geometry(new, strides, x.offset()) });
     }
+    let dense = x.contiguous()?;
+    // SAFETY: a dense array of as many elements.
+    Ok(unsafe { dense.with_geometry(new, shape::contiguous_strides(to), dense.offset()) })
 }
 
 /// Strides for the new shape over the same elements in the same order, where they exist.

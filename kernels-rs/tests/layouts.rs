@@ -165,13 +165,13 @@ fn where_takes_any_mixture() {
             let out = choice::select(Operand::Array(&c), Operand::Array(&a), Operand::Array(&b)).unwrap();
             let (truth, left, right) = (elements(&c, &common), elements(&a, &common), elements(&b, &common));
             let expected: Vec<f64> =
-                (0..truth.len()).map(|i| if truth[i] != 0.0 { left[i] } else { right[i] }).collect();
+                (0..truth.len()).map(|i| if truth[i] == 0.0 { right[i] } else { left[i] }).collect();
             assert_eq!((out.shape(), elements(&out, &common)), (&common, expected), "where {c:?} {a:?} {b:?}");
             let out =
                 choice::select(Operand::Array(&c), Operand::Scalar(Scalar::Bool(true)), Operand::Array(&b)).unwrap();
             let partial = shape::broadcast(c.shape(), b.shape()).unwrap();
             let (truth, right) = (elements(&c, &partial), elements(&b, &partial));
-            let expected: Vec<f64> = truth.iter().zip(right).map(|(&t, b)| if t != 0.0 { 1.0 } else { b }).collect();
+            let expected: Vec<f64> = truth.iter().zip(right).map(|(&t, b)| if t == 0.0 { b } else { 1.0 }).collect();
             assert_eq!(elements(&out, &partial), expected, "where {c:?} true {b:?}");
         }
     }

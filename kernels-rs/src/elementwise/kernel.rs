@@ -3,7 +3,7 @@
 use super::num::{Int, Num};
 use super::table::{binary_table, unary_table};
 use crate::dtype::DType;
-use crate::math::{Baseline, exponential, special, trigonometric};
+use crate::math::{Baseline, exponential, libm, special, trigonometric};
 
 /// One call of a kernel: `len` elements of each operand that is a run (`unit`), the same one where it is not.
 pub struct Run {

@@ -25,16 +25,16 @@ macro_rules! unary_table {
         $then! {
             abs num => |x| x.absolute();
             acos float => |x| trigonometric::acos::<M>(x), |x| x.acos();
-            acosh float => |x| exponential::acosh::<M>(x), |x| x.acosh();
+            acosh float => |x| exponential::acosh::<M>(x), |x| libm::acosh(x);
             asin float => |x| trigonometric::asin::<M>(x), |x| x.asin();
-            asinh float => |x| exponential::asinh::<M>(x), |x| x.asinh();
+            asinh float => |x| exponential::asinh::<M>(x), |x| libm::asinh(x);
             atan float => |x| trigonometric::atan::<M>(x), |x| x.atan();
-            atanh float => |x| exponential::atanh::<M>(x), |x| x.atanh();
+            atanh float => |x| exponential::atanh::<M>(x), |x| libm::atanh(x);
             bitwise_invert bits => |x| !x;
             ceil num => |x| x.round_up();
             cos float_far => |x| trigonometric::cos::<M>(x), |x| x.cos();
             cosh float => |x| exponential::cosh::<M>(x), |x| x.cosh();
-            erf float => |x| special::erf::<M>(x), |x| crate::math::erf64(x);
+            erf float => |x| special::erf::<M>(x), |x| libm::erf(x);
             exp float => |x| exponential::exp::<M>(x), |x| x.exp();
             expm1 float => |x| exponential::expm1::<M>(x), |x| x.exp_m1();
             floor num => |x| x.round_down();

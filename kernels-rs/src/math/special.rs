@@ -7,7 +7,7 @@ const INV_SQRT_2_PI: f64 = 0.398_942_280_401_432_7;
 /// Below it the activations are 0 in `f32`; clamping there keeps `-inf * 0` away.
 const FLOOR: f64 = -16.0;
 
-/// Error function. Source of the method and coefficients: N. Juffa, "a faster and more accurate erff()", 2018.
+/// Error function. Source of the method and coefficients: N. Juffa, "a faster and more accurate `erff()`", 2018.
 #[inline(always)]
 pub fn erf<M: Fma>(x: f32) -> f32 {
     let t = x.abs();
@@ -163,13 +163,13 @@ pub fn elu<M: Fma>(x: f32, alpha: f32) -> f32 {
 /// The same functions for `f64`, through libm.
 pub mod double {
     use super::{INV_SQRT_2_PI, SQRT_2_OVER_PI};
-    use crate::math::erfc64;
+    use crate::math::libm::erfc;
 
     const SQRT_HALF: f64 = std::f64::consts::FRAC_1_SQRT_2;
 
     /// The normal distribution function.
     fn normal(x: f64) -> f64 {
-        0.5 * erfc64(-x * SQRT_HALF)
+        0.5 * erfc(-x * SQRT_HALF)
     }
 
     /// See [`super::gelu`].

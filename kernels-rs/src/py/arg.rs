@@ -32,6 +32,12 @@ pub trait Arg {
 /// A tensor operand. A foreign object is rejected.
 pub struct Tensor<'py>(Bound<'py, RawTensor>);
 
+impl Tensor<'_> {
+    fn array(&self) -> &Array {
+        &self.0.get().array
+    }
+}
+
 impl<'a, 'py> FromPyObject<'a, 'py> for Tensor<'py> {
     type Error = PyErr;
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
@@ -48,10 +54,10 @@ impl Arg for Tensor<'_> {
     where
         Self: 'a;
     fn get(&self) -> &Array {
-        &self.0.get().array
+        self.array()
     }
     fn work(&self) -> usize {
-        self.0.get().array.numel()
+        self.array().numel()
     }
 }
 
@@ -71,7 +77,7 @@ impl Arg for OptTensor<'_> {
     where
         Self: 'a;
     fn get(&self) -> Option<&Array> {
-        self.0.as_ref().map(|tensor| tensor.get())
+        self.0.as_ref().map(Tensor::array)
     }
     fn work(&self) -> usize {
         self.0.as_ref().map_or(0, Arg::work)
@@ -85,7 +91,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Tensors<'py> {
     type Error = PyErr;
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         let tuple = object.cast::<PyTuple>()?;
-        tuple.iter_borrowed().map(|item| item.extract()).collect::<PyResult<_>>().map(Self)
+        tuple.iter_borrowed().map(Borrowed::extract).collect::<PyResult<_>>().map(Self)
     }
 }
 
@@ -95,7 +101,7 @@ impl Arg for Tensors<'_> {
     where
         Self: 'a;
     fn get(&self) -> Vec<&Array> {
-        self.0.iter().map(|tensor| tensor.get()).collect()
+        self.0.iter().map(Tensor::array).collect()
     }
     fn work(&self) -> usize {
         self.0.iter().map(Arg::work).sum()

@@ -116,6 +116,7 @@ impl RawTensor {
     ///
     /// # Safety
     /// Called by Python with a view that `__getbuffer__` filled.
+    #[allow(clippy::unused_self)] // Python's signature.
     unsafe fn __releasebuffer__(&self, view: *mut ffi::Py_buffer) {
         // SAFETY: `internal` is the box made in `__getbuffer__`.
         drop(unsafe { Box::from_raw((*view).internal.cast::<Vec<isize>>()) });
