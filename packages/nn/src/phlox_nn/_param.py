@@ -66,15 +66,30 @@ class Param:
 
     @property
     def value(self) -> Tensor[Float]:
-        """The tensor; a lazy one is made now."""
+        """The tensor; a lazy one is made now.
+
+        Raises:
+            ArgumentError: when a lazy one turns out to be of another shape, type or device.
+        """
         value = self._value
         if value is None:
             with self._lock:
                 if self._value is None:
                     assert self._make is not None
-                    self._value = as_leaf(self._make(), self.trainable)
+                    self._value = as_leaf(self._promised(self._make()), self.trainable)
                     self._make = None
                 value = self._value
+        return value
+
+    def _promised(self, value: Tensor[Any]) -> Tensor[Any]:
+        got = (value.shape, value.dtype, value.device)
+        if got != (self.shape, self.dtype, self.device):
+            raise ArgumentError(
+                "param",
+                "the first values are not what was promised",
+                got=f"{value.dtype}{list(value.shape)} on {value.device!r}",
+                expected=f"{self.dtype}{list(self.shape)} on {self.device!r}",
+            )
         return value
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from phlox_tensor import Tensor
@@ -26,7 +26,13 @@ def items(value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, dict):
         yield from ((str(key), item) for key, item in value.items())
     elif isinstance(value, list | tuple):
-        yield from ((str(i), item) for i, item in enumerate(value))
+        yield from zip(_names(value), value, strict=True)
+
+
+def _names(value: list[Any] | tuple[Any, ...]) -> Sequence[str]:
+    """What the parts of a list or tuple are called; a named tuple has names of its own."""
+    names: Sequence[str] | None = getattr(value, "_fields", None)
+    return [str(i) for i in range(len(value))] if names is None else names
 
 
 def join(path: str, name: str) -> str:
@@ -90,9 +96,9 @@ def rebuild(
                 (key, visit(part, join(path, str(key)))) for key, part in item.items()
             )
         if isinstance(item, list):
-            return [visit(part, join(path, str(i))) for i, part in enumerate(item)]
+            return [visit(part, join(path, name)) for name, part in items(item)]
         if isinstance(item, tuple):
-            parts = [visit(part, join(path, str(i))) for i, part in enumerate(item)]
+            parts = [visit(part, join(path, name)) for name, part in items(item)]
             return type(item)(*parts) if hasattr(item, "_fields") else tuple(parts)
         return item
 

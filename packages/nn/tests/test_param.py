@@ -1,0 +1,225 @@
+"""Parameters: made when first needed, reproducible in any order, replaced and never changed."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox_nn as nn
+import phlox_tensor as pt
+from phlox_nn import Param, initializers
+from phlox_tensor import ArgumentError, Backend, Numpy
+
+
+def numbers(param: Param) -> Any:
+    return param.value.tolist()
+
+
+def test_a_parameter_holds_a_tensor() -> None:
+    value = pt.asarray([1.0, 2.0])
+    param = Param(value)
+    assert param.value is value
+    assert (param.shape, param.dtype, param.device) == ((2,), pt.float32, Numpy())
+    assert len(param.id) == 16
+    assert param.id != Param(value).id
+    assert Param(value, id="abc").id == "abc"
+    assert repr(param) == "Param(float32[2])"
+    assert repr(Param(value, trainable=False)) == "Param(float32[2], trainable=False)"
+
+
+def test_a_lazy_parameter_is_made_once_and_when_needed() -> None:
+    calls = []
+
+    def make() -> Any:
+        calls.append(1)
+        return pt.ones(2, device="numpy")
+
+    param = Param.lazy(make, (2,), pt.float32, Numpy())
+    before = param.is_initialized, param.shape, len(calls)
+    assert before == (False, (2,), 0)
+    threads = [threading.Thread(target=lambda: param.value) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert param.is_initialized
+    assert calls == [1]
+
+
+def test_numbers_do_not_depend_on_the_order_of_use() -> None:
+    pt.seed(3)
+    first = [nn.Linear(4, 4), nn.Linear(4, 4)]
+    pt.seed(3)
+    second = [nn.Linear(4, 4), nn.Linear(4, 4)]
+    forward = [numbers(m.weight) for m in first]
+    backward = [numbers(m.weight) for m in reversed(second)][::-1]
+    assert forward == backward
+    assert forward[0] != forward[1]
+    assert numbers(first[0].weight) != numbers(nn.Linear(4, 4).weight)
+
+
+def test_making_a_parameter_late_leaves_other_draws_alone() -> None:
+    pt.seed(4)
+    layer = nn.Linear(8, 8)
+    _ = layer.weight.value, layer.bias
+    early = pt.random.normal(3).tolist()
+    pt.seed(4)
+    nn.Linear(8, 8)
+    assert pt.random.normal(3).tolist() == early
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("initializer", [initializers.Normal(), initializers.Uniform(0.0, 1.0)])
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 7])
+def test_neighbours_share_no_random_words(
+    dtype: str, initializer: initializers.Initializer, count: int
+) -> None:
+    """A parameter reserves as many blocks as it draws, whatever its size and type."""
+    device = Numpy(float=dtype)
+    before = pt.random.generator().state()[1]
+    param = initializer.param((count,), device)
+    after = pt.random.generator().state()[1]
+    with pt.random.use_generator(pt.random.Generator(0, before)) as own:
+        if isinstance(initializer, initializers.Normal):
+            pt.random.normal(count, device=device)
+        else:
+            pt.random.uniform(count, device=device)
+        assert own.state()[1] <= after
+    assert param.value.shape == (count,)
+
+
+def test_moving_a_lazy_parameter_keeps_it_lazy_and_equal() -> None:
+    wide = Numpy(int="int32")
+    layer = nn.Linear(3, 2)
+    moved = layer.to_device(wide)
+    assert not moved.weight.is_initialized
+    assert moved.weight.device is wide
+    assert numbers(moved.weight) == numbers(layer.weight)
+    assert moved.weight.value.device is wide
+
+
+def test_leaves_on_a_device_that_records(recording: Backend) -> None:
+    assert Param(pt.ones(1, device=recording)).value.requires_grad
+    assert not Param(pt.ones(1, device=recording), trainable=False).value.requires_grad
+    whole = Param(pt.arange(3, device=recording))
+    assert not whole.value.requires_grad
+    tracked = pt.ones(1, device=recording).require_grad()
+    assert Param(tracked).value is not tracked
+
+
+def test_state_is_assigned_and_trained_values_are_not() -> None:
+    state = Param(pt.zeros(2), trainable=False)
+    state.assign(pt.ones(2))
+    assert numbers(state) == [1, 1]
+    for param, value in ((Param(pt.zeros(2)), pt.ones(2)), (state, pt.ones(3))):
+        with pytest.raises(ArgumentError, match=r"(?s)\[assign\].*hint: model.map"):
+            param.assign(value)
+    lazy = initializers.Zeros().param((2,), trainable=False)
+    lazy.assign(pt.ones(2))
+    assert numbers(lazy) == [1, 1]
+
+
+def test_new_values_keep_the_identity() -> None:
+    param = Param(pt.zeros(2))
+    other = param.with_value(pt.ones(2))
+    assert other.id == param.id
+    assert numbers(param) == [0, 0]
+    assert param.with_trainable(True) is param
+    assert param.to_device(Numpy()) is param
+
+
+Name = str
+ALL: dict[Name, Any] = {
+    "Constant": initializers.Constant(2.5),
+    "KaimingNormal": initializers.KaimingNormal(),
+    "KaimingNormal-out": initializers.KaimingNormal(gain=2.0, fan_out_only=True),
+    "KaimingUniform": initializers.KaimingUniform(),
+    "KaimingUniform-out": initializers.KaimingUniform(gain=2.0, fan_out_only=True),
+    "Normal": initializers.Normal(1.0, 3.0),
+    "Ones": initializers.Ones(),
+    "Uniform": initializers.Uniform(-1.0, 3.0),
+    "XavierNormal": initializers.XavierNormal(gain=2.0),
+    "XavierUniform": initializers.XavierUniform(),
+    "Zeros": initializers.Zeros(),
+}
+FAN_IN, FAN_OUT = 300, 200
+# Mean and standard deviation by the papers' formulas; uniform in ±b has b / √3.
+MOMENTS: dict[Name, tuple[float, float]] = {
+    "Constant": (2.5, 0.0),
+    "KaimingNormal": (0.0, (1 / 3 / FAN_IN) ** 0.5),
+    "KaimingNormal-out": (0.0, 2 / FAN_OUT**0.5),
+    "KaimingUniform": (0.0, (1 / FAN_IN) ** 0.5 / 3**0.5),
+    "KaimingUniform-out": (0.0, 2 / FAN_OUT**0.5),
+    "Normal": (1.0, 3.0),
+    "Ones": (1.0, 0.0),
+    "Uniform": (1.0, 4 / 12**0.5),
+    "XavierNormal": (0.0, 2 * (2 / (FAN_IN + FAN_OUT)) ** 0.5),
+    "XavierUniform": (0.0, (2 / (FAN_IN + FAN_OUT)) ** 0.5),
+    "Zeros": (0.0, 0.0),
+}
+BOUNDS: dict[Name, float] = {
+    "KaimingUniform": (1 / FAN_IN) ** 0.5,
+    "KaimingUniform-out": 2 * (3 / FAN_OUT) ** 0.5,
+    "XavierUniform": (6 / (FAN_IN + FAN_OUT)) ** 0.5,
+}
+
+
+@pytest.mark.parametrize("name", sorted(ALL))
+def test_initializers_have_their_moments(name: Name) -> None:
+    values = ALL[name].param((FAN_IN, FAN_OUT)).value.numpy().astype(np.float64)
+    mean, std = MOMENTS[name]
+    assert abs(values.mean() - mean) <= 5 * std / values.size**0.5
+    assert abs(values.std() - std) <= 0.02 * std
+    if name in BOUNDS:
+        assert abs(values).max() <= BOUNDS[name] * (1 + 1e-6)
+        assert abs(values).max() > 0.99 * BOUNDS[name]
+
+
+def test_every_initializer_is_tried() -> None:
+    made = {type(value) for value in ALL.values()}
+    known = {
+        v
+        for v in vars(initializers).values()
+        if isinstance(v, type) and issubclass(v, initializers.Initializer)
+    }
+    assert known - made == {initializers.Initializer}
+
+
+def test_fans_of_layers() -> None:
+    linear = nn.Linear(100, 50)
+    assert linear.bias is not None
+    assert abs(linear.weight.value.numpy()).max() <= 0.1
+    assert abs(linear.bias.value.numpy()).max() <= 0.1
+    conv = nn.Conv2d(8, 6, kernel_size=(5, 5), groups=2)
+    assert abs(conv.weight.value.numpy()).max() <= (4 * 25) ** -0.5
+    assert nn.Linear(0, 3)(pt.zeros((2, 0))).shape == (2, 3)
+    with pytest.raises(ArgumentError, match="negative size"):
+        nn.Linear(-1, 3)
+
+
+class Ramp(initializers.Initializer):
+    """An initializer of a user."""
+
+    step: float = 0.5
+
+    def values(self, shape: tuple[int, ...], fans: initializers.Fans, device: Backend) -> Any:
+        return pt.arange(0, np.prod(shape) * self.step, self.step, device=device).reshape(shape)
+
+
+def test_an_initializer_of_a_user() -> None:
+    layer = nn.Linear(2, 2, initializer=Ramp(2))
+    with pytest.raises(ArgumentError, match=r"got int64\[2, 2\] .*expected float32\[2, 2\]"):
+        _ = layer.weight.value
+    assert nn.Linear(1, 2, initializer=Ramp()).weight.value.tolist() == [[0.0, 0.5]]
+    half = nn.LinearConfig(1, 2, bias=False, initializer=Ramp())
+    assert half.to_dict()["initializer"] == {"kind": "Ramp", "step": 0.5}
+    with pytest.raises(nn.ConfigError, match=r"initializer.kind: got 'Ramp', expected .*'Zeros'"):
+        nn.LinearConfig.from_dict(half.to_dict())
+
+
+def test_the_base_initializer_says_what_is_missing() -> None:
+    with pytest.raises(TypeError, match="does not define values"):
+        _ = initializers.Initializer().param((2,)).value
