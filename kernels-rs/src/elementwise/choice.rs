@@ -50,35 +50,52 @@ fn select_kernel(dtype: DType) -> Kernel {
     }
 }
 
+/// An unsigned integer that stands for an element of its size. Choosing by masks keeps the loops free of branches:
+/// written as `if`, the loads move under the condition and nothing vectorises.
+trait Word: Copy {
+    /// `a` when `c` is 1, `b` when it is 0.
+    fn choose(c: u8, a: Self, b: Self) -> Self;
+}
+
+macro_rules! words {
+    ($($ty:ident)*) => {$(
+        impl Word for $ty {
+            #[inline(always)]
+            fn choose(c: u8, a: Self, b: Self) -> Self {
+                let mask = (c as $ty).wrapping_neg();
+                (a & mask) | (b & !mask)
+            }
+        }
+    )*};
+}
+words!(u8 u16 u32 u64);
+
 /// # Safety
 /// As for [`Kernel`].
 #[inline(always)]
-unsafe fn select_run<T: Copy>(run: &Run) {
-    // SAFETY: the run is valid for these types and this length.
+unsafe fn select_run<T: Word>(run: &Run) {
+    // SAFETY: the run is valid for these types and this length. A bool is a byte of 0 or 1.
     let (c, a, b, out) =
         unsafe { (operand::<u8>(run, 0), operand::<T>(run, 1), operand::<T>(run, 2), result::<T>(run)) };
     let (Some(&c0), Some(&a0), Some(&b0)) = (c.first(), a.first(), b.first()) else { return };
     if !run.unit[0] {
-        let (from, fixed, moves) = if c0 != 0 { (a, a0, run.unit[1]) } else { (b, b0, run.unit[2]) };
+        let (from, fixed, moves) = if c0 == 0 { (b, b0, run.unit[2]) } else { (a, a0, run.unit[1]) };
         return if moves { out.copy_from_slice(from) } else { out.fill(fixed) };
     }
     match (run.unit[1], run.unit[2]) {
-        (true, true) => pick(c, a, b, out),
-        (true, false) => pick_one(c, a, out, |c, a| if c != 0 { a } else { b0 }),
-        (false, true) => pick_one(c, b, out, |c, b| if c != 0 { a0 } else { b }),
-        (false, false) => pick_one(c, c, out, |c, _| if c != 0 { a0 } else { b0 }),
+        (true, true) => {
+            for (((slot, &c), &a), &b) in out.iter_mut().zip(c).zip(a).zip(b) {
+                *slot = T::choose(c, a, b);
+            }
+        }
+        (true, false) => choose_one(c, a, out, |c, a| T::choose(c, a, b0)),
+        (false, true) => choose_one(c, b, out, |c, b| T::choose(c, a0, b)),
+        (false, false) => choose_one(c, c, out, |c, _| T::choose(c, a0, b0)),
     }
 }
 
 #[inline(always)]
-fn pick<T: Copy>(c: &[u8], a: &[T], b: &[T], out: &mut [T]) {
-    for (((slot, &c), &a), &b) in out.iter_mut().zip(c).zip(a).zip(b) {
-        *slot = if c != 0 { a } else { b };
-    }
-}
-
-#[inline(always)]
-fn pick_one<S: Copy, T: Copy>(c: &[u8], x: &[S], out: &mut [T], f: impl Fn(u8, S) -> T) {
+fn choose_one<S: Copy, T: Copy>(c: &[u8], x: &[S], out: &mut [T], f: impl Fn(u8, S) -> T) {
     for ((slot, &c), &x) in out.iter_mut().zip(c).zip(x) {
         *slot = f(c, x);
     }

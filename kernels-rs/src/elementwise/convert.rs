@@ -38,6 +38,22 @@ macro_rules! conversions {
             fn to(self) -> $from { self as u8 as $from }
         }
     )*};
+    (@as f32; i8 i16 i32 $($rest:ident)*) => {
+        conversions!(@as f32; i8 i16 $($rest)*);
+        impl To<i32> for f32 {
+            /// `as`, in a form that vectorises.
+            #[inline(always)]
+            fn to(self) -> i32 {
+                const END: f32 = 2147483648.0;
+                let x = if self.is_nan() { 0.0 } else { self };
+                let x = if x < -END { -END } else { x };
+                let inside = if x < END { x } else { 0.0 };
+                // SAFETY: a number from -2^31 up to below 2^31.
+                let y = unsafe { inside.to_int_unchecked::<i32>() };
+                if x < END { y } else { i32::MAX }
+            }
+        }
+    };
     (@as $from:ident; $($to:ident)*) => {$(
         impl To<$to> for $from {
             #[inline(always)]
@@ -209,7 +225,7 @@ pub fn arange(start: Scalar, step: Scalar, count: usize, dtype: DType) -> Result
     let (first_int, by_int) = (whole(start), whole(step));
     dispatch!(num dtype, T => {
         for (i, slot) in out.as_mut_slice::<T>().iter_mut().enumerate() {
-            *slot = if dtype.is_float() {
+            *slot = if T::DTYPE.is_float() {
                 T::from_f64(first + i as f64 * by)
             } else {
                 T::from_i64(first_int.wrapping_add((i as i64).wrapping_mul(by_int)))

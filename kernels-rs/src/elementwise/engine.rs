@@ -338,22 +338,30 @@ impl<const N: usize> Walk<'_, N> {
         let mut narrow_out = Buffer::new();
         let narrowing = (!self.plan.raw && is_narrow(self.plan.dtype)).then_some(self.plan.dtype);
         let mut run = Run { src: [std::ptr::null(); 3], unit: [false; 3], dst: std::ptr::null_mut(), len: 0 };
-        let constant = self.constants();
+        let lies = self.lies();
+        for (k, lie) in lies.iter().enumerate() {
+            if *lie == Lie::Periodic {
+                // SAFETY: the walk stays inside the operand; the buffer holds two tiles.
+                unsafe { gather(&self.views[k], self.dims, &unravel(self.dims, 0), 2 * TILE, gathered[k].ptr()) };
+            }
+        }
         let mut at = start;
         while at < end {
             run.len = TILE.min(end - at);
             let index = unravel(self.dims, at);
             for k in 0..N {
                 let view = &self.views[k];
-                run.unit[k] = !constant[k];
-                let count = if constant[k] { 1 } else { run.len };
-                let dense = self.dims.len() == 1 && view.last() == 1;
-                let mut from = view.at(&index);
-                if !constant[k] && !dense {
-                    // SAFETY: the walk stays inside the operand; the buffer holds a tile.
-                    unsafe { gather(view, self.dims, &index, count, gathered[k].ptr()) };
-                    from = gathered[k].ptr();
-                }
+                run.unit[k] = lies[k] != Lie::Constant;
+                let count = if run.unit[k] { run.len } else { 1 };
+                let mut from = match lies[k] {
+                    Lie::Constant | Lie::Dense => view.at(&index),
+                    Lie::Periodic => gathered[k].ptr().wrapping_add(index[index.len() - 1] * view.size).cast_const(),
+                    Lie::Any => {
+                        // SAFETY: the walk stays inside the operand; the buffer holds a tile.
+                        unsafe { gather(view, self.dims, &index, count, gathered[k].ptr()) };
+                        gathered[k].ptr().cast_const()
+                    }
+                };
                 if let Some(dtype) = view.narrow {
                     // SAFETY: `count` stored elements are readable at `from`; the buffer holds a tile of f32.
                     unsafe { narrow::widen(dtype, from.cast(), widened[k].ptr().cast(), count) };
@@ -372,24 +380,48 @@ impl<const N: usize> Walk<'_, N> {
         }
     }
 
-    /// Which operands are one element over the whole walk. At least one is not, since kernels need a run.
-    fn constants(&self) -> [bool; N] {
-        let mut out = [false; N];
+    /// How each operand lies along the walk. At least one is not constant, since kernels need a run.
+    fn lies(&self) -> [Lie; N] {
+        let mut out = [Lie::Any; N];
+        let inner = self.dims[self.dims.len() - 1];
+        let dense = shape::contiguous_strides(self.dims);
         for (slot, view) in out.iter_mut().zip(self.views) {
-            *slot = self.plan.scalars && view.strides.iter().all(|&step| step == 0);
+            let outer_fixed = view.strides.iter().rev().skip(1).all(|&step| step == 0);
+            *slot = if self.plan.scalars && outer_fixed && view.last() == 0 {
+                Lie::Constant
+            } else if view.strides.is_empty() || view.strides == dense {
+                Lie::Dense
+            } else if outer_fixed && inner <= TILE && !view.is_value {
+                Lie::Periodic
+            } else {
+                Lie::Any
+            };
         }
-        if out.iter().all(|&constant| constant)
+        if out.iter().all(|lie| *lie == Lie::Constant)
             && let Some(at) = self.views.iter().position(|view| !view.is_value)
         {
-            out[at] = false;
+            out[at] = Lie::Any;
         }
         out
     }
 }
 
-/// Room for one tile of the widest element.
+/// How an operand lies along a walk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lie {
+    /// One element all along.
+    Constant,
+    /// The elements in the order of the walk, without gaps.
+    Dense,
+    /// The same run of the last axis over and over: gathered once.
+    Periodic,
+    /// Gathered tile by tile.
+    Any,
+}
+
+/// Room for two tiles of the widest element.
 #[repr(align(64))]
-struct Buffer(MaybeUninit<[u64; TILE]>);
+struct Buffer(MaybeUninit<[u64; 2 * TILE]>);
 
 impl Buffer {
     const fn new() -> Self {
