@@ -17,7 +17,11 @@ M = TypeVar("M", bound="Module")
 
 
 def into_record(module: Module) -> dict[str, Record]:
-    """Return the tree of parameters; branches without any are left out."""
+    """Return the tree of parameters; branches without any are left out.
+
+    Raises:
+        RecordError: for a dict whose keys make no paths.
+    """
     record = _branch(module)
     assert isinstance(record, dict)
     return record
@@ -27,6 +31,14 @@ def _branch(value: Any) -> Record:
     if isinstance(value, Param):
         return ParamEntry(value.id, _entry(value))
     out: dict[str, Record] = {}
+    names = [name for name, _ in _walk.items(value)]
+    if len(set(names)) < len(names) or any("." in name for name in names):
+        raise RecordError(
+            "into_record",
+            "keys of a dict are no names",
+            got=", ".join(map(repr, value)),
+            expected="keys that differ as text, without dots",
+        )
     for name, item in _walk.items(value):
         if next(_walk.params(item), None) is not None:
             out[name] = _branch(item)

@@ -80,7 +80,8 @@ def fits(value: Any, hint: Any) -> bool:  # noqa: PLR0911 - one line per form of
 
 
 def _show(hint: Any) -> str:
-    return getattr(hint, "__name__", None) or str(hint).replace("typing.", "")
+    name = getattr(hint, "__name__", None) if get_origin(hint) is None else None
+    return name or str(hint).replace("typing.", "")
 
 
 def to_plain(value: Any) -> Any:

@@ -1,0 +1,254 @@
+"""Configs: typed, checked, saved as JSON that names no code."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import field
+from enum import Enum
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+import phlox_nn as nn
+import phlox_tensor as pt
+from phlox_nn import Config, ConfigError, initializers
+from phlox_tensor import Numpy, PhloxError
+
+
+class Color(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class InnerConfig(Config):
+    size: int = 3
+    name: str | None = None
+
+
+class Other(Config):
+    rate: float
+
+
+class OuterConfig(Config):
+    """A field of every form that annotations take."""
+
+    count: int
+    rate: float = 0.5
+    flag: bool = False
+    word: str = "a"
+    mode: Literal["fast", "slow"] = "fast"
+    color: Color = Color.RED
+    inner: InnerConfig = InnerConfig()
+    either: InnerConfig | Other | None = None
+    items: list[InnerConfig] = field(default_factory=list)
+    pair: tuple[int, float] = (1, 2.0)
+    many: tuple[int, ...] = ()
+    nested: int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]] = 1
+    named: dict[str, float] = field(default_factory=dict)
+    numbered: dict[int, InnerConfig] = field(default_factory=dict)
+    anything: Any = None
+
+
+FULL = OuterConfig(
+    count=2,
+    rate=1,
+    flag=True,
+    word="ü",
+    mode="slow",
+    color=Color.BLUE,
+    inner=InnerConfig(4, "x"),
+    either=Other(0.1),
+    items=[InnerConfig(1), InnerConfig(2)],
+    pair=(3, 4),
+    many=(1, 2, 3),
+    nested=((1, 2), (3, 4)),
+    named={"a": 1.0},
+    numbered={7: InnerConfig(7)},
+    anything=[1, "b", None],
+)
+
+
+@pytest.mark.parametrize("config", [OuterConfig(1), FULL], ids=["defaults", "full"])
+def test_json_round_trip(config: OuterConfig, tmp_path: Path) -> None:
+    path = config.save(tmp_path / "config.json")
+    assert OuterConfig.load(path) == config
+    assert OuterConfig.from_dict(config.to_dict()) == config
+    text = path.read_text()
+    assert text.endswith("}\n")
+    assert "phlox" not in text
+    assert json.loads(text)["kind"] == "Outer"
+
+
+@pytest.mark.parametrize(
+    "name", sorted(n for n in vars(nn) if n.endswith("Config") and n != "Config")
+)
+def test_configs_of_layers_go_round(name: str) -> None:
+    values = {
+        "BatchNormConfig": (4,),
+        "Conv2dConfig": (2, 3, (1, 5)),
+        "EmbeddingConfig": (5, 2),
+        "LayerNormConfig": (4,),
+        "LinearConfig": (2, 3),
+        "MaxPool2dConfig": (2,),
+        "AvgPool2dConfig": (2,),
+    }
+    cls = getattr(nn, name)
+    config = cls(*values.get(name, ()))
+    assert cls.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+    assert isinstance(config.init(), nn.Module)
+
+
+def test_unions_of_configs_are_told_apart_by_kind() -> None:
+    for initializer in (initializers.Zeros(), initializers.Normal(std=0.1)):
+        config = nn.LinearConfig(1, 2, initializer=initializer)
+        plain = json.loads(json.dumps(config.to_dict()))
+        assert plain["initializer"]["kind"] == type(initializer).__name__
+        assert nn.LinearConfig.from_dict(plain) == config
+    assert OuterConfig.from_dict({"count": 1, "either": {"kind": "Other", "rate": 2}}).either == (
+        Other(2)
+    )
+
+
+def test_configs_are_values() -> None:
+    config = nn.LinearConfig(2, 3)
+    assert config == nn.LinearConfig(2, 3)
+    assert hash(config) == hash(nn.LinearConfig(2, 3))
+    assert repr(config).startswith("LinearConfig(d_input=2, d_output=3, bias=True")
+    wrong: Any = config
+    with pytest.raises(AttributeError):
+        wrong.d_input = 5
+    other = config.replace(bias=False)
+    assert (config.bias, other.bias) == (True, False)
+    with pytest.raises(ConfigError, match=r"no such field: got depth, expected \['d_input'"):
+        config.replace(depth=1)
+    with pytest.raises(ConfigError, match=r"LinearConfig.bias: got 1, expected bool"):
+        config.replace(bias=1)
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ({"count": "1"}, "OuterConfig.count: got '1', expected int"),
+        ({"count": 1.0}, "OuterConfig.count: got 1.0, expected int"),
+        ({"count": True}, "OuterConfig.count: got True, expected int"),
+        ({"count": 1, "rate": "x"}, "OuterConfig.rate"),
+        ({"count": 1, "rate": True}, "OuterConfig.rate"),
+        ({"count": 1, "flag": 1}, "OuterConfig.flag"),
+        ({"count": 1, "mode": "other"}, "OuterConfig.mode"),
+        ({"count": 1, "inner": 3}, "OuterConfig.inner"),
+        ({"count": 1, "items": [3]}, "OuterConfig.items"),
+        ({"count": 1, "pair": (1,)}, "OuterConfig.pair"),
+        ({"count": 1, "many": ("a",)}, "OuterConfig.many"),
+        ({"count": 1, "nested": (1, 2, 3)}, "OuterConfig.nested"),
+        ({"count": 1, "named": {"a": "b"}}, "OuterConfig.named"),
+        ({"count": 1, "numbered": {"7": InnerConfig()}}, "OuterConfig.numbered"),
+        ({"count": 1, "color": "red"}, "OuterConfig.color"),
+    ],
+)
+def test_values_are_checked_when_made(values: dict[str, Any], text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
+        OuterConfig(**values)
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ({}, r"OuterConfig lacks a field: got \[\], expected count"),
+        ({"count": 1, "size": 2}, r"OuterConfig has no such field: got size, expected \['count'"),
+        ({"count": "a"}, "OuterConfig.count: got 'a', expected int"),
+        ({"count": 1, "kind": "Inner"}, "OuterConfig.kind: got 'Inner', expected 'Outer'"),
+        ({"count": 1, "inner": {"size": "a"}}, "OuterConfig.inner.size"),
+        ({"count": 1, "inner": 5}, "OuterConfig.inner: got int, expected an object"),
+        ({"count": 1, "items": [{}, {"size": None}]}, r"OuterConfig.items\[1\].size"),
+        ({"count": 1, "pair": [1, 2, 3]}, "OuterConfig.pair: got 3 values, expected 2"),
+        (
+            {"count": 1, "color": "green"},
+            r"OuterConfig.color: got 'green', expected \['red', 'blue'",
+        ),
+        ({"count": 1, "either": {"kind": "Nope"}}, r"either.kind: got 'Nope', expected \['Inner'"),
+        ({"count": 1, "either": {"size": 1}}, r"either.kind: got None, expected"),
+        ({"count": 1, "nested": "a"}, r"nested: got 'a', expected int or tuple\[int, int\] or"),
+        ({"count": 1, "numbered": {"x": {}}}, "numbered: got the key 'x', expected int"),
+    ],
+)
+def test_values_are_checked_when_read(values: dict[str, Any], text: str) -> None:
+    with pytest.raises(ConfigError, match=text) as caught:
+        OuterConfig.from_dict(values)
+    assert isinstance(caught.value, PhloxError)
+    assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b"[1]", b"\xff\xfe", b'{"count": 1', b"[" * 100_000, b"1e999", b"null"]
+)
+def test_files_that_are_no_config(data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_bytes(data)
+    with pytest.raises(ConfigError, match=r"\[load\] .*config.json"):
+        OuterConfig.load(path)
+    with pytest.raises(FileNotFoundError):
+        OuterConfig.load(tmp_path / "nothing.json")
+
+
+def test_a_field_may_not_be_called_kind() -> None:
+    with pytest.raises(TypeError, match="may not be called 'kind'"):
+
+        class Bad(Config):
+            kind: str  # type: ignore[misc]
+
+
+def test_types_that_are_not_found() -> None:
+    class Hidden(Config):
+        size: int = 1
+
+    class Local(Config):
+        inner: Hidden = Hidden()
+
+    with pytest.raises(TypeError, match=r"(?s)annotations of Local are not found.*hint: define"):
+        Local()
+
+
+def test_a_config_without_a_module() -> None:
+    with pytest.raises(TypeError, match="InnerConfig describes no module"):
+        InnerConfig().init()
+
+
+class TwoConfig(Config):
+    """A user's config with configs inside."""
+
+    hidden: int = 4
+    head: nn.LinearConfig = nn.LinearConfig(4, 2)
+
+    def init(self, device: pt.Backend | str | None = None) -> Two:
+        return Two(body=nn.LinearConfig(3, self.hidden).init(device), head=self.head.init(device))
+
+
+class Two(nn.Module):
+    body: nn.Linear
+    head: nn.Linear
+
+
+def test_init_with_never_initializes(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = TwoConfig().init().into_record()
+    saved = TwoConfig().init()
+    for param in saved.params().values():
+        _ = param.value
+    record = saved.into_record()
+    drawn = []
+
+    def values(self: Any, *_: Any) -> Any:
+        drawn.append(self)
+        raise AssertionError("a parameter was initialized")
+
+    monkeypatch.setattr(initializers.KaimingUniform, "values", values)
+    made = TwoConfig().init_with(record)
+    x = pt.ones((1, 3))
+    assert made.head(made.body(x)).shape == (1, 2)
+    assert not drawn
+    assert {p: q.id for p, q in made.params().items()} == {
+        p: q.id for p, q in saved.params().items()
+    }
+    wide = TwoConfig().init_with(record, device=Numpy(int="int32"))
+    assert wide.devices == [Numpy(int="int32")]
+    assert TwoConfig().init(Numpy(int="int32")).devices == [Numpy(int="int32")]

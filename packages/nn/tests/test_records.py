@@ -1,0 +1,174 @@
+"""Modules to records and back, in memory and through every recorder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox_nn as nn
+import phlox_record as record
+import phlox_tensor as pt
+from phlox_record import ParamEntry
+from phlox_tensor import Backend, Numpy, RecordError
+
+RECORDERS = [
+    record.CompactMsgpackGzRecorder,
+    record.CompactMsgpackRecorder,
+    record.JsonGzRecorder,
+    record.JsonRecorder,
+    record.NamedMsgpackGzRecorder,
+    record.NamedMsgpackRecorder,
+]
+PRECISIONS = {
+    record.BFloat16Precision: 2**-8,
+    record.DoublePrecision: 0.0,
+    record.FullPrecision: 0.0,
+    record.HalfPrecision: 2**-11,
+}
+
+
+class Net(nn.Module):
+    body: nn.Linear
+    norms: list[nn.BatchNorm]
+    more: dict[str, nn.Embedding]
+    drop: nn.Dropout
+    label: str = "net"
+
+
+def net(device: Backend | None = None, width: int = 3) -> Net:
+    return Net(
+        body=nn.Linear(2, width, device=device),
+        norms=[nn.BatchNorm(width, device=device)],
+        more={"words": nn.Embedding(4, 2, device=device)},
+        drop=nn.Dropout(),
+    )
+
+
+def values(module: nn.Module) -> dict[str, Any]:
+    return {path: param.value.numpy() for path, param in module.params().items()}
+
+
+def same(a: nn.Module, b: nn.Module, relative: float = 0.0) -> None:
+    assert {p: q.id for p, q in a.params().items()} == {p: q.id for p, q in b.params().items()}
+    for path, array in values(a).items():
+        other = b.params()[path].value.numpy()
+        assert other.dtype == array.dtype
+        assert np.allclose(other, array, rtol=relative, atol=0 if not relative else 1e-7)
+
+
+def test_the_record_is_the_tree_of_parameters() -> None:
+    made = net()
+    _ = made.body.weight.value
+    tree: Any = made.into_record()
+    assert set(tree) == {"body", "norms", "more"}
+    assert set(tree["norms"]["0"]) == {"weight", "bias", "running_mean", "running_var"}
+    entry = tree["body"]["weight"]
+    assert isinstance(entry, ParamEntry)
+    assert entry.id == made.body.weight.id
+    assert isinstance(entry.tensor, pt.Tensor)
+    assert entry.tensor.primitive is made.body.weight.value.primitive
+    assert not isinstance(tree["more"]["words"]["weight"].tensor, pt.Tensor)
+    assert not made.more["words"].weight.is_initialized
+
+
+@pytest.mark.parametrize("precision", PRECISIONS, ids=repr)
+@pytest.mark.parametrize("recorder", RECORDERS, ids=lambda r: r.__name__)
+def test_files_go_round(recorder: Any, precision: Any, tmp_path: Path) -> None:
+    made = net()
+    writer = recorder(precision)
+    path = made.save_file(tmp_path / "net", writer)
+    assert path.name.startswith("net.")
+    loaded = net().load_file(tmp_path / "net", writer)
+    same(made, loaded, PRECISIONS[precision])
+    assert loaded.label == "net"
+
+
+def test_loading_to_a_device(tmp_path: Path, recording: Backend) -> None:
+    recorder = record.NamedMsgpackRecorder()
+    made = net()
+    made.save_file(tmp_path / "net", recorder)
+    tracked = net(recording).load_file(tmp_path / "net", recorder)
+    assert tracked.devices == [recording]
+    assert tracked.body.weight.value.requires_grad
+    assert not tracked.norms[0].running_mean.value.requires_grad
+    moved = net(recording).load_file(tmp_path / "net", recorder, device=Numpy(int="int32"))
+    assert moved.devices == [Numpy(int="int32")]
+    same(made, moved)
+
+
+def test_parameters_keep_the_type_of_the_module() -> None:
+    wide = net(Numpy(float="float64"))
+    tree = wide.into_record()
+    narrow = net().load_record(tree)
+    assert narrow.body.weight.dtype is pt.float32
+    assert wide.load_record(net().into_record()).body.weight.dtype is pt.float64
+
+
+def test_loading_never_initializes() -> None:
+    saved = net()
+    target = net()
+    loaded = target.load_record(saved.into_record())
+    assert not any(p.is_initialized for p in target.params().values())
+    assert all(p.is_initialized for p in loaded.params().values())
+
+
+def test_shared_parameters_are_loaded_as_shared() -> None:
+    class Tied(nn.Module):
+        a: nn.Linear
+        b: nn.Linear
+
+    layer = nn.Linear(2, 2)
+    saved = Tied(layer, layer)
+    other = nn.Linear(2, 2)
+    loaded = Tied(other, other).load_record(saved.into_record())
+    assert loaded.a.weight is loaded.b.weight
+    assert loaded.a.weight.id == layer.weight.id
+
+
+@pytest.mark.parametrize(
+    ("tree", "text"),
+    [
+        (lambda t: {}, "another module than Net: got missing body.bias, body.weight, more.words"),
+        (lambda t: {**t, "head": t["body"]}, "got unknown head.bias, head.weight, expected 7"),
+        (lambda t: {**t, "body": {"weight": t["body"]["weight"]}}, "missing body.bias"),
+        (lambda t: net(width=5).into_record(), r"shape of body.weight differs: got \(2, 5\)"),
+        (lambda t: {**t, "step": 3}, "not a record of a module at step: got int"),
+        (lambda t: None, "not a record of a module at the root: got NoneType"),
+        (lambda t: [t], "at the root: got list"),
+        (lambda t: {**t, "body": pt.zeros(1)}, "at body: got Tensor"),
+    ],
+)
+def test_a_record_of_another_module_is_refused(tree: Any, text: str) -> None:
+    with pytest.raises(RecordError, match=text):
+        net().load_record(tree(net().into_record()))
+
+
+def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
+    recorder = record.NamedMsgpackRecorder()
+    path = net().save_file(tmp_path / "net", recorder)
+    data = path.read_bytes()
+    for damaged in (b"", data[:20], data[:-1], data + b"x", bytes(len(data))):
+        path.write_bytes(damaged)
+        with pytest.raises(RecordError, match=r"^\[(load|open)\] net.mpk: "):
+            net().load_file(tmp_path / "net", recorder)
+    with pytest.raises(FileNotFoundError):
+        net().load_file(tmp_path / "nothing", recorder)
+    path.write_bytes(data)
+    with pytest.raises(RecordError):
+        net().load_file(path, record.JsonRecorder())
+
+
+def test_keys_that_no_path_tells_apart_are_refused() -> None:
+    class Keys(nn.Module):
+        parts: dict[Any, nn.Linear]
+
+    layer = nn.Linear(1, 1)
+    assert set(Keys({1: layer, 2: layer}).params()) == {
+        "parts.1.weight", "parts.1.bias", "parts.2.weight", "parts.2.bias"
+    }  # fmt: skip
+    for parts in ({1: layer, "1": layer}, {"a.b": layer}):
+        with pytest.raises(RecordError, match=r"\[into_record\] .*names"):
+            Keys(parts).into_record()
