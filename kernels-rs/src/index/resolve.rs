@@ -5,6 +5,11 @@ use crate::dtype::{DType, Kind};
 use crate::elementwise::convert::cast;
 use crate::error::{Error, Result};
 use crate::movement::dense;
+use crate::threads;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// Index values between two looks at what other tasks found.
+const GRAIN: usize = 1 << 15;
 
 /// Which op asks, for which axis of which length.
 #[derive(Clone, Copy)]
@@ -17,26 +22,53 @@ pub struct Target {
     pub size: usize,
 }
 
-/// The values in row-major order, each below `size`. Negative ones count from the end.
-pub fn resolve(indices: &Array, target: Target) -> Result<Vec<usize>> {
+/// Index values in row-major order, each in `0..size`.
+pub struct Places(Array);
+
+impl Places {
+    /// The values.
+    pub fn values(&self) -> &[i64] {
+        self.0.as_slice::<i64>().expect("dense")
+    }
+}
+
+/// Checks the values and counts negative ones from the end. Values that need no change are not copied.
+pub fn resolve(indices: &Array, target: Target) -> Result<Places> {
     if indices.dtype().kind() != Kind::Int {
         return Err(Error::Rejected("indices are integers"));
     }
     let wide = dense(&cast(indices, DType::I64)?)?;
     let values = wide.as_slice::<i64>().expect("dense");
-    let bad = |index: i64| Error::index(target.op, index, target.size, target.axis);
-    if indices.dtype() == DType::U64 && values.iter().any(|&value| value < 0) {
-        // Beyond what the error can carry.
-        return Err(bad(i64::MAX));
-    }
     let size = target.size as i64;
-    let mut out = Vec::with_capacity(values.len());
-    for &value in values {
-        let index = if value < 0 { value.wrapping_add(size) } else { value };
-        if index < 0 || index >= size {
-            return Err(bad(value));
-        }
-        out.push(index as usize);
+    let (low, high) = bounds(values);
+    // Beyond `i64` an unsigned value has wrapped, and is more than the error can carry.
+    let wrapped = indices.dtype() == DType::U64 && low < 0;
+    if wrapped || low < -size || high >= size {
+        let bad = values.iter().copied().find(|&value| value < -size || value >= size);
+        let index = if wrapped { i64::MAX } else { bad.unwrap_or(low) };
+        return Err(Error::index(target.op, index, target.size, target.axis));
     }
-    Ok(out)
+    if low >= 0 {
+        return Ok(Places(wide));
+    }
+    let mut out = Array::uninit(DType::I64, wide.shape())?;
+    for (out, &value) in out.as_mut_slice::<i64>().iter_mut().zip(values) {
+        *out = if value < 0 { value + size } else { value };
+    }
+    Ok(Places(out))
+}
+
+/// The smallest and the largest value; (0, -1) of none.
+fn bounds(values: &[i64]) -> (i64, i64) {
+    let (low, high) = (AtomicI64::new(0), AtomicI64::new(-1));
+    threads::for_ranges(values.len(), GRAIN, &|range| {
+        let (mut least, mut most) = (0, -1);
+        for &value in &values[range] {
+            least = value.min(least);
+            most = value.max(most);
+        }
+        low.fetch_min(least, Ordering::Relaxed);
+        high.fetch_max(most, Ordering::Relaxed);
+    });
+    (low.into_inner(), high.into_inner())
 }

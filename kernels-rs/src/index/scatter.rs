@@ -121,7 +121,7 @@ pub fn scatter(x: &Array, indices: &Array, values: &Array, axis: usize, update: 
     let places = resolve(indices, Target { op: "scatter", axis, size: x.shape()[axis] })?;
     let (values, out) = (dense(values)?, dense_copy(x)?);
     let (outer, count, inner) = split(indices.shape(), axis);
-    let job = Job { places: &places, values: &values, out: &out, outer, count, inner, size: x.shape()[axis] };
+    let job = Job { places: places.values(), values: &values, out: &out, outer, count, inner, size: x.shape()[axis] };
     if update == Update::Set {
         match x.dtype().itemsize() {
             1 => job.along::<u8>(|_, new| new),
@@ -156,7 +156,7 @@ pub fn index_add(x: &Array, indices: &Array, values: &Array, axis: usize) -> Res
     let places = resolve(indices, Target { op: "index_add", axis, size: x.shape()[axis] })?;
     let (values, out) = (dense(values)?, dense_copy(x)?);
     let (outer, count, inner) = split(&expected, axis);
-    let job = Job { places: &places, values: &values, out: &out, outer, count, inner, size: x.shape()[axis] };
+    let job = Job { places: places.values(), values: &values, out: &out, outer, count, inner, size: x.shape()[axis] };
     match x.dtype() {
         DType::F32 => job.rows::<f32>(),
         DType::F64 => job.rows::<f64>(),
@@ -171,7 +171,7 @@ pub fn index_add(x: &Array, indices: &Array, values: &Array, axis: usize) -> Res
 
 /// Dense arrays: values (outer, count, inner), result (outer, size, inner).
 struct Job<'a> {
-    places: &'a [usize],
+    places: &'a [i64],
     values: &'a Array,
     out: &'a Array,
     outer: usize,
@@ -195,11 +195,16 @@ impl Job<'_> {
         if self.values.numel() == 0 {
             return;
         }
-        let width = (GRAIN / self.count).max(64).min(self.inner);
+        // Where the cuts lie changes nothing; whole cache lines, and not more tasks than are of use.
+        let share = self.inner.div_ceil(2 * threads::num_threads()).next_multiple_of(64);
+        let width = (GRAIN / self.count).max(share).min(self.inner);
         let tiles = self.inner.div_ceil(width);
-        threads::parallel(self.outer * tiles, &|task| {
-            let first = task % tiles * width;
-            work(task / tiles, first..self.inner.min(first + width));
+        let (jobs, together) = (self.outer * tiles, (GRAIN / (self.count * width)).max(1));
+        threads::parallel(jobs.div_ceil(together), &|task| {
+            for job in task * together..jobs.min((task + 1) * together) {
+                let first = job % tiles * width;
+                work(job / tiles, first..self.inner.min(first + width));
+            }
         });
     }
 
@@ -211,7 +216,7 @@ impl Job<'_> {
             for k in 0..self.count {
                 let line = (outer * self.count + k) * self.inner;
                 for column in columns.clone() {
-                    let place = self.places[line + column];
+                    let place = self.places[line + column] as usize;
                     // SAFETY: the place was checked; these columns belong to this task.
                     unsafe {
                         let slot = out.ptr().add((outer * self.size + place) * self.inner + column);
@@ -229,7 +234,7 @@ impl Job<'_> {
         self.each_tile(|outer, columns| {
             for (k, &place) in self.places.iter().enumerate() {
                 let from = (outer * self.count + k) * self.inner;
-                let to = (outer * self.size + place) * self.inner;
+                let to = (outer * self.size + place as usize) * self.inner;
                 // SAFETY: the place was checked; these columns belong to this task; the values are only read.
                 let (out, values) = unsafe {
                     let out = out.slice(to + columns.start..to + columns.end);

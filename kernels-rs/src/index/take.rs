@@ -27,8 +27,14 @@ pub fn take(x: &Array, indices: &Array, axis: usize) -> Result<Array> {
     let out = Array::uninit(x.dtype(), &shape)?;
     // A small operand is cheaper to make dense than to walk in another order.
     let x = if x.numel() <= out.numel() { dense(x)? } else { x.clone() };
-    let mut job =
-        Take { x: &x, axis, places: &places, to: SharedMut::new(out.storage().data()), inner: Axes::empty(), row: 1 };
+    let mut job = Take {
+        x: &x,
+        axis,
+        places: places.values(),
+        to: SharedMut::new(out.storage().data()),
+        inner: Axes::empty(),
+        row: 1,
+    };
     for at in axis + 1..x.rank() {
         job.inner.push(Axis { len: x.shape()[at], to: 0, from: x.strides()[at] });
     }
@@ -45,7 +51,7 @@ pub fn take(x: &Array, indices: &Array, axis: usize) -> Result<Array> {
 struct Take<'a> {
     x: &'a Array,
     axis: usize,
-    places: &'a [usize],
+    places: &'a [i64],
     to: SharedMut<u8>,
     /// Axes of one slice, and its number of elements.
     inner: Axes,
@@ -81,7 +87,7 @@ impl Take<'_> {
         });
     }
 
-    unsafe fn elements<T: Copy>(&self, places: &[usize], to: *mut u8, from: *const u8) {
+    unsafe fn elements<T: Copy>(&self, places: &[i64], to: *mut u8, from: *const u8) {
         let step = self.x.strides()[self.axis];
         for (k, &place) in places.iter().enumerate() {
             // SAFETY: as in `run`.
@@ -89,7 +95,7 @@ impl Take<'_> {
         }
     }
 
-    unsafe fn slices(&self, places: &[usize], to: *mut u8, from: *const u8, dense: bool) {
+    unsafe fn slices(&self, places: &[i64], to: *mut u8, from: *const u8, dense: bool) {
         let size = self.x.dtype().itemsize();
         let (bytes, step) = (self.row * size, self.x.strides()[self.axis] * size as isize);
         for (k, &place) in places.iter().enumerate() {
@@ -126,7 +132,7 @@ pub fn take_along_axis(x: &Array, indices: &Array, axis: usize) -> Result<Array>
     // Along the last axis a view is read where it lies: rows may be few in a large operand.
     let x = if inner == 1 { x.clone() } else { dense(x)? };
     let step = if inner == 1 { x.strides()[axis] } else { inner as isize };
-    let job = Along { x: &x, axis, places: &places, size, count, inner, step };
+    let job = Along { x: &x, axis, places: places.values(), size, count, inner, step };
     let to = SharedMut::new(out.storage().data());
     let lines = outer * count;
     let together = (GRAIN / (8 * inner).max(1)).max(1);
@@ -150,7 +156,7 @@ pub fn take_along_axis(x: &Array, indices: &Array, axis: usize) -> Result<Array>
 struct Along<'a> {
     x: &'a Array,
     axis: usize,
-    places: &'a [usize],
+    places: &'a [i64],
     size: usize,
     count: usize,
     inner: usize,
@@ -161,21 +167,20 @@ impl Along<'_> {
     /// Lines of `inner` elements of the result.
     unsafe fn lines<T: Copy>(&self, first: usize, end: usize, to: *mut u8) {
         let (x, to) = (self.x.data().cast::<T>(), to.cast::<T>());
-        let mut before = usize::MAX;
-        let mut start = 0isize;
-        for line in first..end {
+        let mut line = first;
+        while line < end {
             let outer = line / self.count;
-            if outer != before {
-                before = outer;
-                start =
-                    if self.inner == 1 { self.outer_offset(outer) } else { (outer * self.size * self.inner) as isize };
-            }
-            for i in 0..self.inner {
-                let at = line * self.inner + i;
-                let from = start + self.places[at] as isize * self.step + i as isize;
+            let last = end.min((outer + 1) * self.count);
+            let start =
+                if self.inner == 1 { self.outer_offset(outer) } else { (outer * self.size * self.inner) as isize };
+            let range = line * self.inner..last * self.inner;
+            let mut column = 0;
+            for (at, &place) in range.clone().zip(&self.places[range]) {
                 // SAFETY: the place was checked, the other coordinates agree with those of the result.
-                unsafe { to.add(at).write(*x.offset(from)) };
+                unsafe { to.add(at).write(*x.offset(start + place as isize * self.step + column)) };
+                column = if column + 1 == self.inner as isize { 0 } else { column + 1 };
             }
+            line = last;
         }
     }
 

@@ -5,13 +5,11 @@ use crate::vectorize;
 
 /// Words in a block.
 pub const BLOCK: usize = 4;
-/// Blocks that are computed at once.
-const LANES: usize = 16;
-const ROUNDS: usize = 10;
-const MULTIPLIERS: [u32; 2] = [0xd251_1f53, 0xcd9e_8d57];
+/// Blocks that are computed in one loop over lanes.
+const LANES: usize = 64;
+const ROUNDS: u32 = 10;
+const MULTIPLIERS: [u64; 2] = [0xd251_1f53, 0xcd9e_8d57];
 const WEYL: [u32; 2] = [0x9e37_79b9, 0xbb67_ae85];
-
-type Words = [u32; LANES];
 
 vectorize!(
     /// Fills `out` with the words of the stream of `key` from block `first` on.
@@ -20,13 +18,19 @@ vectorize!(
 
 #[inline(always)]
 fn words_any(out: &mut [u32], key: u64, first: u64) {
+    let key = [key as u32, (key >> 32) as u32];
+    let mut blocks = [[0u32; LANES]; BLOCK];
     for (group, chunk) in out.chunks_mut(BLOCK * LANES).enumerate() {
         let start = first.wrapping_add((group * LANES) as u64);
-        let blocks = encrypt(start, key);
+        let [a, b, c, d] = &mut blocks;
+        for (lane, (((a, b), c), d)) in a.iter_mut().zip(b).zip(c).zip(d).enumerate() {
+            let counter = start.wrapping_add(lane as u64);
+            [*a, *b, *c, *d] = encrypt([counter, counter >> 32, 0, 0], key);
+        }
         if let Ok(whole) = <&mut [u32; BLOCK * LANES]>::try_from(&mut *chunk) {
             for lane in 0..LANES {
-                for word in 0..BLOCK {
-                    whole[lane * BLOCK + word] = blocks[word][lane];
+                for (word, words) in blocks.iter().enumerate() {
+                    whole[lane * BLOCK + word] = words[lane];
                 }
             }
         } else {
@@ -37,47 +41,25 @@ fn words_any(out: &mut [u32], key: u64, first: u64) {
     }
 }
 
-/// Sixteen blocks, word by word.
+/// One block. Words are the low halves: what falls into the high ones is never looked at, so that a lane is one
+/// 64-bit product without shuffles.
 #[inline(always)]
-fn encrypt(first: u64, key: u64) -> [Words; BLOCK] {
-    let counter = |lane: usize| first.wrapping_add(lane as u64);
-    let mut c = [
-        std::array::from_fn(|lane| counter(lane) as u32),
-        std::array::from_fn(|lane| (counter(lane) >> 32) as u32),
-        [0; LANES],
-        [0; LANES],
-    ];
-    let (mut k0, mut k1) = (key as u32, (key >> 32) as u32);
-    for _ in 0..ROUNDS {
-        c = round(&c, k0, k1);
-        (k0, k1) = (k0.wrapping_add(WEYL[0]), k1.wrapping_add(WEYL[1]));
+fn encrypt(mut c: [u64; BLOCK], key: [u32; 2]) -> [u32; BLOCK] {
+    for round in 0..ROUNDS {
+        let [k0, k1] = [0, 1].map(|i| key[i].wrapping_add(round.wrapping_mul(WEYL[i])) as u64);
+        let low = u32::MAX as u64;
+        let (a, b) = (MULTIPLIERS[0] * (c[0] & low), MULTIPLIERS[1] * (c[2] & low));
+        c = [b >> 32 ^ c[1] ^ k0, b, a >> 32 ^ c[3] ^ k1, a];
     }
-    c
-}
-
-#[inline(always)]
-fn round(c: &[Words; BLOCK], k0: u32, k1: u32) -> [Words; BLOCK] {
-    let product = |by: usize, word: u32| MULTIPLIERS[by] as u64 * word as u64;
-    [
-        std::array::from_fn(|i| (product(1, c[2][i]) >> 32) as u32 ^ c[1][i] ^ k0),
-        std::array::from_fn(|i| product(1, c[2][i]) as u32),
-        std::array::from_fn(|i| (product(0, c[0][i]) >> 32) as u32 ^ c[3][i] ^ k1),
-        std::array::from_fn(|i| product(0, c[0][i]) as u32),
-    ]
+    c.map(|word| word as u32)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The cipher on one block, for the published vectors, which use all four counter words.
     fn one(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
-        let (mut c, mut k) = (counter.map(|word| [word; LANES]), key);
-        for _ in 0..ROUNDS {
-            c = round(&c, k[0], k[1]);
-            k = [k[0].wrapping_add(WEYL[0]), k[1].wrapping_add(WEYL[1])];
-        }
-        c.map(|words| words[0])
+        encrypt(counter.map(u64::from), key)
     }
 
     /// Source: `kat_vectors` of Random123.
