@@ -7,6 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+
 from phlox_kernels import Cpu, _native
 from phlox_tensor import ArgumentError, Rejected, as_dtype
 
@@ -53,7 +54,7 @@ def numbers(name: str, shape: tuple[int, ...] = (7, 9), seed: int = 0) -> Array:
     return scaled.astype(numpy_type(name))
 
 
-@pytest.mark.parametrize("name", (*FLOATS, *INTS))
+@pytest.mark.parametrize("name", [*FLOATS, *INTS])
 @pytest.mark.parametrize(
     ("op", "function"),
     [
@@ -112,7 +113,7 @@ def test_shifts_saturate_at_the_width(name: str) -> None:
     same(_native.bitwise_right_shift(up(a), up(by)), right)
 
 
-@pytest.mark.parametrize("name", (*INTS, "bool"))
+@pytest.mark.parametrize("name", [*INTS, "bool"])
 def test_bit_operations(name: str) -> None:
     a, b = numbers(name), numbers(name, seed=1)
     same(_native.bitwise_and(up(a), up(b)), a & b)
@@ -172,7 +173,9 @@ def test_maximum_propagates_nan_from_either_side() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_float_remainders_follow_numpy(dtype: type) -> None:
-    values = np.array([0.0, -0.0, 1, -1, 5.5, -5.5, 3, -3, np.inf, -np.inf, np.nan, 0.3], dtype)
+    values: Array = np.array(
+        [0.0, -0.0, 1, -1, 5.5, -5.5, 3, -3, np.inf, -np.inf, np.nan, 0.3], dtype
+    )
     a, b = (x.ravel() for x in np.meshgrid(values, values))
     with np.errstate(all="ignore"):
         expected = np.remainder(a, b)
@@ -266,8 +269,8 @@ def test_backward_rows_match_differences(dtype: type) -> None:
         np.testing.assert_allclose(got, 2 * slope, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("source", (*FLOATS, *INTS, "bool"))
-@pytest.mark.parametrize("target", (*FLOATS, *INTS, "bool"))
+@pytest.mark.parametrize("source", [*FLOATS, *INTS, "bool"])
+@pytest.mark.parametrize("target", [*FLOATS, *INTS, "bool"])
 def test_casts(source: str, target: str) -> None:
     x = numbers(source)
     if target == "bool":

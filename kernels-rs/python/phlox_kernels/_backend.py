@@ -6,10 +6,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import phlox_tensor
-from phlox_tensor import Backend, DType, DTypeError, DTypeLike, MemoryUse, as_dtype
 
+import phlox_tensor
 from phlox_kernels import _native
+from phlox_tensor import Backend, DType, DTypeError, DTypeLike, MemoryUse, as_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,10 +61,20 @@ class Cpu(Backend):
     name = "cpu"
     checks = True
     dtypes = frozenset(_DTYPES.values())
-    shape_of = staticmethod(_native._shape_of)
-    dtype_of = staticmethod(_native._dtype_of)
+    if TYPE_CHECKING:
 
-    def __init__(self, float: DTypeLike = "float32", int: DTypeLike = "int64") -> None:  # noqa: A002
+        def shape_of(self, primitive: Any, /) -> tuple[int, ...]:
+            """Return the shape of a primitive."""
+            ...
+
+        def dtype_of(self, primitive: Any, /) -> DType:
+            """Return the element type of a primitive."""
+            ...
+    else:  # without a Python frame in between
+        shape_of = staticmethod(_native._shape_of)
+        dtype_of = staticmethod(_native._dtype_of)
+
+    def __init__(self, float: DTypeLike = "float32", int: DTypeLike = "int64") -> None:
         """Choose the default element types."""
         self.default_float = _default("float", float, "Float")
         self.default_int = _default("int", int, "Int")
@@ -139,7 +149,7 @@ def _index_results(name: str) -> tuple[int, ...]:
         return ()
     kinds = {operand.kind for operand in op.signature.operands}
     results = op.signature.results
-    return tuple(i for i, kind in enumerate(results) if kind == "Int" and kind not in kinds)
+    return tuple(i for i, r in enumerate(results) if r.kind == "Int" and r.kind not in kinds)
 
 
 def _with_indices(
