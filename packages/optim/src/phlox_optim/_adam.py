@@ -8,8 +8,8 @@ from typing import Any, final
 from phlox_nn import Config
 from phlox_tensor import Float, Tensor
 
-from ._optimizer import OptimizerAdaptor, SimpleOptimizer, State
-from ._sgd import AnyClipping
+from ._clipping import AnyClipping
+from ._optimizer import OptimizerAdaptor, SimpleOptimizer, State, require
 
 
 class AdamConfig(Config):
@@ -32,8 +32,13 @@ class AdamConfig(Config):
     grad_clipping: AnyClipping | None = None
 
     def init(self, device: object = None) -> OptimizerAdaptor:
-        """Return the optimizer for modules; its state follows the parameters' devices."""
+        """Return the optimizer for modules; its state follows the parameters' devices.
+
+        Raises:
+            ArgumentError: when a setting makes no sense.
+        """
         del device
+        _validate(self)
         return OptimizerAdaptor(Adam(self), self.grad_clipping)
 
 
@@ -48,9 +53,22 @@ class AdamWConfig(Config):
     grad_clipping: AnyClipping | None = None
 
     def init(self, device: object = None) -> OptimizerAdaptor:
-        """Return the optimizer for modules; its state follows the parameters' devices."""
+        """Return the optimizer for modules; its state follows the parameters' devices.
+
+        Raises:
+            ArgumentError: when a setting makes no sense.
+        """
         del device
+        _validate(self)
         return OptimizerAdaptor(AdamW(self), self.grad_clipping)
+
+
+def _validate(config: AdamConfig | AdamWConfig) -> None:
+    for name in ("beta_1", "beta_2"):
+        beta = getattr(config, name)
+        require(name, 0 <= beta < 1, beta, f"0 <= {name} < 1")
+    require("epsilon", config.epsilon >= 0, config.epsilon, ">= 0")
+    require("weight_decay", config.weight_decay >= 0, config.weight_decay, ">= 0")
 
 
 @final
@@ -101,6 +119,7 @@ def _direction(
         time = state["time"] + 1
     new: dict[str, Any] = {"time": time, "first": first, "second": second}
     if config.amsgrad:
-        new["largest"] = second if state is None else second.maximum(state["largest"])
+        before = None if state is None else state.get("largest")
+        new["largest"] = second if before is None else second.maximum(before)
     root = new.get("largest", second).sqrt() * (1.0 / sqrt(1.0 - config.beta_2**time))
     return first * (1.0 / (1.0 - config.beta_1**time)) / (root + config.epsilon), new

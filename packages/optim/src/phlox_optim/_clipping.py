@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from phlox_nn import Config
-from phlox_tensor import Float, Tensor
+from phlox_tensor import ArgumentError, Float, Tensor
 
 _TINY = 1e-6
 
@@ -21,6 +21,11 @@ class ClipByValue(GradientClipping):
 
     threshold: float
 
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        super().__post_init__()
+        _positive(self.threshold)
+
     def clip(self, grads: list[Tensor[Float]]) -> list[Tensor[Float]]:
         """Return the gradients of one step, clipped."""
         return [g.clip(-self.threshold, self.threshold) for g in grads]
@@ -30,6 +35,11 @@ class ClipByNorm(GradientClipping):
     """Each tensor scaled down to a Euclidean norm of at most ``threshold``."""
 
     threshold: float
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        super().__post_init__()
+        _positive(self.threshold)
 
     def clip(self, grads: list[Tensor[Float]]) -> list[Tensor[Float]]:
         """Return the gradients of one step, clipped."""
@@ -44,6 +54,11 @@ class ClipByGlobalNorm(GradientClipping):
 
     threshold: float
 
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        super().__post_init__()
+        _positive(self.threshold)
+
     def clip(self, grads: list[Tensor[Float]]) -> list[Tensor[Float]]:
         """Return the gradients of one step, clipped."""
         if not grads:
@@ -52,6 +67,15 @@ class ClipByGlobalNorm(GradientClipping):
         for grad in grads[1:]:
             total = total + _squares(grad).to_device(total.device)
         return [_scaled(g, self.threshold, total.to_device(g.device)) for g in grads]
+
+
+AnyClipping = ClipByValue | ClipByNorm | ClipByGlobalNorm | GradientClipping
+"""What configs take: one of these, which files can name, or one of your own."""
+
+
+def _positive(threshold: float) -> None:
+    if not threshold > 0:
+        raise ArgumentError("clip", "threshold is not above 0", got=threshold, expected="> 0")
 
 
 def _squares(grad: Tensor[Float]) -> Tensor[Float]:

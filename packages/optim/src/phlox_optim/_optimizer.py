@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar, final
 
 from phlox_nn import Module, Param
 from phlox_record import Keyed, Record
-from phlox_tensor import Float, RecordError, Tensor
+from phlox_tensor import ArgumentError, Float, RecordError, ShapeError, Tensor
 
 from ._clipping import GradientClipping
 
@@ -22,6 +22,12 @@ class Gradients(Protocol):
     def get(self, leaf: Any, /) -> Tensor[Float] | None:
         """Return the gradient of a leaf, or None."""
         ...
+
+
+def require(name: str, holds: bool, got: object, expected: str) -> None:
+    """Raise ArgumentError unless a setting ``holds``."""
+    if not holds:
+        raise ArgumentError("optimizer", f"{name} makes no sense", got=got, expected=expected)
 
 
 class SimpleOptimizer(ABC):
@@ -74,7 +80,11 @@ class OptimizerAdaptor(Optimizer):
         self._lock = Lock()
 
     def step(self, lr: float, module: M, grads: Gradients | dict[str, Tensor[Float]]) -> M:
-        """Return the module after a step; parameters without a gradient stay as they are."""
+        """Return the module after a step; parameters without a gradient stay as they are.
+
+        Raises:
+            ShapeError: when a gradient does not have the shape of its parameter.
+        """
         found = {p.id: g for p in _trainable(module) if (g := _gradient(p, grads)) is not None}
         if self._clipping is not None:
             found = dict(zip(found, self._clipping.clip(list(found.values())), strict=True))
@@ -92,7 +102,9 @@ class OptimizerAdaptor(Optimizer):
         with self._lock:
             state = self._states.get(param.id)
         state = _to_device(state, tensor)
+        _same_shape(grad, tensor, "a gradient")
         new, state = self._rule.step(lr, tensor, grad.to_device(tensor.device), state)
+        _same_shape(new, tensor, "the new value")
         with self._lock:
             self._states[param.id] = state
         return param.with_value(new.to_device(param.device))
@@ -101,21 +113,29 @@ class OptimizerAdaptor(Optimizer):
         """Return the states by parameter id; the tensors are shared, not copied."""
         with self._lock:
             states = {key: dict(s) for key, s in self._states.items() if s is not None}
-        return {"states": Keyed(states)}
+        return {"rule": type(self._rule).__name__, "states": Keyed(states)}
 
     def load_record(self, record: Record) -> OptimizerAdaptor:
         """Return the optimizer with the states of a record.
 
         Raises:
-            RecordError: when the record is not one of an optimizer.
+            RecordError: when the record is not one of an optimizer, or of one by another rule.
         """
-        states = record.get("states") if isinstance(record, dict) else None
+        known = record if isinstance(record, dict) else {}
+        states, rule = known.get("states"), known.get("rule")
         if not isinstance(states, dict) or not all(isinstance(s, dict) for s in states.values()):
             raise RecordError(
                 "load_record",
                 "not a record of an optimizer",
                 got=type(record).__name__ if states is None else "states of another form",
                 expected="what optimizer.into_record() gave",
+            )
+        if rule != type(self._rule).__name__:
+            raise RecordError(
+                "load_record",
+                "the record is of another optimizer",
+                got=rule,
+                expected=type(self._rule).__name__,
             )
         made = OptimizerAdaptor(self._rule, self._clipping)
         made._states = {key: dict(s) for key, s in states.items() if isinstance(s, dict)}
@@ -132,6 +152,13 @@ def _gradient(param: Param, grads: Gradients | dict[str, Tensor[Float]]) -> Tens
         return by_id.get(param.id)
     leaf: Any = param.value if param.is_initialized else None
     return None if leaf is None else grads.get(leaf)
+
+
+def _same_shape(got: Tensor[Float], like: Tensor[Float], what: str) -> None:
+    if got.shape != like.shape:
+        raise ShapeError(
+            "step", f"{what} does not fit the parameter", got=got.shape, expected=like.shape
+        )
 
 
 def _to_device(state: State, like: Tensor[Float]) -> State:

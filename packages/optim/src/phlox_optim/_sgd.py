@@ -7,10 +7,8 @@ from typing import final
 from phlox_nn import Config
 from phlox_tensor import Float, Tensor
 
-from ._clipping import ClipByGlobalNorm, ClipByNorm, ClipByValue
-from ._optimizer import OptimizerAdaptor, SimpleOptimizer, State
-
-AnyClipping = ClipByValue | ClipByNorm | ClipByGlobalNorm
+from ._clipping import AnyClipping
+from ._optimizer import OptimizerAdaptor, SimpleOptimizer, State, require
 
 
 class SgdConfig(Config):
@@ -31,8 +29,15 @@ class SgdConfig(Config):
     grad_clipping: AnyClipping | None = None
 
     def init(self, device: object = None) -> OptimizerAdaptor:
-        """Return the optimizer for modules; its state follows the parameters' devices."""
+        """Return the optimizer for modules; its state follows the parameters' devices.
+
+        Raises:
+            ArgumentError: when a setting makes no sense.
+        """
         del device
+        require("momentum", self.momentum >= 0, self.momentum, ">= 0")
+        require("nesterov", not self.nesterov or self.momentum > 0, self.momentum, "momentum > 0")
+        require("weight_decay", self.weight_decay >= 0, self.weight_decay, ">= 0")
         return OptimizerAdaptor(Sgd(self), self.grad_clipping)
 
 

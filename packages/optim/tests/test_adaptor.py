@@ -1,0 +1,189 @@
+"""From rules for tensors to optimizers for modules: finding gradients, keeping states."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox_nn as nn
+import phlox_optim as optim
+import phlox_record as record
+import phlox_tensor as pt
+from phlox_record import Keyed
+from phlox_tensor import Numpy, RecordError, ShapeError, Tensor
+
+RECORDERS = [
+    record.CompactMsgpackGzRecorder,
+    record.CompactMsgpackRecorder,
+    record.JsonGzRecorder,
+    record.JsonRecorder,
+    record.NamedMsgpackGzRecorder,
+    record.NamedMsgpackRecorder,
+]
+
+
+def grads_of(model: nn.Module, seed: int = 0) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    return {
+        p.id: pt.asarray(rng.normal(size=p.shape), device=p.device)
+        for p in model.params().values()
+        if p.trainable
+    }
+
+
+def test_parameters_without_a_gradient_are_untouched() -> None:
+    model = nn.Linear(2, 3)
+    assert model.bias is not None
+    optimizer = optim.AdamWConfig(weight_decay=0.5).init()
+    out = optimizer.step(0.1, model, {model.weight.id: pt.ones((2, 3))})
+    assert out.bias is model.bias
+    assert out.weight is not model.weight
+    states: Any = optimizer.into_record()["states"]
+    assert set(states) == {model.weight.id}
+
+
+def test_untracked_state_is_untouched() -> None:
+    model = nn.BatchNorm(2)
+    grads = {p.id: pt.ones(2) for p in model.params().values()}
+    out = optim.SgdConfig().init().step(1.0, model, grads)
+    assert out.running_mean is model.running_mean
+    assert out.weight.value.tolist() == [0, 0]
+    frozen = model.no_grad()
+    assert optim.SgdConfig().init().step(1.0, frozen, grads).weight is frozen.weight
+
+
+def test_lazy_parameters_without_a_gradient_stay_lazy() -> None:
+    model = nn.Linear(2, 3)
+
+    class Nothing:
+        def get(self, leaf: Any, /) -> None:
+            return None
+
+    out = optim.AdamConfig().init().step(0.1, model, Nothing())
+    assert not out.weight.is_initialized
+
+
+def test_gradients_are_found_by_leaf() -> None:
+    model = nn.Linear(2, 1, bias=False)
+    leaf = model.weight.value
+
+    class ByLeaf:
+        def get(self, asked: Any, /) -> Any:
+            return pt.ones((2, 1)) if asked is leaf else None
+
+    out = optim.SgdConfig().init().step(1.0, model, ByLeaf())
+    assert np.allclose(out.weight.value.numpy(), leaf.numpy() - 1)
+    assert out.weight.id == model.weight.id
+
+
+def test_shared_parameters_step_once() -> None:
+    class Tied(nn.Module):
+        a: nn.Linear
+        b: nn.Linear
+
+    layer = nn.Linear(1, 1, bias=False)
+    model = Tied(layer, layer)
+    out = optim.SgdConfig().init().step(1.0, model, {layer.weight.id: pt.ones((1, 1))})
+    assert out.a.weight is out.b.weight
+    assert np.allclose(out.a.weight.value.numpy(), layer.weight.value.numpy() - 1)
+
+
+def test_gradient_and_state_come_to_the_parameter() -> None:
+    here, there = Numpy(float="float64"), Numpy(float="float64", int="int32")
+    optimizer = optim.AdamConfig(grad_clipping=optim.ClipByGlobalNorm(1.0)).init()
+    model = nn.Linear(2, 1, device=here)
+    model = optimizer.step(0.1, model, grads_of(model))
+    moved = model.to_device(there)
+    # Gradients of the old device, states on the old device, parameters on the new one.
+    moved = optimizer.step(0.1, moved, grads_of(model, 1))
+    model = (
+        optim.AdamConfig(grad_clipping=optim.ClipByGlobalNorm(1.0))
+        .init()
+        .step(0.1, model, grads_of(model, 1))
+    )
+    assert moved.devices == [there]
+
+
+@pytest.mark.parametrize("shape", [(3,), (1, 3), (2, 1), ()])
+def test_a_gradient_of_another_shape_is_refused(shape: Any) -> None:
+    model = nn.Linear(2, 3)
+    with pytest.raises(ShapeError, match=r"a gradient does not fit the parameter: got .*\(2, 3\)"):
+        optim.SgdConfig().init().step(1.0, model, {model.weight.id: pt.ones(shape)})
+
+
+def test_a_rule_that_changes_the_shape_is_refused() -> None:
+    class Bad(optim.SimpleOptimizer):
+        def step(self, lr: float, tensor: Tensor, grad: Tensor, state: Any) -> Any:
+            return tensor.sum(), state
+
+    model = nn.Linear(2, 3)
+    with pytest.raises(ShapeError, match="the new value does not fit"):
+        optim.OptimizerAdaptor(Bad()).step(1.0, model, grads_of(model))
+
+
+CONFIGS = {
+    "adam": optim.AdamConfig(amsgrad=True),
+    "adamw": optim.AdamWConfig(),
+    "sgd": optim.SgdConfig(momentum=0.9),
+    "plain": optim.SgdConfig(),
+}
+
+
+@pytest.mark.parametrize("name", sorted(CONFIGS))
+@pytest.mark.parametrize("recorder", RECORDERS, ids=lambda r: r.__name__)
+def test_a_loaded_state_continues_bit_by_bit(recorder: Any, name: str, tmp_path: Path) -> None:
+    config: Any = CONFIGS[name]
+    optimizer = config.init()
+    model: nn.Linear = nn.Linear(2, 3)
+    for i in range(3):
+        model = optimizer.step(0.1, model, grads_of(model, i))
+    writer = recorder(record.DoublePrecision)
+    tree = {"model": model.into_record(), "optimizer": optimizer.into_record(), "step": 3}
+    path = writer.record(tree, tmp_path / "checkpoint")
+    like = {
+        "model": nn.Linear(2, 3).into_record(),
+        "optimizer": config.init().into_record(),
+        "step": 0,
+    }
+    loaded: Any = writer.load(path, like=like if recorder.needs_like else None)
+    again = nn.Linear(2, 3).load_record(loaded["model"])
+    resumed = config.init().load_record(loaded["optimizer"])
+    assert loaded["step"] == 3
+    for i in range(3, 6):
+        model = optimizer.step(0.1, model, grads_of(model, i))
+        again = resumed.step(0.1, again, grads_of(again, i))
+    for path_, param in model.params().items():
+        assert np.array_equal(again.params()[path_].value.numpy(), param.value.numpy())
+
+
+def test_loading_leaves_the_old_optimizer_alone() -> None:
+    model = nn.Linear(1, 1)
+    optimizer = optim.AdamConfig().init()
+    optimizer.step(0.1, model, grads_of(model))
+    tree: Any = optimizer.into_record()
+    resumed = optim.AdamConfig().init().load_record(tree)
+    resumed.step(0.1, model, grads_of(model))
+    key = model.weight.id
+    assert tree["states"][key]["time"] == 1
+    now: Any = optimizer.into_record()["states"]
+    later: Any = resumed.into_record()["states"]
+    assert (now[key]["time"], later[key]["time"]) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("tree", "text"),
+    [
+        (None, "not a record of an optimizer: got NoneType"),
+        ({}, "not a record of an optimizer: got dict"),
+        ({"rule": "Adam", "states": 3}, "got states of another form"),
+        ({"rule": "Adam", "states": Keyed({"a": 3})}, "got states of another form"),
+        ({"rule": "Sgd", "states": Keyed()}, "of another optimizer: got Sgd, expected Adam"),
+        ({"states": Keyed()}, "of another optimizer: expected Adam"),
+    ],
+)
+def test_a_record_of_something_else_is_refused(tree: Any, text: str) -> None:
+    with pytest.raises(RecordError, match=text):
+        optim.AdamConfig().init().load_record(tree)

@@ -1,0 +1,236 @@
+"""Optimizers beside their papers' formulas, in plain NumPy loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox_nn as nn
+import phlox_optim as optim
+import phlox_tensor as pt
+from phlox_nn import Param
+from phlox_tensor import ArgumentError, Tensor
+
+Array = np.ndarray[Any, Any]
+Step = Callable[[float, Array, Array], Array]
+STEPS = 6
+
+
+class Net(nn.Module):
+    a: Param
+    b: Param
+
+
+def net() -> Net:
+    return Net(Param(pt.random.normal((2, 3))), Param(pt.random.normal(4)))
+
+
+def gradients(model: Net, seed: int) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    return {p.id: pt.asarray(rng.normal(size=p.shape)) for p in model.params().values()}
+
+
+def sgd(
+    momentum: float = 0, dampening: float = 0, decay: float = 0, nesterov: bool = False
+) -> Step:
+    velocity: list[Array] = []
+
+    def step(lr: float, p: Array, g: Array) -> Array:
+        g = g + decay * p
+        if not momentum:
+            return p - lr * g
+        if velocity:
+            velocity[0] = momentum * velocity[0] + (1 - dampening) * g
+        else:
+            velocity.append(g)
+        return p - lr * (g + momentum * velocity[0] if nesterov else velocity[0])
+
+    return step
+
+
+def adam(
+    beta_1: float = 0.9,
+    beta_2: float = 0.999,
+    epsilon: float = 1e-5,
+    decay: float = 0.0,
+    decoupled: bool = False,
+    amsgrad: bool = False,
+) -> Step:
+    m = v = largest = np.zeros(())
+    t = 0
+
+    def step(lr: float, p: Array, g: Array) -> Array:
+        nonlocal m, v, largest, t
+        t += 1
+        if not decoupled:
+            g = g + decay * p
+        m = beta_1 * m + (1 - beta_1) * g
+        v = beta_2 * v + (1 - beta_2) * g**2
+        largest = np.maximum(largest, v)
+        m_hat = m / (1 - beta_1**t)
+        v_hat = (largest if amsgrad else v) / (1 - beta_2**t)
+        p = p * (1 - lr * decay) if decoupled else p
+        return p - lr * m_hat / (np.sqrt(v_hat) + epsilon)
+
+    return step
+
+
+RULES: dict[str, tuple[Any, Callable[[], Step]]] = {
+    "adam": (optim.AdamConfig(), adam),
+    "adam-amsgrad": (
+        optim.AdamConfig(amsgrad=True, beta_2=0.5),
+        lambda: adam(0.9, 0.5, amsgrad=True),
+    ),
+    "adam-decay": (optim.AdamConfig(weight_decay=0.1), lambda: adam(decay=0.1)),
+    "adam-settings": (optim.AdamConfig(0.5, 0.7, 1e-3), lambda: adam(0.5, 0.7, 1e-3)),
+    "adamw": (optim.AdamWConfig(), lambda: adam(decay=1e-4, decoupled=True)),
+    "adamw-amsgrad": (
+        optim.AdamWConfig(weight_decay=0.2, amsgrad=True, beta_2=0.5),
+        lambda: adam(0.9, 0.5, decay=0.2, decoupled=True, amsgrad=True),
+    ),
+    "sgd": (optim.SgdConfig(), sgd),
+    "sgd-dampening": (optim.SgdConfig(momentum=0.9, dampening=0.3), lambda: sgd(0.9, 0.3)),
+    "sgd-decay": (optim.SgdConfig(weight_decay=0.1), lambda: sgd(decay=0.1)),
+    "sgd-momentum": (optim.SgdConfig(momentum=0.9), lambda: sgd(0.9)),
+    "sgd-nesterov": (
+        optim.SgdConfig(momentum=0.9, nesterov=True, weight_decay=0.01),
+        lambda: sgd(0.9, decay=0.01, nesterov=True),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_steps_beside_the_formula(name: str) -> None:
+    config, make = RULES[name]
+    optimizer = config.init()
+    model = net()
+    first = {path: p.value.numpy() for path, p in model.params().items()}
+    plain = {path: (array, make()) for path, array in first.items()}
+    before = model
+    for i in range(STEPS):
+        lr = 0.1 / (i + 1)
+        grads = gradients(model, i)
+        plain = {
+            path: (step(lr, array, grads[model.params()[path].id].numpy()), step)
+            for path, (array, step) in plain.items()
+        }
+        model = optimizer.step(lr, model, grads)
+        for path, (array, _) in plain.items():
+            assert np.allclose(model.params()[path].value.numpy(), array, rtol=1e-12, atol=1e-14)
+    for path, array in first.items():
+        assert np.array_equal(before.params()[path].value.numpy(), array)
+
+
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_configs_go_round(name: str) -> None:
+    config = RULES[name][0]
+    assert type(config).from_dict(config.to_dict()) == config
+
+
+def test_rules_by_themselves() -> None:
+    p, g = pt.asarray([1.0]), pt.asarray([0.5])
+    new, state = optim.Sgd().step(0.1, p, g, None)
+    assert new.tolist() == [0.95]
+    assert state is None
+    new, state = optim.AdamW().step(0.1, p, g, None)
+    assert state is not None
+    assert state["time"] == 1
+    assert optim.Adam().step(0.1, p, g, None)[1] is not None
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("name", ["adam", "adamw", "sgd-momentum"])
+def test_types_stay(name: str, dtype: str) -> None:
+    model = Net(Param(pt.ones(2, dtype=dtype)), Param(pt.ones(1, dtype=dtype)))
+    grads: Any = {p.id: pt.ones(p.shape, dtype=dtype) for p in model.params().values()}
+    optimizer = RULES[name][0].init()
+    for _ in range(3):
+        model = optimizer.step(0.1, model, grads)
+    assert {p.dtype.name for p in model.params().values()} == {dtype}
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        optim.SgdConfig(momentum=-0.1),
+        optim.SgdConfig(nesterov=True),
+        optim.SgdConfig(weight_decay=-1.0),
+        optim.AdamConfig(beta_1=1.0),
+        optim.AdamConfig(beta_2=-0.1),
+        optim.AdamWConfig(epsilon=-1.0),
+        optim.AdamWConfig(weight_decay=-1.0),
+    ],
+)
+def test_settings_that_make_no_sense(config: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"\[optimizer\] \w+ makes no sense: got"):
+        config.init()
+
+
+class Sign(optim.SimpleOptimizer):
+    """A rule of a user, as in the guide."""
+
+    def step(self, lr: float, tensor: Tensor, grad: Tensor, state: Any) -> Any:
+        return tensor - lr * grad.sign(), state
+
+
+def test_a_rule_of_a_user() -> None:
+    model = Net(Param(pt.asarray([1.0, 2.0])), Param(pt.asarray([3.0])))
+    grads: Any = {model.a.id: pt.asarray([5.0, -5.0]), model.b.id: pt.asarray([0.0])}
+    model = optim.OptimizerAdaptor(Sign()).step(0.5, model, grads)
+    assert (model.a.value.tolist(), model.b.value.tolist()) == ([0.5, 2.5], [3.0])
+
+
+class Halves(optim.GradientClipping):
+    """A clipping of a user."""
+
+    def clip(self, grads: list[Tensor]) -> list[Tensor]:
+        return [g * 0.5 for g in grads]
+
+
+def norm(arrays: list[Array]) -> float:
+    return float(np.sqrt(sum((a**2).sum() for a in arrays)))
+
+
+@pytest.mark.parametrize("threshold", [0.1, 1.0, 100.0])
+def test_clipping_beside_the_formulas(threshold: float) -> None:
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=(3, 2)), rng.normal(size=5), np.zeros(2)]
+    grads = [pt.asarray(a) for a in arrays]
+    for got, a in zip(optim.ClipByValue(threshold).clip(grads), arrays, strict=True):
+        assert np.allclose(got.numpy(), np.clip(a, -threshold, threshold))
+    for got, a in zip(optim.ClipByNorm(threshold).clip(grads), arrays, strict=True):
+        assert np.allclose(got.numpy(), a * min(1, threshold / (norm([a]) + 1e-6)))
+    together = optim.ClipByGlobalNorm(threshold).clip(grads)
+    factor = min(1, threshold / (norm(arrays) + 1e-6))
+    for got, a in zip(together, arrays, strict=True):
+        assert np.allclose(got.numpy(), a * factor)
+    assert norm([g.numpy() for g in together]) <= max(threshold, 0) * (1 + 1e-12) or factor == 1
+    assert optim.ClipByGlobalNorm(threshold).clip([]) == []
+
+
+def test_norms_of_narrow_floats_do_not_overflow() -> None:
+    grads = [pt.full(4, 300.0, dtype="float16")]
+    for clipping in (optim.ClipByNorm(6.0), optim.ClipByGlobalNorm(6.0)):
+        (out,) = clipping.clip(grads)
+        assert out.dtype is pt.float16
+        assert np.allclose(out.numpy(), 3.0, rtol=1e-2)
+
+
+def test_clipping_in_a_step() -> None:
+    for clipping, want in ((optim.ClipByValue(0.5), 0.5), (Halves(), 1.0)):
+        model = Net(Param(pt.zeros(1)), Param(pt.zeros(1)))
+        grads: Any = {p.id: pt.full(1, 2.0) for p in model.params().values()}
+        out = optim.SgdConfig(grad_clipping=clipping).init().step(1.0, model, grads)
+        assert out.a.value.tolist() == [-want]
+
+
+def test_thresholds_are_checked() -> None:
+    for cls in (optim.ClipByValue, optim.ClipByNorm, optim.ClipByGlobalNorm):
+        for threshold in (0.0, -1.0, float("nan")):
+            with pytest.raises(ArgumentError, match="threshold is not above 0"):
+                cls(threshold)
+    with pytest.raises(TypeError, match="does not define clip"):
+        optim.GradientClipping().clip([])

@@ -1,0 +1,108 @@
+"""Schedules: first and last values, the curve between, and resuming."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import cos, pi
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import phlox_optim as optim
+import phlox_record as record
+from phlox_tensor import ArgumentError, RecordError
+
+CONFIGS: dict[str, Any] = {
+    "constant": optim.ConstantSchedulerConfig(0.3),
+    "cosine": optim.CosineSchedulerConfig(1.0, steps=10, min_lr=0.1),
+    "linear": optim.LinearSchedulerConfig(1.0, 0.2, steps=4),
+    "step": optim.StepSchedulerConfig(1.0, step_size=3, gamma=0.5),
+}
+RECORDERS = [
+    record.CompactMsgpackGzRecorder,
+    record.CompactMsgpackRecorder,
+    record.JsonGzRecorder,
+    record.JsonRecorder,
+    record.NamedMsgpackGzRecorder,
+    record.NamedMsgpackRecorder,
+]
+
+
+def rates(config: Any, count: int) -> list[float]:
+    schedule = config.init()
+    return [schedule.step() for _ in range(count)]
+
+
+def test_the_curves() -> None:
+    assert rates(CONFIGS["constant"], 3) == [0.3] * 3
+    assert rates(CONFIGS["linear"], 7) == pytest.approx([1, 0.8, 0.6, 0.4, 0.2, 0.2, 0.2])
+    assert rates(CONFIGS["step"], 8) == pytest.approx([1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25])
+    want = [0.1 + 0.9 * (1 + cos(pi * min(i / 10, 1))) / 2 for i in range(13)]
+    assert rates(CONFIGS["cosine"], 13) == pytest.approx(want)
+    assert rates(CONFIGS["cosine"], 13)[10:] == [0.1] * 3
+    assert rates(CONFIGS["cosine"], 1) == [1.0]
+
+
+@given(st.floats(1e-6, 1), st.floats(0, 1), st.integers(1, 50), st.integers(0, 80))
+def test_curves_stay_between_their_ends(high: float, share: float, steps: int, at: int) -> None:
+    low = high * share
+    for config in (
+        optim.CosineSchedulerConfig(high, steps, low),
+        optim.LinearSchedulerConfig(high, low, steps),
+    ):
+        values = [config.rate(i) for i in range(at + 2)]
+        assert values[0] == pytest.approx(high)
+        assert all(a >= b - 1e-12 for a, b in pairwise(values))
+        assert min(values) >= low - 1e-12 * high
+        assert config.rate(steps) == pytest.approx(low, abs=1e-12 * high)
+
+
+def test_the_rate_can_be_read_without_a_step() -> None:
+    schedule = CONFIGS["linear"].init()
+    assert schedule.rate == schedule.rate == 1.0
+    assert schedule.step() == 1.0
+    assert schedule.rate == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize("name", sorted(CONFIGS))
+@pytest.mark.parametrize("recorder", RECORDERS, ids=lambda r: r.__name__)
+def test_resuming_continues(recorder: Any, name: str, tmp_path: Path) -> None:
+    config = CONFIGS[name]
+    schedule = config.init()
+    for _ in range(2):
+        schedule.step()
+    writer = recorder()
+    writer.record(schedule.into_record(), tmp_path / "schedule")
+    like = config.init().into_record() if recorder.needs_like else None
+    loaded = config.init().load_record(writer.load(tmp_path / "schedule", like=like))
+    assert [loaded.step() for _ in range(6)] == [schedule.step() for _ in range(6)]
+    assert type(config).from_dict(config.to_dict()) == config
+
+
+@pytest.mark.parametrize("tree", [None, {}, {"position": "a"}, {"position": -1}, 3])
+def test_a_record_of_something_else_is_refused(tree: Any) -> None:
+    with pytest.raises(RecordError, match="not a record of a schedule"):
+        CONFIGS["cosine"].init().load_record(tree)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        optim.CosineSchedulerConfig(1.0, 0),
+        optim.CosineSchedulerConfig(1.0, 5, min_lr=2.0),
+        optim.CosineSchedulerConfig(1.0, 5, min_lr=-1.0),
+        optim.LinearSchedulerConfig(1.0, 0.0, 0),
+        optim.StepSchedulerConfig(1.0, 0),
+    ],
+)
+def test_settings_that_make_no_sense(config: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"\[schedule\]"):
+        config.init()
+
+
+def test_the_base_says_what_is_missing() -> None:
+    with pytest.raises(TypeError, match=r"does not define rate\(\)"):
+        optim.SchedulerConfig().init().step()
