@@ -98,7 +98,8 @@ pub fn slice_scatter(x: &Array, values: &Array, start: &[usize], size: &[usize],
     let axes = strided::axes(values.shape(), place.strides(), values.strides());
     // SAFETY: the slice lies inside the fresh result, and its steps are not 0 where its length is above 1 (checked).
     unsafe {
-        if axes.iter().any(|axis| axis.len > 1 && axis.to == 0) {
+        let empty = axes.iter().any(|axis| axis.len == 0);
+        if !empty && axes.iter().any(|axis| axis.len > 1 && axis.to == 0) {
             return Err(Error::value("slice_scatter", format!("step of 0: got {step:?}, expected others")));
         }
         strided::copy(x.dtype().itemsize(), place.data().cast_mut(), values.data(), &axes);
