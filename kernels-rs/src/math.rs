@@ -5,6 +5,7 @@
 //! by polynomials of about 40 bits and rounded once ([`wide`]). Coefficients are weighted least-squares fits driven to
 //! near-minimax, unless a source is named. `f64` arrays use the platform's libm instead.
 
+pub mod division;
 pub mod exponential;
 pub mod special;
 pub mod trigonometric;

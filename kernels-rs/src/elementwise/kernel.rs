@@ -3,7 +3,7 @@
 use super::num::{Int, Num};
 use super::table::{binary_table, unary_table};
 use crate::dtype::DType;
-use crate::math::{Baseline, exponential, libm, special, trigonometric};
+use crate::math::{Baseline, division, exponential, libm, special, trigonometric};
 
 /// One call of a kernel: `len` elements of each operand that is a run (`unit`), the same one where it is not.
 pub struct Run {
@@ -33,6 +33,8 @@ pub enum Class {
     float,
     /// See the head of the table.
     float_far,
+    /// See the head of the table.
+    num_far,
     /// See the head of the table.
     test,
     /// See the head of the table.
@@ -143,6 +145,39 @@ pub(super) unsafe fn map1_far(run: &Run, fast: impl Fn(f32) -> f32, slow: impl F
                 }
             }
         }
+    }
+}
+
+/// [`map2`] for remainders, whose fast form is wrong where the quotient is large.
+///
+/// # Safety
+/// As for [`Kernel`].
+#[inline(always)]
+pub(super) unsafe fn map2_far(run: &Run, fast: impl Fn(f32, f32) -> f32, slow: impl Fn(f32, f32) -> f32) {
+    const BLOCK: usize = 256;
+    let mut start = 0;
+    while start < run.len {
+        let mut part = Run { len: BLOCK.min(run.len - start), dst: run.dst.wrapping_add(start * 4), ..*run };
+        for (src, unit) in part.src.iter_mut().zip(run.unit) {
+            *src = src.wrapping_add(if unit { start * 4 } else { 0 });
+        }
+        // SAFETY: a part of the run.
+        unsafe { map2::<f32, f32>(&part, &fast) };
+        // SAFETY: as above.
+        let (a, b, out) = unsafe { (operand::<f32>(&part, 0), operand::<f32>(&part, 1), result::<f32>(&part)) };
+        let far = match (part.unit[0], part.unit[1]) {
+            (true, true) => a.iter().zip(b).fold(false, |far, (&a, &b)| far | division::is_far(a, b)),
+            (true, false) => a.iter().fold(false, |far, &a| far | division::is_far(a, b[0])),
+            _ => b.iter().fold(false, |far, &b| far | division::is_far(a[0], b)),
+        };
+        if far {
+            for (slot, (&a, &b)) in out.iter_mut().zip(a.iter().cycle().zip(b.iter().cycle())) {
+                if division::is_far(a, b) {
+                    *slot = slow(a, b);
+                }
+            }
+        }
+        start += part.len;
     }
 }
 
@@ -261,6 +296,13 @@ macro_rules! select {
             DType::U64 => versions!(narrow u64, |run| $map::<T, _>(run, $f)),
             _ => return None,
         })
+    };
+    (num_far $map:ident => $f:expr, $fast:expr) => {
+        |dtype: DType| match dtype {
+            DType::F32 => Some(versions!(wide f32, |run| map2_far(run, $fast, $f))),
+            DType::F64 => Some(versions!(narrow f64, |run| $map::<T, f64>(run, $f))),
+            _ => (select!(int $map => $f))(dtype),
+        }
     };
     // The sign does not matter to these, so one kernel serves both integers of a width.
     (bits $map:ident => $f:expr) => {

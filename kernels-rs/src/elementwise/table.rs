@@ -8,6 +8,7 @@
 //! | `num` | Float, Int | same | generic over [`super::num::Num`] |
 //! | `float` | Float | same | one for `f32`, one for `f64` |
 //! | `float_far` | Float | same | as `float`; `f32` arguments beyond `trigonometric::LIMIT` go through the `f64` one |
+//! | `num_far` | Float, Int | same | as `num`, then a fast one for `f32`, which takes quotients up to `division::LIMIT` |
 //! | `test` | Float, Int | Bool | generic over `Num` |
 //! | `compare` | Float, Int | Bool | generic over `Num` |
 //! | `same` | any | Bool | generic over `PartialEq` |
@@ -85,7 +86,7 @@ macro_rules! binary_table {
             elu float => |x, a| special::elu::<M>(x, a), |x, a| if x > 0.0 { x } else { a * x.exp_m1() };
             equal same => |a, b| a == b;
             floor_divide num => |a, b| a.floor_divided(b);
-            fmod num => |a, b| a.trunc_remainder(b);
+            fmod num_far => |a, b| a.trunc_remainder(b), |a, b| division::fmod::<M>(a, b);
             gelu_backward float => |g, x| special::gelu_backward::<M>(g, x), |g, x| special::double::gelu_backward(g, x);
             greater compare => |a, b| a > b;
             greater_equal compare => |a, b| a >= b;
@@ -102,7 +103,7 @@ macro_rules! binary_table {
             multiply num => |a, b| a.times(b);
             not_equal same => |a, b| a != b;
             pow power => |a, b| exponential::pow::<M>(a, b), |a, b| a.powf(b), |a, b| a.raised(b);
-            remainder num => |a, b| a.floor_remainder(b);
+            remainder num_far => |a, b| a.floor_remainder(b), |a, b| division::remainder::<M>(a, b);
             silu_backward float => |g, x| special::silu_backward::<M>(g, x), |g, x| special::double::silu_backward(g, x);
             subtract num => |a, b| a.minus(b);
         }
