@@ -61,6 +61,16 @@ pub trait Lanes: Copy {
     #[must_use]
     unsafe fn add(self, other: Self) -> Self;
 
+    /// Lane by lane.
+    #[must_use]
+    unsafe fn sub(self, other: Self) -> Self;
+    /// Lane by lane.
+    #[must_use]
+    unsafe fn mul(self, other: Self) -> Self;
+    /// The larger, lane by lane; `self` where either is NaN.
+    #[must_use]
+    unsafe fn max(self, other: Self) -> Self;
+
     /// The sum of the lanes, in halves: the order does not depend on the data.
     #[inline(always)]
     unsafe fn sum(self) -> Self::Elem {

@@ -4,6 +4,7 @@
 //! rows. Folding in that order also finds the first of equal maxima in row-major order.
 
 mod average;
+mod halve;
 mod max;
 #[cfg(test)]
 mod tests;

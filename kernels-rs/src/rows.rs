@@ -1,9 +1,10 @@
 //! Several passes over a row in one op: softmax and its relatives, normalizations, variance.
 //!
 //! A row is read once from memory and then stays in cache for its other passes. Narrow floats are widened on reading and
-//! rounded on writing. Sums run over 32 lanes, added in a fixed order; sums over rows run in blocks cut by shape.
+//! rounded on writing. Sums over rows run in blocks cut by shape.
 
 mod batch_norm;
+mod columns;
 mod fold;
 mod layer_norm;
 mod moments;
@@ -12,14 +13,14 @@ mod softmax;
 mod tests;
 
 use crate::array::Array;
-use crate::dtype::{Element, Float};
+use crate::dtype::{BF16, Element, F16, Float};
 use crate::error::{Error, Result};
 use crate::lanes::Real;
 use crate::math::{Fma, exponential};
+use crate::narrow;
 use crate::shape::{self, Shape};
 use crate::threads;
 use crate::view;
-use std::cmp::Ordering;
 
 pub use batch_norm::{batch_norm, batch_norm_backward, batch_norm_train};
 pub use layer_norm::{layer_norm, layer_norm_backward};
@@ -99,9 +100,57 @@ impl Wide for f64 {
     }
 }
 
-/// A float that rows hold.
-pub trait RowElement: Float<Wide: Wide> {}
-impl<T: Float<Wide: Wide>> RowElement for T {}
+/// A float that rows hold. Kernels see rows of [`Wide`]: those of `f32` and `f64` themselves, copies of the others.
+pub trait RowElement: Float<Wide: Wide> {
+    /// Elements of a buffer for a row of `len`.
+    fn buffer(len: usize) -> usize;
+    /// The row, in the buffer where it has to be widened.
+    fn read<'a>(row: &'a [Self], buffer: &'a mut [Self::Wide]) -> &'a [Self::Wide];
+    /// Lets `work` fill the row, by way of the buffer where it has to be narrowed.
+    fn write(row: &mut [Self], buffer: &mut [Self::Wide], work: impl FnOnce(&mut [Self::Wide]));
+}
+
+macro_rules! row_elements {
+    ($($rust:ident $widen:path, $narrow:path;)*) => {$(
+        impl RowElement for $rust {
+            fn buffer(len: usize) -> usize {
+                len
+            }
+            #[inline]
+            fn read<'a>(row: &'a [Self], buffer: &'a mut [f32]) -> &'a [f32] {
+                $widen(row, &mut buffer[..row.len()]);
+                &buffer[..row.len()]
+            }
+            #[inline]
+            fn write(row: &mut [Self], buffer: &mut [f32], work: impl FnOnce(&mut [f32])) {
+                let buffer = &mut buffer[..row.len()];
+                work(buffer);
+                $narrow(buffer, row);
+            }
+        }
+    )*};
+    ($($rust:ident)*) => {$(
+        impl RowElement for $rust {
+            #[inline(always)]
+            fn buffer(_: usize) -> usize {
+                0
+            }
+            #[inline(always)]
+            fn read<'a>(row: &'a [Self], _: &'a mut [Self]) -> &'a [Self] {
+                row
+            }
+            #[inline(always)]
+            fn write(row: &mut [Self], _: &mut [Self], work: impl FnOnce(&mut [Self])) {
+                work(row);
+            }
+        }
+    )*};
+}
+row_elements!(f32 f64);
+row_elements! {
+    BF16 narrow::widen_bf16, narrow::narrow_bf16;
+    F16 narrow::widen_f16, narrow::narrow_f16;
+}
 
 /// Runs an expression with `$T` bound to the Rust type of a float dtype; another dtype is an error of `$op`.
 macro_rules! float_rows {
@@ -159,21 +208,12 @@ impl Rows {
     }
 }
 
-/// A result computed with `axis` last, as a view with `axis` back in its place.
-fn restored(out: &Array, axis: usize) -> Result<Array> {
-    let rank = out.rank();
-    if axis + 1 == rank {
-        return Ok(out.clone());
-    }
-    let mut back = Shape::empty();
-    for at in 0..rank {
-        back.push(match at.cmp(&axis) {
-            Ordering::Less => at,
-            Ordering::Equal => rank - 1,
-            Ordering::Greater => at - 1,
-        });
-    }
-    view::permute_dims(out, &back)
+/// The shape as (axes before, the axis, axes after).
+fn split_at_axis(op: &str, x: &Array, axis: usize) -> Result<(usize, usize, usize)> {
+    let Some(&len) = x.shape().get(axis) else {
+        return Err(Error::value(op, format!("wrong axis: got {axis}, expected below {}", x.rank())));
+    };
+    Ok((numel(&x.shape()[..axis]), len, numel(&x.shape()[axis + 1..])))
 }
 
 /// The shape left by a reduction.

@@ -68,6 +68,30 @@ macro_rules! array_lanes {
                 Self(out)
             }
             #[inline(always)]
+            unsafe fn sub(self, other: Self) -> Self {
+                let mut out = self.0;
+                for i in 0..$n {
+                    out[i] -= other.0[i];
+                }
+                Self(out)
+            }
+            #[inline(always)]
+            unsafe fn mul(self, other: Self) -> Self {
+                let mut out = self.0;
+                for i in 0..$n {
+                    out[i] *= other.0[i];
+                }
+                Self(out)
+            }
+            #[inline(always)]
+            unsafe fn max(self, other: Self) -> Self {
+                let mut out = self.0;
+                for i in 0..$n {
+                    out[i] = if other.0[i] > out[i] { other.0[i] } else { out[i] };
+                }
+                Self(out)
+            }
+            #[inline(always)]
             unsafe fn add(self, other: Self) -> Self {
                 let mut out = self.0;
                 for i in 0..$n {

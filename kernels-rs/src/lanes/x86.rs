@@ -18,7 +18,7 @@ pub struct F32x8(__m256);
 pub struct F64x4(__m256d);
 
 macro_rules! methods {
-    ($elem:ident, $set1:ident, $loadu:ident, $storeu:ident, $fmadd:ident, $add:ident) => {
+    ($elem:ident, $set1:ident, $loadu:ident, $storeu:ident, $fmadd:ident, $add:ident, $sub:ident, $mul:ident, $max:ident) => {
         #[inline(always)]
         unsafe fn splat(value: $elem) -> Self {
             // SAFETY: the caller has the instructions.
@@ -44,6 +44,22 @@ macro_rules! methods {
             // SAFETY: the caller has the instructions.
             Self(unsafe { $add(self.0, other.0) })
         }
+        #[inline(always)]
+        unsafe fn sub(self, other: Self) -> Self {
+            // SAFETY: the caller has the instructions.
+            Self(unsafe { $sub(self.0, other.0) })
+        }
+        #[inline(always)]
+        unsafe fn mul(self, other: Self) -> Self {
+            // SAFETY: the caller has the instructions.
+            Self(unsafe { $mul(self.0, other.0) })
+        }
+        #[inline(always)]
+        unsafe fn max(self, other: Self) -> Self {
+            // The instruction gives its second operand where either is NaN.
+            // SAFETY: the caller has the instructions.
+            Self(unsafe { $max(other.0, self.0) })
+        }
     };
 }
 
@@ -52,7 +68,17 @@ impl Lanes for F32x16 {
     type Math = Fused;
     const N: usize = 16;
     const ROWS: usize = 14;
-    methods!(f32, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_fmadd_ps, _mm512_add_ps);
+    methods!(
+        f32,
+        _mm512_set1_ps,
+        _mm512_loadu_ps,
+        _mm512_storeu_ps,
+        _mm512_fmadd_ps,
+        _mm512_add_ps,
+        _mm512_sub_ps,
+        _mm512_mul_ps,
+        _mm512_max_ps
+    );
 
     #[inline(always)]
     unsafe fn load_partial(from: *const f32, count: usize) -> Self {
@@ -134,7 +160,17 @@ impl Lanes for F64x8 {
     type Math = Fused;
     const N: usize = 8;
     const ROWS: usize = 14;
-    methods!(f64, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_fmadd_pd, _mm512_add_pd);
+    methods!(
+        f64,
+        _mm512_set1_pd,
+        _mm512_loadu_pd,
+        _mm512_storeu_pd,
+        _mm512_fmadd_pd,
+        _mm512_add_pd,
+        _mm512_sub_pd,
+        _mm512_mul_pd,
+        _mm512_max_pd
+    );
 
     #[inline(always)]
     unsafe fn load_partial(from: *const f64, count: usize) -> Self {
@@ -172,7 +208,17 @@ impl Lanes for F32x8 {
     type Math = Fused;
     const N: usize = 8;
     const ROWS: usize = 6;
-    methods!(f32, _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_fmadd_ps, _mm256_add_ps);
+    methods!(
+        f32,
+        _mm256_set1_ps,
+        _mm256_loadu_ps,
+        _mm256_storeu_ps,
+        _mm256_fmadd_ps,
+        _mm256_add_ps,
+        _mm256_sub_ps,
+        _mm256_mul_ps,
+        _mm256_max_ps
+    );
 
     #[inline(always)]
     unsafe fn load_partial(from: *const f32, count: usize) -> Self {
@@ -237,7 +283,17 @@ impl Lanes for F64x4 {
     type Math = Fused;
     const N: usize = 4;
     const ROWS: usize = 6;
-    methods!(f64, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_fmadd_pd, _mm256_add_pd);
+    methods!(
+        f64,
+        _mm256_set1_pd,
+        _mm256_loadu_pd,
+        _mm256_storeu_pd,
+        _mm256_fmadd_pd,
+        _mm256_add_pd,
+        _mm256_sub_pd,
+        _mm256_mul_pd,
+        _mm256_max_pd
+    );
 
     #[inline(always)]
     unsafe fn load_partial(from: *const f64, count: usize) -> Self {

@@ -19,90 +19,114 @@ fn divisors<T: Real>(axis: &PoolAxis, include_pad: bool) -> Vec<T> {
 
 /// Writes all of `out`.
 pub fn forward<T: Real>(pool: &Pool, x: &[T], include_pad: bool, out: &mut [T]) {
-    let (size, width) = (pool.row.input * pool.col.input, pool.col.output);
-    let (by_row, by_col) = (divisors::<T>(&pool.row, include_pad), divisors::<T>(&pool.col, include_pad));
-    let interior = pool.col.interior();
+    let (size, results) = (pool.row.input * pool.col.input, pool.row.output * pool.col.output);
+    let by = [divisors::<T>(&pool.row, include_pad), divisors::<T>(&pool.col, include_pad)];
     let to = SharedMut::new(out.as_mut_ptr());
     threads::for_ranges(pool.planes(), grain(pool), &|range| {
-        // The sums down the rows of a window, for every column.
         let mut sums = vec![T::default(); pool.col.input];
         for plane in range {
             let source = &x[plane * size..(plane + 1) * size];
-            for at in 0..pool.row.output {
-                sums.fill(T::default());
-                for tap in pool.row.taps(at) {
-                    add(&mut sums, &source[pool.row.position(at, tap) * pool.col.input..][..pool.col.input]);
-                }
-                let start = (plane * pool.row.output + at) * width;
-                // SAFETY: each plane has one task.
-                let line = unsafe { to.slice(start..start + width) };
-                fold(&pool.col, &interior, &sums, line);
-                for (slot, &cols) in line.iter_mut().zip(&by_col) {
-                    *slot = *slot / (by_row[at] * cols);
-                }
-            }
-        }
-    });
-}
-
-/// Sums along the columns.
-fn fold<T: Real>(axis: &PoolAxis, interior: &std::ops::Range<usize>, sums: &[T], line: &mut [T]) {
-    for at in (0..interior.start).chain(interior.end..axis.output) {
-        line[at] = axis.taps(at).fold(T::default(), |sum, tap| sum + sums[axis.position(at, tap)]);
-    }
-    let line = &mut line[interior.clone()];
-    line.fill(T::default());
-    for tap in 0..axis.kernel * usize::from(!line.is_empty()) {
-        add_strided(line, &sums[axis.position(interior.start, tap)..], axis.stride);
-    }
-}
-
-/// Writes all of `out`.
-pub fn backward<T: Real>(pool: &Pool, g: &[T], include_pad: bool, out: &mut [T]) {
-    let (size, width) = (pool.row.input * pool.col.input, pool.col.output);
-    let (by_row, by_col) = (divisors::<T>(&pool.row, include_pad), divisors::<T>(&pool.col, include_pad));
-    let to = SharedMut::new(out.as_mut_ptr());
-    threads::for_ranges(pool.planes(), grain(pool), &|range| {
-        // What each column gets from one row of windows.
-        let mut shares = vec![T::default(); pool.col.input];
-        for plane in range {
             // SAFETY: each plane has one task.
-            let part = unsafe { to.slice(plane * size..(plane + 1) * size) };
-            part.fill(T::default());
-            for at in 0..pool.row.output {
-                let line = &g[(plane * pool.row.output + at) * width..][..width];
-                shares.fill(T::default());
-                for (j, (&value, &cols)) in line.iter().zip(&by_col).enumerate() {
-                    let share = value / (by_row[at] * cols);
-                    for tap in pool.col.taps(j) {
-                        let slot = &mut shares[pool.col.position(j, tap)];
-                        *slot = *slot + share;
-                    }
-                }
-                for tap in pool.row.taps(at) {
-                    add(&mut part[pool.row.position(at, tap) * pool.col.input..][..pool.col.input], &shares);
-                }
-            }
+            let part = unsafe { to.slice(plane * results..(plane + 1) * results) };
+            forward_plane(pool, [&by[0], &by[1]], source, &mut sums, part);
         }
     });
 }
 
-vectorize!(add[T: Real](sums: &mut [T], other: &[T]) => add_body::<T>);
+vectorize!(
+    forward_plane[T: Real](pool: &Pool, by: [&[T]; 2], source: &[T], sums: &mut [T], out: &mut [T])
+        => forward_plane_body::<T>
+);
 
 #[inline(always)]
-fn add_body<T: Real>(sums: &mut [T], other: &[T]) {
+fn forward_plane_body<T: Real>(pool: &Pool, by: [&[T]; 2], source: &[T], sums: &mut [T], out: &mut [T]) {
+    let interior = pool.col.interior();
+    for (at, line) in out.chunks_exact_mut(pool.col.output).enumerate() {
+        // Down the rows of the window for every column, then along the columns.
+        sums.fill(T::default());
+        for tap in pool.row.taps(at) {
+            add(sums, &source[pool.row.position(at, tap) * pool.col.input..][..pool.col.input]);
+        }
+        for at in (0..interior.start).chain(interior.end..pool.col.output) {
+            line[at] = pool.col.taps(at).fold(T::default(), |sum, tap| sum + sums[pool.col.position(at, tap)]);
+        }
+        let inside = &mut line[interior.clone()];
+        inside.fill(T::default());
+        for tap in 0..pool.col.kernel * usize::from(!inside.is_empty()) {
+            let from = &sums[pool.col.position(interior.start, tap)..];
+            match pool.col.stride {
+                1 => add_strided(inside, from, 1),
+                2 => add_strided(inside, from, 2),
+                stride => add_strided(inside, from, stride),
+            }
+        }
+        for (slot, &cols) in line.iter_mut().zip(by[1]) {
+            *slot = *slot / (by[0][at] * cols);
+        }
+    }
+}
+
+#[inline(always)]
+fn add<T: Real>(sums: &mut [T], other: &[T]) {
     for (sum, &value) in sums.iter_mut().zip(other) {
         *sum = *sum + value;
     }
 }
 
-vectorize!(add_strided[T: Real](sums: &mut [T], from: &[T], stride: usize) => add_strided_body::<T>);
+#[inline(always)]
+fn add_strided<T: Real>(sums: &mut [T], from: &[T], stride: usize) {
+    let from = &from[..=sums.len().saturating_sub(1) * stride];
+    for (i, sum) in sums.iter_mut().enumerate() {
+        *sum = *sum + from[i * stride];
+    }
+}
+
+/// Writes all of `out`.
+pub fn backward<T: Real>(pool: &Pool, g: &[T], include_pad: bool, out: &mut [T]) {
+    let (size, results) = (pool.row.input * pool.col.input, pool.row.output * pool.col.output);
+    let by = [divisors::<T>(&pool.row, include_pad), divisors::<T>(&pool.col, include_pad)];
+    let to = SharedMut::new(out.as_mut_ptr());
+    threads::for_ranges(pool.planes(), grain(pool), &|range| {
+        let mut scratch = vec![T::default(); pool.col.input + pool.col.output];
+        for plane in range {
+            // SAFETY: each plane has one task.
+            let part = unsafe { to.slice(plane * size..(plane + 1) * size) };
+            let source = &g[plane * results..(plane + 1) * results];
+            backward_plane(pool, [&by[0], &by[1]], source, &mut scratch, part);
+        }
+    });
+}
+
+vectorize!(
+    backward_plane[T: Real](pool: &Pool, by: [&[T]; 2], g: &[T], scratch: &mut [T], out: &mut [T])
+        => backward_plane_body::<T>
+);
 
 #[inline(always)]
-fn add_strided_body<T: Real>(sums: &mut [T], from: &[T], stride: usize) {
-    match stride {
-        1 => add_body(sums, from),
-        2 => sums.iter_mut().zip(from.iter().step_by(2)).for_each(|(sum, &value)| *sum = *sum + value),
-        _ => sums.iter_mut().zip(from.iter().step_by(stride)).for_each(|(sum, &value)| *sum = *sum + value),
+fn backward_plane_body<T: Real>(pool: &Pool, by: [&[T]; 2], g: &[T], scratch: &mut [T], out: &mut [T]) {
+    let interior = pool.col.interior();
+    let (shares, columns) = scratch.split_at_mut(pool.col.output);
+    out.fill(T::default());
+    for (at, line) in g.chunks_exact(pool.col.output).enumerate() {
+        for ((share, &value), &cols) in shares.iter_mut().zip(line).zip(by[1]) {
+            *share = value / (by[0][at] * cols);
+        }
+        // What each column gets from this row of windows.
+        columns.fill(T::default());
+        for at in (0..interior.start).chain(interior.end..pool.col.output) {
+            for tap in pool.col.taps(at) {
+                let slot = &mut columns[pool.col.position(at, tap)];
+                *slot = *slot + shares[at];
+            }
+        }
+        for tap in 0..pool.col.kernel * usize::from(!interior.is_empty()) {
+            let to = columns[pool.col.position(interior.start, tap)..].iter_mut().step_by(pool.col.stride);
+            for (slot, &share) in to.zip(&shares[interior.clone()]) {
+                *slot = *slot + share;
+            }
+        }
+        for tap in pool.row.taps(at) {
+            add(&mut out[pool.row.position(at, tap) * pool.col.input..][..pool.col.input], columns);
+        }
     }
 }

@@ -1,9 +1,11 @@
 //! Maximum pools.
 
-use super::{Pool, PoolAxis};
+use super::{Pool, PoolAxis, halve};
 use crate::array::Array;
-use crate::dtype::{BF16, Element, F16, Float};
+use crate::dtype::{BF16, Element, F16};
 use crate::error::{Error, Result};
+use crate::rows::{RowElement, Wide};
+use crate::scratch::with_scratch;
 use crate::threads::{self, SharedMut};
 use crate::vectorize;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
@@ -17,7 +19,15 @@ pub trait Ordered: Element {
     const LOWEST: Self;
     /// Greater than the other, or NaN where the other is not.
     fn beats(self, other: Self) -> bool;
+
+    /// The maxima of 2 x 2 squares of whole pairs of rows, with their places (counted from a start) where wanted.
+    fn halve(rows: &[Self], cols: usize, out: &mut [Self], places: Option<Places<'_>>) {
+        halve::any(rows, cols, out, places);
+    }
 }
+
+/// Where places go, and the place of the first element of the rows.
+pub type Places<'a> = (&'a mut [i64], i32);
 
 macro_rules! ordered {
     ($($rust:ident)*; $($float:ident)*; $($narrow:ident $lowest:literal)*) => {
@@ -31,6 +41,9 @@ macro_rules! ordered {
             const LOWEST: Self = $float::NEG_INFINITY;
             #[inline(always)]
             fn beats(self, other: Self) -> bool { !(self <= other) & !other.is_nan() }
+            fn halve(rows: &[Self], cols: usize, out: &mut [Self], places: Option<Places<'_>>) {
+                halve::$float(rows, cols, out, places);
+            }
         })*
         $(impl Ordered for $narrow {
             const LOWEST: Self = $narrow($lowest);
@@ -97,12 +110,9 @@ pub fn values<T: Ordered>(pool: &Pool, x: &[T], out: &mut [T]) {
         // SAFETY: each task owns its rows of the result.
         let part = unsafe { to.slice((at + first) * width..(at + end) * width) };
         if direct {
-            for (i, line) in part.chunks_exact_mut(width).enumerate() {
-                let pair = &source[2 * (first + i) * cols..][..2 * cols];
-                halve(&pair[..cols], &pair[cols..], line);
-            }
+            T::halve(&source[2 * first * cols..2 * end * cols], cols, part, None);
         } else {
-            Band::new(pool, first, end).values(pool, source, part);
+            band_values(&Band::new(pool, first, end), pool, source, part);
         }
     });
 }
@@ -122,14 +132,10 @@ pub fn with_indices<T: Ordered>(pool: &Pool, x: &[T], out: &mut [T], places: &mu
         // SAFETY: each task owns its rows of the results.
         let (part, part_places) = unsafe { (to.slice(range.clone()), to_places.slice(range)) };
         if direct {
-            let lines = part.chunks_exact_mut(width).zip(part_places.chunks_exact_mut(width));
-            for (i, (line, line_places)) in lines.enumerate() {
-                let start = 2 * (first + i) * cols;
-                let pair = &source[start..][..2 * cols];
-                halve_with_indices(&pair[..cols], &pair[cols..], start as i32, line, line_places);
-            }
+            let start = 2 * first * cols;
+            T::halve(&source[start..2 * end * cols], cols, part, Some((part_places, start as i32)));
         } else {
-            Band::new(pool, first, end).with_indices(pool, source, part, part_places);
+            band_with_indices(&Band::new(pool, first, end), pool, source, part, part_places);
         }
     });
 }
@@ -149,53 +155,78 @@ impl Band {
         let high = (first..end).filter_map(|at| positions(at).next_back()).max().map_or(low, |last| last + 1);
         Self { first, end, rows: (low, high - low) }
     }
+}
 
-    fn values<T: Ordered>(&self, pool: &Pool, source: &[T], out: &mut [T]) {
-        let width = pool.col.output;
-        let mut folded = vec![T::LOWEST; self.rows.1 * width];
-        let mut done = vec![false; self.rows.1];
-        for (at, line) in (self.first..self.end).zip(out.chunks_exact_mut(width)) {
-            let mut fresh = true;
-            for tap in pool.row.taps(at) {
-                let row = pool.row.position(at, tap);
-                let slot = row - self.rows.0;
-                let part = &mut folded[slot * width..(slot + 1) * width];
-                if !std::mem::replace(&mut done[slot], true) {
-                    fold_row(&pool.col, &source[row * pool.col.input..][..pool.col.input], part);
-                }
-                if std::mem::take(&mut fresh) { line.copy_from_slice(part) } else { larger(line, part) }
+vectorize!(band_values[T: Ordered](band: &Band, pool: &Pool, source: &[T], out: &mut [T]) => band_values_body::<T>);
+
+#[inline(always)]
+fn band_values_body<T: Ordered>(band: &Band, pool: &Pool, source: &[T], out: &mut [T]) {
+    let (width, cols) = (pool.col.output, pool.col.input);
+    let mut folded = vec![T::LOWEST; band.rows.1 * width];
+    let mut done = vec![false; band.rows.1];
+    for (at, line) in (band.first..band.end).zip(out.chunks_exact_mut(width)) {
+        let mut fresh = true;
+        for tap in pool.row.taps(at) {
+            let row = pool.row.position(at, tap);
+            let slot = row - band.rows.0;
+            let part = &mut folded[slot * width..(slot + 1) * width];
+            if !std::mem::replace(&mut done[slot], true) {
+                fold_row(&pool.col, &source[row * cols..(row + 1) * cols], part);
             }
-            if fresh {
-                line.fill(T::LOWEST);
+            if std::mem::take(&mut fresh) {
+                line.copy_from_slice(part);
+            } else {
+                larger(line, part);
             }
         }
-    }
-
-    fn with_indices<T: Ordered>(&self, pool: &Pool, source: &[T], out: &mut [T], places: &mut [i64]) {
-        let (width, cols) = (pool.col.output, pool.col.input);
-        let mut folded = vec![T::LOWEST; self.rows.1 * width];
-        let mut columns = vec![-1i32; self.rows.1 * width];
-        let mut done = vec![false; self.rows.1];
-        let mut line_places = vec![0i32; width];
-        let lines = out.chunks_exact_mut(width).zip(places.chunks_exact_mut(width));
-        for (at, (line, to)) in (self.first..self.end).zip(lines) {
+        if fresh {
             line.fill(T::LOWEST);
-            line_places.fill(-1);
-            for tap in pool.row.taps(at) {
-                let row = pool.row.position(at, tap);
-                let slot = (row - self.rows.0) * width..(row - self.rows.0 + 1) * width;
-                let (part, part_columns) = (&mut folded[slot.clone()], &mut columns[slot]);
-                if !std::mem::replace(&mut done[row - self.rows.0], true) {
-                    fold_row_with_indices(&pool.col, &source[row * cols..][..cols], part, part_columns);
-                }
-                larger_with_indices(line, &mut line_places, part, part_columns, (row * cols) as i32);
+        }
+    }
+}
+
+vectorize!(
+    band_with_indices[T: Ordered](
+        band: &Band, pool: &Pool, source: &[T], out: &mut [T], places: &mut [i64]
+    ) => band_with_indices_body::<T>
+);
+
+#[inline(always)]
+fn band_with_indices_body<T: Ordered>(band: &Band, pool: &Pool, source: &[T], out: &mut [T], places: &mut [i64]) {
+    let (width, cols) = (pool.col.output, pool.col.input);
+    let mut folded = vec![T::LOWEST; band.rows.1 * width];
+    let mut columns = vec![-1i32; band.rows.1 * width];
+    let mut done = vec![false; band.rows.1];
+    let mut line_places = vec![0i32; width];
+    let mut values = vec![T::LOWEST; width];
+    let lines = out.chunks_exact_mut(width).zip(places.chunks_exact_mut(width));
+    for (at, (line, to)) in (band.first..band.end).zip(lines) {
+        line.fill(T::LOWEST);
+        line_places.fill(-1);
+        for tap in pool.row.taps(at) {
+            let row = pool.row.position(at, tap);
+            let index = row - band.rows.0;
+            let slot = index * width..(index + 1) * width;
+            let (part, part_columns) = (&mut folded[slot.clone()], &mut columns[slot]);
+            if !std::mem::replace(&mut done[index], true) {
+                fold_row_with_indices(
+                    &pool.col,
+                    &source[row * cols..(row + 1) * cols],
+                    part,
+                    part_columns,
+                    &mut values,
+                );
             }
-            to.iter_mut().zip(&line_places).for_each(|(to, &place)| *to = place as i64);
+            larger_with_indices(line, &mut line_places, part, part_columns, (row * cols) as i32);
+        }
+        for (to, &place) in to.iter_mut().zip(&line_places) {
+            *to = place as i64;
         }
     }
 }
 
 /// The maxima of the windows of one row.
+#[inline(always)]
 fn fold_row<T: Ordered>(axis: &PoolAxis, row: &[T], out: &mut [T]) {
     let interior = axis.interior();
     for at in (0..interior.start).chain(interior.end..axis.output) {
@@ -216,7 +247,8 @@ fn fold_row<T: Ordered>(axis: &PoolAxis, row: &[T], out: &mut [T]) {
 }
 
 /// [`fold_row`] with the column of each maximum, -1 where the window is empty.
-fn fold_row_with_indices<T: Ordered>(axis: &PoolAxis, row: &[T], out: &mut [T], columns: &mut [i32]) {
+#[inline(always)]
+fn fold_row_with_indices<T: Ordered>(axis: &PoolAxis, row: &[T], out: &mut [T], columns: &mut [i32], values: &mut [T]) {
     let interior = axis.interior();
     for at in (0..interior.start).chain(interior.end..axis.output) {
         (out[at], columns[at]) = (T::LOWEST, -1);
@@ -231,16 +263,17 @@ fn fold_row_with_indices<T: Ordered>(axis: &PoolAxis, row: &[T], out: &mut [T], 
         return;
     }
     let (out, columns) = (&mut out[interior.clone()], &mut columns[interior.clone()]);
+    let values = &mut values[..out.len()];
     for tap in 0..axis.kernel {
         let start = axis.position(interior.start, tap);
-        fold_tap_with_indices(out, columns, &row[start..], start as i32, axis.stride, tap == 0);
+        // Side by side first: a loop that compares and takes every second element does not vectorise.
+        fold_tap(values, &row[start..], axis.stride, true);
+        fold_tap_with_indices(out, columns, values, start as i32, axis.stride as i32, tap == 0);
     }
 }
 
-vectorize!(fold_tap[T: Ordered](out: &mut [T], from: &[T], stride: usize, fresh: bool) => fold_tap_body::<T>);
-
 #[inline(always)]
-fn fold_tap_body<T: Ordered>(out: &mut [T], from: &[T], stride: usize, fresh: bool) {
+fn fold_tap<T: Ordered>(out: &mut [T], from: &[T], stride: usize, fresh: bool) {
     match stride {
         // Known strides make loops that vectorise.
         1 => fold_tap_strided(out, from, 1, fresh),
@@ -265,53 +298,38 @@ fn fold_tap_strided<T: Ordered>(out: &mut [T], from: &[T], stride: usize, fresh:
     }
 }
 
-vectorize!(
-    fold_tap_with_indices[T: Ordered](
-        out: &mut [T], columns: &mut [i32], from: &[T], first: i32, stride: usize, fresh: bool
-    ) => fold_tap_with_indices_body::<T>
-);
-
 #[inline(always)]
-fn fold_tap_with_indices_body<T: Ordered>(
+fn fold_tap_with_indices<T: Ordered>(
     out: &mut [T],
     columns: &mut [i32],
-    from: &[T],
+    values: &[T],
     first: i32,
-    stride: usize,
+    stride: i32,
     fresh: bool,
 ) {
-    let from = &from[..=out.len().saturating_sub(1) * stride];
-    for (i, (slot, column)) in out.iter_mut().zip(columns).enumerate() {
-        let value = from[i * stride];
-        let wins = fresh | value.beats(*slot);
+    if fresh {
+        out.copy_from_slice(values);
+        for (i, column) in columns.iter_mut().enumerate() {
+            *column = first + i as i32 * stride;
+        }
+        return;
+    }
+    for (i, ((slot, column), &value)) in out.iter_mut().zip(columns).zip(values).enumerate() {
+        let wins = value.beats(*slot);
         *slot = if wins { value } else { *slot };
-        *column = if wins { first + (i * stride) as i32 } else { *column };
+        *column = if wins { first + i as i32 * stride } else { *column };
     }
 }
 
-vectorize!(larger[T: Ordered](line: &mut [T], other: &[T]) => larger_body::<T>);
-
 #[inline(always)]
-fn larger_body<T: Ordered>(line: &mut [T], other: &[T]) {
+fn larger<T: Ordered>(line: &mut [T], other: &[T]) {
     for (slot, &value) in line.iter_mut().zip(other) {
         *slot = if value.beats(*slot) { value } else { *slot };
     }
 }
 
-vectorize!(
-    larger_with_indices[T: Ordered](
-        line: &mut [T], places: &mut [i32], other: &[T], columns: &[i32], row_start: i32
-    ) => larger_with_indices_body::<T>
-);
-
 #[inline(always)]
-fn larger_with_indices_body<T: Ordered>(
-    line: &mut [T],
-    places: &mut [i32],
-    other: &[T],
-    columns: &[i32],
-    row_start: i32,
-) {
+fn larger_with_indices<T: Ordered>(line: &mut [T], places: &mut [i32], other: &[T], columns: &[i32], row_start: i32) {
     for (((slot, place), &value), &column) in line.iter_mut().zip(places).zip(other).zip(columns) {
         // The first row with an element inside takes an empty slot, also with the lowest value.
         let wins = (column >= 0) & ((*place < 0) | value.beats(*slot));
@@ -320,41 +338,8 @@ fn larger_with_indices_body<T: Ordered>(
     }
 }
 
-vectorize!(halve[T: Ordered](top: &[T], bottom: &[T], out: &mut [T]) => halve_body::<T>);
-
-#[inline(always)]
-fn halve_body<T: Ordered>(top: &[T], bottom: &[T], out: &mut [T]) {
-    let (top, bottom) = (top.as_chunks::<2>().0, bottom.as_chunks::<2>().0);
-    for ((slot, &[a, b]), &[c, d]) in out.iter_mut().zip(top).zip(bottom) {
-        let first = if b.beats(a) { b } else { a };
-        let second = if d.beats(c) { d } else { c };
-        *slot = if second.beats(first) { second } else { first };
-    }
-}
-
-vectorize!(
-    halve_with_indices[T: Ordered](
-        top: &[T], bottom: &[T], start: i32, out: &mut [T], places: &mut [i64]
-    ) => halve_with_indices_body::<T>
-);
-
-#[inline(always)]
-fn halve_with_indices_body<T: Ordered>(top: &[T], bottom: &[T], start: i32, out: &mut [T], places: &mut [i64]) {
-    let cols = top.len() as i32;
-    let (top, bottom) = (top.as_chunks::<2>().0, bottom.as_chunks::<2>().0);
-    for (i, (((slot, place), &[a, b]), &[c, d])) in out.iter_mut().zip(places).zip(top).zip(bottom).enumerate() {
-        let (right, low_right) = (b.beats(a), d.beats(c));
-        let first = if right { b } else { a };
-        let second = if low_right { d } else { c };
-        let low = second.beats(first);
-        *slot = if low { second } else { first };
-        let offset = if low { cols + low_right as i32 } else { right as i32 };
-        *place = (start + 2 * i as i32 + offset) as i64;
-    }
-}
-
 /// Writes all of `out`: planes of zeros, with each element of `g` added at its place.
-pub fn backward<T: Float>(g: &[T], places: &[i64], out: &mut Array) -> Result<()> {
+pub fn backward<T: RowElement>(g: &[T], places: &[i64], out: &mut Array) -> Result<()> {
     let shape = *out.shape();
     let (planes, size) = (shape[0] * shape[1], shape[2] * shape[3]);
     if planes == 0 {
@@ -363,11 +348,12 @@ pub fn backward<T: Float>(g: &[T], places: &[i64], out: &mut Array) -> Result<()
     let windows = g.len() / planes;
     let to = SharedMut::new(out.mut_ptr::<T>());
     let bad = AtomicI64::new(i64::MIN);
-    let work = |range: std::ops::Range<usize>| {
-        let mut sums = vec![T::Wide::from_f64(0.0); size];
-        for plane in range {
-            sums.fill(T::Wide::from_f64(0.0));
-            let from = g[plane * windows..].iter().zip(&places[plane * windows..(plane + 1) * windows]);
+    let one = |plane: usize, buffer: &mut [T::Wide]| {
+        let from = g[plane * windows..].iter().zip(&places[plane * windows..(plane + 1) * windows]);
+        // SAFETY: each plane has one task.
+        let part = unsafe { to.slice(plane * size..(plane + 1) * size) };
+        T::write(part, buffer, |sums| {
+            sums.fill(T::Wide::ZERO);
             for (&value, &place) in from {
                 let at = if place < 0 { place.wrapping_add(size as i64) } else { place } as usize;
                 match sums.get_mut(at) {
@@ -375,12 +361,14 @@ pub fn backward<T: Float>(g: &[T], places: &[i64], out: &mut Array) -> Result<()
                     None => bad.store(place, Relaxed),
                 }
             }
-            // SAFETY: each plane has one task.
-            let part = unsafe { to.slice(plane * size..(plane + 1) * size) };
-            part.iter_mut().zip(&sums).for_each(|(slot, &sum)| *slot = T::narrow(sum));
-        }
+        });
     };
-    threads::for_ranges(planes, TASK / size.max(windows).max(1) + 1, &work);
+    let block = (TASK / size.max(windows).max(1)).max(1);
+    threads::parallel(planes.div_ceil(block), &|index| {
+        with_scratch(T::buffer(size), |buffer: &mut [T::Wide]| {
+            (index * block..((index + 1) * block).min(planes)).for_each(|plane| one(plane, buffer));
+        });
+    });
     match bad.into_inner() {
         i64::MIN => Ok(()),
         index => Err(Error::index("max_pool2d_backward", index, size, 2)),

@@ -1,11 +1,12 @@
 //! Batch normalization: channels are axis 1, a channel's elements lie in one run per image.
 
-use super::fold::{moments, sum, sum2};
+use super::fold::{dot_centered, moments, sum};
 use super::{RowElement, Wide, check_alike, float_rows, narrowed, numel, parameter};
 use crate::array::Array;
 use crate::dtype::{Element, Float};
 use crate::error::{Error, Result};
 use crate::lanes::{Kernel, Lanes, launch};
+use crate::scratch::with_scratch;
 use crate::threads::{self, SharedMut};
 use crate::view;
 
@@ -131,24 +132,30 @@ fn scaled<T: RowElement>(runs: &Runs, [weight, bias, mean, var]: &[Vec<T::Wide>;
         let scale = weight[c] / (var[c] + T::Wide::from_f64(epsilon)).sqrt();
         // SAFETY: each run is written once.
         let out = unsafe { to.slice(at..at + runs.len) };
-        launch::<T::Wide, _>(Affine { x: &x[at..at + runs.len], out, mean: mean[c], scale, bias: bias[c] });
+        with_scratch(2 * T::buffer(runs.len), |scratch: &mut [T::Wide]| {
+            let (buffer, out_buffer) = scratch.split_at_mut(T::buffer(runs.len));
+            let x = T::read(&x[at..at + runs.len], buffer);
+            let (mean, bias) = (mean[c], bias[c]);
+            T::write(out, out_buffer, |out| launch::<T::Wide, _>(Affine { x, out, mean, scale, bias }));
+        });
     });
     Ok(out)
 }
 
-struct Affine<'a, T: Float> {
-    x: &'a [T],
-    out: &'a mut [T],
-    mean: T::Wide,
-    scale: T::Wide,
-    bias: T::Wide,
+struct Affine<'a, W> {
+    x: &'a [W],
+    out: &'a mut [W],
+    mean: W,
+    scale: W,
+    bias: W,
 }
 
-impl<T: RowElement> Kernel<T::Wide> for Affine<'_, T> {
+impl<W: Wide> Kernel<W> for Affine<'_, W> {
     #[inline(always)]
-    unsafe fn run<V: Lanes<Elem = T::Wide>>(self) {
-        for (slot, &x) in self.out.iter_mut().zip(self.x) {
-            *slot = T::narrow((x.widen() - self.mean).times_plus::<V::Math>(self.scale, self.bias));
+    unsafe fn run<V: Lanes<Elem = W>>(self) {
+        let Affine { x, out, mean, scale, bias } = self;
+        for (slot, &x) in out.iter_mut().zip(x) {
+            *slot = (x - mean).times_plus::<V::Math>(scale, bias);
         }
     }
 }
@@ -173,24 +180,29 @@ pub fn batch_norm_train(x: &Array, weight: &Array, bias: &Array, epsilon: f64) -
 
 /// The sum of a run, or those of its distances from a mean and of their squares.
 fn run_moments<T: RowElement>(runs: &Runs, at: usize, mean: Option<T::Wide>) -> [T::Wide; 2] {
-    let mut result = [T::Wide::ZERO; 2];
-    let x = &runs.elements::<T>()[at..at + runs.len];
-    launch::<T::Wide, _>(Moments { x, mean, result: &mut result });
-    result
+    with_scratch(T::buffer(runs.len), |buffer: &mut [T::Wide]| {
+        let mut result = [T::Wide::ZERO; 2];
+        let x = T::read(&runs.elements::<T>()[at..at + runs.len], buffer);
+        launch::<T::Wide, _>(Moments { x, mean, result: &mut result });
+        result
+    })
 }
 
-struct Moments<'a, T: Float> {
-    x: &'a [T],
-    mean: Option<T::Wide>,
-    result: &'a mut [T::Wide; 2],
+struct Moments<'a, W> {
+    x: &'a [W],
+    mean: Option<W>,
+    result: &'a mut [W; 2],
 }
 
-impl<T: RowElement> Kernel<T::Wide> for Moments<'_, T> {
+impl<W: Wide> Kernel<W> for Moments<'_, W> {
     #[inline(always)]
-    unsafe fn run<V: Lanes<Elem = T::Wide>>(self) {
-        *self.result = match self.mean {
-            None => [sum(self.x, Float::widen), T::Wide::ZERO],
-            Some(mean) => moments(self.x, |x| x.widen() - mean, |_, _| ()).into(),
+    unsafe fn run<V: Lanes<Elem = W>>(self) {
+        // SAFETY: the caller has the instructions.
+        *self.result = unsafe {
+            match self.mean {
+                None => [sum::<V>(self.x), W::ZERO],
+                Some(mean) => moments::<V>(self.x, mean),
+            }
         };
     }
 }
@@ -221,9 +233,13 @@ fn backward<T: RowElement>(
     let (g, x) = (gradient.elements::<T>(), runs.elements::<T>());
     let scale: Vec<_> = var.iter().map(|&v| T::Wide::ONE / (v + T::Wide::from_f64(epsilon)).sqrt()).collect();
     let sums = runs.sums(&|c, at| {
-        let (mut result, range) = ([T::Wide::ZERO; 2], at..at + runs.len);
-        launch::<T::Wide, _>(Products { g: &g[range.clone()], x: &x[range], mean: mean[c], result: &mut result });
-        result
+        with_scratch(2 * T::buffer(runs.len), |scratch: &mut [T::Wide]| {
+            let (g_buffer, x_buffer) = scratch.split_at_mut(T::buffer(runs.len));
+            let (mut result, range) = ([T::Wide::ZERO; 2], at..at + runs.len);
+            let (g, x) = (T::read(&g[range.clone()], g_buffer), T::read(&x[range], x_buffer));
+            launch::<T::Wide, _>(Products { g, x, mean: mean[c], result: &mut result });
+            result
+        })
     });
     let bias_grad: Vec<_> = sums.iter().map(|sum| sum[0]).collect();
     let weight_grad: Vec<_> = sums.iter().zip(&scale).map(|(sum, &scale)| sum[1] * scale).collect();
@@ -235,44 +251,49 @@ fn backward<T: RowElement>(
         // SAFETY: each run is written once.
         let out = unsafe { to.slice(range.clone()) };
         let by = (bias_grad[c] / count, weight_grad[c] / count * scale[c]);
-        let (g, x) = (&g[range.clone()], &x[range]);
-        launch::<T::Wide, _>(Pull { g, x, out, mean: mean[c], scale: weight[c] * scale[c], by });
+        with_scratch(3 * T::buffer(runs.len), |scratch: &mut [T::Wide]| {
+            let (g_buffer, rest) = scratch.split_at_mut(T::buffer(runs.len));
+            let (x_buffer, out_buffer) = rest.split_at_mut(T::buffer(runs.len));
+            let (g, x) = (T::read(&g[range.clone()], g_buffer), T::read(&x[range], x_buffer));
+            let (mean, scale) = (mean[c], weight[c] * scale[c]);
+            T::write(out, out_buffer, |out| launch::<T::Wide, _>(Pull { g, x, out, mean, scale, by }));
+        });
     });
     let channels = &[runs.channels];
     Ok((runs.restored(out)?, narrowed::<T>(&weight_grad, channels)?, narrowed::<T>(&bias_grad, channels)?))
 }
 
 /// The sums of `g` and of `g * (x - mean)`.
-struct Products<'a, T: Float> {
-    g: &'a [T],
-    x: &'a [T],
-    mean: T::Wide,
-    result: &'a mut [T::Wide; 2],
+struct Products<'a, W> {
+    g: &'a [W],
+    x: &'a [W],
+    mean: W,
+    result: &'a mut [W; 2],
 }
 
-impl<T: RowElement> Kernel<T::Wide> for Products<'_, T> {
+impl<W: Wide> Kernel<W> for Products<'_, W> {
     #[inline(always)]
-    unsafe fn run<V: Lanes<Elem = T::Wide>>(self) {
-        let products = sum2(self.g, self.x, |g, x| g.widen() * (x.widen() - self.mean));
-        *self.result = [sum(self.g, Float::widen), products];
+    unsafe fn run<V: Lanes<Elem = W>>(self) {
+        // SAFETY: the caller has the instructions; the runs have one length.
+        *self.result = unsafe { dot_centered::<V>(self.g, self.x, self.mean) };
     }
 }
 
-struct Pull<'a, T: Float> {
-    g: &'a [T],
-    x: &'a [T],
-    out: &'a mut [T],
-    mean: T::Wide,
-    scale: T::Wide,
-    by: (T::Wide, T::Wide),
+struct Pull<'a, W> {
+    g: &'a [W],
+    x: &'a [W],
+    out: &'a mut [W],
+    mean: W,
+    scale: W,
+    by: (W, W),
 }
 
-impl<T: RowElement> Kernel<T::Wide> for Pull<'_, T> {
+impl<W: Wide> Kernel<W> for Pull<'_, W> {
     #[inline(always)]
-    unsafe fn run<V: Lanes<Elem = T::Wide>>(self) {
-        for ((slot, &g), &x) in self.out.iter_mut().zip(self.g).zip(self.x) {
-            let rest = g.widen() - self.by.0 - (x.widen() - self.mean) * self.by.1;
-            *slot = T::narrow(self.scale * rest);
+    unsafe fn run<V: Lanes<Elem = W>>(self) {
+        let Pull { g, x, out, mean, scale, by } = self;
+        for ((slot, &g), &x) in out.iter_mut().zip(g).zip(x) {
+            *slot = scale * (g - by.0 - (x - mean) * by.1);
         }
     }
 }

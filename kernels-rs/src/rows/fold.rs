@@ -1,111 +1,151 @@
-//! Reductions of a row: 32 independent lanes, then a tree. Plain loops that vectorise.
+//! Reductions of a row in explicit registers: four accumulators, then a tree. The order depends on the length alone.
 
 use super::Wide;
+use crate::lanes::Lanes;
 
-const LANES: usize = 32;
+/// Accumulators, against the latency of an addition.
+const WAYS: usize = 4;
 
-/// Halves against halves.
-#[inline(always)]
-fn tree<W: Wide>(mut lanes: [W; LANES], join: impl Fn(W, W) -> W) -> W {
-    let mut width = LANES / 2;
-    while width > 0 {
-        for i in 0..width {
-            lanes[i] = join(lanes[i], lanes[i + width]);
+/// Runs `step(way, first element)` for every full register of a row of `len`, and returns how many elements those are.
+macro_rules! registers {
+    ($V:ident, $len:expr, |$way:ident, $at:ident| $step:expr) => {{
+        let full = $len / $V::N * $V::N;
+        let mut base = 0;
+        while base + WAYS * $V::N <= full {
+            for $way in 0..WAYS {
+                let $at = base + $way * $V::N;
+                $step;
+            }
+            base += WAYS * $V::N;
         }
-        width /= 2;
-    }
-    lanes[0]
+        while base < full {
+            let ($way, $at) = (0, base);
+            $step;
+            base += $V::N;
+        }
+        full
+    }};
 }
 
-/// The sum of `f(x)`.
 #[inline(always)]
-pub fn sum<A: Copy, W: Wide>(xs: &[A], f: impl Fn(A) -> W) -> W {
-    let mut lanes = [W::ZERO; LANES];
-    let (blocks, rest) = xs.as_chunks::<LANES>();
-    for block in blocks {
-        for i in 0..LANES {
-            lanes[i] = lanes[i] + f(block[i]);
-        }
-    }
-    for (lane, &x) in lanes.iter_mut().zip(rest) {
-        *lane = *lane + f(x);
-    }
-    tree(lanes, |a, b| a + b)
+unsafe fn joined<V: Lanes>(ways: [V; WAYS]) -> V::Elem {
+    // SAFETY: the caller has the instructions.
+    unsafe { ways[0].add(ways[1]).add(ways[2].add(ways[3])).sum() }
 }
 
-/// The sum of `f(x, y)`.
-#[inline(always)]
-pub fn sum2<A: Copy, B: Copy, W: Wide>(xs: &[A], ys: &[B], f: impl Fn(A, B) -> W) -> W {
-    let mut lanes = [W::ZERO; LANES];
-    let (x_blocks, x_rest) = xs.as_chunks::<LANES>();
-    let (y_blocks, y_rest) = ys.as_chunks::<LANES>();
-    for (x, y) in x_blocks.iter().zip(y_blocks) {
-        for i in 0..LANES {
-            lanes[i] = lanes[i] + f(x[i], y[i]);
-        }
-    }
-    for ((lane, &x), &y) in lanes.iter_mut().zip(x_rest).zip(y_rest) {
-        *lane = *lane + f(x, y);
-    }
-    tree(lanes, |a, b| a + b)
-}
-
-/// Writes `f(x)` for each `x` and returns the sum of what it wrote.
-#[inline(always)]
-pub fn map_sum<A: Copy, W: Wide>(xs: &[A], out: &mut [W], f: impl Fn(A) -> W) -> W {
-    let mut lanes = [W::ZERO; LANES];
-    let (blocks, rest) = xs.as_chunks::<LANES>();
-    let (out_blocks, out_rest) = out.as_chunks_mut::<LANES>();
-    for (block, to) in blocks.iter().zip(out_blocks) {
-        for i in 0..LANES {
-            to[i] = f(block[i]);
-            lanes[i] = lanes[i] + to[i];
-        }
-    }
-    for ((lane, &x), to) in lanes.iter_mut().zip(rest).zip(out_rest) {
-        *to = f(x);
-        *lane = *lane + *to;
-    }
-    tree(lanes, |a, b| a + b)
-}
-
-/// The sums of `d` and of `d * d` for `d = f(x)`, each handed to `keep` with its place.
+/// The sum of a row.
 ///
-/// The first corrects the second: with a rounded mean m in `d = x - m`, the mean of `d` is the error of m.
+/// # Safety
+/// The machine has the instructions of `V`.
 #[inline(always)]
-pub fn moments<A: Copy, W: Wide>(xs: &[A], f: impl Fn(A) -> W, mut keep: impl FnMut(usize, W)) -> (W, W) {
-    let (mut first, mut second) = ([W::ZERO; LANES], [W::ZERO; LANES]);
-    let (blocks, rest) = xs.as_chunks::<LANES>();
-    for (at, block) in blocks.iter().enumerate() {
-        for i in 0..LANES {
-            let d = f(block[i]);
-            keep(at * LANES + i, d);
-            first[i] = first[i] + d;
-            second[i] = second[i] + d * d;
-        }
+pub unsafe fn sum<V: Lanes<Elem: Wide>>(x: &[V::Elem]) -> V::Elem {
+    // SAFETY: registers lie inside the row; the caller has the instructions.
+    unsafe {
+        let mut ways = [V::splat(V::Elem::ZERO); WAYS];
+        let done = registers!(V, x.len(), |way, at| ways[way] = ways[way].add(V::load(x.as_ptr().add(at))));
+        x[done..].iter().fold(joined(ways), |sum, &x| sum + x)
     }
-    for (i, &x) in rest.iter().enumerate() {
-        let d = f(x);
-        keep(blocks.len() * LANES + i, d);
-        first[i] = first[i] + d;
-        second[i] = second[i] + d * d;
-    }
-    (tree(first, |a, b| a + b), tree(second, |a, b| a + b))
 }
 
-/// The largest `f(x)`; NaN is passed over, an empty row gives minus infinity.
+/// The sum of `x * y`.
+///
+/// # Safety
+/// Equal lengths; the machine has the instructions of `V`.
 #[inline(always)]
-pub fn largest<A: Copy, W: Wide>(xs: &[A], f: impl Fn(A) -> W) -> W {
-    let larger = |a: W, b: W| if b > a { b } else { a };
-    let mut lanes = [W::LOWEST; LANES];
-    let (blocks, rest) = xs.as_chunks::<LANES>();
-    for block in blocks {
-        for i in 0..LANES {
-            lanes[i] = larger(lanes[i], f(block[i]));
+pub unsafe fn dot<V: Lanes<Elem: Wide>>(x: &[V::Elem], y: &[V::Elem]) -> V::Elem {
+    // SAFETY: registers lie inside the rows; the caller has the instructions.
+    unsafe {
+        let mut ways = [V::splat(V::Elem::ZERO); WAYS];
+        let done = registers!(V, x.len(), |way, at| {
+            ways[way] = V::load(x.as_ptr().add(at)).mul_add(V::load(y.as_ptr().add(at)), ways[way]);
+        });
+        x[done..].iter().zip(&y[done..]).fold(joined(ways), |sum, (&x, &y)| sum + x * y)
+    }
+}
+
+/// The sums of `g` and of `g * (x - mean)`.
+///
+/// # Safety
+/// Equal lengths; the machine has the instructions of `V`.
+#[inline(always)]
+pub unsafe fn dot_centered<V: Lanes<Elem: Wide>>(g: &[V::Elem], x: &[V::Elem], mean: V::Elem) -> [V::Elem; 2] {
+    // SAFETY: registers lie inside the rows; the caller has the instructions.
+    unsafe {
+        let middle = V::splat(mean);
+        let (mut plain, mut ways) = ([V::splat(V::Elem::ZERO); WAYS], [V::splat(V::Elem::ZERO); WAYS]);
+        let done = registers!(V, x.len(), |way, at| {
+            let g = V::load(g.as_ptr().add(at));
+            plain[way] = plain[way].add(g);
+            ways[way] = V::load(x.as_ptr().add(at)).sub(middle).mul_add(g, ways[way]);
+        });
+        let start = [joined(plain), joined(ways)];
+        g[done..].iter().zip(&x[done..]).fold(start, |[a, b], (&g, &x)| [a + g, b + g * (x - mean)])
+    }
+}
+
+/// The sums of `g * w` and of `g * w * (x - mean)`.
+///
+/// # Safety
+/// Equal lengths; the machine has the instructions of `V`.
+#[inline(always)]
+pub unsafe fn dot_weighted<V: Lanes<Elem: Wide>>(
+    g: &[V::Elem],
+    w: &[V::Elem],
+    x: &[V::Elem],
+    mean: V::Elem,
+) -> [V::Elem; 2] {
+    // SAFETY: registers lie inside the rows; the caller has the instructions.
+    unsafe {
+        let middle = V::splat(mean);
+        let (mut plain, mut ways) = ([V::splat(V::Elem::ZERO); WAYS], [V::splat(V::Elem::ZERO); WAYS]);
+        let done = registers!(V, x.len(), |way, at| {
+            let g = V::load(g.as_ptr().add(at)).mul(V::load(w.as_ptr().add(at)));
+            plain[way] = plain[way].add(g);
+            ways[way] = V::load(x.as_ptr().add(at)).sub(middle).mul_add(g, ways[way]);
+        });
+        let mut sums = [joined(plain), joined(ways)];
+        for i in done..x.len() {
+            sums = [sums[0] + g[i] * w[i], sums[1] + g[i] * w[i] * (x[i] - mean)];
         }
+        sums
     }
-    for (lane, &x) in lanes.iter_mut().zip(rest) {
-        *lane = larger(*lane, f(x));
+}
+
+/// The sums of `d` and of `d * d` for `d = x - mean`.
+///
+/// The first corrects the second: the mean of `d` is the error of a rounded mean.
+///
+/// # Safety
+/// The machine has the instructions of `V`.
+#[inline(always)]
+pub unsafe fn moments<V: Lanes<Elem: Wide>>(x: &[V::Elem], mean: V::Elem) -> [V::Elem; 2] {
+    // SAFETY: registers lie inside the row; the caller has the instructions.
+    unsafe {
+        let middle = V::splat(mean);
+        let (mut first, mut second) = ([V::splat(V::Elem::ZERO); WAYS], [V::splat(V::Elem::ZERO); WAYS]);
+        let done = registers!(V, x.len(), |way, at| {
+            let d = V::load(x.as_ptr().add(at)).sub(middle);
+            first[way] = first[way].add(d);
+            second[way] = d.mul_add(d, second[way]);
+        });
+        let start = [joined(first), joined(second)];
+        x[done..].iter().map(|&x| x - mean).fold(start, |[a, b], d| [a + d, b + d * d])
     }
-    tree(lanes, larger)
+}
+
+/// The largest element; NaN is passed over, an empty row gives minus infinity.
+///
+/// # Safety
+/// The machine has the instructions of `V`.
+#[inline(always)]
+pub unsafe fn largest<V: Lanes<Elem: Wide>>(x: &[V::Elem]) -> V::Elem {
+    let larger = |a: V::Elem, b: V::Elem| if b > a { b } else { a };
+    // SAFETY: registers lie inside the row; the caller has the instructions.
+    unsafe {
+        let mut ways = [V::splat(V::Elem::LOWEST); WAYS];
+        let done = registers!(V, x.len(), |way, at| ways[way] = ways[way].max(V::load(x.as_ptr().add(at))));
+        let mut lanes = [V::Elem::LOWEST; 16];
+        ways[0].max(ways[1]).max(ways[2].max(ways[3])).store(lanes.as_mut_ptr());
+        lanes.iter().chain(&x[done..]).copied().fold(V::Elem::LOWEST, larger)
+    }
 }

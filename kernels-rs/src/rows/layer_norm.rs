@@ -1,6 +1,6 @@
 //! Layer normalization over the last axis.
 
-use super::fold::{map_sum, moments, sum, sum2};
+use super::fold::{dot_weighted, moments, sum};
 use super::{RowElement, Wide, check_alike, float_rows, narrowed, parameter};
 use crate::array::Array;
 use crate::dtype::{Element, Float};
@@ -48,49 +48,64 @@ fn forward<T: RowElement>(
         let range = first * len..end * len;
         // SAFETY: each task owns its rows of the result.
         let out = unsafe { to.slice(range.clone()) };
-        with_scratch(len, |row: &mut [T::Wide]| {
-            let epsilon = T::Wide::from_f64(epsilon);
-            launch::<T::Wide, _>(Forward { x: &xs[range], out, row, parameters, epsilon });
+        let epsilon = T::Wide::from_f64(epsilon);
+        with_scratch(2 * T::buffer(len), |scratch: &mut [T::Wide]| {
+            let (buffer, out_buffer) = scratch.split_at_mut(T::buffer(len));
+            for (x, out) in xs[range].chunks_exact(len).zip(out.chunks_exact_mut(len)) {
+                let x = T::read(x, buffer);
+                T::write(out, out_buffer, |out| launch::<T::Wide, _>(Forward { x, out, parameters, epsilon }));
+            }
         });
     });
     Ok(out)
 }
 
-struct Forward<'a, T: Float> {
-    x: &'a [T],
-    out: &'a mut [T],
-    row: &'a mut [T::Wide],
-    parameters: Parameters<'a, T::Wide>,
-    epsilon: T::Wide,
+struct Forward<'a, W> {
+    x: &'a [W],
+    out: &'a mut [W],
+    parameters: Parameters<'a, W>,
+    epsilon: W,
 }
 
-/// Fills `row` with `x - m` for a rounded mean m; returns what m lacks to the mean, and `1 / sqrt(var + epsilon)`.
+/// The mean of a row, and `1 / sqrt(var + epsilon)`.
 #[inline(always)]
-fn centered<T: RowElement>(x: &[T], row: &mut [T::Wide], epsilon: T::Wide) -> (T::Wide, T::Wide) {
-    let count = T::Wide::count(x.len());
-    let mean = sum(x, Float::widen) / count;
-    let row = &mut row[..x.len()];
-    let (rest, squares) = moments(x, |x| x.widen() - mean, |i, d| row[i] = d);
-    let rest = rest / count;
-    let var = squares / count - rest * rest;
-    (rest, T::Wide::ONE / (var + epsilon).sqrt())
+unsafe fn statistics<V: Lanes<Elem: Wide>>(x: &[V::Elem], epsilon: V::Elem) -> (V::Elem, V::Elem) {
+    let count = V::Elem::count(x.len());
+    // SAFETY: the caller has the instructions.
+    unsafe {
+        let near = sum::<V>(x) / count;
+        let [rest, squares] = moments::<V>(x, near);
+        let rest = rest / count;
+        let var = squares / count - rest * rest;
+        (near + rest, V::Elem::ONE / (var + epsilon).sqrt())
+    }
 }
 
-impl<T: RowElement> Kernel<T::Wide> for Forward<'_, T> {
+impl<W: Wide> Kernel<W> for Forward<'_, W> {
     #[inline(always)]
-    unsafe fn run<V: Lanes<Elem = T::Wide>>(self) {
-        let len = self.row.len();
-        for (x, out) in self.x.chunks_exact(len).zip(self.out.chunks_exact_mut(len)) {
-            let (rest, scale) = centered::<T>(x, self.row, self.epsilon);
-            let normal = out.iter_mut().zip(self.row.iter().map(|&d| (d - rest) * scale));
-            match self.parameters {
-                (None, None) => normal.for_each(|(slot, y)| *slot = T::narrow(y)),
-                (Some(weight), None) => normal.zip(weight).for_each(|((slot, y), &w)| *slot = T::narrow(y * w)),
-                (None, Some(bias)) => normal.zip(bias).for_each(|((slot, y), &b)| *slot = T::narrow(y + b)),
-                (Some(weight), Some(bias)) => {
-                    for (((slot, y), &w), &b) in normal.zip(weight).zip(bias) {
-                        *slot = T::narrow(y.times_plus::<V::Math>(w, b));
-                    }
+    unsafe fn run<V: Lanes<Elem = W>>(self) {
+        let Forward { x, out, parameters, epsilon } = self;
+        // SAFETY: the caller has the instructions.
+        let (mean, scale) = unsafe { statistics::<V>(x, epsilon) };
+        match parameters {
+            (None, None) => {
+                for (slot, &x) in out.iter_mut().zip(x) {
+                    *slot = (x - mean) * scale;
+                }
+            }
+            (Some(weight), None) => {
+                for ((slot, &x), &w) in out.iter_mut().zip(x).zip(weight) {
+                    *slot = (x - mean) * scale * w;
+                }
+            }
+            (None, Some(bias)) => {
+                for ((slot, &x), &b) in out.iter_mut().zip(x).zip(bias) {
+                    *slot = (x - mean).times_plus::<V::Math>(scale, b);
+                }
+            }
+            (Some(weight), Some(bias)) => {
+                for (((slot, &x), &w), &b) in out.iter_mut().zip(x).zip(weight).zip(bias) {
+                    *slot = ((x - mean) * scale).times_plus::<V::Math>(w, b);
                 }
             }
         }
@@ -108,7 +123,8 @@ pub fn layer_norm_backward(
     let (rows, len) = sizes("layer_norm_backward", x)?;
     float_rows!("layer_norm_backward", x.dtype(), T => {
         let weight = parameter::<_, T>("layer_norm_backward", weight, len)?;
-        backward::<T>(g, x, (rows, len), weight.as_deref(), epsilon)
+        let weight = weight.unwrap_or_else(|| vec![<T as Float>::Wide::ONE; len]);
+        backward::<T>(g, x, (rows, len), &weight, epsilon)
     })
 }
 
@@ -116,7 +132,7 @@ fn backward<T: RowElement>(
     g: &Array,
     x: &Array,
     (rows, len): (usize, usize),
-    weight: Option<&[T::Wide]>,
+    weight: &[T::Wide],
     epsilon: f64,
 ) -> Result<(Array, Array, Array)> {
     let (source, gradient) = (x.contiguous()?, g.contiguous()?);
@@ -130,15 +146,26 @@ fn backward<T: RowElement>(
     let work = |chunk: usize| {
         // SAFETY: one task per chunk.
         let sums = unsafe { to_sums.slice(chunk * 2 * len..(chunk + 1) * 2 * len) };
-        with_scratch(4 * len, |scratch: &mut [T::Wide]| {
+        let size = T::buffer(len);
+        with_scratch(2 * len + 3 * size, |scratch: &mut [T::Wide]| {
+            let (block_sums, buffers) = scratch.split_at_mut(2 * len);
+            let (g_buffer, rest) = buffers.split_at_mut(size);
+            let (x_buffer, dx_buffer) = rest.split_at_mut(size);
             for block in chunk * blocks / chunks..(chunk + 1) * blocks / chunks {
                 let range = block * BLOCK * len..((block + 1) * BLOCK).min(rows) * len;
                 // SAFETY: each block of rows belongs to one chunk.
                 let dx = unsafe { to.slice(range.clone()) };
-                let epsilon = T::Wide::from_f64(epsilon);
-                let (g, x) = (&gs[range.clone()], &xs[range]);
-                launch::<T::Wide, _>(Backward { g, x, dx, weight, epsilon, scratch, len });
-                sums.iter_mut().zip(&scratch[2 * len..]).for_each(|(sum, &part)| *sum = *sum + part);
+                block_sums.fill(T::Wide::ZERO);
+                let lines = gs[range.clone()].chunks_exact(len).zip(xs[range].chunks_exact(len));
+                for ((g, x), dx) in lines.zip(dx.chunks_exact_mut(len)) {
+                    let (g, x) = (T::read(g, g_buffer), T::read(x, x_buffer));
+                    let epsilon = T::Wide::from_f64(epsilon);
+                    let sums = &mut *block_sums;
+                    T::write(dx, dx_buffer, |dx| {
+                        launch::<T::Wide, _>(Backward { g, x, dx, weight, epsilon, sums });
+                    });
+                }
+                sums.iter_mut().zip(&*block_sums).for_each(|(sum, &part)| *sum = *sum + part);
             }
         });
     };
@@ -150,49 +177,44 @@ fn backward<T: RowElement>(
     Ok((dx, narrowed::<T>(&first[..len], &[len])?, narrowed::<T>(&first[len..], &[len])?))
 }
 
-struct Backward<'a, T: Float> {
-    g: &'a [T],
-    x: &'a [T],
-    dx: &'a mut [T],
-    weight: Option<&'a [T::Wide]>,
-    epsilon: T::Wide,
-    /// Two rows, and the sums of this block: first those for the weight, then those for the bias.
-    scratch: &'a mut [T::Wide],
-    len: usize,
+struct Backward<'a, W> {
+    g: &'a [W],
+    x: &'a [W],
+    dx: &'a mut [W],
+    weight: &'a [W],
+    epsilon: W,
+    /// Those for the weight, then those for the bias.
+    sums: &'a mut [W],
 }
 
-impl<T: RowElement> Kernel<T::Wide> for Backward<'_, T> {
+impl<W: Wide> Kernel<W> for Backward<'_, W> {
     #[inline(always)]
-    unsafe fn run<V: Lanes<Elem = T::Wide>>(self) {
-        let len = self.len;
-        let count = T::Wide::count(len);
-        let (rows, sums) = self.scratch.split_at_mut(2 * len);
-        let (normal, inner) = rows.split_at_mut(len);
-        sums.fill(T::Wide::ZERO);
-        let (weight_sums, bias_sums) = sums.split_at_mut(len);
-        let lines = self.g.chunks_exact(len).zip(self.x.chunks_exact(len));
-        for ((g, x), dx) in lines.zip(self.dx.chunks_exact_mut(len)) {
-            let (rest, scale) = centered::<T>(x, normal, self.epsilon);
-            for d in normal.iter_mut() {
-                *d = *d - rest;
+    unsafe fn run<V: Lanes<Elem = W>>(self) {
+        let Backward { g, x, dx, weight, epsilon, sums } = self;
+        let count = W::count(x.len());
+        // SAFETY: the caller has the instructions; all rows have one length, the sums twice that.
+        unsafe {
+            let (mean, scale) = statistics::<V>(x, epsilon);
+            let [total, product] = dot_weighted::<V>(g, weight, x, mean);
+            let (level, pull) = (total / count, product * scale / count * scale);
+            // One loop over six rows in explicit registers: the compiler gives up on so many that may overlap.
+            let [mean_v, scale_v, level_v, pull_v] = [mean, scale, level, W::ZERO - pull].map(|value| V::splat(value));
+            let (weight_sums, bias_sums) = sums.split_at_mut(x.len());
+            let full = x.len() / V::N * V::N;
+            for at in (0..full).step_by(V::N) {
+                let (g, w) = (V::load(g.as_ptr().add(at)), V::load(weight.as_ptr().add(at)));
+                let centered = V::load(x.as_ptr().add(at)).sub(mean_v);
+                let rest = centered.mul_add(pull_v, g.mul(w).sub(level_v));
+                rest.mul(scale_v).store(dx.as_mut_ptr().add(at));
+                let (to_weight, to_bias) = (weight_sums.as_mut_ptr().add(at), bias_sums.as_mut_ptr().add(at));
+                g.mul(scale_v).mul_add(centered, V::load(to_weight)).store(to_weight);
+                g.add(V::load(to_bias)).store(to_bias);
             }
-            let total = match self.weight {
-                None => map_sum(g, inner, Float::widen),
-                Some(weight) => {
-                    for ((slot, &g), &w) in inner.iter_mut().zip(g).zip(weight) {
-                        *slot = g.widen() * w;
-                    }
-                    sum(inner, |i| i)
-                }
-            };
-            let product = sum2(inner, normal, |i: T::Wide, c: T::Wide| i * c) * scale;
-            let (mean, pull) = (total / count, product / count * scale);
-            for ((slot, &i), &c) in dx.iter_mut().zip(&*inner).zip(&*normal) {
-                *slot = T::narrow(scale * (i - mean - c * pull));
-            }
-            for (((to_weight, to_bias), &g), &c) in weight_sums.iter_mut().zip(&mut *bias_sums).zip(g).zip(&*normal) {
-                *to_weight = (g.widen() * scale).times_plus::<V::Math>(c, *to_weight);
-                *to_bias = *to_bias + g.widen();
+            for i in full..x.len() {
+                let centered = x[i] - mean;
+                dx[i] = scale * (g[i] * weight[i] - level - centered * pull);
+                weight_sums[i] = weight_sums[i] + g[i] * scale * centered;
+                bias_sums[i] = bias_sums[i] + g[i];
             }
         }
     }

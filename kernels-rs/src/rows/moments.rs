@@ -1,14 +1,15 @@
 //! Reductions that pass over a row twice: variance and the logarithm of a sum of exponentials.
 
-use super::fold::{self, largest, sum};
-use super::{RowElement, Rows, Wide, float_rows, for_rows, reduced};
+use super::{RowElement, Rows, Wide, float_rows, fold, for_rows, reduced};
 use crate::array::Array;
-use crate::dtype::{Element, Float};
+use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::lanes::{Kernel, Lanes, launch};
-use crate::math::Fma;
+use crate::scratch::with_scratch;
 use crate::threads::SharedMut;
 
+/// Exponentials held at a time: a quarter of the first-level cache.
+const WORK: usize = 1 << 11;
 /// Elements of a piece of a long row.
 const PIECE: usize = 1 << 13;
 
@@ -49,100 +50,21 @@ enum Mode {
 fn run<T: RowElement>(mode: Mode, x: &[T], len: usize, out: &mut [T]) {
     let to = SharedMut::new(out.as_mut_ptr());
     let rows = x.len() / len;
-    if rows < 8 && len > 8 * PIECE {
-        for (row, slot) in x.chunks_exact(len).zip(out) {
-            *slot = T::narrow(long_row(mode, row));
-        }
-        return;
-    }
-    for_rows(rows, len, &|first, end| {
+    // Few long rows: their pieces in parallel. Else the rows.
+    let long = rows < 8 && len > 8 * PIECE;
+    let work = |first: usize, end: usize| {
         // SAFETY: each task owns its part of the result.
         let out = unsafe { to.slice(first..end) };
         for (row, slot) in x[first * len..end * len].chunks_exact(len).zip(out) {
-            let mut result = T::Wide::ZERO;
-            launch::<T::Wide, _>(Row { mode, x: row, result: &mut result });
-            *slot = T::narrow(result);
+            *slot = T::narrow(whole_row(mode, row, long));
         }
-    });
+    };
+    if long { work(0, rows) } else { for_rows(rows, len, &work) }
 }
 
-/// The result from the sums of the second pass.
-fn finish<W: Wide>(mode: Mode, [first, second]: [W; 2], middle: W, len: usize) -> W {
-    match mode {
-        Mode::Var(correction) => {
-            let squares = second - first / W::count(len) * first;
-            squares / W::from_f64((len as f64 - correction).max(0.0))
-        }
-        Mode::LogSumExp => first.ln() + middle,
-    }
-}
-
-/// What the row is shifted by: its mean, or its maximum where that is finite.
-#[inline(always)]
-fn middle<W: Wide>(mode: Mode, total: W, len: usize) -> W {
-    match mode {
-        Mode::Var(_) => total / W::count(len),
-        Mode::LogSumExp => {
-            if total.to_f64().is_finite() {
-                total
-            } else {
-                W::ZERO
-            }
-        }
-    }
-}
-
-#[inline(always)]
-fn first_pass<T: RowElement>(mode: Mode, piece: &[T]) -> T::Wide {
-    match mode {
-        Mode::Var(_) => sum(piece, Float::widen),
-        Mode::LogSumExp => largest(piece, Float::widen),
-    }
-}
-
-#[inline(always)]
-fn second_pass<T: RowElement, M: Fma>(mode: Mode, piece: &[T], middle: T::Wide) -> [T::Wide; 2] {
-    match mode {
-        Mode::Var(_) => fold::moments(piece, |x| x.widen() - middle, |_, _| ()).into(),
-        Mode::LogSumExp => [sum(piece, |x| (x.widen() - middle).exp::<M>()), T::Wide::ZERO],
-    }
-}
-
-fn plus<W: Wide>(a: [W; 2], b: [W; 2]) -> [W; 2] {
-    [a[0] + b[0], a[1] + b[1]]
-}
-
-/// A whole row, in pieces whose results are added in order.
-struct Row<'a, T: Float> {
-    mode: Mode,
-    x: &'a [T],
-    result: &'a mut T::Wide,
-}
-
-impl<T: RowElement> Kernel<T::Wide> for Row<'_, T> {
-    #[inline(always)]
-    unsafe fn run<V: Lanes<Elem = T::Wide>>(self) {
-        let mut total = first_of(self.mode);
-        for piece in self.x.chunks(PIECE) {
-            total = join(self.mode, total, first_pass(self.mode, piece));
-        }
-        let middle = middle(self.mode, total, self.x.len());
-        let mut totals = [T::Wide::ZERO; 2];
-        for piece in self.x.chunks(PIECE) {
-            totals = plus(totals, second_pass::<T, V::Math>(self.mode, piece, middle));
-        }
-        *self.result = finish(self.mode, totals, middle, self.x.len());
-    }
-}
-
-#[inline(always)]
-fn first_of<W: Wide>(mode: Mode) -> W {
-    if let Mode::Var(_) = mode { W::ZERO } else { W::LOWEST }
-}
-
-#[inline(always)]
-fn join<W: Wide>(mode: Mode, a: W, b: W) -> W {
-    match mode {
+/// Both passes over a row, in pieces whose results are put together in order.
+fn whole_row<T: RowElement>(mode: Mode, row: &[T], parallel: bool) -> T::Wide {
+    let join = |a: T::Wide, b: T::Wide| match mode {
         Mode::Var(_) => a + b,
         Mode::LogSumExp => {
             if b > a {
@@ -151,44 +73,88 @@ fn join<W: Wide>(mode: Mode, a: W, b: W) -> W {
                 a
             }
         }
+    };
+    let start = if let Mode::Var(_) = mode { T::Wide::ZERO } else { T::Wide::LOWEST };
+    let total = pass(mode, row, None, start, |a, b| join(a, b[0]), parallel);
+    let middle = match mode {
+        Mode::Var(_) => total / T::Wide::count(row.len()),
+        // An infinite maximum does not shift.
+        Mode::LogSumExp if total.to_f64().is_finite() => total,
+        Mode::LogSumExp => T::Wide::ZERO,
+    };
+    let zeros = [T::Wide::ZERO; 2];
+    let [first, second] = pass(mode, row, Some(middle), zeros, |a, b| [a[0] + b[0], a[1] + b[1]], parallel);
+    match mode {
+        Mode::Var(correction) => {
+            let squares = second - first / T::Wide::count(row.len()) * first;
+            squares / T::Wide::from_f64((row.len() as f64 - correction).max(0.0))
+        }
+        Mode::LogSumExp => first.ln() + middle,
     }
 }
 
-/// One pass over one piece.
-struct Piece<'a, T: Float> {
+/// One pass over all pieces.
+fn pass<T: RowElement, A>(
     mode: Mode,
-    x: &'a [T],
+    row: &[T],
     middle: Option<T::Wide>,
-    result: &'a mut [T::Wide; 2],
+    start: A,
+    join: impl Fn(A, [T::Wide; 2]) -> A,
+    parallel: bool,
+) -> A {
+    let one = |x: &[T]| {
+        let size = T::buffer(x.len());
+        with_scratch(size + WORK.min(x.len()), |scratch: &mut [T::Wide]| {
+            let (buffer, work) = scratch.split_at_mut(size);
+            let mut result = [T::Wide::ZERO; 2];
+            launch::<T::Wide, _>(Piece { mode, x: T::read(x, buffer), work, middle, result: &mut result });
+            result
+        })
+    };
+    if !parallel {
+        return row.chunks(PIECE).map(one).fold(start, join);
+    }
+    let mut results = vec![[T::Wide::ZERO; 2]; row.len().div_ceil(PIECE)];
+    let to = SharedMut::new(results.as_mut_ptr());
+    for_rows(row.len().div_ceil(PIECE), PIECE, &|first, end| {
+        for (index, piece) in (first..end).zip(row[first * PIECE..].chunks(PIECE)) {
+            // SAFETY: one task per piece.
+            unsafe { to.slice(index..index + 1)[0] = one(piece) };
+        }
+    });
+    results.into_iter().fold(start, join)
 }
 
-impl<T: RowElement> Kernel<T::Wide> for Piece<'_, T> {
+/// One pass over one piece: the first where no middle is known yet.
+struct Piece<'a, W> {
+    mode: Mode,
+    x: &'a [W],
+    work: &'a mut [W],
+    middle: Option<W>,
+    result: &'a mut [W; 2],
+}
+
+impl<W: Wide> Kernel<W> for Piece<'_, W> {
     #[inline(always)]
-    unsafe fn run<V: Lanes<Elem = T::Wide>>(self) {
-        *self.result = match self.middle {
-            None => [first_pass(self.mode, self.x), T::Wide::ZERO],
-            Some(middle) => second_pass::<T, V::Math>(self.mode, self.x, middle),
+    unsafe fn run<V: Lanes<Elem = W>>(self) {
+        // SAFETY: the caller has the instructions.
+        *self.result = unsafe {
+            match (self.mode, self.middle) {
+                (Mode::Var(_), None) => [fold::sum::<V>(self.x), W::ZERO],
+                (Mode::LogSumExp, None) => [fold::largest::<V>(self.x), W::ZERO],
+                (Mode::Var(_), Some(middle)) => fold::moments::<V>(self.x, middle),
+                (Mode::LogSumExp, Some(middle)) => {
+                    let mut total = W::ZERO;
+                    for part in self.x.chunks(WORK) {
+                        let work = &mut self.work[..part.len()];
+                        for (slot, &x) in work.iter_mut().zip(part) {
+                            *slot = (x - middle).exp::<V::Math>();
+                        }
+                        total = total + fold::sum::<V>(work);
+                    }
+                    [total, W::ZERO]
+                }
+            }
         };
     }
-}
-
-/// The same sums as [`Row`], the pieces in parallel.
-fn long_row<T: RowElement>(mode: Mode, row: &[T]) -> T::Wide {
-    let pieces = row.len().div_ceil(PIECE);
-    let pass = |middle: Option<T::Wide>| {
-        let mut results = vec![[T::Wide::ZERO; 2]; pieces];
-        let to = SharedMut::new(results.as_mut_ptr());
-        for_rows(pieces, PIECE, &|first, end| {
-            for (index, piece) in (first..end).zip(row[first * PIECE..].chunks(PIECE)) {
-                // SAFETY: one task per piece.
-                let result = unsafe { &mut to.slice(index..index + 1)[0] };
-                launch::<T::Wide, _>(Piece { mode, x: piece, middle, result });
-            }
-        });
-        results
-    };
-    let total = pass(None).into_iter().fold(first_of(mode), |a, b| join(mode, a, b[0]));
-    let middle = middle(mode, total, row.len());
-    let totals = pass(Some(middle)).into_iter().fold([T::Wide::ZERO; 2], plus);
-    finish(mode, totals, middle, row.len())
 }

@@ -1,161 +1,163 @@
 //! Softmax, its logarithm, and their gradients.
+//!
+//! Along the last axis a row is a slice. Along another axis the same passes run over many columns at once.
 
-use super::fold::{largest, map_sum, sum, sum2};
-use super::{RowElement, Rows, Wide, check_alike, float_rows, for_rows, restored};
+use super::columns::Columns;
+use super::fold::{dot, largest, sum};
+use super::{RowElement, Wide, check_alike, float_rows, for_rows, split_at_axis};
 use crate::array::Array;
-use crate::dtype::Float;
 use crate::error::{Error, Result};
 use crate::lanes::{Kernel, Lanes, launch};
-use crate::math::Fma;
 use crate::scratch::with_scratch;
 use crate::threads::SharedMut;
 
 /// `e^x / sum of e^x` along an axis; a row of minus infinities gives zeros.
 pub fn softmax(x: &Array, axis: usize) -> Result<Array> {
-    unary(Mode::Plain, "softmax", x, axis)
+    run(Op::Softmax, "softmax", x, x, axis)
 }
 
 /// The logarithm of [`softmax`]; a row of minus infinities stays one.
 pub fn log_softmax(x: &Array, axis: usize) -> Result<Array> {
-    unary(Mode::Log, "log_softmax", x, axis)
+    run(Op::LogSoftmax, "log_softmax", x, x, axis)
 }
 
 /// `y * (g - sum of g * y)`.
 pub fn softmax_backward(g: &Array, y: &Array, axis: usize) -> Result<Array> {
-    binary(Mode::Plain, "softmax_backward", g, y, axis)
+    check_alike("softmax_backward", g, y)?;
+    run(Op::SoftmaxBackward, "softmax_backward", g, y, axis)
 }
 
 /// `g - e^y * sum of g`.
 pub fn log_softmax_backward(g: &Array, y: &Array, axis: usize) -> Result<Array> {
-    binary(Mode::Log, "log_softmax_backward", g, y, axis)
+    check_alike("log_softmax_backward", g, y)?;
+    run(Op::LogSoftmaxBackward, "log_softmax_backward", g, y, axis)
 }
 
+/// What happens to a row. `y` is `x` itself in the forward ops.
 #[derive(Clone, Copy)]
-enum Mode {
-    Plain,
-    Log,
+pub enum Op {
+    /// See [`softmax`].
+    Softmax,
+    /// See [`log_softmax`].
+    LogSoftmax,
+    /// See [`softmax_backward`].
+    SoftmaxBackward,
+    /// See [`log_softmax_backward`].
+    LogSoftmaxBackward,
 }
 
-fn unary(mode: Mode, op: &str, x: &Array, axis: usize) -> Result<Array> {
-    let rows = Rows::along(op, x, &[axis])?;
-    let mut out = Array::uninit(x.dtype(), rows.data.shape())?;
-    float_rows!(op, x.dtype(), T => {
-        run_unary::<T>(mode, rows.elements(), rows.len, out.as_mut_slice());
-        restored(&out, axis)
+fn run(op: Op, name: &str, x: &Array, y: &Array, axis: usize) -> Result<Array> {
+    let (outer, len, inner) = split_at_axis(name, x, axis)?;
+    let (xs, ys) = (x.contiguous()?, y.contiguous()?);
+    let mut out = Array::uninit(x.dtype(), x.shape())?;
+    float_rows!(name, x.dtype(), T => {
+        let (xs, ys) = (xs.as_slice::<T>().expect("contiguous"), ys.as_slice::<T>().expect("contiguous"));
+        let out_slice = out.as_mut_slice::<T>();
+        if out_slice.is_empty() {
+            return Ok(out);
+        }
+        if inner == 1 { rows(op, xs, ys, len, out_slice) } else { columns(op, xs, ys, [outer, len, inner], out_slice) }
+        Ok(out)
     })
 }
 
-fn binary(mode: Mode, op: &str, g: &Array, y: &Array, axis: usize) -> Result<Array> {
-    check_alike(op, g, y)?;
-    let (rows, other) = (Rows::along(op, g, &[axis])?, Rows::along(op, y, &[axis])?);
-    let mut out = Array::uninit(g.dtype(), rows.data.shape())?;
-    float_rows!(op, g.dtype(), T => {
-        run_binary::<T>(mode, rows.elements(), other.elements(), rows.len, out.as_mut_slice());
-        restored(&out, axis)
-    })
-}
-
-fn run_unary<T: RowElement>(mode: Mode, x: &[T], len: usize, out: &mut [T]) {
-    if out.is_empty() {
-        return;
-    }
+fn rows<T: RowElement>(op: Op, xs: &[T], ys: &[T], len: usize, out: &mut [T]) {
     let to = SharedMut::new(out.as_mut_ptr());
-    for_rows(x.len() / len, len, &|first, end| {
+    for_rows(xs.len() / len, len, &|first, end| {
+        let range = first * len..end * len;
         // SAFETY: each task owns its rows of the result.
-        let out = unsafe { to.slice(first * len..end * len) };
-        with_scratch(len, |row: &mut [T::Wide]| {
-            launch::<T::Wide, _>(Unary { mode, x: &x[first * len..end * len], out, row });
+        let out = unsafe { to.slice(range.clone()) };
+        let size = T::buffer(len);
+        with_scratch(3 * size, |scratch: &mut [T::Wide]| {
+            let (x_buffer, rest) = scratch.split_at_mut(size);
+            let (y_buffer, out_buffer) = rest.split_at_mut(size);
+            let lines = xs[range.clone()].chunks_exact(len).zip(ys[range].chunks_exact(len));
+            for ((x, y), out) in lines.zip(out.chunks_exact_mut(len)) {
+                let (x, y) = (T::read(x, x_buffer), T::read(y, y_buffer));
+                T::write(out, out_buffer, |out| launch::<T::Wide, _>(Row { op, x, y, out }));
+            }
         });
     });
 }
 
-struct Unary<'a, T: Float> {
-    mode: Mode,
-    x: &'a [T],
-    out: &'a mut [T],
-    row: &'a mut [T::Wide],
+struct Row<'a, W> {
+    op: Op,
+    x: &'a [W],
+    y: &'a [W],
+    out: &'a mut [W],
 }
 
-impl<T: RowElement> Kernel<T::Wide> for Unary<'_, T> {
+impl<W: Wide> Kernel<W> for Row<'_, W> {
     #[inline(always)]
-    unsafe fn run<V: Lanes<Elem = T::Wide>>(self) {
-        let len = self.row.len();
-        for (x, out) in self.x.chunks_exact(len).zip(self.out.chunks_exact_mut(len)) {
-            match self.mode {
-                Mode::Plain => softmax_row::<T, V::Math>(x, out, self.row),
-                Mode::Log => log_softmax_row::<T, V::Math>(x, out),
+    unsafe fn run<V: Lanes<Elem = W>>(self) {
+        let Row { op, x, y, out } = self;
+        // SAFETY: the caller has the instructions; the rows have one length.
+        unsafe {
+            match op {
+                Op::Softmax => {
+                    let total = shifted_exp::<V>(x, largest::<V>(x), out);
+                    let scale = if total == W::ZERO { W::ONE } else { W::ONE / total };
+                    for slot in out {
+                        *slot = *slot * scale;
+                    }
+                }
+                Op::LogSoftmax => {
+                    let top = largest::<V>(x);
+                    let total = shifted_exp::<V>(x, top, out);
+                    let (top, log) = (finite(top), if total == W::ZERO { W::ZERO } else { total.ln() });
+                    for (slot, &x) in out.iter_mut().zip(x) {
+                        *slot = x - top - log;
+                    }
+                }
+                Op::SoftmaxBackward => {
+                    let inner = dot::<V>(x, y);
+                    for ((slot, &g), &y) in out.iter_mut().zip(x).zip(y) {
+                        *slot = y * (g - inner);
+                    }
+                }
+                Op::LogSoftmaxBackward => {
+                    let total = sum::<V>(x);
+                    for ((slot, &g), &y) in out.iter_mut().zip(x).zip(y) {
+                        *slot = g - y.exp::<V::Math>() * total;
+                    }
+                }
             }
         }
     }
 }
 
-/// The maximum, or 0 where there is none to shift by.
+/// What to shift by: the maximum, or 0 for a row of minus infinities.
 #[inline(always)]
-pub fn shift<T: RowElement>(x: &[T]) -> T::Wide {
-    let top = largest(x, Float::widen);
-    if top == T::Wide::LOWEST { T::Wide::ZERO } else { top }
+pub fn finite<W: Wide>(top: W) -> W {
+    if top == W::LOWEST { W::ZERO } else { top }
 }
 
+/// Writes `e^(x - top)` and returns its sum.
 #[inline(always)]
-fn softmax_row<T: RowElement, M: Fma>(x: &[T], out: &mut [T], row: &mut [T::Wide]) {
-    let top = shift(x);
-    let total = map_sum(x, row, |x| (x.widen() - top).exp::<M>());
-    let scale = if total == T::Wide::ZERO { T::Wide::ONE } else { T::Wide::ONE / total };
-    for (slot, &e) in out.iter_mut().zip(&*row) {
-        *slot = T::narrow(e * scale);
-    }
-}
-
-#[inline(always)]
-fn log_softmax_row<T: RowElement, M: Fma>(x: &[T], out: &mut [T]) {
-    let top = shift(x);
-    let total = sum(x, |x| (x.widen() - top).exp::<M>());
-    let log = if total == T::Wide::ZERO { T::Wide::ZERO } else { total.ln() };
+unsafe fn shifted_exp<V: Lanes<Elem: Wide>>(x: &[V::Elem], top: V::Elem, out: &mut [V::Elem]) -> V::Elem {
+    let top = finite(top);
     for (slot, &x) in out.iter_mut().zip(x) {
-        *slot = T::narrow(x.widen() - top - log);
+        *slot = (x - top).exp::<V::Math>();
     }
+    // SAFETY: the caller has the instructions.
+    unsafe { sum::<V>(out) }
 }
 
-fn run_binary<T: RowElement>(mode: Mode, g: &[T], y: &[T], len: usize, out: &mut [T]) {
-    if out.is_empty() {
-        return;
-    }
+/// Elements of a strip of columns, whose exponentials are kept in scratch.
+const STRIP: usize = 1 << 13;
+
+fn columns<T: RowElement>(op: Op, xs: &[T], ys: &[T], [outer, len, inner]: [usize; 3], out: &mut [T]) {
     let to = SharedMut::new(out.as_mut_ptr());
-    for_rows(g.len() / len, len, &|first, end| {
-        let range = first * len..end * len;
-        // SAFETY: each task owns its rows of the result.
-        let out = unsafe { to.slice(range.clone()) };
-        launch::<T::Wide, _>(Binary { mode, g: &g[range.clone()], y: &y[range], out, len });
-    });
-}
-
-struct Binary<'a, T> {
-    mode: Mode,
-    g: &'a [T],
-    y: &'a [T],
-    out: &'a mut [T],
-    len: usize,
-}
-
-impl<T: RowElement> Kernel<T::Wide> for Binary<'_, T> {
-    #[inline(always)]
-    unsafe fn run<V: Lanes<Elem = T::Wide>>(self) {
-        let rows = self.g.chunks_exact(self.len).zip(self.y.chunks_exact(self.len));
-        for ((g, y), out) in rows.zip(self.out.chunks_exact_mut(self.len)) {
-            match self.mode {
-                Mode::Plain => {
-                    let inner = sum2(g, y, |g, y| g.widen() * y.widen());
-                    for ((slot, &g), &y) in out.iter_mut().zip(g).zip(y) {
-                        *slot = T::narrow(y.widen() * (g.widen() - inner));
-                    }
-                }
-                Mode::Log => {
-                    let total = sum(g, Float::widen);
-                    for ((slot, &g), &y) in out.iter_mut().zip(g).zip(y) {
-                        *slot = T::narrow(g.widen() - y.widen().exp::<V::Math>() * total);
-                    }
-                }
-            }
+    let strips = inner.div_ceil((STRIP / len).clamp(32, 512));
+    let width = inner.div_ceil(strips);
+    for_rows(outer * strips, len * width, &|first, end| {
+        for index in first..end {
+            let start = index % strips * width;
+            let at = index / strips * len * inner + start;
+            let width = width.min(inner - start);
+            let strip = Columns { x: &xs[at..], y: &ys[at..], out: to, at, len, pitch: inner, width };
+            let size = Columns::<T>::scratch(len, width);
+            with_scratch(size, |scratch: &mut [T::Wide]| strip.run(op, scratch));
         }
-    }
+    });
 }
