@@ -10,7 +10,7 @@ from itertools import count
 
 import numpy as np
 
-from phlox_tensor import REGISTRY, ArgumentError, DType, Rejected, bool_, float32, int32
+from phlox_tensor import REGISTRY, DType, Rejected, bool_, float32, int32
 
 from ._array import ITEM_BYTES, GpuArray, dense_strides, is_dense
 from ._pipelines import Pipeline
@@ -71,8 +71,7 @@ def run_program(
     input.
 
     Raises:
-        Rejected: the shapes do not broadcast.
-        ArgumentError: an integer does not fit the element type it meets.
+        Rejected: the shapes do not broadcast, or a number does not fit the element type it meets.
     """
     key = (
         program.token,
@@ -110,12 +109,15 @@ def scalar(value: float, dtype: str) -> float:
     """A Python number as the parameter of an element type: rounded as that type would round it.
 
     Raises:
-        ArgumentError: an integer that the type does not hold.
+        Rejected: an integer that the type does not hold; the full path tells users.
     """
     if dtype == "float32":
-        if -_FLOAT32_MAX < value < _FLOAT32_MAX or math.isnan(value):
+        if -_FLOAT32_MAX < value < _FLOAT32_MAX:
             return value
-        return math.copysign(math.inf, value)
+        try:
+            return value if math.isnan(value) else math.copysign(math.inf, value)
+        except OverflowError:  # an integer beyond every float
+            raise Rejected from None
     if dtype == "float16":
         with np.errstate(over="ignore"):
             return float(np.float16(value))
@@ -123,9 +125,7 @@ def scalar(value: float, dtype: str) -> float:
         return int(bool(value))
     low, high = _INT_RANGES[dtype]
     if not low <= value <= high:
-        raise ArgumentError(
-            "wgpu", f"the number does not fit {dtype}", got=value, expected=f"{low} to {high}"
-        )
+        raise Rejected(f"{value} does not fit {dtype}")
     return int(value)
 
 
