@@ -1,0 +1,517 @@
+"""Random programs: short chains of ops drawn from the registry by class, and how to judge a run.
+
+A program is drawn together with its values on the reference, so that every step fits the shapes
+and kinds before it. A run on a backend reads nothing until its end; then each step is compared
+with the reference on the very inputs that the backend had, to the tolerance that its op declares.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+import phlox_tensor as pt
+from phlox_tensor import DTYPES, REGISTRY, Backend, DType, Numpy, Op, Tensor
+from phlox_tensor._kinds import KIND_SETS
+from phlox_tensor.testing import LAYOUTS, disagreement, draw
+
+Array = np.ndarray[Any, Any]
+Shape = tuple[int, ...]
+MOST = 6  # the largest size of an axis
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """Data that a program starts from, and how it lies in memory."""
+
+    array: Array
+    layout: str
+
+    def __repr__(self) -> str:
+        return f"Leaf({self.array.dtype}{list(self.array.shape)}, {self.layout!r})"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One op on nodes before it, given by their place; a list of places for a variadic operand."""
+
+    op: str
+    operands: tuple[Any, ...]
+    attributes: dict[str, Any]
+
+
+@dataclass
+class Program:
+    """Leaves and steps in order; a step with several results continues with the first."""
+
+    nodes: list[Leaf | Step] = field(default_factory=list)
+    values: list[Array] = field(default_factory=list, repr=False)
+
+    def leaf(self, array: Array, layout: str) -> int:
+        """Add data; the broadcast layout shows its first row everywhere."""
+        if layout == "broadcast" and array.ndim and array.shape[0]:
+            array = np.ascontiguousarray(np.broadcast_to(array[:1], array.shape))
+        self.nodes.append(Leaf(array, layout))
+        self.values.append(array)
+        return len(self.nodes) - 1
+
+    def step(self, op: str, operands: tuple[Any, ...], attributes: dict[str, Any]) -> int:
+        """Add a step and compute its value on the reference."""
+        self.nodes.append(Step(op, operands, attributes))
+        inputs = [gather(self.values, o) for o in operands]
+        self.values.append(reference(REGISTRY[op], inputs, attributes, INT32)[0])
+        return len(self.nodes) - 1
+
+
+INT32 = Numpy(int="int32")
+
+
+def gather(values: Sequence[Any], operand: Any) -> Any:
+    """The values at the places of an operand."""
+    if isinstance(operand, list):
+        return [values[place] for place in operand]
+    return None if operand is None else values[operand]
+
+
+def reference(op: Op, inputs: list[Any], attributes: dict[str, Any], backend: Numpy) -> list[Array]:
+    """All results of an op on arrays."""
+
+    def tensor(item: Any) -> Any:
+        if isinstance(item, list):
+            return [tensor(each) for each in item]
+        return None if item is None else Tensor(item, backend)
+
+    with np.errstate(all="ignore"):
+        out = op(*map(tensor, inputs), **attributes)
+    return [t.numpy() for t in (out if isinstance(out, tuple) else (out,))]
+
+
+# What is drawn for the operands behind the first, and for the attributes, by op or by class.
+Choice = tuple[list[Any], dict[str, Any]]
+Draw = st.DrawFn
+
+
+def _fresh(pick: Draw, program: Program, op: Op, place: int, shape: Shape, dtype: DType) -> int:
+    """New data for an operand, in any layout."""
+    rng = np.random.default_rng(pick(st.integers(0, 2**32 - 1)))
+    name = op.signature.operands[place].name
+    array = draw(dtype, shape, op.interval(name), rng, few=pick(st.booleans()))
+    return program.leaf(array, pick(st.sampled_from(sorted(LAYOUTS))))
+
+
+def _indices(pick: Draw, program: Program, shape: Shape, size: int) -> int:
+    rng = np.random.default_rng(pick(st.integers(0, 2**32 - 1)))
+    array = rng.integers(-size, size, shape).astype(np.int32)
+    return program.leaf(array, pick(st.sampled_from(sorted(LAYOUTS))))
+
+
+def _compatible(pick: Draw, shape: Shape) -> Shape:
+    """A shape that broadcasts with ``shape``."""
+    kept = shape[pick(st.integers(0, len(shape))) :]
+    return tuple(1 if pick(st.booleans()) else n for n in kept)
+
+
+def elementwise(pick: Draw, program: Program, op: Op, at: int) -> Choice:
+    """The other operands broadcast with the first; where takes two of one type."""
+    value = program.values[at]
+    others: list[Any] = []
+    own = DTYPES[value.dtype.name]
+    choice = pick(st.sampled_from([pt.float32, pt.int32, pt.bool_]))
+    for place, operand in enumerate(op.signature.operands[1:], 1):
+        shape = _compatible(pick, value.shape)
+        dtype = choice if op.signature.operands[0].kind != operand.kind else own
+        again = operand.kind == op.signature.operands[0].kind and op.interval(
+            operand.name
+        ) == op.interval(op.signature.operands[0].name)
+        same = again and pick(st.booleans())
+        others.append(at if same else _fresh(pick, program, op, place, shape, dtype))
+    attributes: dict[str, Any] = {}
+    if op.cases:
+        attributes = dict(pick(st.sampled_from(op.cases)).attributes)
+    return others, attributes
+
+
+def reduction(pick: Draw, program: Program, op: Op, at: int) -> Choice | None:
+    """Any axes; nothing is chosen from an empty one."""
+    shape = program.values[at].shape
+    single = any(a.type == "Axis?" for a in op.signature.attributes)
+    axes = st.sampled_from(range(-len(shape), len(shape))) if shape else st.nothing()
+    axis = pick(st.none() | (axes if single else axes | st.sets(axes).map(tuple)))
+    if isinstance(axis, tuple) and len({a % len(shape) for a in axis}) < len(axis):
+        return None
+    if 0 in shape:
+        return None
+    return [], {"axis": axis, "keepdims": pick(st.booleans())}
+
+
+def line(pick: Draw, program: Program, op: Op, at: int) -> Choice | None:
+    """An axis, and the direction of a sort."""
+    shape = program.values[at].shape
+    if not shape or 0 in shape:
+        return None
+    attributes: dict[str, Any] = {"axis": pick(st.integers(-len(shape), len(shape) - 1))}
+    if "descending" in op.attribute_names:
+        attributes["descending"] = pick(st.booleans())
+    others: list[Any] = []
+    dtype = DTYPES[program.values[at].dtype.name]
+    for place in range(1, len(op.signature.operands)):
+        others.append(_fresh(pick, program, op, place, shape, dtype))
+    return others, attributes
+
+
+def _broadcast_to(pick: Draw, program: Program, op: Op, at: int) -> Choice:
+    shape = program.values[at].shape
+    grown = [pick(st.integers(1, 3)) if n == 1 else n for n in shape]
+    front = pick(st.lists(st.integers(1, 3), max_size=max(0, 4 - len(shape))))
+    return [], {"shape": (*front, *grown)}
+
+
+def _flip(pick: Draw, program: Program, op: Op, at: int) -> Choice:
+    rank = program.values[at].ndim
+    return [], {"axis": tuple(pick(st.sets(st.integers(0, rank - 1)))) if rank else ()}
+
+
+def _permute(pick: Draw, program: Program, op: Op, at: int) -> Choice:
+    return [], {"axes": pick(st.permutations(range(program.values[at].ndim)))}
+
+
+def _reshape(pick: Draw, program: Program, op: Op, at: int) -> Choice:
+    value = program.values[at]
+    shapes = [value.shape[::-1], (-1,), (1, *value.shape), (*value.shape, 1), (value.size,)]
+    if value.ndim > 1:
+        shapes.append((value.shape[0] * value.shape[1], *value.shape[2:]))
+    if 0 in value.shape:
+        shapes = [s for s in shapes if -1 not in s]
+    return [], {"shape": pick(st.sampled_from(shapes))}
+
+
+def _region(pick: Draw, shape: Shape) -> dict[str, Any]:
+    start, size, step = [], [], []
+    for n in shape:
+        stride = pick(st.sampled_from([1, 1, 2, -1, -2]))
+        first = pick(st.integers(0, n - 1)) if n else 0
+        room = (n - 1 - first if stride > 0 else first) // abs(stride) + 1 if n else 0
+        start.append(first)
+        size.append(pick(st.integers(min(1, room), room)))
+        step.append(stride)
+    return {"start": tuple(start), "size": tuple(size), "step": tuple(step)}
+
+
+def _slice(pick: Draw, program: Program, op: Op, at: int) -> Choice:
+    return [], _region(pick, program.values[at].shape)
+
+
+def _slice_scatter(pick: Draw, program: Program, op: Op, at: int) -> Choice:
+    value = program.values[at]
+    region = _region(pick, value.shape)
+    return [_fresh(pick, program, op, 1, region["size"], DTYPES[value.dtype.name])], region
+
+
+def _pad(pick: Draw, program: Program, op: Op, at: int) -> Choice:
+    rank = program.values[at].ndim
+    margins = [(pick(st.integers(0, 2)), pick(st.integers(0, 1))) for _ in range(min(rank, 2))]
+    return [], {"padding": margins, "value": pick(st.integers(0, 1))}
+
+
+def _index_add(pick: Draw, program: Program, op: Op, at: int) -> Choice | None:
+    value = program.values[at]
+    if not value.ndim or 0 in value.shape:
+        return None
+    axis = pick(st.integers(0, value.ndim - 1))
+    count = pick(st.integers(0, 4))
+    shape = (*value.shape[:axis], count, *value.shape[axis + 1 :])
+    places = _indices(pick, program, (count,), value.shape[axis])
+    return [places, _fresh(pick, program, op, 2, shape, DTYPES[value.dtype.name])], {"axis": axis}
+
+
+def _scatter(pick: Draw, program: Program, op: Op, at: int) -> Choice | None:
+    value = program.values[at]
+    if not value.ndim or 0 in value.shape:
+        return None
+    axis = pick(st.integers(0, value.ndim - 1))
+    # One index along the axis: with set, repeats may keep any of the values.
+    update = pick(st.sampled_from(["add", "max", "min", "mul", "set"]))
+    count = 1 if update == "set" else pick(st.integers(0, 4))
+    shape = (*value.shape[:axis], count, *value.shape[axis + 1 :])
+    places = _indices(pick, program, shape, value.shape[axis])
+    values = _fresh(pick, program, op, 2, shape, DTYPES[value.dtype.name])
+    return [places, values], {"axis": axis, "update": update}
+
+
+def _take(pick: Draw, program: Program, op: Op, at: int) -> Choice | None:
+    value = program.values[at]
+    if not value.ndim or 0 in value.shape:
+        return None
+    axis = pick(st.integers(0, value.ndim - 1))
+    shape = tuple(pick(st.lists(st.integers(0, 3), max_size=2)))
+    return [_indices(pick, program, shape, value.shape[axis])], {"axis": axis}
+
+
+def _take_along_axis(pick: Draw, program: Program, op: Op, at: int) -> Choice | None:
+    value = program.values[at]
+    if not value.ndim or 0 in value.shape:
+        return None
+    axis = pick(st.integers(0, value.ndim - 1))
+    shape = (*value.shape[:axis], pick(st.integers(0, 4)), *value.shape[axis + 1 :])
+    return [_indices(pick, program, shape, value.shape[axis])], {"axis": axis}
+
+
+def _nonzero(pick: Draw, program: Program, op: Op, at: int) -> Choice | None:
+    return ([], {}) if program.values[at].ndim == 1 else None
+
+
+def _masked_select(pick: Draw, program: Program, op: Op, at: int) -> Choice:
+    shape = program.values[at].shape
+    kept = shape[pick(st.integers(0, len(shape))) :]
+    return [_fresh(pick, program, op, 1, kept, pt.bool_)], {}
+
+
+def _concat(pick: Draw, program: Program, op: Op, at: int) -> Choice | None:
+    value = program.values[at]
+    if not value.ndim:
+        return None
+    axis = pick(st.integers(-value.ndim, value.ndim - 1))
+    shape = list(value.shape)
+    shape[axis] = pick(st.integers(0, 3))
+    other = _fresh(pick, program, op, 0, tuple(shape), DTYPES[value.dtype.name])
+    return pick(st.sampled_from([[at, other], [other, at], [at, other, at]])), {"axis": axis}
+
+
+def _matmul(pick: Draw, program: Program, op: Op, at: int) -> Choice | None:
+    value = program.values[at]
+    if not value.ndim:
+        return None
+    inner = value.shape[-1]
+    batch = _compatible(pick, value.shape[:-2])
+    shape = pick(st.sampled_from([(inner,), (inner, 3), (*batch, inner, 2)]))
+    return [_fresh(pick, program, op, 1, shape, DTYPES[value.dtype.name])], {}
+
+
+def _linear(pick: Draw, program: Program, op: Op, at: int) -> Choice | None:
+    value = program.values[at]
+    if not value.ndim:
+        return None
+    dtype = DTYPES[value.dtype.name]
+    weight = _fresh(pick, program, op, 1, (value.shape[-1], 3), dtype)
+    bias = _fresh(pick, program, op, 2, (3,), dtype) if pick(st.booleans()) else None
+    return [weight, bias], {}
+
+
+def _layer_norm(pick: Draw, program: Program, op: Op, at: int) -> Choice | None:
+    value = program.values[at]
+    # Rows of few equal numbers are divided by nearly nothing; their error has no bound.
+    if not value.ndim or value.shape[-1] < 3 or 0 in value.shape:
+        return None
+    dtype, size = DTYPES[value.dtype.name], value.shape[-1:]
+    others = [_fresh(pick, program, op, i, size, dtype) for i in (1, 2)]
+    return [o if pick(st.booleans()) else None for o in others], {"epsilon": 0.5}
+
+
+def _batch_norm(pick: Draw, program: Program, op: Op, at: int) -> Choice | None:
+    value = program.values[at]
+    if value.ndim < 2 or 0 in value.shape:
+        return None
+    dtype, size = DTYPES[value.dtype.name], value.shape[1:2]
+    count = len(op.signature.operands)
+    return [_fresh(pick, program, op, i, size, dtype) for i in range(1, count)], {"epsilon": 0.5}
+
+
+def _cast(pick: Draw, program: Program, op: Op, at: int) -> Choice:
+    own = program.values[at].dtype.name
+    names = ["float32", "int32", "uint32", "bool", own]
+    return [], {"dtype": pick(st.sampled_from(names))}
+
+
+Builder = Callable[[Draw, Program, Op, int], Choice | None]
+BY_CLASS: dict[str, Builder] = {
+    "cast": _cast,
+    "elementwise": elementwise,
+    "reduction": reduction,
+    "scan": line,
+    "sort": line,
+}
+BY_NAME: dict[str, Builder] = {
+    "batch_norm": _batch_norm,
+    "batch_norm_train": _batch_norm,
+    "broadcast_to": _broadcast_to,
+    "concat": _concat,
+    "flip": _flip,
+    "index_add": _index_add,
+    "layer_norm": _layer_norm,
+    "linear": _linear,
+    "log_softmax": line,
+    "log_softmax_backward": line,
+    "masked_select": _masked_select,
+    "matmul": _matmul,
+    "nonzero": _nonzero,
+    "pad": _pad,
+    "permute_dims": _permute,
+    "reshape": _reshape,
+    "scatter": _scatter,
+    "slice": _slice,
+    "slice_scatter": _slice_scatter,
+    "softmax": line,
+    "softmax_backward": line,
+    "take": _take,
+    "take_along_axis": _take_along_axis,
+}
+LEFT_OUT = {
+    "arange": "makes a tensor from nothing",
+    "batch_norm_backward": "its operands belong together; the conformance suite draws them",
+    "full": "makes a tensor from nothing",
+    "layer_norm_backward": "as batch_norm_backward",
+    "random_bits": "makes a tensor from nothing",
+    "random_normal": "makes a tensor from nothing",
+    "random_uniform": "makes a tensor from nothing",
+}
+WINDOW = "window"  # images and kernels: the conformance suite has their cases
+
+
+def builder(op: Op) -> Builder | None:
+    """How to draw a call of an op."""
+    return BY_NAME.get(op.name) or BY_CLASS.get(op.family.name)
+
+
+def candidates(kind: str) -> list[str]:
+    """Ops that take a tensor of this kind first."""
+    return [
+        name
+        for name, op in sorted(REGISTRY.items())
+        if builder(op) is not None
+        and op.signature.operands
+        and kind in KIND_SETS[op.signature.operands[0].kind]
+    ]
+
+
+def _chosen(rng: np.random.Generator, kind: str) -> Op:
+    """An op, of a small class as likely as of a large one; hypothesis prefers what comes first."""
+    if kind == "Bool" and rng.random() < 0.5:
+        return REGISTRY["cast"]  # few ops take Bool, and most of those give it back
+    names = candidates(kind)
+    if rng.random() < 0.5:
+        return REGISTRY[rng.choice(names)]
+    family = rng.choice(sorted({REGISTRY[name].family.name for name in names} - {"cast"}))
+    return REGISTRY[rng.choice([n for n in names if REGISTRY[n].family.name == family])]
+
+
+def _held(program: Program, op: Op, at: int) -> int:
+    """The value at ``at`` inside the domain for which the op declares its tolerance."""
+    value = program.values[at]
+    dtype = DTYPES[value.dtype.name]
+    low, high = op.interval(op.signature.operands[0].name)
+    if dtype.kind == "Bool" or op.family.name in ("view", "movement", "indexing"):
+        return at
+    if dtype.kind == "Int":
+        low, high = np.ceil(low), np.floor(high)
+        if not dtype.signed:
+            low, high = max(low, 0), max(high, 0)
+    return program.step("clip", (at,), {"min": float(low), "max": float(high)})
+
+
+@st.composite
+def programs(pick: Draw, dtypes: Sequence[str], most: int = 8) -> Program:
+    """Three to ``most`` ops in a row."""
+    program = Program()
+    sizes = st.integers(0, MOST) if pick(st.integers(0, 9)) == 0 else st.integers(1, MOST)
+    shape = tuple(pick(st.lists(sizes, max_size=4)))
+    dtype = DTYPES[pick(st.sampled_from(dtypes))]
+    layout = pick(st.sampled_from(sorted(LAYOUTS)))
+    seed = (pick(st.integers(0, 2**32 - 1)), shape, dtype.name, layout)
+    rng = np.random.default_rng(zlib.crc32(repr(seed).encode()))  # hypothesis repeats its numbers
+    at = program.leaf(draw(dtype, shape, (-3.0, 3.0), rng), layout)
+    for _ in range(pick(st.integers(3, most))):
+        value = program.values[at]
+        if value.size > 2000 or value.ndim > 5:
+            break
+        op = _chosen(rng, DTYPES[value.dtype.name].kind)
+        held = _held(program, op, at)
+        make = builder(op)
+        assert make is not None
+        choice = make(pick, program, op, held)
+        if choice is None:
+            continue
+        others, attributes = choice
+        variadic = op.signature.operands[0].variadic
+        operands = (others,) if variadic else (held, *others)
+        at = program.step(op.name, tuple(operands), attributes)
+    return program
+
+
+def run(program: Program, backend: Backend) -> list[tuple[Tensor[Any], ...]]:
+    """All results of all nodes on a backend; nothing is read."""
+    done: list[tuple[Tensor[Any], ...]] = []
+    for node in program.nodes:
+        if isinstance(node, Leaf):
+            place = LAYOUTS[node.layout]
+            done.append((place(node.array, DTYPES[node.array.dtype.name], backend),))
+            continue
+        firsts = [out[0] for out in done]
+        out = REGISTRY[node.op](*[gather(firsts, o) for o in node.operands], **node.attributes)
+        done.append(out if isinstance(out, tuple) else (out,))
+    return done
+
+
+def judge(program: Program, done: list[tuple[Tensor[Any], ...]], backend: Backend) -> None:
+    """Compare each step of a run with the reference on the inputs that it had.
+
+    Raises:
+        AssertionError: naming the step.
+    """
+    read = [tuple(t.numpy() for t in out) for out in done]
+    firsts = [out[0] for out in read]
+    plain = Numpy(backend.default_float.name, backend.default_int.name)
+    for place, node in enumerate(program.nodes):
+        if isinstance(node, Leaf):
+            assert np.array_equal(firsts[place], node.array, equal_nan=True), f"{place}: {node}"
+            continue
+        op = REGISTRY[node.op]
+        inputs = [gather(firsts, o) for o in node.operands]
+        if not backend.strict and any(_denormal(a) for a in inputs):
+            continue  # such a backend may take them for zeros
+        narrow = reference(op, inputs, node.attributes, plain)
+        wide = narrow
+        if op.ulp and narrow[0].dtype.kind not in "iub":
+            wide = reference(op, [_widened(a) for a in inputs], node.attributes, plain)
+        for got, like, want in zip(read[place], narrow, wide, strict=True):
+            assert got.dtype == like.dtype, f"{place}: {node}: {got.dtype}, expected {like.dtype}"
+            exact = np.where(_tiny(want, like), 0, want) if not backend.strict else want
+            seen = np.where(_tiny(got, like), 0, got) if not backend.strict else got
+            slack = backend.slack
+            problem = disagreement(
+                np.asarray(seen).astype(got.dtype),
+                np.asarray(exact),
+                ulp=op.ulp * slack,
+                atol=op.atol * slack,
+            )
+            assert problem is None, f"{place}: {node}: {problem}\n{program}"
+
+
+def _is_float(array: Array) -> bool:
+    return array.dtype.kind == "f" or array.dtype.name == "bfloat16"
+
+
+def _tiny(array: Array, like: Array) -> Any:
+    if not _is_float(like):
+        return np.zeros(np.shape(array), bool)
+    return np.abs(np.asarray(array).astype(np.float64)) < float(
+        pt.finfo(like.dtype).smallest_normal
+    )
+
+
+def _denormal(item: Any) -> bool:
+    if isinstance(item, list):
+        return any(_denormal(each) for each in item)
+    if item is None or not _is_float(item):
+        return False
+    return bool((_tiny(item, item) & (item != 0)).any())
+
+
+def _widened(item: Any) -> Any:
+    if isinstance(item, list):
+        return [_widened(each) for each in item]
+    return item.astype(np.float64) if item is not None and _is_float(item) else item

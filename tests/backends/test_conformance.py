@@ -1,0 +1,31 @@
+"""The suite that is generated from the declarations, on devices that no package tests alone.
+
+``Wgpu()`` and ``Autodiff(Numpy())`` run it in their packages, ``Numpy()`` in phlox-tensor.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from phlox import Autodiff, BalancedCheckpointing, Cpu, Wgpu, use_device
+from phlox_tensor.testing import Check, checks
+
+LONG = [
+    Autodiff(Cpu(), checkpointing=BalancedCheckpointing()),
+    Autodiff(Autodiff(Cpu())),
+    Autodiff(Wgpu()),
+    Cpu(float="float64", int="int32"),
+]
+
+
+@pytest.mark.parametrize("check", checks(Cpu()), ids=str)
+def test_cpu(check: Check) -> None:
+    check()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("device", LONG, ids=repr)
+def test_decorated_and_with_other_types(device: Autodiff) -> None:
+    with use_device(device):
+        for check in checks(device):
+            check()
