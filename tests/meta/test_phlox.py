@@ -35,6 +35,7 @@ def test_names_of_every_package_are_found(name: str) -> None:
 def test_a_submodule_exports_what_its_package_does() -> None:
     code = "from phlox.nn import Module\nfrom phlox.record import Recorder\nimport phlox.optim"
     assert {"phlox_nn", "phlox_optim", "phlox_record"} <= loaded_by(code)
+    assert "phlox_tensor" in loaded_by("from phlox.random import Generator, normal")
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

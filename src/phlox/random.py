@@ -1,0 +1,3 @@
+"""Random tensors and the streams they come from: everything of phlox_tensor.random."""
+
+from phlox_tensor.random import *
