@@ -44,7 +44,8 @@ pub fn dense(rng: &mut Rng, dtype: DType, shape: &[usize], special: bool) -> Arr
                 }
                 Kind::Float if special => T::from_f64(rng.below(17) as f64 - 8.0),
                 Kind::Float => T::from_f64(rng.below(1 << 20) as f64 / (1 << 17) as f64 - 4.0),
-                Kind::Int if special => T::from_i64(rng.below(9) as i64 - if dtype.name().starts_with('u') { 0 } else { 4 }),
+                Kind::Int if special && dtype.name().starts_with('u') => T::from_i64(rng.below(9) as i64),
+                Kind::Int if special => T::from_i64(rng.below(9) as i64 - 4),
                 Kind::Int => T::from_i64(rng.bits() as i64),
                 Kind::Bool => T::from_i64(rng.below(2) as i64),
             };

@@ -7,8 +7,8 @@ use std::f32::consts::TAU;
 /// Pairs that are computed at once.
 const LANES: usize = 16;
 
-/// `out[2j]` and `out[2j + 1]` are `mean + std * r cos a` and `mean + std * r sin a`, where `r = sqrt(-2 ln(1 - u))` and
-/// `a = 2 pi v` for the uniforms `u`, `v` of words `2j` and `2j + 1`. Both are as long, and even.
+/// `out[2j] = mean + std * r cos a` and `out[2j + 1] = mean + std * r sin a`, where `r = sqrt(-2 ln(1 - u))` and
+/// `a = 2 pi v` for the uniforms `u` and `v` of words `2j` and `2j + 1`. Both runs have one length, which is even.
 pub fn normal(words: &[u32], out: &mut [f32], mean: f32, std: f32) {
     #[cfg(target_arch = "x86_64")]
     {

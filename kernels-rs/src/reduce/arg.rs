@@ -241,12 +241,14 @@ fn kernel(dtype: DType) -> &'static Kernel {
     }
 }
 
-/// Index of the first largest element (NaN counts as the largest), as `int64`; without an axis, of the flattened array.
+/// Index of the first largest element (NaN counts as the largest), as `int64`; without an axis, of the flattened
+/// array.
 pub fn argmax(x: &Array, axis: Option<usize>, keepdims: bool) -> Result<Array> {
     arg_reduce("argmax", false, x, axis, keepdims)
 }
 
-/// Index of the first smallest element (NaN counts as the smallest), as `int64`; without an axis, of the flattened array.
+/// Index of the first smallest element (NaN counts as the smallest), as `int64`; without an axis, of the flattened
+/// array.
 pub fn argmin(x: &Array, axis: Option<usize>, keepdims: bool) -> Result<Array> {
     arg_reduce("argmin", true, x, axis, keepdims)
 }

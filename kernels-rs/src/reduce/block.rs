@@ -109,8 +109,10 @@ fn combine_lanes<F: Fold>(a: &Lanes<F>, b: &Lanes<F>) -> Lanes<F> {
 }
 
 #[inline(always)]
-fn lift_lanes<F: Fold>(x: &[F::In; LANES]) -> Lanes<F> {
-    std::array::from_fn(|lane| F::lift(x[lane]))
+fn absorb_lanes<F: Fold>(lanes: &mut Lanes<F>, x: &[F::In; LANES]) {
+    for (lane, &x) in lanes.iter_mut().zip(x) {
+        *lane = F::combine(*lane, F::lift(x));
+    }
 }
 
 #[inline(always)]
@@ -120,25 +122,17 @@ fn fold_block<F: Fold>(x: &[F::In]) -> F::Acc {
     }
     if x.len() <= PART {
         // The other parts are neutral.
-        return fold_tree::<F>(fold_part::<F>(x));
+        return fold_tree::<F>(&fold_part::<F>(x));
     }
-    let [mut a, mut b, mut c, mut d] = [[F::NEUTRAL; LANES]; PARTS];
-    if let Ok(whole) = <&[F::In; BLOCK]>::try_from(x) {
-        let (chunks, _) = whole.as_chunks::<LANES>();
-        let step =
-            |lanes: &mut Lanes<F>, chunk: usize| *lanes = combine_lanes::<F>(lanes, &lift_lanes::<F>(&chunks[chunk]));
-        for at in 0..PART / LANES {
-            step(&mut a, at);
-            step(&mut b, at + PART / LANES);
-            step(&mut c, at + 2 * PART / LANES);
-            step(&mut d, at + 3 * PART / LANES);
-        }
-    } else {
-        for (lanes, part) in [&mut a, &mut b, &mut c, &mut d].into_iter().zip(x.chunks(PART)) {
-            *lanes = fold_part::<F>(part);
-        }
+    let mut parts = [[F::NEUTRAL; LANES]; PARTS];
+    for (lanes, part) in parts.iter_mut().zip(x.chunks(PART)) {
+        *lanes = fold_part::<F>(part);
     }
-    fold_tree::<F>(combine_lanes::<F>(&combine_lanes::<F>(&a, &b), &combine_lanes::<F>(&c, &d)))
+    let mut lanes = combine_lanes::<F>(&parts[0], &parts[1]);
+    if x.len() > 2 * PART {
+        lanes = combine_lanes::<F>(&lanes, &combine_lanes::<F>(&parts[2], &parts[3]));
+    }
+    fold_tree::<F>(&lanes)
 }
 
 #[inline(always)]
@@ -146,7 +140,7 @@ fn fold_part<F: Fold>(x: &[F::In]) -> Lanes<F> {
     let mut lanes = [F::NEUTRAL; LANES];
     let (chunks, rest) = x.as_chunks::<LANES>();
     for chunk in chunks {
-        lanes = combine_lanes::<F>(&lanes, &lift_lanes::<F>(chunk));
+        absorb_lanes::<F>(&mut lanes, chunk);
     }
     if !rest.is_empty() {
         let mut last = [F::NEUTRAL; LANES];
@@ -158,8 +152,10 @@ fn fold_part<F: Fold>(x: &[F::In]) -> Lanes<F> {
     lanes
 }
 
-#[inline(always)]
-fn fold_tree<F: Fold>(mut lanes: Lanes<F>) -> F::Acc {
+/// Not inlined: the pairs of the tree would otherwise reach back into the loops, which then work on pairs too.
+#[inline(never)]
+fn fold_tree<F: Fold>(lanes: &Lanes<F>) -> F::Acc {
+    let mut lanes = *lanes;
     for half in [8, 4, 2, 1] {
         for lane in 0..half {
             lanes[lane] = F::combine(lanes[lane], lanes[lane + half]);

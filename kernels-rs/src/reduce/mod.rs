@@ -21,7 +21,8 @@ use crate::shape::{Shape, contiguous_strides};
 use kernel::Reduction;
 use pass::{Axes, Axis, Pass};
 
-/// The sum, as `dtype` (of the other kind: cast before, for integers, or after). Integers wrap; floats narrower than `f32` accumulate in `f32`.
+/// The sum, as `dtype`. Integers wrap; floats narrower than `f32` accumulate in `f32`. Floats are cast before they are
+/// summed as integers, integers after they are summed for a float.
 pub fn sum(x: &Array, axes: &[usize], keepdims: bool, dtype: DType) -> Result<Array> {
     reduce("sum", Reduction::Sum, x, axes, keepdims, dtype, None)
 }
