@@ -54,7 +54,7 @@ def _facts(vs: str | None) -> dict[str, Any]:
         "peak_flops": machine.peak(count),
     }
     if vs == "torch":
-        import torch  # noqa: PLC0415 - only there for comparisons
+        import torch  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - for comparisons
 
         torch.set_num_threads(count)
         facts["torch"] = torch.__version__

@@ -48,7 +48,7 @@ def _phlox(a: np.ndarray, w: np.ndarray, padding: int, groups: int) -> tuple[Run
 
 
 def _torch(a: np.ndarray, w: np.ndarray, padding: int, groups: int) -> tuple[Run, Run]:
-    import torch  # noqa: PLC0415 - only there for comparisons
+    import torch  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - for comparisons
 
     x, y = torch.from_numpy(a), torch.from_numpy(w)
     conv = torch.nn.functional.conv2d

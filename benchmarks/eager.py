@@ -34,7 +34,7 @@ def cases(*, with_torch: bool) -> list[Case]:
 
 
 def _torch() -> list[Run]:
-    import torch  # noqa: PLC0415 - only there for comparisons
+    import torch  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - for comparisons
 
     a, b = torch.ones(10), torch.ones(10)
     w = torch.ones(10, requires_grad=True)

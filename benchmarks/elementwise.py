@@ -42,7 +42,7 @@ def cases(*, with_torch: bool) -> list[Case]:
 
 
 def _torch(line: np.ndarray, rows: np.ndarray) -> dict[str, Run]:
-    import torch  # noqa: PLC0415 - only there for comparisons
+    import torch  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - for comparisons
 
     x, r = torch.from_numpy(line), torch.from_numpy(rows)
     return {

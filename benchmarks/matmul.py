@@ -42,7 +42,7 @@ def _phlox(x: px.Tensor, y: px.Tensor) -> Run:
 
 
 def _torch(a: np.ndarray, b: np.ndarray) -> Run:
-    import torch  # noqa: PLC0415 - only there for comparisons
+    import torch  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - for comparisons
 
     x, y = torch.from_numpy(a), torch.from_numpy(b)
     return lambda: x @ y

@@ -61,7 +61,7 @@ def _step(model: Any, shape: tuple[int, ...]) -> Run:
 
 
 def _torch() -> list[Run]:
-    import torch  # noqa: PLC0415 - only there for comparisons
+    import torch  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - for comparisons
 
     n = torch.nn
     cnn = n.Sequential(

@@ -43,7 +43,7 @@ assert pt.from_dlpack(np.eye(3)).tolist() == np.eye(3).tolist()
 
 message = ""
 try:
-    pt.ones((2, 3)) @ pt.ones((2, 3))
+    _ = pt.ones((2, 3)) @ pt.ones((2, 3))
 except ValueError as error:
     message = f"{type(error).__name__} {error}"
 assert message.startswith("ShapeError [matmul]"), message
