@@ -124,6 +124,25 @@ fn large_products_are_cut_into_tiles() {
 }
 
 #[test]
+fn a_right_side_stored_by_columns_is_turned_in_blocks() {
+    let mut random = Random(11);
+    for (m, k, n) in [(2, 8, 8), (3, 5000, 70), (40, 33, 49), (64, 256, 300), (16, 4097, 33)] {
+        let (x, stored) = (random.array::<f32>(&[m, k]), random.array::<f32>(&[n, k]).contiguous().unwrap());
+        let w = view::permute_dims(&stored, &[1, 0]).unwrap();
+        let bias = random.array::<f32>(&[n]);
+        let b = bias.to_vec::<f32>().unwrap();
+        let got = linear(&x, &w, Some(&bias)).unwrap().to_vec::<f32>().unwrap();
+        for (i, (got, expected)) in got.iter().zip(reference::<f32>(&x, &w)).enumerate() {
+            let expected = expected + f64::from(b[i % n]);
+            assert!(
+                (f64::from(*got) - expected).abs() < 1e-6 * (10.0 * (k as f64).sqrt() + expected.abs()),
+                "{m} {k} {n} {i}"
+            );
+        }
+    }
+}
+
+#[test]
 fn the_number_of_threads_does_not_change_a_bit() {
     let mut random = Random(9);
     for (m, k, n) in [(300, 257, 190), (64, 784, 256), (1, 1030, 1100), (2, 9000, 40)] {
