@@ -7,6 +7,7 @@ from hypothesis import given
 
 from phlox import Autodiff, Cpu, Wgpu
 from phlox_tensor import DTYPES, REGISTRY, Backend, use_device
+from tests.backends import judge
 from tests.backends import programs as p
 
 NARROW = ("bool", "float32", "int32", "uint32")
@@ -15,10 +16,10 @@ EVERY = tuple(sorted(DTYPES))
 
 def execute(program: p.Program, backend: Backend) -> None:
     with use_device(backend):
-        done = p.run(program, backend)
-        p.judge(program, done, backend)
+        done = judge.run(program, backend)
+        judge.judge(program, done, backend)
         # Once more, keeping nothing: buffers are used again, and the bits must be the same.
-        (last, *_) = p.run(program, backend)[-1]
+        (last, *_) = judge.run(program, backend)[-1]
         first = done[-1][0].numpy()
         assert np.array_equal(last.numpy(), first, equal_nan=first.dtype.kind == "f"), program
 

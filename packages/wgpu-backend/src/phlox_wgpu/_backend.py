@@ -124,10 +124,6 @@ class Wgpu(Backend):
         function = table().get(name)
         if function is None:
             return None
-        if name == "matmul":
-            from ._checked import checked_matmul  # noqa: PLC0415 - loads wgpu
-
-            function = checked_matmul(function)
         return partial(function, self.device)
 
     def shape_of(self, primitive: GpuArray, /) -> tuple[int, ...]:

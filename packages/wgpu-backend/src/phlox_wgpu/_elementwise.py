@@ -252,10 +252,12 @@ def merge_axes(
 def _entry(op: str) -> Callable[..., GpuArray]:
     """Make the entry of one op; it raises Rejected for operands that it does not take as is."""
     programs: dict[DType, Program] = {}
-    where = op == "where"
+    declared = REGISTRY[op].signature.operands
+    # A condition in front is Bool beside values of another type.
+    first = int(declared[0].kind == "Bool" != declared[-1].kind)
 
     def run(device: GpuDevice, *operands: Operand) -> GpuArray:
-        dtype = _common(operands[1:] if where else operands)
+        dtype = _common(operands[first:] if first else operands)
         program = programs.get(dtype)
         if program is None:
             program = programs[dtype] = _program(op, dtype)
@@ -273,7 +275,9 @@ def _program(op: str, dtype: DType) -> Program:
         raise Rejected
     result = bool_ if op in table.PREDICATES else dtype
     number = len(signature.operands) + len(signature.attributes)
-    inputs = ("bool", dtype.name, dtype.name) if op == "where" else (dtype.name,) * number
+    kinds = [o.kind for o in signature.operands]
+    inputs = tuple("bool" if kind == "Bool" else dtype.name for kind in kinds)
+    inputs += (dtype.name,) * len(signature.attributes)
     chain = Chain(inputs, (Node(op, tuple(range(number)), result.name),), (number,))
     return Program(chain, (result,))
 

@@ -109,13 +109,27 @@ def _gather(device: GpuDevice, op: str, x: GpuArray, indices: GpuArray, axis: in
     return out
 
 
+_Walk = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+
+
+def _across(x: GpuArray, indices: GpuArray, axis: int) -> _Walk:
+    """The result's shape and the steps of both operands: every index at every place of x."""
+    before, after = x.strides[:axis], x.strides[axis + 1 :]
+    shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+    x_steps = (*before, *(0 for _ in indices.shape), *after)
+    return shape, x_steps, (*(0 for _ in before), *indices.strides, *(0 for _ in after))
+
+
+def _in_line(x: GpuArray, indices: GpuArray, axis: int) -> _Walk:
+    """The same for indices that line up with x."""
+    return indices.shape, _without(x.strides, axis), indices.strides
+
+
+_WALKS = {"take": _across, "take_along_axis": _in_line}
+
+
 def _plan_gather(device: GpuDevice, op: str, x: GpuArray, indices: GpuArray, axis: int) -> _Gather:
-    shape, x_steps, i_steps = indices.shape, _without(x.strides, axis), indices.strides
-    if op == "take":
-        before, after = x.strides[:axis], x.strides[axis + 1 :]
-        shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
-        x_steps = (*before, *(0 for _ in indices.shape), *after)
-        i_steps = (*(0 for _ in before), *indices.strides, *(0 for _ in after))
+    shape, x_steps, i_steps = _WALKS[op](x, indices, axis)
     lengths, strides = merge_axes(shape, [x_steps, i_steps])
     word, index, step, four = _word(x), indices.wgsl, x.strides[axis], 1
     if _vectors(lengths, strides, {0}, (step, x.offset)):

@@ -11,6 +11,7 @@ import numpy as np
 from phlox_tensor import float32
 
 from ._array import GpuArray
+from ._checked import checked_matmul
 from ._copy import copy
 from ._elementwise import merge_axes
 from ._pipelines import Pipeline
@@ -365,4 +366,4 @@ def plan_thin(
     )
 
 
-ENTRIES: Entries = {"linear": linear, "matmul": matmul}
+ENTRIES: Entries = {"linear": linear, "matmul": checked_matmul(matmul)}

@@ -16,11 +16,17 @@ VECTORS = 4  # vec4 in flight per lane
 class Row:
     """How an op reduces: start value and combination by letter of the accumulator: f, i, u.
 
-    For argmax and argmin, ``combine`` is the sort key of an element instead.
+    ``place``: the result is a position; ``combine`` is the sort key of an element then.
+    ``extreme``: the WGSL function that picks, which loses nan, so nan is followed beside it.
+    ``truth``: elements count as true or false. ``divide``: the result is divided by the divisor.
     """
 
     identity: dict[str, str]
     combine: dict[str, str]
+    place: bool = False
+    extreme: str = ""
+    truth: bool = False
+    divide: bool = False
 
 
 _ZERO = {"f": "0.0", "i": "0", "u": "0u"}
@@ -30,13 +36,13 @@ _HIGHEST = {"f": "inf_f32()", "i": "2147483647", "u": "4294967295u"}
 _KEY = {"f": "order_key_f(x)", "i": "x", "u": "bitcast<i32>(x ^ 0x80000000u)"}
 
 REDUCTIONS: dict[str, Row] = {
-    "all": Row({"u": "1u"}, {"u": "a & b"}),
-    "any": Row({"u": "0u"}, {"u": "a | b"}),
-    "argmax": Row({}, _KEY),
-    "argmin": Row({}, {letter: f"~{key}" for letter, key in _KEY.items()}),
-    "max": Row(_LOWEST, dict.fromkeys("fiu", "max(a, b)")),
-    "mean": Row(_ZERO, dict.fromkeys("fiu", "a + b")),
-    "min": Row(_HIGHEST, dict.fromkeys("fiu", "min(a, b)")),
+    "all": Row({"u": "1u"}, {"u": "a & b"}, truth=True),
+    "any": Row({"u": "0u"}, {"u": "a | b"}, truth=True),
+    "argmax": Row({}, _KEY, place=True),
+    "argmin": Row({}, {letter: f"~{key}" for letter, key in _KEY.items()}, place=True),
+    "max": Row(_LOWEST, dict.fromkeys("fiu", "max(a, b)"), extreme="max"),
+    "mean": Row(_ZERO, dict.fromkeys("fiu", "a + b"), divide=True),
+    "min": Row(_HIGHEST, dict.fromkeys("fiu", "min(a, b)"), extreme="min"),
     "prod": Row(_ONE, dict.fromkeys("fiu", "a * b")),
     "sum": Row(_ZERO, dict.fromkeys("fiu", "a + b")),
 }
@@ -70,7 +76,7 @@ class Reduction:
     @property
     def indexed(self) -> bool:
         """Whether the result is a position; then accumulators are a sort key and a place."""
-        return self.op in ("argmax", "argmin")
+        return REDUCTIONS[self.op].place
 
     @property
     def accumulator(self) -> str:
@@ -124,20 +130,20 @@ fn combine(a: Acc, b: Acc) -> Acc {{
 }}
 fn lift(raw: {r.source}, place: u32) -> Acc {{ return Acc({key}, place); }}
 """
-    if r.op in ("max", "min") and r.letter == "f":
+    if row.extreme and r.letter == "f":
         # Three instructions an element: whether a NaN was seen shows in the largest magnitude.
         return f"""\
 struct Acc {{ value: f32, magnitude: u32 }}
 fn identity() -> Acc {{ return Acc({row.identity["f"]}, 0u); }}
 fn combine(a: Acc, b: Acc) -> Acc {{
-  return Acc({r.op}(a.value, b.value), max(a.magnitude, b.magnitude));
+  return Acc({row.extreme}(a.value, b.value), max(a.magnitude, b.magnitude));
 }}
 fn lift(raw: {r.source}, place: u32) -> Acc {{
   let x = {_raw(r, "f32")};
   return Acc(x, bitcast<u32>(x) & 0x7fffffffu);
 }}
 """
-    lifted = "select(0u, 1u, raw != 0u)" if r.op in ("all", "any") else _raw(r, value)
+    lifted = "select(0u, 1u, raw != 0u)" if row.truth else _raw(r, value)
     return f"""\
 alias Acc = {value};
 fn identity() -> Acc {{ return {row.identity[r.letter]}; }}
@@ -182,9 +188,9 @@ def _finish(r: Reduction) -> str:
         return "out0[result] = acc.value;\n    out1[result] = acc.place;"
     value = _VALUES[r.letter]
     text = "acc"
-    if r.op == "mean" and r.target:
+    if REDUCTIONS[r.op].divide and r.target:
         text = "acc / p.divisor"
-    if r.op in ("max", "min") and r.letter == "f":
+    if REDUCTIONS[r.op].extreme and r.letter == "f":
         text = "select(acc.value, nan_f32(), acc.magnitude > 0x7f800000u)"
     if r.target not in ("", value):
         text = f"{r.target}({text})"
