@@ -85,7 +85,8 @@ def _converted(tree: Any, precision: pr.PrecisionSettings, lost: list[bool]) -> 
     if isinstance(tree, pt.Tensor) and tree.dtype.kind == "Float" and precision.float_dtype:
         with np.errstate(over="ignore", invalid="ignore"):
             array = tree.numpy().astype(precision.float_dtype.numpy)
-        lost.append(bool((np.isinf(array) & np.isfinite(tree.numpy())).any()))
+        with np.errstate(invalid="ignore"):  # bfloat16 tells of a nan, once in a while
+            lost.append(bool((np.isinf(array) & np.isfinite(tree.numpy())).any()))
         return pt.asarray(array)
     return tree
 
