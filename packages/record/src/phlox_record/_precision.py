@@ -89,7 +89,7 @@ def _cast(block: NDArray[Any], target: DType, where: str) -> NDArray[Any]:
         return block.astype(target.numpy)
     with np.errstate(over="ignore", invalid="ignore"):
         result = block.astype(target.numpy)
-    lost = np.isfinite(block) & ~np.isfinite(result)
+        lost = np.isfinite(block) & ~np.isfinite(result)
     if lost.any():
         raise _overflow(where, float(block[lost][0]), target, float(finfo(target).max))
     return result
