@@ -1,7 +1,7 @@
 //! Accuracy of the `f32` mathematics against `f64` references: at most 2 ulp, special values included.
 //!
-//! The default run samples the bit patterns. `cargo test --release --features long-tests --test ulp -- --nocapture`
-//! visits all 2^32.
+//! The default run samples the bit patterns. `PHLOX_ULP_STEP=1 cargo test --release --test ulp -- --nocapture
+//! --test-threads 1` visits all 2^32: about an hour on two cores.
 
 use phlox_kernels_core::elementwise::kernel::{Op, binary, unary};
 use phlox_kernels_core::elementwise::{self, Operand};
@@ -11,8 +11,11 @@ use std::sync::Mutex;
 
 const LIMIT: f64 = 2.0;
 const CHUNK: u64 = 1 << 14;
+
 /// Distance of neighbouring samples: odd, so that all exponents and low bits are met.
-const STEP: u64 = if cfg!(feature = "long-tests") { 1 } else { 1009 };
+fn step() -> u64 {
+    std::env::var("PHLOX_ULP_STEP").ok().and_then(|text| text.parse().ok()).unwrap_or(1009)
+}
 
 /// Units in the last place of `f32` at the exact value.
 fn ulp(exact: f64) -> f64 {
@@ -41,11 +44,12 @@ fn error(got: f32, exact: f64) -> f64 {
 
 fn check(op: &'static Op<1>, reference: fn(f64) -> f64) {
     let worst = Mutex::new((0.0f64, 0f32, 0f32));
-    let chunks = (1u64 << 32).div_ceil(CHUNK * STEP);
+    let step = step();
+    let chunks = (1u64 << 32).div_ceil(CHUNK * step);
     threads::parallel(chunks as usize, &|chunk| {
-        let first = chunk as u64 * CHUNK * STEP;
+        let first = chunk as u64 * CHUNK * step;
         let inputs: Vec<f32> = (0..CHUNK)
-            .map(|i| first + i * STEP)
+            .map(|i| first + i * step)
             .filter(|&bits| bits < 1 << 32)
             .map(|bits| f32::from_bits(bits as u32))
             .collect();
@@ -212,7 +216,7 @@ fn baseline_mathematics_is_as_accurate() {
     ];
     for (name, f, reference) in cases {
         let mut worst = (0.0, 0.0);
-        for bits in (0..1u64 << 32).step_by(STEP as usize * 16 + 1) {
+        for bits in (0..1u64 << 32).step_by(step() as usize * 16 + 1) {
             let x = f32::from_bits(bits as u32);
             if name == "sin" && x.abs() > trigonometric::LIMIT {
                 continue;
