@@ -29,6 +29,7 @@ ATTRIBUTE_TYPES = {
     "Sides": "int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]]",
     "bool": "bool",
     "float": "float",
+    "float?": "float | None",
     "int": "int",
     "str": "str",
 }

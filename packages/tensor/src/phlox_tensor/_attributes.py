@@ -159,6 +159,10 @@ def _float(value: Any, name: str, op: str, rank: int) -> float:
     return float(_scalar(value, name, op, rank))
 
 
+def _float_or_none(value: Any, name: str, op: str, rank: int) -> float | None:
+    return None if value is None else _float(value, name, op, rank)
+
+
 def _flag(value: Any, name: str, op: str, rank: int) -> bool:
     plain = _scalar(value, name, op, rank)
     if plain not in (0, 1):
@@ -199,6 +203,7 @@ NORMALIZERS: Final[dict[str, Normalizer]] = {
     "Sides": _sides,
     "bool": _flag,
     "float": _float,
+    "float?": _float_or_none,
     "int": _integer,
     "str": _word,
 }

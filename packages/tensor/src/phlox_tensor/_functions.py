@@ -28,6 +28,8 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "attention",
+    "attention_backward",
     "avg_pool2d",
     "avg_pool2d_backward",
     "batch_norm",
@@ -248,6 +250,75 @@ def atan2(x1: Tensor[Float] | float, x2: Tensor[Float] | float, /) -> Tensor[Flo
 def atanh(x: Tensor[Float], /) -> Tensor[Float]:
     """Inverse hyperbolic tangent, elementwise; nan outside [-1, 1]."""
     return _fast.unary(unary.atanh, x)
+
+
+def attention(
+    query: Tensor[Float],
+    key: Tensor[Float],
+    value: Tensor[Float],
+    mask: Tensor[Bool] | None = None,
+    bias: Tensor[Float] | None = None,
+    /,
+    scale: float | None = None,
+    softcap: float | None = None,
+    is_causal: bool = False,
+) -> Tensor[Float]:
+    """Scaled dot-product attention: ``softmax(scale · query @ keyᵀ) @ value`` of query (…, H, Q,
+    D), key (…, Hkv, K, D) and value (…, Hkv, K, V). H is a multiple of Hkv: neighboring query
+    heads share a head of key and value. Scores are scaled (1 / √D by default), capped
+    (``softcap · tanh(s / softcap)``), hidden where mask is True or, if causal, where the key
+    comes later than the query (the last query sees all keys), and shifted by bias; mask and
+    bias broadcast to (…, H, Q, K). A query that sees nothing gives zeros. Vaswani et al.,
+    2017.
+    """
+    return call(
+        contraction.attention,
+        (
+            query,
+            key,
+            value,
+            mask,
+            bias,
+        ),
+        (
+            scale,
+            softcap,
+            is_causal,
+        ),
+    )
+
+
+def attention_backward(
+    g: Tensor[Float],
+    query: Tensor[Float],
+    key: Tensor[Float],
+    value: Tensor[Float],
+    mask: Tensor[Bool] | None = None,
+    bias: Tensor[Float] | None = None,
+    /,
+    scale: float | None = None,
+    softcap: float | None = None,
+    is_causal: bool = False,
+) -> tuple[Tensor[Float], Tensor[Float], Tensor[Float], Tensor[Float]]:
+    """Cotangents of ``attention`` for query, key, value and bias, from scores computed again;
+    that of an absent bias is empty.
+    """
+    return call(
+        contraction.attention_backward,
+        (
+            g,
+            query,
+            key,
+            value,
+            mask,
+            bias,
+        ),
+        (
+            scale,
+            softcap,
+            is_causal,
+        ),
+    )
 
 
 def avg_pool2d(

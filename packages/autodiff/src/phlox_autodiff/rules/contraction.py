@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 from phlox_tensor.ops import contraction as ops
 
 from .._plan import sum_to
-from .._rule import Rule
+from .._rule import Joint, Rule
 
 if TYPE_CHECKING:
-    from phlox_tensor import Int, Tensor
+    from phlox_tensor import Bool, Int, Tensor
 
 Shape = tuple[int, ...]
 
@@ -114,6 +114,22 @@ def _weight_grad_x(
     return ops.conv2d_input_grad(g, gg, x_shape, stride, padding, dilation, groups)
 
 
+def _attention(
+    g: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor[Bool] | None,
+    bias: Tensor | None,
+    scale: float,
+    softcap: float | None,
+    is_causal: bool,
+) -> tuple[Tensor | None, ...]:
+    operands = (query, key, value, mask, bias)
+    *parts, dbias = ops.attention_backward(g, *operands, scale, softcap, is_causal)
+    return (*parts, None, None if bias is None else dbias)
+
+
 def _max_pool2d(g_values: Tensor, indices: Tensor[Int], x_shape: Shape) -> Tensor:
     return ops.max_pool2d_backward(g_values, indices, x_shape)
 
@@ -147,6 +163,7 @@ def _avg_pool2d_backward(
 
 
 CONTRACTION: Final[dict[str, Rule]] = {
+    "attention": Joint(_attention),
     "avg_pool2d": _avg_pool2d,
     "avg_pool2d_backward": _avg_pool2d_backward,
     "conv2d": (_conv2d_x, _conv2d_weight, lambda g: g.sum(axis=(0, 2, 3))),

@@ -118,7 +118,8 @@ def conv2d(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
     return [(x.shape[0], out, *size)]
 
 
-def _cotangent(op: Op, got: Shape, expected: Shape) -> None:
+def cotangent(op: Op, got: Shape, expected: Shape) -> None:
+    """Raise ShapeError unless a cotangent has the shape of the result."""
     if got != expected:
         raise ShapeError(
             op.name,
@@ -133,7 +134,7 @@ def conv2d_input_grad(op: Op, metas: Metas, attributes: Attributes) -> list[Shap
     g, weight = metas
     shape, *rest = attributes
     (result,) = conv2d(op, (g._replace(shape=shape), weight, None), tuple(rest))
-    _cotangent(op, g.shape, result)
+    cotangent(op, g.shape, result)
     return [shape]
 
 
@@ -142,7 +143,7 @@ def conv2d_weight_grad(op: Op, metas: Metas, attributes: Attributes) -> list[Sha
     g, x = metas
     shape, *rest = attributes
     (result,) = conv2d(op, (x, g._replace(shape=shape), None), tuple(rest))
-    _cotangent(op, g.shape, result)
+    cotangent(op, g.shape, result)
     return [shape]
 
 
@@ -182,8 +183,8 @@ def max_pool2d_backward(op: Op, metas: Metas, attributes: Attributes) -> list[Sh
     (shape,) = attributes
     _image(op, g, "g")
     _image(op, g._replace(shape=shape), "input_shape")
-    _cotangent(op, g.shape, (*shape[:2], *g.shape[2:]))
-    _cotangent(op, indices.shape, g.shape)
+    cotangent(op, g.shape, (*shape[:2], *g.shape[2:]))
+    cotangent(op, indices.shape, g.shape)
     return [shape]
 
 
@@ -191,7 +192,7 @@ def avg_pool2d_backward(op: Op, metas: Metas, attributes: Attributes) -> list[Sh
     """The shape of the input, from which ``avg_pool2d`` makes a result of g's shape."""
     shape, *rest = attributes
     (result,) = avg_pool2d(op, (metas[0]._replace(shape=shape),), tuple(rest))
-    _cotangent(op, metas[0].shape, result)
+    cotangent(op, metas[0].shape, result)
     return [shape]
 
 
@@ -208,7 +209,7 @@ def row_norm(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
 def row_norm_backward(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
     """X's shape and two vectors."""
     (shape,) = row_norm(op, metas[1:], attributes)
-    _cotangent(op, metas[0].shape, shape)
+    cotangent(op, metas[0].shape, shape)
     return [shape, shape[-1:], shape[-1:]]
 
 
@@ -236,5 +237,5 @@ def batch_norm(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
 def batch_norm_backward(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
     """X's shape and two vectors."""
     shape = batch_norm(op, metas[1:], attributes)[0]
-    _cotangent(op, metas[0].shape, shape)
+    cotangent(op, metas[0].shape, shape)
     return [shape, shape[1:2], shape[1:2]]

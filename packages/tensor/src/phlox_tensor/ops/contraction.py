@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .._op import IndexSample, case
+from .._rules import attention as attention_rules
 from .._rules import linear as rules
+from ..reference import attention as attention_ref
 from ..reference import window as ref
+from . import _attention
 from ._families import contraction, window
 
 if TYPE_CHECKING:
@@ -52,6 +55,54 @@ linear = contraction(
     cases=(case((3, 4), (4, 5), (5,)), case((2, 3, 4), (4, 2), None), case((4,), (4, 3), (3,))),
     method=False,
     doc="``x @ weight + bias`` with weight of shape (in, out).",
+)
+_HEADS = "query: Float, key: Float, value: Float, mask: Bool?, bias: Float?"
+_SCORES = "scale: float? = None, softcap: float? = None, is_causal: bool = False"
+_HEADS_CASES = (
+    case((2, 3, 2), (2, 4, 2), (2, 4, 3), None, None),
+    case((1, 3, 2), (1, 3, 2), (1, 3, 2), None, (3, 1), is_causal=True),
+    case((4, 2, 3), (2, 3, 3), (2, 3, 2), (3,), None, is_causal=True, softcap=2.0),
+    case((1, 4, 2), (1, 2, 2), (1, 2, 2), None, (1, 4, 2), is_causal=True, scale=0.3),
+    case((2, 2, 3, 2), (2, 1, 4, 2), (2, 1, 4, 1), (2, 1, 3, 4), (2, 1, 4), softcap=5.0),
+    case((2, 0, 3), (2, 4, 3), (2, 4, 2), None, None),
+    case((2, 3, 3), (2, 0, 3), (2, 0, 2), None, None),
+    case((2, 4, 37, 20), (2, 2, 70, 20), (2, 2, 70, 33), (37, 70), (4, 1, 70), is_causal=True),
+    case((1, 1, 9, 8), (1, 1, 600, 8), (1, 1, 600, 8), None, None),
+)
+attention = contraction(
+    "attention",
+    f"{_HEADS}; {_SCORES} -> Float",
+    expand=_attention.attention,
+    numpy=attention_ref.attention,
+    shape=attention_rules.attention,
+    prepare=attention_rules.prepare,
+    ulp=64,
+    atol=64,
+    cases=_HEADS_CASES,
+    method=False,
+    doc="Scaled dot-product attention: ``softmax(scale · query @ keyᵀ) @ value`` of query (…, H, Q, "
+    "D), key (…, Hkv, K, D) and value (…, Hkv, K, V). H is a multiple of Hkv: neighboring query "
+    "heads share a head of key and value. Scores are scaled (1 / √D by default), capped "
+    "(``softcap · tanh(s / softcap)``), hidden where mask is True or, if causal, where the key "
+    "comes later than the query (the last query sees all keys), and shifted by bias; mask and bias "
+    "broadcast to (…, H, Q, K). A query that sees nothing gives zeros. Vaswani et al., 2017.",
+)
+attention_backward = contraction(
+    "attention_backward",
+    f"g: Float, {_HEADS}; {_SCORES} -> dquery: Float, dkey: Float, dvalue: Float, dbias: Float",
+    expand=_attention.attention_backward,
+    numpy=attention_ref.attention_backward,
+    shape=attention_rules.attention_backward,
+    prepare=attention_rules.prepare_backward,
+    ulp=256,
+    atol=512,
+    cases=tuple(
+        case((*q[:-1], v[-1]), q, k, v, *rest, **attributes)
+        for (q, k, v, *rest), attributes in _HEADS_CASES
+    ),
+    method=False,
+    doc="Cotangents of ``attention`` for query, key, value and bias, from scores computed again; "
+    "that of an absent bias is empty.",
 )
 conv2d = window(
     "conv2d",
