@@ -10,6 +10,8 @@
 pub mod axis;
 pub mod band;
 pub mod correlate;
+mod implicit;
+mod panel;
 #[cfg(test)]
 mod reference;
 mod rows;

@@ -2,7 +2,7 @@
 
 use super::axis::Axis;
 use super::band::{Layout, Plane, SLACK};
-use super::{rows, wide};
+use super::{implicit, rows, wide};
 use crate::lanes::{Block, Kernel, Lanes, Real, lane_count, launch};
 use crate::scratch::{Aligned, with_scratch};
 use crate::threads::{self, SharedMut};
@@ -78,6 +78,14 @@ pub unsafe fn run<T: Real>(call: &Correlation<'_, T>, out: SharedMut<T>) {
     let (row_axis, col_axis) = (call.row_axis, call.col_axis);
     if call.batch * call.groups * call.outputs * row_axis.count * col_axis.count == 0 {
         return;
+    }
+    let positions = row_axis.count * col_axis.count;
+    let taps = call.channels * row_axis.taps.len() * col_axis.taps.len();
+    let by_positions = call.outputs * row_axis.count * col_axis.count.next_multiple_of(lane_count::<T>()) * (taps + 1);
+    let images = if positions < 256 { call.batch } else { 1 };
+    if implicit::cost(call.outputs, taps, images * positions, lane_count::<T>()) * lane_count::<T>() < images * by_positions {
+        // SAFETY: the caller's.
+        return unsafe { implicit::run(call, out) };
     }
     let planes = call.batch * call.groups;
     let budget = BAND_BYTES / size_of::<T>();
