@@ -2,9 +2,9 @@
 //!
 //! The forward pass and the input gradient are one algorithm ([`correlate`]): a tile of the source is copied into scratch
 //! in a form where every tap reads at a fixed distance ([`band`]), and a register tile of results stays in registers
-//! over all taps. Its lanes are output channels (the source is broadcast, so nothing else is packed) or, for few
-//! channels per group, neighbouring positions. No im2col matrix exists. Source of the idea of reading the image through
-//! an offset table: "The Indirect Convolution Algorithm", arXiv 1907.02129.
+//! over all taps. Lanes are neighbouring positions, so images stay NCHW and weights are read where they lie. With many
+//! channels it is a matrix product whose right side is packed in panels through the offset table ([`implicit`]); no
+//! im2col matrix exists. Source of the idea: "The Indirect Convolution Algorithm", arXiv 1907.02129.
 //! The weight gradient ([`weight_grad`]) uses the same tiles with the roles of positions and taps exchanged.
 
 pub mod axis;

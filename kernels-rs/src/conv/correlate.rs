@@ -1,17 +1,19 @@
-//! The correlation that is both the forward pass and the input gradient: plan, weight packing and tiles.
+//! The correlation that is both the forward pass and the input gradient. Most go to [`implicit`]; few channels per
+//! group are computed here, straight from the band.
 
 use super::axis::Axis;
-use super::band::{Layout, Plane, SLACK};
-use super::{implicit, rows, wide};
-use crate::lanes::{Block, Kernel, Lanes, Real, lane_count, launch};
+use super::band::{Layout, Plane};
+use super::{implicit, rows};
+use crate::lanes::{Kernel, Lanes, Real, lane_count, launch};
 use crate::scratch::{Aligned, with_scratch};
 use crate::threads::{self, SharedMut};
-use std::mem::MaybeUninit;
 
 /// Bytes of source that a task copies at a time: well inside a second-level cache, beside the weights.
 const BAND_BYTES: usize = 256 << 10;
 /// Tasks to aim for. By shape, not by threads, though the cut does not change the result here.
 const TASKS: usize = 32;
+/// Output channels that share a register of the source.
+const BLOCK: usize = 8;
 
 /// `out[n, o, t, u] = bias[o] + sum over c and taps of w[o, c, tap] * source[n, c, ...]`, per group.
 pub struct Correlation<'a, T> {
@@ -60,9 +62,6 @@ struct Job<'a, T> {
     layout: Layout,
     offsets: Vec<usize>,
     packed: Aligned<T>,
-    /// Packed elements per group.
-    packed_group: usize,
-    lanes_are_channels: bool,
     out: SharedMut<T>,
     row_tiles: usize,
     col_tiles: usize,
@@ -83,7 +82,9 @@ pub unsafe fn run<T: Real>(call: &Correlation<'_, T>, out: SharedMut<T>) {
     let taps = call.channels * row_axis.taps.len() * col_axis.taps.len();
     let by_positions = call.outputs * row_axis.count * col_axis.count.next_multiple_of(lane_count::<T>()) * (taps + 1);
     let images = if positions < 256 { call.batch } else { 1 };
-    if implicit::cost(call.outputs, taps, images * positions, lane_count::<T>()) * lane_count::<T>() < images * by_positions {
+    if implicit::cost(call.outputs, taps, images * positions, lane_count::<T>()) * lane_count::<T>()
+        < images * by_positions
+    {
         // SAFETY: the caller's.
         return unsafe { implicit::run(call, out) };
     }
@@ -93,24 +94,10 @@ pub unsafe fn run<T: Real>(call: &Correlation<'_, T>, out: SharedMut<T>) {
         Layout::fit(row_axis, col_axis, call.channels, budget, TASKS.div_ceil(planes).min(row_axis.count.div_ceil(4)));
     let (row_tiles, col_tiles) = (row_axis.count.div_ceil(layout.rows), col_axis.count.div_ceil(layout.cols));
     let offsets = layout.offsets(row_axis, col_axis, call.channels);
-    let lanes = lane_count::<T>();
-    let lanes_are_channels = prefer_channels(call.outputs, layout.cols, offsets.len(), lanes);
-    let block = if lanes_are_channels { 2 * lanes } else { 8 };
-    let chunks = TASKS.div_ceil(planes * row_tiles * col_tiles).min(call.outputs.div_ceil(block));
-    let output_chunk = call.outputs.div_ceil(block).div_ceil(chunks) * block;
-    let (packed, packed_group) = pack(call, offsets.len(), if lanes_are_channels { lanes } else { 1 });
-    let job = Job {
-        call,
-        layout,
-        offsets,
-        packed,
-        packed_group,
-        lanes_are_channels,
-        out,
-        row_tiles,
-        col_tiles,
-        output_chunk,
-    };
+    let chunks = TASKS.div_ceil(planes * row_tiles * col_tiles).min(call.outputs.div_ceil(BLOCK));
+    let output_chunk = call.outputs.div_ceil(BLOCK).div_ceil(chunks) * BLOCK;
+    let packed = pack(call, offsets.len());
+    let job = Job { call, layout, offsets, packed, out, row_tiles, col_tiles, output_chunk };
     let chunks = call.outputs.div_ceil(output_chunk);
     let len = job.layout.len(call.channels);
     threads::parallel(planes * row_tiles * col_tiles * chunks, &|index| {
@@ -118,47 +105,27 @@ pub unsafe fn run<T: Real>(call: &Correlation<'_, T>, out: SharedMut<T>) {
     });
 }
 
-/// Whether lanes should be output channels (else neighbouring positions): the estimated cycles per row decide.
-fn prefer_channels(outputs: usize, cols: usize, taps: usize, lanes: usize) -> bool {
-    // 8 and 1: moving a finished register to its place. 1.1: registers that straddle cache lines.
-    let by_channels = outputs.next_multiple_of(lanes) * cols * (taps + 8);
-    let by_positions = outputs * cols.next_multiple_of(lanes) * (taps + 1);
-    by_channels * 10 < by_positions * 11
-}
-
-/// Weights in the order in which the inner loops read them: blocks of output channels, inside a block tap by tap. With
-/// `lanes > 1` a block is two registers, or one at the end, filled up with zeros; else it is [`block_of`] channels.
-fn pack<T: Real>(call: &Correlation<'_, T>, taps: usize, lanes: usize) -> (Aligned<T>, usize) {
-    let width = call.outputs.next_multiple_of(lanes);
-    let group = width * taps;
+/// Weights in the order in which the inner loop reads them: blocks of output channels as [`block_of`] cuts them, inside
+/// a block tap by tap.
+fn pack<T: Real>(call: &Correlation<'_, T>, taps: usize) -> Aligned<T> {
+    let group = call.outputs * taps;
     let mut packed = Aligned::zeros(group * call.groups);
-    let start = SharedMut::new(packed.as_mut_ptr());
-    let step = if lanes > 1 { 2 * lanes } else { 8 };
-    let blocks = width.div_ceil(step);
-    let grain = (1 << 14) / (step * taps).max(1) + 1;
-    threads::for_ranges(blocks * call.groups, grain, &|range| {
-        for index in range {
-            let (g, first) = (index / blocks, index % blocks * step);
-            let last = (first + step).min(width);
-            // SAFETY: each block is written by one task.
-            let part = unsafe { start.slice(g * group + first * taps..g * group + last * taps) };
-            let mut rest = &mut *part;
-            let mut o = first;
-            while o < last {
-                let size = if lanes > 1 { last - first } else { block_of(last - o) };
-                let (head, tail) = rest.split_at_mut(size * taps);
-                pack_block(call, g, o, size, head);
-                rest = tail;
-                o += size;
-            }
+    for (g, part) in packed.chunks_exact_mut(group.max(1)).enumerate() {
+        let mut rest = part;
+        let mut o = 0;
+        while o < call.outputs {
+            let size = block_of(call.outputs - o);
+            let (head, tail) = rest.split_at_mut(size * taps);
+            pack_block(call, g, o, size, head);
+            rest = tail;
+            o += size;
         }
-    });
-    (packed, group)
+    }
+    packed
 }
 
 fn pack_block<T: Real>(call: &Correlation<'_, T>, g: usize, first: usize, size: usize, block: &mut [T]) {
     let weight = &call.weight;
-    let filled = size.min(call.outputs - first);
     let mut lines = block.chunks_exact_mut(size);
     for c in 0..call.channels {
         for row in &call.row_axis.taps {
@@ -167,16 +134,16 @@ fn pack_block<T: Real>(call: &Correlation<'_, T>, g: usize, first: usize, size: 
                 let at = g * weight.group + first * weight.output + c * weight.channel + tap;
                 let values = weight.data[at..].iter().step_by(weight.output);
                 let line = lines.next().expect("one line per tap");
-                line[..filled].iter_mut().zip(values).for_each(|(slot, &value)| *slot = value);
+                line.iter_mut().zip(values).for_each(|(slot, &value)| *slot = value);
             }
         }
     }
 }
 
-/// Output channels in the next block when lanes are positions and so many channels are left.
+/// Output channels in the next block when so many are left.
 fn block_of(left: usize) -> usize {
     match left {
-        8.. => 8,
+        BLOCK.. => BLOCK,
         4.. => 4,
         2.. => 2,
         _ => 1,
@@ -208,11 +175,7 @@ impl<T: Real> Kernel<T> for Tile<'_, T> {
         // SAFETY: the band has room for the slack; the tile belongs to this task.
         unsafe {
             job.fill::<V>(&place, band);
-            if job.lanes_are_channels {
-                job.by_channels::<V>(&place, band);
-            } else {
-                job.by_positions::<V>(&place, band);
-            }
+            job.by_positions::<V>(&place, band);
         }
     }
 }
@@ -262,24 +225,11 @@ impl<T: Real> Job<'_, T> {
     }
 
     #[inline(always)]
-    unsafe fn by_channels<V: Lanes<Elem = T>>(&self, place: &Place, band: &[T]) {
-        let block = 2 * V::N;
-        let mut first = place.outputs.0;
-        while first < place.outputs.1 {
-            let count = (place.outputs.1 - first).min(block);
-            let strip = Strip { job: self, place, band, first, count };
-            // SAFETY: passed on.
-            unsafe { if count > V::N { strip.run::<V, 2>() } else { strip.run::<V, 1>() } }
-            first += block;
-        }
-    }
-
-    #[inline(always)]
     unsafe fn by_positions<V: Lanes<Elem = T>>(&self, place: &Place, band: &[T]) {
         let mut first = place.outputs.0;
         while first < place.outputs.1 {
             let count = block_of(place.outputs.1 - first);
-            let strip = Strip { job: self, place, band, first, count };
+            let strip = Strip { job: self, place, band, first };
             // SAFETY: passed on.
             unsafe {
                 match (count, V::ROWS > 6) {
@@ -302,104 +252,20 @@ struct Strip<'a, T> {
     place: &'a Place,
     band: &'a [T],
     first: usize,
-    count: usize,
 }
 
 impl<T: Real> Strip<'_, T> {
     #[inline(always)]
     fn weights(&self) -> *const T {
         let job = self.job;
-        job.packed.as_ptr().wrapping_add(self.place.group * job.packed_group + self.first * job.offsets.len())
+        let first = self.place.group * job.call.outputs + self.first;
+        job.packed.as_ptr().wrapping_add(first * job.offsets.len())
     }
 
     #[inline(always)]
     fn bias(&self, output: usize) -> T {
         let at = self.place.group * self.job.call.outputs + output;
         self.job.call.bias.map_or(T::default(), |bias| bias[at])
-    }
-
-    /// Rows of the tile in runs of positions.
-    #[inline(always)]
-    unsafe fn run<V: Lanes<Elem = T>, const R: usize>(&self) {
-        let mut bias = [T::default(); 64];
-        for (i, slot) in bias[..self.count].iter_mut().enumerate() {
-            *slot = self.bias(self.first + i);
-        }
-        let cols = self.place.cols;
-        let run = run_length(cols, V::ROWS);
-        for t in 0..self.place.rows {
-            let mut u = 0;
-            while u < cols {
-                // The last run starts early rather than being short, where it can.
-                let at = if u + run > cols { cols.saturating_sub(run) } else { u };
-                // SAFETY: `run_length` gives only the lengths below; positions after the row are slack.
-                unsafe {
-                    match run {
-                        1 => self.block::<V, 1, R>(t, at, &bias),
-                        2 => self.block::<V, 2, R>(t, at, &bias),
-                        3 => self.block::<V, 3, R>(t, at, &bias),
-                        4 => self.block::<V, 4, R>(t, at, &bias),
-                        6 => self.block::<V, 6, R>(t, at, &bias),
-                        7 if V::ROWS > 6 => self.block::<V, 7, R>(t, at, &bias),
-                        8 if V::ROWS > 6 => self.block::<V, 8, R>(t, at, &bias),
-                        10 if V::ROWS > 6 => self.block::<V, 10, R>(t, at, &bias),
-                        12 if V::ROWS > 6 => self.block::<V, 12, R>(t, at, &bias),
-                        _ => self.block::<V, 14, R>(t, at, &bias),
-                    }
-                }
-                u += run;
-            }
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn block<V: Lanes<Elem = T>, const J: usize, const R: usize>(&self, t: usize, u: usize, bias: &[T; 64]) {
-        let job = self.job;
-        // SAFETY: taps stay inside the band (and its slack); the results belong to this task.
-        unsafe {
-            let mut acc = [[V::splat(T::default()); R]; J];
-            for r in 0..R {
-                let start = V::load(bias.as_ptr().add(r * V::N));
-                for line in &mut acc {
-                    line[r] = start;
-                }
-            }
-            let x = self.band.as_ptr().add(t * job.layout.pitch + u);
-            wide::correlate::<V, J, R>(&job.offsets, self.weights(), x, &mut acc);
-            let mut tile = MaybeUninit::<[[V; R]; J]>::uninit();
-            let start = tile.as_mut_ptr().cast::<T>();
-            for (i, value) in acc.as_flattened().iter().enumerate() {
-                value.store(start.add(i * V::N));
-            }
-            self.put::<V>(start, R * V::N, (t, u), J.min(self.place.cols - u));
-        }
-    }
-
-    /// Moves a tile `[position][channel]` to its places.
-    #[inline(always)]
-    unsafe fn put<V: Lanes<Elem = T>>(&self, tile: *const T, width: usize, (t, u): (usize, usize), positions: usize) {
-        let step = self.job.call.col_axis.out_step;
-        let plane = self.job.call.out_size.0 * self.job.call.out_size.1;
-        for first in (0..self.count).step_by(V::N) {
-            let to = self.job.target(self.place, self.first + first, t, u);
-            let channels = (self.count - first).min(V::N);
-            // SAFETY: the results belong to this task.
-            unsafe {
-                if step == 1 {
-                    for p in (0..positions).step_by(V::N) {
-                        let rows = (positions - p).min(V::N);
-                        let at = tile.add(p * width + first);
-                        V::transpose(Block { at, pitch: width, rows, cols: channels }, to.add(p), plane, rows);
-                    }
-                } else {
-                    for c in 0..channels {
-                        for p in 0..positions {
-                            *to.add(c * plane + p * step) = *tile.add(p * width + first + c);
-                        }
-                    }
-                }
-            }
-        }
     }
 
     /// All registers of neighbouring positions of the tile, `Q` at a time.
@@ -465,17 +331,3 @@ impl<T: Real> Strip<'_, T> {
         }
     }
 }
-
-/// Positions per run: the rows of a register tile, evened out over the row.
-fn run_length(cols: usize, most: usize) -> usize {
-    let runs = cols.div_ceil(most);
-    match cols.div_ceil(runs) {
-        5 => 6,
-        9 => 10,
-        11 => 12,
-        13 => 14,
-        run => run,
-    }
-}
-
-const _: () = assert!(SLACK >= 2 * 16 + 14);

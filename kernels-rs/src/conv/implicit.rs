@@ -14,7 +14,7 @@ use crate::threads::{self, SharedMut};
 use std::mem::MaybeUninit;
 
 /// Taps per block: a panel of them is a good part of the first-level cache, and its source stays in the second.
-const BLOCK: usize = 384;
+const BLOCK: usize = 256;
 /// Elements of partial sums that a task keeps, inside the second-level cache.
 const SUMS: usize = 64 << 10;
 /// Elements of the band, likewise.
@@ -137,10 +137,7 @@ fn estimate<T: Real>(call: &Correlation<'_, T>, cut: &Cut, lanes: usize, threads
     let blocks = call.channels.div_ceil(cut.channels);
     let product = cut.outputs.next_multiple_of(8) * registers * (taps + 4 * blocks + 6);
     let tiles = call.batch.div_ceil(cut.images) * call.row_axis.count.div_ceil(cut.rows);
-    let tasks = call.groups
-        * tiles
-        * call.col_axis.count.div_ceil(cut.cols)
-        * call.outputs.div_ceil(cut.outputs);
+    let tasks = call.groups * tiles * call.col_axis.count.div_ceil(cut.cols) * call.outputs.div_ceil(cut.outputs);
     // A task more or less per thread is luck: half a task is lost on average when there are many.
     let turns = tasks.div_ceil(threads) * 4 + 1;
     Some((pack + fill + product + 1000).saturating_mul(turns))

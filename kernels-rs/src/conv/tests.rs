@@ -97,6 +97,22 @@ fn random_shapes_agree_with_the_definition() {
 }
 
 #[test]
+fn many_channels_are_summed_in_blocks() {
+    let mut random = Random(5);
+    for round in 0..60 {
+        set_num_threads(1 + round % 4);
+        let mut case = random_case(&mut random);
+        let groups = 1 + random.next(2);
+        let (inputs, outputs) = (40 + random.next(200), 8 + random.next(40));
+        let [_, _, rows, cols] = case.input;
+        case.input = [1 + random.next(10), groups * inputs, rows.min(9), cols.min(9)];
+        case.weight = [groups * outputs, inputs, 1 + random.next(3), 1 + random.next(3)];
+        case.settings = Settings { groups, dilation: (1, 1), padding: ((1, 1), (1, 1)), ..case.settings };
+        check::<f32>(&case, &mut random, f32::EPSILON as f64);
+    }
+}
+
+#[test]
 fn larger_shapes_agree_with_the_definition() {
     let mut random = Random(2);
     let plain = Settings { stride: (1, 1), padding: ((1, 1), (1, 1)), dilation: (1, 1), groups: 1 };

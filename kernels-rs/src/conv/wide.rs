@@ -1,39 +1,9 @@
-//! Inner loops whose lanes are output channels: the source is read one scalar at a time and broadcast, so any stride,
-//! dilation and width costs the same, and nothing is packed but the weights.
+//! The inner loop of the weight gradient whose lanes are output channels: the source is read one scalar at a time and
+//! broadcast, so any stride, dilation and width costs the same.
 
 #![expect(clippy::needless_range_loop, reason = "counted loops over a tile are unrolled into registers")]
 
 use crate::lanes::Lanes;
-
-/// `acc[j][r] += sum over l of w[l][r] * x[offsets[l] + j]`.
-///
-/// # Safety
-/// `w` holds `offsets.len()` rows of `R` registers, `x` every position read; the machine has the instructions of `V`.
-#[inline(always)]
-pub unsafe fn correlate<V: Lanes, const J: usize, const R: usize>(
-    offsets: &[usize],
-    mut w: *const V::Elem,
-    x: *const V::Elem,
-    acc: &mut [[V; R]; J],
-) {
-    for &offset in offsets {
-        // SAFETY: the caller's.
-        unsafe {
-            let mut row = [V::splat(V::Elem::default()); R];
-            for r in 0..R {
-                row[r] = V::load(w.add(r * V::N));
-            }
-            let at = x.add(offset);
-            for j in 0..J {
-                let value = V::splat(*at.add(j));
-                for r in 0..R {
-                    acc[j][r] = row[r].mul_add(value, acc[j][r]);
-                }
-            }
-            w = w.add(R * V::N);
-        }
-    }
-}
 
 /// `acc[j][r] += sum over positions p of g[p][r] * x[p + taps[j]]`, with `rows x cols` positions `pitch` apart.
 ///
