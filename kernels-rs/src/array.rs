@@ -181,7 +181,7 @@ impl Array {
 
     /// This array if it is row-major already, else a row-major copy.
     pub fn contiguous(&self) -> Result<Self> {
-        if self.is_contiguous() { Ok(self.clone()) } else { crate::copy::to_contiguous(self) }
+        if self.is_contiguous() { Ok(self.clone()) } else { crate::movement::dense_copy(self) }
     }
 
     /// The elements copied out in row-major order.

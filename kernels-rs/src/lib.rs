@@ -23,7 +23,6 @@
 pub mod alloc;
 pub mod array;
 pub mod conv;
-pub mod copy;
 pub mod dtype;
 pub mod elementwise;
 pub mod error;

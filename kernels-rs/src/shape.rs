@@ -52,6 +52,14 @@ impl<T: Copy + Default> Inline<T> {
         self.len += 1;
     }
 
+    /// Removes and returns the last one.
+    #[inline]
+    pub fn pop(&mut self) -> Option<T> {
+        let last = *self.last()?;
+        self.remove(self.len as usize - 1);
+        Some(last)
+    }
+
     /// Removes axis `at`.
     #[inline]
     pub fn remove(&mut self, at: usize) {

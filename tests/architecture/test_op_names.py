@@ -25,6 +25,7 @@ ALLOWED = {
     ): "a real branch, to become a table row",
     ("packages/nn/src/phlox_nn/_loss.py", "mean"): "a setting of losses",
     ("packages/nn/src/phlox_nn/_loss.py", "sum"): "a setting of losses",
+    ("packages/tensor/src/phlox_tensor/testing/_conformance.py", "contiguous"): "a layout",
     ("packages/tensor/src/phlox_tensor/testing/_samples.py", "cast"): "a class of ops",
     ("packages/tensor/src/phlox_tensor/testing/_samples.py", "sort"): "a class of ops",
     ("packages/tensor/src/phlox_tensor/testing/_special.py", "sort"): "a class of ops",

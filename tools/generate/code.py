@@ -290,7 +290,7 @@ IMPORTS = (
     "from collections.abc import Sequence\n"
     "from typing import Any as AnyT\n\n"
 )
-OP_MODULES = "activation, binary, contraction, movement, reduction, rows, unary"
+OP_MODULES = "activation, binary, contraction, interpolation, movement, reduction, rows, unary"
 
 
 def methods_file() -> str:

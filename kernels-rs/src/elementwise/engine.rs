@@ -6,7 +6,6 @@
 
 use super::kernel::{Kernel, Run};
 use crate::array::Array;
-use crate::copy;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::narrow;
@@ -109,7 +108,7 @@ fn run_any<const N: usize>(plan: &Plan, sources: [Source<'_>; N], shape: &[usize
             && shape::numel(shape) > REORDER_ABOVE
             && is_transposed(array, shape)
         {
-            *slot = Some(copy::to_contiguous(array)?);
+            *slot = Some(crate::movement::dense_copy(array)?);
         }
     }
     let out = Array::uninit(plan.dtype, shape)?;

@@ -6,7 +6,7 @@ use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::movement::dense;
-use crate::movement::strided::{self, Axes, Axis};
+use crate::movement::strided::{Axes, Axis, Plan};
 use crate::shape::{MAX_RANK, Shape};
 use crate::threads::{self, SharedMut};
 
@@ -63,7 +63,7 @@ impl Take<'_> {
         let size = self.x.dtype().itemsize();
         let rows = self.x.shape()[..self.axis].iter().product::<usize>() * self.places.len();
         let together = (GRAIN / (self.row * size)).max(1);
-        let dense = self.inner.iter().all(|axis| axis.to == axis.from || axis.len == 1);
+        let slice = Plan::new(size, &self.inner).expect("the result is not empty");
         threads::parallel(rows.div_ceil(together), &|task| {
             let mut row = task * together;
             let end = rows.min(row + together);
@@ -79,7 +79,7 @@ impl Take<'_> {
                         (1, 2) => self.elements::<u16>(places, to, from),
                         (1, 4) => self.elements::<u32>(places, to, from),
                         (1, _) => self.elements::<u64>(places, to, from),
-                        _ => self.slices(places, to, from, dense),
+                        _ => self.slices(places, to, from, &slice),
                     }
                 }
                 row += places.len();
@@ -95,18 +95,13 @@ impl Take<'_> {
         }
     }
 
-    unsafe fn slices(&self, places: &[i64], to: *mut u8, from: *const u8, dense: bool) {
+    unsafe fn slices(&self, places: &[i64], to: *mut u8, from: *const u8, slice: &Plan) {
         let size = self.x.dtype().itemsize();
         let (bytes, step) = (self.row * size, self.x.strides()[self.axis] * size as isize);
         for (k, &place) in places.iter().enumerate() {
             // SAFETY: as in `run`.
             unsafe {
-                let (to, from) = (to.add(k * bytes), from.offset(place as isize * step));
-                if dense {
-                    std::ptr::copy_nonoverlapping(from, to, bytes);
-                } else {
-                    strided::copy_serial(size, to, from, &self.inner);
-                }
+                slice.run_all(to.add(k * bytes), from.offset(place as isize * step));
             }
         }
     }

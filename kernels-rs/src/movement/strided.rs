@@ -3,9 +3,14 @@
 use super::transpose::{Tile, transpose};
 use crate::shape::{Inline, MAX_RANK};
 use crate::threads::{self, SharedMut};
+use std::ops::Range;
 
 /// Bytes that are worth a task of their own.
 const GRAIN: usize = 1 << 17;
+/// Bytes of a block of lines.
+const BLOCK_BYTES: usize = 1 << 14;
+/// Results of this many bytes are written past the caches: half of the 32 MiB of third-level cache of our machines.
+const STREAM: usize = 16 << 20;
 
 /// One axis of a copy; steps in elements, of either sign, 0 allowed on the source side.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -36,9 +41,10 @@ pub fn axes(shape: &[usize], to: &[isize], from: &[isize]) -> Axes {
 /// All addresses reached lie in bounds; the destination does not overlap the source, and no element of it is reached
 /// twice. `size` is the element size: 1, 2, 4 or 8.
 pub unsafe fn copy_serial(size: usize, to: *mut u8, from: *const u8, axes: &[Axis]) {
-    let Some(axes) = simplify(axes) else { return };
-    // SAFETY: as the caller promises.
-    unsafe { copy_simple(size, to, from, &axes) }
+    if let Some(plan) = Plan::new(size, axes) {
+        // SAFETY: as the caller promises.
+        unsafe { plan.run(to, from, 0..plan.blocks) }
+    }
 }
 
 /// Copies a box, on several threads when it is large.
@@ -46,41 +52,156 @@ pub unsafe fn copy_serial(size: usize, to: *mut u8, from: *const u8, axes: &[Axi
 /// # Safety
 /// That of [`copy_serial`].
 pub unsafe fn copy(size: usize, to: *mut u8, from: *const u8, axes: &[Axis]) {
-    let Some(axes) = simplify(axes) else { return };
-    let bytes = axes.iter().map(|axis| axis.len).product::<usize>() * size;
-    if bytes < 2 * GRAIN {
+    let Some(plan) = Plan::new(size, axes) else { return };
+    if plan.bytes < 2 * GRAIN {
         // SAFETY: as the caller promises.
-        return unsafe { copy_simple(size, to, from, &axes) };
+        return unsafe { plan.run(to, from, 0..plan.blocks) };
     }
-    // The outer axes that make enough pieces are flattened into task numbers; the next one is cut.
-    let mut outer = 0;
-    let mut rows = 1;
-    while outer + 1 < axes.len() && rows * axes[outer].len <= bytes / GRAIN {
-        rows *= axes[outer].len;
-        outer += 1;
-    }
-    let cut = axes[outer];
-    let pieces = (bytes / GRAIN / rows).clamp(1, cut.len);
-    let step = cut.len.div_ceil(pieces).next_multiple_of(if outer + 1 < axes.len() { 1 } else { 64 });
-    let pieces = cut.len.div_ceil(step);
-    let to = SharedMut::new(to);
-    let from = SharedMut::new(from.cast_mut());
-    threads::parallel(rows * pieces, &|task| {
-        let (mut row, first) = (task / pieces, task % pieces * step);
-        let mut inner = Axes::from_slice(&axes[outer..]).expect("fewer axes than before");
-        inner[0].len = step.min(cut.len - first);
-        let (mut to_at, mut from_at) = (first as isize * cut.to, first as isize * cut.from);
-        for axis in axes[..outer].iter().rev() {
-            to_at += (row % axis.len) as isize * axis.to;
-            from_at += (row % axis.len) as isize * axis.from;
-            row /= axis.len;
-        }
-        let size_step = size as isize;
-        // SAFETY: the pieces are disjoint parts of the caller's box.
-        unsafe {
-            copy_simple(size, to.ptr().offset(to_at * size_step), from.ptr().offset(from_at * size_step), &inner);
-        };
+    let together = (plan.blocks / (plan.bytes / GRAIN)).max(1);
+    let (to, from) = (SharedMut::new(to), SharedMut::new(from.cast_mut()));
+    threads::parallel(plan.blocks.div_ceil(together), &|task| {
+        let blocks = task * together..plan.blocks.min((task + 1) * together);
+        // SAFETY: the blocks are disjoint parts of the caller's box.
+        unsafe { plan.run(to.ptr(), from.ptr(), blocks) };
     });
+}
+
+/// A copy as blocks of planes of two axes, which any thread may copy in any order.
+pub struct Plan {
+    size: usize,
+    bytes: usize,
+    /// The axes beside those of the plane.
+    outer: Axes,
+    /// The axes of a plane: `line` is the inner one of the destination.
+    across: Axis,
+    line: Axis,
+    /// Lengths of a block along them.
+    block: (usize, usize),
+    /// The source is closer to a run along `across` than along `line`.
+    turned: bool,
+    /// Blocks in all planes.
+    blocks: usize,
+    stream: bool,
+}
+
+impl Plan {
+    /// `None` for an empty box. `size` is the element size.
+    pub fn new(size: usize, axes: &[Axis]) -> Option<Self> {
+        let mut outer = simplify(axes)?;
+        let count: usize = outer.iter().map(|axis| axis.len).product();
+        let one = Axis { len: 1, to: 1, from: 1 };
+        let line = outer.pop().unwrap_or(one);
+        let closer = |axis: &Axis| axis.from != 0 && axis.from.abs() < line.from.abs();
+        let index = (0..outer.len()).filter(|&i| closer(&outer[i])).min_by_key(|&i| outer[i].from.abs());
+        let turned = line.to == 1 && index.is_some();
+        let across = match index {
+            Some(index) if turned => {
+                let across = outer[index];
+                outer.remove(index);
+                across
+            }
+            _ => outer.pop().unwrap_or(one),
+        };
+        let block = if turned {
+            // Both sides are read and written in pieces of some cache lines, and few pages are in use at a time.
+            ((1024 / size).min(across.len), (256 / size).min(line.len))
+        } else {
+            let width = (GRAIN / size).min(line.len);
+            ((BLOCK_BYTES / (width * size)).clamp(1, across.len), width)
+        };
+        let planes: usize = outer.iter().map(|axis| axis.len).product();
+        let blocks = planes * across.len.div_ceil(block.0) * line.len.div_ceil(block.1);
+        let bytes = count * size;
+        Some(Self { size, bytes, outer, across, line, block, turned, blocks, stream: bytes >= STREAM })
+    }
+
+    /// Copies all blocks on this thread.
+    ///
+    /// # Safety
+    /// That of [`copy_serial`].
+    pub unsafe fn run_all(&self, to: *mut u8, from: *const u8) {
+        // SAFETY: as the caller promises.
+        unsafe { self.run(to, from, 0..self.blocks) }
+    }
+
+    /// # Safety
+    /// That of [`copy_serial`]; the addresses are those of the whole box.
+    unsafe fn run(&self, to: *mut u8, from: *const u8, blocks: Range<usize>) {
+        // SAFETY: as the caller promises.
+        unsafe {
+            match self.size {
+                1 => self.run_typed::<u8>(to, from, blocks),
+                2 => self.run_typed::<u16>(to.cast(), from.cast(), blocks),
+                4 => self.run_typed::<u32>(to.cast(), from.cast(), blocks),
+                _ => self.run_typed::<u64>(to.cast(), from.cast(), blocks),
+            }
+        }
+    }
+
+    unsafe fn run_typed<T: Tile>(&self, to: *mut T, from: *const T, blocks: Range<usize>) {
+        let cuts = (self.across.len.div_ceil(self.block.0), self.line.len.div_ceil(self.block.1));
+        let mut walk = Walk::new(&self.outer, blocks.start / (cuts.0 * cuts.1));
+        let (mut row, mut column) = (blocks.start / cuts.1 % cuts.0, blocks.start % cuts.1);
+        for _ in blocks {
+            let (first, start) = (row * self.block.0, column * self.block.1);
+            let across = Axis { len: self.block.0.min(self.across.len - first), ..self.across };
+            let line = Axis { len: self.block.1.min(self.line.len - start), ..self.line };
+            let (first, start) = (first as isize, start as isize);
+            // SAFETY: a block of the caller's box.
+            unsafe {
+                let to = to.offset(walk.to + first * across.to + start * line.to);
+                let from = from.offset(walk.from + first * across.from + start * line.from);
+                if self.turned {
+                    transpose(to, from, across, line, self.stream);
+                } else {
+                    copy_lines(to, from, across, line);
+                }
+            }
+            column += 1;
+            if column == cuts.1 {
+                (column, row) = (0, row + 1);
+                if row == cuts.0 {
+                    row = 0;
+                    walk.step();
+                }
+            }
+        }
+    }
+}
+
+/// Offsets of one index after another, in row-major order.
+struct Walk<'a> {
+    axes: &'a [Axis],
+    index: [usize; MAX_RANK],
+    to: isize,
+    from: isize,
+}
+
+impl<'a> Walk<'a> {
+    fn new(axes: &'a [Axis], mut number: usize) -> Self {
+        let mut walk = Self { axes, index: [0; MAX_RANK], to: 0, from: 0 };
+        for (at, axis) in axes.iter().enumerate().rev() {
+            let i = number % axis.len;
+            number /= axis.len;
+            walk.index[at] = i;
+            walk.to += i as isize * axis.to;
+            walk.from += i as isize * axis.from;
+        }
+        walk
+    }
+
+    #[inline]
+    fn step(&mut self) {
+        for (at, axis) in self.axes.iter().enumerate().rev() {
+            self.index[at] += 1;
+            (self.to, self.from) = (self.to + axis.to, self.from + axis.from);
+            if self.index[at] < axis.len {
+                return;
+            }
+            let len = axis.len as isize;
+            (self.to, self.from, self.index[at]) = (self.to - len * axis.to, self.from - len * axis.from, 0);
+        }
+    }
 }
 
 /// Copies elements `start .. start + count` of the row-major order of a strided box to a dense run, on this thread.
@@ -146,65 +267,33 @@ fn simplify(axes: &[Axis]) -> Option<Axes> {
     Some(out)
 }
 
-unsafe fn copy_simple(size: usize, to: *mut u8, from: *const u8, axes: &[Axis]) {
+/// Copies `across.len` lines.
+///
+/// # Safety
+/// That of [`copy_serial`].
+unsafe fn copy_lines<T: Tile>(to: *mut T, from: *const T, across: Axis, line: Axis) {
+    let rows = 0..across.len as isize;
+    let bytes = line.len * size_of::<T>();
     // SAFETY: as the caller of `copy_serial` promises.
     unsafe {
-        match size {
-            1 => copy_typed::<u8>(to, from, axes),
-            2 => copy_typed::<u16>(to.cast(), from.cast(), axes),
-            4 => copy_typed::<u32>(to.cast(), from.cast(), axes),
-            _ => copy_typed::<u64>(to.cast(), from.cast(), axes),
+        let at = |row: isize| (to.offset(row * across.to), from.offset(row * across.from));
+        match (line.to, line.from) {
+            // Short runs of a known length are moved without a call.
+            (1, 1) if bytes == 8 => rows.for_each(|row| run::<T, 8>(at(row))),
+            (1, 1) if bytes == 16 => rows.for_each(|row| run::<T, 16>(at(row))),
+            (1, 1) if bytes == 32 => rows.for_each(|row| run::<T, 32>(at(row))),
+            (1, 1) if bytes == 64 => rows.for_each(|row| run::<T, 64>(at(row))),
+            (1, 1) if bytes == 128 => rows.for_each(|row| run::<T, 128>(at(row))),
+            (1, 1) => rows.for_each(|row| std::ptr::copy_nonoverlapping(at(row).1, at(row).0, line.len)),
+            _ => rows.for_each(|row| copy_line(at(row).0, at(row).1, line)),
         }
     }
 }
 
-unsafe fn copy_typed<T: Tile>(to: *mut T, from: *const T, axes: &[Axis]) {
-    // SAFETY: as the caller of `copy_serial` promises.
-    unsafe {
-        let Some((&line, outer)) = axes.split_last() else { return to.write(*from) };
-        let closer = |axis: &Axis| axis.from != 0 && axis.from.abs() < line.from.abs();
-        let across = (0..outer.len()).filter(|&i| closer(&outer[i])).min_by_key(|&i| outer[i].from.abs());
-        if let (Some(index), 1) = (across, line.to) {
-            let across = outer[index];
-            let mut rest = Axes::from_slice(outer).expect("fewer axes than before");
-            rest.remove(index);
-            each(&rest, |to_at, from_at| transpose(to.offset(to_at), from.offset(from_at), across, line));
-        } else if line.to == 1 && line.from == 1 {
-            each(outer, |to_at, from_at| {
-                std::ptr::copy_nonoverlapping(from.offset(from_at), to.offset(to_at), line.len);
-            });
-        } else {
-            each(outer, |to_at, from_at| copy_line(to.offset(to_at), from.offset(from_at), line));
-        }
-    }
-}
-
-/// Runs `work(to offset, from offset)` for each index into the axes, in row-major order.
 #[inline(always)]
-fn each(axes: &[Axis], mut work: impl FnMut(isize, isize)) {
-    let mut index = [0usize; MAX_RANK];
-    let (mut to, mut from) = (0, 0);
-    let Some((last, outer)) = axes.split_last() else { return work(0, 0) };
-    loop {
-        for k in 0..last.len as isize {
-            work(to + k * last.to, from + k * last.from);
-        }
-        let mut at = outer.len();
-        loop {
-            if at == 0 {
-                return;
-            }
-            at -= 1;
-            let axis = outer[at];
-            index[at] += 1;
-            (to, from) = (to + axis.to, from + axis.from);
-            if index[at] < axis.len {
-                break;
-            }
-            let len = axis.len as isize;
-            (to, from, index[at]) = (to - len * axis.to, from - len * axis.from, 0);
-        }
-    }
+unsafe fn run<T, const BYTES: usize>((to, from): (*mut T, *const T)) {
+    // SAFETY: the caller says that both hold as many bytes.
+    unsafe { to.cast::<[u8; BYTES]>().write_unaligned(from.cast::<[u8; BYTES]>().read_unaligned()) };
 }
 
 /// Copies along one axis.

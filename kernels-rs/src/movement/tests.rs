@@ -60,6 +60,39 @@ fn large_copies_of_every_layout() {
     }
 }
 
+/// Every kind of plane: turned in whole squares and with rests, woven, streamed, short and long runs.
+#[test]
+fn permuted_copies_of_every_size() {
+    let mut rng = Rng::new(15);
+    let lengths = [1, 2, 3, 4, 5, 8, 13, 16, 17, 31, 33, 64, 65, 130, 257];
+    for round in 0..300 {
+        let mut size: Vec<usize> = (0..3).map(|_| rng.pick(&lengths)).collect();
+        while size.iter().product::<usize>() > 1 << 16 {
+            size.pop();
+        }
+        let dtype = rng_dtype(round);
+        let base = samples::dense(&mut rng, dtype, &size, true);
+        let mut order: Vec<usize> = (0..size.len()).collect();
+        order.rotate_left(rng.below(size.len()));
+        let swapped = (rng.below(size.len()), rng.below(size.len()));
+        order.swap(swapped.0, swapped.1);
+        let x = view::permute_dims(&base, &order).unwrap();
+        set_num_threads(1 + round % 4);
+        assert!(bits(&dense_copy(&x).unwrap()) == bits(&x), "{x:?}");
+    }
+    for (round, shape) in [[1 << 10, 4100], [4099, 1030], [2052, 2048]].into_iter().enumerate() {
+        let dtype = if round == 2 { DType::F64 } else { DType::F32 };
+        let x = view::permute_dims(&samples::dense(&mut rng, dtype, &shape, true), &[1, 0]).unwrap();
+        set_num_threads(1 + round);
+        let (copy, expected) = (dense_copy(&x).unwrap(), bits(&x));
+        assert!(bits(&copy) == expected, "{x:?}");
+        // Into the middle of rows that are longer: no row starts at a cache line.
+        let out = pad(&x, &[(1, 0), (1, 2)], Scalar::Int(0)).unwrap();
+        let inside = view::slice(&out, &[1, 1], x.shape(), &[1, 1]).unwrap();
+        assert!(bits(&inside) == expected, "{x:?}");
+    }
+}
+
 fn rng_dtype(round: usize) -> DType {
     [DType::F32, DType::F64, DType::U8, DType::BF16][round % 4]
 }

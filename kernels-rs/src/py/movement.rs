@@ -24,6 +24,7 @@ impl Arg for Pairs {
 
 super::ops! {
     concat(xs: Tensors, axis: usize) => movement::concat(&xs, axis);
+    contiguous(x: Tensor) => x.contiguous();
     pad(x: Tensor, padding: Pairs, value: Value) => movement::pad(x, padding, value);
     slice_scatter(x: Tensor, values: Tensor, start: Ints, size: Ints, step: Steps)
         => movement::slice_scatter(x, values, &start, &size, &step);

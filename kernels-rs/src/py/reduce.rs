@@ -16,4 +16,5 @@ super::ops! {
     prod(x: Tensor, axis: Ints, keepdims: bool, dtype: Dtype) => reduce::prod(x, &axis, keepdims, dtype);
     sort(x: Tensor, axis: usize, descending: bool) => sorting::sort(x, axis, descending);
     sum(x: Tensor, axis: Ints, keepdims: bool, dtype: Dtype) => reduce::sum(x, &axis, keepdims, dtype);
+    topk(x: Tensor, k: usize, axis: usize, largest: bool) => sorting::topk(x, k, axis, largest);
 }

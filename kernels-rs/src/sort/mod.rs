@@ -4,6 +4,9 @@ mod key;
 mod radix;
 #[cfg(test)]
 mod tests;
+mod topk;
+
+pub use topk::topk;
 
 use crate::array::Array;
 use crate::dispatch;

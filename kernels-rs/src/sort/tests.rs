@@ -45,6 +45,53 @@ fn every_type_layout_and_direction() {
     }
 }
 
+fn check_topk(x: &Array, axis: usize, largest: bool, k: usize) {
+    let (values, indices) = topk(x, k, axis, largest).unwrap();
+    let order = argsort(x, axis, largest).unwrap();
+    let sorted = sort(x, axis, largest).unwrap();
+    let mut size = x.shape().to_vec();
+    size[axis] = k;
+    let first = |all: &Array| view::slice(all, &vec![0; size.len()], &size, &vec![1; size.len()]).unwrap();
+    assert_eq!((&values.shape()[..], values.dtype()), (&size[..], x.dtype()));
+    assert_eq!(elements::<i64>(&indices), elements::<i64>(&first(&order)), "{x:?} {axis} {largest} {k}");
+    for (got, expected) in floats(&values).into_iter().zip(floats(&first(&sorted))) {
+        let same = got.to_bits() == expected.to_bits() || got.is_nan() && expected.is_nan();
+        assert!(same, "{x:?} {axis} {largest} {k}: {got} {expected}");
+    }
+}
+
+#[test]
+fn topk_is_the_start_of_a_sort() {
+    let mut rng = Rng::new(32);
+    for round in 0..360 {
+        let dtype = DType::ALL[round % 12];
+        let mut size = shape(&mut rng, 2, &[0, 1, 2, 5]);
+        size.push(rng.pick(&[0, 1, 7, 150, 400, 3000]));
+        let last = size.len() - 1;
+        size.swap(rng.below(last + 1), last);
+        let axis = rng.below(size.len());
+        let special = rng.below(2) == 0;
+        let x = view_of(&mut rng, dtype, &size, special);
+        let k = [0, 1, 3, 10, 64, size[axis] / 9, size[axis] / 2, size[axis]][rng.below(8)].min(size[axis]);
+        set_num_threads(1 + round % 4);
+        check_topk(&x, axis, round % 3 == 0, k);
+    }
+    let x = Array::zeros(DType::F32, &[3]).unwrap();
+    assert!(topk(&x, 4, 0, true).is_err() && topk(&x, 1, 1, true).is_err());
+}
+
+#[test]
+fn topk_of_long_rows() {
+    let mut rng = Rng::new(33);
+    for (round, dtype) in [DType::F32, DType::F64, DType::I32, DType::U8, DType::F16].into_iter().enumerate() {
+        for len in [65_536, 65_537, 200_001] {
+            let x = view_of(&mut rng, dtype, &[2, len], round % 2 == 0);
+            set_num_threads(1 + round % 4);
+            check_topk(&x, 1, round != 2, [1, 10, 900][round % 3]);
+        }
+    }
+}
+
 #[test]
 fn one_long_row() {
     let mut rng = Rng::new(31);

@@ -131,6 +131,13 @@ def test_topk_along_an_axis_takes_the_first_of_equals() -> None:
     assert places.tolist() == [[1, 2], [0, 1]]
 
 
+def test_topk_is_the_start_of_a_sort_also_for_nan() -> None:
+    x = pt.asarray([np.nan, 1.0, 3.0, np.nan, 2.0])
+    assert pt.topk(x, 2)[1].tolist() == [2, 4]
+    assert x.topk(2, largest=False)[1].tolist() == [1, 4]
+    assert x.topk(5)[1].tolist() == [2, 4, 1, 0, 3]
+
+
 def test_allclose_is_that_of_numpy() -> None:
     x = pt.asarray([1.0, 2.0])
     assert pt.allclose(x, x + 1e-6)
@@ -175,6 +182,11 @@ def test_empty_tensors_pass_through() -> None:
         (lambda x: pt.concat([x, *WEAK]), ShapeError),
         (lambda x: pt.outer(x, x), ShapeError),
         (lambda x: pt.topk(x, 4), ShapeError),
+        (lambda x: pt.topk(x, -1), ShapeError),
+        (lambda x: pt.interpolate2d(x, 4), ShapeError),
+        (lambda x: pt.interpolate2d(x[None, None], 4, "cubic"), ArgumentError),
+        (lambda x: pt.interpolate2d(x[None, None, :, :0], 4), ShapeError),
+        (lambda x: pt.interpolate2d_backward(x[None, None], (1, 2, 3, 3)), ShapeError),
         (lambda x: pt.tensordot(x, x.reshape(3, 2)), ShapeError),
         (lambda x: pt.tensordot(x, x, axes=3), ShapeError),
         (lambda x: pt.tensordot(x, x, axes=([0], [1])), ShapeError),

@@ -29,7 +29,6 @@ from ._composite import stack as stack
 from ._composite import swapaxes as swapaxes
 from ._composite import tensordot as tensordot
 from ._composite import tile as tile
-from ._composite import topk as topk
 from ._composite import unstack as unstack
 from ._composite import vecdot as vecdot
 from ._composite import vector_norm as vector_norm

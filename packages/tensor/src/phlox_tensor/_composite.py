@@ -183,20 +183,6 @@ def broadcast_arrays(*arrays: Tensor[AnyKind]) -> list[Tensor[AnyKind]]:
     return [movement.broadcast_to(x, shape) for x in arrays]
 
 
-def topk(x: Tensor[NumKind], k: int, /, *, axis: int = -1) -> tuple[Tensor[NumKind], Tensor[Any]]:
-    """Return the k largest elements along an axis, in order, and their indices.
-
-    Raises:
-        ShapeError: when the axis has fewer than ``k`` elements.
-    """
-    place: int = normalize_axis(axis, "topk", x.ndim)
-    if not 0 <= k <= x.shape[place]:
-        raise ShapeError("topk", "k out of range", got=k, expected=f"0 <= k <= {x.shape[place]}")
-    order = reduction.argsort(x, place, True)
-    indices = order[(slice(None),) * place + (slice(0, k),)]
-    return movement.take_along_axis(x, indices, place), indices
-
-
 def vecdot(x1: Tensor[NumKind], x2: Tensor[NumKind], /, *, axis: int = -1) -> Tensor[NumKind]:
     """Sum of products along an axis."""
     return reduction.sum_(binary.multiply(x1, x2), axis)

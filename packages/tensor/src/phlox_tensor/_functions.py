@@ -11,7 +11,7 @@ from ._call import call
 from ._dtype import DTypeLike
 from ._kinds import AnyKind, BitsKind, Bool, Float, Int, NumKind
 from ._tensor import Tensor
-from .ops import activation, binary, contraction, movement, reduction, rows, unary
+from .ops import activation, binary, contraction, interpolation, movement, reduction, rows, unary
 
 __all__ = [
     "abs",
@@ -45,6 +45,7 @@ __all__ = [
     "ceil",
     "clip",
     "concat",
+    "contiguous",
     "conv2d",
     "conv2d_input_grad",
     "conv2d_weight_grad",
@@ -68,6 +69,8 @@ __all__ = [
     "greater_equal",
     "hypot",
     "index_add",
+    "interpolate2d",
+    "interpolate2d_backward",
     "isfinite",
     "isinf",
     "isnan",
@@ -137,6 +140,7 @@ __all__ = [
     "take_along_axis",
     "tan",
     "tanh",
+    "topk",
     "trunc",
     "var",
     "where",
@@ -486,6 +490,13 @@ def concat(xs: Sequence[Tensor[AnyKind]], /, axis: int = 0) -> Tensor[AnyKind]:
     return call(movement.concat, (xs,), (axis,))
 
 
+def contiguous(x: Tensor[AnyKind], /) -> Tensor[AnyKind]:
+    """The same elements, row by row in memory where a backend keeps them in another order: a
+    permuted tensor that is read often is faster after one copy.
+    """
+    return call(movement.contiguous, (x,), ())
+
+
 def conv2d(
     x: Tensor[Float],
     weight: Tensor[Float],
@@ -681,6 +692,49 @@ def index_add(
             values,
         ),
         (axis,),
+    )
+
+
+def interpolate2d(
+    x: Tensor[Float],
+    /,
+    size: int | tuple[int, int],
+    mode: str = "nearest",
+    align_corners: bool = True,
+) -> Tensor[Float]:
+    """Images (N, C, H, W) in another size: the nearest pixel, ``floor(i·H / H')``, or a weighted
+    sum of 2 x 2 (bilinear) or 4 x 4 (bicubic, Keys with a = -0.75) around each place. With
+    align_corners the corner pixels keep their places, else the corners of the images do;
+    nearest does not look at it. Pixels beyond the edge are those of the edge. Sampling is as
+    in PyTorch's ``interpolate``.
+    """
+    return call(
+        interpolation.interpolate2d,
+        (x,),
+        (
+            size,
+            mode,
+            align_corners,
+        ),
+    )
+
+
+def interpolate2d_backward(
+    g: Tensor[Float],
+    /,
+    input_shape: Sequence[int],
+    mode: str = "nearest",
+    align_corners: bool = True,
+) -> Tensor[Float]:
+    """Cotangent of ``interpolate2d``: each g goes to the pixels that it was read from."""
+    return call(
+        interpolation.interpolate2d_backward,
+        (g,),
+        (
+            input_shape,
+            mode,
+            align_corners,
+        ),
     )
 
 
@@ -1319,6 +1373,24 @@ def tan(x: Tensor[Float], /) -> Tensor[Float]:
 def tanh(x: Tensor[Float], /) -> Tensor[Float]:
     """Hyperbolic tangent, elementwise; ±1 far out."""
     return _fast.unary(unary.tanh, x)
+
+
+def topk(
+    x: Tensor[NumKind], /, k: int, axis: int = -1, largest: bool = True
+) -> tuple[Tensor[NumKind], Tensor[Int]]:
+    """The k largest elements along an axis (or smallest), in order, and their indices: the first
+    k of a sort, so equal elements come in the order of their indices and nan last, either
+    way.
+    """
+    return call(
+        reduction.topk,
+        (x,),
+        (
+            k,
+            axis,
+            largest,
+        ),
+    )
 
 
 def trunc(x: Tensor[NumKind], /) -> Tensor[NumKind]:

@@ -434,6 +434,12 @@ class TensorMethods(Generic[K]):
         """Elements held between ``min`` and ``max``; None leaves a side open, nan stays nan."""
         return _fast.unary(unary.clip, self, min, max)
 
+    def contiguous(self: Tensor[AnyKind], /) -> Tensor[AnyKind]:
+        """The same elements, row by row in memory where a backend keeps them in another order: a
+        permuted tensor that is read often is faster after one copy.
+        """
+        return call(movement.contiguous, (self,), ())
+
     def cos(self: Tensor[Float], /) -> Tensor[Float]:
         """Cosine of x in radians, elementwise; nan for infinities."""
         return _fast.unary(unary.cos, self)
@@ -903,6 +909,23 @@ class TensorMethods(Generic[K]):
     def tanh(self: Tensor[Float], /) -> Tensor[Float]:
         """Hyperbolic tangent, elementwise; ±1 far out."""
         return _fast.unary(unary.tanh, self)
+
+    def topk(
+        self: Tensor[NumKind], /, k: int, axis: int = -1, largest: bool = True
+    ) -> tuple[Tensor[NumKind], Tensor[Int]]:
+        """The k largest elements along an axis (or smallest), in order, and their indices: the
+        first k of a sort, so equal elements come in the order of their indices and nan last,
+        either way.
+        """
+        return call(
+            reduction.topk,
+            (self,),
+            (
+                k,
+                axis,
+                largest,
+            ),
+        )
 
     def trunc(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         """The whole number next to x towards 0, elementwise; integers stay."""

@@ -10,6 +10,7 @@ from .activation import ACTIVATION
 from .binary import BINARY
 from .contraction import CONTRACTION
 from .creation import CREATION
+from .interpolation import INTERPOLATION
 from .movement import MOVEMENT
 from .reduction import REDUCTION
 from .rows import ROWS
@@ -20,6 +21,7 @@ TABLES: Final = (
     BINARY,
     CONTRACTION,
     CREATION,
+    INTERPOLATION,
     MOVEMENT,
     REDUCTION,
     ROWS,

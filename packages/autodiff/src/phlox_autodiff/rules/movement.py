@@ -113,6 +113,7 @@ _SCATTER: Final[dict[str, SimpleRule]] = {
 MOVEMENT: Final[dict[str, Rule]] = {
     "broadcast_to": lambda g, x_shape: sum_to(g, x_shape),
     "concat": _concat,
+    "contiguous": lambda g: g,
     "flip": lambda g, axis: g.flip(axis=axis),
     "index_add": (lambda g: g, None, lambda g, indices, axis: g.take(indices, axis=axis)),
     "nonzero": none("the result is an index"),

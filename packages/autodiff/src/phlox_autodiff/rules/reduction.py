@@ -10,7 +10,7 @@ from phlox_tensor import concat, stack
 from .._rule import Rule, none
 
 if TYPE_CHECKING:
-    from phlox_tensor import DType, Tensor
+    from phlox_tensor import DType, Int, Tensor
 
 Shape = tuple[int, ...]
 Axes = tuple[int, ...]
@@ -104,6 +104,11 @@ def _cumsum(g: Tensor, axis: int) -> Tensor:
     return g.flip(axis=axis).cumsum(axis=axis).flip(axis=axis)
 
 
+def _topk(g_values: Tensor, indices: Tensor[Int], x_shape: Shape, axis: int) -> Tensor:
+    """Each cotangent goes to where its element was read."""
+    return g_values.zeros(x_shape).scatter(indices, g_values, axis=axis, update="add")
+
+
 REDUCTION: Final[dict[str, Rule]] = {
     "all": _TRUTH,
     "any": _TRUTH,
@@ -118,5 +123,6 @@ REDUCTION: Final[dict[str, Rule]] = {
     "prod": _prod,
     "std": _std,
     "sum": _sum,
+    "topk": _topk,
     "var": _var,
 }

@@ -97,3 +97,12 @@ def alike(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
         got = " and ".join(str(m.shape) for m in metas)
         raise ShapeError(op.name, f"{names} differ in shape", got=got, expected="one shape")
     return [shape]
+
+
+def topk(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+    """``k`` elements along the axis, once for each result."""
+    k, axis, _ = attributes
+    shape = metas[0].shape
+    if not 0 <= k <= shape[axis]:
+        raise ShapeError(op.name, "k out of range", got=k, expected=f"0 <= k <= {shape[axis]}")
+    return [(*shape[:axis], k, *shape[axis + 1 :])] * len(op.signature.results)

@@ -1,6 +1,16 @@
 """All ops by name, and the functions that declare further ones."""
 
-from . import activation, binary, contraction, creation, movement, reduction, rows, unary
+from . import (
+    activation,
+    binary,
+    contraction,
+    creation,
+    interpolation,
+    movement,
+    reduction,
+    rows,
+    unary,
+)
 from ._families import elementwise
 
 __all__ = [
@@ -9,6 +19,7 @@ __all__ = [
     "contraction",
     "creation",
     "elementwise",
+    "interpolation",
     "movement",
     "reduction",
     "rows",

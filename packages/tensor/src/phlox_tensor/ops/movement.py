@@ -81,6 +81,15 @@ concat = movement(
     method=False,
     doc="Tensors one after the other along an axis.",
 )
+contiguous = movement(
+    "contiguous",
+    "x: Any -> Any",
+    expand=lambda x: x,
+    numpy=np.copy,
+    cases=(case((2, 3)), case((33, 70)), case(()), case((0, 2))),
+    doc="The same elements, row by row in memory where a backend keeps them in another order: a "
+    "permuted tensor that is read often is faster after one copy.",
+)
 pad = movement(
     "pad",
     "x: Any; padding: Margins, value: Scalar = 0 -> Any",

@@ -87,3 +87,8 @@ def argsort(x: Array, axis: int, descending: bool) -> Array:
 
 def sort(x: Array, axis: int, descending: bool) -> Array:
     return np.take_along_axis(x, argsort(x, axis, descending), axis=axis)
+
+
+def topk(x: Array, k: int, axis: int, largest: bool) -> tuple[Array, Array]:
+    indices = np.take(argsort(x, axis, largest), np.arange(k), axis=axis)
+    return np.take_along_axis(x, indices, axis=axis), indices

@@ -47,12 +47,13 @@ def special_samples(op: Op, dtype: DType, backend: Backend) -> Iterator[Sample]:
             yield _grid(op, values)
     elif op.family.name in ("reduction", "sort") and dtype.kind != "Bool":
         rows = np.stack([np.roll(values, i) for i in range(4)])
+        line = {a.name: 2 for a in op.signature.attributes if a.type == "int"} | {"axis": 1}
         if dtype.kind == "Float":
             plain = np.array([[1.0, -2.0, 3.0]] * 2).astype(dtype.numpy)
             infinite = np.array([[1.0, np.inf, 3.0], [-np.inf, -np.inf, -np.inf]])
-            yield Sample((plain,), {"axis": 1})
-            yield Sample((infinite.astype(dtype.numpy),), {"axis": 1})
-        yield Sample((rows,), {"axis": 1})
+            yield Sample((plain,), line)
+            yield Sample((infinite.astype(dtype.numpy),), line)
+        yield Sample((rows,), line)
 
 
 def _grid(op: Op, values: Array) -> Sample:

@@ -1,0 +1,52 @@
+"""Shape rules of interpolation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._errors import ArgumentError, ShapeError
+from .linear import IMAGE_RANK
+
+if TYPE_CHECKING:
+    from .._op import Attributes, Metas, Op, Shape
+
+MODES = ("bicubic", "bilinear", "nearest")
+
+
+def _check(op: Op, shape: Shape, size: Shape, mode: str) -> None:
+    """An image with something to read from where something is written."""
+    if mode not in MODES:
+        raise ArgumentError(op.name, "unknown mode", got=mode, expected=", ".join(MODES))
+    if len(shape) != IMAGE_RANK or len(size) != 2:
+        raise ShapeError(
+            op.name,
+            "not a batch of images",
+            got=shape,
+            expected="(batch, channels, height, width)",
+            hint="x[None] for a single image",
+        )
+    if 0 in shape[2:]:
+        raise ShapeError(op.name, "no pixels to read", got=shape, expected="height, width >= 1")
+
+
+def interpolate2d(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+    """(N, C, *size)."""
+    size, mode, _ = attributes
+    shape = metas[0].shape
+    _check(op, shape, size, mode)
+    return [(*shape[:2], *size)]
+
+
+def interpolate2d_backward(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+    """The shape of the input; g has its batch and channels."""
+    shape, mode, _ = attributes
+    g = metas[0].shape
+    _check(op, shape, g[2:], mode)
+    if g[:2] != shape[:2]:
+        raise ShapeError(
+            op.name,
+            "the cotangent does not have the shape of the result",
+            got=g,
+            expected=f"({shape[0]}, {shape[1]}, height, width)",
+        )
+    return [shape]

@@ -1,0 +1,113 @@
+"""Images in another size."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .._dtype import float32
+from .._op import case
+from .._rules import interpolation as rules
+from ..reference import interpolation as ref
+from ._families import window
+
+if TYPE_CHECKING:
+    from .._kinds import Int
+    from .._tensor import Tensor
+
+    Tap = tuple[Tensor[Int], Tensor]
+
+_HOW = "mode: str = 'nearest', align_corners: bool = True"
+
+
+def _wide(x: Tensor) -> Tensor:
+    """Narrow floats are computed in float32."""
+    return x.astype(float32) if x.dtype.itemsize < float32.itemsize else x
+
+
+def _taps(x: Tensor, axis: int, n: int, count: int, *how: Any) -> list[Tap]:
+    """For each tap the positions along an axis of n, and weights that broadcast along it."""
+    from .._creation import asarray  # noqa: PLC0415 - _creation imports the ops
+
+    positions, weights = ref.taps(n, count, *how)
+    shape = (count, *(1 for _ in range(3 - axis)))
+    return [
+        (
+            asarray(position, dtype=x.device.default_int, device=x.device),
+            asarray(weight.reshape(shape), dtype=x.dtype, device=x.device),
+        )
+        for position, weight in zip(positions.T, weights.T, strict=True)
+    ]
+
+
+def _interpolate2d(x: Tensor, size: tuple[int, int], mode: str, align_corners: bool) -> Tensor:
+    out = _wide(x)
+    for axis in (3, 2):
+        taps = _taps(out, axis, x.shape[axis], size[axis - 2], mode, align_corners)
+        terms = [out.take(position, axis=axis) * weight for position, weight in taps]
+        out = sum(terms[1:], terms[0])
+    return out.astype(x.dtype)
+
+
+interpolate2d = window(
+    "interpolate2d",
+    f"x: Float; size: Pair, {_HOW} -> Float",
+    expand=_interpolate2d,
+    numpy=ref.interpolate2d,
+    shape=rules.interpolate2d,
+    ulp=8,
+    atol=16,
+    cases=(
+        case((2, 3, 4, 5), size=(8, 10)),
+        case((1, 2, 7, 6), size=(3, 9)),
+        case((2, 3, 4, 5), size=(8, 10), mode="bilinear"),
+        case((2, 3, 4, 5), size=(8, 10), mode="bilinear", align_corners=False),
+        case((1, 2, 9, 7), size=(4, 1), mode="bilinear"),
+        case((1, 2, 9, 7), size=(4, 20), mode="bilinear", align_corners=False),
+        case((2, 2, 4, 5), size=(8, 10), mode="bicubic"),
+        case((2, 2, 4, 5), size=(8, 10), mode="bicubic", align_corners=False),
+        case((1, 2, 9, 2), size=(4, 5), mode="bicubic", align_corners=False),
+        case((1, 1, 1, 1), size=(2, 3), mode="bicubic"),
+        case((0, 2, 3, 3), size=(2, 2), mode="bilinear"),
+    ),
+    method=False,
+    doc="Images (N, C, H, W) in another size: the nearest pixel, ``floor(i·H / H')``, or a "
+    "weighted sum of 2 x 2 (bilinear) or 4 x 4 (bicubic, Keys with a = -0.75) around each place. "
+    "With align_corners the corner pixels keep their places, else the corners of the images do; "
+    "nearest does not look at it. Pixels beyond the edge are those of the edge. Sampling is as in "
+    "PyTorch's ``interpolate``.",
+)
+
+
+def _backward(g: Tensor, input_shape: tuple[int, ...], mode: str, align_corners: bool) -> Tensor:
+    out = _wide(g)
+    for axis in (2, 3):
+        taps = _taps(out, axis, input_shape[axis], g.shape[axis], mode, align_corners)
+        shape = tuple(input_shape[i] if i == axis else n for i, n in enumerate(out.shape))
+        sums = out.zeros(shape)
+        for position, weight in taps:
+            sums = sums.index_add(position, out * weight, axis=axis)
+        out = sums
+    return out.astype(g.dtype)
+
+
+interpolate2d_backward = window(
+    "interpolate2d_backward",
+    f"g: Float; input_shape: Shape, {_HOW} -> Float",
+    expand=_backward,
+    numpy=ref.interpolate2d_backward,
+    shape=rules.interpolate2d_backward,
+    ulp=16,
+    atol=32,
+    cases=(
+        case((2, 3, 8, 10), input_shape=(2, 3, 4, 5)),
+        case((1, 2, 3, 9), input_shape=(1, 2, 7, 6)),
+        case((2, 3, 8, 10), input_shape=(2, 3, 4, 5), mode="bilinear"),
+        case((2, 3, 8, 10), input_shape=(2, 3, 4, 5), mode="bilinear", align_corners=False),
+        case((1, 2, 4, 1), input_shape=(1, 2, 9, 7), mode="bilinear"),
+        case((2, 2, 8, 10), input_shape=(2, 2, 4, 5), mode="bicubic"),
+        case((1, 2, 4, 5), input_shape=(1, 2, 9, 2), mode="bicubic", align_corners=False),
+        case((0, 2, 3, 3), input_shape=(0, 2, 2, 2), mode="bilinear"),
+    ),
+    method=False,
+    doc="Cotangent of ``interpolate2d``: each g goes to the pixels that it was read from.",
+)

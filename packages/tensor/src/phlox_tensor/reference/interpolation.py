@@ -1,0 +1,76 @@
+"""Interpolation between pixels: where each result reads along an axis, and with which weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .reduction import widen
+
+Array = np.ndarray[Any, Any]
+
+# The constant of Keys' cubic convolution that PyTorch and Burn use.
+_CUBIC = -0.75
+
+
+def taps(n: int, count: int, mode: str, align_corners: bool) -> tuple[Array, Array]:
+    """Positions in ``0..n`` that each of ``count`` results reads, and their weights: (count, t).
+
+    Pixels outside the image are those of its edge.
+    """
+    at = np.arange(count, dtype=np.int64)
+    if mode == "nearest":
+        return (at * n // count)[:, None], np.ones((count, 1))
+    if align_corners:
+        place = at * (n - 1) / max(count - 1, 1)
+    else:
+        place = ((2 * at + 1) * n - count) / (2 * count)
+        if mode == "bilinear":
+            place = np.maximum(place, 0)
+    first = np.floor(place).astype(np.int64)
+    t = place - first
+    if mode == "bilinear":
+        offsets, weights = np.arange(2), np.stack([1 - t, t], 1)
+    else:
+        offsets = np.arange(-1, 3)
+        weights = np.stack([_far(1 + t), _near(t), _near(1 - t), _far(2 - t)], 1)
+    return np.clip(first[:, None] + offsets, 0, n - 1), weights
+
+
+def _near(t: Array) -> Array:
+    return ((_CUBIC + 2) * t - (_CUBIC + 3)) * t * t + 1
+
+
+def _far(t: Array) -> Array:
+    return ((t - 5) * t + 8) * t * _CUBIC - 4 * _CUBIC
+
+
+def _lines(x: Array, axis: int, positions: Array, weights: Array) -> Any:
+    """Pairs of positions and weights, one for each tap; the weights broadcast along the axis."""
+    shape = (-1, *(1 for _ in range(x.ndim - 1 - axis)))
+    for position, weight in zip(positions.T, weights.T, strict=True):
+        yield position, weight.astype(x.dtype).reshape(shape)
+
+
+def interpolate2d(x: Array, size: tuple[int, int], mode: str, align_corners: bool) -> Array:
+    out = widen(x)
+    for axis in (3, 2):
+        lines = _lines(out, axis, *taps(x.shape[axis], size[axis - 2], mode, align_corners))
+        terms = [np.take(out, position, axis=axis) * weight for position, weight in lines]
+        out = sum(terms[1:], terms[0])
+    return out.astype(x.dtype)
+
+
+def interpolate2d_backward(
+    g: Array, input_shape: tuple[int, ...], mode: str, align_corners: bool
+) -> Array:
+    out = widen(g)
+    for axis in (2, 3):
+        n, count = input_shape[axis], g.shape[axis]
+        shape = tuple(n if i == axis else size for i, size in enumerate(out.shape))
+        sums = np.zeros(shape, out.dtype)
+        for position, weight in _lines(out, axis, *taps(n, count, mode, align_corners)):
+            np.add.at(sums, (slice(None),) * axis + (position,), out * weight)
+        out = sums
+    return out.astype(g.dtype)
