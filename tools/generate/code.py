@@ -19,6 +19,7 @@ ATTRIBUTE_TYPES = {
     "AxisOrder": "Sequence[int]",
     "DType": "DTypeLike",
     "DType?": "DTypeLike | None",
+    "Extra": "int | tuple[int, int]",
     "Integers": "Sequence[int]",
     "Margins": "Sequence[tuple[int, int]]",
     "Pair": "int | tuple[int, int]",

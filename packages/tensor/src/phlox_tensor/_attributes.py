@@ -111,6 +111,17 @@ def _pair_or_none(value: Any, name: str, op: str, rank: int) -> tuple[int, int] 
     return None if value is None else _pair(value, name, op, rank)
 
 
+def _extra(value: Any, name: str, op: str, rank: int) -> tuple[int, int]:
+    items = _integers(value, name, op, rank)
+    if len(items) == 1:
+        items *= 2
+    if len(items) != 2 or min(items) < 0:
+        raise ArgumentError(
+            op, f"{name} is malformed", got=value, expected="an int >= 0 or (height, width)"
+        )
+    return items[0], items[1]
+
+
 def _sides(value: Any, name: str, op: str, rank: int) -> tuple[tuple[int, int], ...]:
     """((top, bottom), (left, right)) from an int, (height, width) or the full form."""
     if not isinstance(value, Sequence):
@@ -193,6 +204,7 @@ NORMALIZERS: Final[dict[str, Normalizer]] = {
     "AxisOrder": _axis_order,
     "DType": _dtype,
     "DType?": _dtype_or_none,
+    "Extra": _extra,
     "Integers": _integers,
     "Margins": _margins,
     "Pair": _pair,

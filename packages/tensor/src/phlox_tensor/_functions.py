@@ -49,6 +49,7 @@ __all__ = [
     "conv2d",
     "conv2d_input_grad",
     "conv2d_weight_grad",
+    "conv_transpose2d",
     "cos",
     "cosh",
     "cumsum",
@@ -572,6 +573,38 @@ def conv2d_weight_grad(
             weight_shape,
             stride,
             padding,
+            dilation,
+            groups,
+        ),
+    )
+
+
+def conv_transpose2d(
+    x: Tensor[Float],
+    weight: Tensor[Float],
+    bias: Tensor[Float] | None = None,
+    /,
+    stride: int | tuple[int, int] = 1,
+    padding: int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]] = 0,
+    output_padding: int | tuple[int, int] = 0,
+    dilation: int | tuple[int, int] = 1,
+    groups: int = 1,
+) -> Tensor[Float]:
+    """Transposed convolution of images (N, C, H, W) with weight (C, out / groups, kh, kw): each
+    element adds its weighted kernel to the result, which has height ``(H - 1)·stride - top -
+    bottom + dilation·(kh - 1) + output_padding + 1``.
+    """
+    return call(
+        contraction.conv_transpose2d,
+        (
+            x,
+            weight,
+            bias,
+        ),
+        (
+            stride,
+            padding,
+            output_padding,
             dilation,
             groups,
         ),

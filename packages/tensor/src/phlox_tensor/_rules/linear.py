@@ -138,6 +138,55 @@ def conv2d_input_grad(op: Op, metas: Metas, attributes: Attributes) -> list[Shap
     return [shape]
 
 
+def _unwindowed(op: Op, size: Shape, kernel: Shape, attributes: Attributes) -> tuple[int, int]:
+    """Height and width from which a convolution makes ``size``, plus the output padding."""
+    stride, padding, output_padding, dilation, _ = attributes
+    out = []
+    for n, k, s, sides, extra, d in zip(
+        size, kernel, stride, padding, output_padding, dilation, strict=True
+    ):
+        if extra >= max(s, d):
+            raise ArgumentError(
+                op.name,
+                "output_padding too large",
+                got=extra,
+                expected=f"less than the stride {s} or the dilation {d}",
+            )
+        length = (n - 1) * s + d * (k - 1) + 1 - sum(sides)
+        if length + min(extra, sides[1]) < 0:
+            raise ShapeError(
+                op.name,
+                "padding larger than the result",
+                got=f"padding {sides}, result {length + extra + sum(sides)} before it is cut",
+            )
+        out.append(length + extra)
+    return out[0], out[1]
+
+
+def conv_transpose2d(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+    """(N, O, H', W')."""
+    x, weight, bias = metas
+    groups = attributes[4]
+    _image(op, x)
+    _image(op, weight, "weight")
+    channels = x.shape[1]
+    if groups < 1 or channels % groups or weight.shape[0] != channels:
+        raise ShapeError(
+            op.name,
+            "channels do not fit",
+            got=f"x {x.shape}, weight {weight.shape}, groups {groups}",
+            expected="weight (in, out / groups, kh, kw), in divisible by groups",
+        )
+    if min(*x.shape[2:], *weight.shape[2:]) < 1:
+        raise ShapeError(
+            op.name, "an empty window or image", got=f"x {x.shape}, weight {weight.shape}"
+        )
+    out = weight.shape[1] * groups
+    if bias is not None and bias.shape != (out,):
+        raise ShapeError(op.name, "bias does not fit", got=bias.shape, expected=(out,))
+    return [(x.shape[0], out, *_unwindowed(op, x.shape[2:], weight.shape[2:], attributes))]
+
+
 def conv2d_weight_grad(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
     """The shape of the weight, with which ``conv2d`` makes a result of g's shape."""
     g, x = metas

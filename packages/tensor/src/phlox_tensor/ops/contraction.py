@@ -170,6 +170,57 @@ conv2d_weight_grad = window(
     method=False,
     doc="Cotangent of ``conv2d`` for its weight.",
 )
+
+
+def _conv_transpose2d(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    dilation: Any,
+    groups: int,
+) -> Tensor:
+    """The adjoint of a convolution whose padding at the end is cut by the output padding."""
+    sides, size, missing = [], [], []
+    for n, k, s, (low, high), extra, d in zip(
+        x.shape[2:], weight.shape[2:], stride, padding, output_padding, dilation, strict=True
+    ):
+        cut = min(extra, high)
+        sides.append((low, high - cut))
+        size.append((n - 1) * s + d * (k - 1) + 1 - low - high + cut)
+        missing.append((0, extra - cut))
+    shape = (x.shape[0], weight.shape[1] * groups, *size)
+    out = conv2d_input_grad(x, weight, shape, stride, tuple(sides), dilation, groups)
+    if any(after for _, after in missing):
+        out = out.pad(tuple(missing), 0.0)
+    return out if bias is None else out + bias.reshape((-1, 1, 1))
+
+
+conv_transpose2d = window(
+    "conv_transpose2d",
+    "x: Float, weight: Float, bias: Float?; stride: Pair = 1, padding: Sides = 0, "
+    "output_padding: Extra = 0, dilation: Pair = 1, groups: int = 1 -> Float",
+    expand=_conv_transpose2d,
+    numpy=ref.conv_transpose2d,
+    shape=rules.conv_transpose2d,
+    ulp=16,
+    atol=32,
+    cases=(
+        case((2, 3, 4, 5), (3, 4, 3, 3), (4,), stride=2, padding=1, output_padding=1),
+        case((1, 4, 3, 4), (4, 3, 2, 3), None, stride=(3, 2), output_padding=(2, 0), groups=2),
+        case((2, 3, 5, 5), (3, 2, 3, 3), (2,), padding=((1, 0), (2, 1)), dilation=2),
+        case((2, 3, 3, 3), (3, 2, 2, 2), (2,), padding=2, output_padding=1, dilation=3),
+        case((1, 4, 4, 4), (4, 1, 3, 3), (4,), stride=2, groups=4),
+        case((2, 5, 3, 3), (5, 2, 1, 1), None),
+        case((0, 3, 2, 2), (3, 2, 2, 2), (2,)),
+    ),
+    method=False,
+    doc="Transposed convolution of images (N, C, H, W) with weight (C, out / groups, kh, kw): each "
+    "element adds its weighted kernel to the result, which has height ``(H - 1)·stride - top - "
+    "bottom + dilation·(kh - 1) + output_padding + 1``.",
+)
 _POOL = "kernel: Pair, stride: Pair? = None, padding: Sides = 0"
 _MAX = f"{_POOL}, dilation: Pair = 1, ceil_mode: bool = False"
 _MAX_CASES = (

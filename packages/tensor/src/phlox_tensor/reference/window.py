@@ -110,6 +110,36 @@ def conv2d_input_grad(
     return _cropped(padded, padding, input_shape).astype(g.dtype)
 
 
+def conv_transpose2d(
+    x: Array,
+    weight: Array,
+    bias: Array | None,
+    stride: Pair,
+    padding: Sides,
+    output_padding: Pair,
+    dilation: Pair,
+    groups: int,
+) -> Array:
+    wide, kernels = widen(x), widen(weight)
+    out = weight.shape[1] * groups
+    spans = zip(x.shape[2:], weight.shape[2:], stride, output_padding, dilation, strict=True)
+    size = tuple((n - 1) * s + d * (k - 1) + 1 + extra for n, k, s, extra, d in spans)
+    full = np.zeros((x.shape[0], out, *size), kernels.dtype)
+    parts = [
+        np.tensordot(part, kernel, axes=([1], [0]))  # (N, H, W, O / groups, kh, kw)
+        for part, kernel in zip(
+            np.split(wide, groups, axis=1), np.split(kernels, groups), strict=True
+        )
+    ]
+    columns = np.concatenate(parts, axis=3).transpose(0, 3, 1, 2, 4, 5)
+    _add_windows(full, columns, stride, dilation)
+    (top, bottom), (left, right) = padding
+    y = full[:, :, top : size[0] - bottom, left : size[1] - right]
+    if bias is not None:
+        y = y + widen(bias)[:, None, None]
+    return y.astype(x.dtype)
+
+
 def _add_windows(padded: Array, columns: Array, stride: Pair, dilation: Pair) -> None:
     height, width = columns.shape[2:4]
     for i in range(columns.shape[4]):
