@@ -101,7 +101,7 @@ fn input_grad<T: Real>(window: &Window, g: &Array, weight: &Array, shape: &[usiz
 fn weight_grad<T: Real>(window: &Window, g: &Array, x: &Array, shape: &[usize]) -> Result<Array> {
     let (gradient, source) = (ready::<T>(g)?, ready::<T>(x)?);
     let mut out = Array::uninit(T::DTYPE, shape)?;
-    weight_grad::run(window, slice::<T>(&gradient), slice(&source), out.as_mut_slice());
+    weight_grad::run(window, slice::<T>(&gradient), slice(&source), out.as_mut_slice())?;
     cast(&out, g.dtype())
 }
 

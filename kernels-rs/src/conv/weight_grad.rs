@@ -4,92 +4,120 @@
 //! order, so the result does not depend on the number of threads.
 
 use super::Window;
-use super::axis::Axis;
+use super::axis::{Axis, WindowAxis};
 use super::band::{Layout, Plane};
 use super::{rows, wide};
+use crate::array::Array;
+use crate::error::Result;
 use crate::lanes::{Block, Kernel, Lanes, Real, lane_count, launch};
-use crate::scratch::{Aligned, with_scratch};
+use crate::scratch::with_scratch;
 use crate::threads::{self, SharedMut};
 
-/// Bytes of source and gradient that a task copies at a time.
+/// Bytes of source that a task copies at a time when lanes are positions.
 const BAND_BYTES: usize = 192 << 10;
 /// Tasks to aim for.
 const TASKS: usize = 32;
 /// Bytes of partial sums to stay below.
 const PARTIAL_BYTES: usize = 64 << 20;
+/// Positions of a tile when lanes are channels: two registers of each fill half of the first-level cache.
+const POSITIONS: usize = 128;
+/// Taps of a task, whose sums stay in the second-level cache.
+const TAPS: usize = 1152;
+/// Sums of a task that computes several lane blocks.
+const SUMS: usize = 64 << 10;
 
 struct Job<'a, T> {
     window: &'a Window,
     row_axis: Axis,
     col_axis: Axis,
+    /// From a position to the next, in the band.
+    step: (usize, usize),
+    /// Rows and columns of positions of a tile.
+    tile: (usize, usize),
     layout: Layout,
     x: &'a [T],
     g: &'a [T],
     /// Where each tap reads, filled up to a whole number of tap blocks.
     offsets: Vec<usize>,
-    taps: usize,
+    /// Input channels of a task.
+    channels: usize,
     tap_block: usize,
     /// Output channels per lane block; 1 when lanes are positions.
     width: usize,
+    /// Lane blocks of a task, which share the band.
+    blocks: usize,
+    /// Tasks for the same part of the result, each with its own copy.
     chunks: usize,
     row_tiles: usize,
     partial: SharedMut<T>,
 }
 
 /// Computes all of `out`, `[outputs, inputs / groups, kh, kw]`.
-pub fn run<T: Real>(window: &Window, g: &[T], x: &[T], out: &mut [T]) {
-    out.fill(T::default());
-    let (row_axis, col_axis) = (Axis::forward(window.row), Axis::forward(window.col));
+pub fn run<T: Real>(window: &Window, g: &[T], x: &[T], out: &mut [T]) -> Result<()> {
     let channels = window.inputs / window.groups;
     let outputs = window.outputs / window.groups;
-    let taps = channels * window.row.kernel * window.col.kernel;
-    if out.is_empty() || window.batch * row_axis.count * col_axis.count == 0 {
-        return;
+    let kernel = window.row.kernel * window.col.kernel;
+    let (rows, cols) = (window.row.output, window.col.output);
+    if out.is_empty() || window.batch * rows * cols == 0 {
+        out.fill(T::default());
+        return Ok(());
     }
     let lanes = lane_count::<T>();
-    let (width, tap_block) = choose(outputs, taps, col_axis.count, lanes);
-    let blocks = outputs.div_ceil(width) * window.groups;
-    let budget = BAND_BYTES / size_of::<T>();
-    let layout = Layout::fit(&row_axis, &col_axis, channels, budget, TASKS.div_ceil(window.batch * blocks));
-    let row_tiles = row_axis.count.div_ceil(layout.rows);
-    let mut offsets = layout.offsets(&row_axis, &col_axis, channels);
-    offsets.resize(taps.next_multiple_of(tap_block), 0);
-    let copy = blocks * width * offsets.len();
-    let room = (PARTIAL_BYTES / size_of::<T>() / copy).max(1);
-    let chunks = TASKS.div_ceil(blocks).min(window.batch * row_tiles).min(room);
-    let mut partial = Aligned::zeros(chunks * copy);
-    let start = SharedMut::new(partial.as_mut_ptr());
-    let job = Job {
-        window,
-        row_axis,
-        col_axis,
-        layout,
-        x,
-        g,
-        offsets,
-        taps,
-        tap_block,
-        width,
-        chunks,
-        row_tiles,
-        partial: start,
+    let parts = (channels * kernel).div_ceil(TAPS).min(channels);
+    let width = lane_block(outputs, channels * kernel, cols, lanes);
+    let channels = if width == 1 { channels } else { channels.div_ceil(parts).next_multiple_of(4).min(channels) };
+    let tap_block = tap_block(width, channels * kernel, lanes);
+    let planes = window.batch * window.groups * outputs.div_ceil(width);
+    let mut job = Job::new(window, (g, x), width, channels, TASKS.div_ceil(planes));
+    job.tap_block = tap_block;
+    let enough = |blocks: usize| {
+        blocks * width * channels * kernel <= SUMS
+            && outputs.div_ceil(blocks * width) * parts * window.batch * window.groups * job.row_tiles >= TASKS / 4
     };
-    let len = job.layout.len(channels) + job.layout.rows * job.layout.cols * width.max(lanes);
-    threads::parallel(chunks * blocks, &|index| {
+    job.blocks = (2..=outputs.div_ceil(width).min(8)).rev().find(|&blocks| enough(blocks)).unwrap_or(1);
+    let units = job.units();
+    job.offsets.resize((channels * kernel).next_multiple_of(tap_block), 0);
+    let copy = job.copy();
+    let room = (PARTIAL_BYTES / size_of::<T>() / (units * copy)).max(1);
+    job.chunks = TASKS.div_ceil(units).min(window.batch * job.row_tiles).min(room);
+    let mut partial = Array::uninit(T::DTYPE, &[job.chunks * units * copy])?;
+    job.partial = SharedMut::new(partial.mut_ptr::<T>());
+    let len = job.layout.len(channels) + job.tile.0 * job.tile.1 * width.max(lanes);
+    threads::parallel(job.chunks * units, &|index| {
         with_scratch(len, |scratch| launch(Chunk { job: &job, index, scratch }));
     });
     job.add_up(out);
+    Ok(())
 }
 
-/// Lane block and tap block: lanes are output channels unless those would stay mostly empty.
-fn choose(outputs: usize, taps: usize, cols: usize, lanes: usize) -> (usize, usize) {
+/// The axis of a band whose rows stay as they are: results one source element apart, of which every `stride`th counts.
+fn unphased(window: WindowAxis) -> Axis {
+    Axis::forward(WindowAxis { output: (window.output - 1) * window.stride + 1, stride: 1, ..window })
+}
+
+/// `count` in equal parts of at most `most`.
+fn equal_parts(count: usize, most: usize) -> usize {
+    count.div_ceil(count.div_ceil(most.max(1)))
+}
+
+/// Output channels per lane block: lanes are output channels unless those would stay mostly empty.
+fn lane_block(outputs: usize, taps: usize, cols: usize, lanes: usize) -> usize {
     let by_channels = outputs.next_multiple_of(lanes) * cols * (taps + 4);
     let by_positions = outputs * cols.next_multiple_of(lanes) * (taps + 1);
-    let most = if lanes >= 8 && crate::simd::level() == crate::simd::Level::Avx512 { 14 } else { 6 };
-    if by_channels * 10 < by_positions * 13 {
-        (if outputs > lanes { 2 * lanes } else { lanes }, best_block(taps, most))
-    } else {
-        (1, best_block(taps, 9))
+    match by_channels * 10 < by_positions * 13 {
+        true if outputs > lanes => 2 * lanes,
+        true => lanes,
+        false => 1,
+    }
+}
+
+/// Taps whose sums stay in registers together.
+fn tap_block(width: usize, taps: usize, lanes: usize) -> usize {
+    let wide = lanes >= 8 && crate::simd::level() == crate::simd::Level::Avx512;
+    match (width, wide) {
+        (1, _) => best_block(taps, 9),
+        (_, true) => best_block(taps, 14),
+        (_, false) => best_block(taps, 6),
     }
 }
 
@@ -107,10 +135,13 @@ struct Chunk<'a, T> {
 }
 
 /// One tile of one image.
+#[derive(Clone, Copy)]
 struct Tile {
     image: usize,
     group: usize,
-    /// First output channel and how many.
+    /// Of the group.
+    first_channel: usize,
+    /// First output channel, and where the group ends.
     outputs: (usize, usize),
     first: (usize, usize),
     rows: usize,
@@ -121,34 +152,92 @@ impl<T: Real> Kernel<T> for Chunk<'_, T> {
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = T>>(self) {
         let job = self.job;
+        let (unit, chunk) = (self.index / job.chunks, self.index % job.chunks);
+        let (group, first_output, first_channel) = job.unit(unit);
         let outputs = job.window.outputs / job.window.groups;
-        let per_group = outputs.div_ceil(job.width);
-        let (block, chunk) = (self.index / job.chunks, self.index % job.chunks);
-        let (group, first_output) = (block / per_group, block % per_group * job.width);
-        let units = job.window.batch * job.row_tiles;
-        let copy = job.width * job.offsets.len();
-        let at = (chunk * per_group * job.window.groups + block) * copy;
+        let turns = job.window.batch * job.row_tiles;
+        let copy = job.copy();
+        let at = (chunk * job.units() + unit) * copy;
         // SAFETY: each task has its own copy.
         let partial = unsafe { job.partial.slice(at..at + copy) };
-        let (band, packed) = self.scratch.split_at_mut(job.layout.len(job.window.inputs / job.window.groups));
-        for unit in chunk * units / job.chunks..(chunk + 1) * units / job.chunks {
-            let (image, row_tile) = (unit / job.row_tiles, unit % job.row_tiles);
+        partial.fill(T::default());
+        let (band, packed) = self.scratch.split_at_mut(job.layout.len(job.channels));
+        for turn in chunk * turns / job.chunks..(chunk + 1) * turns / job.chunks {
+            let (image, row_tile) = (turn / job.row_tiles, turn % job.row_tiles);
             let mut first_col = 0;
-            while first_col < job.col_axis.count {
-                let first = (row_tile * job.layout.rows, first_col);
+            while first_col < job.window.col.output {
+                let first = (row_tile * job.tile.0, first_col);
                 let tile = Tile {
                     image,
                     group,
-                    outputs: (first_output, job.width.min(outputs - first_output)),
+                    first_channel,
+                    outputs: (first_output, outputs),
                     first,
-                    rows: job.layout.rows.min(job.row_axis.count - first.0),
-                    cols: job.layout.cols.min(job.col_axis.count - first.1),
+                    rows: job.tile.0.min(job.window.row.output - first.0),
+                    cols: job.tile.1.min(job.window.col.output - first.1),
                 };
                 // SAFETY: the scratch was sized for a full tile; the machine has the instructions.
                 unsafe { job.add_tile::<V>(&tile, band, packed, partial) };
-                first_col += job.layout.cols;
+                first_col += job.tile.1;
             }
         }
+    }
+}
+
+impl<'a, T: Real> Job<'a, T> {
+    fn new(window: &'a Window, (g, x): (&'a [T], &'a [T]), width: usize, channels: usize, tiles: usize) -> Self {
+        let (rows, cols) = (window.row.output, window.col.output);
+        let (row_axis, col_axis, step, tile) = if width == 1 {
+            let (row_axis, col_axis) = (Axis::forward(window.row), Axis::forward(window.col));
+            let fit = Layout::fit(&row_axis, &col_axis, channels, BAND_BYTES / size_of::<T>(), tiles);
+            (row_axis, col_axis, (1, 1), (fit.rows, fit.cols))
+        } else {
+            let cols = equal_parts(cols, POSITIONS + POSITIONS / 4);
+            let tile = (equal_parts(rows, POSITIONS / cols), cols);
+            (unphased(window.row), unphased(window.col), (window.row.stride, window.col.stride), tile)
+        };
+        let layout = Layout::new(&row_axis, &col_axis, (tile.0 - 1) * step.0 + 1, (tile.1 - 1) * step.1 + 1);
+        let offsets = layout.offsets(&row_axis, &col_axis, channels);
+        let row_tiles = rows.div_ceil(tile.0);
+        let partial = SharedMut::new(std::ptr::null_mut());
+        let (tap_block, chunks, blocks) = (1, 1, 1);
+        Self {
+            window,
+            row_axis,
+            col_axis,
+            step,
+            tile,
+            layout,
+            x,
+            g,
+            offsets,
+            channels,
+            tap_block,
+            width,
+            blocks,
+            chunks,
+            row_tiles,
+            partial,
+        }
+    }
+
+    /// Parts of the result.
+    fn units(&self) -> usize {
+        let (outputs, inputs) = (self.window.outputs / self.window.groups, self.window.inputs / self.window.groups);
+        outputs.div_ceil(self.width * self.blocks) * self.window.groups * inputs.div_ceil(self.channels)
+    }
+
+    /// Group, first output channel and first input channel of a part, in the group.
+    fn unit(&self, index: usize) -> (usize, usize, usize) {
+        let (outputs, inputs) = (self.window.outputs / self.window.groups, self.window.inputs / self.window.groups);
+        let (index, part) = (index / inputs.div_ceil(self.channels), index % inputs.div_ceil(self.channels));
+        let blocks = outputs.div_ceil(self.width * self.blocks);
+        (index / blocks, index % blocks * self.width * self.blocks, part * self.channels)
+    }
+
+    /// Sums of a part, block by block.
+    fn copy(&self) -> usize {
+        self.blocks * self.width * self.offsets.len()
     }
 }
 
@@ -158,25 +247,40 @@ impl<T: Real> Job<'_, T> {
         let window = self.window;
         let channels = window.inputs / window.groups;
         let (rows, cols) = (window.row.input, window.col.input);
-        for c in 0..channels {
-            let plane = (tile.image * window.groups + tile.group) * channels + c;
+        let first = (tile.first.0 * self.step.0, tile.first.1 * self.step.1);
+        for c in 0..self.channels.min(channels - tile.first_channel) {
+            let plane = (tile.image * window.groups + tile.group) * channels + tile.first_channel + c;
             // SAFETY: inside the source; the band holds all channels and the slack.
             unsafe {
                 let at = self.x.as_ptr().add(plane * rows * cols);
                 let to = band.as_mut_ptr().add(c * self.layout.channel);
-                self.layout.fill::<V>((&self.row_axis, &self.col_axis), tile.first, Plane { at, rows, cols }, to);
+                self.layout.fill::<V>((&self.row_axis, &self.col_axis), first, Plane { at, rows, cols }, to);
             }
         }
+        for (block, sums) in partial.chunks_exact_mut(self.width * self.offsets.len()).enumerate() {
+            let first = tile.outputs.0 + block * self.width;
+            if first >= tile.outputs.1 {
+                return;
+            }
+            let part = Tile { outputs: (first, self.width.min(tile.outputs.1 - first)), ..*tile };
+            // SAFETY: passed on.
+            unsafe { self.add_block::<V>(&part, band, packed, sums) };
+        }
+    }
+
+    /// Adds one lane block of a tile, whose `outputs` are the first channel and how many.
+    #[inline(always)]
+    unsafe fn add_block<V: Lanes<Elem = T>>(&self, tile: &Tile, band: &[T], packed: &mut [T], sums: &mut [T]) {
         // SAFETY: passed on.
         unsafe {
             if self.width == 1 {
-                self.by_positions::<V>(tile, band, partial);
+                self.by_positions::<V>(tile, band, sums);
             } else {
                 self.pack_gradient::<V>(tile, packed);
                 if self.width > V::N {
-                    self.by_channels::<V, 2>(tile, band, packed, partial);
+                    self.by_channels::<V, 2>(tile, band, packed, sums);
                 } else {
-                    self.by_channels::<V, 1>(tile, band, packed, partial);
+                    self.by_channels::<V, 1>(tile, band, packed, sums);
                 }
             }
         }
@@ -223,21 +327,22 @@ impl<T: Real> Job<'_, T> {
         packed: &[T],
         partial: &mut [T],
     ) {
-        let size = (tile.rows, tile.cols, self.layout.pitch);
+        let size = (tile.rows, tile.cols);
+        let step = (self.layout.pitch * self.step.0, self.step.1);
         for first in (0..self.offsets.len()).step_by(self.tap_block) {
             let sums = &mut partial[first * self.width..(first + self.tap_block) * self.width];
             let taps = &self.offsets[first..first + self.tap_block];
             // SAFETY: `best_block` gives only these sizes, and above 6 only to 32 registers.
             unsafe {
                 match self.tap_block {
-                    1 => channel_block::<V, 1, R>(size, packed, band, taps, sums),
-                    2 => channel_block::<V, 2, R>(size, packed, band, taps, sums),
-                    3 => channel_block::<V, 3, R>(size, packed, band, taps, sums),
-                    4 => channel_block::<V, 4, R>(size, packed, band, taps, sums),
-                    6 => channel_block::<V, 6, R>(size, packed, band, taps, sums),
-                    9 if V::ROWS > 6 => channel_block::<V, 9, R>(size, packed, band, taps, sums),
-                    12 if V::ROWS > 6 => channel_block::<V, 12, R>(size, packed, band, taps, sums),
-                    _ => channel_block::<V, 14, R>(size, packed, band, taps, sums),
+                    1 => channel_block::<V, 1, R>((size, step), packed, band, taps, sums),
+                    2 => channel_block::<V, 2, R>((size, step), packed, band, taps, sums),
+                    3 => channel_block::<V, 3, R>((size, step), packed, band, taps, sums),
+                    4 => channel_block::<V, 4, R>((size, step), packed, band, taps, sums),
+                    6 => channel_block::<V, 6, R>((size, step), packed, band, taps, sums),
+                    9 if V::ROWS > 6 => channel_block::<V, 9, R>((size, step), packed, band, taps, sums),
+                    12 if V::ROWS > 6 => channel_block::<V, 12, R>((size, step), packed, band, taps, sums),
+                    _ => channel_block::<V, 14, R>((size, step), packed, band, taps, sums),
                 }
             }
         }
@@ -292,36 +397,76 @@ impl<T: Real> Job<'_, T> {
 
     /// Adds the copies in order and moves the sums to their places.
     fn add_up(&self, out: &mut [T]) {
-        let outputs = self.window.outputs / self.window.groups;
-        let per_group = outputs.div_ceil(self.width);
-        let blocks = per_group * self.window.groups;
-        let copy = self.width * self.offsets.len();
         let out = SharedMut::new(out.as_mut_ptr());
-        threads::for_ranges(blocks, (1 << 14) / (copy * self.chunks).max(1) + 1, &|range| {
-            for block in range {
-                // SAFETY: all tasks of the first stage have ended.
-                let first = unsafe { self.partial.slice(block * copy..(block + 1) * copy) };
-                for chunk in 1..self.chunks {
-                    let at = (chunk * blocks + block) * copy;
-                    // SAFETY: as above.
-                    let other = unsafe { self.partial.slice(at..at + copy) };
-                    first.iter_mut().zip(other).for_each(|(sum, &mut value)| *sum = *sum + value);
-                }
-                let (group, output) = (block / per_group, block % per_group * self.width);
-                for o in 0..self.width.min(outputs - output) {
-                    let at = (group * outputs + output + o) * self.taps;
-                    // SAFETY: each block owns its output channels.
-                    let line = unsafe { out.slice(at..at + self.taps) };
-                    line.iter_mut().zip(first[o..].iter().step_by(self.width)).for_each(|(to, &sum)| *to = sum);
-                }
+        let pieces = self.blocks * self.offsets.len().div_ceil(PIECE);
+        let grain = (1 << 14) / (PIECE * self.width * self.chunks) + 1;
+        threads::for_ranges(self.units() * pieces, grain, &|range| {
+            for index in range {
+                let (block, piece) = (index % pieces % self.blocks, index % pieces / self.blocks);
+                launch(Piece { job: self, unit: index / pieces, block, first: piece * PIECE, out });
             }
         });
     }
 }
 
+/// Taps that are moved at a time.
+const PIECE: usize = 128;
+
+/// Some taps of a part of the result, to be added up and moved.
+struct Piece<'a, T> {
+    job: &'a Job<'a, T>,
+    unit: usize,
+    block: usize,
+    first: usize,
+    out: SharedMut<T>,
+}
+
+impl<T: Real> Kernel<T> for Piece<'_, T> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes<Elem = T>>(self) {
+        let Piece { job, unit, block, first, out } = self;
+        let window = job.window;
+        let (outputs, channels) = (window.outputs / window.groups, window.inputs / window.groups);
+        let kernel = window.row.kernel * window.col.kernel;
+        let width = job.width;
+        let (group, output, channel) = job.unit(unit);
+        let output = output + block * width;
+        if output >= outputs {
+            return;
+        }
+        let last = (first + PIECE).min(job.offsets.len());
+        let place = |chunk: usize| {
+            let at = (chunk * job.units() + unit) * job.copy() + block * width * job.offsets.len();
+            at + first * width..at + last * width
+        };
+        // SAFETY: all tasks of the first stage have ended; each piece is its own.
+        let sums = unsafe { job.partial.slice(place(0)) };
+        for chunk in 1..job.chunks {
+            // SAFETY: as above.
+            let other = unsafe { job.partial.slice(place(chunk)) };
+            sums.iter_mut().zip(other).for_each(|(sum, &mut value)| *sum = *sum + value);
+        }
+        let taps = job.channels.min(channels - channel) * kernel;
+        let pitch = channels * kernel;
+        let start = ((group * outputs + output) * channels + channel) * kernel;
+        for tap in (first..last.min(taps)).step_by(V::N) {
+            let rows = (last.min(taps) - tap).min(V::N);
+            for o in (0..width.min(outputs - output)).step_by(V::N) {
+                let cols = (width.min(outputs - output) - o).min(V::N);
+                // SAFETY: inside the sums; each piece owns its places in the result.
+                unsafe {
+                    let at = sums.as_ptr().add((tap - first) * width + o);
+                    let to = out.ptr().add(start + o * pitch + tap);
+                    V::transpose(Block { at, pitch: width, rows, cols }, to, pitch, rows);
+                }
+            }
+        }
+    }
+}
+
 #[inline(always)]
 unsafe fn channel_block<V: Lanes, const J: usize, const R: usize>(
-    size: (usize, usize, usize),
+    walk: ((usize, usize), (usize, usize)),
     packed: &[V::Elem],
     band: &[V::Elem],
     taps: &[usize],
@@ -332,7 +477,7 @@ unsafe fn channel_block<V: Lanes, const J: usize, const R: usize>(
     // SAFETY: `sums` holds J rows of R registers; taps stay inside the band.
     unsafe {
         let mut acc = [[V::splat(V::Elem::default()); R]; J];
-        wide::gradient::<V, J, R>(size, packed.as_ptr(), band.as_ptr(), &at, &mut acc);
+        wide::gradient::<V, J, R>(walk, packed.as_ptr(), band.as_ptr(), &at, &mut acc);
         for (i, &value) in acc.as_flattened().iter().enumerate() {
             let slot = sums.as_mut_ptr().add(i * V::N);
             V::load(slot).add(value).store(slot);

@@ -5,13 +5,14 @@
 
 use crate::lanes::Lanes;
 
-/// `acc[j][r] += sum over positions p of g[p][r] * x[p + taps[j]]`, with `rows x cols` positions `pitch` apart.
+/// `acc[j][r] += sum over positions p of g[p][r] * x[p + taps[j]]`, over `rows x cols` positions; from row to row and
+/// from position to position `x` moves by `pitch` and `step`.
 ///
 /// # Safety
 /// `g` holds `rows * cols` rows of `R` registers, `x` every position read; the machine has the instructions of `V`.
 #[inline(always)]
 pub unsafe fn gradient<V: Lanes, const J: usize, const R: usize>(
-    (rows, cols, pitch): (usize, usize, usize),
+    ((rows, cols), (pitch, step)): ((usize, usize), (usize, usize)),
     mut g: *const V::Elem,
     x: *const V::Elem,
     taps: &[usize; J],
@@ -25,7 +26,7 @@ pub unsafe fn gradient<V: Lanes, const J: usize, const R: usize>(
                 for r in 0..R {
                     row[r] = V::load(g.add(r * V::N));
                 }
-                let at = x.add(t * pitch + u);
+                let at = x.add(t * pitch + u * step);
                 for j in 0..J {
                     let value = V::splat(*at.add(taps[j]));
                     for r in 0..R {
