@@ -20,6 +20,8 @@ use std::sync::atomic::{
 pub const ALIGN: usize = 64;
 const HUGE: usize = 2 << 20;
 const SMALL_LIMIT: usize = 64 << 10;
+/// Every array is an allocation of its own and of just its size, freed at once: what a sanitizer can watch.
+const EXACT: bool = cfg!(feature = "exact-allocations");
 /// Blocks kept per small class and thread.
 const PER_THREAD: usize = 16;
 /// Four classes per power of two, from 64 bytes up.
@@ -50,6 +52,11 @@ pub fn peak_bytes() -> usize {
     PEAK.load(Relaxed)
 }
 
+/// Makes [`peak_bytes`] count from now on.
+pub fn reset_peak() {
+    PEAK.store(CURRENT.load(Relaxed), Relaxed);
+}
+
 /// Bytes that wait in the global cache.
 pub fn cached_bytes() -> usize {
     GLOBAL.with(|bins| bins.bytes)
@@ -72,8 +79,9 @@ fn class_of(bytes: usize) -> (usize, usize) {
 /// A block of at least `bytes` bytes with a reference count of 1. The contents are whatever was there.
 #[inline]
 pub fn acquire(bytes: usize) -> Result<NonNull<Block>> {
-    let (class, capacity) = class_of(bytes);
-    let cached = if capacity <= SMALL_LIMIT { LOCAL.try_with(|bins| bins.pop(class)).unwrap_or(None) } else { None };
+    let (class, capacity) = if EXACT { (0, bytes) } else { class_of(bytes) };
+    let cached =
+        if !EXACT && capacity <= SMALL_LIMIT { LOCAL.try_with(|bins| bins.pop(class)).unwrap_or(None) } else { None };
     let block = match cached {
         Some(block) => block,
         None => acquire_slow(class, capacity)?,
@@ -96,6 +104,10 @@ pub unsafe fn release(block: NonNull<Block>) {
     // SAFETY: the caller hands over the only use of the block.
     let (class, capacity) = unsafe { (block.as_ref().class, block.as_ref().capacity) };
     CURRENT.fetch_sub(capacity, Relaxed);
+    if EXACT {
+        // SAFETY: as above.
+        return unsafe { destroy(block) };
+    }
     if capacity <= SMALL_LIMIT && LOCAL.try_with(|bins| bins.push(class, block)).unwrap_or(false) {
         return;
     }
@@ -104,7 +116,7 @@ pub unsafe fn release(block: NonNull<Block>) {
 
 #[cold]
 fn acquire_slow(class: usize, capacity: usize) -> Result<NonNull<Block>> {
-    if let Some(block) = GLOBAL.with(|bins| bins.pop(class, capacity)) {
+    if !EXACT && let Some(block) = GLOBAL.with(|bins| bins.pop(class, capacity)) {
         return Ok(block);
     }
     let block = create(class, capacity).or_else(|| {
@@ -154,8 +166,13 @@ fn small_layout(capacity: usize) -> Layout {
     Layout::from_size_align(size_of::<Block>() + capacity, ALIGN).expect("a small size is a valid layout")
 }
 
+/// Whether the data lies right behind its header.
+fn is_small(capacity: usize) -> bool {
+    EXACT || capacity < HUGE
+}
+
 fn create(class: usize, capacity: usize) -> Option<NonNull<Block>> {
-    let (raw, data) = if capacity < HUGE {
+    let (raw, data) = if is_small(capacity) {
         // SAFETY: the layout is not empty.
         let raw = unsafe { std::alloc::alloc(small_layout(capacity)) };
         let raw = NonNull::new(raw)?;
@@ -179,7 +196,7 @@ unsafe fn destroy(block: NonNull<Block>) {
     // SAFETY: as the caller promises; layouts are those of `create`.
     unsafe {
         let capacity = block.as_ref().capacity;
-        if capacity < HUGE {
+        if is_small(capacity) {
             std::alloc::dealloc(block.as_ptr().cast(), small_layout(capacity));
         } else {
             system::unmap(block.as_ref().data, capacity);

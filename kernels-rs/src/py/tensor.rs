@@ -209,6 +209,12 @@ fn _memory() -> (usize, usize, usize) {
     (alloc::current_bytes(), alloc::peak_bytes(), alloc::cached_bytes())
 }
 
+/// Makes the peak of `_memory` count from now on.
+#[pyfunction]
+fn _reset_peak() {
+    alloc::reset_peak();
+}
+
 /// Measured f32 multiply-add operations per second on a number of threads.
 #[pyfunction]
 #[pyo3(signature = (count, /))]
@@ -234,6 +240,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(_fma_peak, module)?)?;
     module.add_function(wrap_pyfunction!(_memory, module)?)?;
     module.add_function(wrap_pyfunction!(_num_threads, module)?)?;
+    module.add_function(wrap_pyfunction!(_reset_peak, module)?)?;
     module.add_function(wrap_pyfunction!(_set_dtype, module)?)?;
     module.add_function(wrap_pyfunction!(_shape_of, module)?)?;
     module.add_function(wrap_pyfunction!(_set_num_threads, module)?)?;
