@@ -98,7 +98,7 @@ fn turned(size: Size, b: Matrix<f32>, c: Matrix<f32>, bias: Option<*const f32>, 
     if b.row != 1 || b.col < k as isize || m == 1 || k < 8 || n < 8 {
         return call(size, b, c, bias);
     }
-    let width = (TURNED / k).next_multiple_of(32).min(n);
+    let width = (TURNED / k).max(1).next_multiple_of(32).min(n);
     with_scratch(k * width, |block: &mut [f32]| {
         for first in (0..n).step_by(width) {
             let cols = width.min(n - first);

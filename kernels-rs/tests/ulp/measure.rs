@@ -133,7 +133,7 @@ vectorize!(screen(got: &[f32], exact: &[f64], above: f64, doubtful: &mut [u8]) -
 fn screen_loop(got: &[f32], exact: &[f64], above: f64, doubtful: &mut [u8]) -> u64 {
     let mut rounded = 0;
     for ((&got, &exact), doubtful) in got.iter().zip(exact).zip(doubtful) {
-        let same = (got.to_bits() == (exact as f32).to_bits()) | ((got != got) & (exact != exact));
+        let same = (got.to_bits() == (exact as f32).to_bits()) | (got.is_nan() & exact.is_nan());
         let magnitude = exact.abs().max(f32::MIN_POSITIVE as f64).min(f32::MAX as f64);
         // 2^(23 - exponent), from the exponent's own bits.
         let per_ulp = f64::from_bits((1023 + 23 + 1023 - (magnitude.to_bits() >> 52)) << 52);

@@ -1,0 +1,106 @@
+"""No op hides a copy of a large operand: the peak of a call is little more than its result."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from phlox_kernels import Cpu, _native
+from phlox_tensor import Op, float32
+from phlox_tensor._call import call_by_signature
+from phlox_tensor.testing import LAYOUTS
+from phlox_tensor.testing._conformance import _place
+from tests.backends import large
+
+DEVICE = Cpu()
+OPS = large.every_op()
+# Memory that an op may take beside its results, in parts of its operands' bytes: blocks of partial
+# sums, and what rounding up to size classes makes of it.
+ALLOWANCE = 0.25
+# What an op takes beyond that whatever the layout, and why.
+WORKS_WITH: dict[str, tuple[float, str]] = {
+    "argsort": (3.5, "pairs of a key and a position, in two buffers"),
+    "attention": (9.0, "the expansion holds every score"),
+    "attention_backward": (9.0, "the expansion holds every score"),
+    "batch_norm": (1.3, "channels are brought to the front where lines are short"),
+    "batch_norm_backward": (1.3, "channels are brought to the front where lines are short"),
+    "batch_norm_train": (1.3, "channels are brought to the front where lines are short"),
+    "conv_transpose2d": (1.6, "the expansion is cut out of a larger result"),
+    "interpolate2d": (17.0, "the expansion gathers every corner and weighs it"),
+    "interpolate2d_backward": (8.0, "the expansion scatters every corner"),
+    "logsumexp": (1.3, "reduced axes between others are brought together"),
+    "masked_select": (1.7, "the positions of the chosen elements take 8 bytes each"),
+    "scatter": (0.7, "checked indices"),
+    "sort": (2.5, "pairs of a key and a position"),
+    "std": (1.3, "reduced axes between others are brought together"),
+    "take_along_axis": (1.5, "checked indices"),
+    "topk": (4.0, "pairs of a key and a position"),
+    "var": (1.3, "reduced axes between others are brought together"),
+}
+# What an op or family takes when operands are transposed or sliced, and why.
+REORDERS: dict[str, tuple[float, str]] = {
+    "elementwise": (1.3, "an operand whose strides fit no other's is gathered first"),
+    "cast": (1.3, "an operand with gaps is gathered first"),
+    "contraction": (1.3, "an operand with gaps is gathered first"),
+    "index_add": (0.4, "values with gaps are gathered first"),
+    "indexing": (1.3, "an operand with gaps is gathered first"),
+    "masked_select": (2.0, "as above, and 8 bytes for each position"),
+    "row": (2.6, "rows are made dense, and turned where the axis is not the last"),
+    "scan": (1.3, "lines are made dense"),
+    "window": (1.3, "images are made dense"),
+}
+
+# No operand of these can be large without a result many times as large.
+NO_LARGE_CASE = {"broadcast_to"}
+
+
+def allowance(op: Op, strided: bool) -> float:
+    """Parts of the operands' bytes that a call may take beside its results."""
+    found = [ALLOWANCE, WORKS_WITH.get(op.name, (0.0, ""))[0]]
+    if strided:
+        found.append(REORDERS.get(op.name, REORDERS.get(op.family.name, (0.0, "")))[0])
+    return max(found)
+
+
+def taken(call: large.Large, layout: str) -> int:
+    """Bytes that lived during the call beside its operands and results."""
+    place = LAYOUTS[layout]
+    operands = tuple(_place(operand, DEVICE, place) for operand in call.sample.operands)
+    _native._reset_peak()
+    out = call_by_signature(call.op, operands, dict(call.sample.attributes))
+    memory = DEVICE.memory()
+    del out
+    return memory.peak - memory.current
+
+
+@pytest.mark.parametrize("op", OPS, ids=[op.name for op in OPS])
+def test_no_op_hides_a_copy_of_a_large_operand(op: Op) -> None:
+    calls = list(large.large_calls(op, DEVICE, most=3))
+    assert calls or op.name in NO_LARGE_CASE, f"no case of {op.name} grows"
+    for call in calls:
+        size = sum(array.nbytes for operand in call.arrays() for array in operand)
+        for layout in ("contiguous", "sliced", "transposed"):
+            extra = taken(call, layout) / size
+            allowed = allowance(op, layout != "contiguous")
+            assert extra <= allowed, (
+                f"{call} {layout}: {extra:.2f} of its operands, {allowed} allowed"
+            )
+
+
+def test_a_hidden_copy_would_be_seen() -> None:
+    """The measure itself: a copy that dies inside the call counts."""
+    x = DEVICE.upload(np.zeros((1024, 1024), np.float32), float32)
+    turned = _native.permute_dims(x, (1, 0))
+    _native._reset_peak()
+    before = DEVICE.memory()
+    _native.sum(_native.reshape(turned, (1 << 20,)), (0,), False, float32)
+    assert DEVICE.memory().peak - before.current >= 4 << 20
+    _native._reset_peak()
+    assert DEVICE.memory().peak < before.current + (1 << 20)
+
+
+def test_exceptions_are_about_ops() -> None:
+    families = {op.family.name for op in OPS}
+    names = {op.name for op in OPS}
+    assert set(WORKS_WITH) | NO_LARGE_CASE <= names
+    assert set(REORDERS) <= names | families
