@@ -67,9 +67,45 @@ pub trait Lanes: Copy {
     /// Lane by lane.
     #[must_use]
     unsafe fn mul(self, other: Self) -> Self;
+    /// Lane by lane.
+    #[must_use]
+    unsafe fn div(self, other: Self) -> Self;
+    /// Square roots, lane by lane.
+    #[must_use]
+    unsafe fn sqrt(self) -> Self;
     /// The larger, lane by lane; `self` where either is NaN.
     #[must_use]
     unsafe fn max(self, other: Self) -> Self;
+
+    /// The larger, lane by lane; NaN where either is NaN.
+    #[must_use]
+    #[inline(always)]
+    #[expect(clippy::eq_op, reason = "only NaN differs from itself")]
+    unsafe fn max_or_nan(self, other: Self) -> Self {
+        let (mut a, mut b) = ([Self::Elem::default(); 16], [Self::Elem::default(); 16]);
+        // SAFETY: no register has more than 16 lanes.
+        unsafe {
+            self.store(a.as_mut_ptr());
+            other.store(b.as_mut_ptr());
+            for (a, &b) in a.iter_mut().zip(&b) {
+                *a = if b > *a || b != b { b } else { *a };
+            }
+            Self::load(a.as_ptr())
+        }
+    }
+
+    /// Reads the first `count <= N` elements, which are most often all.
+    #[inline(always)]
+    unsafe fn load_some(from: *const Self::Elem, count: usize) -> Self {
+        // SAFETY: the caller's.
+        unsafe { if count == Self::N { Self::load(from) } else { Self::load_partial(from, count) } }
+    }
+    /// Writes the first `count <= N` lanes, which are most often all.
+    #[inline(always)]
+    unsafe fn store_some(self, to: *mut Self::Elem, count: usize) {
+        // SAFETY: the caller's.
+        unsafe { if count == Self::N { self.store(to) } else { self.store_partial(to, count) } }
+    }
 
     /// The sum of the lanes, in halves: the order does not depend on the data.
     #[inline(always)]

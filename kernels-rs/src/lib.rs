@@ -43,6 +43,7 @@ pub mod scratch;
 pub mod shape;
 pub mod simd;
 pub mod sort;
+pub mod step;
 pub mod storage;
 pub mod threads;
 pub mod view;

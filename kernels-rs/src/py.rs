@@ -16,7 +16,7 @@
 //! The right side sees plain Rust values: `Tensor` gives `&Array`, `OptTensor` `Option<&Array>`, `Tensors` (one tuple of
 //! tensors) `Vec<&Array>`, `Ints` (a tuple) `Shape`, `Steps` `Strides`, `Dtype` `DType` (from a name or an object with
 //! `.name`), `Value` `Scalar`, `OptValue` `Option<Scalar>`, `Text` `&str`; `usize`, `i64`, `u64`, `f64`, `bool`, `Option<usize>`, `(usize, usize)`
-//! and pairs of those stand for themselves. It returns `Result` of an `Array` or of a tuple of two or three.
+//! and pairs of those stand for themselves. It returns `Result` of an `Array`, of a tuple of two or three, or of a `Vec`.
 //! The wrapper maps errors and releases the GIL when the operands are large; a row whose work is large though its
 //! operands are small (creation) says so with `name(..) [work = count] => ..`, in elements.
 //! Every public function of the module is an entry of the op table; anything else starts with an underscore.
@@ -31,6 +31,7 @@ mod movement;
 mod random;
 mod reduce;
 mod rows;
+mod step;
 mod tensor;
 
 use pyo3::prelude::*;
@@ -39,7 +40,8 @@ use pyo3::prelude::*;
 macro_rules! ops {
     ($($name:ident($($arg:ident : $ty:ty),* $(,)?) $([work = $work:expr])? => $call:expr;)*) => {
         $(
-            #[allow(clippy::elidable_lifetime_names)] // Arguments may borrow from Python.
+            // Arguments may borrow from Python; there are as many as the op has.
+            #[allow(clippy::elidable_lifetime_names, clippy::too_many_arguments)]
             #[pyo3::pyfunction]
             #[pyo3(signature = ($($arg),*, /))]
             fn $name<'py>(py: pyo3::Python<'py>, $($arg: $ty),*) -> pyo3::PyResult<pyo3::Bound<'py, pyo3::PyAny>> {
@@ -72,5 +74,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     reduce::register(module)?;
     compute::register(module)?;
     rows::register(module)?;
+    step::register(module)?;
     Ok(())
 }

@@ -108,6 +108,10 @@ pub trait RowElement: Float<Wide: Wide> {
     fn read<'a>(row: &'a [Self], buffer: &'a mut [Self::Wide]) -> &'a [Self::Wide];
     /// Lets `work` fill the row, by way of the buffer where it has to be narrowed.
     fn write(row: &mut [Self], buffer: &mut [Self::Wide], work: impl FnOnce(&mut [Self::Wide]));
+    /// The row itself, where it need not be narrowed.
+    fn wide(row: &mut [Self]) -> Option<&mut [Self::Wide]>;
+    /// Copies a buffer into a row of its length, narrowed.
+    fn save(buffer: &[Self::Wide], row: &mut [Self]);
 }
 
 macro_rules! row_elements {
@@ -127,6 +131,12 @@ macro_rules! row_elements {
                 work(buffer);
                 $narrow(buffer, row);
             }
+            fn wide(_: &mut [Self]) -> Option<&mut [f32]> {
+                None
+            }
+            fn save(buffer: &[f32], row: &mut [Self]) {
+                $narrow(buffer, row);
+            }
         }
     )*};
     ($($rust:ident)*) => {$(
@@ -142,6 +152,12 @@ macro_rules! row_elements {
             #[inline(always)]
             fn write(row: &mut [Self], _: &mut [Self], work: impl FnOnce(&mut [Self])) {
                 work(row);
+            }
+            fn wide(row: &mut [Self]) -> Option<&mut [Self]> {
+                Some(row)
+            }
+            fn save(buffer: &[Self], row: &mut [Self]) {
+                row.copy_from_slice(buffer);
             }
         }
     )*};

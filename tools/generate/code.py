@@ -107,6 +107,8 @@ def result_type(op: Op) -> str:
         # A kind variable that no operand binds could be anything.
         bound = result.kind in own or result.kind not in KIND_VARIABLES
         names.append(f"Tensor[{kind(result.kind) if bound else 'AnyT'}]")
+    if op.signature.results[0].variadic:
+        return f"tuple[{names[0]}, ...]"
     return names[0] if len(names) == 1 else f"tuple[{', '.join(names)}]"
 
 
@@ -114,9 +116,11 @@ def operand_type(op: Op, operand: Operand) -> str:
     """The annotation of an operand of the function."""
     base = f"Tensor[{kind(operand.kind)}]"
     if operand.variadic:
-        return f"Sequence[{base}]"
+        base = f"Sequence[{base}]"
     if operand.optional:
         return f"{base} | None"
+    if operand.variadic:
+        return base
     if op.family.fuses and len(op.signature.operands) > 1 and operand.kind != "Bool":
         return f"{base} | float"
     return base
@@ -131,12 +135,14 @@ def parameter(attribute: Attribute) -> str:
 def parameters(op: Op, *, method: bool) -> list[str]:
     """The parameters of a function or method, positional-only operands first."""
     out: list[str] = []
+    # Python wants parameters with a default last.
+    given = any(a.default is REQUIRED for a in op.signature.attributes)
     for i, operand in enumerate(op.signature.operands):
         name = "self" if method and i == 0 else operand.name
         annotation = (
             f"Tensor[{kind(operand.kind)}]" if method and i == 0 else operand_type(op, operand)
         )
-        default = " = None" if operand.optional else ""
+        default = " = None" if operand.optional and not given else ""
         out.append(f"{name}: {annotation}{default}")
     if op.signature.operands:
         out.append("/")
@@ -291,7 +297,10 @@ IMPORTS = (
     "from collections.abc import Sequence\n"
     "from typing import Any as AnyT\n\n"
 )
-OP_MODULES = "activation, binary, contraction, interpolation, movement, reduction, rows, unary"
+OP_MODULES = (
+    "activation, binary, contraction, interpolation, movement, reduction, rows, step, unary"
+)
+METHOD_MODULES = "activation, binary, contraction, movement, reduction, rows, unary"
 
 
 def methods_file() -> str:
@@ -310,7 +319,7 @@ def methods_file() -> str:
         + "from ._fast import spread\n"
         + "from ._kinds import AnyKind, BitsKind, Bool, Float, Generic, Int, K, NumKind\n"
         + "from ._tensor import Tensor\n"
-        + f"from .ops import {OP_MODULES}\n\n\n"
+        + f"from .ops import {METHOD_MODULES}\n\n\n"
         + "class TensorMethods(Generic[K]):\n"
         + '    """What tensors can do, generated; ``_install`` puts it on Tensor."""\n\n'
         + "    __slots__ = ()\n"

@@ -84,6 +84,18 @@ macro_rules! array_lanes {
                 Self(out)
             }
             #[inline(always)]
+            unsafe fn div(self, other: Self) -> Self {
+                let mut out = self.0;
+                for i in 0..$n {
+                    out[i] /= other.0[i];
+                }
+                Self(out)
+            }
+            #[inline(always)]
+            unsafe fn sqrt(self) -> Self {
+                Self(self.0.map($elem::sqrt))
+            }
+            #[inline(always)]
             unsafe fn max(self, other: Self) -> Self {
                 let mut out = self.0;
                 for i in 0..$n {

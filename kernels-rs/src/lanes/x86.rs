@@ -18,7 +18,8 @@ pub struct F32x8(__m256);
 pub struct F64x4(__m256d);
 
 macro_rules! methods {
-    ($elem:ident, $set1:ident, $loadu:ident, $storeu:ident, $fmadd:ident, $add:ident, $sub:ident, $mul:ident, $max:ident) => {
+    ($elem:ident, $set1:ident, $loadu:ident, $storeu:ident, $fmadd:ident, $add:ident, $sub:ident, $mul:ident, $div:ident, $max:ident,
+     $sqrt:ident) => {
         #[inline(always)]
         unsafe fn splat(value: $elem) -> Self {
             // SAFETY: the caller has the instructions.
@@ -55,6 +56,16 @@ macro_rules! methods {
             Self(unsafe { $mul(self.0, other.0) })
         }
         #[inline(always)]
+        unsafe fn div(self, other: Self) -> Self {
+            // SAFETY: the caller has the instructions.
+            Self(unsafe { $div(self.0, other.0) })
+        }
+        #[inline(always)]
+        unsafe fn sqrt(self) -> Self {
+            // SAFETY: the caller has the instructions.
+            Self(unsafe { $sqrt(self.0) })
+        }
+        #[inline(always)]
         unsafe fn max(self, other: Self) -> Self {
             // The instruction gives its second operand where either is NaN.
             // SAFETY: the caller has the instructions.
@@ -77,7 +88,9 @@ impl Lanes for F32x16 {
         _mm512_add_ps,
         _mm512_sub_ps,
         _mm512_mul_ps,
-        _mm512_max_ps
+        _mm512_div_ps,
+        _mm512_max_ps,
+        _mm512_sqrt_ps
     );
 
     #[inline(always)]
@@ -169,7 +182,9 @@ impl Lanes for F64x8 {
         _mm512_add_pd,
         _mm512_sub_pd,
         _mm512_mul_pd,
-        _mm512_max_pd
+        _mm512_div_pd,
+        _mm512_max_pd,
+        _mm512_sqrt_pd
     );
 
     #[inline(always)]
@@ -217,7 +232,9 @@ impl Lanes for F32x8 {
         _mm256_add_ps,
         _mm256_sub_ps,
         _mm256_mul_ps,
-        _mm256_max_ps
+        _mm256_div_ps,
+        _mm256_max_ps,
+        _mm256_sqrt_ps
     );
 
     #[inline(always)]
@@ -292,7 +309,9 @@ impl Lanes for F64x4 {
         _mm256_add_pd,
         _mm256_sub_pd,
         _mm256_mul_pd,
-        _mm256_max_pd
+        _mm256_div_pd,
+        _mm256_max_pd,
+        _mm256_sqrt_pd
     );
 
     #[inline(always)]

@@ -272,6 +272,13 @@ impl Give for (Array, Array, Array) {
     }
 }
 
+impl Give for Vec<Array> {
+    fn give(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        let items = self.into_iter().map(|array| array.give(py)).collect::<PyResult<Vec<_>>>()?;
+        Ok(PyTuple::new(py, items)?.into_any())
+    }
+}
+
 /// Runs a kernel, without the GIL when `work` (in elements) is large, and converts its result or error.
 #[inline]
 pub fn run<R: Give + Send>(

@@ -35,7 +35,7 @@ class Recording(Backend):
 
     def entry(self, name: str) -> Any:
         entry = getattr(self._inner, name)
-        single = len(REGISTRY[name].signature.results) == 1
+        single = not REGISTRY[name].signature.several
 
         def plain(item: Any) -> Any:
             if isinstance(item, Held):

@@ -234,3 +234,50 @@ def test_thresholds_are_checked() -> None:
                 cls(threshold)
     with pytest.raises(TypeError, match="does not define clip"):
         optim.GradientClipping().clip([])
+
+
+LISTS: dict[str, optim.SimpleOptimizer] = {
+    "adam": optim.Adam(),
+    "adam-amsgrad": optim.Adam(optim.AdamConfig(amsgrad=True, weight_decay=0.1, beta_2=0.5)),
+    "adamw": optim.AdamW(optim.AdamWConfig(weight_decay=0.1)),
+    "sgd": optim.Sgd(optim.SgdConfig(weight_decay=0.1)),
+    "sgd-nesterov": optim.Sgd(optim.SgdConfig(momentum=0.9, nesterov=True, dampening=0.1)),
+}
+
+
+@pytest.mark.parametrize("name", sorted(LISTS))
+def test_a_step_over_a_list_is_that_of_each_tensor(name: str) -> None:
+    rule = LISTS[name]
+    tensors: list[Any] = [pt.random.normal(shape) for shape in ((3, 4), (5,), ())]
+    each: list[Any] = [(tensor, None) for tensor in tensors]
+    states: list[Any] = [None] * 3
+    for _ in range(3):
+        grads: list[Any] = [pt.random.normal((4, 3)).T, pt.ones(1).broadcast_to((5,)), pt.ones(())]
+        tensors, states = rule.step_list(0.1, tensors, grads, states)
+        each = [rule.step(0.1, x, g, state) for (x, state), g in zip(each, grads, strict=True)]
+        for got, state, (want, wanted) in zip(tensors, states, each, strict=True):
+            assert np.allclose(got.numpy(), want.numpy(), rtol=1e-14, atol=1e-15)
+            assert (state or {}).keys() == (wanted or {}).keys()
+            for key, value in (wanted or {}).items():
+                assert np.allclose(np.asarray(state[key]), np.asarray(value), rtol=1e-14)
+
+
+def test_parameters_of_different_ages_step_together() -> None:
+    optimizer, alone = optim.AdamConfig().init(), optim.AdamConfig().init()
+    model = net()
+    first = gradients(model, 0)
+    del first[model.b.id]
+    late = optimizer.step(0.1, optimizer.step(0.1, model, first), gradients(model, 1))
+    only_b = {model.b.id: gradients(model, 1)[model.b.id]}
+    assert np.array_equal(late.b.value.numpy(), alone.step(0.1, model, only_b).b.value.numpy())
+    states: Any = optimizer.into_record()["states"]
+    assert [states[p.id]["time"] for p in (model.a, model.b)] == [2, 1]
+
+
+def test_a_gradient_of_another_type_becomes_that_of_the_parameter() -> None:
+    model = Net(Param(pt.ones(2, dtype="float32")), Param(pt.ones(1, dtype="float32")))
+    grads: Any = {p.id: pt.ones(p.shape, dtype="float64") for p in model.params().values()}
+    for config in (optim.AdamConfig(), optim.SgdConfig(momentum=0.5)):
+        optimizer = config.init()
+        out = optimizer.step(0.1, optimizer.step(0.1, model, grads), grads)
+        assert {p.dtype.name for p in out.params().values()} == {"float32"}

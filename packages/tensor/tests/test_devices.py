@@ -41,7 +41,7 @@ class Over(Backend):
 
     def entry(self, name: str) -> Any:
         entry = getattr(self._inner, name)
-        several = len(pt.REGISTRY[name].signature.results) > 1
+        several = pt.REGISTRY[name].signature.several
 
         def plain(item: Any) -> Any:
             wrapped = isinstance(item, tuple) and len(item) == 2 and item[0] == "over"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def constant(op: Op, entry: Entry) -> Entry:
     """Entry of an op that has no derivative: nothing is recorded."""
     signature = op.signature
-    if len(signature.results) > 1:
+    if signature.several:
 
         def many(*args: Any) -> tuple[Primitive, ...]:
             return tuple(primitive(out) for out in entry(*map(_value, args)))
@@ -296,7 +296,7 @@ def _formula(op: Op, backend: Backend) -> Entry:
     """The expansion of an op, run on the recording backend."""
     formula = op.expand
     assert formula is not None
-    single = len(op.signature.results) == 1
+    several = op.signature.several
 
     def tensor(item: Any) -> Any:
         if type(item) is tuple and item and is_primitive(item[0]):
@@ -305,7 +305,7 @@ def _formula(op: Op, backend: Backend) -> Entry:
 
     def run(*args: Any) -> Any:
         out = formula(*map(tensor, args))
-        return out.primitive if single else tuple(t.primitive for t in out)
+        return tuple(t.primitive for t in out) if several else out.primitive
 
     return run
 

@@ -72,7 +72,7 @@ class Forward(Backend):
         inside: Entry = getattr(self._inner, name)
         move = _derivative(op)
         count = len(op.signature.operands)
-        single = len(op.signature.results) == 1
+        single = not op.signature.several
 
         def run(*args: Any) -> Any:
             operands, attributes = args[:count], args[count:]

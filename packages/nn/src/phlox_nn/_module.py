@@ -21,6 +21,10 @@ Visitor = Callable[[str, Param], object]
 Mapper = Callable[[str, Param], Param]
 
 
+# What a class may write itself to change how its modules are made.
+_MAKERS = ("__init__", "__new__", "__post_init__", "__setattr__")
+
+
 class _ModuleType(type):
     """Lets layers be made from their config; says what the constructor takes."""
 
@@ -48,7 +52,7 @@ class _ModuleType(type):
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
-class Module(metaclass=_ModuleType):
+class Module(_walk.Walked, metaclass=_ModuleType):
     """Base of layers and models: typed fields, a generated constructor, no forced ``forward``.
 
     Any value can be a field: modules, parameters, lists, tuples and dicts of them are walked;
@@ -66,7 +70,9 @@ class Module(metaclass=_ModuleType):
         """Turn the subclass into a dataclass."""
         super().__init_subclass__(**options)
         cls._config = config
+        cls._plain = cls._plain and vars(cls).keys().isdisjoint(_MAKERS)
         dataclass(eq=False, repr=False)(cls)
+        cls._names = tuple(f.name for f in fields(cls))  # type: ignore[arg-type]  # it is one now
 
     def __post_init__(self) -> None:
         """Decide for layers without parameters whether they train, then freeze."""
@@ -89,7 +95,7 @@ class Module(metaclass=_ModuleType):
     @classmethod
     def field_names(cls) -> list[str]:
         """Return the names of the fields in order."""
-        return [f.name for f in fields(cls)]  # type: ignore[arg-type]  # subclasses are dataclasses
+        return list(cls._names)
 
     @classmethod
     def from_fields(cls, **values: Any) -> Self:
@@ -130,6 +136,10 @@ class Module(metaclass=_ModuleType):
     def params(self) -> dict[str, Param]:
         """Return all parameters by path."""
         return dict(_walk.params(self))
+
+    def param_list(self) -> list[Param]:
+        """Return all parameters in field order; a shared one at each place."""
+        return _walk.param_list(self)
 
     def num_params(self) -> int:
         """Return the number of trained values; shared parameters count once, state does not."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from phlox_tensor import Tensor
 
@@ -17,12 +17,22 @@ OnTensor = Callable[[Tensor[Any]], Tensor[Any]]
 OnModule = Callable[["Module", dict[str, Any]], dict[str, Any]]
 
 
+class Walked:
+    """What walks see of a module. Its class is looked at once, not at each walk.
+
+    Attributes:
+        _names: the names of the fields.
+        _plain: modules are made from their fields and from nothing else.
+    """
+
+    _names: ClassVar[tuple[str, ...]] = ()
+    _plain: ClassVar[bool] = True
+
+
 def items(value: Any) -> Iterator[tuple[str, Any]]:
     """Return the named parts of a module or container; none for a constant."""
-    from ._module import Module  # noqa: PLC0415 - Module imports this one
-
-    if isinstance(value, Module):
-        yield from ((name, getattr(value, name)) for name in value.field_names())
+    if isinstance(value, Walked):
+        yield from ((name, getattr(value, name)) for name in value._names)
     elif isinstance(value, dict):
         yield from ((str(key), item) for key, item in value.items())
     elif isinstance(value, list | tuple):
@@ -49,12 +59,28 @@ def params(value: Any, path: str = "") -> Iterator[tuple[str, Param]]:
             yield from params(item, join(path, name))
 
 
+def param_list(value: Any) -> list[Param]:
+    """Return all parameters in field order, without their paths."""
+    out: list[Param] = []
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if type(item) is Param:
+            out.append(item)
+        elif isinstance(item, Walked):
+            waiting.extend([getattr(item, name) for name in reversed(item._names)])
+        elif isinstance(item, list | tuple):
+            waiting.extend(reversed(item))
+        elif isinstance(item, dict):
+            waiting.extend(reversed(item.values()))
+    return out
+
+
 def modules(value: Any, path: str = "") -> Iterator[tuple[str, Module]]:
     """Return all modules with their paths, the outer before the inner."""
-    from ._module import Module  # noqa: PLC0415 - Module imports this one
-
-    if isinstance(value, Module):
-        yield path, value
+    if isinstance(value, Walked):
+        module: Any = value
+        yield path, module
     for name, item in items(value):
         yield from modules(item, join(path, name))
 
@@ -74,8 +100,6 @@ def rebuild(
         on_tensor: replaces plain tensors, which are constants otherwise.
         on_module: may change the new fields of a module before it is made.
     """
-    from ._module import Module  # noqa: PLC0415 - Module imports this one
-
     seen: dict[int, Param] = {}
 
     def visit(item: Any, path: str) -> Any:
@@ -86,11 +110,12 @@ def rebuild(
             return seen[id(item)]
         if isinstance(item, Tensor):
             return item if on_tensor is None else on_tensor(item)
-        if isinstance(item, Module):
-            new = {name: visit(part, join(path, name)) for name, part in items(item)}
+        if isinstance(item, Walked):
+            module: Any = item
+            new = {name: visit(getattr(item, name), join(path, name)) for name in item._names}
             if on_module is not None:
-                new = on_module(item, new)
-            return type(item).from_fields(**new)
+                return type(module).from_fields(**on_module(module, new))
+            return _remade(module, new)
         if isinstance(item, dict):
             return type(item)(
                 (key, visit(part, join(path, str(key)))) for key, part in item.items()
@@ -103,3 +128,13 @@ def rebuild(
         return item
 
     return visit(value, "")
+
+
+def _remade(module: Module, values: dict[str, Any]) -> Module:
+    """A module of the same class with other fields; all that is left to decide is decided."""
+    if not module._plain:
+        return type(module).from_fields(**values)
+    made = object.__new__(type(module))
+    made.__dict__.update(module.__dict__)
+    made.__dict__.update(values)
+    return made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import sqrt
 from typing import Any, final
 
@@ -9,7 +10,7 @@ from phlox_nn import Config
 from phlox_tensor import Float, Tensor
 
 from ._clipping import AnyClipping
-from ._optimizer import OptimizerAdaptor, SimpleOptimizer, State, require
+from ._optimizer import OptimizerAdaptor, SimpleOptimizer, State, primitives, require
 
 
 class AdamConfig(Config):
@@ -88,6 +89,16 @@ class Adam(SimpleOptimizer):
         move, state = _direction(self._config, grad, state)
         return tensor - move * lr, state
 
+    def step_list(
+        self,
+        lr: float,
+        tensors: Sequence[Tensor[Float]],
+        grads: Sequence[Tensor[Float]],
+        states: Sequence[State],
+    ) -> tuple[list[Tensor[Float]], list[State]]:
+        """Return all tensors after a step, and their means: one op for all."""
+        return _step_list(self._config, lr, tensors, grads, states, decoupled=False)
+
 
 @final
 class AdamW(SimpleOptimizer):
@@ -104,6 +115,16 @@ class AdamW(SimpleOptimizer):
         move, state = _direction(self._config, grad, state)
         kept = tensor * (1.0 - lr * self._config.weight_decay)
         return kept - move * lr, state
+
+    def step_list(
+        self,
+        lr: float,
+        tensors: Sequence[Tensor[Float]],
+        grads: Sequence[Tensor[Float]],
+        states: Sequence[State],
+    ) -> tuple[list[Tensor[Float]], list[State]]:
+        """Return all tensors after a step, and their means: one op for all."""
+        return _step_list(self._config, lr, tensors, grads, states, decoupled=True)
 
 
 def _direction(
@@ -123,3 +144,39 @@ def _direction(
         new["largest"] = second if before is None else second.maximum(before)
     root = new.get("largest", second).sqrt() * (1.0 / sqrt(1.0 - config.beta_2**time))
     return first * (1.0 / (1.0 - config.beta_1**time)) / (root + config.epsilon), new
+
+
+def _step_list(
+    config: AdamConfig | AdamWConfig,
+    lr: float,
+    tensors: Sequence[Tensor[Float]],
+    grads: Sequence[Tensor[Float]],
+    states: Sequence[State],
+    *,
+    decoupled: bool,
+) -> tuple[list[Tensor[Float]], list[State]]:
+    device, dtype, count = tensors[0].device, tensors[0].dtype, len(tensors)
+    before = [s for s in states if s is not None]
+    time = before[0]["time"] + 1 if before else 1
+    out = device.adam_step(
+        primitives(tensors, dtype),
+        primitives(grads, dtype),
+        primitives([s["first"] for s in before], dtype),
+        primitives([s["second"] for s in before], dtype),
+        primitives([s["largest"] for s in before if "largest" in s], dtype),
+        float(lr),
+        time,
+        config.beta_1,
+        config.beta_2,
+        config.epsilon,
+        config.weight_decay,
+        decoupled,
+        config.amsgrad,
+    )
+    new = [Tensor(p, device) for p in out]
+    names = ("first", "second", "largest") if config.amsgrad else ("first", "second")
+    after = [dict[str, Any](time=time) for _ in tensors]
+    for i, name in enumerate(names, 1):
+        for state, mean in zip(after, new[i * count : (i + 1) * count], strict=True):
+            state[name] = mean
+    return new[:count], list(after)

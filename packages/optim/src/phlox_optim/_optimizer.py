@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from threading import Lock
-from typing import Any, Protocol, TypeVar, final
+from typing import Any, NamedTuple, Protocol, TypeVar, final
 
 from phlox_nn import Module, Param
 from phlox_record import Keyed, Record
-from phlox_tensor import ArgumentError, Float, RecordError, ShapeError, Tensor
+from phlox_tensor import ArgumentError, Backend, DType, Float, RecordError, ShapeError, Tensor
 
 from ._clipping import GradientClipping
 
@@ -46,6 +47,21 @@ class SimpleOptimizer(ABC):
             state: what the last step returned, None at first: a dict of tensors and numbers.
         """
 
+    def step_list(
+        self,
+        lr: float,
+        tensors: Sequence[Tensor[Float]],
+        grads: Sequence[Tensor[Float]],
+        states: Sequence[State],
+    ) -> tuple[list[Tensor[Float]], list[State]]:
+        """Return many tensors after a step, and their states: by default one after the other.
+
+        For rules that are cheaper for many tensors in one go. The tensors and gradients are on
+        one device and of one element type; the states have the same names and equal numbers.
+        """
+        pairs = [self.step(lr, *each) for each in zip(tensors, grads, states, strict=True)]
+        return [tensor for tensor, _ in pairs], [state for _, state in pairs]
+
 
 class Optimizer(ABC):
     """A rule for whole modules."""
@@ -61,6 +77,15 @@ class Optimizer(ABC):
     @abstractmethod
     def load_record(self, record: Record) -> Optimizer:
         """Return the optimizer with the state of a record."""
+
+
+class _Turn(NamedTuple):
+    """One parameter in a step."""
+
+    param: Param
+    tensor: Tensor[Float]
+    grad: Tensor[Float]
+    state: State
 
 
 @final
@@ -85,29 +110,42 @@ class OptimizerAdaptor(Optimizer):
         Raises:
             ShapeError: when a gradient does not have the shape of its parameter.
         """
-        found = {p.id: g for p in _trainable(module) if (g := _gradient(p, grads)) is not None}
+        pairs = [(p, g) for p in _trainable(module) if (g := _gradient(p, grads)) is not None]
         if self._clipping is not None:
-            found = dict(zip(found, self._clipping.clip(list(found.values())), strict=True))
+            clipped = self._clipping.clip([grad for _, grad in pairs])
+            pairs = [(param, grad) for (param, _), grad in zip(pairs, clipped, strict=True)]
+        new: dict[str, Param] = {}
+        for group in self._groups(pairs).values():
+            new |= self._update(lr, group)
+        return module.map(lambda _, param: new.get(param.id, param))
 
-        def update(path: str, param: Param) -> Param:
-            del path
-            grad = found.get(param.id)
-            return param if grad is None else self._update(lr, param, grad)
-
-        return module.map(update)
-
-    def _update(self, lr: float, param: Param, grad: Tensor[Float]) -> Param:
-        value = param.value
-        tensor = value.inner() if param.device.records else value
+    def _groups(self, pairs: list[tuple[Param, Tensor[Float]]]) -> dict[Any, list[_Turn]]:
+        """What may step together, by device, element types, and what the states have in common."""
+        groups: dict[Any, list[_Turn]] = {}
         with self._lock:
-            state = self._states.get(param.id)
-        state = _to_device(state, tensor)
-        _same_shape(grad, tensor, "a gradient")
-        new, state = self._rule.step(lr, tensor, grad.to_device(tensor.device), state)
-        _same_shape(new, tensor, "the new value")
+            states = [self._states.get(param.id) for param, _ in pairs]
+        for (param, grad), state in zip(pairs, states, strict=True):
+            _same_shape(grad, param, "a gradient")
+            value = param.value
+            tensor = value.inner() if param.device.records else value
+            device = tensor.device
+            here = _to_device(state, device)
+            turn = _Turn(param, tensor, grad.to_device(device), here)
+            key = device, tensor.dtype, grad.dtype, _numbers(here)
+            groups.setdefault(key, []).append(turn)
+        return groups
+
+    def _update(self, lr: float, group: list[_Turn]) -> dict[str, Param]:
+        """Step the parameters of one group and return them by id."""
+        _, tensors, grads, states = zip(*group, strict=True)
+        values, after = self._rule.step_list(lr, tensors, grads, states)
+        new: dict[str, Param] = {}
+        for (param, *_), value in zip(group, values, strict=True):
+            _same_shape(value, param, "the new value")
+            new[param.id] = param.with_value(value.to_device(param.device))
         with self._lock:
-            self._states[param.id] = state
-        return param.with_value(new.to_device(param.device))
+            self._states.update(zip(new, after, strict=True))
+        return new
 
     def into_record(self) -> dict[str, Record]:
         """Return the states by parameter id; the tensors are shared, not copied."""
@@ -143,7 +181,12 @@ class OptimizerAdaptor(Optimizer):
 
 
 def _trainable(module: Module) -> list[Param]:
-    return list({p.id: p for p in module.params().values() if p.trainable}.values())
+    return list({p.id: p for p in module.param_list() if p.trainable}.values())
+
+
+def primitives(tensors: Iterable[Tensor[Float]], dtype: DType) -> tuple[Any, ...]:
+    """What an op over lists takes: the primitives, in one element type."""
+    return tuple([t.primitive if t.dtype is dtype else t.astype(dtype).primitive for t in tensors])
 
 
 def _gradient(param: Param, grads: Gradients | dict[str, Tensor[Float]]) -> Tensor[Float] | None:
@@ -154,18 +197,25 @@ def _gradient(param: Param, grads: Gradients | dict[str, Tensor[Float]]) -> Tens
     return None if leaf is None else grads.get(leaf)
 
 
-def _same_shape(got: Tensor[Float], like: Tensor[Float], what: str) -> None:
+def _same_shape(got: Tensor[Float], like: Param, what: str) -> None:
     if got.shape != like.shape:
         raise ShapeError(
             "step", f"{what} does not fit the parameter", got=got.shape, expected=like.shape
         )
 
 
-def _to_device(state: State, like: Tensor[Float]) -> State:
+def _to_device(state: State, device: Backend) -> State:
     """States loaded from a file may lie elsewhere than the parameter."""
     if state is None:
         return None
     return {
-        key: item.to_device(like.device) if isinstance(item, Tensor) else item
+        key: item.to_device(device) if isinstance(item, Tensor) else item
         for key, item in state.items()
     }
+
+
+def _numbers(state: State) -> Any:
+    """What a state says apart from its tensors."""
+    if state is None:
+        return None
+    return tuple([(key, None if isinstance(item, Tensor) else item) for key, item in state.items()])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import final
 
 from phlox_nn import Config
 from phlox_tensor import Float, Tensor
 
 from ._clipping import AnyClipping
-from ._optimizer import OptimizerAdaptor, SimpleOptimizer, State, require
+from ._optimizer import OptimizerAdaptor, SimpleOptimizer, State, primitives, require
 
 
 class SgdConfig(Config):
@@ -64,3 +65,28 @@ class Sgd(SimpleOptimizer):
             velocity = state["velocity"] * c.momentum + grad * (1.0 - c.dampening)
         move = grad + velocity * c.momentum if c.nesterov else velocity
         return tensor - move * lr, {"velocity": velocity}
+
+    def step_list(
+        self,
+        lr: float,
+        tensors: Sequence[Tensor[Float]],
+        grads: Sequence[Tensor[Float]],
+        states: Sequence[State],
+    ) -> tuple[list[Tensor[Float]], list[State]]:
+        """Return all tensors after a step, and their velocities: one op for all."""
+        c = self._config
+        device, dtype, count = tensors[0].device, tensors[0].dtype, len(tensors)
+        out = device.sgd_step(
+            primitives(tensors, dtype),
+            primitives(grads, dtype),
+            primitives([s["velocity"] for s in states if s is not None], dtype),
+            float(lr),
+            c.momentum,
+            c.dampening,
+            c.weight_decay,
+            c.nesterov,
+        )
+        new = [Tensor(p, device) for p in out]
+        if not c.momentum:
+            return new, [None] * count
+        return new[:count], [{"velocity": velocity} for velocity in new[count:]]

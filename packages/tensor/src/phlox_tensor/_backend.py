@@ -184,7 +184,7 @@ def expansion(op: Op, backend: Backend) -> Entry:
     assert formula is not None
     operands = op.signature.operands
     count = len(operands)
-    single = len(op.signature.results) == 1
+    several = op.signature.several
 
     def tensor(item: Any) -> Any:
         weak = item is None or isinstance(item, bool | int | float)
@@ -196,6 +196,6 @@ def expansion(op: Op, backend: Backend) -> Entry:
             for operand, arg in zip(operands, args, strict=False)
         ]
         out = formula(*tensors, *args[count:])
-        return out.primitive if single else tuple(t.primitive for t in out)
+        return tuple(t.primitive for t in out) if several else out.primitive
 
     return run

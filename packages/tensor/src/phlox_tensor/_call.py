@@ -49,9 +49,9 @@ def call(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any:
         out = getattr(backend, op.name)(*primitives, *values)
     except Rejected:
         _refuse(op, tensors, backend)
-    if len(op.signature.results) == 1:
-        return Tensor(out, backend)
-    return tuple(Tensor(o, backend) for o in out)
+    if op.signature.several:
+        return tuple(Tensor(o, backend) for o in out)
+    return Tensor(out, backend)
 
 
 # Calls that passed every check as they were: what the same op may do again on tensors of the same
@@ -189,7 +189,9 @@ def _on_backend(op: Op, operands: tuple[Any, ...], backend: Backend) -> list[Any
     out: list[Any] = []
     for declared, item in zip(op.signature.operands, operands, strict=True):
         if declared.variadic:
-            if not isinstance(item, list | tuple) or not item:
+            if not item and declared.optional:
+                item = ()  # noqa: PLW2901 - None and no tensors are one
+            elif not isinstance(item, list | tuple) or not item:
                 raise ArgumentError(
                     op.name, f"{declared.name} is not a list of tensors", got=repr(item)
                 )

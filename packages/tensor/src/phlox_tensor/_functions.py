@@ -11,12 +11,23 @@ from ._call import call
 from ._dtype import DTypeLike
 from ._kinds import AnyKind, BitsKind, Bool, Float, Int, NumKind
 from ._tensor import Tensor
-from .ops import activation, binary, contraction, interpolation, movement, reduction, rows, unary
+from .ops import (
+    activation,
+    binary,
+    contraction,
+    interpolation,
+    movement,
+    reduction,
+    rows,
+    step,
+    unary,
+)
 
 __all__ = [
     "abs",
     "acos",
     "acosh",
+    "adam_step",
     "add",
     "all",
     "any",
@@ -120,6 +131,7 @@ __all__ = [
     "round",
     "rsqrt",
     "scatter",
+    "sgd_step",
     "sigmoid",
     "sign",
     "silu",
@@ -161,6 +173,49 @@ def acos(x: Tensor[Float], /) -> Tensor[Float]:
 def acosh(x: Tensor[Float], /) -> Tensor[Float]:
     """Inverse hyperbolic cosine, elementwise; nan below 1."""
     return _fast.unary(unary.acosh, x)
+
+
+def adam_step(
+    tensors: Sequence[Tensor[Float]],
+    grads: Sequence[Tensor[Float]],
+    firsts: Sequence[Tensor[Float]] | None,
+    seconds: Sequence[Tensor[Float]] | None,
+    largest: Sequence[Tensor[Float]] | None,
+    /,
+    lr: float,
+    time: int,
+    beta_1: float = 0.9,
+    beta_2: float = 0.999,
+    epsilon: float = 1e-05,
+    weight_decay: float = 0.0,
+    decoupled: bool = False,
+    amsgrad: bool = False,
+) -> tuple[Tensor[Float], ...]:
+    """One step of Adam for each of a list of tensors: the new tensors, then the new first and
+    second means, then with ``amsgrad`` the largest second means. No means stand for zeros,
+    which is what the first step (``time`` 1) starts from. ``decoupled`` is AdamW. Kingma and
+    Ba, 2014; Loshchilov and Hutter, 2017; Reddi et al., 2018.
+    """
+    return call(
+        step.adam_step,
+        (
+            tensors,
+            grads,
+            firsts,
+            seconds,
+            largest,
+        ),
+        (
+            lr,
+            time,
+            beta_1,
+            beta_2,
+            epsilon,
+            weight_decay,
+            decoupled,
+            amsgrad,
+        ),
+    )
 
 
 def add(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
@@ -1202,6 +1257,38 @@ def scatter(
         (
             axis,
             update,
+        ),
+    )
+
+
+def sgd_step(
+    tensors: Sequence[Tensor[Float]],
+    grads: Sequence[Tensor[Float]],
+    velocities: Sequence[Tensor[Float]] | None,
+    /,
+    lr: float,
+    momentum: float = 0.0,
+    dampening: float = 0.0,
+    weight_decay: float = 0.0,
+    nesterov: bool = False,
+) -> tuple[Tensor[Float], ...]:
+    """One step of gradient descent for each of a list of tensors: the new tensors, then with
+    ``momentum`` the new velocities. No velocities is where the first step starts from: they
+    become the gradients. Sutskever et al., 2013.
+    """
+    return call(
+        step.sgd_step,
+        (
+            tensors,
+            grads,
+            velocities,
+        ),
+        (
+            lr,
+            momentum,
+            dampening,
+            weight_decay,
+            nesterov,
         ),
     )
 

@@ -86,9 +86,10 @@ def _typed(op: Op, reference: Entry, default_int: DType) -> Entry:
     def run(*args: Any) -> Any:
         with np.errstate(all="ignore"):
             out = reference(*args)
-        if len(op.signature.results) == 1:
-            return finish(out, op.signature.results[0].kind, args)
-        results = zip(out, op.signature.results, strict=True)
-        return tuple(finish(o, r.kind, args) for o, r in results)
+        results = op.signature.results
+        if not op.signature.several:
+            return finish(out, results[0].kind, args)
+        declared = results * len(out) if results[0].variadic else results
+        return tuple(finish(o, r.kind, args) for o, r in zip(out, declared, strict=True))
 
     return run

@@ -1,7 +1,9 @@
 """The typed signature of an op, written as text: ``x: Num; axis: Axes = None -> Num``.
 
 Before the semicolon stand the operands (tensors), after it the attributes (plain values), after
-the arrow the results. ``?`` marks an operand that may be None, ``*`` one that takes many tensors.
+the arrow the results. ``?`` marks an operand that may be None, ``*`` one that takes many tensors,
+``*`` with ``?`` one that takes any number of them. A result with ``*`` stands for as many tensors
+as the shape rule says; it is then the only one.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ class Result:
 
     name: str
     kind: str
+    variadic: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,11 @@ class Signature:
     attributes: tuple[Attribute, ...]
     results: tuple[Result, ...]
     text: str
+
+    @property
+    def several(self) -> bool:
+        """Whether a call gives a tuple."""
+        return len(self.results) > 1 or self.results[0].variadic
 
 
 def parse(text: str) -> Signature:
@@ -72,6 +80,8 @@ def parse(text: str) -> Signature:
     )
     if not made.results:
         raise ValueError(f"signature without a result: {text!r}")
+    if len(made.results) > 1 and any(result.variadic for result in made.results):
+        raise ValueError(f"a result of many tensors beside others: {text!r}")
     names = [o.name for o in made.operands] + [a.name for a in made.attributes]
     for name in names:
         if not name.isidentifier() or iskeyword(name) or names.count(name) > 1:
@@ -124,4 +134,4 @@ def _result(part: str, text: str) -> Result:
         name, kind = "y", name
     if kind not in KIND_SETS:
         raise ValueError(f"result {part!r} of {text!r} has no kind")
-    return Result(name, kind)
+    return Result(name.lstrip("*"), kind, name.startswith("*"))

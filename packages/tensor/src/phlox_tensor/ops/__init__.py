@@ -9,6 +9,7 @@ from . import (
     movement,
     reduction,
     rows,
+    step,
     unary,
 )
 from ._families import elementwise
@@ -23,5 +24,6 @@ __all__ = [
     "movement",
     "reduction",
     "rows",
+    "step",
     "unary",
 ]

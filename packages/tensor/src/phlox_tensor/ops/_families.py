@@ -1,7 +1,7 @@
 """The classes of ops, and one function per class to declare an op of it.
 
-``contraction``, ``indexing``, ``movement``, ``row``, ``view`` and ``window`` ops bring a shape rule
-of their own; the other classes have one for all.
+``contraction``, ``indexing``, ``movement``, ``row``, ``step``, ``view`` and ``window`` ops bring a
+shape rule of their own; the other classes have one for all.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ REDUCTION: Final = OpClass("reduction", general.reduction)
 ROW: Final = OpClass("row", general.same)
 SCAN: Final = OpClass("scan", general.same)
 SORT: Final = OpClass("sort", general.same)
+STEP: Final = OpClass("step", general.same)
 VIEW: Final = OpClass("view", general.same, memory_bound=True)
 WINDOW: Final = OpClass("window", general.same)
 
@@ -56,5 +57,6 @@ reduction: Final[Declare] = partial(declare, REDUCTION)
 row: Final[Declare] = partial(declare, ROW)
 scan: Final[Declare] = partial(declare, SCAN)
 sort: Final[Declare] = partial(declare, SORT)
+step: Final[Declare] = partial(declare, STEP)
 view: Final[Declare] = partial(declare, VIEW)
 window: Final[Declare] = partial(declare, WINDOW)
