@@ -1,11 +1,13 @@
 //! Elementwise ops: a table of rows, kernels made from it, and one engine for every layout.
 
+mod band;
 pub mod choice;
 pub mod convert;
 pub mod engine;
 pub mod kernel;
 pub mod num;
 pub(crate) mod table;
+mod walk;
 
 use crate::array::Array;
 use crate::dispatch;

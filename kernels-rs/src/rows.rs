@@ -5,6 +5,7 @@
 
 mod batch_norm;
 mod columns;
+mod cross_entropy;
 mod fold;
 mod layer_norm;
 mod moments;
@@ -23,7 +24,8 @@ use crate::threads;
 use crate::view;
 
 pub use batch_norm::{batch_norm, batch_norm_backward, batch_norm_train};
-pub use layer_norm::{layer_norm, layer_norm_backward};
+pub use cross_entropy::{cross_entropy, cross_entropy_backward};
+pub use layer_norm::{layer_norm, layer_norm_backward, rms_norm, rms_norm_backward};
 pub use moments::{logsumexp, var};
 pub use softmax::{log_softmax, log_softmax_backward, softmax, softmax_backward};
 

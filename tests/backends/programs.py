@@ -311,6 +311,23 @@ def _layer_norm(pick: Draw, program: Program, op: Op, at: int) -> Choice | None:
     return [o if pick(st.booleans()) else None for o in others], {"epsilon": 0.5}
 
 
+def _rms_norm(pick: Draw, program: Program, op: Op, at: int) -> Choice | None:
+    value = program.values[at]
+    if not value.ndim or 0 in value.shape:
+        return None
+    dtype, size = DTYPES[value.dtype.name], value.shape[-1:]
+    weight = _fresh(pick, program, op, 1, size, dtype) if pick(st.booleans()) else None
+    return [weight], {"epsilon": 0.5}
+
+
+def _cross_entropy(pick: Draw, program: Program, op: Op, at: int) -> Choice | None:
+    del op
+    value = program.values[at]
+    if not value.ndim or 0 in value.shape:
+        return None
+    return [_indices(pick, program, value.shape[:-1], value.shape[-1])], {}
+
+
 def _batch_norm(pick: Draw, program: Program, op: Op, at: int) -> Choice | None:
     value = program.values[at]
     if value.ndim < 2 or 0 in value.shape:
@@ -339,6 +356,7 @@ BY_NAME: dict[str, Builder] = {
     "batch_norm_train": _batch_norm,
     "broadcast_to": _broadcast_to,
     "concat": _concat,
+    "cross_entropy": _cross_entropy,
     "flip": _flip,
     "index_add": _index_add,
     "layer_norm": _layer_norm,
@@ -351,6 +369,7 @@ BY_NAME: dict[str, Builder] = {
     "pad": _pad,
     "permute_dims": _permute,
     "reshape": _reshape,
+    "rms_norm": _rms_norm,
     "scatter": _scatter,
     "slice": _slice,
     "slice_scatter": _slice_scatter,
@@ -362,11 +381,13 @@ BY_NAME: dict[str, Builder] = {
 LEFT_OUT = {
     "arange": "makes a tensor from nothing",
     "batch_norm_backward": "its operands belong together; the conformance suite draws them",
+    "cross_entropy_backward": "as batch_norm_backward",
     "full": "makes a tensor from nothing",
     "layer_norm_backward": "as batch_norm_backward",
     "random_bits": "makes a tensor from nothing",
     "random_normal": "makes a tensor from nothing",
     "random_uniform": "makes a tensor from nothing",
+    "rms_norm_backward": "as batch_norm_backward",
 }
 WINDOW = "window"  # images and kernels: the conformance suite has their cases
 

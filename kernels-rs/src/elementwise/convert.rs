@@ -2,11 +2,13 @@
 
 use super::compute_type;
 use super::engine::{self, Plan, Source};
-use super::kernel::{Kernel, Run, map1};
+use super::kernel::{Kernel, Run, map1, operand, result, versions};
 use crate::array::Array;
 use crate::dispatch;
 use crate::dtype::{DType, Element, Kind, round_to_odd};
 use crate::error::{Error, Result};
+use crate::math::Baseline;
+use crate::narrow;
 use crate::scalar::Scalar;
 use crate::threads::{self, SharedMut};
 
@@ -16,9 +18,52 @@ pub fn cast(x: &Array, dtype: DType) -> Result<Array> {
     if x.dtype() == dtype {
         return Ok(x.clone());
     }
-    let kernel = cast_kernel(compute_type(x.dtype()), dtype);
-    let plan = Plan { kernel, dtype, raw: false, heavy: false, scalars: false };
+    let direct = direct_kernel(x.dtype(), dtype);
+    let kernel = direct.unwrap_or_else(|| cast_kernel(compute_type(x.dtype()), dtype));
+    let plan = Plan { kernel, dtype, raw: direct.is_some(), heavy: false, scalars: false };
     engine::run(&plan, [Source::Array(x)], x.shape())
+}
+
+/// Kernels on elements as they are stored, where there is a faster way than one by one.
+fn direct_kernel(from: DType, to: DType) -> Option<Kernel> {
+    macro_rules! stored {
+        ($convert:path, $narrow:expr) => {{
+            unsafe fn kernel(run: &Run) {
+                // SAFETY: as for `Kernel`; casts take no scalars, so the operand is a run.
+                unsafe { $convert($narrow, run.src[0].cast(), run.dst.cast(), run.len) };
+            }
+            Some(kernel as Kernel)
+        }};
+    }
+    match (from, to) {
+        (DType::BF16, DType::F32) => stored!(narrow::widen, DType::BF16),
+        (DType::F16, DType::F32) => stored!(narrow::widen, DType::F16),
+        (DType::F32, DType::BF16) => stored!(narrow::narrow, DType::BF16),
+        (DType::F32, DType::F16) => stored!(narrow::narrow, DType::F16),
+        (DType::F32, DType::I64) => Some(versions!(wide f32, |run| near_integers(run))),
+        _ => None,
+    }
+}
+
+/// `f32` to `i64` by way of `i32`, which vectorises, where a block has no number beyond it.
+///
+/// # Safety
+/// As for [`Kernel`].
+#[inline(always)]
+unsafe fn near_integers(run: &Run) {
+    const END: f32 = 2147483648.0;
+    // SAFETY: the run is valid for these types and this length.
+    let (x, out) = unsafe { (operand::<f32>(run, 0), result::<i64>(run)) };
+    for (x, out) in x.chunks(128).zip(out.chunks_mut(128)) {
+        let mut near = true;
+        for x in x {
+            near &= x.abs() < END;
+        }
+        for (slot, &x) in out.iter_mut().zip(x) {
+            // SAFETY: a number from above -2^31 up to below 2^31.
+            *slot = if near { unsafe { x.to_int_unchecked::<i32>() as i64 } } else { x as i64 };
+        }
+    }
 }
 
 /// Conversion between two Rust types by the rules of [`cast`].
@@ -38,8 +83,9 @@ macro_rules! conversions {
             fn to(self) -> $from { self as u8 as $from }
         }
     )*};
-    (@as f32; i8 i16 i32 $($rest:ident)*) => {
-        conversions!(@as f32; i8 i16 $($rest)*);
+    (@as f32; i8 i16 i32 i64 u8 u16 $($rest:ident)*) => {
+        conversions!(@as f32; i64 $($rest)*);
+        conversions!(@small i8 i16 u8 u16);
         impl To<i32> for f32 {
             /// `as`, in a form that vectorises.
             #[inline(always)]
@@ -54,6 +100,20 @@ macro_rules! conversions {
             }
         }
     };
+    (@small $($to:ident)*) => {$(
+        impl To<$to> for f32 {
+            /// `as`, in a form that vectorises.
+            #[inline(always)]
+            fn to(self) -> $to {
+                let (low, high) = ($to::MIN as f32, $to::MAX as f32);
+                let x = if self.is_nan() { 0.0 } else { self };
+                let x = if x < low { low } else { x };
+                let x = if x > high { high } else { x };
+                // SAFETY: a number between the ends of a small integer type.
+                unsafe { x.to_int_unchecked::<i32>() as $to }
+            }
+        }
+    )*};
     (@as $from:ident; $($to:ident)*) => {$(
         impl To<$to> for $from {
             #[inline(always)]

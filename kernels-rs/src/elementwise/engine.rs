@@ -1,28 +1,17 @@
 //! Runs a kernel over operands of any layout.
 //!
-//! Kernels only see contiguous runs. Here the axes are merged where all layouts allow it; what is left is walked either
-//! directly, run by run along the last axis, or in tiles: operands that are strided or narrow (float16, bfloat16) are
-//! first gathered and widened into a buffer in the first-level cache. So no op is compiled per layout.
+//! Kernels only see contiguous runs. Here the order of the axes is chosen, and the axes are merged where all layouts
+//! allow it; [`super::walk`] does the rest. So no op is compiled per layout.
 
 use super::kernel::{Kernel, Run};
+use super::walk::{View, execute, is_narrow, merge_axes};
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::narrow;
-use crate::shape::{self, Shape, Strides, carry, unravel};
-use crate::threads::{self, SharedMut};
-use std::mem::MaybeUninit;
+use crate::shape::{self, Shape, Strides};
 
-/// Elements per tile.
-const TILE: usize = 512;
-/// Shortest last axis for which a kernel call per run is cheaper than tiles.
-const SHORT: usize = 24;
-/// Elements of light work that are worth a task of their own.
-const GRAIN: usize = 16 << 10;
-/// The same for heavy work.
-const HEAVY_GRAIN: usize = 4 << 10;
-/// Above this many elements a transposed operand is first copied to row-major order, tile by tile.
-const REORDER_ABOVE: usize = 16 << 10;
+/// Elements up to which bookkeeping costs more than the work.
+const SMALL: usize = 4 << 10;
 
 /// An operand.
 #[derive(Clone, Copy)]
@@ -77,7 +66,7 @@ fn run_small<const N: usize>(plan: &Plan, sources: &[Source<'_>; N]) -> Option<R
     }
     let like = first?;
     run.len = like.numel();
-    if run.len >= HEAVY_GRAIN || (!plan.raw && is_narrow(plan.dtype)) {
+    if run.len >= SMALL || (!plan.raw && is_narrow(plan.dtype)) {
         return None;
     }
     let out = match like.uninit_like(plan.dtype) {
@@ -102,25 +91,49 @@ fn run_any<const N: usize>(plan: &Plan, sources: [Source<'_>; N], shape: &[usize
         // SAFETY: the strides are an order of the same dense elements.
         return Ok(unsafe { out.with_geometry(*out.shape(), strides, 0) });
     }
-    let mut ordered: [Option<Array>; N] = [const { None }; N];
-    for (slot, source) in ordered.iter_mut().zip(&sources) {
-        if let Source::Array(array) = source
-            && shape::numel(shape) > REORDER_ABOVE
-            && is_transposed(array, shape)
-        {
-            *slot = Some(crate::movement::dense_copy(array)?);
-        }
-    }
-    let out = Array::uninit(plan.dtype, shape)?;
-    let mut views = sources.map(|source| View::broadcast(plan, source, shape));
-    for (view, array) in views.iter_mut().zip(&ordered) {
-        if let Some(array) = array {
-            *view = View::broadcast(plan, Source::Array(array), shape);
-        }
-    }
+    let views = sources.map(|source| View::broadcast(plan, source, shape));
+    let Some(order) = foreign_order(&sources, shape) else {
+        let out = Array::uninit(plan.dtype, shape)?;
+        walk_all(plan, views, shape, &out);
+        return Ok(out);
+    };
+    let mut dims = Shape::empty();
+    order.iter().for_each(|&axis| dims.push(shape[axis]));
+    let out = Array::uninit(plan.dtype, &dims)?;
+    let mut strides = Strides::filled(0, shape.len());
+    order.iter().zip(out.strides().iter()).for_each(|(&axis, &step)| strides[axis] = step);
+    walk_all(plan, views.map(|view| view.permuted(&order)), &dims, &out);
+    let shape = Shape::from_slice(shape)?;
+    // SAFETY: the strides are an order of the same dense elements.
+    Ok(unsafe { out.with_geometry(shape, strides, 0) })
+}
+
+fn walk_all<const N: usize>(plan: &Plan, mut views: [View; N], shape: &[usize], out: &Array) {
     let dims = merge_axes(&mut views, shape);
-    execute(plan, &views, &dims, &out);
-    Ok(out)
+    execute(plan, &views, &dims, out);
+}
+
+/// The order of the axes in memory, where it is not row-major and one same for all operands of the full shape: the
+/// result takes it too, and nothing is transposed.
+fn foreign_order(sources: &[Source<'_>], to: &[usize]) -> Option<Shape> {
+    let steps = |x: &Array, axis: usize| if to[axis] == 1 { usize::MAX } else { x.strides()[axis].unsigned_abs() };
+    let full = |source: &&Source<'_>| match source {
+        Source::Array(x) => x.shape()[..] == *to && (0..to.len()).all(|axis| steps(x, axis) != 0),
+        Source::Value(_) => false,
+    };
+    let mut order: Option<Shape> = None;
+    for source in sources.iter().filter(full) {
+        let Source::Array(x) = source else { continue };
+        let axes = order.get_or_insert_with(|| {
+            let mut axes: Vec<usize> = (0..to.len()).collect();
+            axes.sort_by_key(|&axis| std::cmp::Reverse(steps(x, axis)));
+            Shape::from_slice(&axes).expect("the rank of an array")
+        });
+        if axes.windows(2).any(|pair| steps(x, pair[0]) < steps(x, pair[1])) {
+            return None;
+        }
+    }
+    order.filter(|axes| axes.windows(2).any(|pair| pair[0] > pair[1]))
 }
 
 /// The strides of the result when every array has its shape and all lie in memory in one same dense order.
@@ -159,320 +172,4 @@ fn is_dense_order(x: &Array) -> bool {
         step *= n as isize;
         fits
     })
-}
-
-/// True for an operand of the full shape whose last axis takes large steps.
-fn is_transposed(x: &Array, to: &[usize]) -> bool {
-    x.shape()[..] == *to && x.strides().last().is_some_and(|step| step.unsigned_abs() > 1) && !x.strides().contains(&0)
-}
-
-/// An operand as the walkers see it.
-#[derive(Clone, Copy)]
-struct View {
-    data: *const u8,
-    value: u64,
-    is_value: bool,
-    /// Bytes per stored element.
-    size: usize,
-    /// Widened before the kernel sees it.
-    narrow: Option<DType>,
-    /// In elements, per merged axis.
-    strides: Strides,
-}
-
-// SAFETY: the pointer is only read, and the arrays behind it outlive the walk.
-unsafe impl Sync for View {}
-
-impl View {
-    #[inline]
-    fn new(plan: &Plan, source: Source<'_>, strides: Strides) -> Self {
-        match source {
-            Source::Array(array) => {
-                let narrow = (!plan.raw && is_narrow(array.dtype())).then_some(array.dtype());
-                let size = array.dtype().itemsize();
-                Self { data: array.data(), value: 0, is_value: false, size, narrow, strides }
-            }
-            Source::Value(value) => {
-                Self { data: std::ptr::null(), value, is_value: true, size: 0, narrow: None, strides }
-            }
-        }
-    }
-
-    #[inline]
-    fn flat(plan: &Plan, source: Source<'_>) -> Self {
-        let step = isize::from(matches!(source, Source::Array(_)));
-        Self::new(plan, source, Strides::filled(step, 1))
-    }
-
-    fn broadcast(plan: &Plan, source: Source<'_>, to: &[usize]) -> Self {
-        let strides = match source {
-            Source::Array(array) => shape::broadcast_strides(array.shape(), array.strides(), to),
-            Source::Value(_) => Strides::filled(0, to.len()),
-        };
-        Self::new(plan, source, strides)
-    }
-
-    #[inline]
-    fn last(&self) -> isize {
-        self.strides.last().copied().unwrap_or(1)
-    }
-
-    /// Address of the element at these coordinates.
-    #[inline]
-    fn at(&self, index: &[usize]) -> *const u8 {
-        if self.is_value {
-            return (&raw const self.value).cast();
-        }
-        let offset: isize = index.iter().zip(self.strides.iter()).map(|(&i, &step)| i as isize * step).sum();
-        self.data.wrapping_offset(offset * self.size as isize)
-    }
-}
-
-#[inline]
-fn is_narrow(dtype: DType) -> bool {
-    matches!(dtype, DType::F16 | DType::BF16)
-}
-
-/// Drops axes of length 1 and merges neighbours that every operand steps through alike.
-fn merge_axes(views: &mut [View], shape: &[usize]) -> Shape {
-    let mut dims = Shape::empty();
-    let mut kept: Shape = Shape::empty();
-    for (axis, &n) in shape.iter().enumerate() {
-        if n == 1 {
-            continue;
-        }
-        let last = kept.last().copied();
-        let joins =
-            last.is_some_and(|outer| views.iter().all(|view| view.strides[outer] == view.strides[axis] * n as isize));
-        if joins {
-            let top = dims.len() - 1;
-            dims[top] *= n;
-            kept[top] = axis;
-        } else {
-            dims.push(n);
-            kept.push(axis);
-        }
-    }
-    for view in views {
-        let mut strides = Strides::empty();
-        kept.iter().for_each(|&axis| strides.push(view.strides[axis]));
-        view.strides = strides;
-    }
-    if dims.is_empty() {
-        dims.push(1);
-        // An axis of length 1: every stride will do.
-    }
-    dims
-}
-
-/// Fills the dense `out`, whose elements in memory order are the walk over `dims`.
-#[inline]
-fn execute<const N: usize>(plan: &Plan, views: &[View; N], dims: &[usize], out: &Array) {
-    let len = shape::numel(dims);
-    let target = SharedMut::new(out.data().cast_mut());
-    let walk = Walk { plan, views, dims, target };
-    let last = dims[dims.len() - 1];
-    let steps_ok = views.iter().all(|view| view.narrow.is_none() && matches!(view.last(), 0 | 1));
-    let moving = views.iter().any(|view| view.last() == 1);
-    let scalars_ok = plan.scalars || views.iter().all(|view| view.last() == 1);
-    let direct =
-        steps_ok && moving && scalars_ok && (plan.raw || !is_narrow(plan.dtype)) && (dims.len() == 1 || last >= SHORT);
-    let grain = if plan.heavy { HEAVY_GRAIN } else { GRAIN };
-    if len < 2 * grain {
-        if len > 0 {
-            walk.range(direct, 0, len);
-        }
-        return;
-    }
-    threads::for_ranges(len, grain, &|range| walk.range(direct, range.start, range.end));
-}
-
-struct Walk<'a, const N: usize> {
-    plan: &'a Plan,
-    views: &'a [View; N],
-    dims: &'a [usize],
-    target: SharedMut<u8>,
-}
-
-impl<const N: usize> Walk<'_, N> {
-    #[inline]
-    fn range(&self, direct: bool, start: usize, end: usize) {
-        if direct { self.direct(start, end) } else { self.tiled(start, end) }
-    }
-
-    #[inline]
-    fn slot(&self, at: usize) -> *mut u8 {
-        self.target.ptr().wrapping_add(at * self.plan.dtype.itemsize())
-    }
-
-    /// A kernel call per run along the last axis.
-    #[inline]
-    fn direct(&self, start: usize, end: usize) {
-        let mut run = Run { src: [std::ptr::null(); 3], unit: [false; 3], dst: std::ptr::null_mut(), len: 0 };
-        for (k, view) in self.views.iter().enumerate() {
-            run.unit[k] = view.last() == 1;
-        }
-        let inner = self.dims[self.dims.len() - 1];
-        let mut index = unravel(self.dims, start);
-        let mut at = start;
-        while at < end {
-            let first = index[index.len() - 1];
-            run.len = (inner - first).min(end - at);
-            run.dst = self.slot(at);
-            for (k, view) in self.views.iter().enumerate() {
-                run.src[k] = view.at(&index);
-            }
-            // SAFETY: the run lies inside each operand (steps 0 or 1 along the last axis) and inside this task's part
-            // of the fresh result.
-            unsafe { (self.plan.kernel)(&run) };
-            at += run.len;
-            carry(&mut index, self.dims);
-        }
-    }
-
-    /// A kernel call per tile; operands are gathered and widened as needed.
-    fn tiled(&self, start: usize, end: usize) {
-        let mut gathered = [const { Buffer::new() }; N];
-        let mut widened = [const { Buffer::new() }; N];
-        let mut narrow_out = Buffer::new();
-        let narrowing = (!self.plan.raw && is_narrow(self.plan.dtype)).then_some(self.plan.dtype);
-        let mut run = Run { src: [std::ptr::null(); 3], unit: [false; 3], dst: std::ptr::null_mut(), len: 0 };
-        let lies = self.lies();
-        for (k, lie) in lies.iter().enumerate() {
-            if *lie == Lie::Periodic {
-                // SAFETY: the walk stays inside the operand; the buffer holds two tiles.
-                unsafe { gather(&self.views[k], self.dims, &unravel(self.dims, 0), 2 * TILE, gathered[k].ptr()) };
-            }
-        }
-        let mut at = start;
-        while at < end {
-            run.len = TILE.min(end - at);
-            let index = unravel(self.dims, at);
-            for k in 0..N {
-                let view = &self.views[k];
-                run.unit[k] = lies[k] != Lie::Constant;
-                let count = if run.unit[k] { run.len } else { 1 };
-                let mut from = match lies[k] {
-                    Lie::Constant | Lie::Dense => view.at(&index),
-                    Lie::Periodic => gathered[k].ptr().wrapping_add(index[index.len() - 1] * view.size).cast_const(),
-                    Lie::Any => {
-                        // SAFETY: the walk stays inside the operand; the buffer holds a tile.
-                        unsafe { gather(view, self.dims, &index, count, gathered[k].ptr()) };
-                        gathered[k].ptr().cast_const()
-                    }
-                };
-                if let Some(dtype) = view.narrow {
-                    // SAFETY: `count` stored elements are readable at `from`; the buffer holds a tile of f32.
-                    unsafe { narrow::widen(dtype, from.cast(), widened[k].ptr().cast(), count) };
-                    from = widened[k].ptr();
-                }
-                run.src[k] = from;
-            }
-            run.dst = if narrowing.is_some() { narrow_out.ptr() } else { self.slot(at) };
-            // SAFETY: operands and result hold `len` elements of the kernel's types.
-            unsafe { (self.plan.kernel)(&run) };
-            if let Some(dtype) = narrowing {
-                // SAFETY: the kernel wrote `len` f32 values; this task owns that part of the result.
-                unsafe { narrow::narrow(dtype, narrow_out.ptr().cast(), self.slot(at).cast(), run.len) };
-            }
-            at += run.len;
-        }
-    }
-
-    /// How each operand lies along the walk. At least one is not constant, since kernels need a run.
-    fn lies(&self) -> [Lie; N] {
-        let mut out = [Lie::Any; N];
-        let inner = self.dims[self.dims.len() - 1];
-        let dense = shape::contiguous_strides(self.dims);
-        for (slot, view) in out.iter_mut().zip(self.views) {
-            let outer_fixed = view.strides.iter().rev().skip(1).all(|&step| step == 0);
-            *slot = if self.plan.scalars && outer_fixed && view.last() == 0 {
-                Lie::Constant
-            } else if view.strides.is_empty() || view.strides == dense {
-                Lie::Dense
-            } else if outer_fixed && inner <= TILE && !view.is_value {
-                Lie::Periodic
-            } else {
-                Lie::Any
-            };
-        }
-        if out.iter().all(|lie| *lie == Lie::Constant)
-            && let Some(at) = self.views.iter().position(|view| !view.is_value)
-        {
-            out[at] = Lie::Any;
-        }
-        out
-    }
-}
-
-/// How an operand lies along a walk.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Lie {
-    /// One element all along.
-    Constant,
-    /// The elements in the order of the walk, without gaps.
-    Dense,
-    /// The same run of the last axis over and over: gathered once.
-    Periodic,
-    /// Gathered tile by tile.
-    Any,
-}
-
-/// Room for two tiles of the widest element.
-#[repr(align(64))]
-struct Buffer(MaybeUninit<[u64; 2 * TILE]>);
-
-impl Buffer {
-    const fn new() -> Self {
-        Self(MaybeUninit::uninit())
-    }
-
-    #[inline]
-    fn ptr(&mut self) -> *mut u8 {
-        self.0.as_mut_ptr().cast()
-    }
-}
-
-/// Copies `count` elements of the walk, from `index` on, into a dense buffer.
-///
-/// # Safety
-/// The walk stays inside the operand, and `to` holds `count` elements.
-unsafe fn gather(view: &View, dims: &[usize], index: &[usize], count: usize, to: *mut u8) {
-    // SAFETY: as the caller promises.
-    unsafe {
-        match view.size {
-            1 => gather_sized::<u8>(view, dims, index, count, to.cast()),
-            2 => gather_sized::<u16>(view, dims, index, count, to.cast()),
-            4 => gather_sized::<u32>(view, dims, index, count, to.cast()),
-            _ => gather_sized::<u64>(view, dims, index, count, to.cast()),
-        }
-    }
-}
-
-/// # Safety
-/// As for [`gather`].
-unsafe fn gather_sized<S: Copy>(view: &View, dims: &[usize], index: &[usize], count: usize, to: *mut S) {
-    let mut index = Shape::from_slice(index).expect("the rank of an array");
-    let inner = dims[dims.len() - 1];
-    let step = view.last();
-    let mut done = 0;
-    while done < count {
-        let len = (inner - index[index.len() - 1]).min(count - done);
-        let from = view.at(&index).cast::<S>();
-        // SAFETY: as the caller promises.
-        unsafe {
-            let out = std::slice::from_raw_parts_mut(to.add(done), len);
-            if step == 1 {
-                out.copy_from_slice(std::slice::from_raw_parts(from, len));
-            } else if step == 0 {
-                out.fill(*from);
-            } else {
-                for (i, slot) in out.iter_mut().enumerate() {
-                    *slot = *from.offset(i as isize * step);
-                }
-            }
-        }
-        done += len;
-        carry(&mut index, dims);
-    }
 }

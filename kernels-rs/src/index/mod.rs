@@ -1,7 +1,7 @@
 //! Reading and writing at indices. Index values of any integer type count from the end when negative; one out of range
 //! is an error that names it.
 
-mod resolve;
+pub(crate) mod resolve;
 mod scatter;
 mod take;
 #[cfg(test)]

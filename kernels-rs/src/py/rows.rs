@@ -23,6 +23,8 @@ super::ops! {
         => rows::batch_norm_backward(g, x, weight, [mean, var], epsilon);
     batch_norm_train(x: Tensor, weight: Tensor, bias: Tensor, epsilon: f64)
         => rows::batch_norm_train(x, weight, bias, epsilon);
+    cross_entropy(x: Tensor, target: Tensor) => rows::cross_entropy(x, target);
+    cross_entropy_backward(g: Tensor, x: Tensor, target: Tensor) => rows::cross_entropy_backward(g, x, target);
     layer_norm(x: Tensor, weight: OptTensor, bias: OptTensor, epsilon: f64)
         => rows::layer_norm(x, weight, bias, epsilon);
     layer_norm_backward(g: Tensor, x: Tensor, weight: OptTensor, epsilon: f64)
@@ -38,6 +40,9 @@ super::ops! {
     max_pool2d_with_indices(
         x: Tensor, kernel: Pair, stride: Pair, padding: (Pair, Pair), dilation: Pair, ceil_mode: bool
     ) => pool::max_pool2d_with_indices(x, &Settings { kernel, stride, padding, dilation, ceil_mode });
+    rms_norm(x: Tensor, weight: OptTensor, epsilon: f64) => rows::rms_norm(x, weight, epsilon);
+    rms_norm_backward(g: Tensor, x: Tensor, weight: OptTensor, epsilon: f64)
+        => rows::rms_norm_backward(g, x, weight, epsilon);
     softmax(x: Tensor, axis: usize) => rows::softmax(x, axis);
     softmax_backward(g: Tensor, y: Tensor, axis: usize) => rows::softmax_backward(g, y, axis);
     var(x: Tensor, axis: Ints, correction: f64, keepdims: bool) => rows::var(x, &axis, correction, keepdims);

@@ -1,103 +1,200 @@
-//! Softmax and its relatives along an axis that is not the last: the passes of a row, over a strip of columns at once.
+//! Softmax, its relatives and moments along an axis that is not the last: the passes of a row, over a strip of columns at
+//! once. A strip is walked line by line, so that memory is read in order; exponentials are computed again rather than kept.
 
 use super::softmax::{Op, finite};
-use super::{RowElement, Wide};
+use super::{RowElement, Wide, for_rows};
+use crate::dtype::Element;
 use crate::lanes::{Kernel, Lanes, launch};
+use crate::scratch::with_scratch;
 use crate::threads::SharedMut;
 
-/// Columns of `len` elements, `pitch` apart; `width` of them side by side.
+/// Columns side by side, in a strip: fewer where that leaves few strips.
+const WIDE: usize = 512;
+const LESS_WIDE: usize = 256;
+const FEW: usize = 16;
+/// Lines whose sums are added up before they join the others: errors grow slowly.
+const BLOCK: usize = 256;
+
+/// One operand or two, as `outer` matrices of `len` lines of `inner` elements. A row reduction is one along the lines.
+#[derive(Clone, Copy)]
 pub struct Columns<'a, T> {
-    /// From the first element of the strip on.
+    /// The operand.
     pub x: &'a [T],
-    /// The second operand, likewise.
+    /// The second operand, or the first again.
     pub y: &'a [T],
-    /// The whole result.
-    pub out: SharedMut<T>,
-    /// Place of the strip's first element in it.
-    pub at: usize,
-    /// Elements per column.
-    pub len: usize,
-    /// From one element of a column to the next.
-    pub pitch: usize,
-    /// Columns.
-    pub width: usize,
+    /// (outer, len, inner), none of them 0.
+    pub size: [usize; 3],
 }
 
-/// One line across the strip, for one pass.
-#[derive(Clone, Copy)]
+/// What a line adds to the state of its columns, or makes from it. State: top, then two sums.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
     Max,
     ExpSum,
-    Scale,
-    SubtractLog,
     Products,
-    Pull,
     Sum,
+    Moments,
+    Softmax,
+    LogSoftmax,
+    Pull,
     PullLog,
 }
 
 impl<T: RowElement> Columns<'_, T> {
-    /// Elements of scratch that [`Columns::run`] needs for a strip of `len x width`.
-    pub fn scratch(len: usize, width: usize) -> usize {
-        (5 + len) * width
+    /// Writes the result of a softmax op.
+    pub fn softmax(&self, op: Op, out: &mut [T]) {
+        let to = SharedMut::new(out.as_mut_ptr());
+        self.strips(&|strip, state| {
+            let (first, last) = match op {
+                Op::Softmax => (Pass::ExpSum, Pass::Softmax),
+                Op::LogSoftmax => (Pass::ExpSum, Pass::LogSoftmax),
+                Op::SoftmaxBackward => (Pass::Products, Pass::Pull),
+                Op::LogSoftmaxBackward => (Pass::Sum, Pass::PullLog),
+            };
+            if first == Pass::ExpSum {
+                strip.tops(state);
+            }
+            strip.fold(first, state);
+            let (zero, one) = (T::Wide::ZERO, T::Wide::ONE);
+            for sum in &mut *state.sums[0] {
+                match op {
+                    Op::Softmax => *sum = if *sum == zero { one } else { one / *sum },
+                    Op::LogSoftmax => *sum = if *sum == zero { zero } else { sum.ln() },
+                    _ => {}
+                }
+            }
+            strip.write(last, state, to);
+        });
     }
 
-    /// All passes.
-    pub fn run(&self, op: Op, scratch: &mut [T::Wide]) {
-        let (tops, rest) = scratch.split_at_mut(self.width);
-        let (sums, rest) = rest.split_at_mut(self.width);
-        let (buffers, exps) = rest.split_at_mut(3 * self.width);
-        tops.fill(T::Wide::LOWEST);
-        sums.fill(T::Wide::ZERO);
-        let mut pass =
-            |pass: Pass, tops: &mut [T::Wide], sums: &mut [T::Wide]| self.pass(pass, [tops, sums], buffers, exps);
-        match op {
-            Op::Softmax | Op::LogSoftmax => {
-                pass(Pass::Max, tops, sums);
-                for top in tops.iter_mut() {
-                    *top = finite(*top);
-                }
-                pass(Pass::ExpSum, tops, sums);
-                let plain = matches!(op, Op::Softmax);
-                for sum in sums.iter_mut() {
-                    *sum = match (*sum == T::Wide::ZERO, plain) {
-                        (true, true) => T::Wide::ONE,
-                        (false, true) => T::Wide::ONE / *sum,
-                        (true, false) => T::Wide::ZERO,
-                        (false, false) => sum.ln(),
-                    };
-                }
-                pass(if plain { Pass::Scale } else { Pass::SubtractLog }, tops, sums);
+    /// Writes `ln(sum of e^x)` of each column.
+    pub fn logsumexp(&self, out: &mut [T]) {
+        let to = SharedMut::new(out.as_mut_ptr());
+        self.strips(&|strip, state| {
+            strip.tops(state);
+            // An infinite maximum does not shift.
+            state.tops.iter_mut().filter(|top| !top.to_f64().is_finite()).for_each(|top| *top = T::Wide::ZERO);
+            strip.fold(Pass::ExpSum, state);
+            // SAFETY: one result per column, and each column lies in one strip.
+            let out = unsafe { to.slice(strip.result..strip.result + strip.width) };
+            for ((slot, sum), &top) in out.iter_mut().zip(&*state.sums[0]).zip(&*state.tops) {
+                *slot = T::narrow(sum.ln() + top);
             }
-            Op::SoftmaxBackward => {
-                pass(Pass::Products, tops, sums);
-                pass(Pass::Pull, tops, sums);
+        });
+    }
+
+    /// Writes the variance of each column, over `len - correction`.
+    pub fn var(&self, correction: f64, out: &mut [T]) {
+        let to = SharedMut::new(out.as_mut_ptr());
+        let count = T::Wide::count(self.size[1]);
+        let over = T::Wide::from_f64((self.size[1] as f64 - correction).max(0.0));
+        self.strips(&|strip, state| {
+            strip.fold(Pass::Sum, state);
+            for (mean, sum) in state.tops.iter_mut().zip(&mut *state.sums[0]) {
+                (*mean, *sum) = (*sum / count, T::Wide::ZERO);
             }
-            Op::LogSoftmaxBackward => {
-                pass(Pass::Sum, tops, sums);
-                pass(Pass::PullLog, tops, sums);
+            strip.fold(Pass::Moments, state);
+            // SAFETY: one result per column, and each column lies in one strip.
+            let out = unsafe { to.slice(strip.result..strip.result + strip.width) };
+            for ((slot, &first), &second) in out.iter_mut().zip(&*state.sums[0]).zip(&*state.sums[1]) {
+                *slot = T::narrow((second - first / count * first) / over);
+            }
+        });
+    }
+
+    /// Calls `work` for every strip, with fresh state.
+    fn strips<F: Fn(&Strip<'_, T>, &mut State<'_, T::Wide>) + Sync>(&self, work: &F) {
+        let [outer, len, inner] = self.size;
+        let wide = if outer * inner.div_ceil(WIDE) < FEW { LESS_WIDE } else { WIDE };
+        let strips = inner.div_ceil(wide);
+        let width = inner.div_ceil(strips);
+        for_rows(outer * strips, len * width, &|first, end| {
+            with_scratch(8 * width, |scratch: &mut [T::Wide]| {
+                for index in first..end {
+                    let (matrix, start) = (index / strips, index % strips * width);
+                    let (at, result) = (matrix * len * inner + start, matrix * inner + start);
+                    let strip = Strip { columns: self, at, result, width: width.min(inner - start) };
+                    work(&strip, &mut State::new(scratch, strip.width));
+                }
+            });
+        });
+    }
+}
+
+/// Some neighbouring columns of one matrix.
+struct Strip<'a, T> {
+    columns: &'a Columns<'a, T>,
+    /// Place of the first element, and of the first column among all.
+    at: usize,
+    result: usize,
+    width: usize,
+}
+
+/// What is known of each column.
+struct State<'a, W> {
+    tops: &'a mut [W],
+    sums: [&'a mut [W]; 2],
+    /// Sums of one block of lines.
+    parts: [&'a mut [W]; 2],
+    buffers: [&'a mut [W]; 3],
+}
+
+impl<'a, W: Wide> State<'a, W> {
+    fn new(scratch: &'a mut [W], width: usize) -> Self {
+        scratch[..5 * width].fill(W::ZERO);
+        let mut pieces = scratch.chunks_exact_mut(width.max(1));
+        let mut next = || pieces.next().expect("scratch for eight lines");
+        Self { tops: next(), sums: [next(), next()], parts: [next(), next()], buffers: [next(), next(), next()] }
+    }
+}
+
+impl<T: RowElement> Strip<'_, T> {
+    /// Sets the tops to the largest elements, or to 0 where all are minus infinity.
+    fn tops(&self, state: &mut State<'_, T::Wide>) {
+        state.tops.fill(T::Wide::LOWEST);
+        self.fold(Pass::Max, state);
+        state.tops.iter_mut().for_each(|top| *top = finite(*top));
+    }
+
+    /// Adds all lines to the state.
+    fn fold(&self, pass: Pass, state: &mut State<'_, T::Wide>) {
+        let State { tops, sums, parts, buffers: [x_buffer, y_buffer, _] } = state;
+        let len = self.columns.size[1];
+        for block in (0..len).step_by(BLOCK) {
+            for i in block..len.min(block + BLOCK) {
+                let (x, y) = self.line(i, x_buffer, y_buffer);
+                let [first, second] = parts;
+                launch::<T::Wide, _>(Line { pass, x, y, out: &mut [], tops, sums: [first, second] });
+            }
+            for (total, part) in sums.iter_mut().zip(&mut *parts) {
+                for (total, part) in total.iter_mut().zip(&mut **part) {
+                    *total = *total + *part;
+                    *part = T::Wide::ZERO;
+                }
             }
         }
     }
 
-    fn pass(&self, pass: Pass, [tops, sums]: [&mut [T::Wide]; 2], buffers: &mut [T::Wide], exps: &mut [T::Wide]) {
-        let (x_buffer, rest) = buffers.split_at_mut(self.width);
-        let (y_buffer, out_buffer) = rest.split_at_mut(self.width);
-        for i in 0..self.len {
-            let line = i * self.pitch..i * self.pitch + self.width;
-            let x = T::read(&self.x[line.clone()], x_buffer);
-            let y = T::read(&self.y[line.clone()], y_buffer);
-            let exps = &mut exps[i * self.width..(i + 1) * self.width];
-            let mut work = |out: &mut [T::Wide]| launch::<T::Wide, _>(Line { pass, x, y, out, tops, sums, exps });
-            match pass {
-                Pass::Max | Pass::ExpSum | Pass::Products | Pass::Sum => work(&mut []),
-                _ => {
-                    // SAFETY: the strip belongs to one task.
-                    let out = unsafe { self.out.slice(self.at + line.start..self.at + line.end) };
-                    T::write(out, &mut out_buffer[..self.width], work);
-                }
-            }
+    /// Makes all lines of the result from the state.
+    fn write(&self, pass: Pass, state: &mut State<'_, T::Wide>, to: SharedMut<T>) {
+        let State { tops, sums: [first, second], buffers: [x_buffer, y_buffer, out_buffer], .. } = state;
+        for i in 0..self.columns.size[1] {
+            let (x, y) = self.line(i, x_buffer, y_buffer);
+            let at = self.at + i * self.columns.size[2];
+            // SAFETY: the strip belongs to one task.
+            let out = unsafe { to.slice(at..at + self.width) };
+            T::write(out, out_buffer, |out| {
+                launch::<T::Wide, _>(Line { pass, x, y, out, tops, sums: [first, second] });
+            });
         }
+    }
+
+    fn line<'b>(&'b self, i: usize, x: &'b mut [T::Wide], y: &'b mut [T::Wide]) -> (&'b [T::Wide], &'b [T::Wide]) {
+        let at = self.at + i * self.columns.size[2];
+        let line = at..at + self.width;
+        let x = T::read(&self.columns.x[line.clone()], x);
+        let again = std::ptr::eq(self.columns.x, self.columns.y);
+        (x, if again { x } else { T::read(&self.columns.y[line], y) })
     }
 }
 
@@ -107,57 +204,42 @@ struct Line<'a, W> {
     y: &'a [W],
     out: &'a mut [W],
     tops: &'a mut [W],
-    sums: &'a mut [W],
-    exps: &'a mut [W],
+    sums: [&'a mut [W]; 2],
 }
 
 impl<W: Wide> Kernel<W> for Line<'_, W> {
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = W>>(self) {
-        let Line { pass, x, y, out, tops, sums, exps } = self;
-        let columns = x.iter().zip(y).zip(&mut *tops).zip(&mut *sums);
+        let Line { pass, x, y, out, tops, sums: [first, second] } = self;
         match pass {
-            Pass::Max => {
-                for (((&x, _), top), _) in columns {
-                    *top = if x > *top { x } else { *top };
-                }
+            Pass::Max => each(x, y, tops, |x, _, top| if x > top { x } else { top }),
+            Pass::ExpSum => each(x, tops, first, |x, top, sum| sum + (x - top).exp::<V::Math>()),
+            Pass::Products => each(x, y, first, W::times_plus::<V::Math>),
+            Pass::Sum => each(x, x, first, |x, _, sum| sum + x),
+            Pass::Moments => {
+                each(x, tops, first, |x, mean, sum| sum + (x - mean));
+                each(x, tops, second, |x, mean, sum| (x - mean).times_plus::<V::Math>(x - mean, sum));
             }
-            Pass::ExpSum => {
-                for ((((&x, _), top), sum), slot) in columns.zip(exps) {
-                    *slot = (x - *top).exp::<V::Math>();
-                    *sum = *sum + *slot;
-                }
-            }
-            Pass::Scale => {
-                for ((slot, &mut e), &mut scale) in out.iter_mut().zip(exps).zip(sums) {
-                    *slot = e * scale;
-                }
-            }
-            Pass::SubtractLog => {
-                for ((((&x, _), top), log), slot) in columns.zip(out) {
-                    *slot = x - *top - *log;
-                }
-            }
-            Pass::Products => {
-                for (((&g, &y), _), sum) in columns {
-                    *sum = g.times_plus::<V::Math>(y, *sum);
-                }
-            }
-            Pass::Pull => {
-                for ((((&g, &y), _), sum), slot) in columns.zip(out) {
-                    *slot = y * (g - *sum);
-                }
-            }
-            Pass::Sum => {
-                for (((&g, _), _), sum) in columns {
-                    *sum = *sum + g;
-                }
-            }
-            Pass::PullLog => {
-                for ((((&g, &y), _), sum), slot) in columns.zip(out) {
-                    *slot = g - y.exp::<V::Math>() * *sum;
-                }
-            }
+            Pass::Softmax => make(x, tops, first, out, |x, top, scale| (x - top).exp::<V::Math>() * scale),
+            Pass::LogSoftmax => make(x, tops, first, out, |x, top, log| x - top - log),
+            Pass::Pull => make(x, y, first, out, |g, y, sum| y * (g - sum)),
+            Pass::PullLog => make(x, y, first, out, |g, y, sum| g - y.exp::<V::Math>() * sum),
         }
+    }
+}
+
+// Functions of slices, so that the compiler knows that they do not overlap.
+
+#[inline(always)]
+fn each<W: Copy>(a: &[W], b: &[W], state: &mut [W], f: impl Fn(W, W, W) -> W) {
+    for ((slot, &a), &b) in state.iter_mut().zip(a).zip(b) {
+        *slot = f(a, b, *slot);
+    }
+}
+
+#[inline(always)]
+fn make<W: Copy>(a: &[W], b: &[W], c: &[W], out: &mut [W], f: impl Fn(W, W, W) -> W) {
+    for (((slot, &a), &b), &c) in out.iter_mut().zip(a).zip(b).zip(c) {
+        *slot = f(a, b, c);
     }
 }

@@ -1,6 +1,6 @@
-//! Layer normalization over the last axis.
+//! Layer and root-mean-square normalization over the last axis: the second is the first with 0 for the mean.
 
-use super::fold::{dot_weighted, moments, sum};
+use super::fold::{dot, dot_weighted, moments, sum};
 use super::{RowElement, Wide, check_alike, float_rows, narrowed, parameter};
 use crate::array::Array;
 use crate::dtype::{Element, Float};
@@ -28,8 +28,25 @@ pub fn layer_norm(x: &Array, weight: Option<&Array>, bias: Option<&Array>, epsil
     float_rows!("layer_norm", x.dtype(), T => {
         let weight = parameter::<_, T>("layer_norm", weight, len)?;
         let bias = parameter::<_, T>("layer_norm", bias, len)?;
-        forward::<T>(x, (rows, len), (weight.as_deref(), bias.as_deref()), epsilon)
+        forward::<T>(x, (rows, len), (weight.as_deref(), bias.as_deref()), Norm { centered: true, epsilon })
     })
+}
+
+/// `x / sqrt(mean of x^2 + epsilon) * weight` over the last axis.
+pub fn rms_norm(x: &Array, weight: Option<&Array>, epsilon: f64) -> Result<Array> {
+    let (rows, len) = sizes("rms_norm", x)?;
+    float_rows!("rms_norm", x.dtype(), T => {
+        let weight = parameter::<_, T>("rms_norm", weight, len)?;
+        forward::<T>(x, (rows, len), (weight.as_deref(), None), Norm { centered: false, epsilon })
+    })
+}
+
+/// What a row is divided by.
+#[derive(Clone, Copy)]
+struct Norm {
+    /// Whether the mean is subtracted first.
+    centered: bool,
+    epsilon: f64,
 }
 
 type Parameters<'a, W> = (Option<&'a [W]>, Option<&'a [W]>);
@@ -38,7 +55,7 @@ fn forward<T: RowElement>(
     x: &Array,
     (rows, len): (usize, usize),
     parameters: Parameters<'_, T::Wide>,
-    epsilon: f64,
+    norm: Norm,
 ) -> Result<Array> {
     let source = x.contiguous()?;
     let mut out = Array::uninit(x.dtype(), x.shape())?;
@@ -48,12 +65,11 @@ fn forward<T: RowElement>(
         let range = first * len..end * len;
         // SAFETY: each task owns its rows of the result.
         let out = unsafe { to.slice(range.clone()) };
-        let epsilon = T::Wide::from_f64(epsilon);
         with_scratch(2 * T::buffer(len), |scratch: &mut [T::Wide]| {
             let (buffer, out_buffer) = scratch.split_at_mut(T::buffer(len));
             for (x, out) in xs[range].chunks_exact(len).zip(out.chunks_exact_mut(len)) {
                 let x = T::read(x, buffer);
-                T::write(out, out_buffer, |out| launch::<T::Wide, _>(Forward { x, out, parameters, epsilon }));
+                T::write(out, out_buffer, |out| launch::<T::Wide, _>(Forward { x, out, parameters, norm }));
             }
         });
     });
@@ -64,15 +80,19 @@ struct Forward<'a, W> {
     x: &'a [W],
     out: &'a mut [W],
     parameters: Parameters<'a, W>,
-    epsilon: W,
+    norm: Norm,
 }
 
-/// The mean of a row, and `1 / sqrt(var + epsilon)`.
+/// The mean of a row, and `1 / sqrt(var + epsilon)`; 0 and the mean of the squares for the variance where the mean
+/// is left alone.
 #[inline(always)]
-unsafe fn statistics<V: Lanes<Elem: Wide>>(x: &[V::Elem], epsilon: V::Elem) -> (V::Elem, V::Elem) {
-    let count = V::Elem::count(x.len());
+unsafe fn statistics<V: Lanes<Elem: Wide>>(x: &[V::Elem], norm: Norm) -> (V::Elem, V::Elem) {
+    let (count, epsilon) = (V::Elem::count(x.len()), V::Elem::from_f64(norm.epsilon));
     // SAFETY: the caller has the instructions.
     unsafe {
+        if !norm.centered {
+            return (V::Elem::ZERO, V::Elem::ONE / (dot::<V>(x, x) / count + epsilon).sqrt());
+        }
         let near = sum::<V>(x) / count;
         let [rest, squares] = moments::<V>(x, near);
         let rest = rest / count;
@@ -84,9 +104,9 @@ unsafe fn statistics<V: Lanes<Elem: Wide>>(x: &[V::Elem], epsilon: V::Elem) -> (
 impl<W: Wide> Kernel<W> for Forward<'_, W> {
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = W>>(self) {
-        let Forward { x, out, parameters, epsilon } = self;
+        let Forward { x, out, parameters, norm } = self;
         // SAFETY: the caller has the instructions.
-        let (mean, scale) = unsafe { statistics::<V>(x, epsilon) };
+        let (mean, scale) = unsafe { statistics::<V>(x, norm) };
         match parameters {
             (None, None) => {
                 for (slot, &x) in out.iter_mut().zip(x) {
@@ -124,7 +144,19 @@ pub fn layer_norm_backward(
     float_rows!("layer_norm_backward", x.dtype(), T => {
         let weight = parameter::<_, T>("layer_norm_backward", weight, len)?;
         let weight = weight.unwrap_or_else(|| vec![<T as Float>::Wide::ONE; len]);
-        backward::<T>(g, x, (rows, len), &weight, epsilon)
+        backward::<T>(g, x, (rows, len), &weight, Norm { centered: true, epsilon })
+    })
+}
+
+/// The gradients of [`rms_norm`] for x and weight; the second has the length of the last axis.
+pub fn rms_norm_backward(g: &Array, x: &Array, weight: Option<&Array>, epsilon: f64) -> Result<(Array, Array)> {
+    check_alike("rms_norm_backward", g, x)?;
+    let (rows, len) = sizes("rms_norm_backward", x)?;
+    float_rows!("rms_norm_backward", x.dtype(), T => {
+        let weight = parameter::<_, T>("rms_norm_backward", weight, len)?;
+        let weight = weight.unwrap_or_else(|| vec![<T as Float>::Wide::ONE; len]);
+        let (dx, dweight, _) = backward::<T>(g, x, (rows, len), &weight, Norm { centered: false, epsilon })?;
+        Ok((dx, dweight))
     })
 }
 
@@ -133,7 +165,7 @@ fn backward<T: RowElement>(
     x: &Array,
     (rows, len): (usize, usize),
     weight: &[T::Wide],
-    epsilon: f64,
+    norm: Norm,
 ) -> Result<(Array, Array, Array)> {
     let (source, gradient) = (x.contiguous()?, g.contiguous()?);
     let mut dx = Array::uninit(x.dtype(), x.shape())?;
@@ -159,10 +191,9 @@ fn backward<T: RowElement>(
                 let lines = gs[range.clone()].chunks_exact(len).zip(xs[range].chunks_exact(len));
                 for ((g, x), dx) in lines.zip(dx.chunks_exact_mut(len)) {
                     let (g, x) = (T::read(g, g_buffer), T::read(x, x_buffer));
-                    let epsilon = T::Wide::from_f64(epsilon);
                     let sums = &mut *block_sums;
                     T::write(dx, dx_buffer, |dx| {
-                        launch::<T::Wide, _>(Backward { g, x, dx, weight, epsilon, sums });
+                        launch::<T::Wide, _>(Backward { g, x, dx, weight, norm, sums });
                     });
                 }
                 sums.iter_mut().zip(&*block_sums).for_each(|(sum, &part)| *sum = *sum + part);
@@ -182,7 +213,7 @@ struct Backward<'a, W> {
     x: &'a [W],
     dx: &'a mut [W],
     weight: &'a [W],
-    epsilon: W,
+    norm: Norm,
     /// Those for the weight, then those for the bias.
     sums: &'a mut [W],
 }
@@ -190,13 +221,14 @@ struct Backward<'a, W> {
 impl<W: Wide> Kernel<W> for Backward<'_, W> {
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = W>>(self) {
-        let Backward { g, x, dx, weight, epsilon, sums } = self;
+        let Backward { g, x, dx, weight, norm, sums } = self;
         let count = W::count(x.len());
         // SAFETY: the caller has the instructions; all rows have one length, the sums twice that.
         unsafe {
-            let (mean, scale) = statistics::<V>(x, epsilon);
+            let (mean, scale) = statistics::<V>(x, norm);
             let [total, product] = dot_weighted::<V>(g, weight, x, mean);
             let (level, pull) = (total / count, product * scale / count * scale);
+            let level = if norm.centered { level } else { W::ZERO };
             // One loop over six rows in explicit registers: the compiler gives up on so many that may overlap.
             let [mean_v, scale_v, level_v, pull_v] = [mean, scale, level, W::ZERO - pull].map(|value| V::splat(value));
             let (weight_sums, bias_sums) = sums.split_at_mut(x.len());

@@ -1,6 +1,7 @@
 //! Reductions that pass over a row twice: variance and the logarithm of a sum of exponentials.
 
-use super::{RowElement, Rows, Wide, float_rows, fold, for_rows, reduced};
+use super::columns::Columns;
+use super::{RowElement, Rows, Wide, float_rows, fold, for_rows, numel, reduced};
 use crate::array::Array;
 use crate::dtype::Element;
 use crate::error::{Error, Result};
@@ -15,8 +16,15 @@ const PIECE: usize = 1 << 13;
 
 /// The mean of `(x - mean)^2`, with `count - correction` (at least 0) for the count.
 pub fn var(x: &Array, axes: &[usize], correction: f64, keepdims: bool) -> Result<Array> {
-    let rows = Rows::along("var", x, axes)?;
     let mut out = Array::uninit(x.dtype(), &reduced(x, axes, keepdims))?;
+    if let Some((dense, size)) = columns(x, axes)? {
+        return float_rows!("var", x.dtype(), T => {
+            let x = dense.as_slice::<T>().expect("made contiguous");
+            Columns { x, y: x, size }.var(correction, out.as_mut_slice());
+            Ok(out)
+        });
+    }
+    let rows = Rows::along("var", x, axes)?;
     float_rows!("var", x.dtype(), T => {
         if rows.len == 0 {
             out.as_mut_slice::<T>().fill(T::from_f64(f64::NAN));
@@ -29,8 +37,15 @@ pub fn var(x: &Array, axes: &[usize], correction: f64, keepdims: bool) -> Result
 
 /// `ln(sum of e^x)`; minus infinity where every element is.
 pub fn logsumexp(x: &Array, axes: &[usize], keepdims: bool) -> Result<Array> {
-    let rows = Rows::along("logsumexp", x, axes)?;
     let mut out = Array::uninit(x.dtype(), &reduced(x, axes, keepdims))?;
+    if let Some((dense, size)) = columns(x, axes)? {
+        return float_rows!("logsumexp", x.dtype(), T => {
+            let x = dense.as_slice::<T>().expect("made contiguous");
+            Columns { x, y: x, size }.logsumexp(out.as_mut_slice());
+            Ok(out)
+        });
+    }
+    let rows = Rows::along("logsumexp", x, axes)?;
     float_rows!("logsumexp", x.dtype(), T => {
         if rows.len == 0 {
             out.as_mut_slice::<T>().fill(T::from_f64(f64::NEG_INFINITY));
@@ -39,6 +54,21 @@ pub fn logsumexp(x: &Array, axes: &[usize], keepdims: bool) -> Result<Array> {
         }
         Ok(out)
     })
+}
+
+/// The operand as (outer, len, inner) where the axes are neighbours and others follow them; `None` where a row is a run
+/// of elements, or nothing is left to do in columns.
+fn columns(x: &Array, axes: &[usize]) -> Result<Option<(Array, [usize; 3])>> {
+    let (Some(&first), Some(&last)) = (axes.first(), axes.last()) else { return Ok(None) };
+    if last >= x.rank() || axes.windows(2).any(|pair| pair[0] + 1 != pair[1]) {
+        return Ok(None);
+    }
+    let size = [&x.shape()[..first], &x.shape()[first..=last], &x.shape()[last + 1..]].map(numel);
+    let dense_rows = x.strides()[last].unsigned_abs() == 1;
+    if size.contains(&0) || size[2] == 1 || (dense_rows && !x.is_contiguous()) {
+        return Ok(None);
+    }
+    Ok(Some((x.contiguous()?, size)))
 }
 
 #[derive(Clone, Copy)]

@@ -56,7 +56,11 @@ fn run(op: Op, name: &str, x: &Array, y: &Array, axis: usize) -> Result<Array> {
         if out_slice.is_empty() {
             return Ok(out);
         }
-        if inner == 1 { rows(op, xs, ys, len, out_slice) } else { columns(op, xs, ys, [outer, len, inner], out_slice) }
+        if inner == 1 {
+            rows(op, xs, ys, len, out_slice);
+        } else {
+            Columns { x: xs, y: ys, size: [outer, len, inner] }.softmax(op, out_slice);
+        }
         Ok(out)
     })
 }
@@ -132,32 +136,16 @@ pub fn finite<W: Wide>(top: W) -> W {
     if top == W::LOWEST { W::ZERO } else { top }
 }
 
-/// Writes `e^(x - top)` and returns its sum.
+/// Writes `e^(x - top)` and returns its sum; a `top` of minus infinity does not shift.
+///
+/// # Safety
+/// Equal lengths; the machine has the instructions of `V`.
 #[inline(always)]
-unsafe fn shifted_exp<V: Lanes<Elem: Wide>>(x: &[V::Elem], top: V::Elem, out: &mut [V::Elem]) -> V::Elem {
+pub unsafe fn shifted_exp<V: Lanes<Elem: Wide>>(x: &[V::Elem], top: V::Elem, out: &mut [V::Elem]) -> V::Elem {
     let top = finite(top);
     for (slot, &x) in out.iter_mut().zip(x) {
         *slot = (x - top).exp::<V::Math>();
     }
     // SAFETY: the caller has the instructions.
     unsafe { sum::<V>(out) }
-}
-
-/// Elements of a strip of columns, whose exponentials are kept in scratch.
-const STRIP: usize = 1 << 13;
-
-fn columns<T: RowElement>(op: Op, xs: &[T], ys: &[T], [outer, len, inner]: [usize; 3], out: &mut [T]) {
-    let to = SharedMut::new(out.as_mut_ptr());
-    let strips = inner.div_ceil((STRIP / len).clamp(32, 512));
-    let width = inner.div_ceil(strips);
-    for_rows(outer * strips, len * width, &|first, end| {
-        for index in first..end {
-            let start = index % strips * width;
-            let at = index / strips * len * inner + start;
-            let width = width.min(inner - start);
-            let strip = Columns { x: &xs[at..], y: &ys[at..], out: to, at, len, pitch: inner, width };
-            let size = Columns::<T>::scratch(len, width);
-            with_scratch(size, |scratch: &mut [T::Wide]| strip.run(op, scratch));
-        }
-    });
 }

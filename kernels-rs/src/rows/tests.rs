@@ -199,6 +199,103 @@ fn layer_norm_agrees_with_the_definition() {
 }
 
 #[test]
+fn rms_norm_agrees_with_the_definition() {
+    let mut random = Random(6);
+    for round in 0..60 {
+        set_num_threads(1 + round % 4);
+        let (rows, len) = (1 + random.next(200), 8 + random.next(100));
+        for (dtype, epsilon) in KINDS {
+            let (x, g) = (random.array(dtype, &[rows, len]), random.array(dtype, &[rows, len]));
+            let w = random.array(dtype, &[len]);
+            let (xs, gs, ws) = (values(&x), values(&g), values(&w));
+            let weighted = random.next(2) == 0;
+            let w_at = |j: usize| if weighted { ws[j] } else { 1.0 };
+            let (mut y, mut dx, mut dw) = (vec![], vec![], vec![0.0; len]);
+            for (row, g) in xs.chunks(len).zip(gs.chunks(len)) {
+                let scale = 1.0 / (row.iter().map(|x| x * x).sum::<f64>() / len as f64 + 1e-5).sqrt();
+                let product = (0..len).map(|j| g[j] * w_at(j) * row[j] * scale).sum::<f64>() / len as f64;
+                y.extend((0..len).map(|j| row[j] * scale * w_at(j)));
+                dx.extend((0..len).map(|j| scale * (g[j] * w_at(j) - row[j] * scale * product)));
+                (0..len).for_each(|j| dw[j] += g[j] * row[j] * scale);
+            }
+            let what = format!("{dtype:?} {rows} {len} {weighted}");
+            let weight = weighted.then_some(&w);
+            close(&what, &rms_norm(&x, weight, 1e-5).unwrap(), &y, epsilon);
+            let (got_dx, got_dw) = rms_norm_backward(&g, &x, weight, 1e-5).unwrap();
+            close(&format!("dx {what}"), &got_dx, &dx, 8.0 * epsilon);
+            close(&format!("dw {what}"), &got_dw, &dw, 8.0 * epsilon);
+        }
+    }
+}
+
+#[test]
+fn cross_entropy_agrees_with_the_definition() {
+    let mut random = Random(7);
+    for round in 0..24 {
+        set_num_threads(1 + round % 4);
+        let (rows, len) = (1 + random.next(20), [1, 3, 40, 1000, 5000][random.next(5)]);
+        let places: Vec<i64> = (0..rows).map(|_| random.next(2 * len) as i64 - len as i64).collect();
+        let target = Array::from_slice(&places, &[rows]).unwrap();
+        for (dtype, epsilon) in KINDS {
+            let (x, g) = (random.array(dtype, &[rows, len]), random.array(dtype, &[rows]));
+            let (xs, gs) = (values(&x), values(&g));
+            let (mut losses, mut dx) = (vec![], vec![]);
+            for ((row, g), &at) in xs.chunks(len).zip(&gs).zip(&places) {
+                let (all, at) = (softmax_of(row), at.rem_euclid(len as i64) as usize);
+                losses.push(-all[at].ln());
+                dx.extend(all.iter().enumerate().map(|(j, y)| g * (y - f64::from(u8::from(j == at)))));
+            }
+            let what = format!("{dtype:?} {rows} {len}");
+            close(&what, &cross_entropy(&x, &target).unwrap(), &losses, epsilon);
+            close(&format!("dx {what}"), &cross_entropy_backward(&g, &x, &target).unwrap(), &dx, epsilon);
+        }
+    }
+    let (inf, x) = (f32::INFINITY, |row: &[f32]| Array::from_slice(row, &[row.len()]).unwrap());
+    let target = |at: i64| Array::from_slice(&[at], &[]).unwrap();
+    let loss = |row: &[f32], at| values(&cross_entropy(&x(row), &target(at)).unwrap())[0];
+    assert_eq!(loss(&[1e4, -1e4], 1), 2e4);
+    assert_eq!(loss(&[1e4, -1e4], -2), 0.0);
+    assert_eq!((loss(&[-inf, -inf], 0), loss(&[0.0, -inf], 1)), (f64::INFINITY, f64::INFINITY));
+    assert!(loss(&[f32::NAN, 0.0], 1).is_nan());
+    for at in [2, -3] {
+        assert!(cross_entropy(&x(&[0.0, 0.0]), &target(at)).is_err());
+        assert!(cross_entropy_backward(&x(&[0.0]), &x(&[0.0, 0.0]), &target(at)).is_err());
+    }
+    assert!(cross_entropy(&x(&[0.0]), &x(&[0.0])).is_err());
+}
+
+#[test]
+fn wide_columns_agree_with_the_definition() {
+    let mut random = Random(8);
+    for (round, shape) in [[1, 700, 600], [3, 257, 40], [40, 7, 513]].into_iter().enumerate() {
+        for (dtype, epsilon) in KINDS {
+            let (x, g) = (random.array(dtype, &shape), random.array(dtype, &shape));
+            let what = format!("{dtype:?} {shape:?}");
+            let all = |threads: usize| {
+                set_num_threads(threads);
+                [
+                    softmax(&x, 1).unwrap(),
+                    softmax_backward(&g, &x, 1).unwrap(),
+                    log_softmax_backward(&g, &x, 1).unwrap(),
+                    logsumexp(&x, &[1], false).unwrap(),
+                    var(&x, &[1], 1.0, false).unwrap(),
+                ]
+            };
+            let got = all(1);
+            for (one, other) in got.iter().zip(&all(2 + round)) {
+                assert_eq!(values(one), values(other), "{what}");
+            }
+            close(&what, &got[0], &by_rows(&x, 1, softmax_of), epsilon);
+            let rows = Rows::along("test", &cast(&x, DType::F64).unwrap(), &[1]).unwrap();
+            let each = |f: &dyn Fn(&[f64]) -> f64| rows.elements::<f64>().chunks(rows.len).map(f).collect::<Vec<_>>();
+            close(&what, &got[3], &each(&|row| row.iter().map(|x| x.exp()).sum::<f64>().ln()), epsilon);
+            let n = shape[1] as f64;
+            close(&what, &got[4], &each(&|row| mean_and_var(row).1 * n / (n - 1.0)), epsilon);
+        }
+    }
+}
+
+#[test]
 fn batch_norm_agrees_with_the_definition() {
     let mut random = Random(4);
     for round in 0..60 {

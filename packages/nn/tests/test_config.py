@@ -90,6 +90,7 @@ def test_configs_of_layers_go_round(name: str) -> None:
         "EmbeddingConfig": (5, 2),
         "LayerNormConfig": (4,),
         "LinearConfig": (2, 3),
+        "RmsNormConfig": (4,),
         "MaxPool2dConfig": (2,),
         "AvgPool2dConfig": (2,),
     }

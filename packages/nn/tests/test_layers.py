@@ -214,6 +214,15 @@ def test_layer_norm(bias: bool) -> None:
         layer(tensor(x[..., :4]))
 
 
+def test_rms_norm() -> None:
+    layer = drawn(nn.RmsNorm(5, epsilon=1e-4, device=DOUBLE))
+    x = RNG.normal(size=(2, 3, 5))
+    root = np.sqrt((x * x).mean(-1, keepdims=True) + 1e-4)
+    close(layer(tensor(x)), x / root * weights(layer)["weight"])
+    with pytest.raises(ShapeError):
+        layer(tensor(x[..., :4]))
+
+
 def test_dropout() -> None:
     x = pt.ones((100, 100))
     layer = nn.Dropout(0.25, device=Numpy())

@@ -38,6 +38,8 @@ from ._norm import Dropout as Dropout
 from ._norm import DropoutConfig as DropoutConfig
 from ._norm import LayerNorm as LayerNorm
 from ._norm import LayerNormConfig as LayerNormConfig
+from ._norm import RmsNorm as RmsNorm
+from ._norm import RmsNormConfig as RmsNormConfig
 from ._param import Param as Param
 
 __version__ = "0.1.0"

@@ -14,9 +14,9 @@ from phlox_tensor import (
     ShapeError,
     Tensor,
     asarray,
+    cross_entropy,
     log_softmax,
     take,
-    take_along_axis,
     where,
 )
 
@@ -97,13 +97,13 @@ class CrossEntropyLoss(Module, config=CrossEntropyLossConfig):
         index = where(targets < 0, logits.shape[-1], targets)
         if counts is not None:
             index = where(counts, index, 0)
-        log_p = log_softmax(logits, axis=-1)
-        losses = -take_along_axis(log_p, index[..., None], axis=-1).squeeze(-1)
+        losses = cross_entropy(logits, index)
         weights = None if s.weights is None else _like(s.weights, logits)
         shares = None if weights is None else take(weights, index, axis=0)
         if shares is not None:
             losses = losses * shares
         if s.smoothing:
+            log_p = log_softmax(logits, axis=-1)
             spread = log_p if weights is None else log_p * weights
             losses = losses * (1 - s.smoothing) - spread.mean(axis=-1) * s.smoothing
         if counts is not None:

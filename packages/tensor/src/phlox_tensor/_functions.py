@@ -63,6 +63,8 @@ __all__ = [
     "conv_transpose2d",
     "cos",
     "cosh",
+    "cross_entropy",
+    "cross_entropy_backward",
     "cumsum",
     "divide",
     "elu",
@@ -128,6 +130,8 @@ __all__ = [
     "relu",
     "remainder",
     "reshape",
+    "rms_norm",
+    "rms_norm_backward",
     "round",
     "rsqrt",
     "scatter",
@@ -674,6 +678,36 @@ def cos(x: Tensor[Float], /) -> Tensor[Float]:
 def cosh(x: Tensor[Float], /) -> Tensor[Float]:
     """Hyperbolic cosine, elementwise."""
     return _fast.unary(unary.cosh, x)
+
+
+def cross_entropy(x: Tensor[Float], target: Tensor[Int], /) -> Tensor[Float]:
+    """``-ln softmax(x)[target]`` of each row over the last axis. x: (…, C), target: (…). A
+    negative target counts from the end, as in ``take``; one outside of ``[-C, C)`` raises
+    IndexOutOfRangeError.
+    """
+    return call(
+        rows.cross_entropy,
+        (
+            x,
+            target,
+        ),
+        (),
+    )
+
+
+def cross_entropy_backward(
+    g: Tensor[Float], x: Tensor[Float], target: Tensor[Int], /
+) -> Tensor[Float]:
+    """Cotangent of ``cross_entropy`` for x: ``g·(softmax(x) - one_hot(target))``."""
+    return call(
+        rows.cross_entropy_backward,
+        (
+            g,
+            x,
+            target,
+        ),
+        (),
+    )
 
 
 def cumsum(x: Tensor[NumKind], /, axis: int = -1) -> Tensor[NumKind]:
@@ -1224,6 +1258,41 @@ def remainder(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Te
 def reshape(x: Tensor[AnyKind], /, shape: Sequence[int]) -> Tensor[AnyKind]:
     """The elements, row by row, under a new shape; one size may be -1."""
     return call(movement.reshape, (x,), (shape,))
+
+
+def rms_norm(
+    x: Tensor[Float], weight: Tensor[Float] | None = None, /, epsilon: float = 1e-05
+) -> Tensor[Float]:
+    """Each row over the last axis divided by its root mean square, ``x / √(mean x² + epsilon)``,
+    then ``·weight``. Zhang and Sennrich, 2019.
+    """
+    return call(
+        rows.rms_norm,
+        (
+            x,
+            weight,
+        ),
+        (epsilon,),
+    )
+
+
+def rms_norm_backward(
+    g: Tensor[Float],
+    x: Tensor[Float],
+    weight: Tensor[Float] | None = None,
+    /,
+    epsilon: float = 1e-05,
+) -> tuple[Tensor[Float], Tensor[Float]]:
+    """Cotangents of ``rms_norm`` for x and weight."""
+    return call(
+        rows.rms_norm_backward,
+        (
+            g,
+            x,
+            weight,
+        ),
+        (epsilon,),
+    )
 
 
 def round(x: Tensor[NumKind], /) -> Tensor[NumKind]:

@@ -80,9 +80,14 @@ ROWS: Final[dict[str, Rule]] = {
         _batch_norm_var,
     ),
     "batch_norm_train": Joint(_batch_norm_train),
+    "cross_entropy": (
+        lambda g, x, target: ops.cross_entropy_backward(g, x, target),
+        None,
+    ),
     "layer_norm": Joint(
         lambda g, x, weight, epsilon: ops.layer_norm_backward(g, x, weight, epsilon)
     ),
     "log_softmax": lambda g, y, axis: ops.log_softmax_backward(g, y, axis),
+    "rms_norm": Joint(lambda g, x, weight, epsilon: ops.rms_norm_backward(g, x, weight, epsilon)),
     "softmax": lambda g, y, axis: ops.softmax_backward(g, y, axis),
 }

@@ -256,10 +256,31 @@ def row_norm(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
 
 
 def row_norm_backward(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
-    """X's shape and two vectors."""
+    """X's shape, then a vector per further result."""
     (shape,) = row_norm(op, metas[1:], attributes)
     cotangent(op, metas[0].shape, shape)
-    return [shape, shape[-1:], shape[-1:]]
+    return [shape, *([shape[-1:]] * (len(op.signature.results) - 1))]
+
+
+def cross_entropy(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+    """X's shape without the last axis, which is that of target."""
+    del attributes
+    shape, target = metas[0].shape, metas[1].shape
+    if not shape or target != shape[:-1]:
+        raise ShapeError(
+            op.name,
+            "targets do not fit x",
+            got=f"x {shape}, target {target}",
+            expected="x (…, C), target (…)",
+        )
+    return [target]
+
+
+def cross_entropy_backward(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+    """The shape of x, from which ``cross_entropy`` makes a result of g's shape."""
+    (result,) = cross_entropy(op, metas[1:], attributes)
+    cotangent(op, metas[0].shape, result)
+    return [metas[1].shape]
 
 
 def _vectors(op: Op, metas: Metas, size: int) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._op import case
+from .._op import IndexSample, case
 from .._rules import general
 from .._rules import linear as rules
 from ..reference import rows as ref
 from ._families import row
 
 if TYPE_CHECKING:
+    from .._kinds import Int
     from .._tensor import Tensor
 
 _ROW_CASES = (case((3, 5), axis=-1), case((4, 3, 2), axis=1), case((6,), axis=0))
@@ -149,6 +150,97 @@ layer_norm_backward = row(
     cases=(case((3, 5), (3, 5), (5,)), case((2, 3, 4), (2, 3, 4), None, epsilon=1e-3)),
     method=False,
     doc="Cotangents of ``layer_norm`` for x, weight and bias.",
+)
+
+
+def _rms_norm(x: Tensor, weight: Tensor | None, epsilon: float) -> Tensor:
+    y = x * (x.square().mean(axis=-1, keepdims=True) + epsilon).rsqrt()
+    return y if weight is None else y * weight
+
+
+rms_norm = row(
+    "rms_norm",
+    "x: Float, weight: Float?; epsilon: float = 1e-5 -> Float",
+    expand=_rms_norm,
+    numpy=ref.rms_norm,
+    shape=rules.row_norm,
+    ulp=32,
+    atol=64,
+    cases=(case((3, 5), (5,)), case((2, 3, 4), None, epsilon=1e-3)),
+    method=False,
+    doc="Each row over the last axis divided by its root mean square, "
+    "``x / √(mean x² + epsilon)``, then ``·weight``. Zhang and Sennrich, 2019.",
+)
+
+
+def _rms_norm_backward(
+    g: Tensor, x: Tensor, weight: Tensor | None, epsilon: float
+) -> tuple[Tensor, Tensor]:
+    scale = (x.square().mean(axis=-1, keepdims=True) + epsilon).rsqrt()
+    normal = x * scale
+    inner = g if weight is None else g * weight
+    dx = scale * (inner - normal * (inner * normal).mean(axis=-1, keepdims=True))
+    return dx, (g * normal).sum(axis=tuple(range(x.ndim - 1)))
+
+
+rms_norm_backward = row(
+    "rms_norm_backward",
+    "g: Float, x: Float, weight: Float?; epsilon: float = 1e-5 -> dx: Float, dweight: Float",
+    expand=_rms_norm_backward,
+    numpy=ref.rms_norm_backward,
+    shape=rules.row_norm_backward,
+    ulp=64,
+    atol=256,
+    cases=(case((3, 5), (3, 5), (5,)), case((2, 3, 4), (2, 3, 4), None, epsilon=1e-3)),
+    method=False,
+    doc="Cotangents of ``rms_norm`` for x and weight.",
+)
+
+
+def _cross_entropy(x: Tensor, target: Tensor[Int]) -> Tensor:
+    return -x.log_softmax(axis=-1).take_along_axis(target[..., None], axis=-1).squeeze(-1)
+
+
+cross_entropy = row(
+    "cross_entropy",
+    "x: Float, target: Int -> Float",
+    expand=_cross_entropy,
+    numpy=ref.cross_entropy,
+    shape=rules.cross_entropy,
+    ulp=8,
+    atol=16,
+    cases=(
+        case((3, 5), IndexSample((3,), 5)),
+        case((2, 3, 4), IndexSample((2, 3), 4)),
+        case((6,), IndexSample((), 6)),
+    ),
+    method=False,
+    doc="``-ln softmax(x)[target]`` of each row over the last axis. x: (…, C), target: (…). "
+    "A negative target counts from the end, as in ``take``; one outside of ``[-C, C)`` raises "
+    "IndexOutOfRangeError.",
+)
+
+
+def _cross_entropy_backward(g: Tensor, x: Tensor, target: Tensor[Int]) -> Tensor:
+    share = g[..., None]
+    return (x.softmax(axis=-1) * share).scatter(target[..., None], -share, axis=-1, update="add")
+
+
+cross_entropy_backward = row(
+    "cross_entropy_backward",
+    "g: Float, x: Float, target: Int -> Float",
+    expand=_cross_entropy_backward,
+    numpy=ref.cross_entropy_backward,
+    shape=rules.cross_entropy_backward,
+    ulp=16,
+    atol=16,
+    cases=(
+        case((3,), (3, 5), IndexSample((3,), 5)),
+        case((2, 3), (2, 3, 4), IndexSample((2, 3), 4)),
+        case((), (6,), IndexSample((), 6)),
+    ),
+    method=False,
+    doc="Cotangent of ``cross_entropy`` for x: ``g·(softmax(x) - one_hot(target))``.",
 )
 
 

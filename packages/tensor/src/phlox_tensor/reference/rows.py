@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .movement import checked
 from .reduction import pairwise_sum, widen
 
 Array = np.ndarray[Any, Any]
@@ -100,6 +101,39 @@ def layer_norm_backward(
     rows = tuple(range(x.ndim - 1))
     dweight, dbias = np.sum(cotangent * normal, axis=rows), np.sum(cotangent, axis=rows)
     return dx.astype(x.dtype), dweight.astype(x.dtype), dbias.astype(x.dtype)
+
+
+def rms_norm(x: Array, weight: Array | None, epsilon: float) -> Array:
+    wide = widen(x)
+    square = np.mean(wide * wide, axis=-1, keepdims=True)
+    y = wide / np.sqrt(square + wide.dtype.type(epsilon))
+    return (y if weight is None else y * widen(weight)).astype(x.dtype)
+
+
+def rms_norm_backward(
+    g: Array, x: Array, weight: Array | None, epsilon: float
+) -> tuple[Array, Array]:
+    wide, cotangent = widen(x), widen(g)
+    square = np.mean(wide * wide, axis=-1, keepdims=True)
+    scale = 1 / np.sqrt(square + wide.dtype.type(epsilon))
+    normal = wide * scale
+    inner = cotangent if weight is None else cotangent * widen(weight)
+    dx = scale * (inner - normal * np.mean(inner * normal, axis=-1, keepdims=True))
+    dweight = np.sum(cotangent * normal, axis=tuple(range(x.ndim - 1)))
+    return dx.astype(x.dtype), dweight.astype(x.dtype)
+
+
+def cross_entropy(x: Array, target: Array) -> Array:
+    index = checked("cross_entropy", target, x.shape[-1])[..., None]
+    log_p = log_softmax(widen(x), -1)
+    return -np.take_along_axis(log_p, index, -1)[..., 0].astype(x.dtype)
+
+
+def cross_entropy_backward(g: Array, x: Array, target: Array) -> Array:
+    index = checked("cross_entropy_backward", target, x.shape[-1])[..., None]
+    out, share = softmax(widen(x), -1), widen(g)[..., None]
+    np.put_along_axis(out, index, np.take_along_axis(out, index, -1) - 1, -1)
+    return (out * share).astype(x.dtype)
 
 
 def _channelwise(v: Array, x: Array) -> Array:

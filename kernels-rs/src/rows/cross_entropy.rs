@@ -1,0 +1,128 @@
+//! Cross-entropy of rows with one class each, and its gradient: a row is read once from memory, and its softmax is never
+//! stored on the way forward.
+
+use super::fold::largest;
+use super::softmax::{finite, shifted_exp};
+use super::{RowElement, Wide, float_rows, for_rows};
+use crate::array::Array;
+use crate::dtype::Float;
+use crate::error::{Error, Result};
+use crate::index::resolve::{Places, Target, resolve};
+use crate::lanes::{Kernel, Lanes, launch};
+use crate::scratch::with_scratch;
+use crate::threads::SharedMut;
+
+/// Exponentials held at a time: a quarter of the first-level cache.
+const WORK: usize = 1 << 11;
+
+/// `-ln softmax(x)[target]` of each row over the last axis. A negative target counts from the end.
+pub fn cross_entropy(x: &Array, target: &Array) -> Result<Array> {
+    let (len, places) = classes("cross_entropy", x, target)?;
+    let mut out = Array::uninit(x.dtype(), target.shape())?;
+    let source = x.contiguous()?;
+    float_rows!("cross_entropy", x.dtype(), T => {
+        let xs = source.as_slice::<T>().expect("made contiguous");
+        let to = SharedMut::new(out.mut_ptr::<T>());
+        let places = places.values();
+        for_rows(places.len(), len, &|first, end| {
+            // SAFETY: each task owns its rows of the result.
+            let out = unsafe { to.slice(first..end) };
+            with_scratch(T::buffer(len) + WORK.min(len), |scratch: &mut [<T as Float>::Wide]| {
+                let (buffer, work) = scratch.split_at_mut(T::buffer(len));
+                for (row, slot) in (first..end).zip(out) {
+                    let x = T::read(&xs[row * len..(row + 1) * len], buffer);
+                    let mut loss = Wide::count(0);
+                    launch(Loss { x, at: places[row] as usize, work, to: &mut loss });
+                    *slot = Float::narrow(loss);
+                }
+            });
+        });
+        Ok(out)
+    })
+}
+
+/// `g * (softmax(x) - one_hot(target))`.
+pub fn cross_entropy_backward(g: &Array, x: &Array, target: &Array) -> Result<Array> {
+    const OP: &str = "cross_entropy_backward";
+    let (len, places) = classes(OP, x, target)?;
+    if g.shape() != target.shape() || g.dtype() != x.dtype() {
+        return Err(Error::value(OP, format!("operands differ: got g {g:?}, x {x:?}, target {target:?}")));
+    }
+    let mut out = Array::uninit(x.dtype(), x.shape())?;
+    let (gradient, source) = (g.contiguous()?, x.contiguous()?);
+    float_rows!(OP, x.dtype(), T => {
+        let (gs, xs) = (gradient.as_slice::<T>().expect("dense"), source.as_slice::<T>().expect("dense"));
+        let to = SharedMut::new(out.mut_ptr::<T>());
+        let places = places.values();
+        for_rows(places.len(), len, &|first, end| {
+            // SAFETY: each task owns its rows of the result.
+            let out = unsafe { to.slice(first * len..end * len) };
+            with_scratch(2 * T::buffer(len), |scratch: &mut [<T as Float>::Wide]| {
+                let (buffer, out_buffer) = scratch.split_at_mut(T::buffer(len));
+                for (row, out) in (first..end).zip(out.chunks_exact_mut(len)) {
+                    let x = T::read(&xs[row * len..(row + 1) * len], buffer);
+                    let (at, g) = (places[row] as usize, Float::widen(gs[row]));
+                    T::write(out, out_buffer, |out| launch(Backward { x, out, at, g }));
+                }
+            });
+        });
+        Ok(out)
+    })
+}
+
+/// Number of classes, and the class of each row.
+fn classes(op: &'static str, x: &Array, target: &Array) -> Result<(usize, Places)> {
+    let Some((&len, rows)) = x.shape().split_last() else {
+        return Err(Error::value(op, "wrong rank: got a 0-d tensor, expected a last axis"));
+    };
+    if target.shape()[..] != *rows {
+        return Err(Error::value(op, format!("targets do not fit: got x {x:?}, target {target:?}")));
+    }
+    Ok((len, resolve(target, Target { op, axis: rows.len(), size: len })?))
+}
+
+struct Loss<'a, W> {
+    x: &'a [W],
+    at: usize,
+    work: &'a mut [W],
+    to: &'a mut W,
+}
+
+impl<W: Wide> Kernel<W> for Loss<'_, W> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes<Elem = W>>(self) {
+        // SAFETY: the caller has the instructions.
+        let top = finite(unsafe { largest::<V>(self.x) });
+        let mut total = W::ZERO;
+        // No closure: it would not inherit the instructions.
+        for part in self.x.chunks(WORK) {
+            // SAFETY: as above.
+            total = total + unsafe { shifted_exp::<V>(part, top, &mut self.work[..part.len()]) };
+        }
+        // As in `log_softmax`, a row of minus infinities has itself for a logarithm.
+        let log = if total == W::ZERO { W::ZERO } else { total.ln() };
+        *self.to = log - (self.x[self.at] - top);
+    }
+}
+
+struct Backward<'a, W> {
+    x: &'a [W],
+    out: &'a mut [W],
+    at: usize,
+    g: W,
+}
+
+impl<W: Wide> Kernel<W> for Backward<'_, W> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes<Elem = W>>(self) {
+        let Backward { x, out, at, g } = self;
+        // SAFETY: the caller has the instructions; the rows have one length.
+        let total = unsafe { shifted_exp::<V>(x, largest::<V>(x), out) };
+        let chosen = if total == W::ZERO { W::ZERO } else { out[at] / total };
+        let scale = if total == W::ZERO { W::ZERO } else { g / total };
+        for slot in &mut *out {
+            *slot = *slot * scale;
+        }
+        out[at] = g * (chosen - W::ONE);
+    }
+}
