@@ -6,6 +6,7 @@ pub mod convert;
 pub mod engine;
 pub mod kernel;
 pub mod num;
+mod stream;
 pub(crate) mod table;
 mod walk;
 

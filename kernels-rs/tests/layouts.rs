@@ -97,6 +97,26 @@ const SHAPES: &[&[usize]] = &[
     &[40_000],
 ];
 
+/// From 16 MiB on, flat results are written past the caches.
+#[test]
+fn large_results_are_whole() {
+    let mut random = Random(6);
+    for (threads, dtype, count) in
+        [(1, DType::F32, (4 << 20) + 77), (3, DType::F64, (2 << 20) + 1), (4, DType::I16, (8 << 20) + 1031)]
+    {
+        threads::set_num_threads(threads);
+        let (a, b) = (random.dense(dtype, &[count]), random.dense(dtype, &[1]));
+        let left = elements(&a, &[count]);
+        let by = elements(&b, &[1])[0];
+        let out = elementwise::binary(&binary::subtract, Operand::Array(&a), Operand::Array(&a)).unwrap();
+        assert!(elements(&out, &[count]).iter().all(|&x| x == 0.0), "{dtype:?}");
+        let out = elementwise::binary(&binary::multiply, Operand::Array(&b), Operand::Array(&a)).unwrap();
+        assert!(elements(&out, &[count]).iter().zip(&left).all(|(out, x)| *out == by * x), "{dtype:?}");
+        let out = elementwise::unary(&unary::negative, &a).unwrap();
+        assert!(elements(&out, &[count]).iter().zip(&left).all(|(out, x)| *out == -x), "{dtype:?}");
+    }
+}
+
 #[test]
 fn binary_ops_broadcast_over_any_layout() {
     let mut random = Random(1);

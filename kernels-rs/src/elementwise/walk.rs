@@ -5,6 +5,7 @@
 use super::band::{self, Band};
 use super::engine::{Plan, Source};
 use super::kernel::Run;
+use super::stream;
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::narrow;
@@ -162,7 +163,24 @@ struct Walk<'a, const N: usize> {
 impl<const N: usize> Walk<'_, N> {
     #[inline]
     fn range(&self, direct: bool, start: usize, end: usize) {
-        if direct { self.direct(start, end) } else { self.tiled(start, end) }
+        match direct {
+            true if self.dims.len() == 1 && stream::pays(self.dims[0] * self.plan.dtype.itemsize()) => {
+                self.streamed(start, end);
+            }
+            true => self.direct(start, end),
+            false => self.tiled(start, end),
+        }
+    }
+
+    /// One run, past the caches.
+    fn streamed(&self, start: usize, end: usize) {
+        let mut run = Run { src: [std::ptr::null(); 3], unit: [false; 3], dst: self.slot(start), len: end - start };
+        for (k, view) in self.views.iter().enumerate() {
+            (run.src[k], run.unit[k]) = (view.at(&[start]), view.last() == 1);
+        }
+        // SAFETY: the run lies inside each operand and is this task's part of the fresh result; results begin on lines,
+        // and tasks at multiples of 64 elements.
+        unsafe { stream::run(self.plan, run, self.views.each_ref().map(|view| view.size)) };
     }
 
     #[inline]
@@ -177,20 +195,36 @@ impl<const N: usize> Walk<'_, N> {
         for (k, view) in self.views.iter().enumerate() {
             run.unit[k] = view.last() == 1;
         }
-        let inner = self.dims[self.dims.len() - 1];
+        let last = self.dims.len() - 1;
         let mut index = unravel(self.dims, start);
         let mut at = start;
-        while at < end {
-            let first = index[index.len() - 1];
-            run.len = (inner - first).min(end - at);
-            run.dst = self.slot(at);
+        loop {
             for (k, view) in self.views.iter().enumerate() {
                 run.src[k] = view.at(&index);
             }
-            // SAFETY: the run lies inside each operand (steps 0 or 1 along the last axis) and inside this task's part
-            // of the fresh result.
-            unsafe { (self.plan.kernel)(&run) };
-            at += run.len;
+            // Runs up to the end of the axis before the last: from one to the next every operand takes the same step.
+            let left = if last > 0 { self.dims[last - 1] - index[last - 1] } else { 1 };
+            for _ in 0..left {
+                let skipped = index[last];
+                run.len = (self.dims[last] - skipped).min(end - at);
+                run.dst = self.slot(at);
+                // SAFETY: the run lies inside each operand (steps 0 or 1 along the last axis) and inside this task's
+                // part of the fresh result.
+                unsafe { (self.plan.kernel)(&run) };
+                at += run.len;
+                if at == end {
+                    return;
+                }
+                index[last] = 0;
+                for (k, view) in self.views.iter().enumerate() {
+                    let step = if last > 0 { view.strides[last - 1] } else { 0 };
+                    let back = if run.unit[k] { skipped as isize } else { 0 };
+                    run.src[k] = run.src[k].wrapping_offset((step - back) * view.size as isize);
+                }
+            }
+            if last > 0 {
+                index[last - 1] = self.dims[last - 1] - 1;
+            }
             carry(&mut index, self.dims);
         }
     }

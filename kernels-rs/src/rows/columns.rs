@@ -5,6 +5,7 @@ use super::softmax::{Op, finite};
 use super::{RowElement, Wide, for_rows};
 use crate::dtype::Element;
 use crate::lanes::{Kernel, Lanes, launch};
+use crate::math::Fma;
 use crate::scratch::with_scratch;
 use crate::threads::SharedMut;
 
@@ -213,17 +214,17 @@ impl<W: Wide> Kernel<W> for Line<'_, W> {
         let Line { pass, x, y, out, tops, sums: [first, second] } = self;
         match pass {
             Pass::Max => each(x, y, tops, |x, _, top| if x > top { x } else { top }),
-            Pass::ExpSum => each(x, tops, first, |x, top, sum| sum + (x - top).exp::<V::Math>()),
+            Pass::ExpSum => add_exp::<W, V::Math>(x, tops, first),
             Pass::Products => each(x, y, first, W::times_plus::<V::Math>),
             Pass::Sum => each(x, x, first, |x, _, sum| sum + x),
             Pass::Moments => {
                 each(x, tops, first, |x, mean, sum| sum + (x - mean));
                 each(x, tops, second, |x, mean, sum| (x - mean).times_plus::<V::Math>(x - mean, sum));
             }
-            Pass::Softmax => make(x, tops, first, out, |x, top, scale| (x - top).exp::<V::Math>() * scale),
+            Pass::Softmax => scaled_exp::<W, V::Math>([x, tops, first], out),
             Pass::LogSoftmax => make(x, tops, first, out, |x, top, log| x - top - log),
             Pass::Pull => make(x, y, first, out, |g, y, sum| y * (g - sum)),
-            Pass::PullLog => make(x, y, first, out, |g, y, sum| g - y.exp::<V::Math>() * sum),
+            Pass::PullLog => pull_exp::<W, V::Math>([x, y, first], out),
         }
     }
 }
@@ -241,5 +242,28 @@ fn each<W: Copy>(a: &[W], b: &[W], state: &mut [W], f: impl Fn(W, W, W) -> W) {
 fn make<W: Copy>(a: &[W], b: &[W], c: &[W], out: &mut [W], f: impl Fn(W, W, W) -> W) {
     for (((slot, &a), &b), &c) in out.iter_mut().zip(a).zip(b).zip(c) {
         *slot = f(a, b, c);
+    }
+}
+
+// Exponentials are written out: a closure of their size might stay a call, which does not inherit the instructions.
+
+#[inline(always)]
+fn add_exp<W: Wide, M: Fma>(x: &[W], tops: &[W], sums: &mut [W]) {
+    for ((sum, &x), &top) in sums.iter_mut().zip(x).zip(tops) {
+        *sum = *sum + (x - top).exp::<M>();
+    }
+}
+
+#[inline(always)]
+fn scaled_exp<W: Wide, M: Fma>([x, tops, scales]: [&[W]; 3], out: &mut [W]) {
+    for (((slot, &x), &top), &scale) in out.iter_mut().zip(x).zip(tops).zip(scales) {
+        *slot = (x - top).exp::<M>() * scale;
+    }
+}
+
+#[inline(always)]
+fn pull_exp<W: Wide, M: Fma>([g, y, sums]: [&[W]; 3], out: &mut [W]) {
+    for (((slot, &g), &y), &sum) in out.iter_mut().zip(g).zip(y).zip(sums) {
+        *slot = g - y.exp::<M>() * sum;
     }
 }
