@@ -7,12 +7,12 @@ use crate::dtype::Element;
 use crate::lanes::{Kernel, Lanes, launch};
 use crate::math::Fma;
 use crate::scratch::with_scratch;
-use crate::threads::SharedMut;
+use crate::threads::{SharedMut, num_threads};
 
-/// Columns side by side, in a strip: fewer where that leaves few strips.
-const WIDE: usize = 512;
-const LESS_WIDE: usize = 256;
-const FEW: usize = 16;
+/// Columns side by side, in a strip: memory is read in long runs, and their state stays in the first-level cache.
+const WIDE: usize = 1024;
+/// Not fewer, however many threads there are.
+const LEAST: usize = 64;
 /// Lines whose sums are added up before they join the others: errors grow slowly.
 const BLOCK: usize = 256;
 
@@ -106,8 +106,9 @@ impl<T: RowElement> Columns<'_, T> {
     /// Calls `work` for every strip, with fresh state.
     fn strips<F: Fn(&Strip<'_, T>, &mut State<'_, T::Wide>) + Sync>(&self, work: &F) {
         let [outer, len, inner] = self.size;
-        let wide = if outer * inner.div_ceil(WIDE) < FEW { LESS_WIDE } else { WIDE };
-        let strips = inner.div_ceil(wide);
+        // Columns do not meet, so how many go together may depend on the threads.
+        let wanted = num_threads().div_ceil(outer).max(inner.div_ceil(WIDE));
+        let strips = wanted.min(inner.div_ceil(LEAST));
         let width = inner.div_ceil(strips);
         for_rows(outer * strips, len * width, &|first, end| {
             with_scratch(8 * width, |scratch: &mut [T::Wide]| {
