@@ -157,8 +157,12 @@ def call_expression(op: Op, first: str) -> str:
     if op.family.checked and op.expand is None and not attributes and len(operands) <= 2:
         helper = "unary" if len(operands) == 1 else "binary"
         return f"_fast.{helper}({target}, {', '.join(operands)})"
+    if op.family.fuses and op.expand is None and not attributes and len(operands) == 3:
+        return f"_fast.ternary({target}, {', '.join(operands)})"
     if op.family.checked and len(operands) == 1:
         return f"_fast.unary({', '.join([target, *operands, *attributes])})"
+    if len(operands) == 1 and not op.signature.operands[0].variadic:
+        return f"single({target}, {operands[0]}, ({_tuple(attributes)}))"
     return f"call({target}, ({_tuple(operands)}), ({_tuple(attributes)}))"
 
 
@@ -208,7 +212,8 @@ def method(op: Op) -> str:
 def _number_case(name: str) -> str:
     return (
         "                if type(other) is float or type(other) is int:\n"
-        f"                    return Tensor(backend.{name}(self.primitive, other), backend)\n"
+        f"                    out = backend.{name}(self.primitive, other)\n"
+        "                    return wrap(out, backend)\n"
     )
 
 
@@ -224,11 +229,14 @@ def operator_methods() -> str:
         out.append(
             f"    def __{symbol}__(self: Tensor[{own}], other: {other}, /) -> {gives}:\n"
             "        backend = self.device\n"
-            "        if backend.checks:\n"
+            "        if backend.direct:\n"
             "            try:\n"
             "                if type(other) is Tensor and other.device is backend:\n"
             f"                    out = backend.{name}(self.primitive, other.primitive)\n"
-            "                    return Tensor(out, backend)\n"
+            "                    made: AnyT = new(Tensor)  # as wrap() does, without its call\n"
+            "                    made.primitive = out\n"
+            "                    made.device = backend\n"
+            "                    return made\n"
             f"{_number_case(name) if symbol != 'matmul' else ''}"
             "            except Rejected:\n"
             "                pass\n"
@@ -313,7 +321,7 @@ def methods_file() -> str:
         + '"""Methods of Tensor: one per op, the operators, and a few shape helpers."""\n\n'
         + IMPORTS
         + "from . import _composite, _fast\n"
-        + "from ._call import call\n"
+        + "from ._call import call, new, single, wrap\n"
         + "from ._dtype import DTypeLike\n"
         + "from ._errors import Rejected\n"
         + "from ._fast import spread\n"
@@ -341,7 +349,7 @@ def functions_file() -> str:
         + '"""The functions of the package that are ops: ``pt.exp(x)``."""\n\n'
         + IMPORTS
         + "from . import _fast\n"
-        + "from ._call import call\n"
+        + "from ._call import call, single\n"
         + "from ._dtype import DTypeLike\n"
         + "from ._kinds import AnyKind, BitsKind, Bool, Float, Int, NumKind\n"
         + "from ._tensor import Tensor\n"

@@ -34,7 +34,7 @@ class Recording(Backend):
         self.default_float, self.default_int = inner.default_float, inner.default_int
 
     def entry(self, name: str) -> Any:
-        entry = getattr(self._inner, name)
+        entry = self._inner.resolved(name)
         single = not REGISTRY[name].signature.several
 
         def plain(item: Any) -> Any:

@@ -40,7 +40,7 @@ class Over(Backend):
         self.default_float, self.default_int = inner.default_float, inner.default_int
 
     def entry(self, name: str) -> Any:
-        entry = getattr(self._inner, name)
+        entry = self._inner.resolved(name)
         several = pt.REGISTRY[name].signature.several
 
         def plain(item: Any) -> Any:
@@ -281,7 +281,7 @@ def test_an_op_that_a_backend_lacks() -> None:
     assert x.relu().tolist() == [1.0, 1.0]  # by expansion: maximum(x, 0)
     with pytest.raises(BackendUnavailableError, match=r"\[add\] Poor\(\) lacks the op"):
         _ = x + x
-    with pytest.raises(AttributeError, match="no attribute or op 'no_such_op'"):
+    with pytest.raises(AttributeError, match="no attribute 'no_such_op'"):
         _ = Poor().no_such_op
 
 

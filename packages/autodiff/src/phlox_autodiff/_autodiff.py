@@ -65,7 +65,7 @@ class Autodiff(Backend):
         """Return a closure over the inner entry, by the class and the rule of the op."""
         op = REGISTRY[name]
         rule = RULES.get(name)
-        inside: Entry = getattr(self._inner, name)
+        inside = self._inner.resolved(name)
         if isinstance(rule, NoDerivative) or not op.signature.operands:
             return entries.constant(op, inside)
         if rule is None:

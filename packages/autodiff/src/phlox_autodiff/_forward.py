@@ -69,7 +69,7 @@ class Forward(Backend):
     def entry(self, name: str) -> Entry | None:
         """Return the inner entry, followed by the derivative where an operand has a tangent."""
         op = REGISTRY[name]
-        inside: Entry = getattr(self._inner, name)
+        inside = self._inner.resolved(name)
         move = _derivative(op)
         count = len(op.signature.operands)
         single = not op.signature.several

@@ -9,7 +9,7 @@ from threading import Lock, local
 from typing import TYPE_CHECKING, Any, Final, final
 from weakref import WeakSet
 
-from phlox_tensor import REGISTRY, GradientError, Tensor
+from phlox_tensor import GradientError, Tensor
 
 from ._graph import Node, Pending, accumulate, is_primitive
 
@@ -73,8 +73,7 @@ def _switch(step: int) -> None:
         if before and MODE.blocks:
             return
         for device in _devices:
-            for name in [n for n in list(vars(device)) if n in REGISTRY]:
-                delattr(device, name)
+            device.forget()
 
 
 def watched(op: Op, entry: Entry, device: Backend) -> Entry:

@@ -33,7 +33,11 @@ class _Interned(ABCMeta):
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         made = super().__call__(*args, **kwargs)
-        return _Interned._objects.setdefault((cls, made.settings), made)
+        kept = _Interned._objects.setdefault((cls, made.settings), made)
+        if kept is made:
+            made.direct = made.checks
+            made.forget()
+        return kept
 
 
 class Backend(metaclass=_Interned):
@@ -52,6 +56,7 @@ class Backend(metaclass=_Interned):
         default_int: element type of new Int tensors.
         checks: elementwise and contraction entries check their own operands and raise
             ``Rejected`` for what they do not take as it is.
+        direct: what ``checks`` says. An attribute of the object, which Python reads fastest.
         inner: the backend that a decorator wraps, else None.
         records: gradients can be asked of tensors on this device; modules made on it train.
         slack: factor on the tolerances that ops declare, for tests.
@@ -64,6 +69,7 @@ class Backend(metaclass=_Interned):
     default_float: DType
     default_int: DType
     checks: bool = False
+    direct: bool
     inner: Backend | None = None
     records: bool = False
     slack: float = 1.0
@@ -142,12 +148,25 @@ class Backend(metaclass=_Interned):
         """Return the primitive without its history."""
         return primitive
 
-    def __getattr__(self, name: str) -> Entry:
-        """Resolve an op on first use and keep it as a plain attribute."""
-        op = REGISTRY.get(name)
-        if op is None or name.startswith("_"):
-            raise AttributeError(f"{type(self).__name__} has no attribute or op {name!r}")
-        entry = self.resolve(op)
+    if TYPE_CHECKING:  # every op is an attribute: see forget()
+
+        def __getattr__(self, name: str) -> Entry: ...
+
+    def forget(self) -> None:
+        """Look every entry up again, at its next use."""
+        for op in REGISTRY.values():
+            setattr(self, op.name, _Unresolved(self, op.name))
+
+    def resolved(self, name: str) -> Entry:
+        """Return the entry of an op, for a decorator to keep; calls use the attribute.
+
+        Raises:
+            BackendUnavailableError: when the backend has neither an entry nor an expansion.
+        """
+        known = vars(self)[name]
+        if not isinstance(known, _Unresolved):
+            return known
+        entry = self.resolve(REGISTRY[name])
         setattr(self, name, entry)
         return entry
 
@@ -174,6 +193,28 @@ class Backend(metaclass=_Interned):
 
     def __reduce__(self) -> Any:
         return type(self), self.settings
+
+
+class _Unresolved:
+    """Stands for an entry until its first call, so that entries are plain attributes.
+
+    ``__getattr__`` would do, but slows down every attribute of a class that has it.
+    """
+
+    __slots__ = ("backend", "name")
+
+    def __init__(self, backend: Backend, name: str) -> None:
+        self.backend = backend
+        self.name = name
+
+    def __call__(self, *args: Any) -> Any:
+        return self.backend.resolved(self.name)(*args)
+
+
+def add_op(op: Op) -> None:
+    """Give all backends an op that was declared after they were made."""
+    for backend in _Interned._objects.values():
+        setattr(backend, op.name, _Unresolved(backend, op.name))
 
 
 def expansion(op: Op, backend: Backend) -> Entry:

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from ._attributes import NORMALIZERS
 from ._backend import Backend
 from ._dtype import DType, bool_, number_for, promote
 from ._errors import ArgumentError, DeviceError, DTypeError, KindError, Rejected
 from ._kinds import KIND_SETS
-from ._op import Meta, Op
+from ._op import Meta, Op, applied_by
 from ._signature import REQUIRED, Operand
 from ._tensor import Tensor
 
 Scalar = bool | int | float
+
+# Skips the call of the constructor.
+new: Final = object.__new__
+
+
+def wrap(primitive: Any, device: Backend) -> Any:
+    """Make a Tensor as its constructor does, in half the time."""
+    out = new(Tensor)
+    out.primitive = primitive
+    out.device = device
+    return out
 
 
 def call(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any:
@@ -28,7 +39,7 @@ def call(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any:
     key = _key(op, operands, attributes)
     if key is not None:
         try:
-            known = _CHECKED.get(key)
+            known = CHECKED.get(key)
         except TypeError:  # an attribute given as a list
             known = key = None
         if known is not None:
@@ -50,14 +61,31 @@ def call(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any:
     except Rejected:
         _refuse(op, tensors, backend)
     if op.signature.several:
-        return tuple(Tensor(o, backend) for o in out)
-    return Tensor(out, backend)
+        return tuple([wrap(o, backend) for o in out])
+    return wrap(out, backend)
 
 
 # Calls that passed every check as they were: what the same op may do again on tensors of the same
 # shapes and types. Cleared when full, so that a program with ever new shapes does not grow.
-_CHECKED: dict[tuple[Any, ...], tuple[Backend, tuple[Any, ...]]] = {}
+CHECKED: dict[tuple[Any, ...], tuple[Backend, tuple[Any, ...]]] = {}
 _MOST = 4096
+
+
+def single(op: Op, x: Any, attributes: tuple[Any, ...]) -> Any:
+    """Apply an op of one tensor and attributes."""
+    if type(x) is Tensor:
+        backend, primitive = x.device, x.primitive
+        key = op, attributes, backend.shape_of(primitive), backend.dtype_of(primitive), backend
+        try:
+            known = CHECKED.get(key)
+        except TypeError:  # an attribute given as a list
+            known = None
+        if known is not None:
+            out = getattr(backend, op.name)(primitive, *known[1])
+            if type(out) is tuple:
+                return tuple([wrap(each, backend) for each in out])
+            return wrap(out, backend)
+    return call(op, (x,), attributes)
 
 
 def _key(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any:
@@ -80,9 +108,9 @@ def _key(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any:
 
 
 def _remember(key: tuple[Any, ...], backend: Backend, values: tuple[Any, ...]) -> None:
-    if len(_CHECKED) >= _MOST:
-        _CHECKED.clear()
-    _CHECKED[key] = backend, values
+    if len(CHECKED) >= _MOST:
+        CHECKED.clear()
+    CHECKED[key] = backend, values
 
 
 def _run_known(op: Op, operands: tuple[Any, ...], known: tuple[Backend, tuple[Any, ...]]) -> Any:
@@ -90,8 +118,8 @@ def _run_known(op: Op, operands: tuple[Any, ...], known: tuple[Backend, tuple[An
     primitives = [None if x is None else x.primitive for x in operands]
     out = getattr(backend, op.name)(*primitives, *values)
     if type(out) is tuple:
-        return tuple([Tensor(o, backend) for o in out])
-    return Tensor(out, backend)
+        return tuple([wrap(o, backend) for o in out])
+    return wrap(out, backend)
 
 
 def prepare_attributes(
@@ -112,6 +140,11 @@ def prepare_attributes(
 def call_by_signature(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Apply ``op`` to arguments given by position or name, with the declared defaults."""
     signature = op.signature
+    count = len(signature.operands)
+    if not kwargs and len(args) == count + len(signature.attributes):
+        if count == 1:
+            return single(op, args[0], args[1:])
+        return call(op, args[:count], args[count:])
     names = [o.name for o in signature.operands] + list(op.attribute_names)
     if len(args) > len(names):
         raise ArgumentError(op.name, "too many arguments", got=len(args), expected=len(names))
@@ -354,3 +387,6 @@ def _refuse(op: Op, tensors: list[Any], backend: Backend) -> NoReturn:
     """A backend refused operands that passed all checks: its fault, told as such."""
     got = ", ".join(str(_meta(t)) for t in tensors)
     raise DeviceError(op.name, f"{backend!r} refused valid operands", got=got)
+
+
+applied_by(call_by_signature)

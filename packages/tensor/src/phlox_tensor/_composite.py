@@ -85,7 +85,7 @@ def matrix_transpose(x: Tensor[AnyKind], /) -> Tensor[AnyKind]:
     """
     if x.ndim < 2:
         raise ShapeError("matrix_transpose", "not a matrix", got=x.shape, expected="(…, n, m)")
-    return swapaxes(x, -1, -2)
+    return movement.permute_dims(x, (1, 0)) if x.ndim == 2 else swapaxes(x, -1, -2)
 
 
 def stack(xs: Sequence[Tensor[AnyKind]], /, axis: int = 0) -> Tensor[AnyKind]:

@@ -7,23 +7,26 @@ does not take as it is; the full path then promotes, lifts, or raises the error 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy import ndarray
 
-from ._call import call
+from ._call import call, wrap
 from ._errors import ArgumentError, Rejected
 from ._op import Op
 from ._tensor import Tensor
+
+if TYPE_CHECKING:
+    from ._backend import Backend
 
 
 def unary(op: Op, x: Tensor[Any], *attributes: Any) -> Any:
     """Apply an op of one operand."""
     if type(x) is Tensor and not attributes:
         backend = x.device
-        if backend.checks:
+        if backend.direct:
             try:
-                return Tensor(getattr(backend, op.name)(x.primitive), backend)
+                return wrap(getattr(backend, op.name)(x.primitive), backend)
             except Rejected:
                 pass
     return call(op, (x,), attributes)
@@ -33,17 +36,38 @@ def binary(op: Op, x1: Any, x2: Any) -> Any:
     """Apply an op of two operands, tensors or numbers."""
     if type(x1) is Tensor:
         backend = x1.device
-        if backend.checks:
+        if backend.direct:
             try:
                 if type(x2) is Tensor:
                     if x2.device is backend:
                         entry = getattr(backend, op.name)
-                        return Tensor(entry(x1.primitive, x2.primitive), backend)
+                        return wrap(entry(x1.primitive, x2.primitive), backend)
                 elif type(x2) is float or type(x2) is int:
-                    return Tensor(getattr(backend, op.name)(x1.primitive, x2), backend)
+                    return wrap(getattr(backend, op.name)(x1.primitive, x2), backend)
             except Rejected:
                 pass
     return call(op, (x1, x2), ())
+
+
+def ternary(op: Op, x1: Any, x2: Any, x3: Any) -> Any:
+    """Apply an elementwise op of three operands, the first a tensor, the others also numbers."""
+    if type(x1) is Tensor:
+        backend = x1.device
+        if backend.direct:
+            second, third = _direct(x2, backend), _direct(x3, backend)
+            if second is not None and third is not None:
+                try:
+                    return wrap(getattr(backend, op.name)(x1.primitive, second, third), backend)
+                except Rejected:
+                    pass
+    return call(op, (x1, x2, x3), ())
+
+
+def _direct(x: Any, backend: Backend) -> Any:
+    """What an entry takes for an operand as it is, else None."""
+    if type(x) is Tensor:
+        return x.primitive if x.device is backend else None
+    return x if type(x) is float or type(x) is int else None
 
 
 _KNOWN = (Tensor, bool, int, float)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any as AnyT
 
 from . import _fast
-from ._call import call
+from ._call import call, single
 from ._dtype import DTypeLike
 from ._kinds import AnyKind, BitsKind, Bool, Float, Int, NumKind
 from ._tensor import Tensor
@@ -231,9 +231,9 @@ def all(
     x: Tensor[Bool], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
 ) -> Tensor[Bool]:
     """Whether all elements along the axes are True; True for none."""
-    return call(
+    return single(
         reduction.all_,
-        (x,),
+        x,
         (
             axis,
             keepdims,
@@ -245,9 +245,9 @@ def any(
     x: Tensor[Bool], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
 ) -> Tensor[Bool]:
     """Whether any element along the axes is True; False for none."""
-    return call(
+    return single(
         reduction.any_,
-        (x,),
+        x,
         (
             axis,
             keepdims,
@@ -257,9 +257,9 @@ def any(
 
 def argmax(x: Tensor[NumKind], /, axis: int | None = None, keepdims: bool = False) -> Tensor[Int]:
     """Index of the first largest element, of the flattened tensor without an axis; nan wins."""
-    return call(
+    return single(
         reduction.argmax,
-        (x,),
+        x,
         (
             axis,
             keepdims,
@@ -269,9 +269,9 @@ def argmax(x: Tensor[NumKind], /, axis: int | None = None, keepdims: bool = Fals
 
 def argmin(x: Tensor[NumKind], /, axis: int | None = None, keepdims: bool = False) -> Tensor[Int]:
     """Index of the first smallest element, of the flattened tensor without an axis; nan wins."""
-    return call(
+    return single(
         reduction.argmin,
-        (x,),
+        x,
         (
             axis,
             keepdims,
@@ -281,9 +281,9 @@ def argmin(x: Tensor[NumKind], /, axis: int | None = None, keepdims: bool = Fals
 
 def argsort(x: Tensor[NumKind], /, axis: int = -1, descending: bool = False) -> Tensor[Int]:
     """Indices that sort along an axis; stable, nan last in both directions."""
-    return call(
+    return single(
         reduction.argsort,
-        (x,),
+        x,
         (
             axis,
             descending,
@@ -395,9 +395,9 @@ def avg_pool2d(
     count_include_pad: bool = True,
 ) -> Tensor[Float]:
     """Mean of each window of (N, C, H, W). The stride is the kernel where none is given."""
-    return call(
+    return single(
         contraction.avg_pool2d,
-        (x,),
+        x,
         (
             kernel,
             stride,
@@ -419,9 +419,9 @@ def avg_pool2d_backward(
     count_include_pad: bool = True,
 ) -> Tensor[Float]:
     """Cotangent of ``avg_pool2d``: each g is shared out over its window."""
-    return call(
+    return single(
         contraction.avg_pool2d_backward,
-        (g,),
+        g,
         (
             input_shape,
             kernel,
@@ -530,7 +530,7 @@ def bitwise_xor(x1: Tensor[BitsKind] | float, x2: Tensor[BitsKind] | float, /) -
 
 def broadcast_to(x: Tensor[AnyKind], /, shape: Sequence[int]) -> Tensor[AnyKind]:
     """The tensor seen with a larger shape: sizes of 1 repeat, axes are added in front."""
-    return call(movement.broadcast_to, (x,), (shape,))
+    return single(movement.broadcast_to, x, (shape,))
 
 
 def ceil(x: Tensor[NumKind], /) -> Tensor[NumKind]:
@@ -554,7 +554,7 @@ def contiguous(x: Tensor[AnyKind], /) -> Tensor[AnyKind]:
     """The same elements, row by row in memory where a backend keeps them in another order: a
     permuted tensor that is read often is faster after one copy.
     """
-    return call(movement.contiguous, (x,), ())
+    return single(movement.contiguous, x, ())
 
 
 def conv2d(
@@ -712,7 +712,7 @@ def cross_entropy_backward(
 
 def cumsum(x: Tensor[NumKind], /, axis: int = -1) -> Tensor[NumKind]:
     """Running sum along an axis."""
-    return call(reduction.cumsum, (x,), (axis,))
+    return single(reduction.cumsum, x, (axis,))
 
 
 def divide(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[Float]:
@@ -747,7 +747,7 @@ def expm1(x: Tensor[Float], /) -> Tensor[Float]:
 
 def flip(x: Tensor[AnyKind], /, axis: int | Sequence[int] | None = None) -> Tensor[AnyKind]:
     """Elements in reverse order along the axes, all of them without an axis."""
-    return call(movement.flip, (x,), (axis,))
+    return single(movement.flip, x, (axis,))
 
 
 def floor(x: Tensor[NumKind], /) -> Tensor[NumKind]:
@@ -830,9 +830,9 @@ def interpolate2d(
     nearest does not look at it. Pixels beyond the edge are those of the edge. Sampling is as
     in PyTorch's ``interpolate``.
     """
-    return call(
+    return single(
         interpolation.interpolate2d,
-        (x,),
+        x,
         (
             size,
             mode,
@@ -849,9 +849,9 @@ def interpolate2d_backward(
     align_corners: bool = True,
 ) -> Tensor[Float]:
     """Cotangent of ``interpolate2d``: each g goes to the pixels that it was read from."""
-    return call(
+    return single(
         interpolation.interpolate2d_backward,
-        (g,),
+        g,
         (
             input_shape,
             mode,
@@ -972,7 +972,7 @@ def log_sigmoid(x: Tensor[Float], /) -> Tensor[Float]:
 
 def log_softmax(x: Tensor[Float], /, axis: int = -1) -> Tensor[Float]:
     """Logarithm of ``softmax``: ``x - ln Σ eˣ`` along an axis."""
-    return call(rows.log_softmax, (x,), (axis,))
+    return single(rows.log_softmax, x, (axis,))
 
 
 def log_softmax_backward(g: Tensor[Float], y: Tensor[Float], /, axis: int = -1) -> Tensor[Float]:
@@ -1023,9 +1023,9 @@ def logsumexp(
     x: Tensor[Float], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
 ) -> Tensor[Float]:
     """``ln Σ eˣ`` along the axes; does not overflow half way, -inf where all are -inf."""
-    return call(
+    return single(
         reduction.logsumexp,
-        (x,),
+        x,
         (
             axis,
             keepdims,
@@ -1056,9 +1056,9 @@ def max(
     x: Tensor[NumKind], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
 ) -> Tensor[NumKind]:
     """Largest element along the axes; nan wins. An empty axis is an error."""
-    return call(
+    return single(
         reduction.max_,
-        (x,),
+        x,
         (
             axis,
             keepdims,
@@ -1078,9 +1078,9 @@ def max_pool2d(
     """Largest element of each window of (N, C, H, W); nan wins. The stride is the kernel where
     none is given.
     """
-    return call(
+    return single(
         contraction.max_pool2d,
-        (x,),
+        x,
         (
             kernel,
             stride,
@@ -1117,9 +1117,9 @@ def max_pool2d_with_indices(
     """Largest element of each window of (N, C, H, W) and its place in the plane, ``row·W +
     column``; nan wins, the first of equals wins.
     """
-    return call(
+    return single(
         contraction.max_pool2d_with_indices,
-        (x,),
+        x,
         (
             kernel,
             stride,
@@ -1139,9 +1139,9 @@ def mean(
     x: Tensor[Float], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
 ) -> Tensor[Float]:
     """Arithmetic mean along the axes; nan for none."""
-    return call(
+    return single(
         reduction.mean,
-        (x,),
+        x,
         (
             axis,
             keepdims,
@@ -1153,9 +1153,9 @@ def min(
     x: Tensor[NumKind], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
 ) -> Tensor[NumKind]:
     """Smallest element along the axes; nan wins. An empty axis is an error."""
-    return call(
+    return single(
         reduction.min_,
-        (x,),
+        x,
         (
             axis,
             keepdims,
@@ -1180,7 +1180,7 @@ def negative(x: Tensor[NumKind], /) -> Tensor[NumKind]:
 
 def nonzero(mask: Tensor[Bool], /) -> Tensor[Int]:
     """Positions of True in a 1-d mask, ascending."""
-    return call(movement.nonzero, (mask,), ())
+    return single(movement.nonzero, mask, ())
 
 
 def not_equal(x1: Tensor[AnyKind] | float, x2: Tensor[AnyKind] | float, /) -> Tensor[Bool]:
@@ -1192,9 +1192,9 @@ def pad(
     x: Tensor[AnyKind], /, padding: Sequence[tuple[int, int]], value: float = 0
 ) -> Tensor[AnyKind]:
     """The tensor with a margin of ``value``: pairs (before, after) for the last axes."""
-    return call(
+    return single(
         movement.pad,
-        (x,),
+        x,
         (
             padding,
             value,
@@ -1204,7 +1204,7 @@ def pad(
 
 def permute_dims(x: Tensor[AnyKind], /, axes: Sequence[int]) -> Tensor[AnyKind]:
     """The axes in a new order."""
-    return call(movement.permute_dims, (x,), (axes,))
+    return single(movement.permute_dims, x, (axes,))
 
 
 def positive(x: Tensor[NumKind], /) -> Tensor[NumKind]:
@@ -1229,9 +1229,9 @@ def prod(
     """Product of the elements along the axes; 1 for none. Integers narrower than the default are
     multiplied in it.
     """
-    return call(
+    return single(
         reduction.prod,
-        (x,),
+        x,
         (
             axis,
             keepdims,
@@ -1257,7 +1257,7 @@ def remainder(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Te
 
 def reshape(x: Tensor[AnyKind], /, shape: Sequence[int]) -> Tensor[AnyKind]:
     """The elements, row by row, under a new shape; one size may be -1."""
-    return call(movement.reshape, (x,), (shape,))
+    return single(movement.reshape, x, (shape,))
 
 
 def rms_norm(
@@ -1405,9 +1405,9 @@ def slice(
     """Every ``step``-th element from ``start``, ``size`` of them along each axis; ``x[...]`` is
     the usual spelling.
     """
-    return call(
+    return single(
         movement.slice_,
-        (x,),
+        x,
         (
             start,
             size,
@@ -1441,7 +1441,7 @@ def slice_scatter(
 
 def softmax(x: Tensor[Float], /, axis: int = -1) -> Tensor[Float]:
     """``eˣ / Σ eˣ`` along an axis; a row of -inf gives zeros."""
-    return call(rows.softmax, (x,), (axis,))
+    return single(rows.softmax, x, (axis,))
 
 
 def softmax_backward(g: Tensor[Float], y: Tensor[Float], /, axis: int = -1) -> Tensor[Float]:
@@ -1463,9 +1463,9 @@ def softplus(x: Tensor[Float], /) -> Tensor[Float]:
 
 def sort(x: Tensor[NumKind], /, axis: int = -1, descending: bool = False) -> Tensor[NumKind]:
     """Elements in order along an axis; stable, nan last in both directions."""
-    return call(
+    return single(
         reduction.sort_,
-        (x,),
+        x,
         (
             axis,
             descending,
@@ -1491,9 +1491,9 @@ def std(
     keepdims: bool = False,
 ) -> Tensor[Float]:
     """Standard deviation along the axes, divided by ``n - correction``."""
-    return call(
+    return single(
         reduction.std,
-        (x,),
+        x,
         (
             axis,
             correction,
@@ -1517,9 +1517,9 @@ def sum(
     """Sum of the elements along the axes; 0 for none. Bool and integers narrower than the
     default are summed in it, narrow floats in float32.
     """
-    return call(
+    return single(
         reduction.sum_,
-        (x,),
+        x,
         (
             axis,
             keepdims,
@@ -1571,9 +1571,9 @@ def topk(
     k of a sort, so equal elements come in the order of their indices and nan last, either
     way.
     """
-    return call(
+    return single(
         reduction.topk,
-        (x,),
+        x,
         (
             k,
             axis,
@@ -1597,9 +1597,9 @@ def var(
     """Variance along the axes: mean squared distance from the mean, divided by ``n -
     correction``.
     """
-    return call(
+    return single(
         reduction.var,
-        (x,),
+        x,
         (
             axis,
             correction,
@@ -1612,12 +1612,4 @@ def where(
     condition: Tensor[Bool], x1: Tensor[AnyKind] | float, x2: Tensor[AnyKind] | float, /
 ) -> Tensor[AnyKind]:
     """``x1`` where the condition is True, ``x2`` elsewhere, elementwise."""
-    return call(
-        binary.where,
-        (
-            condition,
-            x1,
-            x2,
-        ),
-        (),
-    )
+    return _fast.ternary(binary.where, condition, x1, x2)

@@ -1,10 +1,10 @@
-"""Gives Tensor its generated methods, and a method to every op declared later."""
+"""Gives Tensor its generated methods; to ops declared later, a method and their entries."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ._backend import Backend
+from ._backend import Backend, add_op
 from ._methods import TensorMethods
 from ._op import Op, on_declare, reserve
 from ._tensor import Tensor
@@ -19,6 +19,7 @@ def install() -> None:
             setattr(Tensor, name, member)
     reserve(_clash)
     on_declare(_add_method)
+    on_declare(add_op)
 
 
 def _clash(op: Op) -> str | None:

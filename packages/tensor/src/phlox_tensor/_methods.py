@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any as AnyT
 
 from . import _composite, _fast
-from ._call import call
+from ._call import call, new, single, wrap
 from ._dtype import DTypeLike
 from ._errors import Rejected
 from ._fast import spread
@@ -25,13 +25,17 @@ class TensorMethods(Generic[K]):
 
     def __add__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         backend = self.device
-        if backend.checks:
+        if backend.direct:
             try:
                 if type(other) is Tensor and other.device is backend:
                     out = backend.add(self.primitive, other.primitive)
-                    return Tensor(out, backend)
+                    made: AnyT = new(Tensor)  # as wrap() does, without its call
+                    made.primitive = out
+                    made.device = backend
+                    return made
                 if type(other) is float or type(other) is int:
-                    return Tensor(backend.add(self.primitive, other), backend)
+                    out = backend.add(self.primitive, other)
+                    return wrap(out, backend)
             except Rejected:
                 pass
         return _fast.operator(binary.add, self, other)
@@ -41,13 +45,17 @@ class TensorMethods(Generic[K]):
 
     def __and__(self: Tensor[BitsKind], other: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
         backend = self.device
-        if backend.checks:
+        if backend.direct:
             try:
                 if type(other) is Tensor and other.device is backend:
                     out = backend.bitwise_and(self.primitive, other.primitive)
-                    return Tensor(out, backend)
+                    made: AnyT = new(Tensor)  # as wrap() does, without its call
+                    made.primitive = out
+                    made.device = backend
+                    return made
                 if type(other) is float or type(other) is int:
-                    return Tensor(backend.bitwise_and(self.primitive, other), backend)
+                    out = backend.bitwise_and(self.primitive, other)
+                    return wrap(out, backend)
             except Rejected:
                 pass
         return _fast.operator(binary.bitwise_and, self, other)
@@ -57,13 +65,17 @@ class TensorMethods(Generic[K]):
 
     def __floordiv__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         backend = self.device
-        if backend.checks:
+        if backend.direct:
             try:
                 if type(other) is Tensor and other.device is backend:
                     out = backend.floor_divide(self.primitive, other.primitive)
-                    return Tensor(out, backend)
+                    made: AnyT = new(Tensor)  # as wrap() does, without its call
+                    made.primitive = out
+                    made.device = backend
+                    return made
                 if type(other) is float or type(other) is int:
-                    return Tensor(backend.floor_divide(self.primitive, other), backend)
+                    out = backend.floor_divide(self.primitive, other)
+                    return wrap(out, backend)
             except Rejected:
                 pass
         return _fast.operator(binary.floor_divide, self, other)
@@ -73,13 +85,17 @@ class TensorMethods(Generic[K]):
 
     def __lshift__(self: Tensor[Int], other: Tensor[Int] | float, /) -> Tensor[Int]:
         backend = self.device
-        if backend.checks:
+        if backend.direct:
             try:
                 if type(other) is Tensor and other.device is backend:
                     out = backend.bitwise_left_shift(self.primitive, other.primitive)
-                    return Tensor(out, backend)
+                    made: AnyT = new(Tensor)  # as wrap() does, without its call
+                    made.primitive = out
+                    made.device = backend
+                    return made
                 if type(other) is float or type(other) is int:
-                    return Tensor(backend.bitwise_left_shift(self.primitive, other), backend)
+                    out = backend.bitwise_left_shift(self.primitive, other)
+                    return wrap(out, backend)
             except Rejected:
                 pass
         return _fast.operator(binary.bitwise_left_shift, self, other)
@@ -89,11 +105,14 @@ class TensorMethods(Generic[K]):
 
     def __matmul__(self: Tensor[NumKind], other: Tensor[NumKind], /) -> Tensor[NumKind]:
         backend = self.device
-        if backend.checks:
+        if backend.direct:
             try:
                 if type(other) is Tensor and other.device is backend:
                     out = backend.matmul(self.primitive, other.primitive)
-                    return Tensor(out, backend)
+                    made: AnyT = new(Tensor)  # as wrap() does, without its call
+                    made.primitive = out
+                    made.device = backend
+                    return made
             except Rejected:
                 pass
         return _fast.operator(contraction.matmul, self, other)
@@ -103,13 +122,17 @@ class TensorMethods(Generic[K]):
 
     def __mod__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         backend = self.device
-        if backend.checks:
+        if backend.direct:
             try:
                 if type(other) is Tensor and other.device is backend:
                     out = backend.remainder(self.primitive, other.primitive)
-                    return Tensor(out, backend)
+                    made: AnyT = new(Tensor)  # as wrap() does, without its call
+                    made.primitive = out
+                    made.device = backend
+                    return made
                 if type(other) is float or type(other) is int:
-                    return Tensor(backend.remainder(self.primitive, other), backend)
+                    out = backend.remainder(self.primitive, other)
+                    return wrap(out, backend)
             except Rejected:
                 pass
         return _fast.operator(binary.remainder, self, other)
@@ -119,13 +142,17 @@ class TensorMethods(Generic[K]):
 
     def __mul__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         backend = self.device
-        if backend.checks:
+        if backend.direct:
             try:
                 if type(other) is Tensor and other.device is backend:
                     out = backend.multiply(self.primitive, other.primitive)
-                    return Tensor(out, backend)
+                    made: AnyT = new(Tensor)  # as wrap() does, without its call
+                    made.primitive = out
+                    made.device = backend
+                    return made
                 if type(other) is float or type(other) is int:
-                    return Tensor(backend.multiply(self.primitive, other), backend)
+                    out = backend.multiply(self.primitive, other)
+                    return wrap(out, backend)
             except Rejected:
                 pass
         return _fast.operator(binary.multiply, self, other)
@@ -135,13 +162,17 @@ class TensorMethods(Generic[K]):
 
     def __or__(self: Tensor[BitsKind], other: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
         backend = self.device
-        if backend.checks:
+        if backend.direct:
             try:
                 if type(other) is Tensor and other.device is backend:
                     out = backend.bitwise_or(self.primitive, other.primitive)
-                    return Tensor(out, backend)
+                    made: AnyT = new(Tensor)  # as wrap() does, without its call
+                    made.primitive = out
+                    made.device = backend
+                    return made
                 if type(other) is float or type(other) is int:
-                    return Tensor(backend.bitwise_or(self.primitive, other), backend)
+                    out = backend.bitwise_or(self.primitive, other)
+                    return wrap(out, backend)
             except Rejected:
                 pass
         return _fast.operator(binary.bitwise_or, self, other)
@@ -151,13 +182,17 @@ class TensorMethods(Generic[K]):
 
     def __pow__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         backend = self.device
-        if backend.checks:
+        if backend.direct:
             try:
                 if type(other) is Tensor and other.device is backend:
                     out = backend.pow(self.primitive, other.primitive)
-                    return Tensor(out, backend)
+                    made: AnyT = new(Tensor)  # as wrap() does, without its call
+                    made.primitive = out
+                    made.device = backend
+                    return made
                 if type(other) is float or type(other) is int:
-                    return Tensor(backend.pow(self.primitive, other), backend)
+                    out = backend.pow(self.primitive, other)
+                    return wrap(out, backend)
             except Rejected:
                 pass
         return _fast.operator(binary.pow_, self, other)
@@ -167,13 +202,17 @@ class TensorMethods(Generic[K]):
 
     def __rshift__(self: Tensor[Int], other: Tensor[Int] | float, /) -> Tensor[Int]:
         backend = self.device
-        if backend.checks:
+        if backend.direct:
             try:
                 if type(other) is Tensor and other.device is backend:
                     out = backend.bitwise_right_shift(self.primitive, other.primitive)
-                    return Tensor(out, backend)
+                    made: AnyT = new(Tensor)  # as wrap() does, without its call
+                    made.primitive = out
+                    made.device = backend
+                    return made
                 if type(other) is float or type(other) is int:
-                    return Tensor(backend.bitwise_right_shift(self.primitive, other), backend)
+                    out = backend.bitwise_right_shift(self.primitive, other)
+                    return wrap(out, backend)
             except Rejected:
                 pass
         return _fast.operator(binary.bitwise_right_shift, self, other)
@@ -183,13 +222,17 @@ class TensorMethods(Generic[K]):
 
     def __sub__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         backend = self.device
-        if backend.checks:
+        if backend.direct:
             try:
                 if type(other) is Tensor and other.device is backend:
                     out = backend.subtract(self.primitive, other.primitive)
-                    return Tensor(out, backend)
+                    made: AnyT = new(Tensor)  # as wrap() does, without its call
+                    made.primitive = out
+                    made.device = backend
+                    return made
                 if type(other) is float or type(other) is int:
-                    return Tensor(backend.subtract(self.primitive, other), backend)
+                    out = backend.subtract(self.primitive, other)
+                    return wrap(out, backend)
             except Rejected:
                 pass
         return _fast.operator(binary.subtract, self, other)
@@ -199,13 +242,17 @@ class TensorMethods(Generic[K]):
 
     def __truediv__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[Float]:
         backend = self.device
-        if backend.checks:
+        if backend.direct:
             try:
                 if type(other) is Tensor and other.device is backend:
                     out = backend.divide(self.primitive, other.primitive)
-                    return Tensor(out, backend)
+                    made: AnyT = new(Tensor)  # as wrap() does, without its call
+                    made.primitive = out
+                    made.device = backend
+                    return made
                 if type(other) is float or type(other) is int:
-                    return Tensor(backend.divide(self.primitive, other), backend)
+                    out = backend.divide(self.primitive, other)
+                    return wrap(out, backend)
             except Rejected:
                 pass
         return _fast.operator(binary.divide, self, other)
@@ -215,13 +262,17 @@ class TensorMethods(Generic[K]):
 
     def __xor__(self: Tensor[BitsKind], other: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
         backend = self.device
-        if backend.checks:
+        if backend.direct:
             try:
                 if type(other) is Tensor and other.device is backend:
                     out = backend.bitwise_xor(self.primitive, other.primitive)
-                    return Tensor(out, backend)
+                    made: AnyT = new(Tensor)  # as wrap() does, without its call
+                    made.primitive = out
+                    made.device = backend
+                    return made
                 if type(other) is float or type(other) is int:
-                    return Tensor(backend.bitwise_xor(self.primitive, other), backend)
+                    out = backend.bitwise_xor(self.primitive, other)
+                    return wrap(out, backend)
             except Rejected:
                 pass
         return _fast.operator(binary.bitwise_xor, self, other)
@@ -313,9 +364,9 @@ class TensorMethods(Generic[K]):
         self: Tensor[Bool], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
     ) -> Tensor[Bool]:
         """Whether all elements along the axes are True; True for none."""
-        return call(
+        return single(
             reduction.all_,
-            (self,),
+            self,
             (
                 axis,
                 keepdims,
@@ -326,9 +377,9 @@ class TensorMethods(Generic[K]):
         self: Tensor[Bool], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
     ) -> Tensor[Bool]:
         """Whether any element along the axes is True; False for none."""
-        return call(
+        return single(
             reduction.any_,
-            (self,),
+            self,
             (
                 axis,
                 keepdims,
@@ -339,9 +390,9 @@ class TensorMethods(Generic[K]):
         self: Tensor[NumKind], /, axis: int | None = None, keepdims: bool = False
     ) -> Tensor[Int]:
         """Index of the first largest element, of the flattened tensor without an axis; nan wins."""
-        return call(
+        return single(
             reduction.argmax,
-            (self,),
+            self,
             (
                 axis,
                 keepdims,
@@ -354,9 +405,9 @@ class TensorMethods(Generic[K]):
         """Index of the first smallest element, of the flattened tensor without an axis; nan
         wins.
         """
-        return call(
+        return single(
             reduction.argmin,
-            (self,),
+            self,
             (
                 axis,
                 keepdims,
@@ -365,9 +416,9 @@ class TensorMethods(Generic[K]):
 
     def argsort(self: Tensor[NumKind], /, axis: int = -1, descending: bool = False) -> Tensor[Int]:
         """Indices that sort along an axis; stable, nan last in both directions."""
-        return call(
+        return single(
             reduction.argsort,
-            (self,),
+            self,
             (
                 axis,
                 descending,
@@ -422,7 +473,7 @@ class TensorMethods(Generic[K]):
 
     def broadcast_to(self: Tensor[AnyKind], *shape: int | Sequence[int]) -> Tensor[AnyKind]:
         """The tensor seen with a larger shape: sizes of 1 repeat, axes are added in front."""
-        return call(movement.broadcast_to, (self,), (spread(shape),))
+        return single(movement.broadcast_to, self, (spread(shape),))
 
     def ceil(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         """Smallest whole number not below x, elementwise; integers stay."""
@@ -438,7 +489,7 @@ class TensorMethods(Generic[K]):
         """The same elements, row by row in memory where a backend keeps them in another order: a
         permuted tensor that is read often is faster after one copy.
         """
-        return call(movement.contiguous, (self,), ())
+        return single(movement.contiguous, self, ())
 
     def cos(self: Tensor[Float], /) -> Tensor[Float]:
         """Cosine of x in radians, elementwise; nan for infinities."""
@@ -450,7 +501,7 @@ class TensorMethods(Generic[K]):
 
     def cumsum(self: Tensor[NumKind], /, axis: int = -1) -> Tensor[NumKind]:
         """Running sum along an axis."""
-        return call(reduction.cumsum, (self,), (axis,))
+        return single(reduction.cumsum, self, (axis,))
 
     def divide(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[Float]:
         """Quotient, elementwise: ``x1 / x2``. Integers are divided in the default float type."""
@@ -478,7 +529,7 @@ class TensorMethods(Generic[K]):
 
     def flip(self: Tensor[AnyKind], /, axis: int | Sequence[int] | None = None) -> Tensor[AnyKind]:
         """Elements in reverse order along the axes, all of them without an axis."""
-        return call(movement.flip, (self,), (axis,))
+        return single(movement.flip, self, (axis,))
 
     def floor(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         """Largest whole number not above x, elementwise; integers stay."""
@@ -574,7 +625,7 @@ class TensorMethods(Generic[K]):
 
     def log_softmax(self: Tensor[Float], /, axis: int = -1) -> Tensor[Float]:
         """Logarithm of ``softmax``: ``x - ln Σ eˣ`` along an axis."""
-        return call(rows.log_softmax, (self,), (axis,))
+        return single(rows.log_softmax, self, (axis,))
 
     def logaddexp(self: Tensor[Float], x2: Tensor[Float] | float, /) -> Tensor[Float]:
         """``ln(eˣ¹ + eˣ²)``, elementwise; does not overflow half way."""
@@ -607,9 +658,9 @@ class TensorMethods(Generic[K]):
         self: Tensor[Float], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
     ) -> Tensor[Float]:
         """``ln Σ eˣ`` along the axes; does not overflow half way, -inf where all are -inf."""
-        return call(
+        return single(
             reduction.logsumexp,
-            (self,),
+            self,
             (
                 axis,
                 keepdims,
@@ -637,9 +688,9 @@ class TensorMethods(Generic[K]):
         self: Tensor[NumKind], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
     ) -> Tensor[NumKind]:
         """Largest element along the axes; nan wins. An empty axis is an error."""
-        return call(
+        return single(
             reduction.max_,
-            (self,),
+            self,
             (
                 axis,
                 keepdims,
@@ -654,9 +705,9 @@ class TensorMethods(Generic[K]):
         self: Tensor[Float], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
     ) -> Tensor[Float]:
         """Arithmetic mean along the axes; nan for none."""
-        return call(
+        return single(
             reduction.mean,
-            (self,),
+            self,
             (
                 axis,
                 keepdims,
@@ -667,9 +718,9 @@ class TensorMethods(Generic[K]):
         self: Tensor[NumKind], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
     ) -> Tensor[NumKind]:
         """Smallest element along the axes; nan wins. An empty axis is an error."""
-        return call(
+        return single(
             reduction.min_,
-            (self,),
+            self,
             (
                 axis,
                 keepdims,
@@ -690,7 +741,7 @@ class TensorMethods(Generic[K]):
 
     def nonzero(self: Tensor[Bool], /) -> Tensor[Int]:
         """Positions of True in a 1-d mask, ascending."""
-        return call(movement.nonzero, (self,), ())
+        return single(movement.nonzero, self, ())
 
     def not_equal(self: Tensor[AnyKind], x2: Tensor[AnyKind] | float, /) -> Tensor[Bool]:
         """Whether ``x1 != x2``, elementwise; True for nan."""
@@ -700,9 +751,9 @@ class TensorMethods(Generic[K]):
         self: Tensor[AnyKind], /, padding: Sequence[tuple[int, int]], value: float = 0
     ) -> Tensor[AnyKind]:
         """The tensor with a margin of ``value``: pairs (before, after) for the last axes."""
-        return call(
+        return single(
             movement.pad,
-            (self,),
+            self,
             (
                 padding,
                 value,
@@ -711,7 +762,7 @@ class TensorMethods(Generic[K]):
 
     def permute_dims(self: Tensor[AnyKind], *axes: int | Sequence[int]) -> Tensor[AnyKind]:
         """The axes in a new order."""
-        return call(movement.permute_dims, (self,), (spread(axes),))
+        return single(movement.permute_dims, self, (spread(axes),))
 
     def pow(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         """Power, elementwise, as IEEE 754 has it: ``x⁰ = 1``; nan for a negative base with a
@@ -729,9 +780,9 @@ class TensorMethods(Generic[K]):
         """Product of the elements along the axes; 1 for none. Integers narrower than the default
         are multiplied in it.
         """
-        return call(
+        return single(
             reduction.prod,
-            (self,),
+            self,
             (
                 axis,
                 keepdims,
@@ -753,7 +804,7 @@ class TensorMethods(Generic[K]):
 
     def reshape(self: Tensor[AnyKind], *shape: int | Sequence[int]) -> Tensor[AnyKind]:
         """The elements, row by row, under a new shape; one size may be -1."""
-        return call(movement.reshape, (self,), (spread(shape),))
+        return single(movement.reshape, self, (spread(shape),))
 
     def round(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         """Nearest whole number, half to even, elementwise; integers stay."""
@@ -809,7 +860,7 @@ class TensorMethods(Generic[K]):
 
     def softmax(self: Tensor[Float], /, axis: int = -1) -> Tensor[Float]:
         """``eˣ / Σ eˣ`` along an axis; a row of -inf gives zeros."""
-        return call(rows.softmax, (self,), (axis,))
+        return single(rows.softmax, self, (axis,))
 
     def softplus(self: Tensor[Float], /) -> Tensor[Float]:
         """Smooth ``relu``: ``ln(1 + eˣ)``; x itself far out, never overflows."""
@@ -817,9 +868,9 @@ class TensorMethods(Generic[K]):
 
     def sort(self: Tensor[NumKind], /, axis: int = -1, descending: bool = False) -> Tensor[NumKind]:
         """Elements in order along an axis; stable, nan last in both directions."""
-        return call(
+        return single(
             reduction.sort_,
-            (self,),
+            self,
             (
                 axis,
                 descending,
@@ -842,9 +893,9 @@ class TensorMethods(Generic[K]):
         keepdims: bool = False,
     ) -> Tensor[Float]:
         """Standard deviation along the axes, divided by ``n - correction``."""
-        return call(
+        return single(
             reduction.std,
-            (self,),
+            self,
             (
                 axis,
                 correction,
@@ -866,9 +917,9 @@ class TensorMethods(Generic[K]):
         """Sum of the elements along the axes; 0 for none. Bool and integers narrower than the
         default are summed in it, narrow floats in float32.
         """
-        return call(
+        return single(
             reduction.sum_,
-            (self,),
+            self,
             (
                 axis,
                 keepdims,
@@ -917,9 +968,9 @@ class TensorMethods(Generic[K]):
         first k of a sort, so equal elements come in the order of their indices and nan last,
         either way.
         """
-        return call(
+        return single(
             reduction.topk,
-            (self,),
+            self,
             (
                 k,
                 axis,
@@ -941,9 +992,9 @@ class TensorMethods(Generic[K]):
         """Variance along the axes: mean squared distance from the mean, divided by ``n -
         correction``.
         """
-        return call(
+        return single(
             reduction.var,
-            (self,),
+            self,
             (
                 axis,
                 correction,
@@ -955,12 +1006,4 @@ class TensorMethods(Generic[K]):
         self: Tensor[Bool], x1: Tensor[AnyKind] | float, x2: Tensor[AnyKind] | float, /
     ) -> Tensor[AnyKind]:
         """``x1`` where the condition is True, ``x2`` elsewhere, elementwise."""
-        return call(
-            binary.where,
-            (
-                self,
-                x1,
-                x2,
-            ),
-            (),
-        )
+        return _fast.ternary(binary.where, self, x1, x2)

@@ -203,6 +203,8 @@ class Tensor(TensorMethods[K]):
 
     def to_device(self, device: Backend | str) -> Self:
         """Return the tensor on another device; int64 that does not fit a 32-bit one is an error."""
+        if device is self.device:
+            return self
         from ._transfer import to_device  # noqa: PLC0415 - imports this module
 
         return to_device(self, device)  # type: ignore[return-value]
@@ -274,6 +276,7 @@ class Tensor(TensorMethods[K]):
         Raises:
             DeviceError: when the device wraps no backend.
         """
-        primitive = self.device.lower(self.primitive)
-        assert self.device.inner is not None
-        return Tensor(primitive, self.device.inner)
+        device = self.device
+        primitive = device.lower(self.primitive)
+        assert device.inner is not None
+        return Tensor(primitive, device.inner)
