@@ -28,6 +28,7 @@ pub mod elementwise;
 pub mod error;
 pub mod gemm;
 pub mod index;
+pub mod interpolate;
 pub mod lanes;
 pub mod math;
 pub mod movement;

@@ -6,6 +6,7 @@
 mod average;
 mod halve;
 mod max;
+mod row;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,7 @@ use crate::dtype::{BF16, DType, Element, F16};
 use crate::elementwise::convert::cast;
 use crate::error::{Error, Result};
 use crate::lanes::Real;
+use crate::reduce;
 
 type Pair = (usize, usize);
 
@@ -126,6 +128,11 @@ impl Pool {
         [self.batch, self.channels, self.row.output, self.col.output]
     }
 
+    /// True when one window covers each plane and nothing else.
+    fn is_whole(&self) -> bool {
+        [self.row, self.col].iter().all(|axis| axis.output == 1 && axis.kernel == axis.input && axis.pad == (0, 0))
+    }
+
     fn planes(&self) -> usize {
         self.batch * self.channels
     }
@@ -185,6 +192,9 @@ pub fn max_pool2d_backward(g: &Array, indices: &Array, input_shape: &[usize]) ->
 /// The mean of each window. Narrow floats are computed in `f32`.
 pub fn avg_pool2d(x: &Array, settings: &Settings, count_include_pad: bool) -> Result<Array> {
     let pool = Pool::new("avg_pool2d", x.shape(), settings)?;
+    if pool.is_whole() && x.dtype().is_float() {
+        return reduce::mean(x, &[2, 3], true);
+    }
     match x.dtype() {
         DType::F64 => averaged::<f64>(&pool, x, count_include_pad),
         dtype if dtype.is_float() => averaged::<f32>(&pool, x, count_include_pad),

@@ -6,7 +6,7 @@ use crate::elementwise::convert::cast;
 use crate::error::{Error, Result};
 use crate::movement::dense;
 use crate::threads;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 /// Index values between two looks at what other tasks found.
 const GRAIN: usize = 1 << 15;
@@ -56,6 +56,61 @@ pub fn resolve(indices: &Array, target: Target) -> Result<Places> {
         *out = if value < 0 { value + size } else { value };
     }
     Ok(Places(out))
+}
+
+/// Index values in row-major order as they came, for kernels that check each where they use it.
+pub struct Unchecked {
+    values: Array,
+    target: Target,
+    /// Whether an index was out of range.
+    bad: AtomicBool,
+    /// Beyond `i64` an unsigned value wraps; it is more than the error can carry.
+    unsigned: bool,
+}
+
+impl Unchecked {
+    /// Values of any integer type.
+    pub fn new(indices: &Array, target: Target) -> Result<Self> {
+        if indices.dtype().kind() != Kind::Int {
+            return Err(Error::Rejected("indices are integers"));
+        }
+        let values = dense(&cast(indices, DType::I64)?)?;
+        Ok(Self { values, target, bad: AtomicBool::new(false), unsigned: indices.dtype() == DType::U64 })
+    }
+
+    /// The values.
+    pub fn values(&self) -> &[i64] {
+        self.values.as_slice::<i64>().expect("dense")
+    }
+
+    /// An index counted from the front. One out of range is noted, and must not be used.
+    #[inline(always)]
+    pub fn place(&self, value: i64) -> Option<usize> {
+        let size = self.target.size;
+        let back = if self.unsigned { 0 } else { size as i64 };
+        let place = if value < 0 { value.wrapping_add(back) } else { value } as usize;
+        if place < size {
+            return Some(place);
+        }
+        self.note();
+        None
+    }
+
+    #[cold]
+    fn note(&self) {
+        self.bad.store(true, Ordering::Relaxed);
+    }
+
+    /// The error for the first index that is out of range.
+    pub fn finish(self) -> Result<()> {
+        if !self.bad.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let Target { op, axis, size } = self.target;
+        let bad = self.values().iter().copied().find(|&value| self.place(value).is_none());
+        let index = bad.expect("one was seen");
+        Err(Error::index(op, if self.unsigned && index < 0 { i64::MAX } else { index }, size, axis))
+    }
 }
 
 /// The smallest and the largest value; (0, -1) of none.

@@ -1,6 +1,6 @@
 //! Writing at indices: `scatter` and `index_add`. Updates of one element are made in the order of the indices.
 
-use super::resolve::{Target, resolve};
+use super::resolve::{Target, Unchecked, resolve};
 use super::{check_along, check_axis, split};
 use crate::array::Array;
 use crate::dtype::{DType, Element};
@@ -8,6 +8,7 @@ use crate::elementwise::convert::cast;
 use crate::error::{Error, Result};
 use crate::movement::{dense, dense_copy};
 use crate::threads::{self, SharedMut};
+use std::ops::Range;
 
 /// Updates that are worth a task of their own.
 const GRAIN: usize = 1 << 14;
@@ -118,21 +119,34 @@ pub fn scatter(x: &Array, indices: &Array, values: &Array, axis: usize, update: 
         let wide = scatter(&cast(x, DType::F32)?, indices, &cast(values, DType::F32)?, axis, update)?;
         return cast(&wide, x.dtype());
     }
-    let places = resolve(indices, Target { op: "scatter", axis, size: x.shape()[axis] })?;
-    let (values, out) = (dense(values)?, dense_copy(x)?);
+    let places = Unchecked::new(indices, Target { op: "scatter", axis, size: x.shape()[axis] })?;
+    let values = dense(values)?;
     let (outer, count, inner) = split(indices.shape(), axis);
-    let job = Job { places: places.values(), values: &values, out: &out, outer, count, inner, size: x.shape()[axis] };
+    let size = x.shape()[axis];
+    let tiles = Tiles { height: size.max(1), down: 1, ..Tiles::new(outer, count, inner, size) };
+    // Many tiles are copied by the tasks that update them, while they are warm.
+    let warm = outer * tiles.across >= 4 * threads::num_threads();
+    let (out, x) = if warm { (Array::uninit(x.dtype(), x.shape())?, dense(x)?) } else { (dense_copy(x)?, x.clone()) };
+    let job = Along {
+        places: &places,
+        x: warm.then_some(&x),
+        values: &values,
+        out: &out,
+        tiles,
+        dims: [outer, count, inner, size],
+    };
     if update == Update::Set {
         match x.dtype().itemsize() {
-            1 => job.along::<u8>(|_, new| new),
-            2 => job.along::<u16>(|_, new| new),
-            4 => job.along::<u32>(|_, new| new),
-            _ => job.along::<u64>(|_, new| new),
+            1 => job.run::<u8>(|_, new| new),
+            2 => job.run::<u16>(|_, new| new),
+            4 => job.run::<u32>(|_, new| new),
+            _ => job.run::<u64>(|_, new| new),
         }
     } else {
         crate::dispatch!(@arms x.dtype(), T => job.update::<T>(update), unreachable!("narrow floats are cast");
             F32 f32, F64 f64, I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, U16 u16, U32 u32, U64 u64, Bool bool);
     }
+    places.finish()?;
     Ok(out)
 }
 
@@ -156,21 +170,123 @@ pub fn index_add(x: &Array, indices: &Array, values: &Array, axis: usize) -> Res
     let places = resolve(indices, Target { op: "index_add", axis, size: x.shape()[axis] })?;
     let (values, out) = (dense(values)?, dense_copy(x)?);
     let (outer, count, inner) = split(&expected, axis);
-    let job = Job { places: places.values(), values: &values, out: &out, outer, count, inner, size: x.shape()[axis] };
+    let job =
+        Slices { places: places.values(), values: &values, out: &out, outer, count, inner, size: x.shape()[axis] };
     match x.dtype() {
-        DType::F32 => job.rows::<f32>(),
-        DType::F64 => job.rows::<f64>(),
+        DType::F32 => job.run::<f32>(),
+        DType::F64 => job.run::<f64>(),
         // Signed and unsigned sums are the same bits.
-        DType::I8 | DType::U8 => job.rows::<i8>(),
-        DType::I16 | DType::U16 => job.rows::<i16>(),
-        DType::I32 | DType::U32 => job.rows::<i32>(),
-        _ => job.rows::<i64>(),
+        DType::I8 | DType::U8 => job.run::<i8>(),
+        DType::I16 | DType::U16 => job.run::<i16>(),
+        DType::I32 | DType::U32 => job.run::<i32>(),
+        _ => job.run::<i64>(),
     }
     Ok(out)
 }
 
-/// Dense arrays: values (outer, count, inner), result (outer, size, inner).
-struct Job<'a> {
+/// How the updates are cut into tasks: each has elements of its own and sees their updates in order.
+struct Tiles {
+    /// Columns of a tile, and tiles beside each other.
+    width: usize,
+    across: usize,
+    /// Rows of the result of a tile, and tiles below each other.
+    height: usize,
+    down: usize,
+}
+
+impl Tiles {
+    /// Where the cuts lie changes nothing; whole cache lines, and not more tasks than are of use.
+    fn new(outer: usize, count: usize, inner: usize, size: usize) -> Self {
+        let threads = threads::num_threads();
+        let share = inner.div_ceil(2 * threads).next_multiple_of(64);
+        let width = (GRAIN / count.max(1)).max(share).min(inner).max(1);
+        let across = inner.div_ceil(width);
+        // Few columns: the rows are cut as well. Each task then looks at all indices, but they are few beside the values.
+        let lacking = if outer * across < threads && width >= 16 && count * width > 2 * GRAIN { threads } else { 1 };
+        let height = size.div_ceil(lacking).max(1);
+        Self { width, across, height, down: size.div_ceil(height) }
+    }
+
+    /// Calls `work(outer index, rows, columns)`.
+    fn each(&self, dims: [usize; 4], work: &(dyn Fn(usize, Range<usize>, Range<usize>) + Sync)) {
+        let [outer, count, inner, size] = dims;
+        let jobs = outer * self.across * self.down;
+        let together = (GRAIN / (count.max(size / 4) * self.width).max(1)).max(1);
+        threads::parallel(jobs.div_ceil(together), &|task| {
+            for job in task * together..jobs.min((task + 1) * together) {
+                let (column, rest) = (job % self.across * self.width, job / self.across);
+                let row = rest % self.down * self.height;
+                let rows = row..size.min(row + self.height);
+                work(rest / self.down, rows, column..inner.min(column + self.width));
+            }
+        });
+    }
+}
+
+/// One index for each value. Dense arrays: values (outer, count, inner), x and result (outer, size, inner).
+struct Along<'a> {
+    places: &'a Unchecked,
+    /// What the result begins as; `None` where it does already.
+    x: Option<&'a Array>,
+    values: &'a Array,
+    out: &'a Array,
+    tiles: Tiles,
+    /// Outer, count, inner, size.
+    dims: [usize; 4],
+}
+
+impl Along<'_> {
+    fn update<T: Number>(&self, update: Update) {
+        match update {
+            Update::Add => self.run(T::plus),
+            Update::Max => self.run(T::larger),
+            Update::Min => self.run(T::smaller),
+            _ => self.run(T::times),
+        }
+    }
+
+    fn run<T: Copy + Send + Sync>(&self, change: impl Fn(T, T) -> T + Sync) {
+        let [_, count, inner, size] = self.dims;
+        let out = SharedMut::new(data_of::<T>(self.out));
+        let x = self.x.map(|x| SharedMut::new(data_of::<T>(x)));
+        let values = SharedMut::new(data_of::<T>(self.values));
+        let indices = self.places.values();
+        self.tiles.each(self.dims, &|outer, _, columns| {
+            let start = outer * size * inner;
+            if let Some(x) = x {
+                let (rows, len) = if columns.len() == inner { (1, size * inner) } else { (size, columns.len()) };
+                for at in (0..rows).map(|row| start + row * inner + columns.start) {
+                    // SAFETY: these elements of the fresh result belong to this task.
+                    unsafe { std::ptr::copy_nonoverlapping(x.ptr().add(at), out.ptr().add(at), len) };
+                }
+            }
+            let update = |at: usize, column: usize| {
+                if let Some(place) = self.places.place(indices[at]) {
+                    // SAFETY: the place was checked; these columns belong to this task.
+                    unsafe {
+                        let slot = out.ptr().add(start + place * inner + column);
+                        slot.write(change(*slot, *values.ptr().add(at)));
+                    }
+                }
+            };
+            let first = outer * count * inner;
+            if inner == 1 {
+                (first..first + count).for_each(|at| update(at, 0));
+            } else {
+                for k in 0..count {
+                    columns.clone().for_each(|column| update(first + k * inner + column, column));
+                }
+            }
+        });
+    }
+}
+
+fn data_of<T>(x: &Array) -> *mut T {
+    x.data().cast_mut().cast()
+}
+
+/// One index for each slice of values. Dense arrays: values (outer, count, inner), result (outer, size, inner).
+struct Slices<'a> {
     places: &'a [i64],
     values: &'a Array,
     out: &'a Array,
@@ -180,62 +296,20 @@ struct Job<'a> {
     size: usize,
 }
 
-impl Job<'_> {
-    fn update<T: Number>(&self, update: Update) {
-        match update {
-            Update::Add => self.along(T::plus),
-            Update::Max => self.along(T::larger),
-            Update::Min => self.along(T::smaller),
-            _ => self.along(T::times),
-        }
-    }
-
-    /// Cuts the columns, so that each task has elements of its own and sees their updates in order.
-    fn each_tile(&self, work: impl Fn(usize, std::ops::Range<usize>) + Sync) {
-        if self.values.numel() == 0 {
-            return;
-        }
-        // Where the cuts lie changes nothing; whole cache lines, and not more tasks than are of use.
-        let share = self.inner.div_ceil(2 * threads::num_threads()).next_multiple_of(64);
-        let width = (GRAIN / self.count).max(share).min(self.inner);
-        let tiles = self.inner.div_ceil(width);
-        let (jobs, together) = (self.outer * tiles, (GRAIN / (self.count * width)).max(1));
-        threads::parallel(jobs.div_ceil(together), &|task| {
-            for job in task * together..jobs.min((task + 1) * together) {
-                let first = job % tiles * width;
-                work(job / tiles, first..self.inner.min(first + width));
-            }
-        });
-    }
-
-    /// One index for each value.
-    fn along<T: Copy + Send + Sync>(&self, change: impl Fn(T, T) -> T + Sync) {
+impl Slices<'_> {
+    fn run<T: Number>(&self) {
         let out = SharedMut::new(self.out.storage().data().cast::<T>());
-        let values = SharedMut::new(self.values.data().cast_mut().cast::<T>());
-        self.each_tile(|outer, columns| {
-            for k in 0..self.count {
-                let line = (outer * self.count + k) * self.inner;
-                for column in columns.clone() {
-                    let place = self.places[line + column] as usize;
-                    // SAFETY: the place was checked; these columns belong to this task.
-                    unsafe {
-                        let slot = out.ptr().add((outer * self.size + place) * self.inner + column);
-                        slot.write(change(*slot, *values.ptr().add(line + column)));
-                    }
-                }
-            }
-        });
-    }
-
-    /// One index for each slice of values.
-    fn rows<T: Number>(&self) {
-        let out = SharedMut::new(self.out.storage().data().cast::<T>());
-        let values = SharedMut::new(self.values.data().cast_mut().cast::<T>());
-        self.each_tile(|outer, columns| {
+        let values = SharedMut::new(data_of::<T>(self.values));
+        let tiles = Tiles::new(self.outer, self.count, self.inner, self.size);
+        tiles.each([self.outer, self.count, self.inner, self.size], &|outer, rows, columns| {
             for (k, &place) in self.places.iter().enumerate() {
+                let place = place as usize;
+                if !rows.contains(&place) {
+                    continue;
+                }
                 let from = (outer * self.count + k) * self.inner;
-                let to = (outer * self.size + place as usize) * self.inner;
-                // SAFETY: the place was checked; these columns belong to this task; the values are only read.
+                let to = (outer * self.size + place) * self.inner;
+                // SAFETY: the place was checked; these rows and columns belong to this task; the values are only read.
                 let (out, values) = unsafe {
                     let out = out.slice(to + columns.start..to + columns.end);
                     (out, &*values.slice(from + columns.start..from + columns.end))

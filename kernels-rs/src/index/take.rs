@@ -1,6 +1,6 @@
 //! Reading at indices: `take`, `take_along_axis`, `nonzero`.
 
-use super::resolve::{Target, resolve};
+use super::resolve::{Target, Unchecked, resolve};
 use super::{check_axis, split};
 use crate::array::Array;
 use crate::dtype::DType;
@@ -121,13 +121,13 @@ impl Take<'_> {
 pub fn take_along_axis(x: &Array, indices: &Array, axis: usize) -> Result<Array> {
     super::check_along("take_along_axis", x, indices, axis)?;
     let size = x.shape()[axis];
-    let places = resolve(indices, Target { op: "take_along_axis", axis, size })?;
+    let places = Unchecked::new(indices, Target { op: "take_along_axis", axis, size })?;
     let out = Array::uninit(x.dtype(), indices.shape())?;
     let (outer, count, inner) = split(indices.shape(), axis);
     // Along the last axis a view is read where it lies: rows may be few in a large operand.
     let x = if inner == 1 { x.clone() } else { dense(x)? };
     let step = if inner == 1 { x.strides()[axis] } else { inner as isize };
-    let job = Along { x: &x, axis, places: places.values(), size, count, inner, step };
+    let job = Along { x: &x, axis, places: &places, size, count, inner, step };
     let to = SharedMut::new(out.storage().data());
     let lines = outer * count;
     let together = (GRAIN / (8 * inner).max(1)).max(1);
@@ -145,13 +145,14 @@ pub fn take_along_axis(x: &Array, indices: &Array, axis: usize) -> Result<Array>
             }
         });
     }
+    places.finish()?;
     Ok(out)
 }
 
 struct Along<'a> {
     x: &'a Array,
     axis: usize,
-    places: &'a [i64],
+    places: &'a Unchecked,
     size: usize,
     count: usize,
     inner: usize,
@@ -159,7 +160,7 @@ struct Along<'a> {
 }
 
 impl Along<'_> {
-    /// Lines of `inner` elements of the result.
+    /// Lines of `inner` elements of the result. Those of bad indices are left as they are.
     unsafe fn lines<T: Copy>(&self, first: usize, end: usize, to: *mut u8) {
         let (x, to) = (self.x.data().cast::<T>(), to.cast::<T>());
         let mut line = first;
@@ -168,12 +169,22 @@ impl Along<'_> {
             let last = end.min((outer + 1) * self.count);
             let start =
                 if self.inner == 1 { self.outer_offset(outer) } else { (outer * self.size * self.inner) as isize };
-            let range = line * self.inner..last * self.inner;
-            let mut column = 0;
-            for (at, &place) in range.clone().zip(&self.places[range]) {
-                // SAFETY: the place was checked, the other coordinates agree with those of the result.
-                unsafe { to.add(at).write(*x.offset(start + place as isize * self.step + column)) };
-                column = if column + 1 == self.inner as isize { 0 } else { column + 1 };
+            let indices = &self.places.values()[line * self.inner..last * self.inner];
+            let read = |at: usize, column: usize, index: i64| {
+                if let Some(place) = self.places.place(index) {
+                    let from = start + place as isize * self.step + column as isize;
+                    // SAFETY: the place was checked, the other coordinates agree with those of the result.
+                    unsafe { to.add(at).write(*x.offset(from)) };
+                }
+            };
+            let first = line * self.inner;
+            if self.inner == 1 {
+                indices.iter().enumerate().for_each(|(k, &index)| read(first + k, 0, index));
+            } else {
+                for (k, indices) in indices.chunks_exact(self.inner).enumerate() {
+                    let first = first + k * self.inner;
+                    indices.iter().enumerate().for_each(|(column, &index)| read(first + column, column, index));
+                }
             }
             line = last;
         }

@@ -173,6 +173,34 @@ fn index_add_adds_repeats() {
     }
 }
 
+/// Sizes at which rows and columns are cut into tasks. The samples are fractions, so the order of additions shows.
+#[test]
+fn large_updates_are_made_in_order_by_any_number_of_threads() {
+    let mut rng = Rng::new(45);
+    for (round, inner) in [1, 7, 16, 64, 200, 3000].into_iter().enumerate() {
+        let (size, count) = (50, 40_000 / inner.min(40));
+        let x = view_of(&mut rng, DType::F32, &[size, inner], false);
+        let indices = random_indices(&mut rng, &[count], size);
+        let values = view_of(&mut rng, DType::F32, &[count, inner], false);
+        let (mut expected, chosen) = (elements::<f32>(&x), wrapped(&indices, size));
+        for (k, value) in elements::<f32>(&values).into_iter().enumerate() {
+            expected[chosen[k / inner] * inner + k % inner] += value;
+        }
+        let wide = crate::view::reshape(&indices, &[count, 1]).unwrap();
+        let wide = crate::view::broadcast_to(&wide, &[count, inner]).unwrap();
+        let turn = |x: &Array| crate::view::permute_dims(x, &[1, 0]).unwrap();
+        for threads in 1..=4 {
+            set_num_threads(threads);
+            let out = index_add(&x, &indices, &values, 0).unwrap();
+            assert!(elements::<f32>(&out) == expected, "index_add {inner} {threads}");
+            let out = scatter(&x, &wide, &values, 0, Update::Add).unwrap();
+            assert!(elements::<f32>(&out) == expected, "scatter {inner} {threads}");
+            let out = scatter(&turn(&x), &turn(&wide), &turn(&values), 1, Update::Add).unwrap();
+            assert!(elements::<f32>(&turn(&out)) == expected, "scatter along rows {round} {inner} {threads}");
+        }
+    }
+}
+
 #[test]
 fn nonzero_gives_positions() {
     let mut rng = Rng::new(44);

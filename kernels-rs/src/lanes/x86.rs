@@ -142,7 +142,7 @@ fn window16(window: (usize, usize)) -> u16 {
 
 /// 16 x 16 in place: 4 x 4 inside each 128-bit lane, then whole lanes.
 #[inline(always)]
-unsafe fn transpose16(r: &mut [__m512; 16]) {
+pub(crate) unsafe fn transpose16(r: &mut [__m512; 16]) {
     // SAFETY: the caller has AVX-512.
     unsafe {
         for q in 0..4 {
@@ -275,7 +275,7 @@ impl Lanes for F32x8 {
 
 /// 8 x 8 in place: 4 x 4 inside each half, then the halves.
 #[inline(always)]
-unsafe fn transpose8(r: &mut [__m256; 8]) {
+pub(crate) unsafe fn transpose8(r: &mut [__m256; 8]) {
     // SAFETY: the caller has AVX2.
     unsafe {
         for q in 0..2 {

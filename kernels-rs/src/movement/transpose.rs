@@ -69,32 +69,38 @@ unsafe fn weave<T: Copy>(to: *mut T, from: *const T, count: usize, line: Axis) -
     true
 }
 
-/// Walks over squares of `EDGE`, along the lines of the result first.
-#[inline(always)]
-fn each_square<const EDGE: usize>(rows: usize, columns: usize, mut work: impl FnMut(isize, isize)) -> (usize, usize) {
-    let whole = (rows / EDGE * EDGE, columns / EDGE * EDGE);
-    for row in (0..whole.0 as isize).step_by(EDGE) {
-        for column in (0..whole.1 as isize).step_by(EDGE) {
-            work(row, column);
+/// Walks over squares of `EDGE`, along the lines of the result first. A macro, since closures do not inherit the
+/// instruction set.
+macro_rules! each_square {
+    ($edge:literal, $to:expr, $from:expr, $rows:expr, $columns:expr, $tile:path) => {{
+        let whole = ($rows / $edge * $edge, $columns / $edge * $edge);
+        for row in (0..whole.0 as isize).step_by($edge) {
+            for column in (0..whole.1 as isize).step_by($edge) {
+                let to = ($to.0.offset(row * $to.1 + column), $to.1);
+                $tile(to, ($from.0.offset(row + column * $from.1), $from.1));
+            }
         }
-    }
-    whole
+        whole
+    }};
 }
 
 /// Squares of 8 x 8, in whatever registers the compiler chooses.
 #[inline(always)]
 unsafe fn any<T: Copy>(to: To<T>, from: From<T>, rows: usize, columns: usize) -> (usize, usize) {
-    each_square::<8>(rows, columns, |row, column| {
-        // SAFETY: the caller says that the squares are whole.
-        unsafe {
-            let (to_at, from_at) = (to.0.offset(row * to.1 + column), from.0.offset(row + column * from.1));
-            let tile: [[T; 8]; 8] =
-                std::array::from_fn(|i| from_at.offset(i as isize * from.1).cast::<[T; 8]>().read_unaligned());
-            for i in 0..8 {
-                to_at.offset(i as isize * to.1).cast::<[T; 8]>().write_unaligned(tile.map(|row| row[i]));
+    // SAFETY: the caller says that the squares are whole.
+    unsafe { each_square!(8, to, from, rows, columns, any_square) }
+}
+
+#[inline(always)]
+unsafe fn any_square<T: Copy>(to: To<T>, from: From<T>) {
+    // SAFETY: eight rows of eight exist on both sides.
+    unsafe {
+        for row in 0..8 {
+            for column in 0..8 {
+                to.0.offset(row * to.1 + column).write(*from.0.offset(row + column * from.1));
             }
         }
-    })
+    }
 }
 
 macro_rules! plain_tiles {
@@ -115,7 +121,8 @@ plain_tiles!(u32, u64);
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{From, Tile, To, any, each_square};
+    use super::{From, Tile, To, any};
+    use crate::lanes::x86::{transpose8, transpose16};
     use crate::simd::{Level, level};
     use std::arch::x86_64::*;
 
@@ -159,55 +166,28 @@ mod x86 {
     /// Squares of 16 x 16: each row is a cache line, read once and written once.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     unsafe fn wide32<const STREAM: bool>(to: To<f32>, from: From<f32>, rows: usize, columns: usize) -> (usize, usize) {
-        let whole = each_square::<16>(rows, columns, |row, column| {
-            // SAFETY: the caller says that the squares are whole.
-            unsafe {
-                let to_at = to.0.offset(row * to.1 + column);
-                square32::<STREAM>((to_at, to.1), (from.0.offset(row + column * from.1), from.1));
-            }
-        });
+        // SAFETY: the caller says that the squares are whole.
+        let whole = unsafe { each_square!(16, to, from, rows, columns, square32::<STREAM>) };
         if STREAM {
             _mm_sfence();
         }
         whole
     }
 
-    /// Pairs of rows, pairs of pairs, then the 128-bit quarters are exchanged twice.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     unsafe fn square32<const STREAM: bool>(to: To<f32>, from: From<f32>) {
-        // SAFETY: sixteen rows of sixteen exist on both sides.
-        let r: [__m512; 16] = std::array::from_fn(|i| unsafe { _mm512_loadu_ps(from.0.offset(i as isize * from.1)) });
-        let mut pairs = [_mm512_setzero_pd(); 16];
-        for i in 0..8 {
-            pairs[2 * i] = _mm512_castps_pd(_mm512_unpacklo_ps(r[2 * i], r[2 * i + 1]));
-            pairs[2 * i + 1] = _mm512_castps_pd(_mm512_unpackhi_ps(r[2 * i], r[2 * i + 1]));
+        let mut r = [_mm512_setzero_ps(); 16];
+        for (i, row) in r.iter_mut().enumerate() {
+            // SAFETY: sixteen rows of sixteen exist on both sides.
+            *row = unsafe { _mm512_loadu_ps(from.0.offset(i as isize * from.1)) };
         }
-        let mut quads = [_mm512_setzero_ps(); 16];
-        for i in 0..4 {
-            let p = &pairs[4 * i..4 * i + 4];
-            quads[4 * i] = _mm512_castpd_ps(_mm512_unpacklo_pd(p[0], p[2]));
-            quads[4 * i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(p[0], p[2]));
-            quads[4 * i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(p[1], p[3]));
-            quads[4 * i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(p[1], p[3]));
-        }
-        for k in 0..4 {
-            let low = _mm512_shuffle_f32x4::<0x88>(quads[k], quads[k + 4]);
-            let high = _mm512_shuffle_f32x4::<0xdd>(quads[k], quads[k + 4]);
-            let low2 = _mm512_shuffle_f32x4::<0x88>(quads[k + 8], quads[k + 12]);
-            let high2 = _mm512_shuffle_f32x4::<0xdd>(quads[k + 8], quads[k + 12]);
-            let out = [
-                _mm512_shuffle_f32x4::<0x88>(low, low2),
-                _mm512_shuffle_f32x4::<0x88>(high, high2),
-                _mm512_shuffle_f32x4::<0xdd>(low, low2),
-                _mm512_shuffle_f32x4::<0xdd>(high, high2),
-            ];
-            for (quarter, row) in out.into_iter().enumerate() {
-                // SAFETY: as above; streamed rows are aligned.
-                unsafe {
-                    let to = to.0.offset((4 * quarter + k) as isize * to.1);
-                    if STREAM { _mm512_stream_ps(to, row) } else { _mm512_storeu_ps(to, row) }
-                }
+        // SAFETY: as above; streamed rows are aligned.
+        unsafe {
+            transpose16(&mut r);
+            for (i, row) in r.iter().enumerate() {
+                let to = to.0.offset(i as isize * to.1);
+                if STREAM { _mm512_stream_ps(to, *row) } else { _mm512_storeu_ps(to, *row) }
             }
         }
     }
@@ -215,13 +195,8 @@ mod x86 {
     /// Squares of 8 x 8: each row is a cache line.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     unsafe fn wide64<const STREAM: bool>(to: To<f64>, from: From<f64>, rows: usize, columns: usize) -> (usize, usize) {
-        let whole = each_square::<8>(rows, columns, |row, column| {
-            // SAFETY: the caller says that the squares are whole.
-            unsafe {
-                let to_at = to.0.offset(row * to.1 + column);
-                square64::<STREAM>((to_at, to.1), (from.0.offset(row + column * from.1), from.1));
-            }
-        });
+        // SAFETY: the caller says that the squares are whole.
+        let whole = unsafe { each_square!(8, to, from, rows, columns, square64::<STREAM>) };
         if STREAM {
             _mm_sfence();
         }
@@ -231,69 +206,58 @@ mod x86 {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     unsafe fn square64<const STREAM: bool>(to: To<f64>, from: From<f64>) {
-        // SAFETY: eight rows of eight exist on both sides.
-        let r: [__m512d; 8] = std::array::from_fn(|i| unsafe { _mm512_loadu_pd(from.0.offset(i as isize * from.1)) });
-        for k in 0..2 {
-            let pair = |i: usize| {
-                if k == 0 { _mm512_unpacklo_pd(r[i], r[i + 1]) } else { _mm512_unpackhi_pd(r[i], r[i + 1]) }
-            };
-            let (a, b, c, d) = (pair(0), pair(2), pair(4), pair(6));
-            let (low, high) = (_mm512_shuffle_f64x2::<0x88>(a, b), _mm512_shuffle_f64x2::<0xdd>(a, b));
-            let (low2, high2) = (_mm512_shuffle_f64x2::<0x88>(c, d), _mm512_shuffle_f64x2::<0xdd>(c, d));
-            let out = [
-                _mm512_shuffle_f64x2::<0x88>(low, low2),
-                _mm512_shuffle_f64x2::<0x88>(high, high2),
-                _mm512_shuffle_f64x2::<0xdd>(low, low2),
-                _mm512_shuffle_f64x2::<0xdd>(high, high2),
-            ];
-            for (quarter, row) in out.into_iter().enumerate() {
-                // SAFETY: as above; streamed rows are aligned.
-                unsafe {
-                    let to = to.0.offset((2 * quarter + k) as isize * to.1);
-                    if STREAM { _mm512_stream_pd(to, row) } else { _mm512_storeu_pd(to, row) }
-                }
+        let mut r = [_mm512_setzero_pd(); 8];
+        // SAFETY: eight rows of eight exist on both sides; streamed rows are aligned.
+        unsafe {
+            for (i, row) in r.iter_mut().enumerate() {
+                *row = _mm512_loadu_pd(from.0.offset(i as isize * from.1));
             }
+            transpose8_wide(&mut r);
+            for (i, row) in r.iter().enumerate() {
+                let to = to.0.offset(i as isize * to.1);
+                if STREAM { _mm512_stream_pd(to, *row) } else { _mm512_storeu_pd(to, *row) }
+            }
+        }
+    }
+
+    /// 8 x 8 in place: pairs of rows, then whole 128-bit lanes.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn transpose8_wide(r: &mut [__m512d; 8]) {
+        for i in 0..4 {
+            let (a, b) = (r[2 * i], r[2 * i + 1]);
+            (r[2 * i], r[2 * i + 1]) = (_mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b));
+        }
+        for i in 0..2 {
+            let (a, b, c, d) = (r[i], r[2 + i], r[4 + i], r[6 + i]);
+            let (even_ab, odd_ab) = (_mm512_shuffle_f64x2::<0x88>(a, b), _mm512_shuffle_f64x2::<0xdd>(a, b));
+            let (even_cd, odd_cd) = (_mm512_shuffle_f64x2::<0x88>(c, d), _mm512_shuffle_f64x2::<0xdd>(c, d));
+            r[i] = _mm512_shuffle_f64x2::<0x88>(even_ab, even_cd);
+            r[2 + i] = _mm512_shuffle_f64x2::<0x88>(odd_ab, odd_cd);
+            r[4 + i] = _mm512_shuffle_f64x2::<0xdd>(even_ab, even_cd);
+            r[6 + i] = _mm512_shuffle_f64x2::<0xdd>(odd_ab, odd_cd);
         }
     }
 
     /// Squares of 8 x 8.
     #[target_feature(enable = "avx2")]
     unsafe fn narrow32(to: To<f32>, from: From<f32>, rows: usize, columns: usize) -> (usize, usize) {
-        each_square::<8>(rows, columns, |row, column| {
-            // SAFETY: the caller says that the squares are whole.
-            unsafe {
-                let to_at = to.0.offset(row * to.1 + column);
-                tile((to_at, to.1), (from.0.offset(row + column * from.1), from.1));
-            }
-        })
+        // SAFETY: the caller says that the squares are whole.
+        unsafe { each_square!(8, to, from, rows, columns, square8) }
     }
 
-    /// Rows are paired, then pairs of pairs, then the 128-bit halves are exchanged.
     #[inline]
     #[target_feature(enable = "avx2")]
-    unsafe fn tile(to: To<f32>, from: From<f32>) {
+    unsafe fn square8(to: To<f32>, from: From<f32>) {
+        let mut r = [_mm256_setzero_ps(); 8];
         // SAFETY: eight rows of eight exist on both sides.
-        let r: [__m256; 8] = std::array::from_fn(|i| unsafe { _mm256_loadu_ps(from.0.offset(i as isize * from.1)) });
-        let mut pairs = [_mm256_setzero_ps(); 8];
-        for i in 0..4 {
-            pairs[2 * i] = _mm256_unpacklo_ps(r[2 * i], r[2 * i + 1]);
-            pairs[2 * i + 1] = _mm256_unpackhi_ps(r[2 * i], r[2 * i + 1]);
-        }
-        let mut quads = [_mm256_setzero_ps(); 8];
-        for i in 0..2 {
-            let p = &pairs[4 * i..4 * i + 4];
-            quads[4 * i] = _mm256_shuffle_ps::<0x44>(p[0], p[2]);
-            quads[4 * i + 1] = _mm256_shuffle_ps::<0xee>(p[0], p[2]);
-            quads[4 * i + 2] = _mm256_shuffle_ps::<0x44>(p[1], p[3]);
-            quads[4 * i + 3] = _mm256_shuffle_ps::<0xee>(p[1], p[3]);
-        }
-        for i in 0..4 {
-            let low = _mm256_permute2f128_ps::<0x20>(quads[i], quads[i + 4]);
-            let high = _mm256_permute2f128_ps::<0x31>(quads[i], quads[i + 4]);
-            // SAFETY: as above.
-            unsafe {
-                _mm256_storeu_ps(to.0.offset(i as isize * to.1), low);
-                _mm256_storeu_ps(to.0.offset((i as isize + 4) * to.1), high);
+        unsafe {
+            for (i, row) in r.iter_mut().enumerate() {
+                *row = _mm256_loadu_ps(from.0.offset(i as isize * from.1));
+            }
+            transpose8(&mut r);
+            for (i, row) in r.iter().enumerate() {
+                _mm256_storeu_ps(to.0.offset(i as isize * to.1), *row);
             }
         }
     }

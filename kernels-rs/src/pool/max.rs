@@ -1,5 +1,6 @@
 //! Maximum pools.
 
+use super::row::{Folder, larger, larger_with_indices};
 use super::{Pool, PoolAxis, halve};
 use crate::array::Array;
 use crate::dtype::{BF16, Element, F16};
@@ -19,6 +20,10 @@ pub trait Ordered: Element {
     const LOWEST: Self;
     /// Greater than the other, or NaN where the other is not.
     fn beats(self, other: Self) -> bool;
+    /// Greater than the other; false where either is NaN.
+    fn above(self, other: Self) -> bool;
+    /// True for NaN.
+    fn is_nan(self) -> bool;
 
     /// The maxima of 2 x 2 squares of whole pairs of rows, with their places (counted from a start) where wanted.
     fn halve(rows: &[Self], cols: usize, out: &mut [Self], places: Option<Places<'_>>) {
@@ -35,12 +40,20 @@ macro_rules! ordered {
             const LOWEST: Self = $rust::MIN;
             #[inline(always)]
             fn beats(self, other: Self) -> bool { self > other }
+            #[inline(always)]
+            fn above(self, other: Self) -> bool { self > other }
+            #[inline(always)]
+            fn is_nan(self) -> bool { false }
         })*
         $(#[expect(clippy::neg_cmp_op_on_partial_ord, reason = "true for NaN, on purpose")]
         impl Ordered for $float {
             const LOWEST: Self = $float::NEG_INFINITY;
             #[inline(always)]
             fn beats(self, other: Self) -> bool { !(self <= other) & !other.is_nan() }
+            #[inline(always)]
+            fn above(self, other: Self) -> bool { self > other }
+            #[inline(always)]
+            fn is_nan(self) -> bool { self != self }
             fn halve(rows: &[Self], cols: usize, out: &mut [Self], places: Option<Places<'_>>) {
                 halve::$float(rows, cols, out, places);
             }
@@ -49,6 +62,10 @@ macro_rules! ordered {
             const LOWEST: Self = $narrow($lowest);
             #[inline(always)]
             fn beats(self, other: Self) -> bool { self.to_f32().beats(other.to_f32()) }
+            #[inline(always)]
+            fn above(self, other: Self) -> bool { self.to_f32() > other.to_f32() }
+            #[inline(always)]
+            fn is_nan(self) -> bool { self.to_f32().is_nan() }
         })*
     };
 }
@@ -162,21 +179,22 @@ vectorize!(band_values[T: Ordered](band: &Band, pool: &Pool, source: &[T], out: 
 #[inline(always)]
 fn band_values_body<T: Ordered>(band: &Band, pool: &Pool, source: &[T], out: &mut [T]) {
     let (width, cols) = (pool.col.output, pool.col.input);
+    let mut folder = Folder::new(&pool.col);
     let mut folded = vec![T::LOWEST; band.rows.1 * width];
-    let mut done = vec![false; band.rows.1];
+    let mut clean: Vec<Option<bool>> = vec![None; band.rows.1];
     for (at, line) in (band.first..band.end).zip(out.chunks_exact_mut(width)) {
+        let mut all_clean = true;
         let mut fresh = true;
         for tap in pool.row.taps(at) {
             let row = pool.row.position(at, tap);
             let slot = row - band.rows.0;
             let part = &mut folded[slot * width..(slot + 1) * width];
-            if !std::mem::replace(&mut done[slot], true) {
-                fold_row(&pool.col, &source[row * cols..(row + 1) * cols], part);
-            }
-            if std::mem::take(&mut fresh) {
-                line.copy_from_slice(part);
-            } else {
-                larger(line, part);
+            all_clean &=
+                *clean[slot].get_or_insert_with(|| folder.fold(&pool.col, &source[row * cols..(row + 1) * cols], part));
+            match (std::mem::take(&mut fresh), all_clean) {
+                (true, _) => line.copy_from_slice(part),
+                (false, true) => larger::<T, true>(line, part),
+                (false, false) => larger::<T, false>(line, part),
             }
         }
         if fresh {
@@ -196,145 +214,34 @@ fn band_with_indices_body<T: Ordered>(band: &Band, pool: &Pool, source: &[T], ou
     let (width, cols) = (pool.col.output, pool.col.input);
     let mut folded = vec![T::LOWEST; band.rows.1 * width];
     let mut columns = vec![-1i32; band.rows.1 * width];
-    let mut done = vec![false; band.rows.1];
+    let mut folder = Folder::new(&pool.col);
+    let mut clean: Vec<Option<bool>> = vec![None; band.rows.1];
     let mut line_places = vec![0i32; width];
-    let mut values = vec![T::LOWEST; width];
     let lines = out.chunks_exact_mut(width).zip(places.chunks_exact_mut(width));
     for (at, (line, to)) in (band.first..band.end).zip(lines) {
         line.fill(T::LOWEST);
         line_places.fill(-1);
+        let mut all_clean = true;
         for tap in pool.row.taps(at) {
             let row = pool.row.position(at, tap);
             let index = row - band.rows.0;
             let slot = index * width..(index + 1) * width;
             let (part, part_columns) = (&mut folded[slot.clone()], &mut columns[slot]);
-            if !std::mem::replace(&mut done[index], true) {
-                fold_row_with_indices(
-                    &pool.col,
-                    &source[row * cols..(row + 1) * cols],
-                    part,
-                    part_columns,
-                    &mut values,
-                );
+            if clean[index].is_none() {
+                let row = &source[row * cols..(row + 1) * cols];
+                clean[index] = Some(folder.fold_with_indices(&pool.col, row, part, part_columns));
             }
-            larger_with_indices(line, &mut line_places, part, part_columns, (row * cols) as i32);
+            all_clean &= clean[index] == Some(true);
+            let start = (row * cols) as i32;
+            if all_clean {
+                larger_with_indices::<T, true>(line, &mut line_places, part, part_columns, start);
+            } else {
+                larger_with_indices::<T, false>(line, &mut line_places, part, part_columns, start);
+            }
         }
         for (to, &place) in to.iter_mut().zip(&line_places) {
             *to = place as i64;
         }
-    }
-}
-
-/// The maxima of the windows of one row.
-#[inline(always)]
-fn fold_row<T: Ordered>(axis: &PoolAxis, row: &[T], out: &mut [T]) {
-    let interior = axis.interior();
-    for at in (0..interior.start).chain(interior.end..axis.output) {
-        let mut best = T::LOWEST;
-        for (i, tap) in axis.taps(at).enumerate() {
-            let value = row[axis.position(at, tap)];
-            best = if i == 0 || value.beats(best) { value } else { best };
-        }
-        out[at] = best;
-    }
-    if interior.is_empty() {
-        return;
-    }
-    let out = &mut out[interior.clone()];
-    for tap in 0..axis.kernel {
-        fold_tap(out, &row[axis.position(interior.start, tap)..], axis.stride, tap == 0);
-    }
-}
-
-/// [`fold_row`] with the column of each maximum, -1 where the window is empty.
-#[inline(always)]
-fn fold_row_with_indices<T: Ordered>(axis: &PoolAxis, row: &[T], out: &mut [T], columns: &mut [i32], values: &mut [T]) {
-    let interior = axis.interior();
-    for at in (0..interior.start).chain(interior.end..axis.output) {
-        (out[at], columns[at]) = (T::LOWEST, -1);
-        for (i, tap) in axis.taps(at).enumerate() {
-            let position = axis.position(at, tap);
-            if i == 0 || row[position].beats(out[at]) {
-                (out[at], columns[at]) = (row[position], position as i32);
-            }
-        }
-    }
-    if interior.is_empty() {
-        return;
-    }
-    let (out, columns) = (&mut out[interior.clone()], &mut columns[interior.clone()]);
-    let values = &mut values[..out.len()];
-    for tap in 0..axis.kernel {
-        let start = axis.position(interior.start, tap);
-        // Side by side first: a loop that compares and takes every second element does not vectorise.
-        fold_tap(values, &row[start..], axis.stride, true);
-        fold_tap_with_indices(out, columns, values, start as i32, axis.stride as i32, tap == 0);
-    }
-}
-
-#[inline(always)]
-fn fold_tap<T: Ordered>(out: &mut [T], from: &[T], stride: usize, fresh: bool) {
-    match stride {
-        // Known strides make loops that vectorise.
-        1 => fold_tap_strided(out, from, 1, fresh),
-        2 => fold_tap_strided(out, from, 2, fresh),
-        _ => fold_tap_strided(out, from, stride, fresh),
-    }
-}
-
-#[inline(always)]
-fn fold_tap_strided<T: Ordered>(out: &mut [T], from: &[T], stride: usize, fresh: bool) {
-    let last = out.len().saturating_sub(1) * stride;
-    let from = &from[..=last];
-    if fresh {
-        for (i, slot) in out.iter_mut().enumerate() {
-            *slot = from[i * stride];
-        }
-    } else {
-        for (i, slot) in out.iter_mut().enumerate() {
-            let value = from[i * stride];
-            *slot = if value.beats(*slot) { value } else { *slot };
-        }
-    }
-}
-
-#[inline(always)]
-fn fold_tap_with_indices<T: Ordered>(
-    out: &mut [T],
-    columns: &mut [i32],
-    values: &[T],
-    first: i32,
-    stride: i32,
-    fresh: bool,
-) {
-    if fresh {
-        out.copy_from_slice(values);
-        for (i, column) in columns.iter_mut().enumerate() {
-            *column = first + i as i32 * stride;
-        }
-        return;
-    }
-    for (i, ((slot, column), &value)) in out.iter_mut().zip(columns).zip(values).enumerate() {
-        let wins = value.beats(*slot);
-        *slot = if wins { value } else { *slot };
-        *column = if wins { first + i as i32 * stride } else { *column };
-    }
-}
-
-#[inline(always)]
-fn larger<T: Ordered>(line: &mut [T], other: &[T]) {
-    for (slot, &value) in line.iter_mut().zip(other) {
-        *slot = if value.beats(*slot) { value } else { *slot };
-    }
-}
-
-#[inline(always)]
-fn larger_with_indices<T: Ordered>(line: &mut [T], places: &mut [i32], other: &[T], columns: &[i32], row_start: i32) {
-    for (((slot, place), &value), &column) in line.iter_mut().zip(places).zip(other).zip(columns) {
-        // The first row with an element inside takes an empty slot, also with the lowest value.
-        let wins = (column >= 0) & ((*place < 0) | value.beats(*slot));
-        *slot = if wins { value } else { *slot };
-        *place = if wins { row_start + column } else { *place };
     }
 }
 

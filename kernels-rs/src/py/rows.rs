@@ -1,6 +1,7 @@
 //! Pools, softmax and normalizations.
 
 use super::arg::*;
+use crate::interpolate;
 use crate::pool::{self, Settings};
 use crate::rows;
 
@@ -25,6 +26,10 @@ super::ops! {
         => rows::batch_norm_train(x, weight, bias, epsilon);
     cross_entropy(x: Tensor, target: Tensor) => rows::cross_entropy(x, target);
     cross_entropy_backward(g: Tensor, x: Tensor, target: Tensor) => rows::cross_entropy_backward(g, x, target);
+    interpolate2d(x: Tensor, size: Pair, mode: Text, align_corners: bool)
+        => interpolate::interpolate2d(x, size, interpolate::Mode::from_name(mode)?, align_corners);
+    interpolate2d_backward(g: Tensor, input_shape: Ints, mode: Text, align_corners: bool)
+        => interpolate::interpolate2d_backward(g, &input_shape, interpolate::Mode::from_name(mode)?, align_corners);
     layer_norm(x: Tensor, weight: OptTensor, bias: OptTensor, epsilon: f64)
         => rows::layer_norm(x, weight, bias, epsilon);
     layer_norm_backward(g: Tensor, x: Tensor, weight: OptTensor, epsilon: f64)

@@ -18,6 +18,8 @@ use crate::vectorize;
 const GRAIN: usize = 1 << 14;
 /// Longer rows are cut into chunks of this many elements.
 const CHUNK: usize = 1 << 16;
+/// Up to this many best elements are kept sorted.
+const FEW: usize = 32;
 /// Elements that are compared at a time.
 const BLOCK: usize = 64;
 
@@ -160,36 +162,72 @@ vectorize!(
 /// Puts the best `k` entries of `x` (all of them when there are fewer) into `best`, sorted. Indices count from `start`.
 #[inline(always)]
 fn scan_body<T: SortKey, E: Entry>(x: &[T], start: usize, k: usize, largest: bool, best: &mut Vec<E>) {
-    let room = (2 * k).max(2 * BLOCK);
-    let entry = |at: usize, x: T| E::new(x.equal_key(largest).into(), start + at);
+    let few = k <= FEW;
+    let room = if few { k } else { 2 * k };
     let (head, rest) = x.split_at(room.min(x.len()));
     best.reserve(room + BLOCK);
-    best.extend(head.iter().enumerate().map(|(at, &x)| entry(at, x)));
-    let key_of = |entry: E| x[entry.at() as usize - start].equal_key(largest);
+    for (at, &x) in head.iter().enumerate() {
+        best.push(E::new(x.equal_key(largest).into(), start + at));
+    }
+    if few {
+        best.sort_unstable();
+    }
     let mut last = cut(best, k);
-    let blocks = rest.chunks(BLOCK).enumerate().map(|(number, block)| (head.len() + number * BLOCK, block));
-    for (at, block) in blocks {
-        // There are more than `k`, or nothing would be left to look at.
-        let limit = key_of(last);
-        let mut flags = [false; BLOCK];
+    for (number, block) in rest.chunks(BLOCK).enumerate() {
+        let at = start + head.len() + number * BLOCK;
+        // An equal one comes later, so it loses. The last of the best is there, or nothing would be left to look at.
+        let limit = x[last.at() as usize - start].equal_key(largest);
+        let mut flags = [0u8; BLOCK];
         for (flag, &x) in flags.iter_mut().zip(block) {
-            // An equal one comes later, so it loses.
-            *flag = x.equal_key(largest) < limit;
+            *flag = u8::from(x.equal_key(largest) < limit);
         }
-        if !flags.iter().fold(false, |any, &flag| any | flag) {
-            continue;
-        }
-        for (i, &x) in block.iter().enumerate() {
-            if flags[i] {
-                best.push(entry(at + i, x));
+        let mut hits = bits(&flags);
+        while hits != 0 {
+            let i = hits.trailing_zeros() as usize;
+            hits &= hits - 1;
+            let entry = E::new(block[i].equal_key(largest).into(), at + i);
+            if few {
+                insert(best, entry);
+            } else {
+                best.push(entry);
             }
         }
-        if best.len() > room {
+        if few {
+            last = best[k - 1];
+        } else if best.len() > room {
             last = cut(best, k);
         }
     }
-    cut(best, k);
-    best.sort_unstable();
+    if !few {
+        cut(best, k);
+        best.sort_unstable();
+    }
+}
+
+/// Bit `i` is flag `i`.
+#[inline(always)]
+fn bits(flags: &[u8; BLOCK]) -> u64 {
+    let mut out = 0;
+    for (number, bytes) in flags.as_chunks::<8>().0.iter().enumerate() {
+        // Flag `i` of eight is moved to bit `56 + i`; no two of the sums meet.
+        let byte = u64::from_le_bytes(*bytes).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+        out |= byte << (8 * number);
+    }
+    out
+}
+
+/// Puts an entry where it belongs among sorted ones, the last of which goes. It may be the one.
+#[inline(always)]
+fn insert<E: Entry>(best: &mut [E], entry: E) {
+    let mut at = best.len() - 1;
+    if entry >= best[at] {
+        return;
+    }
+    while at > 0 && entry < best[at - 1] {
+        best[at] = best[at - 1];
+        at -= 1;
+    }
+    best[at] = entry;
 }
 
 /// Keeps the best `k` and returns the last of them.
