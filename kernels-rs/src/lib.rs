@@ -22,6 +22,7 @@
 
 pub mod alloc;
 pub mod array;
+pub mod attention;
 pub mod conv;
 pub mod dtype;
 pub mod elementwise;

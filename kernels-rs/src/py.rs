@@ -16,7 +16,7 @@
 //! The right side sees plain Rust values: `Tensor` gives `&Array`, `OptTensor` `Option<&Array>`, `Tensors` (one tuple of
 //! tensors) `Vec<&Array>`, `Ints` (a tuple) `Shape`, `Steps` `Strides`, `Dtype` `DType` (from a name or an object with
 //! `.name`), `Value` `Scalar`, `OptValue` `Option<Scalar>`, `Text` `&str`; `usize`, `i64`, `u64`, `f64`, `bool`, `Option<usize>`, `(usize, usize)`
-//! and pairs of those stand for themselves. It returns `Result` of an `Array`, of a tuple of two or three, or of a `Vec`.
+//! and pairs of those stand for themselves. It returns `Result` of an `Array`, of a tuple of two to four, or of a `Vec`.
 //! The wrapper maps errors and releases the GIL when the operands are large; a row whose work is large though its
 //! operands are small (creation) says so with `name(..) [work = count] => ..`, in elements.
 //! Every public function of the module is an entry of the op table; anything else starts with an underscore.

@@ -279,6 +279,12 @@ impl Give for Vec<Array> {
     }
 }
 
+impl Give for (Array, Array, Array, Array) {
+    fn give(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        (self.0.give(py)?, self.1.give(py)?, self.2.give(py)?, self.3.give(py)?).into_bound_py_any(py)
+    }
+}
+
 /// Runs a kernel, without the GIL when `work` (in elements) is large, and converts its result or error.
 #[inline]
 pub fn run<R: Give + Send>(

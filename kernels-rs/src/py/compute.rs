@@ -1,12 +1,24 @@
 //! Contractions and windows.
 
 use super::arg::*;
+use crate::attention::{self as heads, Operands, Settings as Scores};
 use crate::conv::{self, Settings};
 use crate::gemm;
 
 type Pair = (usize, usize);
 
 super::ops! {
+    attention(
+        query: Tensor, key: Tensor, value: Tensor, mask: OptTensor, bias: OptTensor, scale: f64, softcap: Option<f64>,
+        is_causal: bool
+    ) => heads::attention(Operands { query, key, value, mask, bias }, Scores { scale, softcap, is_causal });
+    attention_backward(
+        g: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: OptTensor, bias: OptTensor, scale: f64,
+        softcap: Option<f64>, is_causal: bool
+    ) => {
+        let operands = Operands { query, key, value, mask, bias };
+        heads::attention_backward(g, operands, Scores { scale, softcap, is_causal })
+    };
     conv2d(
         x: Tensor, weight: Tensor, bias: OptTensor, stride: Pair, padding: (Pair, Pair), dilation: Pair, groups: usize
     ) => conv::conv2d(x, weight, bias, &Settings { stride, padding, dilation, groups });
