@@ -4,6 +4,7 @@
 //! Work is cut by shape alone, so nothing depends on the number of threads.
 
 mod backward;
+mod decode;
 mod forward;
 mod heads;
 mod hidden;
@@ -68,10 +69,10 @@ pub fn attention(operands: Operands<'_>, settings: Settings) -> Result<Array> {
     }
     let mut out = Array::uninit(query.dtype(), &shape)?;
     match query.dtype() {
-        DType::F16 => forward::run(&Job::<F16>::new(operands, settings), &mut out),
-        DType::BF16 => forward::run(&Job::<BF16>::new(operands, settings), &mut out),
-        DType::F64 => forward::run(&Job::<f64>::new(operands, settings), &mut out),
-        _ => forward::run(&Job::<f32>::new(operands, settings), &mut out),
+        DType::F16 => Job::<F16>::new(operands, settings).run(&mut out)?,
+        DType::BF16 => Job::<BF16>::new(operands, settings).run(&mut out)?,
+        DType::F64 => Job::<f64>::new(operands, settings).run(&mut out)?,
+        _ => Job::<f32>::new(operands, settings).run(&mut out)?,
     }
     Ok(out)
 }
@@ -202,6 +203,14 @@ impl<T: Item<Wide: Score>> Job<T> {
             },
             settings,
         }
+    }
+
+    fn run(&self, out: &mut Array) -> Result<()> {
+        if self.heads / self.shared * self.queries <= decode::MOST {
+            return decode::run(self, out);
+        }
+        forward::run(self, out);
+        Ok(())
     }
 
     /// What queries are multiplied with, so that scores come out in units of `ln 2`, or ready for the cap.

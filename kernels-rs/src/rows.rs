@@ -6,7 +6,7 @@
 mod batch_norm;
 mod columns;
 mod cross_entropy;
-mod fold;
+pub(crate) mod fold;
 mod layer_norm;
 mod moments;
 mod softmax;

@@ -20,8 +20,7 @@ ALLOWANCE = 0.25
 # What an op takes beyond that whatever the layout, and why.
 WORKS_WITH: dict[str, tuple[float, str]] = {
     "argsort": (3.5, "pairs of a key and a position, in two buffers"),
-    "attention": (9.0, "the expansion holds every score"),
-    "attention_backward": (9.0, "the expansion holds every score"),
+    "attention_backward": (9.0, "the cotangents of all scores are summed to that of a bias"),
     "batch_norm": (1.3, "channels are brought to the front where lines are short"),
     "batch_norm_backward": (1.3, "channels are brought to the front where lines are short"),
     "batch_norm_train": (1.3, "channels are brought to the front where lines are short"),

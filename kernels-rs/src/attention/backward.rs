@@ -55,7 +55,7 @@ pub fn run<T: Item<Wide: Score>>(job: &Job<T>, g: &Heads<T>, out: Cotangents<'_>
         key: SharedMut::new(out.key.mut_ptr::<T>()),
         value: SharedMut::new(out.value.mut_ptr::<T>()),
         scores: out.scores.map(|scores| SharedMut::new(scores.mut_ptr::<T::Wide>())),
-        parts: parts.as_mut().map(|(key, value)| (SharedMut::new(key.mut_ptr()), SharedMut::new(value.mut_ptr()))),
+        parts: parts.as_mut().map(|(key, value)| [SharedMut::new(key.mut_ptr()), SharedMut::new(value.mut_ptr())]),
         width,
         blocks,
         group: rows_per_group::<T::Wide>(),
@@ -107,7 +107,7 @@ struct Shared<'a, T: Item> {
     value: SharedMut<T>,
     scores: Option<SharedMut<T::Wide>>,
     /// For each task: sums for key and value, where heads are shared out.
-    parts: Option<(SharedMut<T::Wide>, SharedMut<T::Wide>)>,
+    parts: Option<[SharedMut<T::Wide>; 2]>,
     /// Lanes of a block: two panels of two registers.
     width: usize,
     /// Blocks per head.
@@ -232,9 +232,9 @@ impl<T: Item<Wide: Score>> Shared<'_, T> {
                             row,
                             out.slice((head * job.keys + key) * cols..(head * job.keys + key + 1) * cols),
                         ),
-                        Some((keys, values)) => {
+                        Some(parts) => {
                             let at = (index * job.keys + key) * cols;
-                            (if part == 0 { keys } else { values }).slice(at..at + cols).copy_from_slice(row);
+                            parts[part].slice(at..at + cols).copy_from_slice(row);
                         }
                     }
                 }

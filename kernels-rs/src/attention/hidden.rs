@@ -3,6 +3,7 @@
 use super::heads::{Heads, Item, Rows};
 use super::scores::{self, Score};
 use super::tile::Turn;
+use crate::dtype::Element;
 use crate::lanes::Block;
 use crate::rows::Wide;
 
@@ -84,12 +85,38 @@ impl<T: Item<Wide: Score>> Changes<T> {
         }
     }
 
+    /// Caps and changes the scores of query `place.1` of head `place.0` with `keys.1` keys from `keys.0` on.
+    ///
+    /// # Safety
+    /// The part lies inside the operands.
+    pub unsafe fn apply_row(
+        &self,
+        (head, query): (usize, usize),
+        (first, count): (usize, usize),
+        cap: Option<f64>,
+        scores: &mut [T::Wide],
+        buffer: &mut [T::Wide],
+    ) {
+        if let Some(cap) = cap {
+            scores::cap(scores, <T::Wide as Element>::from_f64(cap));
+        }
+        if self.mask.is_some() || self.bias.is_some() {
+            let mask = self.mask.map(|mask| mask.get(head).from(0, first));
+            let bias = self.bias.map(|bias| bias.get(head).from(0, first));
+            // SAFETY: the caller's.
+            unsafe { self.row(mask, bias, query, buffer) };
+            scores::shift(scores, buffer);
+        }
+        let seen = self.seen(query, first + count).saturating_sub(first);
+        scores[seen..].fill(T::Wide::LOWEST);
+    }
+
     /// What mask and bias add to the scores of one query.
     unsafe fn row(&self, mask: Option<Rows<bool>>, bias: Option<Rows<T>>, query: usize, to: &mut [T::Wide]) {
         match bias {
             None => to.fill(T::Wide::ZERO),
             // SAFETY: the caller's.
-            Some(bias) => unsafe { bias.read(query, to, <T::Wide as crate::dtype::Element>::from_f64(self.unit)) },
+            Some(bias) => unsafe { bias.read(query, to, <T::Wide as Element>::from_f64(self.unit)) },
         }
         let Some(mask) = mask else { return };
         let at = mask.at.wrapping_offset(query as isize * mask.row);

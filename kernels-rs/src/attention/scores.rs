@@ -3,7 +3,7 @@
 
 use crate::lanes::{Kernel, Lanes, launch};
 use crate::math::{self, Fma, poly, poly64};
-use crate::rows::Wide;
+use crate::rows::{Wide, fold};
 use crate::vectorize;
 
 /// A float with the functions that weights need.
@@ -165,6 +165,37 @@ impl<W: Score, const REGS: usize> Kernel<W> for Weights<'_, W, REGS> {
                 V::load(at).add(sum).store(at);
             }
         }
+    }
+}
+
+/// Turns the scores of one query into weights; `end` is its top and total so far. Returns the fade.
+pub fn powers<W: Score>(scores: &mut [W], end: &mut [W]) -> W {
+    let mut fade = W::ONE;
+    launch(Line { scores, end, fade: &mut fade });
+    fade
+}
+
+struct Line<'a, W> {
+    scores: &'a mut [W],
+    end: &'a mut [W],
+    fade: &'a mut W,
+}
+
+impl<W: Score> Kernel<W> for Line<'_, W> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes<Elem = W>>(self) {
+        // SAFETY: the caller has the instructions.
+        let tile = unsafe { fold::largest::<V>(self.scores) };
+        let top = if tile > self.end[0] { tile } else { self.end[0] };
+        let shift = if top == W::LOWEST { W::ZERO } else { top };
+        for slot in self.scores.iter_mut() {
+            *slot = (*slot - shift).power::<V::Math>();
+        }
+        *self.fade = (self.end[0] - shift).power::<V::Math>();
+        // SAFETY: as above.
+        let sum = unsafe { fold::sum::<V>(self.scores) };
+        self.end[1] = self.end[1] * *self.fade + sum;
+        self.end[0] = top;
     }
 }
 

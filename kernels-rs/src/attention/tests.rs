@@ -84,9 +84,13 @@ fn reference(g: &Array, operands: &Operands<'_>, settings: Settings) -> [Vec<f64
             })
             .collect();
         let top = p.iter().fold(f64::NEG_INFINITY, |top, &s| top.max(s));
-        p.iter_mut().for_each(|s| *s = if *s == f64::NEG_INFINITY { 0.0 } else { (*s - top).exp() });
+        for s in &mut p {
+            *s = if *s == f64::NEG_INFINITY { 0.0 } else { (*s - top).exp() };
+        }
         let total = p.iter().sum::<f64>();
-        p.iter_mut().for_each(|s| *s /= if total == 0.0 { 1.0 } else { total });
+        for s in &mut p {
+            *s /= if total == 0.0 { 1.0 } else { total };
+        }
         let pull: Vec<f64> = (0..keys).map(|j| (0..cols).map(|d| gs[row * cols + d] * vs[value(j, d)]).sum()).collect();
         let inner: f64 = p.iter().zip(&pull).map(|(p, x)| p * x).sum();
         for j in 0..keys {

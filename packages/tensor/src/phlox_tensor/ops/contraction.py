@@ -80,8 +80,8 @@ attention = contraction(
     atol=64,
     cases=_HEADS_CASES,
     method=False,
-    doc="Scaled dot-product attention: ``softmax(scale · query @ keyᵀ) @ value`` of query (…, H, Q, "
-    "D), key (…, Hkv, K, D) and value (…, Hkv, K, V). H is a multiple of Hkv: neighboring query "
+    doc="Scaled dot-product attention: ``softmax(scale · query @ keyᵀ) @ value`` of query (…, H, "
+    "Q, D), key (…, Hkv, K, D) and value (…, Hkv, K, V). H is a multiple of Hkv: neighboring query "
     "heads share a head of key and value. Scores are scaled (1 / √D by default), capped "
     "(``softcap · tanh(s / softcap)``), hidden where mask is True or, if causal, where the key "
     "comes later than the query (the last query sees all keys), and shifted by bias; mask and bias "
