@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -131,6 +131,11 @@ class Module(_walk.Walked, metaclass=_ModuleType):
     def map(self, mapper: Mapper) -> Self:
         """Return the module with ``mapper(path, param)`` in place of every parameter."""
         made: Self = _walk.rebuild(self, mapper)
+        return made
+
+    def with_params(self, new: Mapping[str, Param]) -> Self:
+        """Return the module with the parameters of ``new``, by id; all others stay."""
+        made: Self = _walk.exchanged(self, new)
         return made
 
     def params(self) -> dict[str, Param]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from phlox_tensor import Tensor
@@ -130,11 +130,44 @@ def rebuild(
     return visit(value, "")
 
 
+def exchanged(value: Any, new: Mapping[str, Param]) -> Any:
+    """Return ``value`` with the parameters of ``new``, by id; what holds none of them is shared."""
+    if type(value) is Param:
+        return new.get(value.id, value)
+    if isinstance(value, Walked):
+        parts = {name: getattr(value, name) for name in value._names}
+        changed = _exchanged_parts(parts, new)
+        module: Any = value
+        return _remade(module, parts | changed) if changed else value
+    if isinstance(value, dict):
+        changed = _exchanged_parts(value, new)
+        return type(value)({**value, **changed}) if changed else value
+    if isinstance(value, list | tuple):
+        changed = _exchanged_parts(dict(enumerate(value)), new)
+        if not changed:
+            return value
+        items = [changed.get(i, part) for i, part in enumerate(value)]
+        if isinstance(value, list):
+            return items
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    return value
+
+
+def _exchanged_parts(parts: Mapping[Any, Any], new: Mapping[str, Param]) -> dict[Any, Any]:
+    out = {}
+    for name, part in parts.items():
+        made = exchanged(part, new)
+        if made is not part:
+            out[name] = made
+    return out
+
+
 def _remade(module: Module, values: dict[str, Any]) -> Module:
     """A module of the same class with other fields; all that is left to decide is decided."""
     if not module._plain:
         return type(module).from_fields(**values)
     made = object.__new__(type(module))
-    made.__dict__.update(module.__dict__)
-    made.__dict__.update(values)
+    fields: dict[str, Any] = vars(made)
+    fields.update(vars(module))
+    fields.update(values)
     return made

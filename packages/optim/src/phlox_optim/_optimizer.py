@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from threading import Lock
-from typing import Any, NamedTuple, Protocol, TypeVar, final
+from typing import Any, Protocol, TypeVar, final
 
 from phlox_nn import Module, Param
 from phlox_record import Keyed, Record
@@ -79,13 +79,8 @@ class Optimizer(ABC):
         """Return the optimizer with the state of a record."""
 
 
-class _Turn(NamedTuple):
-    """One parameter in a step."""
-
-    param: Param
-    tensor: Tensor[Float]
-    grad: Tensor[Float]
-    state: State
+# One parameter in a step: itself, its value on the inner device, its gradient, its state.
+_Turn = tuple[Param, Tensor[Float], Tensor[Float], State]
 
 
 @final
@@ -117,7 +112,7 @@ class OptimizerAdaptor(Optimizer):
         new: dict[str, Param] = {}
         for group in self._groups(pairs).values():
             new |= self._update(lr, group)
-        return module.map(lambda _, param: new.get(param.id, param))
+        return module.with_params(new)
 
     def _groups(self, pairs: list[tuple[Param, Tensor[Float]]]) -> dict[Any, list[_Turn]]:
         """What may step together, by device, element types, and what the states have in common."""
@@ -130,8 +125,8 @@ class OptimizerAdaptor(Optimizer):
             tensor = value.inner() if param.device.records else value
             device = tensor.device
             here = _to_device(state, device)
-            turn = _Turn(param, tensor, grad.to_device(device), here)
-            key = device, tensor.dtype, grad.dtype, _numbers(here)
+            turn = param, tensor, grad.to_device(device), here
+            key = device, param.dtype, grad.dtype, _numbers(here)
             groups.setdefault(key, []).append(turn)
         return groups
 
@@ -140,9 +135,12 @@ class OptimizerAdaptor(Optimizer):
         _, tensors, grads, states = zip(*group, strict=True)
         values, after = self._rule.step_list(lr, tensors, grads, states)
         new: dict[str, Param] = {}
-        for (param, *_), value in zip(group, values, strict=True):
+        for (param, tensor, _, _), value in zip(group, values, strict=True):
             _same_shape(value, param, "the new value")
-            new[param.id] = param.with_value(value.to_device(param.device))
+            if param.device.records and value.device is tensor.device and value.dtype is param.dtype:
+                new[param.id] = param.with_inner(value)
+            else:
+                new[param.id] = param.with_value(value.to_device(param.device))
         with self._lock:
             self._states.update(zip(new, after, strict=True))
         return new
@@ -208,10 +206,13 @@ def _to_device(state: State, device: Backend) -> State:
     """States loaded from a file may lie elsewhere than the parameter."""
     if state is None:
         return None
-    return {
-        key: item.to_device(device) if isinstance(item, Tensor) else item
-        for key, item in state.items()
-    }
+    for item in state.values():
+        if isinstance(item, Tensor) and item.device is not device:
+            return {
+                key: each.to_device(device) if isinstance(each, Tensor) else each
+                for key, each in state.items()
+            }
+    return state
 
 
 def _numbers(state: State) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ._attributes import normalize_axis
+from ._call import single
 from ._errors import ArgumentError, ShapeError
 from ._kinds import AnyKind, Float, NumKind
 from ._tensor import Tensor
@@ -83,9 +84,12 @@ def matrix_transpose(x: Tensor[AnyKind], /) -> Tensor[AnyKind]:
     Raises:
         ShapeError: when there are fewer than two.
     """
-    if x.ndim < 2:
+    rank = len(x.shape)
+    if rank < 2:
         raise ShapeError("matrix_transpose", "not a matrix", got=x.shape, expected="(…, n, m)")
-    return movement.permute_dims(x, (1, 0)) if x.ndim == 2 else swapaxes(x, -1, -2)
+    if rank == 2:
+        return single(movement.permute_dims, x, ((1, 0),))  # type: ignore[no-any-return]
+    return swapaxes(x, -1, -2)
 
 
 def stack(xs: Sequence[Tensor[AnyKind]], /, axis: int = 0) -> Tensor[AnyKind]:

@@ -97,6 +97,10 @@ def operator(op: Op, x1: Any, x2: Any) -> Any:
 
 def spread(items: tuple[int | Sequence[int], ...]) -> tuple[int, ...]:
     """Let ``x.reshape(2, 3)`` mean ``x.reshape((2, 3))``."""
-    if len(items) == 1 and isinstance(items[0], Sequence):
-        return tuple(items[0])
+    if len(items) == 1:
+        first = items[0]
+        if type(first) is tuple:
+            return first
+        if isinstance(first, Sequence):
+            return tuple(first)
     return items  # type: ignore[return-value]

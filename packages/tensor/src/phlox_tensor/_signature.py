@@ -59,7 +59,7 @@ class Signature:
     @property
     def several(self) -> bool:
         """Whether a call gives a tuple."""
-        return len(self.results) > 1 or self.results[0].variadic
+        return len(self.results) > 1 or any(result.variadic for result in self.results)
 
 
 def parse(text: str) -> Signature:

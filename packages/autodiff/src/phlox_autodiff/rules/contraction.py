@@ -17,7 +17,8 @@ Shape = tuple[int, ...]
 
 def _rows(x: Tensor) -> Tensor:
     """All leading axes as one: (…, n) to (m, n)."""
-    return x if x.ndim == 2 else x.reshape((x.size // max(x.shape[-1], 1), x.shape[-1]))
+    shape = x.shape
+    return x if len(shape) == 2 else x.reshape((x.size // max(shape[-1], 1), shape[-1]))
 
 
 def _columns_of(g: Tensor, x1: Shape, x2: Shape) -> Tensor:
