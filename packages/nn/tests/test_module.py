@@ -397,3 +397,37 @@ def test_copies_and_pickling() -> None:
     assert copy.copy(made).body is made.body
     with pytest.raises(TypeError, match=r"hint: model.save_file"):
         pickle.dumps(made)
+
+
+def test_exchanged_parameters_leave_the_rest_shared() -> None:
+    class Net(nn.Module):
+        parts: list[nn.Linear]
+        named: dict[str, nn.Linear]
+        other: nn.Linear
+
+    a, b, c = (nn.Linear(2, 2) for _ in range(3))
+    net = Net([a], {"b": b}, c)
+    new = a.weight.with_value(pt.ones((2, 2)))
+    out = net.with_params({a.weight.id: new})
+    assert type(out) is Net
+    assert out.parts[0].weight is new
+    assert out.parts[0].bias is a.bias
+    assert out.named is net.named
+    assert out.other is c
+    assert net.with_params({}) is net
+    with pytest.raises(AttributeError, match="does not change"):
+        out.other = a
+    assert [p.id for p in net.param_list()] == [p.id for p in net.params().values()]
+
+
+def test_a_class_with_its_own_constructor_is_made_by_it() -> None:
+    class Counted(nn.Module):
+        weight: nn.Param
+
+        def __post_init__(self) -> None:
+            object.__setattr__(self, "twice", self.weight.value * 2)
+            super().__post_init__()
+
+    made = Counted(nn.Param(pt.ones(2)))
+    out = made.with_params({made.weight.id: made.weight.with_value(pt.full(2, 3.0))})
+    assert out.twice.tolist() == [6, 6]

@@ -96,6 +96,10 @@ class Autodiff(Backend):
         entry = super().resolve(op)
         return _nan.watched(op, entry, self) if _nan.MODE.blocks else entry
 
+    def checks_operands(self, op: Op) -> bool:
+        """Whether the inner entry does; a formula would blame another op for its operands."""
+        return op.name in RULES and self._inner.checks_operands(op)
+
     # What the inner device knows
 
     def shape_of(self, primitive: Any, /) -> tuple[int, ...]:

@@ -280,7 +280,8 @@ def expanded(op: Op, entry: Entry, backend: Backend) -> Entry:
     """Entry of an op without a rule: its expansion where a gradient flows, else the inner entry."""
     plain = constant(op, entry)
     formula = _formula(op, backend)
-    checks = backend.checks and op.family.checked and len(op.signature.operands) > 1
+    # Only elementwise operands have to broadcast.
+    checks = backend.checks and op.family.fuses and len(op.signature.operands) > 1
 
     def run(*args: Any) -> Any:
         if not is_recorded(args):

@@ -137,7 +137,8 @@ class OptimizerAdaptor(Optimizer):
         new: dict[str, Param] = {}
         for (param, tensor, _, _), value in zip(group, values, strict=True):
             _same_shape(value, param, "the new value")
-            if param.device.records and value.device is tensor.device and value.dtype is param.dtype:
+            alike = value.device is tensor.device and value.dtype is param.dtype
+            if alike and param.device.records:
                 new[param.id] = param.with_inner(value)
             else:
                 new[param.id] = param.with_value(value.to_device(param.device))

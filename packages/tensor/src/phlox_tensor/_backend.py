@@ -36,6 +36,7 @@ class _Interned(ABCMeta):
         kept = _Interned._objects.setdefault((cls, made.settings), made)
         if kept is made:
             made.direct = made.checks
+            made.checked = set()
             made.forget()
         return kept
 
@@ -56,6 +57,7 @@ class Backend(metaclass=_Interned):
         default_int: element type of new Int tensors.
         checks: elementwise and contraction entries check their own operands and raise
             ``Rejected`` for what they do not take as it is.
+        checked: the ops in use whose entries do so.
         direct: what ``checks`` says. An attribute of the object, which Python reads fastest.
         inner: the backend that a decorator wraps, else None.
         records: gradients can be asked of tensors on this device; modules made on it train.
@@ -70,6 +72,7 @@ class Backend(metaclass=_Interned):
     default_int: DType
     checks: bool = False
     direct: bool
+    checked: set[str]
     inner: Backend | None = None
     records: bool = False
     slack: float = 1.0
@@ -166,9 +169,16 @@ class Backend(metaclass=_Interned):
         known = vars(self)[name]
         if not isinstance(known, _Unresolved):
             return known
-        entry = self.resolve(REGISTRY[name])
+        op = REGISTRY[name]
+        entry = self.resolve(op)
         setattr(self, name, entry)
+        if self.checks_operands(op):
+            self.checked.add(name)
         return entry
+
+    def checks_operands(self, op: Op) -> bool:
+        """Whether the entry of an op raises Rejected for what it does not take as it is."""
+        return self.checks and op.family.checked and self.entry(op.name) is not None
 
     def resolve(self, op: Op) -> Entry:
         """Return the function that runs an op here: its entry or its expansion.

@@ -88,7 +88,7 @@ def matrix_transpose(x: Tensor[AnyKind], /) -> Tensor[AnyKind]:
     if rank < 2:
         raise ShapeError("matrix_transpose", "not a matrix", got=x.shape, expected="(…, n, m)")
     if rank == 2:
-        return single(movement.permute_dims, x, ((1, 0),))  # type: ignore[no-any-return]
+        return single(movement.permute_dims, x, ((1, 0),))
     return swapaxes(x, -1, -2)
 
 

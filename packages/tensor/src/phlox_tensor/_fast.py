@@ -49,25 +49,22 @@ def binary(op: Op, x1: Any, x2: Any) -> Any:
     return call(op, (x1, x2), ())
 
 
-def ternary(op: Op, x1: Any, x2: Any, x3: Any) -> Any:
-    """Apply an elementwise op of three operands, the first a tensor, the others also numbers."""
-    if type(x1) is Tensor:
-        backend = x1.device
-        if backend.direct:
-            second, third = _direct(x2, backend), _direct(x3, backend)
-            if second is not None and third is not None:
-                try:
-                    return wrap(getattr(backend, op.name)(x1.primitive, second, third), backend)
-                except Rejected:
-                    pass
-    return call(op, (x1, x2, x3), ())
+def checked(op: Op, *operands: Any) -> Any:
+    """Apply an op without attributes whose entry, on some backends, checks its operands."""
+    first = operands[0]
+    if type(first) is Tensor and op.name in first.device.checked:
+        backend = first.device
+        primitives = [_as_it_is(x, backend) for x in operands]
+        try:
+            return wrap(getattr(backend, op.name)(*primitives), backend)
+        except Rejected:
+            pass
+    return call(op, operands, ())
 
 
-def _direct(x: Any, backend: Backend) -> Any:
-    """What an entry takes for an operand as it is, else None."""
-    if type(x) is Tensor:
-        return x.primitive if x.device is backend else None
-    return x if type(x) is float or type(x) is int else None
+def _as_it_is(x: Any, backend: Backend) -> Any:
+    """The primitive of a tensor that is on the backend; entries refuse whatever is none."""
+    return x.primitive if type(x) is Tensor and x.device is backend else x
 
 
 _KNOWN = (Tensor, bool, int, float)
