@@ -43,6 +43,9 @@ pub trait Wide: Real + Float<Wide = Self> {
     /// Exponential.
     #[must_use]
     fn exp<M: Fma>(self) -> Self;
+    /// Exponential of a number up to 0, or NaN; small results may be 0.
+    #[must_use]
+    fn exp_below<M: Fma>(self) -> Self;
     /// Natural logarithm.
     #[must_use]
     fn ln(self) -> Self;
@@ -67,6 +70,10 @@ impl Wide for f32 {
         exponential::exp::<M>(self)
     }
     #[inline(always)]
+    fn exp_below<M: Fma>(self) -> Self {
+        exponential::exp_below::<M>(self)
+    }
+    #[inline(always)]
     fn ln(self) -> Self {
         f32::ln(self)
     }
@@ -86,6 +93,10 @@ impl Wide for f64 {
     const LOWEST: Self = f64::NEG_INFINITY;
     #[inline(always)]
     fn exp<M: Fma>(self) -> Self {
+        f64::exp(self)
+    }
+    #[inline(always)]
+    fn exp_below<M: Fma>(self) -> Self {
         f64::exp(self)
     }
     #[inline(always)]

@@ -6,14 +6,17 @@ use super::kernel::Run;
 use super::walk::{View, is_narrow};
 use crate::movement::strided::{Axis, copy_serial};
 use crate::narrow;
+use crate::scratch::with_scratch;
 use crate::shape::{self, Shape, contiguous_strides, unravel};
 use crate::threads::{self, SharedMut};
 use std::mem::MaybeUninit;
 
-/// Rows of a band: a cache line of `f32`.
-const ROWS: usize = 16;
-/// Columns of a block.
-const COLUMNS: usize = 256;
+/// Rows of a band: four cache lines of `f32`, since memory is slow to jump from line to line.
+const ROWS: usize = 64;
+/// Columns of a block, which stays in the second-level cache; long runs for the other operands.
+const COLUMNS: usize = 1024;
+/// From row to row of a block: not a power of two, which would push its rows out of the first-level cache.
+const PITCH: usize = COLUMNS + 16;
 /// Axes shorter than this are not worth a band.
 const SHORT: usize = 8;
 
@@ -41,10 +44,6 @@ pub(super) struct Band<'a, const N: usize> {
     pub(super) target: SharedMut<u8>,
 }
 
-/// A block of the widest elements.
-#[repr(align(64))]
-struct Block(MaybeUninit<[u64; ROWS * COLUMNS]>);
-
 /// A run of `f32`.
 #[repr(align(64))]
 struct Wide(MaybeUninit<[f32; COLUMNS]>);
@@ -59,20 +58,21 @@ impl<const N: usize> Band<'_, N> {
         let bands = shape::numel(&outer);
         let together = (grain / (ROWS * self.dims[last])).max(1);
         threads::parallel(bands.div_ceil(together), &|task| {
-            for band in task * together..bands.min((task + 1) * together) {
-                let mut index = unravel(&outer, band);
-                index[self.axis] *= ROWS;
-                self.band(&mut index);
-            }
+            with_scratch(N * ROWS * PITCH, |blocks: &mut [f64]| {
+                for band in task * together..bands.min((task + 1) * together) {
+                    let mut index = unravel(&outer, band);
+                    index[self.axis] *= ROWS;
+                    self.band(&mut index, blocks);
+                }
+            });
         });
     }
 
-    /// One band, from this element on.
-    fn band(&self, index: &mut Shape) {
+    /// One band, from this element on; `blocks` holds a block of the widest elements for each operand.
+    fn band(&self, index: &mut Shape, blocks: &mut [f64]) {
         let last = self.dims.len() - 1;
         let steps = contiguous_strides(self.dims);
         let rows = ROWS.min(self.dims[self.axis] - index[self.axis]);
-        let mut blocks = [const { Block(MaybeUninit::uninit()) }; N];
         for column in (0..self.dims[last]).step_by(COLUMNS) {
             index[last] = column;
             let len = COLUMNS.min(self.dims[last] - column);
@@ -86,13 +86,13 @@ impl<const N: usize> Band<'_, N> {
                     let step = if view.is_value { 0 } else { view.strides[self.axis] };
                     (view.at(index), step)
                 } else {
-                    let buffer = blocks[k].0.as_mut_ptr().cast::<u8>();
+                    let buffer = blocks[k * ROWS * PITCH..].as_mut_ptr().cast::<u8>();
                     let from = [view.strides[self.axis], view.strides[last]];
                     let axes =
-                        [Axis { len: rows, to: COLUMNS as isize, from: from[0] }, Axis { len, to: 1, from: from[1] }];
+                        [Axis { len: rows, to: PITCH as isize, from: from[0] }, Axis { len, to: 1, from: from[1] }];
                     // SAFETY: a block of the operand; the buffer holds as many of the widest elements.
                     unsafe { copy_serial(view.size, buffer, view.at(index), &axes) };
-                    (buffer.cast_const(), COLUMNS as isize)
+                    (buffer.cast_const(), PITCH as isize)
                 };
             }
             for row in 0..rows as isize {

@@ -144,7 +144,7 @@ pub fn finite<W: Wide>(top: W) -> W {
 pub unsafe fn shifted_exp<V: Lanes<Elem: Wide>>(x: &[V::Elem], top: V::Elem, out: &mut [V::Elem]) -> V::Elem {
     let top = finite(top);
     for (slot, &x) in out.iter_mut().zip(x) {
-        *slot = (x - top).exp::<V::Math>();
+        *slot = (x - top).exp_below::<V::Math>();
     }
     // SAFETY: the caller has the instructions.
     unsafe { sum::<V>(out) }
