@@ -25,6 +25,8 @@ WORKS_WITH: dict[str, tuple[float, str]] = {
     "batch_norm_backward": (1.3, "channels are brought to the front where lines are short"),
     "batch_norm_train": (1.3, "channels are brought to the front where lines are short"),
     "conv_transpose2d": (1.6, "the expansion is cut out of a larger result"),
+    "cross_entropy": (0.7, "checked indices"),
+    "cross_entropy_backward": (0.7, "checked indices"),
     "interpolate2d": (17.0, "the expansion gathers every corner and weighs it"),
     "interpolate2d_backward": (8.0, "the expansion scatters every corner"),
     "logsumexp": (1.3, "reduced axes between others are brought together"),
