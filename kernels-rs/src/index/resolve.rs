@@ -83,22 +83,17 @@ impl Unchecked {
         self.values.as_slice::<i64>().expect("dense")
     }
 
-    /// An index counted from the front. One out of range is noted, and must not be used.
-    #[inline(always)]
-    pub fn place(&self, value: i64) -> Option<usize> {
+    /// How to check one value; a copy, so that it stays in registers.
+    pub fn check(&self) -> Check {
         let size = self.target.size;
-        let back = if self.unsigned { 0 } else { size as i64 };
-        let place = if value < 0 { value.wrapping_add(back) } else { value } as usize;
-        if place < size {
-            return Some(place);
-        }
-        self.note();
-        None
+        Check { size, back: if self.unsigned { 0 } else { size } }
     }
 
-    #[cold]
-    fn note(&self) {
-        self.bad.store(true, Ordering::Relaxed);
+    /// Notes that an index was out of range.
+    pub fn note(&self, bad: bool) {
+        if bad {
+            self.bad.store(true, Ordering::Relaxed);
+        }
     }
 
     /// The error for the first index that is out of range.
@@ -107,9 +102,26 @@ impl Unchecked {
             return Ok(());
         }
         let Target { op, axis, size } = self.target;
-        let bad = self.values().iter().copied().find(|&value| self.place(value).is_none());
+        let bad = self.values().iter().copied().find(|&value| self.check().place(value).is_none());
         let index = bad.expect("one was seen");
         Err(Error::index(op, if self.unsigned && index < 0 { i64::MAX } else { index }, size, axis))
+    }
+}
+
+/// Counts index values from the front.
+#[derive(Clone, Copy)]
+pub struct Check {
+    size: usize,
+    /// What a negative value lacks.
+    back: usize,
+}
+
+impl Check {
+    /// The place of an index value, unless it is out of range.
+    #[inline(always)]
+    pub fn place(self, value: i64) -> Option<usize> {
+        let place = (value as usize).wrapping_add(if value < 0 { self.back } else { 0 });
+        (place < self.size).then_some(place)
     }
 }
 

@@ -260,23 +260,34 @@ impl Along<'_> {
                     unsafe { std::ptr::copy_nonoverlapping(x.ptr().add(at), out.ptr().add(at), len) };
                 }
             }
-            let update = |at: usize, column: usize| {
-                if let Some(place) = self.places.place(indices[at]) {
-                    // SAFETY: the place was checked; these columns belong to this task.
-                    unsafe {
-                        let slot = out.ptr().add(start + place * inner + column);
-                        slot.write(change(*slot, *values.ptr().add(at)));
+            let (check, mut bad) = (self.places.check(), false);
+            let first = outer * count * inner;
+            // SAFETY: each place is checked; these columns belong to this task.
+            unsafe {
+                let (out, values) = (out.ptr().add(start), values.ptr().add(first));
+                let indices = &indices[first..first + count * inner];
+                if inner == 1 {
+                    for (k, &index) in indices.iter().enumerate() {
+                        match check.place(index) {
+                            Some(place) => *out.add(place) = change(*out.add(place), *values.add(k)),
+                            None => bad = true,
+                        }
+                    }
+                } else {
+                    for (k, indices) in indices.chunks_exact(inner).enumerate() {
+                        for column in columns.clone() {
+                            match check.place(indices[column]) {
+                                Some(place) => {
+                                    let slot = out.add(place * inner + column);
+                                    *slot = change(*slot, *values.add(k * inner + column));
+                                }
+                                None => bad = true,
+                            }
+                        }
                     }
                 }
-            };
-            let first = outer * count * inner;
-            if inner == 1 {
-                (first..first + count).for_each(|at| update(at, 0));
-            } else {
-                for k in 0..count {
-                    columns.clone().for_each(|column| update(first + k * inner + column, column));
-                }
             }
+            self.places.note(bad);
         });
     }
 }

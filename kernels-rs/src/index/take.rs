@@ -169,23 +169,32 @@ impl Along<'_> {
             let last = end.min((outer + 1) * self.count);
             let start =
                 if self.inner == 1 { self.outer_offset(outer) } else { (outer * self.size * self.inner) as isize };
-            let indices = &self.places.values()[line * self.inner..last * self.inner];
-            let read = |at: usize, column: usize, index: i64| {
-                if let Some(place) = self.places.place(index) {
-                    let from = start + place as isize * self.step + column as isize;
-                    // SAFETY: the place was checked, the other coordinates agree with those of the result.
-                    unsafe { to.add(at).write(*x.offset(from)) };
-                }
-            };
-            let first = line * self.inner;
-            if self.inner == 1 {
-                indices.iter().enumerate().for_each(|(k, &index)| read(first + k, 0, index));
-            } else {
-                for (k, indices) in indices.chunks_exact(self.inner).enumerate() {
-                    let first = first + k * self.inner;
-                    indices.iter().enumerate().for_each(|(column, &index)| read(first + column, column, index));
+            let (check, inner, step) = (self.places.check(), self.inner, self.step);
+            let (indices, mut bad) = (&self.places.values()[line * inner..last * inner], false);
+            // SAFETY: each place is checked, the other coordinates agree with those of the result.
+            unsafe {
+                let (to, x) = (to.add(line * inner), x.offset(start));
+                if inner == 1 {
+                    for (k, &index) in indices.iter().enumerate() {
+                        match check.place(index) {
+                            Some(place) => to.add(k).write(*x.offset(place as isize * step)),
+                            None => bad = true,
+                        }
+                    }
+                } else {
+                    for (k, indices) in indices.chunks_exact(inner).enumerate() {
+                        for (column, &index) in indices.iter().enumerate() {
+                            match check.place(index) {
+                                Some(place) => {
+                                    to.add(k * inner + column).write(*x.offset(place as isize * step).add(column));
+                                }
+                                None => bad = true,
+                            }
+                        }
+                    }
                 }
             }
+            self.places.note(bad);
             line = last;
         }
     }

@@ -1,7 +1,7 @@
 //! The first elements of a sort, without sorting the rest.
 //!
-//! A row is scanned against the last of the best elements found so far. Few of a long row pass, and those wait in a
-//! buffer that is cut back to the best when it is full. The order of (key, index) is total, so the result does not
+//! A row is scanned against a bound: from a first look at groups of elements, or the last of the best elements found so
+//! far. Few of a long row pass, and those wait in a buffer that is cut back to the best when it is full. The order of (key, index) is total, so the result does not
 //! depend on how the row is cut.
 
 use super::key::SortKey;
@@ -18,8 +18,10 @@ use crate::vectorize;
 const GRAIN: usize = 1 << 14;
 /// Longer rows are cut into chunks of this many elements.
 const CHUNK: usize = 1 << 16;
-/// Up to this many best elements are kept sorted.
+/// For up to this many, a first look at the row gives a close bound (at most half of a block).
 const FEW: usize = 32;
+/// Elements of that first look.
+const LOOK: usize = 1 << 11;
 /// Elements that are compared at a time.
 const BLOCK: usize = 64;
 
@@ -162,46 +164,77 @@ vectorize!(
 /// Puts the best `k` entries of `x` (all of them when there are fewer) into `best`, sorted. Indices count from `start`.
 #[inline(always)]
 fn scan_body<T: SortKey, E: Entry>(x: &[T], start: usize, k: usize, largest: bool, best: &mut Vec<E>) {
-    let few = k <= FEW;
-    let room = if few { k } else { 2 * k };
-    let (head, rest) = x.split_at(room.min(x.len()));
+    // Known directions make loops that vectorise.
+    if largest { scan_in::<T, E, true>(x, start, k, best) } else { scan_in::<T, E, false>(x, start, k, best) }
+}
+
+#[inline(always)]
+fn scan_in<T: SortKey, E: Entry, const LARGEST: bool>(x: &[T], start: usize, k: usize, best: &mut Vec<E>) {
+    let room = (4 * k).max(BLOCK);
     best.reserve(room + BLOCK);
+    let (head, rest) = x.split_at(if k <= FEW { 0 } else { room.min(x.len()) });
     for (at, &x) in head.iter().enumerate() {
-        best.push(E::new(x.equal_key(largest).into(), start + at));
+        best.push(E::new(x.equal_key(LARGEST).into(), start + at));
     }
-    if few {
-        best.sort_unstable();
-    }
-    let mut last = cut(best, k);
+    // What is better than `limit` may be among the best, and what equals it where `equal` says so.
+    let (mut limit, mut equal) = if k <= FEW {
+        (bound_of::<T, LARGEST>(&x[..x.len().min(LOOK)], k), true)
+    } else {
+        let last = cut(best, k);
+        (x[last.at() as usize - start].equal_key(LARGEST), false)
+    };
     for (number, block) in rest.chunks(BLOCK).enumerate() {
         let at = start + head.len() + number * BLOCK;
-        // An equal one comes later, so it loses. The last of the best is there, or nothing would be left to look at.
-        let limit = x[last.at() as usize - start].equal_key(largest);
+        let mut keys = [limit; BLOCK];
+        for (key, &x) in keys.iter_mut().zip(block) {
+            *key = x.equal_key(LARGEST);
+        }
+        let mut any = false;
+        for &key in &keys[..block.len()] {
+            any |= (key < limit) | (equal & (key == limit));
+        }
+        if !any {
+            continue;
+        }
         let mut flags = [0u8; BLOCK];
-        for (flag, &x) in flags.iter_mut().zip(block) {
-            *flag = u8::from(x.equal_key(largest) < limit);
+        for (flag, &key) in flags.iter_mut().zip(&keys) {
+            *flag = u8::from((key < limit) | (equal & (key == limit)));
         }
         let mut hits = bits(&flags);
         while hits != 0 {
             let i = hits.trailing_zeros() as usize;
             hits &= hits - 1;
-            let entry = E::new(block[i].equal_key(largest).into(), at + i);
-            if few {
-                insert(best, entry);
-            } else {
-                best.push(entry);
+            if i < block.len() {
+                best.push(E::new(keys[i].into(), at + i));
             }
         }
-        if few {
-            last = best[k - 1];
-        } else if best.len() > room {
-            last = cut(best, k);
+        if best.len() > room {
+            let last = cut(best, k);
+            // From here on an equal one comes later, so it loses.
+            (limit, equal) = (x[last.at() as usize - start].equal_key(LARGEST), false);
         }
     }
-    if !few {
-        cut(best, k);
-        best.sort_unstable();
+    cut(best, k);
+    best.sort_unstable();
+}
+
+/// A key that at least `k` elements do not exceed, and few more: the `k`-th of the best of as many groups as a block has
+/// elements.
+#[inline(always)]
+fn bound_of<T: SortKey, const LARGEST: bool>(x: &[T], k: usize) -> T::Key {
+    let worst = T::from_f64(f64::NAN).equal_key(LARGEST);
+    let worst = x.iter().take(BLOCK).map(|x| x.equal_key(LARGEST)).max().unwrap_or(worst);
+    let mut least = [worst; BLOCK];
+    for block in x.chunks(BLOCK) {
+        for (least, &x) in least.iter_mut().zip(block) {
+            let key = x.equal_key(LARGEST);
+            *least = if key < *least { key } else { *least };
+        }
     }
+    // Groups that have no elements say nothing.
+    let groups = &mut least[..x.len().min(BLOCK)];
+    let last = k.min(groups.len()).max(1) - 1;
+    if groups.is_empty() { worst } else { *groups.select_nth_unstable(last).1 }
 }
 
 /// Bit `i` is flag `i`.
@@ -214,20 +247,6 @@ fn bits(flags: &[u8; BLOCK]) -> u64 {
         out |= byte << (8 * number);
     }
     out
-}
-
-/// Puts an entry where it belongs among sorted ones, the last of which goes. It may be the one.
-#[inline(always)]
-fn insert<E: Entry>(best: &mut [E], entry: E) {
-    let mut at = best.len() - 1;
-    if entry >= best[at] {
-        return;
-    }
-    while at > 0 && entry < best[at - 1] {
-        best[at] = best[at - 1];
-        at -= 1;
-    }
-    best[at] = entry;
 }
 
 /// Keeps the best `k` and returns the last of them.
