@@ -36,14 +36,22 @@ def test(arguments: Arguments) -> int:
     extra = {"PHLOX_TEST_EXAMPLES": "long"} if long else {}
     rust = 0
     if not chosen:
-        features = ["--features", "long-tests", "--release"] if long else []
-        rust = call("cargo", "test", "--workspace", "--quiet", *features)
+        rust = call("cargo", "test", "--workspace", "--quiet", *(["--release"] if long else []))
+    proofs = _long_proofs() if long and not chosen else {}
     select = ["-m", "long or not long"] if long else []
     python = call(script("python"), "-m", "pytest", *select, *chosen, extra=extra)
-    for name, status in (("cargo test", rust), ("pytest", python)):
+    every = {"cargo test": rust, **proofs, "pytest": python}
+    for name, status in every.items():
         if status:
             say(f"{name} failed with exit status {status}")
-    return rust or python
+    return next((status for status in every.values() if status), 0)
+
+
+def _long_proofs() -> dict[str, int]:
+    """Every function on every float32, and the kernels under AddressSanitizer."""
+    from tools import accuracy, sanitize  # noqa: PLC0415 - the long test alone needs them
+
+    return {"accuracy": accuracy.main([]), "sanitizer": sanitize.main()}
 
 
 def check(arguments: Arguments) -> int:
