@@ -1,24 +1,71 @@
-//! Matrix products: `matmul` for every number dtype and batch, and `linear`.
+//! Matrix products: `matmul` for every number dtype and batch, `linear` and `fused_linear`.
 //!
-//! Floats go through [`engine`], integers through [`integer`]. The result is cut into tiles by its shape alone; a task
-//! computes a tile over all of `k`, so nothing depends on the number of threads.
+//! Floats go through [`engine`], integers through [`integer`]. The result is cut into tasks by its shape alone, and a
+//! task computes its part over all of `k`, so nothing depends on the number of threads.
 
+mod dots;
 pub mod engine;
+pub mod epilogue;
+mod format;
 mod integer;
+mod pack;
 #[cfg(test)]
 mod tests;
+mod tile;
 
 use crate::array::Array;
-use crate::dtype::{BF16, DType, Element, F16, Kind};
+use crate::dtype::{BF16, DType, F16, Kind};
 use crate::error::{Error, Result};
 use crate::shape::{self, Shape, Strides};
 use crate::threads::{self, SharedMut};
-use engine::{Gemm, Matrix};
+use crate::view;
+use engine::{Call, Gemm};
+use epilogue::{Activation, Epilogue};
+use std::sync::Mutex;
 
 /// Multiply-adds below which a product is not worth a second thread (about 5 us).
 const SERIAL: usize = 1 << 19;
 /// Multiply-adds of a task made of several small products.
 const BUNDLE: usize = 1 << 18;
+/// Products in a batch from which each is one task, or part of one.
+const BATCH: usize = 8;
+
+/// A strided matrix.
+pub struct Matrix<T> {
+    start: *mut T,
+    row: isize,
+    col: isize,
+}
+
+impl<T> Clone for Matrix<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Matrix<T> {}
+
+// SAFETY: a matrix carries an address; each use of it is unsafe and argues for itself.
+unsafe impl<T> Send for Matrix<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Matrix<T> {}
+
+impl<T> Matrix<T> {
+    /// With its row and column steps, in elements.
+    pub fn new(start: *mut T, (row, col): (isize, isize)) -> Self {
+        Self { start, row, col }
+    }
+
+    /// The part that starts at a row and a column.
+    #[inline(always)]
+    pub fn at(self, row: usize, col: usize) -> Self {
+        Self { start: self.start.wrapping_offset(row as isize * self.row + col as isize * self.col), ..self }
+    }
+
+    /// The transposed matrix.
+    pub fn turned(self) -> Self {
+        Self { start: self.start, row: self.col, col: self.row }
+    }
+}
 
 /// `NumPy`'s `matmul`: 1-d operands, broadcast batches. Narrow floats accumulate in `f32`, integers wrap.
 pub fn matmul(x1: &Array, x2: &Array) -> Result<Array> {
@@ -32,32 +79,58 @@ pub fn matmul(x1: &Array, x2: &Array) -> Result<Array> {
     let product = Product::new(x1, x2)?;
     let mut out = Array::uninit(dtype, &product.shape)?;
     match dtype {
-        DType::F16 => product.float::<F16>(x1, x2, None, &mut out),
-        DType::BF16 => product.float::<BF16>(x1, x2, None, &mut out),
-        DType::F32 => product.float::<f32>(x1, x2, None, &mut out),
-        DType::F64 => product.float::<f64>(x1, x2, None, &mut out),
+        DType::F16 => product.float::<F16>(x1, x2, &End::default(), &mut out)?,
+        DType::BF16 => product.float::<BF16>(x1, x2, &End::default(), &mut out)?,
+        DType::F32 => product.float::<f32>(x1, x2, &End::default(), &mut out)?,
+        DType::F64 => product.float::<f64>(x1, x2, &End::default(), &mut out)?,
         _ => integer::run(&product, x1, x2, &mut out)?,
     }
     Ok(out)
 }
 
-/// `x[.., in] @ weight[in, out] + bias[out]`, the bias added while the tile is in registers.
+/// What happens to a product before it is stored.
+pub struct End<'a> {
+    /// `[out]`.
+    pub bias: Option<&'a Array>,
+    /// Of the shape of the result.
+    pub residual: Option<&'a Array>,
+    /// The last step.
+    pub activation: Activation,
+    /// Factor of the product.
+    pub scale: f64,
+}
+
+impl Default for End<'_> {
+    fn default() -> Self {
+        Self { bias: None, residual: None, activation: Activation::None, scale: 1.0 }
+    }
+}
+
+/// `x[.., in] @ weight[in, out] + bias[out]`.
 pub fn linear(x: &Array, weight: &Array, bias: Option<&Array>) -> Result<Array> {
+    fused_linear(x, weight, &End { bias, ..End::default() })
+}
+
+/// `activation(scale * (x @ weight) + bias + residual)`, all of it while a tile of the product is in cache.
+pub fn fused_linear(x: &Array, weight: &Array, end: &End<'_>) -> Result<Array> {
     let dtype = x.dtype();
-    if !dtype.is_float() || dtype != weight.dtype() || bias.is_some_and(|bias| bias.dtype() != dtype) {
+    let others = [Some(weight), end.bias, end.residual];
+    if !dtype.is_float() || others.into_iter().flatten().any(|other| other.dtype() != dtype) {
         return Err(Error::Rejected("linear wants operands of one float dtype"));
     }
-    if x.rank() == 0 || weight.rank() != 2 || bias.is_some_and(|bias| bias.shape()[..] != weight.shape()[1..]) {
+    if x.rank() == 0 || weight.rank() != 2 || end.bias.is_some_and(|bias| bias.shape()[..] != weight.shape()[1..]) {
         return Err(Error::Rejected("linear wants x [.., in], weight [in, out], bias [out]"));
     }
     let product = Product::new(x, weight)?;
-    let bias = bias.map(Array::contiguous).transpose()?;
+    if end.residual.is_some_and(|residual| residual.shape()[..] != product.shape[..]) {
+        return Err(Error::Rejected("linear wants a residual of the shape of its result"));
+    }
     let mut out = Array::uninit(dtype, &product.shape)?;
     match dtype {
-        DType::F16 => product.float::<F16>(x, weight, bias.as_ref(), &mut out),
-        DType::BF16 => product.float::<BF16>(x, weight, bias.as_ref(), &mut out),
-        DType::F64 => product.float::<f64>(x, weight, bias.as_ref(), &mut out),
-        _ => product.float::<f32>(x, weight, bias.as_ref(), &mut out),
+        DType::F16 => product.float::<F16>(x, weight, end, &mut out)?,
+        DType::BF16 => product.float::<BF16>(x, weight, end, &mut out)?,
+        DType::F64 => product.float::<f64>(x, weight, end, &mut out)?,
+        _ => product.float::<f32>(x, weight, end, &mut out)?,
     }
     Ok(out)
 }
@@ -144,76 +217,60 @@ impl Product {
         (a, b)
     }
 
-    fn float<T: Gemm>(&self, x1: &Array, x2: &Array, bias: Option<&Array>, out: &mut Array) {
+    fn float<T: Gemm>(&self, x1: &Array, x2: &Array, end: &End<'_>, out: &mut Array) -> Result<()> {
         let count = shape::numel(&self.batch);
         if out.numel() == 0 {
-            return;
+            return Ok(());
         }
-        if self.k == 0 {
-            return fill_rows(out.as_mut_slice::<T>(), bias.map(|bias| bias.as_slice().expect("made contiguous")));
-        }
-        let work = self.m * self.k * self.n;
-        let (tile_m, tile_n) = tiles(self.m, self.k, self.n);
-        let (rows, cols) = (self.m.div_ceil(tile_m), self.n.div_ceil(tile_n));
-        let bundle = if rows * cols == 1 { (BUNDLE / work.max(1)).clamp(1, count) } else { 1 };
-        let (a, b, bias) = (x1.ptr::<T>(), x2.ptr::<T>(), bias.map(Array::ptr::<T>));
-        let (a, b, c) =
-            (SharedMut::new(a.cast_mut()), SharedMut::new(b.cast_mut()), SharedMut::new(out.mut_ptr::<T>()));
-        let bias = bias.map(|bias| SharedMut::new(bias.cast_mut()));
-        let task = |index: usize| {
-            let (bundle_index, tile) = (index / (rows * cols), index % (rows * cols));
-            let (i, j) = (tile / cols * tile_m, tile % cols * tile_n);
-            let (m, n) = (tile_m.min(self.m - i), tile_n.min(self.n - j));
-            for item in bundle_index * bundle..((bundle_index + 1) * bundle).min(count) {
-                let (at_a, at_b) = self.offsets(item);
-                let (i_step, j_step) = (i as isize, j as isize);
-                let left = Matrix::new(a.ptr().wrapping_offset(at_a + i_step * self.a.0), self.a);
-                let right = Matrix::new(b.ptr().wrapping_offset(at_b + j_step * self.b.1), self.b);
-                let to = Matrix::new(c.ptr().wrapping_add((item * self.m + i) * self.n + j), (self.n as isize, 1));
-                let bias = bias.map(|bias| bias.ptr().wrapping_add(j).cast_const());
-                // SAFETY: the offsets stay inside the operands, and each task has its own part of the result.
-                unsafe { T::gemm((m, self.k, n), left, right, to, bias) };
-            }
+        // Rows at equal distances: a copy only where there are none.
+        let as_rows = |x: &Array| view::reshape(x, &[x.numel() / self.n, self.n]);
+        let residual = end.residual.map(as_rows).transpose()?;
+        let epilogue = Epilogue {
+            scale: end.scale,
+            bias: end.bias.map(|bias| Matrix::new(bias.ptr::<T>().cast_mut(), (0, bias.strides()[0]))),
+            residual: residual.as_ref().map(|x| Matrix::new(x.ptr::<T>().cast_mut(), (x.strides()[0], x.strides()[1]))),
+            activation: end.activation,
         };
-        if work * count < SERIAL {
-            (0..count.div_ceil(bundle) * rows * cols).for_each(task);
-        } else {
-            threads::parallel(count.div_ceil(bundle) * rows * cols, &task);
+        let (a, b) = (SharedMut::new(x1.ptr::<T>().cast_mut()), SharedMut::new(x2.ptr::<T>().cast_mut()));
+        let c = SharedMut::new(out.mut_ptr::<T>());
+        let call = Call {
+            size: (self.m, self.k, self.n),
+            a: Matrix::new(a.ptr(), self.a),
+            b: Matrix::new(b.ptr(), self.b),
+            c: Matrix::new(c.ptr(), (self.n as isize, 1)),
+            end: epilogue,
+        };
+        if count == 1 && self.batch.is_empty() {
+            // SAFETY: the operands were checked; the result is fresh.
+            return unsafe { engine::multiply(&call, true) };
         }
-    }
-}
-
-/// The result of an empty sum: zeros, or the bias in every row.
-fn fill_rows<T: Element>(out: &mut [T], bias: Option<&[T]>) {
-    match bias {
-        Some(bias) => out.chunks_exact_mut(bias.len()).for_each(|row| row.copy_from_slice(bias)),
-        None => out.fill(T::from_f64(0.0)),
-    }
-}
-
-/// The size of the tiles of an `m x n` result: a function of the shape alone.
-fn tiles(m: usize, k: usize, n: usize) -> (usize, usize) {
-    let work = m.saturating_mul(k).saturating_mul(n);
-    if work < SERIAL {
-        return (m, n);
-    }
-    if m == 1 || n == 1 {
-        // Bound by memory: a few long runs.
-        let pieces = (work >> 18).min(8);
-        let length = (m * n).div_ceil(pieces).next_multiple_of(64).max(256);
-        return if m == 1 { (1, length.min(n)) } else { (length.min(m), 1) };
-    }
-    let wanted = (work >> 18).min(16).max(work >> 27).min(1024);
-    let (mut tile_m, mut tile_n) = (m, n);
-    // 12 and 32 are the sides of the kernel's register tile.
-    while m.div_ceil(tile_m) * n.div_ceil(tile_n) < wanted {
-        if tile_n > 64 && (tile_n >= tile_m || tile_m <= 24) {
-            tile_n = tile_n.div_ceil(2).next_multiple_of(32);
-        } else if tile_m > 24 {
-            tile_m = tile_m.div_ceil(2).next_multiple_of(12);
-        } else {
-            break;
+        let item = |index: usize, split: bool| {
+            let (at_a, at_b) = self.offsets(index);
+            let call = Call {
+                a: Matrix::new(a.ptr().wrapping_offset(at_a), self.a),
+                b: Matrix::new(b.ptr().wrapping_offset(at_b), self.b),
+                c: call.c.at(index * self.m, 0),
+                end: call.end.at(index * self.m, 0),
+                ..call
+            };
+            // SAFETY: the offsets stay inside the operands, and each item has its own part of the result.
+            unsafe { engine::multiply(&call, split) }
+        };
+        let work = self.m.saturating_mul(self.k).saturating_mul(self.n).max(1);
+        if work.saturating_mul(count) < SERIAL {
+            return (0..count).try_for_each(|index| item(index, false));
         }
+        if count < BATCH && work >= SERIAL {
+            return (0..count).try_for_each(|index| item(index, true));
+        }
+        let bundle = (BUNDLE / work).clamp(1, count);
+        let failed = Mutex::new(Ok(()));
+        threads::parallel(count.div_ceil(bundle), &|index| {
+            let done = (index * bundle..((index + 1) * bundle).min(count)).try_for_each(|index| item(index, false));
+            if done.is_err() {
+                *failed.lock().expect("never poisoned") = done;
+            }
+        });
+        failed.into_inner().expect("never poisoned")
     }
-    (tile_m, tile_n)
 }

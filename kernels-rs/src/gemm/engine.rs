@@ -1,140 +1,426 @@
-//! Our name for one serial float product, and the crate behind it.
-//!
-//! Why gemmkit: measured on AMD EPYC (family 25, Zen 4, AVX-512, 2 cores) against gemm 0.19 with `x86-v4`, serial,
-//! GF/s of f32, gemmkit / gemm: 16^3 24/46, 32^3 87/96, 64^3 107/106, 256^3 116/114, 512^3 115/113, 64x784x256 117/108,
-//! 8x1024x1024 103/78, 1x1024x1024 39/35, 64x256x784 with a transposed right side 80/68. It also has bias in the
-//! epilogue, the bf16 dot product, no thread pool of its own to quarrel with ours, and a tenth of the compile time.
-//! The library takes any strides, also negative, so that transposed and broadcast views are never copied.
+//! One float product: which kernel, which blocks, which threads.
 
-use crate::dtype::{BF16, Element, F16};
-use crate::lanes::{Block, Kernel, Lanes, launch};
+use super::dots::Dots;
+use super::epilogue::{Epilogue, Finish, Sum};
+use super::format::{Format, Pairs, Same, Single, Streamed, Wide};
+use super::pack::{self, SLACK};
+use super::tile::{Multiply, Start, Strip, wide_rows};
+use super::{Matrix, SERIAL};
+use crate::dtype::{BF16, F16, Float};
+use crate::error::Result;
+use crate::lanes::{lane_count, launch};
 use crate::scratch::with_scratch;
-use gemmkit::{BiasDim, Parallelism};
+use crate::storage::Storage;
+use crate::threads::{self, SharedMut};
+use std::ops::Range;
 
-/// A strided matrix.
+/// `c = epilogue(a @ b)` for sizes `(m, k, n)` of at least 1. Narrow floats accumulate in `f32` and are rounded once.
+/// Where the CPU has a bf16 dot product, bfloat16 operands below the normal range may count as 0.
 #[derive(Clone, Copy)]
-pub struct Matrix<T> {
-    start: *mut T,
-    row: isize,
-    col: isize,
+pub struct Call<T> {
+    /// `(m, k, n)`.
+    pub size: (usize, usize, usize),
+    /// The left side.
+    pub a: Matrix<T>,
+    /// The right side.
+    pub b: Matrix<T>,
+    /// The result.
+    pub c: Matrix<T>,
+    /// What happens to the product.
+    pub end: Epilogue<T>,
 }
 
-impl<T> Matrix<T> {
-    /// With its row and column steps, in elements.
-    pub fn new(start: *mut T, (row, col): (isize, isize)) -> Self {
-        Self { start, row, col }
-    }
-}
-
-/// A float type with a serial matrix product.
-pub trait Gemm: Element {
-    /// `c = a @ b`, plus `bias[j]` in column `j`, for sizes `(m, k, n)` of at least 1. Narrow floats accumulate in `f32`
-    /// and are rounded once. Where the CPU has a bf16 dot product, bfloat16 operands below the normal range count as 0.
+/// A float type with matrix products.
+pub trait Gemm: Float<Wide: Sum> {
+    /// How its elements meet widened ones where they lie.
+    type Direct: Multiply<Left = Self::Wide, Right = Self, Real = Self::Wide>;
+    /// The product by packing.
     ///
     /// # Safety
-    /// The matrices and the bias are valid for these sizes; `c` has distinct elements and overlaps nothing.
-    unsafe fn gemm(
-        size: (usize, usize, usize),
-        a: Matrix<Self>,
-        b: Matrix<Self>,
-        c: Matrix<Self>,
-        bias: Option<*const Self>,
-    );
-}
-
-macro_rules! gemm {
-    ($($rust:ty => $theirs:ty, $zero:expr, $one:expr, $turn:expr;)*) => {$(
-        impl Gemm for $rust {
-            unsafe fn gemm(
-                size: Size,
-                a: Matrix<Self>,
-                b: Matrix<Self>,
-                c: Matrix<Self>,
-                bias: Option<*const Self>,
-            ) {
-                type Theirs = $theirs;
-                let call = |(m, k, n): Size, b: Matrix<Self>, c: Matrix<Self>, bias: Option<*const Self>| {
-                    let (pa, pb, pc) = (a.start.cast::<Theirs>(), b.start.cast::<Theirs>(), c.start.cast::<Theirs>());
-                    // SAFETY: the caller's; both narrow types are transparent over `u16`.
-                    unsafe {
-                        match bias {
-                            None => gemmkit::gemm_unchecked(
-                                m, k, n, $one, pa, a.row, a.col, pb, b.row, b.col, $zero, pc, c.row, c.col,
-                                Parallelism::Serial,
-                            ),
-                            Some(bias) => gemmkit::gemm_fused_unchecked(
-                                m, k, n, $one, pa, a.row, a.col, pb, b.row, b.col, $zero, pc, c.row, c.col,
-                                bias.cast::<Theirs>(), BiasDim::PerCol, true, None, Parallelism::Serial,
-                            ),
-                        }
-                    }
-                };
-                $turn(size, b, c, bias, &call);
-            }
-        }
-    )*};
-}
-gemm! {
-    BF16 => gemmkit::bf16, gemmkit::bf16::ZERO, gemmkit::bf16::ONE, as_it_is;
-    F16 => gemmkit::f16, gemmkit::f16::ZERO, gemmkit::f16::ONE, as_it_is;
-    f32 => f32, 0.0, 1.0, turned;
-    f64 => f64, 0.0, 1.0, as_it_is;
-}
-
-type Size = (usize, usize, usize);
-type Call<'a, T> = &'a dyn Fn(Size, Matrix<T>, Matrix<T>, Option<*const T>);
-
-fn as_it_is<T>(size: Size, b: Matrix<T>, c: Matrix<T>, bias: Option<*const T>, call: Call<'_, T>) {
-    call(size, b, c, bias);
-}
-
-/// Elements of a right side that are turned at a time: they stay in the second-level cache.
-const TURNED: usize = 1 << 17;
-
-/// A right side that is stored by columns is turned first, block by block: the library packs it element by element,
-/// which costs as much as the product for 64 rows. For one row it needs no packing.
-fn turned(size: Size, b: Matrix<f32>, c: Matrix<f32>, bias: Option<*const f32>, call: Call<'_, f32>) {
-    let (m, k, n) = size;
-    if b.row != 1 || b.col < k as isize || m == 1 || k < 8 || n < 8 {
-        return call(size, b, c, bias);
+    /// As [`multiply`].
+    unsafe fn packed(call: &Call<Self>, split: bool) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { packed::<Single<Self>>(call, split) }
     }
-    let width = (TURNED / k).max(1).next_multiple_of(32).min(n);
-    with_scratch(k * width, |block: &mut [f32]| {
-        for first in (0..n).step_by(width) {
-            let cols = width.min(n - first);
-            let from = Block {
-                at: b.start.cast_const().wrapping_add(first * b.col as usize),
-                pitch: b.col as usize,
-                rows: cols,
-                cols: k,
-            };
-            launch(Turn { from, to: &mut *block });
-            let part = Matrix::new(block.as_mut_ptr(), (cols as isize, 1));
-            let to = Matrix::new(c.start.wrapping_offset(first as isize * c.col), (c.row, c.col));
-            call((m, k, cols), part, to, bias.map(|bias| bias.wrapping_add(first)));
+}
+
+impl Gemm for f32 {
+    type Direct = Same<f32>;
+}
+impl Gemm for f64 {
+    type Direct = Same<f64>;
+}
+impl Gemm for F16 {
+    type Direct = Streamed<F16>;
+}
+impl Gemm for BF16 {
+    type Direct = Streamed<BF16>;
+    unsafe fn packed(call: &Call<Self>, split: bool) -> Result<()> {
+        if Pairs::supported() {
+            // SAFETY: the caller's.
+            return unsafe { packed::<Pairs>(call, split) };
+        }
+        // SAFETY: the caller's.
+        unsafe { packed::<Single<Self>>(call, split) }
+    }
+}
+
+/// Columns below which a product is computed transposed, where it has more rows.
+const FEW_COLUMNS: usize = 8;
+/// Rows up to which dot products beat packing.
+const FEW_DOTS: usize = 8;
+/// Rows of the result up to which the right side is read where it lies.
+const FEW_ROWS: usize = 28;
+/// Elements of a right side that stays in the first-level cache: no reason to pack it.
+const CACHED: usize = 1 << 12;
+
+/// Computes a product. `split` allows more than one thread; it changes no bit.
+///
+/// # Safety
+/// The matrices and addends are valid for these sizes; `c` has distinct elements and overlaps nothing.
+pub unsafe fn multiply<T: Gemm>(call: &Call<T>, split: bool) -> Result<()> {
+    let (m, k, n) = call.size;
+    // SAFETY: the caller's.
+    unsafe {
+        if k == 0 {
+            empty(call);
+            return Ok(());
+        }
+        if n < m && n < FEW_COLUMNS {
+            return multiply(&call.turned(), split);
+        }
+        if call.b.row == 1 && call.b.col != 1 && m <= FEW_DOTS && k >= 16 {
+            dots(call, split);
+            return Ok(());
+        }
+        let few = m <= FEW_ROWS || k * n <= CACHED;
+        if few && (call.b.col == 1 || n == 1) && (Single::<T>::DIRECT || m <= FEW_DOTS) {
+            direct(call, split);
+            return Ok(());
+        }
+        T::packed(call, split)
+    }
+}
+
+impl<T: Copy> Call<T> {
+    /// The same product by columns.
+    fn turned(&self) -> Self {
+        let (m, k, n) = self.size;
+        let (a, b) = (self.b.turned(), self.a.turned());
+        Self { size: (n, k, m), a, b, c: self.c.turned(), end: self.end.turned() }
+    }
+
+    fn work(&self) -> usize {
+        self.size.0.saturating_mul(self.size.1).saturating_mul(self.size.2)
+    }
+
+    /// Cuts columns into tasks of whole panels: a function of the shape alone.
+    fn by_columns(&self, split: bool, panel: usize, task: &(dyn Fn(Range<usize>) + Sync)) {
+        let n = self.size.2;
+        let pieces = if self.work() < SERIAL { 1 } else { (self.work() >> 17).clamp(2, 16) };
+        let step = n.div_ceil(pieces).next_multiple_of(panel);
+        let run = |index: usize| task(index * step..n.min((index + 1) * step));
+        if split { threads::parallel(n.div_ceil(step), &run) } else { (0..n.div_ceil(step)).for_each(run) }
+    }
+}
+
+/// Where sums are kept: in the result, if it has their type and runs along rows, else aside.
+fn in_place<T: Float>(c: Matrix<T>) -> Option<*mut T::Wide> {
+    (size_of::<T>() == size_of::<T::Wide>() && c.col == 1).then(|| c.start.cast())
+}
+
+/// Bias that the sums can begin with.
+fn first_addend<T: Float>(end: &mut Epilogue<T>) -> Start<T::Wide> {
+    match end.bias {
+        Some(bias) if end.scale == 1.0 && bias.row == 0 && bias.col == 1 && size_of::<T>() == size_of::<T::Wide>() => {
+            end.bias = None;
+            Start::Columns(bias.start.cast())
+        }
+        _ => Start::Zero,
+    }
+}
+
+fn shifted<R>(start: Start<R>, cols: usize) -> Start<R> {
+    match start {
+        Start::Columns(at) => Start::Columns(at.wrapping_add(cols)),
+        other => other,
+    }
+}
+
+/// Cells of a scratch buffer of `W`.
+fn cells<C, W>(count: usize) -> usize {
+    (count * size_of::<C>()).div_ceil(64) * (64 / size_of::<W>())
+}
+
+/// The result of empty sums.
+unsafe fn empty<T: Gemm>(call: &Call<T>) {
+    let (m, _, n) = call.size;
+    let mut sums = vec![T::Wide::default(); n];
+    for i in 0..m {
+        sums.fill(T::Wide::default());
+        let (to, epilogue) = (call.c.at(i, 0), call.end.at(i, 0));
+        launch(Finish::<T> { from: sums.as_mut_ptr(), pitch: 0, rows: 1, cols: n, to, epilogue });
+    }
+}
+
+unsafe fn dots<T: Gemm>(call: &Call<T>, split: bool) {
+    let (m, k, _) = call.size;
+    call.by_columns(split, 16, &|range| {
+        let cols = range.len();
+        let (c, end) = (call.c.at(0, range.start), call.end.at(0, range.start));
+        let kept = Single::<T>::DIRECT && call.a.col == 1;
+        let left_len = if kept { 0 } else { cells::<T::Wide, T::Wide>(m * k) };
+        let sums = in_place(c);
+        let sums_len = if sums.is_some() { 0 } else { m * cols };
+        with_scratch(left_len + sums_len, |scratch: &mut [T::Wide]| {
+            let (left, aside) = scratch.split_at_mut(left_len);
+            let (mut from, mut row) = (call.a.start.cast::<T::Wide>().cast_const(), call.a.row);
+            if !kept {
+                for (i, line) in left[..m * k].chunks_exact_mut(k).enumerate() {
+                    // SAFETY: inside the left side.
+                    line.iter_mut().enumerate().for_each(|(l, x)| *x = unsafe { (*call.a.at(i, l).start).widen() });
+                }
+                (from, row) = (left.as_ptr(), k as isize);
+            }
+            let (to, pitch) = sums.map_or((aside.as_mut_ptr(), cols as isize), |to| (to, c.row));
+            let right = call.b.at(0, range.start);
+            launch(Dots::<T> { k, rows: m, cols, left: from, left_row: row, right, to, pitch });
+            if sums.is_none() || !end.is_empty() {
+                launch(Finish::<T> { from: to, pitch, rows: m, cols, to: c, epilogue: end });
+            }
+        });
+    });
+}
+
+/// Depth of a block of a right side that is read where it lies: its strips are read once, the sums kept in cache.
+const DIRECT_DEPTH: usize = 128;
+
+unsafe fn direct<T: Gemm>(call: &Call<T>, split: bool) {
+    let lanes = lane_count::<T::Wide>();
+    let width = match call.size {
+        (_, _, n) if n <= lanes => 1,
+        (m, _, n) if m <= wide_rows() && n >= 4 * lanes => 4,
+        _ => 2,
+    };
+    call.by_columns(split, width * lanes, &|range| {
+        // SAFETY: the caller's; each task has its own columns.
+        unsafe { direct_columns(call, range, width, lanes) };
+    });
+}
+
+unsafe fn direct_columns<T: Gemm>(call: &Call<T>, range: Range<usize>, width: usize, lanes: usize) {
+    let (m, k, _) = call.size;
+    let (cols, panel) = (range.len(), width * lanes);
+    let mut end = call.end.at(0, range.start);
+    let first = first_addend(&mut end);
+    let (b, c) = (call.b.at(0, range.start), call.c.at(0, range.start));
+    let packed = !Single::<T>::DIRECT;
+    let left_len = if packed { cells::<T::Wide, T::Wide>(m * k + SLACK) } else { 0 };
+    let tail_len = if cols.is_multiple_of(panel) { 0 } else { DIRECT_DEPTH * panel };
+    let sums = in_place(c);
+    let sums_len = if sums.is_some() { 0 } else { m * cols };
+    with_scratch(left_len + tail_len + sums_len, |scratch: &mut [T::Wide]| {
+        let (left, rest) = scratch.split_at_mut(left_len);
+        let (tail, aside) = rest.split_at_mut(tail_len);
+        let (sums, pitch) = sums.map_or((aside.as_mut_ptr(), cols as isize), |to| (to, c.row));
+        for depth in (0..k).step_by(DIRECT_DEPTH) {
+            let deep = DIRECT_DEPTH.min(k - depth);
+            let last = depth + deep == k;
+            let start = if depth == 0 { first } else { Start::Kept };
+            let a = call.a.at(0, depth);
+            let steps = if packed { None } else { Some((a.row, a.col)) };
+            if packed {
+                // SAFETY: inside the left side.
+                unsafe { pack::left::<Single<T>>(a, (m, m), deep, left.as_mut_ptr()) };
+            }
+            let left = if packed { left.as_ptr() } else { a.start.cast() };
+            for j in (0..cols).step_by(panel) {
+                let wide = panel.min(cols - j);
+                let to = sums.wrapping_add(j);
+                let (right, start) = (b.at(depth, j), shifted(start, j));
+                if wide == panel {
+                    T::Direct::launch(Strip::<T::Direct> {
+                        k: deep,
+                        rows: m,
+                        cols: wide,
+                        width,
+                        left,
+                        left_steps: steps,
+                        right: right.start,
+                        right_step: b.row,
+                        prefetch: true,
+                        start,
+                        to,
+                        pitch,
+                    });
+                } else {
+                    // The tile reads whole registers.
+                    // SAFETY: inside the right side.
+                    unsafe { pack::right::<Single<T>>(right, deep, wide, (panel, 0), tail.as_mut_ptr()) };
+                    launch(Strip::<Same<T::Wide>> {
+                        k: deep,
+                        rows: m,
+                        cols: wide,
+                        width,
+                        left,
+                        left_steps: steps,
+                        right: tail.as_ptr(),
+                        right_step: panel as isize,
+                        prefetch: false,
+                        start,
+                        to,
+                        pitch,
+                    });
+                }
+                if last && !(end.is_empty() && in_place(c).is_some()) {
+                    let epilogue = end.at(0, j);
+                    launch(Finish::<T> { from: to, pitch, rows: m, cols: wide, to: c.at(0, j), epilogue });
+                }
+            }
         }
     });
 }
 
-/// Transposes a block into a dense one.
-struct Turn<'a> {
-    from: Block<f32>,
-    to: &'a mut [f32],
+/// Depth of a block, in cells: a panel of the right side (32 KiB) is read from the second-level cache or the first, a
+/// block of the left side stays in the second.
+const DEPTH: usize = 256;
+/// Rows of a task: its block of the left side is at most 172 KiB.
+const MOST_ROWS: usize = 168;
+
+/// The right side in panels, block after block along `k`.
+struct Panels<C> {
+    start: *const C,
+    /// Cells across a panel.
+    width: usize,
+    count: usize,
 }
 
-impl Kernel<f32> for Turn<'_> {
-    #[inline(always)]
-    unsafe fn run<V: Lanes<Elem = f32>>(self) {
-        let Block { at, pitch, rows, cols } = self.from;
-        for row in (0..rows).step_by(V::N) {
-            for col in (0..cols).step_by(V::N) {
-                let (high, wide) = (V::N.min(rows - row), V::N.min(cols - col));
-                // SAFETY: the blocks lie inside the matrices; the caller has the instructions.
-                unsafe {
-                    let part = Block { at: at.add(row * pitch + col), pitch, rows: high, cols: wide };
-                    V::transpose(part, self.to.as_mut_ptr().add(col * rows + row), rows, high);
+/// Rows and columns of a task: a function of the shape alone.
+fn grid((m, k, n): (usize, usize, usize), panel: usize, narrow: bool) -> (usize, usize) {
+    let work = m.saturating_mul(k).saturating_mul(n);
+    let wanted = if work < SERIAL { 1 } else { (work >> 18).min(32) };
+    let (mut rows, mut cols) = (m.div_ceil(m.div_ceil(MOST_ROWS)), n);
+    if narrow && cols > 512 {
+        // The sums are kept aside while there are several blocks along `k`.
+        cols = n.div_ceil(n.div_ceil(512)).next_multiple_of(panel);
+    }
+    let half = |x: usize, unit: usize| x.div_ceil(2).next_multiple_of(unit);
+    while m.div_ceil(rows) * n.div_ceil(cols) < wanted {
+        if rows > 112 || (rows > 56 && cols <= 512) {
+            rows = rows.div_ceil(2);
+        } else if cols > 4 * panel {
+            cols = half(cols, panel);
+        } else if rows > 28 {
+            rows = rows.div_ceil(2);
+        } else if cols > panel {
+            cols = half(cols, panel);
+        } else {
+            break;
+        }
+    }
+    (rows, cols)
+}
+
+unsafe fn packed<F: Format<Elem: Gemm>>(call: &Call<F::Elem>, split: bool) -> Result<()>
+where
+    Wide<F>: Sum,
+{
+    let (m, k, n) = call.size;
+    let lanes = lane_count::<Wide<F>>();
+    let width = if n <= lanes { 1 } else { 2 };
+    let panel = width * lanes;
+    let count = n.div_ceil(panel);
+    let depth = k.div_ceil(F::DEPTH);
+    let storage = Storage::uninit(depth * count * panel * size_of::<F::Cell>())?;
+    let cells = SharedMut::new(storage.data().cast::<F::Cell>());
+    let run = |tasks: usize, task: &(dyn Fn(usize) + Sync)| {
+        if split { threads::parallel(tasks, task) } else { (0..tasks).for_each(task) }
+    };
+    // Panels per task: about 64 Ki elements.
+    let bundle = ((1 << 16) / (k * panel) + 1).clamp(8, 32);
+    let pack = |index: usize| {
+        let panels = index * bundle..count.min((index + 1) * bundle);
+        let cols = panel * panels.start..n.min(panel * panels.end);
+        for first in (0..depth).step_by(DEPTH) {
+            let deep = DEPTH.min(depth - first);
+            let to = cells.ptr().wrapping_add(first * count * panel + panels.start * deep * panel);
+            let from = call.b.at(first * F::DEPTH, cols.start);
+            let k = (deep * F::DEPTH).min(k - first * F::DEPTH);
+            // SAFETY: inside the right side; each task has its own panels.
+            unsafe { pack::right::<F>(from, k, cols.len(), (panel, deep * panel), to) };
+        }
+    };
+    if k * n < 1 << 16 {
+        (0..count.div_ceil(bundle)).for_each(pack)
+    } else {
+        run(count.div_ceil(bundle), &pack)
+    }
+    let (rows, cols) = grid(call.size, panel, size_of::<F::Elem>() < size_of::<Wide<F>>());
+    let across = n.div_ceil(cols);
+    run(m.div_ceil(rows) * across, &|index| {
+        let (i, j) = (index / across * rows, index % across * cols);
+        let right = Panels { start: cells.ptr().cast_const(), width, count };
+        // SAFETY: the caller's; each task has its own part of the result.
+        unsafe { block::<F>(call, i..m.min(i + rows), j..n.min(j + cols), &right) };
+    });
+    Ok(())
+}
+
+/// A task: a part of the result over all of `k`.
+unsafe fn block<F: Format<Elem: Gemm>>(
+    call: &Call<F::Elem>,
+    row_range: Range<usize>,
+    col_range: Range<usize>,
+    right: &Panels<F::Cell>,
+) where
+    Wide<F>: Sum,
+{
+    let (m, k, _) = call.size;
+    let (rows, cols) = (row_range.len(), col_range.len());
+    let panel = right.width * lane_count::<Wide<F>>();
+    let depth = k.div_ceil(F::DEPTH);
+    let mut end = call.end.at(row_range.start, col_range.start);
+    let first = first_addend(&mut end);
+    let c = call.c.at(row_range.start, col_range.start);
+    let left_len = cells::<F::Cell, Wide<F>>(rows * DEPTH.min(depth) + SLACK);
+    let sums = in_place(c);
+    let sums_cols = if depth <= DEPTH { panel } else { cols.next_multiple_of(panel) };
+    let sums_len = if sums.is_some() { 0 } else { rows * sums_cols };
+    with_scratch(left_len + sums_len, |scratch: &mut [Wide<F>]| {
+        let (left, aside) = scratch.split_at_mut(left_len);
+        let left = left.as_mut_ptr().cast::<F::Cell>();
+        for at in (0..depth).step_by(DEPTH) {
+            let deep = DEPTH.min(depth - at);
+            let (l, length) = (at * F::DEPTH, (deep * F::DEPTH).min(k - at * F::DEPTH));
+            let start = if at == 0 { first } else { Start::Kept };
+            // SAFETY: inside the left side.
+            unsafe { pack::left::<F>(call.a.at(row_range.start, l), (rows, m - row_range.start), length, left) };
+            for j in (0..cols).step_by(panel) {
+                let wide = panel.min(cols - j);
+                let place = (col_range.start + j) / panel;
+                let aside_at = if depth <= DEPTH { 0 } else { j };
+                let (to, pitch) = sums.map_or((aside.as_mut_ptr().wrapping_add(aside_at), sums_cols as isize), |to| {
+                    (to.wrapping_add(j), c.row)
+                });
+                F::Product::launch(Strip::<F::Product> {
+                    k: deep,
+                    rows,
+                    cols: wide,
+                    width: right.width,
+                    left,
+                    left_steps: None,
+                    right: right.start.wrapping_add(at * right.count * panel + place * deep * panel),
+                    right_step: panel as isize,
+                    prefetch: false,
+                    start: shifted(start, j),
+                    to,
+                    pitch,
+                });
+                if at + deep == depth && !(end.is_empty() && sums.is_some()) {
+                    let epilogue = end.at(0, j);
+                    launch(Finish::<F::Elem> { from: to, pitch, rows, cols: wide, to: c.at(0, j), epilogue });
                 }
             }
         }
-    }
+    });
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::dtype::Element;
 use crate::threads::set_num_threads;
 use crate::view;
 

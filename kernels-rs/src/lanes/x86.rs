@@ -6,6 +6,7 @@ use std::arch::x86_64::*;
 
 /// Sixteen `f32`.
 #[derive(Clone, Copy)]
+#[repr(transparent)]
 pub struct F32x16(__m512);
 /// Eight `f64`.
 #[derive(Clone, Copy)]

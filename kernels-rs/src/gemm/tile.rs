@@ -1,0 +1,288 @@
+//! The register tile: `rows x (width * N)` sums that stay in registers while they walk over `k`.
+
+use crate::lanes::{Kernel, Lanes, Real};
+use crate::simd::{Level, level};
+
+/// How a cell of the left side meets a register of the right side.
+pub trait Multiply: 'static {
+    /// Of the sums.
+    type Real: Real;
+    /// What is broadcast.
+    type Left: Copy;
+    /// What is read a register at a time.
+    type Right: Copy;
+
+    /// All lanes equal.
+    ///
+    /// # Safety
+    /// The cell is valid, and the machine has the instructions of `V`.
+    unsafe fn splat<V: Lanes<Elem = Self::Real>>(cell: *const Self::Left) -> V;
+    /// Reads `N` cells.
+    ///
+    /// # Safety
+    /// As above.
+    unsafe fn load<V: Lanes<Elem = Self::Real>>(cells: *const Self::Right) -> V;
+    /// `sum + left * right`.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `V` and of [`Multiply::launch`].
+    unsafe fn accumulate<V: Lanes<Elem = Self::Real>>(left: V, right: V, sum: V) -> V;
+    /// Runs a kernel with the instructions that `accumulate` needs.
+    fn launch<K: Kernel<Self::Real>>(kernel: K) {
+        crate::lanes::launch(kernel);
+    }
+}
+
+/// What the sums begin with.
+#[derive(Clone, Copy)]
+pub enum Start<R> {
+    /// Nothing.
+    Zero,
+    /// One value per column.
+    Columns(*const R),
+    /// What is there.
+    Kept,
+}
+
+/// Products of a block of the left side with one panel of the right side.
+pub struct Strip<M: Multiply> {
+    /// Cells to walk over.
+    pub k: usize,
+    /// Of the left side.
+    pub rows: usize,
+    /// Of the panel: at most `width * N`; the panel itself is as wide as its registers.
+    pub cols: usize,
+    /// Registers across: 1, 2, or 4 (see [`wide_rows`]).
+    pub width: usize,
+    /// The left side.
+    pub left: *const M::Left,
+    /// Row and depth steps of a left side that is not packed; else it is in the panels of [`Cut`].
+    pub left_steps: Option<(isize, isize)>,
+    /// The panel.
+    pub right: *const M::Right,
+    /// Cells from one depth to the next.
+    pub right_step: isize,
+    /// Ask for the panel after this one.
+    pub prefetch: bool,
+    /// What the sums begin with.
+    pub start: Start<M::Real>,
+    /// The sums.
+    pub to: *mut M::Real,
+    /// From one row of the sums to the next.
+    pub pitch: isize,
+}
+
+/// Rows of a tile two registers wide.
+pub fn tile_rows<R: Real>() -> usize {
+    match level() {
+        Level::Avx512 => <R::Wide512 as Lanes>::ROWS,
+        Level::Avx2 => <R::Wide256 as Lanes>::ROWS,
+        Level::Baseline => <R::Portable as Lanes>::ROWS,
+    }
+}
+
+/// Rows of a tile four registers wide that fit the register file.
+pub fn wide_rows() -> usize {
+    if level() == Level::Avx512 { 6 } else { 2 }
+}
+
+/// Rows cut into panels of nearly the same height, so that no tile is left with a row or two.
+#[derive(Clone, Copy)]
+pub struct Cut {
+    /// Number of panels.
+    pub count: usize,
+    rows: usize,
+}
+
+impl Cut {
+    /// Panels of at most `most` rows.
+    #[inline(always)]
+    pub fn new(rows: usize, most: usize) -> Self {
+        Self { count: rows.div_ceil(most), rows }
+    }
+
+    /// First row of a panel.
+    #[inline(always)]
+    pub fn first(self, at: usize) -> usize {
+        at * (self.rows / self.count) + at.min(self.rows % self.count)
+    }
+
+    /// Height of a panel.
+    #[inline(always)]
+    pub fn height(self, at: usize) -> usize {
+        self.rows / self.count + usize::from(at < self.rows % self.count)
+    }
+}
+
+impl<M: Multiply> Kernel<M::Real> for Strip<M> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes<Elem = M::Real>>(self) {
+        let most = match (self.width, self.left_steps) {
+            (4, _) => wide_rows(),
+            (_, None) => V::ROWS,
+            // The addresses of more rows would not fit the general registers.
+            (_, Some(_)) => V::ROWS.min(8),
+        };
+        let cut = Cut::new(self.rows, most);
+        // No closures here: they would not inherit the instruction set.
+        for at in 0..cut.count {
+            let (first, height) = (cut.first(at), cut.height(at));
+            // Whether the left side is packed is a constant of the tile: with steps known, addressing needs no register.
+            macro_rules! choose {
+                ($($packed:literal)*; $($narrow:literal)*; $($wide:literal)*) => {
+                    match (self.left_steps.is_none(), self.width, height) {
+                        // SAFETY: the caller's.
+                        $((true, 1, $packed) if $packed <= V::ROWS => unsafe { self.tile::<V, $packed, 1, true>(first) },)*
+                        // SAFETY: the caller's.
+                        $((true, 2, $packed) if $packed <= V::ROWS => unsafe { self.tile::<V, $packed, 2, true>(first) },)*
+                        // SAFETY: the caller's.
+                        $((_, 1, $narrow) if $narrow <= V::ROWS => unsafe { self.tile::<V, $narrow, 1, false>(first) },)*
+                        // SAFETY: the caller's.
+                        $((_, 2, $narrow) if $narrow <= V::ROWS => unsafe { self.tile::<V, $narrow, 2, false>(first) },)*
+                        // SAFETY: the caller's.
+                        $((_, 4, $wide) if V::ROWS > 6 || $wide <= 2 => unsafe { self.tile::<V, $wide, 4, false>(first) },)*
+                        _ => unreachable!("no tile of this size"),
+                    }
+                };
+            }
+            choose!(1 2 3 4 5 6 7 8 9 10 11 12 13 14; 1 2 3 4 5 6 7 8; 1 2 3 4 5 6);
+        }
+    }
+}
+
+impl<M: Multiply> Strip<M> {
+    #[inline(always)]
+    unsafe fn tile<V: Lanes<Elem = M::Real>, const R: usize, const W: usize, const P: bool>(&self, first: usize) {
+        // SAFETY: the caller promises the operands; lanes past `cols` are neither read from the start values nor written.
+        unsafe {
+            let to = self.to.wrapping_offset(first as isize * self.pitch);
+            let full = self.cols == W * V::N;
+            let mut sums = [[V::splat(M::Real::default()); W]; R];
+            match self.start {
+                Start::Zero => {}
+                Start::Columns(start) => {
+                    for w in 0..W {
+                        let value = V::load_partial(start.wrapping_add(w * V::N), self.lanes::<V>(w));
+                        for row in &mut sums {
+                            row[w] = value;
+                        }
+                    }
+                }
+                Start::Kept => {
+                    for (i, row) in sums.iter_mut().enumerate() {
+                        for (w, sum) in row.iter_mut().enumerate() {
+                            let from = to.wrapping_offset(i as isize * self.pitch).wrapping_add(w * V::N);
+                            *sum = if full { V::load(from) } else { V::load_partial(from, self.lanes::<V>(w)) };
+                        }
+                    }
+                }
+            }
+            match self.left_steps {
+                Some(steps) if !P => {
+                    let left = self.left.wrapping_offset(first as isize * steps.0);
+                    self.walk_direct::<V, R, W>(left, steps, &mut sums);
+                }
+                _ if P || W == 4 => self.walk_packed::<V, R, W>(self.left.wrapping_add(first * self.k), &mut sums),
+                _ => unreachable!("packed tiles are told so"),
+            }
+            for (i, sums) in sums.iter().enumerate() {
+                for (w, sum) in sums.iter().enumerate() {
+                    let at = to.wrapping_offset(i as isize * self.pitch).wrapping_add(w * V::N);
+                    if full {
+                        sum.store(at);
+                    } else {
+                        sum.store_partial(at, self.lanes::<V>(w));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Columns under register `w`.
+    #[inline(always)]
+    fn lanes<V: Lanes<Elem = M::Real>>(&self, w: usize) -> usize {
+        self.cols.saturating_sub(w * V::N).min(V::N)
+    }
+
+    /// The loop that counts, over a packed left side.
+    #[inline(always)]
+    unsafe fn walk_packed<V: Lanes<Elem = M::Real>, const R: usize, const W: usize>(
+        &self,
+        mut left: *const M::Left,
+        sums: &mut [[V; W]; R],
+    ) {
+        // A copy of which no address is taken: it stays in registers.
+        let mut kept = *sums;
+        let mut right = self.right;
+        for _ in 0..self.k {
+            // SAFETY: inside the operands.
+            unsafe {
+                let mut values = [V::splat(M::Real::default()); W];
+                for (w, value) in values.iter_mut().enumerate() {
+                    *value = M::load::<V>(right.add(w * V::N));
+                }
+                for i in 0..R {
+                    let factor = M::splat::<V>(left.add(i));
+                    for w in 0..W {
+                        kept[i][w] = M::accumulate(factor, values[w], kept[i][w]);
+                    }
+                }
+                left = left.add(R);
+            }
+            right = right.wrapping_offset(self.right_step);
+        }
+        *sums = kept;
+    }
+
+    /// The loop that counts, over a left side that is read where it lies.
+    #[inline(always)]
+    unsafe fn walk_direct<V: Lanes<Elem = M::Real>, const R: usize, const W: usize>(
+        &self,
+        left: *const M::Left,
+        (row, deep): (isize, isize),
+        sums: &mut [[V; W]; R],
+    ) {
+        let mut kept = *sums;
+        // One pointer per three rows: the others are a step and two steps away, which addressing modes reach.
+        let mut groups = [left; 3];
+        for (g, group) in groups.iter_mut().enumerate() {
+            *group = left.wrapping_offset(3 * g as isize * row);
+        }
+        let mut right = self.right;
+        let ahead = W * V::N;
+        for _ in 0..self.k {
+            // SAFETY: inside the operands; prefetching never faults.
+            unsafe {
+                let mut values = [V::splat(M::Real::default()); W];
+                for (w, value) in values.iter_mut().enumerate() {
+                    *value = M::load::<V>(right.add(w * V::N));
+                    if self.prefetch {
+                        prefetch(right.wrapping_add(ahead + w * V::N));
+                    }
+                }
+                for i in 0..R {
+                    let factor = M::splat::<V>(groups[i / 3].wrapping_offset((i % 3) as isize * row));
+                    for w in 0..W {
+                        kept[i][w] = M::accumulate(factor, values[w], kept[i][w]);
+                    }
+                }
+            }
+            for group in &mut groups[..R.div_ceil(3)] {
+                *group = group.wrapping_offset(deep);
+            }
+            right = right.wrapping_offset(self.right_step);
+        }
+        *sums = kept;
+    }
+}
+
+#[inline(always)]
+fn prefetch<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint that touches nothing.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
