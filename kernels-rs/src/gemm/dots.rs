@@ -3,7 +3,7 @@
 use super::Matrix;
 use super::format::{load, load_partial};
 use crate::dtype::Float;
-use crate::lanes::{Kernel, Lanes, Real};
+use crate::lanes::{Block, Kernel, Lanes, Real};
 
 /// `rows x cols` dot products of length `k`.
 pub struct Dots<T: Float> {
@@ -94,9 +94,38 @@ impl<T: Float<Wide: Real>> Dots<T> {
                     }
                 }
             }
-            for (i, sums) in sums.iter().enumerate() {
-                for (j, sum) in sums.iter().enumerate() {
-                    *self.to.offset((row + i) as isize * self.pitch).add(col + j) = sum.sum();
+            self.put::<V, R, C>(row, col, &sums);
+        }
+    }
+
+    /// Adds the lanes of each register, in order: as many registers at a time as they have lanes, turned.
+    #[inline(always)]
+    unsafe fn put<V: Lanes<Elem = T::Wide>, const R: usize, const C: usize>(
+        &self,
+        row: usize,
+        col: usize,
+        sums: &[[V; C]; R],
+    ) {
+        let mut lines = [T::Wide::default(); 256];
+        // SAFETY: at most 16 registers of at most 16 lanes; the results belong to the caller.
+        unsafe {
+            for (at, sum) in sums.as_flattened().iter().enumerate() {
+                sum.store(lines.as_mut_ptr().add(at * V::N));
+            }
+            for first in (0..R * C).step_by(V::N) {
+                let mut turned = [T::Wide::default(); 256];
+                let rows = V::N.min(R * C - first);
+                let block = Block { at: lines.as_ptr().add(first * V::N), pitch: V::N, rows, cols: V::N };
+                V::transpose(block, turned.as_mut_ptr(), V::N, V::N);
+                let mut total = V::load(turned.as_ptr());
+                for line in 1..V::N {
+                    total = total.add(V::load(turned.as_ptr().add(line * V::N)));
+                }
+                let mut totals = [T::Wide::default(); 16];
+                total.store(totals.as_mut_ptr());
+                for (at, &value) in totals[..rows].iter().enumerate() {
+                    let (i, j) = ((first + at) / C, (first + at) % C);
+                    *self.to.offset((row + i) as isize * self.pitch).add(col + j) = value;
                 }
             }
         }

@@ -70,7 +70,7 @@ const FEW_COLUMNS: usize = 8;
 /// Rows up to which dot products beat packing.
 const FEW_DOTS: usize = 8;
 /// Rows of the result up to which the right side is read where it lies.
-const FEW_ROWS: usize = 28;
+const FEW_ROWS: usize = 64;
 /// Elements of a right side that stays in the first-level cache: no reason to pack it.
 const CACHED: usize = 1 << 12;
 
@@ -117,7 +117,9 @@ impl<T: Copy> Call<T> {
     /// Cuts columns into tasks of whole panels: a function of the shape alone.
     fn by_columns(&self, split: bool, panel: usize, task: &(dyn Fn(Range<usize>) + Sync)) {
         let n = self.size.2;
-        let pieces = if self.work() < SERIAL { 1 } else { (self.work() >> 17).clamp(2, 16) };
+        // Few rows are bound by memory: longer runs.
+        let most = if self.size.0 <= 6 { 8 } else { 16 };
+        let pieces = if self.work() < SERIAL { 1 } else { (self.work() >> 18).clamp(2, most) };
         let step = n.div_ceil(pieces).next_multiple_of(panel);
         let run = |index: usize| task(index * step..n.min((index + 1) * step));
         if split { threads::parallel(n.div_ceil(step), &run) } else { (0..n.div_ceil(step)).for_each(run) }
@@ -192,8 +194,15 @@ unsafe fn dots<T: Gemm>(call: &Call<T>, split: bool) {
     });
 }
 
-/// Depth of a block of a right side that is read where it lies: its strips are read once, the sums kept in cache.
-const DIRECT_DEPTH: usize = 128;
+/// Depth of a block of a right side that is read where it lies; its sums are kept in cache. Few rows read a few rows of
+/// the right side at a time, in long runs that prefetching follows; more rows come back to a strip of it.
+fn direct_depth(width: usize, m: usize) -> usize {
+    match (width, m) {
+        (4, 1 | 2) => 8,
+        (4, _) => 32,
+        _ => 128,
+    }
+}
 
 unsafe fn direct<T: Gemm>(call: &Call<T>, split: bool) {
     let lanes = lane_count::<T::Wide>();
@@ -211,21 +220,21 @@ unsafe fn direct<T: Gemm>(call: &Call<T>, split: bool) {
 unsafe fn direct_columns<T: Gemm>(call: &Call<T>, range: Range<usize>, width: usize, lanes: usize) {
     let (m, k, _) = call.size;
     let (cols, panel) = (range.len(), width * lanes);
+    let most = direct_depth(width, m);
     let mut end = call.end.at(0, range.start);
     let first = first_addend(&mut end);
     let (b, c) = (call.b.at(0, range.start), call.c.at(0, range.start));
     let packed = !Single::<T>::DIRECT;
     let left_len = if packed { cells::<T::Wide, T::Wide>(m * k + SLACK) } else { 0 };
-    let tail_len = if cols.is_multiple_of(panel) { 0 } else { DIRECT_DEPTH * panel };
+    let tail_len = if cols.is_multiple_of(panel) { 0 } else { most * panel };
     let sums = in_place(c);
     let sums_len = if sums.is_some() { 0 } else { m * cols };
     with_scratch(left_len + tail_len + sums_len, |scratch: &mut [T::Wide]| {
         let (left, rest) = scratch.split_at_mut(left_len);
         let (tail, aside) = rest.split_at_mut(tail_len);
         let (sums, pitch) = sums.map_or((aside.as_mut_ptr(), cols as isize), |to| (to, c.row));
-        for depth in (0..k).step_by(DIRECT_DEPTH) {
-            let deep = DIRECT_DEPTH.min(k - depth);
-            let last = depth + deep == k;
+        for depth in (0..k).step_by(most) {
+            let deep = most.min(k - depth);
             let start = if depth == 0 { first } else { Start::Kept };
             let a = call.a.at(0, depth);
             let steps = if packed { None } else { Some((a.row, a.col)) };
@@ -234,57 +243,55 @@ unsafe fn direct_columns<T: Gemm>(call: &Call<T>, range: Range<usize>, width: us
                 unsafe { pack::left::<Single<T>>(a, (m, m), deep, left.as_mut_ptr()) };
             }
             let left = if packed { left.as_ptr() } else { a.start.cast() };
-            for j in (0..cols).step_by(panel) {
-                let wide = panel.min(cols - j);
-                let to = sums.wrapping_add(j);
-                let (right, start) = (b.at(depth, j), shifted(start, j));
-                if wide == panel {
-                    T::Direct::launch(Strip::<T::Direct> {
-                        k: deep,
-                        rows: m,
-                        cols: wide,
-                        width,
-                        left,
-                        left_steps: steps,
-                        right: right.start,
-                        right_step: b.row,
-                        prefetch: true,
-                        start,
-                        to,
-                        pitch,
-                    });
-                } else {
-                    // The tile reads whole registers.
-                    // SAFETY: inside the right side.
-                    unsafe { pack::right::<Single<T>>(right, deep, wide, (panel, 0), tail.as_mut_ptr()) };
-                    launch(Strip::<Same<T::Wide>> {
-                        k: deep,
-                        rows: m,
-                        cols: wide,
-                        width,
-                        left,
-                        left_steps: steps,
-                        right: tail.as_ptr(),
-                        right_step: panel as isize,
-                        prefetch: false,
-                        start,
-                        to,
-                        pitch,
-                    });
-                }
-                if last && !(end.is_empty() && in_place(c).is_some()) {
-                    let epilogue = end.at(0, j);
-                    launch(Finish::<T> { from: to, pitch, rows: m, cols: wide, to: c.at(0, j), epilogue });
-                }
+            let strip = Strip::<T::Direct> {
+                k: deep,
+                rows: m,
+                cols: panel,
+                width,
+                strips: cols / panel,
+                left,
+                left_steps: steps,
+                right: b.at(depth, 0).start,
+                right_step: b.row,
+                prefetch: if width == 4 { deep as isize * b.row } else { panel as isize },
+                start,
+                to: sums,
+                pitch,
+            };
+            T::Direct::launch(strip);
+            let rest = cols % panel;
+            if rest > 0 {
+                // The tile reads whole registers.
+                let j = cols - rest;
+                // SAFETY: inside the right side.
+                unsafe { pack::right::<Single<T>>(b.at(depth, j), deep, rest, (panel, 0), tail.as_mut_ptr()) };
+                launch(Strip::<Same<T::Wide>> {
+                    k: deep,
+                    rows: m,
+                    cols: rest,
+                    width,
+                    strips: 1,
+                    left,
+                    left_steps: steps,
+                    right: tail.as_ptr(),
+                    right_step: panel as isize,
+                    prefetch: 0,
+                    start: shifted(start, j),
+                    to: sums.wrapping_add(j),
+                    pitch,
+                });
             }
+        }
+        if !(end.is_empty() && in_place(c).is_some()) {
+            launch(Finish::<T> { from: sums, pitch, rows: m, cols, to: c, epilogue: end });
         }
     });
 }
 
-/// Depth of a block, in cells: a panel of the right side (32 KiB) is read from the second-level cache or the first, a
+/// Depth of a block, in cells: a panel of the right side (48 KiB) is read from the second-level cache or the first, a
 /// block of the left side stays in the second.
-const DEPTH: usize = 256;
-/// Rows of a task: its block of the left side is at most 172 KiB.
+const DEPTH: usize = 384;
+/// Rows of a task: its block of the left side is at most 252 KiB.
 const MOST_ROWS: usize = 168;
 
 /// The right side in panels, block after block along `k`.
@@ -337,7 +344,7 @@ where
         if split { threads::parallel(tasks, task) } else { (0..tasks).for_each(task) }
     };
     // Panels per task: about 64 Ki elements.
-    let bundle = ((1 << 16) / (k * panel) + 1).clamp(8, 32);
+    let bundle = ((1 << 16) / (k * panel) + 1).clamp(8, pack::MOST_PANELS);
     let pack = |index: usize| {
         let panels = index * bundle..count.min((index + 1) * bundle);
         let cols = panel * panels.start..n.min(panel * panels.end);
@@ -407,11 +414,12 @@ unsafe fn block<F: Format<Elem: Gemm>>(
                     rows,
                     cols: wide,
                     width: right.width,
+                    strips: 1,
                     left,
                     left_steps: None,
                     right: right.start.wrapping_add(at * right.count * panel + place * deep * panel),
                     right_step: panel as isize,
-                    prefetch: false,
+                    prefetch: 0,
                     start: shifted(start, j),
                     to,
                     pitch,

@@ -26,6 +26,9 @@ struct Panels<F: Format> {
     to: *mut F::Cell,
 }
 
+/// Panels that are packed together.
+pub const MOST_PANELS: usize = 32;
+
 /// First cell of a panel along the line, cells across, and where it goes.
 type Place = (usize, usize, usize);
 
@@ -34,19 +37,23 @@ impl<F: Format> Kernel<Wide<F>> for Panels<F> {
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = Wide<F>>>(self) {
         let lines = self.k.div_ceil(F::DEPTH);
+        let mut places = [(0, 0, 0); MOST_PANELS];
+        for (at, place) in places[..self.count].iter_mut().enumerate() {
+            *place = self.place(at, lines);
+        }
+        let places = &places[..self.count];
         // SAFETY: reads inside the operand, writes inside the panels and the slack.
         unsafe {
             if self.along == 1 {
                 // Line after line over all panels: the operand is read in long runs, which prefetching follows.
                 for line in 0..lines {
-                    for at in 0..self.count {
-                        self.line::<V>(line, self.place(at, lines), line + 1 == lines);
+                    for &place in places {
+                        self.line::<V>(line, place, line + 1 == lines);
                     }
                 }
                 return;
             }
-            for at in 0..self.count {
-                let place = self.place(at, lines);
+            for &place in places {
                 if self.deep == 1 {
                     self.turned::<V>(place);
                 } else {

@@ -44,7 +44,7 @@ pub enum Start<R> {
     Kept,
 }
 
-/// Products of a block of the left side with one panel of the right side.
+/// Products of a block of the left side with one panel of the right side, or several that are not packed.
 pub struct Strip<M: Multiply> {
     /// Cells to walk over.
     pub k: usize,
@@ -54,6 +54,8 @@ pub struct Strip<M: Multiply> {
     pub cols: usize,
     /// Registers across: 1, 2, or 4 (see [`wide_rows`]).
     pub width: usize,
+    /// Whole panels side by side, where the right side is read where it lies.
+    pub strips: usize,
     /// The left side.
     pub left: *const M::Left,
     /// Row and depth steps of a left side that is not packed; else it is in the panels of [`Cut`].
@@ -62,8 +64,8 @@ pub struct Strip<M: Multiply> {
     pub right: *const M::Right,
     /// Cells from one depth to the next.
     pub right_step: isize,
-    /// Ask for the panel after this one.
-    pub prefetch: bool,
+    /// How many cells ahead to ask for; 0 for a right side that needs no asking.
+    pub prefetch: isize,
     /// What the sums begin with.
     pub start: Start<M::Real>,
     /// The sums.
@@ -91,26 +93,28 @@ pub fn wide_rows() -> usize {
 pub struct Cut {
     /// Number of panels.
     pub count: usize,
-    rows: usize,
+    least: usize,
+    higher: usize,
 }
 
 impl Cut {
     /// Panels of at most `most` rows.
     #[inline(always)]
     pub fn new(rows: usize, most: usize) -> Self {
-        Self { count: rows.div_ceil(most), rows }
+        let count = rows.div_ceil(most);
+        Self { count, least: rows / count, higher: rows % count }
     }
 
     /// First row of a panel.
     #[inline(always)]
     pub fn first(self, at: usize) -> usize {
-        at * (self.rows / self.count) + at.min(self.rows % self.count)
+        at * self.least + at.min(self.higher)
     }
 
     /// Height of a panel.
     #[inline(always)]
     pub fn height(self, at: usize) -> usize {
-        self.rows / self.count + usize::from(at < self.rows % self.count)
+        self.least + usize::from(at < self.higher)
     }
 }
 
@@ -125,22 +129,23 @@ impl<M: Multiply> Kernel<M::Real> for Strip<M> {
         };
         let cut = Cut::new(self.rows, most);
         // No closures here: they would not inherit the instruction set.
-        for at in 0..cut.count {
+        for at in 0..self.strips * cut.count {
+            let (strip, at) = if self.strips == 1 { (0, at) } else { (at / cut.count, at % cut.count) };
             let (first, height) = (cut.first(at), cut.height(at));
             // Whether the left side is packed is a constant of the tile: with steps known, addressing needs no register.
             macro_rules! choose {
                 ($($packed:literal)*; $($narrow:literal)*; $($wide:literal)*) => {
                     match (self.left_steps.is_none(), self.width, height) {
                         // SAFETY: the caller's.
-                        $((true, 1, $packed) if $packed <= V::ROWS => unsafe { self.tile::<V, $packed, 1, true>(first) },)*
+                        $((true, 1, $packed) if $packed <= V::ROWS => unsafe { self.tile::<V, $packed, 1, true>(first, strip) },)*
                         // SAFETY: the caller's.
-                        $((true, 2, $packed) if $packed <= V::ROWS => unsafe { self.tile::<V, $packed, 2, true>(first) },)*
+                        $((true, 2, $packed) if $packed <= V::ROWS => unsafe { self.tile::<V, $packed, 2, true>(first, strip) },)*
                         // SAFETY: the caller's.
-                        $((_, 1, $narrow) if $narrow <= V::ROWS => unsafe { self.tile::<V, $narrow, 1, false>(first) },)*
+                        $((_, 1, $narrow) if $narrow <= V::ROWS => unsafe { self.tile::<V, $narrow, 1, false>(first, strip) },)*
                         // SAFETY: the caller's.
-                        $((_, 2, $narrow) if $narrow <= V::ROWS => unsafe { self.tile::<V, $narrow, 2, false>(first) },)*
+                        $((_, 2, $narrow) if $narrow <= V::ROWS => unsafe { self.tile::<V, $narrow, 2, false>(first, strip) },)*
                         // SAFETY: the caller's.
-                        $((_, 4, $wide) if V::ROWS > 6 || $wide <= 2 => unsafe { self.tile::<V, $wide, 4, false>(first) },)*
+                        $((_, 4, $wide) if V::ROWS > 6 || $wide <= 2 => unsafe { self.tile::<V, $wide, 4, false>(first, strip) },)*
                         _ => unreachable!("no tile of this size"),
                     }
                 };
@@ -152,27 +157,32 @@ impl<M: Multiply> Kernel<M::Real> for Strip<M> {
 
 impl<M: Multiply> Strip<M> {
     #[inline(always)]
-    unsafe fn tile<V: Lanes<Elem = M::Real>, const R: usize, const W: usize, const P: bool>(&self, first: usize) {
+    unsafe fn tile<V: Lanes<Elem = M::Real>, const R: usize, const W: usize, const P: bool>(
+        &self,
+        first: usize,
+        strip: usize,
+    ) {
+        let skipped = strip * W * V::N;
+        let to = self.to.wrapping_offset(first as isize * self.pitch).wrapping_add(skipped);
+        let right = self.right.wrapping_add(skipped);
         // SAFETY: the caller promises the operands; lanes past `cols` are neither read from the start values nor written.
         unsafe {
-            let to = self.to.wrapping_offset(first as isize * self.pitch);
             let full = self.cols == W * V::N;
             let mut sums = [[V::splat(M::Real::default()); W]; R];
             match self.start {
                 Start::Zero => {}
                 Start::Columns(start) => {
                     for w in 0..W {
-                        let value = V::load_partial(start.wrapping_add(w * V::N), self.lanes::<V>(w));
+                        let value = V::load_partial(start.wrapping_add(skipped + w * V::N), self.lanes::<V>(w));
                         for row in &mut sums {
                             row[w] = value;
                         }
                     }
                 }
                 Start::Kept => {
-                    for (i, row) in sums.iter_mut().enumerate() {
-                        for (w, sum) in row.iter_mut().enumerate() {
-                            let from = to.wrapping_offset(i as isize * self.pitch).wrapping_add(w * V::N);
-                            *sum = if full { V::load(from) } else { V::load_partial(from, self.lanes::<V>(w)) };
+                    for i in 0..R {
+                        for w in 0..W {
+                            prefetch(to.wrapping_offset(i as isize * self.pitch).wrapping_add(w * V::N));
                         }
                     }
                 }
@@ -180,18 +190,25 @@ impl<M: Multiply> Strip<M> {
             match self.left_steps {
                 Some(steps) if !P => {
                     let left = self.left.wrapping_offset(first as isize * steps.0);
-                    self.walk_direct::<V, R, W>(left, steps, &mut sums);
+                    self.walk_direct::<V, R, W>(left, steps, right, &mut sums);
                 }
-                _ if P || W == 4 => self.walk_packed::<V, R, W>(self.left.wrapping_add(first * self.k), &mut sums),
+                _ if P || W == 4 => {
+                    self.walk_packed::<V, R, W>(self.left.wrapping_add(first * self.k), right, &mut sums);
+                }
                 _ => unreachable!("packed tiles are told so"),
             }
+            let kept = matches!(self.start, Start::Kept);
             for (i, sums) in sums.iter().enumerate() {
-                for (w, sum) in sums.iter().enumerate() {
+                for (w, &sum) in sums.iter().enumerate() {
                     let at = to.wrapping_offset(i as isize * self.pitch).wrapping_add(w * V::N);
-                    if full {
-                        sum.store(at);
-                    } else {
-                        sum.store_partial(at, self.lanes::<V>(w));
+                    match (full, kept) {
+                        (true, false) => sum.store(at),
+                        (true, true) => sum.add(V::load(at)).store(at),
+                        (false, false) => sum.store_partial(at, self.lanes::<V>(w)),
+                        (false, true) => {
+                            let lanes = self.lanes::<V>(w);
+                            sum.add(V::load_partial(at, lanes)).store_partial(at, lanes);
+                        }
                     }
                 }
             }
@@ -209,11 +226,11 @@ impl<M: Multiply> Strip<M> {
     unsafe fn walk_packed<V: Lanes<Elem = M::Real>, const R: usize, const W: usize>(
         &self,
         mut left: *const M::Left,
+        mut right: *const M::Right,
         sums: &mut [[V; W]; R],
     ) {
         // A copy of which no address is taken: it stays in registers.
         let mut kept = *sums;
-        let mut right = self.right;
         for _ in 0..self.k {
             // SAFETY: inside the operands.
             unsafe {
@@ -240,6 +257,7 @@ impl<M: Multiply> Strip<M> {
         &self,
         left: *const M::Left,
         (row, deep): (isize, isize),
+        mut right: *const M::Right,
         sums: &mut [[V; W]; R],
     ) {
         let mut kept = *sums;
@@ -248,16 +266,14 @@ impl<M: Multiply> Strip<M> {
         for (g, group) in groups.iter_mut().enumerate() {
             *group = left.wrapping_offset(3 * g as isize * row);
         }
-        let mut right = self.right;
-        let ahead = W * V::N;
         for _ in 0..self.k {
             // SAFETY: inside the operands; prefetching never faults.
             unsafe {
                 let mut values = [V::splat(M::Real::default()); W];
                 for (w, value) in values.iter_mut().enumerate() {
                     *value = M::load::<V>(right.add(w * V::N));
-                    if self.prefetch {
-                        prefetch(right.wrapping_add(ahead + w * V::N));
+                    if self.prefetch != 0 {
+                        prefetch(right.wrapping_offset(self.prefetch).wrapping_add(w * V::N));
                     }
                 }
                 for i in 0..R {

@@ -203,6 +203,45 @@ impl Lanes for F64x8 {
         // SAFETY: masked lanes are not written.
         unsafe { _mm512_mask_storeu_pd(to, mask16(count) as u8, self.0) }
     }
+    #[inline(always)]
+    unsafe fn transpose(from: Block<f64>, to: *mut f64, to_pitch: usize, keep: usize) {
+        // SAFETY: rows and columns outside the block are masked off.
+        unsafe {
+            let mut r = [_mm512_setzero_pd(); 8];
+            for (i, row) in r.iter_mut().enumerate() {
+                if i < from.rows {
+                    *row = _mm512_maskz_loadu_pd(mask16(from.cols) as u8, from.at.add(i * from.pitch));
+                }
+            }
+            transpose8x64(&mut r);
+            for (i, row) in r.iter().enumerate() {
+                if i < from.cols {
+                    _mm512_mask_storeu_pd(to.add(i * to_pitch), mask16(keep) as u8, *row);
+                }
+            }
+        }
+    }
+}
+
+/// 8 x 8 in place: 2 x 2 inside each 128-bit lane, then whole lanes.
+#[inline(always)]
+unsafe fn transpose8x64(r: &mut [__m512d; 8]) {
+    // SAFETY: the caller has AVX-512.
+    unsafe {
+        for q in 0..4 {
+            let (a, b) = (r[2 * q], r[2 * q + 1]);
+            (r[2 * q], r[2 * q + 1]) = (_mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b));
+        }
+        for i in 0..2 {
+            let (a, b, c, d) = (r[i], r[2 + i], r[4 + i], r[6 + i]);
+            let (even_ab, odd_ab) = (_mm512_shuffle_f64x2::<0x88>(a, b), _mm512_shuffle_f64x2::<0xdd>(a, b));
+            let (even_cd, odd_cd) = (_mm512_shuffle_f64x2::<0x88>(c, d), _mm512_shuffle_f64x2::<0xdd>(c, d));
+            r[i] = _mm512_shuffle_f64x2::<0x88>(even_ab, even_cd);
+            r[4 + i] = _mm512_shuffle_f64x2::<0xdd>(even_ab, even_cd);
+            r[2 + i] = _mm512_shuffle_f64x2::<0x88>(odd_ab, odd_cd);
+            r[6 + i] = _mm512_shuffle_f64x2::<0xdd>(odd_ab, odd_cd);
+        }
+    }
 }
 
 /// Sign bits set in the first `count` lanes.
