@@ -4,8 +4,8 @@
 //! task computes its part over all of `k`, so nothing depends on the number of threads.
 
 mod dots;
-pub mod engine;
-pub mod epilogue;
+mod engine;
+mod epilogue;
 mod format;
 mod integer;
 mod pack;
@@ -20,7 +20,8 @@ use crate::shape::{self, Shape, Strides};
 use crate::threads::{self, SharedMut};
 use crate::view;
 use engine::{Call, Gemm};
-use epilogue::{Activation, Epilogue};
+pub use epilogue::Activation;
+use epilogue::Epilogue;
 use std::sync::Mutex;
 
 /// Multiply-adds below which a product is not worth a second thread (about 5 us).
@@ -89,6 +90,11 @@ pub fn matmul(x1: &Array, x2: &Array) -> Result<Array> {
         _ => integer::run(&product, x1, x2, &mut out)?,
     }
     Ok(out)
+}
+
+/// True when this machine multiplies bfloat16 pairs in one instruction.
+pub fn has_bf16_pairs() -> bool {
+    format::Pairs::supported()
 }
 
 /// The most frequent case, with nothing to work out: a small product takes less than that would.

@@ -1,4 +1,4 @@
-//! The machine's ceiling, measured: `f32` multiply-adds that touch no memory.
+//! The machine's ceilings, measured: multiply-adds of `f32`, and of bfloat16 pairs into `f32`, that touch no memory.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -70,4 +70,37 @@ pub fn fma_peak(count: usize) -> f64 {
     threads::parallel(count, &|_| kept.store(share(), Relaxed));
     let seconds = start.elapsed().as_secs_f64();
     2.0 * f64::from(kept.load(Relaxed)) * ROUNDS as f64 * count as f64 / seconds
+}
+
+/// Twenty-four registers of sums: enough to hide the latency of one.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bf16")]
+fn pairs(rounds: usize) -> f32 {
+    use std::arch::x86_64::*;
+    let (a, b) = (black_box(_mm512_setzero_ps()), black_box(_mm512_setzero_ps()));
+    let (a, b) = (_mm512_cvtne2ps_pbh(a, a), _mm512_cvtne2ps_pbh(b, b));
+    let mut sums = [_mm512_setzero_ps(); 24];
+    for _ in 0..rounds {
+        for sum in &mut sums {
+            *sum = _mm512_dpbf16_ps(*sum, a, b);
+        }
+    }
+    sums.iter().fold(0.0, |total, &sum| total + _mm512_reduce_add_ps(sum))
+}
+
+/// Measures bfloat16 multiply-add operations per second on `count` threads at once: those of the bf16 dot product where
+/// the CPU has it, else those of `f32`.
+#[must_use]
+pub fn bf16_peak(count: usize) -> f64 {
+    #[cfg(target_arch = "x86_64")]
+    if crate::gemm::has_bf16_pairs() {
+        let start = Instant::now();
+        threads::parallel(count, &|_| {
+            // SAFETY: just asked for.
+            black_box(unsafe { pairs(ROUNDS) });
+        });
+        let seconds = start.elapsed().as_secs_f64();
+        return 2.0 * (24 * 16 * 2) as f64 * ROUNDS as f64 * count as f64 / seconds;
+    }
+    fma_peak(count)
 }

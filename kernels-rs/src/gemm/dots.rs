@@ -94,7 +94,9 @@ impl<T: Float<Wide: Real>> Dots<T> {
                     }
                 }
             }
-            self.put::<V, R, C>(row, col, &sums);
+            // A copy: what has an address does not stay in registers.
+            let done = sums;
+            self.put::<V, R, C>(row, col, &done);
         }
     }
 

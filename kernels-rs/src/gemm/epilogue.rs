@@ -3,6 +3,7 @@
 use super::Matrix;
 use super::format::load;
 use crate::dtype::{DType, Element, Float};
+use crate::error::{Error, Result};
 use crate::lanes::{Kernel, Lanes, Real};
 use crate::math::{Fma, special};
 
@@ -15,6 +16,18 @@ pub enum Activation {
     Relu,
     /// `x * Phi(x)`.
     Gelu,
+}
+
+impl Activation {
+    /// That of a name.
+    pub fn from_name(name: &str) -> Result<Self> {
+        match name {
+            "none" => Ok(Self::None),
+            "relu" => Ok(Self::Relu),
+            "gelu" => Ok(Self::Gelu),
+            _ => Err(Error::value("activation", format!("unknown name: got {name:?}, expected none, relu or gelu"))),
+        }
+    }
 }
 
 /// `activation(scale * product + bias + residual)`.
@@ -100,7 +113,9 @@ impl<T: Float<Wide: Sum>> Kernel<T::Wide> for Finish<T> {
             let end = self.epilogue.at(i, 0);
             if end.scale != 1.0 {
                 let scale = T::Wide::from_f64(end.scale);
-                line.iter_mut().for_each(|value| *value = *value * scale);
+                for value in &mut *line {
+                    *value = *value * scale;
+                }
             }
             for addend in [end.bias, end.residual].into_iter().flatten() {
                 // SAFETY: the caller promises the addends.
@@ -110,9 +125,15 @@ impl<T: Float<Wide: Sum>> Kernel<T::Wide> for Finish<T> {
                 Activation::None => {}
                 Activation::Relu => {
                     let zero = T::Wide::default();
-                    line.iter_mut().for_each(|value| *value = if *value < zero { zero } else { *value });
+                    for value in &mut *line {
+                        *value = if *value < zero { zero } else { *value };
+                    }
                 }
-                Activation::Gelu => line.iter_mut().for_each(|value| *value = value.gelu::<V::Math>()),
+                Activation::Gelu => {
+                    for value in &mut *line {
+                        *value = value.gelu::<V::Math>();
+                    }
+                }
             }
             let to = self.to.at(i, 0);
             if !std::ptr::eq(to.start.cast::<T::Wide>(), from) {

@@ -277,10 +277,12 @@ impl Format for Pairs {
         unsafe {
             if count == V::N && left > 1 {
                 let (low, high) = (from.cast::<u16>(), from.cast::<u16>().offset(deep));
-                for i in 0..V::N {
-                    *to.add(i) = u32::from(*low.add(i)) | u32::from(*high.add(i)) << 16;
+                // Through a local, which overlaps nothing: so it becomes vectors.
+                let mut cells = [0u32; 16];
+                for (i, cell) in cells[..V::N].iter_mut().enumerate() {
+                    *cell = u32::from(*low.add(i)) | u32::from(*high.add(i)) << 16;
                 }
-                return;
+                return V::load(cells.as_ptr().cast()).store(to.cast());
             }
             for i in 0..V::N {
                 *to.add(i) = if i < count { Self::gather(from.add(i), deep, left) } else { 0 };
@@ -288,6 +290,7 @@ impl Format for Pairs {
         }
     }
     #[inline(always)]
+    #[expect(clippy::cast_ptr_alignment, reason = "registers are read unaligned")]
     unsafe fn turn<V: Lanes<Elem = f32>>(
         from: *const BF16,
         along: isize,

@@ -11,29 +11,30 @@ impl Random {
         (self.0 >> 33) as usize % below
     }
 
+    fn dense<T: Element>(&mut self, shape: &[usize]) -> Array {
+        let value = |_| T::from_f64((self.next(201) as f64 - 100.0) / if T::DTYPE.is_float() { 64.0 } else { 1.0 });
+        Array::from_slice(&(0..shape.iter().product()).map(value).collect::<Vec<T>>(), shape).unwrap()
+    }
+
     /// A random array of this shape in a random layout: dense, transposed, every second element, or reversed.
     fn array<T: Element>(&mut self, shape: &[usize]) -> Array {
         let rank = shape.len();
-        let mut dense = |shape: &[usize]| {
-            let value = |_| T::from_f64((self.next(201) as f64 - 100.0) / if T::DTYPE.is_float() { 64.0 } else { 1.0 });
-            Array::from_slice(&(0..shape.iter().product()).map(value).collect::<Vec<T>>(), shape).unwrap()
-        };
         let layout = shape.iter().sum::<usize>() % 4;
         if layout == 1 && rank > 1 {
             let mut swapped = shape.to_vec();
             swapped.swap(rank - 1, rank - 2);
             let mut axes: Vec<usize> = (0..rank).collect();
             axes.swap(rank - 1, rank - 2);
-            return view::permute_dims(&dense(&swapped), &axes).unwrap();
+            return view::permute_dims(&self.dense::<T>(&swapped), &axes).unwrap();
         }
         if layout == 2 && shape[rank - 1] > 0 {
             let mut wide = shape.to_vec();
             wide[rank - 1] = 2 * shape[rank - 1];
             let mut step = vec![1; rank];
             step[rank - 1] = 2;
-            return view::slice(&dense(&wide), &vec![0; rank], shape, &step).unwrap();
+            return view::slice(&self.dense::<T>(&wide), &vec![0; rank], shape, &step).unwrap();
         }
-        let plain = dense(shape);
+        let plain = self.dense::<T>(shape);
         if layout == 3 { view::flip(&plain, &[0]).unwrap() } else { plain }
     }
 }
@@ -75,9 +76,14 @@ fn result_shape(a: &[usize], b: &[usize]) -> Vec<usize> {
 
 fn check<T: Element>(a: &[usize], b: &[usize], random: &mut Random, epsilon: f64) {
     let (x1, x2) = (random.array::<T>(a), random.array::<T>(b));
-    let got = matmul(&x1, &x2).unwrap();
+    compare::<T>(&x1, &x2, epsilon);
+}
+
+fn compare<T: Element>(x1: &Array, x2: &Array, epsilon: f64) {
+    let (a, b) = (&x1.shape()[..], &x2.shape()[..]);
+    let got = matmul(x1, x2).unwrap();
     assert_eq!(got.shape()[..], result_shape(a, b)[..], "{a:?} {b:?}");
-    let expected = reference::<T>(&x1, &x2);
+    let expected = reference::<T>(x1, x2);
     let got: Vec<f64> = got.to_vec::<T>().unwrap().into_iter().map(Element::to_f64).collect();
     assert_eq!(got.len(), expected.len());
     let k = a[a.len() - 1] as f64;
@@ -172,6 +178,109 @@ fn linear_adds_the_bias_to_matmul() {
         }
         assert_eq!(linear(&x, &w, None).unwrap().to_vec::<f32>().unwrap(), plain.to_vec::<f32>().unwrap());
     }
+}
+
+/// `activation(scale * x @ w + bias + residual)` in `f64`.
+fn fused_reference<T: Element>(x: &Array, w: &Array, end: &End<'_>) -> Vec<f64> {
+    let n = w.shape()[1];
+    let values = |x: &Array| x.to_vec::<T>().unwrap().into_iter().map(Element::to_f64).collect::<Vec<_>>();
+    let (bias, residual) = (end.bias.map(values), end.residual.map(values));
+    let finish = |(i, product): (usize, f64)| {
+        let sum = end.scale * product
+            + bias.as_ref().map_or(0.0, |bias| bias[i % n])
+            + residual.as_ref().map_or(0.0, |residual| residual[i]);
+        match end.activation {
+            Activation::None => sum,
+            Activation::Relu => sum.max(0.0),
+            Activation::Gelu => crate::math::special::double::gelu(sum),
+        }
+    };
+    reference::<T>(x, w).into_iter().enumerate().map(finish).collect()
+}
+
+fn check_fused<T: Element>((m, k, n): (usize, usize, usize), random: &mut Random, epsilon: f64) {
+    let (batch, lead) = (1 + random.next(3), random.next(2) == 1);
+    let (x_shape, out_shape) = if lead { (vec![batch, m, k], vec![batch, m, n]) } else { (vec![m, k], vec![m, n]) };
+    let (x, w) = (random.array::<T>(&x_shape), random.array::<T>(&[k, n]));
+    let (bias, residual) = (random.array::<T>(&[n]), random.array::<T>(&out_shape));
+    let end = End {
+        bias: (random.next(3) > 0).then_some(&bias),
+        residual: (random.next(2) > 0).then_some(&residual),
+        activation: [Activation::None, Activation::Relu, Activation::Gelu][random.next(3)],
+        scale: [1.0, 0.5, -1.25][random.next(3)],
+    };
+    let got = fused_linear(&x, &w, &end).unwrap();
+    assert_eq!(got.shape()[..], out_shape[..]);
+    let got: Vec<f64> = got.to_vec::<T>().unwrap().into_iter().map(Element::to_f64).collect();
+    for (i, (&got, expected)) in got.iter().zip(fused_reference::<T>(&x, &w, &end)).enumerate() {
+        let bound = epsilon * (4.0 * (k as f64).sqrt() + 4.0 + expected.abs());
+        assert!((got - expected).abs() <= bound, "{} {m} {k} {n} {i}: {got} {expected}", T::DTYPE.name());
+    }
+}
+
+#[test]
+fn fused_linear_is_the_formula() {
+    let mut random = Random(12);
+    for round in 0..120 {
+        set_num_threads(1 + round % 4);
+        let size = (1 + random.next(90), random.next(70), 1 + random.next(90));
+        check_fused::<f32>(size, &mut random, 1e-6);
+        check_fused::<f64>(size, &mut random, 1e-14);
+        check_fused::<F16>(size, &mut random, 2e-3);
+        check_fused::<BF16>(size, &mut random, 1.6e-2);
+    }
+    for size in [(300, 900, 190), (1, 1030, 1100), (5, 700, 600), (1100, 1030, 3)] {
+        check_fused::<f32>(size, &mut random, 1e-6);
+        check_fused::<BF16>(size, &mut random, 1.6e-2);
+    }
+}
+
+/// Every way through the engine, in every layout of both sides, at odd starts.
+#[test]
+fn all_layouts_and_alignments() {
+    let mut random = Random(13);
+    for (m, k, n) in [(1, 300, 333), (3, 65, 700), (7, 33, 40), (9, 129, 65), (60, 100, 90), (80, 500, 70), (90, 41, 7)]
+    {
+        for layouts in 0..4 {
+            let view_of =
+                |random: &mut Random, rows: usize, cols: usize, turned: bool, f: fn(&mut Random, &[usize]) -> Array| {
+                    let (high, wide) = if turned { (cols, rows) } else { (rows, cols) };
+                    let whole = f(random, &[high + 2, wide + 3]);
+                    let part = view::slice(&whole, &[1, 2], &[high, wide], &[1, 1]).unwrap();
+                    if turned { view::permute_dims(&part, &[1, 0]).unwrap() } else { part }
+                };
+            macro_rules! each {
+                ($($rust:ty, $epsilon:expr;)*) => {$(
+                    let dense: fn(&mut Random, &[usize]) -> Array = |random, shape| random.dense::<$rust>(shape);
+                    let (x, w) = (view_of(&mut random, m, k, layouts & 1 == 1, dense), view_of(&mut random, k, n, layouts & 2 == 2, dense));
+                    compare::<$rust>(&x, &w, $epsilon);
+                )*};
+            }
+            each! { f32, 1e-6; f64, 1e-14; F16, 2e-3; BF16, 1.6e-2; }
+        }
+    }
+}
+
+#[test]
+fn special_values_go_through() {
+    let values = |x: &[f32], shape: &[usize]| Array::from_slice(x, shape).unwrap();
+    // A NaN and infinities touch their row and column alone: nothing is padded into other sums.
+    let mut left = vec![1.0; 70 * 9];
+    (left[9], left[2 * 9], left[3 * 9]) = (f32::NAN, f32::INFINITY, f32::NEG_INFINITY);
+    let right = vec![1.0; 9 * 37];
+    let got = matmul(&values(&left, &[70, 9]), &values(&right, &[9, 37])).unwrap().to_vec::<f32>().unwrap();
+    for (i, row) in got.chunks_exact(37).enumerate() {
+        let right = |x: f32| match i {
+            1 => x.is_nan(),
+            2 => x == f32::INFINITY,
+            3 => x == f32::NEG_INFINITY,
+            _ => x == 9.0,
+        };
+        assert!(row.iter().all(|&x| right(x)), "{i} {row:?}");
+    }
+    let relu = End { activation: Activation::Relu, ..End::default() };
+    let nan = fused_linear(&values(&[f32::NAN], &[1, 1]), &values(&[1.0], &[1, 1]), &relu).unwrap();
+    assert!(nan.to_vec::<f32>().unwrap()[0].is_nan());
 }
 
 #[test]

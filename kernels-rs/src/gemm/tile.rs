@@ -215,6 +215,12 @@ impl<M: Multiply> Strip<M> {
         }
     }
 
+    /// The same with another right side and way to multiply.
+    pub fn same_left<O: Multiply<Left = M::Left, Real = M::Real>>(&self, right: *const O::Right) -> Strip<O> {
+        let Self { k, rows, cols, width, strips, left, left_steps, right_step, prefetch, start, to, pitch, .. } = *self;
+        Strip { k, rows, cols, width, strips, left, left_steps, right, right_step, prefetch, start, to, pitch }
+    }
+
     /// Columns under register `w`.
     #[inline(always)]
     fn lanes<V: Lanes<Elem = M::Real>>(&self, w: usize) -> usize {
@@ -223,6 +229,10 @@ impl<M: Multiply> Strip<M> {
 
     /// The loop that counts, over a packed left side.
     #[inline(always)]
+    #[expect(
+        clippy::needless_range_loop,
+        reason = "an iterator would take an address, and the sums leave the registers"
+    )]
     unsafe fn walk_packed<V: Lanes<Elem = M::Real>, const R: usize, const W: usize>(
         &self,
         mut left: *const M::Left,

@@ -28,6 +28,11 @@ super::ops! {
     conv2d_weight_grad(
         g: Tensor, x: Tensor, weight_shape: Ints, stride: Pair, padding: (Pair, Pair), dilation: Pair, groups: usize
     ) => conv::conv2d_weight_grad(g, x, &weight_shape, &Settings { stride, padding, dilation, groups });
+    fused_linear(
+        x: Tensor, weight: Tensor, bias: OptTensor, residual: OptTensor, activation: Text, scale: f64
+    ) => gemm::fused_linear(
+        x, weight, &gemm::End { bias, residual, activation: gemm::Activation::from_name(activation)?, scale }
+    );
     linear(x: Tensor, weight: Tensor, bias: OptTensor) => gemm::linear(x, weight, bias);
     matmul(x1: Tensor, x2: Tensor) => gemm::matmul(x1, x2);
 }

@@ -222,6 +222,13 @@ fn _fma_peak(py: Python<'_>, count: usize) -> f64 {
     py.detach(|| peak::fma_peak(count))
 }
 
+/// Measured bfloat16 multiply-add operations per second on a number of threads.
+#[pyfunction]
+#[pyo3(signature = (count, /))]
+fn _bf16_peak(py: Python<'_>, count: usize) -> f64 {
+    py.detach(|| peak::bf16_peak(count))
+}
+
 /// Threads that a parallel kernel uses.
 #[pyfunction]
 fn _num_threads() -> usize {
@@ -236,6 +243,7 @@ fn _set_num_threads(count: usize) {
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(_bf16_peak, module)?)?;
     module.add_function(wrap_pyfunction!(_dtype_of, module)?)?;
     module.add_function(wrap_pyfunction!(_fma_peak, module)?)?;
     module.add_function(wrap_pyfunction!(_memory, module)?)?;

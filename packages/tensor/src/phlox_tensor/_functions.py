@@ -76,6 +76,7 @@ __all__ = [
     "floor",
     "floor_divide",
     "fmod",
+    "fused_linear",
     "gelu",
     "gelu_backward",
     "gelu_tanh",
@@ -763,6 +764,34 @@ def floor_divide(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) ->
 def fmod(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
     """Remainder with the sign of ``x1``, elementwise; for integers 0 where ``x2`` is 0."""
     return _fast.binary(binary.fmod, x1, x2)
+
+
+def fused_linear(
+    x: Tensor[Float],
+    weight: Tensor[Float],
+    bias: Tensor[Float] | None = None,
+    residual: Tensor[Float] | None = None,
+    /,
+    activation: str = "none",
+    scale: float = 1.0,
+) -> Tensor[Float]:
+    """``activation(scale·(x @ weight) + bias + residual)`` with weight of shape (in, out), bias
+    (out,) and a residual of the shape of the result; activation is none, relu or gelu. The
+    product of narrow floats is rounded once, at the end.
+    """
+    return call(
+        contraction.fused_linear,
+        (
+            x,
+            weight,
+            bias,
+            residual,
+        ),
+        (
+            activation,
+            scale,
+        ),
+    )
 
 
 def gelu(x: Tensor[Float], /) -> Tensor[Float]:

@@ -56,6 +56,22 @@ def linear(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
     return [(*x.shape[:-1], out)]
 
 
+ACTIVATIONS = ("gelu", "none", "relu")
+
+
+def fused_linear(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+    """That of ``linear``; the residual has it too."""
+    activation = attributes[0]
+    if activation not in ACTIVATIONS:
+        expected = ", ".join(ACTIVATIONS)
+        raise ArgumentError(op.name, "unknown activation", got=activation, expected=expected)
+    *operands, residual = metas
+    (shape,) = linear(op, operands, attributes)
+    if residual is not None and residual.shape != shape:
+        raise ShapeError(op.name, "residual does not fit", got=residual.shape, expected=shape)
+    return [shape]
+
+
 def _image(op: Op, meta: Any, name: str = "x") -> None:
     if len(meta.shape) != IMAGE_RANK:
         raise ShapeError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .._dtype import float32
 from .._op import IndexSample, case
 from .._rules import attention as attention_rules
 from .._rules import linear as rules
@@ -42,6 +43,52 @@ matmul = contraction(
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     out = x @ weight
     return out if bias is None else out + bias
+
+
+def _fused_linear(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    residual: Tensor | None,
+    activation: str,
+    scale: float,
+) -> Tensor:
+    wide = x.dtype if x.dtype.itemsize >= float32.itemsize else float32
+    out = x.astype(wide) @ weight.astype(wide)
+    if scale != 1:
+        out = out * scale
+    for addend in (bias, residual):
+        if addend is not None:
+            out = out + addend.astype(wide)
+    if activation == "relu":
+        out = out.relu()
+    elif activation == "gelu":
+        out = out.gelu()
+    return out.astype(x.dtype)
+
+
+fused_linear = contraction(
+    "fused_linear",
+    "x: Float, weight: Float, bias: Float?, residual: Float?; activation: str = 'none', "
+    "scale: float = 1.0 -> Float",
+    expand=_fused_linear,
+    numpy=ref.fused_linear,
+    shape=rules.fused_linear,
+    ulp=16,
+    atol=32,
+    cases=(
+        case((3, 4), (4, 5), (5,), (3, 5)),
+        case((2, 3, 4), (4, 2), None, (2, 3, 2), activation="relu"),
+        case((4,), (4, 3), (3,), None, activation="gelu"),
+        case((17, 33), (33, 40), (40,), (17, 40), activation="gelu", scale=0.25),
+        case((5, 7), (7, 3), None, None, scale=-2.0),
+        case((3, 0), (0, 2), (2,), (3, 2), activation="relu"),
+    ),
+    method=False,
+    doc="``activation(scale·(x @ weight) + bias + residual)`` with weight of shape (in, out), bias "
+    "(out,) and a residual of the shape of the result; activation is none, relu or gelu. The "
+    "product of narrow floats is rounded once, at the end.",
+)
 
 
 linear = contraction(

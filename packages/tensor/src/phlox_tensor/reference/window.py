@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._rules.linear import window_sizes
+from .elementwise import gelu
 from .reduction import widen
 
 Array = np.ndarray[Any, Any]
@@ -23,6 +24,26 @@ def matmul(x1: Array, x2: Array) -> Array:
 def linear(x: Array, weight: Array, bias: Array | None) -> Array:
     out = np.matmul(widen(x), widen(weight))
     return (out if bias is None else out + widen(bias)).astype(x.dtype)
+
+
+def fused_linear(
+    x: Array,
+    weight: Array,
+    bias: Array | None,
+    residual: Array | None,
+    activation: str,
+    scale: float,
+) -> Array:
+    wide = widen(x)
+    out = np.matmul(wide, widen(weight)) * wide.dtype.type(scale)
+    for addend in (bias, residual):
+        if addend is not None:
+            out = out + widen(addend)
+    if activation == "relu":
+        out = np.maximum(out, 0)
+    elif activation == "gelu":
+        out = gelu(out)
+    return out.astype(x.dtype)
 
 
 def _windows(
