@@ -70,10 +70,11 @@ const FEW_COLUMNS: usize = 8;
 /// Rows up to which dot products beat packing.
 const FEW_DOTS: usize = 8;
 /// Rows of the result up to which the right side is read where it lies. Measured on AMD EPYC (Zen 4), one thread, GF/s of
-/// f32, as it lies / packed first: 32x1024x1024 106/81, 64x784x256 113/85, 128^3 and 256^3 105/101.
+/// f32, as it lies / packed first: 32x1024x1024 106/81, 64x784x256 113/85, 128^3 114/101,
+/// 256^3 114/105.
 const FEW_ROWS: usize = 64;
 /// The same where there are columns enough to share out.
-const FEWER_THAN_COLUMNS: usize = 256;
+const FEWER_THAN_COLUMNS: usize = 512;
 /// Elements of a right side that stays in the first-level cache: no reason to pack it.
 const CACHED: usize = 1 << 12;
 
@@ -201,14 +202,10 @@ unsafe fn dots<T: Gemm>(call: &Call<T>, split: bool) {
     });
 }
 
-/// Depth of a block of a right side that is read where it lies; its sums are kept in cache. Few rows read a few rows of
-/// the right side at a time, in long runs that prefetching follows; more rows come back to a strip of it.
-fn direct_depth(width: usize, m: usize) -> usize {
-    match (width, m) {
-        (4, 1 | 2) => 8,
-        (4, _) => 32,
-        _ => 128,
-    }
+/// Depth of a block of a right side that is read where it lies: a strip of it stays in the first-level cache for all rows
+/// of the left side. One or two rows of a matrix beyond the caches read few lines of it at a time, in long runs.
+fn direct_depth(width: usize, (m, k, n): (usize, usize, usize)) -> usize {
+    if width == 4 && m <= 2 && k * n >= 1 << 22 { 8 } else { 128 }
 }
 
 unsafe fn direct<T: Gemm>(call: &Call<T>, split: bool) {
@@ -227,7 +224,7 @@ unsafe fn direct<T: Gemm>(call: &Call<T>, split: bool) {
 unsafe fn direct_columns<T: Gemm>(call: &Call<T>, range: Range<usize>, width: usize, lanes: usize) {
     let (m, k, _) = call.size;
     let (cols, panel) = (range.len(), width * lanes);
-    let most = direct_depth(width, m);
+    let most = direct_depth(width, call.size);
     let mut end = call.end.at(0, range.start);
     let first = first_addend(&mut end);
     let (b, c) = (call.b.at(0, range.start), call.c.at(0, range.start));
@@ -260,7 +257,7 @@ unsafe fn direct_columns<T: Gemm>(call: &Call<T>, range: Range<usize>, width: us
                 left_steps: steps,
                 right: b.at(depth, 0).start,
                 right_step: b.row,
-                prefetch: if width == 4 { 2 * panel as isize } else { panel as isize },
+                prefetch: panel as isize,
                 start,
                 to: sums,
                 pitch,
@@ -288,10 +285,9 @@ unsafe fn direct_columns<T: Gemm>(call: &Call<T>, range: Range<usize>, width: us
     });
 }
 
-/// Depth of a block, in cells: a panel of the right side (16 KiB) stays in the first-level cache with a tile's rows of the
-/// left side (7 KiB).
-const DEPTH: usize = 128;
-/// Rows of a task: its block of the left side is at most 84 KiB, in the second-level cache.
+/// Depth of a block, in cells. Measured for f32 512^3 and 1024^3, GF/s on one thread: 128 90/86, 256 105/104, 384 100/101.
+const DEPTH: usize = 256;
+/// Rows of a task: its block of the left side is at most 168 KiB, in the second-level cache.
 const MOST_ROWS: usize = 168;
 
 /// The right side in panels, block after block along `k`.
@@ -305,7 +301,7 @@ struct Panels<C> {
 /// Rows and columns of a task: a function of the shape alone.
 fn grid((m, k, n): (usize, usize, usize), panel: usize, narrow: bool) -> (usize, usize) {
     let work = m.saturating_mul(k).saturating_mul(n);
-    let wanted = if work < SERIAL { 1 } else { (work >> 18).min(if work < 1 << 29 { 16 } else { 24 }) };
+    let wanted = if work < SERIAL { 1 } else { (work >> 18).min(32) };
     let (mut rows, mut cols) = (m.div_ceil(m.div_ceil(MOST_ROWS)), n);
     if narrow && cols > 512 {
         // The sums are kept aside while there are several blocks along `k`.
@@ -313,9 +309,9 @@ fn grid((m, k, n): (usize, usize, usize), panel: usize, narrow: bool) -> (usize,
     }
     let half = |x: usize, unit: usize| x.div_ceil(2).next_multiple_of(unit);
     while m.div_ceil(rows) * n.div_ceil(cols) < wanted {
-        if rows > 112 {
+        if rows > 112 || (rows > 56 && cols <= 512) {
             rows = rows.div_ceil(2);
-        } else if cols > 256 {
+        } else if cols > 4 * panel {
             cols = half(cols, panel);
         } else if rows > 28 {
             rows = rows.div_ceil(2);
