@@ -287,6 +287,8 @@ unsafe fn direct_columns<T: Gemm>(call: &Call<T>, range: Range<usize>, width: us
 
 /// Depth of a block, in cells. Measured for f32 512^3 and 1024^3, GF/s on one thread: 128 90/86, 256 105/104, 384 100/101.
 const DEPTH: usize = 256;
+/// Bytes of a right side that are packed at a time.
+const MOST_PACKED: usize = 16 << 20;
 /// Rows of a task: its block of the left side is at most 168 KiB, in the second-level cache.
 const MOST_ROWS: usize = 168;
 
@@ -332,6 +334,15 @@ where
     let lanes = lane_count::<Wide<F>>();
     let width = if n <= lanes { 1 } else { 2 };
     let panel = width * lanes;
+    let most = (MOST_PACKED / (k * size_of::<F::Cell>())).max(1).next_multiple_of(panel);
+    if n > most {
+        return (0..n).step_by(most).try_for_each(|j| {
+            let (b, c, end) = (call.b.at(0, j), call.c.at(0, j), call.end.at(0, j));
+            let part = Call { size: (m, k, most.min(n - j)), a: call.a, b, c, end };
+            // SAFETY: the caller's.
+            unsafe { packed::<F>(&part, split) }
+        });
+    }
     let count = n.div_ceil(panel);
     let depth = k.div_ceil(F::DEPTH);
     let storage = Storage::uninit(depth * count * panel * size_of::<F::Cell>())?;

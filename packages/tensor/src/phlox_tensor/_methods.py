@@ -14,7 +14,7 @@ from ._errors import Rejected
 from ._fast import spread
 from ._kinds import AnyKind, BitsKind, Bool, Float, Generic, Int, K, NumKind
 from ._tensor import Tensor
-from .ops import activation, binary, contraction, interpolation, movement, reduction, rows, unary
+from .ops import activation, binary, contraction, movement, reduction, rows, unary
 
 
 class TensorMethods(Generic[K]):
