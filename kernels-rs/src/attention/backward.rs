@@ -4,7 +4,7 @@
 use super::heads::{Heads, Item};
 use super::hidden::Part;
 use super::scores::{self, Pull, Score, State, Weights};
-use super::tile::{Left, Panels, Product, Turn};
+use super::tile::{Left, Onto, Panels, Product, Turn};
 use super::{Job, Parts, SERIAL, pack, rows_per_group};
 use crate::array::Array;
 use crate::dtype::Element;
@@ -297,7 +297,7 @@ impl<T: Item<Wide: Score>> Shared<'_, T> {
                 a: Left { at: buffers.keys.as_ptr(), group: self.group * job.size, step: self.group as isize },
                 b: self.side(buffers.queries.as_ptr()),
                 c: self.side(block.as_mut_ptr()),
-                add: false,
+                onto: Onto::Nothing,
             }
             .run();
             if let Some(cap) = job.cap_unit() {
@@ -331,7 +331,7 @@ impl<T: Item<Wide: Score>> Shared<'_, T> {
                 a: Left { at: buffers.values.as_ptr(), group: self.group * job.values, step: self.group as isize },
                 b: self.side(buffers.cotangents.as_ptr()),
                 c: self.side(pulls.as_mut_ptr()),
-                add: false,
+                onto: Onto::Nothing,
             }
             .run();
         }
@@ -370,7 +370,7 @@ impl<T: Item<Wide: Score>> Shared<'_, T> {
                     a: Left { at: left.as_ptr(), group: self.group * width, step: 1 },
                     b: Panels { at: right.as_ptr(), panel, row: pitch },
                     c: Panels { at: sums.as_mut_ptr(), panel, row: pitch },
-                    add: true,
+                    onto: Onto::Sum,
                 }
                 .run();
             }
@@ -387,7 +387,7 @@ impl<T: Item<Wide: Score>> Shared<'_, T> {
                 a: Left { at: buffers.dense_keys.0, group: self.group, step: buffers.dense_keys.1 },
                 b: self.side(buffers.pulls.as_ptr()),
                 c: self.side(buffers.dquery.as_mut_ptr()),
-                add: false,
+                onto: Onto::Nothing,
             }
             .run();
             let from = Block { at: buffers.dquery.as_ptr(), pitch: width, rows: job.size, cols: place.count };

@@ -6,7 +6,7 @@
 use super::heads::Item;
 use super::hidden::Part;
 use super::scores::{self, Score, State, Weights};
-use super::tile::{Left, Panels, Product, Turn};
+use super::tile::{Left, Onto, Panels, Product, Turn};
 use super::{Job, Parts, SERIAL, pack, rows_per_group};
 use crate::array::Array;
 use crate::dtype::Element;
@@ -16,7 +16,7 @@ use crate::scratch::with_scratch;
 use crate::threads::{self, SharedMut};
 use std::ops::Range;
 
-/// Keys of a tile, at most: the scores of a block stay in the first-level cache.
+/// Keys of a tile, at most: the scores of a block stay in the first-level cache. From 112 to 518 times differ by 1 %.
 const TILE: usize = 140;
 /// Blocks of queries that share a tile of packed keys, at most.
 const BLOCKS: usize = 8;
@@ -195,7 +195,7 @@ impl<T: Item<Wide: Score>, const REGS: usize> Task<'_, T, REGS> {
                 a: Left { at: buffers.keys.as_ptr(), group: plan.group * job.size, step: plan.group as isize },
                 b: panels(buffers.queries[slot * width * job.size..].as_ptr()),
                 c: Panels { at: block.as_mut_ptr(), panel: 0, row: width },
-                add: false,
+                onto: Onto::Nothing,
             }
             .run();
         }
@@ -209,9 +209,7 @@ impl<T: Item<Wide: Score>, const REGS: usize> Task<'_, T, REGS> {
         let (total, fade) = rest.split_at_mut(width);
         Weights::<_, REGS> { scores: &mut *block, state: State { top, total, fade: &mut *fade } }.run();
         let sums = &mut buffers.sums[slot * width * job.values..][..width * job.values];
-        if keys.0 > 0 {
-            scores::fade(sums, fade);
-        }
+        let onto = if keys.0 > 0 { Onto::Faded(fade.as_ptr()) } else { Onto::Nothing };
         // SAFETY: the buffers are as large as planned, the values were checked with the keys.
         unsafe {
             Product::<_, 0, REGS> {
@@ -221,7 +219,7 @@ impl<T: Item<Wide: Score>, const REGS: usize> Task<'_, T, REGS> {
                 a: Left { at: values, group: plan.group, step: values_row },
                 b: panels(block.as_ptr()),
                 c: Panels { at: sums.as_mut_ptr(), panel: 0, row: width },
-                add: keys.0 > 0,
+                onto,
             }
             .run();
         }

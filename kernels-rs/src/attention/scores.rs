@@ -294,17 +294,3 @@ fn hide_body<W: Score>(mask: &[bool], to: &mut [W]) {
         *slot = if hidden { W::LOWEST } else { *slot };
     }
 }
-
-vectorize!(
-    /// Multiplies rows by a row.
-    pub fade[W: Score](rows: &mut [W], by: &[W]) => fade_body::<W>
-);
-
-#[inline(always)]
-fn fade_body<W: Score>(rows: &mut [W], by: &[W]) {
-    for row in rows.chunks_exact_mut(by.len()) {
-        for (slot, &by) in row.iter_mut().zip(by) {
-            *slot = *slot * by;
-        }
-    }
-}

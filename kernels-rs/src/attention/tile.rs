@@ -29,7 +29,18 @@ pub struct Panels<P> {
     pub row: usize,
 }
 
-/// `c = a @ b`, or `c += a @ b`. Rows of `a` are `LINES` registers apart, or one element where `LINES` is 0.
+/// What a product is added to.
+#[derive(Clone, Copy)]
+pub enum Onto<W> {
+    /// Nothing: the result is overwritten.
+    Nothing,
+    /// The result.
+    Sum,
+    /// The result times one value per column of a panel.
+    Faded(*const W),
+}
+
+/// `c = a @ b`, or that added to `c`. Rows of `a` are `LINES` registers apart, or one element where `LINES` is 0.
 pub struct Product<W, const LINES: usize, const REGS: usize> {
     /// Rows of the result.
     pub rows: usize,
@@ -43,8 +54,8 @@ pub struct Product<W, const LINES: usize, const REGS: usize> {
     pub b: Panels<*const W>,
     /// Result.
     pub c: Panels<*mut W>,
-    /// Whether `c` is added to.
-    pub add: bool,
+    /// What it is added to.
+    pub onto: Onto<W>,
 }
 
 impl<W: Real, const LINES: usize, const REGS: usize> Product<W, LINES, REGS> {
@@ -83,10 +94,17 @@ impl<W: Real, const LINES: usize, const REGS: usize> Product<W, LINES, REGS> {
                     (a, b) = (a.wrapping_offset(self.a.step), b.wrapping_add(self.b.row));
                 }
                 let c = self.c.at.add(panel * self.c.panel + first * self.c.row);
-                for r in 0..R {
-                    for w in 0..REGS {
+                for w in 0..REGS {
+                    let fade = match self.onto {
+                        Onto::Faded(fade) => V::load(fade.add(w * V::N)),
+                        _ => V::splat(W::from_f64(1.0)),
+                    };
+                    for r in 0..R {
                         let to = c.add(r * self.c.row + w * V::N);
-                        if self.add { V::load(to).add(sums[r][w]).store(to) } else { sums[r][w].store(to) }
+                        match self.onto {
+                            Onto::Nothing => sums[r][w].store(to),
+                            _ => V::load(to).mul_add(fade, sums[r][w]).store(to),
+                        }
                     }
                 }
             }
