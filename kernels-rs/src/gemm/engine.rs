@@ -150,6 +150,13 @@ fn in_place<T: Float>(c: Matrix<T>) -> Option<*mut T::Wide> {
     (size_of::<T>() == size_of::<T::Wide>() && c.col == 1).then(|| c.start.cast())
 }
 
+/// Finishes a block of sums, where there is anything to do.
+fn finish<T: Gemm>(from: *mut T::Wide, pitch: isize, (rows, cols): (usize, usize), to: Matrix<T>, end: Epilogue<T>) {
+    if !(end.is_empty() && in_place(to).is_some()) {
+        launch(Finish::<T> { from, pitch, rows, cols, to, epilogue: end });
+    }
+}
+
 /// Bias that the sums can begin with.
 fn first_addend<T: Float>(end: &mut Epilogue<T>) -> Start<T::Wide> {
     match end.bias {
@@ -234,8 +241,7 @@ unsafe fn direct<T: Gemm>(call: &Call<T>, split: bool) {
 
 unsafe fn direct_columns<T: Gemm>(call: &Call<T>, range: Range<usize>, width: usize, lanes: usize) {
     let (m, k, _) = call.size;
-    let (cols, panel) = (range.len(), width * lanes);
-    let most = direct_depth(width, call.size);
+    let (cols, panel, most) = (range.len(), width * lanes, direct_depth(width, call.size));
     let mut end = call.end.at(0, range.start);
     let first = first_addend(&mut end);
     let (b, c) = (call.b.at(0, range.start), call.c.at(0, range.start));
@@ -251,13 +257,14 @@ unsafe fn direct_columns<T: Gemm>(call: &Call<T>, range: Range<usize>, width: us
         for depth in (0..k).step_by(most) {
             let deep = most.min(k - depth);
             let start = if depth == 0 { first } else { Start::Kept };
-            let a = call.a.at(0, depth);
-            let steps = if packed { None } else { Some((a.row, a.col)) };
+            let (a, steps) = (call.a.at(0, depth), (!packed).then_some((call.a.row, call.a.col)));
+            let mut left = left.as_mut_ptr();
             if packed {
                 // SAFETY: inside the left side.
-                unsafe { pack::left::<Single<T>>(a, (m, m), deep, left.as_mut_ptr()) };
+                unsafe { pack::left::<Single<T>>(a, (m, m), deep, left) };
+            } else {
+                left = a.start.cast();
             }
-            let left = if packed { left.as_ptr() } else { a.start.cast() };
             let strip = Strip::<T::Direct> {
                 k: deep,
                 rows: m,
@@ -274,7 +281,6 @@ unsafe fn direct_columns<T: Gemm>(call: &Call<T>, range: Range<usize>, width: us
                 pitch,
             };
             if tail_len > 0 {
-                // The tile reads whole registers.
                 let j = cols / panel * panel;
                 // SAFETY: inside the right side.
                 unsafe { pack::right::<Single<T>>(b.at(depth, j), deep, cols - j, (panel, 0), tail.as_mut_ptr()) };
@@ -290,9 +296,7 @@ unsafe fn direct_columns<T: Gemm>(call: &Call<T>, range: Range<usize>, width: us
             }
             T::Direct::launch(strip);
         }
-        if !(end.is_empty() && in_place(c).is_some()) {
-            launch(Finish::<T> { from: sums, pitch, rows: m, cols, to: c, epilogue: end });
-        }
+        finish(sums, pitch, (m, cols), c, end);
     });
 }
 
