@@ -5,6 +5,7 @@
 //! over all taps. Lanes are neighbouring positions, so images stay NCHW and weights are read where they lie. With many
 //! channels it is a matrix product whose right side is packed in panels through the offset table ([`implicit`]); no
 //! im2col matrix exists. Source of the idea: "The Indirect Convolution Algorithm", arXiv 1907.02129.
+//! Kernels of 3 x 3 with stride 1 and enough work go through tiles of 2 x 2 results ([`winograd`]).
 //! The weight gradient ([`weight_grad`]) uses the same tiles with the roles of positions and taps exchanged.
 
 pub mod axis;
@@ -20,6 +21,7 @@ mod tests;
 pub mod weight_grad;
 mod wide;
 mod window;
+mod winograd;
 
 use crate::array::Array;
 use crate::dtype::DType;
@@ -87,14 +89,14 @@ fn forward<T: Real>(
     let (source, kernel, bias) = (ready::<T>(x)?, ready::<T>(weight)?, bias.map(ready::<T>).transpose()?);
     let mut out = Array::uninit(T::DTYPE, shape)?;
     let bias = bias.as_ref().map(slice::<T>);
-    window::forward(window, slice(&source), slice(&kernel), bias, out.as_mut_slice());
+    window::forward(window, slice(&source), slice(&kernel), bias, out.as_mut_slice())?;
     cast(&out, x.dtype())
 }
 
 fn input_grad<T: Real>(window: &Window, g: &Array, weight: &Array, shape: &[usize]) -> Result<Array> {
     let (source, kernel) = (ready::<T>(g)?, ready::<T>(weight)?);
     let mut out = Array::uninit(T::DTYPE, shape)?;
-    window::input_grad(window, slice::<T>(&source), slice(&kernel), out.as_mut_slice());
+    window::input_grad(window, slice::<T>(&source), slice(&kernel), out.as_mut_slice())?;
     cast(&out, g.dtype())
 }
 

@@ -107,6 +107,35 @@ pub trait Lanes: Copy {
         unsafe { if count == Self::N { self.store(to) } else { self.store_partial(to, count) } }
     }
 
+    /// Every second lane: `a0 a2 ... b0 b2 ...`.
+    #[inline(always)]
+    unsafe fn even(a: Self, b: Self) -> Self {
+        let mut lanes = [Self::Elem::default(); 32];
+        // SAFETY: no register has more than 16 lanes.
+        unsafe {
+            a.store(lanes.as_mut_ptr());
+            b.store(lanes.as_mut_ptr().add(Self::N));
+            for i in 0..Self::N {
+                lanes[i] = lanes[2 * i];
+            }
+            Self::load(lanes.as_ptr())
+        }
+    }
+    /// The lanes of both in turns: `a0 b0 a1 b1 ...`, in two registers.
+    #[inline(always)]
+    unsafe fn interleave(a: Self, b: Self) -> (Self, Self) {
+        let mut lanes = [Self::Elem::default(); 64];
+        // SAFETY: no register has more than 16 lanes.
+        unsafe {
+            a.store(lanes.as_mut_ptr().add(32));
+            b.store(lanes.as_mut_ptr().add(48));
+            for i in 0..Self::N {
+                (lanes[2 * i], lanes[2 * i + 1]) = (lanes[32 + i], lanes[48 + i]);
+            }
+            (Self::load(lanes.as_ptr()), Self::load(lanes.as_ptr().add(Self::N)))
+        }
+    }
+
     /// The sum of the lanes, in halves: the order does not depend on the data.
     #[inline(always)]
     unsafe fn sum(self) -> Self::Elem {

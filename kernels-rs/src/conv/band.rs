@@ -134,12 +134,24 @@ unsafe fn fill_line<V: Lanes>(source: Line<V::Elem>, start: isize, step: usize, 
     let mut i = 0;
     while i < total {
         let inside = (low.saturating_sub(i).min(V::N), high.saturating_sub(i).min(V::N));
-        let window = if step == 1 { inside } else { (0, 0) };
+        let at = from.wrapping_add(i * step);
         // SAFETY: only the lanes inside the source are read; the caller gives room for a whole register.
-        unsafe { V::load_window(from.wrapping_add(i), window).store(to.add(i)) };
+        unsafe {
+            let values = match step {
+                1 => V::load_window(at, inside),
+                2 => {
+                    let (first, last) = if inside.0 < inside.1 { (2 * inside.0, 2 * inside.1 - 1) } else { (0, 0) };
+                    let low = V::load_window(at, (first.min(V::N), last.min(V::N)));
+                    let high = (first.max(V::N) - V::N, last.max(V::N) - V::N);
+                    V::even(low, V::load_window(at.wrapping_add(V::N), high))
+                }
+                _ => V::splat(V::Elem::default()),
+            };
+            values.store(to.add(i));
+        }
         i += V::N;
     }
-    if step != 1 {
+    if step > 2 {
         for i in low..high {
             // SAFETY: inside the source and the line.
             unsafe { *to.add(i) = *from.wrapping_add(i * step) };

@@ -3,7 +3,8 @@
 
 use super::axis::Axis;
 use super::band::{Layout, Plane};
-use super::{implicit, rows};
+use super::{implicit, rows, winograd};
+use crate::error::Result;
 use crate::lanes::{Kernel, Lanes, Real, lane_count, launch};
 use crate::scratch::{Aligned, with_scratch};
 use crate::threads::{self, SharedMut};
@@ -73,10 +74,14 @@ struct Job<'a, T> {
 ///
 /// # Safety
 /// `out` holds `batch * groups * outputs * out_size` elements that nobody else touches.
-pub unsafe fn run<T: Real>(call: &Correlation<'_, T>, out: SharedMut<T>) {
+pub unsafe fn run<T: Real>(call: &Correlation<'_, T>, out: SharedMut<T>) -> Result<()> {
     let (row_axis, col_axis) = (call.row_axis, call.col_axis);
     if call.batch * call.groups * call.outputs * row_axis.count * col_axis.count == 0 {
-        return;
+        return Ok(());
+    }
+    // SAFETY: the caller's.
+    if unsafe { winograd::run(call, out)? } {
+        return Ok(());
     }
     let positions = row_axis.count * col_axis.count;
     let taps = call.channels * row_axis.taps.len() * col_axis.taps.len();
@@ -86,7 +91,8 @@ pub unsafe fn run<T: Real>(call: &Correlation<'_, T>, out: SharedMut<T>) {
         < images * by_positions
     {
         // SAFETY: the caller's.
-        return unsafe { implicit::run(call, out) };
+        unsafe { implicit::run(call, out) };
+        return Ok(());
     }
     let planes = call.batch * call.groups;
     let budget = BAND_BYTES / size_of::<T>();
@@ -103,6 +109,7 @@ pub unsafe fn run<T: Real>(call: &Correlation<'_, T>, out: SharedMut<T>) {
     threads::parallel(planes * row_tiles * col_tiles * chunks, &|index| {
         with_scratch(len, |band| launch(Tile { job: &job, band, index }));
     });
+    Ok(())
 }
 
 /// Weights in the order in which the inner loop reads them: blocks of output channels as [`block_of`] cuts them, inside

@@ -49,8 +49,16 @@ impl Segments {
         }
     }
 
+    /// Appends positions as a segment of their own.
     #[inline(always)]
-    fn slice(&self) -> &[Segment] {
+    pub fn add(&mut self, next: Segment) {
+        self.list[self.count] = next;
+        self.count += 1;
+    }
+
+    /// All of them, in order.
+    #[inline(always)]
+    pub fn slice(&self) -> &[Segment] {
         &self.list[..self.count]
     }
 }
@@ -157,4 +165,40 @@ pub unsafe fn scatter<V: Lanes, const M: usize>(
             }
         }
     }
+}
+
+/// As [`scatter`] for neighbors that stay neighbors, of `(width, count)` lanes and channels. False when a value is not
+/// finite.
+///
+/// # Safety
+/// As for [`scatter`].
+#[inline(always)]
+pub unsafe fn scatter_finite<V: Lanes>(
+    segments: &Segments,
+    tile: *const V::Elem,
+    (width, count): (usize, usize),
+    out: *mut V::Elem,
+    plane: usize,
+) -> bool {
+    // SAFETY: the caller has the instructions of `V`.
+    let zero = unsafe { V::splat(V::Elem::default()) };
+    let mut sum = zero;
+    for segment in segments.slice() {
+        for m in 0..count {
+            let from = tile.wrapping_add(m * width + segment.at);
+            let to = out.wrapping_add(m * plane + segment.to);
+            for i in (0..segment.len).step_by(V::N) {
+                let rest = (segment.len - i).min(V::N);
+                // SAFETY: the caller's.
+                unsafe {
+                    let value = if rest == V::N { V::load(from.add(i)) } else { V::load_partial(from.add(i), rest) };
+                    // 0 times what is not finite is NaN.
+                    sum = value.mul_add(zero, sum);
+                    if rest == V::N { value.store(to.add(i)) } else { value.store_partial(to.add(i), rest) }
+                }
+            }
+        }
+    }
+    // SAFETY: as above.
+    unsafe { sum.sum() == V::Elem::default() }
 }

@@ -112,6 +112,44 @@ fn many_channels_are_summed_in_blocks() {
     }
 }
 
+/// Kernels of 3 x 3 with stride 1, which are computed by tiles, beside the definition at the same tolerance.
+#[test]
+fn tiles_agree_with_the_definition() {
+    let mut random = Random(6);
+    for round in 0..40 {
+        set_num_threads(1 + round % 4);
+        let groups = 1 + random.next(2);
+        let (inputs, outputs) = (16 + random.next(20), 32 + random.next(20));
+        let pad = |random: &mut Random| (random.next(3), random.next(3));
+        let settings =
+            Settings { stride: (1, 1), padding: (pad(&mut random), pad(&mut random)), dilation: (1, 1), groups };
+        let input = [1 + random.next(4), groups * inputs, 3 + random.next(20), 3 + random.next(40)];
+        let case = Case { input, weight: [groups * outputs, inputs, 3, 3], settings };
+        if round % 8 == 0 {
+            check::<f64>(&case, &mut random, f64::EPSILON);
+        } else {
+            check::<f32>(&case, &mut random, f32::EPSILON as f64);
+        }
+    }
+}
+
+#[test]
+fn an_infinity_reaches_the_results_that_read_it_and_no_others() {
+    let mut random = Random(7);
+    let settings = Settings { stride: (1, 1), padding: ((1, 1), (1, 1)), dilation: (1, 1), groups: 1 };
+    let mut data = vec![1.0f32; 64 * 24 * 24];
+    data[5 * 24 * 24 + 7 * 24 + 9] = f32::INFINITY;
+    let x = Array::from_slice(&data, &[1, 64, 24, 24]).unwrap();
+    let positive: Vec<f32> = (0..64 * 64 * 9).map(|_| 1.0 + random.next(100) as f32).collect();
+    let w = Array::from_slice(&positive, &[64, 64, 3, 3]).unwrap();
+    let y = conv2d(&x, &w, None, &settings).unwrap().to_vec::<f32>().unwrap();
+    for (i, value) in y.iter().enumerate() {
+        let (row, col) = (i / 24 % 24, i % 24);
+        let reads = (6..=8).contains(&row) && (8..=10).contains(&col);
+        assert!(if reads { *value == f32::INFINITY } else { value.is_finite() }, "{row} {col}: {value}");
+    }
+}
+
 #[test]
 fn larger_shapes_agree_with_the_definition() {
     let mut random = Random(2);
@@ -134,8 +172,13 @@ fn larger_shapes_agree_with_the_definition() {
 #[test]
 fn the_number_of_threads_does_not_change_a_bit() {
     let mut random = Random(3);
-    for _ in 0..40 {
-        let case = random_case(&mut random);
+    for round in 0..41 {
+        let mut case = random_case(&mut random);
+        if round == 40 {
+            // By tiles of 2 x 2.
+            let settings = Settings { stride: (1, 1), padding: ((1, 1), (1, 1)), dilation: (1, 1), groups: 1 };
+            case = Case { input: [2, 64, 30, 33], weight: [72, 64, 3, 3], settings };
+        }
         let window = Window::new("test", &case.input, &case.weight, &case.settings).unwrap();
         let (x, w) = (random.array::<f32>(&case.input), random.array::<f32>(&case.weight));
         let g = random.array::<f32>(&window.output_shape());

@@ -5,7 +5,7 @@ use super::correlate::{self, Correlation, Weights};
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::lanes::Real;
-use crate::threads::SharedMut;
+use crate::threads::{self, SharedMut};
 
 /// The attributes of a convolution.
 #[derive(Clone, Copy, Debug)]
@@ -108,7 +108,7 @@ fn axis(
 }
 
 /// Writes all of `out`.
-pub fn forward<T: Real>(window: &Window, x: &[T], weight: &[T], bias: Option<&[T]>, out: &mut [T]) {
+pub fn forward<T: Real>(window: &Window, x: &[T], weight: &[T], bias: Option<&[T]>, out: &mut [T]) -> Result<()> {
     let (channels, outputs) = (window.inputs / window.groups, window.outputs / window.groups);
     let taps = window.row.kernel * window.col.kernel;
     let (row_axis, col_axis) = (Axis::forward(window.row), Axis::forward(window.col));
@@ -133,18 +133,24 @@ pub fn forward<T: Real>(window: &Window, x: &[T], weight: &[T], bias: Option<&[T
     };
     assert_eq!(out.len(), window.batch * window.outputs * window.row.output * window.col.output);
     // SAFETY: `out` has the size of the result and is ours.
-    unsafe { correlate::run(&call, SharedMut::new(out.as_mut_ptr())) };
+    unsafe { correlate::run(&call, SharedMut::new(out.as_mut_ptr())) }
 }
 
 /// Writes all of `out`.
-pub fn input_grad<T: Real>(window: &Window, g: &[T], weight: &[T], out: &mut [T]) {
+pub fn input_grad<T: Real>(window: &Window, g: &[T], weight: &[T], out: &mut [T]) -> Result<()> {
     let (channels, outputs) = (window.inputs / window.groups, window.outputs / window.groups);
     let taps = window.row.kernel * window.col.kernel;
     assert_eq!(out.len(), window.batch * window.inputs * window.row.input * window.col.input);
+    let (row_axes, col_axes) = (Axis::adjoint(window.row), Axis::adjoint(window.col));
+    let missed = |axes: &[Axis]| axes.iter().any(|axis| axis.taps.is_empty());
+    if missed(&row_axes) || missed(&col_axes) {
+        let all = SharedMut::new(out.as_mut_ptr());
+        // SAFETY: the ranges are disjoint.
+        threads::for_ranges(out.len(), 1 << 14, &|range| unsafe { all.slice(range).fill(T::default()) });
+    }
     let out = SharedMut::new(out.as_mut_ptr());
-    let col_axes = Axis::adjoint(window.col);
-    for row_axis in &Axis::adjoint(window.row) {
-        for col_axis in &col_axes {
+    for row_axis in row_axes.iter().filter(|axis| !axis.taps.is_empty()) {
+        for col_axis in col_axes.iter().filter(|axis| !axis.taps.is_empty()) {
             let call = Correlation {
                 batch: window.batch,
                 groups: window.groups,
@@ -165,7 +171,8 @@ pub fn input_grad<T: Real>(window: &Window, g: &[T], weight: &[T], out: &mut [T]
                 col_axis,
             };
             // SAFETY: `out` has the size of the input and is ours; each pair of axes writes its own positions.
-            unsafe { correlate::run(&call, out) };
+            unsafe { correlate::run(&call, out)? };
         }
     }
+    Ok(())
 }

@@ -110,6 +110,23 @@ impl Lanes for F32x16 {
         unsafe { _mm512_mask_storeu_ps(to, mask16(count), self.0) }
     }
     #[inline(always)]
+    unsafe fn even(a: Self, b: Self) -> Self {
+        // SAFETY: the caller has AVX-512.
+        unsafe {
+            let even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+            Self(_mm512_permutex2var_ps(a.0, even, b.0))
+        }
+    }
+    #[inline(always)]
+    unsafe fn interleave(a: Self, b: Self) -> (Self, Self) {
+        // SAFETY: the caller has AVX-512.
+        unsafe {
+            let low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+            let high = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+            (Self(_mm512_permutex2var_ps(a.0, low, b.0)), Self(_mm512_permutex2var_ps(a.0, high, b.0)))
+        }
+    }
+    #[inline(always)]
     unsafe fn transpose(from: Block<f32>, to: *mut f32, to_pitch: usize, keep: usize) {
         // SAFETY: rows and columns outside the block are masked off.
         unsafe {
@@ -291,6 +308,22 @@ impl Lanes for F32x8 {
     unsafe fn store_partial(self, to: *mut f32, count: usize) {
         // SAFETY: masked lanes are not written.
         unsafe { _mm256_maskstore_ps(to, mask_ps(count), self.0) }
+    }
+    #[inline(always)]
+    unsafe fn even(a: Self, b: Self) -> Self {
+        // SAFETY: the caller has AVX2.
+        unsafe {
+            let halves = _mm256_shuffle_ps::<0x88>(a.0, b.0);
+            Self(_mm256_castpd_ps(_mm256_permute4x64_pd::<0xd8>(_mm256_castps_pd(halves))))
+        }
+    }
+    #[inline(always)]
+    unsafe fn interleave(a: Self, b: Self) -> (Self, Self) {
+        // SAFETY: the caller has AVX2.
+        unsafe {
+            let (low, high) = (_mm256_unpacklo_ps(a.0, b.0), _mm256_unpackhi_ps(a.0, b.0));
+            (Self(_mm256_permute2f128_ps::<0x20>(low, high)), Self(_mm256_permute2f128_ps::<0x31>(low, high)))
+        }
     }
     #[inline(always)]
     unsafe fn transpose(from: Block<f32>, to: *mut f32, to_pitch: usize, keep: usize) {

@@ -1,0 +1,483 @@
+//! Kernels of 3 x 3 with stride 1 by tiles of 2 x 2 results: 16 products per tile and pair of channels instead of 36.
+//! Source: Winograd, "Arithmetic Complexity of Computations" (1980); Lavin and Gray, arXiv 1509.09308, F(2x2, 3x3).
+//!
+//! This size of tile rounds no worse than the definition, since it adds fewer products, and a result reads no element
+//! that the definition does not read. Where an infinity meets it, a difference of infinities may turn up: a result
+//! that is not finite sends the whole convolution to [`super::implicit`].
+
+#![expect(clippy::needless_range_loop, reason = "counted loops over a tile are unrolled into registers")]
+
+use super::axis::{Axis, WindowAxis};
+use super::band::{Layout, Plane};
+use super::correlate::Correlation;
+use super::panel::{self, REGISTERS, Segment, Segments};
+use crate::array::Array;
+use crate::error::Result;
+use crate::lanes::{Kernel, Lanes, Real, lane_count, launch};
+use crate::scratch::with_scratch;
+use crate::threads::{self, SharedMut};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Frequencies of a tile.
+const POINTS: usize = 16;
+/// Output channels that lie together in the transformed weights.
+const ROWS: usize = 8;
+/// Elements between the points of a panel, so that they do not fall into the same cache set.
+const PAD: usize = 16;
+/// Elements of a transformed panel, inside the second-level cache.
+const PANEL: usize = 80 << 10;
+/// Elements of a band, beside it.
+const BAND: usize = 128 << 10;
+/// Pairs of channels whose transformed weights stay in the third-level cache.
+const PAIRS: usize = 1 << 16;
+
+struct Plan<'a, T> {
+    call: &'a Correlation<'a, T>,
+    out: SharedMut<T>,
+    cut: Cut,
+    row_axis: Axis,
+    col_axis: Axis,
+    layout: Layout,
+    offsets: Vec<usize>,
+    /// `[group][point][block of outputs][channel][ROWS]`.
+    weights: SharedMut<T>,
+    row_tiles: usize,
+    chunks: usize,
+    infinite: AtomicBool,
+}
+
+/// Images, rows of tiles and output channels of a task.
+#[derive(Clone, Copy)]
+struct Cut {
+    images: usize,
+    rows: usize,
+    outputs: usize,
+}
+
+/// Runs the correlation where this algorithm is faster. False: the results are not written, or not all right.
+///
+/// # Safety
+/// As for [`super::implicit::run`].
+pub unsafe fn run<T: Real>(call: &Correlation<'_, T>, out: SharedMut<T>) -> Result<bool> {
+    let (Some(row_axis), Some(col_axis)) =
+        (tiles(call.row_axis, call.source_size.0), tiles(call.col_axis, call.source_size.1))
+    else {
+        return Ok(false);
+    };
+    let lanes = lane_count::<T>();
+    let Some(cut) = choose(call, (&row_axis, &col_axis), lanes) else { return Ok(false) };
+    let blocks = call.outputs.div_ceil(ROWS);
+    let mut weights = Array::uninit(T::DTYPE, &[call.groups * POINTS * point_pitch(call)])?;
+    let layout = Layout::new(&row_axis, &col_axis, cut.rows, col_axis.count);
+    let plan = Plan {
+        call,
+        out,
+        cut,
+        offsets: layout.offsets(&row_axis, &col_axis, call.channels),
+        layout,
+        weights: SharedMut::new(weights.mut_ptr::<T>()),
+        row_tiles: row_axis.count.div_ceil(cut.rows),
+        chunks: call.outputs.div_ceil(cut.outputs),
+        row_axis,
+        col_axis,
+        infinite: AtomicBool::new(false),
+    };
+    threads::parallel(call.groups * blocks, &|index| launch(Weights { plan: &plan, index }));
+    let tasks = call.batch.div_ceil(cut.images) * call.groups * plan.row_tiles * plan.chunks;
+    let width = registers(call.channels, lanes) * lanes;
+    let len = plan.band_len() + POINTS * (width * (call.channels + ROWS) + PAD) + 4 * ROWS * width;
+    threads::parallel(tasks, &|index| with_scratch(len, |scratch| launch(Task { plan: &plan, scratch, index })));
+    Ok(!plan.infinite.into_inner())
+}
+
+/// From a point of the transformed weights to the next: an odd number of cache lines more than they need, so that the
+/// points of a weight do not fall into the same cache set.
+fn point_pitch<T>(call: &Correlation<'_, T>) -> usize {
+    (call.outputs.div_ceil(ROWS) * ROWS * call.channels).next_multiple_of(32) + 16
+}
+
+/// The axis of the tiles: windows of 4, 2 apart. None when the axis is not three neighbors with stride 1.
+fn tiles(axis: &Axis, source: usize) -> Option<Axis> {
+    let (base, step) = axis.source(0, 0);
+    let neighbors = axis.taps.len() == 3 && axis.taps.iter().map(|tap| tap.shift).max() == Some(2);
+    if !neighbors || axis.slots() != 1 || step != 1 || axis.out_step != 1 || base > 0 {
+        return None;
+    }
+    let (output, pad) = (axis.count.div_ceil(2), base.unsigned_abs());
+    Some(Axis::forward(WindowAxis { input: source, output, kernel: 4, stride: 2, pad, dilation: 1 }))
+}
+
+/// Registers per row of a transformed panel.
+fn registers(channels: usize, lanes: usize) -> usize {
+    (PANEL / (POINTS * channels * lanes)).clamp(1, REGISTERS)
+}
+
+/// Threads to plan for. A constant: the algorithm decides the bits of the result.
+const THREADS: usize = 2;
+
+/// The fastest cut, if it is faster than the definition.
+fn choose<T: Real>(call: &Correlation<'_, T>, axes: (&Axis, &Axis), lanes: usize) -> Option<Cut> {
+    let (rows, cols) = (axes.0.count, axes.1.count);
+    let (channels, outputs) = (call.channels, call.outputs);
+    if channels < 16 || outputs < 32 || channels * outputs > PAIRS || POINTS * channels * lanes > PANEL {
+        return None;
+    }
+    let mut best = None;
+    for row_tiles in 1..=rows {
+        let rows = rows.div_ceil(row_tiles);
+        for image_shift in 0..4 {
+            if image_shift > 0 && (row_tiles > 1 || call.batch < 1 << image_shift) {
+                break;
+            }
+            let images = 1 << image_shift;
+            let layout = Layout::new(axes.0, axes.1, rows, cols);
+            if layout.channel * channels * images > BAND {
+                continue;
+            }
+            for output_shift in 0..4 {
+                let chunk = outputs.div_ceil(1 << output_shift).next_multiple_of(ROWS);
+                let tiles = (images * rows * cols).div_ceil(lanes);
+                // 60 for the transform of an input and for that of a result.
+                // 12 for a register of the band.
+                let lines = 4 * images * (rows + 1) * (cols + 1).div_ceil(lanes);
+                let time = channels * (12 * lines + 60 * tiles) + chunk * tiles * (POINTS * channels + 60) + 2000;
+                let tasks = call.batch.div_ceil(images) * row_tiles * call.groups * outputs.div_ceil(chunk);
+                let time = time * (4 * tasks.div_ceil(THREADS) + 1);
+                if best.is_none_or(|(least, _)| time < least) {
+                    best = Some((time, Cut { images, rows, outputs: chunk }));
+                }
+            }
+        }
+    }
+    // 300 for the transform of a weight and its way through the caches, measured on Zen 4; the definition takes 9
+    // products per result.
+    let (time, cut) = best?;
+    let time = time / 4 + 300 * channels * outputs * call.groups / THREADS;
+    let results = call.batch * call.groups * call.row_axis.count * call.col_axis.count;
+    (time < results.div_ceil(lanes * THREADS) * (10 * channels * outputs + 30 * channels)).then_some(cut)
+}
+
+/// One block of output channels whose weights are to be transformed.
+struct Weights<'a, T> {
+    plan: &'a Plan<'a, T>,
+    index: usize,
+}
+
+impl<T: Real> Kernel<T> for Weights<'_, T> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes<Elem = T>>(self) {
+        let plan = self.plan;
+        let (call, weight) = (plan.call, &plan.call.weight);
+        let blocks = call.outputs.div_ceil(ROWS);
+        let (group, block) = (self.index / blocks, self.index % blocks);
+        let count = ROWS.min(call.outputs - block * ROWS);
+        let half = T::from_f64(0.5);
+        let mut places = [0; 9];
+        for row in &call.row_axis.taps {
+            for col in &call.col_axis.taps {
+                places[row.shift * 3 + col.shift] = row.index * weight.kernel_cols + col.index;
+            }
+        }
+        let zero = [T::default(); ROWS];
+        let to = plan.weights.ptr().wrapping_add(plan.weights_at(group, 0, block));
+        let step = plan.weights_at(0, 1, 0);
+        for c in 0..call.channels {
+            let mut taps = [zero; 9];
+            for lane in 0..count {
+                let start = group * weight.group + (block * ROWS + lane) * weight.output + c * weight.channel;
+                for (tap, place) in taps.iter_mut().zip(places) {
+                    tap[lane] = weight.data[start + place];
+                }
+            }
+            let mut lines = [[zero; 3]; 4];
+            for col in 0..3 {
+                let column = points(taps[col], taps[3 + col], taps[6 + col], half);
+                for row in 0..4 {
+                    lines[row][col] = column[row];
+                }
+            }
+            for (i, &[a, b, last]) in lines.iter().enumerate() {
+                for (j, value) in points(a, b, last, half).into_iter().enumerate() {
+                    // SAFETY: each task writes its own block.
+                    unsafe { to.add((i * 4 + j) * step + c * ROWS).cast::<[T; ROWS]>().write(value) };
+                }
+            }
+        }
+    }
+}
+
+/// `G g`: three taps to four points.
+#[inline(always)]
+fn points<T: Real>(a: [T; ROWS], b: [T; ROWS], c: [T; ROWS], half: T) -> [[T; ROWS]; 4] {
+    let (mut plus, mut minus) = (a, a);
+    for i in 0..ROWS {
+        let (ends, middle) = ((a[i] + c[i]) * half, b[i] * half);
+        (plus[i], minus[i]) = (ends + middle, ends - middle);
+    }
+    [a, plus, minus, c]
+}
+
+struct Task<'a, T> {
+    plan: &'a Plan<'a, T>,
+    scratch: &'a mut [T],
+    index: usize,
+}
+
+/// Where a task lies, in tiles.
+struct Place {
+    group: usize,
+    images: (usize, usize),
+    first_row: usize,
+    rows: usize,
+    outputs: (usize, usize),
+}
+
+impl<T: Real> Kernel<T> for Task<'_, T> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes<Elem = T>>(self) {
+        let Task { plan, scratch, index } = self;
+        let place = plan.place(index);
+        let (band, rest) = scratch.split_at_mut(plan.band_len());
+        // SAFETY: the scratch was sized for a full task; the results belong to this task.
+        unsafe {
+            plan.fill::<V>(&place, band.as_mut_ptr());
+            match registers(plan.call.channels, V::N) {
+                1 => plan.work::<V, 1>(&place, band, rest),
+                2 => plan.work::<V, 2>(&place, band, rest),
+                _ => plan.work::<V, REGISTERS>(&place, band, rest),
+            }
+        }
+    }
+}
+
+impl<T: Real> Plan<'_, T> {
+    fn band_len(&self) -> usize {
+        self.layout.len(self.call.channels * self.cut.images).next_multiple_of(16)
+    }
+
+    /// Where the transformed weights of a block start.
+    #[inline(always)]
+    fn weights_at(&self, group: usize, point: usize, block: usize) -> usize {
+        (group * POINTS + point) * point_pitch(self.call) + block * ROWS * self.call.channels
+    }
+
+    fn place(&self, index: usize) -> Place {
+        let (call, cut) = (self.call, &self.cut);
+        let (index, chunk) = (index / self.chunks, index % self.chunks);
+        let (index, row_tile) = (index / self.row_tiles, index % self.row_tiles);
+        let image = index / call.groups * cut.images;
+        Place {
+            group: index % call.groups,
+            images: (image, (image + cut.images).min(call.batch)),
+            first_row: row_tile * cut.rows,
+            rows: cut.rows.min(self.row_axis.count - row_tile * cut.rows),
+            outputs: (chunk * cut.outputs, ((chunk + 1) * cut.outputs).min(call.outputs)),
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn fill<V: Lanes<Elem = T>>(&self, place: &Place, band: *mut T) {
+        let call = self.call;
+        let (rows, cols) = call.source_size;
+        for image in place.images.0..place.images.1 {
+            for c in 0..call.channels {
+                let plane = (image * call.groups + place.group) * call.channels + c;
+                let slot = (image - place.images.0) * call.channels + c;
+                // SAFETY: inside the source; the band holds all channels of all images and the slack.
+                unsafe {
+                    let at = call.source.as_ptr().add(plane * rows * cols);
+                    let to = band.add(slot * self.layout.channel);
+                    let axes = (&self.row_axis, &self.col_axis);
+                    self.layout.fill::<V>(axes, (place.first_row, 0), Plane { at, rows, cols }, to);
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn work<V: Lanes<Elem = T>, const Q: usize>(&self, place: &Place, band: &[T], rest: &mut [T]) {
+        let (call, width) = (self.call, Q * V::N);
+        let tiles = (place.images.1 - place.images.0) * place.rows * self.col_axis.count;
+        let (panel, rest) = rest.split_at_mut(POINTS * (call.channels * width + PAD));
+        let (products, tile) = rest.split_at_mut(POINTS * ROWS * width);
+        for first in (0..tiles).step_by(width) {
+            let lines = self.lines(place, first, (first + width).min(tiles));
+            // SAFETY: the parts have the sizes that the loops need.
+            unsafe {
+                transform::<V, Q>(&lines.source, &self.offsets, band.as_ptr(), panel.as_mut_ptr());
+                for output in (place.outputs.0..place.outputs.1).step_by(ROWS) {
+                    for point in 0..POINTS {
+                        let weights = self.weights.ptr().add(self.weights_at(place.group, point, output / ROWS));
+                        let source = panel.as_ptr().add(point * (call.channels * width + PAD));
+                        let to = products.as_mut_ptr().add(point * ROWS * width);
+                        if V::ROWS > 6 {
+                            product::<V, ROWS, Q>(call.channels, weights, source, to);
+                        } else {
+                            product::<V, 4, Q>(call.channels, weights, source, to);
+                            product::<V, 4, Q>(call.channels, weights.add(4), source, to.add(4 * width));
+                        }
+                    }
+                    let count = ROWS.min(place.outputs.1 - output);
+                    let mut bias = [T::default(); ROWS];
+                    if let Some(all) = call.bias {
+                        let first = place.group * call.outputs + output;
+                        bias[..count].copy_from_slice(&all[first..first + count]);
+                    }
+                    results::<V, Q>(products.as_ptr(), &bias, tile.as_mut_ptr());
+                    let plane = call.out_size.0 * call.out_size.1;
+                    let out = self.out.ptr().add(output * plane);
+                    for (row, segments) in lines.results.iter().enumerate() {
+                        let from = tile.as_ptr().add(row * ROWS * 2 * width);
+                        if !panel::scatter_finite::<V>(segments, from, (2 * width, count), out, plane) {
+                            self.infinite.store(true, Relaxed);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Where the tiles `first..end` of a task read, and where their two rows of results go.
+    #[inline(always)]
+    fn lines(&self, place: &Place, first: usize, end: usize) -> Lines {
+        let call = self.call;
+        let (rows, cols) = (call.row_axis.count, call.col_axis.count);
+        let mut lines = Lines { source: Segments::new(), results: [Segments::new(), Segments::new()] };
+        let mut tile = first;
+        while tile < end {
+            let (line, u) = (tile / self.col_axis.count, tile % self.col_axis.count);
+            let (image, t) = (line / place.rows, line % place.rows);
+            let len = (self.col_axis.count - u).min(end - tile);
+            let from = image * call.channels * self.layout.channel + t * self.layout.pitch + u;
+            lines.source.add(Segment { from, at: tile - first, len, to: 0 });
+            let plane = ((place.images.0 + image) * call.groups + place.group) * call.outputs;
+            let row = 2 * (place.first_row + t);
+            for (i, segments) in lines.results.iter_mut().enumerate().take(rows - row) {
+                let row = call.row_axis.out_start + row + i;
+                let to = (plane * call.out_size.0 + row) * call.out_size.1 + call.col_axis.out_start + 2 * u;
+                segments.add(Segment { from: 0, at: 2 * (tile - first), len: (2 * len).min(cols - 2 * u), to });
+            }
+            tile += len;
+        }
+        lines
+    }
+}
+
+/// The pieces of a panel of tiles.
+struct Lines {
+    source: Segments,
+    results: [Segments; 2],
+}
+
+/// `B' d B` of every channel and tile: `panel[point][channel][tile]`.
+///
+/// # Safety
+/// As for [`panel::pack`], for 16 offsets per channel.
+#[inline(always)]
+unsafe fn transform<V: Lanes, const Q: usize>(
+    segments: &Segments,
+    offsets: &[usize],
+    band: *const V::Elem,
+    panel: *mut V::Elem,
+) {
+    let width = Q * V::N;
+    let step = offsets.len() / POINTS * width + PAD;
+    for segment in segments.slice() {
+        for v in (0..segment.len).step_by(V::N) {
+            let count = (width - segment.at - v).min(V::N);
+            let from = band.wrapping_add(segment.from + v);
+            let mut to = panel.wrapping_add(segment.at + v);
+            for offsets in offsets.as_chunks::<POINTS>().0 {
+                // SAFETY: the caller's; a partial store ends with the row.
+                unsafe {
+                    let mut d = [V::splat(V::Elem::default()); POINTS];
+                    for i in 0..POINTS {
+                        d[i] = V::load(from.add(offsets[i]));
+                    }
+                    for i in 0..4 {
+                        let [a, b, c, e] = [d[i], d[4 + i], d[8 + i], d[12 + i]];
+                        (d[i], d[4 + i], d[8 + i], d[12 + i]) = (a.sub(c), b.add(c), c.sub(b), b.sub(e));
+                    }
+                    for i in 0..4 {
+                        let [a, b, c, e] = [d[4 * i], d[4 * i + 1], d[4 * i + 2], d[4 * i + 3]];
+                        let line = [a.sub(c), b.add(c), c.sub(b), b.sub(e)];
+                        for j in 0..4 {
+                            let to = to.add((i * 4 + j) * step);
+                            if count == V::N { line[j].store(to) } else { line[j].store_partial(to, count) }
+                        }
+                    }
+                }
+                to = to.wrapping_add(width);
+            }
+        }
+    }
+}
+
+/// `to[m][q] = sum over c of weights[c][m] * source[c][q]`.
+///
+/// # Safety
+/// The sizes are those of the loops; the machine has the instructions of `V`.
+#[inline(always)]
+unsafe fn product<V: Lanes, const M: usize, const Q: usize>(
+    channels: usize,
+    mut weights: *const V::Elem,
+    mut source: *const V::Elem,
+    to: *mut V::Elem,
+) {
+    // SAFETY: the caller's.
+    unsafe {
+        let mut acc = [[V::splat(V::Elem::default()); Q]; M];
+        for _ in 0..channels {
+            let mut lanes = [V::splat(V::Elem::default()); Q];
+            for q in 0..Q {
+                lanes[q] = V::load(source.add(q * V::N));
+            }
+            for m in 0..M {
+                let weight = V::splat(*weights.add(m));
+                for q in 0..Q {
+                    acc[m][q] = lanes[q].mul_add(weight, acc[m][q]);
+                }
+            }
+            weights = weights.add(ROWS);
+            source = source.add(Q * V::N);
+        }
+        for m in 0..M {
+            for q in 0..Q {
+                acc[m][q].store(to.add((m * Q + q) * V::N));
+            }
+        }
+    }
+}
+
+/// `A' m A + bias` of every output channel and tile: `tile[row][channel][column]`.
+///
+/// # Safety
+/// As for [`product`].
+#[inline(always)]
+unsafe fn results<V: Lanes, const Q: usize>(products: *const V::Elem, bias: &[V::Elem; ROWS], tile: *mut V::Elem) {
+    let width = Q * V::N;
+    for (m, &bias) in bias.iter().enumerate() {
+        for q in 0..Q {
+            // SAFETY: the caller's.
+            unsafe {
+                let at = products.add(m * width + q * V::N);
+                let mut lines = [[V::splat(bias); 4]; 2];
+                for j in 0..4 {
+                    let column = at.add(j * ROWS * width);
+                    let row = 4 * ROWS * width;
+                    let (a, b) = (V::load(column), V::load(column.add(row)));
+                    let (c, d) = (V::load(column.add(2 * row)), V::load(column.add(3 * row)));
+                    (lines[0][j], lines[1][j]) = (a.add(b).add(c), b.sub(c).sub(d));
+                }
+                for row in 0..2 {
+                    let [a, b, c, d] = lines[row];
+                    let start = V::splat(bias);
+                    let (left, right) = V::interleave(a.add(b).add(c).add(start), b.sub(c).sub(d).add(start));
+                    let to = tile.add((row * ROWS + m) * 2 * width + 2 * q * V::N);
+                    left.store(to);
+                    right.store(to.add(V::N));
+                }
+            }
+        }
+    }
+}
