@@ -1,4 +1,8 @@
-"""The command: python -m benchmarks [GROUP…] [--vs torch] [--json FILE]."""
+"""The command: python -m benchmarks [GROUP…] [--vs torch] [--json FILE].
+
+``cpu`` stands for all groups that run on the CPU; beside PyTorch it also writes its table to
+docs/performance.md.
+"""
 
 from __future__ import annotations
 
@@ -9,39 +13,49 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks import machine
+from benchmarks import machine, page
 from benchmarks.case import Case
 from benchmarks.timing import interleaved
 
-GROUPS = ("eager", "matmul", "conv", "elementwise", "train", "shaders")
+CPU = ("eager", "matmul", "conv", "attention", "elementwise", "rows", "movement", "train")
+GROUPS = (*CPU, "shaders")
 
 
 def main() -> int:
     """Run the groups and print the table."""
     parser = argparse.ArgumentParser(prog="./x bench", description=__doc__)
-    parser.add_argument("groups", nargs="*", metavar="GROUP", help=", ".join(GROUPS))
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"cpu, {', '.join(GROUPS)}")
     parser.add_argument("--vs", choices=["torch"], help="measure PyTorch side by side")
     parser.add_argument("--json", type=Path, help="also write the numbers here")
     options = parser.parse_args()
-    unknown = [g for g in options.groups if g not in GROUPS]
+    unknown = [g for g in options.groups if g not in (*GROUPS, "cpu")]
     if unknown:
-        parser.error(f"no such group: {', '.join(unknown)}; choose from {', '.join(GROUPS)}")
+        parser.error(f"no such group: {', '.join(unknown)}; choose from cpu, {', '.join(GROUPS)}")
+    groups = [g for name in options.groups or GROUPS for g in (CPU if name == "cpu" else (name,))]
     facts = _facts(options.vs)
     print("\n".join(f"{key}: {value}" for key, value in facts.items()))
-    rows: list[dict[str, Any]] = []
-    for group in options.groups or GROUPS:
-        module = importlib.import_module(f"benchmarks.{group}")
-        cases: list[Case] = module.cases(with_torch=options.vs == "torch")
-        print(f"\n{group}: {(module.__doc__ or '').splitlines()[0]}")
-        print(f"{'':<44} {'phlox':>12} {'PyTorch':>12} {'times':>7} {'rate':>12} {'of peak':>8}")
-        for case in cases:
-            # The measured peak is the CPU's.
-            row = _measure(case, 0.0 if group == "shaders" else facts["peak_flops"])
-            rows.append({"group": group, **row})
-            print(_line(row), flush=True)
+    rows = [row for group in groups for row in _run(group, options.vs == "torch", facts)]
     if options.json:
         options.json.write_text(json.dumps({"machine": facts, "rows": rows}, indent=2) + "\n")
+    if options.vs == "torch" and "cpu" in options.groups:
+        page.write(facts, [row for row in rows if row["group"] in CPU])
     return 0
+
+
+def _run(group: str, with_torch: bool, facts: dict[str, Any]) -> list[dict[str, Any]]:
+    module = importlib.import_module(f"benchmarks.{group}")
+    cases: list[Case] = module.cases(with_torch=with_torch)
+    print(f"\n{group}: {(module.__doc__ or '').splitlines()[0]}")
+    print(f"{'':<44} {'phlox':>12} {'PyTorch':>12} {'times':>14} {'rate':>12} {'of peak':>14}")
+    rows = []
+    for case in cases:
+        # The measured peaks are the CPU's.
+        row = {"group": group, **_measure(case, {} if group == "shaders" else facts["peak_flops"])}
+        if machine.is_full_width(facts) and case.times_full_width:
+            row["times_wanted"] = case.times_full_width
+        rows.append(row)
+        print(_line(row), flush=True)
+    return rows
 
 
 def _facts(vs: str | None) -> dict[str, Any]:
@@ -50,8 +64,8 @@ def _facts(vs: str | None) -> dict[str, Any]:
         "cpu": machine.cpu_model(),
         "threads": count,
         "load": f"{machine.load():.2f}",
-        "peak_flops_one_thread": machine.peak(1),
-        "peak_flops": machine.peak(count),
+        "peak_flops_one_thread": machine.peaks(1),
+        "peak_flops": machine.peaks(count),
     }
     if vs == "torch":
         import torch  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - for comparisons
@@ -61,40 +75,30 @@ def _facts(vs: str | None) -> dict[str, Any]:
     return facts
 
 
-def _measure(case: Case, peak: float) -> dict[str, Any]:
+def _measure(case: Case, peaks: dict[str, float]) -> dict[str, Any]:
     runs = [case.phlox] if case.torch is None else [case.phlox, case.torch]
     seconds = interleaved(runs)
     row: dict[str, Any] = {"name": case.name, "phlox_seconds": seconds[0]}
     if case.torch is not None:
         row["torch_seconds"] = seconds[1]
         row["times"] = seconds[1] / seconds[0]
+        row["times_wanted"] = case.times
     if case.flops:
         row["flops_per_second"] = case.flops / seconds[0]
-        if peak:
-            row["share_of_peak"] = row["flops_per_second"] / peak
+        if case.peak in peaks:
+            row["share_of_peak"] = row["flops_per_second"] / peaks[case.peak]
+            row["share_wanted"] = case.share
     if case.bytes:
         row["bytes_per_second"] = case.bytes / seconds[0]
     return row
 
 
 def _line(row: dict[str, Any]) -> str:
-    other = _time(row["torch_seconds"]) if "torch_seconds" in row else ""
-    times = f"{row['times']:.2f}" if "times" in row else ""
-    rate = share = ""
-    if "flops_per_second" in row:
-        rate = f"{row['flops_per_second'] / 1e9:.1f} GF/s"
-        share = f"{row['share_of_peak']:.0%}" if "share_of_peak" in row else ""
-    elif "bytes_per_second" in row:
-        rate = f"{row['bytes_per_second'] / 1e9:.1f} GB/s"
-    mine = _time(row["phlox_seconds"])
-    return f"{row['name']:<44} {mine:>12} {other:>12} {times:>7} {rate:>12} {share:>8}"
-
-
-def _time(seconds: float) -> str:
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= scale:
-            return f"{seconds / scale:.2f} {unit}"
-    return f"{seconds * 1e9:.0f} ns"
+    cells = page.cells(row)
+    return (
+        f"{row['name']:<44} {cells.phlox:>12} {cells.torch:>12} {cells.times:>14} "
+        f"{cells.rate:>12} {cells.share:>14}"
+    )
 
 
 if __name__ == "__main__":

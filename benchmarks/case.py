@@ -18,6 +18,11 @@ class Case:
         torch: the same in PyTorch, None without it.
         flops: floating-point operations of one run, 0 where the measure is time.
         bytes: bytes read and written by one run, 0 where the measure is not bandwidth.
+        peak: which measured peak the operations are a share of.
+        share: the wanted share of peak, 0 for none.
+        times: the wanted ratio to PyTorch's time, 0 for none; where a number for full-width
+            AVX-512 follows, it counts on such a machine.
+        times_full_width: see ``times``.
     """
 
     name: str
@@ -25,3 +30,7 @@ class Case:
     torch: Run | None = None
     flops: float = 0.0
     bytes: float = 0.0
+    peak: str = "float32"
+    share: float = 0.0
+    times: float = 0.0
+    times_full_width: float = 0.0

@@ -1,62 +1,85 @@
-"""Elementwise ops, reductions and rows on millions of float32 elements."""
+"""Elementwise ops on float32 elements, with fresh outputs."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import phlox as px
-from benchmarks.case import Case, Run
+from benchmarks.case import Case
 
 MANY = 1 << 22
 ROWS = (4096, 1024)
+
+# name, elements, passes over memory, wanted times PyTorch, phlox, PyTorch
+OPS: tuple[tuple[str, int, int, float, Callable[[Any], Any], str], ...] = (
+    ("add 1M", 1 << 20, 3, 1.0, lambda x: x + x, "add"),
+    ("add 16M", 1 << 24, 3, 2.0, lambda x: x + x, "add"),
+    ("multiply 1M", 1 << 20, 3, 1.0, lambda x: x * x, "multiply"),
+    ("multiply 16M", 1 << 24, 3, 2.0, lambda x: x * x, "multiply"),
+    ("multiply by a number 4M", MANY, 2, 0.0, lambda x: x * 2.0, "scale"),
+    ("exp 4M", MANY, 2, 1.2, lambda x: x.exp(), "exp"),
+    ("tanh 4M", MANY, 2, 1.2, lambda x: x.tanh(), "tanh"),
+    ("gelu 4M", MANY, 2, 1.2, lambda x: x.gelu(), "gelu"),
+    ("erf 4M", MANY, 2, 1.2, lambda x: x.erf(), "erf"),
+    ("cast to bfloat16 4M", MANY, 2, 0.0, lambda x: x.astype(px.bfloat16), "cast"),
+)
 
 
 def cases(*, with_torch: bool) -> list[Case]:
     """Return the benchmarks of the group."""
     rng = np.random.default_rng(0)
-    line = rng.standard_normal(MANY, np.float32)
-    rows = rng.standard_normal(ROWS, np.float32)
-    x, r = px.asarray(line, device="cpu"), px.asarray(rows, device="cpu")
-    mine: dict[str, tuple[Run, int]] = {
-        "add 4M": (lambda: x + x, 3),
-        "multiply by a number 4M": (lambda: x * 2.0, 2),
-        "exp 4M": (lambda: x.exp(), 2),
-        "tanh 4M": (lambda: x.tanh(), 2),
-        "gelu 4M": (lambda: x.gelu(), 2),
-        "erf 4M": (lambda: x.erf(), 2),
-        "sum 4M": (lambda: x.sum(), 1),
-        "sum over rows 4096x1024": (lambda: r.sum(axis=0), 1),
-        "max over columns 4096x1024": (lambda: r.max(axis=1), 1),
-        "softmax 4096x1024": (lambda: px.softmax(r), 2),
-        "layer norm 4096x1024": (lambda: px.layer_norm(r), 2),
-        "transpose copy 4096x1024": (lambda: r.T + 0.0, 2),
-        "sort rows 4096x1024": (lambda: px.sort(r), 2),
-    }
-    twins: dict[str, Any] = _torch(line, rows) if with_torch else {}
+    line = rng.standard_normal(1 << 24, np.float32)
+    theirs = _torch() if with_torch else {}
+    out = []
+    for name, count, passes, times, run, key in OPS:
+        x = px.asarray(line[:count], device="cpu")
+        twin = None
+        if with_torch:
+            y = _tensor(line[:count])
+            twin = _bound(theirs[key], y)
+        size = 4.0 * count * passes
+        out.append(Case(name, _bound(run, x), twin, bytes=size, times=times))
+    return out + _mixed(rng.standard_normal(ROWS, np.float32), with_torch)
+
+
+def _bound(run: Callable[[Any], Any], x: Any) -> Callable[[], Any]:
+    return lambda: run(x)
+
+
+def _mixed(rows: np.ndarray, with_torch: bool) -> list[Case]:
+    """Operands that do not lie alike."""
+    x, square = px.asarray(rows, device="cpu"), px.asarray(rows.reshape(2048, 2048), device="cpu")
+    twins: list[Any] = [None] * 3
+    if with_torch:
+        y, other = _tensor(rows), _tensor(rows.reshape(2048, 2048))
+        twins = [lambda: y + y[0], lambda: y + y[:, :1], lambda: other + other.T]
+    size = 8.0 * rows.size
     return [
-        Case(name, run, twins.get(name), bytes=4.0 * MANY * passes)
-        for name, (run, passes) in mine.items()
+        Case("add a row to 4096x1024", lambda: x + x[0], twins[0], bytes=size),
+        Case("add a column to 4096x1024", lambda: x + x[:, :1], twins[1], bytes=size),
+        Case("add the transposed 2048x2048", lambda: square + square.T, twins[2], bytes=1.5 * size),
     ]
 
 
-def _torch(line: np.ndarray, rows: np.ndarray) -> dict[str, Run]:
+def _tensor(array: np.ndarray) -> Any:
     import torch  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - for comparisons
 
-    x, r = torch.from_numpy(line), torch.from_numpy(rows)
+    return torch.from_numpy(array)
+
+
+def _torch() -> dict[str, Callable[[Any], Any]]:
+    import torch  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - for comparisons
+
     return {
-        "add 4M": lambda: x + x,
-        "multiply by a number 4M": lambda: x * 2.0,
-        "exp 4M": lambda: x.exp(),
-        "tanh 4M": lambda: x.tanh(),
-        "gelu 4M": lambda: torch.nn.functional.gelu(x),
-        "erf 4M": lambda: x.erf(),
-        "sum 4M": lambda: x.sum(),
-        "sum over rows 4096x1024": lambda: r.sum(0),
-        "max over columns 4096x1024": lambda: r.amax(1),
-        "softmax 4096x1024": lambda: r.softmax(1),
-        "layer norm 4096x1024": lambda: torch.nn.functional.layer_norm(r, (ROWS[1],)),
-        "transpose copy 4096x1024": lambda: r.T.contiguous(),
-        "sort rows 4096x1024": lambda: r.sort(1),
+        "add": lambda x: x + x,
+        "cast": lambda x: x.to(torch.bfloat16),
+        "erf": lambda x: x.erf(),
+        "exp": lambda x: x.exp(),
+        "gelu": torch.nn.functional.gelu,
+        "multiply": lambda x: x * x,
+        "scale": lambda x: x * 2.0,
+        "tanh": lambda x: x.tanh(),
     }

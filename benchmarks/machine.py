@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from pathlib import Path
+from typing import Any
 
 from phlox_kernels import _native
 
@@ -32,6 +33,20 @@ def load() -> float:
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
 
 
-def peak(count: int) -> float:
-    """Return measured float32 FMA operations per second on ``count`` threads, best of five."""
-    return max(float(_native._fma_peak(count)) for _ in range(5))
+def peaks(count: int) -> dict[str, float]:
+    """Return measured multiply-add operations per second on ``count`` threads, by element type.
+
+    Best of five; bfloat16 only where the CPU has its dot product.
+    """
+    out = {"float32": max(float(_native._fma_peak(count)) for _ in range(5))}
+    narrow = max(float(_native._bf16_peak(count)) for _ in range(5))
+    return {**out, "bfloat16": narrow} if narrow else out
+
+
+# Between the two widths at any clock rate of today: half-width units do 32 operations a cycle.
+_FULL_WIDTH_FLOPS = 170e9
+
+
+def is_full_width(facts: dict[str, Any]) -> bool:
+    """Whether AVX-512 runs at full width, told by the measured peak of one thread."""
+    return bool(facts["peak_flops_one_thread"]["float32"] > _FULL_WIDTH_FLOPS)

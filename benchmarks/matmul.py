@@ -1,4 +1,4 @@
-"""Products of float32 matrices: square, thin, batched."""
+"""Products of matrices: square, thin, batched, narrow."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ import numpy as np
 import phlox as px
 from benchmarks.case import Case, Run
 
-SHAPES = (
-    ((16, 16), (16, 16)),
-    ((64, 64), (64, 64)),
-    ((256, 256), (256, 256)),
-    ((512, 512), (512, 512)),
-    ((1024, 1024), (1024, 1024)),
-    ((2048, 2048), (2048, 2048)),
-    ((1, 1024), (1024, 1024)),
-    ((8, 1024), (1024, 1024)),
-    ((64, 784), (784, 256)),
-    ((96, 128, 32), (96, 32, 128)),
+_SQUARE = {"share": 0.9, "times": 1.05, "times_full_width": 1.7}
+# left, right, targets
+SHAPES: tuple[tuple[tuple[int, ...], tuple[int, ...], dict[str, float]], ...] = (
+    ((16, 16), (16, 16), {"times": 4.0}),
+    ((64, 64), (64, 64), {"times": 1.3}),
+    ((256, 256), (256, 256), _SQUARE),
+    ((512, 512), (512, 512), _SQUARE),
+    ((1024, 1024), (1024, 1024), _SQUARE),
+    ((2048, 2048), (2048, 2048), _SQUARE),
+    ((1, 1024), (1024, 1024), {"times": 1.2}),
+    ((8, 1024), (1024, 1024), {"times": 2.0}),
+    ((64, 784), (784, 256), {"times": 1.1}),
+    ((96, 128, 32), (96, 32, 128), {"share": 0.6, "times": 1.5}),
 )
 
 
@@ -27,22 +29,35 @@ def cases(*, with_torch: bool) -> list[Case]:
     """Return the benchmarks of the group."""
     rng = np.random.default_rng(0)
     out = []
-    for left, right in SHAPES:
+    for left, right, wanted in SHAPES:
         a = rng.standard_normal(left, np.float32)
         b = rng.standard_normal(right, np.float32)
-        x, y = px.asarray(a, device="cpu"), px.asarray(b, device="cpu")
         flops = 2.0 * prod(left) * right[-1]
         name = f"{'x'.join(map(str, left))} @ {'x'.join(map(str, right))}"
-        out.append(Case(name, _phlox(x, y), _torch(a, b) if with_torch else None, flops))
+        twin = _torch(a, b) if with_torch else None
+        out.append(Case(name, _phlox(a, b), twin, flops, **wanted))  # type: ignore[arg-type]
+    a, b = rng.standard_normal((2, 1024, 1024), np.float32)
+    out.append(
+        Case(
+            "1024x1024 @ 1024x1024, bfloat16",
+            _phlox(a, b, "bfloat16"),
+            _torch(a, b, "bfloat16") if with_torch else None,
+            2.0 * 1024**3,
+            peak="bfloat16",
+            share=0.8,
+            times=1.0,
+        )
+    )
     return out
 
 
-def _phlox(x: px.Tensor, y: px.Tensor) -> Run:
+def _phlox(a: np.ndarray, b: np.ndarray, dtype: str = "float32") -> Run:
+    x, y = (px.asarray(m, device="cpu").astype(dtype) for m in (a, b))
     return lambda: x @ y
 
 
-def _torch(a: np.ndarray, b: np.ndarray) -> Run:
+def _torch(a: np.ndarray, b: np.ndarray, dtype: str = "float32") -> Run:
     import torch  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - for comparisons
 
-    x, y = torch.from_numpy(a), torch.from_numpy(b)
+    x, y = (torch.from_numpy(m).to(getattr(torch, dtype)) for m in (a, b))
     return lambda: x @ y

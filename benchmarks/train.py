@@ -1,4 +1,4 @@
-"""Whole training steps: a small network, the network of the digits demo."""
+"""Whole training steps: forward, loss, gradients, optimizer."""
 
 from __future__ import annotations
 
@@ -7,78 +7,84 @@ from typing import Any
 import numpy as np
 
 import phlox as px
+from benchmarks import networks
 from benchmarks.case import Case, Run
 from examples.mnist.model import DigitsConfig
 from phlox import nn, optim
 
-BATCH = 64
-
-
-class Mlp(nn.Module):
-    """Two linear layers with relu between."""
-
-    first: nn.Linear
-    second: nn.Linear
-
-    def forward(self, x: px.Tensor) -> px.Tensor:
-        """Map (N, in) to (N, out)."""
-        return self.second(self.first(x).relu())
+TINY, MLP = (64, 32, 10), (784, 256, 10)
+LAYERS, D_MODEL, HEADS, D_WIDE = 4, 256, 8, 2048
 
 
 def cases(*, with_torch: bool) -> list[Case]:
     """Return the benchmarks of the group."""
-    train = px.Autodiff(px.Cpu())
-    tiny = Mlp(first=nn.Linear(64, 32, device=train), second=nn.Linear(32, 10, device=train))
-    mlp = Mlp(first=nn.Linear(784, 256, device=train), second=nn.Linear(256, 10, device=train))
-    cnn = DigitsConfig().init(train)
-    twins: list[Any] = _torch() if with_torch else [None] * 3
-    return [
-        Case("MLP 64-32-10, b32, Adam step", _step(tiny, (32, 64)), twins[0]),
-        Case("MLP 784-256-10, b64, Adam step", _step(mlp, (BATCH, 784)), twins[1]),
-        Case("digits CNN, b64, AdamW step", _step(cnn, (BATCH, 1, 28, 28)), twins[2]),
-    ]
-
-
-def _data(shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(0)
-    return rng.standard_normal(shape, np.float32), rng.integers(0, 10, shape[0])
-
-
-def _step(model: Any, shape: tuple[int, ...]) -> Run:
-    images, labels = _data(shape)
     device = px.Autodiff(px.Cpu())
-    x, target = px.asarray(images, device=device), px.asarray(labels, device=device)
-    rule = optim.AdamWConfig().init()
+    rng = np.random.default_rng(0)
+    tiny, flat, tokens = (
+        rng.standard_normal(shape, np.float32) for shape in ((32, 64), (64, 784), (8, 128, D_MODEL))
+    )
+    images = rng.standard_normal((64, 1, 28, 28), np.float32)
+    labels = rng.integers(0, 10, 64)
+    twins: dict[str, Run] = _torch(tiny, flat, images, tokens, labels) if with_torch else {}
+    adam, adam_w = optim.AdamConfig(), optim.AdamWConfig()
+    mlp, cnn = networks.mlp(*MLP, device), networks.cnn(device)
+    step = _classify(mlp, flat, labels, adam)
+    sentence = _put(tokens)
+    encoder = networks.encoder(LAYERS, D_MODEL, HEADS, D_WIDE, device)
+    mine: dict[str, tuple[Run, float]] = {
+        "MLP 64-32-10, b32, Adam": (
+            _classify(networks.mlp(*TINY, device), tiny, labels[:32], adam), 5.0,
+        ),
+        "MLP 784-256-10, b64, Adam": (step, 1.8),
+        "MLP 784-256-10, b64, Adam, PyTorch's fused": (step, 1.3),
+        "digits CNN (9216-128-10), b64, Adam": (_classify(cnn, images, labels, adam), 2.0),
+        "demo CNN, b64, AdamW": (
+            _classify(DigitsConfig().init(device), images, labels, adam_w), 0.0,
+        ),
+        "encoder d256 L4 h8, b8 s128, Adam": (
+            _step(encoder, adam, lambda model: model(sentence).square().mean()), 1.5,
+        ),
+    }  # fmt: skip
+    return [Case(name, run, twins.get(name), times=times) for name, (run, times) in mine.items()]
+
+
+def _put(array: np.ndarray) -> px.Tensor:
+    return px.asarray(array, device=px.Autodiff(px.Cpu()))
+
+
+def _classify(model: Any, images: np.ndarray, labels: np.ndarray, config: Any) -> Run:
+    x, target = _put(images), _put(labels)
     loss_fn = nn.CrossEntropyLossConfig().init()
+    return _step(model, config, lambda model: loss_fn(model(x), target))
+
+
+def _step(model: Any, config: Any, loss_of: Any) -> Run:
+    rule = config.init()
     place = [model]
 
     def run() -> object:
-        loss = loss_fn(place[0](x), target)
+        loss = loss_of(place[0])
         place[0] = rule.step(1e-3, place[0], loss.backward())
         return loss
 
     return run
 
 
-def _torch() -> list[Run]:
+def _torch(
+    tiny: np.ndarray, flat: np.ndarray, images: np.ndarray, tokens: np.ndarray, labels: np.ndarray
+) -> dict[str, Run]:
     import torch  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - for comparisons
 
-    n = torch.nn
-    cnn = n.Sequential(
-        n.Conv2d(1, 16, 3, padding=1), n.BatchNorm2d(16), n.GELU(), n.MaxPool2d(2),
-        n.Conv2d(16, 32, 3, padding=1), n.BatchNorm2d(32), n.GELU(), n.MaxPool2d(2),
-        n.Flatten(), n.Dropout(0.25), n.Linear(32 * 49, 10),
-    )  # fmt: skip
-    tiny = n.Sequential(n.Linear(64, 32), n.ReLU(), n.Linear(32, 10))
-    mlp = n.Sequential(n.Linear(784, 256), n.ReLU(), n.Linear(256, 10))
+    n, adam, adam_w = torch.nn, torch.optim.Adam, torch.optim.AdamW
 
-    def step(model: Any, shape: tuple[int, ...]) -> Run:
-        images, labels = _data(shape)
-        x, target = torch.from_numpy(images), torch.from_numpy(labels)
-        rule = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    def mlp(d_input: int, d_hidden: int, d_output: int) -> Any:
+        return n.Sequential(n.Linear(d_input, d_hidden), n.ReLU(), n.Linear(d_hidden, d_output))
+
+    def step(model: Any, data: np.ndarray, rule: Any, loss_of: Any) -> Run:
+        x = torch.from_numpy(data)
 
         def run() -> object:
-            loss = n.functional.cross_entropy(model(x), target)
+            loss = loss_of(model(x))
             rule.zero_grad()
             loss.backward()
             rule.step()
@@ -86,8 +92,30 @@ def _torch() -> list[Run]:
 
         return run
 
-    return [
-        step(tiny, (32, 64)),
-        step(mlp, (BATCH, 784)),
-        step(cnn, (BATCH, 1, 28, 28)),
-    ]
+    def classify(model: Any, data: np.ndarray, make: Any, **settings: Any) -> Run:
+        target = torch.from_numpy(labels[: len(data)])
+        rule = make(model.parameters(), lr=1e-3, **settings)
+        return step(model, data, rule, lambda y: n.functional.cross_entropy(y, target))
+
+    demo = n.Sequential(
+        n.Conv2d(1, 16, 3, padding=1), n.BatchNorm2d(16), n.GELU(), n.MaxPool2d(2),
+        n.Conv2d(16, 32, 3, padding=1), n.BatchNorm2d(32), n.GELU(), n.MaxPool2d(2),
+        n.Flatten(), n.Dropout(0.25), n.Linear(32 * 49, 10),
+    )  # fmt: skip
+    cnn = n.Sequential(
+        n.Conv2d(1, 32, 3), n.BatchNorm2d(32), n.ReLU(), n.Conv2d(32, 64, 3), n.ReLU(),
+        n.MaxPool2d(2), n.Flatten(), n.Dropout(0.5), n.Linear(9216, 128), n.ReLU(),
+        n.Linear(128, 10),
+    )  # fmt: skip
+    layer = n.TransformerEncoderLayer(D_MODEL, HEADS, D_WIDE, dropout=0.0, batch_first=True)
+    encoder = n.TransformerEncoder(layer, LAYERS)
+    return {
+        "MLP 64-32-10, b32, Adam": classify(mlp(*TINY), tiny, adam),
+        "MLP 784-256-10, b64, Adam": classify(mlp(*MLP), flat, adam),
+        "MLP 784-256-10, b64, Adam, PyTorch's fused": classify(mlp(*MLP), flat, adam, fused=True),
+        "digits CNN (9216-128-10), b64, Adam": classify(cnn, images, adam),
+        "demo CNN, b64, AdamW": classify(demo, images, adam_w),
+        "encoder d256 L4 h8, b8 s128, Adam": step(
+            encoder, tokens, adam(encoder.parameters(), lr=1e-3), lambda y: y.square().mean()
+        ),
+    }

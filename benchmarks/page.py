@@ -1,0 +1,94 @@
+"""The table of docs/performance.md: one section for each kind of CPU."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A row as text; a wanted value that is not reached is marked by ``!``."""
+
+    phlox: str
+    torch: str
+    times: str
+    rate: str
+    share: str
+
+
+def cells(row: dict[str, Any]) -> Cells:
+    """Format a measured row."""
+    rate = ""
+    if "flops_per_second" in row:
+        rate = f"{row['flops_per_second'] / 1e9:.1f} GF/s"
+    elif "bytes_per_second" in row:
+        rate = f"{row['bytes_per_second'] / 1e9:.1f} GB/s"
+    return Cells(
+        phlox=_time(row["phlox_seconds"]),
+        torch=_time(row["torch_seconds"]) if "torch_seconds" in row else "",
+        times=_against(row, "times", "{:.2f}"),
+        rate=rate,
+        share=_against(row, "share_of_peak", "{:.0%}"),
+    )
+
+
+def _against(row: dict[str, Any], key: str, form: str) -> str:
+    """A value, and the wanted one after it."""
+    if key not in row:
+        return ""
+    wanted = row.get({"times": "times_wanted", "share_of_peak": "share_wanted"}[key], 0.0)
+    text = form.format(row[key])
+    if not wanted:
+        return text
+    return f"{text}{'' if row[key] >= wanted else ' !'} (≥ {form.format(wanted)})"
+
+
+def write(facts: dict[str, Any], rows: list[dict[str, Any]], path: Path = PAGE) -> None:
+    """Put the table into its place: between the marks of this kind of CPU, or behind all others."""
+    kind = facts["cpu"]
+    text = path.read_text()
+    begin, end = f"<!-- table: {kind} -->", f"<!-- end: {kind} -->"
+    block = "\n".join((begin, *_section(facts, rows), end))
+    if begin in text:
+        text = re.sub(f"{re.escape(begin)}.*?{re.escape(end)}", lambda _: block, text, flags=re.S)
+    else:
+        text = f"{text.rstrip()}\n\n## CPU: {kind}\n\n{block}\n"
+    path.write_text(text)
+
+
+def _section(facts: dict[str, Any], rows: list[dict[str, Any]]) -> list[str]:
+    today = datetime.datetime.now(tz=datetime.UTC).date()
+    one, all_of_them = facts["peak_flops_one_thread"], facts["peak_flops"]
+    peaks = ", ".join(
+        f"{name} {one[name] / 1e9:.0f} GF/s on one thread, {peak / 1e9:.0f} on {facts['threads']}"
+        for name, peak in all_of_them.items()
+    )
+    out = [
+        f"{facts['cpu']}, {facts['threads']} threads, PyTorch {facts['torch']}, {today}, load "
+        f"{facts['load']}. Measured multiply-add peaks: {peaks}.",
+    ]
+    for group in dict.fromkeys(row["group"] for row in rows):
+        out += [
+            "",
+            f"| {group} | phlox | PyTorch | times PyTorch | rate | share of peak |",
+            "| --- | --- | --- | --- | --- | --- |",
+        ]
+        for row in rows:
+            if row["group"] == group:
+                c = cells(row)
+                line = (row["name"], c.phlox, c.torch, c.times, c.rate, c.share)
+                out.append(f"| {' | '.join(line)} |")
+    return out
+
+
+def _time(seconds: float) -> str:
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.2f} {unit}"
+    return f"{seconds * 1e9:.0f} ns"
