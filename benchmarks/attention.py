@@ -36,10 +36,10 @@ def cases(*, with_torch: bool) -> list[Case]:
 def _phlox(arrays: list[np.ndarray], causal: bool) -> tuple[Run, Run]:
     q, k, v = (px.asarray(a, device="cpu") for a in arrays)
     train = px.Autodiff(px.Cpu())
-    tracked = [px.asarray(a, device=train).require_grad() for a in arrays]
+    tq, tk, tv = (px.asarray(a, device=train).require_grad() for a in arrays)
 
     def gradients() -> object:
-        return px.attention(*tracked, is_causal=causal).sum().backward()
+        return px.attention(tq, tk, tv, is_causal=causal).sum().backward()
 
     return lambda: px.attention(q, k, v, is_causal=causal), gradients
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import phlox as px
@@ -37,7 +35,7 @@ def _phlox(
     weight, bias = px.ones(ROWS[1], device="cpu"), px.zeros(ROWS[1], device="cpu")
     n = rows.size
     _, mean, var = px.batch_norm_train(picture, one, one)
-    table: dict[str, tuple[Run, int, int, float]] = {
+    return {
         "softmax": (lambda: px.softmax(x), 2, n, 1.3),
         "softmax, backward": (lambda: px.softmax_backward(g, y), 3, n, 1.3),
         "log softmax": (lambda: px.log_softmax(x), 2, n, 0.0),
@@ -46,6 +44,15 @@ def _phlox(
         "layer norm, backward": (lambda: px.layer_norm_backward(g, x, weight), 3, n, 1.3),
         "rms norm": (lambda: px.rms_norm(x, weight), 2, n, 0.0),
         "cross-entropy": (lambda: px.cross_entropy(x, target), 1, n, 0.0),
+        "sum, axis 0": (lambda: x.sum(axis=0), 1, n, 1.0),
+        "sum, axis 1": (lambda: x.sum(axis=1), 1, n, 1.0),
+        "sum, all": (lambda: x.sum(), 1, n, 1.0),
+        "max, axis 0": (lambda: x.max(axis=0), 1, n, 1.0),
+        "max, axis 1": (lambda: x.max(axis=1), 1, n, 1.0),
+        "max, all": (lambda: x.max(), 1, n, 1.0),
+        "variance, axis 1": (lambda: x.var(axis=1), 1, n, 0.0),
+        "argmax, axis 1": (lambda: x.argmax(axis=1), 1, n, 0.0),
+        "cumsum, axis 1": (lambda: x.cumsum(axis=1), 2, n, 0.0),
         "batch norm 32x64x28x28, training": (
             lambda: px.batch_norm_train(picture, one, one), 2, images.size, 0.0,
         ),
@@ -53,14 +60,6 @@ def _phlox(
             lambda: px.batch_norm_backward(picture, picture, one, mean, var), 3, images.size, 0.0,
         ),
     }  # fmt: skip
-    for axis in (0, 1, None):
-        over = "all" if axis is None else f"axis {axis}"
-        table[f"sum, {over}"] = (lambda axis=axis: x.sum(axis=axis), 1, n, 1.0)
-        table[f"max, {over}"] = (lambda axis=axis: x.max(axis=axis), 1, n, 1.0)
-    table["variance, axis 1"] = (lambda: x.var(axis=1), 1, n, 0.0)
-    table["argmax, axis 1"] = (lambda: x.argmax(axis=1), 1, n, 0.0)
-    table["cumsum, axis 1"] = (lambda: x.cumsum(axis=1), 2, n, 0.0)
-    return table
 
 
 def _torch(
@@ -75,7 +74,7 @@ def _torch(
     shape, all_three = [ROWS[1]], [True, True, True]
     _, mean, scale = aten.native_layer_norm(x, shape, weight, bias, 1e-5)
     _, center, spread = aten.native_batch_norm(picture, one, one, None, None, True, 0.1, 1e-5)
-    table: dict[str, Any] = {
+    return {
         "softmax": lambda: x.softmax(1),
         "softmax, backward": lambda: aten._softmax_backward_data(g, y, 1, torch.float32),
         "log softmax": lambda: x.log_softmax(1),
@@ -92,13 +91,13 @@ def _torch(
         "batch norm 32x64x28x28, backward": lambda: aten.native_batch_norm_backward(
             picture, picture, one, None, None, center, spread, True, 1e-5, all_three
         ),
+        "sum, axis 0": lambda: x.sum(0),
+        "sum, axis 1": lambda: x.sum(1),
         "sum, all": lambda: x.sum(),
+        "max, axis 0": lambda: x.amax(0),
+        "max, axis 1": lambda: x.amax(1),
         "max, all": lambda: x.amax(),
         "variance, axis 1": lambda: x.var(1, unbiased=False),
         "argmax, axis 1": lambda: x.argmax(1),
         "cumsum, axis 1": lambda: x.cumsum(1),
     }
-    for axis in (0, 1):
-        table[f"sum, axis {axis}"] = lambda axis=axis: x.sum(axis)
-        table[f"max, axis {axis}"] = lambda axis=axis: x.amax(axis)
-    return table
