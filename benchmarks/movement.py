@@ -35,7 +35,9 @@ def _phlox(
     small = picture.flatten()[: 8 * 32 * 64 * 64].reshape(IMAGES)
     return {
         "transpose copy 4096x1024": (lambda: x.T.contiguous(), 3.0),
-        "NCHW to NHWC copy 8x32x64x64": (lambda: small.permute_dims((0, 2, 3, 1)).contiguous(), 0.0),
+        "NCHW to NHWC copy 8x32x64x64": (
+            lambda: small.permute_dims((0, 2, 3, 1)).contiguous(), 0.0,
+        ),
         "concat two 4096x1024": (lambda: px.concat([x, x]), 0.0),
         "sort rows 4096x1024": (lambda: px.sort(x), 2.0),
         "top 10 of rows 4096x1024": (lambda: px.topk(x, 10), 2.0),
