@@ -301,6 +301,30 @@ def _linear(pick: Draw, program: Program, op: Op, at: int) -> Choice | None:
     return [weight, bias], {}
 
 
+def _fused_linear(pick: Draw, program: Program, op: Op, at: int) -> Choice | None:
+    choice = _linear(pick, program, op, at)
+    if choice is None:
+        return None
+    shape = (*program.values[at].shape[:-1], 3)
+    dtype = DTYPES[program.values[at].dtype.name]
+    residual = _fresh(pick, program, op, 3, shape, dtype) if pick(st.booleans()) else None
+    activation = pick(st.sampled_from(["none", "relu", "gelu"]))
+    return [*choice[0], residual], {"activation": activation, "scale": 0.5}
+
+
+def _attention(pick: Draw, program: Program, op: Op, at: int) -> Choice | None:
+    value = program.values[at]
+    if value.ndim < 3 or 0 in value.shape:
+        return None
+    dtype = DTYPES[value.dtype.name]
+    keys = pick(st.integers(0, 5))
+    shape = (*value.shape[:-2], keys)
+    pair = [
+        _fresh(pick, program, op, i, (*shape, n), dtype) for i, n in ((1, value.shape[-1]), (2, 2))
+    ]
+    return [*pair, None, None], {"is_causal": pick(st.booleans())}
+
+
 def _layer_norm(pick: Draw, program: Program, op: Op, at: int) -> Choice | None:
     value = program.values[at]
     # Rows of few equal numbers are divided by nearly nothing; their error has no bound.
@@ -337,6 +361,21 @@ def _batch_norm(pick: Draw, program: Program, op: Op, at: int) -> Choice | None:
     return [_fresh(pick, program, op, i, size, dtype) for i in range(1, count)], {"epsilon": 0.5}
 
 
+def _topk(pick: Draw, program: Program, op: Op, at: int) -> Choice | None:
+    del op
+    shape = program.values[at].shape
+    if not shape or 0 in shape:
+        return None
+    axis = pick(st.integers(-len(shape), len(shape) - 1))
+    k = pick(st.integers(0, shape[axis]))
+    return [], {"k": k, "axis": axis, "largest": pick(st.booleans())}
+
+
+def _alone(pick: Draw, program: Program, op: Op, at: int) -> Choice:
+    del pick, program, op, at
+    return [], {}
+
+
 def _cast(pick: Draw, program: Program, op: Op, at: int) -> Choice:
     own = program.values[at].dtype.name
     names = ["float32", "int32", "uint32", "bool", own]
@@ -352,12 +391,15 @@ BY_CLASS: dict[str, Builder] = {
     "sort": line,
 }
 BY_NAME: dict[str, Builder] = {
+    "attention": _attention,
     "batch_norm": _batch_norm,
     "batch_norm_train": _batch_norm,
     "broadcast_to": _broadcast_to,
     "concat": _concat,
+    "contiguous": _alone,
     "cross_entropy": _cross_entropy,
     "flip": _flip,
+    "fused_linear": _fused_linear,
     "index_add": _index_add,
     "layer_norm": _layer_norm,
     "linear": _linear,
@@ -377,9 +419,12 @@ BY_NAME: dict[str, Builder] = {
     "softmax_backward": line,
     "take": _take,
     "take_along_axis": _take_along_axis,
+    "topk": _topk,
 }
 LEFT_OUT = {
+    "adam_step": "its tensors belong together; the tests of optimizers draw them",
     "arange": "makes a tensor from nothing",
+    "attention_backward": "as batch_norm_backward",
     "batch_norm_backward": "its operands belong together; the conformance suite draws them",
     "cross_entropy_backward": "as batch_norm_backward",
     "full": "makes a tensor from nothing",
@@ -388,6 +433,7 @@ LEFT_OUT = {
     "random_normal": "makes a tensor from nothing",
     "random_uniform": "makes a tensor from nothing",
     "rms_norm_backward": "as batch_norm_backward",
+    "sgd_step": "as adam_step",
 }
 WINDOW = "window"  # images and kernels: the conformance suite has their cases
 
