@@ -8,8 +8,11 @@ from collections.abc import Callable, Sequence
 from statistics import median
 
 ROUNDS = 15
-LEAST_SECONDS = 0.004
+LEAST_SECONDS = 0.03
 LONGEST_SECONDS = 6.0
+# The threads of OpenMP, under PyTorch, spin for milliseconds after their work: on the cores that
+# the other side needs next.
+SETTLE_SECONDS = 0.02
 
 
 def _once(run: Callable[[], object], repeats: int) -> float:
@@ -38,6 +41,8 @@ def interleaved(runs: Sequence[Callable[[], object]]) -> list[float]:
     start = time.perf_counter()
     for _ in range(ROUNDS):
         for place, (run, count) in enumerate(zip(runs, counts, strict=True)):
+            time.sleep(SETTLE_SECONDS)
+            run()
             samples[place].append(_once(run, count))
         if time.perf_counter() - start > LONGEST_SECONDS and len(samples[0]) >= 3:
             break
