@@ -1,7 +1,7 @@
 //! The register tile: `rows x (width * N)` sums that stay in registers while they walk over `k`.
 
 use crate::lanes::{Kernel, Lanes, Real};
-use crate::simd::{Level, level};
+use crate::simd::{Level, level, prefetch};
 
 /// How a cell of the left side meets a register of the right side.
 pub trait Multiply: 'static {
@@ -300,15 +300,4 @@ impl<M: Multiply> Strip<M> {
         }
         *sums = kept;
     }
-}
-
-#[inline(always)]
-fn prefetch<T>(at: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint that touches nothing.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
 }

@@ -115,6 +115,11 @@ impl Plan {
         Some(Self { size, bytes, outer, across, line, block, turned, blocks, stream: bytes >= STREAM })
     }
 
+    /// Whether the box is one run on both sides.
+    pub fn is_run(&self) -> bool {
+        self.blocks == 1 && self.across.len == 1 && (self.line.to, self.line.from) == (1, 1)
+    }
+
     /// Copies all blocks on this thread.
     ///
     /// # Safety
