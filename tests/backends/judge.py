@@ -13,7 +13,7 @@ import numpy as np
 import phlox_tensor as pt
 from phlox_tensor import DTYPES, REGISTRY, Backend, Numpy, Tensor
 from phlox_tensor.testing import LAYOUTS, disagreement
-from tests.backends.programs import Array, Leaf, Program, gather, reference
+from tests.backends.program import Array, Leaf, Program, gather, reference
 
 
 def run(program: Program, backend: Backend) -> list[tuple[Tensor[Any], ...]]:

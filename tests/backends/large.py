@@ -52,7 +52,7 @@ def large_calls(op: Op, backend: Backend, most: int) -> Iterator[Large]:
         seen.add(str(grown))
         rng = np.random.default_rng(len(seen))
         operands = tuple(
-            tuple(_values(op, declared, each, dtype, backend, rng) for each in wanted)
+            tuple(_values(op, declared, each, dtype, backend, rng) for each in wanted or ())
             if declared.variadic
             else None
             if wanted is None
@@ -116,6 +116,8 @@ def _times(wanted: Any, factor: int) -> Any:
         return IndexSample(_times(wanted.shape, factor), wanted.size)
     if isinstance(wanted, MaskSample):
         return MaskSample(_times(wanted.shape, factor))
+    if not wanted:  # absent, or a scalar, which stays one
+        return wanted
     if isinstance(wanted[0], tuple):
         return tuple(_times(each, factor) for each in wanted)
     return (wanted[0] * factor, *wanted[1:])
@@ -123,7 +125,11 @@ def _times(wanted: Any, factor: int) -> Any:
 
 def _fits(op: Op, case: Case, dtype: DType, backend: Backend) -> bool:
     """Whether the shape rule takes the case, and the results stay near the operands' size."""
-    metas = [_meta(wanted, dtype) for wanted in case.operands]
+    declared = zip(op.signature.operands, case.operands, strict=True)
+    metas = [
+        () if operand.variadic and wanted is None else _meta(wanted, dtype)
+        for operand, wanted in declared
+    ]
     names = [o.name for o in op.signature.operands]
     given = dict(zip(names, metas, strict=True)) | dict(case.attributes)
     given.setdefault("dtype", dtype)

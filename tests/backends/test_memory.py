@@ -27,8 +27,6 @@ WORKS_WITH: dict[str, tuple[float, str]] = {
     "conv_transpose2d": (1.6, "the expansion is cut out of a larger result"),
     "cross_entropy": (0.7, "checked indices"),
     "cross_entropy_backward": (0.7, "checked indices"),
-    "interpolate2d": (17.0, "the expansion gathers every corner and weighs it"),
-    "interpolate2d_backward": (8.0, "the expansion scatters every corner"),
     "logsumexp": (1.3, "reduced axes between others are brought together"),
     "masked_select": (1.7, "the positions of the chosen elements take 8 bytes each"),
     "scatter": (0.7, "checked indices"),
@@ -43,11 +41,14 @@ REORDERS: dict[str, tuple[float, str]] = {
     "elementwise": (1.3, "an operand whose strides fit no other's is gathered first"),
     "cast": (1.3, "an operand with gaps is gathered first"),
     "contraction": (1.3, "an operand with gaps is gathered first"),
+    "fused_linear": (4.5, "as linear"),
     "index_add": (0.4, "values with gaps are gathered first"),
     "indexing": (1.3, "an operand with gaps is gathered first"),
+    "linear": (4.5, "at most 16 MiB of a right side are packed, in panels of whole registers"),
     "masked_select": (2.0, "as above, and 8 bytes for each position"),
     "row": (2.6, "rows are made dense, and turned where the axis is not the last"),
     "scan": (1.3, "lines are made dense"),
+    "step": (1.3, "tensors with gaps are made dense"),
     "window": (1.3, "images are made dense"),
 }
 

@@ -9,12 +9,13 @@ from phlox import Autodiff, Cpu, Wgpu
 from phlox_tensor import DTYPES, REGISTRY, Backend, use_device
 from tests.backends import judge
 from tests.backends import programs as p
+from tests.backends.program import Program
 
 NARROW = ("bool", "float32", "int32", "uint32")
 EVERY = tuple(sorted(DTYPES))
 
 
-def execute(program: p.Program, backend: Backend) -> None:
+def execute(program: Program, backend: Backend) -> None:
     with use_device(backend):
         done = judge.run(program, backend)
         judge.judge(program, done, backend)
@@ -25,17 +26,17 @@ def execute(program: p.Program, backend: Backend) -> None:
 
 
 @given(p.programs(EVERY))
-def test_on_the_cpu(program: p.Program) -> None:
+def test_on_the_cpu(program: Program) -> None:
     execute(program, Cpu(int="int32"))
 
 
 @given(p.programs(NARROW))
-def test_on_webgpu(program: p.Program) -> None:
+def test_on_webgpu(program: Program) -> None:
     execute(program, Wgpu())
 
 
 @given(p.programs(EVERY))
-def test_through_autodiff(program: p.Program) -> None:
+def test_through_autodiff(program: Program) -> None:
     execute(program, Autodiff(Cpu(int="int32")))
 
 

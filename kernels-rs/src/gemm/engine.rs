@@ -80,6 +80,8 @@ impl Gemm for BF16 {
 const FEW_COLUMNS: usize = 8;
 /// Rows up to which dot products beat packing.
 const FEW_DOTS: usize = 8;
+/// Depth below which dot products do not pay.
+const FEW_DEEP: usize = 16;
 /// Rows of the result up to which the right side is read where it lies. Measured on AMD EPYC (Zen 4), one thread, GF/s of
 /// f32, as it lies / packed first: 32x1024x1024 106/81, 64x784x256 113/85, 128^3 114/101,
 /// 256^3 114/105.
@@ -101,10 +103,11 @@ pub unsafe fn multiply<T: Gemm>(call: &Call<T>, split: bool) -> Result<()> {
             empty(call);
             return Ok(());
         }
-        if n < m && n < FEW_COLUMNS {
+        let shallow = k < FEW_DEEP && Single::<T>::DIRECT && (call.b.col == 1 || n == 1);
+        if n < m && n < FEW_COLUMNS && !shallow {
             return multiply(&call.turned(), split);
         }
-        if call.b.row == 1 && call.b.col != 1 && m <= FEW_DOTS && k >= 16 {
+        if call.b.row == 1 && call.b.col != 1 && m <= FEW_DOTS && k >= FEW_DEEP {
             dots(call, split);
             return Ok(());
         }
@@ -233,10 +236,25 @@ unsafe fn direct<T: Gemm>(call: &Call<T>, split: bool) {
         (m, _, n) if m <= wide_rows() && n >= 4 * lanes => 4,
         _ => 2,
     };
-    call.by_columns(split, width * lanes, &|range| {
-        // SAFETY: the caller's; each task has its own columns.
-        unsafe { direct_columns(call, range, width, lanes) };
-    });
+    let (m, k, n) = call.size;
+    let tall = m.div_ceil(16).max(FEWER_THAN_COLUMNS);
+    if n > width * lanes || m <= tall {
+        return call.by_columns(split, width * lanes, &|range| {
+            // SAFETY: the caller's; each task has its own columns.
+            unsafe { direct_columns(call, range, width, lanes) };
+        });
+    }
+    let rows = |index: usize| {
+        let (first, count) = (index * tall, tall.min(m - index * tall));
+        let (a, c, end) = (call.a.at(first, 0), call.c.at(first, 0), call.end.at(first, 0));
+        // SAFETY: the caller's; each task has its own rows.
+        unsafe { direct_columns(&Call { size: (count, k, n), a, c, end, ..*call }, 0..n, width, lanes) };
+    };
+    if split && call.work() >= SERIAL {
+        threads::parallel(m.div_ceil(tall), &rows);
+    } else {
+        (0..m.div_ceil(tall)).for_each(rows);
+    }
 }
 
 unsafe fn direct_columns<T: Gemm>(call: &Call<T>, range: Range<usize>, width: usize, lanes: usize) {
