@@ -17,7 +17,17 @@ from benchmarks import machine, page
 from benchmarks.case import Case
 from benchmarks.timing import interleaved
 
-CPU = ("eager", "matmul", "conv", "attention", "elementwise", "rows", "movement", "train")
+CPU = (
+    "eager",
+    "matmul",
+    "conv",
+    "attention",
+    "elementwise",
+    "rows",
+    "movement",
+    "threads",
+    "train",
+)
 GROUPS = (*CPU, "shaders")
 
 

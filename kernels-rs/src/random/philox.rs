@@ -5,8 +5,8 @@ use crate::vectorize;
 
 /// Words in a block.
 pub const BLOCK: usize = 4;
-/// Blocks that are computed in one loop over lanes.
-const LANES: usize = 64;
+/// Blocks that are computed together: their words fit the vector registers.
+const LANES: usize = 16;
 const ROUNDS: u32 = 10;
 const MULTIPLIERS: [u64; 2] = [0xd251_1f53, 0xcd9e_8d57];
 const WEYL: [u32; 2] = [0x9e37_79b9, 0xbb67_ae85];
@@ -19,39 +19,49 @@ vectorize!(
 #[inline(always)]
 fn words_any(out: &mut [u32], key: u64, first: u64) {
     let key = [key as u32, (key >> 32) as u32];
-    let mut blocks = [[0u32; LANES]; BLOCK];
     for (group, chunk) in out.chunks_mut(BLOCK * LANES).enumerate() {
-        let start = first.wrapping_add((group * LANES) as u64);
-        let [a, b, c, d] = &mut blocks;
-        for (lane, (((a, b), c), d)) in a.iter_mut().zip(b).zip(c).zip(d).enumerate() {
-            let counter = start.wrapping_add(lane as u64);
-            [*a, *b, *c, *d] = encrypt([counter, counter >> 32, 0, 0], key);
-        }
+        let blocks = encrypt(first.wrapping_add((group * LANES) as u64), key);
         if let Ok(whole) = <&mut [u32; BLOCK * LANES]>::try_from(&mut *chunk) {
             for lane in 0..LANES {
-                for (word, words) in blocks.iter().enumerate() {
-                    whole[lane * BLOCK + word] = words[lane];
+                for word in 0..BLOCK {
+                    whole[lane * BLOCK + word] = blocks[word][lane] as u32;
                 }
             }
         } else {
             for (at, slot) in chunk.iter_mut().enumerate() {
-                *slot = blocks[at % BLOCK][at / BLOCK];
+                *slot = blocks[at % BLOCK][at / BLOCK] as u32;
             }
         }
     }
 }
 
-/// One block. Words are the low halves: what falls into the high ones is never looked at, so that a lane is one
-/// 64-bit product without shuffles.
+/// Blocks of successive counters, a lane each. Words are the low halves: what falls into the high ones is never looked
+/// at, so that a lane is one 64-bit product without shuffles.
 #[inline(always)]
-fn encrypt(mut c: [u64; BLOCK], key: [u32; 2]) -> [u32; BLOCK] {
-    for round in 0..ROUNDS {
-        let [k0, k1] = [0, 1].map(|i| key[i].wrapping_add(round.wrapping_mul(WEYL[i])) as u64);
-        let low = u32::MAX as u64;
-        let (a, b) = (MULTIPLIERS[0] * (c[0] & low), MULTIPLIERS[1] * (c[2] & low));
-        c = [b >> 32 ^ c[1] ^ k0, b, a >> 32 ^ c[3] ^ k1, a];
+fn encrypt(first: u64, key: [u32; 2]) -> [[u64; LANES]; BLOCK] {
+    let mut c = [[0u64; LANES]; BLOCK];
+    for lane in 0..LANES {
+        let counter = first.wrapping_add(lane as u64);
+        (c[0][lane], c[1][lane]) = (counter, counter >> 32);
     }
-    c.map(|word| word as u32)
+    rounds(&mut c, key);
+    c
+}
+
+#[inline(always)]
+fn rounds<const N: usize>(c: &mut [[u64; N]; BLOCK], key: [u32; 2]) {
+    let low = u32::MAX as u64;
+    let (mut k0, mut k1) = (key[0], key[1]);
+    for _ in 0..ROUNDS {
+        for lane in 0..N {
+            let (a, b) = (MULTIPLIERS[0] * (c[0][lane] & low), MULTIPLIERS[1] * (c[2][lane] & low));
+            c[0][lane] = (b >> 32) ^ c[1][lane] ^ k0 as u64;
+            c[1][lane] = b;
+            c[2][lane] = (a >> 32) ^ c[3][lane] ^ k1 as u64;
+            c[3][lane] = a;
+        }
+        (k0, k1) = (k0.wrapping_add(WEYL[0]), k1.wrapping_add(WEYL[1]));
+    }
 }
 
 #[cfg(test)]
@@ -59,7 +69,9 @@ mod tests {
     use super::*;
 
     fn one(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
-        encrypt(counter.map(u64::from), key)
+        let mut c = counter.map(|word| [word as u64]);
+        rounds(&mut c, key);
+        c.map(|[word]| word as u32)
     }
 
     /// Source: `kat_vectors` of Random123.
