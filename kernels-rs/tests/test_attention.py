@@ -80,11 +80,13 @@ def test_a_query_that_sees_nothing_gives_zeros() -> None:
 def test_operands_that_do_not_fit_are_refused(
     shapes: tuple[tuple[int, ...], ...], problem: str
 ) -> None:
+    query, key, value = (pt.asarray(x, device=CPU) for x in arrays(*shapes))
     with pytest.raises(ShapeError, match=problem):
-        pt.attention(*(pt.asarray(x, device=CPU) for x in arrays(*shapes)))
+        pt.attention(query, key, value)
 
 
 def test_a_mask_that_does_not_broadcast_is_refused() -> None:
     q, k, v = (pt.asarray(x, device=CPU) for x in arrays((2, 3, 4), (2, 5, 4), (2, 5, 4)))
+    mask: pt.Tensor[pt.Bool] = pt.zeros((3, 4), dtype="bool", device=CPU).astype(pt.bool_)
     with pytest.raises(ShapeError, match=r"got \(3, 4\), expected \(2, 3, 5\)"):
-        pt.attention(q, k, v, pt.zeros((3, 4), dtype="bool", device=CPU))
+        pt.attention(q, k, v, mask)

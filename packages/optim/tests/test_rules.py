@@ -259,7 +259,7 @@ def test_a_step_over_a_list_is_that_of_each_tensor(name: str) -> None:
             assert np.allclose(got.numpy(), want.numpy(), rtol=1e-14, atol=1e-15)
             assert (state or {}).keys() == (wanted or {}).keys()
             for key, value in (wanted or {}).items():
-                assert np.allclose(np.asarray(state[key]), np.asarray(value), rtol=1e-14)
+                assert np.allclose(np.asarray((state or {})[key]), np.asarray(value), rtol=1e-14)
 
 
 def test_parameters_of_different_ages_step_together() -> None:

@@ -60,8 +60,11 @@ def test_every_element_adds_its_kernel(
     x = rng.integers(-4, 5, (2, channels[0] * groups, *image)).astype(np.float64)
     w = rng.integers(-4, 5, (channels[0] * groups, channels[1], *kernel)).astype(np.float64)
     b = rng.integers(-4, 5, channels[1] * groups).astype(np.float64)
+    images, weight, bias = (pt.asarray(array) for array in (x, w, b))
     y = pt.conv_transpose2d(
-        *(pt.asarray(array) for array in (x, w, b)),
+        images,
+        weight,
+        bias,
         stride=stride,
         padding=padding,
         output_padding=extra,

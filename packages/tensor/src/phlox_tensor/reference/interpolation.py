@@ -54,7 +54,7 @@ def _lines(x: Array, axis: int, positions: Array, weights: Array) -> Any:
 
 
 def interpolate2d(x: Array, size: tuple[int, int], mode: str, align_corners: bool) -> Array:
-    out = widen(x)
+    out: Any = widen(x)
     for axis in (3, 2):
         lines = _lines(out, axis, *taps(x.shape[axis], size[axis - 2], mode, align_corners))
         terms = [np.take(out, position, axis=axis) * weight for position, weight in lines]
@@ -71,6 +71,7 @@ def interpolate2d_backward(
         shape = tuple(n if i == axis else size for i, size in enumerate(out.shape))
         sums = np.zeros(shape, out.dtype)
         for position, weight in _lines(out, axis, *taps(n, count, mode, align_corners)):
-            np.add.at(sums, (slice(None),) * axis + (position,), out * weight)
+            place: Any = (slice(None),) * axis + (position,)
+            np.add.at(sums, place, out * weight)
         out = sums
     return out.astype(g.dtype)
