@@ -32,6 +32,6 @@ def _runs(x: Any) -> list[Run]:
 
     def work(turns: int) -> None:
         for _ in range(turns):
-            x @ x
+            _ = x @ x
 
     return [lambda: work(TURNS), lambda: list(pool.map(work, [TURNS // 2] * 2))]

@@ -37,6 +37,7 @@ fn words_any(out: &mut [u32], key: u64, first: u64) {
 
 /// Blocks of successive counters, a lane each. Words are the low halves: what falls into the high ones is never looked
 /// at, so that a lane is one 64-bit product without shuffles.
+#[expect(clippy::needless_range_loop, reason = "plain loops are sure to become vectors")]
 #[inline(always)]
 fn encrypt(first: u64, key: [u32; 2]) -> [[u64; LANES]; BLOCK] {
     let mut c = [[0u64; LANES]; BLOCK];
@@ -48,6 +49,7 @@ fn encrypt(first: u64, key: [u32; 2]) -> [[u64; LANES]; BLOCK] {
     c
 }
 
+#[expect(clippy::needless_range_loop, reason = "plain loops are sure to become vectors")]
 #[inline(always)]
 fn rounds<const N: usize>(c: &mut [[u64; N]; BLOCK], key: [u32; 2]) {
     let low = u32::MAX as u64;
