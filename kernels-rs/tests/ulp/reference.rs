@@ -247,6 +247,8 @@ pub mod formulas {
             1.0
         } else if x < 0.0 {
             -1.0
+        } else if x == 0.0 {
+            0.0 // of either sign, as in NumPy
         } else {
             x
         }
