@@ -97,7 +97,7 @@ def _measure(case: Case, peaks: dict[str, float]) -> dict[str, Any]:
         row["flops_per_second"] = case.flops / seconds[0]
         if case.peak in peaks:
             row["share_of_peak"] = row["flops_per_second"] / peaks[case.peak]
-            row["share_wanted"] = case.share
+            row["share_of_peak_wanted"] = case.share
     if case.bytes:
         row["bytes_per_second"] = case.bytes / seconds[0]
     return row

@@ -42,7 +42,7 @@ def _against(row: dict[str, Any], key: str, form: str) -> str:
     """A value, and the wanted one after it."""
     if key not in row:
         return ""
-    wanted = row.get({"times": "times_wanted", "share_of_peak": "share_wanted"}[key], 0.0)
+    wanted = row.get(f"{key}_wanted", 0.0)
     text = form.format(row[key])
     if not wanted:
         return text

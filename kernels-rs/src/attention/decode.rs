@@ -145,6 +145,23 @@ fn merge<T: Item<Wide: Score>>(job: &Job<T>, rows: usize, parts: &[T::Wide], out
     }
 }
 
+/// Calls `rows` of a kernel for groups of at most `ROWS` rows, each with its number as a constant.
+macro_rules! in_groups {
+    ($kernel:expr, $lanes:ident, $rows:ident) => {
+        for first in (0..$rows).step_by(ROWS) {
+            // SAFETY: passed on.
+            unsafe {
+                match $rows - first {
+                    1 => $kernel.rows::<$lanes, 1>(first),
+                    2 => $kernel.rows::<$lanes, 2>(first),
+                    3 => $kernel.rows::<$lanes, 3>(first),
+                    _ => $kernel.rows::<$lanes, ROWS>(first),
+                }
+            }
+        }
+    };
+}
+
 /// Scores: products of dense queries with keys that lie `step` apart, `TILE` to a row.
 struct Dots<'a, W> {
     queries: &'a [W],
@@ -159,17 +176,7 @@ impl<W: Score> Kernel<W> for Dots<'_, W> {
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = W>>(mut self) {
         let rows = self.to.len() / TILE;
-        for first in (0..rows).step_by(ROWS) {
-            // SAFETY: passed on.
-            unsafe {
-                match rows - first {
-                    1 => self.rows::<V, 1>(first),
-                    2 => self.rows::<V, 2>(first),
-                    3 => self.rows::<V, 3>(first),
-                    _ => self.rows::<V, ROWS>(first),
-                }
-            }
-        }
+        in_groups!(self, V, rows);
     }
 }
 
@@ -237,17 +244,7 @@ impl<W: Score> Kernel<W> for Mix<'_, W> {
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = W>>(mut self) {
         let rows = self.weights.len() / TILE;
-        for first in (0..rows).step_by(ROWS) {
-            // SAFETY: passed on.
-            unsafe {
-                match rows - first {
-                    1 => self.rows::<V, 1>(first),
-                    2 => self.rows::<V, 2>(first),
-                    3 => self.rows::<V, 3>(first),
-                    _ => self.rows::<V, ROWS>(first),
-                }
-            }
-        }
+        in_groups!(self, V, rows);
     }
 }
 

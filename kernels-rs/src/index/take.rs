@@ -61,6 +61,17 @@ fn fetch(from: *const u8, bytes: usize) {
     }
 }
 
+/// Where the slices or lines along an axis begin: the offset of a row-major number in the axes before it.
+fn outer_offset(x: &Array, axis: usize, mut number: usize) -> isize {
+    let mut at = 0;
+    for axis in (0..axis).rev() {
+        let len = x.shape()[axis];
+        at += (number % len) as isize * x.strides()[axis];
+        number /= len;
+    }
+    at
+}
+
 struct Take<'a> {
     x: &'a Array,
     axis: usize,
@@ -85,7 +96,7 @@ impl Take<'_> {
                 let places = &self.places[first..self.places.len().min(first + end - row)];
                 // SAFETY: offsets inside the operand; each row of the result belongs to one task.
                 unsafe {
-                    let from = self.x.data().offset(self.outer_offset(outer) * size as isize);
+                    let from = self.x.data().offset(outer_offset(self.x, self.axis, outer) * size as isize);
                     let to = self.to.ptr().add(row * self.row * size);
                     match (self.row, size) {
                         (1, 1) => self.elements::<u8>(places, to, from),
@@ -126,16 +137,6 @@ impl Take<'_> {
                 }
             }
         }
-    }
-
-    fn outer_offset(&self, mut number: usize) -> isize {
-        let mut at = 0;
-        for axis in (0..self.axis).rev() {
-            let len = self.x.shape()[axis];
-            at += (number % len) as isize * self.x.strides()[axis];
-            number /= len;
-        }
-        at
     }
 }
 
@@ -189,8 +190,11 @@ impl Along<'_> {
         while line < end {
             let outer = line / self.count;
             let last = end.min((outer + 1) * self.count);
-            let start =
-                if self.inner == 1 { self.outer_offset(outer) } else { (outer * self.size * self.inner) as isize };
+            let start = if self.inner == 1 {
+                outer_offset(self.x, self.axis, outer)
+            } else {
+                (outer * self.size * self.inner) as isize
+            };
             let (check, inner, step) = (self.places.check(), self.inner, self.step);
             let (indices, mut bad) = (&self.places.values()[line * inner..last * inner], false);
             // SAFETY: each place is checked, the other coordinates agree with those of the result.
@@ -219,17 +223,6 @@ impl Along<'_> {
             self.places.note(bad);
             line = last;
         }
-    }
-
-    /// Where the lines along the axis begin; the axes after it have length 1.
-    fn outer_offset(&self, mut number: usize) -> isize {
-        let mut at = 0;
-        for axis in (0..self.axis).rev() {
-            let len = self.x.shape()[axis];
-            at += (number % len) as isize * self.x.strides()[axis];
-            number /= len;
-        }
-        at
     }
 }
 
