@@ -5,6 +5,7 @@
 //! over all taps. Lanes are neighbouring positions, so images stay NCHW and weights are read where they lie. With many
 //! channels it is a matrix product whose right side is packed in panels through the offset table ([`implicit`]); no
 //! im2col matrix exists. Source of the idea: "The Indirect Convolution Algorithm", arXiv 1907.02129.
+//! Kernels of 1 x 1 that read every position are plain matrix products ([`pointwise`], [`pointwise_grad`]).
 //! Kernels of 3 x 3 with stride 1 and enough work go through tiles of 2 x 2 results ([`winograd`]).
 //! The weight gradient ([`weight_grad`]) uses the same tiles with the roles of positions and taps exchanged.
 
@@ -13,6 +14,8 @@ pub mod band;
 pub mod correlate;
 mod implicit;
 mod panel;
+mod pointwise;
+mod pointwise_grad;
 #[cfg(test)]
 mod reference;
 mod rows;
@@ -38,7 +41,11 @@ pub fn conv2d(x: &Array, weight: &Array, bias: Option<&Array>, settings: &Settin
         return Err(Error::value("conv2d", format!("wrong bias: got {bias:?}, expected shape [{}]", window.outputs)));
     }
     let shape = window.output_shape();
-    match compute_dtype("conv2d", &[Some(x), Some(weight), bias])? {
+    let dtype = compute_dtype("conv2d", &[Some(x), Some(weight), bias])?;
+    if pointwise::applies(&window, dtype) {
+        return pointwise::forward(&window, x, weight, bias);
+    }
+    match dtype {
         DType::F64 => forward::<f64>(&window, x, weight, bias, &shape),
         _ => forward::<f32>(&window, x, weight, bias, &shape),
     }
@@ -48,7 +55,11 @@ pub fn conv2d(x: &Array, weight: &Array, bias: Option<&Array>, settings: &Settin
 pub fn conv2d_input_grad(g: &Array, weight: &Array, input_shape: &[usize], settings: &Settings) -> Result<Array> {
     let window = Window::new("conv2d_input_grad", input_shape, weight.shape(), settings)?;
     window.check_gradient("conv2d_input_grad", g)?;
-    match compute_dtype("conv2d_input_grad", &[Some(g), Some(weight)])? {
+    let dtype = compute_dtype("conv2d_input_grad", &[Some(g), Some(weight)])?;
+    if pointwise::applies(&window, dtype) {
+        return pointwise::input_grad(&window, g, weight, input_shape);
+    }
+    match dtype {
         DType::F64 => input_grad::<f64>(&window, g, weight, input_shape),
         _ => input_grad::<f32>(&window, g, weight, input_shape),
     }
@@ -103,7 +114,11 @@ fn input_grad<T: Real>(window: &Window, g: &Array, weight: &Array, shape: &[usiz
 fn weight_grad<T: Real>(window: &Window, g: &Array, x: &Array, shape: &[usize]) -> Result<Array> {
     let (gradient, source) = (ready::<T>(g)?, ready::<T>(x)?);
     let mut out = Array::uninit(T::DTYPE, shape)?;
-    weight_grad::run(window, slice::<T>(&gradient), slice(&source), out.as_mut_slice())?;
+    if pointwise_grad::applies(window) {
+        pointwise_grad::run(window, slice::<T>(&gradient), slice(&source), out.as_mut_slice())?;
+    } else {
+        weight_grad::run(window, slice::<T>(&gradient), slice(&source), out.as_mut_slice())?;
+    }
     cast(&out, g.dtype())
 }
 

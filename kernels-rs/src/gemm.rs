@@ -19,9 +19,9 @@ use crate::error::{Error, Result};
 use crate::shape::{self, Shape, Strides};
 use crate::threads::{self, SharedMut};
 use crate::view;
-use engine::{Call, Gemm};
+pub(crate) use engine::{Call, Gemm, multiply};
 pub use epilogue::Activation;
-use epilogue::Epilogue;
+pub(crate) use epilogue::Epilogue;
 use std::sync::Mutex;
 
 /// Multiply-adds below which a product is not worth a second thread (about 5 us).
@@ -60,6 +60,11 @@ impl<T> Matrix<T> {
     #[inline(always)]
     pub fn at(self, row: usize, col: usize) -> Self {
         Self { start: self.start.wrapping_offset(row as isize * self.row + col as isize * self.col), ..self }
+    }
+
+    /// The same matrix, so many elements away.
+    pub fn moved(self, by: isize) -> Self {
+        Self { start: self.start.wrapping_offset(by), ..self }
     }
 
     /// The transposed matrix.

@@ -133,6 +133,53 @@ fn tiles_agree_with_the_definition() {
     }
 }
 
+/// Kernels of 1 x 1 that read every position, which are matrix products: groups, tails of every kind, all dtypes.
+#[test]
+fn products_agree_with_the_definition() {
+    let mut random = Random(8);
+    for round in 0..120 {
+        set_num_threads(1 + round % 4);
+        let groups = [1, 1, 2, 3][random.next(4)];
+        let (inputs, outputs) = (4 + random.next(90), 4 + random.next(150));
+        let (rows, cols) =
+            [(1 + random.next(6), 1 + random.next(40)), (12 + random.next(20), 11 + random.next(50))][random.next(2)];
+        let settings = Settings { stride: (1, 1), padding: ((0, 0), (0, 0)), dilation: (1, 2), groups };
+        let input = [1 + random.next(4), groups * inputs, rows, cols];
+        let case = Case { input, weight: [groups * outputs, inputs, 1, 1], settings };
+        match round % 8 {
+            0 => check::<f64>(&case, &mut random, f64::EPSILON),
+            1 => check::<F16>(&case, &mut random, 1e-3),
+            2 => check::<BF16>(&case, &mut random, 8e-3),
+            _ => check::<f32>(&case, &mut random, f32::EPSILON as f64),
+        }
+    }
+}
+
+#[test]
+fn products_read_any_layout() {
+    let mut random = Random(9);
+    let settings = Settings { stride: (1, 1), padding: ((0, 0), (0, 0)), dilation: (1, 1), groups: 2 };
+    for round in 0..12 {
+        let (rows, cols) = (12 + random.next(5), 16 + random.next(5));
+        let x = random.array::<f32>(&[2, rows, cols, 12]);
+        let x = crate::view::permute_dims(&x, &[[0, 3, 1, 2], [0, 3, 2, 1]][round % 2]).unwrap();
+        let w = crate::view::permute_dims(&random.array::<f32>(&[6, 1, 1, 10]), &[3, 0, 1, 2]).unwrap();
+        let bias = random.array::<f32>(&[10]);
+        let dense = |x: &Array| Array::from_slice(&x.to_vec::<f32>().unwrap(), x.shape()).unwrap();
+        let got = conv2d(&x, &w, Some(&bias), &settings).unwrap();
+        let expected = conv2d(&dense(&x), &dense(&w), Some(&bias), &settings).unwrap();
+        close("forward", &values::<f32>(&got), &values::<f32>(&expected), 6, f32::EPSILON as f64);
+        let g = random.array::<f32>(&got.shape()[..]);
+        let g = crate::view::permute_dims(&g, &[0, 1, 2, 3]).unwrap();
+        let got = conv2d_input_grad(&g, &w, x.shape(), &settings).unwrap();
+        let expected = conv2d_input_grad(&g, &dense(&w), x.shape(), &settings).unwrap();
+        close("input gradient", &values::<f32>(&got), &values::<f32>(&expected), 5, f32::EPSILON as f64);
+        let got = conv2d_weight_grad(&g, &x, w.shape(), &settings).unwrap();
+        let expected = conv2d_weight_grad(&g, &dense(&x), w.shape(), &settings).unwrap();
+        close("weight gradient", &values::<f32>(&got), &values::<f32>(&expected), 2 * rows * cols, f32::EPSILON as f64);
+    }
+}
+
 #[test]
 fn an_infinity_reaches_the_results_that_read_it_and_no_others() {
     let mut random = Random(7);
@@ -172,12 +219,17 @@ fn larger_shapes_agree_with_the_definition() {
 #[test]
 fn the_number_of_threads_does_not_change_a_bit() {
     let mut random = Random(3);
-    for round in 0..41 {
+    for round in 0..43 {
         let mut case = random_case(&mut random);
         if round == 40 {
             // By tiles of 2 x 2.
             let settings = Settings { stride: (1, 1), padding: ((1, 1), (1, 1)), dilation: (1, 1), groups: 1 };
             case = Case { input: [2, 64, 30, 33], weight: [72, 64, 3, 3], settings };
+        }
+        if round > 40 {
+            // As matrix products.
+            let settings = Settings { stride: (1, 1), padding: ((0, 0), (0, 0)), dilation: (1, 1), groups: 1 };
+            case = Case { input: [5, 50, 20, 33], weight: [72, 50, 1, 1], settings };
         }
         let window = Window::new("test", &case.input, &case.weight, &case.settings).unwrap();
         let (x, w) = (random.array::<f32>(&case.input), random.array::<f32>(&case.weight));

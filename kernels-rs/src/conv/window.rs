@@ -57,15 +57,20 @@ impl Window {
 
     /// A 1 x 1 kernel without stride and padding sees no rows: one long row gives better tiles.
     fn flattened(self) -> Self {
-        let plain =
-            |axis: WindowAxis| axis.kernel == 1 && axis.stride == 1 && axis.pad == 0 && axis.input == axis.output;
-        if !plain(self.row) || !plain(self.col) {
+        if !self.is_product() {
             return self;
         }
         let count = self.row.input * self.col.input;
         let row = WindowAxis { input: 1, output: 1, ..self.row };
         let col = WindowAxis { input: count, output: count, ..self.col };
         Self { row, col, ..self }
+    }
+
+    /// True when every result reads the one position that it lies at.
+    pub fn is_product(&self) -> bool {
+        let plain =
+            |axis: WindowAxis| axis.kernel == 1 && axis.stride == 1 && axis.pad == 0 && axis.input == axis.output;
+        plain(self.row) && plain(self.col)
     }
 
     /// Shape of the result.

@@ -162,13 +162,16 @@ fn finish<T: Gemm>(from: *mut T::Wide, pitch: isize, (rows, cols): (usize, usize
 
 /// Bias that the sums can begin with.
 fn first_addend<T: Float>(end: &mut Epilogue<T>) -> Start<T::Wide> {
-    match end.bias {
-        Some(bias) if end.scale == 1.0 && bias.row == 0 && bias.col == 1 && size_of::<T>() == size_of::<T::Wide>() => {
-            end.bias = None;
-            Start::Columns(bias.start.cast())
-        }
-        _ => Start::Zero,
-    }
+    let Some(bias) = end.bias.filter(|_| end.scale == 1.0 && size_of::<T>() == size_of::<T::Wide>()) else {
+        return Start::Zero;
+    };
+    let start = match (bias.row, bias.col) {
+        (0, 1) => Start::Columns(bias.start.cast_const().cast()),
+        (row, 0) => Start::Rows(bias.start.cast_const().cast(), row),
+        _ => return Start::Zero,
+    };
+    end.bias = None;
+    start
 }
 
 fn shifted<R>(start: Start<R>, cols: usize) -> Start<R> {
@@ -265,7 +268,9 @@ unsafe fn direct_columns<T: Gemm>(call: &Call<T>, range: Range<usize>, width: us
     let (b, c) = (call.b.at(0, range.start), call.c.at(0, range.start));
     let packed = !Single::<T>::DIRECT;
     let left_len = if packed { cells::<T::Wide, T::Wide>(m * k + SLACK) } else { 0 };
-    let tail_len = if cols.is_multiple_of(panel) { 0 } else { most * panel };
+    // What whole panels leave over, in as few registers as hold it.
+    let tail_width = if cols % panel <= lanes { 1 } else { width };
+    let tail_len = if cols.is_multiple_of(panel) { 0 } else { most * tail_width * lanes };
     let sums = in_place(c);
     let sums_len = if sums.is_some() { 0 } else { m * cols };
     with_scratch(left_len + tail_len + sums_len, |scratch: &mut [T::Wide]| {
@@ -300,12 +305,14 @@ unsafe fn direct_columns<T: Gemm>(call: &Call<T>, range: Range<usize>, width: us
             };
             if tail_len > 0 {
                 let j = cols / panel * panel;
+                let even = (tail_width * lanes, 0);
                 // SAFETY: inside the right side.
-                unsafe { pack::right::<Single<T>>(b.at(depth, j), deep, cols - j, (panel, 0), tail.as_mut_ptr()) };
+                unsafe { pack::right::<Single<T>>(b.at(depth, j), deep, cols - j, even, tail.as_mut_ptr()) };
                 launch(Strip::<Same<T::Wide>> {
                     cols: cols - j,
+                    width: tail_width,
                     strips: 1,
-                    right_step: panel as isize,
+                    right_step: even.0 as isize,
                     prefetch: 0,
                     start: shifted(start, j),
                     to: sums.wrapping_add(j),

@@ -156,6 +156,14 @@ unsafe fn add<T: Float<Wide: Real>, V: Lanes<Elem = T::Wide>>(line: &mut [T::Wid
                 done += V::N;
             }
         }
+        if addend.col == 0 {
+            let one = V::splat((*addend.start).widen());
+            while done + V::N <= line.len() {
+                let at = line.as_mut_ptr().add(done);
+                V::load(at).add(one).store(at);
+                done += V::N;
+            }
+        }
         for (j, value) in line.iter_mut().enumerate().skip(done) {
             *value = *value + (*addend.at(0, j).start).widen();
         }

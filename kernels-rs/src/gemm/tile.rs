@@ -40,6 +40,8 @@ pub enum Start<R> {
     Zero,
     /// One value per column.
     Columns(*const R),
+    /// One value per row, and the step between them.
+    Rows(*const R, isize),
     /// What is there.
     Kept,
 }
@@ -177,6 +179,11 @@ impl<M: Multiply> Strip<M> {
                         for row in &mut sums {
                             row[w] = value;
                         }
+                    }
+                }
+                Start::Rows(start, step) => {
+                    for (i, row) in sums.iter_mut().enumerate() {
+                        *row = [V::splat(*start.wrapping_offset((first + i) as isize * step)); W];
                     }
                 }
                 Start::Kept => {
