@@ -337,3 +337,13 @@ def test_no_grad_in_one_thread_leaves_others_alone() -> None:
         checked.wait()
     assert here
     assert not paused.result()
+
+
+def test_a_history_does_not_move_to_another_device_in_silence() -> None:
+    other = ad.Autodiff(Numpy())
+    w = leaf(1.0, 2.0)
+    for tracked in (w, w * 2, (w * 2).to_device(ad.Autodiff(DEVICE))):
+        with pytest.raises(pt.GradientError, match=r"^\[to_device\] the history of a tensor"):
+            tracked.to_device(other)
+        assert tracked.detach().to_device(other).device is other
+        assert tracked.to_device(Numpy()).tolist() == tracked.tolist()

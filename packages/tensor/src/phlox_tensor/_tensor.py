@@ -202,7 +202,12 @@ class Tensor(TensorMethods[K]):
     # Devices and types
 
     def to_device(self, device: Backend | str) -> Self:
-        """Return the tensor on another device; int64 that does not fit a 32-bit one is an error."""
+        """Return the tensor on another device.
+
+        Raises:
+            DTypeError: when the device lacks the element type, or int64 does not fit a 32-bit one.
+            GradientError: from one recording device to another, for a tensor with a history.
+        """
         if device is self.device:
             return self
         from ._transfer import to_device  # noqa: PLC0415 - imports this module

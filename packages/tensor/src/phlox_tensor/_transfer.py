@@ -10,7 +10,7 @@ from ._backend import Backend
 from ._call import is_inside, lift, require_dtype
 from ._device import as_device
 from ._dtype import DType, as_dtype, iinfo
-from ._errors import DTypeError
+from ._errors import DTypeError, GradientError
 from ._tensor import Tensor
 
 Array = np.ndarray[Any, Any]
@@ -24,6 +24,8 @@ def to_device(tensor: Tensor[Any], device: Backend | str) -> Tensor[Any]:
 
     Raises:
         DTypeError: when the target lacks the element type, or integers do not fit.
+        GradientError: from one recording device to another, when a gradient would flow to the
+            tensor: its history stays behind.
     """
     target = as_device(device)
     if target is tensor.device:
@@ -34,6 +36,14 @@ def to_device(tensor: Tensor[Any], device: Backend | str) -> Tensor[Any]:
         while tensor.device is not target:
             tensor = tensor.inner()
         return tensor
+    if target.records and _is_tracked(tensor):
+        raise GradientError(
+            "to_device",
+            "the history of a tensor does not follow it",
+            got=f"a recorded tensor on {tensor.device!r}",
+            expected=f"a constant, to be moved to {target!r}",
+            hint="x.detach().to_device(device), and require_grad() there",
+        )
     base = target
     while base.inner is not None:
         base = base.inner
@@ -44,6 +54,15 @@ def to_device(tensor: Tensor[Any], device: Backend | str) -> Tensor[Any]:
         array = fitted(array, dtype, "to_device")
     require_dtype(dtype, base, "to_device")
     return lift(Tensor(base.upload(array, dtype), base), target)
+
+
+def _is_tracked(tensor: Tensor[Any]) -> bool:
+    """Whether the device of a tensor, or one inside it, recorded where it came from."""
+    while tensor.device.inner is not None:
+        if tensor.requires_grad:
+            return True
+        tensor = tensor.inner()
+    return False
 
 
 def fitted(array: Array, dtype: DType, op: str) -> Array:
