@@ -217,6 +217,29 @@ def _number_case(name: str) -> str:
     )
 
 
+def _dunder(symbol: str, name: str, other: str, gives: str, ignore: str = "") -> str:
+    """An operator of two operands: the entry at once where both need no preparation."""
+    op = REGISTRY[name]
+    own = kind(op.signature.operands[0].kind)
+    target = f"{module_of(op)}.{python_name(op)}"
+    return (
+        f"    def __{symbol}__(self: Tensor[{own}], other: {other}, /) -> {gives}:{ignore}\n"
+        "        backend = self.device\n"
+        "        if backend.direct:\n"
+        "            try:\n"
+        "                if type(other) is Tensor and other.device is backend:\n"
+        f"                    out = backend.{name}(self.primitive, other.primitive)\n"
+        "                    made: AnyT = new(Tensor)  # as wrap() does, without its call\n"
+        "                    made.primitive = out\n"
+        "                    made.device = backend\n"
+        "                    return made\n"
+        f"{_number_case(name) if op.family.fuses else ''}"
+        "            except Rejected:\n"
+        "                pass\n"
+        f"        return _fast.operator({target}, self, other)\n"
+    )
+
+
 def operator_methods() -> str:
     """The dunder methods behind Python's operators."""
     out = []
@@ -225,38 +248,19 @@ def operator_methods() -> str:
         own = kind(op.signature.operands[0].kind)
         gives = result_type(op)
         target = f"{module_of(op)}.{python_name(op)}"
-        other = f"Tensor[{own}]" if symbol == "matmul" else f"Tensor[{own}] | float"
-        out.append(
-            f"    def __{symbol}__(self: Tensor[{own}], other: {other}, /) -> {gives}:\n"
-            "        backend = self.device\n"
-            "        if backend.direct:\n"
-            "            try:\n"
-            "                if type(other) is Tensor and other.device is backend:\n"
-            f"                    out = backend.{name}(self.primitive, other.primitive)\n"
-            "                    made: AnyT = new(Tensor)  # as wrap() does, without its call\n"
-            "                    made.primitive = out\n"
-            "                    made.device = backend\n"
-            "                    return made\n"
-            f"{_number_case(name) if symbol != 'matmul' else ''}"
-            "            except Rejected:\n"
-            "                pass\n"
-            f"        return _fast.operator({target}, self, other)\n"
-        )
+        other = f"Tensor[{own}] | float" if op.family.fuses else f"Tensor[{own}]"
+        out.append(_dunder(symbol, name, other, gives))
         out.append(
             f"    def __r{symbol}__(self: Tensor[{own}], other: {other}, /) -> {gives}:\n"
             f"        return _fast.operator({target}, other, self)\n"
         )
     for symbol, name in COMPARISONS.items():
-        op = REGISTRY[name]
-        own = kind(op.signature.operands[0].kind)
-        target = f"{module_of(op)}.{python_name(op)}"
-        other = "object" if symbol in ("eq", "ne") else f"Tensor[{own}] | float"
-        ignore = "  # type: ignore[override]" if symbol in ("eq", "ne") else ""
-        head = f"    def __{symbol}__(self: Tensor[{own}], other: {other}, /)"
-        out.append(
-            f"{head} -> Tensor[Bool]:{ignore}\n"
-            f"        return _fast.operator({target}, self, other)\n"
-        )
+        own = kind(REGISTRY[name].signature.operands[0].kind)
+        if symbol in ("eq", "ne"):
+            ignore = "  # type: ignore[override]"
+            out.append(_dunder(symbol, name, "object", "Tensor[Bool]", ignore))
+        else:
+            out.append(_dunder(symbol, name, f"Tensor[{own}] | float", "Tensor[Bool]"))
     for symbol, name in {"abs": "abs", "neg": "negative", "pos": "positive"}.items():
         op = REGISTRY[name]
         target = f"{module_of(op)}.{python_name(op)}"

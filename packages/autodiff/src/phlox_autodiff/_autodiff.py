@@ -10,7 +10,7 @@ from . import _entries as entries
 from . import _nan
 from ._backward import Gradients, backward
 from ._checkpoint import Checkpointing, NoCheckpointing
-from ._graph import LEAF, is_leaf, make_node, primitive
+from ._graph import LEAF, Primitive, is_leaf, make_node, new, primitive
 from ._plan import OpRule
 from ._rule import ByAttribute, NoDerivative, SimpleRule
 from .rules import RULES
@@ -33,7 +33,6 @@ class Autodiff(Backend):
     """
 
     name = "autodiff"
-    records = True
     records = True
 
     def __init__(
@@ -82,14 +81,16 @@ class Autodiff(Backend):
         made = OpRule(op, rule, inner)
         if made.variadic:
             return entries.variadic(op, inside, made)
-        form = made.form() if type(strategy) is NoCheckpointing else "any"
+        if type(strategy) is not NoCheckpointing:
+            return entries.recomputed(op, inside, made, strategy)
+        form = made.form()
         if form == "unary":
             return entries.unary(inside, made)
         if form == "binary":
             return entries.binary(op, inside, made)
         if form == "attributes":
             return entries.with_attributes(op, inside, made)
-        return entries.recorded(op, inside, made, strategy)
+        return entries.recorded(op, inside, made)
 
     def resolve(self, op: Op) -> Entry:
         """Return the entry of an op, watched inside ``detect_nan``."""
@@ -162,8 +163,14 @@ class Autodiff(Backend):
                 got=dtype,
                 hint="x.astype(pt.float32).require_grad()",
             )
-        shape = self._inner.shape_of(inside.value)
-        return primitive(inside.value, make_node(LEAF, (), (), shape))
+        return self.leaf(inside.value)
+
+    def leaf(self, inside: Any, /) -> Any:
+        """Make a leaf from a primitive of the inner device."""
+        out = new(Primitive)
+        out.value = inside
+        out.node = make_node(LEAF, (), (), self._inner.shape_of(inside))
+        return out
 
     def backward(
         self, tensor: Tensor[Any], seed: Tensor[Any] | None, retain_graph: bool

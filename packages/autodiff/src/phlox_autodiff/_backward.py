@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, final
 
@@ -35,8 +36,10 @@ class Gradients:
 
     def get(self, tensor: Tensor[Any]) -> Tensor[Any] | None:
         """Return the gradient of a leaf; None when no gradient flowed to it, or it is no leaf."""
-        node = self._node(tensor)
-        return None if node is None else self._found.get(node)
+        if tensor.device is not self._device:
+            return None
+        node: Node = tensor.primitive.node  # None for a constant, of which there is none here
+        return self._found.get(node)
 
     def pop(self, tensor: Tensor[Any]) -> Tensor[Any] | None:
         """Return the gradient of a leaf as ``get`` does, and forget it to free its memory."""
@@ -85,15 +88,16 @@ def start(device: Backend, tensor: Tensor[Any], seed: Tensor[Any] | None) -> Ten
     inner = device.inner
     assert inner is not None
     if seed is None:
-        if tensor.size != 1:
+        shape = tensor.shape
+        if prod(shape) != 1:
             raise ShapeError(
                 "backward",
                 "not one element",
-                got=f"shape {tensor.shape}",
+                got=f"shape {shape}",
                 expected="one element, or a seed of that shape",
                 hint="x.sum().backward()",
             )
-        return Tensor(inner.full(tensor.shape, 1, tensor.dtype), inner)
+        return Tensor(inner.full(shape, 1, tensor.dtype), inner)
     if seed.shape != tensor.shape or seed.dtype is not tensor.dtype:
         raise ShapeError(
             "backward",
@@ -105,13 +109,13 @@ def start(device: Backend, tensor: Tensor[Any], seed: Tensor[Any] | None) -> Ten
 
 
 def reachable(roots: list[Node]) -> list[Node]:
-    """All nodes behind ``roots``, later ones first.
+    """All nodes behind ``roots`` but leaves, later ones first.
 
     Raises:
         GradientError: when one was freed by an earlier pass.
     """
-    seen = set(roots)
-    waiting = list(roots)
+    waiting = [node for node in roots if node.plan is not LEAF]
+    seen = set(waiting)
     while waiting:
         node = waiting.pop()
         if node.plan is USED:
@@ -121,7 +125,7 @@ def reachable(roots: list[Node]) -> list[Node]:
                 hint="the earlier one as backward(retain_graph=True)",
             )
         for parent in node.parents:
-            if parent is not None and parent not in seen:
+            if parent is not None and parent.plan is not LEAF and parent not in seen:
                 seen.add(parent)
                 waiting.append(parent)
     return sorted(seen, key=_by_id, reverse=True)
@@ -132,15 +136,12 @@ def run(pending: Pending, *, retain_graph: bool) -> dict[Node, Tensor[Any]]:
     memo: Memo = {}
     watched = _nan.MODE.blocks > 0
     for node in reachable(list(pending)):
-        plan = node.plan
-        if plan is LEAF:
-            continue
         cotangent = pending.pop(node, None)
         if cotangent is not None:
             if watched:
                 _nan.push(node, cotangent, pending, memo)
             else:
-                plan.push(node, cotangent, pending, memo)
+                node.plan.push(node, cotangent, pending, memo)
         if memo:
             memo.pop(node.id, None)
         if not retain_graph:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from phlox_tensor import GradientError, Rejected, Tensor
 
-from ._checkpoint import Checkpointing, NoCheckpointing, Recipe
+from ._checkpoint import Checkpointing, Recipe
 from ._graph import Node, Primitive, is_primitive, make_node, new, next_id, ports, primitive
 from ._mode import MODE, paused
 
 if TYPE_CHECKING:
     from phlox_tensor import Backend, Entry, Op
 
-    from ._plan import OpRule
+    from ._plan import OpPlan, OpRule
 
 
 def constant(op: Op, entry: Entry) -> Entry:
@@ -165,7 +165,7 @@ def _typed(op: Op) -> int | None:
 def with_attributes(op: Op, entry: Entry, rule: OpRule) -> Entry:
     """Entry of an op of one tensor and attributes, such as a view or a reduction."""
     plan = rule.plan((True,))
-    places, keeps_dtype = plan.pool, bool(plan.dtypes)
+    pick, keeps_dtype = plan.pick_pool, bool(plan.dtypes)
     shape_of, dtype_of = rule.inner.shape_of, rule.inner.dtype_of
     typed = _typed(op)
 
@@ -186,22 +186,64 @@ def with_attributes(op: Op, entry: Entry, rule: OpRule) -> Entry:
         node.parents = (parent,)
         node.plan = plan
         node.shape = shape_of(y)
-        pool = (x, y, *attributes)
-        saved = tuple([pool[i] for i in places])
+        saved = pick((x, y, *attributes))
         node.saved = (*saved, dtype_of(x)) if keeps_dtype else saved
         return out
 
     return run
 
 
-def recorded(op: Op, entry: Entry, rule: OpRule, strategy: Checkpointing) -> Entry:
+def recorded(op: Op, entry: Entry, rule: OpRule) -> Entry:
     """Entry of any op with a rule: operands that may be None, attributes, several results."""
-    shape_of, dtype_of = rule.inner.shape_of, rule.inner.dtype_of
+    count = len(op.signature.operands)
+    single = len(op.signature.results) == 1
+    typed = _typed(op)
+    shape_of = rule.inner.shape_of
+
+    def run(*args: Any) -> Any:
+        values = [a.value if type(a) is Primitive else a for a in args]
+        nodes = [a.node if type(a) is Primitive else None for a in args[:count]]
+        out = entry(*values)
+        tracked = tuple([node is not None for node in nodes])
+        if (
+            True not in tracked
+            or (typed is not None and args[count + typed].kind != "Float")
+            or (MODE.pauses and paused())
+        ):
+            return primitive(out) if single else tuple(map(primitive, out))
+        plan = rule.plan(tracked)
+        if not plan.steps:
+            return primitive(out) if single else tuple(map(primitive, out))
+        results = (out,) if single else out
+        values[count:count] = results  # now they are the pool
+        node = make_node(plan, plan.pick_parents(nodes), _saved(plan, rule, values, values), ())
+        if single:
+            node.shape = shape_of(out)
+            return primitive(out, node)
+        shapes = [shape_of(r) for r in results]
+        node.shape = shapes[0]
+        return ports(node, results, shapes, rule.keeps_float)
+
+    return run
+
+
+def _saved(plan: OpPlan, rule: OpRule, pool: list[Any], values: list[Any]) -> tuple[Any, ...]:
+    """What a node keeps, in the order in which its plan names it; ``values`` are the operands."""
+    saved = plan.pick_pool(pool)
+    if plan.shapes:
+        saved += tuple([rule.inner.shape_of(values[i]) for i in plan.shapes])
+    if plan.dtypes:
+        saved += tuple([rule.inner.dtype_of(values[i]) for i in plan.dtypes])
+    return saved
+
+
+def recomputed(op: Op, entry: Entry, rule: OpRule, strategy: Checkpointing) -> Entry:
+    """Entry of any op with a rule, on a device that may compute values again."""
     count = len(op.signature.operands)
     single = len(op.signature.results) == 1
     recomputes = strategy.recomputes(op)
-    keeps_all = type(strategy) is NoCheckpointing
     typed = _typed(op)
+    shape_of = rule.inner.shape_of
 
     def run(*args: Any) -> Any:
         operands, attributes = args[:count], args[count:]
@@ -214,14 +256,11 @@ def recorded(op: Op, entry: Entry, rule: OpRule, strategy: Checkpointing) -> Ent
             plan = rule.plan(tuple([node is not None for node in nodes]))
             if plan.steps:
                 shapes = [shape_of(r) for r in results]
-                node = make_node(plan, [nodes[i] for i in plan.parents], (), shapes[0])
-                held = values if keeps_all else [_held(a) for a in operands]
+                node = make_node(plan, plan.pick_parents(nodes), (), shapes[0])
+                held = [_held(a) for a in operands]
                 recipe = Recipe(node.id, entry, (*held, *attributes)) if recomputes else None
-                pool = (*held, *(results if recipe is None else (recipe,)), *attributes)
-                saved = [pool[i] for i in plan.pool]
-                saved += [shape_of(values[i]) for i in plan.shapes]
-                saved += [dtype_of(values[i]) for i in plan.dtypes]
-                node.saved = tuple(saved)
+                kept = results if recipe is None else (recipe,)
+                node.saved = _saved(plan, rule, [*held, *kept, *attributes], values)
                 if single:
                     return primitive(out, node, recipe)
                 return ports(node, results, shapes, rule.keeps_float)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from phlox_tensor import Tensor
 
 from ._checkpoint import Memo, Recipe, compute
-from ._graph import Node, Pending, Plan, Shape, accumulate
+from ._graph import Node, Pending, Plan, Shape, accumulate, new
 from ._rule import (
     KINDS,
     Joint,
@@ -25,28 +25,36 @@ if TYPE_CHECKING:
     from phlox_tensor import Backend, Op
 
 _FLOAT_KINDS = ("Any", "Float", "Num")
-_PLAIN = (bool, float, int)
+# What may be kept in the place of a primitive.
+_NO_PRIMITIVES = frozenset({Recipe, bool, float, int, tuple, type(None)})
 
 
-class Step:
-    """One function of a rule, and how to get its arguments out of what a pass brings together."""
+class Step(NamedTuple):
+    """One function of a rule, and where its arguments lie in what a pass brings together.
 
-    __slots__ = ("arguments", "function", "only")
+    Attributes:
+        function: from the arguments to a cotangent.
+        only: the place of the argument, where there is one.
+        arguments: picks the arguments, where there are several.
+    """
 
-    def __init__(self, function: RuleFunction, picks: tuple[int, ...]) -> None:
-        """Remember the function."""
-        self.function = function
-        self.only = picks[0] if len(picks) == 1 else None
-        # An itemgetter of one place gives the thing itself, of several a tuple of them.
-        self.arguments: Callable[[list[Any]], tuple[Any, ...]] = (
-            itemgetter(*picks) if len(picks) > 1 else tuple
-        )
+    function: RuleFunction
+    only: int | None
+    arguments: Callable[[Sequence[Any]], tuple[Any, ...]]
 
-    def __call__(self, given: list[Any]) -> Any:
-        """Run the function."""
-        if self.only is not None:
-            return self.function(given[self.only])
-        return self.function(*self.arguments(given))
+
+def picker(places: tuple[int, ...]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """A function that gives the items at ``places`` as a tuple."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    if not places:
+        return lambda given: ()
+    (only,) = places  # of one place, an itemgetter gives the item itself
+    return lambda given: (given[only],)
+
+
+def _step(function: RuleFunction, places: tuple[int, ...]) -> Step:
+    return Step(function, places[0] if len(places) == 1 else None, picker(places))
 
 
 def sum_to(x: Tensor[Any], shape: Shape) -> Tensor[Any]:
@@ -73,6 +81,7 @@ class OpPlan(Plan):
         shapes: operands of which a node keeps the shape.
         dtypes: operands of which a node keeps the element type.
         parents: operands whose nodes are the parents.
+        pick_pool, pick_parents: give what is at the places of ``pool``, of ``parents``.
         takes_shapes: functions are given the shapes of the parents, behind what a node keeps.
         places_of_tensors: where what a node keeps lies behind the cotangents, as far as it is
             tensors; they come first.
@@ -85,6 +94,8 @@ class OpPlan(Plan):
         "joint",
         "op",
         "parents",
+        "pick_parents",
+        "pick_pool",
         "places_of_tensors",
         "pool",
         "results",
@@ -115,11 +126,12 @@ class OpPlan(Plan):
         where = {Source("cotangent", i): i for i in range(self.results)}
         where |= {source: self.results + i for i, source in enumerate([*kept, *told])}
         self.steps = [
-            Step(function, tuple(where[s] for s in rule.sources[i]))
+            _step(function, tuple(where[s] for s in rule.sources[i]))
             for i in chosen
             if (function := rule.functions[i]) is not None
         ]
         self.joint = places if rule.joint else None
+        self.pick_pool, self.pick_parents = picker(self.pool), picker(self.parents)
 
     @property
     def name(self) -> str:
@@ -134,36 +146,38 @@ class OpPlan(Plan):
 
     def push(self, node: Node, cotangent: Any, pending: Pending, memo: Memo) -> None:
         """Run the functions of the rule, on tensors of the inner backend."""
+        inner = self.inner
         given = [cotangent] if self.results == 1 else list(cotangent)
         given += node.saved
         if self.takes_shapes:
             given += [parent.shape for parent in node.parents if parent is not None]
         for i in self.places_of_tensors:
             item = given[i]
-            if item is not None and type(item) not in _PLAIN:
+            if type(item) in _NO_PRIMITIVES:
                 given[i] = self._tensor(item, memo)
+            else:
+                made = new(Tensor)
+                made.primitive = item
+                made.device = inner
+                given[i] = made
         if self.joint is not None:
             self._push_joint(node, given, pending)
             return
-        shape = node.shape
-        for step, parent in zip(self.steps, node.parents, strict=True):
-            assert parent is not None
-            only = step.only
-            if only is None:
-                out = step.function(*step.arguments(given))
-            else:
-                out = step.function(given[only])
+        broadcasts = self.broadcasts
+        parent: Any
+        for (function, only, arguments), parent in zip(self.steps, node.parents, strict=True):
+            out = function(*arguments(given)) if only is None else function(given[only])
             if out is None:
                 continue
-            if self.broadcasts and parent.shape != shape:
+            if broadcasts and parent.shape != node.shape:
                 out = sum_to(out, parent.shape)
             before = pending.get(parent)
             pending[parent] = out if before is None else before + out
 
     def _push_joint(self, node: Node, given: list[Any], pending: Pending) -> None:
         assert self.joint is not None
-        (step,) = self.steps
-        outs = step(given)
+        ((function, only, arguments),) = self.steps
+        outs = function(*arguments(given)) if only is None else function(given[only])
         places: Sequence[int] = self.joint
         if self.op.signature.operands[0].variadic:
             places = range(len(outs))
@@ -172,12 +186,10 @@ class OpPlan(Plan):
                 accumulate(pending, parent, outs[place])
 
     def _tensor(self, item: Any, memo: Memo) -> Any:
-        """Wrap a primitive; a recipe is followed."""
+        """Wrap what a recipe gives, or many primitives; numbers and None stay."""
         if type(item) is Recipe:
             return Tensor(compute(item, memo), self.inner)
-        if type(item) is tuple:
-            return tuple(Tensor(p, self.inner) for p in item)
-        return Tensor(item, self.inner)
+        return tuple(Tensor(p, self.inner) for p in item) if type(item) is tuple else item
 
 
 @final

@@ -89,12 +89,12 @@ class CrossEntropyLoss(Module, config=CrossEntropyLossConfig):
             KindError: when targets are not integers.
             IndexOutOfRangeError: when a target is no class and no pad token.
         """
-        _check(logits, targets, self.settings.weights)
         s = self.settings
+        classes = _check(logits, targets, s.weights)
         targets = targets.astype(targets.device.default_int)  # uint8 may not hold a pad token
         counts = _real(targets, s.pad_tokens)
         # A negative index would count from the end; moved past the last class it is an error.
-        index = where(targets < 0, logits.shape[-1], targets)
+        index = where(targets < 0, classes, targets)
         if counts is not None:
             index = where(counts, index, 0)
         losses = cross_entropy(logits, index)
@@ -114,7 +114,8 @@ class CrossEntropyLoss(Module, config=CrossEntropyLossConfig):
         return reduce(losses, s.reduction)
 
 
-def _check(logits: Tensor[Float], targets: Tensor[Int], weights: tuple[float, ...] | None) -> None:
+def _check(logits: Tensor[Float], targets: Tensor[Int], weights: tuple[float, ...] | None) -> int:
+    """Return the number of classes, when all fits."""
     if targets.dtype.kind != "Int":
         raise KindError(
             "cross_entropy",
@@ -123,20 +124,22 @@ def _check(logits: Tensor[Float], targets: Tensor[Int], weights: tuple[float, ..
             expected="Int",
             hint="targets.astype(px.int64)",
         )
-    if logits.ndim < 1 or targets.shape != logits.shape[:-1]:
+    shape, examples = logits.shape, targets.shape
+    if not shape or examples != shape[:-1]:
         raise ShapeError(
             "cross_entropy",
             "targets do not fit the logits",
-            got=f"logits {logits.shape}, targets {targets.shape}",
-            expected=f"targets {logits.shape[:-1]}",
+            got=f"logits {shape}, targets {examples}",
+            expected=f"targets {shape[:-1]}",
         )
-    if weights is not None and len(weights) != logits.shape[-1]:
+    if weights is not None and len(weights) != shape[-1]:
         raise ShapeError(
             "cross_entropy",
             "weights do not fit the logits",
             got=f"{len(weights)} weights",
-            expected=f"{logits.shape[-1]}, one per class",
+            expected=f"{shape[-1]}, one per class",
         )
+    return shape[-1]
 
 
 def _real(targets: Tensor[Int], pad_tokens: tuple[int, ...]) -> Tensor[Bool] | None:

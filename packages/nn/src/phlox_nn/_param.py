@@ -121,15 +121,15 @@ class Param:
     def with_inner(self, value: Tensor[Any]) -> Param:
         """Return a parameter of the same identity that holds a value from the inner device.
 
-        ``value`` has the shape and the element type of the parameter, which is trainable, on a
-        device that records.
+        ``value`` has the shape and the element type of the parameter, which is a trainable Float on
+        a device that records.
         """
         device, inner = self.device, value.device
-        leaf = device.require_grad(device.lift(inner.detach(value.primitive)))
         made = Param.__new__(Param)
         made.id, made.trainable = self.id, True  # type: ignore[misc]
         made.shape, made.dtype, made.device = self.shape, self.dtype, device
-        made._make, made._value, made._lock = None, Tensor(leaf, device), Lock()
+        made._make, made._lock = None, Lock()
+        made._value = Tensor(device.leaf(inner.detach(value.primitive)), device)
         return made
 
     def with_trainable(self, trainable: bool) -> Param:

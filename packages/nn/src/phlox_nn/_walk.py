@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from phlox_tensor import Tensor
 
@@ -27,6 +27,11 @@ class Walked:
 
     _names: ClassVar[tuple[str, ...]] = ()
     _plain: ClassVar[bool] = True
+
+
+# What may hold parameters.
+_SEQUENCES: Final = (list, tuple)
+_HOLDERS: Final = (Walked, *_SEQUENCES, dict)
 
 
 def items(value: Any) -> Iterator[tuple[str, Any]]:
@@ -62,18 +67,20 @@ def params(value: Any, path: str = "") -> Iterator[tuple[str, Param]]:
 def param_list(value: Any) -> list[Param]:
     """Return all parameters in field order, without their paths."""
     out: list[Param] = []
-    waiting = [value]
-    while waiting:
-        item = waiting.pop()
-        if type(item) is Param:
-            out.append(item)
-        elif isinstance(item, Walked):
-            waiting.extend([getattr(item, name) for name in reversed(item._names)])
-        elif isinstance(item, list | tuple):
-            waiting.extend(reversed(item))
-        elif isinstance(item, dict):
-            waiting.extend(reversed(item.values()))
+    _gather([value], out)
     return out
+
+
+def _gather(values: Iterable[Any], out: list[Param]) -> None:
+    for value in values:
+        if type(value) is Param:
+            out.append(value)
+        elif isinstance(value, Walked):
+            _gather([getattr(value, name) for name in value._names], out)
+        elif isinstance(value, _SEQUENCES):
+            _gather(value, out)
+        elif isinstance(value, dict):
+            _gather(value.values(), out)
 
 
 def modules(value: Any, path: str = "") -> Iterator[tuple[str, Module]]:
@@ -135,10 +142,9 @@ def exchanged(value: Any, new: Mapping[str, Param]) -> Any:
     if type(value) is Param:
         return new.get(value.id, value)
     if isinstance(value, Walked):
-        parts = {name: getattr(value, name) for name in value._names}
-        changed = _exchanged_parts(parts, new)
         module: Any = value
-        return _remade(module, parts | changed) if changed else value
+        changed = _exchanged_parts(vars(module), new)
+        return _remade(module, changed) if changed else value
     if isinstance(value, dict):
         changed = _exchanged_parts(value, new)
         return type(value)({**value, **changed}) if changed else value
@@ -156,18 +162,24 @@ def exchanged(value: Any, new: Mapping[str, Param]) -> Any:
 def _exchanged_parts(parts: Mapping[Any, Any], new: Mapping[str, Param]) -> dict[Any, Any]:
     out = {}
     for name, part in parts.items():
-        made = exchanged(part, new)
+        if type(part) is Param:
+            made: Any = new.get(part.id, part)
+        elif isinstance(part, _HOLDERS):
+            made = exchanged(part, new)
+        else:
+            continue
         if made is not part:
             out[name] = made
     return out
 
 
-def _remade(module: Module, values: dict[str, Any]) -> Module:
-    """A module of the same class with other fields; all that is left to decide is decided."""
+def _remade(module: Module, changed: dict[str, Any]) -> Module:
+    """A module with some fields changed; what constructors decide is decided already."""
     if not module._plain:
-        return type(module).from_fields(**values)
+        values = {name: getattr(module, name) for name in module._names}
+        return type(module).from_fields(**{n: changed.get(n, v) for n, v in values.items()})
     made = object.__new__(type(module))
     fields: dict[str, Any] = vars(made)
     fields.update(vars(module))
-    fields.update(values)
+    fields.update(changed)
     return made

@@ -159,11 +159,11 @@ def _step_list(
     before = [s for s in states if s is not None]
     time = before[0]["time"] + 1 if before else 1
     out = device.adam_step(
-        primitives(tensors, dtype),
-        primitives(grads, dtype),
-        primitives([s["first"] for s in before], dtype),
-        primitives([s["second"] for s in before], dtype),
-        primitives([s["largest"] for s in before if "largest" in s], dtype),
+        primitives(tensors, device, dtype),
+        primitives(grads, device, dtype),
+        primitives([s["first"] for s in before], device, dtype),
+        primitives([s["second"] for s in before], device, dtype),
+        primitives([s["largest"] for s in before if "largest" in s], device, dtype),
         float(lr),
         time,
         config.beta_1,
@@ -174,9 +174,9 @@ def _step_list(
         config.amsgrad,
     )
     new = [Tensor(p, device) for p in out]
-    names = ("first", "second", "largest") if config.amsgrad else ("first", "second")
-    after = [dict[str, Any](time=time) for _ in tensors]
-    for i, name in enumerate(names, 1):
-        for state, mean in zip(after, new[i * count : (i + 1) * count], strict=True):
-            state[name] = mean
-    return new[:count], list(after)
+    pairs = zip(new[count : 2 * count], new[2 * count : 3 * count], strict=True)
+    after: list[dict[str, Any]] = [{"time": time, "first": f, "second": s} for f, s in pairs]
+    if config.amsgrad:
+        for state, largest in zip(after, new[3 * count :], strict=True):
+            state["largest"] = largest
+    return new[:count], [*after]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from threading import Lock
-from typing import Any, Protocol, TypeVar, final
+from typing import Any, NamedTuple, Protocol, TypeVar, final
 
 from phlox_nn import Module, Param
 from phlox_record import Keyed, Record
@@ -57,7 +57,8 @@ class SimpleOptimizer(ABC):
         """Return many tensors after a step, and their states: by default one after the other.
 
         For rules that are cheaper for many tensors in one go. The tensors and gradients are on
-        one device and of one element type; the states have the same names and equal numbers.
+        one device and of one element type; the states have the same names and equal numbers, and
+        so must those that are returned.
         """
         pairs = [self.step(lr, *each) for each in zip(tensors, grads, states, strict=True)]
         return [tensor for tensor, _ in pairs], [state for _, state in pairs]
@@ -79,8 +80,13 @@ class Optimizer(ABC):
         """Return the optimizer with the state of a record."""
 
 
-# One parameter in a step: itself, its value on the inner device, its gradient, its state.
-_Turn = tuple[Param, Tensor[Float], Tensor[Float], State]
+class _Group(NamedTuple):
+    """Parameters that step together: of one device, with states that differ in tensors alone."""
+
+    params: list[Param]
+    tensors: list[Tensor[Float]]  # the values on the inner device
+    states: list[State]
+    fits: list[tuple[Backend, DType, tuple[int, ...]]]  # device, type and shape of each gradient
 
 
 @final
@@ -97,6 +103,8 @@ class OptimizerAdaptor(Optimizer):
         self._rule = rule
         self._clipping = clipping
         self._states: dict[str, State] = {}
+        # The group that the last step left: where all parameters are of it, the next need not ask.
+        self._last: _Group | None = None
         self._lock = Lock()
 
     def step(self, lr: float, module: M, grads: Gradients | dict[str, Tensor[Float]]) -> M:
@@ -105,46 +113,66 @@ class OptimizerAdaptor(Optimizer):
         Raises:
             ShapeError: when a gradient does not have the shape of its parameter.
         """
-        pairs = [(p, g) for p in _trainable(module) if (g := _gradient(p, grads)) is not None]
+        params, found = _with_gradients(module, grads)
         if self._clipping is not None:
-            clipped = self._clipping.clip([grad for _, grad in pairs])
-            pairs = [(param, grad) for (param, _), grad in zip(pairs, clipped, strict=True)]
+            found = self._clipping.clip(found)
+        last = self._last
+        if (
+            last is not None
+            and params == last.params
+            and last.fits == [(g.device, g.dtype, g.shape) for g in found]
+        ):
+            groups = [(last, found)]
+        else:
+            groups = self._groups(params, found)
         new: dict[str, Param] = {}
-        for group in self._groups(pairs).values():
-            new |= self._update(lr, group)
+        for group, each in groups:
+            last = self._update(lr, group, each)
+            for param in last.params:
+                new[param.id] = param
+        self._last = last if len(groups) == 1 else None
         return module.with_params(new)
 
-    def _groups(self, pairs: list[tuple[Param, Tensor[Float]]]) -> dict[Any, list[_Turn]]:
+    def _groups(
+        self, params: list[Param], grads: list[Tensor[Float]]
+    ) -> list[tuple[_Group, list[Tensor[Float]]]]:
         """What may step together, by device, element types, and what the states have in common."""
-        groups: dict[Any, list[_Turn]] = {}
+        groups: dict[Any, tuple[_Group, list[Tensor[Float]]]] = {}
         with self._lock:
-            states = [self._states.get(param.id) for param, _ in pairs]
-        for (param, grad), state in zip(pairs, states, strict=True):
-            _same_shape(grad, param, "a gradient")
-            value = param.value
-            tensor = value.inner() if param.device.records else value
+            states = [self._states.get(param.id) for param in params]
+        for param, grad, state in zip(params, grads, states, strict=True):
+            if grad.shape != param.shape:
+                raise _misfit("a gradient", grad, param)
+            tensor = param.value.inner() if param.device.records else param.value
             device = tensor.device
-            here = _to_device(state, device)
-            turn = param, tensor, grad.to_device(device), here
-            key = device, param.dtype, grad.dtype, _numbers(here)
-            groups.setdefault(key, []).append(turn)
-        return groups
+            here, numbers = (None, None) if state is None else _brought(state, device)
+            key = param.device, param.dtype, grad.dtype, numbers
+            group, found = groups.setdefault(key, (_Group([], [], [], []), []))
+            group.params.append(param)
+            group.tensors.append(tensor)
+            group.states.append(here)
+            group.fits.append((device, grad.dtype, grad.shape))
+            found.append(grad.to_device(device))
+        return list(groups.values())
 
-    def _update(self, lr: float, group: list[_Turn]) -> dict[str, Param]:
-        """Step the parameters of one group and return them by id."""
-        _, tensors, grads, states = zip(*group, strict=True)
-        values, after = self._rule.step_list(lr, tensors, grads, states)
-        new: dict[str, Param] = {}
-        for (param, tensor, _, _), value in zip(group, values, strict=True):
-            _same_shape(value, param, "the new value")
-            alike = value.device is tensor.device and value.dtype is param.dtype
-            if alike and param.device.records:
-                new[param.id] = param.with_inner(value)
-            else:
-                new[param.id] = param.with_value(value.to_device(param.device))
+    def _update(self, lr: float, group: _Group, grads: list[Tensor[Float]]) -> _Group:
+        """Step the parameters of one group, and return the group as it is then."""
+        params, tensors, states, fits = group
+        values, states = self._rule.step_list(lr, tensors, grads, states)
+        for param, value in zip(params, values, strict=True):
+            if value.shape != param.shape:
+                raise _misfit("the new value", value, param)
+        device, inner, dtype = params[0].device, tensors[0].device, params[0].dtype
+        alike = {(v.device, v.dtype) for v in values} == {(inner, dtype)}
+        if alike and device.records and dtype.kind == "Float":
+            params = [p.with_inner(v) for p, v in zip(params, values, strict=True)]
+        else:
+            values = [v.to_device(device) for v in values]
+            params = [p.with_value(v) for p, v in zip(params, values, strict=True)]
+            values = [p.value.inner() if device.records else p.value for p in params]
         with self._lock:
-            self._states.update(zip(new, after, strict=True))
-        return new
+            self._states.update(zip([p.id for p in params], states, strict=True))
+        return _Group(params, values, states, fits)
 
     def into_record(self) -> dict[str, Record]:
         """Return the states by parameter id; the tensors are shared, not copied."""
@@ -179,45 +207,47 @@ class OptimizerAdaptor(Optimizer):
         return made
 
 
-def _trainable(module: Module) -> list[Param]:
-    return list({p.id: p for p in module.param_list() if p.trainable}.values())
-
-
-def primitives(tensors: Iterable[Tensor[Float]], dtype: DType) -> tuple[Any, ...]:
+def primitives(tensors: Sequence[Tensor[Float]], device: Backend, dtype: DType) -> tuple[Any, ...]:
     """What an op over lists takes: the primitives, in one element type."""
-    return tuple([t.primitive if t.dtype is dtype else t.astype(dtype).primitive for t in tensors])
+    found = tuple([t.primitive for t in tensors])
+    if {*map(device.dtype_of, found)} <= {dtype}:
+        return found
+    return tuple([t.astype(dtype).primitive for t in tensors])
 
 
-def _gradient(param: Param, grads: Gradients | dict[str, Tensor[Float]]) -> Tensor[Float] | None:
+def _with_gradients(
+    module: Module, grads: Gradients | dict[str, Tensor[Float]]
+) -> tuple[list[Param], list[Tensor[Float]]]:
+    """The trained parameters that have a gradient, each once, and the gradients."""
+    params = {p.id: p for p in module.param_list() if p.trainable}
     if isinstance(grads, dict):
         by_id: dict[str, Tensor[Float]] = grads
-        return by_id.get(param.id)
-    leaf: Any = param.value if param.is_initialized else None
-    return None if leaf is None else grads.get(leaf)
+        found = [by_id.get(key) for key in params]
+    else:
+        by_leaf: Any = grads
+        found = [by_leaf.get(p.value) if p.is_initialized else None for p in params.values()]
+    return (
+        [param for param, grad in zip(params.values(), found, strict=True) if grad is not None],
+        [grad for grad in found if grad is not None],
+    )
 
 
-def _same_shape(got: Tensor[Float], like: Param, what: str) -> None:
-    if got.shape != like.shape:
-        raise ShapeError(
-            "step", f"{what} does not fit the parameter", got=got.shape, expected=like.shape
-        )
+def _misfit(what: str, got: Tensor[Float], param: Param) -> ShapeError:
+    return ShapeError(
+        "step", f"{what} does not fit the parameter", got=got.shape, expected=param.shape
+    )
 
 
-def _to_device(state: State, device: Backend) -> State:
-    """States loaded from a file may lie elsewhere than the parameter."""
-    if state is None:
-        return None
-    for item in state.values():
-        if isinstance(item, Tensor) and item.device is not device:
-            return {
-                key: each.to_device(device) if isinstance(each, Tensor) else each
-                for key, each in state.items()
-            }
-    return state
+def _brought(state: dict[str, Any], device: Backend) -> tuple[dict[str, Any], Any]:
+    """A state on a device, and what it says apart from its tensors.
 
-
-def _numbers(state: State) -> Any:
-    """What a state says apart from its tensors."""
-    if state is None:
-        return None
-    return tuple([(key, None if isinstance(item, Tensor) else item) for key, item in state.items()])
+    A state that was loaded from a file may lie elsewhere than its parameter.
+    """
+    numbers: list[tuple[str, Any]] = []
+    here = state
+    for name, item in state.items():
+        if not isinstance(item, Tensor):
+            numbers.append((name, item))
+        elif item.device is not device:
+            here = {**here, name: item.to_device(device)}
+    return here, (*numbers, *state)

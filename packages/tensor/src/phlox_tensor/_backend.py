@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 Primitive = Any
 Entry = Callable[..., Any]
+
+
+_MOST_KNOWN: Final = 4096
 
 
 class MemoryUse(NamedTuple):
@@ -36,7 +39,8 @@ class _Interned(ABCMeta):
         kept = _Interned._objects.setdefault((cls, made.settings), made)
         if kept is made:
             made.direct = made.checks
-            made.checked = set()
+            made.checked = {}
+            made.known = {}
             made.forget()
         return kept
 
@@ -57,7 +61,9 @@ class Backend(metaclass=_Interned):
         default_int: element type of new Int tensors.
         checks: elementwise and contraction entries check their own operands and raise
             ``Rejected`` for what they do not take as it is.
-        checked: the ops in use whose entries do so.
+        checked: the entries in use that do so, by op.
+        known: entry and attributes of calls that passed every check, and whether they give several
+            results; by what decides that: the op, the attributes as given, shapes, element types.
         direct: what ``checks`` says. An attribute of the object, which Python reads fastest.
         inner: the backend that a decorator wraps, else None.
         records: gradients can be asked of tensors on this device; modules made on it train.
@@ -72,7 +78,8 @@ class Backend(metaclass=_Interned):
     default_int: DType
     checks: bool = False
     direct: bool
-    checked: set[str]
+    checked: dict[str, Entry]
+    known: dict[tuple[Any, ...], tuple[Entry, tuple[Any, ...], bool]]
     inner: Backend | None = None
     records: bool = False
     slack: float = 1.0
@@ -133,6 +140,10 @@ class Backend(metaclass=_Interned):
             hint=f"x.to_device(Autodiff({self!r})).require_grad()",
         )
 
+    def leaf(self, primitive: Primitive, /) -> Primitive:
+        """Make a leaf of this decorator from a primitive of ``inner``, which is a Float."""
+        return self.require_grad(self.lift(primitive))
+
     def backward(self, tensor: Tensor, seed: Tensor | None, retain_graph: bool) -> Any:
         """Return the gradients of a scalar tensor."""
         raise GradientError(
@@ -157,6 +168,8 @@ class Backend(metaclass=_Interned):
 
     def forget(self) -> None:
         """Look every entry up again, at its next use."""
+        self.checked.clear()
+        self.known.clear()
         for op in REGISTRY.values():
             setattr(self, op.name, _Unresolved(self, op.name))
 
@@ -173,8 +186,14 @@ class Backend(metaclass=_Interned):
         entry = self.resolve(op)
         setattr(self, name, entry)
         if self.checks_operands(op):
-            self.checked.add(name)
+            self.checked[name] = entry
         return entry
+
+    def remember(self, key: tuple[Any, ...], op: Op, values: tuple[Any, ...]) -> None:
+        """Let calls with this key run the entry of the op at once; ``known`` says what a key is."""
+        if len(self.known) >= _MOST_KNOWN:  # a program with ever new shapes must not grow
+            self.known.clear()
+        self.known[key] = self.resolved(op.name), values, op.signature.several
 
     def checks_operands(self, op: Op) -> bool:
         """Whether the entry of an op raises Rejected for what it does not take as it is."""

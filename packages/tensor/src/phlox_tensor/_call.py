@@ -36,14 +36,17 @@ def call(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any:
         DTypeError: element types that do not combine, or that the device lacks.
         ShapeError: shapes or axes that do not fit.
     """
-    key = _key(op, operands, attributes)
-    if key is not None:
+    look = _look(op, operands, attributes)
+    if look is not None:
+        backend, primitives, key = look
         try:
-            known = CHECKED.get(key)
+            known = backend.known.get(key)
         except TypeError:  # an attribute given as a list
-            known = key = None
+            known = look = None
         if known is not None:
-            return _run_known(op, operands, known)
+            entry, values, several = known
+            out = entry(*primitives, *values)
+            return tuple([wrap(each, backend) for each in out]) if several else wrap(out, backend)
     backend = _backend_of(op, operands)
     tensors = _unify(op, _on_backend(op, operands, backend), backend)
     metas = [_meta(t) for t in tensors]
@@ -53,73 +56,84 @@ def call(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any:
     for value in values:
         if isinstance(value, DType):
             require_dtype(value, backend, op.name)
-    if key is not None and all(a is b for a, b in zip(tensors, operands, strict=True)):
-        _remember(key, backend, values)
-    primitives = [_primitive(t) for t in tensors]
+    prepared = [_primitive(t) for t in tensors]
+    if look is not None and _same(prepared, look[1]):
+        backend.remember(look[2], op, values)
     try:
-        out = getattr(backend, op.name)(*primitives, *values)
+        out = getattr(backend, op.name)(*prepared, *values)
     except Rejected:
         _refuse(op, tensors, backend)
     if op.signature.several:
-        return tuple([wrap(o, backend) for o in out])
+        return tuple([wrap(each, backend) for each in out])
     return wrap(out, backend)
-
-
-# Calls that passed every check as they were: what the same op may do again on tensors of the same
-# shapes and types. Cleared when full, so that a program with ever new shapes does not grow.
-CHECKED: dict[tuple[Any, ...], tuple[Backend, tuple[Any, ...]]] = {}
-_MOST = 4096
 
 
 def single(op: Op, x: Any, attributes: tuple[Any, ...]) -> Any:
     """Apply an op of one tensor and attributes."""
     if type(x) is Tensor:
-        backend, primitive = x.device, x.primitive
-        key = op, attributes, backend.shape_of(primitive), backend.dtype_of(primitive), backend
+        backend = x.device
+        primitive = x.primitive
+        key = op, attributes, backend.shape_of(primitive), backend.dtype_of(primitive)
         try:
-            known = CHECKED.get(key)
+            known = backend.known.get(key)
         except TypeError:  # an attribute given as a list
             known = None
         if known is not None:
-            out = getattr(backend, op.name)(primitive, *known[1])
-            if type(out) is tuple:
+            entry, values, several = known
+            out = entry(primitive, *values)
+            if several:
                 return tuple([wrap(each, backend) for each in out])
-            return wrap(out, backend)
+            made = new(Tensor)  # as wrap() does, without its call
+            made.primitive = out
+            made.device = backend
+            return made
     return call(op, (x,), attributes)
 
 
-def _key(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any:
-    """What decides whether a call passes its checks; None where operands need preparation."""
-    parts: list[Any] = [op, attributes]
+def _look(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any:
+    """The backend, the primitives, and what decides whether a call passes its checks.
+
+    None where operands need preparation.
+    """
     backend: Backend | None = None
+    primitives: list[Any] = []
+    key: list[Any] = [op, attributes]
     for item in operands:
-        if item is None:
-            parts.append(None)
-        elif type(item) is Tensor and (backend is None or item.device is backend):
-            backend = item.device
-            parts.append(backend.shape_of(item.primitive))
-            parts.append(backend.dtype_of(item.primitive))
+        if type(item) is Tensor:
+            if backend is None:
+                backend = item.device
+            elif item.device is not backend:
+                return None
+            primitive = item.primitive
+            primitives.append(primitive)
+            key.append(backend.shape_of(primitive))
+            key.append(backend.dtype_of(primitive))
+        elif item is None:
+            primitives.append(None)
+            key.append(None)
+        elif type(item) in (list, tuple) and {*map(type, item)} == {Tensor}:
+            own: Backend = item[0].device if backend is None else backend
+            many = tuple([x.primitive for x in item if x.device is own])
+            if len(many) < len(item):
+                return None
+            backend = own
+            primitives.append(many)
+            key.append(tuple(map(own.shape_of, many)))
+            key.append(tuple(map(own.dtype_of, many)))
         else:
             return None
-    if backend is None:
-        return None
-    parts.append(backend)
-    return tuple(parts)
+    return None if backend is None else (backend, primitives, tuple(key))
 
 
-def _remember(key: tuple[Any, ...], backend: Backend, values: tuple[Any, ...]) -> None:
-    if len(CHECKED) >= _MOST:
-        CHECKED.clear()
-    CHECKED[key] = backend, values
-
-
-def _run_known(op: Op, operands: tuple[Any, ...], known: tuple[Backend, tuple[Any, ...]]) -> Any:
-    backend, values = known
-    primitives = [None if x is None else x.primitive for x in operands]
-    out = getattr(backend, op.name)(*primitives, *values)
-    if type(out) is tuple:
-        return tuple([wrap(o, backend) for o in out])
-    return wrap(out, backend)
+def _same(prepared: list[Any], given: list[Any]) -> bool:
+    """Whether primitives came through their preparation as they were."""
+    for a, b in zip(prepared, given, strict=True):
+        if type(a) is tuple and type(b) is tuple:
+            if not _same(list(a), list(b)):
+                return False
+        elif a is not b:
+            return False
+    return True
 
 
 def prepare_attributes(

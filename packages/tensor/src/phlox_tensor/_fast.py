@@ -7,7 +7,7 @@ does not take as it is; the full path then promotes, lifts, or raises the error 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numpy import ndarray
 
@@ -15,9 +15,6 @@ from ._call import call, wrap
 from ._errors import ArgumentError, Rejected
 from ._op import Op
 from ._tensor import Tensor
-
-if TYPE_CHECKING:
-    from ._backend import Backend
 
 
 def unary(op: Op, x: Tensor[Any], *attributes: Any) -> Any:
@@ -52,19 +49,19 @@ def binary(op: Op, x1: Any, x2: Any) -> Any:
 def checked(op: Op, *operands: Any) -> Any:
     """Apply an op without attributes whose entry, on some backends, checks its operands."""
     first = operands[0]
-    if type(first) is Tensor and op.name in first.device.checked:
+    if type(first) is Tensor:
         backend = first.device
-        primitives = [_as_it_is(x, backend) for x in operands]
-        try:
-            return wrap(getattr(backend, op.name)(*primitives), backend)
-        except Rejected:
-            pass
+        entry = backend.checked.get(op.name)
+        if entry is not None:
+            # What is no tensor of the backend is for the entry to refuse.
+            primitives = [
+                x.primitive if type(x) is Tensor and x.device is backend else x for x in operands
+            ]
+            try:
+                return wrap(entry(*primitives), backend)
+            except Rejected:
+                pass
     return call(op, operands, ())
-
-
-def _as_it_is(x: Any, backend: Backend) -> Any:
-    """The primitive of a tensor that is on the backend; entries refuse whatever is none."""
-    return x.primitive if type(x) is Tensor and x.device is backend else x
 
 
 _KNOWN = (Tensor, bool, int, float)

@@ -281,21 +281,105 @@ class TensorMethods(Generic[K]):
         return _fast.operator(binary.bitwise_xor, other, self)
 
     def __eq__(self: Tensor[AnyKind], other: object, /) -> Tensor[Bool]:  # type: ignore[override]
+        backend = self.device
+        if backend.direct:
+            try:
+                if type(other) is Tensor and other.device is backend:
+                    out = backend.equal(self.primitive, other.primitive)
+                    made: AnyT = new(Tensor)  # as wrap() does, without its call
+                    made.primitive = out
+                    made.device = backend
+                    return made
+                if type(other) is float or type(other) is int:
+                    out = backend.equal(self.primitive, other)
+                    return wrap(out, backend)
+            except Rejected:
+                pass
         return _fast.operator(binary.equal, self, other)
 
     def __ge__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[Bool]:
+        backend = self.device
+        if backend.direct:
+            try:
+                if type(other) is Tensor and other.device is backend:
+                    out = backend.greater_equal(self.primitive, other.primitive)
+                    made: AnyT = new(Tensor)  # as wrap() does, without its call
+                    made.primitive = out
+                    made.device = backend
+                    return made
+                if type(other) is float or type(other) is int:
+                    out = backend.greater_equal(self.primitive, other)
+                    return wrap(out, backend)
+            except Rejected:
+                pass
         return _fast.operator(binary.greater_equal, self, other)
 
     def __gt__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[Bool]:
+        backend = self.device
+        if backend.direct:
+            try:
+                if type(other) is Tensor and other.device is backend:
+                    out = backend.greater(self.primitive, other.primitive)
+                    made: AnyT = new(Tensor)  # as wrap() does, without its call
+                    made.primitive = out
+                    made.device = backend
+                    return made
+                if type(other) is float or type(other) is int:
+                    out = backend.greater(self.primitive, other)
+                    return wrap(out, backend)
+            except Rejected:
+                pass
         return _fast.operator(binary.greater, self, other)
 
     def __le__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[Bool]:
+        backend = self.device
+        if backend.direct:
+            try:
+                if type(other) is Tensor and other.device is backend:
+                    out = backend.less_equal(self.primitive, other.primitive)
+                    made: AnyT = new(Tensor)  # as wrap() does, without its call
+                    made.primitive = out
+                    made.device = backend
+                    return made
+                if type(other) is float or type(other) is int:
+                    out = backend.less_equal(self.primitive, other)
+                    return wrap(out, backend)
+            except Rejected:
+                pass
         return _fast.operator(binary.less_equal, self, other)
 
     def __lt__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[Bool]:
+        backend = self.device
+        if backend.direct:
+            try:
+                if type(other) is Tensor and other.device is backend:
+                    out = backend.less(self.primitive, other.primitive)
+                    made: AnyT = new(Tensor)  # as wrap() does, without its call
+                    made.primitive = out
+                    made.device = backend
+                    return made
+                if type(other) is float or type(other) is int:
+                    out = backend.less(self.primitive, other)
+                    return wrap(out, backend)
+            except Rejected:
+                pass
         return _fast.operator(binary.less, self, other)
 
     def __ne__(self: Tensor[AnyKind], other: object, /) -> Tensor[Bool]:  # type: ignore[override]
+        backend = self.device
+        if backend.direct:
+            try:
+                if type(other) is Tensor and other.device is backend:
+                    out = backend.not_equal(self.primitive, other.primitive)
+                    made: AnyT = new(Tensor)  # as wrap() does, without its call
+                    made.primitive = out
+                    made.device = backend
+                    return made
+                if type(other) is float or type(other) is int:
+                    out = backend.not_equal(self.primitive, other)
+                    return wrap(out, backend)
+            except Rejected:
+                pass
         return _fast.operator(binary.not_equal, self, other)
 
     def __abs__(self: Tensor[NumKind], /) -> Tensor[NumKind]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from phlox_tensor import permute_dims
 from phlox_tensor.ops import contraction as ops
 
 from .._plan import sum_to
@@ -47,12 +48,17 @@ def _matmul_x2(g: Tensor, x1: Tensor, x2_shape: Shape) -> Tensor:
     return sum_to(out, line).reshape(x2_shape)
 
 
+def _linear_x(g: Tensor, weight: Tensor) -> Tensor:
+    return g @ permute_dims(weight, (1, 0))
+
+
 def _linear_weight(g: Tensor, x: Tensor) -> Tensor:
-    return _rows(x).mT @ _rows(g)
+    return permute_dims(_rows(x), (1, 0)) @ _rows(g)
 
 
 def _linear_bias(g: Tensor) -> Tensor:
-    return g if g.ndim == 1 else g.sum(axis=tuple(range(g.ndim - 1)))
+    rank = len(g.shape)
+    return g if rank == 1 else g.sum(tuple(range(rank - 1)))
 
 
 def _conv2d_x(
@@ -170,7 +176,7 @@ CONTRACTION: Final[dict[str, Rule]] = {
     "conv2d": (_conv2d_x, _conv2d_weight, lambda g: g.sum(axis=(0, 2, 3))),
     "conv2d_input_grad": (_input_grad_g, _input_grad_weight),
     "conv2d_weight_grad": (_weight_grad_g, _weight_grad_x),
-    "linear": (lambda g, weight: g @ weight.mT, _linear_weight, _linear_bias),
+    "linear": (_linear_x, _linear_weight, _linear_bias),
     "matmul": (_matmul_x1, _matmul_x2),
     "max_pool2d_backward": (_max_pool2d_backward, None),
     "max_pool2d_with_indices": _max_pool2d,

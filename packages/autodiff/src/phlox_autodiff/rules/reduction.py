@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf, prod
 from typing import TYPE_CHECKING, Final
 
-from phlox_tensor import concat, stack
+from phlox_tensor import broadcast_to, concat, stack
 
 from .._rule import Rule, none
 
@@ -26,8 +26,11 @@ def kept(shape: Shape, axis: Axes) -> Shape:
 
 def spread(g: Tensor, shape: Shape, axis: Axes) -> Tensor:
     """See a reduced tensor with the shape from before the reduction."""
-    line = kept(shape, axis)
-    return (g if g.shape == line else g.reshape(line)).broadcast_to(shape)
+    given = g.shape
+    if given:  # one number broadcasts as it is
+        line = kept(shape, axis)
+        g = g if given == line else g.reshape(line)
+    return broadcast_to(g, shape)
 
 
 def _count(shape: Shape, axis: Axes) -> int:
