@@ -7,7 +7,8 @@
 //! im2col matrix exists. Source of the idea: "The Indirect Convolution Algorithm", arXiv 1907.02129.
 //! Kernels of 1 x 1 that read every position are plain matrix products ([`pointwise`], [`pointwise_grad`]).
 //! Kernels of 3 x 3 with stride 1 and enough work go through tiles of 2 x 2 results ([`winograd`]).
-//! The weight gradient ([`weight_grad`]) uses the same tiles with the roles of positions and taps exchanged.
+//! The weight gradient ([`weight_grad`]) exchanges the roles of positions and taps; for such kernels it sums tiles, too
+//! ([`winograd::gradient`]).
 
 pub mod axis;
 pub mod band;

@@ -180,6 +180,45 @@ fn products_read_any_layout() {
     }
 }
 
+/// The gradient of the weights by tiles, whatever it costs: some images at a time, some rows of a plane at a time.
+#[test]
+fn gradients_by_tiles_agree_with_the_definition() {
+    fn check<T: Element + crate::lanes::Real>(case: &Case, random: &mut Random, epsilon: f64) {
+        let Case { input, weight, settings } = case;
+        let window = Window::new("test", input, weight, settings).unwrap();
+        let (x, g) = (random.array::<T>(input), random.array::<T>(&window.output_shape()));
+        let (xs, gs) = (values::<T>(&x), values::<T>(&g));
+        let mut expected = vec![0.0; weight.iter().product()];
+        for_each_product(&window, *input, settings, |xi, wi, oi| expected[wi] += gs[oi] * xs[xi]);
+        let mut got = vec![T::default(); expected.len()];
+        assert!(winograd::gradient::compute(&window, slice::<T>(&g), slice::<T>(&x), &mut got).unwrap());
+        let got: Vec<f64> = got.into_iter().map(Element::to_f64).collect();
+        let text = format!("{} {input:?} {weight:?} {settings:?}", T::DTYPE.name());
+        close(&text, &got, &expected, gs.len() / weight[0], epsilon);
+    }
+    let mut random = Random(8);
+    for round in 0..40 {
+        set_num_threads(1 + round % 4);
+        let groups = 1 + random.next(2);
+        let (inputs, outputs) = (1 + random.next(40), 1 + random.next(70));
+        let pad = |random: &mut Random| (random.next(4), random.next(3));
+        let settings =
+            Settings { stride: (1, 1), padding: (pad(&mut random), pad(&mut random)), dilation: (1, 1), groups };
+        let input = [1 + random.next(5), groups * inputs, 3 + random.next(20), 3 + random.next(20)];
+        let case = Case { input, weight: [groups * outputs, inputs, 3, 3], settings };
+        if round % 4 == 0 {
+            check::<f64>(&case, &mut random, f64::EPSILON);
+        } else {
+            check::<f32>(&case, &mut random, f32::EPSILON as f64);
+        }
+    }
+    let settings = Settings { stride: (1, 1), padding: ((1, 1), (1, 1)), dilation: (1, 1), groups: 1 };
+    for (input, outputs) in [([2, 20, 150, 90], 40), ([70, 17, 13, 10], 130), ([1, 150, 7, 7], 140)] {
+        let case = Case { input, weight: [outputs, input[1], 3, 3], settings };
+        check::<f32>(&case, &mut random, f32::EPSILON as f64);
+    }
+}
+
 #[test]
 fn an_infinity_reaches_the_results_that_read_it_and_no_others() {
     let mut random = Random(7);
@@ -194,6 +233,12 @@ fn an_infinity_reaches_the_results_that_read_it_and_no_others() {
         let (row, col) = (i / 24 % 24, i % 24);
         let reads = (6..=8).contains(&row) && (8..=10).contains(&col);
         assert!(if reads { *value == f32::INFINITY } else { value.is_finite() }, "{row} {col}: {value}");
+    }
+    // Only gradients for channel 5 read it.
+    let g = Array::from_slice(&vec![1.0f32; 64 * 24 * 24], &[1, 64, 24, 24]).unwrap();
+    let dw = conv2d_weight_grad(&g, &x, &[64, 64, 3, 3], &settings).unwrap().to_vec::<f32>().unwrap();
+    for (i, value) in dw.iter().enumerate() {
+        assert!(if i / 9 % 64 == 5 { *value == f32::INFINITY } else { value.is_finite() }, "{i}: {value}");
     }
 }
 

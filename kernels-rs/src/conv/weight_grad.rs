@@ -6,7 +6,7 @@
 use super::Window;
 use super::axis::{Axis, WindowAxis};
 use super::band::{Layout, Plane};
-use super::{rows, wide};
+use super::{rows, wide, winograd};
 use crate::array::Array;
 use crate::error::Result;
 use crate::lanes::{Block, Kernel, Lanes, Real, lane_count, launch};
@@ -60,6 +60,9 @@ pub fn run<T: Real>(window: &Window, g: &[T], x: &[T], out: &mut [T]) -> Result<
     let (rows, cols) = (window.row.output, window.col.output);
     if out.is_empty() || window.batch * rows * cols == 0 {
         out.fill(T::default());
+        return Ok(());
+    }
+    if winograd::gradient::run(window, g, x, out)? {
         return Ok(());
     }
     let lanes = lane_count::<T>();

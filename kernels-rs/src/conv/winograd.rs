@@ -5,7 +5,10 @@
 //! that the definition does not read. Where an infinity meets it, a difference of infinities may turn up: a result
 //! that is not finite sends the whole convolution to [`super::implicit`].
 
-#![expect(clippy::needless_range_loop, reason = "counted loops over a tile are unrolled into registers")]
+pub mod gradient;
+mod points;
+mod tiles;
+mod weights;
 
 use super::axis::{Axis, WindowAxis};
 use super::band::{Layout, Plane};
@@ -17,6 +20,8 @@ use crate::lanes::{Kernel, Lanes, Real, lane_count, launch};
 use crate::scratch::with_scratch;
 use crate::threads::{self, SharedMut};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use tiles::{product, results, transform};
+use weights::Weights;
 
 /// Frequencies of a tile.
 const POINTS: usize = 16;
@@ -24,10 +29,14 @@ const POINTS: usize = 16;
 const ROWS: usize = 8;
 /// Elements between the points of a panel, so that they do not fall into the same cache set.
 const PAD: usize = 16;
-/// Elements of a transformed panel, inside the second-level cache.
-const PANEL: usize = 80 << 10;
+/// Points whose panels are there at a time: a row of them.
+const LINE: usize = 4;
+/// Elements of the transformed panels, inside the second-level cache.
+const PANEL: usize = 48 << 10;
+/// Elements of the products, beside them.
+const PRODUCTS: usize = 72 << 10;
 /// Elements of a band, beside it.
-const BAND: usize = 128 << 10;
+const BAND: usize = 96 << 10;
 /// Pairs of channels whose transformed weights stay in the third-level cache.
 const PAIRS: usize = 1 << 16;
 
@@ -84,8 +93,7 @@ pub unsafe fn run<T: Real>(call: &Correlation<'_, T>, out: SharedMut<T>) -> Resu
     };
     threads::parallel(call.groups * blocks, &|index| launch(Weights { plan: &plan, index }));
     let tasks = call.batch.div_ceil(cut.images) * call.groups * plan.row_tiles * plan.chunks;
-    let width = registers(call.channels, lanes) * lanes;
-    let len = plan.band_len() + POINTS * (width * (call.channels + ROWS) + PAD) + 4 * ROWS * width;
+    let len = plan.band_len() + plan.panel_len(lanes) + plan.products_len(lanes) + 4 * ROWS * plan.width(lanes);
     threads::parallel(tasks, &|index| with_scratch(len, |scratch| launch(Task { plan: &plan, scratch, index })));
     Ok(!plan.infinite.into_inner())
 }
@@ -107,9 +115,9 @@ fn tiles(axis: &Axis, source: usize) -> Option<Axis> {
     Some(Axis::forward(WindowAxis { input: source, output, kernel: 4, stride: 2, pad, dilation: 1 }))
 }
 
-/// Registers per row of a transformed panel.
+/// Most registers per row of a transformed panel.
 fn registers(channels: usize, lanes: usize) -> usize {
-    (PANEL / (POINTS * channels * lanes)).clamp(1, REGISTERS)
+    (PANEL / (LINE * channels * lanes)).clamp(1, REGISTERS)
 }
 
 /// Threads to plan for. A constant: the algorithm decides the bits of the result.
@@ -119,7 +127,7 @@ const THREADS: usize = 2;
 fn choose<T: Real>(call: &Correlation<'_, T>, axes: (&Axis, &Axis), lanes: usize) -> Option<Cut> {
     let (rows, cols) = (axes.0.count, axes.1.count);
     let (channels, outputs) = (call.channels, call.outputs);
-    if channels < 16 || outputs < 32 || channels * outputs > PAIRS || POINTS * channels * lanes > PANEL {
+    if channels < 16 || outputs < 32 || channels * outputs > PAIRS || LINE * channels * lanes > PANEL {
         return None;
     }
     let mut best = None;
@@ -134,13 +142,16 @@ fn choose<T: Real>(call: &Correlation<'_, T>, axes: (&Axis, &Axis), lanes: usize
             if layout.channel * channels * images > BAND {
                 continue;
             }
-            for output_shift in 0..4 {
+            let tiles = (images * rows * cols).div_ceil(lanes);
+            let width = tiles.min(registers(channels, lanes)) * lanes;
+            for output_shift in 0..5 {
                 let chunk = outputs.div_ceil(1 << output_shift).next_multiple_of(ROWS);
-                let tiles = (images * rows * cols).div_ceil(lanes);
-                // 60 for the transform of an input and for that of a result.
-                // 12 for a register of the band.
+                if chunk > ROWS && chunk * POINTS * width > PRODUCTS {
+                    continue;
+                }
+                // 80 for the transform of an input and for that of a result, 12 for a register of the band.
                 let lines = 4 * images * (rows + 1) * (cols + 1).div_ceil(lanes);
-                let time = channels * (12 * lines + 60 * tiles) + chunk * tiles * (POINTS * channels + 60) + 2000;
+                let time = channels * (12 * lines + 80 * tiles) + chunk * tiles * (POINTS * channels + 80) + 2000;
                 let tasks = call.batch.div_ceil(images) * row_tiles * call.groups * outputs.div_ceil(chunk);
                 let time = time * (4 * tasks.div_ceil(THREADS) + 1);
                 if best.is_none_or(|(least, _)| time < least) {
@@ -149,72 +160,12 @@ fn choose<T: Real>(call: &Correlation<'_, T>, axes: (&Axis, &Axis), lanes: usize
             }
         }
     }
-    // 300 for the transform of a weight and its way through the caches, measured on Zen 4; the definition takes 9
+    // 20 for the transform of a weight and its way through the caches, measured on Zen 4; the definition takes 9
     // products per result.
     let (time, cut) = best?;
-    let time = time / 4 + 300 * channels * outputs * call.groups / THREADS;
+    let time = time / 4 + 20 * channels * outputs * call.groups / THREADS;
     let results = call.batch * call.groups * call.row_axis.count * call.col_axis.count;
     (time < results.div_ceil(lanes * THREADS) * (10 * channels * outputs + 30 * channels)).then_some(cut)
-}
-
-/// One block of output channels whose weights are to be transformed.
-struct Weights<'a, T> {
-    plan: &'a Plan<'a, T>,
-    index: usize,
-}
-
-impl<T: Real> Kernel<T> for Weights<'_, T> {
-    #[inline(always)]
-    unsafe fn run<V: Lanes<Elem = T>>(self) {
-        let plan = self.plan;
-        let (call, weight) = (plan.call, &plan.call.weight);
-        let blocks = call.outputs.div_ceil(ROWS);
-        let (group, block) = (self.index / blocks, self.index % blocks);
-        let count = ROWS.min(call.outputs - block * ROWS);
-        let half = T::from_f64(0.5);
-        let mut places = [0; 9];
-        for row in &call.row_axis.taps {
-            for col in &call.col_axis.taps {
-                places[row.shift * 3 + col.shift] = row.index * weight.kernel_cols + col.index;
-            }
-        }
-        let zero = [T::default(); ROWS];
-        let to = plan.weights.ptr().wrapping_add(plan.weights_at(group, 0, block));
-        let step = plan.weights_at(0, 1, 0);
-        for c in 0..call.channels {
-            let mut taps = [zero; 9];
-            for lane in 0..count {
-                let start = group * weight.group + (block * ROWS + lane) * weight.output + c * weight.channel;
-                for (tap, place) in taps.iter_mut().zip(places) {
-                    tap[lane] = weight.data[start + place];
-                }
-            }
-            let mut lines = [[zero; 3]; 4];
-            for col in 0..3 {
-                let column = points(taps[col], taps[3 + col], taps[6 + col], half);
-                for row in 0..4 {
-                    lines[row][col] = column[row];
-                }
-            }
-            for (i, &[a, b, last]) in lines.iter().enumerate() {
-                for (j, value) in points(a, b, last, half).into_iter().enumerate() {
-                    // SAFETY: each task writes its own block.
-                    unsafe { to.add((i * 4 + j) * step + c * ROWS).cast::<[T; ROWS]>().write(value) };
-                }
-            }
-        }
-    }
-}
-
-/// `G g`: three taps to four points.
-#[inline(always)]
-fn points<T: Real>(a: [T; ROWS], b: [T; ROWS], c: [T; ROWS], half: T) -> [[T; ROWS]; 4] {
-    let (mut plus, mut minus) = (a, a);
-    for i in 0..ROWS {
-        let (ends, middle) = ((a[i] + c[i]) * half, b[i] * half);
-        (plus[i], minus[i]) = (ends + middle, ends - middle);
-    }
-    [a, plus, minus, c]
 }
 
 struct Task<'a, T> {
@@ -241,10 +192,20 @@ impl<T: Real> Kernel<T> for Task<'_, T> {
         // SAFETY: the scratch was sized for a full task; the results belong to this task.
         unsafe {
             plan.fill::<V>(&place, band.as_mut_ptr());
-            match registers(plan.call.channels, V::N) {
-                1 => plan.work::<V, 1>(&place, band, rest),
-                2 => plan.work::<V, 2>(&place, band, rest),
-                _ => plan.work::<V, REGISTERS>(&place, band, rest),
+            let tiles = (place.images.1 - place.images.0) * place.rows * plan.col_axis.count;
+            let count = tiles.div_ceil(V::N);
+            let panels = count.div_ceil(registers(plan.call.channels, V::N));
+            let mut register = 0;
+            for panel in 0..panels {
+                // Equal panels: 4 registers are 2 and 2.
+                let next = register + (count - register).div_ceil(panels - panel);
+                let range = (register * V::N, tiles.min(next * V::N));
+                match next - register {
+                    1 => plan.work::<V, 1>(&place, range, band, rest),
+                    2 => plan.work::<V, 2>(&place, range, band, rest),
+                    _ => plan.work::<V, REGISTERS>(&place, range, band, rest),
+                }
+                register = next;
             }
         }
     }
@@ -253,6 +214,19 @@ impl<T: Real> Kernel<T> for Task<'_, T> {
 impl<T: Real> Plan<'_, T> {
     fn band_len(&self) -> usize {
         self.layout.len(self.call.channels * self.cut.images).next_multiple_of(16)
+    }
+
+    /// Lanes of the widest panel.
+    fn width(&self, lanes: usize) -> usize {
+        registers(self.call.channels, lanes) * lanes
+    }
+
+    fn panel_len(&self, lanes: usize) -> usize {
+        LINE * (self.call.channels * self.width(lanes) + PAD)
+    }
+
+    fn products_len(&self, lanes: usize) -> usize {
+        self.cut.outputs.next_multiple_of(ROWS) * POINTS * self.width(lanes)
     }
 
     /// Where the transformed weights of a block start.
@@ -294,44 +268,90 @@ impl<T: Real> Plan<'_, T> {
         }
     }
 
+    /// The results of the tiles `range`, which fill `Q` registers.
     #[inline(always)]
-    unsafe fn work<V: Lanes<Elem = T>, const Q: usize>(&self, place: &Place, band: &[T], rest: &mut [T]) {
+    unsafe fn work<V: Lanes<Elem = T>, const Q: usize>(
+        &self,
+        place: &Place,
+        range: (usize, usize),
+        band: &[T],
+        rest: &mut [T],
+    ) {
         let (call, width) = (self.call, Q * V::N);
-        let tiles = (place.images.1 - place.images.0) * place.rows * self.col_axis.count;
-        let (panel, rest) = rest.split_at_mut(POINTS * (call.channels * width + PAD));
-        let (products, tile) = rest.split_at_mut(POINTS * ROWS * width);
-        for first in (0..tiles).step_by(width) {
-            let lines = self.lines(place, first, (first + width).min(tiles));
+        let (panel, rest) = rest.split_at_mut(self.panel_len(V::N));
+        let (products, tile) = rest.split_at_mut(self.products_len(V::N));
+        let lines = self.lines(place, range.0, range.1);
+        for line in 0..POINTS / LINE {
             // SAFETY: the parts have the sizes that the loops need.
             unsafe {
-                transform::<V, Q>(&lines.source, &self.offsets, band.as_ptr(), panel.as_mut_ptr());
-                for output in (place.outputs.0..place.outputs.1).step_by(ROWS) {
-                    for point in 0..POINTS {
-                        let weights = self.weights.ptr().add(self.weights_at(place.group, point, output / ROWS));
-                        let source = panel.as_ptr().add(point * (call.channels * width + PAD));
-                        let to = products.as_mut_ptr().add(point * ROWS * width);
-                        if V::ROWS > 6 {
-                            product::<V, ROWS, Q>(call.channels, weights, source, to);
-                        } else {
-                            product::<V, 4, Q>(call.channels, weights, source, to);
-                            product::<V, 4, Q>(call.channels, weights.add(4), source, to.add(4 * width));
-                        }
-                    }
-                    let count = ROWS.min(place.outputs.1 - output);
-                    let mut bias = [T::default(); ROWS];
-                    if let Some(all) = call.bias {
-                        let first = place.group * call.outputs + output;
-                        bias[..count].copy_from_slice(&all[first..first + count]);
-                    }
-                    results::<V, Q>(products.as_ptr(), &bias, tile.as_mut_ptr());
-                    let plane = call.out_size.0 * call.out_size.1;
-                    let out = self.out.ptr().add(output * plane);
-                    for (row, segments) in lines.results.iter().enumerate() {
-                        let from = tile.as_ptr().add(row * ROWS * 2 * width);
-                        if !panel::scatter_finite::<V>(segments, from, (2 * width, count), out, plane) {
-                            self.infinite.store(true, Relaxed);
-                        }
-                    }
+                transform::<V, Q>(&lines.source, &self.offsets, line, band.as_ptr(), panel.as_mut_ptr());
+                for at in 0..LINE {
+                    let point = line * LINE + at;
+                    let source = panel.as_ptr().add(at * (call.channels * width + PAD));
+                    self.products::<V, Q>(place, point, source, products.as_mut_ptr());
+                }
+            }
+        }
+        for output in (place.outputs.0..place.outputs.1).step_by(ROWS) {
+            let from = products.as_ptr().wrapping_add((output - place.outputs.0) * POINTS * width);
+            // SAFETY: the results belong to this task.
+            unsafe { self.finish::<V, Q>(place, output, &lines, from, tile.as_mut_ptr()) };
+        }
+    }
+
+    /// One point of all output channels of a task: `to[block][point][ROWS][lane]`. The panel stays in the first-level
+    /// cache, the weights come in one long run.
+    #[inline(always)]
+    unsafe fn products<V: Lanes<Elem = T>, const Q: usize>(
+        &self,
+        place: &Place,
+        point: usize,
+        source: *const T,
+        to: *mut T,
+    ) {
+        let (channels, width) = (self.call.channels, Q * V::N);
+        for block in 0..(place.outputs.1 - place.outputs.0).div_ceil(ROWS) {
+            let at = self.weights_at(place.group, point, place.outputs.0 / ROWS + block);
+            let weights = self.weights.ptr().cast_const().wrapping_add(at);
+            // SAFETY: the sizes are those of the plan.
+            unsafe {
+                let to = to.add((block * POINTS + point) * ROWS * width);
+                if V::ROWS > 6 {
+                    product::<V, ROWS, Q>(channels, weights, source, to);
+                } else {
+                    product::<V, 4, Q>(channels, weights, source, to);
+                    product::<V, 4, Q>(channels, weights.add(4), source, to.add(4 * width));
+                }
+            }
+        }
+    }
+
+    /// Moves the results of a block of output channels to their places.
+    #[inline(always)]
+    unsafe fn finish<V: Lanes<Elem = T>, const Q: usize>(
+        &self,
+        place: &Place,
+        output: usize,
+        lines: &Lines,
+        products: *const T,
+        tile: *mut T,
+    ) {
+        let (call, width) = (self.call, Q * V::N);
+        let count = ROWS.min(place.outputs.1 - output);
+        let mut bias = [T::default(); ROWS];
+        if let Some(all) = call.bias {
+            let first = place.group * call.outputs + output;
+            bias[..count].copy_from_slice(&all[first..first + count]);
+        }
+        let plane = call.out_size.0 * call.out_size.1;
+        // SAFETY: the results belong to this task.
+        unsafe {
+            results::<V, Q>(products, &bias, tile);
+            let out = self.out.ptr().add(output * plane);
+            for (row, segments) in lines.results.iter().enumerate() {
+                let from = tile.cast_const().add(row * ROWS * 2 * width);
+                if !panel::scatter_finite::<V>(segments, from, (2 * width, count), out, plane) {
+                    self.infinite.store(true, Relaxed);
                 }
             }
         }
@@ -367,117 +387,4 @@ impl<T: Real> Plan<'_, T> {
 struct Lines {
     source: Segments,
     results: [Segments; 2],
-}
-
-/// `B' d B` of every channel and tile: `panel[point][channel][tile]`.
-///
-/// # Safety
-/// As for [`panel::pack`], for 16 offsets per channel.
-#[inline(always)]
-unsafe fn transform<V: Lanes, const Q: usize>(
-    segments: &Segments,
-    offsets: &[usize],
-    band: *const V::Elem,
-    panel: *mut V::Elem,
-) {
-    let width = Q * V::N;
-    let step = offsets.len() / POINTS * width + PAD;
-    for segment in segments.slice() {
-        for v in (0..segment.len).step_by(V::N) {
-            let count = (width - segment.at - v).min(V::N);
-            let from = band.wrapping_add(segment.from + v);
-            let mut to = panel.wrapping_add(segment.at + v);
-            for offsets in offsets.as_chunks::<POINTS>().0 {
-                // SAFETY: the caller's; a partial store ends with the row.
-                unsafe {
-                    let mut d = [V::splat(V::Elem::default()); POINTS];
-                    for i in 0..POINTS {
-                        d[i] = V::load(from.add(offsets[i]));
-                    }
-                    for i in 0..4 {
-                        let [a, b, c, e] = [d[i], d[4 + i], d[8 + i], d[12 + i]];
-                        (d[i], d[4 + i], d[8 + i], d[12 + i]) = (a.sub(c), b.add(c), c.sub(b), b.sub(e));
-                    }
-                    for i in 0..4 {
-                        let [a, b, c, e] = [d[4 * i], d[4 * i + 1], d[4 * i + 2], d[4 * i + 3]];
-                        let line = [a.sub(c), b.add(c), c.sub(b), b.sub(e)];
-                        for j in 0..4 {
-                            let to = to.add((i * 4 + j) * step);
-                            if count == V::N { line[j].store(to) } else { line[j].store_partial(to, count) }
-                        }
-                    }
-                }
-                to = to.wrapping_add(width);
-            }
-        }
-    }
-}
-
-/// `to[m][q] = sum over c of weights[c][m] * source[c][q]`.
-///
-/// # Safety
-/// The sizes are those of the loops; the machine has the instructions of `V`.
-#[inline(always)]
-unsafe fn product<V: Lanes, const M: usize, const Q: usize>(
-    channels: usize,
-    mut weights: *const V::Elem,
-    mut source: *const V::Elem,
-    to: *mut V::Elem,
-) {
-    // SAFETY: the caller's.
-    unsafe {
-        let mut acc = [[V::splat(V::Elem::default()); Q]; M];
-        for _ in 0..channels {
-            let mut lanes = [V::splat(V::Elem::default()); Q];
-            for q in 0..Q {
-                lanes[q] = V::load(source.add(q * V::N));
-            }
-            for m in 0..M {
-                let weight = V::splat(*weights.add(m));
-                for q in 0..Q {
-                    acc[m][q] = lanes[q].mul_add(weight, acc[m][q]);
-                }
-            }
-            weights = weights.add(ROWS);
-            source = source.add(Q * V::N);
-        }
-        for m in 0..M {
-            for q in 0..Q {
-                acc[m][q].store(to.add((m * Q + q) * V::N));
-            }
-        }
-    }
-}
-
-/// `A' m A + bias` of every output channel and tile: `tile[row][channel][column]`.
-///
-/// # Safety
-/// As for [`product`].
-#[inline(always)]
-unsafe fn results<V: Lanes, const Q: usize>(products: *const V::Elem, bias: &[V::Elem; ROWS], tile: *mut V::Elem) {
-    let width = Q * V::N;
-    for (m, &bias) in bias.iter().enumerate() {
-        for q in 0..Q {
-            // SAFETY: the caller's.
-            unsafe {
-                let at = products.add(m * width + q * V::N);
-                let mut lines = [[V::splat(bias); 4]; 2];
-                for j in 0..4 {
-                    let column = at.add(j * ROWS * width);
-                    let row = 4 * ROWS * width;
-                    let (a, b) = (V::load(column), V::load(column.add(row)));
-                    let (c, d) = (V::load(column.add(2 * row)), V::load(column.add(3 * row)));
-                    (lines[0][j], lines[1][j]) = (a.add(b).add(c), b.sub(c).sub(d));
-                }
-                for row in 0..2 {
-                    let [a, b, c, d] = lines[row];
-                    let start = V::splat(bias);
-                    let (left, right) = V::interleave(a.add(b).add(c).add(start), b.sub(c).sub(d).add(start));
-                    let to = tile.add((row * ROWS + m) * 2 * width + 2 * q * V::N);
-                    left.store(to);
-                    right.store(to.add(V::N));
-                }
-            }
-        }
-    }
 }
