@@ -13,6 +13,7 @@
 pub mod axis;
 pub mod band;
 pub mod correlate;
+mod depthwise;
 mod implicit;
 mod panel;
 mod pointwise;

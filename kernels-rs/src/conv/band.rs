@@ -39,8 +39,10 @@ pub struct Layout {
     pub pitch: usize,
     /// Elements from one channel to the next.
     pub channel: usize,
-    row_extent: usize,
-    col_extent: usize,
+    /// Rows of a row phase.
+    pub row_extent: usize,
+    /// Columns of a column phase.
+    pub col_extent: usize,
 }
 
 impl Layout {
@@ -119,6 +121,78 @@ impl Layout {
     }
 }
 
+impl Layout {
+    /// As [`Self::fill`] for a tile that is the whole plane, in a band whose padding is 0 already.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    pub unsafe fn refill<V: Lanes>(&self, axes: (&Axis, &Axis), from: Plane<V::Elem>, to: *mut V::Elem) {
+        let (row_axis, col_axis) = axes;
+        for col_slot in 0..col_axis.slots() {
+            let (start, step) = col_axis.source(0, col_slot);
+            let (low, high) = inside(start, step, from.cols, self.col_extent);
+            for row_slot in 0..row_axis.slots() {
+                let (row_start, row_step) = row_axis.source(0, row_slot);
+                let (first, last) = inside(row_start, row_step, from.rows, self.row_extent);
+                for i in first..last {
+                    let row = (row_start + (i * row_step) as isize) as usize;
+                    let at = (row_slot * self.row_extent + i) * self.pitch + col_slot * self.col_extent;
+                    let source = from.at.wrapping_add(row * from.cols);
+                    // SAFETY: the caller's; what is read lies inside the row.
+                    unsafe { copy_line::<V>(source, (start, step, from.cols), (low, high), to.add(at)) };
+                }
+            }
+        }
+    }
+}
+
+/// The first `i < total`, and one past the last, for which `start + i * step` lies in `0..len`.
+#[inline(always)]
+fn inside(start: isize, step: usize, len: usize, total: usize) -> (usize, usize) {
+    let low = if start < 0 { start.unsigned_abs().div_ceil(step) } else { 0 }.min(total);
+    let room = len as isize - start;
+    (low, if room <= 0 { low } else { (room as usize).div_ceil(step).clamp(low, total) })
+}
+
+/// `to[i] = source[start + i * step]` for `low <= i < high`, all inside the line.
+///
+/// # Safety
+/// As for [`fill_line`].
+#[inline(always)]
+unsafe fn copy_line<V: Lanes>(
+    source: *const V::Elem,
+    (start, step, len): (isize, usize, usize),
+    (low, high): (usize, usize),
+    to: *mut V::Elem,
+) {
+    let mut i = low;
+    while i < high {
+        let count = (high - i).min(V::N);
+        let first = (start + (i * step) as isize) as usize;
+        // SAFETY: inside the line, and in the band.
+        unsafe {
+            let (at, to) = (source.add(first), to.add(i));
+            match step {
+                1 => V::load_some(at, count).store_some(to, count),
+                2 => {
+                    let room = len - first;
+                    let next = at.wrapping_add(V::N);
+                    let low = V::load_some(at, room.min(V::N));
+                    let high = V::load_some(next, room.saturating_sub(V::N).min(V::N));
+                    V::even(low, high).store_some(to, count);
+                }
+                _ => {
+                    for lane in 0..count {
+                        *to.add(lane) = *at.add(lane * step);
+                    }
+                }
+            }
+        }
+        i += V::N;
+    }
+}
+
 /// `to[i] = source[start + i * step]`, 0 outside `0..len`, for `i < total`. Writes up to a register more: what comes
 /// after the line is written later, or is slack.
 ///
@@ -126,21 +200,18 @@ impl Layout {
 /// `source` holds `len` elements, `to` holds `total` and a register; the machine has the instructions of `V`.
 #[inline(always)]
 unsafe fn fill_line<V: Lanes>(source: Line<V::Elem>, start: isize, step: usize, to: *mut V::Elem, total: usize) {
-    // First and one past the last element that lie inside.
-    let low = if start < 0 { start.unsigned_abs().div_ceil(step) } else { 0 }.min(total);
-    let room = source.len as isize - start;
-    let high = if room <= 0 { low } else { (room as usize).div_ceil(step).clamp(low, total) };
+    let (low, high) = inside(start, step, source.len, total);
     let from = source.at.wrapping_offset(start);
     let mut i = 0;
     while i < total {
-        let inside = (low.saturating_sub(i).min(V::N), high.saturating_sub(i).min(V::N));
+        let lanes = (low.saturating_sub(i).min(V::N), high.saturating_sub(i).min(V::N));
         let at = from.wrapping_add(i * step);
         // SAFETY: only the lanes inside the source are read; the caller gives room for a whole register.
         unsafe {
             let values = match step {
-                1 => V::load_window(at, inside),
+                1 => V::load_window(at, lanes),
                 2 => {
-                    let (first, last) = if inside.0 < inside.1 { (2 * inside.0, 2 * inside.1 - 1) } else { (0, 0) };
+                    let (first, last) = if lanes.0 < lanes.1 { (2 * lanes.0, 2 * lanes.1 - 1) } else { (0, 0) };
                     let low = V::load_window(at, (first.min(V::N), last.min(V::N)));
                     let high = (first.max(V::N) - V::N, last.max(V::N) - V::N);
                     V::even(low, V::load_window(at.wrapping_add(V::N), high))

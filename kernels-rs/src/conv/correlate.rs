@@ -3,7 +3,7 @@
 
 use super::axis::Axis;
 use super::band::{Layout, Plane};
-use super::{implicit, rows, winograd};
+use super::{depthwise, implicit, rows, winograd};
 use crate::error::Result;
 use crate::lanes::{Kernel, Lanes, Real, lane_count, launch};
 use crate::scratch::{Aligned, with_scratch};
@@ -81,6 +81,11 @@ pub unsafe fn run<T: Real>(call: &Correlation<'_, T>, out: SharedMut<T>) -> Resu
     }
     // SAFETY: the caller's.
     if unsafe { winograd::run(call, out)? } {
+        return Ok(());
+    }
+    if depthwise::applies(call) {
+        // SAFETY: the caller's.
+        unsafe { depthwise::run(call, out) };
         return Ok(());
     }
     let positions = row_axis.count * col_axis.count;

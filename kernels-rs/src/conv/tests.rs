@@ -155,6 +155,33 @@ fn products_agree_with_the_definition() {
     }
 }
 
+/// Groups of one channel: kernels of up to 8 rows, strides, dilations, planes of one tile and of several.
+#[test]
+fn depthwise_agrees_with_the_definition() {
+    let mut random = Random(10);
+    for round in 0..160 {
+        set_num_threads(1 + round % 4);
+        let (groups, outputs) = (1 + random.next(9), 1 + random.next(4));
+        let kernel = (1 + random.next(8), 1 + random.next(8));
+        let dilation = [(1, 1), (1, 1), (2, 1), (1, 3)][random.next(4)];
+        let stride = [(1, 1), (2, 2), (1, 2), (3, 3)][random.next(4)];
+        let padding = ((random.next(5), random.next(5)), (random.next(5), random.next(5)));
+        let rows = dilation.0 * kernel.0 + random.next(30);
+        let cols = dilation.1 * kernel.1 + random.next(40);
+        let input = [1 + random.next(3), groups, rows, cols];
+        let settings = Settings { stride, padding, dilation, groups };
+        let case = Case { input, weight: [groups * outputs, 1, kernel.0, kernel.1], settings };
+        match round % 8 {
+            0 => check::<f64>(&case, &mut random, f64::EPSILON),
+            1 => check::<F16>(&case, &mut random, 1e-3),
+            2 => check::<BF16>(&case, &mut random, 8e-3),
+            _ => check::<f32>(&case, &mut random, f32::EPSILON as f64),
+        }
+    }
+    let settings = Settings { stride: (2, 2), padding: ((1, 1), (2, 2)), dilation: (1, 1), groups: 1 };
+    check::<f32>(&Case { input: [1, 1, 260, 270], weight: [1, 1, 3, 5], settings }, &mut random, f32::EPSILON as f64);
+}
+
 #[test]
 fn products_read_any_layout() {
     let mut random = Random(9);
