@@ -1,7 +1,7 @@
 //! Arguments and results of the rows in `src/py/*.rs`, and the wrapper that runs them.
 
 use super::error::rejected;
-use super::tensor::RawTensor;
+use super::tensor::{RawTensor, registered};
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -145,6 +145,9 @@ pub struct Dtype(DType);
 impl<'a, 'py> FromPyObject<'a, 'py> for Dtype {
     type Error = PyErr;
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if let Some(dtype) = registered(object.as_any()) {
+            return Ok(Self(dtype));
+        }
         if let Ok(name) = object.cast::<PyString>() {
             return Ok(Self(DType::from_name(&name.to_cow()?)?));
         }

@@ -201,6 +201,12 @@ fn _dtype_of<'py>(py: Python<'py>, x: &Bound<'py, RawTensor>) -> Bound<'py, PyAn
     }
 }
 
+/// The dtype that an object was registered for. Identity is compared: reading the object's name costs as much as a kernel.
+pub(super) fn registered(object: &Bound<'_, PyAny>) -> Option<DType> {
+    let known = |dtype: &DType| DTYPES[*dtype as usize].get(object.py()).is_some_and(|each| object.is(each));
+    DType::ALL.iter().copied().find(known)
+}
+
 static DTYPES: [PyOnceLock<Py<PyAny>>; DType::ALL.len()] = [const { PyOnceLock::new() }; DType::ALL.len()];
 
 /// (current bytes, peak bytes, cached bytes) of the allocator.
