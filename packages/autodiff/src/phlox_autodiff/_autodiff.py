@@ -10,7 +10,7 @@ from . import _entries as entries
 from . import _nan
 from ._backward import Gradients, backward
 from ._checkpoint import Checkpointing, NoCheckpointing
-from ._graph import LEAF, Primitive, is_leaf, make_node, new, primitive
+from ._graph import LEAF, Node, Primitive, is_leaf, new, next_id, primitive
 from ._plan import OpRule
 from ._rule import ByAttribute, NoDerivative, SimpleRule
 from .rules import RULES
@@ -169,7 +169,11 @@ class Autodiff(Backend):
         """Make a leaf from a primitive of the inner device."""
         out = new(Primitive)
         out.value = inside
-        out.node = make_node(LEAF, (), (), self._inner.shape_of(inside))
+        out.node = node = new(Node)
+        node.id = next_id()
+        node.parents = node.saved = ()
+        node.plan = LEAF
+        node.shape = self._inner.shape_of(inside)
         return out
 
     def backward(

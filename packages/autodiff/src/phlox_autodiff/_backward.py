@@ -114,10 +114,9 @@ def reachable(roots: list[Node]) -> list[Node]:
     Raises:
         GradientError: when one was freed by an earlier pass.
     """
-    waiting = [node for node in roots if node.plan is not LEAF]
-    seen = set(waiting)
-    while waiting:
-        node = waiting.pop()
+    found = [node for node in roots if node.plan is not LEAF]
+    seen = set(found)
+    for node in found:  # which grows meanwhile
         if node.plan is USED:
             raise GradientError(
                 "backward",
@@ -127,8 +126,9 @@ def reachable(roots: list[Node]) -> list[Node]:
         for parent in node.parents:
             if parent is not None and parent.plan is not LEAF and parent not in seen:
                 seen.add(parent)
-                waiting.append(parent)
-    return sorted(seen, key=_by_id, reverse=True)
+                found.append(parent)
+    found.sort(key=_by_id, reverse=True)
+    return found
 
 
 def run(pending: Pending, *, retain_graph: bool) -> dict[Node, Tensor[Any]]:

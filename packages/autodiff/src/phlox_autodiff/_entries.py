@@ -201,17 +201,20 @@ def recorded(op: Op, entry: Entry, rule: OpRule) -> Entry:
     shape_of = rule.inner.shape_of
 
     def run(*args: Any) -> Any:
-        values = [a.value if type(a) is Primitive else a for a in args]
-        nodes = [a.node if type(a) is Primitive else None for a in args[:count]]
+        values = [*args]  # operands as the inner backend has them, then attributes
+        nodes: list[Node | None] = [None] * count
+        for i, item in enumerate(args):
+            if type(item) is Primitive:
+                values[i] = item.value
+                nodes[i] = item.node
         out = entry(*values)
-        tracked = tuple([node is not None for node in nodes])
         if (
-            True not in tracked
+            not any(nodes)
             or (typed is not None and args[count + typed].kind != "Float")
             or (MODE.pauses and paused())
         ):
             return primitive(out) if single else tuple(map(primitive, out))
-        plan = rule.plan(tracked)
+        plan = rule.plan(tuple(map(bool, nodes)))
         if not plan.steps:
             return primitive(out) if single else tuple(map(primitive, out))
         results = (out,) if single else out
@@ -253,7 +256,7 @@ def recomputed(op: Op, entry: Entry, rule: OpRule, strategy: Checkpointing) -> E
         results = (out,) if single else out
         records = any(nodes) and (typed is None or attributes[typed].kind == "Float")
         if records and not (MODE.pauses and paused()):
-            plan = rule.plan(tuple([node is not None for node in nodes]))
+            plan = rule.plan(tuple(map(bool, nodes)))
             if plan.steps:
                 shapes = [shape_of(r) for r in results]
                 node = make_node(plan, plan.pick_parents(nodes), (), shapes[0])

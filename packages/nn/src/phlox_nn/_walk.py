@@ -139,29 +139,27 @@ def rebuild(
 
 def exchanged(value: Any, new: Mapping[str, Param]) -> Any:
     """Return ``value`` with the parameters of ``new``, by id; what holds none of them is shared."""
-    if type(value) is Param:
-        return new.get(value.id, value)
     if isinstance(value, Walked):
         module: Any = value
-        changed = _exchanged_parts(vars(module), new)
+        changed = _exchanged_parts(vars(module).items(), new)
         return _remade(module, changed) if changed else value
     if isinstance(value, dict):
-        changed = _exchanged_parts(value, new)
+        changed = _exchanged_parts(value.items(), new)
         return type(value)({**value, **changed}) if changed else value
-    if isinstance(value, list | tuple):
-        changed = _exchanged_parts(dict(enumerate(value)), new)
+    if isinstance(value, _SEQUENCES):
+        changed = _exchanged_parts(enumerate(value), new)
         if not changed:
             return value
         items = [changed.get(i, part) for i, part in enumerate(value)]
         if isinstance(value, list):
             return items
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-    return value
+    return new.get(value.id, value) if isinstance(value, Param) else value
 
 
-def _exchanged_parts(parts: Mapping[Any, Any], new: Mapping[str, Param]) -> dict[Any, Any]:
+def _exchanged_parts(parts: Iterable[tuple[Any, Any]], new: Mapping[str, Param]) -> dict[Any, Any]:
     out = {}
-    for name, part in parts.items():
+    for name, part in parts:
         if type(part) is Param:
             made: Any = new.get(part.id, part)
         elif isinstance(part, _HOLDERS):

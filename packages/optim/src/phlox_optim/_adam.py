@@ -158,12 +158,13 @@ def _step_list(
     device, dtype, count = tensors[0].device, tensors[0].dtype, len(tensors)
     before = [s for s in states if s is not None]
     time = before[0]["time"] + 1 if before else 1
+    largest = [s["largest"] for s in before if "largest" in s] if config.amsgrad else []
     out = device.adam_step(
-        primitives(tensors, device, dtype),
+        tuple([t.primitive for t in tensors]),
         primitives(grads, device, dtype),
         primitives([s["first"] for s in before], device, dtype),
         primitives([s["second"] for s in before], device, dtype),
-        primitives([s["largest"] for s in before if "largest" in s], device, dtype),
+        primitives(largest, device, dtype) if largest else (),
         float(lr),
         time,
         config.beta_1,
@@ -177,6 +178,6 @@ def _step_list(
     pairs = zip(new[count : 2 * count], new[2 * count : 3 * count], strict=True)
     after: list[dict[str, Any]] = [{"time": time, "first": f, "second": s} for f, s in pairs]
     if config.amsgrad:
-        for state, largest in zip(after, new[3 * count :], strict=True):
-            state["largest"] = largest
+        for state, most in zip(after, new[3 * count :], strict=True):
+            state["largest"] = most
     return new[:count], [*after]

@@ -56,12 +56,18 @@ class SimpleOptimizer(ABC):
     ) -> tuple[list[Tensor[Float]], list[State]]:
         """Return many tensors after a step, and their states: by default one after the other.
 
+        Raises:
+            ShapeError: when a tensor after a step does not have the shape of the one before.
+
         For rules that are cheaper for many tensors in one go. The tensors and gradients are on
         one device and of one element type; the states have the same names and equal numbers, and
         so must those that are returned.
         """
         pairs = [self.step(lr, *each) for each in zip(tensors, grads, states, strict=True)]
-        return [tensor for tensor, _ in pairs], [state for _, state in pairs]
+        for tensor, (value, _) in zip(tensors, pairs, strict=True):
+            if value.shape != tensor.shape:
+                raise _misfit("the new value", value.shape, tensor.shape)
+        return [value for value, _ in pairs], [state for _, state in pairs]
 
 
 class Optimizer(ABC):
@@ -142,7 +148,7 @@ class OptimizerAdaptor(Optimizer):
             states = [self._states.get(param.id) for param in params]
         for param, grad, state in zip(params, grads, states, strict=True):
             if grad.shape != param.shape:
-                raise _misfit("a gradient", grad, param)
+                raise _misfit("a gradient", grad.shape, param.shape)
             tensor = param.value.inner() if param.device.records else param.value
             device = tensor.device
             here, numbers = (None, None) if state is None else _brought(state, device)
@@ -159,9 +165,6 @@ class OptimizerAdaptor(Optimizer):
         """Step the parameters of one group, and return the group as it is then."""
         params, tensors, states, fits = group
         values, states = self._rule.step_list(lr, tensors, grads, states)
-        for param, value in zip(params, values, strict=True):
-            if value.shape != param.shape:
-                raise _misfit("the new value", value, param)
         device, inner, dtype = params[0].device, tensors[0].device, params[0].dtype
         alike = {(v.device, v.dtype) for v in values} == {(inner, dtype)}
         if alike and device.records and dtype.kind == "Float":
@@ -219,23 +222,23 @@ def _with_gradients(
     module: Module, grads: Gradients | dict[str, Tensor[Float]]
 ) -> tuple[list[Param], list[Tensor[Float]]]:
     """The trained parameters that have a gradient, each once, and the gradients."""
-    params = {p.id: p for p in module.param_list() if p.trainable}
-    if isinstance(grads, dict):
-        by_id: dict[str, Tensor[Float]] = grads
-        found = [by_id.get(key) for key in params]
-    else:
-        by_leaf: Any = grads
-        found = [by_leaf.get(p.value) if p.is_initialized else None for p in params.values()]
-    return (
-        [param for param, grad in zip(params.values(), found, strict=True) if grad is not None],
-        [grad for grad in found if grad is not None],
-    )
+    by_id: dict[str, Tensor[Float]] | None = grads if isinstance(grads, dict) else None
+    by_leaf: Any = grads
+    params: list[Param] = []
+    found: list[Tensor[Float]] = []
+    for param in {p.id: p for p in module.param_list() if p.trainable}.values():
+        if by_id is not None:
+            grad = by_id.get(param.id)
+        else:
+            grad = by_leaf.get(param.value) if param.is_initialized else None
+        if grad is not None:
+            params.append(param)
+            found.append(grad)
+    return params, found
 
 
-def _misfit(what: str, got: Tensor[Float], param: Param) -> ShapeError:
-    return ShapeError(
-        "step", f"{what} does not fit the parameter", got=got.shape, expected=param.shape
-    )
+def _misfit(what: str, got: tuple[int, ...], expected: tuple[int, ...]) -> ShapeError:
+    return ShapeError("step", f"{what} does not fit the parameter", got=got, expected=expected)
 
 
 def _brought(state: dict[str, Any], device: Backend) -> tuple[dict[str, Any], Any]:

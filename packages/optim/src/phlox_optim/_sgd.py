@@ -77,7 +77,7 @@ class Sgd(SimpleOptimizer):
         c = self._config
         device, dtype, count = tensors[0].device, tensors[0].dtype, len(tensors)
         out = device.sgd_step(
-            primitives(tensors, device, dtype),
+            tuple([t.primitive for t in tensors]),
             primitives(grads, device, dtype),
             primitives([s["velocity"] for s in states if s is not None], device, dtype),
             float(lr),
