@@ -157,8 +157,9 @@ def call_expression(op: Op, first: str) -> str:
     if op.family.checked and op.expand is None and not attributes and len(operands) <= 2:
         helper = "unary" if len(operands) == 1 else "binary"
         return f"_fast.{helper}({target}, {', '.join(operands)})"
-    if op.family.checked and not attributes and len(operands) > 1:
-        return f"_fast.checked({target}, {', '.join(operands)})"
+    if op.family.checked and not attributes and len(operands) in (2, 3):
+        helper = "checked_pair" if len(operands) == 2 else "checked_triple"
+        return f"_fast.{helper}({target}, {', '.join(operands)})"
     if op.family.checked and len(operands) == 1:
         return f"_fast.unary({', '.join([target, *operands, *attributes])})"
     if len(operands) == 1 and not op.signature.operands[0].variadic:

@@ -217,15 +217,18 @@ def recorded(op: Op, entry: Entry, rule: OpRule) -> Entry:
         plan = rule.plan(tuple(map(bool, nodes)))
         if not plan.steps:
             return primitive(out) if single else tuple(map(primitive, out))
-        results = (out,) if single else out
-        values[count:count] = results  # now they are the pool
-        node = make_node(plan, plan.pick_parents(nodes), _saved(plan, rule, values, values), ())
+        values[count:count] = (out,) if single else out  # now they are the pool
+        node = new(Node)
+        node.id = next_id()
+        node.parents = plan.pick_parents(nodes)
+        node.plan = plan
+        node.saved = _saved(plan, rule, values, values)
         if single:
             node.shape = shape_of(out)
             return primitive(out, node)
-        shapes = [shape_of(r) for r in results]
+        shapes = [shape_of(r) for r in out]
         node.shape = shapes[0]
-        return ports(node, results, shapes, rule.keeps_float)
+        return ports(node, out, shapes, rule.keeps_float)
 
     return run
 

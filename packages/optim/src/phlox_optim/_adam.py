@@ -160,11 +160,11 @@ def _step_list(
     time = before[0]["time"] + 1 if before else 1
     largest = [s["largest"] for s in before if "largest" in s] if config.amsgrad else []
     out = device.adam_step(
-        tuple([t.primitive for t in tensors]),
-        primitives(grads, device, dtype),
-        primitives([s["first"] for s in before], device, dtype),
-        primitives([s["second"] for s in before], device, dtype),
-        primitives(largest, device, dtype) if largest else (),
+        primitives(tensors, dtype),
+        primitives(grads, dtype),
+        primitives([s["first"] for s in before], dtype),
+        primitives([s["second"] for s in before], dtype),
+        primitives(largest, dtype),
         float(lr),
         time,
         config.beta_1,

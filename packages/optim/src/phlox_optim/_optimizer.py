@@ -59,9 +59,9 @@ class SimpleOptimizer(ABC):
         Raises:
             ShapeError: when a tensor after a step does not have the shape of the one before.
 
-        For rules that are cheaper for many tensors in one go. The tensors and gradients are on
-        one device and of one element type; the states have the same names and equal numbers, and
-        so must those that are returned.
+        For rules that are cheaper for many tensors in one go. All are on one device. The tensors,
+        the gradients, and what the states have under one name are of one element type each; the
+        states have the same names and equal numbers, and so must those that are returned.
         """
         pairs = [self.step(lr, *each) for each in zip(tensors, grads, states, strict=True)]
         for tensor, (value, _) in zip(tensors, pairs, strict=True):
@@ -151,8 +151,8 @@ class OptimizerAdaptor(Optimizer):
                 raise _misfit("a gradient", grad.shape, param.shape)
             tensor = param.value.inner() if param.device.records else param.value
             device = tensor.device
-            here, numbers = (None, None) if state is None else _brought(state, device)
-            key = param.device, param.dtype, grad.dtype, numbers
+            here, alike = (None, None) if state is None else _brought(state, device)
+            key = param.device, param.dtype, grad.dtype, alike
             group, found = groups.setdefault(key, (_Group([], [], [], []), []))
             group.params.append(param)
             group.tensors.append(tensor)
@@ -210,12 +210,11 @@ class OptimizerAdaptor(Optimizer):
         return made
 
 
-def primitives(tensors: Sequence[Tensor[Float]], device: Backend, dtype: DType) -> tuple[Any, ...]:
-    """What an op over lists takes: the primitives, in one element type."""
-    found = tuple([t.primitive for t in tensors])
-    if {*map(device.dtype_of, found)} <= {dtype}:
-        return found
-    return tuple([t.astype(dtype).primitive for t in tensors])
+def primitives(tensors: Sequence[Tensor[Float]], dtype: DType) -> tuple[Any, ...]:
+    """What an op over lists takes: the primitives of tensors of one element type, in ``dtype``."""
+    if tensors and tensors[0].dtype is not dtype:
+        tensors = [t.astype(dtype) for t in tensors]
+    return tuple([t.primitive for t in tensors])
 
 
 def _with_gradients(
@@ -242,15 +241,17 @@ def _misfit(what: str, got: tuple[int, ...], expected: tuple[int, ...]) -> Shape
 
 
 def _brought(state: dict[str, Any], device: Backend) -> tuple[dict[str, Any], Any]:
-    """A state on a device, and what it says apart from its tensors.
+    """A state on a device, and what it has to share with others that step with it.
 
     A state that was loaded from a file may lie elsewhere than its parameter.
     """
-    numbers: list[tuple[str, Any]] = []
+    alike: list[tuple[str, Any]] = []
     here = state
     for name, item in state.items():
-        if not isinstance(item, Tensor):
-            numbers.append((name, item))
-        elif item.device is not device:
-            here = {**here, name: item.to_device(device)}
-    return here, (*numbers, *state)
+        if isinstance(item, Tensor):
+            alike.append((name, item.dtype))
+            if item.device is not device:
+                here = {**here, name: item.to_device(device)}
+        else:
+            alike.append((name, item))
+    return here, tuple(alike)

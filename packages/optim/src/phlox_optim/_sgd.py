@@ -77,9 +77,9 @@ class Sgd(SimpleOptimizer):
         c = self._config
         device, dtype, count = tensors[0].device, tensors[0].dtype, len(tensors)
         out = device.sgd_step(
-            tuple([t.primitive for t in tensors]),
-            primitives(grads, device, dtype),
-            primitives([s["velocity"] for s in states if s is not None], device, dtype),
+            primitives(tensors, dtype),
+            primitives(grads, dtype),
+            primitives([s["velocity"] for s in states if s is not None], dtype),
             float(lr),
             c.momentum,
             c.dampening,

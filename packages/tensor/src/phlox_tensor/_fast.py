@@ -46,22 +46,34 @@ def binary(op: Op, x1: Any, x2: Any) -> Any:
     return call(op, (x1, x2), ())
 
 
-def checked(op: Op, *operands: Any) -> Any:
-    """Apply an op without attributes whose entry, on some backends, checks its operands."""
-    first = operands[0]
-    if type(first) is Tensor:
-        backend = first.device
+def checked_pair(op: Op, x1: Any, x2: Any) -> Any:
+    """Apply an op of two operands whose entry, on some backends, checks them."""
+    if type(x1) is Tensor:
+        backend = x1.device
         entry = backend.checked.get(op.name)
         if entry is not None:
             # What is no tensor of the backend is for the entry to refuse.
-            primitives = [
-                x.primitive if type(x) is Tensor and x.device is backend else x for x in operands
-            ]
+            p2 = x2.primitive if type(x2) is Tensor and x2.device is backend else x2
             try:
-                return wrap(entry(*primitives), backend)
+                return wrap(entry(x1.primitive, p2), backend)
             except Rejected:
                 pass
-    return call(op, operands, ())
+    return call(op, (x1, x2), ())
+
+
+def checked_triple(op: Op, x1: Any, x2: Any, x3: Any) -> Any:
+    """Apply an op of three operands whose entry, on some backends, checks them."""
+    if type(x1) is Tensor:
+        backend = x1.device
+        entry = backend.checked.get(op.name)
+        if entry is not None:
+            p2 = x2.primitive if type(x2) is Tensor and x2.device is backend else x2
+            p3 = x3.primitive if type(x3) is Tensor and x3.device is backend else x3
+            try:
+                return wrap(entry(x1.primitive, p2, p3), backend)
+            except Rejected:
+                pass
+    return call(op, (x1, x2, x3), ())
 
 
 _KNOWN = (Tensor, bool, int, float)

@@ -801,7 +801,7 @@ def gelu(x: Tensor[Float], /) -> Tensor[Float]:
 
 def gelu_backward(g: Tensor[Float] | float, x: Tensor[Float] | float, /) -> Tensor[Float]:
     """Cotangent of ``gelu``: ``g·(Φ(x) + x·φ(x))``."""
-    return _fast.checked(activation.gelu_backward, g, x)
+    return _fast.checked_pair(activation.gelu_backward, g, x)
 
 
 def gelu_tanh(x: Tensor[Float], /) -> Tensor[Float]:
@@ -956,7 +956,7 @@ def linear(
     x: Tensor[Float], weight: Tensor[Float], bias: Tensor[Float] | None = None, /
 ) -> Tensor[Float]:
     """``x @ weight + bias`` with weight of shape (in, out)."""
-    return _fast.checked(contraction.linear, x, weight, bias)
+    return _fast.checked_triple(contraction.linear, x, weight, bias)
 
 
 def log(x: Tensor[Float], /) -> Tensor[Float]:
@@ -1003,7 +1003,7 @@ def log_softmax_backward(g: Tensor[Float], y: Tensor[Float], /, axis: int = -1) 
 
 def logaddexp(x1: Tensor[Float] | float, x2: Tensor[Float] | float, /) -> Tensor[Float]:
     """``ln(eˣ¹ + eˣ²)``, elementwise; does not overflow half way."""
-    return _fast.checked(binary.logaddexp, x1, x2)
+    return _fast.checked_pair(binary.logaddexp, x1, x2)
 
 
 def logical_and(x1: Tensor[Bool], x2: Tensor[Bool], /) -> Tensor[Bool]:
@@ -1386,7 +1386,7 @@ def silu(x: Tensor[Float], /) -> Tensor[Float]:
 
 def silu_backward(g: Tensor[Float] | float, x: Tensor[Float] | float, /) -> Tensor[Float]:
     """Cotangent of ``silu``: ``g·(σ(x) + x·σ(x)·(1 - σ(x)))``."""
-    return _fast.checked(activation.silu_backward, g, x)
+    return _fast.checked_pair(activation.silu_backward, g, x)
 
 
 def sin(x: Tensor[Float], /) -> Tensor[Float]:
@@ -1612,4 +1612,4 @@ def where(
     condition: Tensor[Bool], x1: Tensor[AnyKind] | float, x2: Tensor[AnyKind] | float, /
 ) -> Tensor[AnyKind]:
     """``x1`` where the condition is True, ``x2`` elsewhere, elementwise."""
-    return _fast.checked(binary.where, condition, x1, x2)
+    return _fast.checked_triple(binary.where, condition, x1, x2)

@@ -713,7 +713,7 @@ class TensorMethods(Generic[K]):
 
     def logaddexp(self: Tensor[Float], x2: Tensor[Float] | float, /) -> Tensor[Float]:
         """``ln(eˣ¹ + eˣ²)``, elementwise; does not overflow half way."""
-        return _fast.checked(binary.logaddexp, self, x2)
+        return _fast.checked_pair(binary.logaddexp, self, x2)
 
     def logical_and(self: Tensor[Bool], x2: Tensor[Bool], /) -> Tensor[Bool]:
         """Whether both are True, elementwise."""
@@ -1083,4 +1083,4 @@ class TensorMethods(Generic[K]):
         self: Tensor[Bool], x1: Tensor[AnyKind] | float, x2: Tensor[AnyKind] | float, /
     ) -> Tensor[AnyKind]:
         """``x1`` where the condition is True, ``x2`` elsewhere, elementwise."""
-        return _fast.checked(binary.where, self, x1, x2)
+        return _fast.checked_triple(binary.where, self, x1, x2)
