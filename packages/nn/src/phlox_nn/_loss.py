@@ -91,7 +91,9 @@ class CrossEntropyLoss(Module, config=CrossEntropyLossConfig):
         """
         s = self.settings
         classes = _check(logits, targets, s.weights)
-        targets = targets.astype(targets.device.default_int)  # uint8 may not hold a pad token
+        wide = targets.device.default_int
+        if targets.dtype is not wide:  # uint8 may not hold a pad token
+            targets = targets.astype(wide)
         counts = _real(targets, s.pad_tokens)
         # A negative index would count from the end; moved past the last class it is an error.
         index = where(targets < 0, classes, targets)

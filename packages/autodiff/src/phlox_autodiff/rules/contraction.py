@@ -66,6 +66,8 @@ def _linear_weight(g: Tensor, x: Tensor) -> Tensor:
 
 def _linear_bias(g: Tensor) -> Tensor:
     rank = len(g.shape)
+    if rank == 2:
+        return g.sum(0)
     return g if rank == 1 else g.sum(tuple(range(rank - 1)))
 
 
