@@ -7,6 +7,7 @@
 //! than the watermark.
 
 use crate::error::{Error, Result};
+use crate::kept::List;
 use std::alloc::Layout;
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
@@ -37,6 +38,8 @@ pub struct Block {
     /// Usable bytes.
     pub capacity: usize,
     class: usize,
+    /// What kernels made of the data.
+    pub kept: List,
 }
 
 static CURRENT: AtomicUsize = AtomicUsize::new(0);
@@ -103,6 +106,12 @@ pub fn acquire(bytes: usize) -> Result<NonNull<Block>> {
 pub unsafe fn release(block: NonNull<Block>) {
     // SAFETY: the caller hands over the only use of the block.
     let (class, capacity) = unsafe { (block.as_ref().class, block.as_ref().capacity) };
+    // SAFETY: as above.
+    unsafe {
+        if !block.as_ref().kept.is_untouched() {
+            block.as_ref().kept.clear();
+        }
+    }
     CURRENT.fetch_sub(capacity, Relaxed);
     if EXACT {
         // SAFETY: as above.
@@ -186,7 +195,7 @@ fn create(class: usize, capacity: usize) -> Option<NonNull<Block>> {
     };
     let block = raw.cast::<Block>();
     // SAFETY: fresh memory of the right size and alignment.
-    unsafe { block.write(Block { refs: AtomicUsize::new(0), data, capacity, class }) };
+    unsafe { block.write(Block { refs: AtomicUsize::new(0), data, capacity, class, kept: List::new() }) };
     Some(block)
 }
 

@@ -175,7 +175,7 @@ impl Array {
     /// Address for writing into a fresh array; the panics of [`Array::as_mut_slice`].
     #[inline]
     pub fn mut_ptr<T: Element>(&mut self) -> *mut T {
-        assert!(self.storage.is_unique() && self.is_contiguous(), "written array is shared");
+        assert!(self.storage.claim() && self.is_contiguous(), "written array is shared");
         self.ptr::<T>().cast_mut()
     }
 

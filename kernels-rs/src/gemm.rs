@@ -3,12 +3,14 @@
 //! Floats go through [`engine`], integers through [`integer`]. The result is cut into tasks by its shape alone, and a
 //! task computes its part over all of `k`, so nothing depends on the number of threads.
 
+mod direct;
 mod dots;
 mod engine;
 mod epilogue;
 mod format;
 mod integer;
 mod pack;
+mod pairs;
 #[cfg(test)]
 mod tests;
 mod tile;
@@ -28,6 +30,8 @@ use std::sync::Mutex;
 const SERIAL: usize = 1 << 19;
 /// Multiply-adds of a task made of several small products.
 const BUNDLE: usize = 1 << 18;
+/// Rows and columns of a product that goes to the kernel at once.
+const TINY: usize = 32;
 /// Products in a batch from which each is one task, or part of one.
 const BATCH: usize = 8;
 
@@ -99,14 +103,17 @@ pub fn matmul(x1: &Array, x2: &Array) -> Result<Array> {
 
 /// True when this machine multiplies bfloat16 pairs in one instruction.
 pub fn has_bf16_pairs() -> bool {
-    format::Pairs::supported()
+    pairs::Pairs::supported()
 }
 
 /// The most frequent case, with nothing to work out: a small product takes less than that would.
 fn matrices(x1: &Array, x2: &Array) -> Result<Array> {
     let (m, k, n) = (x1.shape()[0], x1.shape()[1], x2.shape()[1]);
-    let mut out = Array::uninit(DType::F32, &[m, n])?;
-    if m * n > 0 {
+    // A square right side: the result has the shape of the left one.
+    let mut out = if k == n { x1.uninit_like(DType::F32)? } else { Array::uninit(DType::F32, &[m, n])? };
+    // SAFETY: the operands were checked; the result is fresh.
+    let done = m.max(n) <= TINY && unsafe { direct::tiny((m, k, n), x1, x2, out.mut_ptr::<f32>()) };
+    if m * n > 0 && !done {
         let call = Call::<f32> {
             size: (m, k, n),
             a: Matrix::new(x1.ptr::<f32>().cast_mut(), (x1.strides()[0], x1.strides()[1])),
@@ -115,7 +122,7 @@ fn matrices(x1: &Array, x2: &Array) -> Result<Array> {
             end: Epilogue::default(),
         };
         // SAFETY: the operands were checked; the result is fresh.
-        unsafe { engine::multiply(&call, true)? };
+        unsafe { engine::multiply(&call, true, Some(x2))? };
     }
     Ok(out)
 }
@@ -274,7 +281,7 @@ impl Product {
         };
         if count == 1 && self.batch.is_empty() {
             // SAFETY: the operands were checked; the result is fresh.
-            return unsafe { engine::multiply(&call, true) };
+            return unsafe { engine::multiply(&call, true, Some(x2)) };
         }
         let item = |index: usize, split: bool| {
             let (at_a, at_b) = self.offsets(index);
@@ -286,7 +293,7 @@ impl Product {
                 ..call
             };
             // SAFETY: the offsets stay inside the operands, and each item has its own part of the result.
-            unsafe { engine::multiply(&call, split) }
+            unsafe { engine::multiply(&call, split, None) }
         };
         let work = self.m.saturating_mul(self.k).saturating_mul(self.n).max(1);
         if work.saturating_mul(count) < SERIAL {

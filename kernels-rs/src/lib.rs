@@ -30,6 +30,7 @@ pub mod error;
 pub mod gemm;
 pub mod index;
 pub mod interpolate;
+pub mod kept;
 pub mod lanes;
 pub mod math;
 pub mod movement;

@@ -2,6 +2,7 @@
 
 use crate::alloc::{self, Block};
 use crate::error::Result;
+use crate::kept::List;
 use std::ptr::NonNull;
 use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
@@ -29,7 +30,7 @@ impl Storage {
         unsafe { self.0.as_ref() }
     }
 
-    /// Start of the data. Writing through it is sound only while [`Storage::is_unique`] holds.
+    /// Start of the data. Writing through it is sound only after [`Storage::claim`], or while the storage is new.
     #[inline]
     pub fn data(&self) -> *mut u8 {
         self.block().data.as_ptr()
@@ -45,6 +46,23 @@ impl Storage {
     #[inline]
     pub fn is_unique(&self) -> bool {
         self.block().refs.load(Acquire) == 1
+    }
+
+    /// What kernels made of the data and keep beside it.
+    #[inline]
+    pub fn kept(&self) -> &List {
+        &self.block().kept
+    }
+
+    /// Asks to write: true when this is the only handle. What was made of the data is forgotten.
+    #[inline]
+    pub fn claim(&mut self) -> bool {
+        let unique = self.is_unique();
+        if unique && !self.kept().is_untouched() {
+            // SAFETY: the only handle, borrowed for writing: nobody reads the block or what is kept beside it.
+            unsafe { self.kept().clear() };
+        }
+        unique
     }
 
     /// True when both handles hold the same memory.

@@ -119,7 +119,7 @@ impl Sizes {
                 end: Epilogue { bias: bias.map(|bias| bias.at(first, 0)), ..Epilogue::default() },
             };
             // SAFETY: inside the operands; each part has its own place in the result.
-            unsafe { gemm::multiply(&call, false) }
+            unsafe { gemm::multiply(&call, false, None) }
         };
         threads::parallel(parts.div_ceil(bundle), &|index| {
             let done = (index * bundle..((index + 1) * bundle).min(parts)).try_for_each(part);

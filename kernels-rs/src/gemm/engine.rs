@@ -11,14 +11,18 @@
 //! least as many columns as rows packs only from 513 rows on, where that is 4% of its time; keeping a second copy of each
 //! weight is not worth this much. For narrow floats with 16 to 100 rows it would be.
 
+use super::direct::{self, InPlace, Widened};
 use super::dots::Dots;
 use super::epilogue::{Epilogue, Finish, Sum};
-use super::format::{Format, Pairs, Same, Single, Streamed, Wide};
+use super::format::{Format, Single, Wide};
 use super::pack::{self, SLACK};
-use super::tile::{Multiply, Start, Strip, wide_rows};
+use super::pairs::{Pairs, Woven};
+use super::tile::{Multiply, Start, Strip};
 use super::{Matrix, SERIAL};
-use crate::dtype::{BF16, F16, Float};
+use crate::array::Array;
+use crate::dtype::{BF16, DType, Element, F16, Float};
 use crate::error::Result;
+use crate::kept::Layout;
 use crate::lanes::{lane_count, launch};
 use crate::scratch::with_scratch;
 use crate::storage::Storage;
@@ -43,43 +47,60 @@ pub struct Call<T> {
 
 /// A float type with matrix products.
 pub trait Gemm: Float<Wide: Sum> {
-    /// How its elements meet widened ones where they lie.
-    type Direct: Multiply<Left = Self::Wide, Right = Self, Real = Self::Wide>;
+    /// The product with both sides read where they lie; false, and nothing done, where that does not go.
+    ///
+    /// # Safety
+    /// As [`multiply`].
+    unsafe fn direct(call: &Call<Self>, split: bool) -> Result<bool>;
     /// The product by packing.
     ///
     /// # Safety
     /// As [`multiply`].
-    unsafe fn packed(call: &Call<Self>, split: bool) -> Result<()> {
+    unsafe fn packed(call: &Call<Self>, split: bool, weights: Option<&Array>) -> Result<()> {
         // SAFETY: the caller's.
-        unsafe { packed::<Single<Self>>(call, split) }
+        unsafe { packed::<Single<Self>>(call, split, weights) }
     }
 }
 
+macro_rules! direct {
+    ($($way:ty),*) => {
+        unsafe fn direct(call: &Call<Self>, split: bool) -> Result<bool> {
+            // SAFETY: the caller's.
+            unsafe { Ok($(direct::run::<$way>(call, split)? ||)* false) }
+        }
+    };
+}
+
 impl Gemm for f32 {
-    type Direct = Same<f32>;
+    direct!(InPlace<f32>);
 }
 impl Gemm for f64 {
-    type Direct = Same<f64>;
+    direct!(InPlace<f64>);
 }
 impl Gemm for F16 {
-    type Direct = Streamed<F16>;
+    direct!(Widened<F16>);
 }
 impl Gemm for BF16 {
-    type Direct = Streamed<BF16>;
-    unsafe fn packed(call: &Call<Self>, split: bool) -> Result<()> {
+    direct!(Woven, Widened<BF16>);
+    unsafe fn packed(call: &Call<Self>, split: bool, weights: Option<&Array>) -> Result<()> {
         if Pairs::supported() {
             // SAFETY: the caller's.
-            return unsafe { packed::<Pairs>(call, split) };
+            return unsafe { packed::<Pairs>(call, split, weights) };
         }
         // SAFETY: the caller's.
-        unsafe { packed::<Single<Self>>(call, split) }
+        unsafe { packed::<Single<Self>>(call, split, weights) }
     }
 }
 
 /// Columns below which a product is computed transposed, where it has more rows.
 const FEW_COLUMNS: usize = 8;
 /// Rows up to which dot products beat packing.
-const FEW_DOTS: usize = 8;
+pub const FEW_DOTS: usize = 8;
+/// The same where sums are long and the right side is not kept. Measured on AMD EPYC (Zen 4), one thread, 1024x1024 times 8
+/// and 12 columns, GF/s of f32, by dots / directly: 90/36, 84/56; but 64x256 times 10 columns 47/57.
+const DEEP_DOTS: usize = 12;
+/// Length of a long sum.
+const DEEP: usize = 512;
 /// Depth below which dot products do not pay.
 const FEW_DEEP: usize = 16;
 /// Rows of the result up to which the right side is read where it lies. Measured on AMD EPYC (Zen 4), one thread, GF/s of
@@ -87,15 +108,17 @@ const FEW_DEEP: usize = 16;
 /// 256^3 114/105.
 const FEW_ROWS: usize = 64;
 /// The same where there are columns enough to share out.
-const FEWER_THAN_COLUMNS: usize = 512;
+pub const FEWER_THAN_COLUMNS: usize = 512;
 /// Elements of a right side that stays in the first-level cache: no reason to pack it.
-const CACHED: usize = 1 << 12;
+pub const CACHED: usize = 1 << 12;
 
-/// Computes a product. `split` allows more than one thread; it changes no bit.
+/// Computes a product. `split` allows more than one thread; `weights`, the array behind the right side, allows keeping it
+/// packed. Neither changes a bit.
 ///
 /// # Safety
-/// The matrices and addends are valid for these sizes; `c` has distinct elements and overlaps nothing.
-pub unsafe fn multiply<T: Gemm>(call: &Call<T>, split: bool) -> Result<()> {
+/// The matrices and addends are valid for these sizes; `c` has distinct elements and overlaps nothing. The right side is
+/// all of `weights`.
+pub unsafe fn multiply<T: Gemm>(call: &Call<T>, split: bool, weights: Option<&Array>) -> Result<()> {
     let (m, k, n) = call.size;
     // SAFETY: the caller's.
     unsafe {
@@ -104,19 +127,20 @@ pub unsafe fn multiply<T: Gemm>(call: &Call<T>, split: bool) -> Result<()> {
             return Ok(());
         }
         let shallow = k < FEW_DEEP && Single::<T>::DIRECT && (call.b.col == 1 || n == 1);
-        if n < m && n < FEW_COLUMNS && !shallow {
-            return multiply(&call.turned(), split);
+        let fewest = if k >= DEEP { DEEP_DOTS + 1 } else { FEW_COLUMNS };
+        if n < m && n < fewest && !shallow {
+            return multiply(&call.turned(), split, None);
         }
-        if call.b.row == 1 && call.b.col != 1 && m <= FEW_DOTS && k >= FEW_DEEP {
-            dots(call, split);
-            return Ok(());
+        // A right side that is kept is packed for all rows to come; one that is not, for these alone.
+        let dotted = m <= FEW_DOTS && k >= FEW_DEEP || m <= DEEP_DOTS && k >= DEEP && weights.is_none();
+        if call.b.row == 1 && call.b.col != 1 && dotted {
+            return dots(call, split);
         }
         let few = m <= FEW_ROWS || (m <= FEWER_THAN_COLUMNS && n >= m) || k * n <= CACHED;
-        if few && (call.b.col == 1 || n == 1) && (Single::<T>::DIRECT || m <= FEW_DOTS) {
-            direct(call, split);
+        if few && (call.b.col == 1 || n == 1) && T::direct(call, split)? {
             return Ok(());
         }
-        T::packed(call, split)
+        T::packed(call, split, weights)
     }
 }
 
@@ -128,12 +152,13 @@ impl<T: Copy> Call<T> {
         Self { size: (n, k, m), a, b, c: self.c.turned(), end: self.end.turned() }
     }
 
-    fn work(&self) -> usize {
+    /// Multiply-adds.
+    pub fn work(&self) -> usize {
         self.size.0.saturating_mul(self.size.1).saturating_mul(self.size.2)
     }
 
     /// Cuts columns into tasks of whole panels: a function of the shape alone.
-    fn by_columns(&self, split: bool, panel: usize, task: &(dyn Fn(Range<usize>) + Sync)) {
+    pub fn by_columns(&self, split: bool, panel: usize, task: &(dyn Fn(Range<usize>) + Sync)) {
         let n = self.size.2;
         // Few rows are bound by memory: longer runs.
         let most = if self.size.0 <= 6 { 8 } else { 16 };
@@ -149,19 +174,25 @@ impl<T: Copy> Call<T> {
 }
 
 /// Where sums are kept: in the result, if it has their type and runs along rows, else aside.
-fn in_place<T: Float>(c: Matrix<T>) -> Option<*mut T::Wide> {
+pub fn in_place<T: Float>(c: Matrix<T>) -> Option<*mut T::Wide> {
     (size_of::<T>() == size_of::<T::Wide>() && c.col == 1).then(|| c.start.cast())
 }
 
 /// Finishes a block of sums, where there is anything to do.
-fn finish<T: Gemm>(from: *mut T::Wide, pitch: isize, (rows, cols): (usize, usize), to: Matrix<T>, end: Epilogue<T>) {
+pub fn finish<T: Gemm>(
+    from: *mut T::Wide,
+    pitch: isize,
+    (rows, cols): (usize, usize),
+    to: Matrix<T>,
+    end: Epilogue<T>,
+) {
     if !(end.is_empty() && in_place(to).is_some()) {
         launch(Finish::<T> { from, pitch, rows, cols, to, epilogue: end });
     }
 }
 
 /// Bias that the sums can begin with.
-fn first_addend<T: Float>(end: &mut Epilogue<T>) -> Start<T::Wide> {
+pub fn first_addend<T: Float>(end: &mut Epilogue<T>) -> Start<T::Wide> {
     let Some(bias) = end.bias.filter(|_| end.scale == 1.0 && size_of::<T>() == size_of::<T::Wide>()) else {
         return Start::Zero;
     };
@@ -174,7 +205,7 @@ fn first_addend<T: Float>(end: &mut Epilogue<T>) -> Start<T::Wide> {
     start
 }
 
-fn shifted<R>(start: Start<R>, cols: usize) -> Start<R> {
+pub fn shifted<R>(start: Start<R>, cols: usize) -> Start<R> {
     match start {
         Start::Columns(at) => Start::Columns(at.wrapping_add(cols)),
         other => other,
@@ -182,7 +213,7 @@ fn shifted<R>(start: Start<R>, cols: usize) -> Start<R> {
 }
 
 /// Cells of a scratch buffer of `W`.
-fn cells<C, W>(count: usize) -> usize {
+pub fn cells<C, W>(count: usize) -> usize {
     (count * size_of::<C>()).div_ceil(64) * (64 / size_of::<W>())
 }
 
@@ -197,132 +228,32 @@ unsafe fn empty<T: Gemm>(call: &Call<T>) {
     }
 }
 
-unsafe fn dots<T: Gemm>(call: &Call<T>, split: bool) {
+unsafe fn dots<T: Gemm>(call: &Call<T>, split: bool) -> Result<()> {
     let (m, k, _) = call.size;
+    // Rows of the left side in runs of the wide type: as they are, or copied once for all tasks.
+    let (mut left, mut left_row, mut held) = (call.a.start.cast::<T::Wide>().cast_const(), call.a.row, None);
+    if !Single::<T>::DIRECT || call.a.col != 1 {
+        let copy = held.insert(Storage::uninit(m * k * size_of::<T::Wide>())?);
+        let lines = copy.data().cast::<T::Wide>();
+        for (i, l) in (0..k).flat_map(|l| (0..m).map(move |i| (i, l))) {
+            // SAFETY: inside the left side, and inside the copy.
+            unsafe { lines.add(i * k + l).write((*call.a.at(i, l).start).widen()) };
+        }
+        (left, left_row) = (lines.cast_const(), k as isize);
+    }
+    let left = SharedMut::new(left.cast_mut());
     call.by_columns(split, 16, &|range| {
         let cols = range.len();
         let (c, end) = (call.c.at(0, range.start), call.end.at(0, range.start));
-        let kept = Single::<T>::DIRECT && call.a.col == 1;
-        let left_len = if kept { 0 } else { cells::<T::Wide, T::Wide>(m * k) };
         let sums = in_place(c);
-        let sums_len = if sums.is_some() { 0 } else { m * cols };
-        with_scratch(left_len + sums_len, |scratch: &mut [T::Wide]| {
-            let (left, aside) = scratch.split_at_mut(left_len);
-            let (mut from, mut row) = (call.a.start.cast::<T::Wide>().cast_const(), call.a.row);
-            if !kept {
-                for (i, line) in left[..m * k].chunks_exact_mut(k).enumerate() {
-                    // SAFETY: inside the left side.
-                    line.iter_mut().enumerate().for_each(|(l, x)| *x = unsafe { (*call.a.at(i, l).start).widen() });
-                }
-                (from, row) = (left.as_ptr(), k as isize);
-            }
+        with_scratch(if sums.is_some() { 0 } else { m * cols }, |aside: &mut [T::Wide]| {
             let (to, pitch) = sums.map_or((aside.as_mut_ptr(), cols as isize), |to| (to, c.row));
             let right = call.b.at(0, range.start);
-            launch(Dots::<T> { k, rows: m, cols, left: from, left_row: row, right, to, pitch });
-            if sums.is_none() || !end.is_empty() {
-                launch(Finish::<T> { from: to, pitch, rows: m, cols, to: c, epilogue: end });
-            }
+            launch(Dots::<T> { k, rows: m, cols, left: left.ptr(), left_row, right, to, pitch });
+            finish(to, pitch, (m, cols), c, end);
         });
     });
-}
-
-/// Depth of a block of a right side that is read where it lies: a strip of it stays in the first-level cache for all rows
-/// of the left side. One or two rows of a matrix beyond the caches read few lines of it at a time, in long runs.
-fn direct_depth(width: usize, (m, k, n): (usize, usize, usize)) -> usize {
-    if width == 4 && m <= 2 && k * n >= 1 << 22 { 8 } else { 128 }
-}
-
-unsafe fn direct<T: Gemm>(call: &Call<T>, split: bool) {
-    let lanes = lane_count::<T::Wide>();
-    let width = match call.size {
-        (_, _, n) if n <= lanes => 1,
-        (m, _, n) if m <= wide_rows() && n >= 4 * lanes => 4,
-        _ => 2,
-    };
-    let (m, k, n) = call.size;
-    let tall = m.div_ceil(16).max(FEWER_THAN_COLUMNS);
-    if n > width * lanes || m <= tall {
-        return call.by_columns(split, width * lanes, &|range| {
-            // SAFETY: the caller's; each task has its own columns.
-            unsafe { direct_columns(call, range, width, lanes) };
-        });
-    }
-    let rows = |index: usize| {
-        let (first, count) = (index * tall, tall.min(m - index * tall));
-        let (a, c, end) = (call.a.at(first, 0), call.c.at(first, 0), call.end.at(first, 0));
-        // SAFETY: the caller's; each task has its own rows.
-        unsafe { direct_columns(&Call { size: (count, k, n), a, c, end, ..*call }, 0..n, width, lanes) };
-    };
-    if split && call.work() >= SERIAL {
-        threads::parallel(m.div_ceil(tall), &rows);
-    } else {
-        (0..m.div_ceil(tall)).for_each(rows);
-    }
-}
-
-unsafe fn direct_columns<T: Gemm>(call: &Call<T>, range: Range<usize>, width: usize, lanes: usize) {
-    let (m, k, _) = call.size;
-    let (cols, panel, most) = (range.len(), width * lanes, direct_depth(width, call.size));
-    let mut end = call.end.at(0, range.start);
-    let first = first_addend(&mut end);
-    let (b, c) = (call.b.at(0, range.start), call.c.at(0, range.start));
-    let packed = !Single::<T>::DIRECT;
-    let left_len = if packed { cells::<T::Wide, T::Wide>(m * k + SLACK) } else { 0 };
-    // What whole panels leave over, in as few registers as hold it.
-    let tail_width = if cols % panel <= lanes { 1 } else { width };
-    let tail_len = if cols.is_multiple_of(panel) { 0 } else { most * tail_width * lanes };
-    let sums = in_place(c);
-    let sums_len = if sums.is_some() { 0 } else { m * cols };
-    with_scratch(left_len + tail_len + sums_len, |scratch: &mut [T::Wide]| {
-        let (left, rest) = scratch.split_at_mut(left_len);
-        let (tail, aside) = rest.split_at_mut(tail_len);
-        let (sums, pitch) = sums.map_or((aside.as_mut_ptr(), cols as isize), |to| (to, c.row));
-        for depth in (0..k).step_by(most) {
-            let deep = most.min(k - depth);
-            let start = if depth == 0 { first } else { Start::Kept };
-            let (a, steps) = (call.a.at(0, depth), (!packed).then_some((call.a.row, call.a.col)));
-            let mut left = left.as_mut_ptr();
-            if packed {
-                // SAFETY: inside the left side.
-                unsafe { pack::left::<Single<T>>(a, (m, m), deep, left) };
-            } else {
-                left = a.start.cast();
-            }
-            let strip = Strip::<T::Direct> {
-                k: deep,
-                rows: m,
-                cols: panel,
-                width,
-                strips: cols / panel,
-                left,
-                left_steps: steps,
-                right: b.at(depth, 0).start,
-                right_step: b.row,
-                prefetch: panel as isize,
-                start,
-                to: sums,
-                pitch,
-            };
-            if tail_len > 0 {
-                let j = cols / panel * panel;
-                let even = (tail_width * lanes, 0);
-                // SAFETY: inside the right side.
-                unsafe { pack::right::<Single<T>>(b.at(depth, j), deep, cols - j, even, tail.as_mut_ptr()) };
-                launch(Strip::<Same<T::Wide>> {
-                    cols: cols - j,
-                    width: tail_width,
-                    strips: 1,
-                    right_step: even.0 as isize,
-                    prefetch: 0,
-                    start: shifted(start, j),
-                    to: sums.wrapping_add(j),
-                    ..strip.same_left(tail.as_ptr())
-                });
-            }
-            T::Direct::launch(strip);
-        }
-        finish(sums, pitch, (m, cols), c, end);
-    });
+    Ok(())
 }
 
 /// Depth of a block, in cells. Measured for f32 512^3 and 1024^3, GF/s on one thread: 128 90/86, 256 105/104, 384 100/101.
@@ -366,7 +297,18 @@ fn grid((m, k, n): (usize, usize, usize), panel: usize, narrow: bool) -> (usize,
     (rows, cols)
 }
 
-unsafe fn packed<F: Format<Elem: Gemm>>(call: &Call<F::Elem>, split: bool) -> Result<()>
+/// Rows of a product up to which packing is more than about 2 % of it, so that a packed right side is worth keeping.
+const KEEPS: usize = 1024;
+
+/// Whether and where a packed right side may be kept.
+fn kept_layout<F: Format>(call: &Call<F::Elem>, panel: usize, weights: Option<&Array>) -> Option<Layout> {
+    let (m, k, n) = call.size;
+    let weights = weights.filter(|_| m <= KEEPS && k * n > CACHED)?;
+    let form = (panel * 4 + F::DEPTH) * DType::ALL.len() + F::Elem::DTYPE as usize;
+    Some(Layout { offset: weights.offset(), size: (k, n), steps: (call.b.row, call.b.col), form })
+}
+
+unsafe fn packed<F: Format<Elem: Gemm>>(call: &Call<F::Elem>, split: bool, weights: Option<&Array>) -> Result<()>
 where
     Wide<F>: Sum,
 {
@@ -374,54 +316,77 @@ where
     let lanes = lane_count::<Wide<F>>();
     let width = if n <= lanes { 1 } else { 2 };
     let panel = width * lanes;
+    let bytes = k.div_ceil(F::DEPTH) * n.next_multiple_of(panel) * size_of::<F::Cell>();
+    let place = kept_layout::<F>(call, panel, weights).zip(weights.map(|array| array.storage().kept()));
+    let multiply = |cells: &Storage| {
+        let (rows, cols) = grid(call.size, panel, size_of::<F::Elem>() < size_of::<Wide<F>>());
+        let across = n.div_ceil(cols);
+        let start = SharedMut::new(cells.data().cast::<F::Cell>());
+        run(split, m.div_ceil(rows) * across, &|index| {
+            let (i, j) = (index / across * rows, index % across * cols);
+            let right = Panels { start: start.ptr().cast_const(), width, count: n.div_ceil(panel) };
+            // SAFETY: the caller's; each task has its own part of the result.
+            unsafe { block::<F>(call, i..m.min(i + rows), j..n.min(j + cols), &right) };
+        });
+    };
+    if let Some(cells) = place.as_ref().and_then(|(layout, list)| list.find(layout)) {
+        multiply(cells);
+        return Ok(());
+    }
+    let keeps = place.filter(|(layout, list)| list.is_wanted(layout, bytes));
     let most = (MOST_PACKED / (k * size_of::<F::Cell>())).max(1).next_multiple_of(panel);
-    if n > most {
+    if n > most && keeps.is_none() {
         return (0..n).step_by(most).try_for_each(|j| {
             let (b, c, end) = (call.b.at(0, j), call.c.at(0, j), call.end.at(0, j));
             let part = Call { size: (m, k, most.min(n - j)), a: call.a, b, c, end };
             // SAFETY: the caller's.
-            unsafe { packed::<F>(&part, split) }
+            unsafe { packed::<F>(&part, split, None) }
         });
     }
-    let count = n.div_ceil(panel);
-    let depth = k.div_ceil(F::DEPTH);
-    let storage = Storage::uninit(depth * count * panel * size_of::<F::Cell>())?;
-    let cells = SharedMut::new(storage.data().cast::<F::Cell>());
-    let run = |tasks: usize, task: &(dyn Fn(usize) + Sync)| {
-        if split {
-            threads::parallel(tasks, task);
-        } else {
-            (0..tasks).for_each(task);
-        }
-    };
+    let cells = Storage::uninit(bytes)?;
+    // SAFETY: the caller's.
+    unsafe { pack_right::<F>(call.b, (k, n), panel, cells.data().cast(), split) };
+    match keeps {
+        Some((layout, list)) => multiply(list.keep(layout, cells)),
+        None => multiply(&cells),
+    }
+    Ok(())
+}
+
+fn run(split: bool, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+    if split {
+        threads::parallel(tasks, task);
+    } else {
+        (0..tasks).for_each(task);
+    }
+}
+
+/// Packs a right side, block after block along `k`.
+///
+/// # Safety
+/// There is room for it.
+unsafe fn pack_right<F: Format>(
+    b: Matrix<F::Elem>,
+    (k, n): (usize, usize),
+    panel: usize,
+    to: *mut F::Cell,
+    split: bool,
+) {
+    let (count, depth, to) = (n.div_ceil(panel), k.div_ceil(F::DEPTH), SharedMut::new(to));
     // Panels per task: about 64 Ki elements.
     let bundle = ((1 << 16) / (k * panel) + 1).clamp(8, pack::MOST_PANELS);
-    let pack = |index: usize| {
+    run(split && k * n >= 1 << 16, count.div_ceil(bundle), &|index| {
         let panels = index * bundle..count.min((index + 1) * bundle);
         let cols = panel * panels.start..n.min(panel * panels.end);
         for first in (0..depth).step_by(DEPTH) {
             let deep = DEPTH.min(depth - first);
-            let to = cells.ptr().wrapping_add(first * count * panel + panels.start * deep * panel);
-            let from = call.b.at(first * F::DEPTH, cols.start);
+            let to = to.ptr().wrapping_add(first * count * panel + panels.start * deep * panel);
+            let from = b.at(first * F::DEPTH, cols.start);
             let k = (deep * F::DEPTH).min(k - first * F::DEPTH);
             // SAFETY: inside the right side; each task has its own panels.
             unsafe { pack::right::<F>(from, k, cols.len(), (panel, deep * panel), to) };
         }
-    };
-    if k * n < 1 << 16 {
-        (0..count.div_ceil(bundle)).for_each(pack);
-    } else {
-        run(count.div_ceil(bundle), &pack);
-    }
-    let (rows, cols) = grid(call.size, panel, size_of::<F::Elem>() < size_of::<Wide<F>>());
-    let across = n.div_ceil(cols);
-    run(m.div_ceil(rows) * across, &|index| {
-        let (i, j) = (index / across * rows, index % across * cols);
-        let right = Panels { start: cells.ptr().cast_const(), width, count };
-        // SAFETY: the caller's; each task has its own part of the result.
-        unsafe { block::<F>(call, i..m.min(i + rows), j..n.min(j + cols), &right) };
     });
-    Ok(())
 }
 
 /// A task: a part of the result over all of `k`.

@@ -106,20 +106,33 @@ pub struct Finish<T: Float> {
 impl<T: Float<Wide: Sum>> Kernel<T::Wide> for Finish<T> {
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = T::Wide>>(self) {
-        for i in 0..self.rows {
-            let from = self.from.wrapping_offset(i as isize * self.pitch);
+        let Self { from, pitch, rows, cols, to, epilogue: end } = self;
+        let moved = !std::ptr::eq(to.start.cast::<T::Wide>(), from);
+        if end.is_empty() {
+            for i in 0..if moved { rows } else { 0 } {
+                // SAFETY: the caller promises the block and the result.
+                unsafe { put::<T, V>(from.wrapping_offset(i as isize * pitch), cols, to.at(i, 0)) };
+            }
+            return;
+        }
+        for i in 0..rows {
+            let from = from.wrapping_offset(i as isize * pitch);
             // SAFETY: the caller promises the block.
-            let line = unsafe { std::slice::from_raw_parts_mut(from, self.cols) };
-            let end = self.epilogue.at(i, 0);
+            let line = unsafe { std::slice::from_raw_parts_mut(from, cols) };
             if end.scale != 1.0 {
                 let scale = T::Wide::from_f64(end.scale);
                 for value in &mut *line {
                     *value = *value * scale;
                 }
             }
-            for addend in [end.bias, end.residual].into_iter().flatten() {
+            // Each on its own: putting them into a list would copy them for every row, in words that stall.
+            if let Some(bias) = end.bias {
                 // SAFETY: the caller promises the addends.
-                unsafe { add::<T, V>(line, addend) };
+                unsafe { add::<T, V>(line, bias.at(i, 0)) };
+            }
+            if let Some(residual) = end.residual {
+                // SAFETY: as above.
+                unsafe { add::<T, V>(line, residual.at(i, 0)) };
             }
             match end.activation {
                 Activation::None => {}
@@ -135,10 +148,9 @@ impl<T: Float<Wide: Sum>> Kernel<T::Wide> for Finish<T> {
                     }
                 }
             }
-            let to = self.to.at(i, 0);
-            if !std::ptr::eq(to.start.cast::<T::Wide>(), from) {
+            if moved {
                 // SAFETY: the caller promises the result.
-                unsafe { put::<T, V>(line, to) };
+                unsafe { put::<T, V>(from, cols, to.at(i, 0)) };
             }
         }
     }
@@ -170,29 +182,41 @@ unsafe fn add<T: Float<Wide: Real>, V: Lanes<Elem = T::Wide>>(line: &mut [T::Wid
     }
 }
 
+/// Rounds a row of sums into the result.
 #[inline(always)]
-unsafe fn put<T: Float, V: Lanes<Elem = T::Wide>>(line: &[T::Wide], to: Matrix<T>)
+unsafe fn put<T: Float, V: Lanes<Elem = T::Wide>>(from: *const T::Wide, cols: usize, to: Matrix<T>)
 where
     T::Wide: Real,
 {
     let mut done = 0;
     // SAFETY: the caller's.
     unsafe {
-        #[cfg(target_arch = "x86_64")]
-        if T::DTYPE == DType::F16 && V::N >= 8 && to.col == 1 {
-            use std::arch::x86_64::{_MM_FROUND_TO_NEAREST_INT, _mm_storeu_si128, _mm256_cvtps_ph, _mm256_loadu_ps};
-            while done + 8 <= line.len() {
-                let wide = _mm256_loadu_ps(line.as_ptr().add(done).cast());
-                let narrow = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(wide);
-                _mm_storeu_si128(to.start.add(done).cast(), narrow);
-                done += 8;
+        while to.col == 1 && done + V::N <= cols {
+            let (from, to) = (from.add(done), to.start.add(done));
+            done += V::N;
+            #[cfg(target_arch = "x86_64")]
+            if T::DTYPE == DType::F16 && V::N >= 8 {
+                use std::arch::x86_64::{
+                    _MM_FROUND_TO_NEAREST_INT, _mm_storeu_si128, _mm256_cvtps_ph, _mm256_loadu_ps,
+                };
+                for half in 0..V::N / 8 {
+                    let wide = _mm256_loadu_ps(from.add(8 * half).cast());
+                    let narrow = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(wide);
+                    _mm_storeu_si128(to.add(8 * half).cast(), narrow);
+                }
+                continue;
             }
+            // Through locals, which overlap nothing: so they become vectors.
+            let mut wide = [T::Wide::default(); 16];
+            V::load(from).store(wide.as_mut_ptr());
+            let mut narrow = [T::narrow(T::Wide::default()); 16];
+            for j in 0..V::N {
+                narrow[j] = T::narrow(wide[j]);
+            }
+            std::ptr::copy_nonoverlapping(narrow.as_ptr(), to, V::N);
         }
-        if to.col == 1 {
-            let to = std::slice::from_raw_parts_mut(to.start, line.len());
-            to[done..].iter_mut().zip(&line[done..]).for_each(|(slot, &value)| *slot = T::narrow(value));
-        } else {
-            line.iter().enumerate().for_each(|(j, &value)| *to.at(0, j).start = T::narrow(value));
+        for j in done..cols {
+            *to.at(0, j).start = T::narrow(*from.add(j));
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The cells that operands are packed into, and how cells are multiplied.
 
 use super::tile::Multiply;
-use crate::dtype::{BF16, DType, Float};
-use crate::lanes::{Block, Kernel, Lanes, Real};
+use crate::dtype::{DType, Float};
+use crate::lanes::{Block, Lanes, Real};
 use std::marker::PhantomData;
 
 /// How elements become cells. A cell holds [`Format::DEPTH`] elements that follow each other along `k`.
@@ -65,16 +65,17 @@ where
         if size_of::<T>() == size_of::<T::Wide>() {
             return V::load(from.cast());
         }
-        let mut lanes = [T::Wide::default(); 16];
         #[cfg(target_arch = "x86_64")]
         if T::DTYPE == DType::F16 && V::N >= 8 {
-            use std::arch::x86_64::{_mm_loadu_si128, _mm256_cvtph_ps, _mm256_storeu_ps};
-            for half in 0..V::N / 8 {
-                let wide = _mm256_cvtph_ps(_mm_loadu_si128(from.add(8 * half).cast()));
-                _mm256_storeu_ps(lanes.as_mut_ptr().add(8 * half).cast(), wide);
+            use std::arch::x86_64::{_mm_loadu_si128, _mm256_cvtph_ps, _mm256_loadu_si256, _mm512_cvtph_ps};
+            use std::mem::transmute_copy;
+            // The registers of eight and sixteen `f32` are transparent.
+            if V::N == 16 {
+                return transmute_copy(&_mm512_cvtph_ps(_mm256_loadu_si256(from.cast())));
             }
-            return V::load(lanes.as_ptr());
+            return transmute_copy(&_mm256_cvtph_ps(_mm_loadu_si128(from.cast())));
         }
+        let mut lanes = [T::Wide::default(); 16];
         for (i, lane) in lanes[..V::N].iter_mut().enumerate() {
             *lane = (*from.add(i)).widen();
         }
@@ -117,7 +118,7 @@ impl<R: Real> Multiply for Same<R> {
         unsafe { V::splat(*cell) }
     }
     #[inline(always)]
-    unsafe fn load<V: Lanes<Elem = R>>(cells: *const R) -> V {
+    unsafe fn load<V: Lanes<Elem = R>>(cells: *const R, _: isize) -> V {
         // SAFETY: the caller's.
         unsafe { V::load(cells) }
     }
@@ -132,6 +133,7 @@ impl<R: Real> Multiply for Same<R> {
 pub struct Streamed<T>(PhantomData<T>);
 
 impl<T: Float<Wide: Real>> Multiply for Streamed<T> {
+    const LYING: bool = true;
     type Real = T::Wide;
     type Left = T::Wide;
     type Right = T;
@@ -141,7 +143,7 @@ impl<T: Float<Wide: Real>> Multiply for Streamed<T> {
         unsafe { V::splat(*cell) }
     }
     #[inline(always)]
-    unsafe fn load<V: Lanes<Elem = T::Wide>>(cells: *const T) -> V {
+    unsafe fn load<V: Lanes<Elem = T::Wide>>(cells: *const T, _: isize) -> V {
         // SAFETY: the caller's.
         unsafe { load::<T, V>(cells) }
     }
@@ -197,120 +199,6 @@ impl<T: Float<Wide: Real>> Format for Single<T> {
                 value.store(block.as_mut_ptr().add(row * V::N));
             }
             V::transpose(Block { at: block.as_ptr(), pitch: V::N, rows, cols }, to, pitch, keep);
-        }
-    }
-}
-
-/// Cells are pairs of bfloat16, multiplied and added by one instruction.
-pub struct Pairs;
-
-impl Pairs {
-    /// True when this machine has the instruction.
-    #[inline]
-    pub fn supported() -> bool {
-        #[cfg(target_arch = "x86_64")]
-        return crate::simd::level() == crate::simd::Level::Avx512 && is_x86_feature_detected!("avx512bf16");
-        #[cfg(not(target_arch = "x86_64"))]
-        return false;
-    }
-}
-
-impl Multiply for Pairs {
-    type Real = f32;
-    type Left = u32;
-    type Right = u32;
-    #[inline(always)]
-    unsafe fn splat<V: Lanes<Elem = f32>>(cell: *const u32) -> V {
-        // SAFETY: the caller's.
-        unsafe { V::splat(*cell.cast::<f32>()) }
-    }
-    #[inline(always)]
-    unsafe fn load<V: Lanes<Elem = f32>>(cells: *const u32) -> V {
-        // SAFETY: the caller's.
-        unsafe { V::load(cells.cast()) }
-    }
-    #[cfg(target_arch = "x86_64")]
-    #[inline(always)]
-    unsafe fn accumulate<V: Lanes<Elem = f32>>(left: V, right: V, sum: V) -> V {
-        use std::arch::x86_64::{__m512, __m512bh, _mm512_dpbf16_ps};
-        use std::mem::transmute_copy;
-        const { assert!(size_of::<V>() == size_of::<__m512>() || V::N != 16) };
-        // SAFETY: `launch` below runs with the instruction and the 512-bit register, a transparent `__m512`.
-        unsafe {
-            let (left, right) = (transmute_copy::<V, __m512bh>(&left), transmute_copy::<V, __m512bh>(&right));
-            transmute_copy(&_mm512_dpbf16_ps(transmute_copy(&sum), left, right))
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    unsafe fn accumulate<V: Lanes<Elem = f32>>(_: V, _: V, sum: V) -> V {
-        sum // Never called: `supported` is false here.
-    }
-    #[cfg(target_arch = "x86_64")]
-    fn launch<K: Kernel<f32>>(kernel: K) {
-        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c,bmi1,bmi2")]
-        fn run<K: Kernel<f32>>(kernel: K) {
-            // SAFETY: the features are enabled here.
-            unsafe { kernel.run::<<f32 as Real>::Wide512>() }
-        }
-        assert!(Self::supported(), "no bf16 instruction here");
-        // SAFETY: just checked.
-        unsafe { run(kernel) }
-    }
-}
-
-impl Format for Pairs {
-    type Elem = BF16;
-    type Product = Self;
-    type Cell = u32;
-    const DEPTH: usize = 2;
-    const DIRECT: bool = false;
-
-    #[inline(always)]
-    unsafe fn gather(from: *const BF16, deep: isize, left: usize) -> u32 {
-        let from = from.cast::<u16>();
-        // SAFETY: the caller's.
-        unsafe { u32::from(*from) | if left > 1 { u32::from(*from.offset(deep)) << 16 } else { 0 } }
-    }
-    #[inline(always)]
-    unsafe fn line<V: Lanes<Elem = f32>>(from: *const BF16, deep: isize, left: usize, count: usize, to: *mut u32) {
-        // SAFETY: the caller's.
-        unsafe {
-            if count == V::N && left > 1 {
-                let (low, high) = (from.cast::<u16>(), from.cast::<u16>().offset(deep));
-                // Through a local, which overlaps nothing: so it becomes vectors.
-                let mut cells = [0u32; 16];
-                for (i, cell) in cells[..V::N].iter_mut().enumerate() {
-                    *cell = u32::from(*low.add(i)) | u32::from(*high.add(i)) << 16;
-                }
-                return V::load(cells.as_ptr().cast()).store(to.cast());
-            }
-            for i in 0..V::N {
-                *to.add(i) = if i < count { Self::gather(from.add(i), deep, left) } else { 0 };
-            }
-        }
-    }
-    #[inline(always)]
-    #[expect(clippy::cast_ptr_alignment, reason = "registers are read unaligned")]
-    unsafe fn turn<V: Lanes<Elem = f32>>(
-        from: *const BF16,
-        along: isize,
-        (rows, left): (usize, usize),
-        to: *mut u32,
-        (pitch, keep): (usize, usize),
-    ) {
-        let cells = left.div_ceil(2).min(V::N);
-        // SAFETY: the caller's; only moved, so any bits will do as `f32`.
-        unsafe {
-            if along >= 0 && along % 2 == 0 && left >= 2 * cells {
-                let block = Block { at: from.cast::<f32>(), pitch: along as usize / 2, rows, cols: cells };
-                return V::transpose(block, to.cast(), pitch, keep);
-            }
-            let mut block = [0u32; 256];
-            for row in 0..rows {
-                let (run, line) = (from.wrapping_offset(row as isize * along), block.as_mut_ptr().add(row * V::N));
-                std::ptr::copy_nonoverlapping(run.cast::<u16>(), line.cast::<u16>(), left.min(2 * V::N));
-            }
-            V::transpose(Block { at: block.as_ptr().cast(), pitch: V::N, rows, cols: cells }, to.cast(), pitch, keep);
         }
     }
 }

@@ -36,12 +36,23 @@ impl<F: Format> Kernel<Wide<F>> for Panels<F> {
     /// May write up to `N - 1` cells past the end.
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = Wide<F>>>(self) {
+        for first in (0..self.count).step_by(MOST_PANELS) {
+            // SAFETY: the caller's.
+            unsafe { self.some::<V>(first, MOST_PANELS.min(self.count - first)) };
+        }
+    }
+}
+
+impl<F: Format> Panels<F> {
+    /// `count <= MOST_PANELS` panels from the first on.
+    #[inline(always)]
+    unsafe fn some<V: Lanes<Elem = Wide<F>>>(&self, first: usize, count: usize) {
         let lines = self.k.div_ceil(F::DEPTH);
         let mut places = [(0, 0, 0); MOST_PANELS];
-        for (at, place) in places[..self.count].iter_mut().enumerate() {
-            *place = self.place(at, lines);
+        for (at, place) in places[..count].iter_mut().enumerate() {
+            *place = self.place(first + at, lines);
         }
-        let places = &places[..self.count];
+        let places = &places[..count];
         // SAFETY: reads inside the operand, writes inside the panels and the slack.
         unsafe {
             if self.along == 1 {
@@ -64,9 +75,7 @@ impl<F: Format> Kernel<Wide<F>> for Panels<F> {
             }
         }
     }
-}
 
-impl<F: Format> Panels<F> {
     #[inline(always)]
     fn place(&self, at: usize, lines: usize) -> Place {
         match self.cut {

@@ -134,6 +134,139 @@ fn large_products_are_cut_into_tiles() {
 }
 
 #[test]
+fn each_way_for_few_rows_or_columns() {
+    let mut random = Random(14);
+    for (round, (m, k, n)) in [
+        (1, 64, 200),
+        (2, 600, 64),
+        (3, 34, 33),
+        (7, 300, 130),
+        (8, 130, 70),
+        (9, 514, 40),
+        (12, 520, 66),
+        (13, 512, 96),
+        (20, 256, 48),
+        (32, 40, 97),
+        (33, 40, 97),
+        (600, 8, 20),
+        (150, 530, 8),
+        (90, 512, 12),
+        (70, 600, 13),
+        (40, 64, 10),
+        (16, 16, 16),
+        (7, 1, 16),
+        (32, 32, 32),
+        (10, 128, 32),
+        (17, 5, 64),
+        (1200, 6, 10),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        set_num_threads(1 + round % 4);
+        let (turned, batch) = (random.next(2) == 1, 1 + random.next(2));
+        macro_rules! each {
+            ($($rust:ty, $epsilon:expr;)*) => {$(
+                check::<$rust>(&[m, k], &[k, n], &mut random, $epsilon);
+                check::<$rust>(&[batch, m, k], &[batch, k, n], &mut random, $epsilon);
+                let (x, w) = (random.dense::<$rust>(&[m, k]), random.dense::<$rust>(&[if turned { n } else { k }, if turned { k } else { n }]));
+                let w = if turned { view::permute_dims(&w, &[1, 0]).unwrap() } else { w };
+                compare::<$rust>(&x, &w, $epsilon);
+            )*};
+        }
+        each! { f32, 1e-6; f64, 1e-14; F16, 2e-3; BF16, 1.6e-2; }
+    }
+}
+
+fn bits<T: Element>(x: &Array) -> Vec<u64> {
+    x.to_vec::<T>().unwrap().into_iter().map(|x| x.to_f64().to_bits()).collect()
+}
+
+/// A matrix in a storage of its own, stored by rows or by columns.
+fn owned<T: Element>(values: &Array, turned: bool) -> Array {
+    let dense = |x: &Array| Array::from_slice(&x.to_vec::<T>().unwrap(), x.shape()).unwrap();
+    let swap = |x: &Array| view::permute_dims(x, &[1, 0]).unwrap();
+    if turned { swap(&dense(&swap(values))) } else { dense(values) }
+}
+
+fn check_kept<T: Element>((m, k, n): (usize, usize, usize), turned: bool, kept: bool, random: &mut Random) {
+    let (x, values) = (random.dense::<T>(&[m, k]), random.dense::<T>(&[k, n]));
+    let fresh = bits::<T>(&matmul(&x, &owned::<T>(&values, turned)).unwrap());
+    let w = owned::<T>(&values, turned);
+    for time in 1..5 {
+        set_num_threads(time);
+        assert!(bits::<T>(&matmul(&x, &w).unwrap()) == fresh, "{} {m} {k} {n} use {time}", T::DTYPE.name());
+        let expected = usize::from(kept && time > 1);
+        assert_eq!(w.storage().kept().count(), expected, "{} {m} {k} {n} use {time}", T::DTYPE.name());
+    }
+    // Other rows with the same packed weights, and other uses of the same storage.
+    let all = view::slice(&x, &[m / 2, 0], &[m - m / 2, k], &[1, 1]).unwrap();
+    assert!(bits::<T>(&matmul(&all, &w).unwrap()) == bits::<T>(&matmul(&all, &owned::<T>(&values, turned)).unwrap()));
+}
+
+#[test]
+fn kept_weights_change_no_bit() {
+    let mut random = Random(15);
+    for size in [(70, 128, 96), (130, 515, 70), (90, 1025, 33)] {
+        for turned in [false, true] {
+            check_kept::<f32>(size, turned, turned || size.2 < size.0, &mut random);
+            check_kept::<f64>(size, turned, turned || size.2 < size.0, &mut random);
+            check_kept::<BF16>(size, turned, turned || size.2 < size.0 || pairs::Pairs::supported(), &mut random);
+        }
+        check_kept::<F16>(size, true, true, &mut random);
+    }
+}
+
+#[test]
+fn a_stale_pack_is_never_used() {
+    let mut random = Random(16);
+    let x = random.dense::<f32>(&[40, 200]);
+    let right = |w: &Array| view::permute_dims(w, &[1, 0]).unwrap();
+    let mut w = random.dense::<f32>(&[100, 200]);
+    for round in 0..6 {
+        // Written by its only holder, as a step in place would.
+        w.as_mut_slice::<f32>()[round] += 1.0;
+        for _ in 0..3 {
+            compare::<f32>(&x, &right(&w), 1e-6);
+        }
+        assert_eq!(w.storage().kept().count(), 1);
+    }
+    // The allocator gives the same memory to other weights.
+    for _ in 0..6 {
+        w = random.dense::<f32>(&[100, 200]);
+        for _ in 0..3 {
+            compare::<f32>(&x, &right(&w), 1e-6);
+        }
+    }
+    // Parts of one storage, in several layouts.
+    let whole = random.dense::<f32>(&[210, 200]);
+    for _ in 0..3 {
+        for first in [0, 1, 100] {
+            let part = view::slice(&whole, &[first, 0], &[100, 200], &[1, 1]).unwrap();
+            compare::<f32>(&x, &right(&part), 1e-6);
+            let fewer = view::slice(&part, &[0, 0], &[90, 200], &[1, 1]).unwrap();
+            compare::<f32>(&x, &right(&fewer), 1e-6);
+            let part = view::slice(&whole, &[first, 0], &[100, 200], &[1, -1]).unwrap_or(part);
+            compare::<f32>(&x, &right(&part), 1e-6);
+        }
+    }
+}
+
+#[test]
+fn threads_share_kept_weights() {
+    let mut random = Random(17);
+    let (x, w) = (random.dense::<BF16>(&[64, 300]), random.dense::<BF16>(&[128, 300]));
+    let w = view::permute_dims(&w, &[1, 0]).unwrap();
+    let expected = bits::<BF16>(&matmul(&x, &owned::<BF16>(&w, true)).unwrap());
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..20).for_each(|_| assert!(bits::<BF16>(&matmul(&x, &w).unwrap()) == expected)));
+        }
+    });
+    assert_eq!(w.storage().kept().count(), 1);
+}
+
+#[test]
 fn a_right_side_stored_by_columns_is_turned_in_blocks() {
     let mut random = Random(11);
     for (m, k, n) in [(2, 8, 8), (3, 5000, 70), (40, 33, 49), (64, 256, 300), (16, 4097, 33)] {
@@ -155,14 +288,19 @@ fn a_right_side_stored_by_columns_is_turned_in_blocks() {
 #[test]
 fn the_number_of_threads_does_not_change_a_bit() {
     let mut random = Random(9);
-    for (m, k, n) in [(300, 257, 190), (64, 784, 256), (1, 1030, 1100), (2, 9000, 40)] {
-        let (a, b) = (random.array::<f32>(&[m, k]), random.array::<f32>(&[k, n]));
-        let product = |threads| {
-            set_num_threads(threads);
-            matmul(&a, &b).unwrap().to_vec::<f32>().unwrap().into_iter().map(f32::to_bits).collect::<Vec<_>>()
-        };
-        let one = product(1);
-        assert!((2..=4).all(|threads| product(threads) == one), "{m} {k} {n}");
+    for (m, k, n) in [(300, 257, 190), (64, 784, 256), (1, 1030, 1100), (2, 9000, 40), (8, 1024, 700), (900, 600, 8)] {
+        macro_rules! each {
+            ($($rust:ty)*) => {$(
+                let (a, b) = (random.array::<$rust>(&[m, k]), random.array::<$rust>(&[k, n]));
+                let product = |threads| {
+                    set_num_threads(threads);
+                    bits::<$rust>(&matmul(&a, &b).unwrap())
+                };
+                let one = product(1);
+                assert!((2..=4).all(|threads| product(threads) == one), "{m} {k} {n}");
+            )*};
+        }
+        each! { f32 F16 BF16 }
     }
 }
 

@@ -17,11 +17,34 @@ pub trait Multiply: 'static {
     /// # Safety
     /// The cell is valid, and the machine has the instructions of `V`.
     unsafe fn splat<V: Lanes<Elem = Self::Real>>(cell: *const Self::Left) -> V;
-    /// Reads `N` cells.
+    /// Reads `N` cells. `step`: from these to those of the next depth.
     ///
     /// # Safety
     /// As above.
-    unsafe fn load<V: Lanes<Elem = Self::Real>>(cells: *const Self::Right) -> V;
+    unsafe fn load<V: Lanes<Elem = Self::Real>>(cells: *const Self::Right, step: isize) -> V;
+    /// Reads `W` registers of neighbouring cells.
+    ///
+    /// # Safety
+    /// As above.
+    #[inline(always)]
+    #[expect(clippy::needless_range_loop, reason = "iterators over registers are not unrolled")]
+    unsafe fn load_all<V: Lanes<Elem = Self::Real>, const W: usize>(cells: *const Self::Right, step: isize) -> [V; W] {
+        // SAFETY: the caller's.
+        unsafe {
+            let mut values = [V::splat(Self::Real::default()); W];
+            for w in 0..W {
+                values[w] = Self::load::<V>(cells.add(w * V::N), step);
+            }
+            values
+        }
+    }
+    /// True when packed left sides meet right sides that lie as they are, so that these are asked for ahead.
+    const LYING: bool = false;
+    /// Asks for cells that are read soon.
+    #[inline(always)]
+    fn ask(cells: *const Self::Right, _step: isize) {
+        prefetch(cells);
+    }
     /// `sum + left * right`.
     ///
     /// # Safety
@@ -251,9 +274,9 @@ impl<M: Multiply> Strip<M> {
         for _ in 0..self.k {
             // SAFETY: inside the operands.
             unsafe {
-                let mut values = [V::splat(M::Real::default()); W];
-                for (w, value) in values.iter_mut().enumerate() {
-                    *value = M::load::<V>(right.add(w * V::N));
+                let values = M::load_all::<V, W>(right, self.right_step);
+                if M::LYING {
+                    M::ask(right.wrapping_offset(self.prefetch), self.right_step);
                 }
                 for i in 0..R {
                     let factor = M::splat::<V>(left.add(i));
@@ -286,11 +309,12 @@ impl<M: Multiply> Strip<M> {
         for _ in 0..self.k {
             // SAFETY: inside the operands; prefetching never faults.
             unsafe {
-                let mut values = [V::splat(M::Real::default()); W];
-                for (w, value) in values.iter_mut().enumerate() {
-                    *value = M::load::<V>(right.add(w * V::N));
-                    if self.prefetch != 0 {
-                        prefetch(right.wrapping_offset(self.prefetch).wrapping_add(w * V::N));
+                let values = M::load_all::<V, W>(right, self.right_step);
+                if self.prefetch != 0 {
+                    // A line holds the narrow elements of two registers.
+                    let each = 64 / size_of::<M::Right>();
+                    for w in 0..(W * V::N).div_ceil(each) {
+                        M::ask(right.wrapping_offset(self.prefetch).wrapping_add(w * each), self.right_step);
                     }
                 }
                 for i in 0..R {
