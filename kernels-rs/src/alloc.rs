@@ -195,7 +195,7 @@ fn create(class: usize, capacity: usize) -> Option<NonNull<Block>> {
     };
     let block = raw.cast::<Block>();
     // SAFETY: fresh memory of the right size and alignment.
-    unsafe { block.write(Block { refs: AtomicUsize::new(0), data, capacity, class, kept: List::new() }) };
+    unsafe { block.write(Block { refs: AtomicUsize::new(0), data, capacity, class, kept: List::default() }) };
     Some(block)
 }
 

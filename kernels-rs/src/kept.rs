@@ -41,6 +41,7 @@ struct Node {
 }
 
 /// What is kept beside one block.
+#[derive(Default)]
 pub struct List {
     first: AtomicPtr<Node>,
     /// The bits of the layouts that were asked for.
@@ -61,11 +62,6 @@ fn most_bytes() -> usize {
 }
 
 impl List {
-    /// Of a new block.
-    pub const fn new() -> Self {
-        Self { first: AtomicPtr::new(null_mut()), seen: AtomicU64::new(0) }
-    }
-
     /// False from the first question on.
     #[inline]
     pub fn is_untouched(&self) -> bool {

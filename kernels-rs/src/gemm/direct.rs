@@ -1,14 +1,14 @@
 //! Products that read the right side where it lies: rows in runs, few enough of them on the left that packing would not
 //! pay.
 
+use super::SERIAL;
 use super::engine::{Call, FEW_DOTS, FEWER_THAN_COLUMNS, Gemm, cells, finish, first_addend, in_place, shifted};
 use super::format::{Format, Same, Single, Streamed, Wide};
 use super::pack::{self, SLACK};
 use super::pairs::Pairs;
 use super::tile::{Multiply, Start, Strip, wide_rows};
-use super::{Matrix, SERIAL};
 use crate::array::Array;
-use crate::dtype::{DType, Float};
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::lanes::{Real, lane_count};
 use crate::scratch::with_scratch;
@@ -101,26 +101,14 @@ where
     let tall = m.div_ceil(16).max(FEWER_THAN_COLUMNS);
     let by_columns = n > width * lanes || m <= tall;
     let rows_at_once = if by_columns { m } else { tall };
-    // Widened once, for all tasks: in blocks of rows, then of depth.
-    let held = if W::PACKS { Some(Storage::uninit((m * k + SLACK) * size_of::<W::Left>())?) } else { None };
-    let left = |first: usize| match &held {
-        Some(held) => Left { start: held.data().cast::<W::Left>().wrapping_add(first * k).cast_const(), steps: None },
-        None => {
-            let steps = (call.a.row, call.a.col * W::Packed::DEPTH as isize);
-            Left { start: call.a.at(first, 0).start.cast::<W::Left>().cast_const(), steps: Some(steps) }
-        }
+    // SAFETY: the caller's.
+    let held = unsafe { widened::<W>(call, rows_at_once, depth_of::<W>(width, call.size))? };
+    let left = |first: usize| {
+        let steps = (call.a.row, call.a.col * W::Packed::DEPTH as isize);
+        let lies = Left { start: call.a.at(first, 0).start.cast::<W::Left>().cast_const(), steps: Some(steps) };
+        let panels = |held: &Storage| held.data().cast::<W::Left>().wrapping_add(first * k).cast_const();
+        held.as_ref().map_or(lies, |held| Left { start: panels(held), steps: None })
     };
-    if let Some(held) = &held {
-        let most = depth_of::<W>(width, call.size);
-        for first in (0..m).step_by(rows_at_once) {
-            let rows = rows_at_once.min(m - first);
-            for depth in (0..k).step_by(most) {
-                let to = held.data().cast::<Cell<W>>().wrapping_add(first * k + depth * rows);
-                // SAFETY: inside the left side; what goes past a block is overwritten by the next, or is slack.
-                unsafe { pack::left::<W::Packed>(call.a.at(first, depth), (rows, rows), most.min(k - depth), to) };
-            }
-        }
-    }
     if by_columns {
         let left = left(0);
         call.by_columns(split, width * lanes, &|range| {
@@ -141,6 +129,24 @@ where
         (0..m.div_ceil(tall)).for_each(rows);
     }
     Ok(true)
+}
+
+/// A left side that is packed, once for all tasks: in blocks of rows, then of depth.
+unsafe fn widened<W: Way>(call: &Call<Elem<W>>, high: usize, deep: usize) -> Result<Option<Storage>> {
+    if !W::PACKS {
+        return Ok(None);
+    }
+    let (m, k, _) = call.size;
+    let held = Storage::uninit((m * k + SLACK) * size_of::<W::Left>())?;
+    for first in (0..m).step_by(high) {
+        let rows = high.min(m - first);
+        for depth in (0..k).step_by(deep) {
+            let to = held.data().cast::<Cell<W>>().wrapping_add(first * k + depth * rows);
+            // SAFETY: inside the left side; what goes past a block is overwritten by the next, or is slack.
+            unsafe { pack::left::<W::Packed>(call.a.at(first, depth), (rows, rows), deep.min(k - depth), to) };
+        }
+    }
+    Ok(Some(held))
 }
 
 /// A small product of whole registers, by the kernel that [`run`] would come to, without anything on the way there; false,

@@ -101,8 +101,8 @@ impl Multiply for Woven {
         let mut cells = [0u32; 16];
         // SAFETY: the caller's, for both rows. The array becomes a register.
         unsafe {
-            for i in 0..V::N {
-                cells[i] = u32::from(*low.add(i)) | u32::from(*high.add(i)) << 16;
+            for (i, cell) in cells[..V::N].iter_mut().enumerate() {
+                *cell = u32::from(*low.add(i)) | u32::from(*high.add(i)) << 16;
             }
             V::load(cells.as_ptr().cast())
         }
