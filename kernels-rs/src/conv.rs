@@ -5,6 +5,7 @@
 //! over all taps. Lanes are neighbouring positions, so images stay NCHW and weights are read where they lie. With many
 //! channels it is a matrix product whose right side is packed in panels through the offset table ([`implicit`]); no
 //! im2col matrix exists. Source of the idea: "The Indirect Convolution Algorithm", arXiv 1907.02129.
+//! One small plane and many weights: gradients as matrix products with the weights where they lie ([`columns`]).
 //! Kernels of 1 x 1 that read every position are plain matrix products ([`pointwise`], [`pointwise_grad`]).
 //! Kernels of 3 x 3 with stride 1 and enough work go through tiles of 2 x 2 results ([`winograd`]).
 //! The weight gradient ([`weight_grad`]) exchanges the roles of positions and taps; for such kernels it sums tiles, too
@@ -12,6 +13,7 @@
 
 pub mod axis;
 pub mod band;
+mod columns;
 pub mod correlate;
 mod depthwise;
 mod implicit;
@@ -32,6 +34,7 @@ use crate::array::Array;
 use crate::dtype::DType;
 use crate::elementwise::convert::cast;
 use crate::error::{Error, Result};
+use crate::gemm::Gemm;
 use crate::lanes::Real;
 pub use window::{Settings, Window};
 
@@ -106,18 +109,24 @@ fn forward<T: Real>(
     cast(&out, x.dtype())
 }
 
-fn input_grad<T: Real>(window: &Window, g: &Array, weight: &Array, shape: &[usize]) -> Result<Array> {
+fn input_grad<T: Real + Gemm>(window: &Window, g: &Array, weight: &Array, shape: &[usize]) -> Result<Array> {
     let (source, kernel) = (ready::<T>(g)?, ready::<T>(weight)?);
     let mut out = Array::uninit(T::DTYPE, shape)?;
-    window::input_grad(window, slice::<T>(&source), slice(&kernel), out.as_mut_slice())?;
+    if columns::applies(window) {
+        columns::input_grad(window, slice::<T>(&source), slice(&kernel), out.as_mut_slice())?;
+    } else {
+        window::input_grad(window, slice::<T>(&source), slice(&kernel), out.as_mut_slice())?;
+    }
     cast(&out, g.dtype())
 }
 
-fn weight_grad<T: Real>(window: &Window, g: &Array, x: &Array, shape: &[usize]) -> Result<Array> {
+fn weight_grad<T: Real + Gemm>(window: &Window, g: &Array, x: &Array, shape: &[usize]) -> Result<Array> {
     let (gradient, source) = (ready::<T>(g)?, ready::<T>(x)?);
     let mut out = Array::uninit(T::DTYPE, shape)?;
     if pointwise_grad::applies(window) {
         pointwise_grad::run(window, slice::<T>(&gradient), slice(&source), out.as_mut_slice())?;
+    } else if columns::applies(window) {
+        columns::weight_grad(window, slice::<T>(&gradient), slice(&source), out.as_mut_slice())?;
     } else {
         weight_grad::run(window, slice::<T>(&gradient), slice(&source), out.as_mut_slice())?;
     }

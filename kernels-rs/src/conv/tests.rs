@@ -207,6 +207,33 @@ fn products_read_any_layout() {
     }
 }
 
+/// One small plane and many weights: gradients by products, any window.
+#[test]
+fn small_planes_agree_with_the_definition() {
+    let mut random = Random(10);
+    for round in 0..12 {
+        set_num_threads(1 + round % 4);
+        let mut case = random_case(&mut random);
+        let (kernel, inputs) = ((1 + random.next(3), 2 + random.next(2)), 200 + random.next(30));
+        let outputs = (1 << 18) / (inputs * kernel.0 * kernel.1) + 97;
+        case.input = [1, inputs, 4 + random.next(6), 6 + random.next(4)];
+        case.weight = [outputs, inputs, kernel.0, kernel.1];
+        case.settings = Settings { groups: 1, dilation: (1, 1), ..case.settings };
+        if round % 2 == 0 {
+            case.settings.stride = (2, 2);
+        }
+        let window = Window::new("test", &case.input, &case.weight, &case.settings).unwrap();
+        if columns::applies(&window) {
+            check::<f32>(&case, &mut random, f32::EPSILON as f64);
+        }
+        assert!(columns::applies(&window) || case.settings.stride == (1, 1), "{:?}", case.settings);
+    }
+    let settings = Settings { stride: (1, 1), padding: ((1, 1), (1, 1)), dilation: (1, 1), groups: 1 };
+    let case = Case { input: [1, 200, 7, 7], weight: [150, 200, 3, 3], settings };
+    check::<f64>(&case, &mut random, f64::EPSILON);
+    check::<BF16>(&case, &mut random, 8e-3);
+}
+
 /// The gradient of the weights by tiles, whatever it costs: some images at a time, some rows of a plane at a time.
 #[test]
 fn gradients_by_tiles_agree_with_the_definition() {
