@@ -45,7 +45,7 @@ pub fn input_grad<T: Gemm + Real>(window: &Window, g: &[T], weight: &[T], out: &
         end: Epilogue::default(),
     };
     // SAFETY: the operands have these sizes; the products are ours.
-    unsafe { gemm::multiply(&call, true)? };
+    unsafe { gemm::multiply(&call, true, None)? };
     let from = SharedMut::new(columns.mut_ptr::<T>());
     let out = SharedMut::new(out.as_mut_ptr());
     sizes.for_channels(&|channel, plane: &mut [T]| {
@@ -90,7 +90,7 @@ pub fn weight_grad<T: Gemm + Real>(window: &Window, g: &[T], x: &[T], out: &mut 
         end: Epilogue::default(),
     };
     // SAFETY: the operands have these sizes; the result is ours.
-    unsafe { gemm::multiply(&call, true) }
+    unsafe { gemm::multiply(&call, true, None) }
 }
 
 struct Sizes {
