@@ -8,6 +8,8 @@ pub mod kernel;
 pub mod num;
 mod stream;
 pub(crate) mod table;
+#[cfg(target_arch = "x86_64")]
+mod tabled;
 mod walk;
 
 use crate::array::Array;

@@ -8,6 +8,8 @@
 pub mod division;
 pub mod exponential;
 pub mod special;
+#[cfg(target_arch = "x86_64")]
+pub mod tabled;
 pub mod trigonometric;
 pub mod wide;
 

@@ -2,6 +2,8 @@
 
 use super::num::{Int, Num};
 use super::table::{binary_table, unary_table};
+#[cfg(target_arch = "x86_64")]
+use super::tabled;
 use crate::dtype::DType;
 use crate::math::{Baseline, division, exponential, libm, special, trigonometric};
 
@@ -33,6 +35,8 @@ pub enum Class {
     float,
     /// See the head of the table.
     float_far,
+    /// See the head of the table.
+    float_tabled,
     /// See the head of the table.
     num_far,
     /// See the head of the table.
@@ -66,7 +70,7 @@ impl Class {
     /// True where an element costs much more than its memory traffic.
     #[inline]
     pub fn heavy(self) -> bool {
-        matches!(self, Class::float | Class::float_far | Class::power)
+        matches!(self, Class::float | Class::float_far | Class::float_tabled | Class::power)
     }
 }
 
@@ -326,6 +330,15 @@ macro_rules! select {
             DType::F32 => Some(versions!(wide f32, |run| $map::<T, f32>(run, $f))),
             DType::F64 => Some(versions!(narrow f64, |run| $map::<T, f64>(run, $g))),
             _ => None,
+        }
+    };
+    (float_tabled $map:ident => $tabled:expr, $f:expr, $g:expr) => {
+        |dtype: DType| {
+            #[cfg(target_arch = "x86_64")]
+            if dtype == DType::F32 && crate::simd::level() == crate::simd::Level::Avx512 {
+                return Some($tabled);
+            }
+            (select!(float $map => $f, $g))(dtype)
         }
     };
     (quotient $map:ident => $f:expr, $g:expr) => { select!(float $map => $f, $g) };

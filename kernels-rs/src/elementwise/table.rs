@@ -8,6 +8,7 @@
 //! | `num` | Float, Int | same | generic over [`super::num::Num`] |
 //! | `float` | Float | same | one for `f32`, one for `f64` |
 //! | `float_far` | Float | same | as `float`; `f32` arguments beyond `trigonometric::LIMIT` go through the `f64` one |
+//! | `float_tabled` | Float | same | as `float`, after a kernel for `f32` in AVX-512 |
 //! | `num_far` | Float, Int | same | as `num`, then a fast one for `f32`, which takes quotients up to `division::LIMIT` |
 //! | `test` | Float, Int | Bool | generic over `Num` |
 //! | `compare` | Float, Int | Bool | generic over `Num` |
@@ -39,7 +40,7 @@ macro_rules! unary_table {
             exp float => |x| exponential::exp::<M>(x), |x| x.exp();
             expm1 float => |x| exponential::expm1::<M>(x), |x| x.exp_m1();
             floor num => |x| x.round_down();
-            gelu float => |x| special::gelu::<M>(x), |x| special::double::gelu(x);
+            gelu float_tabled => tabled::gelu, |x| special::gelu::<M>(x), |x| special::double::gelu(x);
             gelu_tanh float => |x| special::gelu_tanh::<M>(x), |x| special::double::gelu_tanh(x);
             isfinite test => |x| x.finite();
             isinf test => |x| x.infinite();
@@ -87,7 +88,7 @@ macro_rules! binary_table {
             equal same => |a, b| a == b;
             floor_divide num => |a, b| a.floor_divided(b);
             fmod num_far => |a, b| a.trunc_remainder(b), |a, b| division::fmod::<M>(a, b);
-            gelu_backward float => |g, x| special::gelu_backward::<M>(g, x), |g, x| special::double::gelu_backward(g, x);
+            gelu_backward float_tabled => tabled::gelu_backward, |g, x| special::gelu_backward::<M>(g, x), |g, x| special::double::gelu_backward(g, x);
             greater compare => |a, b| a > b;
             greater_equal compare => |a, b| a >= b;
             hypot float => |a, b| trigonometric::hypot(a, b), |a, b| a.hypot(b);

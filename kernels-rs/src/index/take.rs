@@ -10,11 +10,14 @@ use crate::movement::strided::{Axes, Axis, Plan};
 use crate::shape::{MAX_RANK, Shape};
 use crate::simd::prefetch;
 use crate::threads::{self, SharedMut};
+use crate::vectorize;
 
 /// Bytes that are worth a task of their own.
 const GRAIN: usize = 1 << 16;
 /// Slices at scattered places are asked for this many slices before they are read.
 const AHEAD: usize = 8;
+/// Indices that are checked together.
+const TOGETHER: usize = 128;
 /// Bytes of a slice that are asked for; the rest follows in order.
 const FETCHED: usize = 512;
 
@@ -172,6 +175,17 @@ pub fn take_along_axis(x: &Array, indices: &Array, axis: usize) -> Result<Array>
     Ok(out)
 }
 
+vectorize!(all_below(values: &[i64], size: usize) -> bool => all_below_loop);
+/// Whether all values are places as they are: neither negative nor too large.
+#[inline(always)]
+fn all_below_loop(values: &[i64], size: usize) -> bool {
+    let mut outside = false;
+    for &value in values {
+        outside |= value as u64 >= size as u64;
+    }
+    !outside
+}
+
 struct Along<'a> {
     x: &'a Array,
     axis: usize,
@@ -201,10 +215,19 @@ impl Along<'_> {
             unsafe {
                 let (to, x) = (to.add(line * inner), x.offset(start));
                 if inner == 1 {
-                    for (k, &index) in indices.iter().enumerate() {
-                        match check.place(index) {
-                            Some(place) => to.add(k).write(*x.offset(place as isize * step)),
-                            None => bad = true,
+                    for (at, indices) in indices.chunks(TOGETHER).enumerate() {
+                        let to = to.add(at * TOGETHER);
+                        if all_below(indices, self.size) {
+                            for (k, &index) in indices.iter().enumerate() {
+                                to.add(k).write(*x.offset(index as isize * step));
+                            }
+                            continue;
+                        }
+                        for (k, &index) in indices.iter().enumerate() {
+                            match check.place(index) {
+                                Some(place) => to.add(k).write(*x.offset(place as isize * step)),
+                                None => bad = true,
+                            }
                         }
                     }
                 } else {

@@ -122,7 +122,7 @@ impl<W: Wide> Kernel<W> for Row<'_, W> {
                 Op::LogSoftmaxBackward => {
                     let total = sum::<V>(x);
                     for ((slot, &g), &y) in out.iter_mut().zip(x).zip(y) {
-                        *slot = g - y.exp::<V::Math>() * total;
+                        *slot = g - y.exp_below::<V::Math>() * total;
                     }
                 }
             }
