@@ -1,4 +1,4 @@
-//! Few channels that see one channel each, as in depthwise kernels. A plane is copied into a band ([`super::band`]); tiles
+//! Results that see one channel each, as in depthwise kernels. A plane is copied into a band ([`super::band`]); tiles
 //! of [`ROWS`] rows by one register of columns stay in registers, and so do the weights of a column of the kernel: a row of
 //! the band is read once for all result rows that it reaches.
 
@@ -49,7 +49,7 @@ struct Plan<'a, T> {
 
 /// True when this is the way to compute it.
 pub fn applies<T>(call: &Correlation<'_, T>) -> bool {
-    call.channels == 1 && call.outputs <= 3
+    call.channels == 1
 }
 
 /// Runs the correlation, writing the results at the places that the axes name.
