@@ -21,7 +21,15 @@ SHAPES: tuple[tuple[tuple[int, ...], tuple[int, ...], dict[str, float]], ...] = 
     ((1, 1024), (1024, 1024), {"times": 1.2}),
     ((8, 1024), (1024, 1024), {"times": 2.0}),
     ((64, 784), (784, 256), {"times": 1.1}),
+    ((64, 1024), (1024, 1024), {}),
+    ((1024, 1024), (1024, 8), {}),
     ((96, 128, 32), (96, 32, 128), {"share": 0.6, "times": 1.5}),
+)
+NARROW: tuple[tuple[tuple[int, ...], tuple[int, ...], dict[str, float]], ...] = (
+    ((1024, 1024), (1024, 1024), {"share": 0.8, "times": 1.0}),
+    ((8, 1024), (1024, 1024), {}),
+    ((64, 1024), (1024, 1024), {}),
+    ((96, 128, 32), (96, 32, 128), {}),
 )
 
 
@@ -33,22 +41,26 @@ def cases(*, with_torch: bool) -> list[Case]:
         a = rng.standard_normal(left, np.float32)
         b = rng.standard_normal(right, np.float32)
         flops = 2.0 * prod(left) * right[-1]
-        name = f"{'x'.join(map(str, left))} @ {'x'.join(map(str, right))}"
+        name = _shown(left, right)
         twin = _torch(a, b) if with_torch else None
         out.append(Case(name, _phlox(a, b), twin, flops, **wanted))  # type: ignore[arg-type]
-    a, b = rng.standard_normal((2, 1024, 1024), np.float32)
-    out.append(
-        Case(
-            "1024x1024 @ 1024x1024, bfloat16",
-            _phlox(a, b, "bfloat16"),
-            _torch(a, b, "bfloat16") if with_torch else None,
-            2.0 * 1024**3,
-            peak="bfloat16",
-            share=0.8,
-            times=1.0,
+    for left, right, wanted in NARROW:
+        a, b = rng.standard_normal(left, np.float32), rng.standard_normal(right, np.float32)
+        out.append(
+            Case(
+                f"{_shown(left, right)}, bfloat16",
+                _phlox(a, b, "bfloat16"),
+                _torch(a, b, "bfloat16") if with_torch else None,
+                2.0 * prod(left) * right[-1],
+                peak="bfloat16",
+                **wanted,  # type: ignore[arg-type]
+            )
         )
-    )
     return out
+
+
+def _shown(left: tuple[int, ...], right: tuple[int, ...]) -> str:
+    return f"{'x'.join(map(str, left))} @ {'x'.join(map(str, right))}"
 
 
 def _phlox(a: np.ndarray, b: np.ndarray, dtype: str = "float32") -> Run:

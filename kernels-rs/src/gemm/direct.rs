@@ -80,6 +80,16 @@ struct Left<L> {
 // SAFETY: addresses; each use of them is unsafe and argues for itself.
 unsafe impl<L> Sync for Left<L> {}
 
+impl<L> Left<L> {
+    /// Where its columns from `depth` on begin, `cell` of them to a cell, `rows` of it to a block.
+    fn at(&self, depth: usize, cell: usize, rows: usize) -> *const L {
+        self.start.wrapping_offset(match self.steps {
+            Some(steps) => (depth / cell) as isize * steps.1,
+            None => (depth * rows) as isize,
+        })
+    }
+}
+
 /// Computes a product, if the way is open.
 ///
 /// # Safety
@@ -201,17 +211,13 @@ where
         for depth in (0..k).step_by(most) {
             let deep = most.min(k - depth);
             let start = if depth == 0 { first } else { Start::Kept };
-            let place = match left.steps {
-                Some(steps) => (depth / W::Packed::DEPTH) as isize * steps.1,
-                None => (depth * m) as isize,
-            };
             let strip = Strip::<W::Whole> {
                 k: deep / W::Packed::DEPTH,
                 rows: m,
                 cols: panel,
                 width,
                 strips: cols / panel,
-                left: left.start.wrapping_offset(place),
+                left: left.at(depth, W::Packed::DEPTH, m),
                 left_steps: left.steps,
                 right: b.at(depth, 0).start,
                 right_step: b.row * W::Packed::DEPTH as isize,

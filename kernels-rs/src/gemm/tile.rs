@@ -193,30 +193,7 @@ impl<M: Multiply> Strip<M> {
         // SAFETY: the caller promises the operands; lanes past `cols` are neither read from the start values nor written.
         unsafe {
             let full = self.cols == W * V::N;
-            let mut sums = [[V::splat(M::Real::default()); W]; R];
-            match self.start {
-                Start::Zero => {}
-                Start::Columns(start) => {
-                    for w in 0..W {
-                        let value = V::load_partial(start.wrapping_add(skipped + w * V::N), self.lanes::<V>(w));
-                        for row in &mut sums {
-                            row[w] = value;
-                        }
-                    }
-                }
-                Start::Rows(start, step) => {
-                    for (i, row) in sums.iter_mut().enumerate() {
-                        *row = [V::splat(*start.wrapping_offset((first + i) as isize * step)); W];
-                    }
-                }
-                Start::Kept => {
-                    for i in 0..R {
-                        for w in 0..W {
-                            prefetch(to.wrapping_offset(i as isize * self.pitch).wrapping_add(w * V::N));
-                        }
-                    }
-                }
-            }
+            let mut sums = self.start_values::<V, R, W>(first, skipped, to);
             match self.left_steps {
                 Some(steps) if !P => {
                     let left = self.left.wrapping_offset(first as isize * steps.0);
@@ -242,6 +219,48 @@ impl<M: Multiply> Strip<M> {
                     }
                 }
             }
+        }
+    }
+
+    /// What a tile starts from. Sums to add to stay where they are and are fetched for the end.
+    ///
+    /// # Safety
+    ///
+    /// As for `tile`.
+    #[inline(always)]
+    unsafe fn start_values<V: Lanes<Elem = M::Real>, const R: usize, const W: usize>(
+        &self,
+        first: usize,
+        skipped: usize,
+        to: *mut M::Real,
+    ) -> [[V; W]; R] {
+        // SAFETY: lanes past `cols` are not read.
+        unsafe {
+            let mut sums = [[V::splat(M::Real::default()); W]; R];
+            match self.start {
+                Start::Zero => {}
+                Start::Columns(start) => {
+                    for w in 0..W {
+                        let value = V::load_partial(start.wrapping_add(skipped + w * V::N), self.lanes::<V>(w));
+                        for row in &mut sums {
+                            row[w] = value;
+                        }
+                    }
+                }
+                Start::Rows(start, step) => {
+                    for (i, row) in sums.iter_mut().enumerate() {
+                        *row = [V::splat(*start.wrapping_offset((first + i) as isize * step)); W];
+                    }
+                }
+                Start::Kept => {
+                    for i in 0..R {
+                        for w in 0..W {
+                            prefetch(to.wrapping_offset(i as isize * self.pitch).wrapping_add(w * V::N));
+                        }
+                    }
+                }
+            }
+            sums
         }
     }
 
