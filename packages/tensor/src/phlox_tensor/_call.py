@@ -73,7 +73,8 @@ def single(op: Op, x: Any, attributes: tuple[Any, ...]) -> Any:
     if type(x) is Tensor:
         backend = x.device
         primitive = x.primitive
-        key = op, attributes, backend.shape_of(primitive), backend.dtype_of(primitive)
+        given = _exact(attributes) if op.takes_numbers else attributes
+        key = op, given, backend.shape_of(primitive), backend.dtype_of(primitive)
         try:
             known = backend.known.get(key)
         except TypeError:  # an attribute given as a list
@@ -97,7 +98,7 @@ def _look(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any
     """
     backend: Backend | None = None
     primitives: list[Any] = []
-    key: list[Any] = [op, attributes]
+    key: list[Any] = [op, _exact(attributes) if op.takes_numbers else attributes]
     for item in operands:
         if type(item) is Tensor:
             if backend is None:
@@ -123,6 +124,11 @@ def _look(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any
         else:
             return None
     return None if backend is None else (backend, primitives, tuple(key))
+
+
+def _exact(attributes: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What tells attributes apart: 0.0 and -0.0 are equal."""
+    return tuple([a if type(a) is not float or a else str(a) for a in attributes])
 
 
 def _same(prepared: list[Any], given: list[Any]) -> bool:

@@ -100,6 +100,8 @@ class Op:
         signed_zeros: whether the sign of a zero result is defined.
         special_ints: whether tests try every pair of extreme integers.
         method: whether tensors get a method of this name; functions they all get.
+        attribute_names: the names of the attributes, in order.
+        takes_numbers: whether an attribute may be a float.
     """
 
     name: str
@@ -120,6 +122,7 @@ class Op:
     special_ints: bool = True
     method: bool = True
     attribute_names: tuple[str, ...] = ()
+    takes_numbers: bool = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Apply the op to tensors, then attributes, by position or name."""
@@ -139,6 +142,7 @@ REGISTRY: Final[dict[str, Op]] = {}
 _apply: list[Callable[[Op, tuple[Any, ...], dict[str, Any]], Any]] = []
 _reserved: list[Callable[[Op], str | None]] = []
 _listeners: list[Callable[[Op], None]] = []
+_NUMBERS: Final = ("Scalar", "Scalar?", "float")
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -159,6 +163,7 @@ def declare(family: OpClass, name: str, signature: str, **fields: Any) -> Op:
         family=family,
         signature=parsed,
         attribute_names=tuple(a.name for a in parsed.attributes),
+        takes_numbers=any(a.type in _NUMBERS for a in parsed.attributes),
         **fields,
     )
     for reserved in _reserved:
