@@ -27,7 +27,7 @@ SCALARS = st.one_of(
     st.none(),
     st.booleans(),
     st.integers(-(2**63), 2**64 - 1),
-    st.floats(),
+    st.floats().map(lambda x: math.nan if math.isnan(x) else x),  # JSON has one NaN
     TEXT,
     st.binary(max_size=20),
 )
