@@ -316,30 +316,16 @@ impl<T: Real> Strip<'_, T> {
                 for q in 0..filled {
                     let to = job.target(place, self.first, at[q].0, at[q].1);
                     for (m, line) in acc.iter().enumerate() {
-                        self.put_register(line[q], to.add(m * plane), (place.cols - at[q].1).min(V::N));
+                        rows::put(
+                            line[q],
+                            to.add(m * plane),
+                            (place.cols - at[q].1).min(V::N),
+                            job.call.col_axis.out_step,
+                        );
                     }
                 }
             }
             first += Q;
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn put_register<V: Lanes<Elem = T>>(&self, value: V, to: *mut T, count: usize) {
-        let step = self.job.call.col_axis.out_step;
-        // SAFETY: the results belong to this task.
-        unsafe {
-            if step == 1 && count == V::N {
-                value.store(to);
-            } else if step == 1 {
-                value.store_partial(to, count);
-            } else {
-                let mut lanes = [T::default(); 16];
-                value.store(lanes.as_mut_ptr());
-                for (i, &lane) in lanes[..count].iter().enumerate() {
-                    *to.add(i * step) = lane;
-                }
-            }
         }
     }
 }

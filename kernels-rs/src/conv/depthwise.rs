@@ -7,6 +7,7 @@
 use super::axis::Axis;
 use super::band::{Layout, Plane};
 use super::correlate::Correlation;
+use super::rows;
 use crate::lanes::{Kernel, Lanes, Real, launch};
 use crate::scratch::with_scratch;
 use crate::threads::{self, SharedMut};
@@ -197,25 +198,10 @@ impl<T: Real> Plan<'_, T> {
                     let count = (place.cols - u).min(V::N);
                     for r in 0..R {
                         let to = self.out.ptr().add((row + r * row_axis.out_step) * call.out_size.1 + col);
-                        put(acc[r], to, count, col_axis.out_step);
+                        rows::put(acc[r], to, count, col_axis.out_step);
                     }
                 }
             }
-        }
-    }
-}
-
-#[inline(always)]
-unsafe fn put<V: Lanes>(value: V, to: *mut V::Elem, count: usize, step: usize) {
-    // SAFETY: the caller's.
-    unsafe {
-        if step == 1 {
-            return value.store_some(to, count);
-        }
-        let mut lanes = [V::Elem::default(); 16];
-        value.store(lanes.as_mut_ptr());
-        for i in 0..count {
-            *to.add(i * step) = lanes[i];
         }
     }
 }

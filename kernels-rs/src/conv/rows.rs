@@ -55,3 +55,22 @@ pub unsafe fn gradient<V: Lanes, const J: usize>(
         }
     }
 }
+
+/// Writes the first `count` lanes, `step` apart.
+///
+/// # Safety
+/// The places are the caller's to write; the machine has the instructions of `V`.
+#[inline(always)]
+pub unsafe fn put<V: Lanes>(value: V, to: *mut V::Elem, count: usize, step: usize) {
+    // SAFETY: the caller's.
+    unsafe {
+        if step == 1 {
+            return value.store_some(to, count);
+        }
+        let mut lanes = [V::Elem::default(); 16];
+        value.store(lanes.as_mut_ptr());
+        for i in 0..count {
+            *to.add(i * step) = lanes[i];
+        }
+    }
+}
