@@ -49,20 +49,24 @@ thread_local! {
     static BUFFER: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Calls `work` with `len` elements of arbitrary but initialised memory, 64-byte aligned. Must not be nested.
+/// Calls `work` with `len` elements of arbitrary but initialised memory, 64-byte aligned. Inside another call the memory
+/// is fresh, which costs an allocation.
 pub fn with_scratch<T: Real, R>(len: usize, work: impl FnOnce(&mut [T]) -> R) -> R {
-    BUFFER.with_borrow_mut(|buffer| {
-        let lines = (len * size_of::<T>()).div_ceil(64);
-        if buffer.len() < lines {
-            *buffer = vec![Line { _bytes: [0; 64] }; lines];
-        }
-        // SAFETY: large enough and aligned; any bits are a float.
-        let part = unsafe { std::slice::from_raw_parts_mut(buffer.as_mut_ptr().cast::<T>(), len) };
-        let result = work(part);
-        // A sanitizer only watches what is no larger than asked for.
-        if buffer.len() > KEPT || cfg!(feature = "exact-allocations") {
-            *buffer = Vec::new();
-        }
-        result
-    })
+    let mut buffer = BUFFER.take();
+    let lines = (len * size_of::<T>()).div_ceil(64);
+    if buffer.len() < lines {
+        buffer = vec![Line { _bytes: [0; 64] }; lines];
+    }
+    // SAFETY: large enough and aligned; any bits are a float.
+    let part = unsafe { std::slice::from_raw_parts_mut(buffer.as_mut_ptr().cast::<T>(), len) };
+    let result = work(part);
+    // A sanitizer only watches what is no larger than asked for.
+    if buffer.len() <= KEPT && !cfg!(feature = "exact-allocations") {
+        BUFFER.with_borrow_mut(|kept| {
+            if kept.len() < buffer.len() {
+                *kept = buffer;
+            }
+        });
+    }
+    result
 }
