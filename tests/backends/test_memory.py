@@ -19,7 +19,6 @@ OPS = large.every_op()
 ALLOWANCE = 0.25
 # What an op takes beyond that whatever the layout, and why.
 WORKS_WITH: dict[str, tuple[float, str]] = {
-    "argsort": (3.5, "pairs of a key and a position, in two buffers"),
     "attention_backward": (9.0, "the cotangents of all scores are summed to that of a bias"),
     "batch_norm": (1.3, "channels are brought to the front where lines are short"),
     "batch_norm_backward": (1.3, "channels are brought to the front where lines are short"),
@@ -30,10 +29,8 @@ WORKS_WITH: dict[str, tuple[float, str]] = {
     "logsumexp": (1.3, "reduced axes between others are brought together"),
     "masked_select": (1.7, "the positions of the chosen elements take 8 bytes each"),
     "scatter": (0.7, "checked indices"),
-    "sort": (2.5, "pairs of a key and a position"),
     "std": (1.3, "reduced axes between others are brought together"),
     "take_along_axis": (1.5, "checked indices"),
-    "topk": (4.0, "pairs of a key and a position"),
     "var": (1.3, "reduced axes between others are brought together"),
 }
 # What an op or family takes when operands are transposed or sliced, and why.

@@ -1,6 +1,8 @@
-//! Sorting along an axis: stable, NaN last in both directions, rows in parallel.
+//! Sorting along an axis: stable, NaN last in both directions, lines in parallel. Work space is that of the lines that
+//! are sorted at the same time.
 
 mod key;
+mod lines;
 mod radix;
 #[cfg(test)]
 mod tests;
@@ -11,99 +13,66 @@ pub use topk::topk;
 use crate::array::Array;
 use crate::dispatch;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::movement::{dense, dense_copy};
-use crate::threads::{self, SharedMut};
-use crate::view;
+use crate::error::Result;
 use key::SortKey;
+use lines::{Lines, Room};
 use radix::{Item, Packed, Wide};
-use std::ops::Range;
 
 /// Elements that are worth a task of their own.
 const GRAIN: usize = 1 << 13;
 
 /// Elements in order along an axis.
 pub fn sort(x: &Array, axis: usize, descending: bool) -> Result<Array> {
-    let rows = rows_of("sort", x, axis)?;
-    let out = Array::uninit(x.dtype(), rows.shape())?;
-    dispatch!(num x.dtype(), T => sort_rows::<T>(&rows, &out, descending), else unreachable!("checked by rows_of"));
-    back(out, axis)
+    let lines = Lines::new("sort", x, axis)?;
+    let mut out = Array::uninit(x.dtype(), x.shape())?;
+    dispatch!(num x.dtype(), T => sort_lines::<T>(&lines, &mut out, descending), else unreachable!("checked by Lines"));
+    Ok(out)
 }
 
 /// Indices that sort along an axis, as `int64`. Equal elements keep their order, also when descending.
 pub fn argsort(x: &Array, axis: usize, descending: bool) -> Result<Array> {
-    let rows = rows_of("argsort", x, axis)?;
-    let out = Array::uninit(DType::I64, rows.shape())?;
-    dispatch!(num x.dtype(), T => argsort_rows::<T>(&rows, &out, descending), else unreachable!("checked by rows_of"));
-    back(out, axis)
+    let lines = Lines::new("argsort", x, axis)?;
+    let mut out = Array::uninit(DType::I64, x.shape())?;
+    dispatch!(num x.dtype(), T => argsort_lines::<T>(&lines, &mut out, descending),
+        else unreachable!("checked by Lines"));
+    Ok(out)
 }
 
-/// A dense array with the axis last.
-fn rows_of(op: &str, x: &Array, axis: usize) -> Result<Array> {
-    if x.dtype() == DType::Bool {
-        return Err(Error::Rejected("sorts take numbers"));
-    }
-    if axis >= x.rank() {
-        return Err(Error::value(op, format!("wrong axis: got {axis}, expected below {}", x.rank())));
-    }
-    dense(&view::permute_dims(x, &moved(x.rank(), axis, x.rank() - 1))?)
-}
-
-/// The axis back where it was.
-fn back(rows: Array, axis: usize) -> Result<Array> {
-    let last = rows.rank() - 1;
-    if axis == last { Ok(rows) } else { dense_copy(&view::permute_dims(&rows, &moved(last + 1, last, axis))?) }
-}
-
-/// The order of axes in which axis `from` stands at `to`.
-fn moved(rank: usize, from: usize, to: usize) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..rank).filter(|&axis| axis != from).collect();
-    order.insert(to, from);
-    order
-}
-
-/// Runs `work` on groups of rows, each with room for two sequences of items.
-fn each_group<I: Item>(rows: &Array, work: impl Fn(Range<usize>, &mut [I], &mut [I]) + Sync) {
-    let len = rows.shape()[rows.rank() - 1];
-    if rows.numel() == 0 {
-        return;
-    }
-    let count = rows.numel() / len;
-    let together = (GRAIN / len).max(1);
-    let group = |task: usize| {
-        let mut buffer = vec![I::default(); 2 * len];
-        let (items, spare) = buffer.split_at_mut(len);
-        work(task * together..count.min((task + 1) * together), items, spare);
-    };
-    // Few long rows share the threads inside each row instead.
-    if count < threads::num_threads() && len > GRAIN {
-        (0..count.div_ceil(together)).for_each(group);
-    } else {
-        threads::parallel(count.div_ceil(together), &group);
-    }
-}
-
-fn sort_rows<T: SortKey>(rows: &Array, out: &Array, descending: bool)
+fn sort_lines<T: SortKey>(lines: &Lines, out: &mut Array, descending: bool)
 where
     T::Key: Item,
 {
-    let to = SharedMut::new(out.storage().data().cast::<T>());
-    let x = rows.as_slice::<T>().expect("rows are dense");
-    let len = rows.shape()[rows.rank() - 1];
-    each_group::<T::Key>(rows, |group, items, spare| {
-        for row in group {
-            let range = row * len..(row + 1) * len;
-            // SAFETY: this row of the fresh result belongs to this task.
-            let out = unsafe { to.slice(range.clone()) };
-            let x = &x[range];
-            items.iter_mut().zip(x).for_each(|(item, x)| *item = x.key(descending));
-            radix::sort(items, spare);
-            out.iter_mut().zip(&*items).for_each(|(out, &item)| *out = T::of(item, descending));
-            if T::SIGNED_ZERO {
-                keep_zeros(x, items, out, descending);
+    let len = lines.len;
+    let results = lines.result::<T>(out, len);
+    lines.each_group(GRAIN, size_of::<T>(), &|group| {
+        let (gathered, aside) = (lines.gathered(group.len()), results.aside(group.len()));
+        let (size, key) = (size_of::<T>(), size_of::<T::Key>());
+        Room::with([gathered * size, aside * size, len * key, len * key], |mut room| {
+            // SAFETY: any bits are a number or a key.
+            let (items, spare) = unsafe { (room.take::<T::Key>(len), room.take(len)) };
+            // SAFETY: as above; each group has lines of its own.
+            unsafe {
+                let gathered = room.take(gathered);
+                results.fill(group.clone(), room.take(aside), |out| {
+                    lines.each::<T>(group, gathered, |at, x| {
+                        sort_line(x, &mut out[at * len..(at + 1) * len], (items, spare), descending);
+                    });
+                });
             }
-        }
+        });
     });
+}
+
+fn sort_line<T: SortKey>(x: &[T], out: &mut [T], (items, spare): (&mut [T::Key], &mut [T::Key]), descending: bool)
+where
+    T::Key: Item,
+{
+    items.iter_mut().zip(x).for_each(|(item, x)| *item = x.key(descending));
+    radix::sort(items, spare);
+    out.iter_mut().zip(&*items).for_each(|(out, &item)| *out = T::of(item, descending));
+    if T::SIGNED_ZERO {
+        keep_zeros(x, items, out, descending);
+    }
 }
 
 /// Zeros of both signs are equal: puts them in the order of the operand.
@@ -120,48 +89,75 @@ fn keep_zeros<T: SortKey>(x: &[T], keys: &[T::Key], out: &mut [T], descending: b
     }
 }
 
-fn argsort_rows<T: SortKey>(rows: &Array, out: &Array, descending: bool) {
-    let to = SharedMut::new(out.ptr::<i64>().cast_mut());
-    let x = rows.as_slice::<T>().expect("rows are dense");
-    let len = rows.shape()[rows.rank() - 1];
-    if size_of::<T::Key>() == 4 && u32::try_from(len).is_ok() {
-        let pack = |at: usize, x: T| Packed(x.equal_key(descending).into() << 32 | at as u64);
-        each_group::<Packed>(rows, |group, items, spare| {
-            // SAFETY: these rows of the fresh result belong to this task.
-            argsort_group(
-                group,
-                len,
-                x,
-                |r| unsafe { to.slice(r) },
-                (items, spare),
-                &pack,
-                |item| item.0 as u32 as i64,
-            );
-        });
-    } else {
-        let pack = |at: usize, x: T| Wide(x.equal_key(descending).into(), at as u64);
-        each_group::<Wide>(rows, |group, items, spare| {
-            // SAFETY: as above.
-            argsort_group(group, len, x, |r| unsafe { to.slice(r) }, (items, spare), &pack, |item| item.1 as i64);
-        });
+/// A key with its index, in one order.
+trait Entry: Item {
+    fn new(key: u64, at: usize) -> Self;
+    fn at(self) -> i64;
+}
+
+impl Entry for Packed {
+    #[inline(always)]
+    fn new(key: u64, at: usize) -> Self {
+        Packed(key << 32 | at as u64)
+    }
+    #[inline(always)]
+    fn at(self) -> i64 {
+        self.0 as u32 as i64
     }
 }
 
-fn argsort_group<'a, T: SortKey, I: Item>(
-    group: Range<usize>,
-    len: usize,
-    x: &[T],
-    out: impl Fn(Range<usize>) -> &'a mut [i64],
-    (items, spare): (&mut [I], &mut [I]),
-    pack: &impl Fn(usize, T) -> I,
-    index: impl Fn(I) -> i64,
-) {
-    for row in group {
-        let range = row * len..(row + 1) * len;
-        for (at, (item, &x)) in items.iter_mut().zip(&x[range.clone()]).enumerate() {
-            *item = pack(at, x);
-        }
-        radix::sort(items, spare);
-        out(range).iter_mut().zip(&*items).for_each(|(out, &item)| *out = index(item));
+impl Entry for Wide {
+    #[inline(always)]
+    fn new(key: u64, at: usize) -> Self {
+        Wide(key, at as u64)
     }
+    #[inline(always)]
+    fn at(self) -> i64 {
+        self.1 as i64
+    }
+}
+
+/// Whether a key and an index fit [`Packed`].
+fn packs<T: SortKey>(len: usize) -> bool {
+    size_of::<T::Key>() == 4 && u32::try_from(len).is_ok()
+}
+
+/// Sorts the entries of a line.
+fn order<T: SortKey, E: Entry>(x: &[T], descending: bool, (items, spare): (&mut [E], &mut [E])) {
+    for (at, (item, &x)) in items.iter_mut().zip(x).enumerate() {
+        *item = E::new(x.equal_key(descending).into(), at);
+    }
+    radix::sort(items, spare);
+}
+
+fn argsort_lines<T: SortKey>(lines: &Lines, out: &mut Array, descending: bool) {
+    if packs::<T>(lines.len) {
+        argsort_as::<T, Packed>(lines, out, descending);
+    } else {
+        argsort_as::<T, Wide>(lines, out, descending);
+    }
+}
+
+fn argsort_as<T: SortKey, E: Entry>(lines: &Lines, out: &mut Array, descending: bool) {
+    let len = lines.len;
+    let results = lines.result::<i64>(out, len);
+    lines.each_group(GRAIN, size_of::<i64>(), &|group| {
+        let (gathered, aside) = (lines.gathered(group.len()), results.aside(group.len()));
+        let item = len * size_of::<E>();
+        Room::with([gathered * size_of::<T>(), aside * 8, item, item], |mut room| {
+            // SAFETY: any bits are a number or an entry.
+            let (items, spare) = unsafe { (room.take::<E>(len), room.take::<E>(len)) };
+            // SAFETY: as above; each group has lines of its own.
+            unsafe {
+                let gathered = room.take(gathered);
+                results.fill(group.clone(), room.take(aside), |out| {
+                    lines.each::<T>(group, gathered, |at, x| {
+                        order(x, descending, (&mut *items, &mut *spare));
+                        let out = &mut out[at * len..(at + 1) * len];
+                        out.iter_mut().zip(&*items).for_each(|(out, &item)| *out = item.at());
+                    });
+                });
+            }
+        });
+    });
 }

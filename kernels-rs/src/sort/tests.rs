@@ -1,6 +1,7 @@
 use super::*;
 use crate::movement::samples::{Rng, elements, floats, shape, view_of};
 use crate::threads::set_num_threads;
+use crate::view;
 
 fn check(x: &Array, axis: usize, descending: bool) {
     let (sorted, order) = (sort(x, axis, descending).unwrap(), argsort(x, axis, descending).unwrap());
@@ -110,4 +111,21 @@ fn extreme_integers() {
     let x = Array::from_slice(&[3, u64::MAX, 0, 1 << 63], &[4]).unwrap();
     assert_eq!(elements::<u64>(&sort(&x, 0, false).unwrap()), [0, 3, 1 << 63, u64::MAX]);
     assert!(sort(&x, 1, false).is_err() && argsort(&Array::zeros(DType::Bool, &[2]).unwrap(), 0, false).is_err());
+}
+
+#[test]
+fn neighbouring_lines_are_taken_together() {
+    let mut rng = Rng::new(34);
+    let shapes: [(&[usize], usize); 5] =
+        [(&[3000, 70], 0), (&[40, 200, 3], 1), (&[9000, 2, 3], 1), (&[70, 3000], 1), (&[20_000, 5], 0)];
+    for (round, (size, axis)) in shapes.into_iter().enumerate() {
+        for dtype in [DType::F32, DType::F64, DType::U8, DType::F16] {
+            let x = view_of(&mut rng, dtype, size, true);
+            set_num_threads(1 + round % 4);
+            check(&x, axis, round % 2 == 0);
+            for k in [1, 10, size[axis] / 2] {
+                check_topk(&x, axis, round % 2 == 0, k.min(size[axis]));
+            }
+        }
+    }
 }

@@ -5,14 +5,16 @@
 //! depend on how the row is cut.
 
 use super::key::SortKey;
-use super::radix::{Item, Packed, Wide};
-use super::{argsort, back, rows_of};
+use super::lines::{Lines, Results, Room};
+use super::radix::{Packed, Wide};
+use super::{Entry, order, packs};
 use crate::array::Array;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::threads::{self, SharedMut};
 use crate::vectorize;
+use std::ops::Range;
 
 /// Elements that are worth a task of their own.
 const GRAIN: usize = 1 << 14;
@@ -28,132 +30,125 @@ const BLOCK: usize = 64;
 /// The `k` largest (or smallest) elements along an axis in order, and their indices as `int64`. NaN comes last either
 /// way, equal elements in the order of their indices: the first `k` of a sort.
 pub fn topk(x: &Array, k: usize, axis: usize, largest: bool) -> Result<(Array, Array)> {
-    let rows = rows_of("topk", x, axis)?;
-    let len = x.shape()[axis];
-    if k > len {
-        return Err(Error::value("topk", format!("k out of range: got {k}, expected at most {len}")));
+    let lines = Lines::new("topk", x, axis)?;
+    if k > lines.len {
+        return Err(Error::value("topk", format!("k out of range: got {k}, expected at most {}", lines.len)));
     }
-    let mut shape = *rows.shape();
-    shape[rows.rank() - 1] = k;
-    let (values, indices) = (Array::uninit(x.dtype(), &shape)?, Array::uninit(DType::I64, &shape)?);
+    let mut shape = *x.shape();
+    shape[axis] = k;
+    let (mut values, mut indices) = (Array::uninit(x.dtype(), &shape)?, Array::uninit(DType::I64, &shape)?);
     if values.numel() > 0 {
-        if k > len / 8 {
-            let order = argsort(&rows, rows.rank() - 1, largest)?;
-            dispatch!(num x.dtype(), T => from_order::<T>(&rows, &order, k, &values, &indices),
-                else unreachable!("checked by rows_of"));
-        } else {
-            dispatch!(num x.dtype(), T => select::<T>(&rows, k, largest, &values, &indices),
-                else unreachable!("checked by rows_of"));
-        }
+        dispatch!(num x.dtype(), T => {
+            let out = Out { values: lines.result::<T>(&mut values, k), indices: lines.result(&mut indices, k), k };
+            if packs::<T>(lines.len) {
+                select::<T, Packed>(&lines, largest, &out);
+            } else {
+                select::<T, Wide>(&lines, largest, &out);
+            }
+        }, else unreachable!("checked by Lines"));
     }
-    Ok((back(values, axis)?, back(indices, axis)?))
-}
-
-/// The first `k` of each sorted row.
-fn from_order<T: SortKey>(rows: &Array, order: &Array, k: usize, values: &Array, indices: &Array) {
-    let len = rows.shape()[rows.rank() - 1];
-    let x = rows.as_slice::<T>().expect("rows are dense");
-    let order = order.as_slice::<i64>().expect("an argsort along the last axis is dense");
-    let out = Out::<T>::new(values, indices);
-    threads::for_ranges(rows.numel() / len, (GRAIN / len).max(1), &|range| {
-        for row in range {
-            out.write(row, k, &x[row * len..(row + 1) * len], order[row * len..row * len + k].iter().copied());
-        }
-    });
+    Ok((values, indices))
 }
 
 /// Where results go.
 struct Out<T> {
-    values: SharedMut<T>,
-    indices: SharedMut<i64>,
+    values: Results<T>,
+    indices: Results<i64>,
+    k: usize,
 }
 
 impl<T: SortKey> Out<T> {
-    fn new(values: &Array, indices: &Array) -> Self {
-        Self {
-            values: SharedMut::new(values.ptr::<T>().cast_mut()),
-            indices: SharedMut::new(indices.ptr::<i64>().cast_mut()),
+    /// Bytes of room for so many lines.
+    fn aside(&self, lines: usize) -> [usize; 2] {
+        [self.values.aside(lines) * size_of::<T>(), self.indices.aside(lines) * size_of::<i64>()]
+    }
+
+    /// Has `work` call its argument with the place of each line, counted from the first, what finds an element, and the
+    /// best entries of the line in order. The room is for [`Out::aside`].
+    ///
+    /// # Safety
+    /// The lines exist, and no other task fills them.
+    unsafe fn fill<E: Entry>(&self, lines: Range<usize>, room: &mut Room<'_>, work: impl FnOnce(&mut Put<'_, T, E>)) {
+        // SAFETY: the caller's; any bits are a number.
+        unsafe {
+            let aside = room.take(self.indices.aside(lines.len()));
+            self.values.fill(lines.clone(), room.take(self.values.aside(lines.len())), |values| {
+                self.indices.fill(lines, aside, |indices| {
+                    work(&mut |line, x, best| {
+                        let part = line * self.k..(line + 1) * self.k;
+                        let slots = values[part.clone()].iter_mut().zip(&mut indices[part]);
+                        for ((value, index), entry) in slots.zip(best) {
+                            (*value, *index) = (x(entry.at() as usize), entry.at());
+                        }
+                    });
+                });
+            });
         }
     }
-
-    /// Writes row `row`; the caller alone does.
-    fn write(&self, row: usize, k: usize, x: &[T], order: impl Iterator<Item = i64>) {
-        // SAFETY: a row of the fresh results, which one task writes.
-        let (values, indices) =
-            unsafe { (self.values.slice(row * k..(row + 1) * k), self.indices.slice(row * k..(row + 1) * k)) };
-        for ((value, index), at) in values.iter_mut().zip(indices).zip(order) {
-            (*value, *index) = (x[at as usize], at);
-        }
-    }
 }
 
-fn select<T: SortKey>(rows: &Array, k: usize, largest: bool, values: &Array, indices: &Array) {
-    let len = rows.shape()[rows.rank() - 1];
-    if size_of::<T::Key>() == 4 && u32::try_from(len).is_ok() {
-        select_as::<T, Packed>(rows, k, largest, &Out::new(values, indices));
-    } else {
-        select_as::<T, Wide>(rows, k, largest, &Out::new(values, indices));
-    }
-}
+/// Takes the place of a line, what finds an element of it, and its best entries.
+type Put<'a, T, E> = dyn FnMut(usize, &dyn Fn(usize) -> T, &[E]) + 'a;
 
-/// A key with its index, in one order.
-trait Entry: Item {
-    fn new(key: u64, at: usize) -> Self;
-    fn at(self) -> i64;
-}
-
-impl Entry for Packed {
-    #[inline(always)]
-    fn new(key: u64, at: usize) -> Self {
-        Packed(key << 32 | at as u64)
+fn select<T: SortKey, E: Entry>(lines: &Lines, largest: bool, out: &Out<T>) {
+    let (len, k) = (lines.len, out.k);
+    if k <= len / 8 && len > CHUNK {
+        return select_long::<T, E>(lines, largest, out);
     }
-    #[inline(always)]
-    fn at(self) -> i64 {
-        self.0 as u32 as i64
-    }
-}
-
-impl Entry for Wide {
-    #[inline(always)]
-    fn new(key: u64, at: usize) -> Self {
-        Wide(key, at as u64)
-    }
-    #[inline(always)]
-    fn at(self) -> i64 {
-        self.1 as i64
-    }
-}
-
-fn select_as<T: SortKey, E: Entry>(rows: &Array, k: usize, largest: bool, out: &Out<T>) {
-    let len = rows.shape()[rows.rank() - 1];
-    let x = rows.as_slice::<T>().expect("rows are dense");
-    let (count, chunks) = (rows.numel() / len, len.div_ceil(CHUNK));
-    if chunks == 1 {
-        threads::for_ranges(count, (GRAIN / len).max(1), &|range| {
+    // Many of the elements: all of them are sorted.
+    let sorted = if k > len / 8 { len } else { 0 };
+    let result = out.k * (size_of::<T>() + size_of::<i64>()) / len;
+    lines.each_group(if sorted > 0 { super::GRAIN } else { GRAIN }, result, &|group| {
+        let (gathered, [values, indices]) = (lines.gathered(group.len()), out.aside(group.len()));
+        let item = sorted * size_of::<E>();
+        Room::with([gathered * size_of::<T>(), values, indices, item, item], |mut room| {
+            // SAFETY: any bits are a number or an entry.
+            let (gathered, items, spare) =
+                unsafe { (room.take(gathered), room.take::<E>(sorted), room.take::<E>(sorted)) };
             let mut best = Vec::new();
-            for row in range {
-                let x = &x[row * len..(row + 1) * len];
-                best.clear();
-                scan::<T, E>(x, 0, k, largest, &mut best);
-                out.write(row, k, x, best.iter().map(|entry| entry.at()));
+            // SAFETY: each group has lines of its own.
+            unsafe {
+                out.fill::<E>(group.clone(), &mut room, |put| {
+                    lines.each::<T>(group, gathered, |line, x| {
+                        if sorted > 0 {
+                            order(x, largest, (&mut *items, &mut *spare));
+                            return put(line, &|at| x[at], &items[..k]);
+                        }
+                        best.clear();
+                        scan::<T, E>(x, 0, k, largest, &mut best);
+                        put(line, &|at| x[at], &best);
+                    });
+                });
             }
         });
-        return;
-    }
-    // The best of each chunk, then the best of those.
-    let mut found = vec![Vec::<E>::new(); count * chunks];
-    let slots = SharedMut::new(found.as_mut_ptr());
-    threads::parallel(count * chunks, &|task| {
-        let (row, first) = (task / chunks, task % chunks * CHUNK);
-        // SAFETY: each task has its own slot.
-        let best = unsafe { &mut *slots.ptr().add(task) };
-        let part = row * len + first..row * len + len.min(first + CHUNK);
-        scan::<T, E>(&x[part], first, k, largest, best);
     });
-    for (row, parts) in found.chunks(chunks).enumerate() {
+}
+
+/// The best of each chunk of a line, then the best of those.
+fn select_long<T: SortKey, E: Entry>(lines: &Lines, largest: bool, out: &Out<T>) {
+    let chunks = lines.len.div_ceil(CHUNK);
+    let mut found = vec![Vec::<E>::new(); lines.count * chunks];
+    let slots = SharedMut::new(found.as_mut_ptr());
+    threads::parallel(lines.count * chunks, &|task| {
+        let (line, first) = (task / chunks, task % chunks * CHUNK);
+        let part = first..lines.len.min(first + CHUNK);
+        let gathered = if lines.gathered(1) > 0 { part.len() } else { 0 };
+        Room::with([gathered * size_of::<T>()], |mut room| {
+            // SAFETY: any bits are a number.
+            let x = lines.part::<T>(line, part, unsafe { room.take(gathered) });
+            // SAFETY: each task has its own slot.
+            scan::<T, E>(x, first, out.k, largest, unsafe { &mut *slots.ptr().add(task) });
+        });
+    });
+    for (line, parts) in found.chunks(chunks).enumerate() {
         let mut best = parts.concat();
         best.sort_unstable();
-        out.write(row, k, &x[row * len..(row + 1) * len], best[..k].iter().map(|entry| entry.at()));
+        Room::with(out.aside(1), |mut room| {
+            // SAFETY: one line after the other.
+            unsafe {
+                out.fill::<E>(line..line + 1, &mut room, |put| put(0, &|at| lines.get(line, at), &best[..out.k]));
+            };
+        });
     }
 }
 
