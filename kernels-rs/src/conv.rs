@@ -36,6 +36,7 @@ use crate::elementwise::convert::cast;
 use crate::error::{Error, Result};
 use crate::gemm::Gemm;
 use crate::lanes::Real;
+use crate::movement::parts::{self, PART};
 pub use window::{Settings, Window};
 
 /// `out[n, o, i, j] = bias[o] + sum over c, k, l of x[n, c, i*s + k*d - p, j*s + l*d - p] * weight[o, c, k, l]`, per group.
@@ -90,9 +91,10 @@ fn compute_dtype(op: &str, operands: &[Option<&Array>]) -> Result<DType> {
     Err(Error::value(op, format!("wrong dtypes: got {got:?}, expected one float dtype")))
 }
 
-/// Row-major, in the type that is computed in.
-fn ready<T: Real>(x: &Array) -> Result<Array> {
-    cast(x, T::DTYPE)?.contiguous()
+/// Bytes of images that are made ready at a time: no fewer than those of the weights, which are packed, or added up, for
+/// each part.
+fn part<T: Real>(weight: &Array) -> usize {
+    PART.max(weight.numel() * size_of::<T>())
 }
 
 fn forward<T: Real>(
@@ -102,35 +104,60 @@ fn forward<T: Real>(
     bias: Option<&Array>,
     shape: &[usize],
 ) -> Result<Array> {
-    let (source, kernel, bias) = (ready::<T>(x)?, ready::<T>(weight)?, bias.map(ready::<T>).transpose()?);
-    let mut out = Array::uninit(T::DTYPE, shape)?;
-    let bias = bias.as_ref().map(slice::<T>);
-    window::forward(window, slice(&source), slice(&kernel), bias, out.as_mut_slice())?;
-    cast(&out, x.dtype())
+    let ready = |x: &Array| parts::ready(x, T::DTYPE);
+    let (kernel, bias) = (ready(weight)?, bias.map(ready).transpose()?);
+    let (kernel, bias) = (slice(&kernel), bias.as_ref().map(slice::<T>));
+    let mut out = Array::uninit(x.dtype(), shape)?;
+    let size = shape[1..].iter().product::<usize>();
+    for images in parts::ranges(window.batch, parts::made(&[x, &out], T::DTYPE), part::<T>(weight)) {
+        let source = ready(&parts::narrowed(x, 0, &images)?)?;
+        parts::write(&mut out, images.start * size..images.end * size, |to| {
+            window::forward(&window.part(&images), slice(&source), kernel, bias, to)
+        })?;
+    }
+    Ok(out)
 }
 
 fn input_grad<T: Real + Gemm>(window: &Window, g: &Array, weight: &Array, shape: &[usize]) -> Result<Array> {
-    let (source, kernel) = (ready::<T>(g)?, ready::<T>(weight)?);
+    let kernel = parts::ready(weight, T::DTYPE)?;
+    let mut out = Array::uninit(g.dtype(), shape)?;
+    let size = shape[1..].iter().product::<usize>();
+    for images in parts::ranges(window.batch, parts::made(&[g, &out], T::DTYPE), part::<T>(weight)) {
+        let source = parts::ready(&parts::narrowed(g, 0, &images)?, T::DTYPE)?;
+        let run = if columns::applies(window) { columns::input_grad } else { window::input_grad };
+        parts::write(&mut out, images.start * size..images.end * size, |to| {
+            run(&window.part(&images), slice::<T>(&source), slice(&kernel), to)
+        })?;
+    }
+    Ok(out)
+}
+
+fn weight_grad<T: Real + Gemm>(window: &Window, g: &Array, x: &Array, shape: &[usize]) -> Result<Array> {
     let mut out = Array::uninit(T::DTYPE, shape)?;
-    if columns::applies(window) {
-        columns::input_grad(window, slice::<T>(&source), slice(&kernel), out.as_mut_slice())?;
-    } else {
-        window::input_grad(window, slice::<T>(&source), slice(&kernel), out.as_mut_slice())?;
+    for images in parts::ranges(window.batch, parts::made(&[g, x], T::DTYPE), part::<T>(&out)) {
+        let of = |x: &Array| parts::ready(&parts::narrowed(x, 0, &images)?, T::DTYPE);
+        let (gradient, source) = (of(g)?, of(x)?);
+        let (window, g, x) = (window.part(&images), slice::<T>(&gradient), slice(&source));
+        if images.start == 0 {
+            part_of_weight_grad(&window, g, x, out.as_mut_slice())?;
+        } else {
+            let mut more = Array::uninit(T::DTYPE, shape)?;
+            part_of_weight_grad(&window, g, x, more.as_mut_slice())?;
+            out.as_mut_slice::<T>().iter_mut().zip(slice(&more)).for_each(|(sum, &term)| *sum = *sum + term);
+        }
     }
     cast(&out, g.dtype())
 }
 
-fn weight_grad<T: Real + Gemm>(window: &Window, g: &Array, x: &Array, shape: &[usize]) -> Result<Array> {
-    let (gradient, source) = (ready::<T>(g)?, ready::<T>(x)?);
-    let mut out = Array::uninit(T::DTYPE, shape)?;
+/// Writes the sums over the images of the window.
+fn part_of_weight_grad<T: Real + Gemm>(window: &Window, g: &[T], x: &[T], out: &mut [T]) -> Result<()> {
     if pointwise_grad::applies(window) {
-        pointwise_grad::run(window, slice::<T>(&gradient), slice(&source), out.as_mut_slice())?;
+        pointwise_grad::run(window, g, x, out)
     } else if columns::applies(window) {
-        columns::weight_grad(window, slice::<T>(&gradient), slice(&source), out.as_mut_slice())?;
+        columns::weight_grad(window, g, x, out)
     } else {
-        weight_grad::run(window, slice::<T>(&gradient), slice(&source), out.as_mut_slice())?;
+        weight_grad::run(window, g, x, out)
     }
-    cast(&out, g.dtype())
 }
 
 fn slice<T: Real>(x: &Array) -> &[T] {

@@ -9,9 +9,9 @@ mod tests;
 
 use crate::array::Array;
 use crate::dtype::DType;
-use crate::elementwise::convert::cast;
 use crate::error::{Error, Result};
 use crate::lanes::Real;
+use crate::movement::parts::{self, Planes};
 use crate::threads::{self, SharedMut};
 use crate::vectorize;
 use map::Map;
@@ -93,14 +93,22 @@ fn resample(op: &str, x: &Array, maps: impl FnOnce() -> [Map<f64>; 2], shape: [u
 }
 
 fn resampled<T: Real>(x: &Array, maps: impl FnOnce() -> [Map<f64>; 2], shape: [usize; 4]) -> Result<Array> {
-    let mut out = Array::uninit(T::DTYPE, &shape)?;
-    if out.numel() > 0 {
-        let source = cast(x, T::DTYPE)?.contiguous()?;
-        let [rows, cols] = maps();
-        let image = Image { rows: rows.narrow::<T>(), cols: cols.narrow::<T>() };
-        image.planes(source.as_slice().expect("made contiguous"), out.as_mut_slice());
+    let mut out = Array::uninit(x.dtype(), &shape)?;
+    if out.numel() == 0 {
+        return Ok(out);
     }
-    cast(&out, x.dtype())
+    let [rows, cols] = maps();
+    let image = Image { rows: rows.narrow::<T>(), cols: cols.narrow::<T>() };
+    let size = shape[2] * shape[3];
+    for planes in Planes::cut(&[x], parts::made(&[x, &out], T::DTYPE)) {
+        let source = parts::ready(&planes.take(x)?, T::DTYPE)?;
+        let of = planes.of(shape[1]);
+        parts::write(&mut out, of.start * size..of.end * size, |to| {
+            image.planes(source.as_slice().expect("made contiguous"), to);
+            Ok(())
+        })?;
+    }
+    Ok(out)
 }
 
 /// Both axes of a plane.

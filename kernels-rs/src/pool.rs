@@ -13,10 +13,12 @@ mod tests;
 use crate::array::Array;
 use crate::dispatch;
 use crate::dtype::{BF16, DType, Element, F16};
-use crate::elementwise::convert::cast;
 use crate::error::{Error, Result};
 use crate::lanes::Real;
+use crate::movement::parts::{self, Planes};
 use crate::reduce;
+use crate::rows::RowElement;
+use std::ops::Range;
 
 type Pair = (usize, usize);
 
@@ -137,6 +139,17 @@ impl Pool {
         self.batch * self.channels
     }
 
+    /// The pool of some planes.
+    fn part(&self, planes: &Planes) -> Self {
+        Self { batch: planes.images.len(), channels: planes.channels.len(), ..*self }
+    }
+
+    /// Where the results of some planes lie.
+    fn results(&self, planes: &Planes) -> Range<usize> {
+        let (of, size) = (planes.of(self.channels), self.row.output * self.col.output);
+        of.start * size..of.end * size
+    }
+
     fn check_gradient(&self, op: &str, g: &Array) -> Result<()> {
         if g.shape()[..] == self.shape() {
             return Ok(());
@@ -148,22 +161,29 @@ impl Pool {
 /// The largest element of each window; NaN wins, the first of equals wins.
 pub fn max_pool2d(x: &Array, settings: &Settings) -> Result<Array> {
     let pool = Pool::new("max_pool2d", x.shape(), settings)?;
-    let source = x.contiguous()?;
     let mut out = Array::uninit(x.dtype(), &pool.shape())?;
-    dispatch!(num x.dtype(), T => max::values::<T>(&pool, elements(&source), out.as_mut_slice()),
-        else return Err(Error::value("max_pool2d", "wrong dtype: got bool, expected a number")));
+    for planes in Planes::cut(&[x], parts::made(&[x], x.dtype())) {
+        let (pool, to) = (pool.part(&planes), pool.results(&planes));
+        let source = planes.take(x)?.contiguous()?;
+        dispatch!(num x.dtype(), T => max::values::<T>(&pool, elements(&source), &mut out.as_mut_slice()[to]),
+            else return Err(Error::value("max_pool2d", "wrong dtype: got bool, expected a number")));
+    }
     Ok(out)
 }
 
 /// [`max_pool2d`], and where in its `H * W` plane each maximum lies, as int64.
 pub fn max_pool2d_with_indices(x: &Array, settings: &Settings) -> Result<(Array, Array)> {
     let pool = Pool::new("max_pool2d_with_indices", x.shape(), settings)?;
-    let source = x.contiguous()?;
     let mut out = Array::uninit(x.dtype(), &pool.shape())?;
     let mut places = Array::uninit(DType::I64, &pool.shape())?;
-    let to = places.as_mut_slice::<i64>();
-    dispatch!(num x.dtype(), T => max::with_indices::<T>(&pool, elements(&source), out.as_mut_slice(), to),
-        else return Err(Error::value("max_pool2d_with_indices", "wrong dtype: got bool, expected a number")));
+    for planes in Planes::cut(&[x], parts::made(&[x], x.dtype())) {
+        let (pool, to) = (pool.part(&planes), pool.results(&planes));
+        let source = planes.take(x)?.contiguous()?;
+        let found = &mut places.as_mut_slice()[to.clone()];
+        dispatch!(num x.dtype(), T => {
+            max::with_indices::<T>(&pool, elements(&source), &mut out.as_mut_slice()[to], found);
+        }, else return Err(Error::value("max_pool2d_with_indices", "wrong dtype: got bool, expected a number")));
+    }
     Ok((out, places))
 }
 
@@ -175,18 +195,28 @@ pub fn max_pool2d_backward(g: &Array, indices: &Array, input_shape: &[usize]) ->
         let text = format!("operands do not fit: got g {g:?}, indices {indices:?}, input shape {input_shape:?}");
         return Err(Error::value(OP, format!("{text}, expected equal shapes (N, C, .., ..) and Int indices")));
     }
-    let places = cast(indices, DType::I64)?.contiguous()?;
-    let source = g.contiguous()?;
     let mut out = Array::uninit(g.dtype(), input_shape)?;
-    let places = elements::<i64>(&places);
     match g.dtype() {
-        DType::F16 => max::backward::<F16>(elements(&source), places, &mut out)?,
-        DType::BF16 => max::backward::<BF16>(elements(&source), places, &mut out)?,
-        DType::F32 => max::backward::<f32>(elements(&source), places, &mut out)?,
-        DType::F64 => max::backward::<f64>(elements(&source), places, &mut out)?,
+        DType::F16 => scattered::<F16>(g, indices, &mut out)?,
+        DType::BF16 => scattered::<BF16>(g, indices, &mut out)?,
+        DType::F32 => scattered::<f32>(g, indices, &mut out)?,
+        DType::F64 => scattered::<f64>(g, indices, &mut out)?,
         _ => return Err(Error::value(OP, format!("wrong dtype: got {}, expected a float", g.dtype().name()))),
     }
     Ok(out)
+}
+
+fn scattered<T: RowElement>(g: &Array, indices: &Array, out: &mut Array) -> Result<()> {
+    let (channels, size) = (out.shape()[1], out.shape()[2] * out.shape()[3]);
+    let made = parts::made(&[g], T::DTYPE) + parts::made(&[indices], DType::I64);
+    for planes in Planes::cut(&[g, indices], made) {
+        let source = planes.take(g)?.contiguous()?;
+        let places = parts::ready(&planes.take(indices)?, DType::I64)?;
+        let of = planes.of(channels);
+        let to = &mut out.as_mut_slice()[of.start * size..of.end * size];
+        max::backward::<T>(elements(&source), elements(&places), (planes.count(), size), to)?;
+    }
+    Ok(())
 }
 
 /// The mean of each window. Narrow floats are computed in `f32`.
@@ -203,10 +233,15 @@ pub fn avg_pool2d(x: &Array, settings: &Settings, count_include_pad: bool) -> Re
 }
 
 fn averaged<T: Real>(pool: &Pool, x: &Array, include_pad: bool) -> Result<Array> {
-    let source = cast(x, T::DTYPE)?.contiguous()?;
-    let mut out = Array::uninit(T::DTYPE, &pool.shape())?;
-    average::forward::<T>(pool, elements(&source), include_pad, out.as_mut_slice());
-    cast(&out, x.dtype())
+    let mut out = Array::uninit(x.dtype(), &pool.shape())?;
+    for planes in Planes::cut(&[x], parts::made(&[x, &out], T::DTYPE)) {
+        let source = parts::ready(&planes.take(x)?, T::DTYPE)?;
+        parts::write(&mut out, pool.results(&planes), |to| {
+            average::forward::<T>(&pool.part(&planes), elements(&source), include_pad, to);
+            Ok(())
+        })?;
+    }
+    Ok(out)
 }
 
 /// The gradient of [`avg_pool2d`] with respect to `x`, which has shape `input_shape`.
@@ -228,10 +263,17 @@ pub fn avg_pool2d_backward(
 }
 
 fn shared_out<T: Real>(pool: &Pool, g: &Array, shape: &[usize], include_pad: bool) -> Result<Array> {
-    let source = cast(g, T::DTYPE)?.contiguous()?;
-    let mut out = Array::uninit(T::DTYPE, shape)?;
-    average::backward::<T>(pool, elements(&source), include_pad, out.as_mut_slice());
-    cast(&out, g.dtype())
+    let size = pool.row.input * pool.col.input;
+    let mut out = Array::uninit(g.dtype(), shape)?;
+    for planes in Planes::cut(&[g], parts::made(&[g, &out], T::DTYPE)) {
+        let source = parts::ready(&planes.take(g)?, T::DTYPE)?;
+        let of = planes.of(pool.channels);
+        parts::write(&mut out, of.start * size..of.end * size, |to| {
+            average::backward::<T>(&pool.part(&planes), elements(&source), include_pad, to);
+            Ok(())
+        })?;
+    }
+    Ok(out)
 }
 
 fn elements<T: Element>(x: &Array) -> &[T] {

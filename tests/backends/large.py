@@ -17,7 +17,7 @@ from phlox_tensor._op import Case, IndexSample, MaskSample, Meta, Op
 from phlox_tensor._signature import REQUIRED
 from phlox_tensor.testing._samples import Sample, _cases, _values
 
-BYTES = 3 << 20
+BYTES = 12 << 20
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,11 @@ class Large:
         ]
 
 
-def large_calls(op: Op, backend: Backend, most: int) -> Iterator[Large]:
+def large_calls(
+    op: Op, backend: Backend, most: int, float_dtype: DType = float32
+) -> Iterator[Large]:
     """The first cases of the op, each with as few operands grown as its shape rule allows."""
-    dtype = float32 if "Float" in _kinds(op) else int64 if "Int" in _kinds(op) else bool_
+    dtype = float_dtype if "Float" in _kinds(op) else int64 if "Int" in _kinds(op) else bool_
     seen: set[str] = set()
     for case in _cases(op, backend):
         grown = next(_grown(op, case, dtype, backend), None)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from phlox_kernels import Cpu, _native
-from phlox_tensor import Op, float32
+from phlox_tensor import Op, bfloat16, float32
 from phlox_tensor._call import call_by_signature
 from phlox_tensor.testing import LAYOUTS
 from phlox_tensor.testing._conformance import _place
@@ -14,6 +14,7 @@ from tests.backends import large
 
 DEVICE = Cpu()
 OPS = large.every_op()
+WINDOWS = [op for op in OPS if op.family.name == "window"]
 # Memory that an op may take beside its results, in parts of its operands' bytes: blocks of partial
 # sums, and what rounding up to size classes makes of it.
 ALLOWANCE = 0.25
@@ -46,7 +47,6 @@ REORDERS: dict[str, tuple[float, str]] = {
     "row": (2.6, "rows are made dense, and turned where the axis is not the last"),
     "scan": (1.3, "lines are made dense"),
     "step": (1.3, "tensors with gaps are made dense"),
-    "window": (1.3, "images are made dense"),
 }
 
 # No operand of these can be large without a result many times as large.
@@ -81,6 +81,19 @@ def test_no_op_hides_a_copy_of_a_large_operand(op: Op) -> None:
         for layout in ("contiguous", "sliced", "transposed"):
             extra = taken(call, layout) / size
             allowed = allowance(op, layout != "contiguous")
+            assert extra <= allowed, (
+                f"{call} {layout}: {extra:.2f} of its operands, {allowed} allowed"
+            )
+
+
+@pytest.mark.parametrize("op", WINDOWS, ids=[op.name for op in WINDOWS])
+def test_no_window_widens_a_large_operand_or_result(op: Op) -> None:
+    """Narrow floats are computed in float32, some images at a time."""
+    for call in large.large_calls(op, DEVICE, most=3, float_dtype=bfloat16):
+        size = sum(array.nbytes for operand in call.arrays() for array in operand)
+        for layout in ("contiguous", "sliced", "transposed"):
+            extra = taken(call, layout) / size
+            allowed = max(ALLOWANCE, WORKS_WITH.get(op.name, (0.0, ""))[0])
             assert extra <= allowed, (
                 f"{call} {layout}: {extra:.2f} of its operands, {allowed} allowed"
             )

@@ -7,6 +7,7 @@ use crate::dtype::{BF16, DType, F16};
 use crate::error::Result;
 use crate::gemm::{self, Call, Epilogue, Gemm, Matrix};
 use crate::lanes::lane_count;
+use crate::movement::parts::{self, PART};
 use crate::threads;
 use crate::view;
 use std::sync::Mutex;
@@ -68,12 +69,20 @@ impl Sizes {
 
     fn compute(&self, source: &Array, weights: Weights<'_>, bias: Option<&Array>, shape: &[usize]) -> Result<Array> {
         let mut out = Array::uninit(source.dtype(), shape)?;
-        let planes = view::reshape(source, &[self.batch, self.groups * self.k, self.n])?;
-        match source.dtype() {
-            DType::F16 => self.run::<F16>(&planes, weights, bias, &mut out)?,
-            DType::BF16 => self.run::<BF16>(&planes, weights, bias, &mut out)?,
-            DType::F64 => self.run::<f64>(&planes, weights, bias, &mut out)?,
-            _ => self.run::<f32>(&planes, weights, bias, &mut out)?,
+        let &[rows, cols] = &source.shape()[2..] else { unreachable!("checked") };
+        let in_place = rows == 1 || cols == 1 || source.strides()[2] == cols as isize * source.strides()[3];
+        let made = if in_place { 0 } else { source.numel() * source.dtype().itemsize() };
+        for images in parts::ranges(self.batch, made, PART) {
+            let sizes = Self { batch: images.len(), ..*self };
+            let planes = parts::narrowed(source, 0, &images)?;
+            let planes = view::reshape(&planes, &[sizes.batch, self.groups * self.k, self.n])?;
+            let to = images.start * self.groups * self.m;
+            match source.dtype() {
+                DType::F16 => sizes.run::<F16>(&planes, weights, bias, (&mut out, to))?,
+                DType::BF16 => sizes.run::<BF16>(&planes, weights, bias, (&mut out, to))?,
+                DType::F64 => sizes.run::<f64>(&planes, weights, bias, (&mut out, to))?,
+                _ => sizes.run::<f32>(&planes, weights, bias, (&mut out, to))?,
+            }
         }
         Ok(out)
     }
@@ -90,19 +99,20 @@ impl Sizes {
         (rows, cols, (WORK / part).clamp(1, products.div_ceil(TASKS)))
     }
 
+    /// The products, whose results are the planes of `out` from the plane `to` on.
     fn run<T: Gemm>(
         &self,
         source: &Array,
         (weights, steps): Weights<'_>,
         bias: Option<&Array>,
-        out: &mut Array,
+        (out, to): (&mut Array, usize),
     ) -> Result<()> {
         let (rows, cols, bundle) = self.cut::<T>();
         let (down, across) = (self.m.div_ceil(rows), self.n.div_ceil(cols));
         let parts = self.batch * self.groups * down * across;
         let (far, channel, position) = (source.strides()[0], source.strides()[1], source.strides()[2]);
         let b = Matrix::new(source.ptr::<T>().cast_mut(), (channel, position));
-        let c = Matrix::new(out.mut_ptr::<T>(), (self.n as isize, 1));
+        let c = Matrix::new(out.mut_ptr::<T>(), (self.n as isize, 1)).at(to, 0);
         let a = Matrix::new(weights.ptr::<T>().cast_mut(), (steps.1, steps.2));
         let bias = bias.map(|bias| Matrix::new(bias.ptr::<T>().cast_mut(), (bias.strides()[0], 0)));
         let failed = Mutex::new(Ok(()));

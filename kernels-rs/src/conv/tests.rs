@@ -1,6 +1,7 @@
 use super::reference::for_each_product;
 use super::*;
 use crate::dtype::{BF16, Element, F16};
+use crate::movement::samples::placed;
 use crate::threads::set_num_threads;
 
 /// A small generator, so that a failure can be repeated.
@@ -72,6 +73,9 @@ fn check<T: Element>(case: &Case, random: &mut Random, epsilon: f64) {
     });
     let text = format!("{} {input:?} {weight:?} {settings:?}", T::DTYPE.name());
     let taps = weight[1] * weight[2] * weight[3];
+    // As they are, and in other layouts, which are made ready some images at a time.
+    let layouts = random.next(8);
+    let (x, g) = (placed(&x, layouts.saturating_sub(4)), placed(&g, layouts.saturating_sub(3)));
     let got = conv2d(&x, &w, Some(&b), settings).unwrap();
     assert_eq!(got.shape()[..], window.output_shape());
     close(&format!("forward {text}"), &values::<T>(&got), &y, taps, epsilon);
@@ -328,6 +332,7 @@ fn the_number_of_threads_does_not_change_a_bit() {
         let window = Window::new("test", &case.input, &case.weight, &case.settings).unwrap();
         let (x, w) = (random.array::<f32>(&case.input), random.array::<f32>(&case.weight));
         let g = random.array::<f32>(&window.output_shape());
+        let (x, g) = (placed(&x, round % 3), placed(&g, round % 4));
         let all = |threads| {
             set_num_threads(threads);
             let y = conv2d(&x, &w, None, &case.settings).unwrap().to_vec::<f32>().unwrap();

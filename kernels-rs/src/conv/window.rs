@@ -6,6 +6,7 @@ use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::lanes::Real;
 use crate::threads::{self, SharedMut};
+use std::ops::Range;
 
 /// The attributes of a convolution.
 #[derive(Clone, Copy, Debug)]
@@ -71,6 +72,11 @@ impl Window {
         let plain =
             |axis: WindowAxis| axis.kernel == 1 && axis.stride == 1 && axis.pad == 0 && axis.input == axis.output;
         plain(self.row) && plain(self.col)
+    }
+
+    /// The convolution of some of the images.
+    pub fn part(&self, images: &Range<usize>) -> Self {
+        Self { batch: images.len(), ..*self }
     }
 
     /// Shape of the result.

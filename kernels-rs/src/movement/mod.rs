@@ -1,5 +1,6 @@
 //! Copies between layouts, and the ops that only move elements.
 
+pub mod parts;
 pub mod reader;
 #[cfg(test)]
 pub mod samples;

@@ -116,3 +116,22 @@ pub fn indices(shape: &[usize]) -> Vec<Vec<usize>> {
     }
     out
 }
+
+/// The same four axes in another layout: as they are, channels last, columns with gaps, or both last axes turned.
+pub fn placed(x: &Array, layout: usize) -> Array {
+    let turned = |order: [usize; 4]| {
+        let there = view::permute_dims(x, &order).unwrap().contiguous().unwrap();
+        let back: Vec<usize> = (0..4).map(|axis| order.iter().position(|&o| o == axis).unwrap()).collect();
+        view::permute_dims(&there, &back).unwrap()
+    };
+    match layout % 4 {
+        0 => x.clone(),
+        1 => turned([0, 2, 3, 1]),
+        2 => {
+            let doubled = crate::movement::concat(&[x, x], 3).unwrap();
+            let start = [0, 0, 0, x.shape()[3]];
+            view::slice(&doubled, &start, x.shape(), &[1; 4]).unwrap()
+        }
+        _ => turned([0, 1, 3, 2]),
+    }
+}

@@ -4,12 +4,16 @@ use super::{Pool, PoolAxis};
 use crate::lanes::Real;
 use crate::threads::{self, SharedMut};
 use crate::vectorize;
+use std::ops::Range;
 
 /// Source elements per task.
 const TASK: usize = 1 << 15;
 
-fn grain(pool: &Pool) -> usize {
-    TASK / (pool.row.input * pool.col.input).max(pool.row.output * pool.col.output).max(1) + 1
+/// Calls `work` with ranges of planes, in parallel.
+fn for_planes(pool: &Pool, work: &(dyn Fn(Range<usize>) + Sync)) {
+    let plane = (pool.row.input * pool.col.input).max(pool.row.output * pool.col.output).max(1);
+    let (count, together) = (pool.planes(), TASK / plane + 1);
+    threads::parallel(count.div_ceil(together), &|task| work(task * together..count.min((task + 1) * together)));
 }
 
 /// The reciprocal is not used: a division rounds once.
@@ -22,7 +26,7 @@ pub fn forward<T: Real>(pool: &Pool, x: &[T], include_pad: bool, out: &mut [T]) 
     let (size, results) = (pool.row.input * pool.col.input, pool.row.output * pool.col.output);
     let by = [divisors::<T>(&pool.row, include_pad), divisors::<T>(&pool.col, include_pad)];
     let to = SharedMut::new(out.as_mut_ptr());
-    threads::for_ranges(pool.planes(), grain(pool), &|range| {
+    for_planes(pool, &|range| {
         let mut sums = vec![T::default(); pool.col.input];
         for plane in range {
             let source = &x[plane * size..(plane + 1) * size];
@@ -86,7 +90,7 @@ pub fn backward<T: Real>(pool: &Pool, g: &[T], include_pad: bool, out: &mut [T])
     let (size, results) = (pool.row.input * pool.col.input, pool.row.output * pool.col.output);
     let by = [divisors::<T>(&pool.row, include_pad), divisors::<T>(&pool.col, include_pad)];
     let to = SharedMut::new(out.as_mut_ptr());
-    threads::for_ranges(pool.planes(), grain(pool), &|range| {
+    for_planes(pool, &|range| {
         let mut scratch = vec![T::default(); pool.col.input + pool.col.output];
         for plane in range {
             // SAFETY: each plane has one task.

@@ -2,7 +2,6 @@
 
 use super::row::{Folder, larger, larger_with_indices};
 use super::{Pool, PoolAxis, halve};
-use crate::array::Array;
 use crate::dtype::{BF16, Element, F16};
 use crate::error::{Error, Result};
 use crate::rows::{RowElement, Wide};
@@ -245,15 +244,13 @@ fn band_with_indices_body<T: Ordered>(band: &Band, pool: &Pool, source: &[T], ou
     }
 }
 
-/// Writes all of `out`: planes of zeros, with each element of `g` added at its place.
-pub fn backward<T: RowElement>(g: &[T], places: &[i64], out: &mut Array) -> Result<()> {
-    let shape = *out.shape();
-    let (planes, size) = (shape[0] * shape[1], shape[2] * shape[3]);
+/// Writes all of `out`: planes of zeros of this size, with each element of `g` added at its place.
+pub fn backward<T: RowElement>(g: &[T], places: &[i64], (planes, size): (usize, usize), out: &mut [T]) -> Result<()> {
     if planes == 0 {
         return Ok(());
     }
     let windows = g.len() / planes;
-    let to = SharedMut::new(out.mut_ptr::<T>());
+    let to = SharedMut::new(out.as_mut_ptr());
     let bad = AtomicI64::new(i64::MIN);
     let one = |plane: usize, buffer: &mut [T::Wide]| {
         let from = g[plane * windows..].iter().zip(&places[plane * windows..(plane + 1) * windows]);

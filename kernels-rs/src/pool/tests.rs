@@ -1,4 +1,6 @@
 use super::*;
+use crate::elementwise::convert::cast;
+use crate::movement::samples::placed;
 use crate::threads::set_num_threads;
 
 struct Random(u64);
@@ -83,6 +85,7 @@ fn check_max<T: max::Ordered>(random: &mut Random, nan: bool) {
     let what = format!("{} {shape:?} {settings:?}", T::DTYPE.name());
     let same =
         |a: &[f64], b: &[f64]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b || a.is_nan() && b.is_nan());
+    let x = placed(&x, random.next(4));
     let (got, got_places) = max_pool2d_with_indices(&x, &settings).unwrap();
     assert!(same(&values::<T>(&got), &expected), "{what}");
     assert_eq!(got_places.to_vec::<i64>().unwrap(), expected_places, "{what}");
@@ -153,6 +156,7 @@ fn the_gradient_of_a_maximum_goes_to_its_place() {
         for (i, (&g, &place)) in values::<f32>(&g).iter().zip(&places.to_vec::<i64>().unwrap()).enumerate() {
             expected[i / per_plane * plane + place.rem_euclid(plane as i64) as usize] += g;
         }
+        let (g, places) = (placed(&g, random.next(4)), placed(&places, random.next(4)));
         let got = max_pool2d_backward(&g, &places, &shape).unwrap();
         assert_eq!(values::<f32>(&got), expected);
         let narrow = max_pool2d_backward(&cast(&g, DType::BF16).unwrap(), &cast(&places, DType::I32).unwrap(), &shape);
@@ -172,6 +176,7 @@ fn check_mean<T: Element>(random: &mut Random, epsilon: f64) {
     for include_pad in [false, true] {
         let g = random.array::<T>(&Pool::new("test", &shape, &settings).unwrap().shape(), false);
         let gs = values::<T>(&g);
+        let (x, g) = (placed(&x, random.next(4)), placed(&g, random.next(4)));
         let (mut expected, mut expected_dx) = (vec![], vec![0.0; x.numel()]);
         for (p, data) in values::<T>(&x).chunks_exact(plane).enumerate() {
             for (window, &size) in places.iter().zip(&sizes) {

@@ -1,0 +1,188 @@
+//! Operands that are not as a kernel reads them, some images at a time: a part of an operand is made dense, and of the
+//! dtype that is computed in, while it stays in the caches, so that no op copies a large operand whole.
+//!
+//! What is a part follows from shapes, dtypes and strides alone, never from the number of threads.
+
+use crate::array::Array;
+use crate::dtype::{BF16, DType, F16};
+use crate::elementwise::convert::cast;
+use crate::error::Result;
+use crate::lanes::Real;
+use crate::narrow;
+use crate::threads::{self, SharedMut};
+use crate::view;
+use std::ops::Range;
+
+/// Bytes that are made of operands at a time.
+pub const PART: usize = if cfg!(test) { 1 << 10 } else { 2 << 20 };
+/// Elements that a task narrows.
+const GRAIN: usize = 1 << 15;
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// Row-major, in this dtype: the operand itself where it is so.
+pub fn ready(x: &Array, dtype: DType) -> Result<Array> {
+    cast(x, dtype)?.contiguous()
+}
+
+/// Bytes that [`ready`] makes of these operands: elements of this dtype, and before them dense ones of another.
+pub fn made(operands: &[&Array], dtype: DType) -> usize {
+    let of_element = |x: &Array| match (x.dtype() == dtype, x.is_contiguous()) {
+        (true, true) => 0,
+        (true, false) | (false, true) => dtype.itemsize(),
+        (false, false) => dtype.itemsize() + x.dtype().itemsize(),
+    };
+    operands.iter().map(|x| x.numel() * of_element(x)).sum()
+}
+
+/// Equal parts of `0..count`, for all of which `bytes` are made: at most `part` bytes each where one of `0..count` is no
+/// more. One part at least.
+pub fn ranges(count: usize, bytes: usize, part: usize) -> impl Iterator<Item = Range<usize>> {
+    let most = part.saturating_mul(count).checked_div(bytes).unwrap_or(count).max(1);
+    let len = if bytes <= part { count } else { count.div_ceil(count.div_ceil(most).max(1)) };
+    let parts = if len == 0 { 1 } else { count.div_ceil(len) };
+    (0..parts).map(move |at| at * len..count.min((at + 1) * len))
+}
+
+/// These elements of an axis.
+pub fn narrowed(x: &Array, axis: usize, range: &Range<usize>) -> Result<Array> {
+    if range.len() == x.shape()[axis] {
+        return Ok(x.clone());
+    }
+    let (mut start, mut size) = ([0; 4], [0; 4]);
+    size.copy_from_slice(x.shape());
+    (start[axis], size[axis]) = (range.start, range.len());
+    view::slice(x, &start, &size, &[1; 4])
+}
+
+/// Some images of `(N, C, .., ..)`, or some channels of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Planes {
+    /// Images.
+    pub images: Range<usize>,
+    /// Channels.
+    pub channels: Range<usize>,
+}
+
+impl Planes {
+    /// The parts of operands that have the same images and channels, of which `bytes` are made in all.
+    pub fn cut(operands: &[&Array], bytes: usize) -> Vec<Self> {
+        let (batch, channels) = (operands[0].shape()[0], operands[0].shape()[1]);
+        let image = bytes / batch.max(1);
+        if image <= PART {
+            return ranges(batch, bytes, PART).map(|images| Self { images, channels: 0..channels }).collect();
+        }
+        // Neighboring channels in a cache line are read together.
+        let together = operands.iter().map(|x| line_of(x)).max().unwrap_or(1);
+        let part = PART.max(image / channels * together);
+        let of_image = |image: usize| {
+            ranges(channels, bytes / batch, part).map(move |channels| Self { images: image..image + 1, channels })
+        };
+        (0..batch).flat_map(of_image).collect()
+    }
+
+    /// How many.
+    pub fn count(&self) -> usize {
+        self.images.len() * self.channels.len()
+    }
+
+    /// Where they lie among all planes of a row-major array with so many channels.
+    pub fn of(&self, channels: usize) -> Range<usize> {
+        let first = self.images.start * channels + self.channels.start;
+        first..first + self.count()
+    }
+
+    /// These planes of an array.
+    pub fn take(&self, x: &Array) -> Result<Array> {
+        narrowed(&narrowed(x, 0, &self.images)?, 1, &self.channels)
+    }
+}
+
+/// Channels that lie in one cache line.
+fn line_of(x: &Array) -> usize {
+    match x.strides()[1].unsigned_abs() * x.dtype().itemsize() {
+        0 => 1,
+        step => LINE.div_ceil(step),
+    }
+}
+
+/// Calls `work` with the elements `range` of a row-major result, which it writes: in place where the result has the
+/// dtype that is computed in, else in memory of its own, from where they are rounded.
+pub fn write<T: Real>(out: &mut Array, range: Range<usize>, work: impl FnOnce(&mut [T]) -> Result<()>) -> Result<()> {
+    if out.dtype() == T::DTYPE {
+        return work(&mut out.as_mut_slice()[range]);
+    }
+    let mut wide = Array::uninit(T::DTYPE, &[range.len()])?;
+    work(wide.as_mut_slice())?;
+    round(&wide, out, range.start);
+    Ok(())
+}
+
+/// Rounds `f32` to the elements of a narrow float from `first` on.
+fn round(wide: &Array, out: &mut Array, first: usize) {
+    let (dtype, len) = (out.dtype(), wide.numel());
+    assert!(first + len <= out.numel(), "a part of the result");
+    let to = match dtype {
+        DType::F16 => out.mut_ptr::<F16>().cast::<u16>(),
+        _ => out.mut_ptr::<BF16>().cast::<u16>(),
+    };
+    let (from, to) = (SharedMut::new(wide.ptr::<f32>().cast_mut()), SharedMut::new(to.wrapping_add(first)));
+    threads::for_ranges(len, GRAIN, &|range| {
+        // SAFETY: the ranges are disjoint parts of both, inside them as checked; the narrow types are transparent.
+        unsafe { narrow::narrow(dtype, from.ptr().add(range.start), to.ptr().add(range.start), range.len()) };
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::movement::samples::{Rng, view_of};
+
+    #[test]
+    fn parts_cover_everything_once_and_are_small() {
+        let mut rng = Rng::new(5);
+        for _ in 0..500 {
+            let (count, each) = (rng.below(60), rng.below(700));
+            let found: Vec<_> = ranges(count, count * each, PART).collect();
+            assert_eq!(found.iter().cloned().flatten().collect::<Vec<_>>(), (0..count).collect::<Vec<_>>());
+            assert!(!found.is_empty() && found.iter().all(|part| part.len() * each <= PART.max(each)), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn planes_cover_everything_in_order() {
+        let mut rng = Rng::new(6);
+        for _ in 0..300 {
+            let shape = [rng.below(5), rng.below(30), 1 + rng.below(12), 1 + rng.below(12)];
+            let x = view_of(&mut rng, DType::F16, &shape, false);
+            let made = made(&[&x], DType::F32);
+            let plane = made.checked_div(shape[0] * shape[1]).unwrap_or(0);
+            let all = Planes::cut(&[&x], made);
+            let places: Vec<_> = all.iter().flat_map(|part| part.of(shape[1])).collect();
+            assert_eq!(places, (0..shape[0] * shape[1]).collect::<Vec<_>>());
+            for part in &all {
+                assert_eq!(part.take(&x).unwrap().shape()[..2], [part.images.len(), part.channels.len()]);
+                assert!(part.images.len() <= 1 || part.count() * plane <= PART, "{part:?} of {shape:?}");
+                assert!(part.count() * plane <= PART || part.images.len() <= 1 && part.channels.len() <= line_of(&x));
+            }
+        }
+    }
+
+    #[test]
+    fn results_are_rounded_part_by_part() {
+        let values = [1.0f32, 1.0 + 1.0 / 512.0, -3.3, 1e-30, 65504.0, f32::INFINITY];
+        for dtype in [DType::F16, DType::BF16] {
+            let mut out = Array::uninit(dtype, &[6]).unwrap();
+            for range in [0..1, 1..4, 4..6] {
+                let from = values[range.clone()].to_vec();
+                write(&mut out, range, |to| {
+                    to.copy_from_slice(&from);
+                    Ok(())
+                })
+                .unwrap();
+            }
+            let whole = cast(&Array::from_slice(&values, &[6]).unwrap(), dtype).unwrap();
+            assert_eq!(crate::movement::samples::floats(&out), crate::movement::samples::floats(&whole));
+        }
+    }
+}
