@@ -63,11 +63,35 @@ pub fn conv2d_input_grad(g: &Array, weight: &Array, input_shape: &[usize], setti
     window.check_gradient("conv2d_input_grad", g)?;
     let dtype = compute_dtype("conv2d_input_grad", &[Some(g), Some(weight)])?;
     if pointwise::applies(&window, dtype) {
-        return pointwise::input_grad(&window, g, weight, input_shape);
+        return pointwise::input_grad(&window, g, weight, None, input_shape);
     }
     match dtype {
-        DType::F64 => input_grad::<f64>(&window, g, weight, input_shape),
-        _ => input_grad::<f32>(&window, g, weight, input_shape),
+        DType::F64 => input_grad::<f64>(&window, g, weight, None, input_shape),
+        _ => input_grad::<f32>(&window, g, weight, None, input_shape),
+    }
+}
+
+/// The transposed convolution: the input gradient of the convolution with this weight `[in, out / groups, kh, kw]`, for an
+/// input that has `extra` rows and columns more at its end, and `bias` added to its channels.
+pub fn conv_transpose2d(
+    x: &Array,
+    weight: &Array,
+    bias: Option<&Array>,
+    settings: &Settings,
+    extra: (usize, usize),
+) -> Result<Array> {
+    const OP: &str = "conv_transpose2d";
+    let (window, shape) = Window::transposed(OP, x.shape(), weight.shape(), settings, extra)?;
+    if bias.is_some_and(|bias| bias.shape()[..] != [window.inputs]) {
+        return Err(Error::value(OP, format!("wrong bias: got {bias:?}, expected shape [{}]", window.inputs)));
+    }
+    let dtype = compute_dtype(OP, &[Some(x), Some(weight), bias])?;
+    if pointwise::applies(&window, dtype) {
+        return pointwise::input_grad(&window, x, weight, bias, &shape);
+    }
+    match dtype {
+        DType::F64 => input_grad::<f64>(&window, x, weight, bias, &shape),
+        _ => input_grad::<f32>(&window, x, weight, bias, &shape),
     }
 }
 
@@ -118,15 +142,23 @@ fn forward<T: Real>(
     Ok(out)
 }
 
-fn input_grad<T: Real + Gemm>(window: &Window, g: &Array, weight: &Array, shape: &[usize]) -> Result<Array> {
-    let kernel = parts::ready(weight, T::DTYPE)?;
+fn input_grad<T: Real + Gemm>(
+    window: &Window,
+    g: &Array,
+    weight: &Array,
+    bias: Option<&Array>,
+    shape: &[usize],
+) -> Result<Array> {
+    let ready = |x: &Array| parts::ready(x, T::DTYPE);
+    let (kernel, bias) = (ready(weight)?, bias.map(ready).transpose()?);
+    let (kernel, bias) = (slice(&kernel), bias.as_ref().map(slice::<T>));
     let mut out = Array::uninit(g.dtype(), shape)?;
     let size = shape[1..].iter().product::<usize>();
     for images in parts::ranges(window.batch, parts::made(&[g, &out], T::DTYPE), part::<T>(weight)) {
-        let source = parts::ready(&parts::narrowed(g, 0, &images)?, T::DTYPE)?;
+        let source = ready(&parts::narrowed(g, 0, &images)?)?;
         let run = if columns::applies(window) { columns::input_grad } else { window::input_grad };
         parts::write(&mut out, images.start * size..images.end * size, |to| {
-            run(&window.part(&images), slice::<T>(&source), slice(&kernel), to)
+            run(&window.part(&images), slice::<T>(&source), kernel, bias, to)
         })?;
     }
     Ok(out)

@@ -24,7 +24,6 @@ WORKS_WITH: dict[str, tuple[float, str]] = {
     "batch_norm": (1.3, "channels are brought to the front where lines are short"),
     "batch_norm_backward": (1.3, "channels are brought to the front where lines are short"),
     "batch_norm_train": (1.3, "channels are brought to the front where lines are short"),
-    "conv_transpose2d": (1.6, "the expansion is cut out of a larger result"),
     "cross_entropy": (0.7, "checked indices"),
     "cross_entropy_backward": (0.7, "checked indices"),
     "logsumexp": (1.3, "reduced axes between others are brought together"),

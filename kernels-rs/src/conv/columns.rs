@@ -32,8 +32,14 @@ pub fn applies(window: &Window) -> bool {
 }
 
 /// Writes the gradient with respect to the input, all of `out`: the products of the gradient and the weights, added up
-/// where they belong.
-pub fn input_grad<T: Gemm + Real>(window: &Window, g: &[T], weight: &[T], out: &mut [T]) -> Result<()> {
+/// where they belong, and to the bias.
+pub fn input_grad<T: Gemm + Real>(
+    window: &Window,
+    g: &[T],
+    weight: &[T],
+    bias: Option<&[T]>,
+    out: &mut [T],
+) -> Result<()> {
     let sizes = Sizes::new(window);
     let mut columns = Array::uninit(T::DTYPE, &[sizes.positions, sizes.pitch])?;
     let products = Matrix::new(columns.mut_ptr::<T>(), (sizes.pitch as isize, 1));
@@ -49,7 +55,7 @@ pub fn input_grad<T: Gemm + Real>(window: &Window, g: &[T], weight: &[T], out: &
     let from = SharedMut::new(columns.mut_ptr::<T>());
     let out = SharedMut::new(out.as_mut_ptr());
     sizes.for_channels(&|channel, plane: &mut [T]| {
-        plane.fill(T::default());
+        plane.fill(bias.map_or(T::default(), |bias| bias[channel]));
         for (position, places) in sizes.places.chunks_exact(sizes.taps).enumerate() {
             let at = position * sizes.pitch + channel * sizes.taps;
             // SAFETY: inside the products, which are all there.

@@ -40,12 +40,12 @@ pub fn forward(window: &Window, x: &Array, weight: &Array, bias: Option<&Array>)
     sizes.compute(x, (&weights, steps), bias, &window.output_shape())
 }
 
-/// The gradient with respect to the input.
-pub fn input_grad(window: &Window, g: &Array, weight: &Array, shape: &[usize]) -> Result<Array> {
+/// The gradient with respect to the input, and what is added to each channel of it.
+pub fn input_grad(window: &Window, g: &Array, weight: &Array, bias: Option<&Array>, shape: &[usize]) -> Result<Array> {
     let sizes = Sizes::new(window, (window.inputs, window.outputs));
     let weights = view::reshape(weight, &[window.groups, sizes.k, sizes.m])?;
     let steps = (weights.strides()[0], weights.strides()[2], weights.strides()[1]);
-    sizes.compute(g, (&weights, steps), None, shape)
+    sizes.compute(g, (&weights, steps), bias, shape)
 }
 
 /// Of `batch * groups` products `[m, k] @ [k, n]`.

@@ -31,6 +31,7 @@ fn close(what: &str, got: &[f64], expected: &[f64], terms: usize, epsilon: f64) 
     }
 }
 
+#[derive(Debug)]
 struct Case {
     input: [usize; 4],
     weight: [usize; 4],
@@ -81,8 +82,43 @@ fn check<T: Element>(case: &Case, random: &mut Random, epsilon: f64) {
     close(&format!("forward {text}"), &values::<T>(&got), &y, taps, epsilon);
     let got = conv2d_input_grad(&g, &w, input, settings).unwrap();
     close(&format!("input gradient {text}"), &values::<T>(&got), &dx, taps * weight[0], epsilon);
+    check_transposed(case, &g, &w, (&dx, taps * weight[0]), random, epsilon);
     let got = conv2d_weight_grad(&g, &x, weight, settings).unwrap();
     close(&format!("weight gradient {text}"), &values::<T>(&got), &dw, plane * input[0], epsilon);
+}
+
+/// The transposed convolution of `g`, beside the input gradient and a bias; rows and columns that no window reaches are
+/// added at the end.
+fn check_transposed(
+    case: &Case,
+    g: &Array,
+    w: &Array,
+    (dx, terms): (&[f64], usize),
+    random: &mut Random,
+    epsilon: f64,
+) {
+    let Case { input, weight, settings } = case;
+    let (b, beyond) = (random.array::<f64>(&[input[1]]), (random.next(3), random.next(3)));
+    let b = cast(&b, g.dtype()).unwrap();
+    let biases = crate::movement::samples::floats(&b);
+    let side = |n: usize, out: usize, k: usize, stride: usize, dilation: usize, low: usize| {
+        // What the last window leaves over is padding beyond the input, or input beyond the windows.
+        let reach = (out - 1) * stride + dilation * (k - 1) + 1;
+        reach.checked_sub(n + low).map_or_else(|| (0, n + low - reach), |high| (high, 0))
+    };
+    let Settings { stride, padding: (of_row, of_col), dilation, .. } = *settings;
+    let row = side(input[2], g.shape()[2], weight[2], stride.0, dilation.0, of_row.0);
+    let col = side(input[3], g.shape()[3], weight[3], stride.1, dilation.1, of_col.0);
+    let padding = ((of_row.0, row.0), (of_col.0, col.0));
+    let extra = (row.1 + beyond.0, col.1 + beyond.1);
+    let got = conv_transpose2d(g, w, Some(&b), &Settings { padding, ..*settings }, extra).unwrap();
+    let size = [input[0], input[1], input[2] + beyond.0, input[3] + beyond.1];
+    assert_eq!(got.shape()[..], size);
+    let inner = crate::view::slice(&got, &[0; 4], input, &[1; 4]).unwrap();
+    let plane = input[2] * input[3];
+    let expected: Vec<f64> = dx.iter().enumerate().map(|(i, x)| x + biases[i / plane % input[1]]).collect();
+    let text = format!("transposed {} {case:?} {extra:?}", g.dtype().name());
+    close(&text, &crate::movement::samples::floats(&inner), &expected, terms, epsilon);
 }
 
 /// Checks a case in a dtype that changes from round to round: every one of the four, `f32` most often.
@@ -375,6 +411,13 @@ fn empty_and_invalid() {
     let bias = Array::from_slice(&[1.0f32, 2.0, 3.0, 4.0], &[4]).unwrap();
     let y = conv2d(&no_channel, &no_weight, Some(&bias), &settings).unwrap().to_vec::<f32>().unwrap();
     assert_eq!(y, [[1.0; 9], [2.0; 9], [3.0; 9], [4.0; 9]].concat());
+    let (x, plain) = (random.array::<f32>(&[1, 4, 2, 2]), settings);
+    for (padding, extra, groups) in [((4, 3), 0, 1), ((0, 0), usize::MAX, 1), ((usize::MAX, 0), 0, 1), ((0, 0), 0, 3)] {
+        let settings = Settings { padding: (padding, (0, 0)), groups, ..plain };
+        assert!(conv_transpose2d(&x, &w, None, &settings, (extra, 0)).is_err());
+    }
+    let nothing = conv_transpose2d(&x, &w, None, &Settings { padding: ((2, 2), (0, 0)), ..plain }, (0, 0)).unwrap();
+    assert_eq!(nothing.shape()[..], [1, 2, 0, 4]);
     for (x, w) in [([1, 2, 2, 5], [4, 2, 3, 3]), ([1, 3, 5, 5], [4, 2, 3, 3]), ([1, 2, 5, 5], [4, 2, 0, 3])] {
         assert!(conv2d(&random.array::<f32>(&x), &random.array::<f32>(&w), None, &settings).is_err());
     }

@@ -50,10 +50,36 @@ impl Window {
             let text = format!("channels do not fit: got {input:?}, {weight:?} and {groups} groups");
             return Err(Error::value(op, format!("{text}, expected a weight [o, {inputs} / groups, kh, kw]")));
         }
-        let row = axis(op, rows, kernel_rows, settings.stride.0, settings.padding.0, settings.dilation.0)?;
-        let col = axis(op, cols, kernel_cols, settings.stride.1, settings.padding.1, settings.dilation.1)?;
+        let Settings { stride, padding, dilation, .. } = settings;
+        let row = axis(op, rows, kernel_rows, stride.0, padding.0, dilation.0)?;
+        let col = axis(op, cols, kernel_cols, stride.1, padding.1, dilation.1)?;
         let window = Self { batch, groups, inputs, outputs, row, col, size: (row.output, col.output) };
         Ok(window.flattened())
+    }
+
+    /// The convolution whose input gradient is the transposed convolution of `source` with this weight. Its input is
+    /// larger by `extra` rows and columns at the end, which may lie beyond all windows. With the shape of that input.
+    pub fn transposed(
+        op: &str,
+        source: &[usize],
+        weight: &[usize],
+        settings: &Settings,
+        extra: (usize, usize),
+    ) -> Result<(Self, [usize; 4])> {
+        let (&[batch, outputs, rows, cols], &[channels, per_group, kernel_rows, kernel_cols]) = (source, weight) else {
+            return Err(Error::value(op, format!("wrong rank: got shapes {source:?} and {weight:?}, expected rank 4")));
+        };
+        let groups = settings.groups;
+        if groups == 0 || outputs % groups != 0 || channels != outputs {
+            let text = format!("channels do not fit: got {source:?}, {weight:?} and {groups} groups");
+            return Err(Error::value(op, format!("{text}, expected a weight [{outputs}, o / groups, kh, kw]")));
+        }
+        let inputs = per_group.checked_mul(groups).ok_or(Error::OutOfMemory(usize::MAX))?;
+        let Settings { stride, padding, dilation, .. } = settings;
+        let row = adjoint_axis(op, [rows, kernel_rows, stride.0, dilation.0], padding.0, extra.0)?;
+        let col = adjoint_axis(op, [cols, kernel_cols, stride.1, dilation.1], padding.1, extra.1)?;
+        let window = Self { batch, groups, inputs, outputs, row, col, size: (rows, cols) };
+        Ok((window.flattened(), [batch, inputs, row.input, col.input]))
     }
 
     /// A 1 x 1 kernel without stride and padding sees no rows: one long row gives better tiles.
@@ -118,6 +144,25 @@ fn axis(
     Ok(WindowAxis { input, output, kernel, stride, pad: padding.0, dilation })
 }
 
+/// The axis of a convolution with `output` results, by which a transposed one goes back.
+fn adjoint_axis(op: &str, axis: [usize; 4], padding: (usize, usize), extra: usize) -> Result<WindowAxis> {
+    let [output, kernel, stride, dilation] = axis;
+    // Sizes beyond i32 cannot be those of arrays; the check keeps the sums from overflowing.
+    let large = axis.iter().chain([&padding.0, &padding.1, &extra]).any(|&n| n > i32::MAX as usize);
+    let input = if large || axis.contains(&0) {
+        -1
+    } else {
+        let span = |n: usize, step: usize| (n as i64 - 1) * step as i64;
+        span(output, stride) + span(kernel, dilation) + 1 + extra as i64 - padding.0 as i64 - padding.1 as i64
+    };
+    if !(0..=i32::MAX as i64).contains(&input) {
+        let text = format!("window does not fit: got size {output}, kernel {kernel}, stride {stride}");
+        let text = format!("{text}, padding {padding:?}, dilation {dilation}");
+        return Err(Error::value(op, format!("{text}, expected a result of 0 to 2^31 rows and columns")));
+    }
+    Ok(WindowAxis { input: input as usize, output, kernel, stride, pad: padding.0, dilation })
+}
+
 /// Writes all of `out`.
 pub fn forward<T: Real>(window: &Window, x: &[T], weight: &[T], bias: Option<&[T]>, out: &mut [T]) -> Result<()> {
     let (channels, outputs) = (window.inputs / window.groups, window.outputs / window.groups);
@@ -147,17 +192,15 @@ pub fn forward<T: Real>(window: &Window, x: &[T], weight: &[T], bias: Option<&[T
     unsafe { correlate::run(&call, SharedMut::new(out.as_mut_ptr())) }
 }
 
-/// Writes all of `out`.
-pub fn input_grad<T: Real>(window: &Window, g: &[T], weight: &[T], out: &mut [T]) -> Result<()> {
+/// Writes all of `out`: the input gradient, and what is added to each channel of it.
+pub fn input_grad<T: Real>(window: &Window, g: &[T], weight: &[T], bias: Option<&[T]>, out: &mut [T]) -> Result<()> {
     let (channels, outputs) = (window.inputs / window.groups, window.outputs / window.groups);
     let taps = window.row.kernel * window.col.kernel;
     assert_eq!(out.len(), window.batch * window.inputs * window.row.input * window.col.input);
     let (row_axes, col_axes) = (Axis::adjoint(window.row), Axis::adjoint(window.col));
     let missed = |axes: &[Axis]| axes.iter().any(|axis| axis.taps.is_empty());
     if missed(&row_axes) || missed(&col_axes) {
-        let all = SharedMut::new(out.as_mut_ptr());
-        // SAFETY: the ranges are disjoint.
-        threads::for_ranges(out.len(), 1 << 14, &|range| unsafe { all.slice(range).fill(T::default()) });
+        fill(window, bias, out);
     }
     let out = SharedMut::new(out.as_mut_ptr());
     for row_axis in row_axes.iter().filter(|axis| !axis.taps.is_empty()) {
@@ -177,7 +220,7 @@ pub fn input_grad<T: Real>(window: &Window, g: &[T], weight: &[T], out: &mut [T]
                     channel: channels * taps,
                     kernel_cols: window.col.kernel,
                 },
-                bias: None,
+                bias,
                 row_axis,
                 col_axis,
             };
@@ -186,4 +229,21 @@ pub fn input_grad<T: Real>(window: &Window, g: &[T], weight: &[T], out: &mut [T]
         }
     }
     Ok(())
+}
+
+/// Fills the planes of an input gradient with what is added to them.
+fn fill<T: Real>(window: &Window, bias: Option<&[T]>, out: &mut [T]) {
+    let all = SharedMut::new(out.as_mut_ptr());
+    let Some(bias) = bias else {
+        // SAFETY: the ranges are disjoint.
+        return threads::for_ranges(out.len(), 1 << 14, &|range| unsafe { all.slice(range).fill(T::default()) });
+    };
+    let size = window.row.input * window.col.input;
+    threads::parallel(window.batch, &|image| {
+        for (channel, &value) in bias.iter().enumerate() {
+            let first = (image * window.inputs + channel) * size;
+            // SAFETY: each image has one task.
+            unsafe { all.slice(first..first + size) }.fill(value);
+        }
+    });
 }

@@ -28,6 +28,10 @@ super::ops! {
     conv2d_weight_grad(
         g: Tensor, x: Tensor, weight_shape: Ints, stride: Pair, padding: (Pair, Pair), dilation: Pair, groups: usize
     ) => conv::conv2d_weight_grad(g, x, &weight_shape, &Settings { stride, padding, dilation, groups });
+    conv_transpose2d(
+        x: Tensor, weight: Tensor, bias: OptTensor, stride: Pair, padding: (Pair, Pair), output_padding: Pair,
+        dilation: Pair, groups: usize
+    ) => conv::conv_transpose2d(x, weight, bias, &Settings { stride, padding, dilation, groups }, output_padding);
     fused_linear(
         x: Tensor, weight: Tensor, bias: OptTensor, residual: OptTensor, activation: Text, scale: f64
     ) => gemm::fused_linear(
