@@ -15,6 +15,7 @@ pub mod axis;
 pub mod band;
 mod columns;
 pub mod correlate;
+mod cut;
 mod depthwise;
 mod implicit;
 mod panel;
@@ -37,6 +38,7 @@ use crate::error::{Error, Result};
 use crate::gemm::Gemm;
 use crate::lanes::Real;
 use crate::movement::parts::{self, PART};
+use cut::{Side, cut};
 pub use window::{Settings, Window};
 
 /// `out[n, o, i, j] = bias[o] + sum over c, k, l of x[n, c, i*s + k*d - p, j*s + l*d - p] * weight[o, c, k, l]`, per group.
@@ -117,7 +119,7 @@ fn compute_dtype(op: &str, operands: &[Option<&Array>]) -> Result<DType> {
 
 /// Bytes of images that are made ready at a time: no fewer than those of the weights, which are packed, or added up, for
 /// each part.
-fn part<T: Real>(weight: &Array) -> usize {
+fn most<T: Real>(weight: &Array) -> usize {
     PART.max(weight.numel() * size_of::<T>())
 }
 
@@ -132,12 +134,9 @@ fn forward<T: Real>(
     let (kernel, bias) = (ready(weight)?, bias.map(ready).transpose()?);
     let (kernel, bias) = (slice(&kernel), bias.as_ref().map(slice::<T>));
     let mut out = Array::uninit(x.dtype(), shape)?;
-    let size = shape[1..].iter().product::<usize>();
-    for images in parts::ranges(window.batch, parts::made(&[x, &out], T::DTYPE), part::<T>(weight)) {
-        let source = ready(&parts::narrowed(x, 0, &images)?)?;
-        parts::write(&mut out, images.start * size..images.end * size, |to| {
-            window::forward(&window.part(&images), slice(&source), kernel, bias, to)
-        })?;
+    for part in cut(window, Side::Output, parts::made(&[x, &out], T::DTYPE), most::<T>(weight)) {
+        let source = part.input::<T>(x)?;
+        part.write(&mut out, &part.output, |to| window::forward(&part.window, slice(&source), kernel, bias, to))?;
     }
     Ok(out)
 }
@@ -153,28 +152,25 @@ fn input_grad<T: Real + Gemm>(
     let (kernel, bias) = (ready(weight)?, bias.map(ready).transpose()?);
     let (kernel, bias) = (slice(&kernel), bias.as_ref().map(slice::<T>));
     let mut out = Array::uninit(g.dtype(), shape)?;
-    let size = shape[1..].iter().product::<usize>();
-    for images in parts::ranges(window.batch, parts::made(&[g, &out], T::DTYPE), part::<T>(weight)) {
-        let source = ready(&parts::narrowed(g, 0, &images)?)?;
-        let run = if columns::applies(window) { columns::input_grad } else { window::input_grad };
-        parts::write(&mut out, images.start * size..images.end * size, |to| {
-            run(&window.part(&images), slice::<T>(&source), kernel, bias, to)
-        })?;
+    let run = if columns::applies(window) { columns::input_grad } else { window::input_grad };
+    for part in cut(window, Side::Input, parts::made(&[g, &out], T::DTYPE), most::<T>(weight)) {
+        let source = part.output::<T>(g)?;
+        part.write(&mut out, &part.input, |to| run(&part.window, slice::<T>(&source), kernel, bias, to))?;
     }
     Ok(out)
 }
 
 fn weight_grad<T: Real + Gemm>(window: &Window, g: &Array, x: &Array, shape: &[usize]) -> Result<Array> {
     let mut out = Array::uninit(T::DTYPE, shape)?;
-    for images in parts::ranges(window.batch, parts::made(&[g, x], T::DTYPE), part::<T>(&out)) {
-        let of = |x: &Array| parts::ready(&parts::narrowed(x, 0, &images)?, T::DTYPE);
-        let (gradient, source) = (of(g)?, of(x)?);
-        let (window, g, x) = (window.part(&images), slice::<T>(&gradient), slice(&source));
-        if images.start == 0 {
-            part_of_weight_grad(&window, g, x, out.as_mut_slice())?;
+    let all = cut(window, Side::Output, parts::made(&[g, x], T::DTYPE), most::<T>(&out));
+    for (i, part) in all.iter().enumerate() {
+        let (gradient, source) = (part.output::<T>(g)?, part.input::<T>(x)?);
+        let (g, x) = (slice::<T>(&gradient), slice(&source));
+        if i == 0 {
+            part_of_weight_grad(&part.window, g, x, out.as_mut_slice())?;
         } else {
             let mut more = Array::uninit(T::DTYPE, shape)?;
-            part_of_weight_grad(&window, g, x, more.as_mut_slice())?;
+            part_of_weight_grad(&part.window, g, x, more.as_mut_slice())?;
             out.as_mut_slice::<T>().iter_mut().zip(slice(&more)).for_each(|(sum, &term)| *sum = *sum + term);
         }
     }

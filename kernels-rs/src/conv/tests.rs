@@ -308,6 +308,34 @@ fn gradients_by_tiles_agree_with_the_definition() {
     }
 }
 
+/// Images larger than a part, of which some rows at a time are made ready.
+#[test]
+fn rows_of_large_images_agree_with_the_definition() {
+    let mut random = Random(11);
+    let mut split = 0;
+    for round in 0..60 {
+        set_num_threads(1 + round % 4);
+        let kernel = (1 + random.next(4), 1 + random.next(3));
+        let dilation = (1 + random.next(3), 1 + random.next(2));
+        let padding = ((random.next(5), random.next(5)), (random.next(3), random.next(3)));
+        let settings = Settings { stride: (1 + random.next(4), 1 + random.next(2)), padding, dilation, groups: 1 };
+        let input = [1 + random.next(2), 1 + random.next(2), 16 + random.next(60), 24 + random.next(40)];
+        let case = Case { input, weight: [1 + random.next(3), input[1], kernel.0, kernel.1], settings };
+        let window = Window::new("test", &case.input, &case.weight, &settings).unwrap();
+        for side in [Side::Input, Side::Output] {
+            let parts = cut(&window, side, 2 * input.iter().product::<usize>(), PART);
+            let rows = if side == Side::Input { input[2] } else { window.size.0 };
+            let of = |part: &cut::Part| if side == Side::Input { part.input.clone() } else { part.output.clone() };
+            let found: Vec<_> = parts.iter().filter(|part| part.images.start == 0).flat_map(of).collect();
+            assert_eq!(found, (0..rows).collect::<Vec<_>>(), "{case:?}");
+            split += usize::from(parts.len() > input[0]);
+        }
+        check_round(round, &case, &mut random);
+        check::<BF16>(&case, &mut random, 8e-3);
+    }
+    assert!(split > 60, "{split} of 120");
+}
+
 #[test]
 fn an_infinity_reaches_the_results_that_read_it_and_no_others() {
     let mut random = Random(7);

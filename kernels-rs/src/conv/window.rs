@@ -6,7 +6,6 @@ use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::lanes::Real;
 use crate::threads::{self, SharedMut};
-use std::ops::Range;
 
 /// The attributes of a convolution.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +35,8 @@ pub struct Window {
     pub row: WindowAxis,
     /// Columns.
     pub col: WindowAxis,
-    size: (usize, usize),
+    /// Rows and columns of the output, also of a product, whose axes are one long row.
+    pub size: (usize, usize),
 }
 
 impl Window {
@@ -100,9 +100,9 @@ impl Window {
         plain(self.row) && plain(self.col)
     }
 
-    /// The convolution of some of the images.
-    pub fn part(&self, images: &Range<usize>) -> Self {
-        Self { batch: images.len(), ..*self }
+    /// Rows and columns of the input; of a product they are those of the output.
+    pub fn input_size(&self) -> (usize, usize) {
+        if self.is_product() { self.size } else { (self.row.input, self.col.input) }
     }
 
     /// Shape of the result.

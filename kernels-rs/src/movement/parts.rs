@@ -4,7 +4,7 @@
 //! What is a part follows from shapes, dtypes and strides alone, never from the number of threads.
 
 use crate::array::Array;
-use crate::dtype::{BF16, DType, F16};
+use crate::dtype::{BF16, DType, Element, F16};
 use crate::elementwise::convert::cast;
 use crate::error::Result;
 use crate::lanes::Real;
@@ -112,24 +112,64 @@ pub fn write<T: Real>(out: &mut Array, range: Range<usize>, work: impl FnOnce(&m
     if out.dtype() == T::DTYPE {
         return work(&mut out.as_mut_slice()[range]);
     }
-    let mut wide = Array::uninit(T::DTYPE, &[range.len()])?;
-    work(wide.as_mut_slice())?;
-    round(&wide, out, range.start);
+    write_lines(out, range.start, Lines { count: 1, len: range.len(), pitch: range.len() }, work)
+}
+
+/// Lines of elements of a result.
+#[derive(Clone, Copy, Debug)]
+pub struct Lines {
+    /// How many.
+    pub count: usize,
+    /// Elements of one.
+    pub len: usize,
+    /// From one to the next.
+    pub pitch: usize,
+}
+
+/// Calls `work` with memory for lines one after the other, which it writes; from there they are moved to their places in
+/// the result, the first at element `first`, and rounded where its dtype is another.
+pub fn write_lines<T: Real>(
+    out: &mut Array,
+    first: usize,
+    lines: Lines,
+    work: impl FnOnce(&mut [T]) -> Result<()>,
+) -> Result<()> {
+    let mut made = Array::uninit(T::DTYPE, &[lines.count * lines.len])?;
+    work(made.as_mut_slice())?;
+    match out.dtype() {
+        DType::F16 => put(lines, first, &made, out, |from: &[f32], to: &mut [F16]| narrow::narrow_f16(from, to)),
+        DType::BF16 => put(lines, first, &made, out, |from: &[f32], to: &mut [BF16]| narrow::narrow_bf16(from, to)),
+        _ => put(lines, first, &made, out, |from: &[T], to: &mut [T]| to.copy_from_slice(from)),
+    }
     Ok(())
 }
 
-/// Rounds `f32` to the elements of a narrow float from `first` on.
-fn round(wide: &Array, out: &mut Array, first: usize) {
-    let (dtype, len) = (out.dtype(), wide.numel());
-    assert!(first + len <= out.numel(), "a part of the result");
-    let to = match dtype {
-        DType::F16 => out.mut_ptr::<F16>().cast::<u16>(),
-        _ => out.mut_ptr::<BF16>().cast::<u16>(),
-    };
-    let (from, to) = (SharedMut::new(wide.ptr::<f32>().cast_mut()), SharedMut::new(to.wrapping_add(first)));
-    threads::for_ranges(len, GRAIN, &|range| {
-        // SAFETY: the ranges are disjoint parts of both, inside them as checked; the narrow types are transparent.
-        unsafe { narrow::narrow(dtype, from.ptr().add(range.start), to.ptr().add(range.start), range.len()) };
+fn put<T: Element, U: Element>(
+    lines: Lines,
+    first: usize,
+    made: &Array,
+    out: &mut Array,
+    convert: impl Fn(&[T], &mut [U]) + Sync,
+) {
+    let Lines { count, len, pitch } = lines;
+    if count * len == 0 {
+        return;
+    }
+    assert!(len <= pitch && first + (count - 1) * pitch + len <= out.numel(), "inside the result");
+    let from = made.as_slice::<T>().expect("made dense");
+    let to = SharedMut::new(out.mut_ptr::<U>());
+    // Pieces of a long line, or several short ones.
+    let (pieces, together) = (len.div_ceil(GRAIN), (GRAIN / len).max(1));
+    let size = len.div_ceil(pieces);
+    threads::parallel(count.div_ceil(together) * pieces, &|task| {
+        let (group, piece) = (task / pieces, task % pieces);
+        let part = (piece * size).min(len)..((piece + 1) * size).min(len);
+        for line in group * together..count.min((group + 1) * together) {
+            let at = first + line * pitch;
+            // SAFETY: each piece of a line has one task, and lies inside the result as checked.
+            let to = unsafe { to.slice(at + part.start..at + part.end) };
+            convert(&from[line * len + part.start..line * len + part.end], to);
+        }
     });
 }
 
