@@ -27,10 +27,7 @@ WORKS_WITH: dict[str, tuple[float, str]] = {
     "cross_entropy": (0.7, "checked indices"),
     "cross_entropy_backward": (0.7, "checked indices"),
     "logsumexp": (1.3, "reduced axes between others are brought together"),
-    "masked_select": (1.7, "the positions of the chosen elements take 8 bytes each"),
-    "scatter": (0.7, "checked indices"),
     "std": (1.3, "reduced axes between others are brought together"),
-    "take_along_axis": (1.5, "checked indices"),
     "var": (1.3, "reduced axes between others are brought together"),
 }
 # What an op or family takes when operands are transposed or sliced, and why.
@@ -39,10 +36,7 @@ REORDERS: dict[str, tuple[float, str]] = {
     "cast": (1.3, "an operand with gaps is gathered first"),
     "contraction": (1.3, "an operand with gaps is gathered first"),
     "fused_linear": (4.5, "as linear"),
-    "index_add": (0.4, "values with gaps are gathered first"),
-    "indexing": (1.3, "an operand with gaps is gathered first"),
     "linear": (4.5, "at most 16 MiB of a right side are packed, in panels of whole registers"),
-    "masked_select": (2.0, "as above, and 8 bytes for each position"),
     "row": (2.6, "rows are made dense, and turned where the axis is not the last"),
     "scan": (1.3, "lines are made dense"),
     "step": (1.3, "tensors with gaps are made dense"),

@@ -3,12 +3,14 @@
 
 pub(crate) mod resolve;
 mod scatter;
+mod select;
 mod take;
 #[cfg(test)]
 mod tests;
 
 pub use scatter::{Update, index_add, scatter};
-pub use take::{nonzero, take, take_along_axis};
+pub use select::{masked_select, nonzero};
+pub use take::{take, take_along_axis};
 
 use crate::array::Array;
 use crate::error::{Error, Result};

@@ -1,12 +1,13 @@
 //! Writing at indices: `scatter` and `index_add`. Updates of one element are made in the order of the indices.
 
-use super::resolve::{Target, Unchecked, resolve};
+use super::resolve::{Indices, Room, Target, part_len};
 use super::{check_along, check_axis, split};
 use crate::array::Array;
 use crate::dtype::{DType, Element};
 use crate::elementwise::convert::cast;
 use crate::error::{Error, Result};
-use crate::movement::{dense, dense_copy};
+use crate::movement::dense_copy;
+use crate::movement::reader::Reader;
 use crate::threads::{self, SharedMut};
 use std::ops::Range;
 
@@ -119,22 +120,15 @@ pub fn scatter(x: &Array, indices: &Array, values: &Array, axis: usize, update: 
         let wide = scatter(&cast(x, DType::F32)?, indices, &cast(values, DType::F32)?, axis, update)?;
         return cast(&wide, x.dtype());
     }
-    let places = Unchecked::new(indices, Target { op: "scatter", axis, size: x.shape()[axis] })?;
-    let values = dense(values)?;
+    let places = Indices::new(indices, Target { op: "scatter", axis, size: x.shape()[axis] })?;
     let (outer, count, inner) = split(indices.shape(), axis);
     let size = x.shape()[axis];
     let tiles = Tiles { height: size.max(1), down: 1, ..Tiles::new(outer, count, inner, size) };
     // Many tiles are copied by the tasks that update them, while they are warm.
-    let warm = outer * tiles.across >= 4 * threads::num_threads();
-    let (out, x) = if warm { (Array::uninit(x.dtype(), x.shape())?, dense(x)?) } else { (dense_copy(x)?, x.clone()) };
-    let job = Along {
-        places: &places,
-        x: warm.then_some(&x),
-        values: &values,
-        out: &out,
-        tiles,
-        dims: [outer, count, inner, size],
-    };
+    let warm = outer * tiles.across >= 4 * threads::num_threads() && x.is_contiguous();
+    let out = if warm { Array::uninit(x.dtype(), x.shape())? } else { dense_copy(x)? };
+    let job =
+        Along { places: &places, x: warm.then_some(x), values, out: &out, tiles, dims: [outer, count, inner, size] };
     if update == Update::Set {
         match x.dtype().itemsize() {
             1 => job.run::<u8>(|_, new| new),
@@ -167,11 +161,13 @@ pub fn index_add(x: &Array, indices: &Array, values: &Array, axis: usize) -> Res
         let wide = index_add(&cast(x, DType::F32)?, indices, &cast(values, DType::F32)?, axis)?;
         return cast(&wide, x.dtype());
     }
-    let places = resolve(indices, Target { op: "index_add", axis, size: x.shape()[axis] })?;
-    let (values, out) = (dense(values)?, dense_copy(x)?);
+    let places = Indices::new(indices, Target { op: "index_add", axis, size: x.shape()[axis] })?;
+    let out = dense_copy(x)?;
     let (outer, count, inner) = split(&expected, axis);
-    let job =
-        Slices { places: places.values(), values: &values, out: &out, outer, count, inner, size: x.shape()[axis] };
+    if outer * inner == 0 {
+        places.check_all();
+    }
+    let job = Slices { places: &places, values, out: &out, outer, count, inner, size: x.shape()[axis] };
     match x.dtype() {
         DType::F32 => job.run::<f32>(),
         DType::F64 => job.run::<f64>(),
@@ -181,6 +177,7 @@ pub fn index_add(x: &Array, indices: &Array, values: &Array, axis: usize) -> Res
         DType::I32 | DType::U32 => job.run::<i32>(),
         _ => job.run::<i64>(),
     }
+    places.finish()?;
     Ok(out)
 }
 
@@ -223,9 +220,24 @@ impl Tiles {
     }
 }
 
-/// One index for each value. Dense arrays: values (outer, count, inner), x and result (outer, size, inner).
+/// Indices along an axis, a few at a time, each with these columns: calls `work` with indices and columns.
+fn each_part(
+    part: usize,
+    (count, inner): (usize, usize),
+    columns: &Range<usize>,
+    work: &mut dyn FnMut(Range<usize>, Range<usize>),
+) {
+    let together = if columns.len() == inner { (part / inner.max(1)).max(1) } else { 1 };
+    for first in (0..count).step_by(together) {
+        for column in columns.clone().step_by(part) {
+            work(first..count.min(first + together), column..columns.end.min(column + part));
+        }
+    }
+}
+
+/// One index for each value: indices and values (outer, count, inner), x and result (outer, size, inner), those dense.
 struct Along<'a> {
-    places: &'a Unchecked,
+    places: &'a Indices,
     /// What the result begins as; `None` where it does already.
     x: Option<&'a Array>,
     values: &'a Array,
@@ -245,50 +257,94 @@ impl Along<'_> {
         }
     }
 
-    fn run<T: Copy + Send + Sync>(&self, change: impl Fn(T, T) -> T + Sync) {
-        let [_, count, inner, size] = self.dims;
+    fn run<T: Element>(&self, change: impl Fn(T, T) -> T + Sync) {
+        let [outers, count, inner, size] = self.dims;
         let out = SharedMut::new(data_of::<T>(self.out));
         let x = self.x.map(|x| SharedMut::new(data_of::<T>(x)));
-        let values = SharedMut::new(data_of::<T>(self.values));
-        let indices = self.places.values();
-        self.tiles.each(self.dims, &|outer, _, columns| {
+        let values = Reader::<T>::bits(self.values);
+        let part = part_len(self.values).max(self.places.part_len());
+        let begin = |outer: usize, columns: &Range<usize>| {
+            let Some(x) = x else { return };
             let start = outer * size * inner;
-            if let Some(x) = x {
-                let (rows, len) = if columns.len() == inner { (1, size * inner) } else { (size, columns.len()) };
-                for at in (0..rows).map(|row| start + row * inner + columns.start) {
-                    // SAFETY: these elements of the fresh result belong to this task.
-                    unsafe { std::ptr::copy_nonoverlapping(x.ptr().add(at), out.ptr().add(at), len) };
-                }
+            let (rows, len) = if columns.len() == inner { (1, size * inner) } else { (size, columns.len()) };
+            for at in (0..rows).map(|row| start + row * inner + columns.start) {
+                // SAFETY: these elements of the fresh result belong to this task.
+                unsafe { std::ptr::copy_nonoverlapping(x.ptr().add(at), out.ptr().add(at), len) };
             }
-            let (check, mut bad) = (self.places.check(), false);
-            let first = outer * count * inner;
-            // SAFETY: each place is checked; these columns belong to this task.
-            unsafe {
-                let (out, values) = (out.ptr().add(start), values.ptr().add(first));
-                let indices = &indices[first..first + count * inner];
-                if inner == 1 {
-                    for (k, &index) in indices.iter().enumerate() {
-                        match check.place(index) {
-                            Some(place) => *out.add(place) = change(*out.add(place), *values.add(k)),
-                            None => bad = true,
-                        }
-                    }
-                } else {
-                    for (k, indices) in indices.chunks_exact(inner).enumerate() {
-                        for column in columns.clone() {
-                            match check.place(indices[column]) {
-                                Some(place) => {
-                                    let slot = out.add(place * inner + column);
-                                    *slot = change(*slot, *values.add(k * inner + column));
-                                }
-                                None => bad = true,
-                            }
-                        }
-                    }
+        };
+        let (each, gaps) = (count * inner, part > part_len(self.out));
+        if self.tiles.across == 1 && gaps && (1..=part / 2).contains(&each) {
+            // Short ones are read together: those with gaps share cache lines.
+            let together = (part / each).min(outers.div_ceil(4 * threads::num_threads()));
+            return threads::parallel(outers.div_ceil(together), &|task| {
+                let (first, end) = (task * together, outers.min((task + 1) * together));
+                let (mut room, mut aside, mut bad) = (Room::default(), vec![0.0; values.room(part)], false);
+                let indices = self.places.part(first * each..end * each, &mut room);
+                let values = values.part(first * each..end * each, &mut aside);
+                let parts = indices.chunks_exact(each).zip(values.chunks_exact(each));
+                for (outer, (indices, values)) in (first..end).zip(parts) {
+                    begin(outer, &(0..inner));
+                    // SAFETY: this part of the result belongs to this task.
+                    bad |= unsafe { self.change(indices, values, inner, out.ptr().add(outer * size * inner), &change) };
                 }
-            }
+                self.places.note(bad);
+            });
+        }
+        self.tiles.each(self.dims, &|outer, _, columns| {
+            begin(outer, &columns);
+            let (mut room, mut aside, mut bad) = (Room::default(), vec![0.0; values.room(part)], false);
+            each_part(part, (count, inner), &columns, &mut |lines, columns| {
+                let first = (outer * count + lines.start) * inner + columns.start;
+                let part = first..first + (lines.len() - 1) * inner + columns.len();
+                let indices = self.places.part(part.clone(), &mut room);
+                // SAFETY: these columns belong to this task.
+                bad |= unsafe {
+                    let out = out.ptr().add(outer * size * inner + columns.start);
+                    self.change(indices, values.part(part, &mut aside), columns.len(), out, &change)
+                };
+            });
             self.places.note(bad);
         });
+    }
+
+    /// Changes elements of some lines of columns; whether indices were bad.
+    ///
+    /// # Safety
+    /// The columns of the result are the caller's.
+    #[inline(always)]
+    unsafe fn change<T: Copy>(
+        &self,
+        indices: &[i64],
+        values: &[T],
+        columns: usize,
+        out: *mut T,
+        change: &impl Fn(T, T) -> T,
+    ) -> bool {
+        let (check, mut bad, [_, _, inner, _]) = (self.places.check(), false, self.dims);
+        // SAFETY: each place is checked.
+        unsafe {
+            if inner == 1 {
+                for (&index, &value) in indices.iter().zip(values) {
+                    match check.place(index) {
+                        Some(place) => *out.add(place) = change(*out.add(place), value),
+                        None => bad = true,
+                    }
+                }
+                return bad;
+            }
+            for (indices, values) in indices.chunks_exact(columns).zip(values.chunks_exact(columns)) {
+                for (column, (&index, &value)) in indices.iter().zip(values).enumerate() {
+                    match check.place(index) {
+                        Some(place) => {
+                            let slot = out.add(place * inner + column);
+                            *slot = change(*slot, value);
+                        }
+                        None => bad = true,
+                    }
+                }
+            }
+        }
+        bad
     }
 }
 
@@ -296,9 +352,9 @@ fn data_of<T>(x: &Array) -> *mut T {
     x.data().cast_mut().cast()
 }
 
-/// One index for each slice of values. Dense arrays: values (outer, count, inner), result (outer, size, inner).
+/// One index for each slice of values: values (outer, count, inner), result (outer, size, inner), dense.
 struct Slices<'a> {
-    places: &'a [i64],
+    places: &'a Indices,
     values: &'a Array,
     out: &'a Array,
     outer: usize,
@@ -310,25 +366,34 @@ struct Slices<'a> {
 impl Slices<'_> {
     fn run<T: Number>(&self) {
         let out = SharedMut::new(self.out.storage().data().cast::<T>());
-        let values = SharedMut::new(data_of::<T>(self.values));
-        let tiles = Tiles::new(self.outer, self.count, self.inner, self.size);
-        tiles.each([self.outer, self.count, self.inner, self.size], &|outer, rows, columns| {
-            for (k, &place) in self.places.iter().enumerate() {
-                let place = place as usize;
-                if !rows.contains(&place) {
-                    continue;
+        let values = Reader::<T>::bits(self.values);
+        let part = part_len(self.values).max(self.places.part_len());
+        let Self { outer, count, inner, size, .. } = *self;
+        let check = self.places.check();
+        Tiles::new(outer, count, inner, size).each([outer, count, inner, size], &|outer, rows, columns| {
+            let (mut room, mut aside, mut bad) = (Room::default(), vec![0.0; values.room(part)], false);
+            each_part(part, (count, inner), &columns, &mut |lines, columns| {
+                let first = (outer * count + lines.start) * inner + columns.start;
+                let part = first..first + (lines.len() - 1) * inner + columns.len();
+                let indices = self.places.part(lines, &mut room);
+                let values = values.part(part, &mut aside);
+                for (&index, values) in indices.iter().zip(values.chunks_exact(columns.len())) {
+                    let Some(place) = check.place(index) else {
+                        bad = true;
+                        continue;
+                    };
+                    if !rows.contains(&place) {
+                        continue;
+                    }
+                    let to = (outer * size + place) * inner;
+                    // SAFETY: the place was checked; these rows and columns belong to this task.
+                    let out = unsafe { out.slice(to + columns.start..to + columns.end) };
+                    for (out, &value) in out.iter_mut().zip(values) {
+                        *out = out.plus(value);
+                    }
                 }
-                let from = (outer * self.count + k) * self.inner;
-                let to = (outer * self.size + place) * self.inner;
-                // SAFETY: the place was checked; these rows and columns belong to this task; the values are only read.
-                let (out, values) = unsafe {
-                    let out = out.slice(to + columns.start..to + columns.end);
-                    (out, &*values.slice(from + columns.start..from + columns.end))
-                };
-                for (out, &value) in out.iter_mut().zip(values) {
-                    *out = out.plus(value);
-                }
-            }
+            });
+            self.places.note(bad);
         });
     }
 }

@@ -237,3 +237,99 @@ fn bad_indices_are_named() {
     assert!(scatter(&x, &Array::zeros(DType::I8, &[2, 2]).unwrap(), &one, 1, Update::Set).is_err());
     assert!(Update::from_name("sub").is_err());
 }
+
+#[test]
+fn masked_select_keeps_order() {
+    let mut rng = Rng::new(46);
+    for round in 0..200 {
+        let size = if round % 20 == 0 { vec![300, 500] } else { shape(&mut rng, 3, &[0, 1, 2, 7, 60]) };
+        let x = view_of(&mut rng, DType::ALL[round % DType::ALL.len()], &size, true);
+        // A mask of fewer axes, some of them stretched.
+        let kept = rng.below(size.len() + 1);
+        let narrow: Vec<usize> = size[kept..].iter().map(|&n| if rng.below(4) == 0 { 1 } else { n }).collect();
+        let mask = view_of(&mut rng, DType::Bool, &narrow, false);
+        set_num_threads(1 + round % 4);
+        let out = masked_select(&x, &mask).unwrap();
+        let flags = elements::<bool>(&crate::view::broadcast_to(&mask, &size).unwrap());
+        let expected: Vec<f64> = floats(&x).into_iter().zip(flags).filter(|(_, flag)| *flag).map(|(x, _)| x).collect();
+        assert_eq!((out.shape()[..].to_vec(), out.dtype()), (vec![expected.len()], x.dtype()));
+        assert!(floats(&out).into_iter().zip(expected).all(|(got, expected)| same(got, expected)), "{x:?} {mask:?}");
+    }
+    let x = Array::zeros(DType::F32, &[2]).unwrap();
+    assert!(masked_select(&x, &x).is_err() && masked_select(&x, &Array::zeros(DType::Bool, &[3]).unwrap()).is_err());
+}
+
+/// More indices than are made dense at once, of every type and layout.
+#[test]
+fn many_indices_are_read_in_parts() {
+    let mut rng = Rng::new(47);
+    for round in 0..8 {
+        let (size, inner) = (rng.pick(&[1, 30, 700]), [1, 3, 40, 2000][round / 2]);
+        let count = 20_000 / inner;
+        let x = view_of(&mut rng, rng_dtype(round), &[size, inner], true);
+        let mut wide = [count, inner];
+        if round % 2 == 1 {
+            wide.swap(0, 1);
+        }
+        let indices = random_indices(&mut rng, &wide, size);
+        let turn = |x: &Array| crate::view::permute_dims(x, &[1, 0]).unwrap();
+        let indices = if round % 2 == 1 { turn(&indices) } else { indices };
+        let values = view_of(&mut rng, x.dtype(), &[count, inner], true);
+        set_num_threads(1 + round % 4);
+        let chosen = wrapped(&indices, size);
+        let x_values = floats(&x);
+        let got = floats(&take_along_axis(&x, &indices, 0).unwrap());
+        assert!((0..got.len()).all(|k| same(got[k], x_values[chosen[k] * inner + k % inner])), "{x:?} {indices:?}");
+        let mut expected = x_values.clone();
+        for (k, value) in floats(&values).into_iter().enumerate() {
+            expected[chosen[k] * inner + k % inner] = value;
+        }
+        let out = floats(&scatter(&x, &indices, &values, 0, Update::Set).unwrap());
+        assert!(out.into_iter().zip(expected).all(|(got, expected)| same(got, expected)), "{x:?} {indices:?}");
+        let flat = crate::view::reshape(&indices, &[count * inner]).unwrap();
+        let got = floats(&take(&x, &flat, 0).unwrap());
+        assert!((0..got.len()).step_by(97).all(|k| same(got[k], x_values[chosen[k / inner] * inner + k % inner])));
+    }
+}
+
+fn rng_dtype(round: usize) -> DType {
+    [DType::F32, DType::F64, DType::U8, DType::BF16][round % 4]
+}
+
+#[test]
+fn the_first_bad_index_of_many_is_named() {
+    let x = Array::zeros(DType::F32, &[2, 5]).unwrap();
+    let mut values = vec![1i32; 50_000];
+    (values[30_001], values[40_000]) = (-3, 9);
+    let indices = Array::from_slice(&values, &[50_000]).unwrap();
+    let named = |result: Result<Array>| assert!(result.unwrap_err().to_string().contains("got -3, expected -2"));
+    named(take(&x, &indices, 0));
+    let added = Array::zeros(DType::F32, &[50_000, 5]).unwrap();
+    named(index_add(&x, &indices, &added, 0));
+    let column = crate::view::reshape(&indices, &[50_000, 1]).unwrap();
+    let column = crate::view::broadcast_to(&column, &[50_000, 5]).unwrap();
+    named(take_along_axis(&x, &column, 0));
+    named(scatter(&x, &column, &added, 0, Update::Add));
+    // Nothing to read or write, yet checked.
+    let hollow = Array::zeros(DType::F32, &[2, 0]).unwrap();
+    named(take(&hollow, &indices, 0));
+    named(index_add(&hollow, &indices, &Array::zeros(DType::F32, &[50_000, 0]).unwrap(), 0));
+}
+
+#[test]
+fn slices_of_a_turned_table_are_taken_in_panels() {
+    let mut rng = Rng::new(48);
+    for (round, dtype) in [DType::F32, DType::U8, DType::F64, DType::BF16].into_iter().enumerate() {
+        let (size, row) = (900, 8 * 32 / dtype.itemsize() + 3);
+        let turned = view_of(&mut rng, dtype, &[2, row, size], true).contiguous().unwrap();
+        let x = crate::view::permute_dims(&turned, &[0, 2, 1]).unwrap();
+        let indices = random_indices(&mut rng, &[2000], size);
+        set_num_threads(1 + round % 4);
+        let (got, values) = (floats(&take(&x, &indices, 1).unwrap()), floats(&x));
+        let chosen = wrapped(&indices, size);
+        for (k, got) in got.into_iter().enumerate() {
+            let (outer, slice) = (k / row / 2000, chosen[k / row % 2000]);
+            assert!(same(got, values[(outer * size + slice) * row + k % row]), "{dtype:?} {k}");
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use super::strided;
 use crate::array::Array;
-use crate::dtype::Element;
+use crate::dtype::{DType, Element};
 use crate::lanes::Real;
 use crate::shape::Inline;
 use std::marker::PhantomData;
@@ -24,6 +24,13 @@ unsafe impl<T: Sync> Sync for Reader<'_, T> {}
 impl<'a, T: Element> Reader<'a, T> {
     /// Panics when `T` is not the dtype of the array.
     pub fn new(x: &'a Array) -> Self {
+        assert!(T::DTYPE == x.dtype(), "read as another dtype");
+        Self::bits(x)
+    }
+
+    /// The bits of elements of any dtype of this size.
+    pub fn bits(x: &'a Array) -> Self {
+        assert!(size_of::<T>() == x.dtype().itemsize() && (T::DTYPE != DType::Bool || x.dtype() == DType::Bool));
         let mut dims: Inline<(usize, isize)> = Inline::empty();
         for (&len, &step) in x.shape().iter().zip(x.strides().iter()).filter(|(len, _)| **len != 1) {
             match dims.last_mut() {
@@ -31,7 +38,7 @@ impl<'a, T: Element> Reader<'a, T> {
                 _ => dims.push((len, step)),
             }
         }
-        let from = x.ptr::<T>().cast();
+        let from = x.data();
         Self { from, dense: x.is_contiguous(), count: x.numel(), dims, elements: PhantomData }
     }
 
@@ -71,7 +78,7 @@ impl<'a, T: Element> Reader<'a, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dtype::{DType, F16};
+    use crate::dtype::F16;
     use crate::movement::samples::{Rng, elements, shape, view_of};
 
     #[test]

@@ -5,6 +5,7 @@ use crate::index;
 
 super::ops! {
     index_add(x: Tensor, indices: Tensor, values: Tensor, axis: usize) => index::index_add(x, indices, values, axis);
+    masked_select(x: Tensor, mask: Tensor) => index::masked_select(x, mask);
     nonzero(mask: Tensor) => index::nonzero(mask);
     scatter(x: Tensor, indices: Tensor, values: Tensor, axis: usize, update: Text)
         => index::scatter(x, indices, values, axis, index::Update::from_name(update)?);
