@@ -1,7 +1,7 @@
 //! Several passes over a row in one op: softmax and its relatives, normalizations, variance.
 //!
 //! A row is read once from memory and then stays in cache for its other passes. Narrow floats are widened on reading and
-//! rounded on writing. Sums over rows run in blocks cut by shape.
+//! rounded on writing; rows with gaps are gathered, those of one task together. Sums over rows run in blocks cut by shape.
 
 mod batch_norm;
 mod columns;
@@ -14,7 +14,7 @@ mod softmax;
 mod tests;
 
 use crate::array::Array;
-use crate::dtype::{BF16, Element, F16, Float};
+use crate::dtype::{BF16, F16, Float};
 use crate::error::{Error, Result};
 use crate::lanes::Real;
 use crate::math::{Fma, exponential};
@@ -207,9 +207,9 @@ macro_rules! float_rows {
 }
 use float_rows;
 
-/// An array as row-major rows of `len` elements, with some axes moved to the end.
+/// A view with some axes moved to the end: rows of `len` elements.
 struct Rows {
-    data: Array,
+    view: Array,
     len: usize,
 }
 
@@ -228,12 +228,7 @@ impl Rows {
             return Err(Error::value(op, format!("wrong axis: got {axes:?}, expected ascending axes below {rank}")));
         }
         let len = axes.iter().map(|&axis| x.shape()[axis]).product();
-        let data = view::permute_dims(x, &order(rank, axes))?.contiguous()?;
-        Ok(Self { data, len })
-    }
-
-    fn elements<T: Element>(&self) -> &[T] {
-        self.data.as_slice().expect("made contiguous")
+        Ok(Self { view: view::permute_dims(x, &order(rank, axes))?, len })
     }
 }
 

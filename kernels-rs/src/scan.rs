@@ -5,7 +5,7 @@ use crate::array::Array;
 use crate::dtype::{DType, Element};
 use crate::elementwise::convert::cast;
 use crate::error::{Error, Result};
-use crate::movement::dense;
+use crate::movement::dense_copy;
 use crate::threads::{self, SharedMut};
 
 /// Elements between two roundings into the running total.
@@ -60,11 +60,12 @@ pub fn cumsum(x: &Array, axis: usize) -> Result<Array> {
 }
 
 fn scan<T: Add>(x: &Array, axis: usize) -> Result<Array> {
-    let x = dense(x)?;
-    let out = Array::uninit(x.dtype(), x.shape())?;
+    // An operand with gaps is brought in order in the result itself.
+    let out = if x.is_contiguous() { Array::uninit(x.dtype(), x.shape())? } else { dense_copy(x)? };
+    let from = if x.is_contiguous() { x } else { &out };
     let (outer, len, inner) = split(x.shape(), axis);
     if x.numel() > 0 {
-        let job = Job { x: x.data().cast::<T>(), out: out.storage().data().cast::<T>(), len };
+        let job = Job { x: from.data().cast::<T>(), out: out.storage().data().cast::<T>(), len };
         if inner == 1 { job.rows(outer) } else { job.columns(outer, inner) }
     }
     Ok(out)
@@ -75,7 +76,7 @@ fn split(shape: &[usize], axis: usize) -> (usize, usize, usize) {
     (shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product())
 }
 
-/// Dense arrays of equal shape, `len` along the axis.
+/// Dense arrays of equal shape, `len` along the axis; they may be one and the same.
 struct Job<T> {
     x: *const T,
     out: *mut T,
@@ -106,7 +107,8 @@ impl<T: Add> Job<T> {
                 let part = |task: usize| task * GRAIN..self.len.min((task + 1) * GRAIN);
                 threads::parallel(tasks, &|task| {
                     let part = part(task);
-                    local_blocks(self.x.add(row * self.len + part.start), out.slice(part));
+                    let start = row * self.len + part.start;
+                    local_blocks(self.x.add(start), self.out.add(start), part.len());
                 });
                 let mut before = vec![T::ZERO; tasks];
                 for task in 1..tasks {
@@ -130,7 +132,10 @@ impl<T: Add> Job<T> {
         // SAFETY: as the caller promises.
         unsafe {
             if self.len > BLOCK {
-                return (first..end).for_each(|row| local_blocks(self.x.add(row * self.len), self.row(row)));
+                return (first..end).for_each(|row| {
+                    let start = row * self.len;
+                    local_blocks(self.x.add(start), self.out.add(start), self.len);
+                });
             }
             let mut row = first;
             while row + LANES <= end {
@@ -162,14 +167,15 @@ impl<T: Add> Job<T> {
 
     unsafe fn tile(&self, start: usize, step: usize, width: usize) {
         let (mut local, mut total) = ([T::ZERO; WIDTH], [T::ZERO; WIDTH]);
+        let mut line = [T::ZERO; WIDTH];
         for row in 0..self.len {
             let at = start + row * step;
-            // SAFETY: a part of a row of both arrays.
-            let (x, out) = unsafe {
-                let x = std::slice::from_raw_parts(self.x.add(at), width);
-                (x, std::slice::from_raw_parts_mut(self.out.add(at), width))
+            // SAFETY: a part of a row of both arrays. It is copied first, as they may be one.
+            let out = unsafe {
+                std::ptr::copy_nonoverlapping(self.x.add(at), line.as_mut_ptr(), width);
+                std::slice::from_raw_parts_mut(self.out.add(at), width)
             };
-            for (((out, &x), local), &total) in out.iter_mut().zip(x).zip(&mut local).zip(&total) {
+            for (((out, &x), local), &total) in out.iter_mut().zip(&line).zip(&mut local).zip(&total) {
                 *local = local.add(x);
                 *out = total.add(*local);
             }
@@ -184,13 +190,13 @@ impl<T: Add> Job<T> {
 }
 
 /// Running sums inside each block.
-unsafe fn local_blocks<T: Add>(x: *const T, out: &mut [T]) {
+unsafe fn local_blocks<T: Add>(x: *const T, out: *mut T, len: usize) {
     let mut at = 0;
-    while at < out.len() {
-        let left = out.len() - at;
-        // SAFETY: the caller says that `x` is as long as `out`.
+    while at < len {
+        let left = len - at;
+        // SAFETY: the caller says that both hold `len` elements.
         unsafe {
-            let (x, out) = (x.add(at), out.as_mut_ptr().add(at));
+            let (x, out) = (x.add(at), out.add(at));
             if left >= LANES * BLOCK {
                 local::<T, LANES>(x, out, BLOCK, BLOCK);
                 at += LANES * BLOCK;

@@ -70,3 +70,17 @@ pub fn with_scratch<T: Real, R>(len: usize, work: impl FnOnce(&mut [T]) -> R) ->
     }
     result
 }
+
+/// [`with_scratch`], cut into buffers of these lengths.
+pub fn with_buffers<T: Real, R, const N: usize>(lens: [usize; N], work: impl FnOnce([&mut [T]; N]) -> R) -> R {
+    with_scratch(lens.iter().sum(), |scratch| work(cut(scratch, lens)))
+}
+
+/// Pieces of these lengths, one after the other.
+pub fn cut<T, const N: usize>(mut rest: &mut [T], lens: [usize; N]) -> [&mut [T]; N] {
+    lens.map(|len| {
+        let (piece, after) = std::mem::take(&mut rest).split_at_mut(len);
+        rest = after;
+        piece
+    })
+}

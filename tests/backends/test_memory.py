@@ -21,14 +21,8 @@ ALLOWANCE = 0.25
 # What an op takes beyond that whatever the layout, and why.
 WORKS_WITH: dict[str, tuple[float, str]] = {
     "attention_backward": (9.0, "the cotangents of all scores are summed to that of a bias"),
-    "batch_norm": (1.3, "channels are brought to the front where lines are short"),
-    "batch_norm_backward": (1.3, "channels are brought to the front where lines are short"),
-    "batch_norm_train": (1.3, "channels are brought to the front where lines are short"),
     "cross_entropy": (0.7, "checked indices"),
     "cross_entropy_backward": (0.7, "checked indices"),
-    "logsumexp": (1.3, "reduced axes between others are brought together"),
-    "std": (1.3, "reduced axes between others are brought together"),
-    "var": (1.3, "reduced axes between others are brought together"),
 }
 # What an op or family takes when operands are transposed or sliced, and why.
 REORDERS: dict[str, tuple[float, str]] = {
@@ -37,9 +31,6 @@ REORDERS: dict[str, tuple[float, str]] = {
     "contraction": (1.3, "an operand with gaps is gathered first"),
     "fused_linear": (4.5, "as linear"),
     "linear": (4.5, "at most 16 MiB of a right side are packed, in panels of whole registers"),
-    "row": (2.6, "rows are made dense, and turned where the axis is not the last"),
-    "scan": (1.3, "lines are made dense"),
-    "step": (1.3, "tensors with gaps are made dense"),
 }
 
 # No operand of these can be large without a result many times as large.

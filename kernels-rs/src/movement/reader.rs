@@ -42,6 +42,12 @@ impl<'a, T: Element> Reader<'a, T> {
         Self { from, dense: x.is_contiguous(), count: x.numel(), dims, elements: PhantomData }
     }
 
+    /// Of elements that lie together.
+    pub fn of(elements: &'a [T]) -> Self {
+        let from = elements.as_ptr().cast();
+        Self { from, dense: true, count: elements.len(), dims: Inline::empty(), elements: PhantomData }
+    }
+
     /// Elements that a buffer for parts of `len` needs: none where the array is dense.
     pub fn room(&self, len: usize) -> usize {
         if self.dense { 0 } else { len }

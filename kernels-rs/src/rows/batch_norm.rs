@@ -1,45 +1,52 @@
-//! Batch normalization: channels are axis 1, a channel's elements lie in one run per image.
+//! Batch normalization: channels are axis 1. Sums per channel, then one value per element: by runs where a channel's
+//! elements lie together, else by lines.
 
-use super::fold::{dot_centered, moments, sum};
-use super::{RowElement, Wide, check_alike, float_rows, narrowed, numel, parameter};
+mod lines;
+mod runs;
+
+use super::{RowElement, Wide, check_alike, float_rows, narrowed, numel, order, parameter};
 use crate::array::Array;
-use crate::dtype::{Element, Float};
+use crate::dtype::Float;
 use crate::error::{Error, Result};
-use crate::lanes::{Kernel, Lanes, launch};
-use crate::scratch::with_scratch;
+use crate::movement::reader::Reader;
+use crate::shape::Shape;
 use crate::threads::{self, SharedMut};
 use crate::view;
+use std::ops::Range;
 
 /// Elements per task.
 const TASK: usize = 1 << 14;
-/// A run shorter than this is not worth its set-up: the channels are moved to the front instead.
+/// A run shorter than this is not worth its set-up.
 const SHORT: usize = 16;
 
-/// An array as runs: run `(n, c)` has `len` elements and starts at `(n * channels + c) * len`.
-struct Runs {
-    data: Array,
+/// How an array is read: as `images` times `channels` runs of `len` elements, after a change of its axes.
+struct Form {
+    axes: Shape,
     images: usize,
     channels: usize,
     len: usize,
-    /// Whether the channels were moved to the front.
-    swapped: bool,
+    /// Whether runs are so short that whole images are read at once.
+    lines: bool,
 }
 
-impl Runs {
+impl Form {
     fn new(op: &str, x: &Array) -> Result<Self> {
         if x.rank() < 2 {
             return Err(Error::value(op, format!("wrong rank: got {x:?}, expected (N, C, ..)")));
         }
         let (images, channels, len) = (x.shape()[0], x.shape()[1], numel(&x.shape()[2..]));
-        if len >= SHORT || images == 1 {
-            return Ok(Self { data: x.contiguous()?, images, channels, len, swapped: false });
+        let lies = |axes: &Shape| Ok(!x.is_contiguous() && view::permute_dims(x, axes)?.is_contiguous());
+        let mut first = order(x.rank(), &[]);
+        first.swap(0, 1);
+        if lies(&first)? {
+            return Ok(Self { axes: first, images: 1, channels, len: images * len, lines: false });
         }
-        let data = swap(x)?.contiguous()?;
-        Ok(Self { data, images: 1, channels, len: images * len, swapped: true })
-    }
-
-    fn elements<T: Element>(&self) -> &[T] {
-        self.data.as_slice().expect("made contiguous")
+        let last = order(x.rank(), &[1]);
+        if lies(&last)? {
+            return Ok(Self { axes: last, images: images * len, channels, len: 1, lines: true });
+        }
+        let lines = len < SHORT && images > 1;
+        Ok(Self { axes: order(x.rank(), &[]), images, channels, len, lines })
     }
 
     /// Elements per channel.
@@ -47,56 +54,29 @@ impl Runs {
         self.images * self.len
     }
 
-    /// A result of the form of `data`, in the form of the operand.
-    fn restored(&self, out: Array) -> Result<Array> {
-        if self.swapped { swap(&out) } else { Ok(out) }
+    /// Two sums per channel.
+    fn fold<T: RowElement>(&self, operands: &Operands<'_, T>, fold: Fold<'_, T::Wide>) -> Vec<[T::Wide; 2]> {
+        if self.count() == 0 {
+            return vec![[T::Wide::ZERO; 2]; self.channels];
+        }
+        if self.lines { self.fold_lines(operands, fold) } else { self.fold_runs(operands, fold) }
     }
 
-    /// Images per chunk of the sums, and chunks: by shape alone.
-    fn chunks(&self) -> (usize, usize) {
-        let wanted = (64 / self.channels.max(1)).clamp(1, self.images.max(1));
-        let size = self.images.div_ceil(wanted).max(1);
-        (size, self.images.div_ceil(size).max(1))
+    /// A value per element, in the shape and the order of the operands.
+    fn map<T: RowElement>(&self, operands: &Operands<'_, T>, like: &Array, map: Map<'_, T::Wide>) -> Result<Array> {
+        let mut out = Array::uninit(T::DTYPE, view::permute_dims(like, &self.axes)?.shape())?;
+        if out.numel() > 0 {
+            let to = SharedMut::new(out.mut_ptr::<T>());
+            if self.lines { self.map_lines(operands, map, to) } else { self.map_runs(operands, map, to) }
+        }
+        let mut back = self.axes;
+        self.axes.iter().enumerate().for_each(|(to, &from)| back[from] = to);
+        view::permute_dims(&out, &back)
     }
-
-    /// Per channel, the sum over its runs of what `of(channel, offset)` gives for a run, chunk by chunk.
-    fn sums<W: Wide, const K: usize>(&self, of: &(dyn Fn(usize, usize) -> [W; K] + Sync)) -> Vec<[W; K]> {
-        let (size, chunks) = self.chunks();
-        let mut parts = vec![[W::ZERO; K]; self.channels * chunks];
-        let to = SharedMut::new(parts.as_mut_ptr());
-        let work = |range: std::ops::Range<usize>| {
-            for index in range {
-                let (c, chunk) = (index / chunks, index % chunks);
-                let mut total = [W::ZERO; K];
-                for n in chunk * size..((chunk + 1) * size).min(self.images) {
-                    let part = of(c, (n * self.channels + c) * self.len);
-                    total.iter_mut().zip(part).for_each(|(sum, value)| *sum = *sum + value);
-                }
-                // SAFETY: one task per part.
-                unsafe { to.slice(index..index + 1)[0] = total };
-            }
-        };
-        pieces(self.channels * chunks, size * self.len, &work);
-        let add = |a: [W; K], b: &[W; K]| std::array::from_fn(|k| a[k] + b[k]);
-        parts.chunks_exact(chunks).map(|parts| parts.iter().fold([W::ZERO; K], add)).collect()
-    }
-
-    /// Calls `of(channel, offset)` for every run.
-    fn each(&self, of: &(dyn Fn(usize, usize) + Sync)) {
-        let runs = |range: std::ops::Range<usize>| range.for_each(|run| of(run % self.channels, run * self.len));
-        pieces(self.images * self.channels, self.len, &runs);
-    }
-}
-
-/// Axes 0 and 1 exchanged.
-fn swap(x: &Array) -> Result<Array> {
-    let mut axes = crate::shape::Shape::empty();
-    (0..x.rank()).for_each(|axis| axes.push(if axis < 2 { 1 - axis } else { axis }));
-    view::permute_dims(x, &axes)
 }
 
 /// `count` pieces of `len` elements, several to a task.
-fn pieces(count: usize, len: usize, work: &(dyn Fn(std::ops::Range<usize>) + Sync)) {
+fn pieces(count: usize, len: usize, work: &(dyn Fn(Range<usize>) + Sync)) {
     let block = (TASK / len.max(1)).max(1);
     if count * len < 2 * TASK {
         return work(0..count);
@@ -104,14 +84,80 @@ fn pieces(count: usize, len: usize, work: &(dyn Fn(std::ops::Range<usize>) + Syn
     threads::parallel(count.div_ceil(block), &|index| work(index * block..((index + 1) * block).min(count)));
 }
 
+/// x, and the gradient where there is one.
+struct Operands<'a, T> {
+    x: Reader<'a, T>,
+    g: Option<Reader<'a, T>>,
+}
+
+impl<T: RowElement> Operands<'_, T> {
+    /// Lengths of the buffers that [`Operands::read`] needs for parts of `len`.
+    fn rooms(&self, len: usize) -> [usize; 4] {
+        let (wide, g) = (T::buffer(len), self.g.as_ref());
+        [wide, self.x.room(len), g.map_or(0, |_| wide), g.map_or(0, |g| g.room(len))]
+    }
+
+    /// A part of x, and of the gradient; x again where there is none.
+    fn read<'b>(&'b self, range: Range<usize>, buffers: &'b mut [&mut [T::Wide]; 4]) -> (&'b [T::Wide], &'b [T::Wide]) {
+        let [x_wide, x_gathered, g_wide, g_gathered] = buffers;
+        let x = T::read(self.x.part(range.clone(), x_gathered), x_wide);
+        (x, self.g.as_ref().map_or(x, |g| T::read(g.part(range, g_gathered), g_wide)))
+    }
+}
+
+/// What is summed over a channel.
+#[derive(Clone, Copy)]
+enum Fold<'a, W> {
+    /// x.
+    Sum,
+    /// The distances of x from these means, and their squares.
+    Moments(&'a [W]),
+    /// g, and g times the distances of x from these means.
+    Products(&'a [W]),
+}
+
+impl<'a, W> Fold<'a, W> {
+    fn means(self) -> Option<&'a [W]> {
+        match self {
+            Fold::Sum => None,
+            Fold::Moments(means) | Fold::Products(means) => Some(means),
+        }
+    }
+
+    fn with<'b>(self, change: impl FnOnce(&'a [W]) -> &'b [W]) -> Fold<'b, W> {
+        match self {
+            Fold::Sum => Fold::Sum,
+            Fold::Moments(means) => Fold::Moments(change(means)),
+            Fold::Products(means) => Fold::Products(change(means)),
+        }
+    }
+}
+
+/// What is made of an element, with up to four values per channel.
+#[derive(Clone, Copy)]
+struct Map<'a, W> {
+    rule: Rule,
+    by: [&'a [W]; 4],
+}
+
+#[derive(Clone, Copy)]
+enum Rule {
+    /// `(x - mean) * scale + bias`; the fourth value is not used.
+    Affine,
+    /// `scale * (g - level - (x - mean) * pull)`.
+    Pull,
+}
+
 /// `(x - mean) / sqrt(var + epsilon) * weight + bias`, each `[C]`.
 pub fn batch_norm(x: &Array, weight: &Array, bias: &Array, [mean, var]: [&Array; 2], epsilon: f64) -> Result<Array> {
     const OP: &str = "batch_norm";
-    let runs = Runs::new(OP, x)?;
+    let form = Form::new(OP, x)?;
     float_rows!(OP, x.dtype(), T => {
-        let all = parameters::<T, 4>(OP, [weight, bias, mean, var], runs.channels)?;
-        let out = scaled::<T>(&runs, &all, epsilon)?;
-        runs.restored(out)
+        let [weight, bias, mean, var] = parameters::<T, 4>(OP, [weight, bias, mean, var], form.channels)?;
+        let source = view::permute_dims(x, &form.axes)?;
+        let operands = Operands::<T> { x: Reader::new(&source), g: None };
+        let scale = scales(&weight, &var, epsilon);
+        form.map(&operands, x, Map { rule: Rule::Affine, by: [&mean, &scale, &bias, &bias] })
     })
 }
 
@@ -123,88 +169,29 @@ fn parameters<T: RowElement, const K: usize>(op: &str, all: [&Array; K], channel
     Ok(out)
 }
 
-/// Weight, bias, mean and variance applied.
-fn scaled<T: RowElement>(runs: &Runs, [weight, bias, mean, var]: &[Vec<T::Wide>; 4], epsilon: f64) -> Result<Array> {
-    let mut out = Array::uninit(T::DTYPE, runs.data.shape())?;
-    let to = SharedMut::new(out.mut_ptr::<T>());
-    let x = runs.elements::<T>();
-    runs.each(&|c, at| {
-        let scale = weight[c] / (var[c] + T::Wide::from_f64(epsilon)).sqrt();
-        // SAFETY: each run is written once.
-        let out = unsafe { to.slice(at..at + runs.len) };
-        with_scratch(2 * T::buffer(runs.len), |scratch: &mut [T::Wide]| {
-            let (buffer, out_buffer) = scratch.split_at_mut(T::buffer(runs.len));
-            let x = T::read(&x[at..at + runs.len], buffer);
-            let (mean, bias) = (mean[c], bias[c]);
-            T::write(out, out_buffer, |out| launch::<T::Wide, _>(Affine { x, out, mean, scale, bias }));
-        });
-    });
-    Ok(out)
-}
-
-struct Affine<'a, W> {
-    x: &'a [W],
-    out: &'a mut [W],
-    mean: W,
-    scale: W,
-    bias: W,
-}
-
-impl<W: Wide> Kernel<W> for Affine<'_, W> {
-    #[inline(always)]
-    unsafe fn run<V: Lanes<Elem = W>>(self) {
-        let Affine { x, out, mean, scale, bias } = self;
-        for (slot, &x) in out.iter_mut().zip(x) {
-            *slot = (x - mean).times_plus::<V::Math>(scale, bias);
-        }
-    }
+/// `weight / sqrt(var + epsilon)`.
+fn scales<W: Wide>(weight: &[W], var: &[W], epsilon: f64) -> Vec<W> {
+    weight.iter().zip(var).map(|(&weight, &var)| weight / (var + W::from_f64(epsilon)).sqrt()).collect()
 }
 
 /// [`batch_norm`] by the batch's own mean and biased variance, which are results too.
 pub fn batch_norm_train(x: &Array, weight: &Array, bias: &Array, epsilon: f64) -> Result<(Array, Array, Array)> {
     const OP: &str = "batch_norm_train";
-    let runs = Runs::new(OP, x)?;
+    let form = Form::new(OP, x)?;
     float_rows!(OP, x.dtype(), T => {
-        let [weight, bias] = parameters::<T, 2>(OP, [weight, bias], runs.channels)?;
-        let count = <T as Float>::Wide::count(runs.count());
-        let sums = runs.sums(&|_, at| run_moments::<T>(&runs, at, None));
-        let near: Vec<_> = sums.iter().map(|sum| sum[0] / count).collect();
-        let sums = runs.sums(&|c, at| run_moments::<T>(&runs, at, Some(near[c])));
+        let [weight, bias] = parameters::<T, 2>(OP, [weight, bias], form.channels)?;
+        let source = view::permute_dims(x, &form.axes)?;
+        let operands = Operands::<T> { x: Reader::new(&source), g: None };
+        let count = <T as Float>::Wide::count(form.count());
+        let near: Vec<_> = form.fold(&operands, Fold::Sum).iter().map(|sum| sum[0] / count).collect();
+        let sums = form.fold(&operands, Fold::Moments(&near));
         let mean: Vec<_> = near.iter().zip(&sums).map(|(&near, sum)| near + sum[0] / count).collect();
         let var: Vec<_> = sums.iter().map(|sum| sum[1] / count - sum[0] / count * (sum[0] / count)).collect();
-        let (to_mean, to_var) = (narrowed::<T>(&mean, &[runs.channels])?, narrowed::<T>(&var, &[runs.channels])?);
-        let out = scaled::<T>(&runs, &[weight, bias, mean, var], epsilon)?;
-        Ok((runs.restored(out)?, to_mean, to_var))
+        let (to_mean, to_var) = (narrowed::<T>(&mean, &[form.channels])?, narrowed::<T>(&var, &[form.channels])?);
+        let scale = scales(&weight, &var, epsilon);
+        let out = form.map(&operands, x, Map { rule: Rule::Affine, by: [&mean, &scale, &bias, &bias] })?;
+        Ok((out, to_mean, to_var))
     })
-}
-
-/// The sum of a run, or those of its distances from a mean and of their squares.
-fn run_moments<T: RowElement>(runs: &Runs, at: usize, mean: Option<T::Wide>) -> [T::Wide; 2] {
-    with_scratch(T::buffer(runs.len), |buffer: &mut [T::Wide]| {
-        let mut result = [T::Wide::ZERO; 2];
-        let x = T::read(&runs.elements::<T>()[at..at + runs.len], buffer);
-        launch::<T::Wide, _>(Moments { x, mean, result: &mut result });
-        result
-    })
-}
-
-struct Moments<'a, W> {
-    x: &'a [W],
-    mean: Option<W>,
-    result: &'a mut [W; 2],
-}
-
-impl<W: Wide> Kernel<W> for Moments<'_, W> {
-    #[inline(always)]
-    unsafe fn run<V: Lanes<Elem = W>>(self) {
-        // SAFETY: the caller has the instructions.
-        *self.result = unsafe {
-            match self.mean {
-                None => [sum::<V>(self.x), W::ZERO],
-                Some(mean) => moments::<V>(self.x, mean),
-            }
-        };
-    }
 }
 
 /// The gradients of the first result of [`batch_norm_train`] for x, weight and bias.
@@ -217,83 +204,31 @@ pub fn batch_norm_backward(
 ) -> Result<(Array, Array, Array)> {
     const OP: &str = "batch_norm_backward";
     check_alike(OP, g, x)?;
-    let (gradient, runs) = (Runs::new(OP, g)?, Runs::new(OP, x)?);
+    let form = Form::new(OP, x)?;
     float_rows!(OP, x.dtype(), T => {
-        let [weight, mean, var] = parameters::<T, 3>(OP, [weight, mean, var], runs.channels)?;
-        backward::<T>(&gradient, &runs, &[weight, mean, var], epsilon)
+        let [weight, mean, var] = parameters::<T, 3>(OP, [weight, mean, var], form.channels)?;
+        let (gradient, source) = (view::permute_dims(g, &form.axes)?, view::permute_dims(x, &form.axes)?);
+        let operands = Operands::<T> { x: Reader::new(&source), g: Some(Reader::new(&gradient)) };
+        backward(&form, &operands, x, &[weight, mean, var], epsilon)
     })
 }
 
 fn backward<T: RowElement>(
-    gradient: &Runs,
-    runs: &Runs,
+    form: &Form,
+    operands: &Operands<'_, T>,
+    x: &Array,
     [weight, mean, var]: &[Vec<T::Wide>; 3],
     epsilon: f64,
 ) -> Result<(Array, Array, Array)> {
-    let (g, x) = (gradient.elements::<T>(), runs.elements::<T>());
-    let scale: Vec<_> = var.iter().map(|&v| T::Wide::ONE / (v + T::Wide::from_f64(epsilon)).sqrt()).collect();
-    let sums = runs.sums(&|c, at| {
-        with_scratch(2 * T::buffer(runs.len), |scratch: &mut [T::Wide]| {
-            let (g_buffer, x_buffer) = scratch.split_at_mut(T::buffer(runs.len));
-            let (mut result, range) = ([T::Wide::ZERO; 2], at..at + runs.len);
-            let (g, x) = (T::read(&g[range.clone()], g_buffer), T::read(&x[range], x_buffer));
-            launch::<T::Wide, _>(Products { g, x, mean: mean[c], result: &mut result });
-            result
-        })
-    });
+    let one = vec![T::Wide::ONE; form.channels];
+    let (invert, scale) = (scales(&one, var, epsilon), scales(weight, var, epsilon));
+    let sums = form.fold(operands, Fold::Products(mean));
     let bias_grad: Vec<_> = sums.iter().map(|sum| sum[0]).collect();
-    let weight_grad: Vec<_> = sums.iter().zip(&scale).map(|(sum, &scale)| sum[1] * scale).collect();
-    let count = T::Wide::count(runs.count());
-    let mut out = Array::uninit(T::DTYPE, runs.data.shape())?;
-    let to = SharedMut::new(out.mut_ptr::<T>());
-    runs.each(&|c, at| {
-        let range = at..at + runs.len;
-        // SAFETY: each run is written once.
-        let out = unsafe { to.slice(range.clone()) };
-        let by = (bias_grad[c] / count, weight_grad[c] / count * scale[c]);
-        with_scratch(3 * T::buffer(runs.len), |scratch: &mut [T::Wide]| {
-            let (g_buffer, rest) = scratch.split_at_mut(T::buffer(runs.len));
-            let (x_buffer, out_buffer) = rest.split_at_mut(T::buffer(runs.len));
-            let (g, x) = (T::read(&g[range.clone()], g_buffer), T::read(&x[range], x_buffer));
-            let (mean, scale) = (mean[c], weight[c] * scale[c]);
-            T::write(out, out_buffer, |out| launch::<T::Wide, _>(Pull { g, x, out, mean, scale, by }));
-        });
-    });
-    let channels = &[runs.channels];
-    Ok((runs.restored(out)?, narrowed::<T>(&weight_grad, channels)?, narrowed::<T>(&bias_grad, channels)?))
-}
-
-/// The sums of `g` and of `g * (x - mean)`.
-struct Products<'a, W> {
-    g: &'a [W],
-    x: &'a [W],
-    mean: W,
-    result: &'a mut [W; 2],
-}
-
-impl<W: Wide> Kernel<W> for Products<'_, W> {
-    #[inline(always)]
-    unsafe fn run<V: Lanes<Elem = W>>(self) {
-        // SAFETY: the caller has the instructions; the runs have one length.
-        *self.result = unsafe { dot_centered::<V>(self.g, self.x, self.mean) };
-    }
-}
-
-struct Pull<'a, W> {
-    g: &'a [W],
-    x: &'a [W],
-    out: &'a mut [W],
-    mean: W,
-    scale: W,
-    by: (W, W),
-}
-
-impl<W: Wide> Kernel<W> for Pull<'_, W> {
-    #[inline(always)]
-    unsafe fn run<V: Lanes<Elem = W>>(self) {
-        let Pull { g, x, out, mean, scale, by } = self;
-        for ((slot, &g), &x) in out.iter_mut().zip(g).zip(x) {
-            *slot = scale * (g - by.0 - (x - mean) * by.1);
-        }
-    }
+    let weight_grad: Vec<_> = sums.iter().zip(&invert).map(|(sum, &invert)| sum[1] * invert).collect();
+    let count = T::Wide::count(form.count());
+    let level: Vec<_> = bias_grad.iter().map(|&grad| grad / count).collect();
+    let pull: Vec<_> = weight_grad.iter().zip(&invert).map(|(&grad, &invert)| grad / count * invert).collect();
+    let out = form.map(operands, x, Map { rule: Rule::Pull, by: [mean, &scale, &level, &pull] })?;
+    let channels = &[form.channels];
+    Ok((out, narrowed::<T>(&weight_grad, channels)?, narrowed::<T>(&bias_grad, channels)?))
 }

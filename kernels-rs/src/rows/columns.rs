@@ -6,7 +6,8 @@ use super::{RowElement, Wide, for_rows};
 use crate::dtype::Element;
 use crate::lanes::{Kernel, Lanes, launch};
 use crate::math::Fma;
-use crate::scratch::with_scratch;
+use crate::movement::reader::Reader;
+use crate::scratch::{cut, with_scratch};
 use crate::threads::{SharedMut, num_threads};
 
 /// Columns side by side, in a strip: memory is read in long runs, and their state stays in the first-level cache.
@@ -17,12 +18,11 @@ const LEAST: usize = 64;
 const BLOCK: usize = 256;
 
 /// One operand or two, as `outer` matrices of `len` lines of `inner` elements. A row reduction is one along the lines.
-#[derive(Clone, Copy)]
 pub struct Columns<'a, T> {
     /// The operand.
-    pub x: &'a [T],
-    /// The second operand, or the first again.
-    pub y: &'a [T],
+    pub x: Reader<'a, T>,
+    /// The second operand, if it is another.
+    pub y: Option<Reader<'a, T>>,
     /// (outer, len, inner), none of them 0.
     pub size: [usize; 3],
 }
@@ -111,7 +111,8 @@ impl<T: RowElement> Columns<'_, T> {
         let strips = wanted.min(inner.div_ceil(LEAST));
         let width = inner.div_ceil(strips);
         for_rows(outer * strips, len * width, &|first, end| {
-            with_scratch(8 * width, |scratch: &mut [T::Wide]| {
+            let room = 8 * width + self.x.room(width) + self.y.as_ref().map_or(0, |y| y.room(width));
+            with_scratch(room, |scratch: &mut [T::Wide]| {
                 for index in first..end {
                     let (matrix, start) = (index / strips, index % strips * width);
                     let (at, result) = (matrix * len * inner + start, matrix * inner + start);
@@ -138,15 +139,23 @@ struct State<'a, W> {
     sums: [&'a mut [W]; 2],
     /// Sums of one block of lines.
     parts: [&'a mut [W]; 2],
-    buffers: [&'a mut [W]; 3],
+    lines: Lines<'a, W>,
+    out: &'a mut [W],
+}
+
+/// Where the lines of the operands are widened, and where those with gaps are gathered.
+struct Lines<'a, W> {
+    x: &'a mut [W],
+    y: &'a mut [W],
+    gathered: &'a mut [W],
 }
 
 impl<'a, W: Wide> State<'a, W> {
     fn new(scratch: &'a mut [W], width: usize) -> Self {
         scratch[..5 * width].fill(W::ZERO);
-        let mut pieces = scratch.chunks_exact_mut(width.max(1));
-        let mut next = || pieces.next().expect("scratch for eight lines");
-        Self { tops: next(), sums: [next(), next()], parts: [next(), next()], buffers: [next(), next(), next()] }
+        let (lines, gathered) = scratch.split_at_mut(8 * width);
+        let [tops, a, b, c, d, x, y, out] = cut(lines, [width; 8]);
+        Self { tops, sums: [a, b], parts: [c, d], lines: Lines { x, y, gathered }, out }
     }
 }
 
@@ -160,11 +169,11 @@ impl<T: RowElement> Strip<'_, T> {
 
     /// Adds all lines to the state.
     fn fold(&self, pass: Pass, state: &mut State<'_, T::Wide>) {
-        let State { tops, sums, parts, buffers: [x_buffer, y_buffer, _] } = state;
+        let State { tops, sums, parts, lines, .. } = state;
         let len = self.columns.size[1];
         for block in (0..len).step_by(BLOCK) {
             for i in block..len.min(block + BLOCK) {
-                let (x, y) = self.line(i, x_buffer, y_buffer);
+                let (x, y) = self.line(i, lines);
                 let [first, second] = parts;
                 launch::<T::Wide, _>(Line { pass, x, y, out: &mut [], tops, sums: [first, second] });
             }
@@ -179,9 +188,9 @@ impl<T: RowElement> Strip<'_, T> {
 
     /// Makes all lines of the result from the state.
     fn write(&self, pass: Pass, state: &mut State<'_, T::Wide>, to: SharedMut<T>) {
-        let State { tops, sums: [first, second], buffers: [x_buffer, y_buffer, out_buffer], .. } = state;
+        let State { tops, sums: [first, second], lines, out: out_buffer, .. } = state;
         for i in 0..self.columns.size[1] {
-            let (x, y) = self.line(i, x_buffer, y_buffer);
+            let (x, y) = self.line(i, lines);
             let at = self.at + i * self.columns.size[2];
             // SAFETY: the strip belongs to one task.
             let out = unsafe { to.slice(at..at + self.width) };
@@ -191,12 +200,13 @@ impl<T: RowElement> Strip<'_, T> {
         }
     }
 
-    fn line<'b>(&'b self, i: usize, x: &'b mut [T::Wide], y: &'b mut [T::Wide]) -> (&'b [T::Wide], &'b [T::Wide]) {
-        let at = self.at + i * self.columns.size[2];
+    fn line<'b>(&'b self, i: usize, lines: &'b mut Lines<'_, T::Wide>) -> (&'b [T::Wide], &'b [T::Wide]) {
+        let Columns { x, y, size } = self.columns;
+        let at = self.at + i * size[2];
         let line = at..at + self.width;
-        let x = T::read(&self.columns.x[line.clone()], x);
-        let again = std::ptr::eq(self.columns.x, self.columns.y);
-        (x, if again { x } else { T::read(&self.columns.y[line], y) })
+        let (for_x, for_y) = lines.gathered.split_at_mut(x.room(self.width));
+        let x = T::read(x.part(line.clone(), for_x), lines.x);
+        (x, y.as_ref().map_or(x, |y| T::read(y.part(line, for_y), lines.y)))
     }
 }
 

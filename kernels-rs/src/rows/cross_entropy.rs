@@ -9,7 +9,8 @@ use crate::dtype::Float;
 use crate::error::{Error, Result};
 use crate::index::resolve::{Places, Target, resolve};
 use crate::lanes::{Kernel, Lanes, launch};
-use crate::scratch::with_scratch;
+use crate::movement::reader::Reader;
+use crate::scratch::with_buffers;
 use crate::threads::SharedMut;
 
 /// Exponentials held at a time: a quarter of the first-level cache.
@@ -19,20 +20,20 @@ const WORK: usize = 1 << 11;
 pub fn cross_entropy(x: &Array, target: &Array) -> Result<Array> {
     let (len, places) = classes("cross_entropy", x, target)?;
     let mut out = Array::uninit(x.dtype(), target.shape())?;
-    let source = x.contiguous()?;
     float_rows!("cross_entropy", x.dtype(), T => {
-        let xs = source.as_slice::<T>().expect("made contiguous");
+        let source = Reader::<T>::new(x);
         let to = SharedMut::new(out.mut_ptr::<T>());
         let places = places.values();
         for_rows(places.len(), len, &|first, end| {
             // SAFETY: each task owns its rows of the result.
             let out = unsafe { to.slice(first..end) };
-            with_scratch(T::buffer(len) + WORK.min(len), |scratch: &mut [<T as Float>::Wide]| {
-                let (buffer, work) = scratch.split_at_mut(T::buffer(len));
-                for (row, slot) in (first..end).zip(out) {
-                    let x = T::read(&xs[row * len..(row + 1) * len], buffer);
+            let range = first * len..end * len;
+            let rooms = [T::buffer(len), WORK.min(len), source.room(range.len())];
+            with_buffers(rooms, |[buffer, work, gathered]: [&mut [<T as Float>::Wide]; _]| {
+                let rows = source.part(range, gathered).chunks_exact(len);
+                for ((x, &at), slot) in rows.zip(&places[first..end]).zip(out) {
                     let mut loss = Wide::count(0);
-                    launch(Loss { x, at: places[row] as usize, work, to: &mut loss });
+                    launch(Loss { x: T::read(x, buffer), at: at as usize, work: &mut *work, to: &mut loss });
                     *slot = Float::narrow(loss);
                 }
             });
@@ -49,19 +50,20 @@ pub fn cross_entropy_backward(g: &Array, x: &Array, target: &Array) -> Result<Ar
         return Err(Error::value(OP, format!("operands differ: got g {g:?}, x {x:?}, target {target:?}")));
     }
     let mut out = Array::uninit(x.dtype(), x.shape())?;
-    let (gradient, source) = (g.contiguous()?, x.contiguous()?);
     float_rows!(OP, x.dtype(), T => {
-        let (gs, xs) = (gradient.as_slice::<T>().expect("dense"), source.as_slice::<T>().expect("dense"));
+        let (gradient, source) = (Reader::<T>::new(g), Reader::<T>::new(x));
         let to = SharedMut::new(out.mut_ptr::<T>());
         let places = places.values();
         for_rows(places.len(), len, &|first, end| {
+            let range = first * len..end * len;
             // SAFETY: each task owns its rows of the result.
-            let out = unsafe { to.slice(first * len..end * len) };
-            with_scratch(2 * T::buffer(len), |scratch: &mut [<T as Float>::Wide]| {
-                let (buffer, out_buffer) = scratch.split_at_mut(T::buffer(len));
-                for (row, out) in (first..end).zip(out.chunks_exact_mut(len)) {
-                    let x = T::read(&xs[row * len..(row + 1) * len], buffer);
-                    let (at, g) = (places[row] as usize, Float::widen(gs[row]));
+            let out = unsafe { to.slice(range.clone()) };
+            let rooms = [T::buffer(len), T::buffer(len), source.room(range.len()), gradient.room(end - first)];
+            with_buffers(rooms, |[buffer, out_buffer, gathered, for_g]: [&mut [<T as Float>::Wide]; _]| {
+                let g = gradient.part(first..end, for_g).iter().zip(&places[first..end]);
+                let rows = source.part(range, gathered).chunks_exact(len);
+                for ((x, (&g, &at)), out) in rows.zip(g).zip(out.chunks_exact_mut(len)) {
+                    let (x, at, g) = (T::read(x, buffer), at as usize, Float::widen(g));
                     T::write(out, out_buffer, |out| launch(Backward { x, out, at, g }));
                 }
             });

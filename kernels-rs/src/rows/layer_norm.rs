@@ -6,13 +6,17 @@ use crate::array::Array;
 use crate::dtype::{Element, Float};
 use crate::error::{Error, Result};
 use crate::lanes::{Kernel, Lanes, launch};
-use crate::scratch::with_scratch;
+use crate::movement::reader::Reader;
+use crate::scratch::with_buffers;
 use crate::threads::{self, SharedMut};
+use std::ops::Range;
 
 /// Rows whose parameter gradients are summed one after the other.
 const BLOCK: usize = 64;
 /// Copies of the parameter gradients, at most.
 const CHUNKS: usize = 32;
+/// Elements that are gathered at a time.
+const GATHERED: usize = 1 << 14;
 
 /// Rows and their length; an error where there is no last axis.
 fn sizes(op: &str, x: &Array) -> Result<(usize, usize)> {
@@ -57,17 +61,16 @@ fn forward<T: RowElement>(
     parameters: Parameters<'_, T::Wide>,
     norm: Norm,
 ) -> Result<Array> {
-    let source = x.contiguous()?;
+    let source = Reader::<T>::new(x);
     let mut out = Array::uninit(x.dtype(), x.shape())?;
-    let xs = source.as_slice::<T>().expect("made contiguous");
     let to = SharedMut::new(out.mut_ptr::<T>());
     super::for_rows(rows, len, &|first, end| {
         let range = first * len..end * len;
         // SAFETY: each task owns its rows of the result.
         let out = unsafe { to.slice(range.clone()) };
-        with_scratch(2 * T::buffer(len), |scratch: &mut [T::Wide]| {
-            let (buffer, out_buffer) = scratch.split_at_mut(T::buffer(len));
-            for (x, out) in xs[range].chunks_exact(len).zip(out.chunks_exact_mut(len)) {
+        let (size, room) = (T::buffer(len), source.room(range.len()));
+        with_buffers([size, size, room], |[buffer, out_buffer, gathered]: [&mut [T::Wide]; _]| {
+            for (x, out) in source.part(range, gathered).chunks_exact(len).zip(out.chunks_exact_mut(len)) {
                 let x = T::read(x, buffer);
                 T::write(out, out_buffer, |out| launch::<T::Wide, _>(Forward { x, out, parameters, norm }));
             }
@@ -167,10 +170,8 @@ fn backward<T: RowElement>(
     weight: &[T::Wide],
     norm: Norm,
 ) -> Result<(Array, Array, Array)> {
-    let (source, gradient) = (x.contiguous()?, g.contiguous()?);
+    let operands = [Reader::<T>::new(g), Reader::new(x)];
     let mut dx = Array::uninit(x.dtype(), x.shape())?;
-    let xs = source.as_slice::<T>().expect("made contiguous");
-    let gs = gradient.as_slice::<T>().expect("made contiguous");
     let blocks = rows.div_ceil(BLOCK);
     let chunks = blocks.min(CHUNKS);
     let mut sums = vec![T::Wide::ZERO; chunks.max(1) * 2 * len];
@@ -178,27 +179,10 @@ fn backward<T: RowElement>(
     let work = |chunk: usize| {
         // SAFETY: one task per chunk.
         let sums = unsafe { to_sums.slice(chunk * 2 * len..(chunk + 1) * 2 * len) };
-        let size = T::buffer(len);
-        with_scratch(2 * len + 3 * size, |scratch: &mut [T::Wide]| {
-            let (block_sums, buffers) = scratch.split_at_mut(2 * len);
-            let (g_buffer, rest) = buffers.split_at_mut(size);
-            let (x_buffer, dx_buffer) = rest.split_at_mut(size);
-            for block in chunk * blocks / chunks..(chunk + 1) * blocks / chunks {
-                let range = block * BLOCK * len..((block + 1) * BLOCK).min(rows) * len;
-                // SAFETY: each block of rows belongs to one chunk.
-                let dx = unsafe { to.slice(range.clone()) };
-                block_sums.fill(T::Wide::ZERO);
-                let lines = gs[range.clone()].chunks_exact(len).zip(xs[range].chunks_exact(len));
-                for ((g, x), dx) in lines.zip(dx.chunks_exact_mut(len)) {
-                    let (g, x) = (T::read(g, g_buffer), T::read(x, x_buffer));
-                    let sums = &mut *block_sums;
-                    T::write(dx, dx_buffer, |dx| {
-                        launch::<T::Wide, _>(Backward { g, x, dx, weight, norm, sums });
-                    });
-                }
-                sums.iter_mut().zip(&*block_sums).for_each(|(sum, &part)| *sum = *sum + part);
-            }
-        });
+        let job = Job { operands: &operands, to, len, weight, norm };
+        let chunk = chunk * blocks / chunks * BLOCK..rows.min((chunk + 1) * blocks / chunks * BLOCK);
+        // SAFETY: each row belongs to one chunk.
+        unsafe { job.chunk(chunk, sums) };
     };
     threads::parallel(chunks, &work);
     let (first, others) = sums.split_at_mut(2 * len);
@@ -206,6 +190,50 @@ fn backward<T: RowElement>(
         first.iter_mut().zip(other).for_each(|(sum, &part)| *sum = *sum + part);
     }
     Ok((dx, narrowed::<T>(&first[..len], &[len])?, narrowed::<T>(&first[len..], &[len])?))
+}
+
+struct Job<'a, T: RowElement> {
+    /// The gradient and x.
+    operands: &'a [Reader<'a, T>; 2],
+    to: SharedMut<T>,
+    len: usize,
+    weight: &'a [T::Wide],
+    norm: Norm,
+}
+
+impl<T: RowElement> Job<'_, T> {
+    /// Some rows; adds their sums, block by block.
+    ///
+    /// # Safety
+    /// No other task writes these rows of the result.
+    unsafe fn chunk(&self, rows: Range<usize>, sums: &mut [T::Wide]) {
+        let &Self { operands, to, len, weight, norm } = self;
+        let size = T::buffer(len);
+        // Rows with gaps are gathered a few at a time.
+        let together = (GATHERED / len.max(1)).clamp(1, BLOCK);
+        let [g_room, x_room] = [0, 1].map(|k: usize| operands[k].room(together * len));
+        let lens = [2 * len, size, size, size, g_room, x_room];
+        with_buffers(lens, |[block_sums, g_buffer, x_buffer, dx_buffer, for_g, for_x]: [&mut [T::Wide]; _]| {
+            for block in rows.clone().step_by(BLOCK) {
+                block_sums.fill(T::Wide::ZERO);
+                let end = rows.end.min(block + BLOCK);
+                for first in (block..end).step_by(together) {
+                    let range = first * len..end.min(first + together) * len;
+                    // SAFETY: as the caller promises.
+                    let dx = unsafe { to.slice(range.clone()) };
+                    let (g, x) = (operands[0].part(range.clone(), for_g), operands[1].part(range, for_x));
+                    for ((g, x), dx) in g.chunks_exact(len).zip(x.chunks_exact(len)).zip(dx.chunks_exact_mut(len)) {
+                        let (g, x) = (T::read(g, g_buffer), T::read(x, x_buffer));
+                        let sums = &mut *block_sums;
+                        T::write(dx, dx_buffer, |dx| {
+                            launch::<T::Wide, _>(Backward { g, x, dx, weight, norm, sums });
+                        });
+                    }
+                }
+                sums.iter_mut().zip(&*block_sums).for_each(|(sum, &part)| *sum = *sum + part);
+            }
+        });
+    }
 }
 
 struct Backward<'a, W> {

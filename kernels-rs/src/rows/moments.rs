@@ -6,7 +6,8 @@ use crate::array::Array;
 use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::lanes::{Kernel, Lanes, launch};
-use crate::scratch::with_scratch;
+use crate::movement::reader::Reader;
+use crate::scratch::{with_buffers, with_scratch};
 use crate::threads::SharedMut;
 
 /// Exponentials held at a time: a quarter of the first-level cache.
@@ -17,10 +18,9 @@ const PIECE: usize = 1 << 13;
 /// The mean of `(x - mean)^2`, with `count - correction` (at least 0) for the count.
 pub fn var(x: &Array, axes: &[usize], correction: f64, keepdims: bool) -> Result<Array> {
     let mut out = Array::uninit(x.dtype(), &reduced(x, axes, keepdims))?;
-    if let Some((dense, size)) = columns(x, axes)? {
+    if let Some(size) = columns(x, axes) {
         return float_rows!("var", x.dtype(), T => {
-            let x = dense.as_slice::<T>().expect("made contiguous");
-            Columns { x, y: x, size }.var(correction, out.as_mut_slice());
+            Columns { x: Reader::<T>::new(x), y: None, size }.var(correction, out.as_mut_slice());
             Ok(out)
         });
     }
@@ -29,7 +29,7 @@ pub fn var(x: &Array, axes: &[usize], correction: f64, keepdims: bool) -> Result
         if rows.len == 0 {
             out.as_mut_slice::<T>().fill(T::from_f64(f64::NAN));
         } else {
-            run::<T>(Mode::Var(correction), rows.elements(), rows.len, out.as_mut_slice());
+            run::<T>(Mode::Var(correction), &Reader::new(&rows.view), rows.len, out.as_mut_slice());
         }
         Ok(out)
     })
@@ -38,10 +38,9 @@ pub fn var(x: &Array, axes: &[usize], correction: f64, keepdims: bool) -> Result
 /// `ln(sum of e^x)`; minus infinity where every element is.
 pub fn logsumexp(x: &Array, axes: &[usize], keepdims: bool) -> Result<Array> {
     let mut out = Array::uninit(x.dtype(), &reduced(x, axes, keepdims))?;
-    if let Some((dense, size)) = columns(x, axes)? {
+    if let Some(size) = columns(x, axes) {
         return float_rows!("logsumexp", x.dtype(), T => {
-            let x = dense.as_slice::<T>().expect("made contiguous");
-            Columns { x, y: x, size }.logsumexp(out.as_mut_slice());
+            Columns { x: Reader::<T>::new(x), y: None, size }.logsumexp(out.as_mut_slice());
             Ok(out)
         });
     }
@@ -50,7 +49,7 @@ pub fn logsumexp(x: &Array, axes: &[usize], keepdims: bool) -> Result<Array> {
         if rows.len == 0 {
             out.as_mut_slice::<T>().fill(T::from_f64(f64::NEG_INFINITY));
         } else {
-            run::<T>(Mode::LogSumExp, rows.elements(), rows.len, out.as_mut_slice());
+            run::<T>(Mode::LogSumExp, &Reader::new(&rows.view), rows.len, out.as_mut_slice());
         }
         Ok(out)
     })
@@ -58,17 +57,15 @@ pub fn logsumexp(x: &Array, axes: &[usize], keepdims: bool) -> Result<Array> {
 
 /// The operand as (outer, len, inner) where the axes are neighbours and others follow them; `None` where a row is a run
 /// of elements, or nothing is left to do in columns.
-fn columns(x: &Array, axes: &[usize]) -> Result<Option<(Array, [usize; 3])>> {
-    let (Some(&first), Some(&last)) = (axes.first(), axes.last()) else { return Ok(None) };
+fn columns(x: &Array, axes: &[usize]) -> Option<[usize; 3]> {
+    let (&first, &last) = (axes.first()?, axes.last()?);
     if last >= x.rank() || axes.windows(2).any(|pair| pair[0] + 1 != pair[1]) {
-        return Ok(None);
+        return None;
     }
     let size = [&x.shape()[..first], &x.shape()[first..=last], &x.shape()[last + 1..]].map(numel);
     let dense_rows = x.strides()[last].unsigned_abs() == 1;
-    if size.contains(&0) || size[2] == 1 || (dense_rows && !x.is_contiguous()) {
-        return Ok(None);
-    }
-    Ok(Some((x.contiguous()?, size)))
+    let in_rows = size.contains(&0) || size[2] == 1 || (dense_rows && !x.is_contiguous());
+    (!in_rows).then_some(size)
 }
 
 #[derive(Clone, Copy)]
@@ -77,23 +74,41 @@ enum Mode {
     LogSumExp,
 }
 
-fn run<T: RowElement>(mode: Mode, x: &[T], len: usize, out: &mut [T]) {
+fn run<T: RowElement>(mode: Mode, x: &Reader<'_, T>, len: usize, out: &mut [T]) {
+    let rows = out.len();
     let to = SharedMut::new(out.as_mut_ptr());
-    let rows = x.len() / len;
     // Few long rows: their pieces in parallel. Else the rows.
     let long = rows < 8 && len > 8 * PIECE;
     let work = |first: usize, end: usize| {
-        // SAFETY: each task owns its part of the result.
-        let out = unsafe { to.slice(first..end) };
-        for (row, slot) in x[first * len..end * len].chunks_exact(len).zip(out) {
-            *slot = T::narrow(whole_row(mode, row, long));
-        }
+        // Short rows with gaps are gathered together.
+        let near = if len <= PIECE { (end - first) * len } else { 0 };
+        with_buffers([x.room(near), room(x, len)], |[buffer, scratch]: [&mut [T::Wide]; _]| {
+            let gathered = Reader::of(x.part(first * len..first * len + near, buffer));
+            let (x, start) = if near > 0 { (&gathered, 0) } else { (x, first * len) };
+            // SAFETY: each task owns its part of the result.
+            for (row, slot) in unsafe { to.slice(first..end) }.iter_mut().enumerate() {
+                let row = Row { x, at: start + row * len, len };
+                *slot = T::narrow(whole_row(mode, &row, if long { None } else { Some(scratch) }));
+            }
+        });
     };
     if long { work(0, rows) } else { for_rows(rows, len, &work) }
 }
 
-/// Both passes over a row, in pieces whose results are put together in order.
-fn whole_row<T: RowElement>(mode: Mode, row: &[T], parallel: bool) -> T::Wide {
+/// Elements of the scratch memory for a piece of a row.
+fn room<T: RowElement>(x: &Reader<'_, T>, len: usize) -> usize {
+    let piece = len.min(PIECE);
+    x.room(piece) + T::buffer(piece) + WORK.min(piece)
+}
+
+struct Row<'a, T> {
+    x: &'a Reader<'a, T>,
+    at: usize,
+    len: usize,
+}
+
+/// Both passes over a row, in pieces whose results are put together in order; in parallel without scratch memory.
+fn whole_row<T: RowElement>(mode: Mode, row: &Row<'_, T>, mut scratch: Option<&mut [T::Wide]>) -> T::Wide {
     let join = |a: T::Wide, b: T::Wide| match mode {
         Mode::Var(_) => a + b,
         Mode::LogSumExp => {
@@ -105,19 +120,19 @@ fn whole_row<T: RowElement>(mode: Mode, row: &[T], parallel: bool) -> T::Wide {
         }
     };
     let start = if let Mode::Var(_) = mode { T::Wide::ZERO } else { T::Wide::LOWEST };
-    let total = pass(mode, row, None, start, |a, b| join(a, b[0]), parallel);
+    let total = pass(mode, row, None, start, |a, b| join(a, b[0]), scratch.as_deref_mut());
     let middle = match mode {
-        Mode::Var(_) => total / T::Wide::count(row.len()),
+        Mode::Var(_) => total / T::Wide::count(row.len),
         // An infinite maximum does not shift.
         Mode::LogSumExp if total.to_f64().is_finite() => total,
         Mode::LogSumExp => T::Wide::ZERO,
     };
     let zeros = [T::Wide::ZERO; 2];
-    let [first, second] = pass(mode, row, Some(middle), zeros, |a, b| [a[0] + b[0], a[1] + b[1]], parallel);
+    let [first, second] = pass(mode, row, Some(middle), zeros, |a, b| [a[0] + b[0], a[1] + b[1]], scratch);
     match mode {
         Mode::Var(correction) => {
-            let squares = second - first / T::Wide::count(row.len()) * first;
-            squares / T::Wide::from_f64((row.len() as f64 - correction).max(0.0))
+            let squares = second - first / T::Wide::count(row.len) * first;
+            squares / T::Wide::from_f64((row.len as f64 - correction).max(0.0))
         }
         Mode::LogSumExp => first.ln() + middle,
     }
@@ -126,31 +141,34 @@ fn whole_row<T: RowElement>(mode: Mode, row: &[T], parallel: bool) -> T::Wide {
 /// One pass over all pieces.
 fn pass<T: RowElement, A>(
     mode: Mode,
-    row: &[T],
+    row: &Row<'_, T>,
     middle: Option<T::Wide>,
     start: A,
     join: impl Fn(A, [T::Wide; 2]) -> A,
-    parallel: bool,
+    scratch: Option<&mut [T::Wide]>,
 ) -> A {
-    let one = |x: &[T]| {
-        let size = T::buffer(x.len());
-        with_scratch(size + WORK.min(x.len()), |scratch: &mut [T::Wide]| {
-            let (buffer, work) = scratch.split_at_mut(size);
-            let mut result = [T::Wide::ZERO; 2];
-            launch::<T::Wide, _>(Piece { mode, x: T::read(x, buffer), work, middle, result: &mut result });
-            result
-        })
+    let pieces = row.len.div_ceil(PIECE);
+    let one = |piece: usize, scratch: &mut [T::Wide]| {
+        let range = row.at + piece * PIECE..row.at + row.len.min((piece + 1) * PIECE);
+        let (buffer, rest) = scratch.split_at_mut(T::buffer(range.len()));
+        let (work, gathered) = rest.split_at_mut(WORK.min(range.len()));
+        let mut result = [T::Wide::ZERO; 2];
+        let x = T::read(row.x.part(range, gathered), buffer);
+        launch::<T::Wide, _>(Piece { mode, x, work, middle, result: &mut result });
+        result
     };
-    if !parallel {
-        return row.chunks(PIECE).map(one).fold(start, join);
+    if let Some(scratch) = scratch {
+        return (0..pieces).map(|piece| one(piece, scratch)).fold(start, join);
     }
-    let mut results = vec![[T::Wide::ZERO; 2]; row.len().div_ceil(PIECE)];
+    let mut results = vec![[T::Wide::ZERO; 2]; pieces];
     let to = SharedMut::new(results.as_mut_ptr());
-    for_rows(row.len().div_ceil(PIECE), PIECE, &|first, end| {
-        for (index, piece) in (first..end).zip(row[first * PIECE..].chunks(PIECE)) {
-            // SAFETY: one task per piece.
-            unsafe { to.slice(index..index + 1)[0] = one(piece) };
-        }
+    for_rows(pieces, PIECE, &|first, end| {
+        with_scratch(room(row.x, row.len), |scratch: &mut [T::Wide]| {
+            for piece in first..end {
+                // SAFETY: one task per piece.
+                unsafe { to.slice(piece..piece + 1)[0] = one(piece, scratch) };
+            }
+        });
     });
     results.into_iter().fold(start, join)
 }

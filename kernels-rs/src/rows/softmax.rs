@@ -8,29 +8,30 @@ use super::{RowElement, Wide, check_alike, float_rows, for_rows, split_at_axis};
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::lanes::{Kernel, Lanes, launch};
-use crate::scratch::with_scratch;
+use crate::movement::reader::Reader;
+use crate::scratch::with_buffers;
 use crate::threads::SharedMut;
 
 /// `e^x / sum of e^x` along an axis; a row of minus infinities gives zeros.
 pub fn softmax(x: &Array, axis: usize) -> Result<Array> {
-    run(Op::Softmax, "softmax", x, x, axis)
+    run(Op::Softmax, "softmax", x, None, axis)
 }
 
 /// The logarithm of [`softmax`]; a row of minus infinities stays one.
 pub fn log_softmax(x: &Array, axis: usize) -> Result<Array> {
-    run(Op::LogSoftmax, "log_softmax", x, x, axis)
+    run(Op::LogSoftmax, "log_softmax", x, None, axis)
 }
 
 /// `y * (g - sum of g * y)`.
 pub fn softmax_backward(g: &Array, y: &Array, axis: usize) -> Result<Array> {
     check_alike("softmax_backward", g, y)?;
-    run(Op::SoftmaxBackward, "softmax_backward", g, y, axis)
+    run(Op::SoftmaxBackward, "softmax_backward", g, Some(y), axis)
 }
 
 /// `g - e^y * sum of g`.
 pub fn log_softmax_backward(g: &Array, y: &Array, axis: usize) -> Result<Array> {
     check_alike("log_softmax_backward", g, y)?;
-    run(Op::LogSoftmaxBackward, "log_softmax_backward", g, y, axis)
+    run(Op::LogSoftmaxBackward, "log_softmax_backward", g, Some(y), axis)
 }
 
 /// What happens to a row. `y` is `x` itself in the forward ops.
@@ -46,38 +47,40 @@ pub enum Op {
     LogSoftmaxBackward,
 }
 
-fn run(op: Op, name: &str, x: &Array, y: &Array, axis: usize) -> Result<Array> {
+fn run(op: Op, name: &str, x: &Array, y: Option<&Array>, axis: usize) -> Result<Array> {
     let (outer, len, inner) = split_at_axis(name, x, axis)?;
-    let (xs, ys) = (x.contiguous()?, y.contiguous()?);
     let mut out = Array::uninit(x.dtype(), x.shape())?;
     float_rows!(name, x.dtype(), T => {
-        let (xs, ys) = (xs.as_slice::<T>().expect("contiguous"), ys.as_slice::<T>().expect("contiguous"));
-        let out_slice = out.as_mut_slice::<T>();
-        if out_slice.is_empty() {
+        let (x, y) = (Reader::<T>::new(x), y.map(Reader::<T>::new));
+        let to = out.as_mut_slice::<T>();
+        if to.is_empty() {
             return Ok(out);
         }
         if inner == 1 {
-            rows(op, xs, ys, len, out_slice);
+            rows(op, &x, y.as_ref(), len, to);
         } else {
-            Columns { x: xs, y: ys, size: [outer, len, inner] }.softmax(op, out_slice);
+            Columns { x, y, size: [outer, len, inner] }.softmax(op, to);
         }
         Ok(out)
     })
 }
 
-fn rows<T: RowElement>(op: Op, xs: &[T], ys: &[T], len: usize, out: &mut [T]) {
+fn rows<T: RowElement>(op: Op, xs: &Reader<'_, T>, ys: Option<&Reader<'_, T>>, len: usize, out: &mut [T]) {
+    let count = out.len() / len;
     let to = SharedMut::new(out.as_mut_ptr());
-    for_rows(xs.len() / len, len, &|first, end| {
+    for_rows(count, len, &|first, end| {
         let range = first * len..end * len;
         // SAFETY: each task owns its rows of the result.
         let out = unsafe { to.slice(range.clone()) };
+        let (x_room, y_room) = (xs.room(range.len()), ys.map_or(0, |ys| ys.room(range.len())));
         let size = T::buffer(len);
-        with_scratch(3 * size, |scratch: &mut [T::Wide]| {
-            let (x_buffer, rest) = scratch.split_at_mut(size);
-            let (y_buffer, out_buffer) = rest.split_at_mut(size);
-            let lines = xs[range.clone()].chunks_exact(len).zip(ys[range].chunks_exact(len));
-            for ((x, y), out) in lines.zip(out.chunks_exact_mut(len)) {
-                let (x, y) = (T::read(x, x_buffer), T::read(y, y_buffer));
+        let lens = [x_room, y_room, size, size, size];
+        with_buffers(lens, |[for_x, for_y, x_buffer, y_buffer, out_buffer]: [&mut [T::Wide]; _]| {
+            let x = xs.part(range.clone(), for_x);
+            let y = ys.map_or(x, |ys| ys.part(range, for_y));
+            for ((x, y), out) in x.chunks_exact(len).zip(y.chunks_exact(len)).zip(out.chunks_exact_mut(len)) {
+                let x = T::read(x, x_buffer);
+                let y = if ys.is_some() { T::read(y, y_buffer) } else { x };
                 T::write(out, out_buffer, |out| launch::<T::Wide, _>(Row { op, x, y, out }));
             }
         });

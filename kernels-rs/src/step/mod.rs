@@ -15,6 +15,7 @@ pub use sgd::{Sgd, sgd};
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::lanes::{Kernel, Lanes, launch};
+use crate::movement::reader::Reader;
 use crate::rows::{RowElement, Wide};
 use crate::scratch::with_scratch;
 use crate::threads::{self, SharedMut};
@@ -90,9 +91,9 @@ fn check(op: &str, lists: &[Stream<'_>]) -> Result<()> {
 }
 
 /// Where one tensor is read and written.
-struct Item<T, const S: usize> {
-    from: [Option<Array>; S],
-    grad: Array,
+struct Item<'a, T, const S: usize> {
+    from: [Option<Reader<'a, T>>; S],
+    grad: Reader<'a, T>,
     to: [SharedMut<T>; S],
 }
 
@@ -112,20 +113,16 @@ fn run<T: RowElement, const S: usize>(
     let mut items = Vec::with_capacity(count);
     let mut tasks = Vec::with_capacity(count);
     for (k, grad) in grads.iter().enumerate() {
-        let mut item = Item::<T, S> {
-            from: [const { None }; S],
-            grad: grad.contiguous()?,
+        items.push(Item::<T, S> {
+            from: streams.map(|stream| stream.get(k).copied().map(Reader::new)),
+            grad: Reader::new(grad),
             to: std::array::from_fn(|s| SharedMut::new(results[s * count + k].mut_ptr::<T>())),
-        };
-        for (slot, stream) in item.from.iter_mut().zip(streams) {
-            *slot = stream.get(k).map(|array| array.contiguous()).transpose()?;
-        }
-        items.push(item);
+        });
         tasks.extend((0..grad.numel()).step_by(TASK).map(|start| (k, start..(start + TASK).min(grad.numel()))));
     }
     let one = |index: usize| {
         let (k, range) = &tasks[index];
-        with_scratch((2 * S + 2) * BLOCK, |scratch: &mut [T::Wide]| {
+        with_scratch((3 * S + 3) * BLOCK, |scratch: &mut [T::Wide]| {
             for start in range.clone().step_by(BLOCK) {
                 // SAFETY: ranges do not overlap, and lie inside the tensor.
                 unsafe { block(&items[*k], start..(start + BLOCK).min(range.end), scratch, rule) };
@@ -146,20 +143,20 @@ fn run<T: RowElement, const S: usize>(
 /// # Safety
 /// No other task works on this part, which lies inside the tensor.
 unsafe fn block<T: RowElement, const S: usize>(
-    item: &Item<T, S>,
+    item: &Item<'_, T, S>,
     range: std::ops::Range<usize>,
     scratch: &mut [T::Wide],
     rule: &impl Rule<S, Wide = T::Wide>,
 ) {
     let len = range.len();
     let mut buffers = scratch.chunks_exact_mut(BLOCK).map(|buffer| &mut buffer[..len]);
-    let mut next = || buffers.next().expect("two buffers per stream and two more");
+    let mut next = || buffers.next().expect("three buffers per stream, two for the gradient, and zeros");
     let zeros = next();
     zeros.fill(T::Wide::ZERO);
     let zeros = &*zeros;
-    let grad = T::read(part(&item.grad, &range), next());
+    let grad = T::read(item.grad.part(range.clone(), next()), next());
     let from = item.from.each_ref().map(|from| match from {
-        Some(from) => T::read(part(from, &range), next()),
+        Some(from) => T::read(from.part(range.clone(), next()), next()),
         None => zeros,
     });
     // SAFETY: as the caller promises.
@@ -174,8 +171,4 @@ unsafe fn block<T: RowElement, const S: usize>(
     for (row, wide) in rows.iter_mut().zip(wide) {
         T::save(wide, row);
     }
-}
-
-fn part<'a, T: RowElement>(array: &'a Array, range: &std::ops::Range<usize>) -> &'a [T] {
-    &array.as_slice::<T>().expect("made contiguous")[range.clone()]
 }

@@ -1,0 +1,129 @@
+//! Channels as runs of neighbouring elements, one run per image.
+
+use super::{Fold, Form, Map, Operands, Rule, pieces};
+use crate::lanes::{Kernel, Lanes, launch};
+use crate::rows::fold::{dot_centered, moments, sum};
+use crate::rows::{RowElement, Wide};
+use crate::scratch::with_buffers;
+use crate::threads::SharedMut;
+use std::ops::Range;
+
+/// Elements of a piece of a long run.
+const PIECE: usize = 1 << 14;
+/// Sums of a channel that are computed apart, at most, when there is one channel.
+const CHUNKS: usize = 64;
+
+/// Run `(n, c)` of `len` elements starts at `(n * channels + c) * len`.
+impl Form {
+    /// Pieces of a run.
+    fn cuts(&self) -> usize {
+        self.len.div_ceil(PIECE)
+    }
+
+    /// Elements of piece `piece` of the run of channel `c` of image `n`.
+    fn piece(&self, n: usize, c: usize, piece: usize) -> Range<usize> {
+        let run = (n * self.channels + c) * self.len;
+        run + piece * PIECE..run + self.len.min((piece + 1) * PIECE)
+    }
+
+    /// Two sums per channel, chunk by chunk: how many chunks depends on the shape alone.
+    pub fn fold_runs<T: RowElement>(&self, operands: &Operands<'_, T>, fold: Fold<'_, T::Wide>) -> Vec<[T::Wide; 2]> {
+        let units = self.images * self.cuts();
+        let wanted = (CHUNKS / self.channels.max(1)).clamp(1, units.max(1));
+        let size = units.div_ceil(wanted).max(1);
+        let chunks = units.div_ceil(size).max(1);
+        let mut parts = vec![[T::Wide::ZERO; 2]; self.channels * chunks];
+        let to = SharedMut::new(parts.as_mut_ptr());
+        let work = |range: Range<usize>| {
+            let rooms = operands.rooms(PIECE.min(self.len));
+            with_buffers(rooms, |mut buffers: [&mut [T::Wide]; _]| {
+                for index in range {
+                    let (c, chunk) = (index / chunks, index % chunks);
+                    let mut total = [T::Wide::ZERO; 2];
+                    for unit in chunk * size..((chunk + 1) * size).min(units) {
+                        let piece = self.piece(unit / self.cuts(), c, unit % self.cuts());
+                        let (x, g) = operands.read(piece, &mut buffers);
+                        let mut result = [T::Wide::ZERO; 2];
+                        launch(FoldRun { x, g, fold: fold.with(|means| &means[c..=c]), result: &mut result });
+                        total = [total[0] + result[0], total[1] + result[1]];
+                    }
+                    // SAFETY: one task per part.
+                    unsafe { to.slice(index..index + 1)[0] = total };
+                }
+            });
+        };
+        pieces(self.channels * chunks, size * self.len.min(PIECE), &work);
+        let add = |a: [T::Wide; 2], b: &[T::Wide; 2]| [a[0] + b[0], a[1] + b[1]];
+        parts.chunks_exact(chunks).map(|parts| parts.iter().fold([T::Wide::ZERO; 2], add)).collect()
+    }
+
+    /// Writes the result, run by run.
+    pub fn map_runs<T: RowElement>(&self, operands: &Operands<'_, T>, map: Map<'_, T::Wide>, to: SharedMut<T>) {
+        let len = PIECE.min(self.len);
+        let work = |range: Range<usize>| {
+            let [a, b, c, d] = operands.rooms(len);
+            with_buffers([T::buffer(len), a, b, c, d], |[out_buffer, a, b, c, d]: [&mut [T::Wide]; _]| {
+                let mut buffers = [a, b, c, d];
+                for index in range {
+                    let run = index / self.cuts();
+                    let channel = run % self.channels;
+                    let piece = self.piece(run / self.channels, channel, index % self.cuts());
+                    // SAFETY: each piece is written once.
+                    let out = unsafe { to.slice(piece.clone()) };
+                    let (x, g) = operands.read(piece, &mut buffers);
+                    T::write(out, out_buffer, |out| launch(MapRun { x, g, map, channel, out }));
+                }
+            });
+        };
+        pieces(self.images * self.channels * self.cuts(), len, &work);
+    }
+}
+
+struct FoldRun<'a, W> {
+    x: &'a [W],
+    g: &'a [W],
+    fold: Fold<'a, W>,
+    result: &'a mut [W; 2],
+}
+
+impl<W: Wide> Kernel<W> for FoldRun<'_, W> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes<Elem = W>>(self) {
+        // SAFETY: the caller has the instructions; the runs have one length.
+        *self.result = unsafe {
+            match self.fold {
+                Fold::Sum => [sum::<V>(self.x), W::ZERO],
+                Fold::Moments(mean) => moments::<V>(self.x, mean[0]),
+                Fold::Products(mean) => dot_centered::<V>(self.g, self.x, mean[0]),
+            }
+        };
+    }
+}
+
+struct MapRun<'a, W> {
+    x: &'a [W],
+    g: &'a [W],
+    map: Map<'a, W>,
+    channel: usize,
+    out: &'a mut [W],
+}
+
+impl<W: Wide> Kernel<W> for MapRun<'_, W> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes<Elem = W>>(self) {
+        let Self { x, g, map, channel, out } = self;
+        let [mean, scale, third, fourth] = map.by.map(|values| values[channel]);
+        match map.rule {
+            Rule::Affine => {
+                for (slot, &x) in out.iter_mut().zip(x) {
+                    *slot = (x - mean).times_plus::<V::Math>(scale, third);
+                }
+            }
+            Rule::Pull => {
+                for ((slot, &g), &x) in out.iter_mut().zip(g).zip(x) {
+                    *slot = scale * (g - third - (x - mean) * fourth);
+                }
+            }
+        }
+    }
+}
