@@ -256,7 +256,18 @@ fn reduced(x: &Array, axes: &[usize], keepdims: bool) -> Shape {
 /// Calls `work(first, end)` for blocks of rows, in parallel when there is enough to do. Where the cuts lie depends on
 /// the shape alone.
 fn for_rows(count: usize, len: usize, work: &(dyn Fn(usize, usize) + Sync)) {
-    let block = (TASK / len.max(1)).max(1);
+    for_blocks(count, len, (TASK / len.max(1)).max(1), work);
+}
+
+/// [`for_rows`] of arrays that may have gaps: then a block has rows enough to use whole cache lines of turned ones, up to
+/// the size of a second-level cache.
+fn for_gathered_rows(gaps: bool, count: usize, len: usize, work: &(dyn Fn(usize, usize) + Sync)) {
+    let len = len.max(1);
+    let least = if gaps { (8 * TASK / len).min(16) } else { 1 };
+    for_blocks(count, len, (TASK / len).max(least).max(1), work);
+}
+
+fn for_blocks(count: usize, len: usize, block: usize, work: &(dyn Fn(usize, usize) + Sync)) {
     let blocks = count.div_ceil(block);
     let one = |index: usize| work(index * block, ((index + 1) * block).min(count));
     if count * len < 2 * TASK { (0..blocks).for_each(one) } else { threads::parallel(blocks, &one) }

@@ -170,14 +170,15 @@ impl<T: Add> Job<T> {
         let mut line = [T::ZERO; WIDTH];
         for row in 0..self.len {
             let at = start + row * step;
-            // SAFETY: a part of a row of both arrays. It is copied first, as they may be one.
-            let out = unsafe {
-                std::ptr::copy_nonoverlapping(self.x.add(at), line.as_mut_ptr(), width);
-                std::slice::from_raw_parts_mut(self.out.add(at), width)
-            };
-            for (((out, &x), local), &total) in out.iter_mut().zip(&line).zip(&mut local).zip(&total) {
-                *local = local.add(x);
-                *out = total.add(*local);
+            // SAFETY: a part of a row of both arrays; the operand's is copied first where they are one.
+            unsafe {
+                let mut from = self.x.add(at);
+                if std::ptr::eq(self.x, self.out) {
+                    std::ptr::copy_nonoverlapping(from, line.as_mut_ptr(), width);
+                    from = line.as_ptr();
+                }
+                let x = std::slice::from_raw_parts(from, width);
+                add_line(x, std::slice::from_raw_parts_mut(self.out.add(at), width), &mut local, &total);
             }
             if (row + 1).is_multiple_of(BLOCK) {
                 for (total, local) in total.iter_mut().zip(&mut local) {
@@ -186,6 +187,14 @@ impl<T: Add> Job<T> {
                 }
             }
         }
+    }
+}
+
+#[inline(always)]
+fn add_line<T: Add>(x: &[T], out: &mut [T], local: &mut [T; WIDTH], total: &[T; WIDTH]) {
+    for (((out, &x), local), &total) in out.iter_mut().zip(x).zip(local).zip(total) {
+        *local = local.add(x);
+        *out = total.add(*local);
     }
 }
 

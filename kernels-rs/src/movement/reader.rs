@@ -53,6 +53,15 @@ impl<'a, T: Element> Reader<'a, T> {
         if self.dense { 0 } else { len }
     }
 
+    /// Elements that lie together, at least.
+    pub fn run(&self) -> usize {
+        match self.dims.last() {
+            _ if self.dense => self.count,
+            Some(&(len, 1)) => len,
+            _ => 1,
+        }
+    }
+
     /// These elements. The buffer has [`Reader::room`] for them; its own type does not matter, if it is as wide as `T`.
     #[inline]
     pub fn part<'b, W: Real>(&'b self, range: Range<usize>, buffer: &'b mut [W]) -> &'b [T] {
@@ -64,12 +73,30 @@ impl<'a, T: Element> Reader<'a, T> {
         self.gathered(range, buffer)
     }
 
+    /// Where these elements lie together.
+    fn in_one_run(&self, range: &Range<usize>) -> Option<isize> {
+        let (mut left, run) = (range.start, self.run());
+        if run == 1 || left / run != (range.end - 1) / run {
+            return None;
+        }
+        let mut place = 0;
+        for &(len, step) in self.dims.iter().rev() {
+            place += (left % len) as isize * step;
+            left /= len;
+        }
+        Some(place)
+    }
+
     #[inline(never)]
-    fn gathered<'b, W: Real>(&self, range: Range<usize>, buffer: &'b mut [W]) -> &'b [T] {
+    fn gathered<'b, W: Real>(&'b self, range: Range<usize>, buffer: &'b mut [W]) -> &'b [T] {
         let len = range.len();
         assert!(size_of::<T>() <= size_of::<W>() && len <= buffer.len(), "buffer too small for a part");
         if len == 0 {
             return &[];
+        }
+        if let Some(place) = self.in_one_run(&range) {
+            // SAFETY: a part of a run of the array.
+            return unsafe { std::slice::from_raw_parts(self.from.cast::<T>().offset(place), len) };
         }
         let to = buffer.as_mut_ptr();
         // SAFETY: the range lies inside the box of the array; the buffer has room, is aligned for the wider type, and

@@ -3,7 +3,7 @@
 
 use super::fold::largest;
 use super::softmax::{finite, shifted_exp};
-use super::{RowElement, Wide, float_rows, for_rows};
+use super::{RowElement, Wide, float_rows, for_gathered_rows};
 use crate::array::Array;
 use crate::dtype::Float;
 use crate::error::{Error, Result};
@@ -24,7 +24,7 @@ pub fn cross_entropy(x: &Array, target: &Array) -> Result<Array> {
         let source = Reader::<T>::new(x);
         let to = SharedMut::new(out.mut_ptr::<T>());
         let places = places.values();
-        for_rows(places.len(), len, &|first, end| {
+        for_gathered_rows(source.room(1) > 0, places.len(), len, &|first, end| {
             // SAFETY: each task owns its rows of the result.
             let out = unsafe { to.slice(first..end) };
             let range = first * len..end * len;
@@ -54,7 +54,7 @@ pub fn cross_entropy_backward(g: &Array, x: &Array, target: &Array) -> Result<Ar
         let (gradient, source) = (Reader::<T>::new(g), Reader::<T>::new(x));
         let to = SharedMut::new(out.mut_ptr::<T>());
         let places = places.values();
-        for_rows(places.len(), len, &|first, end| {
+        for_gathered_rows(source.room(1) > 0, places.len(), len, &|first, end| {
             let range = first * len..end * len;
             // SAFETY: each task owns its rows of the result.
             let out = unsafe { to.slice(range.clone()) };

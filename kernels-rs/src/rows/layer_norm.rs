@@ -1,7 +1,7 @@
 //! Layer and root-mean-square normalization over the last axis: the second is the first with 0 for the mean.
 
 use super::fold::{dot, dot_weighted, moments, sum};
-use super::{RowElement, Wide, check_alike, float_rows, narrowed, parameter};
+use super::{RowElement, Wide, check_alike, float_rows, for_gathered_rows, narrowed, parameter};
 use crate::array::Array;
 use crate::dtype::{Element, Float};
 use crate::error::{Error, Result};
@@ -64,7 +64,7 @@ fn forward<T: RowElement>(
     let source = Reader::<T>::new(x);
     let mut out = Array::uninit(x.dtype(), x.shape())?;
     let to = SharedMut::new(out.mut_ptr::<T>());
-    super::for_rows(rows, len, &|first, end| {
+    for_gathered_rows(source.room(1) > 0, rows, len, &|first, end| {
         let range = first * len..end * len;
         // SAFETY: each task owns its rows of the result.
         let out = unsafe { to.slice(range.clone()) };

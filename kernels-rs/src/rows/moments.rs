@@ -1,7 +1,7 @@
 //! Reductions that pass over a row twice: variance and the logarithm of a sum of exponentials.
 
 use super::columns::Columns;
-use super::{RowElement, Rows, Wide, float_rows, fold, for_rows, numel, reduced};
+use super::{RowElement, Rows, Wide, float_rows, fold, for_gathered_rows, for_rows, numel, reduced};
 use crate::array::Array;
 use crate::dtype::Element;
 use crate::error::{Error, Result};
@@ -9,11 +9,14 @@ use crate::lanes::{Kernel, Lanes, launch};
 use crate::movement::reader::Reader;
 use crate::scratch::{with_buffers, with_scratch};
 use crate::threads::SharedMut;
+use std::ops::Range;
 
 /// Exponentials held at a time: a quarter of the first-level cache.
 const WORK: usize = 1 << 11;
 /// Elements of a piece of a long row.
 const PIECE: usize = 1 << 13;
+/// Elements of a run of memory that is read where it lies, among others of a row.
+const LONG: usize = 256;
 
 /// The mean of `(x - mean)^2`, with `count - correction` (at least 0) for the count.
 pub fn var(x: &Array, axes: &[usize], correction: f64, keepdims: bool) -> Result<Array> {
@@ -81,7 +84,7 @@ fn run<T: RowElement>(mode: Mode, x: &Reader<'_, T>, len: usize, out: &mut [T]) 
     let long = rows < 8 && len > 8 * PIECE;
     let work = |first: usize, end: usize| {
         // Short rows with gaps are gathered together.
-        let near = if len <= PIECE { (end - first) * len } else { 0 };
+        let near = if len <= PIECE && x.run() < LONG { (end - first) * len } else { 0 };
         with_buffers([x.room(near), room(x, len)], |[buffer, scratch]: [&mut [T::Wide]; _]| {
             let gathered = Reader::of(x.part(first * len..first * len + near, buffer));
             let (x, start) = if near > 0 { (&gathered, 0) } else { (x, first * len) };
@@ -92,7 +95,7 @@ fn run<T: RowElement>(mode: Mode, x: &Reader<'_, T>, len: usize, out: &mut [T]) 
             }
         });
     };
-    if long { work(0, rows) } else { for_rows(rows, len, &work) }
+    if long { work(0, rows) } else { for_gathered_rows(x.room(1) > 0, rows, len, &work) }
 }
 
 /// Elements of the scratch memory for a piece of a row.
@@ -105,6 +108,26 @@ struct Row<'a, T> {
     x: &'a Reader<'a, T>,
     at: usize,
     len: usize,
+}
+
+impl<T: RowElement> Row<'_, T> {
+    /// Elements after which a piece ends in any case: those of a run of memory, if it is worth it.
+    fn unit(&self) -> usize {
+        let run = self.x.run();
+        if run < self.len && run >= LONG { run } else { self.len }
+    }
+
+    /// Number of pieces.
+    fn pieces(&self) -> usize {
+        self.len / self.unit() * self.unit().div_ceil(PIECE)
+    }
+
+    /// The elements of a piece.
+    fn piece(&self, index: usize) -> Range<usize> {
+        let (unit, cuts) = (self.unit(), self.unit().div_ceil(PIECE));
+        let (start, at) = (self.at + index / cuts * unit, index % cuts * PIECE);
+        start + at..start + unit.min(at + PIECE)
+    }
 }
 
 /// Both passes over a row, in pieces whose results are put together in order; in parallel without scratch memory.
@@ -147,9 +170,9 @@ fn pass<T: RowElement, A>(
     join: impl Fn(A, [T::Wide; 2]) -> A,
     scratch: Option<&mut [T::Wide]>,
 ) -> A {
-    let pieces = row.len.div_ceil(PIECE);
+    let pieces = row.pieces();
     let one = |piece: usize, scratch: &mut [T::Wide]| {
-        let range = row.at + piece * PIECE..row.at + row.len.min((piece + 1) * PIECE);
+        let range = row.piece(piece);
         let (buffer, rest) = scratch.split_at_mut(T::buffer(range.len()));
         let (work, gathered) = rest.split_at_mut(WORK.min(range.len()));
         let mut result = [T::Wide::ZERO; 2];

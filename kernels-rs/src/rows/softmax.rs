@@ -4,7 +4,7 @@
 
 use super::columns::Columns;
 use super::fold::{dot, largest, sum};
-use super::{RowElement, Wide, check_alike, float_rows, for_rows, split_at_axis};
+use super::{RowElement, Wide, check_alike, float_rows, for_gathered_rows, split_at_axis};
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::lanes::{Kernel, Lanes, launch};
@@ -68,7 +68,8 @@ fn run(op: Op, name: &str, x: &Array, y: Option<&Array>, axis: usize) -> Result<
 fn rows<T: RowElement>(op: Op, xs: &Reader<'_, T>, ys: Option<&Reader<'_, T>>, len: usize, out: &mut [T]) {
     let count = out.len() / len;
     let to = SharedMut::new(out.as_mut_ptr());
-    for_rows(count, len, &|first, end| {
+    let gaps = xs.room(1) > 0 || ys.is_some_and(|ys| ys.room(1) > 0);
+    for_gathered_rows(gaps, count, len, &|first, end| {
         let range = first * len..end * len;
         // SAFETY: each task owns its rows of the result.
         let out = unsafe { to.slice(range.clone()) };

@@ -168,8 +168,13 @@ fn moments_agree_with_the_definition() {
     }
     let long = random.array(DType::F32, &[3, 100_001]);
     let turned = by_order(&long, &[1, 0]);
-    assert!(!turned.is_contiguous());
-    for (long, axes) in [(&long, &[1][..]), (&long, &[0, 1]), (&turned, &[1]), (&turned, &[0, 1]), (&turned, &[0])] {
+    // Runs of memory inside a row, shorter and longer than a piece.
+    let (short, wide) = (random.array(DType::F32, &[40, 3, 700]), random.array(DType::F32, &[7, 3, 9000]));
+    let cut = view::slice(&wide, &[0, 0, 3], &[7, 3, 8500], &[1, 1, 1]).unwrap();
+    assert!(!turned.is_contiguous() && !cut.is_contiguous());
+    let in_long_runs = [(&short, &[0, 2][..]), (&wide, &[0, 2]), (&cut, &[0, 1, 2]), (&cut, &[2])];
+    let rows = [(&long, &[1][..]), (&long, &[0, 1]), (&turned, &[1]), (&turned, &[0, 1]), (&turned, &[0])];
+    for (long, axes) in rows.into_iter().chain(in_long_runs) {
         let all = |threads| {
             set_num_threads(threads);
             [var(long, axes, 0.0, false).unwrap(), logsumexp(long, axes, false).unwrap()].map(|x| values(&x))

@@ -20,10 +20,16 @@ impl Form {
         self.len.div_ceil(PIECE)
     }
 
-    /// Elements of piece `piece` of the run of channel `c` of image `n`.
-    fn piece(&self, n: usize, c: usize, piece: usize) -> Range<usize> {
-        let run = (n * self.channels + c) * self.len;
-        run + piece * PIECE..run + self.len.min((piece + 1) * PIECE)
+    /// Which run a piece belongs to, and which of its pieces it is.
+    fn place(&self, index: usize) -> (usize, usize) {
+        let cuts = self.cuts();
+        if cuts == 1 { (index, 0) } else { (index / cuts, index % cuts) }
+    }
+
+    /// Elements of a piece of a run.
+    fn piece(&self, run: usize, piece: usize) -> Range<usize> {
+        let start = run * self.len;
+        start + piece * PIECE..start + self.len.min((piece + 1) * PIECE)
     }
 
     /// Two sums per channel, chunk by chunk: how many chunks depends on the shape alone.
@@ -41,8 +47,8 @@ impl Form {
                     let (c, chunk) = (index / chunks, index % chunks);
                     let mut total = [T::Wide::ZERO; 2];
                     for unit in chunk * size..((chunk + 1) * size).min(units) {
-                        let piece = self.piece(unit / self.cuts(), c, unit % self.cuts());
-                        let (x, g) = operands.read(piece, &mut buffers);
+                        let (image, piece) = self.place(unit);
+                        let (x, g) = operands.read(self.piece(image * self.channels + c, piece), &mut buffers);
                         let mut result = [T::Wide::ZERO; 2];
                         launch(FoldRun { x, g, fold: fold.with(|means| &means[c..=c]), result: &mut result });
                         total = [total[0] + result[0], total[1] + result[1]];
@@ -65,9 +71,8 @@ impl Form {
             with_buffers([T::buffer(len), a, b, c, d], |[out_buffer, a, b, c, d]: [&mut [T::Wide]; _]| {
                 let mut buffers = [a, b, c, d];
                 for index in range {
-                    let run = index / self.cuts();
-                    let channel = run % self.channels;
-                    let piece = self.piece(run / self.channels, channel, index % self.cuts());
+                    let (run, piece) = self.place(index);
+                    let (channel, piece) = (run % self.channels, self.piece(run, piece));
                     // SAFETY: each piece is written once.
                     let out = unsafe { to.slice(piece.clone()) };
                     let (x, g) = operands.read(piece, &mut buffers);
