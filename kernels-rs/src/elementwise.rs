@@ -16,6 +16,7 @@ use crate::array::Array;
 use crate::dispatch;
 use crate::dtype::{BF16, DType, Element, F16, Kind};
 use crate::error::{Error, Result};
+use crate::movement::reader::Reader;
 use crate::scalar::Scalar;
 use crate::shape;
 use engine::{Plan, Source};
@@ -130,16 +131,13 @@ fn int_quotient(op: &'static Op<2>, a: Operand<'_>, b: Operand<'_>, float: DType
 fn refuse_negative(exponent: Operand<'_>) -> Result<()> {
     let negative = match exponent {
         Operand::Scalar(value) => value.to_f64() < 0.0,
-        Operand::Array(array) => {
-            let dense = array.contiguous()?;
-            match array.dtype() {
-                DType::I8 => any_negative::<i8>(&dense),
-                DType::I16 => any_negative::<i16>(&dense),
-                DType::I32 => any_negative::<i32>(&dense),
-                DType::I64 => any_negative::<i64>(&dense),
-                _ => false,
-            }
-        }
+        Operand::Array(array) => match array.dtype() {
+            DType::I8 => any_negative::<i8>(array),
+            DType::I16 => any_negative::<i16>(array),
+            DType::I32 => any_negative::<i32>(array),
+            DType::I64 => any_negative::<i64>(array),
+            _ => false,
+        },
     };
     if negative {
         return Err(Error::value("pow", "integer power with a negative exponent: expected exponents >= 0"));
@@ -147,6 +145,11 @@ fn refuse_negative(exponent: Operand<'_>) -> Result<()> {
     Ok(())
 }
 
-fn any_negative<T: Element + num::Num>(dense: &Array) -> bool {
-    dense.as_slice::<T>().is_some_and(|values| values.iter().any(|&value| value < T::ZERO))
+/// Looks at some elements at a time.
+fn any_negative<T: Element + num::Num>(x: &Array) -> bool {
+    const PART: usize = 1 << 14;
+    let reader = Reader::<T>::new(x);
+    let mut room = vec![0.0; reader.room(PART.min(x.numel()))];
+    let mut starts = (0..x.numel()).step_by(PART);
+    starts.any(|first| reader.part(first..x.numel().min(first + PART), &mut room).iter().any(|&value| value < T::ZERO))
 }

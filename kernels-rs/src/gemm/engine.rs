@@ -126,7 +126,15 @@ pub unsafe fn multiply<T: Gemm>(call: &Call<T>, split: bool, weights: Option<&Ar
             empty(call);
             return Ok(());
         }
-        let shallow = k < FEW_DEEP && Single::<T>::DIRECT && (call.b.col == 1 || n == 1);
+        let shallow = k < FEW_DEEP && Single::<T>::DIRECT;
+        if shallow && n < m && (2..FEW_COLUMNS).contains(&n) && call.b.col != 1 {
+            return gathered(call, split);
+        }
+        // One row and few columns with gaps: packing would fill whole registers with each of them.
+        let gaps = call.b.col != 1 && call.b.row != 1;
+        if m == 1 && gaps && n < FEW_COLUMNS && T::direct(&call.turned(), split)? {
+            return Ok(());
+        }
         let fewest = if k >= DEEP { DEEP_DOTS + 1 } else { FEW_COLUMNS };
         if n < m && n < fewest && !shallow {
             return multiply(&call.turned(), split, None);
@@ -142,6 +150,22 @@ pub unsafe fn multiply<T: Gemm>(call: &Call<T>, split: bool, weights: Option<&Ar
         }
         T::packed(call, split, weights)
     }
+}
+
+/// The product with a copy of the right side, of few elements, in rows.
+///
+/// # Safety
+/// As [`multiply`].
+unsafe fn gathered<T: Gemm>(call: &Call<T>, split: bool) -> Result<()> {
+    let (_, k, n) = call.size;
+    let held = Storage::uninit(k * n * size_of::<T>())?;
+    let rows = held.data().cast::<T>();
+    for (l, j) in (0..k).flat_map(|l| (0..n).map(move |j| (l, j))) {
+        // SAFETY: inside the right side, and inside the copy.
+        unsafe { rows.add(l * n + j).write(*call.b.at(l, j).start) };
+    }
+    // SAFETY: the caller's.
+    unsafe { multiply(&Call { b: Matrix::new(rows, (n as isize, 1)), ..*call }, split, None) }
 }
 
 impl<T: Copy> Call<T> {

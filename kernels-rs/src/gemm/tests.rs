@@ -107,6 +107,18 @@ fn check_all(a: &[usize], b: &[usize], random: &mut Random) {
 }
 
 #[test]
+fn thin_products_of_every_layout() {
+    let mut random = Random(11);
+    for round in 0..60 {
+        set_num_threads(1 + round % 4);
+        let (few, deep, wide) = (1 + random.next(7), 1 + random.next(20), 600 + random.next(300));
+        check_all(&[wide, deep], &[deep, few], &mut random);
+        check_all(&[1, wide], &[wide, few], &mut random);
+        check_all(&[wide], &[wide, few], &mut random);
+    }
+}
+
+#[test]
 fn random_sizes_and_layouts() {
     let mut random = Random(7);
     for round in 0..150 {
