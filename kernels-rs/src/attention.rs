@@ -6,6 +6,7 @@
 mod backward;
 mod decode;
 mod forward;
+mod gradient;
 mod heads;
 mod hidden;
 mod scores;
@@ -15,18 +16,16 @@ mod tile;
 
 use crate::array::Array;
 use crate::dtype::{BF16, DType, F16};
-use crate::elementwise::convert::cast;
 use crate::error::{Error, Result};
 use crate::lanes::{Block, Lanes, Real, lane_count};
-use crate::reduce;
 use crate::rows::Wide;
-use crate::shape::{self, Shape};
-use crate::view;
-use backward::Cotangents;
+use crate::shape;
 use heads::{Heads, Item};
 use hidden::Changes;
 use scores::Score;
 use tile::Turn;
+
+pub use gradient::attention_backward;
 
 /// Multiply-adds below which a call is not worth a second thread (about 5 us).
 const SERIAL: usize = 1 << 19;
@@ -75,58 +74,6 @@ pub fn attention(operands: Operands<'_>, settings: Settings) -> Result<Array> {
         _ => Job::<f32>::new(operands, settings).run(&mut out)?,
     }
     Ok(out)
-}
-
-/// Cotangents of [`attention`] for query, key, value and bias; that of an absent bias is empty.
-pub fn attention_backward(
-    g: &Array,
-    operands: Operands<'_>,
-    settings: Settings,
-) -> Result<(Array, Array, Array, Array)> {
-    check(&operands)?;
-    let Operands { query, key, value, bias, .. } = operands;
-    let (dtype, rank) = (query.dtype(), query.rank());
-    let mut shape = *query.shape();
-    shape[rank - 1] = value.shape()[rank - 1];
-    if g.dtype() != dtype || g.shape()[..] != shape[..] {
-        return Err(Error::Rejected("attention_backward wants a cotangent of the result's shape and dtype"));
-    }
-    let empty = [0];
-    let bias_shape = bias.map_or(&empty[..], |bias| &bias.shape()[..]);
-    if g.numel() == 0 || key.shape()[rank - 2] == 0 {
-        let zeros = |x: &Array| Array::zeros(dtype, x.shape());
-        return Ok((zeros(query)?, zeros(key)?, zeros(value)?, Array::zeros(dtype, bias_shape)?));
-    }
-    let like = |x: &Array| Array::uninit(dtype, x.shape());
-    let (mut dquery, mut dkey, mut dvalue) = (like(query)?, like(key)?, like(value)?);
-    let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
-    shape[rank - 1] = key.shape()[rank - 2];
-    let mut scores = bias.map(|_| Array::uninit(wide, &shape)).transpose()?;
-    let out = Cotangents { query: &mut dquery, key: &mut dkey, value: &mut dvalue, scores: scores.as_mut() };
-    match dtype {
-        DType::F16 => backward::run(&Job::<F16>::new(operands, settings), &Heads::new(g, g.shape()), out)?,
-        DType::BF16 => backward::run(&Job::<BF16>::new(operands, settings), &Heads::new(g, g.shape()), out)?,
-        DType::F64 => backward::run(&Job::<f64>::new(operands, settings), &Heads::new(g, g.shape()), out)?,
-        _ => backward::run(&Job::<f32>::new(operands, settings), &Heads::new(g, g.shape()), out)?,
-    }
-    let dbias = match scores {
-        None => Array::zeros(dtype, bias_shape)?,
-        Some(scores) => cast(&summed_to(&scores, bias_shape)?, dtype)?,
-    };
-    Ok((dquery, dkey, dvalue, dbias))
-}
-
-/// The sum over the axes along which `to` was broadcast.
-fn summed_to(x: &Array, to: &[usize]) -> Result<Array> {
-    let extra = x.rank() - to.len();
-    let mut axes = Shape::empty();
-    for (axis, &n) in x.shape().iter().enumerate() {
-        if axis < extra || to[axis - extra] != n {
-            axes.push(axis);
-        }
-    }
-    let sum = if axes.is_empty() { x.clone() } else { reduce::sum(x, &axes, true, x.dtype())? };
-    view::reshape(&sum, to)
 }
 
 fn check(operands: &Operands<'_>) -> Result<()> {

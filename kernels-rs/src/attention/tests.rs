@@ -1,5 +1,8 @@
 use super::*;
+use crate::elementwise::convert::cast;
 use crate::threads::set_num_threads;
+use crate::view;
+use gradient::summed_to;
 
 struct Random(u64);
 

@@ -7,17 +7,14 @@ use crate::elementwise::convert::cast;
 use crate::error::{Error, Result};
 use crate::movement::dense;
 use crate::movement::reader::Reader;
-use crate::threads;
 use crate::vectorize;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Indices, and values beside them, that are read at a time: what they are converted into stays in the first-level cache.
 const PART: usize = 1 << 11;
 /// Those that are gathered at a time: several lines of transposed ones, which share cache lines.
 const GATHERED: usize = 1 << 15;
-/// Index values between two looks at what other tasks found.
-const GRAIN: usize = 1 << 15;
 /// So few are made dense at once.
 const FEW: usize = 1 << 14;
 
@@ -83,10 +80,7 @@ impl Indices {
         let Room { raw, values } = room;
         if self.raw.dtype() == DType::I64 {
             raw.resize(raw.len().max(range.len()), 0.0);
-            let reader = Reader::<i64>::new(&self.raw);
-            let gathered = reader.part(range, raw);
-            // SAFETY: what was just gathered, into a buffer that lives as long.
-            return unsafe { std::slice::from_raw_parts(gathered.as_ptr(), gathered.len()) };
+            return Reader::new(&self.raw).part(range, raw);
         }
         dispatch!(int self.raw.dtype(), T => {
             let reader = Reader::<T>::new(&self.raw);
@@ -166,55 +160,4 @@ fn all_below_loop(values: &[i64], size: usize) -> bool {
         outside |= value as u64 >= size as u64;
     }
     !outside
-}
-
-/// Index values in row-major order, each in `0..size`.
-pub struct Places(Array);
-
-impl Places {
-    /// The values.
-    pub fn values(&self) -> &[i64] {
-        self.0.as_slice::<i64>().expect("dense")
-    }
-}
-
-/// Checks the values and counts negative ones from the end. Values that need no change are not copied.
-pub fn resolve(indices: &Array, target: Target) -> Result<Places> {
-    if indices.dtype().kind() != Kind::Int {
-        return Err(Error::Rejected("indices are integers"));
-    }
-    let wide = dense(&cast(indices, DType::I64)?)?;
-    let values = wide.as_slice::<i64>().expect("dense");
-    let size = target.size as i64;
-    let (low, high) = bounds(values);
-    // Beyond `i64` an unsigned value has wrapped, and is more than the error can carry.
-    let wrapped = indices.dtype() == DType::U64 && low < 0;
-    if wrapped || low < -size || high >= size {
-        let bad = values.iter().copied().find(|&value| value < -size || value >= size);
-        let index = if wrapped { i64::MAX } else { bad.unwrap_or(low) };
-        return Err(Error::index(target.op, index, target.size, target.axis));
-    }
-    if low >= 0 {
-        return Ok(Places(wide));
-    }
-    let mut out = Array::uninit(DType::I64, wide.shape())?;
-    for (out, &value) in out.as_mut_slice::<i64>().iter_mut().zip(values) {
-        *out = if value < 0 { value + size } else { value };
-    }
-    Ok(Places(out))
-}
-
-/// The smallest and the largest value; (0, -1) of none.
-fn bounds(values: &[i64]) -> (i64, i64) {
-    let (low, high) = (AtomicI64::new(0), AtomicI64::new(-1));
-    threads::for_ranges(values.len(), GRAIN, &|range| {
-        let (mut least, mut most) = (0, -1);
-        for &value in &values[range] {
-            least = value.min(least);
-            most = value.max(most);
-        }
-        low.fetch_min(least, Ordering::Relaxed);
-        high.fetch_max(most, Ordering::Relaxed);
-    });
-    (low.into_inner(), high.into_inner())
 }

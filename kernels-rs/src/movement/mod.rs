@@ -124,6 +124,17 @@ pub fn dense_copy(x: &Array) -> Result<Array> {
     Ok(out)
 }
 
+/// Copies `x` over a view of its shape.
+///
+/// # Safety
+/// The storage of the view is the caller's alone, and no element of it is reached twice.
+pub unsafe fn put(x: &Array, to: &Array) {
+    assert!(x.shape()[..] == to.shape()[..] && x.dtype() == to.dtype(), "a copy of another shape or dtype");
+    let axes = strided::axes(x.shape(), to.strides(), x.strides());
+    // SAFETY: both hold the shape; the destination is the caller's.
+    unsafe { strided::copy(x.dtype().itemsize(), to.data().cast_mut(), x.data(), &axes) };
+}
+
 struct Target<'a> {
     out: &'a Array,
     size: usize,

@@ -64,7 +64,10 @@ impl<'a, T: Element> Reader<'a, T> {
 
     /// These elements. The buffer has [`Reader::room`] for them; its own type does not matter, if it is as wide as `T`.
     #[inline]
-    pub fn part<'b, W: Real>(&'b self, range: Range<usize>, buffer: &'b mut [W]) -> &'b [T] {
+    pub fn part<'b, W: Real>(&self, range: Range<usize>, buffer: &'b mut [W]) -> &'b [T]
+    where
+        'a: 'b,
+    {
         assert!(range.start <= range.end && range.end <= self.count, "part outside the array");
         if self.dense {
             // SAFETY: the array is dense and holds the range.
@@ -88,7 +91,10 @@ impl<'a, T: Element> Reader<'a, T> {
     }
 
     #[inline(never)]
-    fn gathered<'b, W: Real>(&'b self, range: Range<usize>, buffer: &'b mut [W]) -> &'b [T] {
+    fn gathered<'b, W: Real>(&self, range: Range<usize>, buffer: &'b mut [W]) -> &'b [T]
+    where
+        'a: 'b,
+    {
         let len = range.len();
         assert!(size_of::<T>() <= size_of::<W>() && len <= buffer.len(), "buffer too small for a part");
         if len == 0 {

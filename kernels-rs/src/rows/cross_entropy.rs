@@ -7,7 +7,7 @@ use super::{RowElement, Wide, float_rows, for_gathered_rows};
 use crate::array::Array;
 use crate::dtype::Float;
 use crate::error::{Error, Result};
-use crate::index::resolve::{Places, Target, resolve};
+use crate::index::resolve::{Indices, Room, Target};
 use crate::lanes::{Kernel, Lanes, launch};
 use crate::movement::reader::Reader;
 use crate::scratch::with_buffers;
@@ -18,26 +18,28 @@ const WORK: usize = 1 << 11;
 
 /// `-ln softmax(x)[target]` of each row over the last axis. A negative target counts from the end.
 pub fn cross_entropy(x: &Array, target: &Array) -> Result<Array> {
-    let (len, places) = classes("cross_entropy", x, target)?;
+    let (len, targets) = classes("cross_entropy", x, target)?;
     let mut out = Array::uninit(x.dtype(), target.shape())?;
     float_rows!("cross_entropy", x.dtype(), T => {
         let source = Reader::<T>::new(x);
         let to = SharedMut::new(out.mut_ptr::<T>());
-        let places = places.values();
-        for_gathered_rows(source.room(1) > 0, places.len(), len, &|first, end| {
+        for_gathered_rows(source.room(1) > 0, targets.len(), len, &|first, end| {
             // SAFETY: each task owns its rows of the result.
             let out = unsafe { to.slice(first..end) };
             let range = first * len..end * len;
             let rooms = [T::buffer(len), WORK.min(len), source.room(range.len())];
+            let (mut room, check) = (Room::default(), targets.check());
             with_buffers(rooms, |[buffer, work, gathered]: [&mut [<T as Float>::Wide]; _]| {
                 let rows = source.part(range, gathered).chunks_exact(len);
-                for ((x, &at), slot) in rows.zip(&places[first..end]).zip(out) {
+                for ((x, &target), slot) in rows.zip(targets.part(first..end, &mut room)).zip(out) {
+                    let Some(at) = check.place(target) else { return targets.note(true) };
                     let mut loss = Wide::count(0);
-                    launch(Loss { x: T::read(x, buffer), at: at as usize, work: &mut *work, to: &mut loss });
+                    launch(Loss { x: T::read(x, buffer), at, work: &mut *work, to: &mut loss });
                     *slot = Float::narrow(loss);
                 }
             });
         });
+        targets.finish()?;
         Ok(out)
     })
 }
@@ -45,7 +47,7 @@ pub fn cross_entropy(x: &Array, target: &Array) -> Result<Array> {
 /// `g * (softmax(x) - one_hot(target))`.
 pub fn cross_entropy_backward(g: &Array, x: &Array, target: &Array) -> Result<Array> {
     const OP: &str = "cross_entropy_backward";
-    let (len, places) = classes(OP, x, target)?;
+    let (len, targets) = classes(OP, x, target)?;
     if g.shape() != target.shape() || g.dtype() != x.dtype() {
         return Err(Error::value(OP, format!("operands differ: got g {g:?}, x {x:?}, target {target:?}")));
     }
@@ -53,34 +55,43 @@ pub fn cross_entropy_backward(g: &Array, x: &Array, target: &Array) -> Result<Ar
     float_rows!(OP, x.dtype(), T => {
         let (gradient, source) = (Reader::<T>::new(g), Reader::<T>::new(x));
         let to = SharedMut::new(out.mut_ptr::<T>());
-        let places = places.values();
-        for_gathered_rows(source.room(1) > 0, places.len(), len, &|first, end| {
+        for_gathered_rows(source.room(1) > 0, targets.len(), len, &|first, end| {
             let range = first * len..end * len;
             // SAFETY: each task owns its rows of the result.
             let out = unsafe { to.slice(range.clone()) };
             let rooms = [T::buffer(len), T::buffer(len), source.room(range.len()), gradient.room(end - first)];
+            let (mut room, check) = (Room::default(), targets.check());
             with_buffers(rooms, |[buffer, out_buffer, gathered, for_g]: [&mut [<T as Float>::Wide]; _]| {
-                let g = gradient.part(first..end, for_g).iter().zip(&places[first..end]);
+                let g = gradient.part(first..end, for_g).iter().zip(targets.part(first..end, &mut room));
                 let rows = source.part(range, gathered).chunks_exact(len);
-                for ((x, (&g, &at)), out) in rows.zip(g).zip(out.chunks_exact_mut(len)) {
-                    let (x, at, g) = (T::read(x, buffer), at as usize, Float::widen(g));
+                for ((x, (&g, &target)), out) in rows.zip(g).zip(out.chunks_exact_mut(len)) {
+                    let Some(at) = check.place(target) else { return targets.note(true) };
+                    let (x, g) = (T::read(x, buffer), Float::widen(g));
                     T::write(out, out_buffer, |out| launch(Backward { x, out, at, g }));
                 }
             });
         });
+        targets.finish()?;
         Ok(out)
     })
 }
 
-/// Number of classes, and the class of each row.
-fn classes(op: &'static str, x: &Array, target: &Array) -> Result<(usize, Places)> {
+/// Number of classes, and the classes of the rows.
+fn classes(op: &'static str, x: &Array, target: &Array) -> Result<(usize, Indices)> {
     let Some((&len, rows)) = x.shape().split_last() else {
         return Err(Error::value(op, "wrong rank: got a 0-d tensor, expected a last axis"));
     };
     if target.shape()[..] != *rows {
         return Err(Error::value(op, format!("targets do not fit: got x {x:?}, target {target:?}")));
     }
-    Ok((len, resolve(target, Target { op, axis: rows.len(), size: len })?))
+    let targets = || Indices::new(target, Target { op, axis: rows.len(), size: len });
+    if len == 0 {
+        // Any row is one too many.
+        let all = targets()?;
+        all.check_all();
+        all.finish()?;
+    }
+    Ok((len, targets()?))
 }
 
 struct Loss<'a, W> {
