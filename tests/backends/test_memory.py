@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from phlox_kernels import Cpu, _native
-from phlox_tensor import REGISTRY, DType, Op, bfloat16, float32
+from phlox_tensor import DType, Op, bfloat16, float32
 from phlox_tensor._call import call_by_signature
 from phlox_tensor.testing import LAYOUTS
 from phlox_tensor.testing._conformance import _place
@@ -105,9 +105,7 @@ def test_the_gradient_of_a_broadcast_bias_holds_few_scores() -> None:
         DEVICE.upload(rng.standard_normal(shape).astype(np.float32), float32) for shape in shapes
     )
     _native._reset_peak()
-    out = call_by_signature(
-        REGISTRY["attention_backward"], (g, query, key, value, None, bias), {"is_causal": False}
-    )
+    out = _native.attention_backward(g, query, key, value, None, bias, 0.25, None, False)
     memory = DEVICE.memory()
     del out
     scores = 8 * 4 * 512 * 512 * 4
