@@ -3,9 +3,8 @@
 
 use crate::array::Array;
 use crate::dtype::{DType, Element};
-use crate::elementwise::convert::cast;
 use crate::error::{Error, Result};
-use crate::movement::dense_copy;
+use crate::movement::{dense_copy, parts};
 use crate::threads::{self, SharedMut};
 
 /// Elements between two roundings into the running total.
@@ -48,7 +47,7 @@ pub fn cumsum(x: &Array, axis: usize) -> Result<Array> {
     }
     match x.dtype() {
         DType::Bool => Err(Error::Rejected("cumsum takes numbers")),
-        DType::BF16 | DType::F16 => cast(&cumsum(&cast(x, DType::F32)?, axis)?, x.dtype()),
+        DType::BF16 | DType::F16 => parts::widened([x], axis, |[x]| cumsum(x, axis)),
         DType::F32 => scan::<f32>(x, axis),
         DType::F64 => scan::<f64>(x, axis),
         // Signed and unsigned sums are the same bits.
@@ -253,6 +252,7 @@ fn add_totals_from<T: Add>(mut before: T, row: &mut [T]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::elementwise::convert::cast;
     use crate::movement::samples::{Rng, elements, floats, shape, view_of};
     use crate::threads::set_num_threads;
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from phlox_kernels import Cpu, _native
-from phlox_tensor import DType, Op, bfloat16, float32
+from phlox_tensor import DType, Op, bfloat16, float32, int64
 from phlox_tensor._call import call_by_signature
 from phlox_tensor.testing import LAYOUTS
 from phlox_tensor.testing._conformance import _place
@@ -96,6 +96,25 @@ def test_convolutions_make_some_rows_of_one_large_image_ready(name: str, dtype: 
     # Rows of the result lie beside those of the image until they are moved to their places.
     extra = (memory.peak - memory.current) / data.nbytes
     assert extra <= 1.5 * ALLOWANCE, f"{extra:.2f} of the image"
+
+
+@pytest.mark.parametrize("name", ["cumsum", "index_add", "scatter"])
+def test_sums_of_narrow_floats_widen_some_columns_at_a_time(name: str) -> None:
+    data = np.zeros((65536, 256), bfloat16.numpy)
+    x = DEVICE.upload(data, bfloat16)
+    few = DEVICE.upload(data[:4], bfloat16)
+    rows = DEVICE.upload(np.arange(4), int64)
+    each = DEVICE.upload(np.zeros((4, 256), np.int64), int64)
+    operands: dict[str, tuple[object, ...]] = {
+        "cumsum": (x, 0),
+        "index_add": (x, rows, few, 0),
+        "scatter": (x, each, few, 0, "add"),
+    }
+    _native._reset_peak()
+    out = getattr(_native, name)(*operands[name])
+    memory = DEVICE.memory()
+    del out
+    assert memory.peak - memory.current < 0.75 * data.nbytes
 
 
 def test_the_gradient_of_a_broadcast_bias_holds_few_scores() -> None:

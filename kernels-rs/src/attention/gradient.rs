@@ -10,11 +10,11 @@ use crate::elementwise::convert::cast;
 use crate::elementwise::kernel::binary::add;
 use crate::elementwise::{Operand, binary};
 use crate::error::{Error, Result};
-use crate::movement::{self, parts};
+use crate::movement;
+use crate::movement::parts::{self, narrowed};
 use crate::reduce;
-use crate::shape::{MAX_RANK, Shape, numel};
+use crate::shape::{Shape, numel};
 use crate::view;
-use std::ops::Range;
 
 /// Bytes of scores whose cotangents are held at a time: some heads for both threads, half of a third-level cache.
 const SCORES: usize = 8 * parts::PART;
@@ -93,9 +93,9 @@ fn in_parts(g: &Array, operands: Operands<'_>, settings: Settings, out: &mut [Ar
     let mut sums: Vec<Array> = Vec::new();
     for range in parts::ranges(count, bytes, SCORES) {
         let of_queries = range.start * group..range.end * group;
-        let change = |x: &Array| own(x).map_or_else(|| Ok(x.clone()), |axis| along(x, axis, &of_queries));
-        let (part_g, query) = (along(g, axis, &of_queries)?, along(query, axis, &of_queries)?);
-        let (key, value) = (along(key, axis, &range)?, along(value, axis, &range)?);
+        let change = |x: &Array| own(x).map_or_else(|| Ok(x.clone()), |axis| narrowed(x, axis, &of_queries));
+        let (part_g, query) = (narrowed(g, axis, &of_queries)?, narrowed(query, axis, &of_queries)?);
+        let (key, value) = (narrowed(key, axis, &range)?, narrowed(value, axis, &range)?);
         let (mask, part_bias) = (mask.map(change).transpose()?, change(bias)?);
         let part = Operands { query: &query, key: &key, value: &value, mask: mask.as_ref(), bias: Some(&part_bias) };
         let like = |x: &Array| Array::uninit(g.dtype(), x.shape());
@@ -103,7 +103,7 @@ fn in_parts(g: &Array, operands: Operands<'_>, settings: Settings, out: &mut [Ar
         let dbias = in_parts(&part_g, part, settings, &mut made)?.expect("there is a bias");
         for ((out, made), range) in out.iter_mut().zip(&made).zip([&of_queries, &range, &range]) {
             // SAFETY: nobody else has seen the result.
-            unsafe { movement::put(made, &along(out, axis, range)?) };
+            unsafe { movement::put(made, &narrowed(out, axis, range)?) };
         }
         match sums.pop() {
             Some(sum) if own(bias).is_none() => {
@@ -116,13 +116,6 @@ fn in_parts(g: &Array, operands: Operands<'_>, settings: Settings, out: &mut [Ar
         Some(axis) => movement::concat(&sums.iter().collect::<Vec<_>>(), axis).map(Some),
         None => Ok(sums.pop()),
     }
-}
-
-/// These elements of an axis.
-fn along(x: &Array, axis: usize, range: &Range<usize>) -> Result<Array> {
-    let (mut start, mut size) = (Shape::filled(0, x.rank()), *x.shape());
-    (start[axis], size[axis]) = (range.start, range.len());
-    view::slice(x, &start, &size, &[1; MAX_RANK][..x.rank()])
 }
 
 /// The sum over the axes along which `to` was broadcast.

@@ -4,10 +4,9 @@ use super::resolve::{Indices, Room, Target, part_len};
 use super::{check_along, check_axis, split};
 use crate::array::Array;
 use crate::dtype::{DType, Element};
-use crate::elementwise::convert::cast;
 use crate::error::{Error, Result};
-use crate::movement::dense_copy;
 use crate::movement::reader::Reader;
+use crate::movement::{dense_copy, parts};
 use crate::threads::{self, SharedMut};
 use std::ops::Range;
 
@@ -117,8 +116,8 @@ pub fn scatter(x: &Array, indices: &Array, values: &Array, axis: usize, update: 
         return Err(Error::value("scatter", text));
     }
     if matches!(x.dtype(), DType::BF16 | DType::F16) && update != Update::Set {
-        let wide = scatter(&cast(x, DType::F32)?, indices, &cast(values, DType::F32)?, axis, update)?;
-        return cast(&wide, x.dtype());
+        let whole = |[x, indices, values]: &[Array; 3]| scatter(x, indices, values, axis, update);
+        return parts::widened([x, indices, values], axis, whole);
     }
     let places = Indices::new(indices, Target { op: "scatter", axis, size: x.shape()[axis] })?;
     let (outer, count, inner) = split(indices.shape(), axis);
@@ -158,8 +157,7 @@ pub fn index_add(x: &Array, indices: &Array, values: &Array, axis: usize) -> Res
         return Err(Error::value("index_add", text));
     }
     if matches!(x.dtype(), DType::BF16 | DType::F16) {
-        let wide = index_add(&cast(x, DType::F32)?, indices, &cast(values, DType::F32)?, axis)?;
-        return cast(&wide, x.dtype());
+        return parts::widened([x, values], axis, |[x, values]| index_add(x, indices, values, axis));
     }
     let places = Indices::new(indices, Target { op: "index_add", axis, size: x.shape()[axis] })?;
     let out = dense_copy(x)?;

@@ -8,7 +8,9 @@ use crate::dtype::{BF16, DType, Element, F16};
 use crate::elementwise::convert::cast;
 use crate::error::Result;
 use crate::lanes::Real;
+use crate::movement::put as put_over;
 use crate::narrow;
+use crate::shape::{MAX_RANK, Shape};
 use crate::threads::{self, SharedMut};
 use crate::view;
 use std::ops::Range;
@@ -49,10 +51,41 @@ pub fn narrowed(x: &Array, axis: usize, range: &Range<usize>) -> Result<Array> {
     if range.len() == x.shape()[axis] {
         return Ok(x.clone());
     }
-    let (mut start, mut size) = ([0; 4], [0; 4]);
-    size.copy_from_slice(x.shape());
+    let (mut start, mut size) = (Shape::filled(0, x.rank()), *x.shape());
     (start[axis], size[axis]) = (range.start, range.len());
-    view::slice(x, &start, &size, &[1; 4])
+    view::slice(x, &start, &size, &[1; MAX_RANK][..x.rank()])
+}
+
+/// An op along `axis` of narrow floats that computes in `float32`, some of the longest other axis at a time. All operands
+/// have the shape of the first one but along `axis`; those that are no floats stay as they are.
+pub fn widened<const N: usize>(
+    operands: [&Array; N],
+    axis: usize,
+    work: impl Fn(&[Array; N]) -> Result<Array>,
+) -> Result<Array> {
+    let x = operands[0];
+    let Some(other) = (0..x.rank()).filter(|&at| at != axis).max_by_key(|&at| x.shape()[at]) else {
+        return cast(&work(&wide(&operands.map(Array::clone))?)?, x.dtype());
+    };
+    let out = Array::uninit(x.dtype(), x.shape())?;
+    for range in ranges(x.shape()[other], made(&operands, DType::F32), 4 * PART) {
+        let mut part = operands.map(Array::clone);
+        for part in &mut part {
+            *part = narrowed(part, other, &range)?;
+        }
+        let result = cast(&work(&wide(&part)?)?, x.dtype())?;
+        // SAFETY: nobody else has seen the result.
+        unsafe { put_over(&result, &narrowed(&out, other, &range)?) };
+    }
+    Ok(out)
+}
+
+fn wide<const N: usize>(operands: &[Array; N]) -> Result<[Array; N]> {
+    let mut out = operands.clone();
+    for x in out.iter_mut().filter(|x| x.dtype().is_float()) {
+        *x = cast(x, DType::F32)?;
+    }
+    Ok(out)
 }
 
 /// Some images of `(N, C, .., ..)`, or some channels of one.
