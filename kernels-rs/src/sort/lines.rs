@@ -152,7 +152,7 @@ impl Lines {
 pub struct Room<'a>(&'a mut [f64]);
 
 impl<'a> Room<'a> {
-    /// Calls `work` with room for parts of so many bytes in all. Must not be nested.
+    /// Calls `work` with room for parts of so many bytes in all.
     pub fn with<const N: usize>(bytes: [usize; N], work: impl FnOnce(Room<'_>)) {
         let words = bytes.iter().map(|&bytes| Self::words(bytes)).sum();
         with_scratch(words, |scratch: &mut [f64]| work(Room(scratch)));
