@@ -64,13 +64,7 @@ pub fn conv2d_input_grad(g: &Array, weight: &Array, input_shape: &[usize], setti
     let window = Window::new("conv2d_input_grad", input_shape, weight.shape(), settings)?;
     window.check_gradient("conv2d_input_grad", g)?;
     let dtype = compute_dtype("conv2d_input_grad", &[Some(g), Some(weight)])?;
-    if pointwise::applies(&window, dtype) {
-        return pointwise::input_grad(&window, g, weight, None, input_shape);
-    }
-    match dtype {
-        DType::F64 => input_grad::<f64>(&window, g, weight, None, input_shape),
-        _ => input_grad::<f32>(&window, g, weight, None, input_shape),
-    }
+    input_grad(dtype, &window, g, weight, None, input_shape)
 }
 
 /// The transposed convolution: the input gradient of the convolution with this weight `[in, out / groups, kh, kw]`, for an
@@ -88,13 +82,7 @@ pub fn conv_transpose2d(
         return Err(Error::value(OP, format!("wrong bias: got {bias:?}, expected shape [{}]", window.inputs)));
     }
     let dtype = compute_dtype(OP, &[Some(x), Some(weight), bias])?;
-    if pointwise::applies(&window, dtype) {
-        return pointwise::input_grad(&window, x, weight, bias, &shape);
-    }
-    match dtype {
-        DType::F64 => input_grad::<f64>(&window, x, weight, bias, &shape),
-        _ => input_grad::<f32>(&window, x, weight, bias, &shape),
-    }
+    input_grad(dtype, &window, x, weight, bias, &shape)
 }
 
 /// The gradient of [`conv2d`] with respect to `weight`, which has shape `weight_shape`.
@@ -141,7 +129,25 @@ fn forward<T: Real>(
     Ok(out)
 }
 
-fn input_grad<T: Real + Gemm>(
+/// The input gradient by the way that fits, with `bias` added to its channels.
+fn input_grad(
+    dtype: DType,
+    window: &Window,
+    g: &Array,
+    weight: &Array,
+    bias: Option<&Array>,
+    shape: &[usize],
+) -> Result<Array> {
+    if pointwise::applies(window, dtype) {
+        return pointwise::input_grad(window, g, weight, bias, shape);
+    }
+    match dtype {
+        DType::F64 => input_grad_in_parts::<f64>(window, g, weight, bias, shape),
+        _ => input_grad_in_parts::<f32>(window, g, weight, bias, shape),
+    }
+}
+
+fn input_grad_in_parts<T: Real + Gemm>(
     window: &Window,
     g: &Array,
     weight: &Array,

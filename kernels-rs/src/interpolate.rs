@@ -11,7 +11,7 @@ use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::lanes::Real;
-use crate::movement::parts::{self, Planes};
+use crate::movement::parts;
 use crate::threads::{self, SharedMut};
 use crate::vectorize;
 use map::Map;
@@ -99,15 +99,7 @@ fn resampled<T: Real>(x: &Array, maps: impl FnOnce() -> [Map<f64>; 2], shape: [u
     }
     let [rows, cols] = maps();
     let image = Image { rows: rows.narrow::<T>(), cols: cols.narrow::<T>() };
-    let size = shape[2] * shape[3];
-    for planes in Planes::cut(&[x], parts::made(&[x, &out], T::DTYPE)) {
-        let source = parts::ready(&planes.take(x)?, T::DTYPE)?;
-        let of = planes.of(shape[1]);
-        parts::write(&mut out, of.start * size..of.end * size, |to| {
-            image.planes(source.as_slice().expect("made contiguous"), to);
-            Ok(())
-        })?;
-    }
+    parts::map_planes::<T>(x, &mut out, |_, x, to| image.planes(x, to))?;
     Ok(out)
 }
 

@@ -234,13 +234,7 @@ pub fn avg_pool2d(x: &Array, settings: &Settings, count_include_pad: bool) -> Re
 
 fn averaged<T: Real>(pool: &Pool, x: &Array, include_pad: bool) -> Result<Array> {
     let mut out = Array::uninit(x.dtype(), &pool.shape())?;
-    for planes in Planes::cut(&[x], parts::made(&[x, &out], T::DTYPE)) {
-        let source = parts::ready(&planes.take(x)?, T::DTYPE)?;
-        parts::write(&mut out, pool.results(&planes), |to| {
-            average::forward::<T>(&pool.part(&planes), elements(&source), include_pad, to);
-            Ok(())
-        })?;
-    }
+    parts::map_planes(x, &mut out, |planes, x, to| average::forward::<T>(&pool.part(planes), x, include_pad, to))?;
     Ok(out)
 }
 
@@ -263,16 +257,8 @@ pub fn avg_pool2d_backward(
 }
 
 fn shared_out<T: Real>(pool: &Pool, g: &Array, shape: &[usize], include_pad: bool) -> Result<Array> {
-    let size = pool.row.input * pool.col.input;
     let mut out = Array::uninit(g.dtype(), shape)?;
-    for planes in Planes::cut(&[g], parts::made(&[g, &out], T::DTYPE)) {
-        let source = parts::ready(&planes.take(g)?, T::DTYPE)?;
-        let of = planes.of(pool.channels);
-        parts::write(&mut out, of.start * size..of.end * size, |to| {
-            average::backward::<T>(&pool.part(&planes), elements(&source), include_pad, to);
-            Ok(())
-        })?;
-    }
+    parts::map_planes(g, &mut out, |planes, g, to| average::backward::<T>(&pool.part(planes), g, include_pad, to))?;
     Ok(out)
 }
 

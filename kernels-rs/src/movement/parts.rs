@@ -139,6 +139,21 @@ fn line_of(x: &Array) -> usize {
     }
 }
 
+/// Makes each plane of `out` from that of `x`: `work` gets some planes, their elements in the type that is computed in, and
+/// memory for their results.
+pub fn map_planes<T: Real>(x: &Array, out: &mut Array, work: impl Fn(&Planes, &[T], &mut [T])) -> Result<()> {
+    let (channels, size) = (out.shape()[1], out.shape()[2] * out.shape()[3]);
+    for planes in Planes::cut(&[x], made(&[x, out], T::DTYPE)) {
+        let source = ready(&planes.take(x)?, T::DTYPE)?;
+        let of = planes.of(channels);
+        write(out, of.start * size..of.end * size, |to| {
+            work(&planes, source.as_slice().expect("made contiguous"), to);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
 /// Calls `work` with the elements `range` of a row-major result, which it writes: in place where the result has the
 /// dtype that is computed in, else in memory of its own, from where they are rounded.
 pub fn write<T: Real>(out: &mut Array, range: Range<usize>, work: impl FnOnce(&mut [T]) -> Result<()>) -> Result<()> {

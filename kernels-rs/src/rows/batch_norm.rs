@@ -10,12 +10,10 @@ use crate::dtype::Float;
 use crate::error::{Error, Result};
 use crate::movement::reader::Reader;
 use crate::shape::Shape;
-use crate::threads::{self, SharedMut};
+use crate::threads::SharedMut;
 use crate::view;
 use std::ops::Range;
 
-/// Elements per task.
-const TASK: usize = 1 << 14;
 /// A run shorter than this is not worth its set-up.
 const SHORT: usize = 16;
 
@@ -73,15 +71,6 @@ impl Form {
         self.axes.iter().enumerate().for_each(|(to, &from)| back[from] = to);
         view::permute_dims(&out, &back)
     }
-}
-
-/// `count` pieces of `len` elements, several to a task.
-fn pieces(count: usize, len: usize, work: &(dyn Fn(Range<usize>) + Sync)) {
-    let block = (TASK / len.max(1)).max(1);
-    if count * len < 2 * TASK {
-        return work(0..count);
-    }
-    threads::parallel(count.div_ceil(block), &|index| work(index * block..((index + 1) * block).min(count)));
 }
 
 /// x, and the gradient where there is one.

@@ -1,10 +1,10 @@
 //! Channels whose runs are short, as columns of a matrix: every image is a row of `channels * len` elements, and what is
 //! known of a channel is repeated for each of its columns. Narrow rows stand side by side in one line.
 
-use super::{Fold, Form, Map, Operands, Rule, pieces};
+use super::{Fold, Form, Map, Operands, Rule};
 use crate::lanes::{Kernel, Lanes, launch};
 use crate::math::Fma;
-use crate::rows::{RowElement, Wide};
+use crate::rows::{RowElement, Wide, for_rows};
 use crate::scratch::with_buffers;
 use crate::threads::SharedMut;
 use std::ops::Range;
@@ -55,8 +55,8 @@ impl Form {
         let fold = fold.with(|_| means.as_deref().unwrap_or_default());
         let mut parts = vec![[T::Wide::ZERO; 2]; chunks * self.width()];
         let to = SharedMut::new(parts.as_mut_ptr());
-        pieces(chunks * strips, size * self.line().min(WIDE), &|range: Range<usize>| {
-            for index in range {
+        for_rows(chunks * strips, size * self.line().min(WIDE), &|first, end| {
+            for index in first..end {
                 let (chunk, strip) = (index / strips, index % strips);
                 let start = self.strip(0, strip).0.start;
                 // SAFETY: strips of one chunk share no column: a line of several strips is one image.
@@ -116,11 +116,11 @@ impl Form {
         let (lines, strips) = self.cuts_of_lines();
         let width = self.line().min(WIDE);
         let repeated = map.by.map(|values| self.repeated(values));
-        pieces(lines * strips, width, &|range: Range<usize>| {
+        for_rows(lines * strips, width, &|first, end| {
             let [a, b, c, d] = operands.rooms(width);
             with_buffers([T::buffer(width), a, b, c, d], |[out_buffer, a, b, c, d]: [&mut [T::Wide]; _]| {
                 let mut buffers = [a, b, c, d];
-                for index in range {
+                for index in first..end {
                     let (places, range) = self.strip(index / strips, index % strips);
                     // SAFETY: each strip of a line is written once.
                     let out = unsafe { to.slice(range.clone()) };

@@ -1,9 +1,9 @@
 //! Channels as runs of neighbouring elements, one run per image.
 
-use super::{Fold, Form, Map, Operands, Rule, pieces};
+use super::{Fold, Form, Map, Operands, Rule};
 use crate::lanes::{Kernel, Lanes, launch};
 use crate::rows::fold::{dot_centered, moments, sum};
-use crate::rows::{RowElement, Wide};
+use crate::rows::{RowElement, Wide, for_rows};
 use crate::scratch::with_buffers;
 use crate::threads::SharedMut;
 use std::ops::Range;
@@ -40,10 +40,10 @@ impl Form {
         let chunks = units.div_ceil(size).max(1);
         let mut parts = vec![[T::Wide::ZERO; 2]; self.channels * chunks];
         let to = SharedMut::new(parts.as_mut_ptr());
-        let work = |range: Range<usize>| {
+        let work = |first: usize, end: usize| {
             let rooms = operands.rooms(PIECE.min(self.len));
             with_buffers(rooms, |mut buffers: [&mut [T::Wide]; _]| {
-                for index in range {
+                for index in first..end {
                     let (c, chunk) = (index / chunks, index % chunks);
                     let mut total = [T::Wide::ZERO; 2];
                     for unit in chunk * size..((chunk + 1) * size).min(units) {
@@ -58,7 +58,7 @@ impl Form {
                 }
             });
         };
-        pieces(self.channels * chunks, size * self.len.min(PIECE), &work);
+        for_rows(self.channels * chunks, size * self.len.min(PIECE), &work);
         let add = |a: [T::Wide; 2], b: &[T::Wide; 2]| [a[0] + b[0], a[1] + b[1]];
         parts.chunks_exact(chunks).map(|parts| parts.iter().fold([T::Wide::ZERO; 2], add)).collect()
     }
@@ -66,11 +66,11 @@ impl Form {
     /// Writes the result, run by run.
     pub fn map_runs<T: RowElement>(&self, operands: &Operands<'_, T>, map: Map<'_, T::Wide>, to: SharedMut<T>) {
         let len = PIECE.min(self.len);
-        let work = |range: Range<usize>| {
+        let work = |first: usize, end: usize| {
             let [a, b, c, d] = operands.rooms(len);
             with_buffers([T::buffer(len), a, b, c, d], |[out_buffer, a, b, c, d]: [&mut [T::Wide]; _]| {
                 let mut buffers = [a, b, c, d];
-                for index in range {
+                for index in first..end {
                     let (run, piece) = self.place(index);
                     let (channel, piece) = (run % self.channels, self.piece(run, piece));
                     // SAFETY: each piece is written once.
@@ -80,7 +80,7 @@ impl Form {
                 }
             });
         };
-        pieces(self.images * self.channels * self.cuts(), len, &work);
+        for_rows(self.images * self.channels * self.cuts(), len, &work);
     }
 }
 
