@@ -55,6 +55,18 @@ def test_equal_arguments_give_the_same_device() -> None:
     assert pickle.loads(pickle.dumps(ad.Autodiff(DEVICE))) is ad.Autodiff(DEVICE)
 
 
+def test_a_constant_is_pickled_with_its_device_and_a_recorded_tensor_is_refused() -> None:
+    constant = pt.asarray([1.0, 2.0], device=ad.Autodiff(DEVICE))
+    back = pickle.loads(pickle.dumps(constant))
+    assert back.device is ad.Autodiff(DEVICE)
+    assert back.tolist() == [1.0, 2.0]
+    w = leaf(1.0)
+    for recorded in (w, w * 2, (w * 2).to_device(ad.Autodiff(DEVICE))):
+        with pytest.raises(pt.GradientError, match=r"hint: pickle.dumps\(x.detach\(\)\)"):
+            pickle.dumps(recorded)
+    assert pickle.loads(pickle.dumps((w * 2).detach())).tolist() == [2.0]
+
+
 def test_a_device_prints_as_it_is_written() -> None:
     assert repr(ad.Autodiff(Numpy())) == "Autodiff(Numpy())"
     balanced = ad.Autodiff(Numpy(), checkpointing=ad.BalancedCheckpointing())

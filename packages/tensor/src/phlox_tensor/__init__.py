@@ -91,6 +91,7 @@ from ._kinds import Int as Int
 from ._numpy_backend import Numpy as Numpy
 from ._op import REGISTRY as REGISTRY
 from ._op import Op as Op
+from ._pickle import install as _install_pickle
 from ._random_state import seed as seed
 from ._tensor import Tensor as Tensor
 
@@ -100,6 +101,7 @@ __array_api_version__ = "2024.12"
 __version__ = "0.1.0"
 
 _install()
+_install_pickle()
 
 
 def astype(x: Tensor, dtype: DTypeLike, /, *, copy: bool_ = True) -> Tensor:  # type: ignore[valid-type]

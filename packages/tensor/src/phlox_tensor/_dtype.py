@@ -38,9 +38,6 @@ class DType:
     def __str__(self) -> str:
         return self.name
 
-    def __reduce__(self) -> str:
-        return self.name
-
     @property
     def signed(self) -> bool:
         """Whether the type holds negative numbers."""

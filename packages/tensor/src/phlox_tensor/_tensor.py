@@ -188,9 +188,6 @@ class Tensor(TensorMethods[K]):
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
-    def __reduce__(self) -> Any:
-        raise TypeError("tensors are not pickled; hint: save them in a record, or x.numpy()")
-
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec and not self.shape else format(repr(self), spec)
 

@@ -36,7 +36,7 @@ def to_device(tensor: Tensor[Any], device: Backend | str) -> Tensor[Any]:
         while tensor.device is not target:
             tensor = tensor.inner()
         return tensor
-    if target.records and _is_tracked(tensor):
+    if target.records and is_recorded(tensor):
         raise GradientError(
             "to_device",
             "the history of a tensor does not follow it",
@@ -56,7 +56,7 @@ def to_device(tensor: Tensor[Any], device: Backend | str) -> Tensor[Any]:
     return lift(Tensor(base.upload(array, dtype), base), target)
 
 
-def _is_tracked(tensor: Tensor[Any]) -> bool:
+def is_recorded(tensor: Tensor[Any]) -> bool:
     """Whether the device of a tensor, or one inside it, recorded where it came from."""
     while tensor.device.inner is not None:
         if tensor.requires_grad:
