@@ -87,6 +87,17 @@ def module_of(op: Op) -> str:
     raise LookupError(op.name)
 
 
+def modules(ops: list[Op]) -> str:
+    """The imports of the modules that declare the ops, under names that no op has."""
+    names = sorted({module_of(op) for op in ops})
+    return "".join(f"from .ops import {name} as _{name}\n" for name in names)
+
+
+def variable(op: Op) -> str:
+    """The expression for the op where ``modules`` is imported."""
+    return f"_{module_of(op)}.{python_name(op)}"
+
+
 def own_ops() -> list[Op]:
     """The ops that the package itself declares, sorted."""
     modules = [vars(getattr(pt.ops, name)).values() for name in pt.ops.__all__]
@@ -153,7 +164,7 @@ def call_expression(op: Op, first: str) -> str:
     """The body of a function or method."""
     operands = [first if i == 0 else o.name for i, o in enumerate(op.signature.operands)]
     attributes = [a.name for a in op.signature.attributes]
-    target = f"{module_of(op)}.{python_name(op)}"
+    target = variable(op)
     if op.family.checked and op.expand is None and not attributes and len(operands) <= 2:
         helper = "unary" if len(operands) == 1 else "binary"
         return f"_fast.{helper}({target}, {', '.join(operands)})"
@@ -222,7 +233,7 @@ def _dunder(symbol: str, name: str, other: str, gives: str, ignore: str = "") ->
     """An operator of two operands: the entry at once where both need no preparation."""
     op = REGISTRY[name]
     own = kind(op.signature.operands[0].kind)
-    target = f"{module_of(op)}.{python_name(op)}"
+    target = variable(op)
     return (
         f"    def __{symbol}__(self: Tensor[{own}], other: {other}, /) -> {gives}:{ignore}\n"
         "        backend = self.device\n"
@@ -248,7 +259,7 @@ def operator_methods() -> str:
         op = REGISTRY[name]
         own = kind(op.signature.operands[0].kind)
         gives = result_type(op)
-        target = f"{module_of(op)}.{python_name(op)}"
+        target = variable(op)
         other = f"Tensor[{own}] | float" if op.family.fuses else f"Tensor[{own}]"
         out.append(_dunder(symbol, name, other, gives))
         out.append(
@@ -264,14 +275,14 @@ def operator_methods() -> str:
             out.append(_dunder(symbol, name, f"Tensor[{own}] | float", "Tensor[Bool]"))
     for symbol, name in {"abs": "abs", "neg": "negative", "pos": "positive"}.items():
         op = REGISTRY[name]
-        target = f"{module_of(op)}.{python_name(op)}"
+        target = variable(op)
         out.append(
             f"    def __{symbol}__(self: Tensor[NumKind], /) -> Tensor[NumKind]:\n"
             f"        return _fast.unary({target}, self)\n"
         )
     out.append(
         "    def __invert__(self: Tensor[BitsKind], /) -> Tensor[BitsKind]:\n"
-        "        return _fast.unary(unary.bitwise_invert, self)\n"
+        "        return _fast.unary(_unary.bitwise_invert, self)\n"
     )
     return "\n".join(out)
 
@@ -294,7 +305,7 @@ def composite_methods() -> str:
         "    @property\n"
         "    def T(self: Tensor[AnyKind]) -> Tensor[AnyKind]:\n"
         '        """The matrix transposed; the order of the axes reversed for other ranks."""\n'
-        "        return movement.permute_dims(self, tuple(range(self.ndim))[::-1])\n"
+        "        return _movement.permute_dims(self, tuple(range(self.ndim))[::-1])\n"
     )
     out.append(
         "    @property\n"
@@ -310,10 +321,6 @@ IMPORTS = (
     "from collections.abc import Sequence\n"
     "from typing import Any as AnyT\n\n"
 )
-OP_MODULES = (
-    "activation, binary, contraction, interpolation, movement, reduction, rows, step, unary"
-)
-METHOD_MODULES = "activation, binary, contraction, movement, reduction, rows, unary"
 
 
 def methods_file() -> str:
@@ -332,7 +339,8 @@ def methods_file() -> str:
         + "from ._fast import spread\n"
         + "from ._kinds import AnyKind, BitsKind, Bool, Float, Generic, Int, K, NumKind\n"
         + "from ._tensor import Tensor\n"
-        + f"from .ops import {METHOD_MODULES}\n\n\n"
+        + modules(with_method)
+        + "\n\n"
         + "class TensorMethods(Generic[K]):\n"
         + '    """What tensors can do, generated; ``_install`` puts it on Tensor."""\n\n'
         + "    __slots__ = ()\n"
@@ -358,7 +366,8 @@ def functions_file() -> str:
         + "from ._dtype import DTypeLike\n"
         + "from ._kinds import AnyKind, BitsKind, Bool, Float, Int, NumKind\n"
         + "from ._tensor import Tensor\n"
-        + f"from .ops import {OP_MODULES}\n\n"
+        + modules(ops)
+        + "\n"
         + f"__all__ = [\n{names}]\n\n\n"
         + "\n\n".join(function(op) for op in ops)
     )
