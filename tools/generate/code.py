@@ -58,6 +58,8 @@ COMPARISONS = {
     "lt": "less",
     "ne": "not_equal",
 }
+# The helper that calls a short op, by the number of its operands.
+_BY_COUNT = {1: "unary", 2: "binary", 3: "ternary"}
 SPREAD = ("Shape", "AxisOrder")
 METHOD_COMPOSITES = {
     "expand_dims": "axis: int = 0",
@@ -85,17 +87,6 @@ def module_of(op: Op) -> str:
         if any(value is op for value in vars(module).values()):
             return PurePath(str(module.__file__)).stem
     raise LookupError(op.name)
-
-
-def modules(ops: list[Op]) -> str:
-    """The imports of the modules that declare the ops, under names that no op has."""
-    names = sorted({module_of(op) for op in ops})
-    return "".join(f"from .ops import {name} as _{name}\n" for name in names)
-
-
-def variable(op: Op) -> str:
-    """The expression for the op where ``modules`` is imported."""
-    return f"_{module_of(op)}.{python_name(op)}"
 
 
 def own_ops() -> list[Op]:
@@ -160,19 +151,21 @@ def parameters(op: Op, *, method: bool) -> list[str]:
     return out + [parameter(a) for a in op.signature.attributes]
 
 
+def is_short(op: Op) -> bool:
+    """Whether a call may try an entry that checks its operands itself."""
+    operands = op.signature.operands
+    plain = not op.signature.attributes and not any(operand.variadic for operand in operands)
+    return op.family.checked and plain and len(operands) in _BY_COUNT
+
+
 def call_expression(op: Op, first: str) -> str:
     """The body of a function or method."""
     operands = [first if i == 0 else o.name for i, o in enumerate(op.signature.operands)]
     attributes = [a.name for a in op.signature.attributes]
-    target = variable(op)
-    if op.family.checked and op.expand is None and not attributes and len(operands) <= 2:
-        helper = "unary" if len(operands) == 1 else "binary"
+    target = f"{module_of(op)}.{python_name(op)}"
+    if is_short(op):
+        helper = _BY_COUNT[len(operands)]
         return f"_fast.{helper}({target}, {', '.join(operands)})"
-    if op.family.checked and not attributes and len(operands) in (2, 3):
-        helper = "checked_pair" if len(operands) == 2 else "checked_triple"
-        return f"_fast.{helper}({target}, {', '.join(operands)})"
-    if op.family.checked and len(operands) == 1:
-        return f"_fast.unary({', '.join([target, *operands, *attributes])})"
     if len(operands) == 1 and not op.signature.operands[0].variadic:
         return f"single({target}, {operands[0]}, ({_tuple(attributes)}))"
     return f"call({target}, ({_tuple(operands)}), ({_tuple(attributes)}))"
@@ -214,18 +207,29 @@ def method(op: Op) -> str:
         body = body.replace(f"({name},)", f"(spread({name}),)")
     else:
         arguments = ", ".join(parameters(op, method=True))
+    whole = is_short(op) and len(op.signature.operands) == 1
     return (
         f"    def {op.name}({arguments}) -> {result_type(op)}:\n"
         f"{docstring(op, '        ')}\n"
-        f"        return {body}\n"
+        + (_unary_body(op) if whole else f"        return {body}\n")
     )
 
 
-def _number_case(name: str) -> str:
+def _unary_body(op: Op) -> str:
+    """The body of a method of one operand: the entry at once, where it takes the operand."""
     return (
-        "                if type(other) is float or type(other) is int:\n"
-        f"                    out = backend.{name}(self.primitive, other)\n"
-        "                    return wrap(out, backend)\n"
+        "        device = self.device\n"
+        "        try:\n"
+        f"            return wrap(device.checked.{op.name}(self.primitive), device)\n"
+        "        except Rejected:\n"
+        f"            return call({module_of(op)}.{python_name(op)}, (self,), ())\n"
+    )
+
+
+def _number_case(operands: str) -> str:
+    return (
+        "            if type(other) is float or type(other) is int:\n"
+        f"                return wrap(device.checked.{operands}, device)\n"
     )
 
 
@@ -233,22 +237,41 @@ def _dunder(symbol: str, name: str, other: str, gives: str, ignore: str = "") ->
     """An operator of two operands: the entry at once where both need no preparation."""
     op = REGISTRY[name]
     own = kind(op.signature.operands[0].kind)
-    target = variable(op)
+    target = f"{module_of(op)}.{python_name(op)}"
+    number = _number_case(f"{name}(self.primitive, other)") if op.family.fuses else ""
     return (
         f"    def __{symbol}__(self: Tensor[{own}], other: {other}, /) -> {gives}:{ignore}\n"
-        "        backend = self.device\n"
-        "        if backend.direct:\n"
-        "            try:\n"
-        "                if type(other) is Tensor and other.device is backend:\n"
-        f"                    out = backend.{name}(self.primitive, other.primitive)\n"
-        "                    made: AnyT = new(Tensor)  # as wrap() does, without its call\n"
-        "                    made.primitive = out\n"
-        "                    made.device = backend\n"
-        "                    return made\n"
-        f"{_number_case(name) if op.family.fuses else ''}"
-        "            except Rejected:\n"
-        "                pass\n"
+        "        device = self.device\n"
+        "        try:\n"
+        "            if type(other) is Tensor and other.device is device:\n"
+        f"                out = device.checked.{name}(self.primitive, other.primitive)\n"
+        "                made: AnyT = new(Tensor)  # as wrap() does, without its call\n"
+        "                made.primitive = out\n"
+        "                made.device = device\n"
+        "                return made\n"
+        f"{number}"
+        "        except Rejected:\n"
+        "            pass\n"
         f"        return _fast.operator({target}, self, other)\n"
+    )
+
+
+def _reflected(symbol: str, name: str, other: str, gives: str) -> str:
+    """An operator whose other operand stands on its left: never a Tensor."""
+    op = REGISTRY[name]
+    own = kind(op.signature.operands[0].kind)
+    short = (
+        "        device = self.device\n"
+        "        try:\n"
+        "            if type(other) is float or type(other) is int:\n"
+        f"                return wrap(device.checked.{name}(other, self.primitive), device)\n"
+        "        except Rejected:\n"
+        "            pass\n"
+    )
+    return (
+        f"    def __r{symbol}__(self: Tensor[{own}], other: {other}, /) -> {gives}:\n"
+        f"{short if op.family.fuses else ''}"
+        f"        return _fast.operator({module_of(op)}.{python_name(op)}, other, self)\n"
     )
 
 
@@ -259,13 +282,9 @@ def operator_methods() -> str:
         op = REGISTRY[name]
         own = kind(op.signature.operands[0].kind)
         gives = result_type(op)
-        target = variable(op)
         other = f"Tensor[{own}] | float" if op.family.fuses else f"Tensor[{own}]"
         out.append(_dunder(symbol, name, other, gives))
-        out.append(
-            f"    def __r{symbol}__(self: Tensor[{own}], other: {other}, /) -> {gives}:\n"
-            f"        return _fast.operator({target}, other, self)\n"
-        )
+        out.append(_reflected(symbol, name, other, gives))
     for symbol, name in COMPARISONS.items():
         own = kind(REGISTRY[name].signature.operands[0].kind)
         if symbol in ("eq", "ne"):
@@ -274,15 +293,13 @@ def operator_methods() -> str:
         else:
             out.append(_dunder(symbol, name, f"Tensor[{own}] | float", "Tensor[Bool]"))
     for symbol, name in {"abs": "abs", "neg": "negative", "pos": "positive"}.items():
-        op = REGISTRY[name]
-        target = variable(op)
         out.append(
             f"    def __{symbol}__(self: Tensor[NumKind], /) -> Tensor[NumKind]:\n"
-            f"        return _fast.unary({target}, self)\n"
+            f"{_unary_body(REGISTRY[name])}"
         )
     out.append(
         "    def __invert__(self: Tensor[BitsKind], /) -> Tensor[BitsKind]:\n"
-        "        return _fast.unary(_unary.bitwise_invert, self)\n"
+        f"{_unary_body(REGISTRY['bitwise_invert'])}"
     )
     return "\n".join(out)
 
@@ -305,7 +322,7 @@ def composite_methods() -> str:
         "    @property\n"
         "    def T(self: Tensor[AnyKind]) -> Tensor[AnyKind]:\n"
         '        """The matrix transposed; the order of the axes reversed for other ranks."""\n'
-        "        return _movement.permute_dims(self, tuple(range(self.ndim))[::-1])\n"
+        "        return movement.permute_dims(self, tuple(range(self.ndim))[::-1])\n"
     )
     out.append(
         "    @property\n"
@@ -321,6 +338,10 @@ IMPORTS = (
     "from collections.abc import Sequence\n"
     "from typing import Any as AnyT\n\n"
 )
+OP_MODULES = (
+    "activation, binary, contraction, interpolation, movement, reduction, rows, step, unary"
+)
+METHOD_MODULES = "activation, binary, contraction, movement, reduction, rows, unary"
 
 
 def methods_file() -> str:
@@ -339,8 +360,7 @@ def methods_file() -> str:
         + "from ._fast import spread\n"
         + "from ._kinds import AnyKind, BitsKind, Bool, Float, Generic, Int, K, NumKind\n"
         + "from ._tensor import Tensor\n"
-        + modules(with_method)
-        + "\n\n"
+        + f"from .ops import {METHOD_MODULES}\n\n\n"
         + "class TensorMethods(Generic[K]):\n"
         + '    """What tensors can do, generated; ``_install`` puts it on Tensor."""\n\n'
         + "    __slots__ = ()\n"
@@ -366,8 +386,7 @@ def functions_file() -> str:
         + "from ._dtype import DTypeLike\n"
         + "from ._kinds import AnyKind, BitsKind, Bool, Float, Int, NumKind\n"
         + "from ._tensor import Tensor\n"
-        + modules(ops)
-        + "\n"
+        + f"from .ops import {OP_MODULES}\n\n"
         + f"__all__ = [\n{names}]\n\n\n"
         + "\n\n".join(function(op) for op in ops)
     )

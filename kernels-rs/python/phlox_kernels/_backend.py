@@ -9,7 +9,7 @@ import numpy as np
 
 import phlox_tensor
 from phlox_kernels import _native
-from phlox_tensor import Backend, DType, DTypeError, DTypeLike, MemoryUse, as_dtype
+from phlox_tensor import Backend, DType, DTypeError, DTypeLike, MemoryUse, Op, as_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +59,6 @@ class Cpu(Backend):
     """
 
     name = "cpu"
-    checks = True
     dtypes = frozenset(_DTYPES.values())
     if TYPE_CHECKING:
 
@@ -106,6 +105,10 @@ class Cpu(Backend):
         if function is not None and self.settings != _DEFAULTS:
             return self._adapted(name, function)
         return function
+
+    def checks_operands(self, op: Op) -> bool:
+        """Whether the native function of the op looks at its operands itself."""
+        return op.family.checked and op.name in _TABLE
 
     def _adapted(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """Bring the results that have a default type to the default types of this device."""

@@ -6,6 +6,7 @@ import asyncio
 import copy
 import pickle
 import threading
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -16,10 +17,13 @@ from phlox_tensor import (
     ArgumentError,
     Backend,
     BackendUnavailableError,
+    Decorator,
     DeviceError,
     DTypeError,
+    Entry,
     GradientError,
     Numpy,
+    Op,
     Tensor,
     _device,
 )
@@ -28,49 +32,27 @@ WIDE = Numpy(float="float64", int="int32")
 
 
 @final
-class Over(Backend):
-    """A decorator as thin as can be: its primitive is a pair of a word and the inner one."""
+@dataclass(frozen=True)
+class Held:
+    """A primitive that is not that of the inner device."""
+
+    value: Any
+
+
+@final
+class Over(Decorator):
+    """A decorator as thin as can be: its primitive holds the inner one."""
 
     name = "over"
 
-    def __init__(self, inner: Backend) -> None:
-        self.inner = self._inner = inner
-        self.settings = (inner,)
-        self.dtypes = inner.dtypes
-        self.default_float, self.default_int = inner.default_float, inner.default_int
-
-    def entry(self, name: str) -> Any:
-        entry = self._inner.resolved(name)
-        several = pt.REGISTRY[name].signature.several
-
-        def plain(item: Any) -> Any:
-            wrapped = isinstance(item, tuple) and len(item) == 2 and item[0] == "over"
-            return item[1] if wrapped else item
-
-        def run(*args: Any) -> Any:
-            variadic = [tuple(map(plain, a)) if isinstance(a, tuple) else a for a in args]
-            out = entry(*[plain(a) for a in (args if "over" not in args else variadic)])
-            return tuple(("over", o) for o in out) if several else ("over", out)
-
-        return run
-
-    def shape_of(self, primitive: Any, /) -> tuple[int, ...]:
-        return self._inner.shape_of(primitive[1])
-
-    def dtype_of(self, primitive: Any, /) -> pt.DType:
-        return self._inner.dtype_of(primitive[1])
-
-    def upload(self, array: Any, dtype: pt.DType, /) -> Any:
-        return "over", self._inner.upload(array, dtype)
-
-    def read(self, primitive: Any, /) -> Any:
-        return self._inner.read(primitive[1])
+    def decorate(self, op: Op, inside: Entry) -> Entry:
+        return lambda *args: self.lift_all(op, inside(*self.lower_all(op, args)))
 
     def lift(self, primitive: Any, /) -> Any:
-        return "over", primitive
+        return Held(primitive)
 
     def lower(self, primitive: Any, /) -> Any:
-        return primitive[1]
+        return primitive.value
 
 
 def test_equal_settings_are_one_object() -> None:
@@ -282,14 +264,14 @@ def test_an_op_that_a_backend_lacks() -> None:
     with pytest.raises(BackendUnavailableError, match=r"\[add\] Poor\(\) lacks the op"):
         _ = x + x
     with pytest.raises(AttributeError, match="no attribute 'no_such_op'"):
-        _ = Poor().no_such_op
+        _ = Poor().ops.no_such_op
 
 
 def test_entries_become_plain_attributes() -> None:
     device = Numpy("float64")
-    entry = device.tanh
-    assert vars(device)["tanh"] is entry
-    assert device.tanh is entry
+    entry = device.ops["tanh"]
+    assert vars(device.ops)["tanh"] is entry
+    assert device.ops.tanh is entry
 
 
 def test_integers_that_do_not_fit_are_not_wrapped() -> None:

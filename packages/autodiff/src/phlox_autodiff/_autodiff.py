@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, final
 
-from phlox_tensor import REGISTRY, Backend, GradientError, as_device
+from phlox_tensor import Decorator, GradientError
 
 from . import _entries as entries
 from . import _nan
@@ -16,13 +16,11 @@ from ._rule import ByAttribute, NoDerivative, SimpleRule
 from .rules import RULES
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from phlox_tensor import DType, Entry, MemoryUse, Op, Tensor
+    from phlox_tensor import Backend, DType, Entry, Op, Tensor
 
 
 @final
-class Autodiff(Backend):
+class Autodiff(Decorator):
     """A device that records what is computed on another one, for derivatives of any order.
 
     ``Autodiff(Autodiff(backend))`` gives second derivatives. Equal arguments give the same object.
@@ -33,7 +31,6 @@ class Autodiff(Backend):
     """
 
     name = "autodiff"
-    records = True
 
     def __init__(
         self,
@@ -41,16 +38,9 @@ class Autodiff(Backend):
         checkpointing: Checkpointing = NoCheckpointing(),  # noqa: B008 - has no state
     ) -> None:
         """Take over what the inner device says about itself."""
-        inner = as_device(backend)
-        self.inner = self._inner = inner
+        super().__init__(backend, checkpointing)
         self.checkpointing = checkpointing
-        self.settings = (inner, checkpointing)
-        self.dtypes = inner.dtypes
-        self.default_float = inner.default_float
-        self.default_int = inner.default_int
-        self.checks = inner.checks
-        self.slack = inner.slack
-        self.strict = inner.strict
+        self.records = True
         _nan.register(self)
 
     def __repr__(self) -> str:
@@ -60,11 +50,9 @@ class Autodiff(Backend):
 
     # The table
 
-    def entry(self, name: str) -> Entry | None:
+    def decorate(self, op: Op, inside: Entry) -> Entry:
         """Return a closure over the inner entry, by the class and the rule of the op."""
-        op = REGISTRY[name]
-        rule = RULES.get(name)
-        inside = self._inner.resolved(name)
+        rule = RULES.get(op.name)
         if isinstance(rule, NoDerivative) or not op.signature.operands:
             return entries.constant(op, inside)
         if rule is None:
@@ -101,7 +89,7 @@ class Autodiff(Backend):
         """Whether the inner entry does; a formula would blame another op for its operands."""
         return op.name in RULES and self._inner.checks_operands(op)
 
-    # What the inner device knows
+    # Asked at every call, so written out: a call of ``lower`` less.
 
     def shape_of(self, primitive: Any, /) -> tuple[int, ...]:
         """Return the shape of a primitive."""
@@ -111,27 +99,7 @@ class Autodiff(Backend):
         """Return the element type of a primitive."""
         return self._inner.dtype_of(primitive.value)
 
-    def upload(self, array: np.ndarray[Any, Any], dtype: DType, /) -> Any:
-        """Copy an array to the inner device, as a constant."""
-        return primitive(self._inner.upload(array, dtype))
-
-    def read(self, primitive: Any, /) -> np.ndarray[Any, Any]:
-        """Return the data as a NumPy array; waits for the device."""
-        return self._inner.read(primitive.value)
-
-    async def read_async(self, primitive: Any, /) -> np.ndarray[Any, Any]:
-        """Return the data as a NumPy array without blocking the event loop, where supported."""
-        return await self._inner.read_async(primitive.value)
-
-    def sync(self) -> None:
-        """Wait until all work handed to the device is done."""
-        self._inner.sync()
-
-    def memory(self) -> MemoryUse:
-        """Return how many bytes the tensors of the inner device hold."""
-        return self._inner.memory()
-
-    # The hooks of decorators
+    # Primitives
 
     def lift(self, inside: Any, /) -> Any:
         """Make a constant from a primitive of the inner device."""
@@ -185,10 +153,6 @@ class Autodiff(Backend):
     def is_tracked(self, primitive: Any, /) -> bool:
         """Whether a gradient would flow to the primitive."""
         return primitive.node is not None
-
-    def detach(self, inside: Any, /) -> Any:
-        """Return the primitive without its history, here and on all devices inside."""
-        return primitive(self._inner.detach(inside.value))
 
 
 def rule_kind(op: Op) -> str:

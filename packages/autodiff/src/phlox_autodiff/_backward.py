@@ -97,7 +97,7 @@ def start(device: Backend, tensor: Tensor[Any], seed: Tensor[Any] | None) -> Ten
                 expected="one element, or a seed of that shape",
                 hint="x.sum().backward()",
             )
-        return Tensor(inner.full(shape, 1, tensor.dtype), inner)
+        return Tensor(inner.ops.full(shape, 1, tensor.dtype), inner)
     if seed.shape != tensor.shape or seed.dtype is not tensor.dtype:
         raise ShapeError(
             "backward",

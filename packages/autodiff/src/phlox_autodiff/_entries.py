@@ -6,10 +6,9 @@ The forms for one and two operands carry training and are written out: no argume
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from phlox_tensor import GradientError, Rejected, Tensor
+from phlox_tensor import GradientError, Tensor
 
 from ._checkpoint import Checkpointing, Recipe
 from ._graph import Node, Primitive, is_primitive, make_node, new, next_id, ports, primitive
@@ -325,14 +324,10 @@ def expanded(op: Op, entry: Entry, backend: Backend) -> Entry:
     """Entry of an op without a rule: its expansion where a gradient flows, else the inner entry."""
     plain = constant(op, entry)
     formula = _formula(op, backend)
-    # Only elementwise operands have to broadcast.
-    checks = backend.checks and op.family.fuses and len(op.signature.operands) > 1
 
     def run(*args: Any) -> Any:
         if not is_recorded(args):
             return plain(*args)
-        if checks:
-            _check(op, args, backend)
         return formula(*args)
 
     return run
@@ -354,16 +349,6 @@ def _formula(op: Op, backend: Backend) -> Entry:
         return tuple(t.primitive for t in out) if several else out.primitive
 
     return run
-
-
-def _check(op: Op, args: tuple[Any, ...], backend: Backend) -> None:
-    """Refuse what the formula would take but the op does not, or would blame on another op."""
-    tensors = [p for p in args[: len(op.signature.operands)] if is_primitive(p)]
-    if len({backend.dtype_of(p) for p in tensors}) > 1:
-        raise Rejected
-    shapes = [backend.shape_of(p)[::-1] for p in tensors]
-    if any(len({*sizes, 1}) > 2 for sizes in zip_longest(*shapes, fillvalue=1)):
-        raise Rejected
 
 
 def undifferentiable(op: Op, entry: Entry) -> Entry:

@@ -7,7 +7,7 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any, final
 
-from phlox_tensor import REGISTRY, Backend, GradientError, ShapeError, Tensor, as_device
+from phlox_tensor import Decorator, GradientError, ShapeError, Tensor
 
 from . import _tree
 from ._levels import base_device, check_level, running
@@ -25,9 +25,7 @@ from .rules import RULES
 from .rules.forward import LINEAR, MULTILINEAR, SECOND
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from phlox_tensor import DType, Entry, MemoryUse, Op
+    from phlox_tensor import Entry, Op
 
 # From operands, tangents (None for 0), results and attributes to the tangents of the results.
 Tangents = Callable[[list[Any], list[Any], list[Any], tuple[Any, ...]], list[Any]]
@@ -46,7 +44,7 @@ class Dual:
 
 
 @final
-class Forward(Backend):
+class Forward(Decorator):
     """A device that computes a derivative along with each value; ``jvp`` uses it.
 
     Args:
@@ -55,21 +53,8 @@ class Forward(Backend):
 
     name = "forward"
 
-    def __init__(self, backend: Backend | str) -> None:
-        """Take over what the inner device says about itself."""
-        inner = as_device(backend)
-        self.inner = self._inner = inner
-        self.settings = (inner,)
-        self.dtypes = inner.dtypes
-        self.default_float = inner.default_float
-        self.default_int = inner.default_int
-        self.slack = inner.slack
-        self.strict = inner.strict
-
-    def entry(self, name: str) -> Entry | None:
+    def decorate(self, op: Op, inside: Entry) -> Entry:
         """Return the inner entry, followed by the derivative where an operand has a tangent."""
-        op = REGISTRY[name]
-        inside = self._inner.resolved(name)
         move = _derivative(op)
         count = len(op.signature.operands)
         single = not op.signature.several
@@ -120,35 +105,7 @@ class Forward(Backend):
             return None
         return Tensor(item.tangent, self._inner)
 
-    # What the inner device knows
-
-    def shape_of(self, primitive: Any, /) -> tuple[int, ...]:
-        """Return the shape of a primitive."""
-        return self._inner.shape_of(primitive.value)
-
-    def dtype_of(self, primitive: Any, /) -> DType:
-        """Return the element type of a primitive."""
-        return self._inner.dtype_of(primitive.value)
-
-    def upload(self, array: np.ndarray[Any, Any], dtype: DType, /) -> Any:
-        """Copy an array to the inner device, as a constant."""
-        return Dual(self._inner.upload(array, dtype))
-
-    def read(self, primitive: Any, /) -> np.ndarray[Any, Any]:
-        """Return the data as a NumPy array; waits for the device."""
-        return self._inner.read(primitive.value)
-
-    async def read_async(self, primitive: Any, /) -> np.ndarray[Any, Any]:
-        """Return the data as a NumPy array without blocking the event loop, where supported."""
-        return await self._inner.read_async(primitive.value)
-
-    def sync(self) -> None:
-        """Wait until all work handed to the device is done."""
-        self._inner.sync()
-
-    def memory(self) -> MemoryUse:
-        """Return how many bytes the tensors of the inner device hold."""
-        return self._inner.memory()
+    # Primitives
 
     def lift(self, inside: Any, /) -> Any:
         """Make a constant from a primitive of the inner device."""
@@ -157,10 +114,6 @@ class Forward(Backend):
     def lower(self, primitive: Any, /) -> Any:
         """Return the primitive of the inner device."""
         return primitive.value
-
-    def detach(self, inside: Any, /) -> Any:
-        """Return the primitive without its tangent, here and on all devices inside."""
-        return Dual(self._inner.detach(inside.value))
 
 
 def _value(item: Any) -> Any:

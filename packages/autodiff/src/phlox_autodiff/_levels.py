@@ -7,23 +7,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from phlox_tensor import Backend, DeviceError, GradientError, Tensor, default_device
+from phlox_tensor import Backend, DeviceError, GradientError, Tensor, default_device, is_inside
 
 from . import _tree
 from ._mode import Recording
 
 # The device of the innermost transform that is running; one started inside records above it.
 _active: ContextVar[Backend | None] = ContextVar("phlox_autodiff_level", default=None)
-
-
-def is_inside(inner: Backend, outer: Backend) -> bool:
-    """Whether ``outer`` is a decorator over ``inner``, directly or through others, or the same."""
-    layer: Backend | None = outer
-    while layer is not None:
-        if layer is inner:
-            return True
-        layer = layer.inner
-    return False
 
 
 def outermost(op: str, trees: Any) -> Backend | None:

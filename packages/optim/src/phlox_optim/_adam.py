@@ -159,7 +159,7 @@ def _step_list(
     before = [s for s in states if s is not None]
     time = before[0]["time"] + 1 if before else 1
     largest = [s["largest"] for s in before if "largest" in s] if config.amsgrad else []
-    out = device.adam_step(
+    out = device.ops.adam_step(
         primitives(tensors, dtype),
         primitives(grads, dtype),
         primitives([s["first"] for s in before], dtype),

@@ -76,7 +76,7 @@ class Sgd(SimpleOptimizer):
         """Return all tensors after a step, and their velocities: one op for all."""
         c = self._config
         device, dtype, count = tensors[0].device, tensors[0].dtype, len(tensors)
-        out = device.sgd_step(
+        out = device.ops.sgd_step(
             primitives(tensors, dtype),
             primitives(grads, dtype),
             primitives([s["velocity"] for s in states if s is not None], dtype),

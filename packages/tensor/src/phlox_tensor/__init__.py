@@ -11,8 +11,8 @@ from math import pi as pi
 from . import ops as ops
 from . import random as random
 from ._backend import Backend as Backend
-from ._backend import Entry as Entry
 from ._backend import MemoryUse as MemoryUse
+from ._backend import is_inside as is_inside
 from ._composite import allclose as allclose
 from ._composite import broadcast_arrays as broadcast_arrays
 from ._composite import chunk as chunk
@@ -49,6 +49,7 @@ from ._creation import tril as tril
 from ._creation import triu as triu
 from ._creation import zeros as zeros
 from ._creation import zeros_like as zeros_like
+from ._decorator import Decorator as Decorator
 from ._device import as_device as as_device
 from ._device import default_device as default_device
 from ._device import devices as devices
@@ -93,6 +94,8 @@ from ._op import REGISTRY as REGISTRY
 from ._op import Op as Op
 from ._pickle import install as _install_pickle
 from ._random_state import seed as seed
+from ._table import Entry as Entry
+from ._table import Table as Table
 from ._tensor import Tensor as Tensor
 
 bool = bool_

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from threading import RLock
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
 from ._dtype import DType
-from ._errors import BackendUnavailableError, DeviceError, GradientError
+from ._errors import BackendUnavailableError, DeviceError, GradientError, Rejected
 from ._op import REGISTRY, Op, Shape
-
-if TYPE_CHECKING:
-    from ._tensor import Tensor
+from ._table import Entry, Table
+from ._tensor import Tensor
 
 Primitive = Any
-Entry = Callable[..., Any]
-
-
-_MOST_KNOWN: Final = 4096
+_MOST_PASSED: Final = 4096
 
 
 class MemoryUse(NamedTuple):
@@ -33,15 +29,16 @@ class _Interned(ABCMeta):
     """Equal settings give the same object, so that ``is`` compares devices."""
 
     _objects: ClassVar[dict[object, Any]] = {}
+    _changing: ClassVar[RLock] = RLock()
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         made = super().__call__(*args, **kwargs)
-        kept = _Interned._objects.setdefault((cls, made.settings), made)
-        if kept is made:
-            made.direct = made.checks
-            made.checked = {}
-            made.known = {}
-            made.forget()
+        key = cls, made.settings
+        kept = _Interned._objects.get(key)
+        if kept is None:
+            with _Interned._changing:  # no op is declared between the tables and their publication
+                made._lay_out()
+                kept = _Interned._objects.setdefault(key, made)
         return kept
 
 
@@ -50,8 +47,7 @@ class Backend(metaclass=_Interned):
 
     A subclass sets the attributes below, gives the abstract functions, and looks ops up in
     ``entry``. Entries are called as ``entry(*operands, *attributes)`` with primitives and
-    normalized attributes; where ``entry`` gives None, the op's expansion runs instead. Looked-up
-    entries become plain attributes: ``backend.add(p, q)``.
+    normalized attributes; where ``entry`` gives None, the op's expansion runs instead.
 
     Attributes:
         name: the class of device, such as ``"cpu"``.
@@ -59,12 +55,12 @@ class Backend(metaclass=_Interned):
         dtypes: the element types that the backend has.
         default_float: element type of new Float tensors.
         default_int: element type of new Int tensors.
-        checks: elementwise and contraction entries check their own operands and raise
-            ``Rejected`` for what they do not take as it is.
-        checked: the entries in use that do so, by op.
-        known: entry and attributes of calls that passed every check, and whether they give several
-            results; by what decides that: the op, the attributes as given, shapes, element types.
-        direct: what ``checks`` says. An attribute of the object, which Python reads fastest.
+        ops: every op on primitives that fit it: ``device.ops.add(p, q)``.
+        checked: the same for operands as they come. An entry that does not take them as they are,
+            or checks nothing, raises ``Rejected``; the call then brings them together.
+        passed: entry and attributes of calls that passed every check, and whether they give
+            several results; by what decides that: the op, the attributes as given, shapes and
+            element types.
         inner: the backend that a decorator wraps, else None.
         records: gradients can be asked of tensors on this device; modules made on it train.
         slack: factor on the tolerances that ops declare, for tests.
@@ -76,14 +72,17 @@ class Backend(metaclass=_Interned):
     dtypes: frozenset[DType]
     default_float: DType
     default_int: DType
-    checks: bool = False
-    direct: bool
-    checked: dict[str, Entry]
-    known: dict[tuple[Any, ...], tuple[Entry, tuple[Any, ...], bool]]
-    inner: Backend | None = None
+    ops: Table
+    checked: Table
+    passed: dict[tuple[Any, ...], tuple[Entry, tuple[Any, ...], bool]]
     records: bool = False
     slack: float = 1.0
     strict: bool = True
+
+    @property
+    def inner(self) -> Backend | None:
+        """The backend that a decorator wraps, else None."""
+        return None
 
     @abstractmethod
     def entry(self, name: str) -> Entry | None:
@@ -162,42 +161,31 @@ class Backend(metaclass=_Interned):
         """Return the primitive without its history."""
         return primitive
 
-    if TYPE_CHECKING:  # every op is an attribute: see forget()
-
-        def __getattr__(self, name: str) -> Entry: ...
-
-    def forget(self) -> None:
-        """Look every entry up again, at its next use."""
-        self.checked.clear()
-        self.known.clear()
-        for op in REGISTRY.values():
-            setattr(self, op.name, _Unresolved(self, op.name))
-
-    def resolved(self, name: str) -> Entry:
-        """Return the entry of an op, for a decorator to keep; calls use the attribute.
-
-        Raises:
-            BackendUnavailableError: when the backend has neither an entry nor an expansion.
-        """
-        known = vars(self)[name]
-        if not isinstance(known, _Unresolved):
-            return known
-        op = REGISTRY[name]
-        entry = self.resolve(op)
-        setattr(self, name, entry)
-        if self.checks_operands(op):
-            self.checked[name] = entry
-        return entry
-
-    def remember(self, key: tuple[Any, ...], op: Op, values: tuple[Any, ...]) -> None:
-        """Let calls with this key run the entry of the op at once; ``known`` says what a key is."""
-        if len(self.known) >= _MOST_KNOWN:  # a program with ever new shapes must not grow
-            self.known.clear()
-        self.known[key] = self.resolved(op.name), values, op.signature.several
-
     def checks_operands(self, op: Op) -> bool:
         """Whether the entry of an op raises Rejected for what it does not take as it is."""
-        return self.checks and op.family.checked and self.entry(op.name) is not None
+        return False
+
+    def _lay_out(self) -> None:
+        """Make the tables; entries are looked up at their first use."""
+        self.passed = {}
+        self.ops = Table(lambda name: self.resolve(REGISTRY[name]), REGISTRY)
+        self.checked = Table(self._resolve_checked, REGISTRY)
+
+    def _resolve_checked(self, name: str) -> Entry:
+        return self.ops[name] if self.checks_operands(REGISTRY[name]) else _reject
+
+    def forget(self) -> None:
+        """Look every entry up again, at its next use, here and on all devices around this one."""
+        with _Interned._changing:
+            for device in _Interned._objects.values():
+                if is_inside(self, device):
+                    device._lay_out()
+
+    def pass_on(self, key: tuple[Any, ...], op: Op, values: tuple[Any, ...]) -> None:
+        """Run the entry of the op at once for calls with this key; ``passed`` says what one is."""
+        if len(self.passed) >= _MOST_PASSED:  # a program with ever new shapes must not grow
+            self.passed.clear()
+        self.passed[key] = self.ops[op.name], values, op.signature.several
 
     def resolve(self, op: Op) -> Entry:
         """Return the function that runs an op here: its entry or its expansion.
@@ -224,32 +212,31 @@ class Backend(metaclass=_Interned):
         return type(self), self.settings
 
 
-class _Unresolved:
-    """Stands for an entry until its first call, so that entries are plain attributes.
+def _reject(*args: Any) -> Any:
+    """Stands in ``checked`` for an entry that checks nothing."""
+    raise Rejected
 
-    ``__getattr__`` would do, but slows down every attribute of a class that has it.
-    """
 
-    __slots__ = ("backend", "name")
-
-    def __init__(self, backend: Backend, name: str) -> None:
-        self.backend = backend
-        self.name = name
-
-    def __call__(self, *args: Any) -> Any:
-        return self.backend.resolved(self.name)(*args)
+def is_inside(inner: Backend, outer: Backend) -> bool:
+    """Whether ``outer`` is a decorator over ``inner``, directly or through others, or the same."""
+    layer: Backend | None = outer
+    while layer is not None:
+        if layer is inner:
+            return True
+        layer = layer.inner
+    return False
 
 
 def add_op(op: Op) -> None:
     """Give all backends an op that was declared after they were made."""
-    for backend in _Interned._objects.values():
-        setattr(backend, op.name, _Unresolved(backend, op.name))
+    with _Interned._changing:
+        for backend in _Interned._objects.values():
+            backend.ops._reset(op.name)
+            backend.checked._reset(op.name)
 
 
 def expansion(op: Op, backend: Backend) -> Entry:
     """Make an entry out of the formula of an op, on the ops of ``backend``."""
-    from ._tensor import Tensor  # noqa: PLC0415 - Tensor imports this module
-
     formula = op.expand
     assert formula is not None
     operands = op.signature.operands

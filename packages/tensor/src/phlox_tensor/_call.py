@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from types import NoneType
 from typing import Any, Final, NoReturn
 
 from ._attributes import NORMALIZERS
-from ._backend import Backend
+from ._backend import Backend, is_inside
+from ._device import default_device
 from ._dtype import DType, bool_, number_for, promote
 from ._errors import ArgumentError, DeviceError, DTypeError, KindError, Rejected
 from ._kinds import KIND_SETS
-from ._op import Op, Spec, applied_by
+from ._op import Meta, Op, applied_by
 from ._signature import REQUIRED, Operand
 from ._tensor import Tensor
 
 Scalar = bool | int | float
 
+# What an attribute in a key may be, beside tuples of these.
+_PLAIN: Final = frozenset({DType, NoneType, bool, float, int, str})
 # Skips the call of the constructor.
 new: Final = object.__new__
 
@@ -36,31 +40,31 @@ def call(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any:
         DTypeError: element types that do not combine, or that the device lacks.
         ShapeError: shapes or axes that do not fit.
     """
-    look = _look(op, operands, attributes)
+    try:
+        look = _look(op, operands, attributes)
+    except TypeError:  # an attribute that is no plain value
+        look = None
     if look is not None:
         backend, primitives, key = look
-        try:
-            known = backend.known.get(key)
-        except TypeError:  # an attribute given as a list
-            known = look = None
-        if known is not None:
-            entry, values, several = known
+        passed = backend.passed.get(key)
+        if passed is not None:
+            entry, values, several = passed
             out = entry(*primitives, *values)
             return tuple([wrap(each, backend) for each in out]) if several else wrap(out, backend)
     backend = _backend_of(op, operands)
     tensors = _unify(op, _on_backend(op, operands, backend), backend)
-    specs = [_spec(t) for t in tensors]
-    values = prepare_attributes(op, specs, attributes, backend)
+    metas = [_meta(t) for t in tensors]
+    values = prepare_attributes(op, metas, attributes, backend)
     op_shape = op.shape if op.shape is not None else op.family.shape
-    op_shape(op, _shaped(specs), values)
+    op_shape(op, _shaped(metas), values)
     for value in values:
         if isinstance(value, DType):
             require_dtype(value, backend, op.name)
     prepared = [_primitive(t) for t in tensors]
     if look is not None and _same(prepared, look[1]):
-        backend.remember(look[2], op, values)
+        backend.pass_on(look[2], op, values)
     try:
-        out = getattr(backend, op.name)(*prepared, *values)
+        out = backend.ops[op.name](*prepared, *values)
     except Rejected:
         _refuse(op, tensors, backend)
     if op.signature.several:
@@ -73,14 +77,14 @@ def single(op: Op, x: Any, attributes: tuple[Any, ...]) -> Any:
     if type(x) is Tensor:
         backend = x.device
         primitive = x.primitive
-        given = _exact(attributes) if op.takes_numbers else attributes
-        key = op, given, backend.shape_of(primitive), backend.dtype_of(primitive)
         try:
-            known = backend.known.get(key)
-        except TypeError:  # an attribute given as a list
-            known = None
-        if known is not None:
-            entry, values, several = known
+            given = _exact(attributes)
+        except TypeError:  # an attribute that is no plain value
+            return call(op, (x,), attributes)
+        key = op, given, backend.shape_of(primitive), backend.dtype_of(primitive)
+        passed = backend.passed.get(key)
+        if passed is not None:
+            entry, values, several = passed
             out = entry(primitive, *values)
             if several:
                 return tuple([wrap(each, backend) for each in out])
@@ -95,10 +99,13 @@ def _look(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any
     """The backend, the primitives, and what decides whether a call passes its checks.
 
     None where operands need preparation.
+
+    Raises:
+        TypeError: for an attribute that is no plain value.
     """
     backend: Backend | None = None
     primitives: list[Any] = []
-    key: list[Any] = [op, _exact(attributes) if op.takes_numbers else attributes]
+    key: list[Any] = [op, _exact(attributes)]
     for item in operands:
         if type(item) is Tensor:
             if backend is None:
@@ -127,8 +134,23 @@ def _look(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any
 
 
 def _exact(attributes: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What tells attributes apart: 0.0 and -0.0 are equal."""
-    return tuple([a if type(a) is not float or a else str(a) for a in attributes])
+    """What tells attributes apart that compare equal: 1 and 1.0 and True, 0.0 and -0.0.
+
+    Raises:
+        TypeError: for an attribute that is no plain value; a key must not keep a tensor alive.
+    """
+    types = (*map(type, attributes),)
+    if _PLAIN.issuperset(types):
+        if float in types:
+            return types, tuple([a or str(a) for a in attributes])
+        return types, attributes
+    return types, tuple([_exact(a) if type(a) is tuple else _plain(a) for a in attributes])
+
+
+def _plain(item: Any) -> Any:
+    if type(item) not in _PLAIN:
+        raise TypeError
+    return item or str(item)
 
 
 def _same(prepared: list[Any], given: list[Any]) -> bool:
@@ -143,18 +165,18 @@ def _same(prepared: list[Any], given: list[Any]) -> bool:
 
 
 def prepare_attributes(
-    op: Op, specs: list[Any], attributes: tuple[Any, ...], backend: Backend
+    op: Op, metas: list[Any], attributes: tuple[Any, ...], backend: Backend
 ) -> tuple[Any, ...]:
     """Bring attributes into the form that entries get."""
-    first = specs[0] if specs else None
-    if isinstance(first, tuple) and not isinstance(first, Spec):
+    first = metas[0] if metas else None
+    if isinstance(first, tuple) and not isinstance(first, Meta):
         first = first[0] if first else None
-    rank = len(first.shape) if isinstance(first, Spec) else 0
+    rank = len(first.shape) if isinstance(first, Meta) else 0
     values = tuple(
         NORMALIZERS[a.type](value, a.name, op.name, rank)
         for a, value in zip(op.signature.attributes, attributes, strict=True)
     )
-    return values if op.prepare is None else op.prepare(specs, values, backend)
+    return values if op.prepare is None else op.prepare(metas, values, backend)
 
 
 def call_by_signature(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -212,21 +234,7 @@ def _backend_of(op: Op, operands: tuple[Any, ...]) -> Backend:
                 expected="one device",
                 hint=f"y.to_device({backend!r})",
             )
-    if backend is None:
-        from ._device import default_device  # noqa: PLC0415 - _device imports backends lazily
-
-        return default_device()
-    return backend
-
-
-def is_inside(inner: Backend, outer: Backend) -> bool:
-    """Whether ``outer`` is a decorator over ``inner``, directly or through others."""
-    layer: Backend | None = outer
-    while layer is not None:
-        if layer is inner:
-            return True
-        layer = layer.inner
-    return False
+    return default_device() if backend is None else backend
 
 
 def lift(tensor: Tensor, backend: Backend) -> Tensor:
@@ -343,7 +351,7 @@ def _convert(op: Op, item: Any, dtype: DType, backend: Backend, weak: bool) -> A
     _check_scalar(op, item, dtype)
     if weak:
         return item
-    return Tensor(backend.full((), item, dtype), backend)
+    return Tensor(backend.ops.full((), item, dtype), backend)
 
 
 def _check_scalar(op: Op, item: Scalar, dtype: DType) -> None:
@@ -361,17 +369,17 @@ def _check_scalar(op: Op, item: Scalar, dtype: DType) -> None:
     number_for(item, dtype, op.name)
 
 
-def _spec(tensor: Any) -> Any:
+def _meta(tensor: Any) -> Any:
     if isinstance(tensor, tuple):
-        return tuple(_spec(t) for t in tensor)
+        return tuple(_meta(t) for t in tensor)
     if isinstance(tensor, Tensor):
-        return Spec(tensor.shape, tensor.dtype)
+        return Meta(tensor.shape, tensor.dtype)
     return tensor  # a weak scalar or None
 
 
-def _shaped(specs: list[Any]) -> list[Any]:
+def _shaped(metas: list[Any]) -> list[Any]:
     """Weak scalars take part in shape rules as nothing."""
-    return [None if isinstance(m, Scalar) else m for m in specs]
+    return [None if isinstance(m, Scalar) else m for m in metas]
 
 
 def _primitive(tensor: Any) -> Any:
@@ -405,7 +413,7 @@ def _raise_mixed(op: Op, a: DType, b: DType) -> NoReturn:
 
 def _refuse(op: Op, tensors: list[Any], backend: Backend) -> NoReturn:
     """A backend refused operands that passed all checks: its fault, told as such."""
-    got = ", ".join(str(_spec(t)) for t in tensors)
+    got = ", ".join(str(_meta(t)) for t in tensors)
     raise DeviceError(op.name, f"{backend!r} refused valid operands", got=got)
 
 

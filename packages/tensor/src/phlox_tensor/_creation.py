@@ -86,7 +86,7 @@ def full(
     value = _number(fill_value, "fill_value", "full")
     chosen = _dtype_for(value, dtype, backend, "full")
     dims = sizes(shape, "full")
-    return Tensor(backend.full(dims, number_for(value, chosen, "full"), chosen), backend)
+    return Tensor(backend.ops.full(dims, number_for(value, chosen, "full"), chosen), backend)
 
 
 def _number(value: Any, name: str, op: str) -> Scalar:
@@ -193,7 +193,7 @@ def arange(
     steps = -((start - stop) // step) if whole else ceil((stop - start) / step)
     count = max(0, int(steps))
     start, step = _bounds(start, step, count, chosen)
-    return Tensor(backend.arange(start, step, count, chosen), backend)
+    return Tensor(backend.ops.arange(start, step, count, chosen), backend)
 
 
 def _bounds(start: Scalar, step: Scalar, count: int, dtype: DType) -> tuple[Scalar, Scalar]:

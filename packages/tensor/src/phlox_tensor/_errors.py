@@ -91,4 +91,4 @@ class ShapeError(PhloxError, ValueError):
 
 
 class Rejected(Exception):
-    """An entry of a backend with ``checks = True`` does not take its operands as they are."""
+    """An entry that checks its operands does not take them as they are."""

@@ -1,7 +1,7 @@
 """The short path of elementwise and contraction calls, for operands that need no preparation.
 
-A backend with ``checks = True`` looks at its operands itself and raises Rejected for whatever it
-does not take as it is; the full path then promotes, lifts, or raises the error that users see.
+Entries in ``device.checked`` look at their operands themselves and raise Rejected for whatever they
+do not take as it is; the full path then promotes, lifts, or raises the error that users see.
 """
 
 from __future__ import annotations
@@ -17,62 +17,40 @@ from ._op import Op
 from ._tensor import Tensor
 
 
-def unary(op: Op, x: Tensor[Any], *attributes: Any) -> Any:
-    """Apply an op of one operand."""
-    if type(x) is Tensor and not attributes:
-        backend = x.device
-        if backend.direct:
-            try:
-                return wrap(getattr(backend, op.name)(x.primitive), backend)
-            except Rejected:
-                pass
-    return call(op, (x,), attributes)
+def unary(op: Op, x: Any) -> Any:
+    """Apply an op of one operand and no attributes."""
+    if type(x) is Tensor:
+        device = x.device
+        try:
+            return wrap(getattr(device.checked, op.name)(x.primitive), device)
+        except Rejected:
+            pass
+    return call(op, (x,), ())
 
 
 def binary(op: Op, x1: Any, x2: Any) -> Any:
-    """Apply an op of two operands, tensors or numbers."""
+    """Apply an op of two operands and no attributes."""
     if type(x1) is Tensor:
-        backend = x1.device
-        if backend.direct:
-            try:
-                if type(x2) is Tensor:
-                    if x2.device is backend:
-                        entry = getattr(backend, op.name)
-                        return wrap(entry(x1.primitive, x2.primitive), backend)
-                elif type(x2) is float or type(x2) is int:
-                    return wrap(getattr(backend, op.name)(x1.primitive, x2), backend)
-            except Rejected:
-                pass
+        device = x1.device
+        # What is no tensor of the device is for the entry to refuse.
+        p2 = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+        try:
+            return wrap(getattr(device.checked, op.name)(x1.primitive, p2), device)
+        except Rejected:
+            pass
     return call(op, (x1, x2), ())
 
 
-def checked_pair(op: Op, x1: Any, x2: Any) -> Any:
-    """Apply an op of two operands whose entry, on some backends, checks them."""
+def ternary(op: Op, x1: Any, x2: Any, x3: Any) -> Any:
+    """Apply an op of three operands and no attributes."""
     if type(x1) is Tensor:
-        backend = x1.device
-        entry = backend.checked.get(op.name)
-        if entry is not None:
-            # What is no tensor of the backend is for the entry to refuse.
-            p2 = x2.primitive if type(x2) is Tensor and x2.device is backend else x2
-            try:
-                return wrap(entry(x1.primitive, p2), backend)
-            except Rejected:
-                pass
-    return call(op, (x1, x2), ())
-
-
-def checked_triple(op: Op, x1: Any, x2: Any, x3: Any) -> Any:
-    """Apply an op of three operands whose entry, on some backends, checks them."""
-    if type(x1) is Tensor:
-        backend = x1.device
-        entry = backend.checked.get(op.name)
-        if entry is not None:
-            p2 = x2.primitive if type(x2) is Tensor and x2.device is backend else x2
-            p3 = x3.primitive if type(x3) is Tensor and x3.device is backend else x3
-            try:
-                return wrap(entry(x1.primitive, p2, p3), backend)
-            except Rejected:
-                pass
+        device = x1.device
+        p2 = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+        p3 = x3.primitive if type(x3) is Tensor and x3.device is device else x3
+        try:
+            return wrap(getattr(device.checked, op.name)(x1.primitive, p2, p3), device)
+        except Rejected:
+            pass
     return call(op, (x1, x2, x3), ())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._backend import Backend, add_op
+from ._backend import add_op
 from ._methods import TensorMethods
 from ._op import Op, on_declare, reserve
 from ._tensor import Tensor
@@ -23,9 +23,7 @@ def install() -> None:
 
 
 def _clash(op: Op) -> str | None:
-    """Why an op may not have its name, if so; entries become attributes of backends."""
-    if hasattr(Backend, op.name) or op.name in Backend.__annotations__:
-        return f"op name {op.name!r} is that of an attribute of backends"
+    """Why an op may not have its name, if so."""
     if _has_method(op) and hasattr(Tensor, op.name):
         return f"Tensor has a method {op.name!r} already; method=False makes it a function alone"
     return None

@@ -14,16 +14,7 @@ from ._errors import Rejected
 from ._fast import spread
 from ._kinds import AnyKind, BitsKind, Bool, Float, Generic, Int, K, NumKind
 from ._tensor import Tensor
-from .ops import activation as _activation
-from .ops import binary as _binary
-from .ops import contraction as _contraction
-from .ops import indexing as _indexing
-from .ops import movement as _movement
-from .ops import reduction as _reduction
-from .ops import rows as _rows
-from .ops import scan as _scan
-from .ops import sort as _sort
-from .ops import unary as _unary
+from .ops import activation, binary, contraction, movement, reduction, rows, unary
 
 
 class TensorMethods(Generic[K]):
@@ -33,375 +24,426 @@ class TensorMethods(Generic[K]):
     __hash__ = object.__hash__
 
     def __add__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
-        backend = self.device
-        if backend.direct:
-            try:
-                if type(other) is Tensor and other.device is backend:
-                    out = backend.add(self.primitive, other.primitive)
-                    made: AnyT = new(Tensor)  # as wrap() does, without its call
-                    made.primitive = out
-                    made.device = backend
-                    return made
-                if type(other) is float or type(other) is int:
-                    out = backend.add(self.primitive, other)
-                    return wrap(out, backend)
-            except Rejected:
-                pass
-        return _fast.operator(_binary.add, self, other)
+        device = self.device
+        try:
+            if type(other) is Tensor and other.device is device:
+                out = device.checked.add(self.primitive, other.primitive)
+                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made.primitive = out
+                made.device = device
+                return made
+            if type(other) is float or type(other) is int:
+                return wrap(device.checked.add(self.primitive, other), device)
+        except Rejected:
+            pass
+        return _fast.operator(binary.add, self, other)
 
     def __radd__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
-        return _fast.operator(_binary.add, other, self)
+        device = self.device
+        try:
+            if type(other) is float or type(other) is int:
+                return wrap(device.checked.add(other, self.primitive), device)
+        except Rejected:
+            pass
+        return _fast.operator(binary.add, other, self)
 
     def __and__(self: Tensor[BitsKind], other: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
-        backend = self.device
-        if backend.direct:
-            try:
-                if type(other) is Tensor and other.device is backend:
-                    out = backend.bitwise_and(self.primitive, other.primitive)
-                    made: AnyT = new(Tensor)  # as wrap() does, without its call
-                    made.primitive = out
-                    made.device = backend
-                    return made
-                if type(other) is float or type(other) is int:
-                    out = backend.bitwise_and(self.primitive, other)
-                    return wrap(out, backend)
-            except Rejected:
-                pass
-        return _fast.operator(_binary.bitwise_and, self, other)
+        device = self.device
+        try:
+            if type(other) is Tensor and other.device is device:
+                out = device.checked.bitwise_and(self.primitive, other.primitive)
+                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made.primitive = out
+                made.device = device
+                return made
+            if type(other) is float or type(other) is int:
+                return wrap(device.checked.bitwise_and(self.primitive, other), device)
+        except Rejected:
+            pass
+        return _fast.operator(binary.bitwise_and, self, other)
 
     def __rand__(self: Tensor[BitsKind], other: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
-        return _fast.operator(_binary.bitwise_and, other, self)
+        device = self.device
+        try:
+            if type(other) is float or type(other) is int:
+                return wrap(device.checked.bitwise_and(other, self.primitive), device)
+        except Rejected:
+            pass
+        return _fast.operator(binary.bitwise_and, other, self)
 
     def __floordiv__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
-        backend = self.device
-        if backend.direct:
-            try:
-                if type(other) is Tensor and other.device is backend:
-                    out = backend.floor_divide(self.primitive, other.primitive)
-                    made: AnyT = new(Tensor)  # as wrap() does, without its call
-                    made.primitive = out
-                    made.device = backend
-                    return made
-                if type(other) is float or type(other) is int:
-                    out = backend.floor_divide(self.primitive, other)
-                    return wrap(out, backend)
-            except Rejected:
-                pass
-        return _fast.operator(_binary.floor_divide, self, other)
+        device = self.device
+        try:
+            if type(other) is Tensor and other.device is device:
+                out = device.checked.floor_divide(self.primitive, other.primitive)
+                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made.primitive = out
+                made.device = device
+                return made
+            if type(other) is float or type(other) is int:
+                return wrap(device.checked.floor_divide(self.primitive, other), device)
+        except Rejected:
+            pass
+        return _fast.operator(binary.floor_divide, self, other)
 
     def __rfloordiv__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
-        return _fast.operator(_binary.floor_divide, other, self)
+        device = self.device
+        try:
+            if type(other) is float or type(other) is int:
+                return wrap(device.checked.floor_divide(other, self.primitive), device)
+        except Rejected:
+            pass
+        return _fast.operator(binary.floor_divide, other, self)
 
     def __lshift__(self: Tensor[Int], other: Tensor[Int] | float, /) -> Tensor[Int]:
-        backend = self.device
-        if backend.direct:
-            try:
-                if type(other) is Tensor and other.device is backend:
-                    out = backend.bitwise_left_shift(self.primitive, other.primitive)
-                    made: AnyT = new(Tensor)  # as wrap() does, without its call
-                    made.primitive = out
-                    made.device = backend
-                    return made
-                if type(other) is float or type(other) is int:
-                    out = backend.bitwise_left_shift(self.primitive, other)
-                    return wrap(out, backend)
-            except Rejected:
-                pass
-        return _fast.operator(_binary.bitwise_left_shift, self, other)
+        device = self.device
+        try:
+            if type(other) is Tensor and other.device is device:
+                out = device.checked.bitwise_left_shift(self.primitive, other.primitive)
+                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made.primitive = out
+                made.device = device
+                return made
+            if type(other) is float or type(other) is int:
+                return wrap(device.checked.bitwise_left_shift(self.primitive, other), device)
+        except Rejected:
+            pass
+        return _fast.operator(binary.bitwise_left_shift, self, other)
 
     def __rlshift__(self: Tensor[Int], other: Tensor[Int] | float, /) -> Tensor[Int]:
-        return _fast.operator(_binary.bitwise_left_shift, other, self)
+        device = self.device
+        try:
+            if type(other) is float or type(other) is int:
+                return wrap(device.checked.bitwise_left_shift(other, self.primitive), device)
+        except Rejected:
+            pass
+        return _fast.operator(binary.bitwise_left_shift, other, self)
 
     def __matmul__(self: Tensor[NumKind], other: Tensor[NumKind], /) -> Tensor[NumKind]:
-        backend = self.device
-        if backend.direct:
-            try:
-                if type(other) is Tensor and other.device is backend:
-                    out = backend.matmul(self.primitive, other.primitive)
-                    made: AnyT = new(Tensor)  # as wrap() does, without its call
-                    made.primitive = out
-                    made.device = backend
-                    return made
-            except Rejected:
-                pass
-        return _fast.operator(_contraction.matmul, self, other)
+        device = self.device
+        try:
+            if type(other) is Tensor and other.device is device:
+                out = device.checked.matmul(self.primitive, other.primitive)
+                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made.primitive = out
+                made.device = device
+                return made
+        except Rejected:
+            pass
+        return _fast.operator(contraction.matmul, self, other)
 
     def __rmatmul__(self: Tensor[NumKind], other: Tensor[NumKind], /) -> Tensor[NumKind]:
-        return _fast.operator(_contraction.matmul, other, self)
+        return _fast.operator(contraction.matmul, other, self)
 
     def __mod__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
-        backend = self.device
-        if backend.direct:
-            try:
-                if type(other) is Tensor and other.device is backend:
-                    out = backend.remainder(self.primitive, other.primitive)
-                    made: AnyT = new(Tensor)  # as wrap() does, without its call
-                    made.primitive = out
-                    made.device = backend
-                    return made
-                if type(other) is float or type(other) is int:
-                    out = backend.remainder(self.primitive, other)
-                    return wrap(out, backend)
-            except Rejected:
-                pass
-        return _fast.operator(_binary.remainder, self, other)
+        device = self.device
+        try:
+            if type(other) is Tensor and other.device is device:
+                out = device.checked.remainder(self.primitive, other.primitive)
+                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made.primitive = out
+                made.device = device
+                return made
+            if type(other) is float or type(other) is int:
+                return wrap(device.checked.remainder(self.primitive, other), device)
+        except Rejected:
+            pass
+        return _fast.operator(binary.remainder, self, other)
 
     def __rmod__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
-        return _fast.operator(_binary.remainder, other, self)
+        device = self.device
+        try:
+            if type(other) is float or type(other) is int:
+                return wrap(device.checked.remainder(other, self.primitive), device)
+        except Rejected:
+            pass
+        return _fast.operator(binary.remainder, other, self)
 
     def __mul__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
-        backend = self.device
-        if backend.direct:
-            try:
-                if type(other) is Tensor and other.device is backend:
-                    out = backend.multiply(self.primitive, other.primitive)
-                    made: AnyT = new(Tensor)  # as wrap() does, without its call
-                    made.primitive = out
-                    made.device = backend
-                    return made
-                if type(other) is float or type(other) is int:
-                    out = backend.multiply(self.primitive, other)
-                    return wrap(out, backend)
-            except Rejected:
-                pass
-        return _fast.operator(_binary.multiply, self, other)
+        device = self.device
+        try:
+            if type(other) is Tensor and other.device is device:
+                out = device.checked.multiply(self.primitive, other.primitive)
+                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made.primitive = out
+                made.device = device
+                return made
+            if type(other) is float or type(other) is int:
+                return wrap(device.checked.multiply(self.primitive, other), device)
+        except Rejected:
+            pass
+        return _fast.operator(binary.multiply, self, other)
 
     def __rmul__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
-        return _fast.operator(_binary.multiply, other, self)
+        device = self.device
+        try:
+            if type(other) is float or type(other) is int:
+                return wrap(device.checked.multiply(other, self.primitive), device)
+        except Rejected:
+            pass
+        return _fast.operator(binary.multiply, other, self)
 
     def __or__(self: Tensor[BitsKind], other: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
-        backend = self.device
-        if backend.direct:
-            try:
-                if type(other) is Tensor and other.device is backend:
-                    out = backend.bitwise_or(self.primitive, other.primitive)
-                    made: AnyT = new(Tensor)  # as wrap() does, without its call
-                    made.primitive = out
-                    made.device = backend
-                    return made
-                if type(other) is float or type(other) is int:
-                    out = backend.bitwise_or(self.primitive, other)
-                    return wrap(out, backend)
-            except Rejected:
-                pass
-        return _fast.operator(_binary.bitwise_or, self, other)
+        device = self.device
+        try:
+            if type(other) is Tensor and other.device is device:
+                out = device.checked.bitwise_or(self.primitive, other.primitive)
+                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made.primitive = out
+                made.device = device
+                return made
+            if type(other) is float or type(other) is int:
+                return wrap(device.checked.bitwise_or(self.primitive, other), device)
+        except Rejected:
+            pass
+        return _fast.operator(binary.bitwise_or, self, other)
 
     def __ror__(self: Tensor[BitsKind], other: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
-        return _fast.operator(_binary.bitwise_or, other, self)
+        device = self.device
+        try:
+            if type(other) is float or type(other) is int:
+                return wrap(device.checked.bitwise_or(other, self.primitive), device)
+        except Rejected:
+            pass
+        return _fast.operator(binary.bitwise_or, other, self)
 
     def __pow__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
-        backend = self.device
-        if backend.direct:
-            try:
-                if type(other) is Tensor and other.device is backend:
-                    out = backend.pow(self.primitive, other.primitive)
-                    made: AnyT = new(Tensor)  # as wrap() does, without its call
-                    made.primitive = out
-                    made.device = backend
-                    return made
-                if type(other) is float or type(other) is int:
-                    out = backend.pow(self.primitive, other)
-                    return wrap(out, backend)
-            except Rejected:
-                pass
-        return _fast.operator(_binary.pow_, self, other)
+        device = self.device
+        try:
+            if type(other) is Tensor and other.device is device:
+                out = device.checked.pow(self.primitive, other.primitive)
+                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made.primitive = out
+                made.device = device
+                return made
+            if type(other) is float or type(other) is int:
+                return wrap(device.checked.pow(self.primitive, other), device)
+        except Rejected:
+            pass
+        return _fast.operator(binary.pow_, self, other)
 
     def __rpow__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
-        return _fast.operator(_binary.pow_, other, self)
+        device = self.device
+        try:
+            if type(other) is float or type(other) is int:
+                return wrap(device.checked.pow(other, self.primitive), device)
+        except Rejected:
+            pass
+        return _fast.operator(binary.pow_, other, self)
 
     def __rshift__(self: Tensor[Int], other: Tensor[Int] | float, /) -> Tensor[Int]:
-        backend = self.device
-        if backend.direct:
-            try:
-                if type(other) is Tensor and other.device is backend:
-                    out = backend.bitwise_right_shift(self.primitive, other.primitive)
-                    made: AnyT = new(Tensor)  # as wrap() does, without its call
-                    made.primitive = out
-                    made.device = backend
-                    return made
-                if type(other) is float or type(other) is int:
-                    out = backend.bitwise_right_shift(self.primitive, other)
-                    return wrap(out, backend)
-            except Rejected:
-                pass
-        return _fast.operator(_binary.bitwise_right_shift, self, other)
+        device = self.device
+        try:
+            if type(other) is Tensor and other.device is device:
+                out = device.checked.bitwise_right_shift(self.primitive, other.primitive)
+                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made.primitive = out
+                made.device = device
+                return made
+            if type(other) is float or type(other) is int:
+                return wrap(device.checked.bitwise_right_shift(self.primitive, other), device)
+        except Rejected:
+            pass
+        return _fast.operator(binary.bitwise_right_shift, self, other)
 
     def __rrshift__(self: Tensor[Int], other: Tensor[Int] | float, /) -> Tensor[Int]:
-        return _fast.operator(_binary.bitwise_right_shift, other, self)
+        device = self.device
+        try:
+            if type(other) is float or type(other) is int:
+                return wrap(device.checked.bitwise_right_shift(other, self.primitive), device)
+        except Rejected:
+            pass
+        return _fast.operator(binary.bitwise_right_shift, other, self)
 
     def __sub__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
-        backend = self.device
-        if backend.direct:
-            try:
-                if type(other) is Tensor and other.device is backend:
-                    out = backend.subtract(self.primitive, other.primitive)
-                    made: AnyT = new(Tensor)  # as wrap() does, without its call
-                    made.primitive = out
-                    made.device = backend
-                    return made
-                if type(other) is float or type(other) is int:
-                    out = backend.subtract(self.primitive, other)
-                    return wrap(out, backend)
-            except Rejected:
-                pass
-        return _fast.operator(_binary.subtract, self, other)
+        device = self.device
+        try:
+            if type(other) is Tensor and other.device is device:
+                out = device.checked.subtract(self.primitive, other.primitive)
+                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made.primitive = out
+                made.device = device
+                return made
+            if type(other) is float or type(other) is int:
+                return wrap(device.checked.subtract(self.primitive, other), device)
+        except Rejected:
+            pass
+        return _fast.operator(binary.subtract, self, other)
 
     def __rsub__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
-        return _fast.operator(_binary.subtract, other, self)
+        device = self.device
+        try:
+            if type(other) is float or type(other) is int:
+                return wrap(device.checked.subtract(other, self.primitive), device)
+        except Rejected:
+            pass
+        return _fast.operator(binary.subtract, other, self)
 
     def __truediv__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[Float]:
-        backend = self.device
-        if backend.direct:
-            try:
-                if type(other) is Tensor and other.device is backend:
-                    out = backend.divide(self.primitive, other.primitive)
-                    made: AnyT = new(Tensor)  # as wrap() does, without its call
-                    made.primitive = out
-                    made.device = backend
-                    return made
-                if type(other) is float or type(other) is int:
-                    out = backend.divide(self.primitive, other)
-                    return wrap(out, backend)
-            except Rejected:
-                pass
-        return _fast.operator(_binary.divide, self, other)
+        device = self.device
+        try:
+            if type(other) is Tensor and other.device is device:
+                out = device.checked.divide(self.primitive, other.primitive)
+                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made.primitive = out
+                made.device = device
+                return made
+            if type(other) is float or type(other) is int:
+                return wrap(device.checked.divide(self.primitive, other), device)
+        except Rejected:
+            pass
+        return _fast.operator(binary.divide, self, other)
 
     def __rtruediv__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[Float]:
-        return _fast.operator(_binary.divide, other, self)
+        device = self.device
+        try:
+            if type(other) is float or type(other) is int:
+                return wrap(device.checked.divide(other, self.primitive), device)
+        except Rejected:
+            pass
+        return _fast.operator(binary.divide, other, self)
 
     def __xor__(self: Tensor[BitsKind], other: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
-        backend = self.device
-        if backend.direct:
-            try:
-                if type(other) is Tensor and other.device is backend:
-                    out = backend.bitwise_xor(self.primitive, other.primitive)
-                    made: AnyT = new(Tensor)  # as wrap() does, without its call
-                    made.primitive = out
-                    made.device = backend
-                    return made
-                if type(other) is float or type(other) is int:
-                    out = backend.bitwise_xor(self.primitive, other)
-                    return wrap(out, backend)
-            except Rejected:
-                pass
-        return _fast.operator(_binary.bitwise_xor, self, other)
+        device = self.device
+        try:
+            if type(other) is Tensor and other.device is device:
+                out = device.checked.bitwise_xor(self.primitive, other.primitive)
+                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made.primitive = out
+                made.device = device
+                return made
+            if type(other) is float or type(other) is int:
+                return wrap(device.checked.bitwise_xor(self.primitive, other), device)
+        except Rejected:
+            pass
+        return _fast.operator(binary.bitwise_xor, self, other)
 
     def __rxor__(self: Tensor[BitsKind], other: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
-        return _fast.operator(_binary.bitwise_xor, other, self)
+        device = self.device
+        try:
+            if type(other) is float or type(other) is int:
+                return wrap(device.checked.bitwise_xor(other, self.primitive), device)
+        except Rejected:
+            pass
+        return _fast.operator(binary.bitwise_xor, other, self)
 
     def __eq__(self: Tensor[AnyKind], other: object, /) -> Tensor[Bool]:  # type: ignore[override]
-        backend = self.device
-        if backend.direct:
-            try:
-                if type(other) is Tensor and other.device is backend:
-                    out = backend.equal(self.primitive, other.primitive)
-                    made: AnyT = new(Tensor)  # as wrap() does, without its call
-                    made.primitive = out
-                    made.device = backend
-                    return made
-                if type(other) is float or type(other) is int:
-                    out = backend.equal(self.primitive, other)
-                    return wrap(out, backend)
-            except Rejected:
-                pass
-        return _fast.operator(_binary.equal, self, other)
+        device = self.device
+        try:
+            if type(other) is Tensor and other.device is device:
+                out = device.checked.equal(self.primitive, other.primitive)
+                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made.primitive = out
+                made.device = device
+                return made
+            if type(other) is float or type(other) is int:
+                return wrap(device.checked.equal(self.primitive, other), device)
+        except Rejected:
+            pass
+        return _fast.operator(binary.equal, self, other)
 
     def __ge__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[Bool]:
-        backend = self.device
-        if backend.direct:
-            try:
-                if type(other) is Tensor and other.device is backend:
-                    out = backend.greater_equal(self.primitive, other.primitive)
-                    made: AnyT = new(Tensor)  # as wrap() does, without its call
-                    made.primitive = out
-                    made.device = backend
-                    return made
-                if type(other) is float or type(other) is int:
-                    out = backend.greater_equal(self.primitive, other)
-                    return wrap(out, backend)
-            except Rejected:
-                pass
-        return _fast.operator(_binary.greater_equal, self, other)
+        device = self.device
+        try:
+            if type(other) is Tensor and other.device is device:
+                out = device.checked.greater_equal(self.primitive, other.primitive)
+                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made.primitive = out
+                made.device = device
+                return made
+            if type(other) is float or type(other) is int:
+                return wrap(device.checked.greater_equal(self.primitive, other), device)
+        except Rejected:
+            pass
+        return _fast.operator(binary.greater_equal, self, other)
 
     def __gt__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[Bool]:
-        backend = self.device
-        if backend.direct:
-            try:
-                if type(other) is Tensor and other.device is backend:
-                    out = backend.greater(self.primitive, other.primitive)
-                    made: AnyT = new(Tensor)  # as wrap() does, without its call
-                    made.primitive = out
-                    made.device = backend
-                    return made
-                if type(other) is float or type(other) is int:
-                    out = backend.greater(self.primitive, other)
-                    return wrap(out, backend)
-            except Rejected:
-                pass
-        return _fast.operator(_binary.greater, self, other)
+        device = self.device
+        try:
+            if type(other) is Tensor and other.device is device:
+                out = device.checked.greater(self.primitive, other.primitive)
+                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made.primitive = out
+                made.device = device
+                return made
+            if type(other) is float or type(other) is int:
+                return wrap(device.checked.greater(self.primitive, other), device)
+        except Rejected:
+            pass
+        return _fast.operator(binary.greater, self, other)
 
     def __le__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[Bool]:
-        backend = self.device
-        if backend.direct:
-            try:
-                if type(other) is Tensor and other.device is backend:
-                    out = backend.less_equal(self.primitive, other.primitive)
-                    made: AnyT = new(Tensor)  # as wrap() does, without its call
-                    made.primitive = out
-                    made.device = backend
-                    return made
-                if type(other) is float or type(other) is int:
-                    out = backend.less_equal(self.primitive, other)
-                    return wrap(out, backend)
-            except Rejected:
-                pass
-        return _fast.operator(_binary.less_equal, self, other)
+        device = self.device
+        try:
+            if type(other) is Tensor and other.device is device:
+                out = device.checked.less_equal(self.primitive, other.primitive)
+                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made.primitive = out
+                made.device = device
+                return made
+            if type(other) is float or type(other) is int:
+                return wrap(device.checked.less_equal(self.primitive, other), device)
+        except Rejected:
+            pass
+        return _fast.operator(binary.less_equal, self, other)
 
     def __lt__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[Bool]:
-        backend = self.device
-        if backend.direct:
-            try:
-                if type(other) is Tensor and other.device is backend:
-                    out = backend.less(self.primitive, other.primitive)
-                    made: AnyT = new(Tensor)  # as wrap() does, without its call
-                    made.primitive = out
-                    made.device = backend
-                    return made
-                if type(other) is float or type(other) is int:
-                    out = backend.less(self.primitive, other)
-                    return wrap(out, backend)
-            except Rejected:
-                pass
-        return _fast.operator(_binary.less, self, other)
+        device = self.device
+        try:
+            if type(other) is Tensor and other.device is device:
+                out = device.checked.less(self.primitive, other.primitive)
+                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made.primitive = out
+                made.device = device
+                return made
+            if type(other) is float or type(other) is int:
+                return wrap(device.checked.less(self.primitive, other), device)
+        except Rejected:
+            pass
+        return _fast.operator(binary.less, self, other)
 
     def __ne__(self: Tensor[AnyKind], other: object, /) -> Tensor[Bool]:  # type: ignore[override]
-        backend = self.device
-        if backend.direct:
-            try:
-                if type(other) is Tensor and other.device is backend:
-                    out = backend.not_equal(self.primitive, other.primitive)
-                    made: AnyT = new(Tensor)  # as wrap() does, without its call
-                    made.primitive = out
-                    made.device = backend
-                    return made
-                if type(other) is float or type(other) is int:
-                    out = backend.not_equal(self.primitive, other)
-                    return wrap(out, backend)
-            except Rejected:
-                pass
-        return _fast.operator(_binary.not_equal, self, other)
+        device = self.device
+        try:
+            if type(other) is Tensor and other.device is device:
+                out = device.checked.not_equal(self.primitive, other.primitive)
+                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made.primitive = out
+                made.device = device
+                return made
+            if type(other) is float or type(other) is int:
+                return wrap(device.checked.not_equal(self.primitive, other), device)
+        except Rejected:
+            pass
+        return _fast.operator(binary.not_equal, self, other)
 
     def __abs__(self: Tensor[NumKind], /) -> Tensor[NumKind]:
-        return _fast.unary(_unary.abs_, self)
+        device = self.device
+        try:
+            return wrap(device.checked.abs(self.primitive), device)
+        except Rejected:
+            return call(unary.abs_, (self,), ())
 
     def __neg__(self: Tensor[NumKind], /) -> Tensor[NumKind]:
-        return _fast.unary(_unary.negative, self)
+        device = self.device
+        try:
+            return wrap(device.checked.negative(self.primitive), device)
+        except Rejected:
+            return call(unary.negative, (self,), ())
 
     def __pos__(self: Tensor[NumKind], /) -> Tensor[NumKind]:
-        return _fast.unary(_unary.positive, self)
+        device = self.device
+        try:
+            return wrap(device.checked.positive(self.primitive), device)
+        except Rejected:
+            return call(unary.positive, (self,), ())
 
     def __invert__(self: Tensor[BitsKind], /) -> Tensor[BitsKind]:
-        return _fast.unary(_unary.bitwise_invert, self)
+        device = self.device
+        try:
+            return wrap(device.checked.bitwise_invert(self.primitive), device)
+        except Rejected:
+            return call(unary.bitwise_invert, (self,), ())
 
     def expand_dims(self: Tensor[AnyKind], axis: int = 0) -> Tensor[AnyKind]:
         """See ``phlox_tensor.expand_dims``."""
@@ -430,7 +472,7 @@ class TensorMethods(Generic[K]):
     @property
     def T(self: Tensor[AnyKind]) -> Tensor[AnyKind]:
         """The matrix transposed; the order of the axes reversed for other ranks."""
-        return _movement.permute_dims(self, tuple(range(self.ndim))[::-1])
+        return movement.permute_dims(self, tuple(range(self.ndim))[::-1])
 
     @property
     def mT(self: Tensor[AnyKind]) -> Tensor[AnyKind]:
@@ -439,26 +481,38 @@ class TensorMethods(Generic[K]):
 
     def abs(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         """Absolute value, elementwise: ``|x|``."""
-        return _fast.unary(_unary.abs_, self)
+        device = self.device
+        try:
+            return wrap(device.checked.abs(self.primitive), device)
+        except Rejected:
+            return call(unary.abs_, (self,), ())
 
     def acos(self: Tensor[Float], /) -> Tensor[Float]:
         """Inverse cosine, elementwise, in radians; nan outside [-1, 1]."""
-        return _fast.unary(_unary.acos, self)
+        device = self.device
+        try:
+            return wrap(device.checked.acos(self.primitive), device)
+        except Rejected:
+            return call(unary.acos, (self,), ())
 
     def acosh(self: Tensor[Float], /) -> Tensor[Float]:
         """Inverse hyperbolic cosine, elementwise; nan below 1."""
-        return _fast.unary(_unary.acosh, self)
+        device = self.device
+        try:
+            return wrap(device.checked.acosh(self.primitive), device)
+        except Rejected:
+            return call(unary.acosh, (self,), ())
 
     def add(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         """Sum, elementwise: ``x1 + x2``."""
-        return _fast.binary(_binary.add, self, x2)
+        return _fast.binary(binary.add, self, x2)
 
     def all(
         self: Tensor[Bool], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
     ) -> Tensor[Bool]:
         """Whether all elements along the axes are True; True for none."""
         return single(
-            _reduction.all_,
+            reduction.all_,
             self,
             (
                 axis,
@@ -471,7 +525,7 @@ class TensorMethods(Generic[K]):
     ) -> Tensor[Bool]:
         """Whether any element along the axes is True; False for none."""
         return single(
-            _reduction.any_,
+            reduction.any_,
             self,
             (
                 axis,
@@ -484,7 +538,7 @@ class TensorMethods(Generic[K]):
     ) -> Tensor[Int]:
         """Index of the first largest element, of the flattened tensor without an axis; nan wins."""
         return single(
-            _reduction.argmax,
+            reduction.argmax,
             self,
             (
                 axis,
@@ -499,7 +553,7 @@ class TensorMethods(Generic[K]):
         wins.
         """
         return single(
-            _reduction.argmin,
+            reduction.argmin,
             self,
             (
                 axis,
@@ -510,7 +564,7 @@ class TensorMethods(Generic[K]):
     def argsort(self: Tensor[NumKind], /, axis: int = -1, descending: bool = False) -> Tensor[Int]:
         """Indices that sort along an axis; stable, nan last in both directions."""
         return single(
-            _sort.argsort,
+            reduction.argsort,
             self,
             (
                 axis,
@@ -520,141 +574,204 @@ class TensorMethods(Generic[K]):
 
     def asin(self: Tensor[Float], /) -> Tensor[Float]:
         """Inverse sine, elementwise, in radians; nan outside [-1, 1]."""
-        return _fast.unary(_unary.asin, self)
+        device = self.device
+        try:
+            return wrap(device.checked.asin(self.primitive), device)
+        except Rejected:
+            return call(unary.asin, (self,), ())
 
     def asinh(self: Tensor[Float], /) -> Tensor[Float]:
         """Inverse hyperbolic sine, elementwise."""
-        return _fast.unary(_unary.asinh, self)
+        device = self.device
+        try:
+            return wrap(device.checked.asinh(self.primitive), device)
+        except Rejected:
+            return call(unary.asinh, (self,), ())
 
     def atan(self: Tensor[Float], /) -> Tensor[Float]:
         """Inverse tangent, elementwise, in radians."""
-        return _fast.unary(_unary.atan, self)
+        device = self.device
+        try:
+            return wrap(device.checked.atan(self.primitive), device)
+        except Rejected:
+            return call(unary.atan, (self,), ())
 
     def atan2(self: Tensor[Float], x2: Tensor[Float] | float, /) -> Tensor[Float]:
         """Angle of the point (x2, x1) in radians, elementwise, in [-π, π]."""
-        return _fast.binary(_binary.atan2, self, x2)
+        return _fast.binary(binary.atan2, self, x2)
 
     def atanh(self: Tensor[Float], /) -> Tensor[Float]:
         """Inverse hyperbolic tangent, elementwise; nan outside [-1, 1]."""
-        return _fast.unary(_unary.atanh, self)
+        device = self.device
+        try:
+            return wrap(device.checked.atanh(self.primitive), device)
+        except Rejected:
+            return call(unary.atanh, (self,), ())
 
     def bitwise_and(self: Tensor[BitsKind], x2: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
         """Bits set in both, elementwise."""
-        return _fast.binary(_binary.bitwise_and, self, x2)
+        return _fast.binary(binary.bitwise_and, self, x2)
 
     def bitwise_invert(self: Tensor[BitsKind], /) -> Tensor[BitsKind]:
         """Each bit flipped, elementwise; for Bool the same as ``logical_not``."""
-        return _fast.unary(_unary.bitwise_invert, self)
+        device = self.device
+        try:
+            return wrap(device.checked.bitwise_invert(self.primitive), device)
+        except Rejected:
+            return call(unary.bitwise_invert, (self,), ())
 
     def bitwise_left_shift(self: Tensor[Int], x2: Tensor[Int] | float, /) -> Tensor[Int]:
         """``x1`` with its bits moved left by ``x2``, elementwise; 0 for a shift by the width or
         more.
         """
-        return _fast.binary(_binary.bitwise_left_shift, self, x2)
+        return _fast.binary(binary.bitwise_left_shift, self, x2)
 
     def bitwise_or(self: Tensor[BitsKind], x2: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
         """Bits set in either, elementwise."""
-        return _fast.binary(_binary.bitwise_or, self, x2)
+        return _fast.binary(binary.bitwise_or, self, x2)
 
     def bitwise_right_shift(self: Tensor[Int], x2: Tensor[Int] | float, /) -> Tensor[Int]:
         """``x1`` with its bits moved right by ``x2``, elementwise; the sign is kept."""
-        return _fast.binary(_binary.bitwise_right_shift, self, x2)
+        return _fast.binary(binary.bitwise_right_shift, self, x2)
 
     def bitwise_xor(self: Tensor[BitsKind], x2: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
         """Bits set in one alone, elementwise."""
-        return _fast.binary(_binary.bitwise_xor, self, x2)
+        return _fast.binary(binary.bitwise_xor, self, x2)
 
     def broadcast_to(self: Tensor[AnyKind], *shape: int | Sequence[int]) -> Tensor[AnyKind]:
         """The tensor seen with a larger shape: sizes of 1 repeat, axes are added in front."""
-        return single(_movement.broadcast_to, self, (spread(shape),))
+        return single(movement.broadcast_to, self, (spread(shape),))
 
     def ceil(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         """Smallest whole number not below x, elementwise; integers stay."""
-        return _fast.unary(_unary.ceil, self)
+        device = self.device
+        try:
+            return wrap(device.checked.ceil(self.primitive), device)
+        except Rejected:
+            return call(unary.ceil, (self,), ())
 
     def clip(
         self: Tensor[NumKind], /, min: float | None = None, max: float | None = None
     ) -> Tensor[NumKind]:
         """Elements held between ``min`` and ``max``; None leaves a side open, nan stays nan."""
-        return _fast.unary(_unary.clip, self, min, max)
+        return single(
+            unary.clip,
+            self,
+            (
+                min,
+                max,
+            ),
+        )
 
     def contiguous(self: Tensor[AnyKind], /) -> Tensor[AnyKind]:
         """The same elements, row by row in memory where a backend keeps them in another order: a
         permuted tensor that is read often is faster after one copy.
         """
-        return single(_movement.contiguous, self, ())
+        return single(movement.contiguous, self, ())
 
     def cos(self: Tensor[Float], /) -> Tensor[Float]:
         """Cosine of x in radians, elementwise; nan for infinities."""
-        return _fast.unary(_unary.cos, self)
+        device = self.device
+        try:
+            return wrap(device.checked.cos(self.primitive), device)
+        except Rejected:
+            return call(unary.cos, (self,), ())
 
     def cosh(self: Tensor[Float], /) -> Tensor[Float]:
         """Hyperbolic cosine, elementwise."""
-        return _fast.unary(_unary.cosh, self)
+        device = self.device
+        try:
+            return wrap(device.checked.cosh(self.primitive), device)
+        except Rejected:
+            return call(unary.cosh, (self,), ())
 
     def cumsum(self: Tensor[NumKind], /, axis: int = -1) -> Tensor[NumKind]:
         """Running sum along an axis."""
-        return single(_scan.cumsum, self, (axis,))
+        return single(reduction.cumsum, self, (axis,))
 
     def divide(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[Float]:
         """Quotient, elementwise: ``x1 / x2``. Integers are divided in the default float type."""
-        return _fast.binary(_binary.divide, self, x2)
+        return _fast.binary(binary.divide, self, x2)
 
     def elu(self: Tensor[Float], /, alpha: float = 1.0) -> Tensor[Float]:
         """Exponential linear unit: x above 0, ``alpha·(eˣ - 1)`` below. Clevert et al., 2015."""
-        return _fast.unary(_activation.elu, self, alpha)
+        return single(activation.elu, self, (alpha,))
 
     def equal(self: Tensor[AnyKind], x2: Tensor[AnyKind] | float, /) -> Tensor[Bool]:
         """Whether ``x1 == x2``, elementwise; False for nan."""
-        return _fast.binary(_binary.equal, self, x2)
+        return _fast.binary(binary.equal, self, x2)
 
     def erf(self: Tensor[Float], /) -> Tensor[Float]:
         """Error function, elementwise: ``2/√π · ∫₀ˣ exp(-t²) dt``."""
-        return _fast.unary(_unary.erf, self)
+        device = self.device
+        try:
+            return wrap(device.checked.erf(self.primitive), device)
+        except Rejected:
+            return call(unary.erf, (self,), ())
 
     def exp(self: Tensor[Float], /) -> Tensor[Float]:
         """Exponential, elementwise: ``eˣ``."""
-        return _fast.unary(_unary.exp, self)
+        device = self.device
+        try:
+            return wrap(device.checked.exp(self.primitive), device)
+        except Rejected:
+            return call(unary.exp, (self,), ())
 
     def expm1(self: Tensor[Float], /) -> Tensor[Float]:
         """``eˣ - 1``, elementwise, accurate near 0."""
-        return _fast.unary(_unary.expm1, self)
+        device = self.device
+        try:
+            return wrap(device.checked.expm1(self.primitive), device)
+        except Rejected:
+            return call(unary.expm1, (self,), ())
 
     def flip(self: Tensor[AnyKind], /, axis: int | Sequence[int] | None = None) -> Tensor[AnyKind]:
         """Elements in reverse order along the axes, all of them without an axis."""
-        return single(_movement.flip, self, (axis,))
+        return single(movement.flip, self, (axis,))
 
     def floor(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         """Largest whole number not above x, elementwise; integers stay."""
-        return _fast.unary(_unary.floor, self)
+        device = self.device
+        try:
+            return wrap(device.checked.floor(self.primitive), device)
+        except Rejected:
+            return call(unary.floor, (self,), ())
 
     def floor_divide(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         """Quotient rounded down, elementwise; for integers 0 where ``x2`` is 0."""
-        return _fast.binary(_binary.floor_divide, self, x2)
+        return _fast.binary(binary.floor_divide, self, x2)
 
     def fmod(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         """Remainder with the sign of ``x1``, elementwise; for integers 0 where ``x2`` is 0."""
-        return _fast.binary(_binary.fmod, self, x2)
+        return _fast.binary(binary.fmod, self, x2)
 
     def gelu(self: Tensor[Float], /) -> Tensor[Float]:
         """Gaussian error linear unit: ``x·Φ(x)``, with the exact Φ. Hendrycks and Gimpel, 2016."""
-        return _fast.unary(_activation.gelu, self)
+        device = self.device
+        try:
+            return wrap(device.checked.gelu(self.primitive), device)
+        except Rejected:
+            return call(activation.gelu, (self,), ())
 
     def gelu_tanh(self: Tensor[Float], /) -> Tensor[Float]:
         """``gelu`` with the tanh formula for Φ. Hendrycks and Gimpel, 2016."""
-        return _fast.unary(_activation.gelu_tanh, self)
+        device = self.device
+        try:
+            return wrap(device.checked.gelu_tanh(self.primitive), device)
+        except Rejected:
+            return call(activation.gelu_tanh, (self,), ())
 
     def greater(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[Bool]:
         """Whether ``x1 > x2``, elementwise."""
-        return _fast.binary(_binary.greater, self, x2)
+        return _fast.binary(binary.greater, self, x2)
 
     def greater_equal(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[Bool]:
         """Whether ``x1 >= x2``, elementwise."""
-        return _fast.binary(_binary.greater_equal, self, x2)
+        return _fast.binary(binary.greater_equal, self, x2)
 
     def hypot(self: Tensor[Float], x2: Tensor[Float] | float, /) -> Tensor[Float]:
         """``√(x1² + x2²)``, elementwise; does not overflow half way."""
-        return _fast.binary(_binary.hypot, self, x2)
+        return _fast.binary(binary.hypot, self, x2)
 
     def index_add(
         self: Tensor[NumKind], indices: Tensor[Int], values: Tensor[NumKind], /, axis: int = 0
@@ -663,7 +780,7 @@ class TensorMethods(Generic[K]):
         up.
         """
         return call(
-            _indexing.index_add,
+            movement.index_add,
             (
                 self,
                 indices,
@@ -674,78 +791,114 @@ class TensorMethods(Generic[K]):
 
     def isfinite(self: Tensor[NumKind], /) -> Tensor[Bool]:
         """Whether x is neither infinite nor nan, elementwise; True for integers."""
-        return _fast.unary(_unary.isfinite, self)
+        device = self.device
+        try:
+            return wrap(device.checked.isfinite(self.primitive), device)
+        except Rejected:
+            return call(unary.isfinite, (self,), ())
 
     def isinf(self: Tensor[NumKind], /) -> Tensor[Bool]:
         """Whether x is an infinity, elementwise; False for integers."""
-        return _fast.unary(_unary.isinf, self)
+        device = self.device
+        try:
+            return wrap(device.checked.isinf(self.primitive), device)
+        except Rejected:
+            return call(unary.isinf, (self,), ())
 
     def isnan(self: Tensor[NumKind], /) -> Tensor[Bool]:
         """Whether x is nan, elementwise; False for integers."""
-        return _fast.unary(_unary.isnan, self)
+        device = self.device
+        try:
+            return wrap(device.checked.isnan(self.primitive), device)
+        except Rejected:
+            return call(unary.isnan, (self,), ())
 
     def leaky_relu(self: Tensor[Float], /, slope: float = 0.01) -> Tensor[Float]:
         """Leaky rectified linear unit: x above 0, ``slope·x`` below. Maas et al., 2013."""
-        return _fast.unary(_activation.leaky_relu, self, slope)
+        return single(activation.leaky_relu, self, (slope,))
 
     def less(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[Bool]:
         """Whether ``x1 < x2``, elementwise."""
-        return _fast.binary(_binary.less, self, x2)
+        return _fast.binary(binary.less, self, x2)
 
     def less_equal(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[Bool]:
         """Whether ``x1 <= x2``, elementwise."""
-        return _fast.binary(_binary.less_equal, self, x2)
+        return _fast.binary(binary.less_equal, self, x2)
 
     def log(self: Tensor[Float], /) -> Tensor[Float]:
         """Natural logarithm, elementwise; -inf at 0, nan below."""
-        return _fast.unary(_unary.log, self)
+        device = self.device
+        try:
+            return wrap(device.checked.log(self.primitive), device)
+        except Rejected:
+            return call(unary.log, (self,), ())
 
     def log10(self: Tensor[Float], /) -> Tensor[Float]:
         """Logarithm to base 10, elementwise."""
-        return _fast.unary(_unary.log10, self)
+        device = self.device
+        try:
+            return wrap(device.checked.log10(self.primitive), device)
+        except Rejected:
+            return call(unary.log10, (self,), ())
 
     def log1p(self: Tensor[Float], /) -> Tensor[Float]:
         """``ln(1 + x)``, elementwise, accurate near 0."""
-        return _fast.unary(_unary.log1p, self)
+        device = self.device
+        try:
+            return wrap(device.checked.log1p(self.primitive), device)
+        except Rejected:
+            return call(unary.log1p, (self,), ())
 
     def log2(self: Tensor[Float], /) -> Tensor[Float]:
         """Logarithm to base 2, elementwise."""
-        return _fast.unary(_unary.log2, self)
+        device = self.device
+        try:
+            return wrap(device.checked.log2(self.primitive), device)
+        except Rejected:
+            return call(unary.log2, (self,), ())
 
     def log_sigmoid(self: Tensor[Float], /) -> Tensor[Float]:
         """Logarithm of the sigmoid: ``-ln(1 + e⁻ˣ)``; never overflows."""
-        return _fast.unary(_activation.log_sigmoid, self)
+        device = self.device
+        try:
+            return wrap(device.checked.log_sigmoid(self.primitive), device)
+        except Rejected:
+            return call(activation.log_sigmoid, (self,), ())
 
     def log_softmax(self: Tensor[Float], /, axis: int = -1) -> Tensor[Float]:
         """Logarithm of ``softmax``: ``x - ln Σ eˣ`` along an axis."""
-        return single(_rows.log_softmax, self, (axis,))
+        return single(rows.log_softmax, self, (axis,))
 
     def logaddexp(self: Tensor[Float], x2: Tensor[Float] | float, /) -> Tensor[Float]:
         """``ln(eˣ¹ + eˣ²)``, elementwise; does not overflow half way."""
-        return _fast.checked_pair(_binary.logaddexp, self, x2)
+        return _fast.binary(binary.logaddexp, self, x2)
 
     def logical_and(self: Tensor[Bool], x2: Tensor[Bool], /) -> Tensor[Bool]:
         """Whether both are True, elementwise."""
-        return _fast.binary(_binary.logical_and, self, x2)
+        return _fast.binary(binary.logical_and, self, x2)
 
     def logical_not(self: Tensor[Bool], /) -> Tensor[Bool]:
         """True where x is False, elementwise."""
-        return _fast.unary(_unary.logical_not, self)
+        device = self.device
+        try:
+            return wrap(device.checked.logical_not(self.primitive), device)
+        except Rejected:
+            return call(unary.logical_not, (self,), ())
 
     def logical_or(self: Tensor[Bool], x2: Tensor[Bool], /) -> Tensor[Bool]:
         """Whether either is True, elementwise."""
-        return _fast.binary(_binary.logical_or, self, x2)
+        return _fast.binary(binary.logical_or, self, x2)
 
     def logical_xor(self: Tensor[Bool], x2: Tensor[Bool], /) -> Tensor[Bool]:
         """Whether one alone is True, elementwise."""
-        return _fast.binary(_binary.logical_xor, self, x2)
+        return _fast.binary(binary.logical_xor, self, x2)
 
     def logsumexp(
         self: Tensor[Float], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
     ) -> Tensor[Float]:
         """``ln Σ eˣ`` along the axes; does not overflow half way, -inf where all are -inf."""
         return single(
-            _reduction.logsumexp,
+            reduction.logsumexp,
             self,
             (
                 axis,
@@ -756,7 +909,7 @@ class TensorMethods(Generic[K]):
     def masked_select(self: Tensor[AnyKind], mask: Tensor[Bool], /) -> Tensor[AnyKind]:
         """The elements at which the mask, broadcast to x, is True, in order, 1-d."""
         return call(
-            _indexing.masked_select,
+            movement.masked_select,
             (
                 self,
                 mask,
@@ -768,14 +921,14 @@ class TensorMethods(Generic[K]):
         """Product of matrices, over batches that broadcast; a vector is a row on the left and a
         column on the right. Narrow floats accumulate in float32.
         """
-        return _fast.binary(_contraction.matmul, self, x2)
+        return _fast.binary(contraction.matmul, self, x2)
 
     def max(
         self: Tensor[NumKind], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
     ) -> Tensor[NumKind]:
         """Largest element along the axes; nan wins. An empty axis is an error."""
         return single(
-            _reduction.max_,
+            reduction.max_,
             self,
             (
                 axis,
@@ -785,14 +938,14 @@ class TensorMethods(Generic[K]):
 
     def maximum(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         """The larger one, elementwise; nan wins."""
-        return _fast.binary(_binary.maximum, self, x2)
+        return _fast.binary(binary.maximum, self, x2)
 
     def mean(
         self: Tensor[Float], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
     ) -> Tensor[Float]:
         """Arithmetic mean along the axes; nan for none."""
         return single(
-            _reduction.mean,
+            reduction.mean,
             self,
             (
                 axis,
@@ -805,7 +958,7 @@ class TensorMethods(Generic[K]):
     ) -> Tensor[NumKind]:
         """Smallest element along the axes; nan wins. An empty axis is an error."""
         return single(
-            _reduction.min_,
+            reduction.min_,
             self,
             (
                 axis,
@@ -815,30 +968,34 @@ class TensorMethods(Generic[K]):
 
     def minimum(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         """The smaller one, elementwise; nan wins."""
-        return _fast.binary(_binary.minimum, self, x2)
+        return _fast.binary(binary.minimum, self, x2)
 
     def multiply(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         """Product, elementwise: ``x1 · x2``."""
-        return _fast.binary(_binary.multiply, self, x2)
+        return _fast.binary(binary.multiply, self, x2)
 
     def negative(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         """Numerical negative, elementwise: ``-x``; wraps for unsigned integers."""
-        return _fast.unary(_unary.negative, self)
+        device = self.device
+        try:
+            return wrap(device.checked.negative(self.primitive), device)
+        except Rejected:
+            return call(unary.negative, (self,), ())
 
     def nonzero(self: Tensor[Bool], /) -> Tensor[Int]:
         """Positions of True in a 1-d mask, ascending."""
-        return single(_indexing.nonzero, self, ())
+        return single(movement.nonzero, self, ())
 
     def not_equal(self: Tensor[AnyKind], x2: Tensor[AnyKind] | float, /) -> Tensor[Bool]:
         """Whether ``x1 != x2``, elementwise; True for nan."""
-        return _fast.binary(_binary.not_equal, self, x2)
+        return _fast.binary(binary.not_equal, self, x2)
 
     def pad(
         self: Tensor[AnyKind], /, padding: Sequence[tuple[int, int]], value: float = 0
     ) -> Tensor[AnyKind]:
         """The tensor with a margin of ``value``: pairs (before, after) for the last axes."""
         return single(
-            _movement.pad,
+            movement.pad,
             self,
             (
                 padding,
@@ -848,13 +1005,13 @@ class TensorMethods(Generic[K]):
 
     def permute_dims(self: Tensor[AnyKind], *axes: int | Sequence[int]) -> Tensor[AnyKind]:
         """The axes in a new order."""
-        return single(_movement.permute_dims, self, (spread(axes),))
+        return single(movement.permute_dims, self, (spread(axes),))
 
     def pow(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         """Power, elementwise, as IEEE 754 has it: ``x⁰ = 1``; nan for a negative base with a
         fractional exponent. Integers take exponents from 0 up.
         """
-        return _fast.binary(_binary.pow_, self, x2)
+        return _fast.binary(binary.pow_, self, x2)
 
     def prod(
         self: Tensor[NumKind],
@@ -867,7 +1024,7 @@ class TensorMethods(Generic[K]):
         are multiplied in it.
         """
         return single(
-            _reduction.prod,
+            reduction.prod,
             self,
             (
                 axis,
@@ -878,27 +1035,43 @@ class TensorMethods(Generic[K]):
 
     def reciprocal(self: Tensor[Float], /) -> Tensor[Float]:
         """``1 / x``, elementwise."""
-        return _fast.unary(_unary.reciprocal, self)
+        device = self.device
+        try:
+            return wrap(device.checked.reciprocal(self.primitive), device)
+        except Rejected:
+            return call(unary.reciprocal, (self,), ())
 
     def relu(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         """Rectified linear unit: ``max(x, 0)``; nan stays nan. Nair and Hinton, 2010."""
-        return _fast.unary(_activation.relu, self)
+        device = self.device
+        try:
+            return wrap(device.checked.relu(self.primitive), device)
+        except Rejected:
+            return call(activation.relu, (self,), ())
 
     def remainder(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         """Remainder with the sign of ``x2``, elementwise; for integers 0 where ``x2`` is 0."""
-        return _fast.binary(_binary.remainder, self, x2)
+        return _fast.binary(binary.remainder, self, x2)
 
     def reshape(self: Tensor[AnyKind], *shape: int | Sequence[int]) -> Tensor[AnyKind]:
         """The elements, row by row, under a new shape; one size may be -1."""
-        return single(_movement.reshape, self, (spread(shape),))
+        return single(movement.reshape, self, (spread(shape),))
 
     def round(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         """Nearest whole number, half to even, elementwise; integers stay."""
-        return _fast.unary(_unary.round_, self)
+        device = self.device
+        try:
+            return wrap(device.checked.round(self.primitive), device)
+        except Rejected:
+            return call(unary.round_, (self,), ())
 
     def rsqrt(self: Tensor[Float], /) -> Tensor[Float]:
         """``1 / √x``, elementwise."""
-        return _fast.unary(_unary.rsqrt, self)
+        device = self.device
+        try:
+            return wrap(device.checked.rsqrt(self.primitive), device)
+        except Rejected:
+            return call(unary.rsqrt, (self,), ())
 
     def scatter(
         self: Tensor[AnyKind],
@@ -912,7 +1085,7 @@ class TensorMethods(Generic[K]):
         combine; with set one of the values stays.
         """
         return call(
-            _indexing.scatter,
+            movement.scatter,
             (
                 self,
                 indices,
@@ -926,36 +1099,60 @@ class TensorMethods(Generic[K]):
 
     def sigmoid(self: Tensor[Float], /) -> Tensor[Float]:
         """Logistic function: ``1 / (1 + e⁻ˣ)``; never overflows."""
-        return _fast.unary(_activation.sigmoid, self)
+        device = self.device
+        try:
+            return wrap(device.checked.sigmoid(self.primitive), device)
+        except Rejected:
+            return call(activation.sigmoid, (self,), ())
 
     def sign(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         """-1, 0 or 1 by the sign of x, elementwise; nan stays nan."""
-        return _fast.unary(_unary.sign, self)
+        device = self.device
+        try:
+            return wrap(device.checked.sign(self.primitive), device)
+        except Rejected:
+            return call(unary.sign, (self,), ())
 
     def silu(self: Tensor[Float], /) -> Tensor[Float]:
         """Sigmoid linear unit: ``x·σ(x)``. Elfwing et al., 2017."""
-        return _fast.unary(_activation.silu, self)
+        device = self.device
+        try:
+            return wrap(device.checked.silu(self.primitive), device)
+        except Rejected:
+            return call(activation.silu, (self,), ())
 
     def sin(self: Tensor[Float], /) -> Tensor[Float]:
         """Sine of x in radians, elementwise; nan for infinities."""
-        return _fast.unary(_unary.sin, self)
+        device = self.device
+        try:
+            return wrap(device.checked.sin(self.primitive), device)
+        except Rejected:
+            return call(unary.sin, (self,), ())
 
     def sinh(self: Tensor[Float], /) -> Tensor[Float]:
         """Hyperbolic sine, elementwise."""
-        return _fast.unary(_unary.sinh, self)
+        device = self.device
+        try:
+            return wrap(device.checked.sinh(self.primitive), device)
+        except Rejected:
+            return call(unary.sinh, (self,), ())
 
     def softmax(self: Tensor[Float], /, axis: int = -1) -> Tensor[Float]:
         """``eˣ / Σ eˣ`` along an axis; a row of -inf gives zeros."""
-        return single(_rows.softmax, self, (axis,))
+        return single(rows.softmax, self, (axis,))
 
     def softplus(self: Tensor[Float], /) -> Tensor[Float]:
         """Smooth ``relu``: ``ln(1 + eˣ)``; x itself far out, never overflows."""
-        return _fast.unary(_activation.softplus, self)
+        device = self.device
+        try:
+            return wrap(device.checked.softplus(self.primitive), device)
+        except Rejected:
+            return call(activation.softplus, (self,), ())
 
     def sort(self: Tensor[NumKind], /, axis: int = -1, descending: bool = False) -> Tensor[NumKind]:
         """Elements in order along an axis; stable, nan last in both directions."""
         return single(
-            _sort.sort_,
+            reduction.sort_,
             self,
             (
                 axis,
@@ -965,11 +1162,19 @@ class TensorMethods(Generic[K]):
 
     def sqrt(self: Tensor[Float], /) -> Tensor[Float]:
         """Square root, elementwise; nan below 0."""
-        return _fast.unary(_unary.sqrt, self)
+        device = self.device
+        try:
+            return wrap(device.checked.sqrt(self.primitive), device)
+        except Rejected:
+            return call(unary.sqrt, (self,), ())
 
     def square(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         """``x · x``, elementwise."""
-        return _fast.unary(_unary.square, self)
+        device = self.device
+        try:
+            return wrap(device.checked.square(self.primitive), device)
+        except Rejected:
+            return call(unary.square, (self,), ())
 
     def std(
         self: Tensor[Float],
@@ -980,7 +1185,7 @@ class TensorMethods(Generic[K]):
     ) -> Tensor[Float]:
         """Standard deviation along the axes, divided by ``n - correction``."""
         return single(
-            _reduction.std,
+            reduction.std,
             self,
             (
                 axis,
@@ -991,7 +1196,7 @@ class TensorMethods(Generic[K]):
 
     def subtract(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         """Difference, elementwise: ``x1 - x2``."""
-        return _fast.binary(_binary.subtract, self, x2)
+        return _fast.binary(binary.subtract, self, x2)
 
     def sum(
         self: Tensor[AnyKind],
@@ -1004,7 +1209,7 @@ class TensorMethods(Generic[K]):
         default are summed in it, narrow floats in float32.
         """
         return single(
-            _reduction.sum_,
+            reduction.sum_,
             self,
             (
                 axis,
@@ -1018,7 +1223,7 @@ class TensorMethods(Generic[K]):
         end, out of range is an error.
         """
         return call(
-            _indexing.take,
+            movement.take,
             (
                 self,
                 indices,
@@ -1031,7 +1236,7 @@ class TensorMethods(Generic[K]):
     ) -> Tensor[AnyKind]:
         """One element per index along an axis; the other axes line up."""
         return call(
-            _indexing.take_along_axis,
+            movement.take_along_axis,
             (
                 self,
                 indices,
@@ -1041,11 +1246,19 @@ class TensorMethods(Generic[K]):
 
     def tan(self: Tensor[Float], /) -> Tensor[Float]:
         """Tangent of x in radians, elementwise."""
-        return _fast.unary(_unary.tan, self)
+        device = self.device
+        try:
+            return wrap(device.checked.tan(self.primitive), device)
+        except Rejected:
+            return call(unary.tan, (self,), ())
 
     def tanh(self: Tensor[Float], /) -> Tensor[Float]:
         """Hyperbolic tangent, elementwise; ±1 far out."""
-        return _fast.unary(_unary.tanh, self)
+        device = self.device
+        try:
+            return wrap(device.checked.tanh(self.primitive), device)
+        except Rejected:
+            return call(unary.tanh, (self,), ())
 
     def topk(
         self: Tensor[NumKind], /, k: int, axis: int = -1, largest: bool = True
@@ -1055,7 +1268,7 @@ class TensorMethods(Generic[K]):
         either way.
         """
         return single(
-            _sort.topk,
+            reduction.topk,
             self,
             (
                 k,
@@ -1066,7 +1279,11 @@ class TensorMethods(Generic[K]):
 
     def trunc(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         """The whole number next to x towards 0, elementwise; integers stay."""
-        return _fast.unary(_unary.trunc, self)
+        device = self.device
+        try:
+            return wrap(device.checked.trunc(self.primitive), device)
+        except Rejected:
+            return call(unary.trunc, (self,), ())
 
     def var(
         self: Tensor[Float],
@@ -1079,7 +1296,7 @@ class TensorMethods(Generic[K]):
         correction``.
         """
         return single(
-            _reduction.var,
+            reduction.var,
             self,
             (
                 axis,
@@ -1092,4 +1309,4 @@ class TensorMethods(Generic[K]):
         self: Tensor[Bool], x1: Tensor[AnyKind] | float, x2: Tensor[AnyKind] | float, /
     ) -> Tensor[AnyKind]:
         """``x1`` where the condition is True, ``x2`` elsewhere, elementwise."""
-        return _fast.checked_triple(_binary.where, self, x1, x2)
+        return _fast.ternary(binary.where, self, x1, x2)

@@ -6,9 +6,10 @@ from typing import Any, final
 
 import numpy as np
 
-from ._backend import Backend, Entry
+from ._backend import Backend
 from ._dtype import DTYPES, DType, DTypeLike, as_dtype
 from ._op import REGISTRY, Op
+from ._table import Entry
 
 Array = np.ndarray[Any, Any]
 _BY_NUMPY = {d.numpy: d for d in DTYPES.values()}

@@ -18,16 +18,16 @@ Shape = tuple[int, ...]
 Attributes = tuple[Any, ...]
 
 
-class Spec(NamedTuple):
+class Meta(NamedTuple):
     """Shape and element type of a tensor, without its data."""
 
     shape: Shape
     dtype: DType
 
 
-Specs = Sequence[Any]  # a Spec for each operand; None for an absent one, a tuple for a variadic one
-PrepareRule = Callable[[Specs, Attributes, "Backend"], Attributes]
-ShapeRule = Callable[["Op", Specs, Attributes], Sequence[Shape]]
+Metas = Sequence[Any]  # a Meta for each operand; None for an absent one, a tuple for a variadic one
+PrepareRule = Callable[[Metas, Attributes, "Backend"], Attributes]
+ShapeRule = Callable[["Op", Metas, Attributes], Sequence[Shape]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,8 @@ class OpClass:
         memory_bound: cheap to compute again; BalancedCheckpointing recomputes such results
             instead of keeping them.
         fuses: may become a part of a larger kernel.
-        checked: a backend with ``checks = True`` checks the operands of this class itself.
+        checked: entries of this class may check their operands themselves; calls without
+            attributes try those entries at once.
     """
 
     name: str

@@ -220,7 +220,7 @@ class Tensor(TensorMethods[K]):
         wanted = as_dtype(dtype, "astype")
         if wanted is self.dtype:
             return self
-        from .ops.unary import cast  # noqa: PLC0415 - ops import this module
+        from .ops.creation import cast  # noqa: PLC0415 - ops import this module
 
         return cast(self, wanted)
 
@@ -232,7 +232,7 @@ class Tensor(TensorMethods[K]):
     def zeros(self, shape: Sequence[int] | None = None) -> Tensor[Any]:
         """Return zeros on this tensor's device and of its type, of its own shape by default."""
         dims = self.shape if shape is None else tuple(shape)
-        return Tensor(self.device.full(dims, 0, self.dtype), self.device)
+        return Tensor(self.device.ops.full(dims, 0, self.dtype), self.device)
 
     # Autodiff: the work is the device's
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ._backend import Backend
-from ._call import is_inside, lift, require_dtype
+from ._backend import Backend, is_inside
+from ._call import lift, require_dtype
 from ._device import as_device
 from ._dtype import DType, as_dtype, iinfo
 from ._errors import DTypeError, GradientError
@@ -109,7 +109,7 @@ def upload(data: Any, dtype: DType | None, device: Backend, op: str = "asarray")
         if found.kind == dtype.kind == "Int":
             array = fitted(array, dtype, op)
         else:
-            from .reference.unary import cast  # noqa: PLC0415 - only on conversion
+            from .reference.elementwise import cast  # noqa: PLC0415 - only on conversion
 
             array = cast(array, dtype)
     if not array.dtype.isnative:

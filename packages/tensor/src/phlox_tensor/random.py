@@ -56,7 +56,7 @@ def uniform(
     backend = as_device(device)
     chosen, dims = _float(dtype, backend, "uniform"), sizes(shape, "uniform")
     key, counter = _draw(prod(dims) * (2 if chosen.name == "float64" else 1))
-    out = backend.random_uniform(dims, float(low), float(high), chosen, key, counter)
+    out = backend.ops.random_uniform(dims, float(low), float(high), chosen, key, counter)
     return Tensor(out, backend)
 
 
@@ -73,7 +73,7 @@ def normal(
     chosen, dims = _float(dtype, backend, "normal"), sizes(shape, "normal")
     pairs = (prod(dims) + 1) // 2
     key, counter = _draw(pairs * (4 if chosen.name == "float64" else 2))
-    out = backend.random_normal(dims, float(mean), float(std), chosen, key, counter)
+    out = backend.ops.random_normal(dims, float(mean), float(std), chosen, key, counter)
     return Tensor(out, backend)
 
 
@@ -113,7 +113,7 @@ def randint(
     for end in (low, high - 1):
         number_for(end, chosen, "randint")
     key, counter = _draw(prod(dims))
-    words: Tensor[Any] = Tensor(backend.random_bits(prod(dims), key, counter, _UINT32), backend)
+    words: Tensor[Any] = Tensor(backend.ops.random_bits(prod(dims), key, counter, _UINT32), backend)
     # The offset wraps into place: int8 does not hold 200, but it holds -100 + 200.
     offsets = (words % (high - low)).astype(chosen).reshape(dims)
     return offsets + low
@@ -127,5 +127,5 @@ def permutation(n: int, *, device: Device = None) -> Tensor[Int]:
     backend = as_device(device)
     (n,) = sizes(n, "permutation")
     key, counter = _draw(n)
-    words: Tensor[Any] = Tensor(backend.random_bits(n, key, counter, _UINT32), backend)
+    words: Tensor[Any] = Tensor(backend.ops.random_bits(n, key, counter, _UINT32), backend)
     return words.argsort()

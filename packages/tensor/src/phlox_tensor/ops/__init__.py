@@ -2,20 +2,13 @@
 
 from . import (
     activation,
-    attention,
     binary,
     contraction,
-    convolution,
     creation,
-    indexing,
     interpolation,
     movement,
-    pooling,
-    random,
     reduction,
     rows,
-    scan,
-    sort,
     step,
     unary,
 )
@@ -23,21 +16,14 @@ from ._families import elementwise
 
 __all__ = [
     "activation",
-    "attention",
     "binary",
     "contraction",
-    "convolution",
     "creation",
     "elementwise",
-    "indexing",
     "interpolation",
     "movement",
-    "pooling",
-    "random",
     "reduction",
     "rows",
-    "scan",
-    "sort",
     "step",
     "unary",
 ]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ._precision import widen
+from .reduction import widen
 
 Array = np.ndarray[Any, Any]
 

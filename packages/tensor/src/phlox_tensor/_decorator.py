@@ -1,0 +1,137 @@
+"""A backend over a backend: the half that all decorators share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from ._backend import Backend, MemoryUse, Primitive
+from ._device import as_device
+from ._op import REGISTRY, Op, Shape
+from ._table import Entry
+from ._tensor import Tensor
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ._dtype import DType
+
+
+class Decorator(Backend):
+    """A function from table to table: a device that does more around the ops of another one.
+
+    A subclass says in ``decorate`` what an entry does around that of the inner device. Where its
+    primitives are not those of the inner device, it gives ``lift``, ``lower`` and ``detach`` too.
+    What the inner device records stays recorded: a decorator over ``Autodiff`` trains.
+
+    Args:
+        backend: the device inside, or its name.
+        settings: what else tells two devices of the class apart; hashable.
+    """
+
+    def __init__(self, backend: Backend | str, *settings: Any) -> None:
+        """Take over what the inner device says about itself."""
+        inner = self._inner = as_device(backend)
+        self.settings = (inner, *settings)
+        self.default_float = inner.default_float
+        self.default_int = inner.default_int
+        self.records = inner.records
+        self.slack = inner.slack
+        self.strict = inner.strict
+
+    @abstractmethod
+    def decorate(self, op: Op, inside: Entry) -> Entry:
+        """Return the entry of an op here, given that of the inner device.
+
+        It is called once for each op, and what it returns for each call: with operands as
+        primitives of this device, numbers or None, then attributes. ``lower_all`` and ``lift_all``
+        bring them to the inner device and results back.
+        """
+
+    def entry(self, name: str) -> Entry | None:
+        """Return what ``decorate`` makes of the inner entry."""
+        return self.decorate(REGISTRY[name], self._inner.ops[name])
+
+    def lower_all(self, op: Op, args: tuple[Any, ...]) -> list[Any]:
+        """Bring the operands among the arguments of an entry to the inner device."""
+        count = len(op.signature.operands)
+        return [*map(self._lower_operand, args[:count]), *args[count:]]
+
+    def _lower_operand(self, item: Any) -> Any:
+        if item is None or isinstance(item, bool | int | float):
+            return item
+        return tuple(map(self.lower, item)) if type(item) is tuple else self.lower(item)
+
+    def lift_all(self, op: Op, out: Any) -> Any:
+        """Bring what an inner entry gave to this device."""
+        return tuple(map(self.lift, out)) if op.signature.several else self.lift(out)
+
+    # Primitives
+
+    def lift(self, primitive: Primitive, /) -> Primitive:
+        """Make a primitive of this device from one of the inner device, as a constant."""
+        return primitive
+
+    def lower(self, primitive: Primitive, /) -> Primitive:
+        """Return the primitive of the inner device inside one of this device."""
+        return primitive
+
+    def detach(self, primitive: Primitive, /) -> Primitive:
+        """Return the primitive without its history, here and on all devices inside."""
+        return self.lift(self._inner.detach(self.lower(primitive)))
+
+    # What the inner device knows
+
+    @property
+    def inner(self) -> Backend:
+        """The device inside."""
+        return self._inner
+
+    @property
+    def dtypes(self) -> frozenset[DType]:  # type: ignore[override]
+        """The element types that the inner device has."""
+        return self._inner.dtypes
+
+    def shape_of(self, primitive: Primitive, /) -> Shape:
+        """Return the shape of a primitive."""
+        return self._inner.shape_of(self.lower(primitive))
+
+    def dtype_of(self, primitive: Primitive, /) -> DType:
+        """Return the element type of a primitive."""
+        return self._inner.dtype_of(self.lower(primitive))
+
+    def upload(self, array: np.ndarray[Any, Any], dtype: DType, /) -> Primitive:
+        """Copy an array to the inner device, as a constant."""
+        return self.lift(self._inner.upload(array, dtype))
+
+    def read(self, primitive: Primitive, /) -> np.ndarray[Any, Any]:
+        """Return the data as a NumPy array; waits for the device."""
+        return self._inner.read(self.lower(primitive))
+
+    async def read_async(self, primitive: Primitive, /) -> np.ndarray[Any, Any]:
+        """Return the data as a NumPy array without blocking the event loop, where supported."""
+        return await self._inner.read_async(self.lower(primitive))
+
+    def sync(self) -> None:
+        """Wait until all work handed to the device is done."""
+        self._inner.sync()
+
+    def memory(self) -> MemoryUse:
+        """Return how many bytes the tensors of the inner device hold."""
+        return self._inner.memory()
+
+    # What the inner device records
+
+    def require_grad(self, primitive: Primitive, /) -> Primitive:
+        """Return the primitive as a leaf of the inner device, whose gradient is wanted."""
+        return self.lift(self._inner.require_grad(self.lower(primitive)))
+
+    def is_tracked(self, primitive: Primitive, /) -> bool:
+        """Whether a gradient would flow to the primitive."""
+        return self._inner.is_tracked(self.lower(primitive))
+
+    def backward(self, tensor: Tensor, seed: Tensor | None, retain_graph: bool) -> Any:
+        """Return the gradients of a tensor, which the inner device recorded."""
+        inside = None if seed is None else seed.to_device(self._inner)
+        lowered: Tensor = Tensor(self.lower(tensor.primitive), self._inner)
+        return self._inner.backward(lowered, inside, retain_graph)

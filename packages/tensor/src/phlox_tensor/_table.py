@@ -1,0 +1,63 @@
+"""The ops of one device, ready to be called: ``device.ops.add(p, q)``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, final
+
+from ._errors import ArgumentError
+
+Entry = Callable[..., Any]
+
+
+@final
+class Table:
+    """Entries as plain attributes, ``table.add(p, q)``, and by name, ``table["add"]``.
+
+    Nothing else is an attribute, so an op may have any name. An entry is looked up at its first
+    use; the attribute is the entry itself from then on, which Python reads fastest.
+    """
+
+    __slots__ = ("__dict__", "_resolve")
+
+    def __init__(self, resolve: Callable[[str], Entry], names: Iterable[str]) -> None:
+        """Look entries up by ``resolve``."""
+        self._resolve = resolve
+        for name in names:
+            self._reset(name)
+
+    def _reset(self, name: str) -> None:
+        """Look the entry of an op up again, at its next use."""
+        vars(self)[name] = _Unresolved(self, name)
+
+    def __getitem__(self, name: str) -> Entry:
+        """Return the entry itself, for whoever keeps it.
+
+        Raises:
+            ArgumentError: when there is no op of this name.
+            BackendUnavailableError: when the backend has neither an entry nor an expansion.
+        """
+        entry = vars(self).get(name)
+        if entry is None:
+            raise ArgumentError("ops", "no such op", got=repr(name), expected="a declared op")
+        if isinstance(entry, _Unresolved):
+            entry = vars(self)[name] = self._resolve(name)
+        return entry
+
+    if TYPE_CHECKING:  # which would slow down every attribute of a class that has it
+
+        def __getattr__(self, name: str) -> Entry: ...
+
+
+@final
+class _Unresolved:
+    """Stands for an entry until its first call."""
+
+    __slots__ = ("_name", "_table")
+
+    def __init__(self, table: Table, name: str) -> None:
+        self._table = table
+        self._name = name
+
+    def __call__(self, *args: Any) -> Any:
+        return self._table[self._name](*args)
