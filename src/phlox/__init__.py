@@ -36,10 +36,11 @@ if not TYPE_CHECKING:
         if not name.startswith("_"):
             for layer in (_BACKENDS[name],) if name in _BACKENDS else _LAYERS:
                 module = import_module(layer)
-                if hasattr(module, name):
+                if name in vars(module):
                     value = getattr(module, name)
                     globals()[name] = value
                     return value
+            raise import_module("phlox_tensor")._unknown_name(name, "phlox", "px", __dir__())
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

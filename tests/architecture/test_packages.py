@@ -79,6 +79,8 @@ def _members(owner: type) -> Iterator[str]:
     for name, member in vars(owner).items():
         if name.startswith("_") or not (inspect.isroutine(member) or isinstance(member, property)):
             continue
+        if not hasattr(owner, name):  # a hint at a name that is not there
+            continue
         # inspect looks in the base classes too: an override may keep the contract it inherits.
         if not inspect.getdoc(getattr(owner, name)):
             yield name

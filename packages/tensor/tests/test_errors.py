@@ -21,6 +21,7 @@ from phlox_tensor import (
     PhloxError,
     RecordError,
     ShapeError,
+    UnknownNameError,
 )
 
 BASES = {
@@ -33,6 +34,7 @@ BASES = {
     KindError: TypeError,
     RecordError: ValueError,
     ShapeError: ValueError,
+    UnknownNameError: AttributeError,
 }
 TEXT = re.compile(r"\[\w+\] [^\n]+(\nhint: [^\n]+)?")
 

@@ -7,6 +7,7 @@ from math import e as e
 from math import inf as inf
 from math import nan as nan
 from math import pi as pi
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from . import ops as ops
 from . import random as random
@@ -84,6 +85,7 @@ from ._errors import PhloxError as PhloxError
 from ._errors import RecordError as RecordError
 from ._errors import Rejected as Rejected
 from ._errors import ShapeError as ShapeError
+from ._errors import UnknownNameError as UnknownNameError
 from ._functions import *  # noqa: F403 - generated, with __all__
 from ._install import install as _install
 from ._kinds import Bool as Bool
@@ -94,6 +96,8 @@ from ._op import REGISTRY as REGISTRY
 from ._op import Op as Op
 from ._pickle import install as _install_pickle
 from ._random_state import seed as seed
+from ._spellings import install as _install_hints
+from ._spellings import unknown_name as _unknown_name
 from ._table import Entry as Entry
 from ._table import Table as Table
 from ._tensor import Tensor as Tensor
@@ -105,9 +109,25 @@ __version__ = "0.1.0"
 
 _install()
 _install_pickle()
+_install_hints(Tensor)
 
 
 def astype(x: Tensor, dtype: DTypeLike, /, *, copy: bool_ = True) -> Tensor:  # type: ignore[valid-type]
     """Return the elements in another type; see ``Tensor.astype``."""
     del copy
     return x.astype(dtype)
+
+
+# Type checkers would take any name for one that exists.
+if not _TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Say what a name of another library is called here, or which name is near."""
+        if name.startswith("_"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise _unknown_name(name, "phlox_tensor", "pt", __dir__())
+
+
+def __dir__() -> list[str]:
+    """Every public name."""
+    return sorted(name for name in globals() if not name.startswith("_"))

@@ -90,5 +90,9 @@ class ShapeError(PhloxError, ValueError):
     """Shapes do not fit the op."""
 
 
+class UnknownNameError(PhloxError, AttributeError):
+    """A module or a tensor has no attribute of this name."""
+
+
 class Rejected(Exception):
     """An entry that checks its operands does not take them as they are."""

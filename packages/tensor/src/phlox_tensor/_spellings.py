@@ -1,0 +1,345 @@
+"""What NumPy, PyTorch and Burn call the functions of this package, and the errors made of it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple, Never
+
+from ._errors import UnknownNameError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Spelling(NamedTuple):
+    """A function in four libraries: ``"="`` where the name is ours, ``""`` where there is none."""
+
+    ours: str
+    numpy: str
+    torch: str
+    burn: str
+    code: str = ""
+
+
+# Sorted by our name; the code is what to type for one of the other names.
+SPELLINGS: Final = tuple(
+    Spelling(*row)
+    for row in (
+        ("abs", "=", "=", "="),
+        ("acos", "arccos", "=", "=", "x.acos()"),
+        ("acosh", "arccosh", "=", "=", "x.acosh()"),
+        ("add", "=", "=", "="),
+        ("all", "=", "=", "="),
+        ("allclose", "=", "=", "all_close", "{ns}.allclose(x, y)"),
+        ("any", "=", "=", "="),
+        ("arange", "=", "=", "="),
+        ("argmax", "=", "=", "="),
+        ("argmin", "=", "=", "="),
+        ("argsort", "=", "=", "="),
+        ("asarray", "array", "tensor", "from_data", "{ns}.asarray([1.0, 2.0])"),
+        ("asin", "arcsin", "=", "=", "x.asin()"),
+        ("asinh", "arcsinh", "=", "=", "x.asinh()"),
+        ("astype", "=", "to", "cast", "x.astype({ns}.float32)"),
+        ("atan", "arctan", "=", "=", "x.atan()"),
+        ("atan2", "arctan2", "=", "=", "y.atan2(x)"),
+        ("atanh", "arctanh", "=", "=", "x.atanh()"),
+        (
+            "attention",
+            "",
+            "scaled_dot_product_attention",
+            "=",
+            "{ns}.attention(query, key, value, mask=~seen)",
+        ),
+        ("avg_pool2d", "", "=", "=", "{ns}.avg_pool2d(x, 2)"),
+        ("batch_norm", "", "=", "", "nn.BatchNorm(channels)"),
+        ("bitwise_and", "=", "=", "="),
+        ("bitwise_invert", "invert", "bitwise_not", "bitwise_not", "~x"),
+        ("bitwise_left_shift", "left_shift", "=", "=", "x << 1"),
+        ("bitwise_or", "=", "=", "="),
+        ("bitwise_right_shift", "right_shift", "=", "=", "x >> 1"),
+        ("bitwise_xor", "=", "=", "="),
+        ("broadcast_arrays", "=", "broadcast_tensors", "", "{ns}.broadcast_arrays(x, y)"),
+        ("broadcast_to", "=", "expand", "expand", "x.broadcast_to(2, 3)"),
+        ("ceil", "=", "=", "="),
+        ("chunk", "array_split", "=", "=", "{ns}.chunk(x, 3, axis=0)"),
+        ("clip", "=", "clamp", "clamp", "x.clip(0.0, 1.0)"),
+        ("concat", "concatenate", "cat", "cat", "{ns}.concat([x, y], axis=0)"),
+        ("contiguous", "ascontiguousarray", "=", "", "x.contiguous()"),
+        ("conv2d", "", "=", "=", "{ns}.conv2d(x, weight, bias)"),
+        ("conv_transpose2d", "", "=", "=", "{ns}.conv_transpose2d(x, weight, bias)"),
+        ("cos", "=", "=", "="),
+        ("cosh", "=", "=", "="),
+        ("cross_entropy", "", "=", "", "{ns}.cross_entropy(logits, targets)"),
+        ("cumsum", "=", "=", "="),
+        ("divide", "=", "div", "div", "x / y"),
+        ("elu", "", "=", "="),
+        ("empty", "=", "=", "="),
+        ("empty_like", "=", "=", "="),
+        ("equal", "=", "eq", "=", "x == y"),
+        ("erf", "", "=", "="),
+        ("exp", "=", "=", "="),
+        ("expand_dims", "=", "unsqueeze", "unsqueeze_dim", "{ns}.expand_dims(x, 0)"),
+        ("expm1", "=", "=", ""),
+        ("eye", "identity", "=", "diag_mask", "{ns}.eye(3)"),
+        ("flatten", "ravel", "=", "=", "x.flatten()"),
+        ("flip", "=", "=", "="),
+        ("floor", "=", "=", "="),
+        ("floor_divide", "=", "=", "", "x // y"),
+        ("fmod", "=", "=", "="),
+        ("from_dlpack", "=", "=", ""),
+        ("from_numpy", "asarray", "=", "", "{ns}.from_numpy(array)"),
+        ("full", "=", "=", "="),
+        ("full_like", "=", "=", "="),
+        ("fused_linear", "", "", ""),
+        ("gelu", "", "=", "="),
+        ("gelu_tanh", "", "", "gelu_approximate", "x.gelu_tanh()"),
+        ("greater", "=", "gt", "=", "x > y"),
+        ("greater_equal", "=", "ge", "=", "x >= y"),
+        ("hypot", "=", "=", "="),
+        ("index_add", "", "=", "select_assign", "x.index_add(indices, update, axis=0)"),
+        ("interpolate2d", "", "interpolate", "interpolate", "{ns}.interpolate2d(x, (64, 64))"),
+        ("isfinite", "=", "=", "is_finite", "x.isfinite()"),
+        ("isinf", "=", "=", "is_inf", "x.isinf()"),
+        ("isnan", "=", "=", "is_nan", "x.isnan()"),
+        ("layer_norm", "", "=", ""),
+        ("leaky_relu", "", "=", "="),
+        ("less", "=", "lt", "lower", "x < y"),
+        ("less_equal", "=", "le", "lower_equal", "x <= y"),
+        ("linear", "", "=", "="),
+        ("linspace", "=", "=", ""),
+        ("log", "=", "=", "="),
+        ("log10", "=", "=", ""),
+        ("log1p", "=", "=", "="),
+        ("log2", "=", "=", ""),
+        ("log_sigmoid", "", "logsigmoid", "=", "x.log_sigmoid()"),
+        ("log_softmax", "", "=", "="),
+        ("logaddexp", "=", "=", ""),
+        ("logical_and", "=", "=", "bool_and", "x & y"),
+        ("logical_not", "=", "=", "bool_not", "~x"),
+        ("logical_or", "=", "=", "bool_or", "x | y"),
+        ("logical_xor", "=", "=", "bool_xor", "x ^ y"),
+        ("logsumexp", "", "=", ""),
+        ("masked_select", "extract", "=", "mask_select", "x[mask]"),
+        ("matmul", "=", "mm", "=", "x @ y"),
+        ("matrix_transpose", "=", "adjoint", "transpose", "x.mT"),
+        ("max", "amax", "amax", "max_dim", "x.max(axis=1)"),
+        ("max_pool2d", "", "=", "=", "{ns}.max_pool2d(x, 2)"),
+        ("max_pool2d_with_indices", "", "=", "="),
+        ("maximum", "=", "=", "max_pair", "x.maximum(y)"),
+        ("mean", "=", "=", "="),
+        ("meshgrid", "=", "=", "="),
+        ("min", "amin", "amin", "min_dim", "x.min(axis=1)"),
+        ("minimum", "=", "=", "min_pair", "x.minimum(y)"),
+        ("moveaxis", "=", "movedim", "movedim", "{ns}.moveaxis(x, 0, -1)"),
+        ("multiply", "=", "mul", "mul", "x * y"),
+        ("negative", "=", "neg", "neg", "-x"),
+        ("nonzero", "argwhere", "=", "argwhere", "x.nonzero()"),
+        ("not_equal", "=", "ne", "=", "x != y"),
+        ("ones", "=", "=", "="),
+        ("ones_like", "=", "=", "="),
+        ("outer", "=", "ger", "", "{ns}.outer(x, y)"),
+        ("pad", "=", "=", "="),
+        ("permute_dims", "transpose", "permute", "permute", "x.permute_dims(1, 0)"),
+        ("positive", "=", "=", ""),
+        ("pow", "power", "=", "powf", "x ** 2"),
+        ("prod", "=", "=", "="),
+        ("random.bernoulli", "random.binomial", "bernoulli", "random", "{ns}.random.bernoulli(3)"),
+        ("random.normal", "random.normal", "randn", "random", "{ns}.random.normal((2, 3))"),
+        (
+            "random.permutation",
+            "random.permutation",
+            "randperm",
+            "",
+            "{ns}.random.permutation(10)",
+        ),
+        ("random.randint", "random.integers", "randint", "", "{ns}.random.randint((3,), 0, 10)"),
+        ("random.uniform", "random.uniform", "rand", "random", "{ns}.random.uniform((2, 3))"),
+        ("reciprocal", "=", "=", "recip", "1 / x"),
+        ("relu", "", "=", "="),
+        ("remainder", "=", "=", "="),
+        ("repeat", "=", "repeat_interleave", "", "x.repeat(2, axis=0)"),
+        ("reshape", "=", "view", "=", "x.reshape(2, 3)"),
+        ("rms_norm", "", "=", ""),
+        ("roll", "=", "=", "="),
+        ("round", "around", "=", "=", "x.round()"),
+        ("rsqrt", "", "=", ""),
+        ("scatter", "put_along_axis", "=", "=", "x.scatter(indices, update, axis=0)"),
+        ("seed", "random.seed", "manual_seed", "=", "{ns}.seed(0)"),
+        ("sigmoid", "", "=", "="),
+        ("sign", "=", "=", "="),
+        ("silu", "", "=", "="),
+        ("sin", "=", "=", "="),
+        ("sinh", "=", "=", "="),
+        ("slice", "", "", "="),
+        ("slice_scatter", "", "=", "slice_assign", "x.at[1:3].set(y)"),
+        ("softmax", "", "=", "="),
+        ("softplus", "", "=", "="),
+        ("sort", "=", "=", "="),
+        ("split", "=", "=", "split_with_sizes", "{ns}.split(x, [2, 3])"),
+        ("sqrt", "=", "=", "="),
+        ("square", "=", "=", "="),
+        ("squeeze", "=", "=", "squeeze_dims", "x.squeeze(0)"),
+        ("stack", "=", "=", "="),
+        ("std", "=", "=", ""),
+        ("subtract", "=", "sub", "sub", "x - y"),
+        ("sum", "=", "=", "="),
+        ("swapaxes", "=", "swapdims", "swap_dims", "x.swapaxes(0, 1)"),
+        ("take", "=", "index_select", "select", "x.take(indices, axis=0)"),
+        ("take_along_axis", "=", "gather", "gather", "x.take_along_axis(indices, axis=0)"),
+        ("tan", "=", "=", "="),
+        ("tanh", "=", "=", "="),
+        ("tensordot", "=", "=", ""),
+        ("tile", "=", "=", "repeat", "{ns}.tile(x, (2, 1))"),
+        ("topk", "", "=", "topk_with_indices", "x.topk(3)"),
+        ("tril", "=", "=", "="),
+        ("triu", "=", "=", "="),
+        ("trunc", "=", "=", "="),
+        ("unstack", "=", "unbind", "iter_dim", "{ns}.unstack(x, axis=0)"),
+        ("use_device", "", "set_default_device", "", "with {ns}.use_device(device): ..."),
+        ("var", "=", "=", "="),
+        ("vecdot", "=", "=", "dot", "{ns}.vecdot(x, y)"),
+        ("vector_norm", "linalg.norm", "norm", "vector_norm", "{ns}.vector_norm(x)"),
+        ("where", "=", "=", "mask_where", "{ns}.where(condition, x, y)"),
+        ("zeros", "=", "=", "="),
+        ("zeros_like", "=", "=", "="),
+    )
+)
+
+# Names that are no function of ours: what to type instead.
+IDIOMS: Final = {
+    "Variable": "x.require_grad()",
+    "add_": "x = x + y",
+    "addmm": "b + x @ y",
+    "bmm": "x @ y",
+    "bool": "x.astype({ns}.bool)",
+    "clone": "x  # tensors never change, so a copy is never needed",
+    "copy": "x  # tensors never change, so a copy is never needed",
+    "copy_": "x = y",
+    "cpu": 'x.to_device("cpu")',
+    "cuda": 'x.to_device("wgpu")',
+    "data": "x.detach()",
+    "dim": "x.ndim",
+    "div_": "x = x / y",
+    "dot": "x @ y",
+    "double": "x.astype({ns}.float64)",
+    "expand_as": "x.broadcast_to(y.shape)",
+    "fill_": "{ns}.full_like(x, 1.0)",
+    "float": "x.astype({ns}.float32)",
+    "float_power": "x ** 2.0",
+    "get_device": "x.device",
+    "half": "x.astype({ns}.float16)",
+    "hstack": "{ns}.concat([x, y], axis=1)",
+    "index_put": "x.at[indices].set(y)",
+    "index_put_": "x = x.at[indices].set(y)",
+    "int": "x.astype({ns}.int32)",
+    "is_cuda": "x.device",
+    "is_tensor": "isinstance(x, {ns}.Tensor)",
+    "long": "x.astype({ns}.int64)",
+    "masked_fill": "{ns}.where(mask, 0.0, x)",
+    "masked_fill_": "x = {ns}.where(mask, 0.0, x)",
+    "mul_": "x = x * y",
+    "narrow": "x[:, 1:3]",
+    "ndimension": "x.ndim",
+    "new_zeros": "{ns}.zeros(shape, dtype=x.dtype, device=x.device)",
+    "numel": "x.size",
+    "requires_grad_": "x = x.require_grad()",
+    "reshape_as": "x.reshape(y.shape)",
+    "scatter_": 'x = x.scatter(indices, update, axis=0, update="set")',
+    "scatter_add": "x.scatter(indices, update, axis=0)",
+    "scatter_add_": "x = x.scatter(indices, update, axis=0)",
+    "sub_": "x = x - y",
+    "t": "x.T",
+    "to": 'x.astype({ns}.float32), or x.to_device("cpu")',
+    "transpose": "x.T, x.swapaxes(0, 1) or x.permute_dims(1, 0)",
+    "type": "x.dtype",
+    "type_as": "x.astype(y.dtype)",
+    "view_as": "x.reshape(y.shape)",
+    "vstack": "{ns}.concat([x, y], axis=0)",
+    "zero_": "{ns}.zeros_like(x)",
+}
+
+# What only the namespaces of others have.
+NAMES: Final = {
+    "device": '{ns}.as_device("cpu")',
+    "double": "{ns}.float64",
+    "float": "{ns}.float32",
+    "half": "{ns}.float16",
+    "int": "{ns}.int32",
+    "is_grad_enabled": "x.requires_grad",
+    "long": "{ns}.int64",
+    "ndarray": "{ns}.Tensor",
+    "set_default_dtype": 'with {ns}.use_device({ns}.Numpy(float="float64")): ...',
+}
+
+# Keywords of NumPy and PyTorch -> ours.
+KEYWORDS: Final = {
+    "dim": "axis",
+    "dim0": "axis1",
+    "dim1": "axis2",
+    "dims": "axis",
+    "eps": "epsilon",
+    "input": "x",
+    "keepdim": "keepdims",
+    "kernel_size": "kernel",
+    "negative_slope": "slope",
+    "other": "x2",
+}
+
+_NONE: Final = ("", "=")
+_X: Final = re.compile(r"\bx\b")
+
+
+def _codes() -> dict[str, tuple[str, str]]:
+    """By a name of another library: our name, and what to type."""
+    found: dict[str, tuple[str, str]] = {}
+    for row in SPELLINGS:
+        for name in (row.numpy, row.torch, row.burn):
+            if name not in _NONE:
+                found.setdefault(name.rpartition(".")[2], (row.ours, row.code))
+    return found | {name: ("", code) for name, code in IDIOMS.items()}
+
+
+FOREIGN: Final = _codes()
+
+
+def unknown_name(name: str, owner: str, ns: str, known: Iterable[str]) -> UnknownNameError:
+    """Return the error for a name that ``owner`` lacks: what it is called here, or what is near."""
+    ours, code = FOREIGN.get(name, ("", ""))
+    code = NAMES.get(name, code) if known else code  # a class of tensors lists nothing
+    if code:
+        what = f"phlox calls this {ours}" if ours else "phlox writes this otherwise"
+        return UnknownNameError(name, what, hint=code.format(ns=ns))
+    from difflib import get_close_matches  # noqa: PLC0415 - only a failing call needs it
+
+    near = get_close_matches(name, known, n=1, cutoff=0.7)
+    return UnknownNameError(
+        name, f"no such name in {owner}", hint=f"{ns}.{near[0]}" if near else None
+    )
+
+
+class Hint:
+    """Stands on a class for a name that it lacks: reading it raises the error that says more.
+
+    A class with ``__getattr__`` would do, but there every attribute takes twice as long.
+    """
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        """Say which name."""
+        self.name = name
+
+    def __get__(self, instance: object, owner: type) -> Never:
+        raise unknown_name(self.name, owner.__name__, "pt", ())
+
+
+def install(cls: type) -> None:
+    """Put a hint on a class of tensors for each name of other libraries that it lacks."""
+    names = {n for n, (_, code) in FOREIGN.items() if _X.search(code) and not hasattr(cls, n)}
+    for name in names:
+        setattr(cls, name, Hint(name))
+
+    def listed(self: object) -> list[str]:
+        return sorted(name for name in object.__dir__(self) if name not in names)
+
+    setattr(cls, "__dir__", listed)  # noqa: B010 - checkers know only the one of object

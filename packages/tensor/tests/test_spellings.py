@@ -1,0 +1,124 @@
+"""Names of other libraries that we spell otherwise say so; other wrong names say what is near."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import re
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import phlox_tensor as pt
+from phlox_tensor import UnknownNameError
+from phlox_tensor._spellings import FOREIGN, KEYWORDS, SPELLINGS, Hint
+
+ns: Any = pt
+TENSOR: Any = pt.Tensor
+VALUES = {
+    "x": [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]],
+    "y": [[3.0, 2.0, 1.0], [1.0, 1.0, 1.0]],
+}
+
+
+def values_of(text: str) -> str:
+    with pytest.raises(UnknownNameError) as caught:
+        eval(text, {"pt": pt, "x": pt.ones((2, 3))})
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("pt.cat", "[cat] phlox calls this concat\nhint: pt.concat([x, y], axis=0)"),
+        ("pt.float", "[float] phlox writes this otherwise\nhint: pt.float32"),
+        ("pt.randn", "[randn] phlox calls this random.normal\nhint: pt.random.normal((2, 3))"),
+        ("pt.sofmax", "[sofmax] no such name in phlox_tensor\nhint: pt.softmax"),
+        ("pt.wholly_else", "[wholly_else] no such name in phlox_tensor"),
+        ("x.clamp", "[clamp] phlox calls this clip\nhint: x.clip(0.0, 1.0)"),
+        ("x.cuda", '[cuda] phlox writes this otherwise\nhint: x.to_device("wgpu")'),
+        ("x.permute", "[permute] phlox calls this permute_dims\nhint: x.permute_dims(1, 0)"),
+        ("x.unsqueeze", "[unsqueeze] phlox calls this expand_dims\nhint: pt.expand_dims(x, 0)"),
+        ("x.view", "[view] phlox calls this reshape\nhint: x.reshape(2, 3)"),
+        ("pt.Tensor.mm", "[mm] phlox calls this matmul\nhint: x @ y"),
+    ],
+)
+def test_a_name_of_another_library_says_what_to_type(code: str, text: str) -> None:
+    assert values_of(code) == text
+
+
+def test_a_name_that_is_not_there_is_still_an_attribute_error() -> None:
+    x: Any = pt.ones(2)
+    assert not hasattr(x, "view")
+    assert not hasattr(pt.Tensor, "view")
+    assert not hasattr(pt, "cat")
+    assert getattr(x, "view", None) is None
+    with pytest.raises(AttributeError) as caught:
+        _ = x.view
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+    assert copy.copy(x) is x
+
+
+def test_dir_lists_what_is_there_alone() -> None:
+    x = pt.ones((2, 2))
+    assert "reshape" in dir(x)
+    assert "concat" in dir(pt)
+    assert all(hasattr(x, name) for name in dir(x))
+    assert all(hasattr(pt, name) for name in dir(pt))
+
+
+def test_python_names_what_is_near_to_an_unknown_attribute_of_a_tensor() -> None:
+    code = "import phlox_tensor as pt\npt.ones(2, device='numpy').reshap"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "Did you mean: 'reshape'" in done.stderr
+
+
+def test_attributes_of_tensors_take_the_fast_path() -> None:
+    assert "__getattr__" not in vars(pt.Tensor)
+    assert "__getattribute__" not in vars(pt.Tensor)
+
+
+def test_an_op_of_a_user_may_have_a_name_of_another_library() -> None:
+    assert isinstance(vars(TENSOR)["powf"], Hint)
+    pt.ops.elementwise("powf", "x: Float -> Float", expand=lambda x: x * x, doc="A test.")
+    try:
+        x: Any = pt.asarray([3.0])
+        assert x.powf().tolist() == [9.0]
+    finally:
+        del pt.REGISTRY["powf"]
+        setattr(TENSOR, "powf", Hint("powf"))  # noqa: B010 - not a declared member
+
+
+def named(ours: str) -> object:
+    value: object = pt
+    for part in ours.split("."):
+        value = getattr(value, part)
+    return value
+
+
+def test_every_function_stands_in_the_table_once_and_sorted() -> None:
+    ours = [row.ours for row in SPELLINGS]
+    assert ours == sorted(ours)
+    assert len(set(ours)) == len(ours)
+    for name in ours:
+        named(name)
+
+
+def test_a_foreign_name_has_code_to_type_and_that_code_names_what_there_is() -> None:
+    for row in SPELLINGS:
+        foreign = {row.numpy, row.torch, row.burn} - {"", "="}
+        assert row.code or not foreign, row.ours
+    for name, (_, code) in FOREIGN.items():
+        text = code.format(ns="pt")
+        for word in re.findall(r"\bpt\.([a-z0-9_.]+)", text):
+            named(word)
+        for word in re.findall(r"\bx\.([A-Za-z0-9_]+)", text):
+            assert hasattr(pt.ones((2, 2)), word), (name, word)
+
+
+def test_keywords_of_others_are_none_of_ours_and_point_at_ours() -> None:
+    taken = {a for op in pt.REGISTRY.values() for a in op.attribute_names}
+    operands = {o.name for op in pt.REGISTRY.values() for o in op.signature.operands}
+    assert not set(KEYWORDS) & (taken | operands)
