@@ -44,7 +44,7 @@ def _declaration(op: NewOp) -> str:
     meaning = (
         f"    expand=lambda x: {op.expand},\n"
         if op.expand
-        else f"    numpy=ref.in_float64(lambda x: {op.numpy}),\n"
+        else f"    numpy=in_float64(lambda x: {op.numpy}),\n"
     )
     return (
         f"{op.name} = elementwise(\n"

@@ -13,7 +13,7 @@ from phlox_tensor import REGISTRY, Backend, DType, PhloxError, float32, int64
 from phlox_tensor import bool as bool_
 from phlox_tensor._call import prepare_attributes
 from phlox_tensor._kinds import KIND_SETS
-from phlox_tensor._op import Case, IndexSample, MaskSample, Meta, Op
+from phlox_tensor._op import Case, IndexSample, MaskSample, Op, Spec
 from phlox_tensor._signature import REQUIRED
 from phlox_tensor.testing._samples import Sample, _cases, _values
 
@@ -128,20 +128,20 @@ def _times(wanted: Any, factor: int) -> Any:
 def _fits(op: Op, case: Case, dtype: DType, backend: Backend) -> bool:
     """Whether the shape rule takes the case, and the results stay near the operands' size."""
     declared = zip(op.signature.operands, case.operands, strict=True)
-    metas = [
+    specs = [
         () if operand.variadic and wanted is None else _meta(wanted, dtype)
         for operand, wanted in declared
     ]
     names = [o.name for o in op.signature.operands]
-    given = dict(zip(names, metas, strict=True)) | dict(case.attributes)
+    given = dict(zip(names, specs, strict=True)) | dict(case.attributes)
     given.setdefault("dtype", dtype)
     values = tuple(given.get(a.name, a.default) for a in op.signature.attributes)
     if REQUIRED in values:
         return False
     try:
-        prepared = prepare_attributes(op, metas, values, backend)
+        prepared = prepare_attributes(op, specs, values, backend)
         rule = op.shape if op.shape is not None else op.family.shape
-        shapes = rule(op, metas, prepared)
+        shapes = rule(op, specs, prepared)
     except (PhloxError, IndexError):
         return False
     most = max(_count(wanted) for wanted in case.operands)
@@ -152,12 +152,12 @@ def _meta(wanted: Any, dtype: DType) -> Any:
     if wanted is None:
         return None
     if isinstance(wanted, IndexSample):
-        return Meta(wanted.shape, int64)
+        return Spec(wanted.shape, int64)
     if isinstance(wanted, MaskSample):
-        return Meta(wanted.shape, bool_)
+        return Spec(wanted.shape, bool_)
     if wanted and isinstance(wanted[0], tuple):
-        return tuple(Meta(each, dtype) for each in wanted)
-    return Meta(wanted, dtype)
+        return tuple(Spec(each, dtype) for each in wanted)
+    return Spec(wanted, dtype)
 
 
 def every_op() -> list[Op]:

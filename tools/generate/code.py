@@ -89,6 +89,17 @@ def module_of(op: Op) -> str:
     raise LookupError(op.name)
 
 
+def modules(ops: list[Op]) -> str:
+    """The imports of the modules that declare the ops, under names that no op has."""
+    names = sorted({module_of(op) for op in ops})
+    return "".join(f"from .ops import {name} as _{name}\n" for name in names)
+
+
+def variable(op: Op) -> str:
+    """The expression for the op where ``modules`` is imported."""
+    return f"_{module_of(op)}.{python_name(op)}"
+
+
 def own_ops() -> list[Op]:
     """The ops that the package itself declares, sorted."""
     modules = [vars(getattr(pt.ops, name)).values() for name in pt.ops.__all__]
@@ -162,7 +173,7 @@ def call_expression(op: Op, first: str) -> str:
     """The body of a function or method."""
     operands = [first if i == 0 else o.name for i, o in enumerate(op.signature.operands)]
     attributes = [a.name for a in op.signature.attributes]
-    target = f"{module_of(op)}.{python_name(op)}"
+    target = variable(op)
     if is_short(op):
         helper = _BY_COUNT[len(operands)]
         return f"_fast.{helper}({target}, {', '.join(operands)})"
@@ -222,7 +233,7 @@ def _unary_body(op: Op) -> str:
         "        try:\n"
         f"            return wrap(device.checked.{op.name}(self.primitive), device)\n"
         "        except Rejected:\n"
-        f"            return call({module_of(op)}.{python_name(op)}, (self,), ())\n"
+        f"            return call({variable(op)}, (self,), ())\n"
     )
 
 
@@ -237,7 +248,7 @@ def _dunder(symbol: str, name: str, other: str, gives: str, ignore: str = "") ->
     """An operator of two operands: the entry at once where both need no preparation."""
     op = REGISTRY[name]
     own = kind(op.signature.operands[0].kind)
-    target = f"{module_of(op)}.{python_name(op)}"
+    target = variable(op)
     number = _number_case(f"{name}(self.primitive, other)") if op.family.fuses else ""
     return (
         f"    def __{symbol}__(self: Tensor[{own}], other: {other}, /) -> {gives}:{ignore}\n"
@@ -271,7 +282,7 @@ def _reflected(symbol: str, name: str, other: str, gives: str) -> str:
     return (
         f"    def __r{symbol}__(self: Tensor[{own}], other: {other}, /) -> {gives}:\n"
         f"{short if op.family.fuses else ''}"
-        f"        return _fast.operator({module_of(op)}.{python_name(op)}, other, self)\n"
+        f"        return _fast.operator({variable(op)}, other, self)\n"
     )
 
 
@@ -322,7 +333,7 @@ def composite_methods() -> str:
         "    @property\n"
         "    def T(self: Tensor[AnyKind]) -> Tensor[AnyKind]:\n"
         '        """The matrix transposed; the order of the axes reversed for other ranks."""\n'
-        "        return movement.permute_dims(self, tuple(range(self.ndim))[::-1])\n"
+        "        return _movement.permute_dims(self, tuple(range(self.ndim))[::-1])\n"
     )
     out.append(
         "    @property\n"
@@ -338,10 +349,6 @@ IMPORTS = (
     "from collections.abc import Sequence\n"
     "from typing import Any as AnyT\n\n"
 )
-OP_MODULES = (
-    "activation, binary, contraction, interpolation, movement, reduction, rows, step, unary"
-)
-METHOD_MODULES = "activation, binary, contraction, movement, reduction, rows, unary"
 
 
 def methods_file() -> str:
@@ -360,7 +367,8 @@ def methods_file() -> str:
         + "from ._fast import spread\n"
         + "from ._kinds import AnyKind, BitsKind, Bool, Float, Generic, Int, K, NumKind\n"
         + "from ._tensor import Tensor\n"
-        + f"from .ops import {METHOD_MODULES}\n\n\n"
+        + modules(with_method)
+        + "\n\n"
         + "class TensorMethods(Generic[K]):\n"
         + '    """What tensors can do, generated; ``_install`` puts it on Tensor."""\n\n'
         + "    __slots__ = ()\n"
@@ -386,7 +394,8 @@ def functions_file() -> str:
         + "from ._dtype import DTypeLike\n"
         + "from ._kinds import AnyKind, BitsKind, Bool, Float, Int, NumKind\n"
         + "from ._tensor import Tensor\n"
-        + f"from .ops import {OP_MODULES}\n\n"
+        + modules(ops)
+        + "\n"
         + f"__all__ = [\n{names}]\n\n\n"
         + "\n\n".join(function(op) for op in ops)
     )

@@ -68,7 +68,7 @@ def test_an_op_of_another_class_with_two_results() -> None:
         "min_max",
         "x: Num; axis: Axis = -1 -> low: Num, high: Num",
         expand=lambda x, axis: (x.min(axis=axis), x.max(axis=axis)),
-        shape=lambda op, metas, attributes: [(), ()],
+        shape=lambda op, specs, attributes: [(), ()],
         cases=(case((3, 4), axis=1),),
         method=False,
         doc="Both ends.",
@@ -84,7 +84,7 @@ def test_an_op_of_many_tensors() -> None:
         "interleave",
         "*xs: Any -> Any",
         expand=lambda xs: pt.stack(list(xs), axis=1).flatten(),
-        shape=lambda op, metas, attributes: [(-1,)],
+        shape=lambda op, specs, attributes: [(-1,)],
         cases=(case([(3,), (3,)]),),
         doc="First elements first.",
     )

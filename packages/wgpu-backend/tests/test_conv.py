@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from phlox_tensor._rules.linear import window_sizes
-from phlox_tensor.reference import window
+from phlox_tensor.reference import convolution
+from phlox_tensor.shapes._window import window_sizes
 from phlox_wgpu import Wgpu, _conv, _matmul
 from phlox_wgpu._array import GpuArray
 from phlox_wgpu._kernel import source
@@ -18,7 +18,7 @@ from phlox_wgpu.wgsl.conv import Conv, WeightGrad, conv_source, weight_source
 from phlox_wgpu.wgsl.matmul import Walk
 from phlox_wgpu.wgsl.tile import Tile
 
-ref: Any = window
+ref: Any = convolution
 Array = np.ndarray[Any, Any]
 Up = Callable[[Any], GpuArray]
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from phlox_tensor.reference import window
+from phlox_tensor.reference import pooling
 from phlox_wgpu import Wgpu
 from phlox_wgpu._array import GpuArray
 
-ref: Any = window
+ref: Any = pooling
 Up = Callable[[Any], GpuArray]
 Window = Any  # shape, kernel, stride, padding, dilation, ceil_mode
 

@@ -11,7 +11,7 @@ from ._device import default_device
 from ._dtype import DType, bool_, number_for, promote
 from ._errors import ArgumentError, DeviceError, DTypeError, KindError, Rejected
 from ._kinds import KIND_SETS
-from ._op import Meta, Op, applied_by
+from ._op import Op, Spec, applied_by
 from ._signature import REQUIRED, Operand
 from ._tensor import Tensor
 
@@ -53,10 +53,10 @@ def call(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any:
             return tuple([wrap(each, backend) for each in out]) if several else wrap(out, backend)
     backend = _backend_of(op, operands)
     tensors = _unify(op, _on_backend(op, operands, backend), backend)
-    metas = [_meta(t) for t in tensors]
-    values = prepare_attributes(op, metas, attributes, backend)
+    specs = [_spec(t) for t in tensors]
+    values = prepare_attributes(op, specs, attributes, backend)
     op_shape = op.shape if op.shape is not None else op.family.shape
-    op_shape(op, _shaped(metas), values)
+    op_shape(op, _shaped(specs), values)
     for value in values:
         if isinstance(value, DType):
             require_dtype(value, backend, op.name)
@@ -165,18 +165,18 @@ def _same(prepared: list[Any], given: list[Any]) -> bool:
 
 
 def prepare_attributes(
-    op: Op, metas: list[Any], attributes: tuple[Any, ...], backend: Backend
+    op: Op, specs: list[Any], attributes: tuple[Any, ...], backend: Backend
 ) -> tuple[Any, ...]:
     """Bring attributes into the form that entries get."""
-    first = metas[0] if metas else None
-    if isinstance(first, tuple) and not isinstance(first, Meta):
+    first = specs[0] if specs else None
+    if isinstance(first, tuple) and not isinstance(first, Spec):
         first = first[0] if first else None
-    rank = len(first.shape) if isinstance(first, Meta) else 0
+    rank = len(first.shape) if isinstance(first, Spec) else 0
     values = tuple(
         NORMALIZERS[a.type](value, a.name, op.name, rank)
         for a, value in zip(op.signature.attributes, attributes, strict=True)
     )
-    return values if op.prepare is None else op.prepare(metas, values, backend)
+    return values if op.prepare is None else op.prepare(specs, values, backend)
 
 
 def call_by_signature(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -369,17 +369,17 @@ def _check_scalar(op: Op, item: Scalar, dtype: DType) -> None:
     number_for(item, dtype, op.name)
 
 
-def _meta(tensor: Any) -> Any:
+def _spec(tensor: Any) -> Any:
     if isinstance(tensor, tuple):
-        return tuple(_meta(t) for t in tensor)
+        return tuple(_spec(t) for t in tensor)
     if isinstance(tensor, Tensor):
-        return Meta(tensor.shape, tensor.dtype)
+        return Spec(tensor.shape, tensor.dtype)
     return tensor  # a weak scalar or None
 
 
-def _shaped(metas: list[Any]) -> list[Any]:
+def _shaped(specs: list[Any]) -> list[Any]:
     """Weak scalars take part in shape rules as nothing."""
-    return [None if isinstance(m, Scalar) else m for m in metas]
+    return [None if isinstance(m, Scalar) else m for m in specs]
 
 
 def _primitive(tensor: Any) -> Any:
@@ -413,7 +413,7 @@ def _raise_mixed(op: Op, a: DType, b: DType) -> NoReturn:
 
 def _refuse(op: Op, tensors: list[Any], backend: Backend) -> NoReturn:
     """A backend refused operands that passed all checks: its fault, told as such."""
-    got = ", ".join(str(_meta(t)) for t in tensors)
+    got = ", ".join(str(_spec(t)) for t in tensors)
     raise DeviceError(op.name, f"{backend!r} refused valid operands", got=got)
 
 

@@ -181,7 +181,7 @@ def roll(x: Tensor[AnyKind], /, shift: int, *, axis: int | None = None) -> Tenso
 
 def broadcast_arrays(*arrays: Tensor[AnyKind]) -> list[Tensor[AnyKind]]:
     """Return the tensors with the shape they all broadcast to."""
-    from ._rules.general import broadcast_shapes  # noqa: PLC0415 - used here alone
+    from .shapes._broadcast import broadcast_shapes  # noqa: PLC0415 - used here alone
 
     shape = broadcast_shapes((x.shape for x in arrays), "broadcast_arrays")
     return [movement.broadcast_to(x, shape) for x in arrays]

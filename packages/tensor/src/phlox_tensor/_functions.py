@@ -11,17 +11,21 @@ from ._call import call, single
 from ._dtype import DTypeLike
 from ._kinds import AnyKind, BitsKind, Bool, Float, Int, NumKind
 from ._tensor import Tensor
-from .ops import (
-    activation,
-    binary,
-    contraction,
-    interpolation,
-    movement,
-    reduction,
-    rows,
-    step,
-    unary,
-)
+from .ops import activation as _activation
+from .ops import attention as _attention
+from .ops import binary as _binary
+from .ops import contraction as _contraction
+from .ops import convolution as _convolution
+from .ops import indexing as _indexing
+from .ops import interpolation as _interpolation
+from .ops import movement as _movement
+from .ops import pooling as _pooling
+from .ops import reduction as _reduction
+from .ops import rows as _rows
+from .ops import scan as _scan
+from .ops import sort as _sort
+from .ops import step as _step
+from .ops import unary as _unary
 
 __all__ = [
     "abs",
@@ -167,17 +171,17 @@ __all__ = [
 
 def abs(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     """Absolute value, elementwise: ``|x|``."""
-    return _fast.unary(unary.abs_, x)
+    return _fast.unary(_unary.abs_, x)
 
 
 def acos(x: Tensor[Float], /) -> Tensor[Float]:
     """Inverse cosine, elementwise, in radians; nan outside [-1, 1]."""
-    return _fast.unary(unary.acos, x)
+    return _fast.unary(_unary.acos, x)
 
 
 def acosh(x: Tensor[Float], /) -> Tensor[Float]:
     """Inverse hyperbolic cosine, elementwise; nan below 1."""
-    return _fast.unary(unary.acosh, x)
+    return _fast.unary(_unary.acosh, x)
 
 
 def adam_step(
@@ -202,7 +206,7 @@ def adam_step(
     Ba, 2014; Loshchilov and Hutter, 2017; Reddi et al., 2018.
     """
     return call(
-        step.adam_step,
+        _step.adam_step,
         (
             tensors,
             grads,
@@ -225,7 +229,7 @@ def adam_step(
 
 def add(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
     """Sum, elementwise: ``x1 + x2``."""
-    return _fast.binary(binary.add, x1, x2)
+    return _fast.binary(_binary.add, x1, x2)
 
 
 def all(
@@ -233,7 +237,7 @@ def all(
 ) -> Tensor[Bool]:
     """Whether all elements along the axes are True; True for none."""
     return single(
-        reduction.all_,
+        _reduction.all_,
         x,
         (
             axis,
@@ -247,7 +251,7 @@ def any(
 ) -> Tensor[Bool]:
     """Whether any element along the axes is True; False for none."""
     return single(
-        reduction.any_,
+        _reduction.any_,
         x,
         (
             axis,
@@ -259,7 +263,7 @@ def any(
 def argmax(x: Tensor[NumKind], /, axis: int | None = None, keepdims: bool = False) -> Tensor[Int]:
     """Index of the first largest element, of the flattened tensor without an axis; nan wins."""
     return single(
-        reduction.argmax,
+        _reduction.argmax,
         x,
         (
             axis,
@@ -271,7 +275,7 @@ def argmax(x: Tensor[NumKind], /, axis: int | None = None, keepdims: bool = Fals
 def argmin(x: Tensor[NumKind], /, axis: int | None = None, keepdims: bool = False) -> Tensor[Int]:
     """Index of the first smallest element, of the flattened tensor without an axis; nan wins."""
     return single(
-        reduction.argmin,
+        _reduction.argmin,
         x,
         (
             axis,
@@ -283,7 +287,7 @@ def argmin(x: Tensor[NumKind], /, axis: int | None = None, keepdims: bool = Fals
 def argsort(x: Tensor[NumKind], /, axis: int = -1, descending: bool = False) -> Tensor[Int]:
     """Indices that sort along an axis; stable, nan last in both directions."""
     return single(
-        reduction.argsort,
+        _sort.argsort,
         x,
         (
             axis,
@@ -294,27 +298,27 @@ def argsort(x: Tensor[NumKind], /, axis: int = -1, descending: bool = False) -> 
 
 def asin(x: Tensor[Float], /) -> Tensor[Float]:
     """Inverse sine, elementwise, in radians; nan outside [-1, 1]."""
-    return _fast.unary(unary.asin, x)
+    return _fast.unary(_unary.asin, x)
 
 
 def asinh(x: Tensor[Float], /) -> Tensor[Float]:
     """Inverse hyperbolic sine, elementwise."""
-    return _fast.unary(unary.asinh, x)
+    return _fast.unary(_unary.asinh, x)
 
 
 def atan(x: Tensor[Float], /) -> Tensor[Float]:
     """Inverse tangent, elementwise, in radians."""
-    return _fast.unary(unary.atan, x)
+    return _fast.unary(_unary.atan, x)
 
 
 def atan2(x1: Tensor[Float] | float, x2: Tensor[Float] | float, /) -> Tensor[Float]:
     """Angle of the point (x2, x1) in radians, elementwise, in [-π, π]."""
-    return _fast.binary(binary.atan2, x1, x2)
+    return _fast.binary(_binary.atan2, x1, x2)
 
 
 def atanh(x: Tensor[Float], /) -> Tensor[Float]:
     """Inverse hyperbolic tangent, elementwise; nan outside [-1, 1]."""
-    return _fast.unary(unary.atanh, x)
+    return _fast.unary(_unary.atanh, x)
 
 
 def attention(
@@ -337,7 +341,7 @@ def attention(
     2017.
     """
     return call(
-        contraction.attention,
+        _attention.attention,
         (
             query,
             key,
@@ -369,7 +373,7 @@ def attention_backward(
     that of an absent bias is empty.
     """
     return call(
-        contraction.attention_backward,
+        _attention.attention_backward,
         (
             g,
             query,
@@ -397,7 +401,7 @@ def avg_pool2d(
 ) -> Tensor[Float]:
     """Mean of each window of (N, C, H, W). The stride is the kernel where none is given."""
     return single(
-        contraction.avg_pool2d,
+        _pooling.avg_pool2d,
         x,
         (
             kernel,
@@ -421,7 +425,7 @@ def avg_pool2d_backward(
 ) -> Tensor[Float]:
     """Cotangent of ``avg_pool2d``: each g is shared out over its window."""
     return single(
-        contraction.avg_pool2d_backward,
+        _pooling.avg_pool2d_backward,
         g,
         (
             input_shape,
@@ -447,7 +451,7 @@ def batch_norm(
     bias``. Ioffe and Szegedy, 2015.
     """
     return call(
-        rows.batch_norm,
+        _rows.batch_norm,
         (
             x,
             weight,
@@ -470,7 +474,7 @@ def batch_norm_backward(
 ) -> tuple[Tensor[Float], Tensor[Float], Tensor[Float]]:
     """Cotangents of ``batch_norm_train`` for x, weight and bias, from the y result."""
     return call(
-        rows.batch_norm_backward,
+        _rows.batch_norm_backward,
         (
             g,
             x,
@@ -487,7 +491,7 @@ def batch_norm_train(
 ) -> tuple[Tensor[Float], Tensor[Float], Tensor[Float]]:
     """``batch_norm`` by the batch's own mean and (biased) variance, which are results too."""
     return call(
-        rows.batch_norm_train,
+        _rows.batch_norm_train,
         (
             x,
             weight,
@@ -499,44 +503,44 @@ def batch_norm_train(
 
 def bitwise_and(x1: Tensor[BitsKind] | float, x2: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
     """Bits set in both, elementwise."""
-    return _fast.binary(binary.bitwise_and, x1, x2)
+    return _fast.binary(_binary.bitwise_and, x1, x2)
 
 
 def bitwise_invert(x: Tensor[BitsKind], /) -> Tensor[BitsKind]:
     """Each bit flipped, elementwise; for Bool the same as ``logical_not``."""
-    return _fast.unary(unary.bitwise_invert, x)
+    return _fast.unary(_unary.bitwise_invert, x)
 
 
 def bitwise_left_shift(x1: Tensor[Int] | float, x2: Tensor[Int] | float, /) -> Tensor[Int]:
     """``x1`` with its bits moved left by ``x2``, elementwise; 0 for a shift by the width or
     more.
     """
-    return _fast.binary(binary.bitwise_left_shift, x1, x2)
+    return _fast.binary(_binary.bitwise_left_shift, x1, x2)
 
 
 def bitwise_or(x1: Tensor[BitsKind] | float, x2: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
     """Bits set in either, elementwise."""
-    return _fast.binary(binary.bitwise_or, x1, x2)
+    return _fast.binary(_binary.bitwise_or, x1, x2)
 
 
 def bitwise_right_shift(x1: Tensor[Int] | float, x2: Tensor[Int] | float, /) -> Tensor[Int]:
     """``x1`` with its bits moved right by ``x2``, elementwise; the sign is kept."""
-    return _fast.binary(binary.bitwise_right_shift, x1, x2)
+    return _fast.binary(_binary.bitwise_right_shift, x1, x2)
 
 
 def bitwise_xor(x1: Tensor[BitsKind] | float, x2: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
     """Bits set in one alone, elementwise."""
-    return _fast.binary(binary.bitwise_xor, x1, x2)
+    return _fast.binary(_binary.bitwise_xor, x1, x2)
 
 
 def broadcast_to(x: Tensor[AnyKind], /, shape: Sequence[int]) -> Tensor[AnyKind]:
     """The tensor seen with a larger shape: sizes of 1 repeat, axes are added in front."""
-    return single(movement.broadcast_to, x, (shape,))
+    return single(_movement.broadcast_to, x, (shape,))
 
 
 def ceil(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     """Smallest whole number not below x, elementwise; integers stay."""
-    return _fast.unary(unary.ceil, x)
+    return _fast.unary(_unary.ceil, x)
 
 
 def clip(
@@ -544,7 +548,7 @@ def clip(
 ) -> Tensor[NumKind]:
     """Elements held between ``min`` and ``max``; None leaves a side open, nan stays nan."""
     return single(
-        unary.clip,
+        _unary.clip,
         x,
         (
             min,
@@ -555,14 +559,14 @@ def clip(
 
 def concat(xs: Sequence[Tensor[AnyKind]], /, axis: int = 0) -> Tensor[AnyKind]:
     """Tensors one after the other along an axis."""
-    return call(movement.concat, (xs,), (axis,))
+    return call(_movement.concat, (xs,), (axis,))
 
 
 def contiguous(x: Tensor[AnyKind], /) -> Tensor[AnyKind]:
     """The same elements, row by row in memory where a backend keeps them in another order: a
     permuted tensor that is read often is faster after one copy.
     """
-    return single(movement.contiguous, x, ())
+    return single(_movement.contiguous, x, ())
 
 
 def conv2d(
@@ -577,7 +581,7 @@ def conv2d(
 ) -> Tensor[Float]:
     """Cross-correlation of images (N, C, H, W) with weight (out, C / groups, kh, kw)."""
     return call(
-        contraction.conv2d,
+        _convolution.conv2d,
         (
             x,
             weight,
@@ -604,7 +608,7 @@ def conv2d_input_grad(
 ) -> Tensor[Float]:
     """Cotangent of ``conv2d`` for its input: the transposed convolution."""
     return call(
-        contraction.conv2d_input_grad,
+        _convolution.conv2d_input_grad,
         (
             g,
             weight,
@@ -631,7 +635,7 @@ def conv2d_weight_grad(
 ) -> Tensor[Float]:
     """Cotangent of ``conv2d`` for its weight."""
     return call(
-        contraction.conv2d_weight_grad,
+        _convolution.conv2d_weight_grad,
         (
             g,
             x,
@@ -662,7 +666,7 @@ def conv_transpose2d(
     bottom + dilation·(kh - 1) + output_padding + 1``.
     """
     return call(
-        contraction.conv_transpose2d,
+        _convolution.conv_transpose2d,
         (
             x,
             weight,
@@ -680,12 +684,12 @@ def conv_transpose2d(
 
 def cos(x: Tensor[Float], /) -> Tensor[Float]:
     """Cosine of x in radians, elementwise; nan for infinities."""
-    return _fast.unary(unary.cos, x)
+    return _fast.unary(_unary.cos, x)
 
 
 def cosh(x: Tensor[Float], /) -> Tensor[Float]:
     """Hyperbolic cosine, elementwise."""
-    return _fast.unary(unary.cosh, x)
+    return _fast.unary(_unary.cosh, x)
 
 
 def cross_entropy(x: Tensor[Float], target: Tensor[Int], /) -> Tensor[Float]:
@@ -694,7 +698,7 @@ def cross_entropy(x: Tensor[Float], target: Tensor[Int], /) -> Tensor[Float]:
     IndexOutOfRangeError.
     """
     return call(
-        rows.cross_entropy,
+        _rows.cross_entropy,
         (
             x,
             target,
@@ -708,7 +712,7 @@ def cross_entropy_backward(
 ) -> Tensor[Float]:
     """Cotangent of ``cross_entropy`` for x: ``g·(softmax(x) - one_hot(target))``."""
     return call(
-        rows.cross_entropy_backward,
+        _rows.cross_entropy_backward,
         (
             g,
             x,
@@ -720,57 +724,57 @@ def cross_entropy_backward(
 
 def cumsum(x: Tensor[NumKind], /, axis: int = -1) -> Tensor[NumKind]:
     """Running sum along an axis."""
-    return single(reduction.cumsum, x, (axis,))
+    return single(_scan.cumsum, x, (axis,))
 
 
 def divide(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[Float]:
     """Quotient, elementwise: ``x1 / x2``. Integers are divided in the default float type."""
-    return _fast.binary(binary.divide, x1, x2)
+    return _fast.binary(_binary.divide, x1, x2)
 
 
 def elu(x: Tensor[Float], /, alpha: float = 1.0) -> Tensor[Float]:
     """Exponential linear unit: x above 0, ``alpha·(eˣ - 1)`` below. Clevert et al., 2015."""
-    return single(activation.elu, x, (alpha,))
+    return single(_activation.elu, x, (alpha,))
 
 
 def equal(x1: Tensor[AnyKind] | float, x2: Tensor[AnyKind] | float, /) -> Tensor[Bool]:
     """Whether ``x1 == x2``, elementwise; False for nan."""
-    return _fast.binary(binary.equal, x1, x2)
+    return _fast.binary(_binary.equal, x1, x2)
 
 
 def erf(x: Tensor[Float], /) -> Tensor[Float]:
     """Error function, elementwise: ``2/√π · ∫₀ˣ exp(-t²) dt``."""
-    return _fast.unary(unary.erf, x)
+    return _fast.unary(_unary.erf, x)
 
 
 def exp(x: Tensor[Float], /) -> Tensor[Float]:
     """Exponential, elementwise: ``eˣ``."""
-    return _fast.unary(unary.exp, x)
+    return _fast.unary(_unary.exp, x)
 
 
 def expm1(x: Tensor[Float], /) -> Tensor[Float]:
     """``eˣ - 1``, elementwise, accurate near 0."""
-    return _fast.unary(unary.expm1, x)
+    return _fast.unary(_unary.expm1, x)
 
 
 def flip(x: Tensor[AnyKind], /, axis: int | Sequence[int] | None = None) -> Tensor[AnyKind]:
     """Elements in reverse order along the axes, all of them without an axis."""
-    return single(movement.flip, x, (axis,))
+    return single(_movement.flip, x, (axis,))
 
 
 def floor(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     """Largest whole number not above x, elementwise; integers stay."""
-    return _fast.unary(unary.floor, x)
+    return _fast.unary(_unary.floor, x)
 
 
 def floor_divide(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
     """Quotient rounded down, elementwise; for integers 0 where ``x2`` is 0."""
-    return _fast.binary(binary.floor_divide, x1, x2)
+    return _fast.binary(_binary.floor_divide, x1, x2)
 
 
 def fmod(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
     """Remainder with the sign of ``x1``, elementwise; for integers 0 where ``x2`` is 0."""
-    return _fast.binary(binary.fmod, x1, x2)
+    return _fast.binary(_binary.fmod, x1, x2)
 
 
 def fused_linear(
@@ -787,7 +791,7 @@ def fused_linear(
     product of narrow floats is rounded once, at the end.
     """
     return call(
-        contraction.fused_linear,
+        _contraction.fused_linear,
         (
             x,
             weight,
@@ -803,32 +807,32 @@ def fused_linear(
 
 def gelu(x: Tensor[Float], /) -> Tensor[Float]:
     """Gaussian error linear unit: ``x·Φ(x)``, with the exact Φ. Hendrycks and Gimpel, 2016."""
-    return _fast.unary(activation.gelu, x)
+    return _fast.unary(_activation.gelu, x)
 
 
 def gelu_backward(g: Tensor[Float] | float, x: Tensor[Float] | float, /) -> Tensor[Float]:
     """Cotangent of ``gelu``: ``g·(Φ(x) + x·φ(x))``."""
-    return _fast.binary(activation.gelu_backward, g, x)
+    return _fast.binary(_activation.gelu_backward, g, x)
 
 
 def gelu_tanh(x: Tensor[Float], /) -> Tensor[Float]:
     """``gelu`` with the tanh formula for Φ. Hendrycks and Gimpel, 2016."""
-    return _fast.unary(activation.gelu_tanh, x)
+    return _fast.unary(_activation.gelu_tanh, x)
 
 
 def greater(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[Bool]:
     """Whether ``x1 > x2``, elementwise."""
-    return _fast.binary(binary.greater, x1, x2)
+    return _fast.binary(_binary.greater, x1, x2)
 
 
 def greater_equal(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[Bool]:
     """Whether ``x1 >= x2``, elementwise."""
-    return _fast.binary(binary.greater_equal, x1, x2)
+    return _fast.binary(_binary.greater_equal, x1, x2)
 
 
 def hypot(x1: Tensor[Float] | float, x2: Tensor[Float] | float, /) -> Tensor[Float]:
     """``√(x1² + x2²)``, elementwise; does not overflow half way."""
-    return _fast.binary(binary.hypot, x1, x2)
+    return _fast.binary(_binary.hypot, x1, x2)
 
 
 def index_add(
@@ -836,7 +840,7 @@ def index_add(
 ) -> Tensor[NumKind]:
     """A copy of x to which ``values`` are added at ``indices`` along an axis; repeats add up."""
     return call(
-        movement.index_add,
+        _indexing.index_add,
         (
             x,
             indices,
@@ -860,7 +864,7 @@ def interpolate2d(
     in PyTorch's ``interpolate``.
     """
     return single(
-        interpolation.interpolate2d,
+        _interpolation.interpolate2d,
         x,
         (
             size,
@@ -879,7 +883,7 @@ def interpolate2d_backward(
 ) -> Tensor[Float]:
     """Cotangent of ``interpolate2d``: each g goes to the pixels that it was read from."""
     return single(
-        interpolation.interpolate2d_backward,
+        _interpolation.interpolate2d_backward,
         g,
         (
             input_shape,
@@ -891,17 +895,17 @@ def interpolate2d_backward(
 
 def isfinite(x: Tensor[NumKind], /) -> Tensor[Bool]:
     """Whether x is neither infinite nor nan, elementwise; True for integers."""
-    return _fast.unary(unary.isfinite, x)
+    return _fast.unary(_unary.isfinite, x)
 
 
 def isinf(x: Tensor[NumKind], /) -> Tensor[Bool]:
     """Whether x is an infinity, elementwise; False for integers."""
-    return _fast.unary(unary.isinf, x)
+    return _fast.unary(_unary.isinf, x)
 
 
 def isnan(x: Tensor[NumKind], /) -> Tensor[Bool]:
     """Whether x is nan, elementwise; False for integers."""
-    return _fast.unary(unary.isnan, x)
+    return _fast.unary(_unary.isnan, x)
 
 
 def layer_norm(
@@ -915,7 +919,7 @@ def layer_norm(
     bias``. Ba et al., 2016.
     """
     return call(
-        rows.layer_norm,
+        _rows.layer_norm,
         (
             x,
             weight,
@@ -934,7 +938,7 @@ def layer_norm_backward(
 ) -> tuple[Tensor[Float], Tensor[Float], Tensor[Float]]:
     """Cotangents of ``layer_norm`` for x, weight and bias."""
     return call(
-        rows.layer_norm_backward,
+        _rows.layer_norm_backward,
         (
             g,
             x,
@@ -946,60 +950,60 @@ def layer_norm_backward(
 
 def leaky_relu(x: Tensor[Float], /, slope: float = 0.01) -> Tensor[Float]:
     """Leaky rectified linear unit: x above 0, ``slope·x`` below. Maas et al., 2013."""
-    return single(activation.leaky_relu, x, (slope,))
+    return single(_activation.leaky_relu, x, (slope,))
 
 
 def less(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[Bool]:
     """Whether ``x1 < x2``, elementwise."""
-    return _fast.binary(binary.less, x1, x2)
+    return _fast.binary(_binary.less, x1, x2)
 
 
 def less_equal(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[Bool]:
     """Whether ``x1 <= x2``, elementwise."""
-    return _fast.binary(binary.less_equal, x1, x2)
+    return _fast.binary(_binary.less_equal, x1, x2)
 
 
 def linear(
     x: Tensor[Float], weight: Tensor[Float], bias: Tensor[Float] | None = None, /
 ) -> Tensor[Float]:
     """``x @ weight + bias`` with weight of shape (in, out)."""
-    return _fast.ternary(contraction.linear, x, weight, bias)
+    return _fast.ternary(_contraction.linear, x, weight, bias)
 
 
 def log(x: Tensor[Float], /) -> Tensor[Float]:
     """Natural logarithm, elementwise; -inf at 0, nan below."""
-    return _fast.unary(unary.log, x)
+    return _fast.unary(_unary.log, x)
 
 
 def log10(x: Tensor[Float], /) -> Tensor[Float]:
     """Logarithm to base 10, elementwise."""
-    return _fast.unary(unary.log10, x)
+    return _fast.unary(_unary.log10, x)
 
 
 def log1p(x: Tensor[Float], /) -> Tensor[Float]:
     """``ln(1 + x)``, elementwise, accurate near 0."""
-    return _fast.unary(unary.log1p, x)
+    return _fast.unary(_unary.log1p, x)
 
 
 def log2(x: Tensor[Float], /) -> Tensor[Float]:
     """Logarithm to base 2, elementwise."""
-    return _fast.unary(unary.log2, x)
+    return _fast.unary(_unary.log2, x)
 
 
 def log_sigmoid(x: Tensor[Float], /) -> Tensor[Float]:
     """Logarithm of the sigmoid: ``-ln(1 + e⁻ˣ)``; never overflows."""
-    return _fast.unary(activation.log_sigmoid, x)
+    return _fast.unary(_activation.log_sigmoid, x)
 
 
 def log_softmax(x: Tensor[Float], /, axis: int = -1) -> Tensor[Float]:
     """Logarithm of ``softmax``: ``x - ln Σ eˣ`` along an axis."""
-    return single(rows.log_softmax, x, (axis,))
+    return single(_rows.log_softmax, x, (axis,))
 
 
 def log_softmax_backward(g: Tensor[Float], y: Tensor[Float], /, axis: int = -1) -> Tensor[Float]:
     """Cotangent of ``log_softmax``: ``g - eʸ·Σ g``."""
     return call(
-        rows.log_softmax_backward,
+        _rows.log_softmax_backward,
         (
             g,
             y,
@@ -1010,27 +1014,27 @@ def log_softmax_backward(g: Tensor[Float], y: Tensor[Float], /, axis: int = -1) 
 
 def logaddexp(x1: Tensor[Float] | float, x2: Tensor[Float] | float, /) -> Tensor[Float]:
     """``ln(eˣ¹ + eˣ²)``, elementwise; does not overflow half way."""
-    return _fast.binary(binary.logaddexp, x1, x2)
+    return _fast.binary(_binary.logaddexp, x1, x2)
 
 
 def logical_and(x1: Tensor[Bool], x2: Tensor[Bool], /) -> Tensor[Bool]:
     """Whether both are True, elementwise."""
-    return _fast.binary(binary.logical_and, x1, x2)
+    return _fast.binary(_binary.logical_and, x1, x2)
 
 
 def logical_not(x: Tensor[Bool], /) -> Tensor[Bool]:
     """True where x is False, elementwise."""
-    return _fast.unary(unary.logical_not, x)
+    return _fast.unary(_unary.logical_not, x)
 
 
 def logical_or(x1: Tensor[Bool], x2: Tensor[Bool], /) -> Tensor[Bool]:
     """Whether either is True, elementwise."""
-    return _fast.binary(binary.logical_or, x1, x2)
+    return _fast.binary(_binary.logical_or, x1, x2)
 
 
 def logical_xor(x1: Tensor[Bool], x2: Tensor[Bool], /) -> Tensor[Bool]:
     """Whether one alone is True, elementwise."""
-    return _fast.binary(binary.logical_xor, x1, x2)
+    return _fast.binary(_binary.logical_xor, x1, x2)
 
 
 def logsumexp(
@@ -1038,7 +1042,7 @@ def logsumexp(
 ) -> Tensor[Float]:
     """``ln Σ eˣ`` along the axes; does not overflow half way, -inf where all are -inf."""
     return single(
-        reduction.logsumexp,
+        _reduction.logsumexp,
         x,
         (
             axis,
@@ -1050,7 +1054,7 @@ def logsumexp(
 def masked_select(x: Tensor[AnyKind], mask: Tensor[Bool], /) -> Tensor[AnyKind]:
     """The elements at which the mask, broadcast to x, is True, in order, 1-d."""
     return call(
-        movement.masked_select,
+        _indexing.masked_select,
         (
             x,
             mask,
@@ -1063,7 +1067,7 @@ def matmul(x1: Tensor[NumKind], x2: Tensor[NumKind], /) -> Tensor[NumKind]:
     """Product of matrices, over batches that broadcast; a vector is a row on the left and a
     column on the right. Narrow floats accumulate in float32.
     """
-    return _fast.binary(contraction.matmul, x1, x2)
+    return _fast.binary(_contraction.matmul, x1, x2)
 
 
 def max(
@@ -1071,7 +1075,7 @@ def max(
 ) -> Tensor[NumKind]:
     """Largest element along the axes; nan wins. An empty axis is an error."""
     return single(
-        reduction.max_,
+        _reduction.max_,
         x,
         (
             axis,
@@ -1093,7 +1097,7 @@ def max_pool2d(
     none is given.
     """
     return single(
-        contraction.max_pool2d,
+        _pooling.max_pool2d,
         x,
         (
             kernel,
@@ -1110,7 +1114,7 @@ def max_pool2d_backward(
 ) -> Tensor[Float]:
     """Cotangent of ``max_pool2d``: each g goes to the place that won."""
     return call(
-        contraction.max_pool2d_backward,
+        _pooling.max_pool2d_backward,
         (
             g,
             indices,
@@ -1132,7 +1136,7 @@ def max_pool2d_with_indices(
     column``; nan wins, the first of equals wins.
     """
     return single(
-        contraction.max_pool2d_with_indices,
+        _pooling.max_pool2d_with_indices,
         x,
         (
             kernel,
@@ -1146,7 +1150,7 @@ def max_pool2d_with_indices(
 
 def maximum(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
     """The larger one, elementwise; nan wins."""
-    return _fast.binary(binary.maximum, x1, x2)
+    return _fast.binary(_binary.maximum, x1, x2)
 
 
 def mean(
@@ -1154,7 +1158,7 @@ def mean(
 ) -> Tensor[Float]:
     """Arithmetic mean along the axes; nan for none."""
     return single(
-        reduction.mean,
+        _reduction.mean,
         x,
         (
             axis,
@@ -1168,7 +1172,7 @@ def min(
 ) -> Tensor[NumKind]:
     """Smallest element along the axes; nan wins. An empty axis is an error."""
     return single(
-        reduction.min_,
+        _reduction.min_,
         x,
         (
             axis,
@@ -1179,27 +1183,27 @@ def min(
 
 def minimum(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
     """The smaller one, elementwise; nan wins."""
-    return _fast.binary(binary.minimum, x1, x2)
+    return _fast.binary(_binary.minimum, x1, x2)
 
 
 def multiply(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
     """Product, elementwise: ``x1 · x2``."""
-    return _fast.binary(binary.multiply, x1, x2)
+    return _fast.binary(_binary.multiply, x1, x2)
 
 
 def negative(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     """Numerical negative, elementwise: ``-x``; wraps for unsigned integers."""
-    return _fast.unary(unary.negative, x)
+    return _fast.unary(_unary.negative, x)
 
 
 def nonzero(mask: Tensor[Bool], /) -> Tensor[Int]:
     """Positions of True in a 1-d mask, ascending."""
-    return single(movement.nonzero, mask, ())
+    return single(_indexing.nonzero, mask, ())
 
 
 def not_equal(x1: Tensor[AnyKind] | float, x2: Tensor[AnyKind] | float, /) -> Tensor[Bool]:
     """Whether ``x1 != x2``, elementwise; True for nan."""
-    return _fast.binary(binary.not_equal, x1, x2)
+    return _fast.binary(_binary.not_equal, x1, x2)
 
 
 def pad(
@@ -1207,7 +1211,7 @@ def pad(
 ) -> Tensor[AnyKind]:
     """The tensor with a margin of ``value``: pairs (before, after) for the last axes."""
     return single(
-        movement.pad,
+        _movement.pad,
         x,
         (
             padding,
@@ -1218,19 +1222,19 @@ def pad(
 
 def permute_dims(x: Tensor[AnyKind], /, axes: Sequence[int]) -> Tensor[AnyKind]:
     """The axes in a new order."""
-    return single(movement.permute_dims, x, (axes,))
+    return single(_movement.permute_dims, x, (axes,))
 
 
 def positive(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     """The element itself."""
-    return _fast.unary(unary.positive, x)
+    return _fast.unary(_unary.positive, x)
 
 
 def pow(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
     """Power, elementwise, as IEEE 754 has it: ``x⁰ = 1``; nan for a negative base with a
     fractional exponent. Integers take exponents from 0 up.
     """
-    return _fast.binary(binary.pow_, x1, x2)
+    return _fast.binary(_binary.pow_, x1, x2)
 
 
 def prod(
@@ -1244,7 +1248,7 @@ def prod(
     multiplied in it.
     """
     return single(
-        reduction.prod,
+        _reduction.prod,
         x,
         (
             axis,
@@ -1256,22 +1260,22 @@ def prod(
 
 def reciprocal(x: Tensor[Float], /) -> Tensor[Float]:
     """``1 / x``, elementwise."""
-    return _fast.unary(unary.reciprocal, x)
+    return _fast.unary(_unary.reciprocal, x)
 
 
 def relu(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     """Rectified linear unit: ``max(x, 0)``; nan stays nan. Nair and Hinton, 2010."""
-    return _fast.unary(activation.relu, x)
+    return _fast.unary(_activation.relu, x)
 
 
 def remainder(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
     """Remainder with the sign of ``x2``, elementwise; for integers 0 where ``x2`` is 0."""
-    return _fast.binary(binary.remainder, x1, x2)
+    return _fast.binary(_binary.remainder, x1, x2)
 
 
 def reshape(x: Tensor[AnyKind], /, shape: Sequence[int]) -> Tensor[AnyKind]:
     """The elements, row by row, under a new shape; one size may be -1."""
-    return single(movement.reshape, x, (shape,))
+    return single(_movement.reshape, x, (shape,))
 
 
 def rms_norm(
@@ -1281,7 +1285,7 @@ def rms_norm(
     then ``·weight``. Zhang and Sennrich, 2019.
     """
     return call(
-        rows.rms_norm,
+        _rows.rms_norm,
         (
             x,
             weight,
@@ -1299,7 +1303,7 @@ def rms_norm_backward(
 ) -> tuple[Tensor[Float], Tensor[Float]]:
     """Cotangents of ``rms_norm`` for x and weight."""
     return call(
-        rows.rms_norm_backward,
+        _rows.rms_norm_backward,
         (
             g,
             x,
@@ -1311,12 +1315,12 @@ def rms_norm_backward(
 
 def round(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     """Nearest whole number, half to even, elementwise; integers stay."""
-    return _fast.unary(unary.round_, x)
+    return _fast.unary(_unary.round_, x)
 
 
 def rsqrt(x: Tensor[Float], /) -> Tensor[Float]:
     """``1 / √x``, elementwise."""
-    return _fast.unary(unary.rsqrt, x)
+    return _fast.unary(_unary.rsqrt, x)
 
 
 def scatter(
@@ -1331,7 +1335,7 @@ def scatter(
     combine; with set one of the values stays.
     """
     return call(
-        movement.scatter,
+        _indexing.scatter,
         (
             x,
             indices,
@@ -1360,7 +1364,7 @@ def sgd_step(
     become the gradients. Sutskever et al., 2013.
     """
     return call(
-        step.sgd_step,
+        _step.sgd_step,
         (
             tensors,
             grads,
@@ -1378,32 +1382,32 @@ def sgd_step(
 
 def sigmoid(x: Tensor[Float], /) -> Tensor[Float]:
     """Logistic function: ``1 / (1 + e⁻ˣ)``; never overflows."""
-    return _fast.unary(activation.sigmoid, x)
+    return _fast.unary(_activation.sigmoid, x)
 
 
 def sign(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     """-1, 0 or 1 by the sign of x, elementwise; nan stays nan."""
-    return _fast.unary(unary.sign, x)
+    return _fast.unary(_unary.sign, x)
 
 
 def silu(x: Tensor[Float], /) -> Tensor[Float]:
     """Sigmoid linear unit: ``x·σ(x)``. Elfwing et al., 2017."""
-    return _fast.unary(activation.silu, x)
+    return _fast.unary(_activation.silu, x)
 
 
 def silu_backward(g: Tensor[Float] | float, x: Tensor[Float] | float, /) -> Tensor[Float]:
     """Cotangent of ``silu``: ``g·(σ(x) + x·σ(x)·(1 - σ(x)))``."""
-    return _fast.binary(activation.silu_backward, g, x)
+    return _fast.binary(_activation.silu_backward, g, x)
 
 
 def sin(x: Tensor[Float], /) -> Tensor[Float]:
     """Sine of x in radians, elementwise; nan for infinities."""
-    return _fast.unary(unary.sin, x)
+    return _fast.unary(_unary.sin, x)
 
 
 def sinh(x: Tensor[Float], /) -> Tensor[Float]:
     """Hyperbolic sine, elementwise."""
-    return _fast.unary(unary.sinh, x)
+    return _fast.unary(_unary.sinh, x)
 
 
 def slice(
@@ -1413,7 +1417,7 @@ def slice(
     the usual spelling.
     """
     return single(
-        movement.slice_,
+        _movement.slice_,
         x,
         (
             start,
@@ -1433,7 +1437,7 @@ def slice_scatter(
 ) -> Tensor[AnyKind]:
     """A copy of x with ``values`` in place of a slice; ``x.at[...].set`` is the usual spelling."""
     return call(
-        movement.slice_scatter,
+        _movement.slice_scatter,
         (
             x,
             values,
@@ -1448,13 +1452,13 @@ def slice_scatter(
 
 def softmax(x: Tensor[Float], /, axis: int = -1) -> Tensor[Float]:
     """``eˣ / Σ eˣ`` along an axis; a row of -inf gives zeros."""
-    return single(rows.softmax, x, (axis,))
+    return single(_rows.softmax, x, (axis,))
 
 
 def softmax_backward(g: Tensor[Float], y: Tensor[Float], /, axis: int = -1) -> Tensor[Float]:
     """Cotangent of ``softmax``: ``y·(g - Σ g·y)``."""
     return call(
-        rows.softmax_backward,
+        _rows.softmax_backward,
         (
             g,
             y,
@@ -1465,13 +1469,13 @@ def softmax_backward(g: Tensor[Float], y: Tensor[Float], /, axis: int = -1) -> T
 
 def softplus(x: Tensor[Float], /) -> Tensor[Float]:
     """Smooth ``relu``: ``ln(1 + eˣ)``; x itself far out, never overflows."""
-    return _fast.unary(activation.softplus, x)
+    return _fast.unary(_activation.softplus, x)
 
 
 def sort(x: Tensor[NumKind], /, axis: int = -1, descending: bool = False) -> Tensor[NumKind]:
     """Elements in order along an axis; stable, nan last in both directions."""
     return single(
-        reduction.sort_,
+        _sort.sort_,
         x,
         (
             axis,
@@ -1482,12 +1486,12 @@ def sort(x: Tensor[NumKind], /, axis: int = -1, descending: bool = False) -> Ten
 
 def sqrt(x: Tensor[Float], /) -> Tensor[Float]:
     """Square root, elementwise; nan below 0."""
-    return _fast.unary(unary.sqrt, x)
+    return _fast.unary(_unary.sqrt, x)
 
 
 def square(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     """``x · x``, elementwise."""
-    return _fast.unary(unary.square, x)
+    return _fast.unary(_unary.square, x)
 
 
 def std(
@@ -1499,7 +1503,7 @@ def std(
 ) -> Tensor[Float]:
     """Standard deviation along the axes, divided by ``n - correction``."""
     return single(
-        reduction.std,
+        _reduction.std,
         x,
         (
             axis,
@@ -1511,7 +1515,7 @@ def std(
 
 def subtract(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
     """Difference, elementwise: ``x1 - x2``."""
-    return _fast.binary(binary.subtract, x1, x2)
+    return _fast.binary(_binary.subtract, x1, x2)
 
 
 def sum(
@@ -1525,7 +1529,7 @@ def sum(
     default are summed in it, narrow floats in float32.
     """
     return single(
-        reduction.sum_,
+        _reduction.sum_,
         x,
         (
             axis,
@@ -1540,7 +1544,7 @@ def take(x: Tensor[AnyKind], indices: Tensor[Int], /, axis: int = 0) -> Tensor[A
     out of range is an error.
     """
     return call(
-        movement.take,
+        _indexing.take,
         (
             x,
             indices,
@@ -1552,7 +1556,7 @@ def take(x: Tensor[AnyKind], indices: Tensor[Int], /, axis: int = 0) -> Tensor[A
 def take_along_axis(x: Tensor[AnyKind], indices: Tensor[Int], /, axis: int = -1) -> Tensor[AnyKind]:
     """One element per index along an axis; the other axes line up."""
     return call(
-        movement.take_along_axis,
+        _indexing.take_along_axis,
         (
             x,
             indices,
@@ -1563,12 +1567,12 @@ def take_along_axis(x: Tensor[AnyKind], indices: Tensor[Int], /, axis: int = -1)
 
 def tan(x: Tensor[Float], /) -> Tensor[Float]:
     """Tangent of x in radians, elementwise."""
-    return _fast.unary(unary.tan, x)
+    return _fast.unary(_unary.tan, x)
 
 
 def tanh(x: Tensor[Float], /) -> Tensor[Float]:
     """Hyperbolic tangent, elementwise; ±1 far out."""
-    return _fast.unary(unary.tanh, x)
+    return _fast.unary(_unary.tanh, x)
 
 
 def topk(
@@ -1579,7 +1583,7 @@ def topk(
     way.
     """
     return single(
-        reduction.topk,
+        _sort.topk,
         x,
         (
             k,
@@ -1591,7 +1595,7 @@ def topk(
 
 def trunc(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     """The whole number next to x towards 0, elementwise; integers stay."""
-    return _fast.unary(unary.trunc, x)
+    return _fast.unary(_unary.trunc, x)
 
 
 def var(
@@ -1605,7 +1609,7 @@ def var(
     correction``.
     """
     return single(
-        reduction.var,
+        _reduction.var,
         x,
         (
             axis,
@@ -1619,4 +1623,4 @@ def where(
     condition: Tensor[Bool], x1: Tensor[AnyKind] | float, x2: Tensor[AnyKind] | float, /
 ) -> Tensor[AnyKind]:
     """``x1`` where the condition is True, ``x2`` elsewhere, elementwise."""
-    return _fast.ternary(binary.where, condition, x1, x2)
+    return _fast.ternary(_binary.where, condition, x1, x2)

@@ -12,10 +12,11 @@ import numpy as np
 
 from ._dtype import promote
 from ._errors import ArgumentError, DTypeError, IndexOutOfRangeError, KindError, ShapeError
-from ._rules.general import broadcast_shapes
 from ._tensor import Tensor
 from .ops import binary
+from .ops import indexing as select
 from .ops import movement as move
+from .shapes._broadcast import broadcast_shapes
 
 IndexItem = int | slice | EllipsisType | None | Tensor[Any] | np.ndarray[Any, Any] | list[Any]
 Index = IndexItem | tuple[IndexItem, ...]
@@ -197,17 +198,17 @@ def _look_up(x: Tensor[Any], plan: _Plan, *, together: bool) -> Tensor[Any]:
     ]
     front = places[0] if together else 0
     if places == [front]:
-        return move.take(x, indices[0], front)
+        return select.take(x, indices[0], front)
     # Bring the axes side by side, look up in the flattened ones.
     others = [i for i in range(x.ndim) if i not in places]
     order = [*others[:front], *places, *others[front:]]
     moved = move.permute_dims(x, tuple(order))
     sizes = [x.shape[i] for i in places]
     if len(places) == 1:
-        return move.take(moved, indices[0], front)
+        return select.take(moved, indices[0], front)
     shape = (*moved.shape[:front], prod(sizes), *moved.shape[front + len(places) :])
     try:
-        return move.take(move.reshape(moved, shape), _ravel(indices, sizes), front)
+        return select.take(move.reshape(moved, shape), _ravel(indices, sizes), front)
     except IndexOutOfRangeError:
         _blame(indices, sizes)
         raise
@@ -341,5 +342,5 @@ class AtIndex:
         places = getitem(arange(x.size, device=x.device).reshape(x.shape), self._index)
         flat = move.reshape(move.broadcast_to(value, places.shape), (places.size,))
         indices = move.reshape(places, (places.size,))
-        out = move.scatter(move.reshape(x, (x.size,)), indices, flat, 0, update)
+        out = select.scatter(move.reshape(x, (x.size,)), indices, flat, 0, update)
         return move.reshape(out, x.shape)

@@ -14,7 +14,16 @@ from ._errors import Rejected
 from ._fast import spread
 from ._kinds import AnyKind, BitsKind, Bool, Float, Generic, Int, K, NumKind
 from ._tensor import Tensor
-from .ops import activation, binary, contraction, movement, reduction, rows, unary
+from .ops import activation as _activation
+from .ops import binary as _binary
+from .ops import contraction as _contraction
+from .ops import indexing as _indexing
+from .ops import movement as _movement
+from .ops import reduction as _reduction
+from .ops import rows as _rows
+from .ops import scan as _scan
+from .ops import sort as _sort
+from .ops import unary as _unary
 
 
 class TensorMethods(Generic[K]):
@@ -36,7 +45,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.add(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(binary.add, self, other)
+        return _fast.operator(_binary.add, self, other)
 
     def __radd__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         device = self.device
@@ -45,7 +54,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.add(other, self.primitive), device)
         except Rejected:
             pass
-        return _fast.operator(binary.add, other, self)
+        return _fast.operator(_binary.add, other, self)
 
     def __and__(self: Tensor[BitsKind], other: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
         device = self.device
@@ -60,7 +69,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.bitwise_and(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(binary.bitwise_and, self, other)
+        return _fast.operator(_binary.bitwise_and, self, other)
 
     def __rand__(self: Tensor[BitsKind], other: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
         device = self.device
@@ -69,7 +78,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.bitwise_and(other, self.primitive), device)
         except Rejected:
             pass
-        return _fast.operator(binary.bitwise_and, other, self)
+        return _fast.operator(_binary.bitwise_and, other, self)
 
     def __floordiv__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         device = self.device
@@ -84,7 +93,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.floor_divide(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(binary.floor_divide, self, other)
+        return _fast.operator(_binary.floor_divide, self, other)
 
     def __rfloordiv__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         device = self.device
@@ -93,7 +102,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.floor_divide(other, self.primitive), device)
         except Rejected:
             pass
-        return _fast.operator(binary.floor_divide, other, self)
+        return _fast.operator(_binary.floor_divide, other, self)
 
     def __lshift__(self: Tensor[Int], other: Tensor[Int] | float, /) -> Tensor[Int]:
         device = self.device
@@ -108,7 +117,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.bitwise_left_shift(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(binary.bitwise_left_shift, self, other)
+        return _fast.operator(_binary.bitwise_left_shift, self, other)
 
     def __rlshift__(self: Tensor[Int], other: Tensor[Int] | float, /) -> Tensor[Int]:
         device = self.device
@@ -117,7 +126,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.bitwise_left_shift(other, self.primitive), device)
         except Rejected:
             pass
-        return _fast.operator(binary.bitwise_left_shift, other, self)
+        return _fast.operator(_binary.bitwise_left_shift, other, self)
 
     def __matmul__(self: Tensor[NumKind], other: Tensor[NumKind], /) -> Tensor[NumKind]:
         device = self.device
@@ -130,10 +139,10 @@ class TensorMethods(Generic[K]):
                 return made
         except Rejected:
             pass
-        return _fast.operator(contraction.matmul, self, other)
+        return _fast.operator(_contraction.matmul, self, other)
 
     def __rmatmul__(self: Tensor[NumKind], other: Tensor[NumKind], /) -> Tensor[NumKind]:
-        return _fast.operator(contraction.matmul, other, self)
+        return _fast.operator(_contraction.matmul, other, self)
 
     def __mod__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         device = self.device
@@ -148,7 +157,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.remainder(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(binary.remainder, self, other)
+        return _fast.operator(_binary.remainder, self, other)
 
     def __rmod__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         device = self.device
@@ -157,7 +166,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.remainder(other, self.primitive), device)
         except Rejected:
             pass
-        return _fast.operator(binary.remainder, other, self)
+        return _fast.operator(_binary.remainder, other, self)
 
     def __mul__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         device = self.device
@@ -172,7 +181,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.multiply(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(binary.multiply, self, other)
+        return _fast.operator(_binary.multiply, self, other)
 
     def __rmul__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         device = self.device
@@ -181,7 +190,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.multiply(other, self.primitive), device)
         except Rejected:
             pass
-        return _fast.operator(binary.multiply, other, self)
+        return _fast.operator(_binary.multiply, other, self)
 
     def __or__(self: Tensor[BitsKind], other: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
         device = self.device
@@ -196,7 +205,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.bitwise_or(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(binary.bitwise_or, self, other)
+        return _fast.operator(_binary.bitwise_or, self, other)
 
     def __ror__(self: Tensor[BitsKind], other: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
         device = self.device
@@ -205,7 +214,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.bitwise_or(other, self.primitive), device)
         except Rejected:
             pass
-        return _fast.operator(binary.bitwise_or, other, self)
+        return _fast.operator(_binary.bitwise_or, other, self)
 
     def __pow__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         device = self.device
@@ -220,7 +229,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.pow(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(binary.pow_, self, other)
+        return _fast.operator(_binary.pow_, self, other)
 
     def __rpow__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         device = self.device
@@ -229,7 +238,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.pow(other, self.primitive), device)
         except Rejected:
             pass
-        return _fast.operator(binary.pow_, other, self)
+        return _fast.operator(_binary.pow_, other, self)
 
     def __rshift__(self: Tensor[Int], other: Tensor[Int] | float, /) -> Tensor[Int]:
         device = self.device
@@ -244,7 +253,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.bitwise_right_shift(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(binary.bitwise_right_shift, self, other)
+        return _fast.operator(_binary.bitwise_right_shift, self, other)
 
     def __rrshift__(self: Tensor[Int], other: Tensor[Int] | float, /) -> Tensor[Int]:
         device = self.device
@@ -253,7 +262,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.bitwise_right_shift(other, self.primitive), device)
         except Rejected:
             pass
-        return _fast.operator(binary.bitwise_right_shift, other, self)
+        return _fast.operator(_binary.bitwise_right_shift, other, self)
 
     def __sub__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         device = self.device
@@ -268,7 +277,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.subtract(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(binary.subtract, self, other)
+        return _fast.operator(_binary.subtract, self, other)
 
     def __rsub__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         device = self.device
@@ -277,7 +286,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.subtract(other, self.primitive), device)
         except Rejected:
             pass
-        return _fast.operator(binary.subtract, other, self)
+        return _fast.operator(_binary.subtract, other, self)
 
     def __truediv__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[Float]:
         device = self.device
@@ -292,7 +301,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.divide(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(binary.divide, self, other)
+        return _fast.operator(_binary.divide, self, other)
 
     def __rtruediv__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[Float]:
         device = self.device
@@ -301,7 +310,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.divide(other, self.primitive), device)
         except Rejected:
             pass
-        return _fast.operator(binary.divide, other, self)
+        return _fast.operator(_binary.divide, other, self)
 
     def __xor__(self: Tensor[BitsKind], other: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
         device = self.device
@@ -316,7 +325,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.bitwise_xor(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(binary.bitwise_xor, self, other)
+        return _fast.operator(_binary.bitwise_xor, self, other)
 
     def __rxor__(self: Tensor[BitsKind], other: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
         device = self.device
@@ -325,7 +334,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.bitwise_xor(other, self.primitive), device)
         except Rejected:
             pass
-        return _fast.operator(binary.bitwise_xor, other, self)
+        return _fast.operator(_binary.bitwise_xor, other, self)
 
     def __eq__(self: Tensor[AnyKind], other: object, /) -> Tensor[Bool]:  # type: ignore[override]
         device = self.device
@@ -340,7 +349,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.equal(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(binary.equal, self, other)
+        return _fast.operator(_binary.equal, self, other)
 
     def __ge__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[Bool]:
         device = self.device
@@ -355,7 +364,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.greater_equal(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(binary.greater_equal, self, other)
+        return _fast.operator(_binary.greater_equal, self, other)
 
     def __gt__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[Bool]:
         device = self.device
@@ -370,7 +379,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.greater(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(binary.greater, self, other)
+        return _fast.operator(_binary.greater, self, other)
 
     def __le__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[Bool]:
         device = self.device
@@ -385,7 +394,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.less_equal(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(binary.less_equal, self, other)
+        return _fast.operator(_binary.less_equal, self, other)
 
     def __lt__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[Bool]:
         device = self.device
@@ -400,7 +409,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.less(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(binary.less, self, other)
+        return _fast.operator(_binary.less, self, other)
 
     def __ne__(self: Tensor[AnyKind], other: object, /) -> Tensor[Bool]:  # type: ignore[override]
         device = self.device
@@ -415,35 +424,35 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.not_equal(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(binary.not_equal, self, other)
+        return _fast.operator(_binary.not_equal, self, other)
 
     def __abs__(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         device = self.device
         try:
             return wrap(device.checked.abs(self.primitive), device)
         except Rejected:
-            return call(unary.abs_, (self,), ())
+            return call(_unary.abs_, (self,), ())
 
     def __neg__(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         device = self.device
         try:
             return wrap(device.checked.negative(self.primitive), device)
         except Rejected:
-            return call(unary.negative, (self,), ())
+            return call(_unary.negative, (self,), ())
 
     def __pos__(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         device = self.device
         try:
             return wrap(device.checked.positive(self.primitive), device)
         except Rejected:
-            return call(unary.positive, (self,), ())
+            return call(_unary.positive, (self,), ())
 
     def __invert__(self: Tensor[BitsKind], /) -> Tensor[BitsKind]:
         device = self.device
         try:
             return wrap(device.checked.bitwise_invert(self.primitive), device)
         except Rejected:
-            return call(unary.bitwise_invert, (self,), ())
+            return call(_unary.bitwise_invert, (self,), ())
 
     def expand_dims(self: Tensor[AnyKind], axis: int = 0) -> Tensor[AnyKind]:
         """See ``phlox_tensor.expand_dims``."""
@@ -472,7 +481,7 @@ class TensorMethods(Generic[K]):
     @property
     def T(self: Tensor[AnyKind]) -> Tensor[AnyKind]:
         """The matrix transposed; the order of the axes reversed for other ranks."""
-        return movement.permute_dims(self, tuple(range(self.ndim))[::-1])
+        return _movement.permute_dims(self, tuple(range(self.ndim))[::-1])
 
     @property
     def mT(self: Tensor[AnyKind]) -> Tensor[AnyKind]:
@@ -485,7 +494,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.abs(self.primitive), device)
         except Rejected:
-            return call(unary.abs_, (self,), ())
+            return call(_unary.abs_, (self,), ())
 
     def acos(self: Tensor[Float], /) -> Tensor[Float]:
         """Inverse cosine, elementwise, in radians; nan outside [-1, 1]."""
@@ -493,7 +502,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.acos(self.primitive), device)
         except Rejected:
-            return call(unary.acos, (self,), ())
+            return call(_unary.acos, (self,), ())
 
     def acosh(self: Tensor[Float], /) -> Tensor[Float]:
         """Inverse hyperbolic cosine, elementwise; nan below 1."""
@@ -501,18 +510,18 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.acosh(self.primitive), device)
         except Rejected:
-            return call(unary.acosh, (self,), ())
+            return call(_unary.acosh, (self,), ())
 
     def add(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         """Sum, elementwise: ``x1 + x2``."""
-        return _fast.binary(binary.add, self, x2)
+        return _fast.binary(_binary.add, self, x2)
 
     def all(
         self: Tensor[Bool], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
     ) -> Tensor[Bool]:
         """Whether all elements along the axes are True; True for none."""
         return single(
-            reduction.all_,
+            _reduction.all_,
             self,
             (
                 axis,
@@ -525,7 +534,7 @@ class TensorMethods(Generic[K]):
     ) -> Tensor[Bool]:
         """Whether any element along the axes is True; False for none."""
         return single(
-            reduction.any_,
+            _reduction.any_,
             self,
             (
                 axis,
@@ -538,7 +547,7 @@ class TensorMethods(Generic[K]):
     ) -> Tensor[Int]:
         """Index of the first largest element, of the flattened tensor without an axis; nan wins."""
         return single(
-            reduction.argmax,
+            _reduction.argmax,
             self,
             (
                 axis,
@@ -553,7 +562,7 @@ class TensorMethods(Generic[K]):
         wins.
         """
         return single(
-            reduction.argmin,
+            _reduction.argmin,
             self,
             (
                 axis,
@@ -564,7 +573,7 @@ class TensorMethods(Generic[K]):
     def argsort(self: Tensor[NumKind], /, axis: int = -1, descending: bool = False) -> Tensor[Int]:
         """Indices that sort along an axis; stable, nan last in both directions."""
         return single(
-            reduction.argsort,
+            _sort.argsort,
             self,
             (
                 axis,
@@ -578,7 +587,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.asin(self.primitive), device)
         except Rejected:
-            return call(unary.asin, (self,), ())
+            return call(_unary.asin, (self,), ())
 
     def asinh(self: Tensor[Float], /) -> Tensor[Float]:
         """Inverse hyperbolic sine, elementwise."""
@@ -586,7 +595,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.asinh(self.primitive), device)
         except Rejected:
-            return call(unary.asinh, (self,), ())
+            return call(_unary.asinh, (self,), ())
 
     def atan(self: Tensor[Float], /) -> Tensor[Float]:
         """Inverse tangent, elementwise, in radians."""
@@ -594,11 +603,11 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.atan(self.primitive), device)
         except Rejected:
-            return call(unary.atan, (self,), ())
+            return call(_unary.atan, (self,), ())
 
     def atan2(self: Tensor[Float], x2: Tensor[Float] | float, /) -> Tensor[Float]:
         """Angle of the point (x2, x1) in radians, elementwise, in [-π, π]."""
-        return _fast.binary(binary.atan2, self, x2)
+        return _fast.binary(_binary.atan2, self, x2)
 
     def atanh(self: Tensor[Float], /) -> Tensor[Float]:
         """Inverse hyperbolic tangent, elementwise; nan outside [-1, 1]."""
@@ -606,11 +615,11 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.atanh(self.primitive), device)
         except Rejected:
-            return call(unary.atanh, (self,), ())
+            return call(_unary.atanh, (self,), ())
 
     def bitwise_and(self: Tensor[BitsKind], x2: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
         """Bits set in both, elementwise."""
-        return _fast.binary(binary.bitwise_and, self, x2)
+        return _fast.binary(_binary.bitwise_and, self, x2)
 
     def bitwise_invert(self: Tensor[BitsKind], /) -> Tensor[BitsKind]:
         """Each bit flipped, elementwise; for Bool the same as ``logical_not``."""
@@ -618,29 +627,29 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.bitwise_invert(self.primitive), device)
         except Rejected:
-            return call(unary.bitwise_invert, (self,), ())
+            return call(_unary.bitwise_invert, (self,), ())
 
     def bitwise_left_shift(self: Tensor[Int], x2: Tensor[Int] | float, /) -> Tensor[Int]:
         """``x1`` with its bits moved left by ``x2``, elementwise; 0 for a shift by the width or
         more.
         """
-        return _fast.binary(binary.bitwise_left_shift, self, x2)
+        return _fast.binary(_binary.bitwise_left_shift, self, x2)
 
     def bitwise_or(self: Tensor[BitsKind], x2: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
         """Bits set in either, elementwise."""
-        return _fast.binary(binary.bitwise_or, self, x2)
+        return _fast.binary(_binary.bitwise_or, self, x2)
 
     def bitwise_right_shift(self: Tensor[Int], x2: Tensor[Int] | float, /) -> Tensor[Int]:
         """``x1`` with its bits moved right by ``x2``, elementwise; the sign is kept."""
-        return _fast.binary(binary.bitwise_right_shift, self, x2)
+        return _fast.binary(_binary.bitwise_right_shift, self, x2)
 
     def bitwise_xor(self: Tensor[BitsKind], x2: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
         """Bits set in one alone, elementwise."""
-        return _fast.binary(binary.bitwise_xor, self, x2)
+        return _fast.binary(_binary.bitwise_xor, self, x2)
 
     def broadcast_to(self: Tensor[AnyKind], *shape: int | Sequence[int]) -> Tensor[AnyKind]:
         """The tensor seen with a larger shape: sizes of 1 repeat, axes are added in front."""
-        return single(movement.broadcast_to, self, (spread(shape),))
+        return single(_movement.broadcast_to, self, (spread(shape),))
 
     def ceil(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         """Smallest whole number not below x, elementwise; integers stay."""
@@ -648,14 +657,14 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.ceil(self.primitive), device)
         except Rejected:
-            return call(unary.ceil, (self,), ())
+            return call(_unary.ceil, (self,), ())
 
     def clip(
         self: Tensor[NumKind], /, min: float | None = None, max: float | None = None
     ) -> Tensor[NumKind]:
         """Elements held between ``min`` and ``max``; None leaves a side open, nan stays nan."""
         return single(
-            unary.clip,
+            _unary.clip,
             self,
             (
                 min,
@@ -667,7 +676,7 @@ class TensorMethods(Generic[K]):
         """The same elements, row by row in memory where a backend keeps them in another order: a
         permuted tensor that is read often is faster after one copy.
         """
-        return single(movement.contiguous, self, ())
+        return single(_movement.contiguous, self, ())
 
     def cos(self: Tensor[Float], /) -> Tensor[Float]:
         """Cosine of x in radians, elementwise; nan for infinities."""
@@ -675,7 +684,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.cos(self.primitive), device)
         except Rejected:
-            return call(unary.cos, (self,), ())
+            return call(_unary.cos, (self,), ())
 
     def cosh(self: Tensor[Float], /) -> Tensor[Float]:
         """Hyperbolic cosine, elementwise."""
@@ -683,23 +692,23 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.cosh(self.primitive), device)
         except Rejected:
-            return call(unary.cosh, (self,), ())
+            return call(_unary.cosh, (self,), ())
 
     def cumsum(self: Tensor[NumKind], /, axis: int = -1) -> Tensor[NumKind]:
         """Running sum along an axis."""
-        return single(reduction.cumsum, self, (axis,))
+        return single(_scan.cumsum, self, (axis,))
 
     def divide(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[Float]:
         """Quotient, elementwise: ``x1 / x2``. Integers are divided in the default float type."""
-        return _fast.binary(binary.divide, self, x2)
+        return _fast.binary(_binary.divide, self, x2)
 
     def elu(self: Tensor[Float], /, alpha: float = 1.0) -> Tensor[Float]:
         """Exponential linear unit: x above 0, ``alpha·(eˣ - 1)`` below. Clevert et al., 2015."""
-        return single(activation.elu, self, (alpha,))
+        return single(_activation.elu, self, (alpha,))
 
     def equal(self: Tensor[AnyKind], x2: Tensor[AnyKind] | float, /) -> Tensor[Bool]:
         """Whether ``x1 == x2``, elementwise; False for nan."""
-        return _fast.binary(binary.equal, self, x2)
+        return _fast.binary(_binary.equal, self, x2)
 
     def erf(self: Tensor[Float], /) -> Tensor[Float]:
         """Error function, elementwise: ``2/√π · ∫₀ˣ exp(-t²) dt``."""
@@ -707,7 +716,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.erf(self.primitive), device)
         except Rejected:
-            return call(unary.erf, (self,), ())
+            return call(_unary.erf, (self,), ())
 
     def exp(self: Tensor[Float], /) -> Tensor[Float]:
         """Exponential, elementwise: ``eˣ``."""
@@ -715,7 +724,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.exp(self.primitive), device)
         except Rejected:
-            return call(unary.exp, (self,), ())
+            return call(_unary.exp, (self,), ())
 
     def expm1(self: Tensor[Float], /) -> Tensor[Float]:
         """``eˣ - 1``, elementwise, accurate near 0."""
@@ -723,11 +732,11 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.expm1(self.primitive), device)
         except Rejected:
-            return call(unary.expm1, (self,), ())
+            return call(_unary.expm1, (self,), ())
 
     def flip(self: Tensor[AnyKind], /, axis: int | Sequence[int] | None = None) -> Tensor[AnyKind]:
         """Elements in reverse order along the axes, all of them without an axis."""
-        return single(movement.flip, self, (axis,))
+        return single(_movement.flip, self, (axis,))
 
     def floor(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         """Largest whole number not above x, elementwise; integers stay."""
@@ -735,15 +744,15 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.floor(self.primitive), device)
         except Rejected:
-            return call(unary.floor, (self,), ())
+            return call(_unary.floor, (self,), ())
 
     def floor_divide(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         """Quotient rounded down, elementwise; for integers 0 where ``x2`` is 0."""
-        return _fast.binary(binary.floor_divide, self, x2)
+        return _fast.binary(_binary.floor_divide, self, x2)
 
     def fmod(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         """Remainder with the sign of ``x1``, elementwise; for integers 0 where ``x2`` is 0."""
-        return _fast.binary(binary.fmod, self, x2)
+        return _fast.binary(_binary.fmod, self, x2)
 
     def gelu(self: Tensor[Float], /) -> Tensor[Float]:
         """Gaussian error linear unit: ``x·Φ(x)``, with the exact Φ. Hendrycks and Gimpel, 2016."""
@@ -751,7 +760,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.gelu(self.primitive), device)
         except Rejected:
-            return call(activation.gelu, (self,), ())
+            return call(_activation.gelu, (self,), ())
 
     def gelu_tanh(self: Tensor[Float], /) -> Tensor[Float]:
         """``gelu`` with the tanh formula for Φ. Hendrycks and Gimpel, 2016."""
@@ -759,19 +768,19 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.gelu_tanh(self.primitive), device)
         except Rejected:
-            return call(activation.gelu_tanh, (self,), ())
+            return call(_activation.gelu_tanh, (self,), ())
 
     def greater(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[Bool]:
         """Whether ``x1 > x2``, elementwise."""
-        return _fast.binary(binary.greater, self, x2)
+        return _fast.binary(_binary.greater, self, x2)
 
     def greater_equal(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[Bool]:
         """Whether ``x1 >= x2``, elementwise."""
-        return _fast.binary(binary.greater_equal, self, x2)
+        return _fast.binary(_binary.greater_equal, self, x2)
 
     def hypot(self: Tensor[Float], x2: Tensor[Float] | float, /) -> Tensor[Float]:
         """``√(x1² + x2²)``, elementwise; does not overflow half way."""
-        return _fast.binary(binary.hypot, self, x2)
+        return _fast.binary(_binary.hypot, self, x2)
 
     def index_add(
         self: Tensor[NumKind], indices: Tensor[Int], values: Tensor[NumKind], /, axis: int = 0
@@ -780,7 +789,7 @@ class TensorMethods(Generic[K]):
         up.
         """
         return call(
-            movement.index_add,
+            _indexing.index_add,
             (
                 self,
                 indices,
@@ -795,7 +804,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.isfinite(self.primitive), device)
         except Rejected:
-            return call(unary.isfinite, (self,), ())
+            return call(_unary.isfinite, (self,), ())
 
     def isinf(self: Tensor[NumKind], /) -> Tensor[Bool]:
         """Whether x is an infinity, elementwise; False for integers."""
@@ -803,7 +812,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.isinf(self.primitive), device)
         except Rejected:
-            return call(unary.isinf, (self,), ())
+            return call(_unary.isinf, (self,), ())
 
     def isnan(self: Tensor[NumKind], /) -> Tensor[Bool]:
         """Whether x is nan, elementwise; False for integers."""
@@ -811,19 +820,19 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.isnan(self.primitive), device)
         except Rejected:
-            return call(unary.isnan, (self,), ())
+            return call(_unary.isnan, (self,), ())
 
     def leaky_relu(self: Tensor[Float], /, slope: float = 0.01) -> Tensor[Float]:
         """Leaky rectified linear unit: x above 0, ``slope·x`` below. Maas et al., 2013."""
-        return single(activation.leaky_relu, self, (slope,))
+        return single(_activation.leaky_relu, self, (slope,))
 
     def less(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[Bool]:
         """Whether ``x1 < x2``, elementwise."""
-        return _fast.binary(binary.less, self, x2)
+        return _fast.binary(_binary.less, self, x2)
 
     def less_equal(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[Bool]:
         """Whether ``x1 <= x2``, elementwise."""
-        return _fast.binary(binary.less_equal, self, x2)
+        return _fast.binary(_binary.less_equal, self, x2)
 
     def log(self: Tensor[Float], /) -> Tensor[Float]:
         """Natural logarithm, elementwise; -inf at 0, nan below."""
@@ -831,7 +840,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.log(self.primitive), device)
         except Rejected:
-            return call(unary.log, (self,), ())
+            return call(_unary.log, (self,), ())
 
     def log10(self: Tensor[Float], /) -> Tensor[Float]:
         """Logarithm to base 10, elementwise."""
@@ -839,7 +848,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.log10(self.primitive), device)
         except Rejected:
-            return call(unary.log10, (self,), ())
+            return call(_unary.log10, (self,), ())
 
     def log1p(self: Tensor[Float], /) -> Tensor[Float]:
         """``ln(1 + x)``, elementwise, accurate near 0."""
@@ -847,7 +856,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.log1p(self.primitive), device)
         except Rejected:
-            return call(unary.log1p, (self,), ())
+            return call(_unary.log1p, (self,), ())
 
     def log2(self: Tensor[Float], /) -> Tensor[Float]:
         """Logarithm to base 2, elementwise."""
@@ -855,7 +864,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.log2(self.primitive), device)
         except Rejected:
-            return call(unary.log2, (self,), ())
+            return call(_unary.log2, (self,), ())
 
     def log_sigmoid(self: Tensor[Float], /) -> Tensor[Float]:
         """Logarithm of the sigmoid: ``-ln(1 + e⁻ˣ)``; never overflows."""
@@ -863,19 +872,19 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.log_sigmoid(self.primitive), device)
         except Rejected:
-            return call(activation.log_sigmoid, (self,), ())
+            return call(_activation.log_sigmoid, (self,), ())
 
     def log_softmax(self: Tensor[Float], /, axis: int = -1) -> Tensor[Float]:
         """Logarithm of ``softmax``: ``x - ln Σ eˣ`` along an axis."""
-        return single(rows.log_softmax, self, (axis,))
+        return single(_rows.log_softmax, self, (axis,))
 
     def logaddexp(self: Tensor[Float], x2: Tensor[Float] | float, /) -> Tensor[Float]:
         """``ln(eˣ¹ + eˣ²)``, elementwise; does not overflow half way."""
-        return _fast.binary(binary.logaddexp, self, x2)
+        return _fast.binary(_binary.logaddexp, self, x2)
 
     def logical_and(self: Tensor[Bool], x2: Tensor[Bool], /) -> Tensor[Bool]:
         """Whether both are True, elementwise."""
-        return _fast.binary(binary.logical_and, self, x2)
+        return _fast.binary(_binary.logical_and, self, x2)
 
     def logical_not(self: Tensor[Bool], /) -> Tensor[Bool]:
         """True where x is False, elementwise."""
@@ -883,22 +892,22 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.logical_not(self.primitive), device)
         except Rejected:
-            return call(unary.logical_not, (self,), ())
+            return call(_unary.logical_not, (self,), ())
 
     def logical_or(self: Tensor[Bool], x2: Tensor[Bool], /) -> Tensor[Bool]:
         """Whether either is True, elementwise."""
-        return _fast.binary(binary.logical_or, self, x2)
+        return _fast.binary(_binary.logical_or, self, x2)
 
     def logical_xor(self: Tensor[Bool], x2: Tensor[Bool], /) -> Tensor[Bool]:
         """Whether one alone is True, elementwise."""
-        return _fast.binary(binary.logical_xor, self, x2)
+        return _fast.binary(_binary.logical_xor, self, x2)
 
     def logsumexp(
         self: Tensor[Float], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
     ) -> Tensor[Float]:
         """``ln Σ eˣ`` along the axes; does not overflow half way, -inf where all are -inf."""
         return single(
-            reduction.logsumexp,
+            _reduction.logsumexp,
             self,
             (
                 axis,
@@ -909,7 +918,7 @@ class TensorMethods(Generic[K]):
     def masked_select(self: Tensor[AnyKind], mask: Tensor[Bool], /) -> Tensor[AnyKind]:
         """The elements at which the mask, broadcast to x, is True, in order, 1-d."""
         return call(
-            movement.masked_select,
+            _indexing.masked_select,
             (
                 self,
                 mask,
@@ -921,14 +930,14 @@ class TensorMethods(Generic[K]):
         """Product of matrices, over batches that broadcast; a vector is a row on the left and a
         column on the right. Narrow floats accumulate in float32.
         """
-        return _fast.binary(contraction.matmul, self, x2)
+        return _fast.binary(_contraction.matmul, self, x2)
 
     def max(
         self: Tensor[NumKind], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
     ) -> Tensor[NumKind]:
         """Largest element along the axes; nan wins. An empty axis is an error."""
         return single(
-            reduction.max_,
+            _reduction.max_,
             self,
             (
                 axis,
@@ -938,14 +947,14 @@ class TensorMethods(Generic[K]):
 
     def maximum(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         """The larger one, elementwise; nan wins."""
-        return _fast.binary(binary.maximum, self, x2)
+        return _fast.binary(_binary.maximum, self, x2)
 
     def mean(
         self: Tensor[Float], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
     ) -> Tensor[Float]:
         """Arithmetic mean along the axes; nan for none."""
         return single(
-            reduction.mean,
+            _reduction.mean,
             self,
             (
                 axis,
@@ -958,7 +967,7 @@ class TensorMethods(Generic[K]):
     ) -> Tensor[NumKind]:
         """Smallest element along the axes; nan wins. An empty axis is an error."""
         return single(
-            reduction.min_,
+            _reduction.min_,
             self,
             (
                 axis,
@@ -968,11 +977,11 @@ class TensorMethods(Generic[K]):
 
     def minimum(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         """The smaller one, elementwise; nan wins."""
-        return _fast.binary(binary.minimum, self, x2)
+        return _fast.binary(_binary.minimum, self, x2)
 
     def multiply(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         """Product, elementwise: ``x1 · x2``."""
-        return _fast.binary(binary.multiply, self, x2)
+        return _fast.binary(_binary.multiply, self, x2)
 
     def negative(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         """Numerical negative, elementwise: ``-x``; wraps for unsigned integers."""
@@ -980,22 +989,22 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.negative(self.primitive), device)
         except Rejected:
-            return call(unary.negative, (self,), ())
+            return call(_unary.negative, (self,), ())
 
     def nonzero(self: Tensor[Bool], /) -> Tensor[Int]:
         """Positions of True in a 1-d mask, ascending."""
-        return single(movement.nonzero, self, ())
+        return single(_indexing.nonzero, self, ())
 
     def not_equal(self: Tensor[AnyKind], x2: Tensor[AnyKind] | float, /) -> Tensor[Bool]:
         """Whether ``x1 != x2``, elementwise; True for nan."""
-        return _fast.binary(binary.not_equal, self, x2)
+        return _fast.binary(_binary.not_equal, self, x2)
 
     def pad(
         self: Tensor[AnyKind], /, padding: Sequence[tuple[int, int]], value: float = 0
     ) -> Tensor[AnyKind]:
         """The tensor with a margin of ``value``: pairs (before, after) for the last axes."""
         return single(
-            movement.pad,
+            _movement.pad,
             self,
             (
                 padding,
@@ -1005,13 +1014,13 @@ class TensorMethods(Generic[K]):
 
     def permute_dims(self: Tensor[AnyKind], *axes: int | Sequence[int]) -> Tensor[AnyKind]:
         """The axes in a new order."""
-        return single(movement.permute_dims, self, (spread(axes),))
+        return single(_movement.permute_dims, self, (spread(axes),))
 
     def pow(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         """Power, elementwise, as IEEE 754 has it: ``x⁰ = 1``; nan for a negative base with a
         fractional exponent. Integers take exponents from 0 up.
         """
-        return _fast.binary(binary.pow_, self, x2)
+        return _fast.binary(_binary.pow_, self, x2)
 
     def prod(
         self: Tensor[NumKind],
@@ -1024,7 +1033,7 @@ class TensorMethods(Generic[K]):
         are multiplied in it.
         """
         return single(
-            reduction.prod,
+            _reduction.prod,
             self,
             (
                 axis,
@@ -1039,7 +1048,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.reciprocal(self.primitive), device)
         except Rejected:
-            return call(unary.reciprocal, (self,), ())
+            return call(_unary.reciprocal, (self,), ())
 
     def relu(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         """Rectified linear unit: ``max(x, 0)``; nan stays nan. Nair and Hinton, 2010."""
@@ -1047,15 +1056,15 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.relu(self.primitive), device)
         except Rejected:
-            return call(activation.relu, (self,), ())
+            return call(_activation.relu, (self,), ())
 
     def remainder(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         """Remainder with the sign of ``x2``, elementwise; for integers 0 where ``x2`` is 0."""
-        return _fast.binary(binary.remainder, self, x2)
+        return _fast.binary(_binary.remainder, self, x2)
 
     def reshape(self: Tensor[AnyKind], *shape: int | Sequence[int]) -> Tensor[AnyKind]:
         """The elements, row by row, under a new shape; one size may be -1."""
-        return single(movement.reshape, self, (spread(shape),))
+        return single(_movement.reshape, self, (spread(shape),))
 
     def round(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         """Nearest whole number, half to even, elementwise; integers stay."""
@@ -1063,7 +1072,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.round(self.primitive), device)
         except Rejected:
-            return call(unary.round_, (self,), ())
+            return call(_unary.round_, (self,), ())
 
     def rsqrt(self: Tensor[Float], /) -> Tensor[Float]:
         """``1 / √x``, elementwise."""
@@ -1071,7 +1080,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.rsqrt(self.primitive), device)
         except Rejected:
-            return call(unary.rsqrt, (self,), ())
+            return call(_unary.rsqrt, (self,), ())
 
     def scatter(
         self: Tensor[AnyKind],
@@ -1085,7 +1094,7 @@ class TensorMethods(Generic[K]):
         combine; with set one of the values stays.
         """
         return call(
-            movement.scatter,
+            _indexing.scatter,
             (
                 self,
                 indices,
@@ -1103,7 +1112,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.sigmoid(self.primitive), device)
         except Rejected:
-            return call(activation.sigmoid, (self,), ())
+            return call(_activation.sigmoid, (self,), ())
 
     def sign(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         """-1, 0 or 1 by the sign of x, elementwise; nan stays nan."""
@@ -1111,7 +1120,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.sign(self.primitive), device)
         except Rejected:
-            return call(unary.sign, (self,), ())
+            return call(_unary.sign, (self,), ())
 
     def silu(self: Tensor[Float], /) -> Tensor[Float]:
         """Sigmoid linear unit: ``x·σ(x)``. Elfwing et al., 2017."""
@@ -1119,7 +1128,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.silu(self.primitive), device)
         except Rejected:
-            return call(activation.silu, (self,), ())
+            return call(_activation.silu, (self,), ())
 
     def sin(self: Tensor[Float], /) -> Tensor[Float]:
         """Sine of x in radians, elementwise; nan for infinities."""
@@ -1127,7 +1136,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.sin(self.primitive), device)
         except Rejected:
-            return call(unary.sin, (self,), ())
+            return call(_unary.sin, (self,), ())
 
     def sinh(self: Tensor[Float], /) -> Tensor[Float]:
         """Hyperbolic sine, elementwise."""
@@ -1135,11 +1144,11 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.sinh(self.primitive), device)
         except Rejected:
-            return call(unary.sinh, (self,), ())
+            return call(_unary.sinh, (self,), ())
 
     def softmax(self: Tensor[Float], /, axis: int = -1) -> Tensor[Float]:
         """``eˣ / Σ eˣ`` along an axis; a row of -inf gives zeros."""
-        return single(rows.softmax, self, (axis,))
+        return single(_rows.softmax, self, (axis,))
 
     def softplus(self: Tensor[Float], /) -> Tensor[Float]:
         """Smooth ``relu``: ``ln(1 + eˣ)``; x itself far out, never overflows."""
@@ -1147,12 +1156,12 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.softplus(self.primitive), device)
         except Rejected:
-            return call(activation.softplus, (self,), ())
+            return call(_activation.softplus, (self,), ())
 
     def sort(self: Tensor[NumKind], /, axis: int = -1, descending: bool = False) -> Tensor[NumKind]:
         """Elements in order along an axis; stable, nan last in both directions."""
         return single(
-            reduction.sort_,
+            _sort.sort_,
             self,
             (
                 axis,
@@ -1166,7 +1175,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.sqrt(self.primitive), device)
         except Rejected:
-            return call(unary.sqrt, (self,), ())
+            return call(_unary.sqrt, (self,), ())
 
     def square(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         """``x · x``, elementwise."""
@@ -1174,7 +1183,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.square(self.primitive), device)
         except Rejected:
-            return call(unary.square, (self,), ())
+            return call(_unary.square, (self,), ())
 
     def std(
         self: Tensor[Float],
@@ -1185,7 +1194,7 @@ class TensorMethods(Generic[K]):
     ) -> Tensor[Float]:
         """Standard deviation along the axes, divided by ``n - correction``."""
         return single(
-            reduction.std,
+            _reduction.std,
             self,
             (
                 axis,
@@ -1196,7 +1205,7 @@ class TensorMethods(Generic[K]):
 
     def subtract(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         """Difference, elementwise: ``x1 - x2``."""
-        return _fast.binary(binary.subtract, self, x2)
+        return _fast.binary(_binary.subtract, self, x2)
 
     def sum(
         self: Tensor[AnyKind],
@@ -1209,7 +1218,7 @@ class TensorMethods(Generic[K]):
         default are summed in it, narrow floats in float32.
         """
         return single(
-            reduction.sum_,
+            _reduction.sum_,
             self,
             (
                 axis,
@@ -1223,7 +1232,7 @@ class TensorMethods(Generic[K]):
         end, out of range is an error.
         """
         return call(
-            movement.take,
+            _indexing.take,
             (
                 self,
                 indices,
@@ -1236,7 +1245,7 @@ class TensorMethods(Generic[K]):
     ) -> Tensor[AnyKind]:
         """One element per index along an axis; the other axes line up."""
         return call(
-            movement.take_along_axis,
+            _indexing.take_along_axis,
             (
                 self,
                 indices,
@@ -1250,7 +1259,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.tan(self.primitive), device)
         except Rejected:
-            return call(unary.tan, (self,), ())
+            return call(_unary.tan, (self,), ())
 
     def tanh(self: Tensor[Float], /) -> Tensor[Float]:
         """Hyperbolic tangent, elementwise; ±1 far out."""
@@ -1258,7 +1267,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.tanh(self.primitive), device)
         except Rejected:
-            return call(unary.tanh, (self,), ())
+            return call(_unary.tanh, (self,), ())
 
     def topk(
         self: Tensor[NumKind], /, k: int, axis: int = -1, largest: bool = True
@@ -1268,7 +1277,7 @@ class TensorMethods(Generic[K]):
         either way.
         """
         return single(
-            reduction.topk,
+            _sort.topk,
             self,
             (
                 k,
@@ -1283,7 +1292,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.trunc(self.primitive), device)
         except Rejected:
-            return call(unary.trunc, (self,), ())
+            return call(_unary.trunc, (self,), ())
 
     def var(
         self: Tensor[Float],
@@ -1296,7 +1305,7 @@ class TensorMethods(Generic[K]):
         correction``.
         """
         return single(
-            reduction.var,
+            _reduction.var,
             self,
             (
                 axis,
@@ -1309,4 +1318,4 @@ class TensorMethods(Generic[K]):
         self: Tensor[Bool], x1: Tensor[AnyKind] | float, x2: Tensor[AnyKind] | float, /
     ) -> Tensor[AnyKind]:
         """``x1`` where the condition is True, ``x2`` elsewhere, elementwise."""
-        return _fast.ternary(binary.where, self, x1, x2)
+        return _fast.ternary(_binary.where, self, x1, x2)

@@ -18,16 +18,16 @@ Shape = tuple[int, ...]
 Attributes = tuple[Any, ...]
 
 
-class Meta(NamedTuple):
+class Spec(NamedTuple):
     """Shape and element type of a tensor, without its data."""
 
     shape: Shape
     dtype: DType
 
 
-Metas = Sequence[Any]  # a Meta for each operand; None for an absent one, a tuple for a variadic one
-PrepareRule = Callable[[Metas, Attributes, "Backend"], Attributes]
-ShapeRule = Callable[["Op", Metas, Attributes], Sequence[Shape]]
+Specs = Sequence[Any]  # a Spec for each operand; None for an absent one, a tuple for a variadic one
+PrepareRule = Callable[[Specs, Attributes, "Backend"], Attributes]
+ShapeRule = Callable[["Op", Specs, Attributes], Sequence[Shape]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -220,7 +220,7 @@ class Tensor(TensorMethods[K]):
         wanted = as_dtype(dtype, "astype")
         if wanted is self.dtype:
             return self
-        from .ops.creation import cast  # noqa: PLC0415 - ops import this module
+        from .ops.unary import cast  # noqa: PLC0415 - ops import this module
 
         return cast(self, wanted)
 

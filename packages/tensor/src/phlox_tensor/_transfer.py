@@ -109,7 +109,7 @@ def upload(data: Any, dtype: DType | None, device: Backend, op: str = "asarray")
         if found.kind == dtype.kind == "Int":
             array = fitted(array, dtype, op)
         else:
-            from .reference.elementwise import cast  # noqa: PLC0415 - only on conversion
+            from .reference.unary import cast  # noqa: PLC0415 - only on conversion
 
             array = cast(array, dtype)
     if not array.dtype.isnative:

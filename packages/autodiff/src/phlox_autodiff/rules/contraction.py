@@ -1,17 +1,16 @@
-"""Derivatives of matrix products, convolutions and pools."""
+"""Derivatives of products."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from phlox_tensor import Tensor
-from phlox_tensor.ops import contraction as ops
 
 from .._plan import sum_to
-from .._rule import Joint, Rule
+from .._rule import Rule
 
 if TYPE_CHECKING:
-    from phlox_tensor import Bool, Int
+    pass
 
 Shape = tuple[int, ...]
 
@@ -71,123 +70,7 @@ def _linear_bias(g: Tensor) -> Tensor:
     return g if rank == 1 else g.sum(tuple(range(rank - 1)))
 
 
-def _conv2d_x(
-    g: Tensor,
-    weight: Tensor,
-    x_shape: Shape,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    groups: int,
-) -> Tensor:
-    return ops.conv2d_input_grad(g, weight, x_shape, stride, padding, dilation, groups)
-
-
-def _conv2d_weight(
-    g: Tensor,
-    x: Tensor,
-    weight_shape: Shape,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    groups: int,
-) -> Tensor:
-    return ops.conv2d_weight_grad(g, x, weight_shape, stride, padding, dilation, groups)
-
-
-def _input_grad_g(
-    gg: Tensor, weight: Tensor, stride: Any, padding: Any, dilation: Any, groups: int
-) -> Tensor:
-    return ops.conv2d(gg, weight, None, stride, padding, dilation, groups)
-
-
-def _input_grad_weight(
-    gg: Tensor,
-    g: Tensor,
-    weight_shape: Shape,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    groups: int,
-) -> Tensor:
-    return ops.conv2d_weight_grad(g, gg, weight_shape, stride, padding, dilation, groups)
-
-
-def _weight_grad_g(
-    gg: Tensor, x: Tensor, stride: Any, padding: Any, dilation: Any, groups: int
-) -> Tensor:
-    return ops.conv2d(x, gg, None, stride, padding, dilation, groups)
-
-
-def _weight_grad_x(
-    gg: Tensor,
-    g: Tensor,
-    x_shape: Shape,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    groups: int,
-) -> Tensor:
-    return ops.conv2d_input_grad(g, gg, x_shape, stride, padding, dilation, groups)
-
-
-def _attention(
-    g: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor[Bool] | None,
-    bias: Tensor | None,
-    scale: float,
-    softcap: float | None,
-    is_causal: bool,
-) -> tuple[Tensor | None, ...]:
-    operands = (query, key, value, mask, bias)
-    *parts, dbias = ops.attention_backward(g, *operands, scale, softcap, is_causal)
-    return (*parts, None, None if bias is None else dbias)
-
-
-def _max_pool2d(g_values: Tensor, indices: Tensor[Int], x_shape: Shape) -> Tensor:
-    return ops.max_pool2d_backward(g_values, indices, x_shape)
-
-
-def _max_pool2d_backward(gg: Tensor, indices: Tensor[Int], g_shape: Shape) -> Tensor:
-    """Read each place that won."""
-    n, c, h, w = gg.shape
-    flat = gg.reshape((n, c, h * w))
-    line = (n, c, g_shape[2] * g_shape[3])
-    return flat.take_along_axis(indices.reshape(line), axis=2).reshape(g_shape)
-
-
-def _avg_pool2d(
-    g: Tensor,
-    x_shape: Shape,
-    kernel: Any,
-    stride: Any,
-    padding: Any,
-    ceil_mode: bool,
-    count_include_pad: bool,
-) -> Tensor:
-    return ops.avg_pool2d_backward(
-        g, x_shape, kernel, stride, padding, ceil_mode, count_include_pad
-    )
-
-
-def _avg_pool2d_backward(
-    gg: Tensor, kernel: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool
-) -> Tensor:
-    return ops.avg_pool2d(gg, kernel, stride, padding, ceil_mode, count_include_pad)
-
-
 CONTRACTION: Final[dict[str, Rule]] = {
-    "attention": Joint(_attention),
-    "avg_pool2d": _avg_pool2d,
-    "avg_pool2d_backward": _avg_pool2d_backward,
-    "conv2d": (_conv2d_x, _conv2d_weight, lambda g: g.sum(axis=(0, 2, 3))),
-    "conv2d_input_grad": (_input_grad_g, _input_grad_weight),
-    "conv2d_weight_grad": (_weight_grad_g, _weight_grad_x),
     "linear": (_linear_x, _linear_weight, _linear_bias),
     "matmul": (_matmul_x1, _matmul_x2),
-    "max_pool2d_backward": (_max_pool2d_backward, None),
-    "max_pool2d_with_indices": _max_pool2d,
 }

@@ -1,4 +1,4 @@
-"""Ops that make tensors, and conversion."""
+"""Ops that make tensors have no operands to differentiate by."""
 
 from __future__ import annotations
 
@@ -7,12 +7,7 @@ from typing import Final
 from .._rule import Rule, none
 
 _SOURCE = none("no operands")
-
 CREATION: Final[dict[str, Rule]] = {
     "arange": _SOURCE,
-    "cast": lambda g, x_dtype: g.astype(x_dtype),
     "full": _SOURCE,
-    "random_bits": _SOURCE,
-    "random_normal": _SOURCE,
-    "random_uniform": _SOURCE,
 }

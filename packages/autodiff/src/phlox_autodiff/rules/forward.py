@@ -11,9 +11,9 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any, Final
 
-from phlox_tensor.ops import contraction
+from phlox_tensor.ops import convolution
 
-from .movement import scatter_extreme, scatter_mul, scatter_set
+from .indexing import scatter_extreme, scatter_mul, scatter_set
 
 if TYPE_CHECKING:
     from phlox_tensor import Tensor
@@ -52,7 +52,7 @@ Second = Callable[[Any, Any, Any, Mapping[str, Any]], "tuple[Tensor | None, ...]
 
 def _conv2d(xs: Any, ts: Any, ys: Any, attributes: Mapping[str, Any]) -> tuple[Tensor | None, ...]:
     parts = [
-        contraction.conv2d(*pair, None, **attributes)
+        convolution.conv2d(*pair, None, **attributes)
         for pair in ((ts[0], xs[1]), (xs[0], ts[1]))
         if None not in pair
     ]

@@ -1,4 +1,4 @@
-"""Derivatives of views, data movement and indexing."""
+"""Derivatives of views and data movement."""
 
 # ruff: noqa: PLW0108 - the parameter names of a lambda say what the rule keeps
 
@@ -6,18 +6,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from phlox_tensor import arange
+from phlox_tensor import Tensor
 from phlox_tensor.ops import movement as ops
 
 from .._plan import sum_to
-from .._rule import ByAttribute, Joint, Rule, SimpleRule, none
+from .._rule import Rule
 
 if TYPE_CHECKING:
-    from phlox_tensor import Int, Tensor
+    pass
 
 Shape = tuple[int, ...]
+
 Steps = tuple[int, ...]
-Cotangents = tuple["Tensor | None", ...]
 
 
 def _permute_dims(g: Tensor, axes: tuple[int, ...]) -> Tensor:
@@ -51,81 +51,17 @@ def _slice_scatter_x(
     return ops.slice_scatter(g, g.zeros(values_shape), start, size, step)
 
 
-def _take(g: Tensor, indices: Tensor[Int], x_shape: Shape, axis: int) -> Tensor:
-    """Each cotangent goes to where its element was read; repeats add up."""
-    places = indices.reshape((indices.size,))
-    shape = (*x_shape[:axis], indices.size, *x_shape[axis + 1 :])
-    return g.zeros(x_shape).index_add(places, g.reshape(shape), axis=axis)
-
-
-def _take_along_axis(g: Tensor, indices: Tensor[Int], x_shape: Shape, axis: int) -> Tensor:
-    return g.zeros(x_shape).scatter(indices, g, axis=axis, update="add")
-
-
-def scatter_set(g: Tensor, indices: Tensor[Int], axis: int) -> Cotangents:
-    """Of values with one place, the one that stayed gets the cotangent."""
-    numbers = arange(indices.size, device=g.device).reshape(indices.shape)
-    stayed = numbers.zeros(g.shape).scatter(indices, numbers, axis=axis, update="set")
-    won = stayed.take_along_axis(indices, axis=axis) == numbers
-    covered = g.scatter(indices, g.zeros(indices.shape), axis=axis, update="set")
-    return covered, None, won.where(g.take_along_axis(indices, axis=axis), 0.0)
-
-
-def scatter_mul(
-    g: Tensor, x: Tensor, indices: Tensor[Int], values: Tensor, axis: int
-) -> Cotangents:
-    """Products of the other factors; a zero factor is left out of them and counted instead.
-
-    Where two factors of one place are 0, second derivatives come out as 0.
-    """
-    zero = values == 0
-    factors = zero.where(1.0, values)
-    product = (x.zeros() + 1).scatter(indices, factors, axis=axis, update="mul")
-    zeros = x.zeros().scatter(indices, zero.astype(x.dtype), axis=axis, update="add")
-    dx = g * (zeros == 0).where(product, 0.0)
-    others = (g * x * product).take_along_axis(indices, axis=axis) / factors
-    here = zeros.take_along_axis(indices, axis=axis) - zero.astype(x.dtype)
-    return dx, None, (here == 0).where(others, 0.0)
-
-
-def scatter_extreme(
-    g: Tensor, x: Tensor, indices: Tensor[Int], values: Tensor, y: Tensor, axis: int
-) -> Cotangents:
-    """Shared evenly among x and the values that are equal to the result."""
-    kept = (x == y).astype(g.dtype)
-    won = (values == y.take_along_axis(indices, axis=axis)).astype(g.dtype)
-    share = g / kept.scatter(indices, won, axis=axis, update="add")
-    return share * kept, None, share.take_along_axis(indices, axis=axis) * won
-
-
-def _at_values(g: Tensor, indices: Tensor[Int], axis: int) -> Tensor:
-    return g.take_along_axis(indices, axis=axis)
-
-
-_SCATTER: Final[dict[str, SimpleRule]] = {
-    "add": (lambda g: g, None, _at_values),
-    "max": Joint(scatter_extreme),
-    "min": Joint(scatter_extreme),
-    "mul": Joint(scatter_mul),
-    "set": Joint(scatter_set),
-}
-
 MOVEMENT: Final[dict[str, Rule]] = {
     "broadcast_to": lambda g, x_shape: sum_to(g, x_shape),
     "concat": _concat,
     "contiguous": lambda g: g,
     "flip": lambda g, axis: g.flip(axis=axis),
-    "index_add": (lambda g: g, None, lambda g, indices, axis: g.take(indices, axis=axis)),
-    "nonzero": none("the result is an index"),
     "pad": _pad,
     "permute_dims": _permute_dims,
     "reshape": lambda g, x_shape: g.reshape(x_shape),
-    "scatter": ByAttribute("update", _SCATTER),
     "slice": _slice,
     "slice_scatter": (
         _slice_scatter_x,
         lambda g, start, size, step: ops.slice_(g, start, size, step),
     ),
-    "take": (_take, None),
-    "take_along_axis": (_take_along_axis, None),
 }

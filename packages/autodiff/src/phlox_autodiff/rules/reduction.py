@@ -1,4 +1,4 @@
-"""Derivatives of reductions, scans and sorts."""
+"""Derivatives of reductions."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from phlox_tensor import broadcast_to, concat, stack
 from .._rule import Rule, none
 
 if TYPE_CHECKING:
-    from phlox_tensor import DType, Int, Tensor
+    from phlox_tensor import DType, Tensor
 
 Shape = tuple[int, ...]
-Axes = tuple[int, ...]
 
+Axes = tuple[int, ...]
 _PLACE = none("the result is an index")
 _TRUTH = none("the result is Bool")
 
@@ -103,22 +103,11 @@ def _sum(g: Tensor, x_shape: Shape, x_dtype: DType, axis: Axes) -> Tensor:
     return spread(g.astype(x_dtype), x_shape, axis)
 
 
-def _cumsum(g: Tensor, axis: int) -> Tensor:
-    return g.flip(axis=axis).cumsum(axis=axis).flip(axis=axis)
-
-
-def _topk(g_values: Tensor, indices: Tensor[Int], x_shape: Shape, axis: int) -> Tensor:
-    """Each cotangent goes to where its element was read."""
-    return g_values.zeros(x_shape).scatter(indices, g_values, axis=axis, update="add")
-
-
 REDUCTION: Final[dict[str, Rule]] = {
     "all": _TRUTH,
     "any": _TRUTH,
     "argmax": _PLACE,
     "argmin": _PLACE,
-    "argsort": _PLACE,
-    "cumsum": _cumsum,
     "logsumexp": _logsumexp,
     "max": _extreme,
     "mean": _mean,
@@ -126,6 +115,5 @@ REDUCTION: Final[dict[str, Rule]] = {
     "prod": _prod,
     "std": _std,
     "sum": _sum,
-    "topk": _topk,
     "var": _var,
 }

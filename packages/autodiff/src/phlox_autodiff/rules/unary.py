@@ -31,6 +31,7 @@ UNARY: Final[dict[str, Rule]] = {
     "atan": lambda g, x: g / (x * x + 1),
     "atanh": lambda g, x: g / ((1 - x) * (1 + x)),
     "bitwise_invert": none("the result is not Float"),
+    "cast": lambda g, x_dtype: g.astype(x_dtype),
     "ceil": _FLAT,
     "clip": _clip,
     "cos": lambda g, x: -g * x.sin(),

@@ -2,13 +2,20 @@
 
 from . import (
     activation,
+    attention,
     binary,
     contraction,
+    convolution,
     creation,
+    indexing,
     interpolation,
     movement,
+    pooling,
+    random,
     reduction,
     rows,
+    scan,
+    sort,
     step,
     unary,
 )
@@ -16,14 +23,21 @@ from ._families import elementwise
 
 __all__ = [
     "activation",
+    "attention",
     "binary",
     "contraction",
+    "convolution",
     "creation",
     "elementwise",
+    "indexing",
     "interpolation",
     "movement",
+    "pooling",
+    "random",
     "reduction",
     "rows",
+    "scan",
+    "sort",
     "step",
     "unary",
 ]

@@ -11,24 +11,25 @@ from functools import partial
 from typing import Any, Final
 
 from .._op import Op, OpClass, declare
-from .._rules import general
+from ..shapes._broadcast import elementwise as broadcast
+from ..shapes._equal import same
+from ..shapes.creation import from_attribute
+from ..shapes.reduction import reduction as reduced
 
-CAST: Final = OpClass("cast", general.same, memory_bound=True, fuses=True)
-CONTRACTION: Final = OpClass("contraction", general.same, checked=True)
-CREATION: Final = OpClass("creation", general.from_attribute, memory_bound=True)
-ELEMENTWISE: Final = OpClass(
-    "elementwise", general.elementwise, memory_bound=True, fuses=True, checked=True
-)
-INDEXING: Final = OpClass("indexing", general.same)
-MOVEMENT: Final = OpClass("movement", general.same)
-RANDOM: Final = OpClass("random", general.from_attribute)
-REDUCTION: Final = OpClass("reduction", general.reduction)
-ROW: Final = OpClass("row", general.same)
-SCAN: Final = OpClass("scan", general.same)
-SORT: Final = OpClass("sort", general.same)
-STEP: Final = OpClass("step", general.same)
-VIEW: Final = OpClass("view", general.same, memory_bound=True)
-WINDOW: Final = OpClass("window", general.same)
+CAST: Final = OpClass("cast", same, memory_bound=True, fuses=True)
+CONTRACTION: Final = OpClass("contraction", same, checked=True)
+CREATION: Final = OpClass("creation", from_attribute, memory_bound=True)
+ELEMENTWISE: Final = OpClass("elementwise", broadcast, memory_bound=True, fuses=True, checked=True)
+INDEXING: Final = OpClass("indexing", same)
+MOVEMENT: Final = OpClass("movement", same)
+RANDOM: Final = OpClass("random", from_attribute)
+REDUCTION: Final = OpClass("reduction", reduced)
+ROW: Final = OpClass("row", same)
+SCAN: Final = OpClass("scan", same)
+SORT: Final = OpClass("sort", same)
+STEP: Final = OpClass("step", same)
+VIEW: Final = OpClass("view", same, memory_bound=True)
+WINDOW: Final = OpClass("window", same)
 
 
 def elementwise(name: str, signature: str, *, doc: str, **fields: Any) -> Op:

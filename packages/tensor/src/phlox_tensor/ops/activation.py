@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..reference import elementwise as ref
+from ..reference import activation as ref
 from ._families import elementwise
 
 if TYPE_CHECKING:

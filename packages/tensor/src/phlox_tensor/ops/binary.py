@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..reference import elementwise as ref
+from ..reference import binary as ref
+from ..reference._precision import through_float32
 from ._families import elementwise
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ floor_divide = elementwise(
 fmod = elementwise(
     "fmod",
     _NUM,
-    numpy=ref.through_float32(np.fmod),
+    numpy=through_float32(np.fmod),
     domain={"x1": (-9, 9), "x2": (0.3, 3)},
     doc="Remainder with the sign of ``x1``, elementwise; for integers 0 where ``x2`` is 0.",
 )
@@ -89,7 +90,7 @@ greater_equal = elementwise(
 hypot = elementwise(
     "hypot",
     _FLOAT,
-    numpy=ref.through_float32(np.hypot),
+    numpy=through_float32(np.hypot),
     ulp=4,
     domain=(0.2, 3),
     doc="``√(x1² + x2²)``, elementwise; does not overflow half way.",
@@ -111,7 +112,7 @@ logaddexp = elementwise(
     "logaddexp",
     _FLOAT,
     expand=_logaddexp,
-    numpy=ref.through_float32(np.logaddexp),
+    numpy=through_float32(np.logaddexp),
     ulp=6,
     atol=4,
     doc="``ln(eˣ¹ + eˣ²)``, elementwise; does not overflow half way.",

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from .._dtype import float32
 from .._op import case
-from .._rules import interpolation as rules
 from ..reference import interpolation as ref
+from ..shapes import interpolation as shapes
 from ._families import window
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ interpolate2d = window(
     f"x: Float; size: Pair, {_HOW} -> Float",
     expand=_interpolate2d,
     numpy=ref.interpolate2d,
-    shape=rules.interpolate2d,
+    shape=shapes.interpolate2d,
     ulp=8,
     atol=16,
     cases=(
@@ -95,7 +95,7 @@ interpolate2d_backward = window(
     f"g: Float; input_shape: Shape, {_HOW} -> Float",
     expand=_backward,
     numpy=ref.interpolate2d_backward,
-    shape=rules.interpolate2d_backward,
+    shape=shapes.interpolate2d_backward,
     ulp=16,
     atol=32,
     cases=(

@@ -1,4 +1,4 @@
-"""Reductions, scans, sorts."""
+"""Reductions: sums, products, extremes and moments along axes."""
 
 from __future__ import annotations
 
@@ -7,24 +7,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._op import case
-from .._rules import general
 from ..reference import reduction as ref
-from ..reference import rows
-from ._families import reduction, scan, sort
+from ..shapes import reduction as shapes
+from ._families import reduction
 
 if TYPE_CHECKING:
     from .._backend import Backend
-    from .._kinds import Int
-    from .._op import Attributes, Metas
+    from .._op import Attributes, Specs
     from .._tensor import Tensor
 
 _AXES = "axis: Axes = None, keepdims: bool = False"
 
 
-def _sum_dtype(metas: Metas, attributes: Attributes, backend: Backend) -> Attributes:
+def _sum_dtype(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:
     """Bool and narrow integers are summed in the default integer type."""
     axis, keepdims, dtype = attributes
-    own, wide = metas[0].dtype, backend.default_int
+    own, wide = specs[0].dtype, backend.default_int
     if dtype is None:
         narrow = own.kind == "Bool" or (own.kind == "Int" and own.itemsize < wide.itemsize)
         dtype = wide if narrow else own
@@ -47,14 +45,14 @@ argmax = reduction(
     "argmax",
     "x: Num; axis: Axis? = None, keepdims: bool = False -> Int",
     numpy=ref.arg(np.argmax),
-    shape=general.ordering_reduction,
+    shape=shapes.ordering_reduction,
     doc="Index of the first largest element, of the flattened tensor without an axis; nan wins.",
 )
 argmin = reduction(
     "argmin",
     "x: Num; axis: Axis? = None, keepdims: bool = False -> Int",
     numpy=ref.arg(np.argmin),
-    shape=general.ordering_reduction,
+    shape=shapes.ordering_reduction,
     doc="Index of the first smallest element, of the flattened tensor without an axis; nan wins.",
 )
 
@@ -70,8 +68,8 @@ logsumexp = reduction(
     "logsumexp",
     f"x: Float; {_AXES} -> Float",
     expand=_logsumexp,
-    numpy=rows.logsumexp,
-    shape=general.ordering_reduction,
+    numpy=ref.logsumexp,
+    shape=shapes.ordering_reduction,
     ulp=8,
     atol=8,
     doc="``ln Σ eˣ`` along the axes; does not overflow half way, -inf where all are -inf.",
@@ -80,7 +78,7 @@ max_ = reduction(
     "max",
     f"x: Num; {_AXES} -> Num",
     numpy=ref.extreme(np.max),
-    shape=general.ordering_reduction,
+    shape=shapes.ordering_reduction,
     doc="Largest element along the axes; nan wins. An empty axis is an error.",
 )
 mean = reduction(
@@ -95,7 +93,7 @@ min_ = reduction(
     "min",
     f"x: Num; {_AXES} -> Num",
     numpy=ref.extreme(np.min),
-    shape=general.ordering_reduction,
+    shape=shapes.ordering_reduction,
     doc="Smallest element along the axes; nan wins. An empty axis is an error.",
 )
 prod = reduction(
@@ -156,64 +154,9 @@ var = reduction(
     "var",
     "x: Float; axis: Axes = None, correction: float = 0.0, keepdims: bool = False -> Float",
     expand=_var,
-    numpy=rows.var,
+    numpy=ref.var,
     ulp=16,
     atol=8,
     doc="Variance along the axes: mean squared distance from the mean, divided by "
     "``n - correction``.",
-)
-cumsum = scan(
-    "cumsum",
-    "x: Num; axis: Axis = -1 -> Num",
-    numpy=ref.cumsum,
-    ulp=16,
-    atol=64,
-    doc="Running sum along an axis.",
-)
-argsort = sort(
-    "argsort",
-    "x: Num; axis: Axis = -1, descending: bool = False -> Int",
-    numpy=ref.argsort,
-    doc="Indices that sort along an axis; stable, nan last in both directions.",
-)
-
-
-def _sort(x: Tensor, axis: int, descending: bool) -> Tensor:
-    return x.take_along_axis(x.argsort(axis=axis, descending=descending), axis=axis)
-
-
-sort_ = sort(
-    "sort",
-    "x: Num; axis: Axis = -1, descending: bool = False -> Num",
-    expand=_sort,
-    numpy=ref.sort,
-    doc="Elements in order along an axis; stable, nan last in both directions.",
-)
-
-
-def _topk(x: Tensor, k: int, axis: int, largest: bool) -> tuple[Tensor, Tensor[Int]]:
-    order = x.argsort(axis=axis, descending=largest)
-    indices = order[(slice(None),) * axis + (slice(0, k),)]
-    return x.take_along_axis(indices, axis=axis), indices
-
-
-topk = sort(
-    "topk",
-    "x: Num; k: int, axis: Axis = -1, largest: bool = True -> values: Num, indices: Int",
-    expand=_topk,
-    numpy=ref.topk,
-    shape=general.topk,
-    cases=(
-        case((7,), k=3),
-        case((3, 70), k=5, axis=1),
-        case((3, 70), k=70, axis=1),
-        case((9, 4), k=2, axis=0, largest=False),
-        case((2, 5, 3), k=4, axis=1),
-        case((2, 3), k=0),
-        case((0, 3), k=1),
-        case((2, 900), k=6, largest=False),
-    ),
-    doc="The k largest elements along an axis (or smallest), in order, and their indices: the "
-    "first k of a sort, so equal elements come in the order of their indices and nan last, either "
-    "way.",
 )

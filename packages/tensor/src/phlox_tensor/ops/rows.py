@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._op import IndexSample, case
-from .._rules import general
-from .._rules import linear as rules
 from ..reference import rows as ref
+from ..shapes import _equal
+from ..shapes import rows as shapes
 from ._families import row
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ softmax_backward = row(
     "g: Float, y: Float; axis: Axis = -1 -> Float",
     expand=_softmax_backward,
     numpy=ref.softmax_backward,
-    shape=general.alike,
+    shape=_equal.alike,
     ulp=16,
     atol=64,
     cases=_PAIR_CASES,
@@ -85,7 +85,7 @@ log_softmax_backward = row(
     "g: Float, y: Float; axis: Axis = -1 -> Float",
     expand=_log_softmax_backward,
     numpy=ref.log_softmax_backward,
-    shape=general.alike,
+    shape=_equal.alike,
     ulp=16,
     atol=256,
     cases=_PAIR_CASES,
@@ -111,7 +111,7 @@ layer_norm = row(
     "x: Float, weight: Float?, bias: Float?; epsilon: float = 1e-5 -> Float",
     expand=_layer_norm,
     numpy=ref.layer_norm,
-    shape=rules.row_norm,
+    shape=shapes.row_norm,
     ulp=32,
     atol=64,
     cases=(
@@ -144,7 +144,7 @@ layer_norm_backward = row(
     "-> dx: Float, dweight: Float, dbias: Float",
     expand=_layer_norm_backward,
     numpy=ref.layer_norm_backward,
-    shape=rules.row_norm_backward,
+    shape=shapes.row_norm_backward,
     ulp=64,
     atol=256,
     cases=(case((3, 5), (3, 5), (5,)), case((2, 3, 4), (2, 3, 4), None, epsilon=1e-3)),
@@ -163,7 +163,7 @@ rms_norm = row(
     "x: Float, weight: Float?; epsilon: float = 1e-5 -> Float",
     expand=_rms_norm,
     numpy=ref.rms_norm,
-    shape=rules.row_norm,
+    shape=shapes.row_norm,
     ulp=32,
     atol=64,
     cases=(case((3, 5), (5,)), case((2, 3, 4), None, epsilon=1e-3)),
@@ -188,7 +188,7 @@ rms_norm_backward = row(
     "g: Float, x: Float, weight: Float?; epsilon: float = 1e-5 -> dx: Float, dweight: Float",
     expand=_rms_norm_backward,
     numpy=ref.rms_norm_backward,
-    shape=rules.row_norm_backward,
+    shape=shapes.row_norm_backward,
     ulp=64,
     atol=256,
     cases=(case((3, 5), (3, 5), (5,)), case((2, 3, 4), (2, 3, 4), None, epsilon=1e-3)),
@@ -206,7 +206,7 @@ cross_entropy = row(
     "x: Float, target: Int -> Float",
     expand=_cross_entropy,
     numpy=ref.cross_entropy,
-    shape=rules.cross_entropy,
+    shape=shapes.cross_entropy,
     ulp=8,
     atol=16,
     cases=(
@@ -231,7 +231,7 @@ cross_entropy_backward = row(
     "g: Float, x: Float, target: Int -> Float",
     expand=_cross_entropy_backward,
     numpy=ref.cross_entropy_backward,
-    shape=rules.cross_entropy_backward,
+    shape=shapes.cross_entropy_backward,
     ulp=16,
     atol=16,
     cases=(
@@ -256,7 +256,7 @@ batch_norm = row(
     "x: Float, weight: Float, bias: Float, mean: Float, var: Float; epsilon: float = 1e-5 -> Float",
     expand=_batch_norm,
     numpy=ref.batch_norm,
-    shape=rules.batch_norm,
+    shape=shapes.batch_norm,
     domain={"var": (0.5, 2.0)},
     ulp=32,
     atol=64,
@@ -284,7 +284,7 @@ batch_norm_train = row(
     "-> y: Float, mean: Float, var: Float",
     expand=_batch_norm_train,
     numpy=ref.batch_norm_train,
-    shape=rules.batch_norm,
+    shape=shapes.batch_norm,
     ulp=32,
     atol=64,
     cases=(case((4, 3, 2, 2), (3,), (3,)), case((5, 2), (2,), (2,), epsilon=1e-3)),
@@ -311,7 +311,7 @@ batch_norm_backward = row(
     "-> dx: Float, dweight: Float, dbias: Float",
     expand=_batch_norm_backward,
     numpy=ref.batch_norm_backward,
-    shape=rules.batch_norm_backward,
+    shape=shapes.batch_norm_backward,
     domain={"var": (0.5, 2.0)},
     ulp=64,
     atol=256,

@@ -7,8 +7,8 @@ from math import sqrt
 from typing import TYPE_CHECKING
 
 from .._op import case
-from .._rules import step as rules
 from ..reference import step as ref
+from ..shapes import step as shapes
 from ._families import step
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ adam_step = step(
     "weight_decay: float = 0.0, decoupled: bool = False, amsgrad: bool = False -> *new: Float",
     expand=_adam_step,
     numpy=ref.adam_step,
-    shape=rules.adam_step,
+    shape=shapes.adam_step,
     # Away from gradients and means of 0, where the root has no derivative.
     domain={"grads": (0.5, 3.0), "seconds": (0.5, 3.0), "largest": (0.5, 3.0)},
     ulp=8,
@@ -116,7 +116,7 @@ sgd_step = step(
     "dampening: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False -> *new: Float",
     expand=_sgd_step,
     numpy=ref.sgd_step,
-    shape=rules.sgd_step,
+    shape=shapes.sgd_step,
     ulp=4,
     atol=4,
     cases=(

@@ -1,4 +1,4 @@
-"""Elementwise ops of one operand: functions of mathematics, rounding, tests for special values."""
+"""Elementwise ops of one operand: mathematics, rounding, conversion, tests for special values."""
 
 from __future__ import annotations
 
@@ -7,13 +7,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._op import case
-from .._rules import general
-from ..reference import elementwise as ref
+from ..reference import unary as ref
+from ..reference._precision import in_float64, through_float32
+from ..shapes import unary as shapes
+from ._families import cast as _cast
 from ._families import elementwise
 
 if TYPE_CHECKING:
     from .._tensor import Tensor
 
+cast = _cast(
+    "cast",
+    "x: Any; dtype: DType -> Any",
+    numpy=ref.cast,
+    domain=(-9, 9),
+    method=False,
+    doc="The elements in another type: floats are truncated to integers, nan gives 0, out of "
+    "range saturates, integers wrap; ``x.astype`` is the usual spelling.",
+)
 abs_ = elementwise(
     "abs",
     "x: Num -> Num",
@@ -161,7 +172,7 @@ log1p = elementwise(
 log2 = elementwise(
     "log2",
     "x: Float -> Float",
-    numpy=ref.through_float32(np.log2),
+    numpy=through_float32(np.log2),
     domain=(0.05, 20),
     ulp=4,
     doc="Logarithm to base 2, elementwise.",
@@ -185,7 +196,7 @@ reciprocal = elementwise(
 sign = elementwise(
     "sign",
     "x: Num -> Num",
-    numpy=ref.through_float32(np.sign),  # of -0 in every type what NumPy gives for float32
+    numpy=through_float32(np.sign),  # of -0 in every type what NumPy gives for float32
     domain=(-3, 3),
     ulp=0,
     doc="-1, 0 or 1 by the sign of x, elementwise; nan stays nan.",
@@ -294,7 +305,7 @@ rsqrt = elementwise(
     "rsqrt",
     "x: Float -> Float",
     expand=_rsqrt,
-    numpy=ref.in_float64(lambda x: 1 / np.sqrt(x)),
+    numpy=in_float64(lambda x: 1 / np.sqrt(x)),
     domain=(0.1, 20),
     ulp=3,
     doc="``1 / √x``, elementwise.",
@@ -303,7 +314,7 @@ clip = elementwise(
     "clip",
     "x: Num; min: Scalar? = None, max: Scalar? = None -> Num",
     numpy=ref.clip,
-    prepare=general.prepare_clip,
+    prepare=shapes.prepare_clip,
     signed_zeros=False,
     cases=(
         case((3, 5), min=0, max=2),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .reduction import widen
+from ._precision import widen
 
 Array = np.ndarray[Any, Any]
 

@@ -1,4 +1,4 @@
-"""Views, data movement and indexing."""
+"""Views and data movement."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import IndexOutOfRangeError
-
 Array = np.ndarray[Any, Any]
+
 Region = tuple[slice, ...]
 
 
@@ -37,61 +36,3 @@ def pad(x: Array, padding: Any, value: Any) -> Array:
     )
     filled[tuple(slice(a, a + n) for n, (a, _) in zip(x.shape, padding, strict=True))] = x
     return filled
-
-
-def checked(op: str, indices: Array, size: int) -> Array:
-    """Return the indices counted from the front.
-
-    Raises:
-        IndexOutOfRangeError: when one points outside the axis.
-    """
-    wide = indices.astype(np.int64)
-    bad = (wide < -size) | (wide >= size)
-    if bad.any():
-        raise IndexOutOfRangeError(
-            op,
-            "index out of range",
-            got=int(wide[bad].flat[0]),
-            expected=f"{-size} <= index < {size}",
-        )
-    return np.where(wide < 0, wide + size, wide)
-
-
-def take(x: Array, indices: Array, axis: int) -> Array:
-    return np.take(x, checked("take", indices, x.shape[axis]), axis=axis)
-
-
-def take_along_axis(x: Array, indices: Array, axis: int) -> Array:
-    return np.take_along_axis(x, checked("take_along_axis", indices, x.shape[axis]), axis)
-
-
-_UPDATES: dict[str, Any] = {
-    "add": np.add,
-    "max": np.maximum,
-    "min": np.minimum,
-    "mul": np.multiply,
-}
-
-
-def scatter(x: Array, indices: Array, values: Array, axis: int, update: str) -> Array:
-    index = checked("scatter", indices, x.shape[axis])
-    out = x.copy()
-    places: list[Any] = list(np.indices(index.shape, sparse=True))
-    places[axis] = index
-    if update == "set":
-        out[tuple(places)] = values
-    else:
-        _UPDATES[update].at(out, tuple(places), values)
-    return out
-
-
-def index_add(x: Array, indices: Array, values: Array, axis: int) -> Array:
-    index = checked("index_add", indices, x.shape[axis])
-    out = x.copy()
-    place: Any = (slice(None),) * axis + (index,)
-    np.add.at(out, place, values)
-    return out
-
-
-def nonzero(mask: Array) -> Array:
-    return np.flatnonzero(mask)

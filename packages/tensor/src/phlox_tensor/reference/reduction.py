@@ -1,4 +1,4 @@
-"""Reductions, scans and sorts by the numeric spec: narrow floats accumulate in float32."""
+"""Reductions by the numeric spec: narrow floats accumulate in float32."""
 
 from __future__ import annotations
 
@@ -7,17 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ._precision import widen
+
 Array = np.ndarray[Any, Any]
+
 Axes = tuple[int, ...]
-
-
-def _is_float(x: Array) -> bool:
-    return x.dtype.kind == "f" or x.dtype.name == "bfloat16"
-
-
-def widen(x: Array) -> Array:
-    """The array in the type that sums accumulate in."""
-    return x.astype(np.float32) if _is_float(x) and x.dtype.itemsize < 4 else x
 
 
 def pairwise_sum(wide: Array, axis: Axes, keepdims: bool) -> Array:
@@ -69,26 +63,19 @@ def arg(function: Any) -> Any:
     return apply
 
 
-def cumsum(x: Array, axis: int) -> Array:
+def logsumexp(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
     wide = widen(x)
-    return np.cumsum(wide, axis=axis, dtype=wide.dtype).astype(x.dtype)
+    top = np.max(wide, axis=axis, keepdims=True, initial=-np.inf)
+    safe = np.where(np.isinf(top), 0, top)
+    with np.errstate(divide="ignore"):
+        out = np.log(np.sum(np.exp(wide - safe), axis=axis, keepdims=True)) + safe
+    return (out if keepdims else np.squeeze(out, axis)).astype(x.dtype)
 
 
-def argsort(x: Array, axis: int, descending: bool) -> Array:
+def var(x: Array, axis: tuple[int, ...], correction: float, keepdims: bool) -> Array:
     wide = widen(x)
-    if not descending:
-        return np.argsort(wide, axis=axis, kind="stable")
-    if not _is_float(x):
-        # Reverse twice keeps equal elements in their order.
-        flipped = np.argsort(np.flip(wide, axis), axis=axis, kind="stable")
-        return np.flip(wide.shape[axis] - 1 - flipped, axis)
-    return np.argsort(-wide, axis=axis, kind="stable")  # nan stays last
-
-
-def sort(x: Array, axis: int, descending: bool) -> Array:
-    return np.take_along_axis(x, argsort(x, axis, descending), axis=axis)
-
-
-def topk(x: Array, k: int, axis: int, largest: bool) -> tuple[Array, Array]:
-    indices = np.take(argsort(x, axis, largest), np.arange(k), axis=axis)
-    return np.take_along_axis(x, indices, axis=axis), indices
+    count = int(np.prod([x.shape[i] for i in axis]))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        middle = pairwise_sum(wide, axis, keepdims=True) / wide.dtype.type(count)
+        squares = pairwise_sum((wide - middle) ** 2, axis, keepdims)
+        return np.asarray(squares / wide.dtype.type(max(count - correction, 0))).astype(x.dtype)

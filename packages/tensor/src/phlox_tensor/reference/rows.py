@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .movement import checked
-from .reduction import pairwise_sum, widen
+from ._precision import widen
+from .indexing import checked
 
 Array = np.ndarray[Any, Any]
 
@@ -49,24 +49,6 @@ def softmax_backward(g: Array, y: Array, axis: int) -> Array:
 def log_softmax_backward(g: Array, y: Array, axis: int) -> Array:
     wide = widen(g)
     return (wide - np.exp(widen(y)) * np.sum(wide, axis=axis, keepdims=True)).astype(g.dtype)
-
-
-def logsumexp(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
-    wide = widen(x)
-    top = np.max(wide, axis=axis, keepdims=True, initial=-np.inf)
-    safe = np.where(np.isinf(top), 0, top)
-    with np.errstate(divide="ignore"):
-        out = np.log(np.sum(np.exp(wide - safe), axis=axis, keepdims=True)) + safe
-    return (out if keepdims else np.squeeze(out, axis)).astype(x.dtype)
-
-
-def var(x: Array, axis: tuple[int, ...], correction: float, keepdims: bool) -> Array:
-    wide = widen(x)
-    count = int(np.prod([x.shape[i] for i in axis]))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        middle = pairwise_sum(wide, axis, keepdims=True) / wide.dtype.type(count)
-        squares = pairwise_sum((wide - middle) ** 2, axis, keepdims)
-        return np.asarray(squares / wide.dtype.type(max(count - correction, 0))).astype(x.dtype)
 
 
 def _moments(wide: Array, axis: tuple[int, ...]) -> tuple[Array, Array]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._errors import ArgumentError, ShapeError
-from .linear import IMAGE_RANK
+from ._window import IMAGE_RANK
 
 if TYPE_CHECKING:
-    from .._op import Attributes, Metas, Op, Shape
+    from .._op import Attributes, Op, Shape, Specs
 
 MODES = ("bicubic", "bilinear", "nearest")
 
@@ -29,18 +29,18 @@ def _check(op: Op, shape: Shape, size: Shape, mode: str) -> None:
         raise ShapeError(op.name, "no pixels to read", got=shape, expected="height, width >= 1")
 
 
-def interpolate2d(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+def interpolate2d(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     """(N, C, *size)."""
     size, mode, _ = attributes
-    shape = metas[0].shape
+    shape = specs[0].shape
     _check(op, shape, size, mode)
     return [(*shape[:2], *size)]
 
 
-def interpolate2d_backward(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+def interpolate2d_backward(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     """The shape of the input; g has its batch and channels."""
     shape, mode, _ = attributes
-    g = metas[0].shape
+    g = specs[0].shape
     _check(op, shape, g[2:], mode)
     if g[:2] != shape[:2]:
         raise ShapeError(

@@ -1,14 +1,32 @@
-"""Attention in terms of other ops; ``contraction`` declares it."""
+"""Scaled dot-product attention."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .._op import case
 from .._tensor import Tensor
+from ..reference import attention as ref
+from ..shapes import attention as shapes
 from . import binary, movement
+from ._families import contraction
 
 if TYPE_CHECKING:
     from .._kinds import Bool
+
+_HEADS = "query: Float, key: Float, value: Float, mask: Bool?, bias: Float?"
+_SCORES = "scale: float? = None, softcap: float? = None, is_causal: bool = False"
+_HEADS_CASES = (
+    case((2, 3, 2), (2, 4, 2), (2, 4, 3), None, None),
+    case((1, 3, 2), (1, 3, 2), (1, 3, 2), None, (3, 1), is_causal=True),
+    case((4, 2, 3), (2, 3, 3), (2, 3, 2), (3,), None, is_causal=True, softcap=2.0),
+    case((1, 4, 2), (1, 2, 2), (1, 2, 2), None, (1, 4, 2), is_causal=True, scale=0.3),
+    case((2, 2, 3, 2), (2, 1, 4, 2), (2, 1, 4, 1), (2, 1, 3, 4), (2, 1, 4), softcap=5.0),
+    case((2, 0, 3), (2, 4, 3), (2, 4, 2), None, None),
+    case((2, 3, 3), (2, 0, 3), (2, 0, 2), None, None),
+    case((2, 4, 37, 20), (2, 2, 70, 20), (2, 2, 70, 33), (37, 70), (4, 1, 70), is_causal=True),
+    case((1, 1, 9, 8), (1, 1, 600, 8), (1, 1, 600, 8), None, None),
+)
 
 
 def _by_key_heads(x: Tensor, like: Tensor) -> Tensor:
@@ -47,7 +65,7 @@ def _capped(query: Tensor, key: Tensor, scale: float, softcap: float | None) -> 
     return scores if softcap is None else (scores / softcap).tanh() * softcap
 
 
-def attention(
+def _attention(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -63,7 +81,35 @@ def attention(
     return out.reshape(*query.shape[:-1], value.shape[-1])
 
 
-def attention_backward(
+attention = contraction(
+    "attention",
+    f"{_HEADS}; {_SCORES} -> Float",
+    expand=_attention,
+    numpy=ref.attention,
+    shape=shapes.attention,
+    prepare=shapes.prepare,
+    ulp=64,
+    atol=64,
+    cases=_HEADS_CASES,
+    method=False,
+    doc="Scaled dot-product attention: ``softmax(scale · query @ keyᵀ) @ value`` of query (…, H, "
+    "Q, D), key (…, Hkv, K, D) and value (…, Hkv, K, V). H is a multiple of Hkv: neighboring query "
+    "heads share a head of key and value. Scores are scaled (1 / √D by default), capped "
+    "(``softcap · tanh(s / softcap)``), hidden where mask is True or, if causal, where the key "
+    "comes later than the query (the last query sees all keys), and shifted by bias; mask and bias "
+    "broadcast to (…, H, Q, K). A query that sees nothing gives zeros. Vaswani et al., 2017.",
+)
+
+
+def _summed_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """The sum over the axes along which ``shape`` was broadcast."""
+    extra = x.ndim - len(shape)
+    axes = [*range(extra)]
+    axes += [extra + i for i, n in enumerate(shape) if n == 1 and x.shape[extra + i] != 1]
+    return movement.reshape(x.sum(axis=axes) if axes else x, shape)
+
+
+def _attention_backward(
     g: Tensor,
     query: Tensor,
     key: Tensor,
@@ -89,9 +135,20 @@ def attention_backward(
     return dquery, pull.mT @ _by_key_heads(query, key), dvalue, dbias
 
 
-def _summed_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """The sum over the axes along which ``shape`` was broadcast."""
-    extra = x.ndim - len(shape)
-    axes = [*range(extra)]
-    axes += [extra + i for i, n in enumerate(shape) if n == 1 and x.shape[extra + i] != 1]
-    return movement.reshape(x.sum(axis=axes) if axes else x, shape)
+attention_backward = contraction(
+    "attention_backward",
+    f"g: Float, {_HEADS}; {_SCORES} -> dquery: Float, dkey: Float, dvalue: Float, dbias: Float",
+    expand=_attention_backward,
+    numpy=ref.attention_backward,
+    shape=shapes.attention_backward,
+    prepare=shapes.prepare_backward,
+    ulp=256,
+    atol=512,
+    cases=tuple(
+        case((*q[:-1], v[-1]), q, k, v, *rest, **attributes)
+        for (q, k, v, *rest), attributes in _HEADS_CASES
+    ),
+    method=False,
+    doc="Cotangents of ``attention`` for query, key, value and bias, from scores computed again; "
+    "that of an absent bias is empty.",
+)

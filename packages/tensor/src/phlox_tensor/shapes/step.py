@@ -7,32 +7,32 @@ from typing import TYPE_CHECKING
 from .._errors import ShapeError
 
 if TYPE_CHECKING:
-    from .._op import Attributes, Metas, Op, Shape
+    from .._op import Attributes, Op, Shape, Specs
 
 
-def adam_step(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+def adam_step(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     """Tensors and two means, or three with ``amsgrad``."""
     named = dict(zip(op.attribute_names, attributes, strict=True))
-    if bool(metas[2]) != bool(metas[3]):
+    if bool(specs[2]) != bool(specs[3]):
         raise ShapeError(
             op.name,
             "first and second means come together",
-            got=f"{len(metas[2])} and {len(metas[3])}",
+            got=f"{len(specs[2])} and {len(specs[3])}",
             expected="as many of both",
         )
-    return _alike(op, metas) * (4 if named["amsgrad"] else 3)
+    return _alike(op, specs) * (4 if named["amsgrad"] else 3)
 
 
-def sgd_step(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+def sgd_step(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     """Tensors, and velocities with ``momentum``."""
     named = dict(zip(op.attribute_names, attributes, strict=True))
-    return _alike(op, metas) * (2 if named["momentum"] else 1)
+    return _alike(op, specs) * (2 if named["momentum"] else 1)
 
 
-def _alike(op: Op, metas: Metas) -> list[Shape]:
+def _alike(op: Op, specs: Specs) -> list[Shape]:
     """All lists that are given hold the same shapes, in the same order."""
-    shapes = [m.shape for m in metas[0]]
-    for operand, others in zip(op.signature.operands, metas, strict=True):
+    shapes = [m.shape for m in specs[0]]
+    for operand, others in zip(op.signature.operands, specs, strict=True):
         got = [m.shape for m in others]
         if got != shapes and (got or not operand.optional):
             raise ShapeError(

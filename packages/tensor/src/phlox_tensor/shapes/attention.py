@@ -6,16 +6,16 @@ from math import sqrt
 from typing import TYPE_CHECKING
 
 from .._errors import ArgumentError, ShapeError
-from .linear import cotangent
+from ._equal import cotangent
 
 if TYPE_CHECKING:
     from .._backend import Backend
-    from .._op import Attributes, Meta, Metas, Op, Shape
+    from .._op import Attributes, Op, Shape, Spec, Specs
 
 HEADS_RANK = 3
 
 
-def prepare(metas: Metas, attributes: Attributes, backend: Backend) -> Attributes:
+def prepare(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:
     """The scale is 1 / sqrt(D) where none is given."""
     del backend
     scale, softcap, is_causal = attributes
@@ -24,34 +24,34 @@ def prepare(metas: Metas, attributes: Attributes, backend: Backend) -> Attribute
             "attention", "softcap is not positive", got=softcap, expected="a number > 0 or None"
         )
     if scale is None:
-        shape = metas[0].shape
+        shape = specs[0].shape
         scale = 1 / sqrt(max(shape[-1], 1)) if shape else 1.0
     return (scale, softcap, is_causal)
 
 
-def prepare_backward(metas: Metas, attributes: Attributes, backend: Backend) -> Attributes:
+def prepare_backward(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:
     """As for the op itself, whose operands follow the cotangent."""
-    return prepare(metas[1:], attributes, backend)
+    return prepare(specs[1:], attributes, backend)
 
 
-def _fits_scores(op: Op, meta: Meta | None, name: str, scores: Shape) -> None:
+def _fits_scores(op: Op, spec: Spec | None, name: str, scores: Shape) -> None:
     """Whether a mask or bias broadcasts to the scores."""
-    if meta is None:
+    if spec is None:
         return
-    own = (1,) * (len(scores) - len(meta.shape)) + tuple(meta.shape)
+    own = (1,) * (len(scores) - len(spec.shape)) + tuple(spec.shape)
     if len(own) != len(scores) or any(n not in (1, m) for n, m in zip(own, scores, strict=True)):
         raise ShapeError(
             op.name,
             f"{name} does not broadcast to the scores",
-            got=meta.shape,
+            got=spec.shape,
             expected=f"{scores}, or 1 along some of its axes",
         )
 
 
-def attention(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+def attention(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     """(…, H, Q, V)."""
     del attributes
-    query, key, value, mask, bias = metas
+    query, key, value, mask, bias = specs
     q, k, v = query.shape, key.shape, value.shape
     got = f"query {q}, key {k}, value {v}"
     if min(len(q), len(k), len(v)) < HEADS_RANK:
@@ -90,9 +90,9 @@ def attention(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
     return [(*q[:-1], v[-1])]
 
 
-def attention_backward(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+def attention_backward(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     """The shapes of query, key, value and bias; g has that of the result."""
-    g, query, key, value, _, bias = metas
-    (result,) = attention(op, metas[1:], attributes)
+    g, query, key, value, _, bias = specs
+    (result,) = attention(op, specs[1:], attributes)
     cotangent(op, g.shape, result)
     return [query.shape, key.shape, value.shape, (0,) if bias is None else bias.shape]

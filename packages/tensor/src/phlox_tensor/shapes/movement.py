@@ -11,14 +11,14 @@ from .._errors import ArgumentError, ShapeError
 
 if TYPE_CHECKING:
     from .._backend import Backend
-    from .._op import Attributes, Metas, Op, Shape
+    from .._op import Attributes, Op, Shape, Specs
 
 
-def prepare_reshape(metas: Metas, attributes: Attributes, backend: Backend) -> Attributes:
+def prepare_reshape(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:
     """Fill in the one size given as -1."""
     del backend
     (shape,) = attributes
-    old = metas[0].shape
+    old = specs[0].shape
     if shape.count(-1) == 1:
         known = prod(n for n in shape if n != -1)
         if known and prod(old) % known == 0:
@@ -26,9 +26,9 @@ def prepare_reshape(metas: Metas, attributes: Attributes, backend: Backend) -> A
     return (shape,)
 
 
-def reshape(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+def reshape(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     """The number of elements stays."""
-    shape, old = attributes[0], metas[0].shape
+    shape, old = attributes[0], specs[0].shape
     if any(n < 0 for n in shape) or prod(shape) != prod(old):
         raise ShapeError(
             op.name,
@@ -39,15 +39,15 @@ def reshape(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
     return [shape]
 
 
-def permute_dims(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+def permute_dims(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     """The axes in their new order."""
     del op
-    return [tuple(metas[0].shape[i] for i in attributes[0])]
+    return [tuple(specs[0].shape[i] for i in attributes[0])]
 
 
-def broadcast_to(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+def broadcast_to(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     """Sizes of 1 grow, axes are added in front."""
-    shape, old = attributes[0], metas[0].shape
+    shape, old = attributes[0], specs[0].shape
     offset = len(shape) - len(old)
     fits = offset >= 0 and all(n in (1, shape[offset + i]) for i, n in enumerate(old))
     if not fits or any(n < 0 for n in shape):
@@ -55,10 +55,10 @@ def broadcast_to(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
     return [shape]
 
 
-def slice_(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+def slice_(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     """The sizes asked for, each inside the axis."""
     start, size, step = attributes
-    shape = metas[0].shape
+    shape = specs[0].shape
     if not len(start) == len(size) == len(step) == len(shape):
         raise ShapeError(op.name, "one start, size, step per axis", got=f"rank {len(shape)}")
     for n, first, count, stride in zip(shape, start, size, step, strict=True):
@@ -70,28 +70,28 @@ def slice_(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
     return [size]
 
 
-def slice_scatter(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+def slice_scatter(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     """The first operand's shape; the second fits the slice."""
-    (region,) = slice_(op, metas[:1], attributes)
-    if metas[1].shape != region:
+    (region,) = slice_(op, specs[:1], attributes)
+    if specs[1].shape != region:
         raise ShapeError(
-            op.name, "values do not fit the slice", got=metas[1].shape, expected=region
+            op.name, "values do not fit the slice", got=specs[1].shape, expected=region
         )
-    return [metas[0].shape]
+    return [specs[0].shape]
 
 
-def prepare_concat(metas: Metas, attributes: Attributes, backend: Backend) -> Attributes:
+def prepare_concat(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:
     """Count the axis from the front."""
     del backend
-    items = metas[0]
+    items = specs[0]
     if not items:
         raise ArgumentError("concat", "no tensors", expected="at least one")
     return (normalize_axis(attributes[0], "concat", len(items[0].shape)),)
 
 
-def concat(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+def concat(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     """Sizes add up along the axis and are equal elsewhere."""
-    items, axis = metas[0], attributes[0]
+    items, axis = specs[0], attributes[0]
     first = items[0].shape
     for item in items[1:]:
         if len(item.shape) != len(first) or any(
@@ -107,15 +107,15 @@ def concat(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
     return [(*first[:axis], total, *first[axis + 1 :])]
 
 
-def prepare_pad(metas: Metas, attributes: Attributes, backend: Backend) -> Attributes:
+def prepare_pad(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:
     """Bring the value into the type of the tensor."""
     del backend
     padding, value = attributes
-    return padding, number_for(value, metas[0].dtype, "pad")
+    return padding, number_for(value, specs[0].dtype, "pad")
 
 
-def pad(op: Op, metas: Metas, attributes: Attributes) -> list[Shape]:
+def pad(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     """Each axis grows by its margins."""
     del op
-    pairs = zip(metas[0].shape, attributes[0], strict=True)
+    pairs = zip(specs[0].shape, attributes[0], strict=True)
     return [tuple(n + before + after for n, (before, after) in pairs)]

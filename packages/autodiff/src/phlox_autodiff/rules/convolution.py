@@ -1,0 +1,82 @@
+"""Derivatives of convolutions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from phlox_tensor import Tensor
+from phlox_tensor.ops import convolution as ops
+
+from .._rule import Rule
+
+if TYPE_CHECKING:
+    pass
+
+Shape = tuple[int, ...]
+
+
+def _conv2d_x(
+    g: Tensor,
+    weight: Tensor,
+    x_shape: Shape,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+) -> Tensor:
+    return ops.conv2d_input_grad(g, weight, x_shape, stride, padding, dilation, groups)
+
+
+def _conv2d_weight(
+    g: Tensor,
+    x: Tensor,
+    weight_shape: Shape,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+) -> Tensor:
+    return ops.conv2d_weight_grad(g, x, weight_shape, stride, padding, dilation, groups)
+
+
+def _input_grad_g(
+    gg: Tensor, weight: Tensor, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Tensor:
+    return ops.conv2d(gg, weight, None, stride, padding, dilation, groups)
+
+
+def _input_grad_weight(
+    gg: Tensor,
+    g: Tensor,
+    weight_shape: Shape,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+) -> Tensor:
+    return ops.conv2d_weight_grad(g, gg, weight_shape, stride, padding, dilation, groups)
+
+
+def _weight_grad_g(
+    gg: Tensor, x: Tensor, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Tensor:
+    return ops.conv2d(x, gg, None, stride, padding, dilation, groups)
+
+
+def _weight_grad_x(
+    gg: Tensor,
+    g: Tensor,
+    x_shape: Shape,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+) -> Tensor:
+    return ops.conv2d_input_grad(g, gg, x_shape, stride, padding, dilation, groups)
+
+
+CONVOLUTION: Final[dict[str, Rule]] = {
+    "conv2d": (_conv2d_x, _conv2d_weight, lambda g: g.sum(axis=(0, 2, 3))),
+    "conv2d_input_grad": (_input_grad_g, _input_grad_weight),
+    "conv2d_weight_grad": (_weight_grad_g, _weight_grad_x),
+}

@@ -1,0 +1,55 @@
+"""Derivatives of pools."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from phlox_tensor import Tensor
+from phlox_tensor.ops import pooling as ops
+
+from .._rule import Rule
+
+if TYPE_CHECKING:
+    from phlox_tensor import Int
+
+Shape = tuple[int, ...]
+
+
+def _max_pool2d(g_values: Tensor, indices: Tensor[Int], x_shape: Shape) -> Tensor:
+    return ops.max_pool2d_backward(g_values, indices, x_shape)
+
+
+def _max_pool2d_backward(gg: Tensor, indices: Tensor[Int], g_shape: Shape) -> Tensor:
+    """Read each place that won."""
+    n, c, h, w = gg.shape
+    flat = gg.reshape((n, c, h * w))
+    line = (n, c, g_shape[2] * g_shape[3])
+    return flat.take_along_axis(indices.reshape(line), axis=2).reshape(g_shape)
+
+
+def _avg_pool2d(
+    g: Tensor,
+    x_shape: Shape,
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
+) -> Tensor:
+    return ops.avg_pool2d_backward(
+        g, x_shape, kernel, stride, padding, ceil_mode, count_include_pad
+    )
+
+
+def _avg_pool2d_backward(
+    gg: Tensor, kernel: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool
+) -> Tensor:
+    return ops.avg_pool2d(gg, kernel, stride, padding, ceil_mode, count_include_pad)
+
+
+POOLING: Final[dict[str, Rule]] = {
+    "avg_pool2d": _avg_pool2d,
+    "avg_pool2d_backward": _avg_pool2d_backward,
+    "max_pool2d_backward": (_max_pool2d_backward, None),
+    "max_pool2d_with_indices": _max_pool2d,
+}

@@ -1,0 +1,132 @@
+"""Convolutions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .._op import case
+from ..reference import convolution as ref
+from ..shapes import convolution as shapes
+from ._families import window
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+
+_CONV = "stride: Pair = 1, padding: Sides = 0, dilation: Pair = 1, groups: int = 1"
+conv2d = window(
+    "conv2d",
+    f"x: Float, weight: Float, bias: Float?; {_CONV} -> Float",
+    numpy=ref.conv2d,
+    shape=shapes.conv2d,
+    ulp=16,
+    atol=32,
+    cases=(
+        case((2, 3, 7, 6), (4, 3, 3, 3), (4,), padding=1),
+        case((1, 4, 8, 8), (6, 2, 3, 2), None, stride=2, padding=((1, 0), (0, 2)), groups=2),
+        case((2, 3, 9, 9), (2, 3, 3, 3), (2,), dilation=2),
+        case((2, 4, 5, 5), (4, 1, 3, 3), None, padding=1, groups=4),
+        case((2, 5, 4, 4), (3, 5, 1, 1), (3,)),
+        case((0, 3, 5, 5), (2, 3, 3, 3), (2,)),
+    ),
+    method=False,
+    doc="Cross-correlation of images (N, C, H, W) with weight (out, C / groups, kh, kw).",
+)
+conv2d_input_grad = window(
+    "conv2d_input_grad",
+    f"g: Float, weight: Float; input_shape: Shape, {_CONV} -> Float",
+    numpy=ref.conv2d_input_grad,
+    shape=shapes.conv2d_input_grad,
+    ulp=16,
+    atol=32,
+    cases=(
+        case((2, 4, 7, 6), (4, 3, 3, 3), input_shape=(2, 3, 7, 6), padding=1),
+        case(
+            (1, 6, 4, 4),
+            (6, 2, 3, 2),
+            input_shape=(1, 4, 8, 8),
+            stride=2,
+            padding=((1, 0), (0, 1)),
+            groups=2,
+        ),
+        case((2, 4, 5, 5), (4, 1, 3, 3), input_shape=(2, 4, 5, 5), padding=1, groups=4),
+        case((2, 2, 5, 5), (2, 3, 3, 3), input_shape=(2, 3, 9, 9), dilation=2),
+        case((2, 3, 4, 4), (3, 5, 1, 1), input_shape=(2, 5, 4, 4)),
+    ),
+    method=False,
+    doc="Cotangent of ``conv2d`` for its input: the transposed convolution.",
+)
+conv2d_weight_grad = window(
+    "conv2d_weight_grad",
+    f"g: Float, x: Float; weight_shape: Shape, {_CONV} -> Float",
+    numpy=ref.conv2d_weight_grad,
+    shape=shapes.conv2d_weight_grad,
+    ulp=32,
+    atol=64,
+    cases=(
+        case((2, 4, 7, 6), (2, 3, 7, 6), weight_shape=(4, 3, 3, 3), padding=1),
+        case(
+            (1, 6, 4, 4),
+            (1, 4, 8, 8),
+            weight_shape=(6, 2, 3, 2),
+            stride=2,
+            padding=((1, 0), (0, 1)),
+            groups=2,
+        ),
+        case((2, 4, 5, 5), (2, 4, 5, 5), weight_shape=(4, 1, 3, 3), padding=1, groups=4),
+        case((2, 2, 5, 5), (2, 3, 9, 9), weight_shape=(2, 3, 3, 3), dilation=2),
+        case((2, 3, 4, 4), (2, 5, 4, 4), weight_shape=(3, 5, 1, 1)),
+    ),
+    method=False,
+    doc="Cotangent of ``conv2d`` for its weight.",
+)
+
+
+def _conv_transpose2d(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    dilation: Any,
+    groups: int,
+) -> Tensor:
+    """The adjoint of a convolution whose padding at the end is cut by the output padding."""
+    sides, size, missing = [], [], []
+    for n, k, s, (low, high), extra, d in zip(
+        x.shape[2:], weight.shape[2:], stride, padding, output_padding, dilation, strict=True
+    ):
+        cut = min(extra, high)
+        sides.append((low, high - cut))
+        size.append((n - 1) * s + d * (k - 1) + 1 - low - high + cut)
+        missing.append((0, extra - cut))
+    shape = (x.shape[0], weight.shape[1] * groups, *size)
+    out = conv2d_input_grad(x, weight, shape, stride, tuple(sides), dilation, groups)
+    if any(after for _, after in missing):
+        out = out.pad(tuple(missing), 0.0)
+    return out if bias is None else out + bias.reshape((-1, 1, 1))
+
+
+conv_transpose2d = window(
+    "conv_transpose2d",
+    "x: Float, weight: Float, bias: Float?; stride: Pair = 1, padding: Sides = 0, "
+    "output_padding: Extra = 0, dilation: Pair = 1, groups: int = 1 -> Float",
+    expand=_conv_transpose2d,
+    numpy=ref.conv_transpose2d,
+    shape=shapes.conv_transpose2d,
+    ulp=16,
+    atol=32,
+    cases=(
+        case((2, 3, 4, 5), (3, 4, 3, 3), (4,), stride=2, padding=1, output_padding=1),
+        case((1, 4, 3, 4), (4, 3, 2, 3), None, stride=(3, 2), output_padding=(2, 0), groups=2),
+        case((2, 3, 5, 5), (3, 2, 3, 3), (2,), padding=((1, 0), (2, 1)), dilation=2),
+        case((2, 3, 3, 3), (3, 2, 2, 2), (2,), padding=2, output_padding=1, dilation=3),
+        case((1, 4, 4, 4), (4, 1, 3, 3), (4,), stride=2, groups=4),
+        case((2, 5, 3, 3), (5, 2, 1, 1), None),
+        case((0, 3, 2, 2), (3, 2, 2, 2), (2,)),
+    ),
+    method=False,
+    doc="Transposed convolution of images (N, C, H, W) with weight (C, out / groups, kh, kw): each "
+    "element adds its weighted kernel to the result, which has height ``(H - 1)·stride - top - "
+    "bottom + dilation·(kh - 1) + output_padding + 1``.",
+)

@@ -1,0 +1,97 @@
+"""Elements chosen by indices and masks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .._op import IndexSample, MaskSample, case
+from ..reference import indexing as ref
+from ..shapes import indexing as shapes
+from ._families import indexing
+
+if TYPE_CHECKING:
+    from .._kinds import Bool
+    from .._tensor import Tensor
+
+index_add = indexing(
+    "index_add",
+    "x: Num, indices: Int, values: Num; axis: Axis = 0 -> Num",
+    numpy=ref.index_add,
+    shape=shapes.index_add,
+    ulp=4,
+    atol=8,
+    cases=(
+        case((4, 3), IndexSample((6,), 4), (6, 3), axis=0),
+        case((3, 5), IndexSample((2,), 5), (3, 2), axis=1),
+        case((3,), IndexSample((0,), 3), (0,), axis=0),
+    ),
+    doc="A copy of x to which ``values`` are added at ``indices`` along an axis; repeats add up.",
+)
+
+
+def _masked_select(x: Tensor, mask: Tensor[Bool]) -> Tensor:
+    places = mask.broadcast_to(x.shape).flatten().nonzero()
+    return x.flatten().take(places, axis=0)
+
+
+masked_select = indexing(
+    "masked_select",
+    "x: Any, mask: Bool -> Any",
+    expand=_masked_select,
+    numpy=lambda x, mask: x[np.broadcast_to(mask, x.shape)],
+    shape=shapes.masked_select,
+    cases=(case((3, 4), MaskSample((3, 4))), case((3, 4), MaskSample((4,)))),
+    doc="The elements at which the mask, broadcast to x, is True, in order, 1-d.",
+)
+nonzero = indexing(
+    "nonzero",
+    "mask: Bool -> Int",
+    numpy=ref.nonzero,
+    shape=shapes.nonzero,
+    cases=(case(MaskSample((7,))), case(MaskSample((0,)))),
+    doc="Positions of True in a 1-d mask, ascending.",
+)
+scatter = indexing(
+    "scatter",
+    "x: Any, indices: Int, values: Any; axis: Axis = 0, update: str = 'set' -> Any",
+    numpy=ref.scatter,
+    shape=shapes.scatter,
+    ulp=4,
+    atol=8,
+    cases=(
+        case((4, 3), IndexSample((6, 3), 4), (6, 3), axis=0, update="add"),
+        case((3, 5), IndexSample((3, 2), 5), (3, 2), axis=1, update="max"),
+        case((3, 5), IndexSample((3, 4), 5), (3, 4), axis=1, update="min"),
+        case((5,), IndexSample((1,), 5), (1,), axis=0, update="set"),
+        case((4,), IndexSample((5,), 4), (5,), axis=0, update="mul"),
+    ),
+    doc="A copy of x updated at ``indices`` along an axis: set, add, mul, min or max. Repeats "
+    "combine; with set one of the values stays.",
+)
+take = indexing(
+    "take",
+    "x: Any, indices: Int; axis: Axis = 0 -> Any",
+    numpy=ref.take,
+    shape=shapes.take,
+    cases=(
+        case((4, 3), IndexSample((5,), 4), axis=0),
+        case((4, 3), IndexSample((2, 2), 3), axis=1),
+        case((4, 3), IndexSample((0,), 4), axis=0),
+        case((4,), IndexSample((), 4), axis=0),
+    ),
+    doc="Elements, or whole slices, at ``indices`` along an axis; negative ones count from the "
+    "end, out of range is an error.",
+)
+take_along_axis = indexing(
+    "take_along_axis",
+    "x: Any, indices: Int; axis: Axis = -1 -> Any",
+    numpy=ref.take_along_axis,
+    shape=shapes.take_along_axis,
+    cases=(
+        case((4, 3), IndexSample((2, 3), 4), axis=0),
+        case((4, 3), IndexSample((4, 5), 3), axis=1),
+    ),
+    doc="One element per index along an axis; the other axes line up.",
+)

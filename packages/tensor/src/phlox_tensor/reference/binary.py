@@ -1,0 +1,40 @@
+"""Elementwise ops of two operands that NumPy defines otherwise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._errors import ArgumentError
+from ._precision import through_float32
+
+Array = np.ndarray[Any, Any]
+
+
+def _is_int(*operands: Any) -> bool:
+    kinds = [a.dtype.kind for a in operands if isinstance(a, np.ndarray | np.generic)]
+    return bool(kinds) and kinds[0] in "iu"
+
+
+def floor_divide(x1: Any, x2: Any) -> Array:
+    if not _is_int(x1, x2):
+        return through_float32(lambda a, b: np.floor(np.divide(a, b)))(x1, x2)
+    # NumPy gives 0 for a zero divisor and wraps INT_MIN // -1, as the spec asks.
+    return np.floor_divide(x1, x2)
+
+
+def remainder(x1: Any, x2: Any) -> Array:
+    return np.remainder(x1, x2)
+
+
+def power(x1: Any, x2: Any) -> Array:
+    if _is_int(x1, x2) and np.any(np.less(x2, 0)):
+        raise ArgumentError(
+            "pow",
+            "integer power with a negative exponent",
+            got=int(np.min(x2)),
+            expected="exponents >= 0",
+            hint="x.astype(pt.float32)",
+        )
+    return np.power(x1, x2)

@@ -1,0 +1,54 @@
+"""Images, and windows that move over them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .._errors import ShapeError
+
+if TYPE_CHECKING:
+    from .._op import Op, Shape
+
+IMAGE_RANK = 4
+
+
+def image(op: Op, spec: Any, name: str = "x") -> None:
+    if len(spec.shape) != IMAGE_RANK:
+        raise ShapeError(
+            op.name,
+            f"{name} is not a batch of images",
+            got=spec.shape,
+            expected="(batch, channels, height, width)",
+            hint="x[None] for a single image",
+        )
+
+
+def window_sizes(
+    op: str,
+    size: Shape,
+    kernel: Shape,
+    stride: Shape,
+    padding: tuple[tuple[int, int], ...],
+    dilation: Shape,
+    ceil_mode: bool = False,
+) -> tuple[int, int]:
+    """Number of window positions along height and width.
+
+    Raises:
+        ShapeError: when the window is larger than the padded image.
+    """
+    out = []
+    for n, k, s, (before, after), d in zip(size, kernel, stride, padding, dilation, strict=True):
+        room = n + before + after - d * (k - 1) - 1
+        if room < 0:
+            raise ShapeError(
+                op,
+                "window larger than the padded image",
+                got=f"window {d * (k - 1) + 1}, image {n + before + after}",
+            )
+        count = room // s + 1
+        # A last, partial window counts in ceil mode when it starts inside image or left padding.
+        if ceil_mode and room % s and count * s < n + before:
+            count += 1
+        out.append(count)
+    return out[0], out[1]

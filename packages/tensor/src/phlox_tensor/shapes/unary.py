@@ -1,0 +1,18 @@
+"""Attributes of elementwise ops of one operand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._dtype import number_for
+
+if TYPE_CHECKING:
+    from .._backend import Backend
+    from .._op import Attributes, Specs
+
+
+def prepare_clip(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:
+    """Bring the bounds into the type of the tensor."""
+    del backend
+    dtype = specs[0].dtype
+    return tuple(None if v is None else number_for(v, dtype, "clip") for v in attributes)
