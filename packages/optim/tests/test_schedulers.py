@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import phlox_optim as optim
 import phlox_record as record
-from phlox_tensor import ArgumentError, RecordError
+from phlox_nn import ConfigError
+from phlox_tensor import RecordError
 
 CONFIGS: dict[str, Any] = {
     "constant": optim.ConstantSchedulerConfig(0.3),
@@ -89,20 +90,37 @@ def test_a_record_of_something_else_is_refused(tree: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "config",
+    ("config", "settings"),
     [
-        optim.CosineSchedulerConfig(1.0, 0),
-        optim.CosineSchedulerConfig(1.0, 5, min_lr=2.0),
-        optim.CosineSchedulerConfig(1.0, 5, min_lr=-1.0),
-        optim.LinearSchedulerConfig(1.0, 0.0, 0),
-        optim.StepSchedulerConfig(1.0, 0),
+        (optim.CosineSchedulerConfig, (1.0, 0)),
+        (optim.CosineSchedulerConfig, (1.0, 5, 2.0)),
+        (optim.CosineSchedulerConfig, (1.0, 5, -1.0)),
+        (optim.LinearSchedulerConfig, (1.0, 0.0, 0)),
+        (optim.StepSchedulerConfig, (1.0, 0)),
     ],
 )
-def test_settings_that_make_no_sense(config: Any) -> None:
-    with pytest.raises(ArgumentError, match=r"\[schedule\]"):
-        config.init()
+def test_settings_that_make_no_sense(config: Any, settings: Any) -> None:
+    with pytest.raises(ConfigError, match="makes no sense"):
+        config(*settings)
 
 
 def test_the_base_says_what_is_missing() -> None:
-    with pytest.raises(TypeError, match=r"does not define rate\(\)"):
-        optim.SchedulerConfig().init().step()
+    with pytest.raises(TypeError, match=r"abstract.*rate"):
+        optim.SchedulerConfig()  # type: ignore[abstract]
+
+
+def test_schedules_show_settings_and_step() -> None:
+    schedule = CONFIGS["linear"].init()
+    schedule.step()
+    assert repr(schedule) == (
+        "Scheduler(LinearSchedulerConfig(initial_lr=1.0, final_lr=0.2, steps=4), position=1)"
+    )
+
+
+def test_loading_changes_the_schedule_itself() -> None:
+    schedule = CONFIGS["linear"].init()
+    assert schedule.load_record({"position": 3}) is schedule
+    assert schedule.rate == pytest.approx(0.4)
+    with pytest.raises(RecordError):
+        schedule.load_record({"position": True})
+    assert schedule.rate == pytest.approx(0.4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC
 from dataclasses import dataclass, field, fields
 from inspect import get_annotations
 from pathlib import Path
@@ -22,7 +23,7 @@ class ConfigError(PhloxError, ValueError):
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
-class Config:
+class Config(ABC):
     """Base of configs: a frozen dataclass that saves to JSON.
 
     Fields are numbers, strings, booleans, None, lists, tuples, dicts and configs, by their
@@ -45,15 +46,25 @@ class Config:
         dataclass(frozen=True)(cls)
 
     def __post_init__(self) -> None:
-        """Check every value against its annotation.
+        """Check every value against its annotation, then by ``validate``.
 
         Raises:
             ConfigError: naming the field.
         """
         _settings.check(self)
+        self.validate()
 
-    def init(self, device: Backend | str | None = None) -> Any:
-        """Return what the config describes, on ``device``."""
+    def validate(self) -> None:  # noqa: B027 - a config without such settings needs none
+        """Raise ConfigError for settings that make no sense though their types are right."""
+
+    def require(self, name: str, holds: bool, expected: str) -> None:
+        """Raise ConfigError that names a field, unless its value ``holds``."""
+        if not holds:
+            what = f"{type(self).__name__}.{name} makes no sense"
+            raise ConfigError("config", what, got=repr(getattr(self, name)), expected=expected)
+
+    def init(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what the config describes; that of a module takes the device."""
         raise TypeError(f"{type(self).__name__} describes no module: it defines no init(device)")
 
     def init_with(self, record: Record, device: Backend | str | None = None) -> Any:

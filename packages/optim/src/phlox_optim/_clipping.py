@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 from phlox_nn import Config
-from phlox_tensor import ArgumentError, Float, Tensor
+from phlox_tensor import Float, Tensor
 
 _TINY = 1e-6
 
@@ -11,53 +13,42 @@ _TINY = 1e-6
 class GradientClipping(Config):
     """Base of clippings."""
 
+    @abstractmethod
     def clip(self, grads: list[Tensor[Float]]) -> list[Tensor[Float]]:
         """Return the gradients of one step, clipped."""
-        raise TypeError(f"{type(self).__name__} does not define clip()")
 
 
-class ClipByValue(GradientClipping):
-    """Each element into [-threshold, threshold]."""
+class _Threshold(GradientClipping):
+    """A clipping with one setting."""
 
     threshold: float
 
-    def __post_init__(self) -> None:
-        """Check the settings."""
-        super().__post_init__()
-        _positive(self.threshold)
+    def validate(self) -> None:
+        """Raise ConfigError for a threshold that makes no sense."""
+        self.require("threshold", self.threshold > 0, "> 0")
+
+
+class ClipByValue(_Threshold):
+    """Each element into [-threshold, threshold]."""
 
     def clip(self, grads: list[Tensor[Float]]) -> list[Tensor[Float]]:
         """Return the gradients of one step, clipped."""
         return [g.clip(-self.threshold, self.threshold) for g in grads]
 
 
-class ClipByNorm(GradientClipping):
+class ClipByNorm(_Threshold):
     """Each tensor scaled down to a Euclidean norm of at most ``threshold``."""
-
-    threshold: float
-
-    def __post_init__(self) -> None:
-        """Check the settings."""
-        super().__post_init__()
-        _positive(self.threshold)
 
     def clip(self, grads: list[Tensor[Float]]) -> list[Tensor[Float]]:
         """Return the gradients of one step, clipped."""
         return [_scaled(g, self.threshold, _squares(g)) for g in grads]
 
 
-class ClipByGlobalNorm(GradientClipping):
+class ClipByGlobalNorm(_Threshold):
     """All tensors scaled down together, so that their joint norm is at most ``threshold``.
 
     Pascanu et al., 2013.
     """
-
-    threshold: float
-
-    def __post_init__(self) -> None:
-        """Check the settings."""
-        super().__post_init__()
-        _positive(self.threshold)
 
     def clip(self, grads: list[Tensor[Float]]) -> list[Tensor[Float]]:
         """Return the gradients of one step, clipped."""
@@ -71,11 +62,6 @@ class ClipByGlobalNorm(GradientClipping):
 
 AnyClipping = ClipByValue | ClipByNorm | ClipByGlobalNorm | GradientClipping
 """What configs take: one of these, which files can name, or one of your own."""
-
-
-def _positive(threshold: float) -> None:
-    if not threshold > 0:
-        raise ArgumentError("clip", "threshold is not above 0", got=threshold, expected="> 0")
 
 
 def _squares(grad: Tensor[Float]) -> Tensor[Float]:

@@ -2,43 +2,33 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from math import cos, pi
 from typing import final
 
 from phlox_nn import Config
 from phlox_record import Record
-from phlox_tensor import ArgumentError, RecordError
+from phlox_tensor import RecordError
 
 
 class SchedulerConfig(Config):
     """Base of schedules: a learning rate for each step, counted from 0."""
 
+    @abstractmethod
     def rate(self, step: int) -> float:
         """Return the learning rate of a step."""
-        raise TypeError(f"{type(self).__name__} does not define rate()")
 
-    def init(self, device: object = None) -> Scheduler:
-        """Return the scheduler at its first step.
-
-        Raises:
-            ArgumentError: when a setting makes no sense.
-        """
-        del device
-        self.validate()
+    def init(self) -> Scheduler:
+        """Return the scheduler at its first step."""
         return Scheduler(self)
-
-    def validate(self) -> None:
-        """Raise ArgumentError for a setting that makes no sense."""
-
-
-def _require(name: str, holds: bool, got: object, expected: str) -> None:
-    if not holds:
-        raise ArgumentError("schedule", name, got=got, expected=expected)
 
 
 @final
 class Scheduler:
-    """A place on a schedule; ``step()`` gives the learning rate and moves on."""
+    """A place on a schedule; ``step()`` gives the learning rate and moves on.
+
+    ``step`` and ``load_record`` change the scheduler itself.
+    """
 
     def __init__(self, config: SchedulerConfig, position: int = 0) -> None:
         """Start at a step."""
@@ -61,20 +51,24 @@ class Scheduler:
         return {"position": self._position}
 
     def load_record(self, record: Record) -> Scheduler:
-        """Return the scheduler at the place of a record.
+        """Go to the place of a record, and return the scheduler itself.
 
         Raises:
             RecordError: when the record is not one of a scheduler.
         """
         position = record.get("position") if isinstance(record, dict) else None
-        if not isinstance(position, int) or position < 0:
+        if type(position) is not int or position < 0:
             raise RecordError(
                 "load_record",
                 "not a record of a schedule",
                 got=repr(record)[:60],
                 expected="what schedule.into_record() gave",
             )
-        return Scheduler(self._config, position)
+        self._position = position
+        return self
+
+    def __repr__(self) -> str:
+        return f"Scheduler({self._config!r}, position={self._position})"
 
 
 class ConstantSchedulerConfig(SchedulerConfig):
@@ -83,8 +77,7 @@ class ConstantSchedulerConfig(SchedulerConfig):
     lr: float
 
     def rate(self, step: int) -> float:
-        """Return the learning rate of a step."""
-        del step
+        """Return the learning rate, whatever the step."""
         return self.lr
 
 
@@ -104,9 +97,9 @@ class CosineSchedulerConfig(SchedulerConfig):
         return self.min_lr + (self.initial_lr - self.min_lr) * (1 + cos(pi * share)) / 2
 
     def validate(self) -> None:
-        """Raise ArgumentError for a setting that makes no sense."""
-        _require("steps", self.steps > 0, self.steps, "at least 1")
-        _require("min_lr", 0 <= self.min_lr <= self.initial_lr, self.min_lr, "0..initial_lr")
+        """Raise ConfigError for a setting that makes no sense."""
+        self.require("steps", self.steps > 0, "at least 1")
+        self.require("min_lr", 0 <= self.min_lr <= self.initial_lr, "0..initial_lr")
 
 
 class LinearSchedulerConfig(SchedulerConfig):
@@ -122,8 +115,8 @@ class LinearSchedulerConfig(SchedulerConfig):
         return self.initial_lr + (self.final_lr - self.initial_lr) * share
 
     def validate(self) -> None:
-        """Raise ArgumentError for a setting that makes no sense."""
-        _require("steps", self.steps > 0, self.steps, "at least 1")
+        """Raise ConfigError for a setting that makes no sense."""
+        self.require("steps", self.steps > 0, "at least 1")
 
 
 class StepSchedulerConfig(SchedulerConfig):
@@ -138,5 +131,5 @@ class StepSchedulerConfig(SchedulerConfig):
         return self.initial_lr * self.gamma ** (step // self.step_size)
 
     def validate(self) -> None:
-        """Raise ArgumentError for a setting that makes no sense."""
-        _require("step_size", self.step_size > 0, self.step_size, "at least 1")
+        """Raise ConfigError for a setting that makes no sense."""
+        self.require("step_size", self.step_size > 0, "at least 1")

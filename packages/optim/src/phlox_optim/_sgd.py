@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import final
 
-from phlox_nn import Config
 from phlox_tensor import Float, Tensor
 
-from ._clipping import AnyClipping
-from ._optimizer import OptimizerAdaptor, SimpleOptimizer, State, primitives, require
+from ._config import OptimizerConfig
+from ._rule import SimpleOptimizer, State, primitives
 
 
-class SgdConfig(Config):
+class SgdConfig(OptimizerConfig):
     """Settings of ``Sgd``.
 
     Attributes:
@@ -20,26 +19,22 @@ class SgdConfig(Config):
         momentum: share of the last step that is kept; 0 for none.
         dampening: share of the gradient that momentum leaves out.
         nesterov: look ahead by the momentum. Sutskever et al., 2013.
-        grad_clipping: applied to the gradients of each step.
     """
 
     weight_decay: float = 0.0
     momentum: float = 0.0
     dampening: float = 0.0
     nesterov: bool = False
-    grad_clipping: AnyClipping | None = None
 
-    def init(self, device: object = None) -> OptimizerAdaptor:
-        """Return the optimizer for modules; its state follows the parameters' devices.
+    def validate(self) -> None:
+        """Raise ConfigError for a setting that makes no sense."""
+        self.require("momentum", self.momentum >= 0, ">= 0")
+        self.require("nesterov", not self.nesterov or self.momentum > 0, "momentum > 0")
+        self.require("weight_decay", self.weight_decay >= 0, ">= 0")
 
-        Raises:
-            ArgumentError: when a setting makes no sense.
-        """
-        del device
-        require("momentum", self.momentum >= 0, self.momentum, ">= 0")
-        require("nesterov", not self.nesterov or self.momentum > 0, self.momentum, "momentum > 0")
-        require("weight_decay", self.weight_decay >= 0, self.weight_decay, ">= 0")
-        return OptimizerAdaptor(Sgd(self), self.grad_clipping)
+    def rule(self) -> Sgd:
+        """Return the rule for one tensor."""
+        return Sgd(self)
 
 
 @final

@@ -1,0 +1,230 @@
+"""The adaptor that makes an optimizer for modules out of a rule for tensors."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Any, Final, NamedTuple, final
+
+from phlox_nn import Module, Param
+from phlox_record import Keyed, Record
+from phlox_tensor import Backend, Float, GradientError, RecordError, Tensor
+
+from . import _state
+from ._clipping import GradientClipping
+from ._found import find
+from ._optimizer import AnyGradients, M, Optimizer
+from ._rule import SimpleOptimizer, State, misfit
+
+
+class _Place(NamedTuple):
+    """Where states are that step together, and what they have in common."""
+
+    device: Backend | None  # None where nobody looked yet
+    alike: object
+
+
+_NOWHERE: Final = _Place(None, None)
+
+
+class _Group(NamedTuple):
+    """Parameters that step together: of one device, with states that differ in tensors alone."""
+
+    params: list[Param]
+    tensors: list[Tensor[Float]]  # the values on the inner device
+    grads: list[Tensor[Float]]
+    states: list[State]
+
+
+@final
+class OptimizerAdaptor(Optimizer):
+    """Applies a ``SimpleOptimizer`` to every trained parameter that has a gradient.
+
+    Gradients are found by parameter, given as ``loss.backward()`` gives them or as a dict by
+    parameter id. The step runs on the backend inside a recording one; the new values become
+    leaves again. States are kept by parameter id; of modules and gradients nothing is kept.
+
+    ``step`` and ``load_record`` change the optimizer itself.
+    """
+
+    def __init__(self, rule: SimpleOptimizer, clipping: GradientClipping | None = None) -> None:
+        """Wrap a rule for tensors."""
+        self._rule = rule
+        self._clipping = clipping
+        self._kept: dict[str, tuple[State, _Place]] = {}
+        self._steps = self._skipped = 0
+        self._lock = Lock()
+
+    @property
+    def steps(self) -> int:
+        """The number of steps that were made."""
+        return self._steps
+
+    @property
+    def skipped(self) -> int:
+        """The number of steps that ``skip_nonfinite`` left out."""
+        return self._skipped
+
+    def step(
+        self,
+        lr: float,
+        module: M,
+        grads: AnyGradients,
+        *,
+        strict: bool = True,
+        skip_nonfinite: bool = False,
+    ) -> M:
+        """Return the module after a step; parameters without a gradient stay as they are.
+
+        Args:
+            lr: the learning rate.
+            module: the module whose loss gave the gradients.
+            grads: what ``loss.backward()`` returned, or a dict by parameter id.
+            strict: whether a step that has no effect, or loses something, is an error.
+            skip_nonfinite: leave the module and the optimizer as they are when a gradient has a
+                NaN or an infinity, and count it in ``skipped``. Finding out reads from the
+                device at each step; without it such numbers reach the weights.
+
+        Raises:
+            GradientError: unless ``strict=False``, when no gradient belongs to a trained parameter
+                of the module, when a key is the id of none of its parameters, or when a parameter
+                is new while the state of another has lost its parameter.
+            ShapeError: when a gradient does not have the shape of its parameter.
+        """
+        params, found = find(module, grads, strict=strict)
+        if strict:
+            self._refuse_strangers(module, params)
+        if skip_nonfinite and not _finite(found):
+            with self._lock:
+                self._skipped += 1
+            return module
+        if self._clipping is not None:
+            found = self._clipping.clip(found)
+        new: dict[str, Param] = {}
+        for group in self._groups(params, found):
+            self._update(lr, group, new)
+        with self._lock:
+            self._steps += 1
+        return module.with_params(new)
+
+    def _refuse_strangers(self, module: Module, params: list[Param]) -> None:
+        """Weights put in by hand have ids of their own; the states of the old ones would be lost.
+
+        Raises:
+            GradientError: when there are both: new parameters, and states without a parameter.
+        """
+        with self._lock:
+            kept = set(self._kept)
+        if not kept or all(param.id in kept for param in params):
+            return
+        by_id = {param.id: path for path, param in module.params().items()}
+        lost = kept - by_id.keys()
+        if lost:
+            new = [by_id[param.id] for param in params if param.id not in kept]
+            raise GradientError(
+                "step",
+                "parameters have no state, and states have no parameter",
+                got=f"new parameters {_state.some(new)} and {len(lost)} states of others",
+                expected="the parameters that the optimizer stepped before",
+                hint="param.with_value(tensor) keeps the state; step(..., strict=False) starts "
+                "anew; config.init() makes an optimizer for another module",
+            )
+
+    def _groups(self, params: list[Param], grads: list[Tensor[Float]]) -> list[_Group]:
+        """What may step together, by device, element types, and what the states have in common."""
+        groups: dict[Any, _Group] = {}
+        key: Any = None
+        group = _Group([], [], [], [])
+        none = (None, _NOWHERE)
+        with self._lock:
+            before = [self._kept.get(param.id, none) for param in params]
+        for param, grad, (state, place) in zip(params, grads, before, strict=True):
+            if grad.shape != param.shape:
+                raise misfit("a gradient", grad.shape, param.shape)
+            tensor = param.value.inner() if param.device.records else param.value
+            device, alike = tensor.device, place.alike
+            if place.device is not device and state is not None:
+                state = _state.placed(state, device)  # noqa: PLW2901 - the same, elsewhere
+                alike = _state.alike(state)
+            own = param.device, param.dtype, grad.dtype, alike
+            if own != key:  # mostly it is of the group of the one before
+                key = own
+                group = groups.setdefault(own, _Group([], [], [], []))
+            group.params.append(param)
+            group.tensors.append(tensor)
+            group.grads.append(grad if grad.device is device else grad.to_device(device))
+            group.states.append(state)
+        return list(groups.values())
+
+    def _update(self, lr: float, group: _Group, new: dict[str, Param]) -> None:
+        """Step the parameters of one group into ``new``, and keep their states."""
+        params, tensors, grads, before = group
+        values, states = self._rule.step_list(lr, tensors, grads, before)
+        device, inner, dtype = params[0].device, tensors[0].device, params[0].dtype
+        alike = {(v.device, v.dtype) for v in values} == {(inner, dtype)}
+        if alike and device.records and dtype.kind == "Float":
+            after = [p.with_inner(v) for p, v in zip(params, values, strict=True)]
+        else:
+            after = [p.with_value(v.to_device(device)) for p, v in zip(params, values, strict=True)]
+        ids = [param.id for param in params]
+        new.update(zip(ids, after, strict=True))
+        for old, state in zip(before, states, strict=True):
+            if old is None and state is not None:
+                _state.check(state)
+        # Where `step_list` steps all at once its states are alike; elsewhere nobody asks.
+        place = _Place(inner, _state.alike(states[0]))
+        with self._lock:
+            self._kept.update({i: (s, place) for i, s in zip(ids, states, strict=True)})
+            for key in [i for i, s in zip(ids, states, strict=True) if s is None]:
+                del self._kept[key]
+
+    def into_record(self) -> dict[str, Record]:
+        """Return the states by parameter id; the tensors are shared, not copied."""
+        with self._lock:
+            states = {key: _state.into_record(state) for key, (state, _) in self._kept.items()}
+            steps, skipped = self._steps, self._skipped
+        rule = type(self._rule).__name__
+        return {"rule": rule, "steps": steps, "skipped": skipped, "states": Keyed(states)}
+
+    def load_record(self, record: Record) -> OptimizerAdaptor:
+        """Take over the states of a record, and return the optimizer itself.
+
+        Raises:
+            RecordError: when the record is not one of an optimizer, or of one by another rule; the
+                optimizer is then as before.
+        """
+        known = record if isinstance(record, dict) else {}
+        rule, states = known.get("rule"), known.get("states")
+        steps, skipped = known.get("steps", 0), known.get("skipped", 0)
+        if not isinstance(states, dict) or not isinstance(steps, int) or type(skipped) is not int:
+            raise RecordError(
+                "load_record",
+                "not a record of an optimizer",
+                got=type(record).__name__ if states is None else "states of another form",
+                expected="what optimizer.into_record() gave",
+            )
+        if rule != type(self._rule).__name__:
+            raise RecordError(
+                "load_record",
+                "the record is of another optimizer",
+                got=rule,
+                expected=type(self._rule).__name__,
+            )
+        kept = {key: (_state.from_record(state), _NOWHERE) for key, state in states.items()}
+        with self._lock:
+            self._kept, self._steps, self._skipped = kept, steps, skipped
+        return self
+
+    def __repr__(self) -> str:
+        clipping = "" if self._clipping is None else f", {self._clipping!r}"
+        skipped = f", skipped={self._skipped}" if self._skipped else ""
+        return f"OptimizerAdaptor({self._rule!r}{clipping}, steps={self._steps}{skipped})"
+
+
+def _finite(grads: list[Tensor[Float]]) -> bool:
+    """Whether all numbers are finite; one read, whatever the number of tensors."""
+    if not grads:
+        return True
+    total = grads[0].isfinite().all()
+    for grad in grads[1:]:
+        total = total & grad.isfinite().all().to_device(total.device)
+    return bool(total)

@@ -1,0 +1,100 @@
+"""States of a rule: trees that move between devices, and go to records and back."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from phlox_record import Record
+from phlox_tensor import ArgumentError, Backend, RecordError, Tensor
+
+from ._rule import State
+
+# A record has lists and no tuples; a tuple is a map with this one key, which no state may have.
+_TUPLE: Final = "()"
+_PLAIN: Final = (bool, int, float, str, bytes, type(None))
+
+
+def check(state: State, path: str = "state") -> None:
+    """Refuse at the first step what could not be saved after the last.
+
+    Raises:
+        ArgumentError: for anything but dicts with text keys, lists, tuples, tensors, plain values.
+    """
+    if type(state) is dict:
+        for key, item in state.items():
+            if type(key) is not str or key == _TUPLE:
+                raise _alien(f"a key of {path}", key, "text")
+            check(item, f"{path}[{key!r}]")
+    elif type(state) in (list, tuple):
+        for index, item in enumerate(state):
+            check(item, f"{path}[{index}]")
+    elif not isinstance(state, Tensor) and type(state) not in _PLAIN:
+        raise _alien(path, state, "dict, list, tuple, Tensor, number, text or None")
+
+
+def _alien(what: str, got: object, expected: str) -> ArgumentError:
+    return ArgumentError(
+        "step", f"{what} cannot be kept", got=f"{type(got).__name__} {got!r:.60}", expected=expected
+    )
+
+
+def placed(state: State, device: Backend) -> State:
+    """Return the state with all tensors on a device."""
+    if isinstance(state, Tensor):
+        return state if state.device is device else state.to_device(device)
+    if isinstance(state, dict):
+        return {key: placed(item, device) for key, item in state.items()}
+    if isinstance(state, list | tuple):
+        return type(state)(placed(item, device) for item in state)
+    return state
+
+
+def alike(state: State) -> object:
+    """Return what is equal for two states that differ in the numbers of their tensors alone."""
+    if isinstance(state, Tensor):
+        return Tensor, state.dtype
+    if isinstance(state, dict):
+        return dict, tuple((key, alike(item)) for key, item in state.items())
+    if isinstance(state, list | tuple):
+        return type(state), tuple(map(alike, state))
+    return type(state), state
+
+
+def into_record(state: State) -> Record:
+    """Return a state as a record."""
+    if isinstance(state, dict):
+        return {key: into_record(item) for key, item in state.items()}
+    if isinstance(state, list):
+        return [into_record(item) for item in state]
+    if isinstance(state, tuple):
+        return {_TUPLE: [into_record(item) for item in state]}
+    plain: Record = state
+    return plain
+
+
+def from_record(record: Any) -> State:
+    """Return the state that ``into_record`` wrote.
+
+    Raises:
+        RecordError: when a record holds what no state does.
+    """
+    if isinstance(record, dict):
+        if list(record) == [_TUPLE] and isinstance(record[_TUPLE], list):
+            return tuple(map(from_record, record[_TUPLE]))
+        return {key: from_record(item) for key, item in record.items()}
+    if isinstance(record, list):
+        return list(map(from_record, record))
+    if isinstance(record, Tensor) or type(record) in _PLAIN:
+        return record
+    raise RecordError(
+        "load_record",
+        "not a record of an optimizer",
+        got=f"{type(record).__name__} in a state",
+        expected="what optimizer.into_record() gave, loaded with its tensors",
+    )
+
+
+def some(names: list[str], most: int = 4) -> str:
+    """Some of many names, to be shown."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
