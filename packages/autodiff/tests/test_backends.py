@@ -10,8 +10,7 @@ import pytest
 
 import phlox_autodiff as ad
 import phlox_tensor as pt
-from phlox_autodiff import _tree
-from phlox_tensor import REGISTRY, Backend, Numpy, Tensor
+from phlox_tensor import REGISTRY, Backend, Numpy, Tensor, tree
 from phlox_tensor.testing import Check, checks, samples
 
 REFERENCE = Numpy(float="float64")
@@ -44,18 +43,18 @@ def derivatives(device: Backend, name: str, sample: Any, order: int) -> list[Any
     if "dtype" in attributes and wide:
         attributes["dtype"] = pt.float64
     op = REGISTRY[name]
-    operands = _tree.map_tree(tensor, tuple(sample.operands))
+    operands = tree.map(tensor, tuple(sample.operands))
 
     def first(*xs: Any) -> Any:
         value, pull = ad.vjp(partial(op, **attributes), *xs)
-        return pull(_tree.map_tree(weights, value))
+        return pull(tree.map(weights, value))
 
     if order == 1:
         found = first(*operands)
     else:
         value, pull = ad.vjp(first, *operands)
-        found = pull(_tree.map_tree(weights, value))
-    return [t.numpy() for t in _tree.leaves(found) if t is not None]
+        found = pull(tree.map(weights, value))
+    return [t.numpy() for t in tree.leaves(found) if t is not None]
 
 
 @pytest.mark.parametrize("order", [1, 2])
@@ -66,7 +65,7 @@ def test_derivatives_agree_with_the_reference(backend: Backend, name: str, order
     for sample in samples(op, pt.float32, backend):
         if sample.attributes.get("dtype", pt.float32) is not pt.float32:
             continue
-        size = sum(a.size for a in _tree.leaves(sample.operands) if a is not None)
+        size = sum(a.size for a in tree.leaves(sample.operands) if a is not None)
         if order > 1 and size > SECOND and compared:
             continue
         found = derivatives(backend, name, sample, order)

@@ -13,8 +13,7 @@ import pytest
 
 import phlox_autodiff as ad
 import phlox_tensor as pt
-from phlox_autodiff import _tree
-from phlox_tensor import REGISTRY, Backend, DType, Numpy, Tensor
+from phlox_tensor import REGISTRY, Backend, DType, Numpy, Tensor, tree
 from phlox_tensor.testing import samples
 
 INNER = Numpy(float="float64")
@@ -90,9 +89,7 @@ def test_every_op_has_the_same_gradients(name: str) -> None:
     op = REGISTRY[name]
 
     def run(device: Backend, operands: Any, attributes: Any) -> list[Any]:
-        tensors = _tree.map_tree(
-            lambda a: a if a is None else pt.asarray(a, device=device), operands
-        )
+        tensors = tree.map(lambda a: a if a is None else pt.asarray(a, device=device), operands)
         leaves: list[Tensor[Any]] = []
 
         def enter(t: Any) -> Any:
@@ -101,8 +98,8 @@ def test_every_op_has_the_same_gradients(name: str) -> None:
             leaves.append(t.require_grad())
             return leaves[-1] * 1.0 + 0.0
 
-        out = op(*_tree.map_tree(enter, tensors), **attributes)
-        floats = [t for t in _tree.leaves(out) if t.requires_grad]
+        out = op(*tree.map(enter, tensors), **attributes)
+        floats = [t for t in tree.leaves(out) if t.requires_grad]
         if not floats:
             return []
         loss = floats[0].sin().sum()

@@ -12,12 +12,11 @@ import pytest
 import phlox_autodiff as ad
 import phlox_tensor as pt
 from phlox_autodiff import _forward as forward
-from phlox_autodiff import _tree
 from phlox_autodiff._plan import OpRule
 from phlox_autodiff._rule import ByAttribute, Joint, NoDerivative
 from phlox_autodiff.rules import RULES, TABLES
 from phlox_autodiff.rules.forward import LINEAR, MULTILINEAR, SECOND
-from phlox_tensor import REGISTRY, Numpy, Tensor
+from phlox_tensor import REGISTRY, Numpy, Tensor, tree
 from phlox_tensor.testing import draw, samples
 
 DEVICE = Numpy(float="float64")
@@ -46,7 +45,7 @@ class Call(NamedTuple):
     attributes: dict[str, Any]
 
     def floats(self) -> list[Tensor[Any]]:
-        return [t for t in _tree.leaves(self.operands) if is_float(t)]
+        return [t for t in tree.leaves(self.operands) if is_float(t)]
 
 
 def is_float(item: object) -> bool:
@@ -70,7 +69,7 @@ def calls(name: str) -> Iterator[Call]:
                 array = (order * 0.1 + 0.05).reshape(array.shape)
             return pt.asarray(array, device=DEVICE)
 
-        yield Call(_tree.map_tree(tensor, tuple(sample.operands)), sample.attributes)
+        yield Call(tree.map(tensor, tuple(sample.operands)), sample.attributes)
 
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
@@ -95,19 +94,19 @@ def test_forward_mode_agrees_with_reverse_mode(name: str) -> None:
         return pt.asarray(random.standard_normal(item.shape)) if is_float(item) else None
 
     def dot(a: Any, b: Any) -> float:
-        pairs = zip(_tree.leaves(a), _tree.leaves(b), strict=True)
+        pairs = zip(tree.leaves(a), tree.leaves(b), strict=True)
         return sum(float((x * y).sum()) for x, y in pairs if x is not None and y is not None)
 
     checked = 0
     for call in calls(name):
-        tangents = _tree.map_tree(weights, call.operands)
+        tangents = tree.map(weights, call.operands)
         function = partial(op, **call.attributes)
         value, moved = ad.jvp(function, call.operands, tangents)
         same, pull = ad.vjp(function, *call.operands)
-        for x, y in zip(_tree.leaves(value), _tree.leaves(same), strict=True):
+        for x, y in zip(tree.leaves(value), tree.leaves(same), strict=True):
             # Forward mode may follow an expansion, which rounds a few times more.
             np.testing.assert_allclose(x.numpy(), y.numpy(), rtol=1e-13, atol=1e-13)
-        cotangent = _tree.map_tree(weights, value)
+        cotangent = tree.map(weights, value)
         one, other = dot(cotangent, moved), dot(pull(cotangent), tangents)
         # Both sum the same few thousand products, in another order.
         assert one == pytest.approx(other, rel=1e-9, abs=1e-9, nan_ok=True)
@@ -136,7 +135,7 @@ def test_an_op_without_a_derivative_gives_constants(name: str) -> None:
         operands = [pt.asarray(a, device=ad.Autodiff(DEVICE)) for a in sample.operands]
         tracked = [t.require_grad() if is_float(t) else t for t in operands]
         out = op(*tracked, **sample.attributes)
-        assert not any(t.requires_grad for t in _tree.leaves(out))
+        assert not any(t.requires_grad for t in tree.leaves(out))
 
 
 @pytest.mark.parametrize("name", sorted(REGISTRY))

@@ -21,6 +21,7 @@ from phlox_tensor import (
     PhloxError,
     RecordError,
     ShapeError,
+    TreeError,
     UnknownNameError,
 )
 
@@ -34,6 +35,7 @@ BASES = {
     KindError: TypeError,
     RecordError: ValueError,
     ShapeError: ValueError,
+    TreeError: ValueError,
     UnknownNameError: AttributeError,
 }
 TEXT = re.compile(r"\[\w+\] [^\n]+(\nhint: [^\n]+)?")

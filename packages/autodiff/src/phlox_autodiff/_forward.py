@@ -7,9 +7,8 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any, final
 
-from phlox_tensor import Decorator, GradientError, ShapeError, Tensor
+from phlox_tensor import Decorator, GradientError, ShapeError, Tensor, tree
 
-from . import _tree
 from ._levels import base_device, check_level, running
 from ._rule import (
     ByAttribute,
@@ -61,17 +60,17 @@ class Forward(Decorator):
 
         def run(*args: Any) -> Any:
             operands, attributes = args[:count], args[count:]
-            moving = [p for p in _tree.leaves(operands) if _is_moving(p)]
+            moving = [p for p in tree.leaves(operands) if _is_moving(p)]
             if moving and move is None:
                 return self._follow(op, args)
-            values = [_tree.map_tree(_value, a) for a in operands]
+            values = [tree.map(_value, a) for a in operands]
             out = inside(*values, *attributes)
             outs = (out,) if single else out
             if not moving or move is None:
                 duals = [Dual(o) for o in outs]
             else:
-                xs = [_tree.map_tree(self._wrap, v) for v in values]
-                ts = [_tree.map_tree(self._tangent, a) for a in operands]
+                xs = [tree.map(self._wrap, v) for v in values]
+                ts = [tree.map(self._tangent, a) for a in operands]
                 ys = [Tensor(o, self._inner) for o in outs]
                 moved = move(xs, ts, ys, attributes)
                 duals = [
@@ -89,10 +88,7 @@ class Forward(Decorator):
                 op.name, "the op has no derivative rule and no expansion", hint="x.detach()"
             )
         out = op.expand(
-            *[
-                _tree.map_tree(lambda p: Tensor(p, self) if isinstance(p, Dual) else p, a)
-                for a in args
-            ]
+            *[tree.map(lambda p: Tensor(p, self) if isinstance(p, Dual) else p, a) for a in args]
         )
         return tuple(t.primitive for t in out) if isinstance(out, tuple) else out.primitive
 
@@ -236,11 +232,6 @@ def jvp(
     device = Forward(base)
 
     def enter(x: Any, t: Any) -> Any:
-        if isinstance(x, dict):
-            return {key: enter(item, t[key]) for key, item in x.items()}
-        if isinstance(x, list | tuple):
-            items = [enter(a, b) for a, b in zip(x, t, strict=True)]
-            return items if isinstance(x, list) else tuple(items)
         if t is None or not isinstance(x, Tensor):
             return x
         if t.shape != x.shape or t.dtype is not x.dtype:
@@ -253,9 +244,9 @@ def jvp(
         dual = Dual(x.to_device(base).primitive, t.to_device(base).primitive)
         return Tensor(dual, device)
 
-    if not _tree.same_structure(primals, tangents):
-        raise ShapeError("jvp", "tangents have not the structure of the primals")
-    moving = enter(tuple(primals), tuple(tangents))
+    points, structure = tree.flatten(tuple(primals))
+    given = structure.leaves_of(tuple(tangents), "jvp")
+    moving = structure.rebuild([enter(x, t) for x, t in zip(points, given, strict=True)])
     with running(device):
         out = function(*moving)
     check_level("jvp", out, device)
@@ -270,4 +261,4 @@ def jvp(
             return leaf.to_device(base).zeros()
         return Tensor(leaf.primitive.tangent, base)
 
-    return _tree.map_tree(value, out), _tree.map_tree(tangent, out)
+    return tree.map(value, out), tree.map(tangent, out)

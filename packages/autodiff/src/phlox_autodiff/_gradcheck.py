@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from phlox_tensor import GradientError, Tensor, asarray, finfo
+from phlox_tensor import GradientError, Tensor, asarray, finfo, tree
 
-from . import _tree
 from ._transform import vjp
 
 Array = np.ndarray[Any, Any]
@@ -53,12 +52,12 @@ def gradcheck(
         GradientError: naming the element that differs most, and the two values.
     """
     given = (args,) if isinstance(args, Tensor) else tuple(args)
-    places = [leaf for leaf in _tree.leaves(given) if _is_float(leaf)]
+    places = [leaf for leaf in tree.leaves(given) if _is_float(leaf)]
 
     def flat(*tensors: Tensor[Any]) -> tuple[Tensor[Any], ...]:
         rest = iter(tensors)
-        out = function(*_tree.map_tree(lambda t: next(rest) if _is_float(t) else t, given))
-        return tuple(leaf for leaf in _tree.leaves(out) if _is_float(leaf))
+        out = function(*tree.map(lambda t: next(rest) if _is_float(t) else t, given))
+        return tuple(leaf for leaf in tree.leaves(out) if _is_float(leaf))
 
     _check(flat, places, 1, order, _Settings(eps, rtol, atol))
     return True

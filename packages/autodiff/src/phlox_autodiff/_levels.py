@@ -7,9 +7,16 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from phlox_tensor import Backend, DeviceError, GradientError, Tensor, default_device, is_inside
+from phlox_tensor import (
+    Backend,
+    DeviceError,
+    GradientError,
+    Tensor,
+    default_device,
+    is_inside,
+    tree,
+)
 
-from . import _tree
 from ._mode import Recording
 
 # The device of the innermost transform that is running; one started inside records above it.
@@ -23,7 +30,7 @@ def outermost(op: str, trees: Any) -> Backend | None:
         DeviceError: when there are tensors on different base devices.
     """
     found: Backend | None = None
-    for leaf in _tree.leaves(trees):
+    for leaf in tree.leaves(trees):
         if not isinstance(leaf, Tensor):
             continue
         if found is None or is_inside(found, leaf.device):
@@ -52,7 +59,7 @@ def check_level(op: str, output: Any, device: Backend) -> None:
     Raises:
         GradientError: when the function used a tensor of a device around that of the transform.
     """
-    for leaf in _tree.leaves(output):
+    for leaf in tree.leaves(output):
         if (
             isinstance(leaf, Tensor)
             and leaf.device is not device

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, final
 
-from phlox_tensor import GradientError, ShapeError, Tensor, asarray, stack
+from phlox_tensor import GradientError, ShapeError, Tensor, asarray, stack, tree
 
-from . import _backward, _tree
+from . import _backward
 from ._autodiff import Autodiff
 from ._graph import Node
 from ._levels import base_device, check_level, running
@@ -40,7 +40,7 @@ class _Recorded:
         places = [_place(op, n, len(args)) for n in argnums]
         given = list(args)
         for place in places:
-            given[place] = _tree.map_tree(self._enter, args[place])
+            given[place] = tree.map(self._enter, args[place])
         self.inputs = tuple(given[place] for place in places)
         self._nodes = {t.primitive.node for t in self._leaves(self.inputs)}
         if not self._nodes:
@@ -62,11 +62,11 @@ class _Recorded:
             return leaf
         return leaf.to_device(self._device).require_grad()
 
-    def _leaves(self, tree: Any) -> list[Tensor[Any]]:
+    def _leaves(self, part: Any) -> list[Tensor[Any]]:
         """The tensors of a tree that belong to the graph."""
         return [
             leaf
-            for leaf in _tree.leaves(tree)
+            for leaf in tree.leaves(part)
             if isinstance(leaf, Tensor)
             and leaf.device is self._device
             and leaf.primitive.node is not None
@@ -84,7 +84,7 @@ class _Recorded:
             ShapeError: when a cotangent does not fit.
         """
         pending: dict[Node, Any] = {}
-        for leaf, cotangent in zip(_tree.leaves(self.output), cotangents, strict=True):
+        for leaf, cotangent in zip(tree.leaves(self.output), cotangents, strict=True):
             if cotangent is None or not self._leaves(leaf):
                 continue
             node = leaf.primitive.node
@@ -100,7 +100,7 @@ class _Recorded:
                 hint=f"x.to_device({self._device!r}) for an argument x, or detach() the tensor",
             )
         return tuple(
-            _tree.map_tree(lambda leaf: self._gradient(leaf, found), tree) for tree in self.inputs
+            tree.map(lambda leaf: self._gradient(leaf, found), each) for each in self.inputs
         )
 
     def _gradient(self, leaf: Any, found: dict[Node, Tensor[Any]]) -> Tensor[Any] | None:
@@ -179,17 +179,11 @@ def vjp(function: Function, *xs: Any) -> tuple[Any, Callable[[Any], tuple[Any, .
     The function may be called many times; it holds the graph.
     """
     call = _Recorded("vjp", function, xs, tuple(range(len(xs))), {})
-    value = _tree.map_tree(call.lower, call.output)
+    value = tree.map(call.lower, call.output)
 
     def pull(cotangent: Any) -> tuple[Any, ...]:
-        if not _tree.same_structure(call.output, cotangent):
-            raise ShapeError(
-                "vjp",
-                "the cotangent has not the structure of the value",
-                got=type(cotangent).__name__,
-                expected=type(call.output).__name__,
-            )
-        return call.pull(list(_tree.leaves(cotangent)), retain_graph=True)
+        _, structure = tree.flatten(call.output)
+        return call.pull(structure.leaves_of(cotangent, "vjp"), retain_graph=True)
 
     return value, pull
 
@@ -205,7 +199,7 @@ def jacobian(function: Function, argnums: ArgNums = 0) -> Function:
     @wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
         call = _Recorded("jacobian", function, args, _numbers(argnums), kwargs)
-        leaves = list(_tree.leaves(call.output))
+        leaves = tree.leaves(call.output)
         place = iter(range(len(leaves)))
 
         def rows(leaf: Any) -> Any:
@@ -215,7 +209,7 @@ def jacobian(function: Function, argnums: ArgNums = 0) -> Function:
             out = _rows(call, call.lower(leaf), i, len(leaves))
             return out[0] if isinstance(argnums, int) else out
 
-        return _tree.map_tree(rows, call.output)
+        return tree.map(rows, call.output)
 
     return run
 
@@ -227,7 +221,7 @@ def _rows(call: _Recorded, value: Tensor[Any], place: int, count: int) -> Any:
     for k in range(value.size):
         seeds: list[Any] = [None] * count
         seeds[place] = zeros.at[k].set(1.0).reshape(value.shape)
-        passes.append(list(_tree.leaves(call.pull(seeds, retain_graph=True))))
+        passes.append(tree.leaves(call.pull(seeds, retain_graph=True)))
     columns = iter(zip(*passes, strict=True)) if passes else None
 
     def join(leaf: Any) -> Any:
@@ -237,7 +231,7 @@ def _rows(call: _Recorded, value: Tensor[Any], place: int, count: int) -> Any:
         shape = (*value.shape, *leaf.shape)
         return leaf.inner().zeros(shape) if parts is None else stack(parts).reshape(shape)
 
-    return _tree.map_tree(join, call.inputs)
+    return tree.map(join, call.inputs)
 
 
 def hessian(function: Function, argnums: ArgNums = 0) -> Function:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from . import ops as ops
 from . import random as random
+from . import tree as tree
 from ._backend import Backend as Backend
 from ._backend import MemoryUse as MemoryUse
 from ._backend import is_inside as is_inside
@@ -85,6 +86,7 @@ from ._errors import PhloxError as PhloxError
 from ._errors import RecordError as RecordError
 from ._errors import Rejected as Rejected
 from ._errors import ShapeError as ShapeError
+from ._errors import TreeError as TreeError
 from ._errors import UnknownNameError as UnknownNameError
 from ._functions import *  # noqa: F403 - generated, with __all__
 from ._install import install as _install

@@ -90,6 +90,10 @@ class ShapeError(PhloxError, ValueError):
     """Shapes do not fit the op."""
 
 
+class TreeError(PhloxError, ValueError):
+    """Trees differ in structure, or a container of an unknown type holds a tensor."""
+
+
 class UnknownNameError(PhloxError, AttributeError):
     """A module or a tensor has no attribute of this name."""
 

@@ -1,0 +1,481 @@
+"""Trees: nested containers whose leaves are anything else; how they are taken apart and remade.
+
+Nothing here recurses: a structure is a list of steps in the order in which parts are complete, so
+depth costs no frames.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, Final, NamedTuple, final
+
+import numpy as np
+
+from ._backend import Backend
+from ._errors import ArgumentError, TreeError
+from ._tensor import Tensor
+
+Children = Mapping[Any, Any] | Sequence[Any]
+Flatten = Callable[[Any], tuple[Children, Any]]
+Rebuild = Callable[[Any, Any], Any]
+Types = type | tuple[type, ...]
+
+
+class _Node(NamedTuple):
+    """How values of a type come apart and together again."""
+
+    flatten: Flatten
+    rebuild: Rebuild
+    known: bool  # one of Python's own containers: holds a tensor only if a part does
+
+
+class _Step(NamedTuple):
+    """A part of a structure that is complete once its ``size`` children are."""
+
+    type: type
+    node: _Node
+    keys: tuple[Any, ...] | None  # None: the children are numbered
+    size: int
+    rest: Any
+
+
+class _Inside(NamedTuple):
+    """On a stack of work: the step to finish, and the value it came from."""
+
+    step: _Step
+    value: Any
+
+
+_REGISTERED: Final[dict[type, _Node]] = {}
+# What a type is: looked up once. False: a leaf; True: a leaf that may hide what should be a part.
+_KINDS: Final[dict[type, _Node | bool]] = {}
+
+
+def register(type: type, flatten: Flatten, rebuild: Rebuild) -> None:
+    """Make values of ``type`` and of its subclasses nodes of trees.
+
+    Args:
+        type: the class of a container.
+        flatten: gives the children, a dict by name or a sequence, and whatever else is needed to
+            make the value again.
+        rebuild: makes a value of what ``flatten`` gave, with other children.
+
+    Raises:
+        ArgumentError: when the type is registered already.
+
+    >>> from phlox_tensor import tree
+    >>> class Box:
+    ...     def __init__(self, low, high):
+    ...         self.low, self.high = low, high
+    >>> tree.register(
+    ...     Box,
+    ...     lambda box: ({"low": box.low, "high": box.high}, None),
+    ...     lambda children, rest: Box(**children),
+    ... )
+    >>> tree.leaves(tree.map(lambda x: x + 1, Box(1, [2, 3])))
+    [2, 3, 4]
+    """
+    if type in _REGISTERED:
+        raise ArgumentError("tree", "the type is registered already", got=type.__qualname__)
+    _REGISTERED[type] = _Node(flatten, rebuild, known=False)
+    _KINDS.clear()
+
+
+def is_node(value: Any) -> bool:
+    """Whether a value comes apart, as opposed to a leaf."""
+    return isinstance(_kind(type(value)), _Node)
+
+
+def _kind(cls: type) -> _Node | bool:
+    found = _KINDS.get(cls)
+    if found is not None:
+        return found
+    for base in cls.__mro__:
+        if base in _REGISTERED:
+            found = _REGISTERED[base]
+            break
+        if base in _KNOWN:
+            named = base is tuple and hasattr(cls, "_fields")
+            found = _NAMED_TUPLE if named else _KNOWN[base]
+            break
+    if found is None:
+        found = _DATACLASS if is_dataclass(cls) else _may_hide(cls)
+    _KINDS[cls] = found
+    return found
+
+
+def _may_hide(cls: type) -> bool:
+    """Whether objects of an unknown class could hold tensors that no walk would see."""
+    if issubclass(cls, _LEAVES) or hasattr(cls, "__array__") or cls.__module__ == "functools":
+        return False
+    own = cls.__module__ != "builtins" and bool(getattr(cls, "__dictoffset__", 0))
+    return own or issubclass(cls, Collection)
+
+
+# Each iterates over numbers or characters, if at all, or holds tensors only while an op runs.
+_LEAVES: Final = (
+    array,
+    Backend,
+    bytearray,
+    bytes,
+    memoryview,
+    np.generic,
+    np.ndarray,
+    range,
+    str,
+    Tensor,
+    type,
+)
+
+
+# Taking apart
+
+
+@final
+class Structure:
+    """What is left of a tree without its leaves.
+
+    Structures are equal when their nodes have the same types and names; constants inside of
+    registered values are not compared.
+    """
+
+    __slots__ = ("_steps",)
+
+    def __init__(self, steps: list[_Step | None]) -> None:
+        """Keep the steps of ``flatten``; None stands for a leaf."""
+        self._steps = steps
+
+    def __len__(self) -> int:
+        return self._steps.count(None)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Structure):
+            return NotImplemented
+        return self._shape() == other._shape()
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._shape()))
+
+    def _shape(self) -> list[Any]:
+        return [s if s is None else (s.type, s.keys, s.size) for s in self._steps]
+
+    def __repr__(self) -> str:
+        return f"Structure({self.rebuild([_Star()] * len(self))!r})"
+
+    def rebuild(self, leaves: Sequence[Any]) -> Any:
+        """Return the tree with other leaves.
+
+        Raises:
+            TreeError: when there are more or fewer leaves than the tree has.
+        """
+        if len(leaves) != len(self):
+            raise TreeError("tree", "another number of leaves", got=len(leaves), expected=len(self))
+        rest = iter(leaves)
+        done: list[Any] = []
+        for step in self._steps:
+            if step is None:
+                done.append(next(rest))
+                continue
+            start = len(done) - step.size
+            children: Any = done[start:]
+            del done[start:]
+            if step.keys is not None:
+                children = dict(zip(step.keys, children, strict=True))
+            done.append(step.node.rebuild(children, step.rest))
+        return done[0]
+
+    def leaves_of(self, other: Any, op: str = "tree") -> list[Any]:
+        """Return the leaves of another tree of this structure, in the order of this one.
+
+        Raises:
+            TreeError: naming the path where the two part.
+        """
+        out: list[Any] = []
+        work: list[tuple[Any, _Path]] = [(other, None)]
+        for step in reversed(self._steps):
+            value, path = work.pop()
+            if step is None:
+                if is_node(value):
+                    raise _part(op, path, type(value).__name__, "a leaf")
+                out.append(value)
+                continue
+            if type(value) is not step.type:
+                raise _part(op, path, type(value).__name__, step.type.__name__)
+            children, _ = step.node.flatten(value)
+            if step.keys is None:
+                if len(children) != step.size:
+                    raise _part(op, path, f"{len(children)} parts", str(step.size))
+                work.extend((child, (path, i)) for i, child in enumerate(children))
+            else:
+                if not isinstance(children, Mapping) or set(children) != set(step.keys):
+                    raise _part(op, path, _names(children), _names(step.keys))
+                work.extend((children[key], (path, key)) for key in step.keys)
+        return out[::-1]
+
+
+class _Star:
+    def __repr__(self) -> str:
+        return "*"
+
+
+# The names from the root down, the last one first: costs nothing until somebody asks.
+_Path = tuple["_Path", Any] | None
+
+
+def _text(path: _Path) -> str:
+    names: list[str] = []
+    while path is not None:
+        path, name = path
+        names.append(str(name))
+    return ".".join(reversed(names))
+
+
+def _names(keys: Any) -> str:
+    names = [repr(key) for key in keys]
+    return ", ".join(names) or "nothing"
+
+
+def _part(op: str, path: _Path, got: str, expected: str) -> TreeError:
+    where = _text(path) or "the root"
+    return TreeError(op, f"the structures part at {where}", got=got, expected=expected)
+
+
+def flatten(tree: Any, leaf: Types = ()) -> tuple[list[Any], Structure]:
+    """Return the leaves of a tree from left to right, and its structure.
+
+    Lists, tuples, named tuples, dicts, deques, dataclasses and what ``register`` knows come apart;
+    everything else is a leaf, None included.
+
+    Args:
+        tree: any value.
+        leaf: types to take as leaves although they would come apart.
+
+    Raises:
+        TreeError: for a tree that contains itself, and for a container of a type that is not
+            known, such as a set, that holds a tensor.
+
+    >>> from phlox_tensor import tree
+    >>> leaves, structure = tree.flatten({"a": 1, "b": (2, [3])})
+    >>> leaves
+    [1, 2, 3]
+    >>> structure.rebuild([x * 10 for x in leaves])
+    {'a': 10, 'b': (20, [30])}
+    """
+    if type(tree) is Tensor:
+        return [tree], _LEAF
+    leaves: list[Any] = []
+    steps: list[_Step | None] = []
+    for item in _walk(tree, leaf):
+        if type(item) is _Inside:
+            steps.append(item.step)
+        else:
+            steps.append(None)
+            leaves.append(item)
+    return leaves, Structure(steps)
+
+
+def leaves(tree: Any, leaf: Types = ()) -> list[Any]:
+    """Return the leaves of a tree from left to right; see ``flatten``."""
+    if type(tree) is Tensor:
+        return [tree]
+    return [item for item in _walk(tree, leaf) if type(item) is not _Inside]
+
+
+def _walk(tree: Any, leaf: Types) -> Iterator[Any]:
+    """The leaves, and each node once its children are done."""
+    active: set[int] = set()
+    work: list[Any] = [tree]
+    while work:
+        value = work.pop()
+        cls = type(value)
+        if cls is _Inside:
+            active.discard(id(value.value))
+            yield value
+            continue
+        kind = _KINDS.get(cls)
+        if kind is None:
+            kind = _kind(cls)
+        if not isinstance(kind, _Node) or (leaf and isinstance(value, leaf)):
+            if kind is True:
+                _nothing_hidden(value)
+            yield value
+            continue
+        if id(value) in active:
+            raise TreeError("tree", "the tree contains itself", got=f"a {cls.__name__} in itself")
+        active.add(id(value))
+        children, rest = kind.flatten(value)
+        keys = tuple(children) if isinstance(children, Mapping) else None
+        work.append(_Inside(_Step(cls, kind, keys, len(children), rest), value))
+        parts = children.values() if isinstance(children, Mapping) else children
+        work.extend([*parts][::-1])
+
+
+def leaves_with_paths(tree: Any, leaf: Types = ()) -> list[tuple[str, Any]]:
+    """Return the leaves with their paths: the names from the root down, joined by dots.
+
+    >>> from phlox_tensor import tree
+    >>> tree.leaves_with_paths({"a": 1, "b": (2, [3])})
+    [('a', 1), ('b.0', 2), ('b.1.0', 3)]
+    """
+    return list(_paths(tree, leaf, nodes=False))
+
+
+def nodes_with_paths(tree: Any, leaf: Types = ()) -> list[tuple[str, Any]]:
+    """Return what comes apart in a tree with its paths, outer before inner."""
+    return list(_paths(tree, leaf, nodes=True))
+
+
+def _paths(tree: Any, leaf: Types, *, nodes: bool) -> Iterator[tuple[str, Any]]:
+    """The nodes or the leaves of a tree with their paths."""
+    active: set[int] = set()
+    work: list[Any] = [(tree, None)]
+    while work:
+        entry = work.pop()
+        if type(entry) is not tuple:
+            active.discard(id(entry.value))
+            continue
+        value, path = entry
+        cls = type(value)
+        kind = _kind(cls)
+        if not isinstance(kind, _Node) or (leaf and isinstance(value, leaf)):
+            if kind is True:
+                _nothing_hidden(value, path)
+            if not nodes:
+                yield _text(path), value
+            continue
+        if id(value) in active:
+            raise TreeError("tree", f"the tree contains itself at {_text(path)}", got=cls.__name__)
+        active.add(id(value))
+        if nodes:
+            yield _text(path), value
+        children, rest = kind.flatten(value)
+        work.append(_Inside(_Step(cls, kind, None, 0, rest), value))
+        pairs = children.items() if isinstance(children, Mapping) else enumerate(children)
+        work.extend(reversed([(child, (path, name)) for name, child in pairs]))
+
+
+def map(function: Callable[..., Any], tree: Any, *others: Any, leaf: Types = ()) -> Any:
+    """Return the tree with ``function`` applied to each leaf, and to those of ``others`` beside it.
+
+    Raises:
+        TreeError: when the structures differ, naming the path where they part.
+
+    >>> from phlox_tensor import tree
+    >>> tree.map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"b": [20], "a": 10})
+    {'a': 11, 'b': [22]}
+    """
+    found, structure = flatten(tree, leaf)
+    if not others:
+        return structure.rebuild([function(x) for x in found])
+    columns = [structure.leaves_of(other, "map") for other in others]
+    return structure.rebuild([function(*row) for row in zip(found, *columns, strict=True)])
+
+
+def rebuild(structure: Structure, leaves: Sequence[Any]) -> Any:
+    """Return the tree of a structure and its leaves.
+
+    Raises:
+        TreeError: when there are more or fewer leaves than the tree has.
+    """
+    return structure.rebuild(leaves)
+
+
+# Containers that nobody registered
+
+
+def _nothing_hidden(value: Any, path: _Path = None) -> None:
+    """Refuse an object of an unknown class that holds a tensor or a registered value."""
+    attributes = getattr(value, "__dict__", None)
+    parts = list(attributes.values()) if isinstance(attributes, dict) else []
+    if isinstance(value, Mapping):
+        parts.extend(value.values())
+    elif isinstance(value, Collection):
+        parts.extend(value)
+    if any(_holds_tensor(part) for part in parts):
+        name = type(value).__name__
+        place = f" at {_text(path)}" if path is not None else ""
+        raise TreeError(
+            "tree",
+            f"a container of an unknown type holds a tensor{place}",
+            got=name,
+            expected="lists, tuples, dicts, deques, dataclasses or registered types",
+            hint=f"phlox_tensor.tree.register({name}, flatten, rebuild), or a list",
+        )
+
+
+def _holds_tensor(part: Any) -> bool:
+    work, seen = [part], set[int]()
+    while work:
+        value = work.pop()
+        kind = _kind(type(value))
+        if isinstance(value, Tensor) or (isinstance(kind, _Node) and not kind.known):
+            return True
+        if isinstance(kind, _Node) and id(value) not in seen:
+            seen.add(id(value))
+            children, _ = kind.flatten(value)
+            work.extend(children.values() if isinstance(children, Mapping) else children)
+    return False
+
+
+# The containers of Python
+
+
+def _list(children: Any, cls: type[list[Any]]) -> Any:
+    made: list[Any] = cls.__new__(cls)
+    made.extend(children)
+    return made
+
+
+def _dict(children: Any, cls: type[dict[Any, Any]]) -> Any:
+    made: dict[Any, Any] = cls.__new__(cls)
+    made.update(children)
+    return made
+
+
+def _flatten_dataclass(value: Any) -> tuple[Children, Any]:
+    names = [f.name for f in fields(value) if hasattr(value, f.name)]
+    others = {k: v for k, v in getattr(value, "__dict__", {}).items() if k not in names}
+    return {name: getattr(value, name) for name in names}, (type(value), others)
+
+
+def _rebuild_dataclass(children: dict[str, Any], rest: tuple[type, dict[str, Any]]) -> Any:
+    """Past the constructor, which could refuse or change what was accepted once."""
+    cls, others = rest
+    made: Any = object.__new__(cls)
+    for name, value in {**others, **children}.items():
+        object.__setattr__(made, name, value)
+    return made
+
+
+_DATACLASS: Final = _Node(_flatten_dataclass, _rebuild_dataclass, known=True)
+_NAMED_TUPLE: Final = _Node(
+    lambda value: (dict(zip(value._fields, value, strict=True)), type(value)),
+    lambda children, cls: tuple.__new__(cls, children.values()),
+    known=True,
+)
+_KNOWN: Final[dict[type, _Node]] = {
+    OrderedDict: _Node(
+        lambda value: (value, type(value)), lambda children, cls: cls(children), known=True
+    ),
+    defaultdict: _Node(
+        lambda value: (value, (type(value), value.default_factory)),
+        lambda children, rest: rest[0](rest[1], children),
+        known=True,
+    ),
+    deque: _Node(
+        lambda value: (value, (type(value), value.maxlen)),
+        lambda children, rest: rest[0](children, rest[1]),
+        known=True,
+    ),
+    dict: _Node(lambda value: (value, type(value)), _dict, known=True),
+    list: _Node(lambda value: (value, type(value)), _list, known=True),
+    tuple: _Node(
+        lambda value: (value, type(value)),
+        lambda children, cls: tuple.__new__(cls, children),
+        known=True,
+    ),
+}
+_LEAF: Final = Structure([None])
