@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import pickle
+import sys
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import Barrier
 from typing import Any
 
@@ -331,6 +333,106 @@ def test_a_graph_of_one_thread_is_used_in_another() -> None:
     np.testing.assert_allclose(grad_of(w, grads).numpy(), expected)
 
 
+def _at_once(*passes: Callable[[], Any]) -> list[Any]:
+    """What each gives, or the error that it raises, when they start together."""
+    start = Barrier(len(passes))
+
+    def run(one: Callable[[], Any]) -> Any:
+        start.wait()
+        try:
+            return one()
+        except Exception as error:
+            return error
+
+    with ThreadPoolExecutor(len(passes)) as pool:
+        return list(pool.map(run, passes))
+
+
+@pytest.mark.parametrize("keep", [(False, False), (True, False), (True, True)])
+def test_two_threads_in_one_graph_work_or_are_told_why(keep: tuple[bool, bool]) -> None:
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    worked = 0
+    try:
+        for _ in range(30):
+            w = leaf(1.0, 2.0)
+            shared = w
+            for _ in range(30):
+                shared = (shared + w).sin()
+            losses = [(shared * 2.0).sum(), (shared * 3.0).sum()]
+            passes = [
+                partial(loss.backward, retain_graph=k) for loss, k in zip(losses, keep, strict=True)
+            ]
+            for loss, found in zip(losses, _at_once(*passes), strict=True):
+                if isinstance(found, Exception):
+                    assert isinstance(found, pt.GradientError), repr(found)
+                    assert "backward pass" in str(found)
+                    continue
+                worked += 1
+                assert np.isfinite(grad_of(w, found).numpy()).all()
+                assert loss.requires_grad
+    finally:
+        sys.setswitchinterval(interval)
+    assert worked >= (60 if all(keep) else 30)
+
+
+def test_threads_go_backwards_over_graphs_that_share_leaves() -> None:
+    w = leaf(1.0, 2.0)
+    losses = [(w * float(i)).sin().sum() for i in range(8)]
+    expected = [float(i) * np.cos(i * w.numpy()) for i in range(8)]
+    for found, value in zip(_at_once(*[loss.backward for loss in losses]), expected, strict=True):
+        np.testing.assert_allclose(grad_of(w, found).numpy(), value)
+
+
+def test_a_pass_that_keeps_its_graph_is_not_freed_under_it() -> None:
+    """A rule runs a second pass over the graph while the first reads it."""
+    w = leaf(1.0, 2.0)
+
+    @ad.custom_gradient
+    def nested(x: Tensor[Any]) -> Any:
+        def pull(g: Tensor[Any]) -> Tensor[Any]:
+            with pytest.raises(pt.GradientError, match="another backward pass"):
+                loss.backward()
+            return g
+
+        return x, pull
+
+    loss = nested(w.exp()).sin().sum()
+    first = grad_of(w, loss.backward(retain_graph=True))
+    again = grad_of(w, loss.backward(retain_graph=True))
+    assert again.tolist() == first.tolist()
+
+
+# Gradients as a value
+
+
+def test_gradients_add_up_and_scale() -> None:
+    a, b, unused = leaf(1.0, 2.0), leaf(3.0), leaf(4.0)
+    one, other = (a * a).sum().backward(), (a.sum() * b).sum().backward()
+    total = one + other
+    assert len(total) == 2
+    assert grad_of(a, total).tolist() == [5.0, 7.0]
+    assert grad_of(b, total).tolist() == [3.0]
+    assert grad_of(a, one).tolist() == [2.0, 4.0]
+    assert len(one) == 1
+    for half in (total * 0.5, 0.5 * total, total.map(lambda g: g / 2)):
+        assert grad_of(a, half).tolist() == [2.5, 3.5]
+        assert unused.grad(half) is None
+    assert sorted(g.tolist() for g in total) == [[3.0], [5.0, 7.0]]
+
+
+def test_gradients_of_two_devices_do_not_add_up() -> None:
+    other = pt.asarray([1.0], device=ad.Autodiff(Numpy())).require_grad()
+    with pytest.raises(pt.GradientError, match="two devices"):
+        leaf(1.0).exp().backward() + other.exp().backward()
+    with pytest.raises(TypeError):
+        leaf(1.0).exp().backward() + other  # type: ignore[operator]
+    with pytest.raises(TypeError):
+        leaf(1.0).exp().backward() * other  # type: ignore[operator]
+    with pytest.raises(pt.GradientError, match=r"expected a tensor of shape \(1,\)"):
+        leaf(1.0).exp().backward().map(lambda g: g.sum())
+
+
 def test_no_grad_in_one_thread_leaves_others_alone() -> None:
     inside, checked = Barrier(2), Barrier(2)
     w = leaf(1.0)
@@ -357,5 +459,7 @@ def test_a_history_does_not_move_to_another_device_in_silence() -> None:
     for tracked in (w, w * 2, (w * 2).to_device(ad.Autodiff(DEVICE))):
         with pytest.raises(pt.GradientError, match=r"^\[to_device\] the history of a tensor"):
             tracked.to_device(other)
+        with pytest.raises(pt.GradientError, match=r"x.detach\(\).to_device"):
+            tracked.to_device(Numpy())
         assert tracked.detach().to_device(other).device is other
-        assert tracked.to_device(Numpy()).tolist() == tracked.tolist()
+        assert tracked.detach().to_device(Numpy()).tolist() == tracked.tolist()

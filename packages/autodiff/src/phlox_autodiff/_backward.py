@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from math import prod
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, final
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, final
 
 from phlox_tensor import GradientError, ShapeError, Tensor
 
 from . import _nan
 from ._checkpoint import Memo
-from ._graph import LEAF, USED, Node, Pending
+from ._graph import LEAF, USED, Node, Pending, Plan
+from ._slices import Slices
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from phlox_tensor import Backend
 
@@ -22,9 +24,18 @@ _by_id = attrgetter("id")
 
 @final
 class Gradients:
-    """The gradients of the leaves that one backward pass reached.
+    """The gradients of the leaves that one backward pass reached, as a value.
 
     They live on the inner backend. Where the same leaf is used several times, they are summed.
+    Those of several passes are added, ``grads_a + grads_b``, and scaled, ``grads * 0.5``; iterating
+    gives the gradients.
+
+    Example:
+        >>> import phlox_tensor as pt
+        >>> w = pt.asarray([1.0, 2.0], device=Autodiff("numpy")).require_grad()
+        >>> grads = (w * w).sum().backward() + (w * 3.0).sum().backward()
+        >>> (grads * 0.5).get(w).tolist()
+        [2.5, 3.5]
     """
 
     __slots__ = ("_device", "_found")
@@ -46,12 +57,45 @@ class Gradients:
         node = self._node(tensor)
         return None if node is None else self._found.pop(node, None)
 
+    def map(self, function: Callable[[Tensor[Any]], Tensor[Any]]) -> Gradients:
+        """Return the gradients after ``function``, which gives a tensor of the same shape.
+
+        Raises:
+            GradientError: when it gives something else.
+        """
+        return Gradients({n: _mapped(function, g) for n, g in self._found.items()}, self._device)
+
     def nodes(self) -> Iterator[Node]:
         """The leaves, as nodes."""
         return iter(self._found)
 
     def _node(self, tensor: Tensor[Any]) -> Node | None:
         return tensor.primitive.node if tensor.device is self._device else None
+
+    def __add__(self, other: Gradients) -> Gradients:
+        if not isinstance(other, Gradients):
+            return NotImplemented
+        if other._device is not self._device:
+            raise GradientError(
+                "gradients",
+                "gradients of two devices do not add up",
+                got=f"{self._device!r} and {other._device!r}",
+                expected="passes on one device",
+            )
+        found = dict(self._found)
+        for node, gradient in other._found.items():
+            found[node] = found[node] + gradient if node in found else gradient
+        return Gradients(found, self._device)
+
+    def __mul__(self, factor: float) -> Gradients:
+        if not isinstance(factor, int | float):
+            return NotImplemented
+        return self.map(lambda gradient: gradient * factor)
+
+    __rmul__ = __mul__
+
+    def __iter__(self) -> Iterator[Tensor[Any]]:
+        return iter(self._found.values())
 
     def __contains__(self, tensor: object) -> bool:
         return isinstance(tensor, Tensor) and self._node(tensor) in self._found
@@ -61,6 +105,18 @@ class Gradients:
 
     def __repr__(self) -> str:
         return f"Gradients(of {len(self._found)} tensors on {self._device!r})"
+
+
+def _mapped(function: Callable[[Tensor[Any]], Tensor[Any]], gradient: Tensor[Any]) -> Tensor[Any]:
+    out = function(gradient)
+    if not isinstance(out, Tensor) or out.shape != gradient.shape:
+        raise GradientError(
+            "gradients",
+            "the function does not give a gradient",
+            got=f"shape {out.shape}" if isinstance(out, Tensor) else type(out).__name__,
+            expected=f"a tensor of shape {gradient.shape}",
+        )
+    return out
 
 
 def backward(
@@ -108,42 +164,105 @@ def start(device: Backend, tensor: Tensor[Any], seed: Tensor[Any] | None) -> Ten
     return seed.to_device(inner)
 
 
-def reachable(roots: list[Node]) -> list[Node]:
-    """All nodes behind ``roots`` but leaves, later ones first.
+@final
+class _Claims:
+    """Which passes are under way, so that two threads never walk one graph at once.
+
+    Attributes:
+        lock: held while a pass looks for its nodes and takes them.
+        reading: the nodes of the passes under way that keep their graph.
+    """
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.reading: list[set[Node]] = []
+
+
+_CLAIMS: Final = _Claims()
+
+
+def reachable(roots: list[Node], after: int) -> tuple[list[Node], set[Node]]:
+    """All nodes behind ``roots`` but leaves and those up to number ``after``, later ones first.
 
     Raises:
         GradientError: when one was freed by an earlier pass.
     """
-    found = [node for node in roots if node.plan is not LEAF]
+    found = [node for node in roots if node.plan is not LEAF and node.id > after]
     seen = set(found)
     for node in found:  # which grows meanwhile
         if node.plan is USED:
             raise GradientError(
                 "backward",
-                "the graph was used by an earlier backward pass and freed",
+                "the graph was used by an earlier backward pass and freed, or is being used by "
+                "one in another thread",
                 hint="the earlier one as backward(retain_graph=True)",
             )
         for parent in node.parents:
-            if parent is not None and parent.plan is not LEAF and parent not in seen:
+            if (
+                parent is not None
+                and parent.plan is not LEAF
+                and parent not in seen
+                and parent.id > after
+            ):
                 seen.add(parent)
                 found.append(parent)
     found.sort(key=_by_id, reverse=True)
-    return found
+    return found, seen
 
 
-def run(pending: Pending, *, retain_graph: bool) -> dict[Node, Tensor[Any]]:
-    """Carry cotangents from the nodes in ``pending`` to the leaves, which stay in it."""
+def run(pending: Pending, *, retain_graph: bool, after: int = -1) -> dict[Node, Tensor[Any]]:
+    """Carry cotangents from the nodes in ``pending`` to the leaves, which stay in it.
+
+    Nodes with numbers up to ``after`` count as leaves.
+    """
+    with _CLAIMS.lock:
+        nodes, seen = reachable(list(pending), after)
+        plans = [node.plan for node in nodes]
+        if retain_graph:
+            _CLAIMS.reading.append(seen)
+        else:
+            _take(nodes, seen)
+    try:
+        _carry(nodes, plans, pending, retain_graph=retain_graph)
+    finally:
+        if retain_graph:
+            with _CLAIMS.lock:
+                _CLAIMS.reading.remove(seen)
+    for node, cotangent in pending.items():
+        if type(cotangent) is Slices:
+            pending[node] = cotangent.tensor()
+    return pending
+
+
+def _take(nodes: list[Node], seen: set[Node]) -> None:
+    """Mark nodes as used, for whoever comes next.
+
+    Raises:
+        GradientError: when another pass reads one of them.
+    """
+    if any(not seen.isdisjoint(other) for other in _CLAIMS.reading):
+        raise GradientError(
+            "backward",
+            "another backward pass with retain_graph=True is using the graph",
+            hint="wait for its thread, or pass retain_graph=True here too",
+        )
+    for node in nodes:
+        node.plan = USED
+
+
+def _carry(nodes: list[Node], plans: list[Plan], pending: Pending, *, retain_graph: bool) -> None:
     memo: Memo = {}
     watched = _nan.MODE.blocks > 0
-    for node in reachable(list(pending)):
+    for node, plan in zip(nodes, plans, strict=True):
         cotangent = pending.pop(node, None)
         if cotangent is not None:
+            if type(cotangent) is Slices:
+                cotangent = cotangent.tensor()
             if watched:
-                _nan.push(node, cotangent, pending, memo)
+                _nan.push(plan, node, cotangent, pending, memo)
             else:
-                node.plan.push(node, cotangent, pending, memo)
+                plan.push(node, cotangent, pending, memo)
         if memo:
             memo.pop(node.id, None)
         if not retain_graph:
-            node.plan, node.saved, node.parents = USED, (), ()
-    return pending
+            node.saved, node.parents = (), ()

@@ -6,12 +6,15 @@ from abc import ABC, abstractmethod
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeGuard, final
 
+from ._slices import together
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from phlox_tensor import Tensor
 
     from ._checkpoint import Memo, Recipe
+    from ._slices import Slices
 
 Shape = tuple[int, ...]
 
@@ -76,7 +79,8 @@ class Primitive:
     value: Any
 
 
-# Cotangents that wait for their node; those of ports are lists, one place per result.
+# Cotangents that wait for their node: tensors or slices; those of ports are lists, one place per
+# result.
 Pending = dict[Node, Any]
 
 
@@ -107,10 +111,10 @@ def make_node(
     return node
 
 
-def accumulate(pending: Pending, node: Node, cotangent: Tensor[Any]) -> None:
+def accumulate(pending: Pending, node: Node, cotangent: Tensor[Any] | Slices) -> None:
     """Add a cotangent to what waits for ``node``."""
     before = pending.get(node)
-    pending[node] = cotangent if before is None else before + cotangent
+    pending[node] = cotangent if before is None else together(before, cotangent)
 
 
 @final

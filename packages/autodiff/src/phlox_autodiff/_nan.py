@@ -11,7 +11,8 @@ from weakref import WeakSet
 
 from phlox_tensor import GradientError, Tensor
 
-from ._graph import Node, Pending, accumulate, is_primitive
+from ._graph import Node, Pending, Plan, accumulate, is_primitive
+from ._slices import whole
 
 if TYPE_CHECKING:
     from phlox_tensor import Backend, Entry, Op
@@ -105,19 +106,20 @@ def watched(op: Op, entry: Entry, device: Backend) -> Entry:
     return run
 
 
-def push(node: Node, cotangent: Any, pending: Pending, memo: Memo) -> None:
+def push(plan: Plan, node: Node, cotangent: Any, pending: Pending, memo: Memo) -> None:
     """Push the cotangents of a node, and look at them."""
     fresh: Pending = {}
     _depth.calls += 1
     try:
-        node.plan.push(node, cotangent, fresh, memo)
-        for parent, item in fresh.items():
+        plan.push(node, cotangent, fresh, memo)
+        for parent, found in fresh.items():
+            item = whole(found)
             items = item if isinstance(item, list) else [item]
             if any(_has_nan(t) for t in items if t is not None):
                 given = cotangent if isinstance(cotangent, list) else [cotangent]
                 before = any(_has_nan(t) for t in given if t is not None)
                 raise GradientError(
-                    node.plan.name,
+                    plan.name,
                     "its derivative gives nan",
                     got="a cotangent with nan" if before else "a cotangent without nan",
                     hint=f"look at {getattr(node, 'origin', 'the call; it ran before the block')}",

@@ -20,6 +20,7 @@ from ._rule import (
     names_of,
     parameters_of,
 )
+from ._slices import together
 
 if TYPE_CHECKING:
     from phlox_tensor import Backend, Op
@@ -172,7 +173,7 @@ class OpPlan(Plan):
             if broadcasts and parent.shape != node.shape:
                 out = sum_to(out, parent.shape)
             before = pending.get(parent)
-            pending[parent] = out if before is None else before + out
+            pending[parent] = out if before is None else together(before, out)
 
     def _push_joint(self, node: Node, given: list[Any], pending: Pending) -> None:
         assert self.joint is not None

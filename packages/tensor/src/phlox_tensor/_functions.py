@@ -33,6 +33,7 @@ __all__ = [
     "acosh",
     "adam_step",
     "add",
+    "add_slices",
     "all",
     "any",
     "argmax",
@@ -230,6 +231,27 @@ def adam_step(
 def add(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
     """Sum, elementwise: ``x1 + x2``."""
     return _fast.binary(_binary.add, x1, x2)
+
+
+def add_slices(
+    parts: Sequence[Tensor[NumKind]],
+    /,
+    shape: Sequence[int],
+    start: Sequence[int],
+    step: Sequence[int],
+) -> Tensor[NumKind]:
+    """Zeros of a shape to which parts are added, each at a slice of the part's own shape:
+    ``start`` and ``step`` name an axis of the first part after the other, then the next part.
+    """
+    return call(
+        _movement.add_slices,
+        (parts,),
+        (
+            shape,
+            start,
+            step,
+        ),
+    )
 
 
 def all(

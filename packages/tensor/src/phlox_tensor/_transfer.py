@@ -24,8 +24,8 @@ def to_device(tensor: Tensor[Any], device: Backend | str) -> Tensor[Any]:
 
     Raises:
         DTypeError: when the target lacks the element type, or integers do not fit.
-        GradientError: from one recording device to another, when a gradient would flow to the
-            tensor: its history stays behind.
+        GradientError: when a gradient would flow to a tensor that goes to another base device: its
+            history stays behind.
     """
     target = as_device(device)
     if target is tensor.device:
@@ -36,7 +36,7 @@ def to_device(tensor: Tensor[Any], device: Backend | str) -> Tensor[Any]:
         while tensor.device is not target:
             tensor = tensor.inner()
         return tensor
-    if target.records and is_recorded(tensor):
+    if is_recorded(tensor):
         raise GradientError(
             "to_device",
             "the history of a tensor does not follow it",

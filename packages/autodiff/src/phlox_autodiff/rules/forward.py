@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # Linear in all Float operands together: the op itself maps tangents.
 LINEAR: Final = frozenset(
     {
+        "add_slices",
         "avg_pool2d",
         "avg_pool2d_backward",
         "broadcast_to",

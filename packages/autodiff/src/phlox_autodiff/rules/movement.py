@@ -4,16 +4,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from phlox_tensor import Tensor
 from phlox_tensor.ops import movement as ops
 
 from .._plan import sum_to
 from .._rule import Rule
-
-if TYPE_CHECKING:
-    pass
+from .._slices import Slices
 
 Shape = tuple[int, ...]
 
@@ -24,12 +22,16 @@ def _permute_dims(g: Tensor, axes: tuple[int, ...]) -> Tensor:
     return g.permute_dims(tuple(axes.index(i) for i in range(len(axes))))
 
 
-def _slice(g: Tensor, x_shape: Shape, start: Steps, size: Steps, step: Steps) -> Tensor:
-    """Zeros around the cotangent, and between its elements."""
-    if all(s == 1 for s in step):
-        margins = zip(x_shape, start, size, strict=True)
-        return g.pad([(first, n - first - count) for n, first, count in margins], 0.0)
-    return ops.slice_scatter(g.zeros(x_shape), g, start, size, step)
+def _add_slices(
+    g: Tensor, parts_shape: tuple[Shape, ...], start: Steps, step: Steps
+) -> tuple[Tensor, ...]:
+    """Each part reads the cotangent where it was added."""
+    rank = g.ndim
+    places = [slice(i * rank, (i + 1) * rank) for i in range(len(parts_shape))]
+    return tuple(
+        ops.slice_(g, start[place], shape, step[place])
+        for place, shape in zip(places, parts_shape, strict=True)
+    )
 
 
 def _pad(g: Tensor, x_shape: Shape, padding: Any) -> Tensor:
@@ -52,6 +54,7 @@ def _slice_scatter_x(
 
 
 MOVEMENT: Final[dict[str, Rule]] = {
+    "add_slices": _add_slices,
     "broadcast_to": lambda g, x_shape: sum_to(g, x_shape),
     "concat": _concat,
     "contiguous": lambda g: g,
@@ -59,7 +62,7 @@ MOVEMENT: Final[dict[str, Rule]] = {
     "pad": _pad,
     "permute_dims": _permute_dims,
     "reshape": lambda g, x_shape: g.reshape(x_shape),
-    "slice": _slice,
+    "slice": lambda g, x_shape, start, step: Slices(x_shape, g, start, step),
     "slice_scatter": (
         _slice_scatter_x,
         lambda g, start, size, step: ops.slice_(g, start, size, step),

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from .._op import case
 from ..reference import movement as ref
 from ..shapes import movement as shapes
 from ._families import movement, view
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .._tensor import Tensor
 
 broadcast_to = view(
     "broadcast_to",
@@ -16,6 +23,66 @@ broadcast_to = view(
     shape=shapes.broadcast_to,
     cases=(case((3, 1), shape=(2, 3, 4)), case((), shape=(2, 2)), case((1,), shape=(0,))),
     doc="The tensor seen with a larger shape: sizes of 1 repeat, axes are added in front.",
+)
+
+
+def _add_slices(
+    parts: Sequence[Tensor], shape: tuple[int, ...], start: tuple[int, ...], step: tuple[int, ...]
+) -> Tensor:
+    rank = len(shape)
+    starts = [start[i * rank : (i + 1) * rank] for i in range(len(parts))]
+    steps = [step[i * rank : (i + 1) * rank] for i in range(len(parts))]
+    joined = _joined(parts, shape, starts, steps)
+    if joined is not None:
+        return joined
+    out = parts[0].zeros(shape)
+    for part, first, stride in zip(parts, starts, steps, strict=True):
+        before = slice_(out, first, part.shape, stride)
+        out = slice_scatter(out, before + part, first, part.shape, stride)
+    return out
+
+
+def _joined(
+    parts: Sequence[Tensor], shape: tuple[int, ...], starts: list[Any], steps: list[Any]
+) -> Tensor | None:
+    """The parts one after the other with zeros between them, where they lie so along an axis."""
+    partial = {i for part in parts for i, n in enumerate(shape) if part.shape[i] != n}
+    if len(partial) != 1 or any(s != 1 for stride in steps for s in stride):
+        return None
+    (axis,) = partial
+    out, end = [], 0
+    for i in sorted(range(len(parts)), key=lambda i: starts[i][axis]):
+        first = starts[i][axis]
+        if first < end:
+            return None
+        if first > end:
+            out.append(parts[i].zeros((*shape[:axis], first - end, *shape[axis + 1 :])))
+        out.append(parts[i])
+        end = first + parts[i].shape[axis]
+    if end < shape[axis]:
+        out.append(parts[0].zeros((*shape[:axis], shape[axis] - end, *shape[axis + 1 :])))
+    return concat(out, axis)
+
+
+add_slices = movement(
+    "add_slices",
+    "*parts: Num; shape: Shape, start: Integers, step: Integers -> Num",
+    expand=_add_slices,
+    numpy=ref.add_slices,
+    shape=shapes.add_slices,
+    ulp=4,
+    atol=8,
+    signed_zeros=False,
+    cases=(
+        case([(2, 5), (1, 5)], shape=(4, 5), start=(1, 0, 3, 0), step=(1, 1, 1, 1)),
+        case([(2, 5), (2, 5)], shape=(4, 5), start=(0, 0, 1, 0), step=(1, 1, 1, 1)),
+        case([(3, 5), (7, 1)], shape=(7, 5), start=(0, 4, 0, 2), step=(3, -1, 1, 1)),
+        case([(0,), (2,)], shape=(3,), start=(0, 1), step=(1, 1)),
+        case([(), ()], shape=(), start=(), step=()),
+    ),
+    method=False,
+    doc="Zeros of a shape to which parts are added, each at a slice of the part's own shape: "
+    "``start`` and ``step`` name an axis of the first part after the other, then the next part.",
 )
 concat = movement(
     "concat",

@@ -30,6 +30,15 @@ def slice_scatter(x: Array, values: Array, start: Any, size: Any, step: Any) -> 
     return out
 
 
+def add_slices(parts: tuple[Array, ...], shape: Any, start: Any, step: Any) -> Array:
+    out = np.zeros(shape, parts[0].dtype)
+    rank = len(shape)
+    for i, part in enumerate(parts):
+        place = slice(i * rank, (i + 1) * rank)
+        out[region(start[place], part.shape, step[place])] += part
+    return out
+
+
 def pad(x: Array, padding: Any, value: Any) -> Array:
     filled = np.full(
         tuple(n + a + b for n, (a, b) in zip(x.shape, padding, strict=True)), value, x.dtype

@@ -80,6 +80,22 @@ def slice_scatter(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     return [specs[0].shape]
 
 
+def add_slices(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """The shape asked for, in which every part fits at its slice."""
+    shape, start, step = attributes
+    rank, parts = len(shape), specs[0]
+    if not len(start) == len(step) == rank * len(parts):
+        expected = f"{len(parts)} times {rank}"
+        raise ShapeError(op.name, "one start and step per part and axis", expected=expected)
+    whole = parts[0]._replace(shape=shape)
+    for i, part in enumerate(parts):
+        place = slice(i * rank, (i + 1) * rank)
+        if len(part.shape) != rank:
+            raise ShapeError(op.name, "a part of another rank", got=part.shape, expected=rank)
+        slice_(op, [whole], (start[place], part.shape, step[place]))
+    return [shape]
+
+
 def prepare_concat(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:
     """Count the axis from the front."""
     del backend
