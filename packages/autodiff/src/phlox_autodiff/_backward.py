@@ -72,7 +72,7 @@ class Gradients:
     def _node(self, tensor: Tensor[Any]) -> Node | None:
         return tensor.primitive.node if tensor.device is self._device else None
 
-    def __add__(self, other: Gradients) -> Gradients:
+    def __add__(self, other: object) -> Gradients:
         if not isinstance(other, Gradients):
             return NotImplemented
         if other._device is not self._device:
@@ -87,7 +87,7 @@ class Gradients:
             found[node] = found[node] + gradient if node in found else gradient
         return Gradients(found, self._device)
 
-    def __mul__(self, factor: float) -> Gradients:
+    def __mul__(self, factor: object) -> Gradients:
         if not isinstance(factor, int | float):
             return NotImplemented
         return self.map(lambda gradient: gradient * factor)

@@ -203,7 +203,7 @@ class Tensor(TensorMethods[K]):
 
         Raises:
             DTypeError: when the device lacks the element type, or int64 does not fit a 32-bit one.
-            GradientError: from one recording device to another, for a tensor with a history.
+            GradientError: to another base device, for a tensor with a history.
         """
         if device is self.device:
             return self
