@@ -49,8 +49,8 @@ def _phlox(a: np.ndarray, w: np.ndarray, settings: dict[str, int]) -> tuple[Run,
     g = px.ones_like(px.conv2d(x, y, **settings))
 
     def gradients() -> object:
-        dx = px.conv2d_input_grad(g, y, a.shape, **settings)
-        return dx, px.conv2d_weight_grad(g, x, w.shape, **settings)
+        dx = px.ops.conv2d_input_grad(g, y, a.shape, **settings)
+        return dx, px.ops.conv2d_weight_grad(g, x, w.shape, **settings)
 
     return lambda: px.conv2d(x, y, **settings), gradients
 

@@ -37,11 +37,11 @@ def _phlox(
     _, mean, var = px.batch_norm_train(picture, one, one)
     return {
         "softmax": (lambda: px.softmax(x), 2, n, 1.3),
-        "softmax, backward": (lambda: px.softmax_backward(g, y), 3, n, 1.3),
+        "softmax, backward": (lambda: px.ops.softmax_backward(g, y), 3, n, 1.3),
         "log softmax": (lambda: px.log_softmax(x), 2, n, 0.0),
-        "log softmax, backward": (lambda: px.log_softmax_backward(g, logs), 3, n, 0.0),
+        "log softmax, backward": (lambda: px.ops.log_softmax_backward(g, logs), 3, n, 0.0),
         "layer norm": (lambda: px.layer_norm(x, weight, bias), 2, n, 1.3),
-        "layer norm, backward": (lambda: px.layer_norm_backward(g, x, weight), 3, n, 1.3),
+        "layer norm, backward": (lambda: px.ops.layer_norm_backward(g, x, weight), 3, n, 1.3),
         "rms norm": (lambda: px.rms_norm(x, weight), 2, n, 0.0),
         "cross-entropy": (lambda: px.cross_entropy(x, target), 1, n, 0.0),
         "sum, axis 0": (lambda: x.sum(axis=0), 1, n, 1.0),
@@ -57,7 +57,8 @@ def _phlox(
             lambda: px.batch_norm_train(picture, one, one), 2, images.size, 0.0,
         ),
         "batch norm 32x64x28x28, backward": (
-            lambda: px.batch_norm_backward(picture, picture, one, mean, var), 3, images.size, 0.0,
+            lambda: px.ops.batch_norm_backward(picture, picture, one, mean, var),
+            3, images.size, 0.0,
         ),
     }  # fmt: skip
 

@@ -22,7 +22,7 @@ def _format(path: Path, text: str) -> str:
     """Run the project's formatter over the text as if it stood at ``path``."""
     if path.suffix != ".py":
         return text
-    for command in (["check", "--fix", "--quiet", "--select", "RUF022"], ["format"]):
+    for command in (["check", "--fix", "--quiet", "--select", "I001,RUF022"], ["format"]):
         line = [sys.executable, "-m", "ruff", *command, "--stdin-filename", str(path), "-"]
         done = subprocess.run(
             line, input=text, capture_output=True, text=True, check=True, cwd=ROOT

@@ -38,7 +38,7 @@ def test_heads_that_are_views_give_what_copies_give(queries: int, is_causal: boo
             pt.asarray(x, device=device).permute_dims(0, 2, 1, 3) for x in (query, key, value, g)
         )
         out = pt.attention(q, k, v, is_causal=is_causal)
-        return [out, *pt.attention_backward(cotangent, q, k, v, is_causal=is_causal)]
+        return [out, *pt.ops.attention_backward(cotangent, q, k, v, is_causal=is_causal)]
 
     for got, want in zip(run(CPU), run(Numpy(float="float32")), strict=True):
         close(got, want)
@@ -54,7 +54,7 @@ def test_mask_and_bias_broadcast(shape: tuple[int, ...]) -> None:
         q, k, v, cotangent, b = (pt.asarray(x, device=device) for x in (query, key, value, g, bias))
         mask = b > 0.5
         out = pt.attention(q, k, v, mask, b, softcap=3.0)
-        return [out, *pt.attention_backward(cotangent, q, k, v, mask, b, softcap=3.0)]
+        return [out, *pt.ops.attention_backward(cotangent, q, k, v, mask, b, softcap=3.0)]
 
     for got, want in zip(run(CPU), run(Numpy(float="float32")), strict=True):
         close(got, want)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable
-from pathlib import PurePath
+from functools import cache
+from importlib import import_module
+from pathlib import Path
 
 import phlox_tensor as pt
 from phlox_tensor._op import REGISTRY, Op
@@ -60,6 +62,7 @@ COMPARISONS = {
 }
 # The helper that calls a short op, by the number of its operands.
 _BY_COUNT = {1: "unary", 2: "binary", 3: "ternary"}
+SIGNS = {"abs": "abs", "neg": "negative", "pos": "positive"}
 SPREAD = ("Shape", "AxisOrder")
 METHOD_COMPOSITES = {
     "expand_dims": "axis: int = 0",
@@ -71,40 +74,50 @@ METHOD_COMPOSITES = {
 }
 
 
+@cache
+def families() -> dict[str, dict[str, Op]]:
+    """By module of ``phlox_tensor.ops``: the ops that it declares, by variable."""
+    folder = Path(str(pt.ops.__file__)).parent
+    stems = sorted(p.stem for p in folder.glob("[a-z]*.py"))
+    modules = {stem: import_module(f"phlox_tensor.ops.{stem}") for stem in stems}
+    found = {
+        stem: {n: op for n, op in vars(module).items() if isinstance(op, Op)}
+        for stem, module in modules.items()
+    }
+    return {stem: {n: op for n, op in ops.items() if _named(op, n)} for stem, ops in found.items()}
+
+
+def _named(op: Op, variable: str) -> bool:
+    return variable in (op.name, f"{op.name}_")
+
+
 def python_name(op: Op) -> str:
     """The variable that holds the op in its module."""
-    module = getattr(pt.ops, module_of(op))
-    for candidate in (op.name, f"{op.name}_"):
-        if getattr(module, candidate, None) is op:
-            return candidate
-    raise LookupError(f"{op.name} has no variable of its name")
+    return next(name for name, own in families()[module_of(op)].items() if own is op)
 
 
 def module_of(op: Op) -> str:
     """The module of ``phlox_tensor.ops`` that declares the op."""
-    for name in pt.ops.__all__:
-        module = getattr(pt.ops, name)
-        if any(value is op for value in vars(module).values()):
-            return PurePath(str(module.__file__)).stem
+    for module, ops in families().items():
+        if any(own is op for own in ops.values()):
+            return module
     raise LookupError(op.name)
 
 
-def modules(ops: list[Op]) -> str:
-    """The imports of the modules that declare the ops, under names that no op has."""
-    names = sorted({module_of(op) for op in ops})
-    return "".join(f"from .ops import {name} as _{name}\n" for name in names)
+def imports(ops: list[Op]) -> str:
+    """The imports of ops, under names that no function has."""
+    rows = sorted((module_of(op), python_name(op), variable(op)) for op in ops)
+    return "".join(f"from .ops.{m} import {name} as {own}\n" for m, name, own in rows)
 
 
 def variable(op: Op) -> str:
-    """The expression for the op where ``modules`` is imported."""
-    return f"_{module_of(op)}.{python_name(op)}"
+    """The expression for the op where ``imports`` stands."""
+    return f"_{op.name}"
 
 
 def own_ops() -> list[Op]:
     """The ops that the package itself declares, sorted."""
-    modules = [vars(getattr(pt.ops, name)).values() for name in pt.ops.__all__]
-    declared = {id(v) for values in modules for v in values}
-    return sorted((op for op in REGISTRY.values() if id(op) in declared), key=lambda op: op.name)
+    return sorted((op for ops in families().values() for op in ops.values()), key=lambda o: o.name)
 
 
 def kind(name: str) -> str:
@@ -303,7 +316,7 @@ def operator_methods() -> str:
             out.append(_dunder(symbol, name, "object", "Tensor[Bool]", ignore))
         else:
             out.append(_dunder(symbol, name, f"Tensor[{own}] | float", "Tensor[Bool]"))
-    for symbol, name in {"abs": "abs", "neg": "negative", "pos": "positive"}.items():
+    for symbol, name in SIGNS.items():
         out.append(
             f"    def __{symbol}__(self: Tensor[NumKind], /) -> Tensor[NumKind]:\n"
             f"{_unary_body(REGISTRY[name])}"
@@ -333,7 +346,7 @@ def composite_methods() -> str:
         "    @property\n"
         "    def T(self: Tensor[AnyKind]) -> Tensor[AnyKind]:\n"
         '        """The matrix transposed; the order of the axes reversed for other ranks."""\n'
-        "        return _movement.permute_dims(self, tuple(range(self.ndim))[::-1])\n"
+        "        return _permute_dims(self, tuple(range(self.ndim))[::-1])\n"
     )
     out.append(
         "    @property\n"
@@ -367,7 +380,7 @@ def methods_file() -> str:
         + "from ._fast import spread\n"
         + "from ._kinds import AnyKind, BitsKind, Bool, Float, Generic, Int, K, NumKind\n"
         + "from ._tensor import Tensor\n"
-        + modules(with_method)
+        + imports([*with_method, *(REGISTRY[n] for n in SIGNS.values() if not REGISTRY[n].method)])
         + "\n\n"
         + "class TensorMethods(Generic[K]):\n"
         + '    """What tensors can do, generated; ``_install`` puts it on Tensor."""\n\n'
@@ -383,7 +396,7 @@ def methods_file() -> str:
 
 def functions_file() -> str:
     """The text of ``_functions.py``."""
-    ops = [op for op in own_ops() if op.family.name not in ("creation", "random", "cast")]
+    ops = [op for op in own_ops() if op.signature.operands and not op.internal]
     names = "".join(f'    "{name}",\n' for name in sorted(op.name for op in ops))
     return (
         HEADER
@@ -394,7 +407,7 @@ def functions_file() -> str:
         + "from ._dtype import DTypeLike\n"
         + "from ._kinds import AnyKind, BitsKind, Bool, Float, Int, NumKind\n"
         + "from ._tensor import Tensor\n"
-        + modules(ops)
+        + imports(ops)
         + "\n"
         + f"__all__ = [\n{names}]\n\n\n"
         + "\n\n".join(function(op) for op in ops)

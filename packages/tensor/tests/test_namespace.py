@@ -8,6 +8,8 @@ import pytest
 
 import phlox_tensor as pt
 
+ns: Any = pt
+
 # The 2024.12 edition, without complex numbers and the extensions linalg and fft.
 NAMES = """
 abs acos acosh add all any arange argmax argmin argsort asarray asin asinh astype atan atan2 atanh
@@ -78,9 +80,36 @@ def test_a_tensor_finds_its_namespace() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(pt.REGISTRY))
-def test_every_op_is_a_function_or_a_creator(name: str) -> None:
-    made_by_hand = {"cast", "random_bits", "random_normal", "random_uniform"}
-    assert callable(getattr(pt, name, None)) is (name not in made_by_hand)
+def test_every_op_is_in_ops_and_a_function_unless_it_is_internal(name: str) -> None:
+    op = pt.REGISTRY[name]
+    assert getattr(pt.ops, name) is op
+    assert name in dir(pt.ops)
+    assert hasattr(pt, name) is (name in dir(pt)) is (not op.internal)
+    assert not (op.internal and hasattr(pt.Tensor, name))
+
+
+def test_helpers_of_gradients_and_optimizers_are_internal() -> None:
+    helpers = {n for n in pt.REGISTRY if n.endswith(("_backward", "_step", "_grad"))}
+    assert len(helpers) >= 16
+    assert not [name for name in helpers if not pt.REGISTRY[name].internal]
+    text = r"\[adam_step\] an op, but no name of phlox_tensor\nhint: pt.ops.adam_step"
+    with pytest.raises(pt.UnknownNameError, match=text):
+        _ = ns.adam_step
+    with pytest.raises(
+        pt.UnknownNameError, match=r"no such name in phlox_tensor.ops\nhint: pt.ops.exp"
+    ):
+        _ = ns.ops.expp
+
+
+def test_an_op_declared_later_is_in_ops() -> None:
+    made = pt.ops.elementwise("later_op", "x: Float -> Float", expand=lambda x: x, doc="A test.")
+    try:
+        assert pt.ops.later_op is made
+        assert pt.ops.later_op(pt.asarray([1.5])).tolist() == [1.5]
+    finally:
+        del pt.REGISTRY["later_op"]
+        del ns.Tensor.later_op
+    assert not hasattr(pt.ops, "later_op")
 
 
 OPERATORS: list[tuple[str, Any, Any]] = [

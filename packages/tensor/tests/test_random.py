@@ -46,7 +46,7 @@ def test_known_answers(counter: str, key: str, known: str) -> None:
 
 def test_the_first_block_is_the_known_one() -> None:
     assert philox(np.zeros(1, np.uint64), 0)[0].tolist() == words(KNOWN[0][2])
-    assert pt.ops.random.random_bits(4, 0, 0).tolist() == words(KNOWN[0][2])
+    assert pt.ops.random_bits(4, 0, 0).tolist() == words(KNOWN[0][2])
 
 
 def block(counter: int, key: int) -> list[int]:
@@ -208,12 +208,12 @@ def test_bernoulli_and_permutations() -> None:
 
 def test_words_of_uniforms_are_those_of_the_spec() -> None:
     drawn = bits(6, 5, 9)
-    unit = pt.ops.random.random_uniform((6,), 0.0, 1.0, "float32", 5, 9).numpy()
+    unit = pt.ops.random_uniform((6,), 0.0, 1.0, "float32", 5, 9).numpy()
     assert np.array_equal(unit, (drawn >> np.uint32(8)) * np.float32(2.0**-24))
-    wide = pt.ops.random.random_uniform((3,), 0.0, 1.0, "float64", 5, 9).numpy()
+    wide = pt.ops.random_uniform((3,), 0.0, 1.0, "float64", 5, 9).numpy()
     high, low = drawn[0::2] >> np.uint32(5), drawn[1::2] >> np.uint32(6)
     assert np.array_equal(wide, (high * 2.0**26 + low) * 2.0**-53)
-    z = pt.ops.random.random_normal((2,), 0.0, 1.0, "float64", 5, 9).numpy()
-    u = pt.ops.random.random_uniform((2,), 0.0, 1.0, "float64", 5, 9).numpy()
+    z = pt.ops.random_normal((2,), 0.0, 1.0, "float64", 5, 9).numpy()
+    u = pt.ops.random_uniform((2,), 0.0, 1.0, "float64", 5, 9).numpy()
     radius, angle = np.sqrt(-2 * np.log(1 - u[0])), 2 * np.pi * u[1]
     assert np.allclose(z, [radius * np.cos(angle), radius * np.sin(angle)], rtol=1e-14)

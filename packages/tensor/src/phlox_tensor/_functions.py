@@ -11,27 +11,134 @@ from ._call import call, single
 from ._dtype import DTypeLike
 from ._kinds import AnyKind, BitsKind, Bool, Float, Int, NumKind
 from ._tensor import Tensor
-from .ops import activation as _activation
-from .ops import attention as _attention
-from .ops import binary as _binary
-from .ops import contraction as _contraction
-from .ops import convolution as _convolution
-from .ops import indexing as _indexing
-from .ops import interpolation as _interpolation
-from .ops import movement as _movement
-from .ops import pooling as _pooling
-from .ops import reduction as _reduction
-from .ops import rows as _rows
-from .ops import scan as _scan
-from .ops import sort as _sort
-from .ops import step as _step
-from .ops import unary as _unary
+from .ops.activation import elu as _elu
+from .ops.activation import gelu as _gelu
+from .ops.activation import gelu_tanh as _gelu_tanh
+from .ops.activation import leaky_relu as _leaky_relu
+from .ops.activation import log_sigmoid as _log_sigmoid
+from .ops.activation import relu as _relu
+from .ops.activation import sigmoid as _sigmoid
+from .ops.activation import silu as _silu
+from .ops.activation import softplus as _softplus
+from .ops.attention import attention as _attention
+from .ops.binary import add as _add
+from .ops.binary import atan2 as _atan2
+from .ops.binary import bitwise_and as _bitwise_and
+from .ops.binary import bitwise_left_shift as _bitwise_left_shift
+from .ops.binary import bitwise_or as _bitwise_or
+from .ops.binary import bitwise_right_shift as _bitwise_right_shift
+from .ops.binary import bitwise_xor as _bitwise_xor
+from .ops.binary import divide as _divide
+from .ops.binary import equal as _equal
+from .ops.binary import floor_divide as _floor_divide
+from .ops.binary import fmod as _fmod
+from .ops.binary import greater as _greater
+from .ops.binary import greater_equal as _greater_equal
+from .ops.binary import hypot as _hypot
+from .ops.binary import less as _less
+from .ops.binary import less_equal as _less_equal
+from .ops.binary import logaddexp as _logaddexp
+from .ops.binary import logical_and as _logical_and
+from .ops.binary import logical_or as _logical_or
+from .ops.binary import logical_xor as _logical_xor
+from .ops.binary import maximum as _maximum
+from .ops.binary import minimum as _minimum
+from .ops.binary import multiply as _multiply
+from .ops.binary import not_equal as _not_equal
+from .ops.binary import pow_ as _pow
+from .ops.binary import remainder as _remainder
+from .ops.binary import subtract as _subtract
+from .ops.binary import where as _where
+from .ops.contraction import fused_linear as _fused_linear
+from .ops.contraction import linear as _linear
+from .ops.contraction import matmul as _matmul
+from .ops.convolution import conv2d as _conv2d
+from .ops.convolution import conv_transpose2d as _conv_transpose2d
+from .ops.indexing import index_add as _index_add
+from .ops.indexing import masked_select as _masked_select
+from .ops.indexing import nonzero as _nonzero
+from .ops.indexing import scatter as _scatter
+from .ops.indexing import take as _take
+from .ops.indexing import take_along_axis as _take_along_axis
+from .ops.interpolation import interpolate2d as _interpolate2d
+from .ops.movement import add_slices as _add_slices
+from .ops.movement import broadcast_to as _broadcast_to
+from .ops.movement import concat as _concat
+from .ops.movement import contiguous as _contiguous
+from .ops.movement import flip as _flip
+from .ops.movement import pad as _pad
+from .ops.movement import permute_dims as _permute_dims
+from .ops.movement import reshape as _reshape
+from .ops.movement import slice_ as _slice
+from .ops.movement import slice_scatter as _slice_scatter
+from .ops.pooling import avg_pool2d as _avg_pool2d
+from .ops.pooling import max_pool2d as _max_pool2d
+from .ops.pooling import max_pool2d_with_indices as _max_pool2d_with_indices
+from .ops.reduction import all_ as _all
+from .ops.reduction import any_ as _any
+from .ops.reduction import argmax as _argmax
+from .ops.reduction import argmin as _argmin
+from .ops.reduction import logsumexp as _logsumexp
+from .ops.reduction import max_ as _max
+from .ops.reduction import mean as _mean
+from .ops.reduction import min_ as _min
+from .ops.reduction import prod as _prod
+from .ops.reduction import std as _std
+from .ops.reduction import sum_ as _sum
+from .ops.reduction import var as _var
+from .ops.rows import batch_norm as _batch_norm
+from .ops.rows import batch_norm_train as _batch_norm_train
+from .ops.rows import cross_entropy as _cross_entropy
+from .ops.rows import layer_norm as _layer_norm
+from .ops.rows import log_softmax as _log_softmax
+from .ops.rows import rms_norm as _rms_norm
+from .ops.rows import softmax as _softmax
+from .ops.scan import cumsum as _cumsum
+from .ops.sort import argsort as _argsort
+from .ops.sort import sort_ as _sort
+from .ops.sort import topk as _topk
+from .ops.unary import abs_ as _abs
+from .ops.unary import acos as _acos
+from .ops.unary import acosh as _acosh
+from .ops.unary import asin as _asin
+from .ops.unary import asinh as _asinh
+from .ops.unary import atan as _atan
+from .ops.unary import atanh as _atanh
+from .ops.unary import bitwise_invert as _bitwise_invert
+from .ops.unary import ceil as _ceil
+from .ops.unary import clip as _clip
+from .ops.unary import cos as _cos
+from .ops.unary import cosh as _cosh
+from .ops.unary import erf as _erf
+from .ops.unary import exp as _exp
+from .ops.unary import expm1 as _expm1
+from .ops.unary import floor as _floor
+from .ops.unary import isfinite as _isfinite
+from .ops.unary import isinf as _isinf
+from .ops.unary import isnan as _isnan
+from .ops.unary import log as _log
+from .ops.unary import log1p as _log1p
+from .ops.unary import log2 as _log2
+from .ops.unary import log10 as _log10
+from .ops.unary import logical_not as _logical_not
+from .ops.unary import negative as _negative
+from .ops.unary import positive as _positive
+from .ops.unary import reciprocal as _reciprocal
+from .ops.unary import round_ as _round
+from .ops.unary import rsqrt as _rsqrt
+from .ops.unary import sign as _sign
+from .ops.unary import sin as _sin
+from .ops.unary import sinh as _sinh
+from .ops.unary import sqrt as _sqrt
+from .ops.unary import square as _square
+from .ops.unary import tan as _tan
+from .ops.unary import tanh as _tanh
+from .ops.unary import trunc as _trunc
 
 __all__ = [
     "abs",
     "acos",
     "acosh",
-    "adam_step",
     "add",
     "add_slices",
     "all",
@@ -45,11 +152,8 @@ __all__ = [
     "atan2",
     "atanh",
     "attention",
-    "attention_backward",
     "avg_pool2d",
-    "avg_pool2d_backward",
     "batch_norm",
-    "batch_norm_backward",
     "batch_norm_train",
     "bitwise_and",
     "bitwise_invert",
@@ -63,13 +167,10 @@ __all__ = [
     "concat",
     "contiguous",
     "conv2d",
-    "conv2d_input_grad",
-    "conv2d_weight_grad",
     "conv_transpose2d",
     "cos",
     "cosh",
     "cross_entropy",
-    "cross_entropy_backward",
     "cumsum",
     "divide",
     "elu",
@@ -83,19 +184,16 @@ __all__ = [
     "fmod",
     "fused_linear",
     "gelu",
-    "gelu_backward",
     "gelu_tanh",
     "greater",
     "greater_equal",
     "hypot",
     "index_add",
     "interpolate2d",
-    "interpolate2d_backward",
     "isfinite",
     "isinf",
     "isnan",
     "layer_norm",
-    "layer_norm_backward",
     "leaky_relu",
     "less",
     "less_equal",
@@ -106,7 +204,6 @@ __all__ = [
     "log10",
     "log_sigmoid",
     "log_softmax",
-    "log_softmax_backward",
     "logaddexp",
     "logical_and",
     "logical_not",
@@ -117,7 +214,6 @@ __all__ = [
     "matmul",
     "max",
     "max_pool2d",
-    "max_pool2d_backward",
     "max_pool2d_with_indices",
     "maximum",
     "mean",
@@ -137,21 +233,17 @@ __all__ = [
     "remainder",
     "reshape",
     "rms_norm",
-    "rms_norm_backward",
     "round",
     "rsqrt",
     "scatter",
-    "sgd_step",
     "sigmoid",
     "sign",
     "silu",
-    "silu_backward",
     "sin",
     "sinh",
     "slice",
     "slice_scatter",
     "softmax",
-    "softmax_backward",
     "softplus",
     "sort",
     "sqrt",
@@ -172,65 +264,22 @@ __all__ = [
 
 def abs(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     """Absolute value, elementwise: ``|x|``."""
-    return _fast.unary(_unary.abs_, x)
+    return _fast.unary(_abs, x)
 
 
 def acos(x: Tensor[Float], /) -> Tensor[Float]:
     """Inverse cosine, elementwise, in radians; nan outside [-1, 1]."""
-    return _fast.unary(_unary.acos, x)
+    return _fast.unary(_acos, x)
 
 
 def acosh(x: Tensor[Float], /) -> Tensor[Float]:
     """Inverse hyperbolic cosine, elementwise; nan below 1."""
-    return _fast.unary(_unary.acosh, x)
-
-
-def adam_step(
-    tensors: Sequence[Tensor[Float]],
-    grads: Sequence[Tensor[Float]],
-    firsts: Sequence[Tensor[Float]] | None,
-    seconds: Sequence[Tensor[Float]] | None,
-    largest: Sequence[Tensor[Float]] | None,
-    /,
-    lr: float,
-    time: int,
-    beta_1: float = 0.9,
-    beta_2: float = 0.999,
-    epsilon: float = 1e-05,
-    weight_decay: float = 0.0,
-    decoupled: bool = False,
-    amsgrad: bool = False,
-) -> tuple[Tensor[Float], ...]:
-    """One step of Adam for each of a list of tensors: the new tensors, then the new first and
-    second means, then with ``amsgrad`` the largest second means. No means stand for zeros,
-    which is what the first step (``time`` 1) starts from. ``decoupled`` is AdamW. Kingma and
-    Ba, 2014; Loshchilov and Hutter, 2017; Reddi et al., 2018.
-    """
-    return call(
-        _step.adam_step,
-        (
-            tensors,
-            grads,
-            firsts,
-            seconds,
-            largest,
-        ),
-        (
-            lr,
-            time,
-            beta_1,
-            beta_2,
-            epsilon,
-            weight_decay,
-            decoupled,
-            amsgrad,
-        ),
-    )
+    return _fast.unary(_acosh, x)
 
 
 def add(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
     """Sum, elementwise: ``x1 + x2``."""
-    return _fast.binary(_binary.add, x1, x2)
+    return _fast.binary(_add, x1, x2)
 
 
 def add_slices(
@@ -244,7 +293,7 @@ def add_slices(
     ``start`` and ``step`` name an axis of the first part after the other, then the next part.
     """
     return call(
-        _movement.add_slices,
+        _add_slices,
         (parts,),
         (
             shape,
@@ -259,7 +308,7 @@ def all(
 ) -> Tensor[Bool]:
     """Whether all elements along the axes are True; True for none."""
     return single(
-        _reduction.all_,
+        _all,
         x,
         (
             axis,
@@ -273,7 +322,7 @@ def any(
 ) -> Tensor[Bool]:
     """Whether any element along the axes is True; False for none."""
     return single(
-        _reduction.any_,
+        _any,
         x,
         (
             axis,
@@ -285,7 +334,7 @@ def any(
 def argmax(x: Tensor[NumKind], /, axis: int | None = None, keepdims: bool = False) -> Tensor[Int]:
     """Index of the first largest element, of the flattened tensor without an axis; nan wins."""
     return single(
-        _reduction.argmax,
+        _argmax,
         x,
         (
             axis,
@@ -297,7 +346,7 @@ def argmax(x: Tensor[NumKind], /, axis: int | None = None, keepdims: bool = Fals
 def argmin(x: Tensor[NumKind], /, axis: int | None = None, keepdims: bool = False) -> Tensor[Int]:
     """Index of the first smallest element, of the flattened tensor without an axis; nan wins."""
     return single(
-        _reduction.argmin,
+        _argmin,
         x,
         (
             axis,
@@ -309,7 +358,7 @@ def argmin(x: Tensor[NumKind], /, axis: int | None = None, keepdims: bool = Fals
 def argsort(x: Tensor[NumKind], /, axis: int = -1, descending: bool = False) -> Tensor[Int]:
     """Indices that sort along an axis; stable, nan last in both directions."""
     return single(
-        _sort.argsort,
+        _argsort,
         x,
         (
             axis,
@@ -320,27 +369,27 @@ def argsort(x: Tensor[NumKind], /, axis: int = -1, descending: bool = False) -> 
 
 def asin(x: Tensor[Float], /) -> Tensor[Float]:
     """Inverse sine, elementwise, in radians; nan outside [-1, 1]."""
-    return _fast.unary(_unary.asin, x)
+    return _fast.unary(_asin, x)
 
 
 def asinh(x: Tensor[Float], /) -> Tensor[Float]:
     """Inverse hyperbolic sine, elementwise."""
-    return _fast.unary(_unary.asinh, x)
+    return _fast.unary(_asinh, x)
 
 
 def atan(x: Tensor[Float], /) -> Tensor[Float]:
     """Inverse tangent, elementwise, in radians."""
-    return _fast.unary(_unary.atan, x)
+    return _fast.unary(_atan, x)
 
 
 def atan2(x1: Tensor[Float] | float, x2: Tensor[Float] | float, /) -> Tensor[Float]:
     """Angle of the point (x2, x1) in radians, elementwise, in [-π, π]."""
-    return _fast.binary(_binary.atan2, x1, x2)
+    return _fast.binary(_atan2, x1, x2)
 
 
 def atanh(x: Tensor[Float], /) -> Tensor[Float]:
     """Inverse hyperbolic tangent, elementwise; nan outside [-1, 1]."""
-    return _fast.unary(_unary.atanh, x)
+    return _fast.unary(_atanh, x)
 
 
 def attention(
@@ -363,41 +412,8 @@ def attention(
     2017.
     """
     return call(
-        _attention.attention,
+        _attention,
         (
-            query,
-            key,
-            value,
-            mask,
-            bias,
-        ),
-        (
-            scale,
-            softcap,
-            is_causal,
-        ),
-    )
-
-
-def attention_backward(
-    g: Tensor[Float],
-    query: Tensor[Float],
-    key: Tensor[Float],
-    value: Tensor[Float],
-    mask: Tensor[Bool] | None = None,
-    bias: Tensor[Float] | None = None,
-    /,
-    scale: float | None = None,
-    softcap: float | None = None,
-    is_causal: bool = False,
-) -> tuple[Tensor[Float], Tensor[Float], Tensor[Float], Tensor[Float]]:
-    """Cotangents of ``attention`` for query, key, value and bias, from scores computed again;
-    that of an absent bias is empty.
-    """
-    return call(
-        _attention.attention_backward,
-        (
-            g,
             query,
             key,
             value,
@@ -423,34 +439,9 @@ def avg_pool2d(
 ) -> Tensor[Float]:
     """Mean of each window of (N, C, H, W). The stride is the kernel where none is given."""
     return single(
-        _pooling.avg_pool2d,
+        _avg_pool2d,
         x,
         (
-            kernel,
-            stride,
-            padding,
-            ceil_mode,
-            count_include_pad,
-        ),
-    )
-
-
-def avg_pool2d_backward(
-    g: Tensor[Float],
-    /,
-    input_shape: Sequence[int],
-    kernel: int | tuple[int, int],
-    stride: int | tuple[int, int] | None = None,
-    padding: int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]] = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-) -> Tensor[Float]:
-    """Cotangent of ``avg_pool2d``: each g is shared out over its window."""
-    return single(
-        _pooling.avg_pool2d_backward,
-        g,
-        (
-            input_shape,
             kernel,
             stride,
             padding,
@@ -473,34 +464,11 @@ def batch_norm(
     bias``. Ioffe and Szegedy, 2015.
     """
     return call(
-        _rows.batch_norm,
+        _batch_norm,
         (
             x,
             weight,
             bias,
-            mean,
-            var,
-        ),
-        (epsilon,),
-    )
-
-
-def batch_norm_backward(
-    g: Tensor[Float],
-    x: Tensor[Float],
-    weight: Tensor[Float],
-    mean: Tensor[Float],
-    var: Tensor[Float],
-    /,
-    epsilon: float = 1e-05,
-) -> tuple[Tensor[Float], Tensor[Float], Tensor[Float]]:
-    """Cotangents of ``batch_norm_train`` for x, weight and bias, from the y result."""
-    return call(
-        _rows.batch_norm_backward,
-        (
-            g,
-            x,
-            weight,
             mean,
             var,
         ),
@@ -513,7 +481,7 @@ def batch_norm_train(
 ) -> tuple[Tensor[Float], Tensor[Float], Tensor[Float]]:
     """``batch_norm`` by the batch's own mean and (biased) variance, which are results too."""
     return call(
-        _rows.batch_norm_train,
+        _batch_norm_train,
         (
             x,
             weight,
@@ -525,44 +493,44 @@ def batch_norm_train(
 
 def bitwise_and(x1: Tensor[BitsKind] | float, x2: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
     """Bits set in both, elementwise."""
-    return _fast.binary(_binary.bitwise_and, x1, x2)
+    return _fast.binary(_bitwise_and, x1, x2)
 
 
 def bitwise_invert(x: Tensor[BitsKind], /) -> Tensor[BitsKind]:
     """Each bit flipped, elementwise; for Bool the same as ``logical_not``."""
-    return _fast.unary(_unary.bitwise_invert, x)
+    return _fast.unary(_bitwise_invert, x)
 
 
 def bitwise_left_shift(x1: Tensor[Int] | float, x2: Tensor[Int] | float, /) -> Tensor[Int]:
     """``x1`` with its bits moved left by ``x2``, elementwise; 0 for a shift by the width or
     more.
     """
-    return _fast.binary(_binary.bitwise_left_shift, x1, x2)
+    return _fast.binary(_bitwise_left_shift, x1, x2)
 
 
 def bitwise_or(x1: Tensor[BitsKind] | float, x2: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
     """Bits set in either, elementwise."""
-    return _fast.binary(_binary.bitwise_or, x1, x2)
+    return _fast.binary(_bitwise_or, x1, x2)
 
 
 def bitwise_right_shift(x1: Tensor[Int] | float, x2: Tensor[Int] | float, /) -> Tensor[Int]:
     """``x1`` with its bits moved right by ``x2``, elementwise; the sign is kept."""
-    return _fast.binary(_binary.bitwise_right_shift, x1, x2)
+    return _fast.binary(_bitwise_right_shift, x1, x2)
 
 
 def bitwise_xor(x1: Tensor[BitsKind] | float, x2: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
     """Bits set in one alone, elementwise."""
-    return _fast.binary(_binary.bitwise_xor, x1, x2)
+    return _fast.binary(_bitwise_xor, x1, x2)
 
 
 def broadcast_to(x: Tensor[AnyKind], /, shape: Sequence[int]) -> Tensor[AnyKind]:
     """The tensor seen with a larger shape: sizes of 1 repeat, axes are added in front."""
-    return single(_movement.broadcast_to, x, (shape,))
+    return single(_broadcast_to, x, (shape,))
 
 
 def ceil(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     """Smallest whole number not below x, elementwise; integers stay."""
-    return _fast.unary(_unary.ceil, x)
+    return _fast.unary(_ceil, x)
 
 
 def clip(
@@ -570,7 +538,7 @@ def clip(
 ) -> Tensor[NumKind]:
     """Elements held between ``min`` and ``max``; None leaves a side open, nan stays nan."""
     return single(
-        _unary.clip,
+        _clip,
         x,
         (
             min,
@@ -581,14 +549,14 @@ def clip(
 
 def concat(xs: Sequence[Tensor[AnyKind]], /, axis: int = 0) -> Tensor[AnyKind]:
     """Tensors one after the other along an axis."""
-    return call(_movement.concat, (xs,), (axis,))
+    return call(_concat, (xs,), (axis,))
 
 
 def contiguous(x: Tensor[AnyKind], /) -> Tensor[AnyKind]:
     """The same elements, row by row in memory where a backend keeps them in another order: a
     permuted tensor that is read often is faster after one copy.
     """
-    return single(_movement.contiguous, x, ())
+    return single(_contiguous, x, ())
 
 
 def conv2d(
@@ -603,67 +571,13 @@ def conv2d(
 ) -> Tensor[Float]:
     """Cross-correlation of images (N, C, H, W) with weight (out, C / groups, kh, kw)."""
     return call(
-        _convolution.conv2d,
+        _conv2d,
         (
             x,
             weight,
             bias,
         ),
         (
-            stride,
-            padding,
-            dilation,
-            groups,
-        ),
-    )
-
-
-def conv2d_input_grad(
-    g: Tensor[Float],
-    weight: Tensor[Float],
-    /,
-    input_shape: Sequence[int],
-    stride: int | tuple[int, int] = 1,
-    padding: int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]] = 0,
-    dilation: int | tuple[int, int] = 1,
-    groups: int = 1,
-) -> Tensor[Float]:
-    """Cotangent of ``conv2d`` for its input: the transposed convolution."""
-    return call(
-        _convolution.conv2d_input_grad,
-        (
-            g,
-            weight,
-        ),
-        (
-            input_shape,
-            stride,
-            padding,
-            dilation,
-            groups,
-        ),
-    )
-
-
-def conv2d_weight_grad(
-    g: Tensor[Float],
-    x: Tensor[Float],
-    /,
-    weight_shape: Sequence[int],
-    stride: int | tuple[int, int] = 1,
-    padding: int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]] = 0,
-    dilation: int | tuple[int, int] = 1,
-    groups: int = 1,
-) -> Tensor[Float]:
-    """Cotangent of ``conv2d`` for its weight."""
-    return call(
-        _convolution.conv2d_weight_grad,
-        (
-            g,
-            x,
-        ),
-        (
-            weight_shape,
             stride,
             padding,
             dilation,
@@ -688,7 +602,7 @@ def conv_transpose2d(
     bottom + dilation·(kh - 1) + output_padding + 1``.
     """
     return call(
-        _convolution.conv_transpose2d,
+        _conv_transpose2d,
         (
             x,
             weight,
@@ -706,12 +620,12 @@ def conv_transpose2d(
 
 def cos(x: Tensor[Float], /) -> Tensor[Float]:
     """Cosine of x in radians, elementwise; nan for infinities."""
-    return _fast.unary(_unary.cos, x)
+    return _fast.unary(_cos, x)
 
 
 def cosh(x: Tensor[Float], /) -> Tensor[Float]:
     """Hyperbolic cosine, elementwise."""
-    return _fast.unary(_unary.cosh, x)
+    return _fast.unary(_cosh, x)
 
 
 def cross_entropy(x: Tensor[Float], target: Tensor[Int], /) -> Tensor[Float]:
@@ -720,23 +634,8 @@ def cross_entropy(x: Tensor[Float], target: Tensor[Int], /) -> Tensor[Float]:
     IndexOutOfRangeError.
     """
     return call(
-        _rows.cross_entropy,
+        _cross_entropy,
         (
-            x,
-            target,
-        ),
-        (),
-    )
-
-
-def cross_entropy_backward(
-    g: Tensor[Float], x: Tensor[Float], target: Tensor[Int], /
-) -> Tensor[Float]:
-    """Cotangent of ``cross_entropy`` for x: ``g·(softmax(x) - one_hot(target))``."""
-    return call(
-        _rows.cross_entropy_backward,
-        (
-            g,
             x,
             target,
         ),
@@ -746,57 +645,57 @@ def cross_entropy_backward(
 
 def cumsum(x: Tensor[NumKind], /, axis: int = -1) -> Tensor[NumKind]:
     """Running sum along an axis."""
-    return single(_scan.cumsum, x, (axis,))
+    return single(_cumsum, x, (axis,))
 
 
 def divide(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[Float]:
     """Quotient, elementwise: ``x1 / x2``. Integers are divided in the default float type."""
-    return _fast.binary(_binary.divide, x1, x2)
+    return _fast.binary(_divide, x1, x2)
 
 
 def elu(x: Tensor[Float], /, alpha: float = 1.0) -> Tensor[Float]:
     """Exponential linear unit: x above 0, ``alpha·(eˣ - 1)`` below. Clevert et al., 2015."""
-    return single(_activation.elu, x, (alpha,))
+    return single(_elu, x, (alpha,))
 
 
 def equal(x1: Tensor[AnyKind] | float, x2: Tensor[AnyKind] | float, /) -> Tensor[Bool]:
     """Whether ``x1 == x2``, elementwise; False for nan."""
-    return _fast.binary(_binary.equal, x1, x2)
+    return _fast.binary(_equal, x1, x2)
 
 
 def erf(x: Tensor[Float], /) -> Tensor[Float]:
     """Error function, elementwise: ``2/√π · ∫₀ˣ exp(-t²) dt``."""
-    return _fast.unary(_unary.erf, x)
+    return _fast.unary(_erf, x)
 
 
 def exp(x: Tensor[Float], /) -> Tensor[Float]:
     """Exponential, elementwise: ``eˣ``."""
-    return _fast.unary(_unary.exp, x)
+    return _fast.unary(_exp, x)
 
 
 def expm1(x: Tensor[Float], /) -> Tensor[Float]:
     """``eˣ - 1``, elementwise, accurate near 0."""
-    return _fast.unary(_unary.expm1, x)
+    return _fast.unary(_expm1, x)
 
 
 def flip(x: Tensor[AnyKind], /, axis: int | Sequence[int] | None = None) -> Tensor[AnyKind]:
     """Elements in reverse order along the axes, all of them without an axis."""
-    return single(_movement.flip, x, (axis,))
+    return single(_flip, x, (axis,))
 
 
 def floor(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     """Largest whole number not above x, elementwise; integers stay."""
-    return _fast.unary(_unary.floor, x)
+    return _fast.unary(_floor, x)
 
 
 def floor_divide(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
     """Quotient rounded down, elementwise; for integers 0 where ``x2`` is 0."""
-    return _fast.binary(_binary.floor_divide, x1, x2)
+    return _fast.binary(_floor_divide, x1, x2)
 
 
 def fmod(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
     """Remainder with the sign of ``x1``, elementwise; for integers 0 where ``x2`` is 0."""
-    return _fast.binary(_binary.fmod, x1, x2)
+    return _fast.binary(_fmod, x1, x2)
 
 
 def fused_linear(
@@ -813,7 +712,7 @@ def fused_linear(
     product of narrow floats is rounded once, at the end.
     """
     return call(
-        _contraction.fused_linear,
+        _fused_linear,
         (
             x,
             weight,
@@ -829,32 +728,27 @@ def fused_linear(
 
 def gelu(x: Tensor[Float], /) -> Tensor[Float]:
     """Gaussian error linear unit: ``x·Φ(x)``, with the exact Φ. Hendrycks and Gimpel, 2016."""
-    return _fast.unary(_activation.gelu, x)
-
-
-def gelu_backward(g: Tensor[Float] | float, x: Tensor[Float] | float, /) -> Tensor[Float]:
-    """Cotangent of ``gelu``: ``g·(Φ(x) + x·φ(x))``."""
-    return _fast.binary(_activation.gelu_backward, g, x)
+    return _fast.unary(_gelu, x)
 
 
 def gelu_tanh(x: Tensor[Float], /) -> Tensor[Float]:
     """``gelu`` with the tanh formula for Φ. Hendrycks and Gimpel, 2016."""
-    return _fast.unary(_activation.gelu_tanh, x)
+    return _fast.unary(_gelu_tanh, x)
 
 
 def greater(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[Bool]:
     """Whether ``x1 > x2``, elementwise."""
-    return _fast.binary(_binary.greater, x1, x2)
+    return _fast.binary(_greater, x1, x2)
 
 
 def greater_equal(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[Bool]:
     """Whether ``x1 >= x2``, elementwise."""
-    return _fast.binary(_binary.greater_equal, x1, x2)
+    return _fast.binary(_greater_equal, x1, x2)
 
 
 def hypot(x1: Tensor[Float] | float, x2: Tensor[Float] | float, /) -> Tensor[Float]:
     """``√(x1² + x2²)``, elementwise; does not overflow half way."""
-    return _fast.binary(_binary.hypot, x1, x2)
+    return _fast.binary(_hypot, x1, x2)
 
 
 def index_add(
@@ -862,7 +756,7 @@ def index_add(
 ) -> Tensor[NumKind]:
     """A copy of x to which ``values`` are added at ``indices`` along an axis; repeats add up."""
     return call(
-        _indexing.index_add,
+        _index_add,
         (
             x,
             indices,
@@ -886,7 +780,7 @@ def interpolate2d(
     in PyTorch's ``interpolate``.
     """
     return single(
-        _interpolation.interpolate2d,
+        _interpolate2d,
         x,
         (
             size,
@@ -896,38 +790,19 @@ def interpolate2d(
     )
 
 
-def interpolate2d_backward(
-    g: Tensor[Float],
-    /,
-    input_shape: Sequence[int],
-    mode: str = "nearest",
-    align_corners: bool = True,
-) -> Tensor[Float]:
-    """Cotangent of ``interpolate2d``: each g goes to the pixels that it was read from."""
-    return single(
-        _interpolation.interpolate2d_backward,
-        g,
-        (
-            input_shape,
-            mode,
-            align_corners,
-        ),
-    )
-
-
 def isfinite(x: Tensor[NumKind], /) -> Tensor[Bool]:
     """Whether x is neither infinite nor nan, elementwise; True for integers."""
-    return _fast.unary(_unary.isfinite, x)
+    return _fast.unary(_isfinite, x)
 
 
 def isinf(x: Tensor[NumKind], /) -> Tensor[Bool]:
     """Whether x is an infinity, elementwise; False for integers."""
-    return _fast.unary(_unary.isinf, x)
+    return _fast.unary(_isinf, x)
 
 
 def isnan(x: Tensor[NumKind], /) -> Tensor[Bool]:
     """Whether x is nan, elementwise; False for integers."""
-    return _fast.unary(_unary.isnan, x)
+    return _fast.unary(_isnan, x)
 
 
 def layer_norm(
@@ -941,7 +816,7 @@ def layer_norm(
     bias``. Ba et al., 2016.
     """
     return call(
-        _rows.layer_norm,
+        _layer_norm,
         (
             x,
             weight,
@@ -951,112 +826,81 @@ def layer_norm(
     )
 
 
-def layer_norm_backward(
-    g: Tensor[Float],
-    x: Tensor[Float],
-    weight: Tensor[Float] | None = None,
-    /,
-    epsilon: float = 1e-05,
-) -> tuple[Tensor[Float], Tensor[Float], Tensor[Float]]:
-    """Cotangents of ``layer_norm`` for x, weight and bias."""
-    return call(
-        _rows.layer_norm_backward,
-        (
-            g,
-            x,
-            weight,
-        ),
-        (epsilon,),
-    )
-
-
 def leaky_relu(x: Tensor[Float], /, slope: float = 0.01) -> Tensor[Float]:
     """Leaky rectified linear unit: x above 0, ``slope·x`` below. Maas et al., 2013."""
-    return single(_activation.leaky_relu, x, (slope,))
+    return single(_leaky_relu, x, (slope,))
 
 
 def less(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[Bool]:
     """Whether ``x1 < x2``, elementwise."""
-    return _fast.binary(_binary.less, x1, x2)
+    return _fast.binary(_less, x1, x2)
 
 
 def less_equal(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[Bool]:
     """Whether ``x1 <= x2``, elementwise."""
-    return _fast.binary(_binary.less_equal, x1, x2)
+    return _fast.binary(_less_equal, x1, x2)
 
 
 def linear(
     x: Tensor[Float], weight: Tensor[Float], bias: Tensor[Float] | None = None, /
 ) -> Tensor[Float]:
     """``x @ weight + bias`` with weight of shape (in, out)."""
-    return _fast.ternary(_contraction.linear, x, weight, bias)
+    return _fast.ternary(_linear, x, weight, bias)
 
 
 def log(x: Tensor[Float], /) -> Tensor[Float]:
     """Natural logarithm, elementwise; -inf at 0, nan below."""
-    return _fast.unary(_unary.log, x)
+    return _fast.unary(_log, x)
 
 
 def log10(x: Tensor[Float], /) -> Tensor[Float]:
     """Logarithm to base 10, elementwise."""
-    return _fast.unary(_unary.log10, x)
+    return _fast.unary(_log10, x)
 
 
 def log1p(x: Tensor[Float], /) -> Tensor[Float]:
     """``ln(1 + x)``, elementwise, accurate near 0."""
-    return _fast.unary(_unary.log1p, x)
+    return _fast.unary(_log1p, x)
 
 
 def log2(x: Tensor[Float], /) -> Tensor[Float]:
     """Logarithm to base 2, elementwise."""
-    return _fast.unary(_unary.log2, x)
+    return _fast.unary(_log2, x)
 
 
 def log_sigmoid(x: Tensor[Float], /) -> Tensor[Float]:
     """Logarithm of the sigmoid: ``-ln(1 + e⁻ˣ)``; never overflows."""
-    return _fast.unary(_activation.log_sigmoid, x)
+    return _fast.unary(_log_sigmoid, x)
 
 
 def log_softmax(x: Tensor[Float], /, axis: int = -1) -> Tensor[Float]:
     """Logarithm of ``softmax``: ``x - ln Σ eˣ`` along an axis."""
-    return single(_rows.log_softmax, x, (axis,))
-
-
-def log_softmax_backward(g: Tensor[Float], y: Tensor[Float], /, axis: int = -1) -> Tensor[Float]:
-    """Cotangent of ``log_softmax``: ``g - eʸ·Σ g``."""
-    return call(
-        _rows.log_softmax_backward,
-        (
-            g,
-            y,
-        ),
-        (axis,),
-    )
+    return single(_log_softmax, x, (axis,))
 
 
 def logaddexp(x1: Tensor[Float] | float, x2: Tensor[Float] | float, /) -> Tensor[Float]:
     """``ln(eˣ¹ + eˣ²)``, elementwise; does not overflow half way."""
-    return _fast.binary(_binary.logaddexp, x1, x2)
+    return _fast.binary(_logaddexp, x1, x2)
 
 
 def logical_and(x1: Tensor[Bool], x2: Tensor[Bool], /) -> Tensor[Bool]:
     """Whether both are True, elementwise."""
-    return _fast.binary(_binary.logical_and, x1, x2)
+    return _fast.binary(_logical_and, x1, x2)
 
 
 def logical_not(x: Tensor[Bool], /) -> Tensor[Bool]:
     """True where x is False, elementwise."""
-    return _fast.unary(_unary.logical_not, x)
+    return _fast.unary(_logical_not, x)
 
 
 def logical_or(x1: Tensor[Bool], x2: Tensor[Bool], /) -> Tensor[Bool]:
     """Whether either is True, elementwise."""
-    return _fast.binary(_binary.logical_or, x1, x2)
+    return _fast.binary(_logical_or, x1, x2)
 
 
 def logical_xor(x1: Tensor[Bool], x2: Tensor[Bool], /) -> Tensor[Bool]:
     """Whether one alone is True, elementwise."""
-    return _fast.binary(_binary.logical_xor, x1, x2)
+    return _fast.binary(_logical_xor, x1, x2)
 
 
 def logsumexp(
@@ -1064,7 +908,7 @@ def logsumexp(
 ) -> Tensor[Float]:
     """``ln Σ eˣ`` along the axes; does not overflow half way, -inf where all are -inf."""
     return single(
-        _reduction.logsumexp,
+        _logsumexp,
         x,
         (
             axis,
@@ -1076,7 +920,7 @@ def logsumexp(
 def masked_select(x: Tensor[AnyKind], mask: Tensor[Bool], /) -> Tensor[AnyKind]:
     """The elements at which the mask, broadcast to x, is True, in order, 1-d."""
     return call(
-        _indexing.masked_select,
+        _masked_select,
         (
             x,
             mask,
@@ -1089,7 +933,7 @@ def matmul(x1: Tensor[NumKind], x2: Tensor[NumKind], /) -> Tensor[NumKind]:
     """Product of matrices, over batches that broadcast; a vector is a row on the left and a
     column on the right. Narrow floats accumulate in float32.
     """
-    return _fast.binary(_contraction.matmul, x1, x2)
+    return _fast.binary(_matmul, x1, x2)
 
 
 def max(
@@ -1097,7 +941,7 @@ def max(
 ) -> Tensor[NumKind]:
     """Largest element along the axes; nan wins. An empty axis is an error."""
     return single(
-        _reduction.max_,
+        _max,
         x,
         (
             axis,
@@ -1119,7 +963,7 @@ def max_pool2d(
     none is given.
     """
     return single(
-        _pooling.max_pool2d,
+        _max_pool2d,
         x,
         (
             kernel,
@@ -1128,20 +972,6 @@ def max_pool2d(
             dilation,
             ceil_mode,
         ),
-    )
-
-
-def max_pool2d_backward(
-    g: Tensor[Float], indices: Tensor[Int], /, input_shape: Sequence[int]
-) -> Tensor[Float]:
-    """Cotangent of ``max_pool2d``: each g goes to the place that won."""
-    return call(
-        _pooling.max_pool2d_backward,
-        (
-            g,
-            indices,
-        ),
-        (input_shape,),
     )
 
 
@@ -1158,7 +988,7 @@ def max_pool2d_with_indices(
     column``; nan wins, the first of equals wins.
     """
     return single(
-        _pooling.max_pool2d_with_indices,
+        _max_pool2d_with_indices,
         x,
         (
             kernel,
@@ -1172,7 +1002,7 @@ def max_pool2d_with_indices(
 
 def maximum(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
     """The larger one, elementwise; nan wins."""
-    return _fast.binary(_binary.maximum, x1, x2)
+    return _fast.binary(_maximum, x1, x2)
 
 
 def mean(
@@ -1180,7 +1010,7 @@ def mean(
 ) -> Tensor[Float]:
     """Arithmetic mean along the axes; nan for none."""
     return single(
-        _reduction.mean,
+        _mean,
         x,
         (
             axis,
@@ -1194,7 +1024,7 @@ def min(
 ) -> Tensor[NumKind]:
     """Smallest element along the axes; nan wins. An empty axis is an error."""
     return single(
-        _reduction.min_,
+        _min,
         x,
         (
             axis,
@@ -1205,27 +1035,27 @@ def min(
 
 def minimum(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
     """The smaller one, elementwise; nan wins."""
-    return _fast.binary(_binary.minimum, x1, x2)
+    return _fast.binary(_minimum, x1, x2)
 
 
 def multiply(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
     """Product, elementwise: ``x1 · x2``."""
-    return _fast.binary(_binary.multiply, x1, x2)
+    return _fast.binary(_multiply, x1, x2)
 
 
 def negative(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     """Numerical negative, elementwise: ``-x``; wraps for unsigned integers."""
-    return _fast.unary(_unary.negative, x)
+    return _fast.unary(_negative, x)
 
 
 def nonzero(mask: Tensor[Bool], /) -> Tensor[Int]:
     """Positions of True in a 1-d mask, ascending."""
-    return single(_indexing.nonzero, mask, ())
+    return single(_nonzero, mask, ())
 
 
 def not_equal(x1: Tensor[AnyKind] | float, x2: Tensor[AnyKind] | float, /) -> Tensor[Bool]:
     """Whether ``x1 != x2``, elementwise; True for nan."""
-    return _fast.binary(_binary.not_equal, x1, x2)
+    return _fast.binary(_not_equal, x1, x2)
 
 
 def pad(
@@ -1233,7 +1063,7 @@ def pad(
 ) -> Tensor[AnyKind]:
     """The tensor with a margin of ``value``: pairs (before, after) for the last axes."""
     return single(
-        _movement.pad,
+        _pad,
         x,
         (
             padding,
@@ -1244,19 +1074,19 @@ def pad(
 
 def permute_dims(x: Tensor[AnyKind], /, axes: Sequence[int]) -> Tensor[AnyKind]:
     """The axes in a new order."""
-    return single(_movement.permute_dims, x, (axes,))
+    return single(_permute_dims, x, (axes,))
 
 
 def positive(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     """The element itself."""
-    return _fast.unary(_unary.positive, x)
+    return _fast.unary(_positive, x)
 
 
 def pow(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
     """Power, elementwise, as IEEE 754 has it: ``x⁰ = 1``; nan for a negative base with a
     fractional exponent. Integers take exponents from 0 up.
     """
-    return _fast.binary(_binary.pow_, x1, x2)
+    return _fast.binary(_pow, x1, x2)
 
 
 def prod(
@@ -1270,7 +1100,7 @@ def prod(
     multiplied in it.
     """
     return single(
-        _reduction.prod,
+        _prod,
         x,
         (
             axis,
@@ -1282,22 +1112,22 @@ def prod(
 
 def reciprocal(x: Tensor[Float], /) -> Tensor[Float]:
     """``1 / x``, elementwise."""
-    return _fast.unary(_unary.reciprocal, x)
+    return _fast.unary(_reciprocal, x)
 
 
 def relu(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     """Rectified linear unit: ``max(x, 0)``; nan stays nan. Nair and Hinton, 2010."""
-    return _fast.unary(_activation.relu, x)
+    return _fast.unary(_relu, x)
 
 
 def remainder(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
     """Remainder with the sign of ``x2``, elementwise; for integers 0 where ``x2`` is 0."""
-    return _fast.binary(_binary.remainder, x1, x2)
+    return _fast.binary(_remainder, x1, x2)
 
 
 def reshape(x: Tensor[AnyKind], /, shape: Sequence[int]) -> Tensor[AnyKind]:
     """The elements, row by row, under a new shape; one size may be -1."""
-    return single(_movement.reshape, x, (shape,))
+    return single(_reshape, x, (shape,))
 
 
 def rms_norm(
@@ -1307,27 +1137,8 @@ def rms_norm(
     then ``·weight``. Zhang and Sennrich, 2019.
     """
     return call(
-        _rows.rms_norm,
+        _rms_norm,
         (
-            x,
-            weight,
-        ),
-        (epsilon,),
-    )
-
-
-def rms_norm_backward(
-    g: Tensor[Float],
-    x: Tensor[Float],
-    weight: Tensor[Float] | None = None,
-    /,
-    epsilon: float = 1e-05,
-) -> tuple[Tensor[Float], Tensor[Float]]:
-    """Cotangents of ``rms_norm`` for x and weight."""
-    return call(
-        _rows.rms_norm_backward,
-        (
-            g,
             x,
             weight,
         ),
@@ -1337,12 +1148,12 @@ def rms_norm_backward(
 
 def round(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     """Nearest whole number, half to even, elementwise; integers stay."""
-    return _fast.unary(_unary.round_, x)
+    return _fast.unary(_round, x)
 
 
 def rsqrt(x: Tensor[Float], /) -> Tensor[Float]:
     """``1 / √x``, elementwise."""
-    return _fast.unary(_unary.rsqrt, x)
+    return _fast.unary(_rsqrt, x)
 
 
 def scatter(
@@ -1357,7 +1168,7 @@ def scatter(
     combine; with set one of the values stays.
     """
     return call(
-        _indexing.scatter,
+        _scatter,
         (
             x,
             indices,
@@ -1370,66 +1181,29 @@ def scatter(
     )
 
 
-def sgd_step(
-    tensors: Sequence[Tensor[Float]],
-    grads: Sequence[Tensor[Float]],
-    velocities: Sequence[Tensor[Float]] | None,
-    /,
-    lr: float,
-    momentum: float = 0.0,
-    dampening: float = 0.0,
-    weight_decay: float = 0.0,
-    nesterov: bool = False,
-) -> tuple[Tensor[Float], ...]:
-    """One step of gradient descent for each of a list of tensors: the new tensors, then with
-    ``momentum`` the new velocities. No velocities is where the first step starts from: they
-    become the gradients. Sutskever et al., 2013.
-    """
-    return call(
-        _step.sgd_step,
-        (
-            tensors,
-            grads,
-            velocities,
-        ),
-        (
-            lr,
-            momentum,
-            dampening,
-            weight_decay,
-            nesterov,
-        ),
-    )
-
-
 def sigmoid(x: Tensor[Float], /) -> Tensor[Float]:
     """Logistic function: ``1 / (1 + e⁻ˣ)``; never overflows."""
-    return _fast.unary(_activation.sigmoid, x)
+    return _fast.unary(_sigmoid, x)
 
 
 def sign(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     """-1, 0 or 1 by the sign of x, elementwise; nan stays nan."""
-    return _fast.unary(_unary.sign, x)
+    return _fast.unary(_sign, x)
 
 
 def silu(x: Tensor[Float], /) -> Tensor[Float]:
     """Sigmoid linear unit: ``x·σ(x)``. Elfwing et al., 2017."""
-    return _fast.unary(_activation.silu, x)
-
-
-def silu_backward(g: Tensor[Float] | float, x: Tensor[Float] | float, /) -> Tensor[Float]:
-    """Cotangent of ``silu``: ``g·(σ(x) + x·σ(x)·(1 - σ(x)))``."""
-    return _fast.binary(_activation.silu_backward, g, x)
+    return _fast.unary(_silu, x)
 
 
 def sin(x: Tensor[Float], /) -> Tensor[Float]:
     """Sine of x in radians, elementwise; nan for infinities."""
-    return _fast.unary(_unary.sin, x)
+    return _fast.unary(_sin, x)
 
 
 def sinh(x: Tensor[Float], /) -> Tensor[Float]:
     """Hyperbolic sine, elementwise."""
-    return _fast.unary(_unary.sinh, x)
+    return _fast.unary(_sinh, x)
 
 
 def slice(
@@ -1439,7 +1213,7 @@ def slice(
     the usual spelling.
     """
     return single(
-        _movement.slice_,
+        _slice,
         x,
         (
             start,
@@ -1459,7 +1233,7 @@ def slice_scatter(
 ) -> Tensor[AnyKind]:
     """A copy of x with ``values`` in place of a slice; ``x.at[...].set`` is the usual spelling."""
     return call(
-        _movement.slice_scatter,
+        _slice_scatter,
         (
             x,
             values,
@@ -1474,30 +1248,18 @@ def slice_scatter(
 
 def softmax(x: Tensor[Float], /, axis: int = -1) -> Tensor[Float]:
     """``eˣ / Σ eˣ`` along an axis; a row of -inf gives zeros."""
-    return single(_rows.softmax, x, (axis,))
-
-
-def softmax_backward(g: Tensor[Float], y: Tensor[Float], /, axis: int = -1) -> Tensor[Float]:
-    """Cotangent of ``softmax``: ``y·(g - Σ g·y)``."""
-    return call(
-        _rows.softmax_backward,
-        (
-            g,
-            y,
-        ),
-        (axis,),
-    )
+    return single(_softmax, x, (axis,))
 
 
 def softplus(x: Tensor[Float], /) -> Tensor[Float]:
     """Smooth ``relu``: ``ln(1 + eˣ)``; x itself far out, never overflows."""
-    return _fast.unary(_activation.softplus, x)
+    return _fast.unary(_softplus, x)
 
 
 def sort(x: Tensor[NumKind], /, axis: int = -1, descending: bool = False) -> Tensor[NumKind]:
     """Elements in order along an axis; stable, nan last in both directions."""
     return single(
-        _sort.sort_,
+        _sort,
         x,
         (
             axis,
@@ -1508,12 +1270,12 @@ def sort(x: Tensor[NumKind], /, axis: int = -1, descending: bool = False) -> Ten
 
 def sqrt(x: Tensor[Float], /) -> Tensor[Float]:
     """Square root, elementwise; nan below 0."""
-    return _fast.unary(_unary.sqrt, x)
+    return _fast.unary(_sqrt, x)
 
 
 def square(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     """``x · x``, elementwise."""
-    return _fast.unary(_unary.square, x)
+    return _fast.unary(_square, x)
 
 
 def std(
@@ -1525,7 +1287,7 @@ def std(
 ) -> Tensor[Float]:
     """Standard deviation along the axes, divided by ``n - correction``."""
     return single(
-        _reduction.std,
+        _std,
         x,
         (
             axis,
@@ -1537,7 +1299,7 @@ def std(
 
 def subtract(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
     """Difference, elementwise: ``x1 - x2``."""
-    return _fast.binary(_binary.subtract, x1, x2)
+    return _fast.binary(_subtract, x1, x2)
 
 
 def sum(
@@ -1551,7 +1313,7 @@ def sum(
     default are summed in it, narrow floats in float32.
     """
     return single(
-        _reduction.sum_,
+        _sum,
         x,
         (
             axis,
@@ -1566,7 +1328,7 @@ def take(x: Tensor[AnyKind], indices: Tensor[Int], /, axis: int = 0) -> Tensor[A
     out of range is an error.
     """
     return call(
-        _indexing.take,
+        _take,
         (
             x,
             indices,
@@ -1578,7 +1340,7 @@ def take(x: Tensor[AnyKind], indices: Tensor[Int], /, axis: int = 0) -> Tensor[A
 def take_along_axis(x: Tensor[AnyKind], indices: Tensor[Int], /, axis: int = -1) -> Tensor[AnyKind]:
     """One element per index along an axis; the other axes line up."""
     return call(
-        _indexing.take_along_axis,
+        _take_along_axis,
         (
             x,
             indices,
@@ -1589,12 +1351,12 @@ def take_along_axis(x: Tensor[AnyKind], indices: Tensor[Int], /, axis: int = -1)
 
 def tan(x: Tensor[Float], /) -> Tensor[Float]:
     """Tangent of x in radians, elementwise."""
-    return _fast.unary(_unary.tan, x)
+    return _fast.unary(_tan, x)
 
 
 def tanh(x: Tensor[Float], /) -> Tensor[Float]:
     """Hyperbolic tangent, elementwise; ±1 far out."""
-    return _fast.unary(_unary.tanh, x)
+    return _fast.unary(_tanh, x)
 
 
 def topk(
@@ -1605,7 +1367,7 @@ def topk(
     way.
     """
     return single(
-        _sort.topk,
+        _topk,
         x,
         (
             k,
@@ -1617,7 +1379,7 @@ def topk(
 
 def trunc(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     """The whole number next to x towards 0, elementwise; integers stay."""
-    return _fast.unary(_unary.trunc, x)
+    return _fast.unary(_trunc, x)
 
 
 def var(
@@ -1631,7 +1393,7 @@ def var(
     correction``.
     """
     return single(
-        _reduction.var,
+        _var,
         x,
         (
             axis,
@@ -1645,4 +1407,4 @@ def where(
     condition: Tensor[Bool], x1: Tensor[AnyKind] | float, x2: Tensor[AnyKind] | float, /
 ) -> Tensor[AnyKind]:
     """``x1`` where the condition is True, ``x2`` elsewhere, elementwise."""
-    return _fast.ternary(_binary.where, condition, x1, x2)
+    return _fast.ternary(_where, condition, x1, x2)

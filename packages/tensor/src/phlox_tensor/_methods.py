@@ -14,16 +14,111 @@ from ._errors import Rejected
 from ._fast import spread
 from ._kinds import AnyKind, BitsKind, Bool, Float, Generic, Int, K, NumKind
 from ._tensor import Tensor
-from .ops import activation as _activation
-from .ops import binary as _binary
-from .ops import contraction as _contraction
-from .ops import indexing as _indexing
-from .ops import movement as _movement
-from .ops import reduction as _reduction
-from .ops import rows as _rows
-from .ops import scan as _scan
-from .ops import sort as _sort
-from .ops import unary as _unary
+from .ops.activation import elu as _elu
+from .ops.activation import gelu as _gelu
+from .ops.activation import gelu_tanh as _gelu_tanh
+from .ops.activation import leaky_relu as _leaky_relu
+from .ops.activation import log_sigmoid as _log_sigmoid
+from .ops.activation import relu as _relu
+from .ops.activation import sigmoid as _sigmoid
+from .ops.activation import silu as _silu
+from .ops.activation import softplus as _softplus
+from .ops.binary import add as _add
+from .ops.binary import atan2 as _atan2
+from .ops.binary import bitwise_and as _bitwise_and
+from .ops.binary import bitwise_left_shift as _bitwise_left_shift
+from .ops.binary import bitwise_or as _bitwise_or
+from .ops.binary import bitwise_right_shift as _bitwise_right_shift
+from .ops.binary import bitwise_xor as _bitwise_xor
+from .ops.binary import divide as _divide
+from .ops.binary import equal as _equal
+from .ops.binary import floor_divide as _floor_divide
+from .ops.binary import fmod as _fmod
+from .ops.binary import greater as _greater
+from .ops.binary import greater_equal as _greater_equal
+from .ops.binary import hypot as _hypot
+from .ops.binary import less as _less
+from .ops.binary import less_equal as _less_equal
+from .ops.binary import logaddexp as _logaddexp
+from .ops.binary import logical_and as _logical_and
+from .ops.binary import logical_or as _logical_or
+from .ops.binary import logical_xor as _logical_xor
+from .ops.binary import maximum as _maximum
+from .ops.binary import minimum as _minimum
+from .ops.binary import multiply as _multiply
+from .ops.binary import not_equal as _not_equal
+from .ops.binary import pow_ as _pow
+from .ops.binary import remainder as _remainder
+from .ops.binary import subtract as _subtract
+from .ops.binary import where as _where
+from .ops.contraction import matmul as _matmul
+from .ops.indexing import index_add as _index_add
+from .ops.indexing import masked_select as _masked_select
+from .ops.indexing import nonzero as _nonzero
+from .ops.indexing import scatter as _scatter
+from .ops.indexing import take as _take
+from .ops.indexing import take_along_axis as _take_along_axis
+from .ops.movement import broadcast_to as _broadcast_to
+from .ops.movement import contiguous as _contiguous
+from .ops.movement import flip as _flip
+from .ops.movement import pad as _pad
+from .ops.movement import permute_dims as _permute_dims
+from .ops.movement import reshape as _reshape
+from .ops.reduction import all_ as _all
+from .ops.reduction import any_ as _any
+from .ops.reduction import argmax as _argmax
+from .ops.reduction import argmin as _argmin
+from .ops.reduction import logsumexp as _logsumexp
+from .ops.reduction import max_ as _max
+from .ops.reduction import mean as _mean
+from .ops.reduction import min_ as _min
+from .ops.reduction import prod as _prod
+from .ops.reduction import std as _std
+from .ops.reduction import sum_ as _sum
+from .ops.reduction import var as _var
+from .ops.rows import log_softmax as _log_softmax
+from .ops.rows import softmax as _softmax
+from .ops.scan import cumsum as _cumsum
+from .ops.sort import argsort as _argsort
+from .ops.sort import sort_ as _sort
+from .ops.sort import topk as _topk
+from .ops.unary import abs_ as _abs
+from .ops.unary import acos as _acos
+from .ops.unary import acosh as _acosh
+from .ops.unary import asin as _asin
+from .ops.unary import asinh as _asinh
+from .ops.unary import atan as _atan
+from .ops.unary import atanh as _atanh
+from .ops.unary import bitwise_invert as _bitwise_invert
+from .ops.unary import ceil as _ceil
+from .ops.unary import clip as _clip
+from .ops.unary import cos as _cos
+from .ops.unary import cosh as _cosh
+from .ops.unary import erf as _erf
+from .ops.unary import exp as _exp
+from .ops.unary import expm1 as _expm1
+from .ops.unary import floor as _floor
+from .ops.unary import isfinite as _isfinite
+from .ops.unary import isinf as _isinf
+from .ops.unary import isnan as _isnan
+from .ops.unary import log as _log
+from .ops.unary import log1p as _log1p
+from .ops.unary import log2 as _log2
+from .ops.unary import log10 as _log10
+from .ops.unary import logical_not as _logical_not
+from .ops.unary import negative as _negative
+from .ops.unary import positive as _positive
+from .ops.unary import reciprocal as _reciprocal
+from .ops.unary import round_ as _round
+from .ops.unary import rsqrt as _rsqrt
+from .ops.unary import sign as _sign
+from .ops.unary import sin as _sin
+from .ops.unary import sinh as _sinh
+from .ops.unary import sqrt as _sqrt
+from .ops.unary import square as _square
+from .ops.unary import tan as _tan
+from .ops.unary import tanh as _tanh
+from .ops.unary import trunc as _trunc
 
 
 class TensorMethods(Generic[K]):
@@ -45,7 +140,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.add(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(_binary.add, self, other)
+        return _fast.operator(_add, self, other)
 
     def __radd__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         device = self.device
@@ -54,7 +149,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.add(other, self.primitive), device)
         except Rejected:
             pass
-        return _fast.operator(_binary.add, other, self)
+        return _fast.operator(_add, other, self)
 
     def __and__(self: Tensor[BitsKind], other: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
         device = self.device
@@ -69,7 +164,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.bitwise_and(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(_binary.bitwise_and, self, other)
+        return _fast.operator(_bitwise_and, self, other)
 
     def __rand__(self: Tensor[BitsKind], other: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
         device = self.device
@@ -78,7 +173,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.bitwise_and(other, self.primitive), device)
         except Rejected:
             pass
-        return _fast.operator(_binary.bitwise_and, other, self)
+        return _fast.operator(_bitwise_and, other, self)
 
     def __floordiv__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         device = self.device
@@ -93,7 +188,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.floor_divide(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(_binary.floor_divide, self, other)
+        return _fast.operator(_floor_divide, self, other)
 
     def __rfloordiv__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         device = self.device
@@ -102,7 +197,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.floor_divide(other, self.primitive), device)
         except Rejected:
             pass
-        return _fast.operator(_binary.floor_divide, other, self)
+        return _fast.operator(_floor_divide, other, self)
 
     def __lshift__(self: Tensor[Int], other: Tensor[Int] | float, /) -> Tensor[Int]:
         device = self.device
@@ -117,7 +212,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.bitwise_left_shift(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(_binary.bitwise_left_shift, self, other)
+        return _fast.operator(_bitwise_left_shift, self, other)
 
     def __rlshift__(self: Tensor[Int], other: Tensor[Int] | float, /) -> Tensor[Int]:
         device = self.device
@@ -126,7 +221,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.bitwise_left_shift(other, self.primitive), device)
         except Rejected:
             pass
-        return _fast.operator(_binary.bitwise_left_shift, other, self)
+        return _fast.operator(_bitwise_left_shift, other, self)
 
     def __matmul__(self: Tensor[NumKind], other: Tensor[NumKind], /) -> Tensor[NumKind]:
         device = self.device
@@ -139,10 +234,10 @@ class TensorMethods(Generic[K]):
                 return made
         except Rejected:
             pass
-        return _fast.operator(_contraction.matmul, self, other)
+        return _fast.operator(_matmul, self, other)
 
     def __rmatmul__(self: Tensor[NumKind], other: Tensor[NumKind], /) -> Tensor[NumKind]:
-        return _fast.operator(_contraction.matmul, other, self)
+        return _fast.operator(_matmul, other, self)
 
     def __mod__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         device = self.device
@@ -157,7 +252,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.remainder(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(_binary.remainder, self, other)
+        return _fast.operator(_remainder, self, other)
 
     def __rmod__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         device = self.device
@@ -166,7 +261,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.remainder(other, self.primitive), device)
         except Rejected:
             pass
-        return _fast.operator(_binary.remainder, other, self)
+        return _fast.operator(_remainder, other, self)
 
     def __mul__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         device = self.device
@@ -181,7 +276,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.multiply(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(_binary.multiply, self, other)
+        return _fast.operator(_multiply, self, other)
 
     def __rmul__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         device = self.device
@@ -190,7 +285,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.multiply(other, self.primitive), device)
         except Rejected:
             pass
-        return _fast.operator(_binary.multiply, other, self)
+        return _fast.operator(_multiply, other, self)
 
     def __or__(self: Tensor[BitsKind], other: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
         device = self.device
@@ -205,7 +300,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.bitwise_or(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(_binary.bitwise_or, self, other)
+        return _fast.operator(_bitwise_or, self, other)
 
     def __ror__(self: Tensor[BitsKind], other: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
         device = self.device
@@ -214,7 +309,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.bitwise_or(other, self.primitive), device)
         except Rejected:
             pass
-        return _fast.operator(_binary.bitwise_or, other, self)
+        return _fast.operator(_bitwise_or, other, self)
 
     def __pow__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         device = self.device
@@ -229,7 +324,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.pow(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(_binary.pow_, self, other)
+        return _fast.operator(_pow, self, other)
 
     def __rpow__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         device = self.device
@@ -238,7 +333,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.pow(other, self.primitive), device)
         except Rejected:
             pass
-        return _fast.operator(_binary.pow_, other, self)
+        return _fast.operator(_pow, other, self)
 
     def __rshift__(self: Tensor[Int], other: Tensor[Int] | float, /) -> Tensor[Int]:
         device = self.device
@@ -253,7 +348,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.bitwise_right_shift(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(_binary.bitwise_right_shift, self, other)
+        return _fast.operator(_bitwise_right_shift, self, other)
 
     def __rrshift__(self: Tensor[Int], other: Tensor[Int] | float, /) -> Tensor[Int]:
         device = self.device
@@ -262,7 +357,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.bitwise_right_shift(other, self.primitive), device)
         except Rejected:
             pass
-        return _fast.operator(_binary.bitwise_right_shift, other, self)
+        return _fast.operator(_bitwise_right_shift, other, self)
 
     def __sub__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         device = self.device
@@ -277,7 +372,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.subtract(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(_binary.subtract, self, other)
+        return _fast.operator(_subtract, self, other)
 
     def __rsub__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         device = self.device
@@ -286,7 +381,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.subtract(other, self.primitive), device)
         except Rejected:
             pass
-        return _fast.operator(_binary.subtract, other, self)
+        return _fast.operator(_subtract, other, self)
 
     def __truediv__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[Float]:
         device = self.device
@@ -301,7 +396,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.divide(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(_binary.divide, self, other)
+        return _fast.operator(_divide, self, other)
 
     def __rtruediv__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[Float]:
         device = self.device
@@ -310,7 +405,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.divide(other, self.primitive), device)
         except Rejected:
             pass
-        return _fast.operator(_binary.divide, other, self)
+        return _fast.operator(_divide, other, self)
 
     def __xor__(self: Tensor[BitsKind], other: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
         device = self.device
@@ -325,7 +420,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.bitwise_xor(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(_binary.bitwise_xor, self, other)
+        return _fast.operator(_bitwise_xor, self, other)
 
     def __rxor__(self: Tensor[BitsKind], other: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
         device = self.device
@@ -334,7 +429,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.bitwise_xor(other, self.primitive), device)
         except Rejected:
             pass
-        return _fast.operator(_binary.bitwise_xor, other, self)
+        return _fast.operator(_bitwise_xor, other, self)
 
     def __eq__(self: Tensor[AnyKind], other: object, /) -> Tensor[Bool]:  # type: ignore[override]
         device = self.device
@@ -349,7 +444,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.equal(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(_binary.equal, self, other)
+        return _fast.operator(_equal, self, other)
 
     def __ge__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[Bool]:
         device = self.device
@@ -364,7 +459,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.greater_equal(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(_binary.greater_equal, self, other)
+        return _fast.operator(_greater_equal, self, other)
 
     def __gt__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[Bool]:
         device = self.device
@@ -379,7 +474,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.greater(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(_binary.greater, self, other)
+        return _fast.operator(_greater, self, other)
 
     def __le__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[Bool]:
         device = self.device
@@ -394,7 +489,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.less_equal(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(_binary.less_equal, self, other)
+        return _fast.operator(_less_equal, self, other)
 
     def __lt__(self: Tensor[NumKind], other: Tensor[NumKind] | float, /) -> Tensor[Bool]:
         device = self.device
@@ -409,7 +504,7 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.less(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(_binary.less, self, other)
+        return _fast.operator(_less, self, other)
 
     def __ne__(self: Tensor[AnyKind], other: object, /) -> Tensor[Bool]:  # type: ignore[override]
         device = self.device
@@ -424,35 +519,35 @@ class TensorMethods(Generic[K]):
                 return wrap(device.checked.not_equal(self.primitive, other), device)
         except Rejected:
             pass
-        return _fast.operator(_binary.not_equal, self, other)
+        return _fast.operator(_not_equal, self, other)
 
     def __abs__(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         device = self.device
         try:
             return wrap(device.checked.abs(self.primitive), device)
         except Rejected:
-            return call(_unary.abs_, (self,), ())
+            return call(_abs, (self,), ())
 
     def __neg__(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         device = self.device
         try:
             return wrap(device.checked.negative(self.primitive), device)
         except Rejected:
-            return call(_unary.negative, (self,), ())
+            return call(_negative, (self,), ())
 
     def __pos__(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         device = self.device
         try:
             return wrap(device.checked.positive(self.primitive), device)
         except Rejected:
-            return call(_unary.positive, (self,), ())
+            return call(_positive, (self,), ())
 
     def __invert__(self: Tensor[BitsKind], /) -> Tensor[BitsKind]:
         device = self.device
         try:
             return wrap(device.checked.bitwise_invert(self.primitive), device)
         except Rejected:
-            return call(_unary.bitwise_invert, (self,), ())
+            return call(_bitwise_invert, (self,), ())
 
     def expand_dims(self: Tensor[AnyKind], axis: int = 0) -> Tensor[AnyKind]:
         """See ``phlox_tensor.expand_dims``."""
@@ -481,7 +576,7 @@ class TensorMethods(Generic[K]):
     @property
     def T(self: Tensor[AnyKind]) -> Tensor[AnyKind]:
         """The matrix transposed; the order of the axes reversed for other ranks."""
-        return _movement.permute_dims(self, tuple(range(self.ndim))[::-1])
+        return _permute_dims(self, tuple(range(self.ndim))[::-1])
 
     @property
     def mT(self: Tensor[AnyKind]) -> Tensor[AnyKind]:
@@ -494,7 +589,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.abs(self.primitive), device)
         except Rejected:
-            return call(_unary.abs_, (self,), ())
+            return call(_abs, (self,), ())
 
     def acos(self: Tensor[Float], /) -> Tensor[Float]:
         """Inverse cosine, elementwise, in radians; nan outside [-1, 1]."""
@@ -502,7 +597,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.acos(self.primitive), device)
         except Rejected:
-            return call(_unary.acos, (self,), ())
+            return call(_acos, (self,), ())
 
     def acosh(self: Tensor[Float], /) -> Tensor[Float]:
         """Inverse hyperbolic cosine, elementwise; nan below 1."""
@@ -510,18 +605,18 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.acosh(self.primitive), device)
         except Rejected:
-            return call(_unary.acosh, (self,), ())
+            return call(_acosh, (self,), ())
 
     def add(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         """Sum, elementwise: ``x1 + x2``."""
-        return _fast.binary(_binary.add, self, x2)
+        return _fast.binary(_add, self, x2)
 
     def all(
         self: Tensor[Bool], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
     ) -> Tensor[Bool]:
         """Whether all elements along the axes are True; True for none."""
         return single(
-            _reduction.all_,
+            _all,
             self,
             (
                 axis,
@@ -534,7 +629,7 @@ class TensorMethods(Generic[K]):
     ) -> Tensor[Bool]:
         """Whether any element along the axes is True; False for none."""
         return single(
-            _reduction.any_,
+            _any,
             self,
             (
                 axis,
@@ -547,7 +642,7 @@ class TensorMethods(Generic[K]):
     ) -> Tensor[Int]:
         """Index of the first largest element, of the flattened tensor without an axis; nan wins."""
         return single(
-            _reduction.argmax,
+            _argmax,
             self,
             (
                 axis,
@@ -562,7 +657,7 @@ class TensorMethods(Generic[K]):
         wins.
         """
         return single(
-            _reduction.argmin,
+            _argmin,
             self,
             (
                 axis,
@@ -573,7 +668,7 @@ class TensorMethods(Generic[K]):
     def argsort(self: Tensor[NumKind], /, axis: int = -1, descending: bool = False) -> Tensor[Int]:
         """Indices that sort along an axis; stable, nan last in both directions."""
         return single(
-            _sort.argsort,
+            _argsort,
             self,
             (
                 axis,
@@ -587,7 +682,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.asin(self.primitive), device)
         except Rejected:
-            return call(_unary.asin, (self,), ())
+            return call(_asin, (self,), ())
 
     def asinh(self: Tensor[Float], /) -> Tensor[Float]:
         """Inverse hyperbolic sine, elementwise."""
@@ -595,7 +690,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.asinh(self.primitive), device)
         except Rejected:
-            return call(_unary.asinh, (self,), ())
+            return call(_asinh, (self,), ())
 
     def atan(self: Tensor[Float], /) -> Tensor[Float]:
         """Inverse tangent, elementwise, in radians."""
@@ -603,11 +698,11 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.atan(self.primitive), device)
         except Rejected:
-            return call(_unary.atan, (self,), ())
+            return call(_atan, (self,), ())
 
     def atan2(self: Tensor[Float], x2: Tensor[Float] | float, /) -> Tensor[Float]:
         """Angle of the point (x2, x1) in radians, elementwise, in [-π, π]."""
-        return _fast.binary(_binary.atan2, self, x2)
+        return _fast.binary(_atan2, self, x2)
 
     def atanh(self: Tensor[Float], /) -> Tensor[Float]:
         """Inverse hyperbolic tangent, elementwise; nan outside [-1, 1]."""
@@ -615,11 +710,11 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.atanh(self.primitive), device)
         except Rejected:
-            return call(_unary.atanh, (self,), ())
+            return call(_atanh, (self,), ())
 
     def bitwise_and(self: Tensor[BitsKind], x2: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
         """Bits set in both, elementwise."""
-        return _fast.binary(_binary.bitwise_and, self, x2)
+        return _fast.binary(_bitwise_and, self, x2)
 
     def bitwise_invert(self: Tensor[BitsKind], /) -> Tensor[BitsKind]:
         """Each bit flipped, elementwise; for Bool the same as ``logical_not``."""
@@ -627,29 +722,29 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.bitwise_invert(self.primitive), device)
         except Rejected:
-            return call(_unary.bitwise_invert, (self,), ())
+            return call(_bitwise_invert, (self,), ())
 
     def bitwise_left_shift(self: Tensor[Int], x2: Tensor[Int] | float, /) -> Tensor[Int]:
         """``x1`` with its bits moved left by ``x2``, elementwise; 0 for a shift by the width or
         more.
         """
-        return _fast.binary(_binary.bitwise_left_shift, self, x2)
+        return _fast.binary(_bitwise_left_shift, self, x2)
 
     def bitwise_or(self: Tensor[BitsKind], x2: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
         """Bits set in either, elementwise."""
-        return _fast.binary(_binary.bitwise_or, self, x2)
+        return _fast.binary(_bitwise_or, self, x2)
 
     def bitwise_right_shift(self: Tensor[Int], x2: Tensor[Int] | float, /) -> Tensor[Int]:
         """``x1`` with its bits moved right by ``x2``, elementwise; the sign is kept."""
-        return _fast.binary(_binary.bitwise_right_shift, self, x2)
+        return _fast.binary(_bitwise_right_shift, self, x2)
 
     def bitwise_xor(self: Tensor[BitsKind], x2: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
         """Bits set in one alone, elementwise."""
-        return _fast.binary(_binary.bitwise_xor, self, x2)
+        return _fast.binary(_bitwise_xor, self, x2)
 
     def broadcast_to(self: Tensor[AnyKind], *shape: int | Sequence[int]) -> Tensor[AnyKind]:
         """The tensor seen with a larger shape: sizes of 1 repeat, axes are added in front."""
-        return single(_movement.broadcast_to, self, (spread(shape),))
+        return single(_broadcast_to, self, (spread(shape),))
 
     def ceil(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         """Smallest whole number not below x, elementwise; integers stay."""
@@ -657,14 +752,14 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.ceil(self.primitive), device)
         except Rejected:
-            return call(_unary.ceil, (self,), ())
+            return call(_ceil, (self,), ())
 
     def clip(
         self: Tensor[NumKind], /, min: float | None = None, max: float | None = None
     ) -> Tensor[NumKind]:
         """Elements held between ``min`` and ``max``; None leaves a side open, nan stays nan."""
         return single(
-            _unary.clip,
+            _clip,
             self,
             (
                 min,
@@ -676,7 +771,7 @@ class TensorMethods(Generic[K]):
         """The same elements, row by row in memory where a backend keeps them in another order: a
         permuted tensor that is read often is faster after one copy.
         """
-        return single(_movement.contiguous, self, ())
+        return single(_contiguous, self, ())
 
     def cos(self: Tensor[Float], /) -> Tensor[Float]:
         """Cosine of x in radians, elementwise; nan for infinities."""
@@ -684,7 +779,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.cos(self.primitive), device)
         except Rejected:
-            return call(_unary.cos, (self,), ())
+            return call(_cos, (self,), ())
 
     def cosh(self: Tensor[Float], /) -> Tensor[Float]:
         """Hyperbolic cosine, elementwise."""
@@ -692,23 +787,23 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.cosh(self.primitive), device)
         except Rejected:
-            return call(_unary.cosh, (self,), ())
+            return call(_cosh, (self,), ())
 
     def cumsum(self: Tensor[NumKind], /, axis: int = -1) -> Tensor[NumKind]:
         """Running sum along an axis."""
-        return single(_scan.cumsum, self, (axis,))
+        return single(_cumsum, self, (axis,))
 
     def divide(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[Float]:
         """Quotient, elementwise: ``x1 / x2``. Integers are divided in the default float type."""
-        return _fast.binary(_binary.divide, self, x2)
+        return _fast.binary(_divide, self, x2)
 
     def elu(self: Tensor[Float], /, alpha: float = 1.0) -> Tensor[Float]:
         """Exponential linear unit: x above 0, ``alpha·(eˣ - 1)`` below. Clevert et al., 2015."""
-        return single(_activation.elu, self, (alpha,))
+        return single(_elu, self, (alpha,))
 
     def equal(self: Tensor[AnyKind], x2: Tensor[AnyKind] | float, /) -> Tensor[Bool]:
         """Whether ``x1 == x2``, elementwise; False for nan."""
-        return _fast.binary(_binary.equal, self, x2)
+        return _fast.binary(_equal, self, x2)
 
     def erf(self: Tensor[Float], /) -> Tensor[Float]:
         """Error function, elementwise: ``2/√π · ∫₀ˣ exp(-t²) dt``."""
@@ -716,7 +811,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.erf(self.primitive), device)
         except Rejected:
-            return call(_unary.erf, (self,), ())
+            return call(_erf, (self,), ())
 
     def exp(self: Tensor[Float], /) -> Tensor[Float]:
         """Exponential, elementwise: ``eˣ``."""
@@ -724,7 +819,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.exp(self.primitive), device)
         except Rejected:
-            return call(_unary.exp, (self,), ())
+            return call(_exp, (self,), ())
 
     def expm1(self: Tensor[Float], /) -> Tensor[Float]:
         """``eˣ - 1``, elementwise, accurate near 0."""
@@ -732,11 +827,11 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.expm1(self.primitive), device)
         except Rejected:
-            return call(_unary.expm1, (self,), ())
+            return call(_expm1, (self,), ())
 
     def flip(self: Tensor[AnyKind], /, axis: int | Sequence[int] | None = None) -> Tensor[AnyKind]:
         """Elements in reverse order along the axes, all of them without an axis."""
-        return single(_movement.flip, self, (axis,))
+        return single(_flip, self, (axis,))
 
     def floor(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         """Largest whole number not above x, elementwise; integers stay."""
@@ -744,15 +839,15 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.floor(self.primitive), device)
         except Rejected:
-            return call(_unary.floor, (self,), ())
+            return call(_floor, (self,), ())
 
     def floor_divide(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         """Quotient rounded down, elementwise; for integers 0 where ``x2`` is 0."""
-        return _fast.binary(_binary.floor_divide, self, x2)
+        return _fast.binary(_floor_divide, self, x2)
 
     def fmod(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         """Remainder with the sign of ``x1``, elementwise; for integers 0 where ``x2`` is 0."""
-        return _fast.binary(_binary.fmod, self, x2)
+        return _fast.binary(_fmod, self, x2)
 
     def gelu(self: Tensor[Float], /) -> Tensor[Float]:
         """Gaussian error linear unit: ``x·Φ(x)``, with the exact Φ. Hendrycks and Gimpel, 2016."""
@@ -760,7 +855,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.gelu(self.primitive), device)
         except Rejected:
-            return call(_activation.gelu, (self,), ())
+            return call(_gelu, (self,), ())
 
     def gelu_tanh(self: Tensor[Float], /) -> Tensor[Float]:
         """``gelu`` with the tanh formula for Φ. Hendrycks and Gimpel, 2016."""
@@ -768,19 +863,19 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.gelu_tanh(self.primitive), device)
         except Rejected:
-            return call(_activation.gelu_tanh, (self,), ())
+            return call(_gelu_tanh, (self,), ())
 
     def greater(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[Bool]:
         """Whether ``x1 > x2``, elementwise."""
-        return _fast.binary(_binary.greater, self, x2)
+        return _fast.binary(_greater, self, x2)
 
     def greater_equal(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[Bool]:
         """Whether ``x1 >= x2``, elementwise."""
-        return _fast.binary(_binary.greater_equal, self, x2)
+        return _fast.binary(_greater_equal, self, x2)
 
     def hypot(self: Tensor[Float], x2: Tensor[Float] | float, /) -> Tensor[Float]:
         """``√(x1² + x2²)``, elementwise; does not overflow half way."""
-        return _fast.binary(_binary.hypot, self, x2)
+        return _fast.binary(_hypot, self, x2)
 
     def index_add(
         self: Tensor[NumKind], indices: Tensor[Int], values: Tensor[NumKind], /, axis: int = 0
@@ -789,7 +884,7 @@ class TensorMethods(Generic[K]):
         up.
         """
         return call(
-            _indexing.index_add,
+            _index_add,
             (
                 self,
                 indices,
@@ -804,7 +899,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.isfinite(self.primitive), device)
         except Rejected:
-            return call(_unary.isfinite, (self,), ())
+            return call(_isfinite, (self,), ())
 
     def isinf(self: Tensor[NumKind], /) -> Tensor[Bool]:
         """Whether x is an infinity, elementwise; False for integers."""
@@ -812,7 +907,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.isinf(self.primitive), device)
         except Rejected:
-            return call(_unary.isinf, (self,), ())
+            return call(_isinf, (self,), ())
 
     def isnan(self: Tensor[NumKind], /) -> Tensor[Bool]:
         """Whether x is nan, elementwise; False for integers."""
@@ -820,19 +915,19 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.isnan(self.primitive), device)
         except Rejected:
-            return call(_unary.isnan, (self,), ())
+            return call(_isnan, (self,), ())
 
     def leaky_relu(self: Tensor[Float], /, slope: float = 0.01) -> Tensor[Float]:
         """Leaky rectified linear unit: x above 0, ``slope·x`` below. Maas et al., 2013."""
-        return single(_activation.leaky_relu, self, (slope,))
+        return single(_leaky_relu, self, (slope,))
 
     def less(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[Bool]:
         """Whether ``x1 < x2``, elementwise."""
-        return _fast.binary(_binary.less, self, x2)
+        return _fast.binary(_less, self, x2)
 
     def less_equal(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[Bool]:
         """Whether ``x1 <= x2``, elementwise."""
-        return _fast.binary(_binary.less_equal, self, x2)
+        return _fast.binary(_less_equal, self, x2)
 
     def log(self: Tensor[Float], /) -> Tensor[Float]:
         """Natural logarithm, elementwise; -inf at 0, nan below."""
@@ -840,7 +935,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.log(self.primitive), device)
         except Rejected:
-            return call(_unary.log, (self,), ())
+            return call(_log, (self,), ())
 
     def log10(self: Tensor[Float], /) -> Tensor[Float]:
         """Logarithm to base 10, elementwise."""
@@ -848,7 +943,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.log10(self.primitive), device)
         except Rejected:
-            return call(_unary.log10, (self,), ())
+            return call(_log10, (self,), ())
 
     def log1p(self: Tensor[Float], /) -> Tensor[Float]:
         """``ln(1 + x)``, elementwise, accurate near 0."""
@@ -856,7 +951,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.log1p(self.primitive), device)
         except Rejected:
-            return call(_unary.log1p, (self,), ())
+            return call(_log1p, (self,), ())
 
     def log2(self: Tensor[Float], /) -> Tensor[Float]:
         """Logarithm to base 2, elementwise."""
@@ -864,7 +959,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.log2(self.primitive), device)
         except Rejected:
-            return call(_unary.log2, (self,), ())
+            return call(_log2, (self,), ())
 
     def log_sigmoid(self: Tensor[Float], /) -> Tensor[Float]:
         """Logarithm of the sigmoid: ``-ln(1 + e⁻ˣ)``; never overflows."""
@@ -872,19 +967,19 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.log_sigmoid(self.primitive), device)
         except Rejected:
-            return call(_activation.log_sigmoid, (self,), ())
+            return call(_log_sigmoid, (self,), ())
 
     def log_softmax(self: Tensor[Float], /, axis: int = -1) -> Tensor[Float]:
         """Logarithm of ``softmax``: ``x - ln Σ eˣ`` along an axis."""
-        return single(_rows.log_softmax, self, (axis,))
+        return single(_log_softmax, self, (axis,))
 
     def logaddexp(self: Tensor[Float], x2: Tensor[Float] | float, /) -> Tensor[Float]:
         """``ln(eˣ¹ + eˣ²)``, elementwise; does not overflow half way."""
-        return _fast.binary(_binary.logaddexp, self, x2)
+        return _fast.binary(_logaddexp, self, x2)
 
     def logical_and(self: Tensor[Bool], x2: Tensor[Bool], /) -> Tensor[Bool]:
         """Whether both are True, elementwise."""
-        return _fast.binary(_binary.logical_and, self, x2)
+        return _fast.binary(_logical_and, self, x2)
 
     def logical_not(self: Tensor[Bool], /) -> Tensor[Bool]:
         """True where x is False, elementwise."""
@@ -892,22 +987,22 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.logical_not(self.primitive), device)
         except Rejected:
-            return call(_unary.logical_not, (self,), ())
+            return call(_logical_not, (self,), ())
 
     def logical_or(self: Tensor[Bool], x2: Tensor[Bool], /) -> Tensor[Bool]:
         """Whether either is True, elementwise."""
-        return _fast.binary(_binary.logical_or, self, x2)
+        return _fast.binary(_logical_or, self, x2)
 
     def logical_xor(self: Tensor[Bool], x2: Tensor[Bool], /) -> Tensor[Bool]:
         """Whether one alone is True, elementwise."""
-        return _fast.binary(_binary.logical_xor, self, x2)
+        return _fast.binary(_logical_xor, self, x2)
 
     def logsumexp(
         self: Tensor[Float], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
     ) -> Tensor[Float]:
         """``ln Σ eˣ`` along the axes; does not overflow half way, -inf where all are -inf."""
         return single(
-            _reduction.logsumexp,
+            _logsumexp,
             self,
             (
                 axis,
@@ -918,7 +1013,7 @@ class TensorMethods(Generic[K]):
     def masked_select(self: Tensor[AnyKind], mask: Tensor[Bool], /) -> Tensor[AnyKind]:
         """The elements at which the mask, broadcast to x, is True, in order, 1-d."""
         return call(
-            _indexing.masked_select,
+            _masked_select,
             (
                 self,
                 mask,
@@ -930,14 +1025,14 @@ class TensorMethods(Generic[K]):
         """Product of matrices, over batches that broadcast; a vector is a row on the left and a
         column on the right. Narrow floats accumulate in float32.
         """
-        return _fast.binary(_contraction.matmul, self, x2)
+        return _fast.binary(_matmul, self, x2)
 
     def max(
         self: Tensor[NumKind], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
     ) -> Tensor[NumKind]:
         """Largest element along the axes; nan wins. An empty axis is an error."""
         return single(
-            _reduction.max_,
+            _max,
             self,
             (
                 axis,
@@ -947,14 +1042,14 @@ class TensorMethods(Generic[K]):
 
     def maximum(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         """The larger one, elementwise; nan wins."""
-        return _fast.binary(_binary.maximum, self, x2)
+        return _fast.binary(_maximum, self, x2)
 
     def mean(
         self: Tensor[Float], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
     ) -> Tensor[Float]:
         """Arithmetic mean along the axes; nan for none."""
         return single(
-            _reduction.mean,
+            _mean,
             self,
             (
                 axis,
@@ -967,7 +1062,7 @@ class TensorMethods(Generic[K]):
     ) -> Tensor[NumKind]:
         """Smallest element along the axes; nan wins. An empty axis is an error."""
         return single(
-            _reduction.min_,
+            _min,
             self,
             (
                 axis,
@@ -977,11 +1072,11 @@ class TensorMethods(Generic[K]):
 
     def minimum(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         """The smaller one, elementwise; nan wins."""
-        return _fast.binary(_binary.minimum, self, x2)
+        return _fast.binary(_minimum, self, x2)
 
     def multiply(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         """Product, elementwise: ``x1 · x2``."""
-        return _fast.binary(_binary.multiply, self, x2)
+        return _fast.binary(_multiply, self, x2)
 
     def negative(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         """Numerical negative, elementwise: ``-x``; wraps for unsigned integers."""
@@ -989,22 +1084,22 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.negative(self.primitive), device)
         except Rejected:
-            return call(_unary.negative, (self,), ())
+            return call(_negative, (self,), ())
 
     def nonzero(self: Tensor[Bool], /) -> Tensor[Int]:
         """Positions of True in a 1-d mask, ascending."""
-        return single(_indexing.nonzero, self, ())
+        return single(_nonzero, self, ())
 
     def not_equal(self: Tensor[AnyKind], x2: Tensor[AnyKind] | float, /) -> Tensor[Bool]:
         """Whether ``x1 != x2``, elementwise; True for nan."""
-        return _fast.binary(_binary.not_equal, self, x2)
+        return _fast.binary(_not_equal, self, x2)
 
     def pad(
         self: Tensor[AnyKind], /, padding: Sequence[tuple[int, int]], value: float = 0
     ) -> Tensor[AnyKind]:
         """The tensor with a margin of ``value``: pairs (before, after) for the last axes."""
         return single(
-            _movement.pad,
+            _pad,
             self,
             (
                 padding,
@@ -1014,13 +1109,13 @@ class TensorMethods(Generic[K]):
 
     def permute_dims(self: Tensor[AnyKind], *axes: int | Sequence[int]) -> Tensor[AnyKind]:
         """The axes in a new order."""
-        return single(_movement.permute_dims, self, (spread(axes),))
+        return single(_permute_dims, self, (spread(axes),))
 
     def pow(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         """Power, elementwise, as IEEE 754 has it: ``x⁰ = 1``; nan for a negative base with a
         fractional exponent. Integers take exponents from 0 up.
         """
-        return _fast.binary(_binary.pow_, self, x2)
+        return _fast.binary(_pow, self, x2)
 
     def prod(
         self: Tensor[NumKind],
@@ -1033,7 +1128,7 @@ class TensorMethods(Generic[K]):
         are multiplied in it.
         """
         return single(
-            _reduction.prod,
+            _prod,
             self,
             (
                 axis,
@@ -1048,7 +1143,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.reciprocal(self.primitive), device)
         except Rejected:
-            return call(_unary.reciprocal, (self,), ())
+            return call(_reciprocal, (self,), ())
 
     def relu(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         """Rectified linear unit: ``max(x, 0)``; nan stays nan. Nair and Hinton, 2010."""
@@ -1056,15 +1151,15 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.relu(self.primitive), device)
         except Rejected:
-            return call(_activation.relu, (self,), ())
+            return call(_relu, (self,), ())
 
     def remainder(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         """Remainder with the sign of ``x2``, elementwise; for integers 0 where ``x2`` is 0."""
-        return _fast.binary(_binary.remainder, self, x2)
+        return _fast.binary(_remainder, self, x2)
 
     def reshape(self: Tensor[AnyKind], *shape: int | Sequence[int]) -> Tensor[AnyKind]:
         """The elements, row by row, under a new shape; one size may be -1."""
-        return single(_movement.reshape, self, (spread(shape),))
+        return single(_reshape, self, (spread(shape),))
 
     def round(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         """Nearest whole number, half to even, elementwise; integers stay."""
@@ -1072,7 +1167,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.round(self.primitive), device)
         except Rejected:
-            return call(_unary.round_, (self,), ())
+            return call(_round, (self,), ())
 
     def rsqrt(self: Tensor[Float], /) -> Tensor[Float]:
         """``1 / √x``, elementwise."""
@@ -1080,7 +1175,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.rsqrt(self.primitive), device)
         except Rejected:
-            return call(_unary.rsqrt, (self,), ())
+            return call(_rsqrt, (self,), ())
 
     def scatter(
         self: Tensor[AnyKind],
@@ -1094,7 +1189,7 @@ class TensorMethods(Generic[K]):
         combine; with set one of the values stays.
         """
         return call(
-            _indexing.scatter,
+            _scatter,
             (
                 self,
                 indices,
@@ -1112,7 +1207,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.sigmoid(self.primitive), device)
         except Rejected:
-            return call(_activation.sigmoid, (self,), ())
+            return call(_sigmoid, (self,), ())
 
     def sign(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         """-1, 0 or 1 by the sign of x, elementwise; nan stays nan."""
@@ -1120,7 +1215,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.sign(self.primitive), device)
         except Rejected:
-            return call(_unary.sign, (self,), ())
+            return call(_sign, (self,), ())
 
     def silu(self: Tensor[Float], /) -> Tensor[Float]:
         """Sigmoid linear unit: ``x·σ(x)``. Elfwing et al., 2017."""
@@ -1128,7 +1223,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.silu(self.primitive), device)
         except Rejected:
-            return call(_activation.silu, (self,), ())
+            return call(_silu, (self,), ())
 
     def sin(self: Tensor[Float], /) -> Tensor[Float]:
         """Sine of x in radians, elementwise; nan for infinities."""
@@ -1136,7 +1231,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.sin(self.primitive), device)
         except Rejected:
-            return call(_unary.sin, (self,), ())
+            return call(_sin, (self,), ())
 
     def sinh(self: Tensor[Float], /) -> Tensor[Float]:
         """Hyperbolic sine, elementwise."""
@@ -1144,11 +1239,11 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.sinh(self.primitive), device)
         except Rejected:
-            return call(_unary.sinh, (self,), ())
+            return call(_sinh, (self,), ())
 
     def softmax(self: Tensor[Float], /, axis: int = -1) -> Tensor[Float]:
         """``eˣ / Σ eˣ`` along an axis; a row of -inf gives zeros."""
-        return single(_rows.softmax, self, (axis,))
+        return single(_softmax, self, (axis,))
 
     def softplus(self: Tensor[Float], /) -> Tensor[Float]:
         """Smooth ``relu``: ``ln(1 + eˣ)``; x itself far out, never overflows."""
@@ -1156,12 +1251,12 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.softplus(self.primitive), device)
         except Rejected:
-            return call(_activation.softplus, (self,), ())
+            return call(_softplus, (self,), ())
 
     def sort(self: Tensor[NumKind], /, axis: int = -1, descending: bool = False) -> Tensor[NumKind]:
         """Elements in order along an axis; stable, nan last in both directions."""
         return single(
-            _sort.sort_,
+            _sort,
             self,
             (
                 axis,
@@ -1175,7 +1270,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.sqrt(self.primitive), device)
         except Rejected:
-            return call(_unary.sqrt, (self,), ())
+            return call(_sqrt, (self,), ())
 
     def square(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         """``x · x``, elementwise."""
@@ -1183,7 +1278,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.square(self.primitive), device)
         except Rejected:
-            return call(_unary.square, (self,), ())
+            return call(_square, (self,), ())
 
     def std(
         self: Tensor[Float],
@@ -1194,7 +1289,7 @@ class TensorMethods(Generic[K]):
     ) -> Tensor[Float]:
         """Standard deviation along the axes, divided by ``n - correction``."""
         return single(
-            _reduction.std,
+            _std,
             self,
             (
                 axis,
@@ -1205,7 +1300,7 @@ class TensorMethods(Generic[K]):
 
     def subtract(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
         """Difference, elementwise: ``x1 - x2``."""
-        return _fast.binary(_binary.subtract, self, x2)
+        return _fast.binary(_subtract, self, x2)
 
     def sum(
         self: Tensor[AnyKind],
@@ -1218,7 +1313,7 @@ class TensorMethods(Generic[K]):
         default are summed in it, narrow floats in float32.
         """
         return single(
-            _reduction.sum_,
+            _sum,
             self,
             (
                 axis,
@@ -1232,7 +1327,7 @@ class TensorMethods(Generic[K]):
         end, out of range is an error.
         """
         return call(
-            _indexing.take,
+            _take,
             (
                 self,
                 indices,
@@ -1245,7 +1340,7 @@ class TensorMethods(Generic[K]):
     ) -> Tensor[AnyKind]:
         """One element per index along an axis; the other axes line up."""
         return call(
-            _indexing.take_along_axis,
+            _take_along_axis,
             (
                 self,
                 indices,
@@ -1259,7 +1354,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.tan(self.primitive), device)
         except Rejected:
-            return call(_unary.tan, (self,), ())
+            return call(_tan, (self,), ())
 
     def tanh(self: Tensor[Float], /) -> Tensor[Float]:
         """Hyperbolic tangent, elementwise; ±1 far out."""
@@ -1267,7 +1362,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.tanh(self.primitive), device)
         except Rejected:
-            return call(_unary.tanh, (self,), ())
+            return call(_tanh, (self,), ())
 
     def topk(
         self: Tensor[NumKind], /, k: int, axis: int = -1, largest: bool = True
@@ -1277,7 +1372,7 @@ class TensorMethods(Generic[K]):
         either way.
         """
         return single(
-            _sort.topk,
+            _topk,
             self,
             (
                 k,
@@ -1292,7 +1387,7 @@ class TensorMethods(Generic[K]):
         try:
             return wrap(device.checked.trunc(self.primitive), device)
         except Rejected:
-            return call(_unary.trunc, (self,), ())
+            return call(_trunc, (self,), ())
 
     def var(
         self: Tensor[Float],
@@ -1305,7 +1400,7 @@ class TensorMethods(Generic[K]):
         correction``.
         """
         return single(
-            _reduction.var,
+            _var,
             self,
             (
                 axis,
@@ -1318,4 +1413,4 @@ class TensorMethods(Generic[K]):
         self: Tensor[Bool], x1: Tensor[AnyKind] | float, x2: Tensor[AnyKind] | float, /
     ) -> Tensor[AnyKind]:
         """``x1`` where the condition is True, ``x2`` elsewhere, elementwise."""
-        return _fast.ternary(_binary.where, self, x1, x2)
+        return _fast.ternary(_where, self, x1, x2)

@@ -100,7 +100,9 @@ class Op:
         cases: test cases for ops whose class cannot make them up.
         signed_zeros: whether the sign of a zero result is defined.
         special_ints: whether tests try every pair of extreme integers.
-        method: whether tensors get a method of this name; functions they all get.
+        method: whether tensors get a method of this name.
+        internal: only rules, optimizers and other functions call it: no method, no function of the
+            package; ``ops.name`` has it, as it has every op.
         attribute_names: the names of the attributes, in order.
         takes_numbers: whether an attribute may be a float.
     """
@@ -122,6 +124,7 @@ class Op:
     signed_zeros: bool = True
     special_ints: bool = True
     method: bool = True
+    internal: bool = False
     attribute_names: tuple[str, ...] = ()
     takes_numbers: bool = False
 
@@ -159,6 +162,8 @@ def declare(family: OpClass, name: str, signature: str, **fields: Any) -> Op:
     parsed = _signature.parse(signature)
     if fields.get("numpy") is None and fields.get("expand") is None:
         raise ValueError(f"op {name!r} needs numpy= or expand=")
+    if fields.get("internal"):
+        fields["method"] = False
     op = Op(
         name=name,
         family=family,

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple, Never
 
 from ._errors import UnknownNameError
+from ._op import REGISTRY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -304,6 +305,8 @@ FOREIGN: Final = _codes()
 
 def unknown_name(name: str, owner: str, ns: str, known: Iterable[str]) -> UnknownNameError:
     """Return the error for a name that ``owner`` lacks: what it is called here, or what is near."""
+    if name in REGISTRY and owner != "phlox_tensor.ops":
+        return UnknownNameError(name, f"an op, but no name of {owner}", hint=f"{ns}.ops.{name}")
     ours, code = FOREIGN.get(name, ("", ""))
     code = NAMES.get(name, code) if known else code  # a class of tensors lists nothing
     if code:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from phlox_tensor import Tensor
-from phlox_tensor.ops import attention as ops
+from phlox_tensor import Tensor, ops
 
 from .._rule import Joint, Rule
 

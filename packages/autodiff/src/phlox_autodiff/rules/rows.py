@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from phlox_tensor import cross_entropy_backward
 from phlox_tensor.ops import rows as ops
 
 from .._rule import Joint, Rule
@@ -82,7 +81,7 @@ ROWS: Final[dict[str, Rule]] = {
     ),
     "batch_norm_train": Joint(_batch_norm_train),
     "cross_entropy": (
-        lambda g, x, target: cross_entropy_backward(g, x, target),
+        lambda g, x, target: ops.cross_entropy_backward(g, x, target),
         None,
     ),
     "layer_norm": Joint(

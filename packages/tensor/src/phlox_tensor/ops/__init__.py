@@ -1,8 +1,15 @@
-"""All ops by name, and the functions that declare further ones."""
+"""All ops by name, ``ops.exp(x)``, and the functions that declare further ones.
 
+The modules of this package declare the ops, one family each. Where a family and an op share a name,
+the attribute is the op.
+"""
+
+from __future__ import annotations
+
+from .._op import REGISTRY as _REGISTRY
+from .._op import Op as _Op
 from . import (
     activation,
-    attention,
     binary,
     contraction,
     convolution,
@@ -15,11 +22,12 @@ from . import (
     reduction,
     rows,
     scan,
-    sort,
     step,
     unary,
 )
 from ._families import elementwise
+from .attention import attention
+from .sort import sort_ as sort
 
 __all__ = [
     "activation",
@@ -41,3 +49,20 @@ __all__ = [
     "step",
     "unary",
 ]
+
+
+def __getattr__(name: str) -> _Op:
+    """Return the op of this name, also one that was declared later."""
+    op = _REGISTRY.get(name)
+    if op is not None:
+        return op
+    if name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .._spellings import unknown_name  # noqa: PLC0415 - only a failing call needs it
+
+    raise unknown_name(name, __name__, "pt.ops", __dir__())
+
+
+def __dir__() -> list[str]:
+    """Every op, and the functions that declare further ones."""
+    return sorted({*_REGISTRY, "elementwise"})

@@ -64,7 +64,7 @@ gelu_backward = elementwise(
     domain=(-5, 5),
     ulp=16,
     atol=8,
-    method=False,
+    internal=True,
     doc="Cotangent of ``gelu``: ``g·(Φ(x) + x·φ(x))``.",
 )
 
@@ -171,7 +171,7 @@ silu_backward = elementwise(
     domain=(-8, 8),
     ulp=16,
     atol=8,
-    method=False,
+    internal=True,
     doc="Cotangent of ``silu``: ``g·(σ(x) + x·σ(x)·(1 - σ(x)))``.",
 )
 

@@ -148,7 +148,7 @@ attention_backward = contraction(
         case((*q[:-1], v[-1]), q, k, v, *rest, **attributes)
         for (q, k, v, *rest), attributes in _HEADS_CASES
     ),
-    method=False,
+    internal=True,
     doc="Cotangents of ``attention`` for query, key, value and bias, from scores computed again; "
     "that of an absent bias is empty.",
 )

@@ -52,7 +52,7 @@ conv2d_input_grad = window(
         case((2, 2, 5, 5), (2, 3, 3, 3), input_shape=(2, 3, 9, 9), dilation=2),
         case((2, 3, 4, 4), (3, 5, 1, 1), input_shape=(2, 5, 4, 4)),
     ),
-    method=False,
+    internal=True,
     doc="Cotangent of ``conv2d`` for its input: the transposed convolution.",
 )
 conv2d_weight_grad = window(
@@ -76,7 +76,7 @@ conv2d_weight_grad = window(
         case((2, 2, 5, 5), (2, 3, 9, 9), weight_shape=(2, 3, 3, 3), dilation=2),
         case((2, 3, 4, 4), (2, 5, 4, 4), weight_shape=(3, 5, 1, 1)),
     ),
-    method=False,
+    internal=True,
     doc="Cotangent of ``conv2d`` for its weight.",
 )
 

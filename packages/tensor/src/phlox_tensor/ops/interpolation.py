@@ -108,6 +108,6 @@ interpolate2d_backward = window(
         case((1, 2, 4, 5), input_shape=(1, 2, 9, 2), mode="bicubic", align_corners=False),
         case((0, 2, 3, 3), input_shape=(0, 2, 2, 2), mode="bilinear"),
     ),
-    method=False,
+    internal=True,
     doc="Cotangent of ``interpolate2d``: each g goes to the pixels that it was read from.",
 )

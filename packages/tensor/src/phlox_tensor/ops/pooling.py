@@ -70,7 +70,7 @@ max_pool2d_backward = window(
         case((2, 3, 2, 4), IndexSample((2, 3, 2, 4), -12), input_shape=(2, 3, 3, 4)),
         case((1, 1, 1, 1), IndexSample((1, 1, 1, 1), -9), input_shape=(1, 1, 3, 3)),
     ),
-    method=False,
+    internal=True,
     doc="Cotangent of ``max_pool2d``: each g goes to the place that won.",
 )
 _AVERAGE = f"{_POOL}, ceil_mode: bool = False, count_include_pad: bool = True"
@@ -115,6 +115,6 @@ avg_pool2d_backward = window(
         ),
         case((1, 2, 3, 3), input_shape=(1, 2, 7, 7), kernel=3, stride=2, ceil_mode=True),
     ),
-    method=False,
+    internal=True,
     doc="Cotangent of ``avg_pool2d``: each g is shared out over its window.",
 )

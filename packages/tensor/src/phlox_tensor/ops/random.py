@@ -16,7 +16,7 @@ random_bits = random(
         case(count=6, key=1, counter=2**32 - 1),
         case(count=0, key=1, counter=0),
     ),
-    method=False,
+    internal=True,
     doc="Words of the Philox 4x32-10 stream of ``key`` from block ``counter`` on, as uint32. "
     "Salmon et al., SC 2011.",
 )
@@ -30,7 +30,7 @@ random_normal = random(
         case(shape=(5, 3), mean=1.0, std=2.0, key=5, counter=0),
         case(shape=(0,), mean=0.0, std=1.0, key=5, counter=0),
     ),
-    method=False,
+    internal=True,
     doc="Normal numbers by Box and Muller from the Philox stream; ``pt.random.normal`` is the "
     "usual spelling.",
 )
@@ -42,7 +42,7 @@ random_uniform = random(
         case(shape=(5, 3), low=0.0, high=1.0, key=5, counter=9),
         case(shape=(7,), low=-2.0, high=2.0, key=2**40, counter=2**33),
     ),
-    method=False,
+    internal=True,
     doc="Uniform numbers in [low, high) from the Philox stream, the same on every backend; "
     "``pt.random.uniform`` is the usual spelling.",
 )

@@ -55,7 +55,7 @@ softmax_backward = row(
     ulp=16,
     atol=64,
     cases=_PAIR_CASES,
-    method=False,
+    internal=True,
     doc="Cotangent of ``softmax``: ``y·(g - Σ g·y)``.",
 )
 
@@ -89,7 +89,7 @@ log_softmax_backward = row(
     ulp=16,
     atol=256,
     cases=_PAIR_CASES,
-    method=False,
+    internal=True,
     doc="Cotangent of ``log_softmax``: ``g - eʸ·Σ g``.",
 )
 
@@ -148,7 +148,7 @@ layer_norm_backward = row(
     ulp=64,
     atol=256,
     cases=(case((3, 5), (3, 5), (5,)), case((2, 3, 4), (2, 3, 4), None, epsilon=1e-3)),
-    method=False,
+    internal=True,
     doc="Cotangents of ``layer_norm`` for x, weight and bias.",
 )
 
@@ -192,7 +192,7 @@ rms_norm_backward = row(
     ulp=64,
     atol=256,
     cases=(case((3, 5), (3, 5), (5,)), case((2, 3, 4), (2, 3, 4), None, epsilon=1e-3)),
-    method=False,
+    internal=True,
     doc="Cotangents of ``rms_norm`` for x and weight.",
 )
 
@@ -239,7 +239,7 @@ cross_entropy_backward = row(
         case((2, 3), (2, 3, 4), IndexSample((2, 3), 4)),
         case((), (6,), IndexSample((), 6)),
     ),
-    method=False,
+    internal=True,
     doc="Cotangent of ``cross_entropy`` for x: ``g·(softmax(x) - one_hot(target))``.",
 )
 
@@ -319,6 +319,6 @@ batch_norm_backward = row(
         case((4, 3, 2, 2), (4, 3, 2, 2), (3,), (3,), (3,)),
         case((5, 2), (5, 2), (2,), (2,), (2,), epsilon=1e-3),
     ),
-    method=False,
+    internal=True,
     doc="Cotangents of ``batch_norm_train`` for x, weight and bias, from the y result.",
 )

@@ -78,7 +78,7 @@ adam_step = step(
         case([(3,)], [(3,)], None, None, None, lr=0.1, time=1, beta_2=0.5, amsgrad=True),
         case(_LONG, _LONG, _LONG, _LONG, None, lr=0.1, time=9, weight_decay=0.01),
     ),
-    method=False,
+    internal=True,
     doc="One step of Adam for each of a list of tensors: the new tensors, then the new first and "
     "second means, then with ``amsgrad`` the largest second means. No means stand for zeros, "
     "which is what the first step (``time`` 1) starts from. ``decoupled`` is AdamW. Kingma and "
@@ -125,7 +125,7 @@ sgd_step = step(
         case(_LIST, _LIST, _LIST, lr=0.1, momentum=0.5, dampening=0.25, weight_decay=0.5),
         case(_LONG, _LONG, _LONG, lr=0.1, momentum=0.5, nesterov=True),
     ),
-    method=False,
+    internal=True,
     doc="One step of gradient descent for each of a list of tensors: the new tensors, then with "
     "``momentum`` the new velocities. No velocities is where the first step starts from: they "
     "become the gradients. Sutskever et al., 2013.",

@@ -21,7 +21,7 @@ cast = _cast(
     "x: Any; dtype: DType -> Any",
     numpy=ref.cast,
     domain=(-9, 9),
-    method=False,
+    internal=True,
     doc="The elements in another type: floats are truncated to integers, nan gives 0, out of "
     "range saturates, integers wrap; ``x.astype`` is the usual spelling.",
 )
