@@ -140,7 +140,7 @@ def _fits(op: Op, case: Case, dtype: DType, backend: Backend) -> bool:
         return False
     try:
         prepared = prepare_attributes(op, specs, values, backend)
-        rule = op.shape if op.shape is not None else op.family.shape
+        rule = op.shape
         shapes = rule(op, specs, prepared)
     except (PhloxError, IndexError):
         return False

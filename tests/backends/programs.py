@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 import phlox_tensor as pt
 from phlox_tensor import DTYPES, REGISTRY, DType, Op
 from phlox_tensor._kinds import KIND_SETS
+from phlox_tensor._op import OpClass
+from phlox_tensor.ops import _families as families
 from phlox_tensor.testing import LAYOUTS, draw
 from tests.backends.program import Program
 
@@ -316,12 +318,12 @@ def _cast(pick: Draw, program: Program, op: Op, at: int) -> Choice:
 
 
 Builder = Callable[[Draw, Program, Op, int], Choice | None]
-BY_CLASS: dict[str, Builder] = {
-    "cast": _cast,
-    "elementwise": elementwise,
-    "reduction": reduction,
-    "scan": line,
-    "sort": line,
+BY_CLASS: dict[OpClass, Builder] = {
+    families.CAST: _cast,
+    families.ELEMENTWISE: elementwise,
+    families.REDUCTION: reduction,
+    families.SCAN: line,
+    families.SORT: line,
 }
 BY_NAME: dict[str, Builder] = {
     "attention": _attention,
@@ -368,12 +370,11 @@ LEFT_OUT = {
     "rms_norm_backward": "as batch_norm_backward",
     "sgd_step": "as adam_step",
 }
-WINDOW = "window"  # images and kernels: the conformance suite has their cases
 
 
 def builder(op: Op) -> Builder | None:
     """How to draw a call of an op."""
-    return BY_NAME.get(op.name) or BY_CLASS.get(op.family.name)
+    return BY_NAME.get(op.name) or BY_CLASS.get(op.family)
 
 
 def candidates(kind: str) -> list[str]:
@@ -394,8 +395,11 @@ def _chosen(rng: np.random.Generator, kind: str) -> Op:
     names = candidates(kind)
     if rng.random() < 0.5:
         return REGISTRY[rng.choice(names)]
-    family = rng.choice(sorted({REGISTRY[name].family.name for name in names} - {"cast"}))
-    return REGISTRY[rng.choice([n for n in names if REGISTRY[n].family.name == family])]
+    classes: dict[OpClass, list[str]] = {}
+    for name in names:
+        classes.setdefault(REGISTRY[name].family, []).append(name)
+    classes.pop(families.CAST, None)
+    return REGISTRY[rng.choice([*classes.values()][rng.integers(len(classes))])]
 
 
 def _held(program: Program, op: Op, at: int) -> int:
@@ -403,7 +407,7 @@ def _held(program: Program, op: Op, at: int) -> int:
     value = program.values[at]
     dtype = DTYPES[value.dtype.name]
     low, high = op.interval(op.signature.operands[0].name)
-    if dtype.kind == "Bool" or op.family.name in ("view", "movement", "indexing"):
+    if dtype.kind == "Bool" or op.family.moves:
         return at
     if dtype.kind == "Int":
         low, high = np.ceil(low), np.floor(high)

@@ -147,7 +147,7 @@ def operand_type(op: Op, operand: Operand) -> str:
         return f"{base} | None"
     if operand.variadic:
         return base
-    if op.family.fuses and len(op.signature.operands) > 1 and operand.kind != "Bool":
+    if op.family.takes_numbers and len(op.signature.operands) > 1 and operand.kind != "Bool":
         return f"{base} | float"
     return base
 
@@ -262,7 +262,7 @@ def _dunder(symbol: str, name: str, other: str, gives: str, ignore: str = "") ->
     op = REGISTRY[name]
     own = kind(op.signature.operands[0].kind)
     target = variable(op)
-    number = _number_case(f"{name}(self.primitive, other)") if op.family.fuses else ""
+    number = _number_case(f"{name}(self.primitive, other)") if op.family.takes_numbers else ""
     return (
         f"    def __{symbol}__(self: Tensor[{own}], other: {other}, /) -> {gives}:{ignore}\n"
         "        device = self.device\n"
@@ -294,7 +294,7 @@ def _reflected(symbol: str, name: str, other: str, gives: str) -> str:
     )
     return (
         f"    def __r{symbol}__(self: Tensor[{own}], other: {other}, /) -> {gives}:\n"
-        f"{short if op.family.fuses else ''}"
+        f"{short if op.family.takes_numbers else ''}"
         f"        return _fast.operator({variable(op)}, other, self)\n"
     )
 
@@ -306,7 +306,7 @@ def operator_methods() -> str:
         op = REGISTRY[name]
         own = kind(op.signature.operands[0].kind)
         gives = result_type(op)
-        other = f"Tensor[{own}] | float" if op.family.fuses else f"Tensor[{own}]"
+        other = f"Tensor[{own}] | float" if op.family.takes_numbers else f"Tensor[{own}]"
         out.append(_dunder(symbol, name, other, gives))
         out.append(_reflected(symbol, name, other, gives))
     for symbol, name in COMPARISONS.items():

@@ -34,12 +34,12 @@ def example(op: Op) -> str:
     if op.example:
         return op.example
     operands = op.signature.operands
-    if op.family.name == "elementwise" and not any(
+    if op.family.broadcasts and not any(
         a.default.__class__ is object for a in op.signature.attributes
     ):
         parts = [f"pt.asarray({_sample(op, o.name, o.kind)})" for o in operands]
         return f"pt.{'ops.' if op.internal else ''}{op.name}({', '.join(parts)})"
-    if op.family.name == "reduction":
+    if op.family.reduces:
         return f"pt.{op.name}(pt.asarray({_matrix(operands[0].kind)}), axis=1)"
     return ""
 

@@ -14,6 +14,7 @@ from phlox_tensor._op import case, declare
 from phlox_tensor._signature import REQUIRED, parse
 from phlox_tensor.ops import _families as families
 from phlox_tensor.ops import elementwise
+from phlox_tensor.shapes._equal import same
 from phlox_tensor.testing import conformance
 
 
@@ -68,7 +69,7 @@ def test_an_op_of_another_class_with_two_results() -> None:
         "min_max",
         "x: Num; axis: Axis = -1 -> low: Num, high: Num",
         expand=lambda x, axis: (x.min(axis=axis), x.max(axis=axis)),
-        shape=lambda op, specs, attributes: [(), ()],
+        shape=lambda op, specs, attributes: [specs[0].shape[:-1]] * 2,
         cases=(case((3, 4), axis=1),),
         method=False,
         doc="Both ends.",
@@ -97,6 +98,7 @@ def test_an_op_with_an_operand_that_may_be_absent() -> None:
         "scaled_row",
         "x: Float, scale: Float? -> Float",
         expand=lambda x, scale: x if scale is None else x * scale,
+        shape=same,
         cases=(case((2, 3), None), case((2, 3), (3,))),
         method=False,
         doc="A product, or not.",

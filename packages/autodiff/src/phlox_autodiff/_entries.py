@@ -103,7 +103,7 @@ def binary(op: Op, entry: Entry, rule: OpRule) -> Entry:
         _KEEPS.get(p.places(), _OTHER) for p in (both, first, second)
     )
     shape_of = rule.inner.shape_of
-    elementwise = op.family.name == "elementwise"
+    broadcasts = op.family.broadcasts
 
     def run(a: Any, b: Any) -> Primitive:
         if type(a) is Primitive:
@@ -140,7 +140,7 @@ def binary(op: Op, entry: Entry, rule: OpRule) -> Entry:
             node.plan = plan = both
             keep = keep_both
             shape = m.shape
-            node.shape = shape if elementwise and shape == n.shape else shape_of(y)
+            node.shape = shape if broadcasts and shape == n.shape else shape_of(y)
         if keep == 0:
             node.saved = ()
         elif keep == 3:

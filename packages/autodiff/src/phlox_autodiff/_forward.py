@@ -20,8 +20,7 @@ from ._rule import (
     names_of,
     parameters_of,
 )
-from .rules import RULES
-from .rules.forward import LINEAR, MULTILINEAR, SECOND
+from .rules import RULES, SECOND
 
 if TYPE_CHECKING:
     from phlox_tensor import Entry, Op
@@ -127,9 +126,9 @@ def _derivative(op: Op) -> Tangents | None:
         return lambda xs, ts, ys, attributes: [None] * len(ys)
     if rule is None:
         return None
-    if op.name in LINEAR:
+    if op.linear:
         return lambda xs, ts, ys, attributes: _linear(op, xs, ts, attributes)
-    if op.name in MULTILINEAR:
+    if op.multilinear:
         return lambda xs, ts, ys, attributes: _multilinear(op, xs, ts, attributes)
     second = SECOND.get(op.name)
     if second is not None:
@@ -137,7 +136,7 @@ def _derivative(op: Op) -> Tangents | None:
         return lambda xs, ts, ys, attributes: list(
             second(xs, ts, ys, dict(zip(names, attributes, strict=True)))
         )
-    if op.family.name in ("elementwise", "reduction") and not isinstance(rule, ByAttribute):
+    if (op.family.diagonal or op.family.reduces) and not isinstance(rule, ByAttribute):
         return _Diagonal(op, rule)
     return None
 
@@ -195,7 +194,7 @@ class _Diagonal:
             if t is None or entry is None:
                 continue
             function, sources = entry
-            reduces = self._op.family.name == "reduction"
+            reduces = self._op.family.reduces
             given = y.zeros() + 1 if reduces else t
             args = [self._argument(source, given, pool) for source in sources]
             part = function(*args)

@@ -20,7 +20,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 if TYPE_CHECKING:
-    from phlox_tensor import Op
+    from phlox_tensor import Op, Tensor
 
 RuleFunction = Callable[..., Any]
 
@@ -54,6 +54,10 @@ class ByAttribute:
 
 
 Rule = SimpleRule | ByAttribute | NoDerivative
+
+# A second line, for forward mode: from operands, tangents (None for 0), results and attributes to
+# the tangents of the results.
+Second = Callable[[Any, Any, Any, Mapping[str, Any]], "tuple[Tensor | None, ...]"]
 
 
 def none(reason: str) -> NoDerivative:

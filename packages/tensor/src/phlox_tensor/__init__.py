@@ -93,9 +93,11 @@ from ._install import install as _install
 from ._kinds import Bool as Bool
 from ._kinds import Float as Float
 from ._kinds import Int as Int
+from ._meta_backend import Meta as Meta
 from ._numpy_backend import Numpy as Numpy
 from ._op import REGISTRY as REGISTRY
 from ._op import Op as Op
+from ._op import Spec as Spec
 from ._pickle import install as _install_pickle
 from ._random_state import seed as seed
 from ._spellings import install as _install_hints

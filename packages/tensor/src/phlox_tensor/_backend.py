@@ -63,6 +63,7 @@ class Backend(metaclass=_Interned):
             element types.
         inner: the backend that a decorator wraps, else None.
         records: gradients can be asked of tensors on this device; modules made on it train.
+        has_data: tensors have values to read.
         slack: factor on the tolerances that ops declare, for tests.
         strict: denormals, the sign of zero and the largest numbers come out right too.
     """
@@ -76,6 +77,7 @@ class Backend(metaclass=_Interned):
     checked: Table
     passed: dict[tuple[Any, ...], tuple[Entry, tuple[Any, ...], bool]]
     records: bool = False
+    has_data: bool = True
     slack: float = 1.0
     strict: bool = True
 

@@ -51,15 +51,8 @@ def call(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any:
             entry, values, several = passed
             out = entry(*primitives, *values)
             return tuple([wrap(each, backend) for each in out]) if several else wrap(out, backend)
-    backend = _backend_of(op, operands)
-    tensors = _unify(op, _on_backend(op, operands, backend), backend)
-    specs = [_spec(t) for t in tensors]
-    values = prepare_attributes(op, specs, attributes, backend)
-    op_shape = op.shape if op.shape is not None else op.family.shape
-    op_shape(op, _shaped(specs), values)
-    for value in values:
-        if isinstance(value, DType):
-            require_dtype(value, backend, op.name)
+    backend, tensors, specs, values = prepared_call(op, operands, attributes)
+    op.shape(op, _shaped(specs), values)
     prepared = [_primitive(t) for t in tensors]
     if look is not None and _same(prepared, look[1]):
         backend.pass_on(look[2], op, values)
@@ -70,6 +63,24 @@ def call(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any:
     if op.signature.several:
         return tuple([wrap(each, backend) for each in out])
     return wrap(out, backend)
+
+
+def prepared_call(
+    op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]
+) -> tuple[Backend, list[Any], list[Any], tuple[Any, ...]]:
+    """Bring operands and attributes into the form that entries get.
+
+    Returns:
+        The backend, the operands as tensors or numbers, what they are as specs, the attributes.
+    """
+    backend = _backend_of(op, operands)
+    tensors = _unify(op, _on_backend(op, operands, backend), backend)
+    specs = [_spec(t) for t in tensors]
+    values = prepare_attributes(op, specs, attributes, backend)
+    for value in values:
+        if isinstance(value, DType):
+            require_dtype(value, backend, op.name)
+    return backend, tensors, specs, values
 
 
 def single(op: Op, x: Any, attributes: tuple[Any, ...]) -> Any:
@@ -187,6 +198,18 @@ def call_by_signature(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         if count == 1:
             return single(op, args[0], args[1:])
         return call(op, args[:count], args[count:])
+    return call(op, *bound_arguments(op, args, kwargs))
+
+
+def bound_arguments(
+    op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Return operands and attributes, given by position or name, with the declared defaults.
+
+    Raises:
+        ArgumentError: too many, unknown, repeated or missing arguments.
+    """
+    signature = op.signature
     names = [o.name for o in signature.operands] + list(op.attribute_names)
     if len(args) > len(names):
         raise ArgumentError(op.name, "too many arguments", got=len(args), expected=len(names))
@@ -208,7 +231,7 @@ def call_by_signature(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         if value is REQUIRED:
             raise ArgumentError(op.name, "missing argument", expected=attribute.name)
         attributes.append(value)
-    return call(op, tuple(operands), tuple(attributes))
+    return tuple(operands), tuple(attributes)
 
 
 def _flat(operands: tuple[Any, ...]) -> list[Any]:
@@ -278,7 +301,7 @@ def _operand(op: Op, declared: Operand, item: Any, backend: Backend) -> Any:
         op.name,
         f"{declared.name} is not a tensor",
         got=type(item).__name__,
-        expected="a Tensor" + (" or a number" if op.family.fuses else ""),
+        expected="a Tensor" + (" or a number" if op.family.takes_numbers else ""),
         hint="pt.asarray(x)",
     )
 
@@ -294,7 +317,7 @@ def _unify(op: Op, tensors: list[Any], backend: Backend) -> list[Any]:
         dtype = _group_dtype(op, kind, members, places, backend)
         if dtype is None:
             continue
-        weak = op.family.fuses and any(isinstance(m, Tensor) for m in members)
+        weak = op.family.takes_numbers and any(isinstance(m, Tensor) for m in members)
         for i in places:
             if isinstance(out[i], tuple):
                 out[i] = tuple(_convert(op, x, dtype, backend, weak) for x in out[i])

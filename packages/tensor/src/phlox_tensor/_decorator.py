@@ -36,6 +36,7 @@ class Decorator(Backend):
         self.default_float = inner.default_float
         self.default_int = inner.default_int
         self.records = inner.records
+        self.has_data = inner.has_data
         self.slack = inner.slack
         self.strict = inner.strict
 

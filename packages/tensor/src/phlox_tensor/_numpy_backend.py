@@ -8,6 +8,7 @@ import numpy as np
 
 from ._backend import Backend
 from ._dtype import DTYPES, DType, DTypeLike, as_dtype
+from ._infer import result_dtype
 from ._op import REGISTRY, Op
 from ._table import Entry
 
@@ -66,31 +67,28 @@ class Numpy(Backend):
 
 
 def _typed(op: Op, reference: Entry, default_int: DType) -> Entry:
-    """Warnings off, 0-d results as arrays, results in the declared type."""
-    operands = op.signature.operands
-    kinds = [o.kind for o in operands]
-    named = op.attribute_names.index("dtype") if "dtype" in op.attribute_names else None
-
-    def wanted(kind: str, args: tuple[Any, ...]) -> np.dtype[Any] | None:
-        if named is not None:
-            return args[len(operands) + named].numpy
-        for own, arg in zip(kinds, args, strict=False):
-            array = arg[0] if isinstance(arg, tuple) else arg
-            if own == kind and isinstance(array, np.ndarray):
-                return array.dtype
-        return default_int.numpy if kind == "Int" else None
-
-    def finish(out: Any, kind: str, args: tuple[Any, ...]) -> Array:
-        dtype = wanted(kind, args)
-        return np.asarray(out) if dtype is None else np.asarray(out).astype(dtype, copy=False)
+    """Warnings off, 0-d results as arrays, results in the type that the declaration says."""
+    count = len(op.signature.operands)
+    results = op.signature.results
 
     def run(*args: Any) -> Any:
         with np.errstate(all="ignore"):
             out = reference(*args)
-        results = op.signature.results
+        dtypes = [_dtype_of(arg) for arg in args[:count]]
+
+        def finish(value: Any, kind: str) -> Array:
+            dtype = result_dtype(op, kind, dtypes, args[count:], default_int)
+            return np.asarray(value).astype(dtype.numpy, copy=False)
+
         if not op.signature.several:
-            return finish(out, results[0].kind, args)
+            return finish(out, results[0].kind)
         declared = results * len(out) if results[0].variadic else results
-        return tuple(finish(o, r.kind, args) for o, r in zip(out, declared, strict=True))
+        return tuple(finish(o, r.kind) for o, r in zip(out, declared, strict=True))
 
     return run
+
+
+def _dtype_of(operand: Any) -> DType | None:
+    if isinstance(operand, tuple):
+        operand = operand[0] if operand else None
+    return _BY_NUMPY[operand.dtype] if isinstance(operand, np.ndarray) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -25,30 +25,52 @@ class Spec(NamedTuple):
     dtype: DType
 
 
-Specs = Sequence[Any]  # a Spec for each operand; None for an absent one, a tuple for a variadic one
+# A Spec for each operand; None for an absent one or a number, a tuple for a variadic one.
+Specs = Sequence[Any]
 PrepareRule = Callable[[Specs, Attributes, "Backend"], Attributes]
 ShapeRule = Callable[["Op", Specs, Attributes], Sequence[Shape]]
+WorkRule = Callable[[Specs, Attributes], int]
 
 
 @dataclass(frozen=True, slots=True)
 class OpClass:
     """The rules that all ops of one class share.
 
+    The name is for people: what a class means to a decorator, a backend or a test is one of the
+    properties, and nothing compares names.
+
     Attributes:
         name: the class, such as ``"elementwise"``.
-        shape: the rule from operand shapes to result shapes.
-        memory_bound: cheap to compute again; BalancedCheckpointing recomputes such results
-            instead of keeping them.
-        fuses: may become a part of a larger kernel.
+        shape: the rule from operand shapes to result shapes; None where every op brings its own.
+        cases: makes up test cases for an op; None where every op brings its own.
+        broadcasts: operands broadcast together to the shape of the result.
         checked: entries of this class may check their operands themselves; calls without
             attributes try those entries at once.
+        diagonal: an element of the result depends on the elements at its place alone, so that a
+            derivative scales, and a chain of such ops can be one kernel.
+        memory_bound: cheap to compute again; BalancedCheckpointing recomputes such results
+            instead of keeping them.
+        moves: elements come to other places, and at most meet there.
+        orders: the result depends on how the elements along an axis compare; tests draw ties.
+        reduces: an element of the result depends on a group of elements along axes, and groups do
+            not overlap.
+        takes_numbers: a Python number may stand for an operand beside a tensor, and entries get
+            it as it is.
+        windows: the op moves windows over images (N, C, H, W).
     """
 
     name: str
-    shape: ShapeRule
-    memory_bound: bool = False
-    fuses: bool = False
+    shape: ShapeRule | None = None
+    cases: Callable[[Op], Iterable[Case]] | None = None
+    broadcasts: bool = False
     checked: bool = False
+    diagonal: bool = False
+    memory_bound: bool = False
+    moves: bool = False
+    orders: bool = False
+    reduces: bool = False
+    takes_numbers: bool = False
+    windows: bool = False
 
 
 class IndexSample(NamedTuple):
@@ -91,7 +113,10 @@ class Op:
         example: a line of code and its printed result, run by the tests.
         numpy: the reference, a function of arrays and attributes.
         expand: the formula in terms of other ops, a function of Tensors and attributes.
-        shape: a shape rule of its own, where the class has none.
+        shape: the rule from operand shapes to result shapes; that of the class by default.
+        linear: linear in all Float operands together, so that the op itself maps tangents.
+        multilinear: linear in each Float operand for itself, so that the product rule holds.
+        work: multiplications with an addition, from operands and attributes; 0 by default.
         prepare: fills attributes that depend on shapes, types or the backend.
         floats: Int operands are taken in the default float type.
         domain: the interval that tests draw from, or one per operand name.
@@ -104,17 +129,19 @@ class Op:
         internal: only rules, optimizers and other functions call it: no method, no function of the
             package; ``ops.name`` has it, as it has every op.
         attribute_names: the names of the attributes, in order.
-        takes_numbers: whether an attribute may be a float.
     """
 
     name: str
     family: OpClass
     signature: Signature
     doc: str
+    shape: ShapeRule
     example: str = ""
     numpy: Callable[..., Any] | None = None
     expand: Callable[..., Any] | None = None
-    shape: ShapeRule | None = None
+    linear: bool = False
+    multilinear: bool = False
+    work: WorkRule | None = None
     prepare: PrepareRule | None = None
     floats: bool = False
     domain: tuple[float, float] | Mapping[str, tuple[float, float]] = (-3.0, 3.0)
@@ -126,11 +153,31 @@ class Op:
     method: bool = True
     internal: bool = False
     attribute_names: tuple[str, ...] = ()
-    takes_numbers: bool = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Apply the op to tensors, then attributes, by position or name."""
         return _apply[0](self, args, kwargs)
+
+    def infer(self, *args: Any, device: Any = None, **kwargs: Any) -> Any:
+        """Return what a call would give, as a Spec or a tuple of them, without running anything.
+
+        Arguments are those of the call; a ``Spec(shape, dtype)`` may stand for each tensor. A size
+        of -1 in the result is one that only the values tell.
+
+        Args:
+            args: operands, then attributes, by position or name.
+            device: whose default element types count; that of the tensors by default, else the
+                default device.
+            kwargs: the same, by name.
+
+        Raises:
+            PhloxError: as the call would, for operands that do not fit.
+
+        Example:
+            >>> matmul.infer(Spec((2, 3), float32), Spec((3, 4), float32))
+            Spec(shape=(2, 4), dtype=float32)
+        """
+        return _infer[0](self, args, kwargs, device)
 
     def __repr__(self) -> str:
         return f"<op {self.name}: {self.signature.text}>"
@@ -144,9 +191,9 @@ class Op:
 
 REGISTRY: Final[dict[str, Op]] = {}
 _apply: list[Callable[[Op, tuple[Any, ...], dict[str, Any]], Any]] = []
+_infer: list[Callable[[Op, tuple[Any, ...], dict[str, Any], Any], Any]] = []
 _reserved: list[Callable[[Op], str | None]] = []
 _listeners: list[Callable[[Op], None]] = []
-_NUMBERS: Final = ("Scalar", "Scalar?", "float")
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -154,8 +201,9 @@ def declare(family: OpClass, name: str, signature: str, **fields: Any) -> Op:
     """Register an op and return it.
 
     Raises:
-        ValueError: when the name is taken or malformed, the signature does not parse, or there
-            is neither a ``numpy`` reference nor an ``expand`` formula.
+        ValueError: when the name is taken or malformed, the signature does not parse, there is
+            neither a ``numpy`` reference nor an ``expand`` formula, nothing gives the shape or the
+            element type of a result, or there are no test cases.
     """
     if name in REGISTRY or not _NAME.fullmatch(name):
         raise ValueError(f"op name {name!r} is taken or malformed")
@@ -164,12 +212,17 @@ def declare(family: OpClass, name: str, signature: str, **fields: Any) -> Op:
         raise ValueError(f"op {name!r} needs numpy= or expand=")
     if fields.get("internal"):
         fields["method"] = False
+    shape = fields.pop("shape", None) or family.shape
+    if shape is None:
+        raise ValueError(f"op {name!r} needs shape=, a rule: class {family.name} has none for all")
+    if family.cases is None and not fields.get("cases"):
+        raise ValueError(f"op {name!r} needs cases=: class {family.name} makes up none")
     op = Op(
         name=name,
         family=family,
         signature=parsed,
+        shape=shape,
         attribute_names=tuple(a.name for a in parsed.attributes),
-        takes_numbers=any(a.type in _NUMBERS for a in parsed.attributes),
         **fields,
     )
     for reserved in _reserved:
@@ -185,6 +238,11 @@ def declare(family: OpClass, name: str, signature: str, **fields: Any) -> Op:
 def applied_by(call: Callable[[Op, tuple[Any, ...], dict[str, Any]], Any]) -> None:
     """Let ``call`` be what calling an op does."""
     _apply[:] = [call]
+
+
+def inferred_by(infer: Callable[[Op, tuple[Any, ...], dict[str, Any], Any], Any]) -> None:
+    """Let ``infer`` be what ``op.infer`` does."""
+    _infer[:] = [infer]
 
 
 def on_declare(listener: Callable[[Op], None]) -> None:

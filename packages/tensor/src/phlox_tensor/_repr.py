@@ -15,6 +15,9 @@ _MANY = 1000
 
 def tensor_repr(tensor: Tensor[Any]) -> str:
     """Return ``Tensor([...], dtype=float32, device=Cpu())``."""
+    if not tensor.device.has_data:
+        dtype = tensor.dtype.name
+        return f"Tensor(shape={tensor.shape}, dtype={dtype}, device={tensor.device!r})"
     body = np.array2string(
         tensor.numpy(), separator=", ", prefix="Tensor(", threshold=_MANY, edgeitems=_EDGE
     )

@@ -48,7 +48,7 @@ def to_device(tensor: Tensor[Any], device: Backend | str) -> Tensor[Any]:
     while base.inner is not None:
         base = base.inner
     dtype = tensor.dtype
-    array = tensor.numpy()
+    array = tensor.numpy() if base.has_data else np.broadcast_to(dtype.numpy.type(), tensor.shape)
     if dtype.kind == "Int" and dtype not in base.dtypes:
         dtype = base.default_int
         array = fitted(array, dtype, "to_device")

@@ -11,6 +11,7 @@ from itertools import count
 import numpy as np
 
 from phlox_tensor import REGISTRY, DType, Rejected, bool_, float32, int32
+from phlox_tensor._infer import result_dtype
 
 from ._array import ITEM_BYTES, GpuArray, dense_strides, is_dense
 from ._pipelines import Pipeline
@@ -273,9 +274,10 @@ def _program(op: str, dtype: DType) -> Program:
     takes = signature.operands[-1].kind in _SETS[dtype.kind]
     if not takes or (declared.floats and dtype.kind == "Int"):
         raise Rejected
-    result = bool_ if op in table.PREDICATES else dtype
-    number = len(signature.operands) + len(signature.attributes)
     kinds = [o.kind for o in signature.operands]
+    types = [bool_ if kind == "Bool" else dtype for kind in kinds]
+    result = result_dtype(declared, signature.results[0].kind, types, (), int32)
+    number = len(signature.operands) + len(signature.attributes)
     inputs = tuple("bool" if kind == "Bool" else dtype.name for kind in kinds)
     inputs += (dtype.name,) * len(signature.attributes)
     chain = Chain(inputs, (Node(op, tuple(range(number)), result.name),), (number,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from phlox_tensor import DType, bool_, float32, int32, uint32
+from phlox_tensor import REGISTRY, DType, bool_, float32, int32, uint32
 
 from ._array import WGSL_TYPES, GpuArray
 from ._elementwise import cast, merge_axes
@@ -18,7 +18,11 @@ _PER_LANE = 64  # elements per lane before a long reduction is cut into parts
 _ENOUGH_GROUPS = 1024  # workgroups that fill a large GPU; beyond that, no more parts
 _LETTERS = {"bool": "u", "float16": "f", "float32": "f", "int32": "i", "uint32": "u"}
 _ACCUMULATORS = {"f32": float32, "i32": int32, "u32": uint32}
-_ARG = frozenset({"argmax", "argmin"})
+_ARG = frozenset(
+    op.name
+    for op in REGISTRY.values()
+    if op.family.reduces and op.signature.results[0].kind == "Int"
+)
 
 Axes = tuple[int, ...]
 

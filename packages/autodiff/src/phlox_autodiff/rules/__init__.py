@@ -5,17 +5,17 @@ How rows are written is said in ``phlox_autodiff._rule``.
 
 from typing import Final
 
-from .._rule import Rule
+from .._rule import Rule, Second
 from .activation import ACTIVATION
 from .attention import ATTENTION
 from .binary import BINARY
 from .contraction import CONTRACTION
-from .convolution import CONVOLUTION
+from .convolution import CONVOLUTION, CONVOLUTION_FORWARD
 from .creation import CREATION
-from .indexing import INDEXING
+from .indexing import INDEXING, INDEXING_FORWARD
 from .interpolation import INTERPOLATION
-from .movement import MOVEMENT
-from .pooling import POOLING
+from .movement import MOVEMENT, MOVEMENT_FORWARD
+from .pooling import POOLING, POOLING_FORWARD
 from .random import RANDOM
 from .reduction import REDUCTION
 from .rows import ROWS
@@ -42,5 +42,13 @@ TABLES: Final = (
     UNARY,
 )
 RULES: Final[dict[str, Rule]] = {name: rule for table in TABLES for name, rule in table.items()}
+# Second lines, for forward mode: of ops whose rule does not say how tangents move, which are not
+# declared linear, and which have no expansion to follow.
+SECOND: Final[dict[str, Second]] = {
+    **CONVOLUTION_FORWARD,
+    **INDEXING_FORWARD,
+    **MOVEMENT_FORWARD,
+    **POOLING_FORWARD,
+}
 
-__all__ = ["RULES", "TABLES"]
+__all__ = ["RULES", "SECOND", "TABLES"]

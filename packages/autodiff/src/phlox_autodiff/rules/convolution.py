@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, Any, Final
 
 from phlox_tensor import Tensor
 from phlox_tensor.ops import convolution as ops
 
-from .._rule import Rule
+from .._rule import Rule, Second
 
 if TYPE_CHECKING:
     pass
@@ -79,4 +82,22 @@ CONVOLUTION: Final[dict[str, Rule]] = {
     "conv2d": (_conv2d_x, _conv2d_weight, lambda g: g.sum(axis=(0, 2, 3))),
     "conv2d_input_grad": (_input_grad_g, _input_grad_weight),
     "conv2d_weight_grad": (_weight_grad_g, _weight_grad_x),
+}
+
+
+def _conv2d_forward(
+    xs: Any, ts: Any, ys: Any, attributes: Mapping[str, Any]
+) -> tuple[Tensor | None, ...]:
+    parts = [
+        ops.conv2d(*pair, None, **attributes)
+        for pair in ((ts[0], xs[1]), (xs[0], ts[1]))
+        if None not in pair
+    ]
+    if ts[2] is not None:
+        parts.append(ts[2].reshape((-1, 1, 1)).broadcast_to(ys[0].shape))
+    return (reduce(add, parts),)
+
+
+CONVOLUTION_FORWARD: Final[dict[str, Second]] = {
+    "conv2d": _conv2d_forward,
 }

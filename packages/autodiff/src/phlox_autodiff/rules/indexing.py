@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from phlox_tensor import Tensor, arange
 
-from .._rule import ByAttribute, Joint, Rule, SimpleRule, none
+from .._rule import ByAttribute, Joint, Rule, Second, SimpleRule, none
 
 if TYPE_CHECKING:
     from phlox_tensor import Int
@@ -80,4 +81,29 @@ INDEXING: Final[dict[str, Rule]] = {
     "scatter": ByAttribute("update", _SCATTER),
     "take": (_take, None),
     "take_along_axis": (_take_along_axis, None),
+}
+
+
+def _scatter_forward(
+    xs: Any, ts: Any, ys: Any, attributes: Mapping[str, Any]
+) -> tuple[Tensor | None, ...]:
+    """A place of the result depends on x there and on the values that arrive there."""
+    x, indices, values = xs
+    axis, update = attributes["axis"], attributes["update"]
+    dx = x.zeros() if ts[0] is None else ts[0]
+    dvalues = values.zeros() if ts[2] is None else ts[2]
+    if update != "add":
+        one = x.zeros() + 1
+        if update == "set":
+            at_x, _, at_values = scatter_set(one, indices, axis)
+        elif update == "mul":
+            at_x, _, at_values = scatter_mul(one, x, indices, values, axis)
+        else:
+            at_x, _, at_values = scatter_extreme(one, x, indices, values, ys[0], axis)
+        dx, dvalues = dx * at_x, dvalues * at_values
+    return (dx.scatter(indices, dvalues, axis=axis, update="add"),)
+
+
+INDEXING_FORWARD: Final[dict[str, Second]] = {
+    "scatter": _scatter_forward,
 }

@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from phlox_tensor import Tensor
 from phlox_tensor.ops import movement as ops
 
 from .._plan import sum_to
-from .._rule import Rule
+from .._rule import Rule, Second
 from .._slices import Slices
 
 Shape = tuple[int, ...]
@@ -67,4 +68,16 @@ MOVEMENT: Final[dict[str, Rule]] = {
         _slice_scatter_x,
         lambda g, start, size, step: ops.slice_(g, start, size, step),
     ),
+}
+
+
+def _pad_forward(
+    xs: Any, ts: Any, ys: Any, attributes: Mapping[str, Any]
+) -> tuple[Tensor | None, ...]:
+    del xs, ys
+    return (ts[0].pad(attributes["padding"], 0.0),)
+
+
+MOVEMENT_FORWARD: Final[dict[str, Second]] = {
+    "pad": _pad_forward,
 }

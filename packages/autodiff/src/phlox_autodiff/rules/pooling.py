@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from phlox_tensor import Tensor
 from phlox_tensor.ops import pooling as ops
 
-from .._rule import Rule
+from .._rule import Rule, Second
 
 if TYPE_CHECKING:
     from phlox_tensor import Int
@@ -52,4 +53,21 @@ POOLING: Final[dict[str, Rule]] = {
     "avg_pool2d_backward": _avg_pool2d_backward,
     "max_pool2d_backward": (_max_pool2d_backward, None),
     "max_pool2d_with_indices": _max_pool2d,
+}
+
+
+def _max_pool2d_forward(
+    xs: Any, ts: Any, ys: Any, attributes: Mapping[str, Any]
+) -> tuple[Tensor | None, ...]:
+    """Read the tangent at each place that won."""
+    del attributes
+    n, c, h, w = xs[0].shape
+    values, indices = ys
+    flat = ts[0].reshape((n, c, h * w))
+    line = (n, c, values.shape[2] * values.shape[3])
+    return flat.take_along_axis(indices.reshape(line), axis=2).reshape(values.shape), None
+
+
+POOLING_FORWARD: Final[dict[str, Second]] = {
+    "max_pool2d_with_indices": _max_pool2d_forward,
 }

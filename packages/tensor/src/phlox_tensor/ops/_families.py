@@ -1,7 +1,7 @@
 """The classes of ops, and one function per class to declare an op of it.
 
 ``contraction``, ``indexing``, ``movement``, ``row``, ``step``, ``view`` and ``window`` ops bring a
-shape rule of their own; the other classes have one for all.
+shape rule and test cases of their own; the other classes have them for all.
 """
 
 from __future__ import annotations
@@ -15,21 +15,31 @@ from ..shapes._broadcast import elementwise as broadcast
 from ..shapes._equal import same
 from ..shapes.creation import from_attribute
 from ..shapes.reduction import reduction as reduced
+from ._cases import broadcasting, casts, lines, reductions
 
-CAST: Final = OpClass("cast", same, memory_bound=True, fuses=True)
-CONTRACTION: Final = OpClass("contraction", same, checked=True)
+CAST: Final = OpClass("cast", same, casts, diagonal=True, memory_bound=True, takes_numbers=True)
+CONTRACTION: Final = OpClass("contraction", checked=True)
 CREATION: Final = OpClass("creation", from_attribute, memory_bound=True)
-ELEMENTWISE: Final = OpClass("elementwise", broadcast, memory_bound=True, fuses=True, checked=True)
-INDEXING: Final = OpClass("indexing", same)
-MOVEMENT: Final = OpClass("movement", same)
+ELEMENTWISE: Final = OpClass(
+    "elementwise",
+    broadcast,
+    broadcasting,
+    broadcasts=True,
+    checked=True,
+    diagonal=True,
+    memory_bound=True,
+    takes_numbers=True,
+)
+INDEXING: Final = OpClass("indexing", moves=True)
+MOVEMENT: Final = OpClass("movement", moves=True)
 RANDOM: Final = OpClass("random", from_attribute)
-REDUCTION: Final = OpClass("reduction", reduced)
-ROW: Final = OpClass("row", same)
-SCAN: Final = OpClass("scan", same)
-SORT: Final = OpClass("sort", same)
-STEP: Final = OpClass("step", same)
-VIEW: Final = OpClass("view", same, memory_bound=True)
-WINDOW: Final = OpClass("window", same)
+REDUCTION: Final = OpClass("reduction", reduced, reductions, reduces=True)
+ROW: Final = OpClass("row")
+SCAN: Final = OpClass("scan", same, lines)
+SORT: Final = OpClass("sort", same, lines, orders=True)
+STEP: Final = OpClass("step")
+VIEW: Final = OpClass("view", memory_bound=True, moves=True)
+WINDOW: Final = OpClass("window", windows=True)
 
 
 def elementwise(name: str, signature: str, *, doc: str, **fields: Any) -> Op:

@@ -18,6 +18,7 @@ matmul = contraction(
     "x1: Num, x2: Num -> Num",
     numpy=ref.matmul,
     shape=shapes.matmul,
+    multilinear=True,
     ulp=8,
     atol=16,
     cases=(

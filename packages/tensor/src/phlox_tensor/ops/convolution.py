@@ -36,6 +36,7 @@ conv2d_input_grad = window(
     f"g: Float, weight: Float; input_shape: Shape, {_CONV} -> Float",
     numpy=ref.conv2d_input_grad,
     shape=shapes.conv2d_input_grad,
+    multilinear=True,
     ulp=16,
     atol=32,
     cases=(
@@ -60,6 +61,7 @@ conv2d_weight_grad = window(
     f"g: Float, x: Float; weight_shape: Shape, {_CONV} -> Float",
     numpy=ref.conv2d_weight_grad,
     shape=shapes.conv2d_weight_grad,
+    multilinear=True,
     ulp=32,
     atol=64,
     cases=(

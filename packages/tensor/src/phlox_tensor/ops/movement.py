@@ -9,6 +9,7 @@ import numpy as np
 from .._op import case
 from ..reference import movement as ref
 from ..shapes import movement as shapes
+from ..shapes._equal import same
 from ._families import movement, view
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ broadcast_to = view(
     "x: Any; shape: Shape -> Any",
     numpy=np.broadcast_to,
     shape=shapes.broadcast_to,
+    linear=True,
     cases=(case((3, 1), shape=(2, 3, 4)), case((), shape=(2, 2)), case((1,), shape=(0,))),
     doc="The tensor seen with a larger shape: sizes of 1 repeat, axes are added in front.",
 )
@@ -70,6 +72,7 @@ add_slices = movement(
     expand=_add_slices,
     numpy=ref.add_slices,
     shape=shapes.add_slices,
+    linear=True,
     ulp=4,
     atol=8,
     signed_zeros=False,
@@ -89,6 +92,7 @@ concat = movement(
     "*xs: Any; axis: int = 0 -> Any",
     numpy=lambda xs, axis: np.concatenate(xs, axis=axis),
     shape=shapes.concat,
+    linear=True,
     prepare=shapes.prepare_concat,
     cases=(
         case([(2, 3), (1, 3)], axis=0),
@@ -103,6 +107,8 @@ contiguous = movement(
     "x: Any -> Any",
     expand=lambda x: x,
     numpy=np.copy,
+    shape=same,
+    linear=True,
     cases=(case((2, 3)), case((33, 70)), case(()), case((0, 2))),
     doc="The same elements, row by row in memory where a backend keeps them in another order: a "
     "permuted tensor that is read often is faster after one copy.",
@@ -111,6 +117,8 @@ flip = view(
     "flip",
     "x: Any; axis: Axes = None -> Any",
     numpy=np.flip,
+    shape=same,
+    linear=True,
     cases=(case((2, 3)), case((2, 3), axis=1), case((4, 1, 2), axis=(0, 2)), case(())),
     doc="Elements in reverse order along the axes, all of them without an axis.",
 )
@@ -132,6 +140,7 @@ permute_dims = view(
     "x: Any; axes: AxisOrder -> Any",
     numpy=np.transpose,
     shape=shapes.permute_dims,
+    linear=True,
     cases=(case((2, 3, 4), axes=(2, 0, 1)), case((2, 3), axes=(-1, 0)), case((), axes=())),
     doc="The axes in a new order.",
 )
@@ -140,6 +149,7 @@ reshape = view(
     "x: Any; shape: Shape -> Any",
     numpy=np.reshape,
     shape=shapes.reshape,
+    linear=True,
     prepare=shapes.prepare_reshape,
     cases=(
         case((2, 6), shape=(3, 4)),
@@ -154,6 +164,7 @@ slice_ = view(
     "x: Any; start: Integers, size: Integers, step: Integers -> Any",
     numpy=ref.slice_,
     shape=shapes.slice_,
+    linear=True,
     cases=(
         case((4, 5), start=(1, 0), size=(2, 5), step=(1, 1)),
         case((7, 5), start=(0, 4), size=(3, 5), step=(3, -1)),
@@ -168,6 +179,7 @@ slice_scatter = movement(
     "x: Any, values: Any; start: Integers, size: Integers, step: Integers -> Any",
     numpy=ref.slice_scatter,
     shape=shapes.slice_scatter,
+    linear=True,
     cases=(
         case((4, 5), (2, 5), start=(1, 0), size=(2, 5), step=(1, 1)),
         case((7, 5), (3, 5), start=(0, 4), size=(3, 5), step=(3, -1)),

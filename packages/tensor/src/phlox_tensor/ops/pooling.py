@@ -64,6 +64,7 @@ max_pool2d_backward = window(
     expand=_max_pool2d_backward,
     numpy=ref.max_pool2d_backward,
     shape=shapes.max_pool2d_backward,
+    linear=True,
     ulp=4,
     atol=8,
     cases=(
@@ -79,6 +80,7 @@ avg_pool2d = window(
     f"x: Float; {_AVERAGE} -> Float",
     numpy=ref.avg_pool2d,
     shape=shapes.avg_pool2d,
+    linear=True,
     prepare=shapes.prepare_pool,
     ulp=4,
     atol=4,
@@ -96,6 +98,7 @@ avg_pool2d_backward = window(
     f"g: Float; input_shape: Shape, {_AVERAGE} -> Float",
     numpy=ref.avg_pool2d_backward,
     shape=shapes.avg_pool2d_backward,
+    linear=True,
     prepare=lambda specs, attributes, backend: (
         attributes[0],
         *shapes.prepare_pool(specs, attributes[1:], backend),

@@ -8,6 +8,7 @@ from .._op import IndexSample, case
 from ..reference import rows as ref
 from ..shapes import _equal
 from ..shapes import rows as shapes
+from ..shapes._equal import same
 from ._families import row
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ softmax = row(
     "x: Float; axis: Axis = -1 -> Float",
     expand=_softmax,
     numpy=ref.softmax,
+    shape=same,
     ulp=8,
     atol=4,
     cases=_ROW_CASES,
@@ -69,6 +71,7 @@ log_softmax = row(
     "x: Float; axis: Axis = -1 -> Float",
     expand=_log_softmax,
     numpy=ref.log_softmax,
+    shape=same,
     ulp=8,
     atol=8,
     cases=_ROW_CASES,

@@ -9,6 +9,7 @@ cumsum = scan(
     "cumsum",
     "x: Num; axis: Axis = -1 -> Num",
     numpy=ref.cumsum,
+    linear=True,
     ulp=16,
     atol=64,
     doc="Running sum along an axis.",

@@ -20,6 +20,7 @@ cast = _cast(
     "cast",
     "x: Any; dtype: DType -> Any",
     numpy=ref.cast,
+    linear=True,
     domain=(-9, 9),
     internal=True,
     doc="The elements in another type: floats are truncated to integers, nan gives 0, out of "

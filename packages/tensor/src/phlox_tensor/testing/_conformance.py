@@ -13,7 +13,7 @@ from .._call import call_by_signature
 from .._device import use_device
 from .._dtype import DTYPES, DType, float64
 from .._numpy_backend import Numpy
-from .._op import REGISTRY, Op
+from .._op import REGISTRY, Op, Spec
 from .._tensor import Tensor
 from ._compare import disagreement
 from ._layouts import LAYOUTS, Place
@@ -57,6 +57,7 @@ class Check:
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
             raise self._failure(problem, "the call", sample, layout, special) from error
+        self._compare_inferred(got, sample, layout, special)
         reference = Numpy(self.backend.default_float.name, self.backend.default_int.name)
         seen = _as_seen(sample, layout)
         narrow = self._apply(seen, reference, LAYOUTS["contiguous"])
@@ -65,6 +66,21 @@ class Check:
             wide = self._apply(_widened(seen), reference, LAYOUTS["contiguous"])
         for i, (a, b, c) in enumerate(zip(got, narrow, wide, strict=True)):
             self._compare(a, b, c, f"result {i}", sample, layout, special)
+
+    def _compare_inferred(
+        self, got: tuple[Any, ...], sample: Sample, layout: str, special: bool
+    ) -> None:
+        """The declaration says what every backend gives; a size of -1 is any."""
+        operands = [_spec(o) for o in sample.operands]
+        out = self.op.infer(*operands, device=self.backend, **sample.attributes)
+        inferred = out if self.op.signature.several else (out,)
+        for i, (tensor, spec) in enumerate(zip(got, inferred, strict=True)):
+            shape = tuple(
+                n if m == -1 else m for n, m in zip(tensor.shape, spec.shape, strict=False)
+            )
+            if (tensor.shape, tensor.dtype) != (shape, spec.dtype) or len(shape) < len(spec.shape):
+                problem = f"{tensor.shape} {tensor.dtype}, inferred {spec.shape} {spec.dtype}"
+                raise self._failure(problem, f"result {i}", sample, layout, special)
 
     def _compare(
         self,
@@ -126,6 +142,14 @@ def _place(operand: Any, backend: Backend, place: Place) -> Any:
     if isinstance(operand, tuple):
         return [_place(o, backend, place) for o in operand]
     return place(operand, _dtype_of(operand), backend)
+
+
+def _spec(operand: Any) -> Any:
+    if operand is None:
+        return None
+    if isinstance(operand, tuple):
+        return [_spec(o) for o in operand]
+    return Spec(operand.shape, _dtype_of(operand))
 
 
 def _dtype_of(array: Array) -> DType:

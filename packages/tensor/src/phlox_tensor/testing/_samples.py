@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -16,39 +16,6 @@ from .._op import Case, IndexSample, MaskSample, Op
 from .._signature import REQUIRED, Operand
 
 Array = np.ndarray[Any, Any]
-
-UNARY_SHAPES: Final = ((), (3,), (2, 3), (4, 1, 5), (0, 3), (67,), (33, 70))
-BINARY_SHAPES: Final = (
-    ((), ()),
-    ((2, 3), (2, 3)),
-    ((2, 3), (3,)),
-    ((4, 1), (1, 5)),
-    ((), (3,)),
-    ((2, 3, 4), (3, 1)),
-    ((0, 3), (1, 3)),
-    ((33, 70), (33, 70)),
-    ((40, 65), (40, 1)),
-)
-REDUCTION_CASES: Final = (
-    ((5,), None),
-    ((3, 4), 0),
-    ((3, 4), -1),
-    ((2, 3, 4), (0, 2)),
-    ((2, 3, 4), 1),
-    ((), None),
-    ((3, 0, 2), (0, 2)),
-    ((130, 65), 0),
-    ((65, 130), 1),
-    ((37, 130), None),
-)
-LINE_CASES: Final = (
-    ((7,), 0),
-    ((3, 4), 0),
-    ((3, 4), -1),
-    ((2, 3, 4), 1),
-    ((3, 70), 1),
-    ((2, 0), 1),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,40 +57,11 @@ def samples(op: Op, dtype: DType, backend: Backend) -> Iterator[Sample]:
 
 
 def _cases(op: Op, backend: Backend) -> Iterator[Case]:
-    yield from op.cases
-    count = len(op.signature.operands)
-    family = op.family.name
-    if family == "cast":
-        for dtype in sorted(backend.dtypes, key=lambda d: d.name):
-            yield Case(((3, 5),), {"dtype": dtype})
-    elif op.cases:
-        return
-    elif family == "elementwise":
-        if count == 1:
-            yield from (Case((shape,), {}) for shape in UNARY_SHAPES)
-        for a, b in BINARY_SHAPES:
-            if count == 2:
-                yield Case((a, b), {})
-            elif count > 2:
-                yield Case((a, b, a), {})
-    elif family == "reduction":
-        yield from _reductions(op)
-    elif family in ("scan", "sort"):
-        for shape, axis in LINE_CASES:
-            yield Case((shape,), {"axis": axis})
-            if "descending" in op.attribute_names:
-                yield Case((shape,), {"axis": axis, "descending": True})
-    else:
-        raise AssertionError(f"{op.name}: class {family} needs declared cases")
-
-
-def _reductions(op: Op) -> Iterator[Case]:
-    single = any(a.type == "Axis?" for a in op.signature.attributes)
-    for shape, axis in REDUCTION_CASES:
-        if single and isinstance(axis, tuple):
-            continue
-        for keepdims in (False, True):
-            yield Case((shape,), {"axis": axis, "keepdims": keepdims})
+    """The declared cases, or those that the class makes up; for element types that are there."""
+    made = op.cases or (op.family.cases(op) if op.family.cases is not None else ())
+    for case in made:
+        if all(v in backend.dtypes for v in case.attributes.values() if isinstance(v, DType)):
+            yield case
 
 
 def _operand(
@@ -147,7 +85,7 @@ def _values(
         return np.asarray(rng.random(wanted.shape) < 0.5)
     own = dtype if dtype.kind in KIND_SETS[declared.kind] else _default(declared.kind, backend)
     # Where the result is a place among the elements, equal elements have to occur.
-    few = op.family.name == "sort" or op.signature.results[0].kind == "Int"
+    few = op.family.orders or op.signature.results[0].kind == "Int"
     return draw(own, wanted, op.interval(declared.name), rng, few=few)
 
 

@@ -42,10 +42,10 @@ def special_samples(op: Op, dtype: DType, backend: Backend) -> Iterator[Sample]:
     """The grid of special values for an elementwise op, rows with them for a reduction."""
     values = special_values(dtype, extremes=backend.strict)
     required = [a for a in op.signature.attributes if a.name == "dtype"]
-    if op.family.name == "elementwise" and not required:
+    if op.family.diagonal and not required:
         if dtype.kind != "Int" or op.special_ints:
             yield _grid(op, values)
-    elif op.family.name in ("reduction", "sort") and dtype.kind != "Bool":
+    elif (op.family.reduces or op.family.orders) and dtype.kind != "Bool":
         rows = np.stack([np.roll(values, i) for i in range(4)])
         line = {a.name: 2 for a in op.signature.attributes if a.type == "int"} | {"axis": 1}
         if dtype.kind == "Float":

@@ -89,21 +89,6 @@ ELEMENTWISE: dict[str, Row] = {
     "where": "select({x2}, {x1}, {c})",
 }
 
-# Ops whose result is a bool, whatever the operands are.
-PREDICATES = frozenset(
-    {
-        "equal",
-        "greater",
-        "greater_equal",
-        "isfinite",
-        "isinf",
-        "isnan",
-        "less",
-        "less_equal",
-        "not_equal",
-    }
-)
-
 # Ops that may report an error, by operand letter.
 REPORTING = {("pow", "i")}
 

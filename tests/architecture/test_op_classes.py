@@ -1,0 +1,117 @@
+"""Classes of ops are told by their properties; a family has one file name in every layer."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+from phlox_tensor import REGISTRY
+from tests.architecture.tree import files
+from tools.shell import ROOT
+
+# Folders of Python files that are named as the families whose part they hold.
+LAYERS = [
+    "packages/autodiff/src/phlox_autodiff/rules",
+    "packages/tensor/src/phlox_tensor/ops",
+    "packages/tensor/src/phlox_tensor/reference",
+    "packages/tensor/src/phlox_tensor/shapes",
+]
+FAMILIES = sorted(path.stem for path in (ROOT / LAYERS[1]).glob("[a-z]*.py"))
+LOOKUPS = {"get", "index", "pop", "setdefault"}
+
+
+def _is_class_name(node: ast.AST | None) -> bool:
+    """Whether an expression is ``….family.name``."""
+    return (
+        isinstance(node, ast.Attribute)
+        and node.attr == "name"
+        and (isinstance(node.value, ast.Attribute) and node.value.attr == "family")
+    )
+
+
+def branches(text: str) -> Iterator[int]:
+    """Lines that compare the name of a class, match on it or look it up."""
+    for node in ast.walk(ast.parse(text)):
+        used: list[ast.expr] = []
+        if isinstance(node, ast.Compare):
+            used = [node.left, *node.comparators]
+        elif isinstance(node, ast.Match):
+            used = [node.subject]
+        elif isinstance(node, ast.Subscript):
+            used = [node.slice]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            used = [*node.args] if node.func.attr in LOOKUPS else []
+        elif isinstance(node, ast.Assign | ast.NamedExpr):
+            used = [node.value]
+        yield from (each.lineno for each in used if _is_class_name(each))
+
+
+def test_nothing_branches_on_the_name_of_a_class() -> None:
+    read = [file for file in files(".py") if "family" in file.read_text()]
+    found = [
+        f"{file.relative_to(ROOT)}:{line}: a class has properties; declare one in OpClass"
+        for file in read
+        for line in branches(file.read_text())
+    ]
+    assert len(read) > 10
+    assert not found, "\n".join(found)
+
+
+def test_a_branch_on_a_class_is_seen() -> None:
+    text = (
+        "if op.family.name == 'row': ...\n"
+        "x = op.family.name in ('row', 'view')\n"
+        "table.get(op.family.name)\n"
+        "table[op.family.name]\n"
+        "name = op.family.name\n"
+        "print(op.family.name)\n"
+    )
+    assert sorted(branches(text)) == [1, 2, 3, 4, 5]
+
+
+def test_every_property_of_a_class_is_read_somewhere() -> None:
+    properties = {
+        f for f in REGISTRY["add"].family.__slots__ if f not in ("cases", "name", "shape")
+    }
+    texts = [file.read_text() for file in files(".py")]
+    unread = [p for p in sorted(properties) if not any(f"family.{p}" in text for text in texts)]
+    assert not unread, f"nothing asks for {', '.join(unread)}"
+
+
+def test_a_family_has_one_file_name_in_every_layer() -> None:
+    for layer in LAYERS:
+        names = {path.stem for path in (ROOT / layer).glob("[a-z]*.py")}
+        assert names, f"{layer} is empty"
+        strange = sorted(names - set(FAMILIES))
+        assert not strange, f"{layer}: {', '.join(strange)} named as no family"
+
+
+def test_every_family_has_a_page() -> None:
+    pages = {path.stem for path in (ROOT / "docs" / "ops").glob("*.md")}
+    assert set(FAMILIES) <= pages
+
+
+def test_an_op_stands_where_its_family_does() -> None:
+    """The row of a derivative is in the file that is named as the family of the declaration."""
+    rules = ROOT / LAYERS[0]
+    for family in FAMILIES:
+        module = import_module(f"phlox_tensor.ops.{family}")
+        names = {v.name for v in vars(module).values() if v in REGISTRY.values()}
+        path = rules / f"{family}.py"
+        if path.is_file():
+            assert _rows(path) <= names, f"{path.name} has rows of other families"
+
+
+def _rows(path: Path) -> set[str]:
+    """Names of ops that are keys of the tables in a file."""
+    return {
+        key.value
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.AnnAssign)
+        and isinstance(node.value, ast.Dict)
+        and ast.unparse(node.annotation) in ("Final[dict[str, Rule]]", "Final[dict[str, Second]]")
+        for key in node.value.keys
+        if isinstance(key, ast.Constant) and key.value in REGISTRY
+    }
