@@ -9,6 +9,7 @@ record = recorder.load("checkpoint", device=gpu)
 
 from phlox_tensor import RecordError as RecordError
 
+from ._content import Content as Content
 from ._inspect import FileInfo as FileInfo
 from ._inspect import convert as convert
 from ._inspect import inspect as inspect
@@ -19,13 +20,14 @@ from ._precision import FullPrecision as FullPrecision
 from ._precision import HalfPrecision as HalfPrecision
 from ._precision import KeepPrecision as KeepPrecision
 from ._precision import PrecisionSettings as PrecisionSettings
+from ._recorder import Recorder as Recorder
 from ._recorders import CompactMsgpackGzRecorder as CompactMsgpackGzRecorder
 from ._recorders import CompactMsgpackRecorder as CompactMsgpackRecorder
 from ._recorders import JsonGzRecorder as JsonGzRecorder
 from ._recorders import JsonRecorder as JsonRecorder
 from ._recorders import NamedMsgpackGzRecorder as NamedMsgpackGzRecorder
 from ._recorders import NamedMsgpackRecorder as NamedMsgpackRecorder
-from ._recorders import Recorder as Recorder
+from ._recorders import recorder_for as recorder_for
 from ._tensors import materialize as materialize
 from ._tree import Keyed as Keyed
 from ._tree import ParamEntry as ParamEntry

@@ -5,13 +5,17 @@ from __future__ import annotations
 import hashlib
 import struct
 import zlib
-from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import msgpack
 from numpy.typing import NDArray
 
+from phlox_tensor.tree import nodes_with_paths
+
+from ._content import Content, Metadata, Positional, check_metadata, check_version
 from ._errors import Malformed, shown
+from ._form import Form
 from ._layout import (
     DTYPE_CODES,
     Descriptor,
@@ -19,20 +23,17 @@ from ._layout import (
     check_sum,
     describe,
     descriptor,
-    entry,
-    stored_blocks,
+    tensors,
 )
 from ._limits import MAX_DEPTH, Limits
 from ._msgpack import Ext, pack, unpack
-from ._opened import Metadata, Opened, Positional, check_metadata, check_version
-from ._precision import PrecisionSettings
 from ._source import Source, Write
-from ._tree import Keyed, Leaf, ParamEntry, Record, TensorEntry
+from ._tree import LEAF, Keyed, ParamEntry, Record, TensorEntry
 
 MAGIC: Final = b"\x89PHLOX\r\n"
 VERSION: Final = 1
-NAMED: Final = 1
-COMPACT: Final = 2
+_NAMED: Final = 1
+_COMPACT: Final = 2
 ALIGNMENT: Final = 64
 
 # magic, version, layout, header length, checksum of (these 16 bytes + header), zero
@@ -73,19 +74,10 @@ def _aligned(offset: int) -> int:
 def name_print(tree: Record | Positional) -> bytes:
     """Return a short hash of the field names of `tree`, in order; a `Keyed` has none."""
     digest = hashlib.blake2b(digest_size=8)
-    for keys in _names(tree):
-        digest.update(pack(keys))
+    for _, node in nodes_with_paths(tree, leaf=(Keyed, *LEAF)):
+        if isinstance(node, dict):
+            digest.update(pack(list(node)))
     return digest.digest()
-
-
-def _names(node: Any) -> Iterator[list[str]]:
-    if isinstance(node, dict) and not isinstance(node, Keyed):
-        yield list(node)
-        for child in node.values():
-            yield from _names(child)
-    elif isinstance(node, list):
-        for child in node:
-            yield from _names(child)
 
 
 class _Skeleton:
@@ -119,31 +111,25 @@ class _Skeleton:
         return (self._count - 1).to_bytes(4, "little")
 
 
-def write_binary(
-    layout: int,
-    tree: Record,
-    leaves: list[Leaf],
-    precision: PrecisionSettings,
-    metadata: Metadata,
-    limits: Limits,
-    write: Write,
-) -> None:
+def _write(layout: int, content: Content, limits: Limits, write: Write) -> None:
     """Write a checked tree; tensors are read, cast and written one after the other."""
-    compact = layout == COMPACT
-    stored = [describe(leaf, precision) for leaf in leaves]
+    compact = layout == _COMPACT
+    tree, precision, metadata = content.tree, content.precision, content.metadata
+    leaves = tensors(tree)
+    stored = [describe(leaf) for leaf in leaves]
     blocks = _blocks([what.nbytes for what in stored])
     skeleton = _Skeleton(compact=compact).convert(tree)
     header: Any
     if compact:
         table: list[Any] = [[DTYPE_CODES[w.dtype.name], list(w.shape)] for w in stored]
-        header = [precision.name, metadata, name_print(tree), skeleton, table]
+        header = [precision, metadata, name_print(tree), skeleton, table]
     else:
         table = [
             [w.dtype.name, list(w.shape), b.start, w.nbytes]
             for w, b in zip(stored, blocks, strict=True)
         ]
         header = {
-            "precision": precision.name,
+            "precision": precision,
             "metadata": metadata,
             "tree": skeleton,
             "tensors": table,
@@ -158,21 +144,21 @@ def write_binary(
     padding = _aligned(_PREFIX.size + len(packed)) - _PREFIX.size - len(packed)
     for leaf, what, block in zip(leaves, stored, blocks, strict=True):
         write(bytes(padding if block.start == 0 else block.start - block.before))
-        _write_tensor(leaf, what, precision, write)
+        _write_tensor(leaf, what, write)
 
 
-def _write_tensor(leaf: Leaf, what: Descriptor, precision: PrecisionSettings, write: Write) -> None:
+def _write_tensor(tensor: TensorEntry, what: Descriptor, write: Write) -> None:
     crc = count = 0
-    for piece in stored_blocks(leaf, precision):
+    for piece in tensor.pieces():
         crc = zlib.crc32(piece, crc)
         count += len(piece)
         write(piece)
     if count != what.nbytes:
-        raise Malformed(f"{leaf.where} gave a wrong size", got=count, expected=what.nbytes)
+        raise Malformed("a tensor gave a wrong size", got=count, expected=what.nbytes)
     write(crc.to_bytes(_CRC_BYTES, "little"))
 
 
-def open_binary(source: Source, layout: int, name: str, limits: Limits) -> Opened:
+def _read(layout: int, source: Source, limits: Limits) -> Content:
     """Read and check the header; tensors stay unread.
 
     Raises:
@@ -191,7 +177,7 @@ def open_binary(source: Source, layout: int, name: str, limits: Limits) -> Opene
     if zlib.crc32(packed, zlib.crc32(prefix[:_CHECKED])) != crc:
         raise Malformed("damaged header", got="a wrong checksum", hint="copy the file again")
     header = unpack(packed, depth=2 * MAX_DEPTH + 8, nodes=limits.nodes)
-    parts = _compact_parts(header) if layout == COMPACT else _named_parts(header)
+    parts = _compact_parts(header) if layout == _COMPACT else _named_parts(header)
     if len(parts.table) > limits.tensors:
         raise Malformed(
             "too many tensors in the file", got=len(parts.table), expected=limits.tensors
@@ -205,21 +191,20 @@ def open_binary(source: Source, layout: int, name: str, limits: Limits) -> Opene
     if blocks:
         _check_zero(source.read(_PREFIX.size + size, base - _PREFIX.size - size))
     entries = [
-        _lazy(source, what, base, block, name)
+        _lazy(source, what, base, block)
         for what, block in zip(parts.table, blocks, strict=True)
     ]
-    return Opened(
-        tree=_Resolver(entries, named=layout == NAMED).resolve_all(parts.tree),
-        layout="compact" if layout == COMPACT else "named",
-        version=version,
+    return Content(
+        tree=_Resolver(entries, named=layout == _NAMED).resolve_all(parts.tree),
         precision=parts.precision,
         metadata=parts.metadata,
+        version=version,
         names=parts.names,
         check_end=lambda: source.check_end(end, now=True),
     )
 
 
-def _lazy(source: Source, what: Descriptor, base: int, block: _Block, name: str) -> TensorEntry:
+def _lazy(source: Source, what: Descriptor, base: int, block: _Block) -> TensorEntry:
     def read() -> NDArray[Any]:
         raw = source.read(base + block.before, block.end - block.before)
         pad = block.start - block.before
@@ -228,7 +213,7 @@ def _lazy(source: Source, what: Descriptor, base: int, block: _Block, name: str)
         check_sum(data, int.from_bytes(raw[pad + what.nbytes :], "little"))
         return as_array(data, what)
 
-    return entry(what, name, read)
+    return TensorEntry(what.shape, what.dtype, read)
 
 
 def _check_offsets(blocks: list[_Block], declared: list[object]) -> None:
@@ -368,3 +353,23 @@ def _header_too_large(size: int, limits: Limits) -> Malformed:
         expected=f"at most {limits.header_bytes:,} bytes",
         hint="keep long bytes and lists in tensors; limits=Limits(header_bytes=…)",
     )
+
+
+def _recognizes(layout: int, head: bytes) -> bool:
+    if not head.startswith(MAGIC):
+        return False
+    check_version(int.from_bytes(head[8:10], "little"), VERSION)
+    return int.from_bytes(head[10:12], "little") == layout
+
+
+def _form(layout: int) -> Form:
+    return Form(
+        write=partial(_write, layout),
+        read=partial(_read, layout),
+        recognizes=partial(_recognizes, layout),
+        cap=lambda limits: limits.inflated_bytes,
+    )
+
+
+NAMED: Final = _form(_NAMED)
+COMPACT: Final = _form(_COMPACT)

@@ -8,14 +8,14 @@ from typing import Any
 from phlox_tensor import Tensor
 
 from ._binary import name_print
+from ._content import Content, Positional
 from ._errors import Malformed, shown
-from ._opened import Opened, Positional
 from ._tree import Keyed, ParamEntry, Record, TensorEntry, TensorLike, dotted
 
 _SCALARS = (bool, int, float, str, bytes)
 
 
-def with_names(opened: Opened, like: Record) -> Opened:
+def with_names(opened: Content, like: Record) -> Content:
     """Return a compact file with the field names of `like` in its tree.
 
     Raises:

@@ -9,23 +9,24 @@ from pathlib import Path
 from typing import Any
 
 from phlox_tensor import RecordError
+from phlox_tensor.tree import leaves_with_paths
 
+from ._content import Metadata
 from ._errors import Malformed, located, shown
 from ._files import map_file
 from ._gather import numbered
 from ._limits import Limits
-from ._opened import Metadata
 from ._precision import PrecisionSettings
-from ._recorders import (
-    RECORDERS,
+from ._recorder import (
     PathLike,
     Recorder,
     by_extension,
+    kinds,
     open_data,
     open_unnamed,
     recognize,
 )
-from ._tree import Leaf, ParamEntry, RecordInput, TensorEntry, dotted
+from ._tree import LEAF, ParamEntry, RecordInput, TensorEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +53,10 @@ class FileInfo:
 
     def tensors(self) -> Iterator[tuple[str, TensorEntry]]:
         """Yield the dotted path and the unread tensor, in file order."""
-        for leaf in leaves(self.tree):
-            assert isinstance(leaf.tensor, TensorEntry)
-            yield leaf.where, leaf.tensor
-
-
-def leaves(tree: Any, parts: tuple[str | int, ...] = ()) -> Iterator[Leaf]:
-    """Yield the tensors of a tree in depth-first order."""
-    if isinstance(tree, dict):
-        for key, child in tree.items():
-            yield from leaves(child, (*parts, key))
-    elif isinstance(tree, list):
-        for index, child in enumerate(tree):
-            yield from leaves(child, (*parts, index))
-    elif isinstance(tree, ParamEntry):
-        yield Leaf(dotted(parts), tree.tensor)
-    elif isinstance(tree, TensorEntry):
-        yield Leaf(dotted(parts), tree)
+        for path, leaf in leaves_with_paths(self.tree, LEAF):
+            tensor = leaf.tensor if isinstance(leaf, ParamEntry) else leaf
+            if isinstance(tensor, TensorEntry):
+                yield shown(path) or "the root", tensor
 
 
 def inspect(path: PathLike, *, limits: Limits | None = None) -> FileInfo:
@@ -85,7 +73,7 @@ def inspect(path: PathLike, *, limits: Limits | None = None) -> FileInfo:
     place = Path(path)
     with located("inspect", place.name):
         data = map_file(place)
-        kind = recognize(data)
+        kind = recognize(data, place.name)
         if kind is None:
             got = f"{len(data):,} bytes that start with {bytes(data[:8])!r}"
             raise Malformed("not a phlox record, or cut short", got=got)
@@ -132,7 +120,7 @@ def convert(
             "convert",
             "the extension names no recorder",
             got=shown(place.name),
-            expected=", ".join(sorted(r.extension for r in RECORDERS)),
+            expected=", ".join(sorted(r.extension for r in kinds())),
         )
     info = inspect(source, limits=limits)
     tree = info.tree

@@ -12,21 +12,13 @@ from typing import Any, Final, NoReturn
 
 from numpy.typing import NDArray
 
+from ._content import Content, check_metadata, check_version
 from ._errors import Malformed, shown
-from ._layout import (
-    Descriptor,
-    as_array,
-    check_sum,
-    describe,
-    descriptor,
-    entry,
-    stored_blocks,
-)
+from ._form import Form
+from ._layout import Descriptor, as_array, check_sum, describe, descriptor
 from ._limits import MAX_DEPTH, Limits
-from ._opened import Metadata, Opened, check_metadata, check_version
-from ._precision import PrecisionSettings
-from ._source import Write
-from ._tree import INT_RANGE, Keyed, Leaf, ParamEntry, Record, TensorEntry
+from ._source import Source, Write
+from ._tree import INT_RANGE, Keyed, ParamEntry, Record, TensorEntry, TensorLike
 
 FORMAT: Final = "phlox-record"
 VERSION: Final = 1
@@ -37,20 +29,14 @@ _QUOTE: Final = ord('"')
 _MAX_DIGITS: Final = 20
 
 
-def write_json(
-    tree: Record,
-    leaves: list[Leaf],
-    precision: PrecisionSettings,
-    metadata: Metadata,
-    limits: Limits,
-    write: Write,
-) -> None:
+def _write(content: Content, limits: Limits, write: Write) -> None:
     """Write a checked tree, tensor by tensor."""
-    writer = _Writer(leaves, precision, limits, write)
+    writer = _Writer(limits, write)
     writer.text(f'{{\n  "format": {_quoted(FORMAT)},\n  "version": {VERSION},\n')
-    writer.text(f'  "precision": {_quoted(precision.name)},\n')
-    writer.text(f'  "metadata": {json.dumps(metadata, ensure_ascii=False)},\n  "tree": ')
-    writer.node(tree, "  ")
+    writer.text(f'  "precision": {_quoted(content.precision)},\n')
+    notes = json.dumps(content.metadata, ensure_ascii=False)
+    writer.text(f'  "metadata": {notes},\n  "tree": ')
+    writer.node(content.tree, "  ")
     writer.text("\n}\n")
 
 
@@ -59,11 +45,7 @@ def _quoted(text: str) -> str:
 
 
 class _Writer:
-    def __init__(
-        self, leaves: list[Leaf], precision: PrecisionSettings, limits: Limits, write: Write
-    ) -> None:
-        self._leaves = iter(leaves)
-        self._precision = precision
+    def __init__(self, limits: Limits, write: Write) -> None:
         self._cap = limits.json_bytes
         self._count = 0
         self._write = write
@@ -88,7 +70,7 @@ class _Writer:
             self._array(node, indent)
         elif isinstance(node, ParamEntry):
             self.text(f'{{"$param": {{"id": {_quoted(node.id)}, "tensor": ')
-            self._tensor()
+            self._tensor(node.tensor)
             self.text("}}")
         elif isinstance(node, bytes):
             self.text(f'{{"$bytes": "{binascii.b2a_base64(node, newline=False).decode()}"}}')
@@ -98,7 +80,7 @@ class _Writer:
             self.text(json.dumps(node, ensure_ascii=False))
         else:
             self.text('{"$tensor": ')
-            self._tensor()
+            self._tensor(node)
             self.text("}")
 
     def _object(self, node: dict[str, Record], indent: str) -> None:
@@ -120,13 +102,13 @@ class _Writer:
             before = ",\n"
         self.text(f"\n{indent}]" if node else "[]")
 
-    def _tensor(self) -> None:
-        leaf = next(self._leaves)
-        what = describe(leaf, self._precision)
+    def _tensor(self, tensor: TensorLike) -> None:
+        assert isinstance(tensor, TensorEntry)
+        what = describe(tensor)
         self.text(f'{{"dtype": "{what.dtype.name}", "shape": {list(what.shape)}, "data": "')
         crc = 0
         rest = b""
-        for piece in stored_blocks(leaf, self._precision):
+        for piece in tensor.pieces():
             crc = zlib.crc32(piece, crc)
             joined = rest + piece
             whole = len(joined) - len(joined) % 3
@@ -136,12 +118,13 @@ class _Writer:
         self.text(f'", "crc32": {crc}}}')
 
 
-def open_json(text: memoryview, name: str, limits: Limits) -> Opened:
+def _read(source: Source, limits: Limits) -> Content:
     """Parse the whole text; base64 is decoded when a tensor is read.
 
     Raises:
         Malformed: anything that FORMAT.md forbids.
     """
+    text = source.read_all()
     if len(text) > limits.json_bytes:
         raise _too_large(len(text), limits.json_bytes)
     data = bytes(text)
@@ -155,15 +138,7 @@ def open_json(text: memoryview, name: str, limits: Limits) -> Opened:
     if sorted(root) != wanted:
         raise Malformed("the record has wrong fields", expected=", ".join(wanted))
     precision, metadata = check_metadata(root["precision"], root["metadata"])
-    return Opened(
-        tree=_Resolver(name, limits).resolve(root["tree"], 0),
-        layout="json",
-        version=VERSION,
-        precision=precision,
-        metadata=metadata,
-        names=b"",
-        check_end=lambda: None,
-    )
+    return Content(_Resolver(limits).resolve(root["tree"], 0), precision, metadata, VERSION)
 
 
 def _too_large(size: int, cap: int) -> Malformed:
@@ -239,8 +214,7 @@ def _constant(word: str) -> NoReturn:
 
 
 class _Resolver:
-    def __init__(self, name: str, limits: Limits) -> None:
-        self._name = name
+    def __init__(self, limits: Limits) -> None:
         self._left = limits.tensors
 
     def resolve(self, node: Any, depth: int) -> Any:
@@ -298,10 +272,10 @@ class _Resolver:
         if self._left == 0:
             raise Malformed("too many tensors in the file", hint="limits=Limits(tensors=…)")
         self._left -= 1
-        return _lazy(data, crc, what, self._name)
+        return _lazy(data, crc, what)
 
 
-def _lazy(data: str, crc: int, what: Descriptor, name: str) -> TensorEntry:
+def _lazy(data: str, crc: int, what: Descriptor) -> TensorEntry:
     def read() -> NDArray[Any]:
         raw = memoryview(_base64(data))
         if len(raw) != what.nbytes:
@@ -309,7 +283,7 @@ def _lazy(data: str, crc: int, what: Descriptor, name: str) -> TensorEntry:
         check_sum(raw, crc)
         return as_array(raw, what)
 
-    return entry(what, name, read)
+    return TensorEntry(what.shape, what.dtype, read)
 
 
 def _has(value: Any, fields: list[str]) -> bool:
@@ -334,3 +308,11 @@ def _base64(text: str) -> bytes:
         return binascii.a2b_base64(text, strict_mode=True)
     except ValueError as error:
         raise Malformed("damaged base64", got=str(error)) from None
+
+
+JSON: Final = Form(
+    write=_write,
+    read=_read,
+    recognizes=lambda head: head.lstrip().startswith(b"{"),
+    cap=lambda limits: limits.json_bytes,
+)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-import sys
 import zlib
-from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from phlox_tensor import DType, as_dtype
+from phlox_tensor.tree import leaves
 
-from ._errors import Malformed, located, shown
+from ._errors import Malformed, shown
 from ._limits import MAX_RANK
-from ._precision import PrecisionSettings, cast_blocks
-from ._tree import Leaf, TensorEntry
+from ._precision import PrecisionSettings, byte_pieces, cast_array, little_endian
+from ._tree import LEAF, Leaf, ParamEntry, Record, TensorEntry
 
 # The numbers are the format's; new dtypes go to the end.
 DTYPE_CODES: Final = {
@@ -47,11 +46,9 @@ class Descriptor(NamedTuple):
     nbytes: int
 
 
-def describe(leaf: Leaf, precision: PrecisionSettings) -> Descriptor:
-    """Return how `leaf` will be stored."""
-    dtype = precision.target(leaf.tensor.dtype)
-    shape = tuple(leaf.tensor.shape)
-    return Descriptor(dtype, shape, math.prod(shape) * dtype.itemsize)
+def describe(tensor: TensorEntry) -> Descriptor:
+    """Return how a tensor is stored."""
+    return Descriptor(tensor.dtype, tensor.shape, math.prod(tensor.shape) * tensor.dtype.itemsize)
 
 
 def descriptor(dtype: object, shape: object) -> Descriptor:
@@ -75,18 +72,21 @@ def descriptor(dtype: object, shape: object) -> Descriptor:
     return Descriptor(found, tuple(shape), math.prod(shape) * found.itemsize)
 
 
-def little_endian(block: NDArray[Any]) -> NDArray[Any]:
-    """Return `block` with little-endian bytes; itself on little-endian machines."""
-    if sys.byteorder == "little" or block.dtype.itemsize == 1:
-        return block
-    return block.view(f"u{block.dtype.itemsize}").byteswap()
-
-
-def stored_blocks(leaf: Leaf, precision: PrecisionSettings) -> Iterator[memoryview]:
-    """Yield the bytes of `leaf` as stored, in small pieces; read once, cast piece by piece."""
+def stored(leaf: Leaf, precision: PrecisionSettings) -> TensorEntry:
+    """Return `leaf` as a file holds it: read once when written, cast piece by piece."""
     target = precision.target(leaf.tensor.dtype)
-    for block in cast_blocks(leaf.tensor.numpy(), target, leaf.where):
-        yield little_endian(block).view(np.uint8).data
+    return TensorEntry(
+        leaf.tensor.shape,
+        target,
+        lambda: cast_array(leaf.tensor.numpy(), target, leaf.where),
+        lambda: byte_pieces(leaf.tensor.numpy(), target, leaf.where),
+    )
+
+
+def tensors(tree: Record) -> list[TensorEntry]:
+    """Return the tensors of a stored tree in depth-first order."""
+    found = (item.tensor if isinstance(item, ParamEntry) else item for item in leaves(tree, LEAF))
+    return [item for item in found if isinstance(item, TensorEntry)]
 
 
 def as_array(raw: memoryview, what: Descriptor) -> NDArray[Any]:
@@ -107,13 +107,3 @@ def check_sum(raw: memoryview, expected: int) -> None:
     """Raise Malformed when `raw` is not what was written."""
     if zlib.crc32(raw) != expected:
         raise Malformed("damaged tensor data", got="a wrong checksum", hint="copy the file again")
-
-
-def entry(what: Descriptor, name: str, read: Callable[[], NDArray[Any]]) -> TensorEntry:
-    """Return a lazy leaf whose read errors name the file `name`."""
-
-    def located_read() -> NDArray[Any]:
-        with located("read", name):
-            return read()
-
-    return TensorEntry(what.shape, what.dtype, located_read)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, final
@@ -66,6 +67,21 @@ def cast_blocks(array: NDArray[Any], target: DType, where: str) -> Iterator[NDAr
     for start in range(0, flat.size, _BLOCK):
         block = flat[start : start + _BLOCK]
         yield block if block.dtype == target.numpy else _cast(block, target, where)
+
+
+def byte_pieces(
+    array: NDArray[Any], target: DType, where: str = "the tensor"
+) -> Iterator[memoryview]:
+    """Yield the elements of `array` in `target` as little-endian bytes. Raises as `cast_blocks`."""
+    for block in cast_blocks(array, target, where):
+        yield little_endian(block).view(np.uint8).data
+
+
+def little_endian(block: NDArray[Any]) -> NDArray[Any]:
+    """Return `block` with little-endian bytes; itself on little-endian machines."""
+    if sys.byteorder == "little" or block.dtype.itemsize == 1:
+        return block
+    return block.view(f"u{block.dtype.itemsize}").byteswap()
 
 
 def cast_array(array: NDArray[Any], target: DType, where: str) -> NDArray[Any]:

@@ -24,6 +24,10 @@ class Source(Protocol):
         """Return exactly `count` bytes from `offset`; Malformed when the file ends before."""
         ...
 
+    def read_all(self) -> memoryview:
+        """Return everything there is."""
+        ...
+
     def check_end(self, end: int, *, now: bool) -> None:
         """Raise Malformed when the file has not exactly `end` bytes.
 
@@ -46,6 +50,10 @@ class BufferSource:
         if len(piece) != count:
             raise cut_short(len(self._data), offset + count)
         return piece
+
+    def read_all(self) -> memoryview:
+        """Return the buffer."""
+        return self._data
 
     def check_end(self, end: int, *, now: bool) -> None:
         """Compare with the length of the buffer."""

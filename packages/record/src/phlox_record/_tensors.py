@@ -14,10 +14,12 @@ from phlox_tensor import (
     as_dtype,
     asarray,
 )
+from phlox_tensor import tree as trees
+from phlox_tensor.tree import leaves_with_paths
 
-from ._errors import located
+from ._errors import located, shown
 from ._precision import cast_array
-from ._tree import Keyed, ParamEntry, TensorEntry, TensorLike, dotted
+from ._tree import LEAF, ParamEntry, TensorEntry, TensorLike
 
 DeviceLike: TypeAlias = "Backend | str | None"
 LoadDType: TypeAlias = "DType | Literal['device', 'stored']"
@@ -42,38 +44,28 @@ def materialize(
         RecordError: damaged data; a value that the wanted dtype cannot hold.
         DTypeError: the device lacks the dtype.
     """
-    return _Materializer(as_device(device), dtype, op).visit(tree)
+    made = _Maker(as_device(device), dtype, op)
+    paths = iter(leaves_with_paths(tree, LEAF))
+    return trees.map(lambda leaf: made.leaf(next(paths)[0], leaf), tree, leaf=LEAF)
 
 
-class _Materializer:
+class _Maker:
+    """Reads the leaves of a record as tensors."""
+
     def __init__(self, device: Backend, dtype: LoadDType, op: str) -> None:
         self._device: Final = device
         self._dtype: Final = _checked(dtype)
         self._op: Final = op
-        self._parts: list[str | int] = []
 
-    def visit(self, node: Any) -> Any:
-        if isinstance(node, dict):
-            made = {key: self._below(key, child) for key, child in node.items()}
-            return Keyed(made) if isinstance(node, Keyed) else made
-        if isinstance(node, list):
-            return [self._below(index, child) for index, child in enumerate(node)]
-        if isinstance(node, ParamEntry):
-            return ParamEntry(node.id, self._tensor(node.tensor))
-        if isinstance(node, TensorEntry):
-            return self._tensor(node)
-        return node
+    def leaf(self, path: str, leaf: Any) -> Any:
+        where = shown(path) or "the root"
+        if isinstance(leaf, ParamEntry):
+            return ParamEntry(leaf.id, self._tensor(where, leaf.tensor))
+        return self._tensor(where, leaf) if isinstance(leaf, TensorEntry) else leaf
 
-    def _below(self, part: str | int, child: Any) -> Any:
-        self._parts.append(part)
-        made = self.visit(child)
-        self._parts.pop()
-        return made
-
-    def _tensor(self, leaf: TensorLike) -> Tensor[Any]:
+    def _tensor(self, where: str, leaf: TensorLike) -> Tensor[Any]:
         if isinstance(leaf, Tensor):
             return leaf
-        where = dotted(self._parts)
         target = self._target(leaf.dtype)
         try:
             array = leaf.numpy()

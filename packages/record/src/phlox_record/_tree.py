@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from phlox_tensor import DType, RecordError, Tensor
+from phlox_tensor import DType, RecordError, Tensor, as_dtype
 
 from ._errors import Malformed, shown
 from ._limits import MAX_DEPTH, MAX_RANK, Limits
+from ._precision import byte_pieces
 
 INT_RANGE: Final = (-(2**63), 2**64 - 1)
 
@@ -26,15 +27,25 @@ class TensorEntry:
     returns an array of just this shape and dtype.
     """
 
-    __slots__ = ("_read", "dtype", "shape")
+    __slots__ = ("_pieces", "_read", "dtype", "shape")
 
     def __init__(
-        self, shape: Sequence[int], dtype: DType, read: Callable[[], NDArray[Any]]
+        self,
+        shape: Sequence[int],
+        dtype: DType,
+        read: Callable[[], NDArray[Any]],
+        pieces: Callable[[], Iterator[memoryview]] | None = None,
     ) -> None:
-        """Keep the description; nothing is read."""
+        """Keep the description; nothing is read. ``pieces`` is for what is made piece by piece."""
         self.shape: Final = tuple(shape)
         self.dtype: Final = dtype
         self._read: Final = read
+        self._pieces: Final = pieces
+
+    @classmethod
+    def from_numpy(cls, array: NDArray[Any]) -> TensorEntry:
+        """Return the entry of an array that is there already."""
+        return cls(array.shape, as_dtype(array.dtype), lambda: array)
 
     def numpy(self) -> NDArray[Any]:
         """Read the elements. The array may be a read-only view of the mapped file.
@@ -52,6 +63,14 @@ class TensorEntry:
             )
         return array
 
+    def pieces(self) -> Iterator[memoryview]:
+        """Yield the elements as bytes, little-endian in C order, some at a time.
+
+        Raises:
+            RecordError: as ``numpy``.
+        """
+        return byte_pieces(self.numpy(), self.dtype) if self._pieces is None else self._pieces()
+
     def __repr__(self) -> str:
         return f"TensorEntry({self.dtype.name}, {self.shape})"
 
@@ -66,6 +85,10 @@ class ParamEntry:
 
     id: str
     tensor: TensorLike
+
+
+# What trees of records have as leaves though it would come apart.
+LEAF: Final = (ParamEntry, TensorEntry)
 
 
 class Keyed(dict[str, "Record"]):

@@ -1,9 +1,9 @@
-"""What every layout gives back when a file is opened, and the checks they share."""
+"""What a file holds besides its form: the tree and the words of the header, checked."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from ._errors import Malformed, shown
@@ -18,27 +18,29 @@ class Positional:
     values: list[Any]
 
 
+def _nothing() -> None:
+    """A file that is known whole when it is opened needs no check at its end."""
+
+
 @dataclass(frozen=True, slots=True)
-class Opened:
-    """A file whose header was read and checked.
+class Content:
+    """What `Recorder.write` gets and `Recorder.read` returns.
 
     Attributes:
-        tree: the record with `TensorEntry` leaves, and `Positional` nodes in a compact file.
-        layout: "named", "compact" or "json".
-        version: of the format.
+        tree: the record; its tensors are `TensorEntry`, of the element types that the file has.
         precision: name of the settings it was written with.
         metadata: the writer's own notes.
-        names: hash of the field names; empty unless compact.
-        check_end: to be called after all tensors were read; a gzip file is only then known whole.
+        version: of the form of the file.
+        names: hash of the field names, where a file has no names itself.
+        check_end: called after all tensors were read; a gzip file is only then known whole.
     """
 
     tree: Any
-    layout: str
-    version: int
-    precision: str
-    metadata: Metadata
-    names: bytes
-    check_end: Callable[[], None]
+    precision: str = "keep"
+    metadata: Metadata = field(default_factory=dict)
+    version: int = 1
+    names: bytes = b""
+    check_end: Callable[[], None] = _nothing
 
 
 def check_version(found: object, known: int) -> None:

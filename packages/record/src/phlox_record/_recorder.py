@@ -1,0 +1,323 @@
+"""The base of recorders: two functions and an extension make one."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import os
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar, Final, TypeAlias
+
+from phlox_tensor import RecordError, Tensor
+from phlox_tensor import tree as trees
+
+from ._content import Content, Metadata, check_metadata
+from ._errors import Malformed, located, shown
+from ._files import atomic_file, map_file
+from ._gather import with_names
+from ._layout import stored
+from ._limits import Limits
+from ._precision import FullPrecision, PrecisionSettings
+from ._source import Write
+from ._tensors import DeviceLike, LoadDType, materialize
+from ._tree import LEAF, ParamEntry, RecordInput, TensorEntry, check_tree
+
+PathLike: TypeAlias = "str | os.PathLike[str]"
+
+_BYTES: Final = "<bytes>"
+
+
+class Recorder(ABC):
+    """Writes records and reads them back.
+
+    A recorder of one's own says its ``extension`` and defines ``write`` and ``read``; files, paths,
+    precision, devices and errors are done here. A recorder holds settings only; it may be shared
+    and used from several threads.
+
+    Attributes:
+        precision: the element type of floats in the file.
+        limits: caps on what a file may ask for.
+        extension: of the file name; added when a path lacks it.
+        needs_like: whether loading needs the structure to load into.
+    """
+
+    extension: ClassVar[str]
+    needs_like: ClassVar[bool] = False
+
+    def __init__(
+        self, precision: PrecisionSettings = FullPrecision, *, limits: Limits | None = None
+    ) -> None:
+        """Keep the settings."""
+        if not isinstance(precision, PrecisionSettings):
+            raise TypeError(f"precision is a PrecisionSettings such as HalfPrecision: {precision}")
+        self.precision: Final = precision
+        self.limits: Final = Limits() if limits is None else limits
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Refuse an extension that files of another recorder have.
+
+        Raises:
+            TypeError: also for one without a dot in front.
+        """
+        super().__init_subclass__(**options)
+        extension = vars(cls).get("extension")
+        if extension is None:
+            return
+        taken = [k.__name__ for k in kinds() if k.extension == extension and k is not cls]
+        if not extension.startswith(".") or any(name != cls.__name__ for name in taken):
+            why = f"is that of {taken[0]}" if taken else "has no dot in front"
+            raise TypeError(f"[recorder] {cls.__name__}: the extension {extension!r} {why}")
+
+    @abstractmethod
+    def write(self, content: Content, sink: Write) -> None:
+        """Give the bytes of a file to ``sink``, in as many calls as wanted.
+
+        The tree is checked, and its tensors are `TensorEntry` in the precision of the recorder:
+        ``numpy()`` reads one, ``pieces()`` yields its bytes some at a time.
+        """
+
+    @abstractmethod
+    def read(self, data: memoryview) -> Content:
+        """Return what the bytes of a file hold; a tensor may be read when it is asked for.
+
+        Raises:
+            Exception: of any kind for damaged bytes; a RecordError is best.
+        """
+
+    @classmethod
+    def recognizes(cls, data: memoryview) -> bool | None:
+        """Whether bytes are a file of this recorder; None where only ``read`` can tell."""
+        return None
+
+    def record(
+        self, tree: RecordInput, path: PathLike, *, metadata: Metadata | None = None
+    ) -> Path:
+        """Write `tree` to a file, whole or not at all, and return the file's path.
+
+        Tensors are read, cast and written one after the other, so no second copy of a module
+        exists in memory.
+
+        Args:
+            tree: see `Record` for what it may hold.
+            path: the extension is added when absent.
+            metadata: notes to keep in the header, text to text.
+
+        Raises:
+            RecordError: a value that a record cannot hold; a float too large for the precision.
+            OSError: the file cannot be written.
+        """
+        place = self.path_for(path, op="record")
+        with located("record", place.name), atomic_file(place) as file:
+            self.write(self._content(tree, metadata), file.write)
+        return place
+
+    def to_bytes(self, tree: RecordInput, *, metadata: Metadata | None = None) -> bytes:
+        """Return what `record` would write. Raises the same errors."""
+        sink = io.BytesIO()
+        with located("to_bytes", _BYTES):
+            self.write(self._content(tree, metadata), sink.write)
+        return sink.getvalue()
+
+    def _content(self, tree: RecordInput, metadata: Metadata | None) -> Content:
+        """What to write: checked, with tensors in the precision of the file."""
+        checked, leaves = check_tree(tree, self.limits)
+        _, notes = check_metadata("", {} if metadata is None else metadata)
+        check_tree(dict(notes), self.limits)
+        found = iter([stored(leaf, self.precision) for leaf in leaves])
+        same = trees.map(lambda leaf: _exchanged(leaf, lambda _: next(found)), checked, leaf=LEAF)
+        return Content(same, self.precision.name, notes)
+
+    def load(
+        self,
+        path: PathLike,
+        *,
+        device: DeviceLike = None,
+        dtype: LoadDType = "device",
+        like: RecordInput = None,
+    ) -> Any:
+        """Read a file and return its record with Tensors on `device`.
+
+        Args:
+            path: the extension is added when absent.
+            device: where to; None is the default device.
+            dtype: of float tensors: ``"device"`` (its default float), ``"stored"`` or a DType.
+            like: the structure to load into, such as ``model.into_record()``. Compact files need
+                it, since they hold no names; others do not look at it.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            RecordError: damaged, cut short, too new, of another recorder, of another structure.
+            DTypeError: the device lacks the dtype.
+        """
+        place = self.path_for(path, op="load")
+        with located("load", place.name):
+            opened = open_data(self, self._map(place), place.name, like)
+            return _materialized(opened, device, dtype)
+
+    def from_bytes(
+        self,
+        data: bytes | bytearray | memoryview,
+        *,
+        device: DeviceLike = None,
+        dtype: LoadDType = "device",
+        like: RecordInput = None,
+    ) -> Any:
+        """Return the record in `data`; arguments and errors as in `load`."""
+        with located("from_bytes", _BYTES):
+            opened = open_data(self, memoryview(data).cast("B"), _BYTES, like)
+            return _materialized(opened, device, dtype)
+
+    def open(self, path: PathLike, *, like: RecordInput = None) -> Any:
+        """Return the record of a file with unread `TensorEntry` leaves.
+
+        Only the header is read. The file stays mapped while a leaf is in use: do not shorten it
+        in place meanwhile (`record` never does; it replaces files). JSON is read whole. Of a
+        gzip file the end is not seen until its last tensor is read.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            RecordError: as `load`, as far as the header shows it.
+        """
+        place = self.path_for(path, op="open")
+        with located("open", place.name):
+            return open_data(self, self._map(place), place.name, like).tree
+
+    def path_for(self, path: PathLike, *, op: str = "path_for") -> Path:
+        """Return `path` with this recorder's extension.
+
+        Raises:
+            RecordError: the path has the extension of another recorder.
+        """
+        place = Path(path)
+        owner = by_extension(place.name)
+        if owner is type(self):
+            return place
+        if owner is not None:
+            raise RecordError(
+                op,
+                f"{shown(place.name)}: the extension belongs to another recorder",
+                got=type(self).__name__,
+                expected=owner.__name__,
+                hint=f"{owner.__name__}({self.precision!r})",
+            )
+        return place.with_name(place.name + self.extension)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.precision!r})"
+
+    def _map(self, place: Path) -> memoryview:
+        try:
+            return map_file(place)
+        except FileNotFoundError as error:
+            stem = place.name.removesuffix(self.extension)
+            others = [place.with_name(stem + other.extension) for other in kinds()]
+            found = [p.name for p in others if p.exists()]
+            hint = f"; there is {', '.join(found)}" if found else ""
+            text = f"{error.strerror}{hint}"
+            raise FileNotFoundError(error.errno, text, str(place)) from None
+
+
+def _materialized(opened: Content, device: DeviceLike, dtype: LoadDType) -> Any:
+    tree = materialize(opened.tree, device=device, dtype=dtype, op="load")
+    opened.check_end()
+    return tree
+
+
+def _exchanged(leaf: Any, change: Any) -> Any:
+    """A leaf of a record, its tensor changed if it is one."""
+    if isinstance(leaf, ParamEntry):
+        return ParamEntry(leaf.id, change(leaf.tensor))
+    return change(leaf) if isinstance(leaf, Tensor | TensorEntry) else leaf
+
+
+def kinds() -> list[type[Recorder]]:
+    """The recorders that there are, by name; one's own too."""
+    found: list[type[Recorder]] = []
+    work: list[type[Recorder]] = [Recorder]
+    while work:
+        kind = work.pop()
+        work.extend(kind.__subclasses__())
+        if hasattr(kind, "extension") and not inspect.isabstract(kind):
+            found.append(kind)
+    return sorted(found, key=lambda kind: kind.__name__)
+
+
+def by_extension(name: str) -> type[Recorder] | None:
+    """Return the recorder whose extension `name` has; of two that fit, that of the longer one."""
+    fitting = [kind for kind in kinds() if name.endswith(kind.extension)]
+    return max(fitting, key=lambda kind: len(kind.extension), default=None)
+
+
+def recognize(data: memoryview, name: str = "") -> type[Recorder] | None:
+    """Return the recorder that wrote `data`, by its first bytes, or else by the file's name.
+
+    Raises:
+        Malformed: written by a newer version, which may have other layouts.
+    """
+    found = next((kind for kind in kinds() if kind.recognizes(data)), None)
+    named = by_extension(name)
+    unsure = named is not None and named.recognizes(data) is None
+    return named if unsure else found
+
+
+def open_unnamed(recorder: Recorder, data: memoryview, name: str) -> Content:
+    """Open what `recorder` wrote; dicts of a compact file stay `Positional`.
+
+    Raises:
+        Malformed: as `open_data`.
+    """
+    if recorder.recognizes(data) is False:
+        raise _wrong_recorder(type(recorder), recognize(data), data)
+    opened = recorder.read(data)
+
+    def lazy(tensor: Any) -> Any:
+        if not isinstance(tensor, TensorEntry):
+            return tensor
+
+        def read() -> Any:
+            with located("read", name):
+                return tensor.numpy()
+
+        return TensorEntry(tensor.shape, tensor.dtype, read)
+
+    tree = trees.map(lambda leaf: _exchanged(leaf, lazy), opened.tree, leaf=LEAF)
+    return Content(
+        tree, opened.precision, opened.metadata, opened.version, opened.names, opened.check_end
+    )
+
+
+def open_data(recorder: Recorder, data: memoryview, name: str, like: RecordInput) -> Content:
+    """Open what `recorder` wrote, with the names of `like` where the file has none.
+
+    Raises:
+        Malformed: damaged, cut short, too new, of another recorder, of another structure.
+    """
+    if not recorder.needs_like:
+        return open_unnamed(recorder, data, name)
+    if like is None:
+        raise Malformed(
+            "a compact file has no names",
+            expected="the structure to load into",
+            hint="like=model.into_record()",
+        )
+    structure, _ = check_tree(like, recorder.limits)
+    return with_names(open_unnamed(recorder, data, name), structure)
+
+
+def _wrong_recorder(
+    used: type[Recorder], right: type[Recorder] | None, data: memoryview
+) -> Malformed:
+    if right is None:
+        head = bytes(data[:8])
+        return Malformed(
+            "not a phlox record, or cut short" if head else "the file is empty",
+            got=f"{len(data):,} bytes that start with {head!r}",
+            expected=f"a file of {used.__name__}",
+        )
+    return Malformed(
+        "written by another recorder",
+        got=right.__name__,
+        expected=used.__name__,
+        hint=f"{right.__name__}().load(…)",
+    )
