@@ -123,15 +123,15 @@ def test_ints_on_a_device_without_their_type(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_big_endian_machines_store_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    from phlox_record import _layout
+    from phlox_record import _precision
 
     for dtype in pt.DTYPES.values():
         array = np.ones(3, dtype.numpy)
-        same = _layout.little_endian(array)
+        same = _precision.little_endian(array)
         assert same is array
         monkeypatch.setattr(sys, "byteorder", "big")
-        swapped = _layout.little_endian(array)
-        back = _layout.little_endian(swapped)
+        swapped = _precision.little_endian(array)
+        back = _precision.little_endian(swapped)
         monkeypatch.undo()
         size = dtype.itemsize
         reverse = array.view(np.uint8).reshape(3, size)[:, ::-1]

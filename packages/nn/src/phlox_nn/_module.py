@@ -8,7 +8,7 @@ from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
-from phlox_record import Record, Recorder
+from phlox_record import Record, Recorder, recorder_for
 from phlox_tensor import Backend, DeviceError, as_device
 
 from . import _records, _walk
@@ -238,16 +238,29 @@ class Module(_walk.Walked, metaclass=_ModuleType):
         """
         return _records.load_record(self, record, None if device is None else as_device(device))
 
-    def save_file(self, path: str | Path, recorder: Recorder) -> Path:
-        """Write the parameters to a file and return its path."""
-        return recorder.record(self.into_record(), path)
+    def save_file(self, path: str | Path, recorder: Recorder | None = None) -> Path:
+        """Write the parameters to a file and return its path.
+
+        Args:
+            path: where to; a recorder adds its extension when it is absent.
+            recorder: by default the one that the extension names, in full precision; for a name
+                without extension that is ``NamedMsgpackRecorder``.
+
+        Raises:
+            RecordError: without a recorder, when the extension names none.
+        """
+        return (recorder or recorder_for(path)).record(self.into_record(), path)
 
     def load_file(
-        self, path: str | Path, recorder: Recorder, device: Backend | str | None = None
+        self,
+        path: str | Path,
+        recorder: Recorder | None = None,
+        device: Backend | str | None = None,
     ) -> Self:
-        """Return the module with the parameters of a file."""
-        like = self.into_record() if recorder.needs_like else None
-        return self.load_record(recorder.open(path, like=like), device)
+        """Return the module with the parameters of a file; recorders as in ``save_file``."""
+        reader = recorder or recorder_for(path)
+        like = self.into_record() if reader.needs_like else None
+        return self.load_record(reader.open(path, like=like), device)
 
     def __repr__(self) -> str:
         from ._display import tree  # noqa: PLC0415 - only when printed

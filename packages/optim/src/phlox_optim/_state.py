@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from phlox_record import Record
 from phlox_tensor import ArgumentError, Backend, RecordError, Tensor
+from phlox_tensor import tree as trees
 
 from ._rule import State
 
@@ -14,50 +15,41 @@ _TUPLE: Final = "()"
 _PLAIN: Final = (bool, int, float, str, bytes, type(None))
 
 
-def check(state: State, path: str = "state") -> None:
+def check(state: State) -> None:
     """Refuse at the first step what could not be saved after the last.
 
     Raises:
         ArgumentError: for anything but dicts with text keys, lists, tuples, tensors, plain values.
     """
-    if type(state) is dict:
-        for key, item in state.items():
-            if type(key) is not str or key == _TUPLE:
-                raise _alien(f"a key of {path}", key, "text")
-            check(item, f"{path}[{key!r}]")
-    elif type(state) in (list, tuple):
-        for index, item in enumerate(state):
-            check(item, f"{path}[{index}]")
-    elif not isinstance(state, Tensor) and type(state) not in _PLAIN:
-        raise _alien(path, state, "dict, list, tuple, Tensor, number, text or None")
+    for path, node in trees.nodes_with_paths(state):
+        if type(node) not in (dict, list, tuple):
+            raise _alien(path, node, "dict, list or tuple")
+        odd = [k for k in node if type(k) is not str or k == _TUPLE] if type(node) is dict else []
+        if odd:
+            raise _alien(path, odd[0], "keys that are text")
+    for path, leaf in trees.leaves_with_paths(state):
+        if not isinstance(leaf, Tensor) and type(leaf) not in _PLAIN:
+            raise _alien(path, leaf, "Tensor, number, text or None")
 
 
-def _alien(what: str, got: object, expected: str) -> ArgumentError:
+def _alien(path: str, got: object, expected: str) -> ArgumentError:
     return ArgumentError(
-        "step", f"{what} cannot be kept", got=f"{type(got).__name__} {got!r:.60}", expected=expected
+        "step",
+        f"{path or 'the state'} cannot be kept in a state",
+        got=f"{type(got).__name__} {got!r:.60}",
+        expected=expected,
     )
 
 
 def placed(state: State, device: Backend) -> State:
     """Return the state with all tensors on a device."""
-    if isinstance(state, Tensor):
-        return state if state.device is device else state.to_device(device)
-    if isinstance(state, dict):
-        return {key: placed(item, device) for key, item in state.items()}
-    if isinstance(state, list | tuple):
-        return type(state)(placed(item, device) for item in state)
-    return state
+    return trees.map(lambda x: x.to_device(device) if isinstance(x, Tensor) else x, state)
 
 
 def alike(state: State) -> object:
     """Return what is equal for two states that differ in the numbers of their tensors alone."""
-    if isinstance(state, Tensor):
-        return Tensor, state.dtype
-    if isinstance(state, dict):
-        return dict, tuple((key, alike(item)) for key, item in state.items())
-    if isinstance(state, list | tuple):
-        return type(state), tuple(map(alike, state))
-    return type(state), state
+    leaves, structure = trees.flatten(state)
+    return structure, tuple([x.dtype if isinstance(x, Tensor) else (type(x), x) for x in leaves])
 
 
 def into_record(state: State) -> Record:

@@ -191,8 +191,7 @@ def _read(layout: int, source: Source, limits: Limits) -> Content:
     if blocks:
         _check_zero(source.read(_PREFIX.size + size, base - _PREFIX.size - size))
     entries = [
-        _lazy(source, what, base, block)
-        for what, block in zip(parts.table, blocks, strict=True)
+        _lazy(source, what, base, block) for what, block in zip(parts.table, blocks, strict=True)
     ]
     return Content(
         tree=_Resolver(entries, named=layout == _NAMED).resolve_all(parts.tree),

@@ -234,7 +234,7 @@ def _exchanged(leaf: Any, change: Any) -> Any:
 def kinds() -> list[type[Recorder]]:
     """The recorders that there are, by name; one's own too."""
     found: list[type[Recorder]] = []
-    work: list[type[Recorder]] = [Recorder]
+    work = Recorder.__subclasses__()
     while work:
         kind = work.pop()
         work.extend(kind.__subclasses__())
