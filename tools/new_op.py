@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DECLARATION = Path("packages/tensor/src/phlox_tensor/ops/unary.py")
-RUST = Path("kernels-rs/src/elementwise/table.rs")
+RUST = Path("kernels-rs/src/ops/elementwise/table.rs")
 WGSL = Path("packages/wgpu-backend/src/phlox_wgpu/wgsl/table.py")
 RULE = Path("packages/autodiff/src/phlox_autodiff/rules/unary.py")
 

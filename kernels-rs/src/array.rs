@@ -1,9 +1,15 @@
 //! [`Array`]: storage, shape, strides, offset and dtype. Immutable once shared; every view shares the storage.
 
-use crate::dtype::{DType, Element};
+pub mod dtype;
+pub mod narrow;
+pub mod scalar;
+pub mod shape;
+pub mod view;
+
+use crate::array::dtype::{DType, Element};
+use crate::array::shape::{Shape, Strides};
 use crate::error::{Error, Result};
-use crate::shape::{self, Shape, Strides};
-use crate::storage::Storage;
+use crate::memory::storage::Storage;
 use std::sync::Arc;
 
 /// Shape and strides with what follows from them. Shared between arrays, so that an `Array` is four words to move.
@@ -181,7 +187,7 @@ impl Array {
 
     /// This array if it is row-major already, else a row-major copy.
     pub fn contiguous(&self) -> Result<Self> {
-        if self.is_contiguous() { Ok(self.clone()) } else { crate::movement::dense_copy(self) }
+        if self.is_contiguous() { Ok(self.clone()) } else { crate::ops::movement::dense_copy(self) }
     }
 
     /// The elements copied out in row-major order.

@@ -1,6 +1,11 @@
 //! CPU kernels of phlox. This library names no Python; `src/py.rs` and `src/py/` are the only files that do, behind
 //! the feature `python`.
 //!
+//! # Rooms
+//!
+//! `machine` (vectors, threads) < `memory` (allocation) < `array` (shapes, dtypes, views) < `ops` (one room per family) <
+//! `py`; `math` has the scalar functions. A room imports only from rooms on its left.
+//!
 //! # How to add an op
 //!
 //! 1. Write `pub fn my_op(x: &Array, axis: usize, ...) -> Result<Array>` in the module of its family. Check what
@@ -20,45 +25,21 @@
 //! 6. One row in `src/py/<family>.rs` (see the head of `src/py.rs`). The Python table picks the name up by itself.
 //! 7. Tests: a naive reference over random shapes and layouts beside the kernel, and a pytest in `tests/`.
 
-pub mod alloc;
 pub mod array;
-pub mod attention;
-pub mod conv;
-pub mod dtype;
-pub mod elementwise;
 pub mod error;
-pub mod gemm;
-pub mod index;
-pub mod interpolate;
-pub mod kept;
-pub mod lanes;
+pub mod machine;
 pub mod math;
-pub mod movement;
-pub mod narrow;
-pub mod peak;
-pub mod pool;
-pub mod random;
-pub mod reduce;
-pub mod rows;
-pub mod scalar;
-pub mod scan;
-pub mod scratch;
-pub mod shape;
-pub mod simd;
-pub mod sort;
-pub mod step;
-pub mod storage;
-pub mod threads;
-pub mod view;
+pub mod memory;
+pub mod ops;
 
 #[cfg(feature = "python")]
 mod py;
 
 pub use array::Array;
-pub use dtype::{BF16, DType, Element, F16, Float, Kind};
+pub use array::dtype::{BF16, DType, Element, F16, Float, Kind};
 pub use error::{Error, Result};
 
 /// Prepares for forks. The binding calls it once; calling it again does nothing.
 pub fn init() {
-    threads::install_fork_handlers();
+    machine::threads::install_fork_handlers();
 }

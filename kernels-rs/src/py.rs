@@ -9,7 +9,7 @@
 //! use super::arg::*;
 //! super::ops! {
 //!     cumsum(x: Tensor, axis: usize) => scan::cumsum(x, axis);
-//!     sum(x: Tensor, axis: Ints, keepdims: bool, dtype: Dtype) => reduce::sum(x, &axis, keepdims, dtype);
+//!     sum(x: Tensor, axis: Ints, keepdims: bool, dtype: Dtype) => reduction::sum(x, &axis, keepdims, dtype);
 //! }
 //! ```
 //!
@@ -22,15 +22,21 @@
 //! Every public function of the module is an entry of the op table; anything else starts with an underscore.
 
 pub(crate) mod arg;
-mod compute;
-mod core;
+mod attention;
+mod contraction;
+mod convolution;
+mod creation;
 mod elementwise;
 mod error;
-mod index;
+mod indexing;
+mod interpolation;
 mod movement;
+mod pooling;
 mod random;
-mod reduce;
+mod reduction;
 mod rows;
+mod scan;
+mod sort;
 mod step;
 mod tensor;
 
@@ -66,14 +72,20 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::init();
     module.add_class::<tensor::RawTensor>()?;
     tensor::register(module)?;
-    core::register(module)?;
+    attention::register(module)?;
+    contraction::register(module)?;
+    convolution::register(module)?;
+    creation::register(module)?;
     elementwise::register(module)?;
-    index::register(module)?;
+    indexing::register(module)?;
+    interpolation::register(module)?;
     movement::register(module)?;
+    pooling::register(module)?;
     random::register(module)?;
-    reduce::register(module)?;
-    compute::register(module)?;
+    reduction::register(module)?;
     rows::register(module)?;
+    scan::register(module)?;
+    sort::register(module)?;
     step::register(module)?;
     Ok(())
 }

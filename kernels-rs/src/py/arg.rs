@@ -3,10 +3,10 @@
 use super::error::rejected;
 use super::tensor::{RawTensor, registered};
 use crate::array::Array;
-use crate::dtype::DType;
+use crate::array::dtype::DType;
+use crate::array::scalar::Scalar;
+use crate::array::shape::{Shape, Strides, check_rank};
 use crate::error::Result;
-use crate::scalar::Scalar;
-use crate::shape::{Shape, Strides, check_rank};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple};

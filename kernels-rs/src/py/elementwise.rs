@@ -1,12 +1,12 @@
-//! Elementwise ops. The rows of one and two operands come from the table in `src/elementwise/table.rs`.
+//! Elementwise ops: activation, binary and unary share the table in `src/ops/elementwise/table.rs`.
 
 use super::arg::*;
 use super::error::rejected;
 use super::tensor::RawTensor;
-use crate::dtype::DType;
-use crate::elementwise::kernel::{Op, binary, unary};
-use crate::elementwise::table::{binary_table, unary_table};
-use crate::elementwise::{self, Operand, choice, convert};
+use crate::array::dtype::DType;
+use crate::ops::elementwise::kernel::{Op, binary, unary};
+use crate::ops::elementwise::table::{binary_table, unary_table};
+use crate::ops::elementwise::{self, Operand, choice};
 use pyo3::prelude::*;
 use pyo3::types::PyModule;
 
@@ -116,14 +116,11 @@ fn _divide_as<'py>(
 }
 
 mod rows {
-    use super::{choice, convert};
+    use super::choice;
     use crate::py::arg::*;
 
     crate::py::ops! {
-        arange(start: Value, step: Value, count: usize, dtype: Dtype) [work = count] => convert::arange(start, step, count, dtype);
-        cast(x: Tensor, dtype: Dtype) => convert::cast(x, dtype);
         clip(x: Tensor, min: OptValue, max: OptValue) => choice::clip(x, min, max);
-        full(shape: Ints, value: Value, dtype: Dtype) [work = crate::shape::numel(&shape)] => convert::full(&shape, value, dtype);
     }
 
     pub fn register_rows(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {

@@ -1,7 +1,8 @@
-//! Ops that only move elements.
+//! Ops that only move elements, and views.
 
 use super::arg::*;
-use crate::movement;
+use crate::array::view;
+use crate::ops::movement;
 use pyo3::prelude::*;
 use pyo3::{Borrowed, PyErr};
 
@@ -23,9 +24,14 @@ impl Arg for Pairs {
 }
 
 super::ops! {
+    broadcast_to(x: Tensor, shape: Ints) => view::broadcast_to(x, &shape);
     concat(xs: Tensors, axis: usize) => movement::concat(&xs, axis);
     contiguous(x: Tensor) => x.contiguous();
+    flip(x: Tensor, axis: Ints) => view::flip(x, &axis);
     pad(x: Tensor, padding: Pairs, value: Value) => movement::pad(x, padding, value);
+    permute_dims(x: Tensor, axes: Ints) => view::permute_dims(x, &axes);
+    reshape(x: Tensor, shape: Ints) => view::reshape(x, &shape);
+    slice(x: Tensor, start: Ints, size: Ints, step: Steps) => view::slice(x, &start, &size, &step);
     slice_scatter(x: Tensor, values: Tensor, start: Ints, size: Ints, step: Steps)
         => movement::slice_scatter(x, values, &start, &size, &step);
 }

@@ -1,8 +1,8 @@
 //! Random numbers.
 
 use super::arg::*;
-use crate::random;
-use crate::shape::numel;
+use crate::array::shape::numel;
+use crate::ops::random;
 
 super::ops! {
     random_bits(count: usize, key: u64, counter: u64, dtype: Dtype) [work = count]

@@ -1,7 +1,7 @@
 //! Optimizer steps.
 
 use super::arg::*;
-use crate::step::{self, Adam, Sgd};
+use crate::ops::step::{self, Adam, Sgd};
 
 super::ops! {
     adam_step(

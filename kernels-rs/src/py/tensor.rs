@@ -2,9 +2,11 @@
 
 use super::arg::{Arg, Dtype, Ints};
 use crate::array::Array;
-use crate::dtype::DType;
+use crate::array::dtype::DType;
 use crate::error::Error;
-use crate::{alloc, peak, threads};
+use crate::machine::peak;
+use crate::machine::threads;
+use crate::memory::alloc;
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

@@ -8,10 +8,14 @@ mod pairs;
 mod reference;
 
 use measure::{Row, exact, near};
-use phlox_kernels_core::elementwise::kernel::{Class, unary};
-use phlox_kernels_core::elementwise::{self, convert};
+use phlox_kernels_core::Array;
+use phlox_kernels_core::BF16;
+use phlox_kernels_core::DType;
+use phlox_kernels_core::Element;
+use phlox_kernels_core::F16;
 use phlox_kernels_core::math::libm;
-use phlox_kernels_core::{Array, BF16, DType, Element, F16};
+use phlox_kernels_core::ops::elementwise::kernel::{Class, unary};
+use phlox_kernels_core::ops::elementwise::{self, convert};
 use reference::{formulas, many};
 
 macro_rules! accuracy {

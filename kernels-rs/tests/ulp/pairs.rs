@@ -3,9 +3,9 @@
 use super::measure::{LIMIT, error, step};
 use super::reference::formulas;
 use phlox_kernels_core::Array;
-use phlox_kernels_core::elementwise::kernel::{Op, binary};
-use phlox_kernels_core::elementwise::{self, Operand};
 use phlox_kernels_core::math::libm;
+use phlox_kernels_core::ops::elementwise::kernel::{Op, binary};
+use phlox_kernels_core::ops::elementwise::{self, Operand};
 
 fn check_pairs(op: &'static Op<2>, reference: fn(f64, f64) -> f64, limit: f64) {
     let special = [

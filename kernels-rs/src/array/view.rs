@@ -1,0 +1,136 @@
+//! Views: other geometries over the same storage.
+
+use crate::array::Array;
+use crate::array::shape::{self, Shape, Strides};
+use crate::error::{Error, Result};
+
+/// Another shape with the same number of elements: a view where the layout allows it, else a copy.
+pub fn reshape(x: &Array, to: &[usize]) -> Result<Array> {
+    let new = Shape::from_slice(to)?;
+    if shape::checked_numel(to, 1)? != x.numel() {
+        return Err(Error::value(
+            "reshape",
+            format!("wrong element count: got {to:?}, expected {} elements", x.numel()),
+        ));
+    }
+    if let Some(strides) = reshaped_strides(x.shape(), x.strides(), to) {
+        // SAFETY: the strides address the same elements in the same order.
+        return Ok(unsafe { x.with_geometry(new, strides, x.offset()) });
+    }
+    let dense = x.contiguous()?;
+    // SAFETY: a dense array of as many elements.
+    Ok(unsafe { dense.with_geometry(new, shape::contiguous_strides(to), dense.offset()) })
+}
+
+/// Strides for the new shape over the same elements in the same order, where they exist.
+fn reshaped_strides(old: &[usize], strides: &[isize], to: &[usize]) -> Option<Strides> {
+    if shape::is_contiguous(old, strides) {
+        return Some(shape::contiguous_strides(to));
+    }
+    let kept: Vec<(usize, isize)> = old.iter().copied().zip(strides.iter().copied()).filter(|&(n, _)| n != 1).collect();
+    let mut out = Strides::filled(0, to.len());
+    let (mut i, mut j) = (0, 0);
+    while j < to.len() {
+        if to[j] == 1 {
+            j += 1;
+            continue;
+        }
+        let (first_old, first_new) = (i, j);
+        let (mut count_old, mut count_new) = (kept.get(i)?.0, to[j]);
+        i += 1;
+        j += 1;
+        while count_old != count_new {
+            if count_new < count_old {
+                count_new *= to.get(j)?;
+                j += 1;
+            } else {
+                count_old *= kept.get(i)?.0;
+                i += 1;
+            }
+        }
+        // The old axes of the group must be one run.
+        if kept[first_old..i].windows(2).any(|pair| pair[0].1 != pair[1].1 * pair[1].0 as isize) {
+            return None;
+        }
+        let mut step = kept[i - 1].1;
+        for axis in (first_new..j).rev() {
+            out[axis] = step;
+            step *= to[axis] as isize;
+        }
+    }
+    Some(out)
+}
+
+/// Axis `k` of the result is axis `axes[k]` of `x`.
+pub fn permute_dims(x: &Array, axes: &[usize]) -> Result<Array> {
+    let rank = x.rank();
+    let mut seen = [false; shape::MAX_RANK];
+    let valid = axes.len() == rank && axes.iter().all(|&axis| axis < rank && !std::mem::replace(&mut seen[axis], true));
+    if !valid {
+        return Err(Error::value("permute_dims", format!("wrong axes: got {axes:?}, expected an order of 0..{rank}")));
+    }
+    let (mut new, mut strides) = (Shape::empty(), Strides::empty());
+    for &axis in axes {
+        new.push(x.shape()[axis]);
+        strides.push(x.strides()[axis]);
+    }
+    // SAFETY: the same elements under other names.
+    Ok(unsafe { x.with_geometry(new, strides, x.offset()) })
+}
+
+/// Element `k` along an axis is `x[start + k * step]`, `size` of them.
+pub fn slice(x: &Array, start: &[usize], size: &[usize], step: &[isize]) -> Result<Array> {
+    let rank = x.rank();
+    if start.len() != rank || size.len() != rank || step.len() != rank {
+        return Err(Error::value("slice", format!("wrong rank: got {} starts, expected {rank}", start.len())));
+    }
+    let (mut new, mut strides) = (Shape::empty(), Strides::empty());
+    let mut offset = x.offset() as isize;
+    let empty = size.contains(&0) || x.numel() == 0;
+    for axis in 0..rank {
+        let n = x.shape()[axis];
+        if size[axis] > 0 {
+            let steps = (size[axis] - 1) as i128 * step[axis] as i128;
+            let last = start[axis] as i128 + steps;
+            if start[axis] >= n || last < 0 || last >= n as i128 {
+                let got = format!("start {} size {} step {}", start[axis], size[axis], step[axis]);
+                return Err(Error::value("slice", format!("outside axis {axis}: got {got}, expected within {n}")));
+            }
+        }
+        new.push(size[axis]);
+        strides.push(x.strides()[axis].wrapping_mul(step[axis]));
+        if !empty {
+            offset += start[axis] as isize * x.strides()[axis];
+        }
+    }
+    // SAFETY: first and last element of each axis were checked, or there is no element.
+    Ok(unsafe { x.with_geometry(new, strides, offset as usize) })
+}
+
+/// Stretches axes of length 1 and adds leading axes.
+pub fn broadcast_to(x: &Array, to: &[usize]) -> Result<Array> {
+    let new = shape::broadcast(x.shape(), to)?;
+    if new[..] != *to {
+        return Err(Error::value("broadcast_to", format!("cannot broadcast: got {:?}, expected {to:?}", x.shape())));
+    }
+    let strides = shape::broadcast_strides(x.shape(), x.strides(), to);
+    // SAFETY: stretched axes have stride 0, the others are unchanged.
+    Ok(unsafe { x.with_geometry(new, strides, x.offset()) })
+}
+
+/// Reverses the given axes.
+pub fn flip(x: &Array, axes: &[usize]) -> Result<Array> {
+    let mut strides = *x.strides();
+    let mut offset = x.offset() as isize;
+    for &axis in axes {
+        if axis >= x.rank() {
+            return Err(Error::value("flip", format!("wrong axis: got {axis}, expected < {}", x.rank())));
+        }
+        if x.numel() > 0 {
+            offset += (x.shape()[axis] - 1) as isize * strides[axis];
+        }
+        strides[axis] = -strides[axis];
+    }
+    // SAFETY: the same elements, read from the other end.
+    Ok(unsafe { x.with_geometry(*x.shape(), strides, offset as usize) })
+}

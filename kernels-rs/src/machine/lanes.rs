@@ -1,0 +1,256 @@
+//! Vector registers of one instruction set, for kernels whose tile of accumulators must stay in registers. Plain loops
+//! belong under `vectorize!` instead.
+//!
+//! A kernel is a [`Kernel`]: its `run` is generic over the register type, and [`launch`] compiles it once per
+//! instruction set and picks at run time. Call [`launch`] inside a task, not around `threads::parallel`: a closure does
+//! not inherit the instruction set.
+
+mod portable;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod x86;
+
+use crate::array::dtype::Element;
+use crate::machine::simd::{Level, level};
+use crate::math::Fma;
+use std::ops::{Add, Div, Mul, Sub};
+
+/// A float type that kernels compute in.
+pub trait Real:
+    Element + Default + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self>
+{
+    /// 512-bit registers.
+    type Wide512: Lanes<Elem = Self>;
+    /// 256-bit registers.
+    type Wide256: Lanes<Elem = Self>;
+    /// What every machine has.
+    type Portable: Lanes<Elem = Self>;
+}
+
+/// One register of [`Lanes::N`] elements.
+///
+/// # Safety
+/// Every method needs the instruction set of the type; [`launch`] checks it. Pointers must be valid for the elements
+/// that the method names; no alignment is needed.
+#[expect(clippy::missing_safety_doc, reason = "said once, above")]
+pub trait Lanes: Copy {
+    /// The element.
+    type Elem: Real;
+    /// Elements per register.
+    const N: usize;
+    /// How plain loops beside it multiply and add.
+    type Math: Fma;
+    /// Rows of a tile two registers wide that fit the register file beside their operands.
+    const ROWS: usize;
+
+    /// All lanes equal.
+    unsafe fn splat(value: Self::Elem) -> Self;
+    /// Reads `N` elements.
+    unsafe fn load(from: *const Self::Elem) -> Self;
+    /// Reads the first `count <= N` elements; the other lanes are 0.
+    unsafe fn load_partial(from: *const Self::Elem, count: usize) -> Self;
+    /// Reads lanes `window.0..window.1`; the other lanes are 0, and their addresses need not be valid.
+    unsafe fn load_window(from: *const Self::Elem, window: (usize, usize)) -> Self;
+    /// Writes `N` elements.
+    unsafe fn store(self, to: *mut Self::Elem);
+    /// Writes the first `count <= N` lanes.
+    unsafe fn store_partial(self, to: *mut Self::Elem, count: usize);
+    /// `self * by + plus`, rounded once where the machine can.
+    #[must_use]
+    unsafe fn mul_add(self, by: Self, plus: Self) -> Self;
+    /// Lane by lane.
+    #[must_use]
+    unsafe fn add(self, other: Self) -> Self;
+
+    /// Lane by lane.
+    #[must_use]
+    unsafe fn sub(self, other: Self) -> Self;
+    /// Lane by lane.
+    #[must_use]
+    unsafe fn mul(self, other: Self) -> Self;
+    /// Lane by lane.
+    #[must_use]
+    unsafe fn div(self, other: Self) -> Self;
+    /// Square roots, lane by lane.
+    #[must_use]
+    unsafe fn sqrt(self) -> Self;
+    /// The larger, lane by lane; `self` where either is NaN.
+    #[must_use]
+    unsafe fn max(self, other: Self) -> Self;
+
+    /// The larger, lane by lane; NaN where either is NaN.
+    #[must_use]
+    #[inline(always)]
+    #[expect(clippy::eq_op, reason = "only NaN differs from itself")]
+    unsafe fn max_or_nan(self, other: Self) -> Self {
+        let (mut a, mut b) = ([Self::Elem::default(); 16], [Self::Elem::default(); 16]);
+        // SAFETY: no register has more than 16 lanes.
+        unsafe {
+            self.store(a.as_mut_ptr());
+            other.store(b.as_mut_ptr());
+            for (a, &b) in a.iter_mut().zip(&b) {
+                *a = if b > *a || b != b { b } else { *a };
+            }
+            Self::load(a.as_ptr())
+        }
+    }
+
+    /// Reads the first `count <= N` elements, which are most often all.
+    #[inline(always)]
+    unsafe fn load_some(from: *const Self::Elem, count: usize) -> Self {
+        // SAFETY: the caller's.
+        unsafe { if count == Self::N { Self::load(from) } else { Self::load_partial(from, count) } }
+    }
+    /// Writes the first `count <= N` lanes, which are most often all.
+    #[inline(always)]
+    unsafe fn store_some(self, to: *mut Self::Elem, count: usize) {
+        // SAFETY: the caller's.
+        unsafe { if count == Self::N { self.store(to) } else { self.store_partial(to, count) } }
+    }
+
+    /// Every second lane: `a0 a2 ... b0 b2 ...`.
+    #[inline(always)]
+    unsafe fn even(a: Self, b: Self) -> Self {
+        let mut lanes = [Self::Elem::default(); 32];
+        // SAFETY: no register has more than 16 lanes.
+        unsafe {
+            a.store(lanes.as_mut_ptr());
+            b.store(lanes.as_mut_ptr().add(Self::N));
+            for i in 0..Self::N {
+                lanes[i] = lanes[2 * i];
+            }
+            Self::load(lanes.as_ptr())
+        }
+    }
+    /// The lanes of both in turns: `a0 b0 a1 b1 ...`, in two registers.
+    #[inline(always)]
+    unsafe fn interleave(a: Self, b: Self) -> (Self, Self) {
+        let mut lanes = [Self::Elem::default(); 64];
+        // SAFETY: no register has more than 16 lanes.
+        unsafe {
+            a.store(lanes.as_mut_ptr().add(32));
+            b.store(lanes.as_mut_ptr().add(48));
+            for i in 0..Self::N {
+                (lanes[2 * i], lanes[2 * i + 1]) = (lanes[32 + i], lanes[48 + i]);
+            }
+            (Self::load(lanes.as_ptr()), Self::load(lanes.as_ptr().add(Self::N)))
+        }
+    }
+
+    /// The sum of the lanes, in halves: the order does not depend on the data.
+    #[inline(always)]
+    unsafe fn sum(self) -> Self::Elem {
+        let mut lanes = [Self::Elem::default(); 16];
+        // SAFETY: no register has more than 16 lanes.
+        unsafe { self.store(lanes.as_mut_ptr()) };
+        let mut width = Self::N;
+        while width > 1 {
+            width /= 2;
+            for i in 0..width {
+                lanes[i] = lanes[i] + lanes[i + width];
+            }
+        }
+        lanes[0]
+    }
+
+    /// Turns a `from.rows x from.cols` block (each at most `N`) into `cols` rows of `N` elements, zero-filled, and
+    /// writes the first `keep` elements of each.
+    #[inline(always)]
+    unsafe fn transpose(from: Block<Self::Elem>, to: *mut Self::Elem, to_pitch: usize, keep: usize) {
+        for col in 0..from.cols {
+            for row in 0..keep {
+                // SAFETY: inside the blocks that the caller promises.
+                unsafe {
+                    let value =
+                        if row < from.rows { *from.at.add(row * from.pitch + col) } else { Self::Elem::default() };
+                    *to.add(col * to_pitch + row) = value;
+                }
+            }
+        }
+    }
+}
+
+/// A rectangle in memory.
+#[derive(Clone, Copy)]
+pub struct Block<T> {
+    /// Its first element.
+    pub at: *const T,
+    /// Elements from one row to the next.
+    pub pitch: usize,
+    /// Rows.
+    pub rows: usize,
+    /// Elements per row.
+    pub cols: usize,
+}
+
+/// A kernel that [`launch`] compiles once per instruction set. `run` must be `#[inline(always)]`.
+pub trait Kernel<T: Real> {
+    /// The work.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `V`.
+    unsafe fn run<V: Lanes<Elem = T>>(self);
+}
+
+/// Runs a kernel with the widest registers of this machine.
+#[inline]
+pub fn launch<T: Real, K: Kernel<T>>(kernel: K) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2")]
+        fn avx512<T: Real, K: Kernel<T>>(kernel: K) {
+            // SAFETY: the features are enabled here.
+            unsafe { kernel.run::<T::Wide512>() }
+        }
+        #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2")]
+        fn avx2<T: Real, K: Kernel<T>>(kernel: K) {
+            // SAFETY: the features are enabled here.
+            unsafe { kernel.run::<T::Wide256>() }
+        }
+        match level() {
+            // SAFETY: the level says that the CPU has these features.
+            Level::Avx512 => return unsafe { avx512(kernel) },
+            // SAFETY: as above.
+            Level::Avx2 => return unsafe { avx2(kernel) },
+            Level::Baseline => {}
+        }
+    }
+    // SAFETY: portable code.
+    unsafe { kernel.run::<T::Portable>() }
+}
+
+/// Elements per register that [`launch`] will choose.
+pub fn lane_count<T: Real>() -> usize {
+    match level() {
+        Level::Avx512 => T::Wide512::N,
+        Level::Avx2 => T::Wide256::N,
+        Level::Baseline => T::Portable::N,
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+impl Real for f32 {
+    type Wide512 = portable::Array4;
+    type Wide256 = portable::Array4;
+    type Portable = portable::Array4;
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+impl Real for f64 {
+    type Wide512 = portable::Array2;
+    type Wide256 = portable::Array2;
+    type Portable = portable::Array2;
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Real for f32 {
+    type Wide512 = x86::F32x16;
+    type Wide256 = x86::F32x8;
+    type Portable = portable::Array4;
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Real for f64 {
+    type Wide512 = x86::F64x8;
+    type Wide256 = x86::F64x4;
+    type Portable = portable::Array2;
+}

@@ -1,0 +1,99 @@
+//! Run-time choice of the instruction set.
+
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
+/// What this machine can run, in rising order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Level {
+    /// What the target guarantees: SSE2 on x86-64, NEON on aarch64.
+    Baseline = 1,
+    /// AVX2 with FMA and F16C.
+    Avx2 = 2,
+    /// AVX-512 F, BW, DQ, VL.
+    Avx512 = 3,
+}
+
+static LEVEL: AtomicU8 = AtomicU8::new(0);
+
+/// The best level here; `PHLOX_SIMD=baseline|avx2|avx512` lowers it.
+#[inline]
+pub fn level() -> Level {
+    match LEVEL.load(Relaxed) {
+        1 => Level::Baseline,
+        2 => Level::Avx2,
+        3 => Level::Avx512,
+        _ => detect(),
+    }
+}
+
+#[cold]
+fn detect() -> Level {
+    let wanted = match std::env::var("PHLOX_SIMD").as_deref() {
+        Ok("baseline") => Level::Baseline,
+        Ok("avx2") => Level::Avx2,
+        _ => Level::Avx512,
+    };
+    let level = wanted.min(available());
+    LEVEL.store(level as u8, Relaxed);
+    level
+}
+
+#[cfg(target_arch = "x86_64")]
+fn available() -> Level {
+    let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c");
+    let avx512 = is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl");
+    match (avx2, avx512) {
+        (true, true) => Level::Avx512,
+        (true, false) => Level::Avx2,
+        _ => Level::Baseline,
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn available() -> Level {
+    Level::Baseline
+}
+
+/// Compiles an `#[inline(always)]` function for each level and calls the best one:
+/// `vectorize!(name[T: Bound](a: A, b: B) -> R => generic::<T>)` defines `fn name<T: Bound>(a: A, b: B) -> R`.
+#[macro_export]
+macro_rules! vectorize {
+    ($(#[$meta:meta])* $vis:vis $name:ident $([$($g:ident : $bound:path),*])? ($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)?
+        => $inner:path) => {
+        $(#[$meta])*
+        #[inline]
+        $vis fn $name $(<$($g: $bound),*>)? ($($arg: $ty),*) $(-> $ret)? {
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2")]
+                fn avx2 $(<$($g: $bound),*>)? ($($arg: $ty),*) $(-> $ret)? { $inner($($arg),*) }
+                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2")]
+                fn avx512 $(<$($g: $bound),*>)? ($($arg: $ty),*) $(-> $ret)? { $inner($($arg),*) }
+                match $crate::machine::simd::level() {
+                    // SAFETY: the level says that the CPU has these features.
+                    $crate::machine::simd::Level::Avx512 => return unsafe { avx512($($arg),*) },
+                    // SAFETY: as above.
+                    $crate::machine::simd::Level::Avx2 => return unsafe { avx2($($arg),*) },
+                    $crate::machine::simd::Level::Baseline => {}
+                }
+            }
+            $inner($($arg),*)
+        }
+    };
+}
+
+/// Asks for the cache line at an address; never faults.
+#[inline(always)]
+pub fn prefetch<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint that touches nothing.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}

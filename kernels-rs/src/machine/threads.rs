@@ -1,0 +1,354 @@
+//! The thread pool: N-1 workers and the caller. Workers spin for a bounded time after a job, then park. Tasks are
+//! numbered and claimed one by one; what a task computes must depend on its number alone, so that results do not
+//! depend on the number of threads. Nested calls, and calls while another thread uses the pool, run serially.
+//!
+//! Environment: `PHLOX_NUM_THREADS` (default: the CPUs this process may use), `PHLOX_SPIN_US` (default 50).
+
+use std::cell::Cell;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+type Task<'a> = &'a (dyn Fn(usize) + Sync);
+
+/// The low half of [`Pool::state`] while a job is being written down.
+const CLOSED: u32 = u32::MAX;
+
+struct Worker {
+    parked: AtomicBool,
+    thread: OnceLock<Thread>,
+}
+
+struct Pool {
+    /// High half: number of the job. Low half: next unclaimed task.
+    state: AtomicU64,
+    task_data: AtomicPtr<()>,
+    task_vtable: AtomicPtr<()>,
+    tasks: AtomicUsize,
+    unfinished: AtomicUsize,
+    panicked: AtomicBool,
+    busy: AtomicBool,
+    workers: Vec<Worker>,
+}
+
+static POOL: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
+/// Held while a pool is being started.
+static STARTING: AtomicBool = AtomicBool::new(false);
+static LIMIT: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Threads that a parallel call uses, the caller included.
+pub fn num_threads() -> usize {
+    match LIMIT.load(Relaxed) {
+        0 => {
+            let asked = std::env::var("PHLOX_NUM_THREADS").ok().and_then(|text| text.parse().ok());
+            let count =
+                asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).clamp(1, 256);
+            LIMIT.store(count, Relaxed);
+            count
+        }
+        count => count,
+    }
+}
+
+/// Changes the number of threads from now on.
+pub fn set_num_threads(count: usize) {
+    LIMIT.store(count.clamp(1, 256), Relaxed);
+}
+
+/// Runs `task(0)`, ..., `task(tasks - 1)`, in any order and on any thread, and waits for all of them. A panic in a
+/// task is raised here after the others have ended.
+pub fn parallel(tasks: usize, task: Task<'_>) {
+    let threads = num_threads();
+    if tasks <= 1 || threads == 1 || tasks >= CLOSED as usize || INSIDE.get() {
+        return (0..tasks).for_each(task);
+    }
+    let pool = pool(threads);
+    if pool.busy.swap(true, Acquire) {
+        return (0..tasks).for_each(task);
+    }
+    INSIDE.set(true);
+    let outcome = pool.run(tasks, task, threads - 1);
+    INSIDE.set(false);
+    pool.busy.store(false, Release);
+    if let Err(payload) = outcome {
+        resume_unwind(payload);
+    }
+}
+
+/// Splits `0..len` into ranges of at least `grain` (but the last) and runs them in parallel; serial below
+/// `2 * grain`. Where the cuts lie depends on the number of threads: use it only where a cut cannot change a result.
+pub fn for_ranges(len: usize, grain: usize, work: &(dyn Fn(Range<usize>) + Sync)) {
+    let pieces = (len / grain.max(1)).min(num_threads() * 4);
+    if pieces <= 1 {
+        if len > 0 {
+            work(0..len);
+        }
+        return;
+    }
+    // A multiple of 64 elements, so that neighbours do not share a cache line.
+    let step = len.div_ceil(pieces).next_multiple_of(64);
+    parallel(len.div_ceil(step), &|index| work(index * step..len.min((index + 1) * step)));
+}
+
+/// A raw pointer that tasks share. Each task must write its own part.
+pub struct SharedMut<T>(*mut T);
+
+impl<T> Clone for SharedMut<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for SharedMut<T> {}
+
+// SAFETY: the type only carries an address; each use of it is unsafe and argues for itself.
+unsafe impl<T> Send for SharedMut<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for SharedMut<T> {}
+
+impl<T> SharedMut<T> {
+    /// Wraps the start of a buffer.
+    #[inline]
+    pub fn new(start: *mut T) -> Self {
+        Self(start)
+    }
+
+    /// The start of the buffer.
+    #[inline]
+    pub fn ptr(self) -> *mut T {
+        self.0
+    }
+
+    /// A part of the buffer, for writing.
+    ///
+    /// # Safety
+    /// In bounds, and no other task touches this part while the slice lives.
+    #[inline]
+    pub unsafe fn slice<'a>(self, range: Range<usize>) -> &'a mut [T] {
+        // SAFETY: as the caller promises.
+        unsafe { std::slice::from_raw_parts_mut(self.0.add(range.start), range.len()) }
+    }
+}
+
+fn spin_time() -> Duration {
+    static TIME: OnceLock<Duration> = OnceLock::new();
+    *TIME.get_or_init(|| {
+        let text = std::env::var("PHLOX_SPIN_US").ok();
+        Duration::from_micros(text.and_then(|text| text.parse().ok()).unwrap_or(50))
+    })
+}
+
+/// The pool, started on the first call. It is never freed: workers live as long as the process.
+fn pool(threads: usize) -> &'static Pool {
+    let current = POOL.load(Acquire);
+    // SAFETY: a published pool is never freed.
+    if let Some(pool) = unsafe { current.as_ref() }
+        && pool.workers.len() + 1 >= threads
+    {
+        return pool;
+    }
+    while STARTING.swap(true, Acquire) {
+        std::thread::yield_now();
+    }
+    let current = POOL.load(Acquire);
+    // SAFETY: as above.
+    let usable = unsafe { current.as_ref() }.filter(|pool| pool.workers.len() + 1 >= threads);
+    let pool = usable.unwrap_or_else(|| {
+        let pool = Pool::start(threads - 1);
+        POOL.store(std::ptr::from_ref(pool).cast_mut(), Release);
+        pool
+    });
+    STARTING.store(false, Release);
+    pool
+}
+
+impl Pool {
+    fn start(workers: usize) -> &'static Self {
+        install_fork_handlers();
+        let new_worker = || Worker { parked: AtomicBool::new(false), thread: OnceLock::new() };
+        let pool: &'static Self = Box::leak(Box::new(Self {
+            state: AtomicU64::new(CLOSED as u64),
+            task_data: AtomicPtr::default(),
+            task_vtable: AtomicPtr::default(),
+            tasks: AtomicUsize::new(0),
+            unfinished: AtomicUsize::new(0),
+            panicked: AtomicBool::new(false),
+            busy: AtomicBool::new(false),
+            workers: (0..workers).map(|_| new_worker()).collect(),
+        }));
+        for index in 0..workers {
+            let builder = std::thread::Builder::new().name(format!("phlox-{index}"));
+            // A refused thread only means less help: the caller does the work.
+            if let Ok(handle) = builder.spawn(move || pool.serve(index)) {
+                let _ = pool.workers[index].thread.set(handle.thread().clone());
+            }
+        }
+        pool
+    }
+
+    fn run(&self, tasks: usize, task: Task<'_>, helpers: usize) -> std::thread::Result<()> {
+        // SAFETY: a fat reference is two pointers; `claim` puts them together again. The borrow outlives every use,
+        // since this function returns only when `unfinished` is 0.
+        let [data, vtable]: [*mut (); 2] = unsafe { std::mem::transmute(task) };
+        let job = (self.state.load(SeqCst) >> 32).wrapping_add(1) << 32;
+        // Closing first means that a late worker cannot claim with the fields of two jobs mixed.
+        self.state.store(job | CLOSED as u64, SeqCst);
+        self.task_data.store(data, SeqCst);
+        self.task_vtable.store(vtable, SeqCst);
+        self.tasks.store(tasks, SeqCst);
+        self.unfinished.store(tasks, SeqCst);
+        self.state.store(job, SeqCst);
+        for worker in self.workers.iter().take(helpers.min(tasks - 1)) {
+            if worker.parked.swap(false, SeqCst)
+                && let Some(thread) = worker.thread.get()
+            {
+                thread.unpark();
+            }
+        }
+        self.work();
+        self.wait();
+        if self.panicked.swap(false, SeqCst) { Err(Box::new("a kernel task panicked")) } else { Ok(()) }
+    }
+
+    /// Claims and runs tasks until none is left.
+    fn work(&self) {
+        loop {
+            let state = self.state.load(SeqCst);
+            let tasks = self.tasks.load(SeqCst);
+            let data = self.task_data.load(SeqCst);
+            let vtable = self.task_vtable.load(SeqCst);
+            let index = state as u32;
+            if index == CLOSED || index as usize >= tasks {
+                return;
+            }
+            if self.state.compare_exchange(state, state + 1, SeqCst, SeqCst).is_err() {
+                continue;
+            }
+            // SAFETY: the claim succeeded, so the fields belong to this job, and its caller waits for us.
+            let task: Task<'_> = unsafe { std::mem::transmute([data, vtable]) };
+            if catch_unwind(AssertUnwindSafe(|| task(index as usize))).is_err() {
+                self.panicked.store(true, SeqCst);
+            }
+            self.unfinished.fetch_sub(1, SeqCst);
+        }
+    }
+
+    /// Waits for tasks that others claimed: spins first, then leaves the CPU to them.
+    fn wait(&self) {
+        let mut rounds = 0u32;
+        while self.unfinished.load(SeqCst) > 0 {
+            if rounds < 2000 {
+                rounds += 1;
+                std::hint::spin_loop();
+            } else {
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    fn has_work(&self) -> bool {
+        let index = self.state.load(SeqCst) as u32;
+        index != CLOSED && (index as usize) < self.tasks.load(SeqCst)
+    }
+
+    fn serve(&self, index: usize) {
+        INSIDE.set(true);
+        let me = &self.workers[index];
+        loop {
+            let start = Instant::now();
+            while !self.has_work() {
+                for _ in 0..64 {
+                    std::hint::spin_loop();
+                }
+                if start.elapsed() > spin_time() {
+                    me.parked.store(true, SeqCst);
+                    while me.parked.load(SeqCst) && !self.has_work() {
+                        std::thread::park();
+                    }
+                    me.parked.store(false, SeqCst);
+                    break;
+                }
+            }
+            self.work();
+        }
+    }
+}
+
+#[cfg(unix)]
+pub(crate) fn install_fork_handlers() {
+    extern "C" fn prepare() {
+        crate::memory::alloc::lock_for_fork();
+    }
+    extern "C" fn parent() {
+        crate::memory::alloc::unlock_after_fork();
+    }
+    extern "C" fn child() {
+        crate::memory::alloc::unlock_after_fork();
+        // The workers did not survive: the next parallel call starts a new pool.
+        POOL.store(std::ptr::null_mut(), SeqCst);
+        INSIDE.set(false);
+    }
+    static ONCE: OnceLock<()> = OnceLock::new();
+    ONCE.get_or_init(|| {
+        // SAFETY: the handlers only touch atomics and a thread-local flag.
+        unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
+    });
+}
+
+#[cfg(not(unix))]
+pub(crate) fn install_fork_handlers() {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_task_runs_once_for_any_thread_count() {
+        for threads in [1, 2, 3, 8] {
+            set_num_threads(threads);
+            for tasks in [0, 1, 2, 7, 100] {
+                for _ in 0..50 {
+                    let hits: Vec<AtomicUsize> = (0..tasks).map(|_| AtomicUsize::new(0)).collect();
+                    parallel(tasks, &|i| {
+                        hits[i].fetch_add(1, Relaxed);
+                    });
+                    assert!(hits.iter().all(|hit| hit.load(Relaxed) == 1), "{threads} threads, {tasks} tasks");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nested_calls_and_panics() {
+        set_num_threads(3);
+        let count = AtomicUsize::new(0);
+        parallel(4, &|_| {
+            parallel(5, &|_| {
+                count.fetch_add(1, Relaxed);
+            });
+        });
+        assert_eq!(count.load(Relaxed), 20);
+        let caught = catch_unwind(|| parallel(8, &|i| assert!(i != 5, "boom")));
+        assert!(caught.is_err());
+        parallel(3, &|_| {
+            count.fetch_add(1, Relaxed);
+        });
+        assert_eq!(count.load(Relaxed), 23);
+    }
+
+    #[test]
+    fn ranges_cover_everything() {
+        let total = AtomicUsize::new(0);
+        for_ranges(100_003, 1000, &|range| {
+            total.fetch_add(range.len(), Relaxed);
+        });
+        assert_eq!(total.load(Relaxed), 100_003);
+    }
+}

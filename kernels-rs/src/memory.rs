@@ -1,0 +1,6 @@
+//! Where bytes come from: the caching allocator, what arrays share, scratch of a call, what is kept between calls.
+
+pub mod alloc;
+pub mod kept;
+pub mod scratch;
+pub mod storage;

@@ -1,0 +1,421 @@
+//! Caching allocator for array storage.
+//!
+//! A [`Block`] is a 64-byte header (reference count, size class, data pointer) with its data: right behind it for
+//! small classes, in its own mapping for large ones. Freed blocks keep their header and wait in a cache: per thread
+//! for small classes, global for the rest. Large blocks are 2 MiB aligned and ask for huge pages, since page faults
+//! cost more than the arithmetic of a fresh large output. Nothing goes back to the system while the cache holds less
+//! than the watermark.
+
+use crate::error::{Error, Result};
+use crate::memory::kept::List;
+use std::alloc::Layout;
+use std::cell::UnsafeCell;
+use std::ptr::NonNull;
+use std::sync::OnceLock;
+use std::sync::atomic::{
+    AtomicBool, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
+
+/// Alignment of every block's data.
+pub const ALIGN: usize = 64;
+const HUGE: usize = 2 << 20;
+const SMALL_LIMIT: usize = 64 << 10;
+/// Every array is an allocation of its own and of just its size, freed at once: what a sanitizer can watch.
+const EXACT: bool = cfg!(feature = "exact-allocations");
+/// Blocks kept per small class and thread.
+const PER_THREAD: usize = 16;
+/// Four classes per power of two, from 64 bytes up.
+const CLASSES: usize = 4 * 52;
+
+/// Header of a piece of memory.
+#[repr(C, align(64))]
+pub struct Block {
+    /// Number of [`crate::memory::storage::Storage`] handles.
+    pub refs: AtomicUsize,
+    /// Where the data starts.
+    pub data: NonNull<u8>,
+    /// Usable bytes.
+    pub capacity: usize,
+    class: usize,
+    /// What kernels made of the data.
+    pub kept: List,
+}
+
+static CURRENT: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes that live arrays hold now (rounded up to size classes).
+pub fn current_bytes() -> usize {
+    CURRENT.load(Relaxed)
+}
+
+/// The largest value of [`current_bytes`] so far.
+pub fn peak_bytes() -> usize {
+    PEAK.load(Relaxed)
+}
+
+/// Makes [`peak_bytes`] count from now on.
+pub fn reset_peak() {
+    PEAK.store(CURRENT.load(Relaxed), Relaxed);
+}
+
+/// Bytes that wait in the global cache.
+pub fn cached_bytes() -> usize {
+    GLOBAL.with(|bins| bins.bytes)
+}
+
+/// Index of the smallest class that holds `bytes`, and its capacity.
+#[inline]
+fn class_of(bytes: usize) -> (usize, usize) {
+    if bytes <= ALIGN {
+        return (0, ALIGN);
+    }
+    let bytes = bytes.next_multiple_of(ALIGN);
+    let top = (usize::BITS - 1 - (bytes - 1).leading_zeros()) as usize;
+    let step = 1usize << (top - 2);
+    let quarter = ((bytes - 1) >> (top - 2)) & 3;
+    let capacity = (1usize << top) + (quarter + 1) * step;
+    ((top - 6) * 4 + quarter + 1, capacity)
+}
+
+/// A block of at least `bytes` bytes with a reference count of 1. The contents are whatever was there.
+#[inline]
+pub fn acquire(bytes: usize) -> Result<NonNull<Block>> {
+    let (class, capacity) = if EXACT { (0, bytes) } else { class_of(bytes) };
+    let cached =
+        if !EXACT && capacity <= SMALL_LIMIT { LOCAL.try_with(|bins| bins.pop(class)).unwrap_or(None) } else { None };
+    let block = match cached {
+        Some(block) => block,
+        None => acquire_slow(class, capacity)?,
+    };
+    // SAFETY: the block came from a cache or was just made; nobody else holds it.
+    unsafe { block.as_ref() }.refs.store(1, Relaxed);
+    let now = CURRENT.fetch_add(capacity, Relaxed) + capacity;
+    if now > PEAK.load(Relaxed) {
+        PEAK.fetch_max(now, Relaxed);
+    }
+    Ok(block)
+}
+
+/// Takes back a block whose reference count fell to 0.
+///
+/// # Safety
+/// The block came from [`acquire`] and nobody uses it any more.
+#[inline]
+pub unsafe fn release(block: NonNull<Block>) {
+    // SAFETY: the caller hands over the only use of the block.
+    let (class, capacity) = unsafe { (block.as_ref().class, block.as_ref().capacity) };
+    // SAFETY: as above.
+    unsafe {
+        if !block.as_ref().kept.is_untouched() {
+            block.as_ref().kept.clear();
+        }
+    }
+    CURRENT.fetch_sub(capacity, Relaxed);
+    if EXACT {
+        // SAFETY: as above.
+        return unsafe { destroy(block) };
+    }
+    if capacity <= SMALL_LIMIT && LOCAL.try_with(|bins| bins.push(class, block)).unwrap_or(false) {
+        return;
+    }
+    release_slow(class, capacity, block);
+}
+
+#[cold]
+fn acquire_slow(class: usize, capacity: usize) -> Result<NonNull<Block>> {
+    if !EXACT && let Some(block) = GLOBAL.with(|bins| bins.pop(class, capacity)) {
+        return Ok(block);
+    }
+    let block = create(class, capacity).or_else(|| {
+        trim(0);
+        create(class, capacity)
+    });
+    block.ok_or(Error::OutOfMemory(capacity))
+}
+
+#[cold]
+fn release_slow(class: usize, capacity: usize, block: NonNull<Block>) {
+    let over = GLOBAL.with(|bins| {
+        bins.push(class, capacity, block);
+        bins.bytes > watermark()
+    });
+    if over {
+        trim(watermark() / 2);
+    }
+}
+
+/// Gives cached blocks back to the system, largest first, until the global cache holds at most `keep` bytes.
+pub fn trim(keep: usize) {
+    let mut doomed = Vec::new();
+    GLOBAL.with(|bins| {
+        for class in (0..CLASSES).rev() {
+            while bins.bytes > keep {
+                let Some(block) = bins.lists[class].pop() else { break };
+                // SAFETY: a cached block is alive and ours.
+                bins.bytes -= unsafe { block.as_ref().capacity };
+                doomed.push(block);
+            }
+        }
+    });
+    for block in doomed {
+        // SAFETY: it was in the cache, so nobody uses it.
+        unsafe { destroy(block) };
+    }
+}
+
+/// Cached bytes above which memory goes back: `PHLOX_CACHE_BYTES`, else 2 GiB.
+fn watermark() -> usize {
+    static BYTES: OnceLock<usize> = OnceLock::new();
+    *BYTES.get_or_init(|| std::env::var("PHLOX_CACHE_BYTES").ok().and_then(|text| text.parse().ok()).unwrap_or(2 << 30))
+}
+
+fn small_layout(capacity: usize) -> Layout {
+    Layout::from_size_align(size_of::<Block>() + capacity, ALIGN).expect("a small size is a valid layout")
+}
+
+/// Whether the data lies right behind its header.
+fn is_small(capacity: usize) -> bool {
+    EXACT || capacity < HUGE
+}
+
+fn create(class: usize, capacity: usize) -> Option<NonNull<Block>> {
+    let (raw, data) = if is_small(capacity) {
+        // SAFETY: the layout is not empty.
+        let raw = unsafe { std::alloc::alloc(small_layout(capacity)) };
+        let raw = NonNull::new(raw)?;
+        // SAFETY: the data follows the header inside the same allocation.
+        (raw, unsafe { raw.add(size_of::<Block>()) })
+    } else {
+        let data = system::map(capacity)?;
+        // SAFETY: the layout is not empty.
+        let raw = NonNull::new(unsafe { std::alloc::alloc(Layout::new::<Block>()) })?;
+        (raw, data)
+    };
+    let block = raw.cast::<Block>();
+    // SAFETY: fresh memory of the right size and alignment.
+    unsafe { block.write(Block { refs: AtomicUsize::new(0), data, capacity, class, kept: List::default() }) };
+    Some(block)
+}
+
+/// # Safety
+/// Nobody uses the block.
+unsafe fn destroy(block: NonNull<Block>) {
+    // SAFETY: as the caller promises; layouts are those of `create`.
+    unsafe {
+        let capacity = block.as_ref().capacity;
+        if is_small(capacity) {
+            std::alloc::dealloc(block.as_ptr().cast(), small_layout(capacity));
+        } else {
+            system::unmap(block.as_ref().data, capacity);
+            std::alloc::dealloc(block.as_ptr().cast(), Layout::new::<Block>());
+        }
+    }
+}
+
+#[cfg(unix)]
+mod system {
+    use super::HUGE;
+    use std::ptr::{NonNull, null_mut};
+
+    /// A 2 MiB-aligned anonymous mapping that asks for huge pages.
+    pub fn map(bytes: usize) -> Option<NonNull<u8>> {
+        let padded = bytes.checked_add(HUGE)?;
+        // SAFETY: an anonymous private mapping at an address of the system's choice touches nothing of ours.
+        let base = unsafe {
+            libc::mmap(
+                null_mut(),
+                padded,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANON,
+                -1,
+                0,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            return None;
+        }
+        let start = (base as usize).next_multiple_of(HUGE);
+        let head = start - base as usize;
+        let tail = HUGE - head;
+        // SAFETY: head and tail are page-aligned parts of the mapping just made, and unused.
+        unsafe {
+            if head > 0 {
+                libc::munmap(base, head);
+            }
+            if tail > 0 {
+                libc::munmap((start + bytes) as *mut libc::c_void, tail);
+            }
+            #[cfg(target_os = "linux")]
+            libc::madvise(start as *mut libc::c_void, bytes, libc::MADV_HUGEPAGE);
+        }
+        NonNull::new(start as *mut u8)
+    }
+
+    /// # Safety
+    /// `data` came from [`map`] with the same size and is unused.
+    pub unsafe fn unmap(data: NonNull<u8>, bytes: usize) {
+        // SAFETY: as the caller promises.
+        unsafe { libc::munmap(data.as_ptr().cast(), bytes) };
+    }
+}
+
+#[cfg(not(unix))]
+mod system {
+    use std::alloc::{Layout, alloc, dealloc};
+    use std::ptr::NonNull;
+
+    pub fn map(bytes: usize) -> Option<NonNull<u8>> {
+        // SAFETY: the layout is not empty.
+        NonNull::new(unsafe { alloc(Layout::from_size_align(bytes, 4096).ok()?) })
+    }
+
+    /// # Safety
+    /// `data` came from [`map`] with the same size and is unused.
+    pub unsafe fn unmap(data: NonNull<u8>, bytes: usize) {
+        let layout = Layout::from_size_align(bytes, 4096).expect("the layout of map");
+        // SAFETY: as the caller promises.
+        unsafe { dealloc(data.as_ptr(), layout) };
+    }
+}
+
+/// Small free blocks of one thread.
+struct Local(UnsafeCell<Vec<Vec<NonNull<Block>>>>);
+
+impl Local {
+    #[inline]
+    fn pop(&self, class: usize) -> Option<NonNull<Block>> {
+        // SAFETY: a thread-local without re-entrance: nothing below calls back.
+        unsafe { &mut *self.0.get() }.get_mut(class)?.pop()
+    }
+
+    /// False when the list is full.
+    #[inline]
+    fn push(&self, class: usize, block: NonNull<Block>) -> bool {
+        // SAFETY: as in `pop`.
+        let lists = unsafe { &mut *self.0.get() };
+        if lists.len() <= class {
+            lists.resize_with(class + 1, || Vec::with_capacity(PER_THREAD));
+        }
+        let list = &mut lists[class];
+        let room = list.len() < PER_THREAD;
+        if room {
+            list.push(block);
+        }
+        room
+    }
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        for (class, list) in self.0.get_mut().drain(..).enumerate() {
+            for block in list {
+                // SAFETY: cached blocks are alive.
+                release_slow(class, unsafe { block.as_ref().capacity }, block);
+            }
+        }
+    }
+}
+
+thread_local! {
+    static LOCAL: Local = const { Local(UnsafeCell::new(Vec::new())) };
+}
+
+/// Free blocks of all threads.
+struct Bins {
+    lists: [Vec<NonNull<Block>>; CLASSES],
+    bytes: usize,
+}
+
+impl Bins {
+    fn pop(&mut self, class: usize, capacity: usize) -> Option<NonNull<Block>> {
+        let block = self.lists[class].pop()?;
+        self.bytes -= capacity;
+        Some(block)
+    }
+
+    fn push(&mut self, class: usize, capacity: usize, block: NonNull<Block>) {
+        self.lists[class].push(block);
+        self.bytes += capacity;
+    }
+}
+
+/// A spin lock around [`Bins`]: held for a few instructions, and a fork handler can take it.
+struct Global {
+    locked: AtomicBool,
+    bins: UnsafeCell<Bins>,
+}
+
+// SAFETY: every access to `bins` is made while `locked` is held.
+unsafe impl Sync for Global {}
+
+static GLOBAL: Global = Global {
+    locked: AtomicBool::new(false),
+    bins: UnsafeCell::new(Bins { lists: [const { Vec::new() }; CLASSES], bytes: 0 }),
+};
+
+impl Global {
+    fn lock(&self) {
+        while self.locked.compare_exchange_weak(false, true, Acquire, Relaxed).is_err() {
+            std::thread::yield_now();
+        }
+    }
+
+    fn with<R>(&self, work: impl FnOnce(&mut Bins) -> R) -> R {
+        self.lock();
+        // SAFETY: the lock is held.
+        let out = work(unsafe { &mut *self.bins.get() });
+        self.locked.store(false, Release);
+        out
+    }
+}
+
+/// Taken before a fork so that the child does not inherit a half-written cache.
+pub(crate) fn lock_for_fork() {
+    GLOBAL.lock();
+}
+
+/// Undoes [`lock_for_fork`], in parent and child.
+pub(crate) fn unlock_after_fork() {
+    GLOBAL.locked.store(false, Release);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_monotone_and_tight() {
+        let mut last = (0, 64, 0);
+        for bytes in (1..5000).chain((0..40).map(|k| (1usize << k) + 1)).chain((6..40).map(|k| 1usize << k)) {
+            let (class, capacity) = class_of(bytes);
+            assert!(capacity >= bytes && capacity % ALIGN == 0 && class < CLASSES, "{bytes}");
+            assert!(capacity <= bytes.max(64) + bytes / 4 + 64, "{bytes} -> {capacity}");
+            assert_eq!(class_of(capacity).1, capacity, "{bytes}");
+            if bytes > last.2 {
+                assert!(class >= last.0 && capacity >= last.1);
+                last = (class, capacity, bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_come_back_aligned_and_counted() {
+        for bytes in [0, 1, 64, 1000, 70_000, 3 << 20] {
+            let block = acquire(bytes).unwrap();
+            // SAFETY: just acquired.
+            let data = unsafe { block.as_ref().data.as_ptr() };
+            assert_eq!(data as usize % ALIGN, 0);
+            // SAFETY: the block holds at least `bytes` bytes and is ours until released.
+            unsafe {
+                data.write_bytes(7, bytes);
+                release(block);
+            }
+            let again = acquire(bytes).unwrap();
+            // SAFETY: nobody uses it.
+            unsafe { release(again) };
+        }
+        assert!(peak_bytes() >= 3 << 20);
+    }
+}

@@ -1,0 +1,198 @@
+//! Data in a kernel's own layout, kept beside the data it was made from: packed weights.
+//!
+//! An array never changes while anyone shares it, so what was computed from its bytes stays true as long as its block
+//! lives, or until its only holder asks for write access (`Array::mut_ptr`); both ends clear the list. Nodes are only ever
+//! added in between, each by one atomic exchange: readers need no lock, and a fork cannot leave one locked.
+
+use crate::memory::storage::Storage;
+use std::ptr::null_mut;
+use std::sync::OnceLock;
+use std::sync::atomic::{
+    AtomicPtr, AtomicU64, AtomicUsize,
+    Ordering::{AcqRel, Acquire, Relaxed},
+};
+
+/// Which part of a storage, in which form.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    /// Element that the matrix starts at.
+    pub offset: usize,
+    /// Rows and columns.
+    pub size: (usize, usize),
+    /// Steps along them, in elements.
+    pub steps: (isize, isize),
+    /// What the kernel made of it.
+    pub form: usize,
+}
+
+impl Layout {
+    /// One bit of 64.
+    fn bit(&self) -> u64 {
+        let words = [self.offset, self.size.0, self.size.1, self.steps.0 as usize, self.steps.1 as usize, self.form];
+        let mix = |hash: u64, word: usize| (hash ^ word as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        1 << (words.into_iter().fold(0, mix).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58)
+    }
+}
+
+struct Node {
+    layout: Layout,
+    data: Storage,
+    next: *mut Node,
+}
+
+/// What is kept beside one block.
+#[derive(Default)]
+pub struct List {
+    first: AtomicPtr<Node>,
+    /// The bits of the layouts that were asked for.
+    seen: AtomicU64,
+}
+
+static BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes of everything kept; [`crate::memory::alloc::current_bytes`] counts them too.
+pub fn kept_bytes() -> usize {
+    BYTES.load(Relaxed)
+}
+
+/// Most bytes that are kept: `PHLOX_PACKED_BYTES`, else 1 GiB.
+fn most_bytes() -> usize {
+    static MOST: OnceLock<usize> = OnceLock::new();
+    *MOST.get_or_init(|| std::env::var("PHLOX_PACKED_BYTES").ok().and_then(|text| text.parse().ok()).unwrap_or(1 << 30))
+}
+
+impl List {
+    /// False from the first question on.
+    #[inline]
+    pub fn is_untouched(&self) -> bool {
+        self.seen.load(Relaxed) == 0
+    }
+
+    /// What was kept in this layout.
+    pub fn find(&self, layout: &Layout) -> Option<&Storage> {
+        let mut at = self.first.load(Acquire);
+        // SAFETY: nodes live until `clear`, which needs the block for itself.
+        while let Some(node) = unsafe { at.as_ref() } {
+            if node.layout == *layout {
+                return Some(&node.data);
+            }
+            at = node.next;
+        }
+        None
+    }
+
+    /// True when this layout was asked for before, and there is room: then it is worth keeping. Another layout with the
+    /// same bit makes that true a use early.
+    pub fn is_wanted(&self, layout: &Layout, bytes: usize) -> bool {
+        let bit = layout.bit();
+        self.seen.fetch_or(bit, Relaxed) & bit != 0 && BYTES.load(Relaxed).saturating_add(bytes) <= most_bytes()
+    }
+
+    /// Keeps data, unless another thread was faster: returns what is kept.
+    pub fn keep(&self, layout: Layout, data: Storage) -> &Storage {
+        let bytes = data.capacity();
+        self.seen.fetch_or(layout.bit(), Relaxed);
+        let node = Box::into_raw(Box::new(Node { layout, data, next: null_mut() }));
+        loop {
+            let first = self.first.load(Acquire);
+            if let Some(faster) = self.find(&layout) {
+                // SAFETY: never shared.
+                drop(unsafe { Box::from_raw(node) });
+                return faster;
+            }
+            // SAFETY: not shared yet. A node added since `first` was read makes the exchange fail.
+            unsafe { (*node).next = first };
+            if self.first.compare_exchange(first, node, AcqRel, Acquire).is_ok() {
+                BYTES.fetch_add(bytes, Relaxed);
+                // SAFETY: nodes live until `clear`.
+                return unsafe { &(*node).data };
+            }
+        }
+    }
+
+    /// How many layouts are kept.
+    #[cfg(test)]
+    pub fn count(&self) -> usize {
+        let (mut count, mut at) = (0, self.first.load(Acquire));
+        // SAFETY: as in `find`.
+        while let Some(node) = unsafe { at.as_ref() } {
+            (count, at) = (count + 1, node.next);
+        }
+        count
+    }
+
+    /// Forgets everything.
+    ///
+    /// # Safety
+    /// Nobody else uses the block, and nothing that [`List::find`] or [`List::keep`] returned is in use.
+    #[cold]
+    pub unsafe fn clear(&self) {
+        self.seen.store(0, Relaxed);
+        let mut at = self.first.swap(null_mut(), Acquire);
+        while !at.is_null() {
+            // SAFETY: only this list held the node.
+            let node = unsafe { Box::from_raw(at) };
+            BYTES.fetch_sub(node.data.capacity(), Relaxed);
+            at = node.next;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::Array;
+    use crate::array::dtype::DType;
+
+    fn layout(form: usize) -> Layout {
+        Layout { offset: 0, size: (2, 3), steps: (3, 1), form }
+    }
+
+    #[test]
+    fn kept_data_lives_as_long_as_the_data() {
+        let array = Array::zeros(DType::F32, &[2, 3]).unwrap();
+        let (view, list) = (array.clone(), array.storage().kept());
+        assert!(list.is_untouched() && !list.is_wanted(&layout(0), 8));
+        assert!(list.is_wanted(&layout(0), 8) && !list.is_wanted(&layout(0), usize::MAX));
+        let data = Storage::uninit(100).unwrap();
+        let at = data.data();
+        assert!(std::ptr::eq(list.keep(layout(0), data).data(), at));
+        // The second to come is dropped, whoever looks sees the first, and other layouts have their own.
+        assert!(std::ptr::eq(list.keep(layout(0), Storage::uninit(100).unwrap()).data(), at));
+        assert!(list.find(&layout(1)).is_none());
+        assert!(std::ptr::eq(view.storage().kept().find(&layout(0)).unwrap().data(), at));
+        drop(array);
+        assert!(view.storage().kept().find(&layout(0)).is_some());
+    }
+
+    #[test]
+    fn write_access_and_new_owners_find_nothing() {
+        let mut array = Array::zeros(DType::F32, &[5, 7]).unwrap();
+        let fill = |array: &Array| {
+            array.storage().kept().is_wanted(&layout(0), 8);
+            array.storage().kept().keep(layout(0), Storage::uninit(8).unwrap());
+        };
+        fill(&array);
+        array.as_mut_slice::<f32>()[0] = 1.0;
+        assert!(array.storage().kept().is_untouched() && array.storage().kept().find(&layout(0)).is_none());
+        // The allocator hands the same block out again.
+        for _ in 0..100 {
+            let array = Array::uninit(DType::F32, &[5, 7]).unwrap();
+            assert!(array.storage().kept().is_untouched() && array.storage().kept().find(&layout(0)).is_none());
+            fill(&array);
+        }
+    }
+
+    #[test]
+    fn threads_agree_on_one() {
+        let array = Array::zeros(DType::F32, &[4, 4]).unwrap();
+        for form in 0..200 {
+            let found: Vec<usize> = std::thread::scope(|scope| {
+                let one = || array.storage().kept().keep(layout(form), Storage::uninit(64).unwrap()).data() as usize;
+                let threads: Vec<_> = (0..4).map(|_| scope.spawn(one)).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            });
+            assert!(found.iter().all(|&at| at == found[0]));
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The kernels, one room per family of ops.
+
+pub mod attention;
+pub mod contraction;
+pub mod convolution;
+pub mod elementwise;
+pub mod indexing;
+pub mod interpolation;
+pub mod movement;
+pub mod pooling;
+pub mod random;
+pub mod reduction;
+pub mod rows;
+pub mod scan;
+pub mod sort;
+pub mod step;

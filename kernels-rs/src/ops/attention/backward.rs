@@ -1,0 +1,405 @@
+//! Cotangents of attention, from scores computed again: for each block of queries all its scores at once, then five
+//! products. A task sums the cotangents of key and value over its blocks in a buffer of its own.
+
+use super::heads::{Heads, Item};
+use super::hidden::Part;
+use super::scores::{self, Pull, Score, State, Weights};
+use super::tile::{Left, Onto, Panels, Product, Turn};
+use super::{Job, Parts, SERIAL, pack, rows_per_group};
+use crate::array::Array;
+use crate::array::dtype::Element;
+use crate::machine::lanes::{Block, lane_count};
+use crate::machine::threads::{self, SharedMut};
+use crate::memory::scratch::with_scratch;
+use crate::ops::rows::Wide;
+use std::ops::Range;
+
+/// Heads of keys below which the queries of a head are shared out over tasks.
+const TASKS: usize = 8;
+
+/// Elements that are added up at a time.
+const RUN: usize = 1 << 10;
+
+/// Where the cotangents go: row-major, of the shapes of query, key and value.
+pub struct Cotangents<'a> {
+    /// Of the query.
+    pub query: &'a mut Array,
+    /// Of the key.
+    pub key: &'a mut Array,
+    /// Of the value.
+    pub value: &'a mut Array,
+    /// Of the scores before the cap, in the type that sums are computed in, where somebody wants them.
+    pub scores: Option<&'a mut Array>,
+}
+
+/// Fills the cotangents from that of the result.
+pub fn run<T: Item<Wide: Score>>(job: &Job<T>, g: &Heads<T>, out: Cotangents<'_>) -> crate::error::Result<()> {
+    let width = 4 * lane_count::<T::Wide>();
+    let blocks = job.queries.div_ceil(width);
+    let count = blocks * (job.heads / job.shared);
+    let heads = job.batch * job.shared;
+    let per = count.div_ceil(TASKS.div_ceil(heads).min(count));
+    let chunks = count.div_ceil(per);
+    let (key_len, value_len) = (job.keys * job.size, job.keys * job.values);
+    let wide = <T::Wide as Element>::DTYPE;
+    let mut parts = match chunks {
+        1 => None,
+        _ => {
+            Some((Array::uninit(wide, &[heads * chunks, key_len])?, Array::uninit(wide, &[heads * chunks, value_len])?))
+        }
+    };
+    let shared = Shared {
+        job,
+        g: *g,
+        query: SharedMut::new(out.query.mut_ptr::<T>()),
+        key: SharedMut::new(out.key.mut_ptr::<T>()),
+        value: SharedMut::new(out.value.mut_ptr::<T>()),
+        scores: out.scores.map(|scores| SharedMut::new(scores.mut_ptr::<T::Wide>())),
+        parts: parts.as_mut().map(|(key, value)| [SharedMut::new(key.mut_ptr()), SharedMut::new(value.mut_ptr())]),
+        width,
+        blocks,
+        group: rows_per_group::<T::Wide>(),
+    };
+    let work = |index: usize| {
+        let (head, chunk) = (index / chunks, index % chunks);
+        let range = chunk * per..((chunk + 1) * per).min(count);
+        with_scratch(shared.scratch(), |scratch| shared.task(index, head, range, scratch));
+    };
+    if job.work() < SERIAL {
+        (0..heads * chunks).for_each(work);
+    } else {
+        threads::parallel(heads * chunks, &work);
+    }
+    if let Some((key, value)) = parts {
+        let merge = |head: usize| {
+            merge::<T>(&key, head * chunks..(head + 1) * chunks, key_len, shared.key, head);
+            merge::<T>(&value, head * chunks..(head + 1) * chunks, value_len, shared.value, head);
+        };
+        threads::parallel(heads, &merge);
+    }
+    Ok(())
+}
+
+/// Adds up the rows `parts` in order, as row `head` of the result.
+fn merge<T: Item<Wide: Score>>(from: &Array, parts: Range<usize>, len: usize, out: SharedMut<T>, head: usize) {
+    let rows = &from.as_slice::<T::Wide>().expect("row-major")[parts.start * len..parts.end * len];
+    // SAFETY: one row per head.
+    let out = unsafe { out.slice(head * len..(head + 1) * len) };
+    let mut sums = [T::Wide::ZERO; RUN];
+    for first in (0..len).step_by(RUN) {
+        let sums = &mut sums[..RUN.min(len - first)];
+        sums.fill(T::Wide::ZERO);
+        for row in rows.chunks_exact(len) {
+            for (sum, &x) in sums.iter_mut().zip(&row[first..]) {
+                *sum = *sum + x;
+            }
+        }
+        T::narrow_run(sums, &mut out[first..][..sums.len()]);
+    }
+}
+
+/// What all tasks share.
+struct Shared<'a, T: Item> {
+    job: &'a Job<T>,
+    g: Heads<T>,
+    query: SharedMut<T>,
+    key: SharedMut<T>,
+    value: SharedMut<T>,
+    scores: Option<SharedMut<T::Wide>>,
+    /// For each task: sums for key and value, where heads are shared out.
+    parts: Option<[SharedMut<T::Wide>; 2]>,
+    /// Lanes of a block: two panels of two registers.
+    width: usize,
+    /// Blocks per head.
+    blocks: usize,
+    /// Rows per group of the left side of a product.
+    group: usize,
+}
+
+/// Buffers of a task, and where its keys lie.
+struct Buffers<'a, W> {
+    keys: &'a mut [W],
+    values: &'a mut [W],
+    dense_keys: (*const W, isize),
+    dkey: &'a mut [W],
+    dvalue: &'a mut [W],
+    /// Turned over: `[size][width]`.
+    queries: &'a mut [W],
+    cotangents: &'a mut [W],
+    /// As they are, `[width]` rows of whole panels.
+    query_rows: &'a mut [W],
+    cotangent_rows: &'a mut [W],
+    weights: &'a mut [W],
+    pulls: &'a mut [W],
+    caps: &'a mut [W],
+    dquery: &'a mut [W],
+    state: &'a mut [W],
+    stage: &'a mut [W],
+    changes: &'a mut [W],
+}
+
+/// One block of queries of a head.
+#[derive(Clone, Copy)]
+struct Place {
+    head: usize,
+    first: usize,
+    count: usize,
+    /// Keys that some of the queries see.
+    seen: usize,
+}
+
+impl<T: Item<Wide: Score>> Shared<'_, T> {
+    /// Columns of rows, filled up to whole panels.
+    fn padded(&self, cols: usize) -> usize {
+        cols.next_multiple_of(self.width / 2)
+    }
+
+    fn scratch(&self) -> usize {
+        let (job, width) = (self.job, self.width);
+        let packed = job.keys.next_multiple_of(self.group);
+        let (size, values) = (self.padded(job.size), self.padded(job.values));
+        let keys = packed * (job.size + job.values) + job.keys * (job.size + size + values);
+        let rows = width * (2 * job.size + job.values + size + values + 3 + job.size.max(job.values));
+        let blocks = job.keys * width * if job.settings.softcap.is_some() { 3 } else { 2 };
+        keys + rows + blocks + job.changes.buffer(job.keys, width) + 16 * 17
+    }
+
+    fn buffers<'a>(&self, head: usize, scratch: &'a mut [T::Wide]) -> Buffers<'a, T::Wide> {
+        let (job, width) = (self.job, self.width);
+        let packed = job.keys.next_multiple_of(self.group);
+        let (size, values) = (self.padded(job.size), self.padded(job.values));
+        let mut parts = Parts(scratch);
+        let (key, value) = (job.key.get(head), job.value.get(head));
+        let copy = parts.take(job.keys * job.size);
+        // SAFETY: the keys of a head, and room for them.
+        let dense_keys = unsafe { key.dense((job.keys, job.size), copy.as_mut_ptr()) };
+        let buffers = Buffers {
+            keys: parts.take(packed * job.size),
+            values: parts.take(packed * job.values),
+            dense_keys,
+            dkey: parts.take(job.keys * size),
+            dvalue: parts.take(job.keys * values),
+            queries: parts.take(width * job.size),
+            cotangents: parts.take(width * job.values),
+            query_rows: parts.take(width * size),
+            cotangent_rows: parts.take(width * values),
+            weights: parts.take(job.keys * width),
+            pulls: parts.take(job.keys * width),
+            caps: parts.take(if job.settings.softcap.is_some() { job.keys * width } else { 0 }),
+            dquery: parts.take(width * job.size),
+            state: parts.take(width * 3),
+            stage: parts.take(width * job.size.max(job.values)),
+            changes: parts.take(job.changes.buffer(job.keys, width)),
+        };
+        // SAFETY: as above.
+        unsafe {
+            pack(key, (job.keys, job.size), self.group, buffers.stage, buffers.keys);
+            pack(value, (job.keys, job.values), self.group, buffers.stage, buffers.values);
+        }
+        buffers.dkey.fill(T::Wide::ZERO);
+        buffers.dvalue.fill(T::Wide::ZERO);
+        buffers.query_rows.fill(T::Wide::ZERO);
+        buffers.cotangent_rows.fill(T::Wide::ZERO);
+        buffers
+    }
+
+    fn task(&self, index: usize, head: usize, range: Range<usize>, scratch: &mut [T::Wide]) {
+        let job = self.job;
+        let mut buffers = self.buffers(head, scratch);
+        for block in range {
+            let first = block % self.blocks * self.width;
+            let count = self.width.min(job.queries - first);
+            let seen = job.changes.seen(first + count - 1, job.keys);
+            let place = Place { head: head * (job.heads / job.shared) + block / self.blocks, first, count, seen };
+            if seen == 0 {
+                self.clear(place);
+                continue;
+            }
+            self.load(place, &mut buffers);
+            self.weigh(place, &mut buffers);
+            self.pull(place, &mut buffers);
+            self.spread(place, &mut buffers);
+        }
+        let sums = [(&*buffers.dkey, job.size, self.key), (&*buffers.dvalue, job.values, self.value)];
+        for (part, (sums, cols, out)) in sums.into_iter().enumerate() {
+            let pitch = self.padded(cols);
+            for key in 0..job.keys {
+                let row = &sums[key * pitch..][..cols];
+                // SAFETY: each task has its own rows, of the result or of its part.
+                unsafe {
+                    match self.parts {
+                        None => T::narrow_run(
+                            row,
+                            out.slice((head * job.keys + key) * cols..(head * job.keys + key + 1) * cols),
+                        ),
+                        Some(parts) => {
+                            let at = (index * job.keys + key) * cols;
+                            parts[part].slice(at..at + cols).copy_from_slice(row);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The cotangents of queries that see nothing.
+    fn clear(&self, place: Place) {
+        let (job, row) = (self.job, place.head * self.job.queries + place.first);
+        // SAFETY: the rows of this block.
+        unsafe {
+            let zero = T::narrow(T::Wide::ZERO);
+            self.query.slice(row * job.size..(row + place.count) * job.size).fill(zero);
+            if let Some(scores) = self.scores {
+                scores.slice(row * job.keys..(row + place.count) * job.keys).fill(T::Wide::ZERO);
+            }
+        }
+    }
+
+    /// Reads queries and cotangents of a block, as rows and turned over.
+    fn load(&self, place: Place, buffers: &mut Buffers<'_, T::Wide>) {
+        let (job, width) = (self.job, self.width);
+        let (query, g) = (job.query.get(place.head).from(place.first, 0), self.g.get(place.head).from(place.first, 0));
+        let (size, values) = (self.padded(job.size), self.padded(job.values));
+        let unit = |by| T::Wide::from_f64(by);
+        // SAFETY: the block lies inside the operands, the buffers are as large as planned.
+        unsafe {
+            query.read_all((place.count, job.size), buffers.stage.as_mut_ptr(), job.size, unit(job.query_unit()));
+            let from = Block { at: buffers.stage.as_ptr(), pitch: job.size, rows: place.count, cols: job.size };
+            Turn { from, to: buffers.queries.as_mut_ptr(), width }.run();
+            query.read_all((place.count, job.size), buffers.query_rows.as_mut_ptr(), size, unit(job.settings.scale));
+            g.read_all((place.count, job.values), buffers.cotangent_rows.as_mut_ptr(), values, T::Wide::ONE);
+            let rows = &*buffers.cotangent_rows;
+            let from = Block { at: rows.as_ptr(), pitch: values, rows: place.count, cols: job.values };
+            Turn { from, to: buffers.cotangents.as_mut_ptr(), width }.run();
+        }
+    }
+
+    /// Panels of a block in use.
+    fn panels(&self, place: Place) -> usize {
+        place.count.div_ceil(self.width / 2)
+    }
+
+    /// A buffer with a row per key or column, as the side of a product.
+    fn side<P>(&self, at: P) -> Panels<P> {
+        Panels { at, panel: self.width / 2, row: self.width }
+    }
+
+    /// The weights of a block, up to the division by their sum.
+    fn weigh(&self, place: Place, buffers: &mut Buffers<'_, T::Wide>) {
+        let (job, width) = (self.job, self.width);
+        let block = &mut buffers.weights[..place.seen * width];
+        // SAFETY: the buffers are as large as planned; the part lies inside the operands.
+        unsafe {
+            Product::<_, 0, 2> {
+                rows: place.seen,
+                depth: job.size,
+                panels: self.panels(place),
+                a: Left { at: buffers.keys.as_ptr(), group: self.group * job.size, step: self.group as isize },
+                b: self.side(buffers.queries.as_ptr()),
+                c: self.side(block.as_mut_ptr()),
+                onto: Onto::Nothing,
+            }
+            .run();
+            if let Some(cap) = job.cap_unit() {
+                let caps = &mut buffers.caps[..block.len()];
+                scores::cap(block, T::Wide::ONE);
+                caps.copy_from_slice(block);
+                for slot in block.iter_mut() {
+                    *slot = *slot * T::Wide::from_f64(cap);
+                }
+            }
+            let part = Part { head: place.head, queries: (place.first, place.count), keys: (0, place.seen) };
+            job.changes.apply(part, width, block, buffers.changes);
+        }
+        buffers.state[..width].fill(T::Wide::LOWEST);
+        buffers.state[width..].fill(T::Wide::ZERO);
+        let (top, rest) = buffers.state.split_at_mut(width);
+        let (total, fade) = rest.split_at_mut(width);
+        Weights::<_, 4> { scores: block, state: State { top, total, fade } }.run();
+    }
+
+    /// The cotangents of the scores of a block.
+    fn pull(&self, place: Place, buffers: &mut Buffers<'_, T::Wide>) {
+        let (job, width) = (self.job, self.width);
+        let pulls = &mut buffers.pulls[..place.seen * width];
+        // SAFETY: the buffers are as large as planned.
+        unsafe {
+            Product::<_, 0, 2> {
+                rows: place.seen,
+                depth: job.values,
+                panels: self.panels(place),
+                a: Left { at: buffers.values.as_ptr(), group: self.group * job.values, step: self.group as isize },
+                b: self.side(buffers.cotangents.as_ptr()),
+                c: self.side(pulls.as_mut_ptr()),
+                onto: Onto::Nothing,
+            }
+            .run();
+        }
+        let weights = &mut buffers.weights[..place.seen * width];
+        Pull { weights, pulls, total: &buffers.state[width..2 * width] }.run();
+        if let Some(scores) = self.scores {
+            let at = (place.head * job.queries + place.first) * job.keys;
+            let pulls = &buffers.pulls[..place.seen * width];
+            let from = Block { at: pulls.as_ptr(), pitch: width, rows: place.seen, cols: place.count };
+            // SAFETY: the rows of this block.
+            unsafe {
+                Turn { from, to: scores.ptr().add(at), width: job.keys }.run();
+            }
+        }
+        if job.settings.softcap.is_some() {
+            scores::uncap(&mut buffers.pulls[..place.seen * width], &buffers.caps[..place.seen * width]);
+        }
+    }
+
+    /// Adds to the cotangents of key and value, and writes those of the queries.
+    fn spread(&self, place: Place, buffers: &mut Buffers<'_, T::Wide>) {
+        let (job, width) = (self.job, self.width);
+        let Buffers { weights, pulls, .. } = buffers;
+        let cotangents = [
+            (&**weights, &*buffers.cotangent_rows, &mut *buffers.dvalue, job.values),
+            (&**pulls, &*buffers.query_rows, &mut *buffers.dkey, job.size),
+        ];
+        for (left, right, sums, cols) in cotangents {
+            let (pitch, panel) = (self.padded(cols), width / 2);
+            // SAFETY: the buffers are as large as planned.
+            unsafe {
+                Product::<_, 4, 2> {
+                    rows: place.seen,
+                    depth: place.count,
+                    panels: pitch / panel,
+                    a: Left { at: left.as_ptr(), group: self.group * width, step: 1 },
+                    b: Panels { at: right.as_ptr(), panel, row: pitch },
+                    c: Panels { at: sums.as_mut_ptr(), panel, row: pitch },
+                    onto: Onto::Sum,
+                }
+                .run();
+            }
+        }
+        if job.size == 0 {
+            return;
+        }
+        // SAFETY: the buffers are as large as planned.
+        unsafe {
+            Product::<_, 0, 2> {
+                rows: job.size,
+                depth: place.seen,
+                panels: self.panels(place),
+                a: Left { at: buffers.dense_keys.0, group: self.group, step: buffers.dense_keys.1 },
+                b: self.side(buffers.pulls.as_ptr()),
+                c: self.side(buffers.dquery.as_mut_ptr()),
+                onto: Onto::Nothing,
+            }
+            .run();
+            let from = Block { at: buffers.dquery.as_ptr(), pitch: width, rows: job.size, cols: place.count };
+            Turn { from, to: buffers.stage.as_mut_ptr(), width: job.size }.run();
+        }
+        let by = T::Wide::from_f64(job.settings.scale);
+        let rows = &mut buffers.stage[..place.count * job.size];
+        for slot in rows.iter_mut() {
+            *slot = *slot * by;
+        }
+        let start = (place.head * job.queries + place.first) * job.size;
+        // SAFETY: the rows of this block.
+        T::narrow_run(rows, unsafe { self.query.slice(start..start + rows.len()) });
+    }
+}

@@ -1,0 +1,158 @@
+//! Where the heads of the operands lie, and how their rows are read: any strides, any float dtype.
+
+use crate::array::Array;
+use crate::array::dtype::{BF16, Element, F16, Float};
+use crate::array::narrow;
+use crate::array::shape::{self, Shape, Strides};
+use crate::machine::threads::SharedMut;
+use crate::ops::rows::Wide;
+
+/// A float that operands hold.
+pub trait Item: Float<Wide: Wide> {
+    /// Widens a run of elements.
+    fn widen_run(from: &[Self], to: &mut [Self::Wide]);
+    /// Rounds a run of values.
+    fn narrow_run(from: &[Self::Wide], to: &mut [Self]);
+    /// The elements themselves, where they need no widening.
+    fn wide(at: *const Self) -> Option<*const Self::Wide>;
+}
+
+macro_rules! items {
+    (narrow $($rust:ident $widen:path, $narrow:path;)*) => {$(
+        impl Item for $rust {
+            fn widen_run(from: &[Self], to: &mut [f32]) {
+                $widen(from, to);
+            }
+            fn narrow_run(from: &[f32], to: &mut [Self]) {
+                $narrow(from, to);
+            }
+            fn wide(_: *const Self) -> Option<*const f32> {
+                None
+            }
+        }
+    )*};
+    ($($rust:ident)*) => {$(
+        impl Item for $rust {
+            fn widen_run(from: &[Self], to: &mut [Self]) {
+                to.copy_from_slice(from);
+            }
+            fn narrow_run(from: &[Self], to: &mut [Self]) {
+                to.copy_from_slice(from);
+            }
+            fn wide(at: *const Self) -> Option<*const Self> {
+                Some(at)
+            }
+        }
+    )*};
+}
+items!(f32 f64);
+items! {
+    narrow
+    BF16 narrow::widen_bf16, narrow::narrow_bf16;
+    F16 narrow::widen_f16, narrow::narrow_f16;
+}
+
+/// The matrices of an operand `[.., heads, rows, columns]`.
+#[derive(Clone, Copy)]
+pub struct Heads<T> {
+    start: SharedMut<T>,
+    lead: Shape,
+    steps: Strides,
+    row: isize,
+    col: isize,
+}
+
+/// One of them.
+#[derive(Clone, Copy)]
+pub struct Rows<T> {
+    /// Element (0, 0).
+    pub at: *const T,
+    /// From one row to the next.
+    pub row: isize,
+    /// From one column to the next.
+    pub col: isize,
+}
+
+impl<T: Element> Heads<T> {
+    /// Those of an array that broadcasts to this shape.
+    pub fn new(x: &Array, to: &[usize]) -> Self {
+        let steps = shape::broadcast_strides(x.shape(), x.strides(), to);
+        let rank = to.len();
+        let (mut lead, mut lead_steps) = (Shape::empty(), Strides::empty());
+        for axis in 0..rank - 2 {
+            lead.push(to[axis]);
+            lead_steps.push(steps[axis]);
+        }
+        let start = SharedMut::new(x.ptr::<T>().cast_mut());
+        Self { start, lead, steps: lead_steps, row: steps[rank - 2], col: steps[rank - 1] }
+    }
+
+    /// The matrix number `index` in row-major order of the leading axes.
+    pub fn get(&self, index: usize) -> Rows<T> {
+        let (mut rest, mut at) = (index, self.start.ptr().cast_const());
+        for (&n, &step) in self.lead.iter().zip(self.steps.iter()).rev() {
+            at = at.wrapping_offset((rest % n) as isize * step);
+            rest /= n;
+        }
+        Rows { at, row: self.row, col: self.col }
+    }
+}
+
+impl<T: Element> Rows<T> {
+    /// The rows from this one on.
+    #[must_use]
+    pub fn from(self, row: usize, col: usize) -> Self {
+        let at = self.at.wrapping_offset(row as isize * self.row + col as isize * self.col);
+        Self { at, ..self }
+    }
+}
+
+impl<T: Item> Rows<T> {
+    /// Copies one row out, multiplied.
+    ///
+    /// # Safety
+    /// The row has that many columns.
+    pub unsafe fn read(self, row: usize, to: &mut [T::Wide], by: T::Wide) {
+        let at = self.at.wrapping_offset(row as isize * self.row);
+        if self.col == 1 {
+            // SAFETY: the caller's.
+            T::widen_run(unsafe { std::slice::from_raw_parts(at, to.len()) }, to);
+        } else {
+            for (i, slot) in to.iter_mut().enumerate() {
+                // SAFETY: the caller's.
+                *slot = unsafe { *at.wrapping_offset(i as isize * self.col) }.widen();
+            }
+        }
+        if by != T::Wide::ONE {
+            for slot in to {
+                *slot = *slot * by;
+            }
+        }
+    }
+
+    /// Copies rows out, `pitch` apart.
+    ///
+    /// # Safety
+    /// There are that many rows and columns, and room for them.
+    pub unsafe fn read_all(self, (rows, cols): (usize, usize), to: *mut T::Wide, pitch: usize, by: T::Wide) {
+        for row in 0..rows {
+            // SAFETY: the caller's.
+            unsafe { self.read(row, std::slice::from_raw_parts_mut(to.add(row * pitch), cols), by) };
+        }
+    }
+
+    /// The rows as they lie, if kernels can read them so; else a copy.
+    ///
+    /// # Safety
+    /// There are that many rows and columns, and room for them.
+    pub unsafe fn dense(self, (rows, cols): (usize, usize), to: *mut T::Wide) -> (*const T::Wide, isize) {
+        match T::wide(self.at) {
+            Some(at) if self.col == 1 => (at, self.row),
+            _ => {
+                // SAFETY: the caller's.
+                unsafe { self.read_all((rows, cols), to, cols, T::Wide::ONE) };
+                (to.cast_const(), cols as isize)
+            }
+        }
+    }
+}

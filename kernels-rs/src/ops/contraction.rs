@@ -1,0 +1,315 @@
+//! Matrix products: `matmul` for every number dtype and batch, `linear` and `fused_linear`.
+//!
+//! Floats go through [`engine`], integers through [`integer`]. The result is cut into tasks by its shape alone, and a
+//! task computes its part over all of `k`, so nothing depends on the number of threads.
+
+mod direct;
+mod dots;
+mod engine;
+mod epilogue;
+mod format;
+mod integer;
+mod pack;
+mod pairs;
+#[cfg(test)]
+mod tests;
+mod tile;
+
+use crate::array::Array;
+use crate::array::dtype::{BF16, DType, F16, Kind};
+use crate::array::shape::{self, Shape, Strides};
+use crate::array::view;
+use crate::error::{Error, Result};
+use crate::machine::threads::{self, SharedMut};
+pub(crate) use engine::{Call, Gemm, multiply};
+pub use epilogue::Activation;
+pub(crate) use epilogue::Epilogue;
+use std::sync::Mutex;
+
+/// Multiply-adds below which a product is not worth a second thread (about 5 us).
+const SERIAL: usize = 1 << 19;
+/// Multiply-adds of a task made of several small products.
+const BUNDLE: usize = 1 << 18;
+/// Rows and columns of a product that goes to the kernel at once.
+const TINY: usize = 32;
+/// Products in a batch from which each is one task, or part of one.
+const BATCH: usize = 8;
+
+/// A strided matrix.
+pub struct Matrix<T> {
+    start: *mut T,
+    row: isize,
+    col: isize,
+}
+
+impl<T> Clone for Matrix<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Matrix<T> {}
+
+// SAFETY: a matrix carries an address; each use of it is unsafe and argues for itself.
+unsafe impl<T> Send for Matrix<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Matrix<T> {}
+
+impl<T> Matrix<T> {
+    /// With its row and column steps, in elements.
+    pub fn new(start: *mut T, (row, col): (isize, isize)) -> Self {
+        Self { start, row, col }
+    }
+
+    /// The part that starts at a row and a column.
+    #[inline(always)]
+    pub fn at(self, row: usize, col: usize) -> Self {
+        Self { start: self.start.wrapping_offset(row as isize * self.row + col as isize * self.col), ..self }
+    }
+
+    /// The same matrix, so many elements away.
+    pub fn moved(self, by: isize) -> Self {
+        Self { start: self.start.wrapping_offset(by), ..self }
+    }
+
+    /// The transposed matrix.
+    pub fn turned(self) -> Self {
+        Self { start: self.start, row: self.col, col: self.row }
+    }
+}
+
+/// `NumPy`'s `matmul`: 1-d operands, broadcast batches. Narrow floats accumulate in `f32`, integers wrap.
+pub fn matmul(x1: &Array, x2: &Array) -> Result<Array> {
+    let dtype = x1.dtype();
+    if dtype != x2.dtype() || dtype.kind() == Kind::Bool {
+        return Err(Error::Rejected("matmul wants operands of one number dtype"));
+    }
+    if x1.rank() == 0 || x2.rank() == 0 {
+        return Err(Error::Rejected("matmul wants operands of rank 1 or more"));
+    }
+    if dtype == DType::F32 && x1.rank() == 2 && x2.rank() == 2 && x1.shape()[1] == x2.shape()[0] {
+        return matrices(x1, x2);
+    }
+    let product = Product::new(x1, x2)?;
+    let mut out = Array::uninit(dtype, &product.shape)?;
+    match dtype {
+        DType::F16 => product.float::<F16>(x1, x2, &End::default(), &mut out)?,
+        DType::BF16 => product.float::<BF16>(x1, x2, &End::default(), &mut out)?,
+        DType::F32 => product.float::<f32>(x1, x2, &End::default(), &mut out)?,
+        DType::F64 => product.float::<f64>(x1, x2, &End::default(), &mut out)?,
+        _ => integer::run(&product, x1, x2, &mut out)?,
+    }
+    Ok(out)
+}
+
+/// True when this machine multiplies bfloat16 pairs in one instruction.
+pub fn has_bf16_pairs() -> bool {
+    pairs::Pairs::supported()
+}
+
+/// The most frequent case, with nothing to work out: a small product takes less than that would.
+fn matrices(x1: &Array, x2: &Array) -> Result<Array> {
+    let (m, k, n) = (x1.shape()[0], x1.shape()[1], x2.shape()[1]);
+    // A square right side: the result has the shape of the left one.
+    let mut out = if k == n { x1.uninit_like(DType::F32)? } else { Array::uninit(DType::F32, &[m, n])? };
+    // SAFETY: the operands were checked; the result is fresh.
+    let done = m.max(n) <= TINY && unsafe { direct::tiny((m, k, n), x1, x2, out.mut_ptr::<f32>()) };
+    if m * n > 0 && !done {
+        let call = Call::<f32> {
+            size: (m, k, n),
+            a: Matrix::new(x1.ptr::<f32>().cast_mut(), (x1.strides()[0], x1.strides()[1])),
+            b: Matrix::new(x2.ptr::<f32>().cast_mut(), (x2.strides()[0], x2.strides()[1])),
+            c: Matrix::new(out.mut_ptr::<f32>(), (n as isize, 1)),
+            end: Epilogue::default(),
+        };
+        // SAFETY: the operands were checked; the result is fresh.
+        unsafe { engine::multiply(&call, true, Some(x2))? };
+    }
+    Ok(out)
+}
+
+/// What happens to a product before it is stored.
+pub struct End<'a> {
+    /// `[out]`.
+    pub bias: Option<&'a Array>,
+    /// Of the shape of the result.
+    pub residual: Option<&'a Array>,
+    /// The last step.
+    pub activation: Activation,
+    /// Factor of the product.
+    pub scale: f64,
+}
+
+impl Default for End<'_> {
+    fn default() -> Self {
+        Self { bias: None, residual: None, activation: Activation::None, scale: 1.0 }
+    }
+}
+
+/// `x[.., in] @ weight[in, out] + bias[out]`.
+pub fn linear(x: &Array, weight: &Array, bias: Option<&Array>) -> Result<Array> {
+    fused_linear(x, weight, &End { bias, ..End::default() })
+}
+
+/// `activation(scale * (x @ weight) + bias + residual)`, all of it while a tile of the product is in cache.
+pub fn fused_linear(x: &Array, weight: &Array, end: &End<'_>) -> Result<Array> {
+    let dtype = x.dtype();
+    let others = [Some(weight), end.bias, end.residual];
+    if !dtype.is_float() || others.into_iter().flatten().any(|other| other.dtype() != dtype) {
+        return Err(Error::Rejected("linear wants operands of one float dtype"));
+    }
+    if x.rank() == 0 || weight.rank() != 2 || end.bias.is_some_and(|bias| bias.shape()[..] != weight.shape()[1..]) {
+        return Err(Error::Rejected("linear wants x [.., in], weight [in, out], bias [out]"));
+    }
+    let product = Product::new(x, weight)?;
+    if end.residual.is_some_and(|residual| residual.shape()[..] != product.shape[..]) {
+        return Err(Error::Rejected("linear wants a residual of the shape of its result"));
+    }
+    let mut out = Array::uninit(dtype, &product.shape)?;
+    match dtype {
+        DType::F16 => product.float::<F16>(x, weight, end, &mut out)?,
+        DType::BF16 => product.float::<BF16>(x, weight, end, &mut out)?,
+        DType::F64 => product.float::<f64>(x, weight, end, &mut out)?,
+        _ => product.float::<f32>(x, weight, end, &mut out)?,
+    }
+    Ok(out)
+}
+
+/// The sizes and steps of a batch of products.
+struct Product {
+    /// Of the result.
+    shape: Shape,
+    m: usize,
+    k: usize,
+    n: usize,
+    /// Leading axes.
+    batch: Shape,
+    batch_a: Strides,
+    batch_b: Strides,
+    /// Row and column steps.
+    a: (isize, isize),
+    b: (isize, isize),
+}
+
+/// Shape and strides with an axis added for a vector operand.
+fn as_matrix(x: &Array, vector_axis: usize) -> Result<(Shape, Strides)> {
+    let (mut shape, mut strides) = (*x.shape(), *x.strides());
+    if x.rank() == 1 {
+        shape.insert(vector_axis, 1);
+        strides.insert(vector_axis, 0);
+    }
+    if shape.len() > shape::MAX_RANK {
+        return Err(Error::Rejected("rank too large"));
+    }
+    Ok((shape, strides))
+}
+
+impl Product {
+    fn new(x1: &Array, x2: &Array) -> Result<Self> {
+        let ((a_shape, a_strides), (b_shape, b_strides)) = (as_matrix(x1, 0)?, as_matrix(x2, 1)?);
+        let (a_rank, b_rank) = (a_shape.len(), b_shape.len());
+        let (m, k, n) = (a_shape[a_rank - 2], a_shape[a_rank - 1], b_shape[b_rank - 1]);
+        if b_shape[b_rank - 2] != k {
+            return Err(Error::Rejected("inner sizes of matmul differ"));
+        }
+        let batch = shape::broadcast(&a_shape[..a_rank - 2], &b_shape[..b_rank - 2])?;
+        let mut shape = batch;
+        if x1.rank() > 1 {
+            shape.push(m);
+        }
+        if x2.rank() > 1 {
+            shape.push(n);
+        }
+        let batch_a = shape::broadcast_strides(&a_shape[..a_rank - 2], &a_strides[..a_rank - 2], &batch);
+        let batch_b = shape::broadcast_strides(&b_shape[..b_rank - 2], &b_strides[..b_rank - 2], &batch);
+        let a = (a_strides[a_rank - 2], a_strides[a_rank - 1]);
+        let b = (b_strides[b_rank - 2], b_strides[b_rank - 1]);
+        Ok(Self { shape, m, k, n, batch, batch_a, batch_b, a, b }.collapsed())
+    }
+
+    /// One right side for the whole batch, and a left side whose rows follow each other through the batch: one product.
+    fn collapsed(mut self) -> Self {
+        while let Some(last) = self.batch.len().checked_sub(1) {
+            let follows = self.m == 1 || self.batch_a[last] == self.a.0 * self.m as isize;
+            if self.batch[last] != 1 && (self.batch_b[last] != 0 || !follows) {
+                break;
+            }
+            if self.batch[last] != 1 {
+                self.a.0 = if self.m == 1 { self.batch_a[last] } else { self.a.0 };
+                self.m *= self.batch[last];
+            }
+            self.batch.remove(last);
+            self.batch_a.remove(last);
+            self.batch_b.remove(last);
+        }
+        self
+    }
+
+    /// Offsets of the operands of one product.
+    fn offsets(&self, index: usize) -> (isize, isize) {
+        let (mut rest, mut a, mut b) = (index, 0, 0);
+        for axis in (0..self.batch.len()).rev() {
+            let at = (rest % self.batch[axis]) as isize;
+            rest /= self.batch[axis];
+            a += at * self.batch_a[axis];
+            b += at * self.batch_b[axis];
+        }
+        (a, b)
+    }
+
+    fn float<T: Gemm>(&self, x1: &Array, x2: &Array, end: &End<'_>, out: &mut Array) -> Result<()> {
+        let count = shape::numel(&self.batch);
+        if out.numel() == 0 {
+            return Ok(());
+        }
+        // Rows at equal distances: a copy only where there are none.
+        let as_rows = |x: &Array| view::reshape(x, &[x.numel() / self.n, self.n]);
+        let residual = end.residual.map(as_rows).transpose()?;
+        let epilogue = Epilogue {
+            scale: end.scale,
+            bias: end.bias.map(|bias| Matrix::new(bias.ptr::<T>().cast_mut(), (0, bias.strides()[0]))),
+            residual: residual.as_ref().map(|x| Matrix::new(x.ptr::<T>().cast_mut(), (x.strides()[0], x.strides()[1]))),
+            activation: end.activation,
+        };
+        let (a, b) = (SharedMut::new(x1.ptr::<T>().cast_mut()), SharedMut::new(x2.ptr::<T>().cast_mut()));
+        let c = SharedMut::new(out.mut_ptr::<T>());
+        let call = Call {
+            size: (self.m, self.k, self.n),
+            a: Matrix::new(a.ptr(), self.a),
+            b: Matrix::new(b.ptr(), self.b),
+            c: Matrix::new(c.ptr(), (self.n as isize, 1)),
+            end: epilogue,
+        };
+        if count == 1 && self.batch.is_empty() {
+            // SAFETY: the operands were checked; the result is fresh.
+            return unsafe { engine::multiply(&call, true, Some(x2)) };
+        }
+        let item = |index: usize, split: bool| {
+            let (at_a, at_b) = self.offsets(index);
+            let call = Call {
+                a: Matrix::new(a.ptr().wrapping_offset(at_a), self.a),
+                b: Matrix::new(b.ptr().wrapping_offset(at_b), self.b),
+                c: call.c.at(index * self.m, 0),
+                end: call.end.at(index * self.m, 0),
+                ..call
+            };
+            // SAFETY: the offsets stay inside the operands, and each item has its own part of the result.
+            unsafe { engine::multiply(&call, split, None) }
+        };
+        let work = self.m.saturating_mul(self.k).saturating_mul(self.n).max(1);
+        if work.saturating_mul(count) < SERIAL {
+            return (0..count).try_for_each(|index| item(index, false));
+        }
+        if count < BATCH && work >= SERIAL {
+            return (0..count).try_for_each(|index| item(index, true));
+        }
+        let bundle = (BUNDLE / work).clamp(1, count);
+        let failed = Mutex::new(Ok(()));
+        threads::parallel(count.div_ceil(bundle), &|index| {
+            let done = (index * bundle..((index + 1) * bundle).min(count)).try_for_each(|index| item(index, false));
+            if done.is_err() {
+                *failed.lock().expect("never poisoned") = done;
+            }
+        });
+        failed.into_inner().expect("never poisoned")
+    }
+}

@@ -1,0 +1,135 @@
+//! Few rows times a right side that is stored by columns: dot products, read where they are.
+
+use super::Matrix;
+use super::format::{load, load_partial};
+use crate::array::dtype::Float;
+use crate::machine::lanes::{Block, Kernel, Lanes, Real};
+
+/// `rows x cols` dot products of length `k`.
+pub struct Dots<T: Float> {
+    /// Length.
+    pub k: usize,
+    /// Of the left side.
+    pub rows: usize,
+    /// Of the right side.
+    pub cols: usize,
+    /// Rows of the left side, each in one run.
+    pub left: *const T::Wide,
+    /// From one row to the next.
+    pub left_row: isize,
+    /// The right side; its row step is 1.
+    pub right: Matrix<T>,
+    /// The results.
+    pub to: *mut T::Wide,
+    /// From one row of the results to the next.
+    pub pitch: isize,
+}
+
+impl<T: Float<Wide: Real>> Kernel<T::Wide> for Dots<T> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes<Elem = T::Wide>>(self) {
+        // SAFETY: the caller's, in each call: tiles inside `rows x cols`.
+        unsafe {
+            let mut col = 0;
+            // Eight streams of one row, or four of several: enough of them to keep the memory busy.
+            let across = if self.rows == 1 { 8 } else { 4 };
+            while col < self.cols {
+                let whole = self.cols - col >= across;
+                let mut row = 0;
+                while row < self.rows {
+                    let high = if V::ROWS > 6 { (self.rows - row).min(4) } else { (self.rows - row).min(2) };
+                    match (whole, self.rows, high) {
+                        (true, 1, _) => self.tile::<V, 1, 8>(row, col),
+                        (true, _, 1) => self.tile::<V, 1, 4>(row, col),
+                        (true, _, 2) => self.tile::<V, 2, 4>(row, col),
+                        (true, _, 3) => self.tile::<V, 3, 4>(row, col),
+                        (true, _, _) => self.tile::<V, 4, 4>(row, col),
+                        (_, _, 1) => self.tile::<V, 1, 1>(row, col),
+                        (_, _, 2) => self.tile::<V, 2, 1>(row, col),
+                        (_, _, 3) => self.tile::<V, 3, 1>(row, col),
+                        _ => self.tile::<V, 4, 1>(row, col),
+                    }
+                    row += high;
+                }
+                col += if whole { across } else { 1 };
+            }
+        }
+    }
+}
+
+impl<T: Float<Wide: Real>> Dots<T> {
+    #[inline(always)]
+    unsafe fn tile<V: Lanes<Elem = T::Wide>, const R: usize, const C: usize>(&self, row: usize, col: usize) {
+        let mut left = [self.left; R];
+        for (i, line) in left.iter_mut().enumerate() {
+            *line = self.left.wrapping_offset((row + i) as isize * self.left_row);
+        }
+        let mut right = [self.right.start.cast_const(); C];
+        for (j, line) in right.iter_mut().enumerate() {
+            *line = self.right.at(0, col + j).start;
+        }
+        // SAFETY: the caller's.
+        unsafe {
+            let mut sums = [[V::splat(T::Wide::default()); C]; R];
+            let mut at = 0;
+            while at + V::N <= self.k {
+                let mut factors = [V::splat(T::Wide::default()); R];
+                for i in 0..R {
+                    factors[i] = V::load(left[i].add(at));
+                }
+                for j in 0..C {
+                    let value = load::<T, V>(right[j].add(at));
+                    for i in 0..R {
+                        sums[i][j] = factors[i].mul_add(value, sums[i][j]);
+                    }
+                }
+                at += V::N;
+            }
+            if at < self.k {
+                for j in 0..C {
+                    let value = load_partial::<T, V>(right[j].add(at), self.k - at);
+                    for i in 0..R {
+                        let factor = V::load_partial(left[i].add(at), self.k - at);
+                        sums[i][j] = factor.mul_add(value, sums[i][j]);
+                    }
+                }
+            }
+            // A copy: what has an address does not stay in registers.
+            let done = sums;
+            self.put::<V, R, C>(row, col, &done);
+        }
+    }
+
+    /// Adds the lanes of each register, in order: as many registers at a time as they have lanes, turned.
+    #[inline(always)]
+    unsafe fn put<V: Lanes<Elem = T::Wide>, const R: usize, const C: usize>(
+        &self,
+        row: usize,
+        col: usize,
+        sums: &[[V; C]; R],
+    ) {
+        let mut lines = [T::Wide::default(); 256];
+        // SAFETY: at most 16 registers of at most 16 lanes; the results belong to the caller.
+        unsafe {
+            for (at, sum) in sums.as_flattened().iter().enumerate() {
+                sum.store(lines.as_mut_ptr().add(at * V::N));
+            }
+            for first in (0..R * C).step_by(V::N) {
+                let mut turned = [T::Wide::default(); 256];
+                let rows = V::N.min(R * C - first);
+                let block = Block { at: lines.as_ptr().add(first * V::N), pitch: V::N, rows, cols: V::N };
+                V::transpose(block, turned.as_mut_ptr(), V::N, V::N);
+                let mut total = V::load(turned.as_ptr());
+                for line in 1..V::N {
+                    total = total.add(V::load(turned.as_ptr().add(line * V::N)));
+                }
+                let mut totals = [T::Wide::default(); 16];
+                total.store(totals.as_mut_ptr());
+                for (at, &value) in totals[..rows].iter().enumerate() {
+                    let (i, j) = ((first + at) / C, (first + at) % C);
+                    *self.to.offset((row + i) as isize * self.pitch).add(col + j) = value;
+                }
+            }
+        }
+    }
+}

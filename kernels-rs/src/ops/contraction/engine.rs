@@ -1,0 +1,475 @@
+//! One float product: which kernel, which blocks, which threads.
+//!
+//! Why our own kernel and no crate: gemmkit 0.1.2, used before, reached the target for large row-major `f32` alone. It
+//! packed right sides stored by columns element by element (64x256x784: 80 GF/s; here 96), packed where reading in place
+//! is faster, has neither residual nor gelu in its epilogue, and fell to 35 GF/s in builds without link-time
+//! optimization, since its tile was not inlined. Here, on AMD EPYC (Zen 4), one thread, `f32` peak 117 GF/s, processor
+//! time on a busy machine: 64^3 107, 128^3 and 256^3 114, 512^3 and 1024^3 104, 64x784x256 112, 8x1024x1024 103 (by
+//! columns 96), 96 x (128x32x128) 108; `f64` 256^3 56 of 59; bfloat16 1024^3 211.
+//!
+//! A packed right side is kept beside its storage from its second use on (`kept.rs`), where packing is more than about 2 % of
+//! the product. Which way a product goes never depends on what is kept: so keeping changes no bit. 64x1024x1024 without and
+//! with it, GF/s: `f32` by columns 89/104, `f64` 37/46, bfloat16 185/211. Row-major `f32` and f16 are read in place instead.
+
+use super::direct::{self, InPlace, Widened};
+use super::dots::Dots;
+use super::epilogue::{Epilogue, Finish, Sum};
+use super::format::{Format, Single, Wide};
+use super::pack::{self, SLACK};
+use super::pairs::{Pairs, Woven};
+use super::tile::{Multiply, Start, Strip};
+use super::{Matrix, SERIAL};
+use crate::array::Array;
+use crate::array::dtype::{BF16, DType, Element, F16, Float};
+use crate::error::Result;
+use crate::machine::lanes::{lane_count, launch};
+use crate::machine::threads::{self, SharedMut};
+use crate::memory::kept::Layout;
+use crate::memory::scratch::with_scratch;
+use crate::memory::storage::Storage;
+use std::ops::Range;
+
+/// `c = epilogue(a @ b)` for sizes `(m, k, n)` of at least 1. Narrow floats accumulate in `f32` and are rounded once.
+/// Where the CPU has a bf16 dot product, bfloat16 operands below the normal range may count as 0.
+#[derive(Clone, Copy)]
+pub struct Call<T> {
+    /// `(m, k, n)`.
+    pub size: (usize, usize, usize),
+    /// The left side.
+    pub a: Matrix<T>,
+    /// The right side.
+    pub b: Matrix<T>,
+    /// The result.
+    pub c: Matrix<T>,
+    /// What happens to the product.
+    pub end: Epilogue<T>,
+}
+
+/// A float type with matrix products.
+pub trait Gemm: Float<Wide: Sum> {
+    /// The product with both sides read where they lie; false, and nothing done, where that does not go.
+    ///
+    /// # Safety
+    /// As [`multiply`].
+    unsafe fn direct(call: &Call<Self>, split: bool) -> Result<bool>;
+    /// The product by packing.
+    ///
+    /// # Safety
+    /// As [`multiply`].
+    unsafe fn packed(call: &Call<Self>, split: bool, weights: Option<&Array>) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { packed::<Single<Self>>(call, split, weights) }
+    }
+}
+
+macro_rules! direct {
+    ($($way:ty),*) => {
+        unsafe fn direct(call: &Call<Self>, split: bool) -> Result<bool> {
+            // SAFETY: the caller's.
+            unsafe { Ok($(direct::run::<$way>(call, split)? ||)* false) }
+        }
+    };
+}
+
+impl Gemm for f32 {
+    direct!(InPlace<f32>);
+}
+impl Gemm for f64 {
+    direct!(InPlace<f64>);
+}
+impl Gemm for F16 {
+    direct!(Widened<F16>);
+}
+impl Gemm for BF16 {
+    direct!(Woven, Widened<BF16>);
+    unsafe fn packed(call: &Call<Self>, split: bool, weights: Option<&Array>) -> Result<()> {
+        if Pairs::supported() {
+            // SAFETY: the caller's.
+            return unsafe { packed::<Pairs>(call, split, weights) };
+        }
+        // SAFETY: the caller's.
+        unsafe { packed::<Single<Self>>(call, split, weights) }
+    }
+}
+
+/// Columns below which a product is computed transposed, where it has more rows.
+const FEW_COLUMNS: usize = 8;
+/// Rows up to which dot products beat packing.
+pub const FEW_DOTS: usize = 8;
+/// The same where sums are long and the right side is not kept. Measured on AMD EPYC (Zen 4), one thread, 1024x1024 times 8
+/// and 12 columns, GF/s of f32, by dots / directly: 90/36, 84/56; but 64x256 times 10 columns 47/57.
+const DEEP_DOTS: usize = 12;
+/// Length of a long sum.
+const DEEP: usize = 512;
+/// Depth below which dot products do not pay.
+const FEW_DEEP: usize = 16;
+/// Rows of the result up to which the right side is read where it lies. Measured on AMD EPYC (Zen 4), one thread, GF/s of
+/// f32, as it lies / packed first: 32x1024x1024 106/81, 64x784x256 113/85, 128^3 114/101,
+/// 256^3 114/105.
+const FEW_ROWS: usize = 64;
+/// The same where there are columns enough to share out.
+pub const FEWER_THAN_COLUMNS: usize = 512;
+/// Elements of a right side that stays in the first-level cache: no reason to pack it.
+pub const CACHED: usize = 1 << 12;
+
+/// Computes a product. `split` allows more than one thread; `weights`, the array behind the right side, allows keeping it
+/// packed. Neither changes a bit.
+///
+/// # Safety
+/// The matrices and addends are valid for these sizes; `c` has distinct elements and overlaps nothing. The right side is
+/// all of `weights`.
+pub unsafe fn multiply<T: Gemm>(call: &Call<T>, split: bool, weights: Option<&Array>) -> Result<()> {
+    let (m, k, n) = call.size;
+    // SAFETY: the caller's.
+    unsafe {
+        if k == 0 {
+            empty(call);
+            return Ok(());
+        }
+        let shallow = k < FEW_DEEP && Single::<T>::DIRECT;
+        if shallow && n < m && (2..FEW_COLUMNS).contains(&n) && call.b.col != 1 {
+            return gathered(call, split);
+        }
+        // One row and few columns with gaps: packing would fill whole registers with each of them.
+        let gaps = call.b.col != 1 && call.b.row != 1;
+        if m == 1 && gaps && n < FEW_COLUMNS && T::direct(&call.turned(), split)? {
+            return Ok(());
+        }
+        let fewest = if k >= DEEP { DEEP_DOTS + 1 } else { FEW_COLUMNS };
+        if n < m && n < fewest && !shallow {
+            return multiply(&call.turned(), split, None);
+        }
+        // A right side that is kept is packed for all rows to come; one that is not, for these alone.
+        let dotted = m <= FEW_DOTS && k >= FEW_DEEP || m <= DEEP_DOTS && k >= DEEP && weights.is_none();
+        if call.b.row == 1 && call.b.col != 1 && dotted {
+            return dots(call, split);
+        }
+        let few = m <= FEW_ROWS || (m <= FEWER_THAN_COLUMNS && n >= m) || k * n <= CACHED;
+        if few && (call.b.col == 1 || n == 1) && T::direct(call, split)? {
+            return Ok(());
+        }
+        T::packed(call, split, weights)
+    }
+}
+
+/// The product with a copy of the right side, of few elements, in rows.
+///
+/// # Safety
+/// As [`multiply`].
+unsafe fn gathered<T: Gemm>(call: &Call<T>, split: bool) -> Result<()> {
+    let (_, k, n) = call.size;
+    let held = Storage::uninit(k * n * size_of::<T>())?;
+    let rows = held.data().cast::<T>();
+    for (l, j) in (0..k).flat_map(|l| (0..n).map(move |j| (l, j))) {
+        // SAFETY: inside the right side, and inside the copy.
+        unsafe { rows.add(l * n + j).write(*call.b.at(l, j).start) };
+    }
+    // SAFETY: the caller's.
+    unsafe { multiply(&Call { b: Matrix::new(rows, (n as isize, 1)), ..*call }, split, None) }
+}
+
+impl<T: Copy> Call<T> {
+    /// The same product by columns.
+    fn turned(&self) -> Self {
+        let (m, k, n) = self.size;
+        let (a, b) = (self.b.turned(), self.a.turned());
+        Self { size: (n, k, m), a, b, c: self.c.turned(), end: self.end.turned() }
+    }
+
+    /// Multiply-adds.
+    pub fn work(&self) -> usize {
+        self.size.0.saturating_mul(self.size.1).saturating_mul(self.size.2)
+    }
+
+    /// Cuts columns into tasks of whole panels: a function of the shape alone.
+    pub fn by_columns(&self, split: bool, panel: usize, task: &(dyn Fn(Range<usize>) + Sync)) {
+        let n = self.size.2;
+        // Few rows are bound by memory: longer runs.
+        let most = if self.size.0 <= 6 { 8 } else { 16 };
+        let pieces = if self.work() < SERIAL { 1 } else { (self.work() >> 18).clamp(2, most) };
+        let step = n.div_ceil(pieces).next_multiple_of(panel);
+        let run = |index: usize| task(index * step..n.min((index + 1) * step));
+        if split {
+            threads::parallel(n.div_ceil(step), &run);
+        } else {
+            (0..n.div_ceil(step)).for_each(run);
+        }
+    }
+}
+
+/// Where sums are kept: in the result, if it has their type and runs along rows, else aside.
+pub fn in_place<T: Float>(c: Matrix<T>) -> Option<*mut T::Wide> {
+    (size_of::<T>() == size_of::<T::Wide>() && c.col == 1).then(|| c.start.cast())
+}
+
+/// Finishes a block of sums, where there is anything to do.
+pub fn finish<T: Gemm>(
+    from: *mut T::Wide,
+    pitch: isize,
+    (rows, cols): (usize, usize),
+    to: Matrix<T>,
+    end: Epilogue<T>,
+) {
+    if !(end.is_empty() && in_place(to).is_some()) {
+        launch(Finish::<T> { from, pitch, rows, cols, to, epilogue: end });
+    }
+}
+
+/// Bias that the sums can begin with.
+pub fn first_addend<T: Float>(end: &mut Epilogue<T>) -> Start<T::Wide> {
+    let Some(bias) = end.bias.filter(|_| end.scale == 1.0 && size_of::<T>() == size_of::<T::Wide>()) else {
+        return Start::Zero;
+    };
+    let start = match (bias.row, bias.col) {
+        (0, 1) => Start::Columns(bias.start.cast_const().cast()),
+        (row, 0) => Start::Rows(bias.start.cast_const().cast(), row),
+        _ => return Start::Zero,
+    };
+    end.bias = None;
+    start
+}
+
+/// What the sums from a column on begin with.
+pub fn shifted<R>(start: Start<R>, cols: usize) -> Start<R> {
+    match start {
+        Start::Columns(at) => Start::Columns(at.wrapping_add(cols)),
+        other => other,
+    }
+}
+
+/// Cells of a scratch buffer of `W`.
+pub fn cells<C, W>(count: usize) -> usize {
+    (count * size_of::<C>()).div_ceil(64) * (64 / size_of::<W>())
+}
+
+/// The result of empty sums.
+unsafe fn empty<T: Gemm>(call: &Call<T>) {
+    let (m, _, n) = call.size;
+    let mut sums = vec![T::Wide::default(); n];
+    for i in 0..m {
+        sums.fill(T::Wide::default());
+        let (to, epilogue) = (call.c.at(i, 0), call.end.at(i, 0));
+        launch(Finish::<T> { from: sums.as_mut_ptr(), pitch: 0, rows: 1, cols: n, to, epilogue });
+    }
+}
+
+unsafe fn dots<T: Gemm>(call: &Call<T>, split: bool) -> Result<()> {
+    let (m, k, _) = call.size;
+    // Rows of the left side in runs of the wide type: as they are, or copied once for all tasks.
+    let (mut left, mut left_row, mut held) = (call.a.start.cast::<T::Wide>().cast_const(), call.a.row, None);
+    if !Single::<T>::DIRECT || call.a.col != 1 {
+        let copy = held.insert(Storage::uninit(m * k * size_of::<T::Wide>())?);
+        let lines = copy.data().cast::<T::Wide>();
+        for (i, l) in (0..k).flat_map(|l| (0..m).map(move |i| (i, l))) {
+            // SAFETY: inside the left side, and inside the copy.
+            unsafe { lines.add(i * k + l).write((*call.a.at(i, l).start).widen()) };
+        }
+        (left, left_row) = (lines.cast_const(), k as isize);
+    }
+    let left = SharedMut::new(left.cast_mut());
+    call.by_columns(split, 16, &|range| {
+        let cols = range.len();
+        let (c, end) = (call.c.at(0, range.start), call.end.at(0, range.start));
+        let sums = in_place(c);
+        with_scratch(if sums.is_some() { 0 } else { m * cols }, |aside: &mut [T::Wide]| {
+            let (to, pitch) = sums.map_or((aside.as_mut_ptr(), cols as isize), |to| (to, c.row));
+            let right = call.b.at(0, range.start);
+            launch(Dots::<T> { k, rows: m, cols, left: left.ptr(), left_row, right, to, pitch });
+            finish(to, pitch, (m, cols), c, end);
+        });
+    });
+    Ok(())
+}
+
+/// Depth of a block, in cells. Measured for f32 512^3 and 1024^3, GF/s on one thread: 128 90/86, 256 105/104, 384 100/101.
+const DEPTH: usize = 256;
+/// Bytes of a right side that are packed at a time.
+const MOST_PACKED: usize = 16 << 20;
+/// Rows of a task: its block of the left side is at most 168 KiB, in the second-level cache.
+const MOST_ROWS: usize = 168;
+
+/// The right side in panels, block after block along `k`.
+struct Panels<C> {
+    start: *const C,
+    /// Cells across a panel.
+    width: usize,
+    count: usize,
+}
+
+/// Rows and columns of a task: a function of the shape alone.
+fn grid((m, k, n): (usize, usize, usize), panel: usize, narrow: bool) -> (usize, usize) {
+    let work = m.saturating_mul(k).saturating_mul(n);
+    let wanted = if work < SERIAL { 1 } else { (work >> 18).min(32) };
+    let (mut rows, mut cols) = (m.div_ceil(m.div_ceil(MOST_ROWS)), n);
+    if narrow && cols > 512 {
+        // The sums are kept aside while there are several blocks along `k`.
+        cols = n.div_ceil(n.div_ceil(512)).next_multiple_of(panel);
+    }
+    let half = |x: usize, unit: usize| x.div_ceil(2).next_multiple_of(unit);
+    while m.div_ceil(rows) * n.div_ceil(cols) < wanted {
+        if rows > 112 || (rows > 56 && cols <= 512) {
+            rows = rows.div_ceil(2);
+        } else if cols > 4 * panel {
+            cols = half(cols, panel);
+        } else if rows > 28 {
+            rows = rows.div_ceil(2);
+        } else if cols > panel {
+            cols = half(cols, panel);
+        } else {
+            break;
+        }
+    }
+    (rows, cols)
+}
+
+/// Rows of a product up to which packing is more than about 2 % of it, so that a packed right side is worth keeping.
+const KEEPS: usize = 1024;
+
+/// Whether and where a packed right side may be kept.
+fn kept_layout<F: Format>(call: &Call<F::Elem>, panel: usize, weights: Option<&Array>) -> Option<Layout> {
+    let (m, k, n) = call.size;
+    let weights = weights.filter(|_| m <= KEEPS && k * n > CACHED)?;
+    let form = (panel * 4 + F::DEPTH) * DType::ALL.len() + F::Elem::DTYPE as usize;
+    Some(Layout { offset: weights.offset(), size: (k, n), steps: (call.b.row, call.b.col), form })
+}
+
+unsafe fn packed<F: Format<Elem: Gemm>>(call: &Call<F::Elem>, split: bool, weights: Option<&Array>) -> Result<()>
+where
+    Wide<F>: Sum,
+{
+    let (m, k, n) = call.size;
+    let lanes = lane_count::<Wide<F>>();
+    let width = if n <= lanes { 1 } else { 2 };
+    let panel = width * lanes;
+    let bytes = k.div_ceil(F::DEPTH) * n.next_multiple_of(panel) * size_of::<F::Cell>();
+    let place = kept_layout::<F>(call, panel, weights).zip(weights.map(|array| array.storage().kept()));
+    let multiply = |cells: &Storage| {
+        let (rows, cols) = grid(call.size, panel, size_of::<F::Elem>() < size_of::<Wide<F>>());
+        let across = n.div_ceil(cols);
+        let start = SharedMut::new(cells.data().cast::<F::Cell>());
+        run(split, m.div_ceil(rows) * across, &|index| {
+            let (i, j) = (index / across * rows, index % across * cols);
+            let right = Panels { start: start.ptr().cast_const(), width, count: n.div_ceil(panel) };
+            // SAFETY: the caller's; each task has its own part of the result.
+            unsafe { block::<F>(call, i..m.min(i + rows), j..n.min(j + cols), &right) };
+        });
+    };
+    if let Some(cells) = place.as_ref().and_then(|(layout, list)| list.find(layout)) {
+        multiply(cells);
+        return Ok(());
+    }
+    let keeps = place.filter(|(layout, list)| list.is_wanted(layout, bytes));
+    let most = (MOST_PACKED / (k * size_of::<F::Cell>())).max(1).next_multiple_of(panel);
+    if n > most && keeps.is_none() {
+        return (0..n).step_by(most).try_for_each(|j| {
+            let (b, c, end) = (call.b.at(0, j), call.c.at(0, j), call.end.at(0, j));
+            let part = Call { size: (m, k, most.min(n - j)), a: call.a, b, c, end };
+            // SAFETY: the caller's.
+            unsafe { packed::<F>(&part, split, None) }
+        });
+    }
+    let cells = Storage::uninit(bytes)?;
+    // SAFETY: the caller's.
+    unsafe { pack_right::<F>(call.b, (k, n), panel, cells.data().cast(), split) };
+    match keeps {
+        Some((layout, list)) => multiply(list.keep(layout, cells)),
+        None => multiply(&cells),
+    }
+    Ok(())
+}
+
+fn run(split: bool, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+    if split {
+        threads::parallel(tasks, task);
+    } else {
+        (0..tasks).for_each(task);
+    }
+}
+
+/// Packs a right side, block after block along `k`.
+///
+/// # Safety
+/// There is room for it.
+unsafe fn pack_right<F: Format>(
+    b: Matrix<F::Elem>,
+    (k, n): (usize, usize),
+    panel: usize,
+    to: *mut F::Cell,
+    split: bool,
+) {
+    let (count, depth, to) = (n.div_ceil(panel), k.div_ceil(F::DEPTH), SharedMut::new(to));
+    // Panels per task: about 64 Ki elements.
+    let bundle = ((1 << 16) / (k * panel) + 1).clamp(8, pack::MOST_PANELS);
+    run(split && k * n >= 1 << 16, count.div_ceil(bundle), &|index| {
+        let panels = index * bundle..count.min((index + 1) * bundle);
+        let cols = panel * panels.start..n.min(panel * panels.end);
+        for first in (0..depth).step_by(DEPTH) {
+            let deep = DEPTH.min(depth - first);
+            let to = to.ptr().wrapping_add(first * count * panel + panels.start * deep * panel);
+            let from = b.at(first * F::DEPTH, cols.start);
+            let k = (deep * F::DEPTH).min(k - first * F::DEPTH);
+            // SAFETY: inside the right side; each task has its own panels.
+            unsafe { pack::right::<F>(from, k, cols.len(), (panel, deep * panel), to) };
+        }
+    });
+}
+
+/// A task: a part of the result over all of `k`.
+unsafe fn block<F: Format<Elem: Gemm>>(
+    call: &Call<F::Elem>,
+    row_range: Range<usize>,
+    col_range: Range<usize>,
+    right: &Panels<F::Cell>,
+) where
+    Wide<F>: Sum,
+{
+    let (m, k, _) = call.size;
+    let (rows, cols) = (row_range.len(), col_range.len());
+    let panel = right.width * lane_count::<Wide<F>>();
+    let depth = k.div_ceil(F::DEPTH);
+    let mut end = call.end.at(row_range.start, col_range.start);
+    let first = first_addend(&mut end);
+    let c = call.c.at(row_range.start, col_range.start);
+    let left_len = cells::<F::Cell, Wide<F>>(rows * DEPTH.min(depth) + SLACK);
+    let sums = in_place(c);
+    let sums_cols = if depth <= DEPTH { panel } else { cols.next_multiple_of(panel) };
+    let sums_len = if sums.is_some() { 0 } else { rows * sums_cols };
+    with_scratch(left_len + sums_len, |scratch: &mut [Wide<F>]| {
+        let (left, aside) = scratch.split_at_mut(left_len);
+        let left = left.as_mut_ptr().cast::<F::Cell>();
+        for at in (0..depth).step_by(DEPTH) {
+            let deep = DEPTH.min(depth - at);
+            let (l, length) = (at * F::DEPTH, (deep * F::DEPTH).min(k - at * F::DEPTH));
+            let start = if at == 0 { first } else { Start::Kept };
+            // SAFETY: inside the left side.
+            unsafe { pack::left::<F>(call.a.at(row_range.start, l), (rows, m - row_range.start), length, left) };
+            for j in (0..cols).step_by(panel) {
+                let wide = panel.min(cols - j);
+                let place = (col_range.start + j) / panel;
+                let aside_at = if depth <= DEPTH { 0 } else { j };
+                let (to, pitch) = sums.map_or((aside.as_mut_ptr().wrapping_add(aside_at), sums_cols as isize), |to| {
+                    (to.wrapping_add(j), c.row)
+                });
+                F::Product::launch(Strip::<F::Product> {
+                    k: deep,
+                    rows,
+                    cols: wide,
+                    width: right.width,
+                    strips: 1,
+                    left,
+                    left_steps: None,
+                    right: right.start.wrapping_add(at * right.count * panel + place * deep * panel),
+                    right_step: panel as isize,
+                    prefetch: 0,
+                    start: shifted(start, j),
+                    to,
+                    pitch,
+                });
+                if at + deep == depth && !(end.is_empty() && sums.is_some()) {
+                    let epilogue = end.at(0, j);
+                    launch(Finish::<F::Elem> { from: to, pitch, rows, cols: wide, to: c.at(0, j), epilogue });
+                }
+            }
+        }
+    });
+}

@@ -1,0 +1,184 @@
+//! Packing: an operand laid out in the order in which the register tile reads it.
+
+use super::Matrix;
+use super::format::{Format, Wide};
+use super::tile::{Cut, tile_rows};
+use crate::machine::lanes::{Kernel, Lanes, launch};
+
+/// Some neighbouring panels of an operand. A panel has one line of cells per step along `k`.
+struct Panels<F: Format> {
+    from: *const F::Elem,
+    /// From one cell of a line to the next.
+    along: isize,
+    /// From one element to the next along `k`.
+    deep: isize,
+    /// Elements along `k`.
+    k: usize,
+    /// Elements that exist along a line, of all panels together.
+    width: usize,
+    /// Elements that may be read along a line: at least `width`.
+    reach: usize,
+    /// Heights of the panels of a left side.
+    cut: Option<Cut>,
+    /// Cells across the panels of a right side, and from one to the next.
+    even: (usize, usize),
+    count: usize,
+    to: *mut F::Cell,
+}
+
+/// Panels that are packed together.
+pub const MOST_PANELS: usize = 32;
+
+/// First cell of a panel along the line, cells across, and where it goes.
+type Place = (usize, usize, usize);
+
+impl<F: Format> Kernel<Wide<F>> for Panels<F> {
+    /// May write up to `N - 1` cells past the end.
+    #[inline(always)]
+    unsafe fn run<V: Lanes<Elem = Wide<F>>>(self) {
+        for first in (0..self.count).step_by(MOST_PANELS) {
+            // SAFETY: the caller's.
+            unsafe { self.some::<V>(first, MOST_PANELS.min(self.count - first)) };
+        }
+    }
+}
+
+impl<F: Format> Panels<F> {
+    /// `count <= MOST_PANELS` panels from the first on.
+    #[inline(always)]
+    unsafe fn some<V: Lanes<Elem = Wide<F>>>(&self, first: usize, count: usize) {
+        let lines = self.k.div_ceil(F::DEPTH);
+        let mut places = [(0, 0, 0); MOST_PANELS];
+        for (at, place) in places[..count].iter_mut().enumerate() {
+            *place = self.place(first + at, lines);
+        }
+        let places = &places[..count];
+        // SAFETY: reads inside the operand, writes inside the panels and the slack.
+        unsafe {
+            if self.along == 1 {
+                // Line after line over all panels: the operand is read in long runs, which prefetching follows.
+                for line in 0..lines {
+                    for &place in places {
+                        self.line::<V>(line, place, line + 1 == lines);
+                    }
+                }
+                return;
+            }
+            for &place in places {
+                if self.deep == 1 {
+                    self.turned::<V>(place);
+                } else {
+                    for line in 0..lines {
+                        self.gathered(line, place);
+                    }
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn place(&self, at: usize, lines: usize) -> Place {
+        match self.cut {
+            Some(cut) => (cut.first(at), cut.height(at), cut.first(at) * lines),
+            None => (at * self.even.0, self.even.0, at * self.even.1),
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn line<V: Lanes<Elem = Wide<F>>>(&self, line: usize, place: Place, last: bool) {
+        let (start, pitch, offset) = place;
+        if last && !pitch.is_multiple_of(V::N) {
+            // What whole registers write past a line belongs to the next line, but here to the next panel.
+            // SAFETY: the caller's.
+            return unsafe { self.gathered(line, place) };
+        }
+        let from = self.from.wrapping_offset((line * F::DEPTH) as isize * self.deep).wrapping_add(start);
+        for first in (0..pitch).step_by(V::N) {
+            let count = self.reach.saturating_sub(start + first).min(V::N);
+            // SAFETY: the caller's.
+            unsafe {
+                let to = self.to.add(offset + line * pitch + first);
+                F::line::<V>(from.wrapping_add(first), self.deep, self.k - line * F::DEPTH, count, to);
+            }
+        }
+    }
+
+    /// One line by single cells; the cells after the last element repeat it.
+    #[inline(always)]
+    unsafe fn gathered(&self, line: usize, (start, pitch, offset): Place) {
+        let from = self.from.wrapping_offset((line * F::DEPTH) as isize * self.deep);
+        for i in 0..pitch {
+            let from = from.wrapping_offset((start + i).min(self.width - 1) as isize * self.along);
+            // SAFETY: the caller's.
+            unsafe {
+                let cell = F::gather(from, self.deep, self.k - line * F::DEPTH);
+                self.to.add(offset + line * pitch + i).write(cell);
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn turned<V: Lanes<Elem = Wide<F>>>(&self, (start, pitch, offset): Place) {
+        for first in (0..pitch).step_by(V::N) {
+            let rows = self.width.saturating_sub(start + first).min(V::N).min(pitch - first);
+            let keep = if pitch <= V::N { V::N } else { V::N.min(pitch - first) };
+            let from = self.from.wrapping_offset((start + first) as isize * self.along);
+            for k in (0..self.k).step_by(V::N * F::DEPTH) {
+                // SAFETY: the caller's.
+                unsafe {
+                    let to = self.to.add(offset + k / F::DEPTH * pitch + first);
+                    F::turn::<V>(from.wrapping_add(k), self.along, (rows, self.k - k), to, (pitch, keep));
+                }
+            }
+        }
+    }
+}
+
+/// Cells that packing may write past the end.
+pub const SLACK: usize = 16;
+
+/// Packs rows of the left side into the panels of [`Cut`]. `reach`: rows that exist from the first one on.
+///
+/// # Safety
+/// `from` has these rows and `k` columns; `to` has room for `rows * k` cells and [`SLACK`].
+pub unsafe fn left<F: Format>(from: Matrix<F::Elem>, (rows, reach): (usize, usize), k: usize, to: *mut F::Cell) {
+    let cut = Cut::new(rows, tile_rows::<Wide<F>>());
+    launch(Panels::<F> {
+        from: from.start,
+        along: from.row,
+        deep: from.col,
+        k,
+        width: rows,
+        reach,
+        cut: Some(cut),
+        even: (0, 0),
+        count: cut.count,
+        to,
+    });
+}
+
+/// Packs `cols` columns of the right side into panels of `pitch` cells, a multiple of a register, that lie `step` cells
+/// apart. The cells after `cols` are finite where the operand is.
+///
+/// # Safety
+/// `from` has `k` rows and `cols` columns; `to` has room for the panels.
+pub unsafe fn right<F: Format>(
+    from: Matrix<F::Elem>,
+    k: usize,
+    cols: usize,
+    even @ (pitch, _): (usize, usize),
+    to: *mut F::Cell,
+) {
+    launch(Panels::<F> {
+        from: from.start,
+        along: from.col,
+        deep: from.row,
+        k,
+        width: cols,
+        reach: cols,
+        cut: None,
+        even,
+        count: cols.div_ceil(pitch),
+        to,
+    });
+}

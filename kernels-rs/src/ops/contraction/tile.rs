@@ -1,0 +1,353 @@
+//! The register tile: `rows x (width * N)` sums that stay in registers while they walk over `k`.
+
+use crate::machine::lanes::{Kernel, Lanes, Real};
+use crate::machine::simd::{Level, level, prefetch};
+
+/// How a cell of the left side meets a register of the right side.
+pub trait Multiply: 'static {
+    /// Of the sums.
+    type Real: Real;
+    /// What is broadcast.
+    type Left: Copy;
+    /// What is read a register at a time.
+    type Right: Copy;
+
+    /// All lanes equal.
+    ///
+    /// # Safety
+    /// The cell is valid, and the machine has the instructions of `V`.
+    unsafe fn splat<V: Lanes<Elem = Self::Real>>(cell: *const Self::Left) -> V;
+    /// Reads `N` cells. `step`: from these to those of the next depth.
+    ///
+    /// # Safety
+    /// As above.
+    unsafe fn load<V: Lanes<Elem = Self::Real>>(cells: *const Self::Right, step: isize) -> V;
+    /// Reads `W` registers of neighbouring cells.
+    ///
+    /// # Safety
+    /// As above.
+    #[inline(always)]
+    #[expect(clippy::needless_range_loop, reason = "iterators over registers are not unrolled")]
+    unsafe fn load_all<V: Lanes<Elem = Self::Real>, const W: usize>(cells: *const Self::Right, step: isize) -> [V; W] {
+        // SAFETY: the caller's.
+        unsafe {
+            let mut values = [V::splat(Self::Real::default()); W];
+            for w in 0..W {
+                values[w] = Self::load::<V>(cells.add(w * V::N), step);
+            }
+            values
+        }
+    }
+    /// True when packed left sides meet right sides that lie as they are, so that these are asked for ahead.
+    const LYING: bool = false;
+    /// Asks for cells that are read soon.
+    #[inline(always)]
+    fn ask(cells: *const Self::Right, _step: isize) {
+        prefetch(cells);
+    }
+    /// `sum + left * right`.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `V` and of [`Multiply::launch`].
+    unsafe fn accumulate<V: Lanes<Elem = Self::Real>>(left: V, right: V, sum: V) -> V;
+    /// Runs a kernel with the instructions that `accumulate` needs.
+    fn launch<K: Kernel<Self::Real>>(kernel: K) {
+        crate::machine::lanes::launch(kernel);
+    }
+}
+
+/// What the sums begin with.
+#[derive(Clone, Copy)]
+pub enum Start<R> {
+    /// Nothing.
+    Zero,
+    /// One value per column.
+    Columns(*const R),
+    /// One value per row, and the step between them.
+    Rows(*const R, isize),
+    /// What is there.
+    Kept,
+}
+
+/// Products of a block of the left side with one panel of the right side, or several that are not packed.
+pub struct Strip<M: Multiply> {
+    /// Cells to walk over.
+    pub k: usize,
+    /// Of the left side.
+    pub rows: usize,
+    /// Of the panel: at most `width * N`; the panel itself is as wide as its registers.
+    pub cols: usize,
+    /// Registers across: 1, 2, or 4 (see [`wide_rows`]).
+    pub width: usize,
+    /// Whole panels side by side, where the right side is read where it lies.
+    pub strips: usize,
+    /// The left side.
+    pub left: *const M::Left,
+    /// Row and depth steps of a left side that is not packed; else it is in the panels of [`Cut`].
+    pub left_steps: Option<(isize, isize)>,
+    /// The panel.
+    pub right: *const M::Right,
+    /// Cells from one depth to the next.
+    pub right_step: isize,
+    /// How many cells ahead to ask for; 0 for a right side that needs no asking.
+    pub prefetch: isize,
+    /// What the sums begin with.
+    pub start: Start<M::Real>,
+    /// The sums.
+    pub to: *mut M::Real,
+    /// From one row of the sums to the next.
+    pub pitch: isize,
+}
+
+/// Rows of a tile two registers wide.
+pub fn tile_rows<R: Real>() -> usize {
+    match level() {
+        Level::Avx512 => <R::Wide512 as Lanes>::ROWS,
+        Level::Avx2 => <R::Wide256 as Lanes>::ROWS,
+        Level::Baseline => <R::Portable as Lanes>::ROWS,
+    }
+}
+
+/// Rows of a tile four registers wide that fit the register file.
+pub fn wide_rows() -> usize {
+    if level() == Level::Avx512 { 6 } else { 2 }
+}
+
+/// Rows cut into panels of nearly the same height, so that no tile is left with a row or two.
+#[derive(Clone, Copy)]
+pub struct Cut {
+    /// Number of panels.
+    pub count: usize,
+    least: usize,
+    higher: usize,
+}
+
+impl Cut {
+    /// Panels of at most `most` rows.
+    #[inline(always)]
+    pub fn new(rows: usize, most: usize) -> Self {
+        let count = rows.div_ceil(most);
+        Self { count, least: rows / count, higher: rows % count }
+    }
+
+    /// First row of a panel.
+    #[inline(always)]
+    pub fn first(self, at: usize) -> usize {
+        at * self.least + at.min(self.higher)
+    }
+
+    /// Height of a panel.
+    #[inline(always)]
+    pub fn height(self, at: usize) -> usize {
+        self.least + usize::from(at < self.higher)
+    }
+}
+
+impl<M: Multiply> Kernel<M::Real> for Strip<M> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes<Elem = M::Real>>(self) {
+        let most = match (self.width, self.left_steps) {
+            (4, _) => wide_rows(),
+            (_, None) => V::ROWS,
+            // The addresses of more rows would not fit the general registers.
+            (_, Some(_)) => V::ROWS.min(8),
+        };
+        let cut = Cut::new(self.rows, most);
+        // No closures here: they would not inherit the instruction set.
+        for at in 0..self.strips * cut.count {
+            let (strip, at) = if self.strips == 1 { (0, at) } else { (at / cut.count, at % cut.count) };
+            let (first, height) = (cut.first(at), cut.height(at));
+            // Whether the left side is packed is a constant of the tile: with steps known, addressing needs no register.
+            macro_rules! choose {
+                ($($packed:literal)*; $($narrow:literal)*; $($wide:literal)*) => {
+                    match (self.left_steps.is_none(), self.width, height) {
+                        // SAFETY: the caller's.
+                        $((true, 1, $packed) if $packed <= V::ROWS => unsafe { self.tile::<V, $packed, 1, true>(first, strip) },)*
+                        // SAFETY: the caller's.
+                        $((true, 2, $packed) if $packed <= V::ROWS => unsafe { self.tile::<V, $packed, 2, true>(first, strip) },)*
+                        // SAFETY: the caller's.
+                        $((_, 1, $narrow) if $narrow <= V::ROWS => unsafe { self.tile::<V, $narrow, 1, false>(first, strip) },)*
+                        // SAFETY: the caller's.
+                        $((_, 2, $narrow) if $narrow <= V::ROWS => unsafe { self.tile::<V, $narrow, 2, false>(first, strip) },)*
+                        // SAFETY: the caller's.
+                        $((_, 4, $wide) if V::ROWS > 6 || $wide <= 2 => unsafe { self.tile::<V, $wide, 4, false>(first, strip) },)*
+                        _ => unreachable!("no tile of this size"),
+                    }
+                };
+            }
+            choose!(1 2 3 4 5 6 7 8 9 10 11 12 13 14; 1 2 3 4 5 6 7 8; 1 2 3 4 5 6);
+        }
+    }
+}
+
+impl<M: Multiply> Strip<M> {
+    #[inline(always)]
+    unsafe fn tile<V: Lanes<Elem = M::Real>, const R: usize, const W: usize, const P: bool>(
+        &self,
+        first: usize,
+        strip: usize,
+    ) {
+        let skipped = strip * W * V::N;
+        let to = self.to.wrapping_offset(first as isize * self.pitch).wrapping_add(skipped);
+        let right = self.right.wrapping_add(skipped);
+        // SAFETY: the caller promises the operands; lanes past `cols` are neither read from the start values nor written.
+        unsafe {
+            let full = self.cols == W * V::N;
+            let mut sums = self.start_values::<V, R, W>(first, skipped, to);
+            match self.left_steps {
+                Some(steps) if !P => {
+                    let left = self.left.wrapping_offset(first as isize * steps.0);
+                    self.walk_direct::<V, R, W>(left, steps, right, &mut sums);
+                }
+                _ if P || W == 4 => {
+                    self.walk_packed::<V, R, W>(self.left.wrapping_add(first * self.k), right, &mut sums);
+                }
+                _ => unreachable!("packed tiles are told so"),
+            }
+            let kept = matches!(self.start, Start::Kept);
+            for (i, sums) in sums.iter().enumerate() {
+                for (w, &sum) in sums.iter().enumerate() {
+                    let at = to.wrapping_offset(i as isize * self.pitch).wrapping_add(w * V::N);
+                    match (full, kept) {
+                        (true, false) => sum.store(at),
+                        (true, true) => sum.add(V::load(at)).store(at),
+                        (false, false) => sum.store_partial(at, self.lanes::<V>(w)),
+                        (false, true) => {
+                            let lanes = self.lanes::<V>(w);
+                            sum.add(V::load_partial(at, lanes)).store_partial(at, lanes);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// What a tile starts from. Sums to add to stay where they are and are fetched for the end.
+    ///
+    /// # Safety
+    ///
+    /// As for `tile`.
+    #[inline(always)]
+    unsafe fn start_values<V: Lanes<Elem = M::Real>, const R: usize, const W: usize>(
+        &self,
+        first: usize,
+        skipped: usize,
+        to: *mut M::Real,
+    ) -> [[V; W]; R] {
+        // SAFETY: lanes past `cols` are not read.
+        unsafe {
+            let mut sums = [[V::splat(M::Real::default()); W]; R];
+            match self.start {
+                Start::Zero => {}
+                Start::Columns(start) => {
+                    for w in 0..W {
+                        let value = V::load_partial(start.wrapping_add(skipped + w * V::N), self.lanes::<V>(w));
+                        for row in &mut sums {
+                            row[w] = value;
+                        }
+                    }
+                }
+                Start::Rows(start, step) => {
+                    for (i, row) in sums.iter_mut().enumerate() {
+                        *row = [V::splat(*start.wrapping_offset((first + i) as isize * step)); W];
+                    }
+                }
+                Start::Kept => {
+                    for i in 0..R {
+                        for w in 0..W {
+                            prefetch(to.wrapping_offset(i as isize * self.pitch).wrapping_add(w * V::N));
+                        }
+                    }
+                }
+            }
+            sums
+        }
+    }
+
+    /// The same with another right side and way to multiply.
+    pub fn same_left<O: Multiply<Left = M::Left, Real = M::Real>>(&self, right: *const O::Right) -> Strip<O> {
+        let Self { k, rows, cols, width, strips, left, left_steps, right_step, prefetch, start, to, pitch, .. } = *self;
+        Strip { k, rows, cols, width, strips, left, left_steps, right, right_step, prefetch, start, to, pitch }
+    }
+
+    /// Columns under register `w`.
+    #[inline(always)]
+    fn lanes<V: Lanes<Elem = M::Real>>(&self, w: usize) -> usize {
+        self.cols.saturating_sub(w * V::N).min(V::N)
+    }
+
+    /// The loop that counts, over a packed left side.
+    #[inline(always)]
+    #[expect(
+        clippy::needless_range_loop,
+        reason = "an iterator would take an address, and the sums leave the registers"
+    )]
+    unsafe fn walk_packed<V: Lanes<Elem = M::Real>, const R: usize, const W: usize>(
+        &self,
+        mut left: *const M::Left,
+        mut right: *const M::Right,
+        sums: &mut [[V; W]; R],
+    ) {
+        // A copy of which no address is taken: it stays in registers.
+        let mut kept = *sums;
+        for _ in 0..self.k {
+            // SAFETY: inside the operands.
+            unsafe {
+                let values = M::load_all::<V, W>(right, self.right_step);
+                if M::LYING {
+                    M::ask(right.wrapping_offset(self.prefetch), self.right_step);
+                }
+                for i in 0..R {
+                    let factor = M::splat::<V>(left.add(i));
+                    for w in 0..W {
+                        kept[i][w] = M::accumulate(factor, values[w], kept[i][w]);
+                    }
+                }
+                left = left.add(R);
+            }
+            right = right.wrapping_offset(self.right_step);
+        }
+        *sums = kept;
+    }
+
+    /// The loop that counts, over a left side that is read where it lies.
+    #[inline(always)]
+    unsafe fn walk_direct<V: Lanes<Elem = M::Real>, const R: usize, const W: usize>(
+        &self,
+        left: *const M::Left,
+        (row, deep): (isize, isize),
+        mut right: *const M::Right,
+        sums: &mut [[V; W]; R],
+    ) {
+        let mut kept = *sums;
+        // One pointer per three rows: the others are a step and two steps away, which addressing modes reach.
+        let mut groups = [left; 3];
+        for (g, group) in groups.iter_mut().enumerate() {
+            *group = left.wrapping_offset(3 * g as isize * row);
+        }
+        for _ in 0..self.k {
+            // SAFETY: inside the operands; prefetching never faults.
+            unsafe {
+                let values = M::load_all::<V, W>(right, self.right_step);
+                if self.prefetch != 0 {
+                    // A line holds the narrow elements of two registers.
+                    let each = 64 / size_of::<M::Right>();
+                    for w in 0..(W * V::N).div_ceil(each) {
+                        M::ask(right.wrapping_offset(self.prefetch).wrapping_add(w * each), self.right_step);
+                    }
+                }
+                for i in 0..R {
+                    let factor = M::splat::<V>(groups[i / 3].wrapping_offset((i % 3) as isize * row));
+                    for w in 0..W {
+                        kept[i][w] = M::accumulate(factor, values[w], kept[i][w]);
+                    }
+                }
+            }
+            for group in &mut groups[..R.div_ceil(3)] {
+                *group = group.wrapping_offset(deep);
+            }
+            right = right.wrapping_offset(self.right_step);
+        }
+        *sums = kept;
+    }
+}

@@ -1,0 +1,129 @@
+//! The walk for an operand whose last axis takes large steps while another one takes small ones: in bands of a few rows, so
+//! that every cache line of it is read once, and transposed into a buffer from which the kernel reads runs.
+
+use super::engine::Plan;
+use super::kernel::Run;
+use super::walk::{View, is_narrow};
+use crate::array::narrow;
+use crate::array::shape::{self, Shape, contiguous_strides, unravel};
+use crate::machine::threads::{self, SharedMut};
+use crate::memory::scratch::with_scratch;
+use crate::ops::movement::strided::{Axis, copy_serial};
+use std::mem::MaybeUninit;
+
+/// Rows of a band: four cache lines of `f32`, since memory is slow to jump from line to line.
+const ROWS: usize = 64;
+/// Columns of a block, which stays in the second-level cache; long runs for the other operands.
+const COLUMNS: usize = 1024;
+/// From row to row of a block: not a power of two, which would push its rows out of the first-level cache.
+const PITCH: usize = COLUMNS + 16;
+/// Axes shorter than this are not worth a band.
+const SHORT: usize = 8;
+
+/// The axis along which some operand lies closer than along the last one.
+pub(super) fn axis(views: &[View], dims: &[usize]) -> Option<usize> {
+    let last = dims.len() - 1;
+    if dims[last] < SHORT {
+        return None;
+    }
+    views.iter().filter(|view| !view.is_value && view.last().unsigned_abs() > 1).find_map(|view| {
+        let steps = |&axis: &usize| view.strides[axis].unsigned_abs();
+        let near = (0..last).filter(|axis| steps(axis) > 0 && dims[*axis] >= SHORT).min_by_key(steps)?;
+        (steps(&near) < view.last().unsigned_abs()).then_some(near)
+    })
+}
+
+/// See the head of the file.
+pub(super) struct Band<'a, const N: usize> {
+    pub(super) plan: &'a Plan,
+    pub(super) views: &'a [View; N],
+    pub(super) dims: &'a [usize],
+    /// The axis of the rows.
+    pub(super) axis: usize,
+    /// The dense result.
+    pub(super) target: SharedMut<u8>,
+}
+
+/// A run of `f32`.
+#[repr(align(64))]
+struct Wide(MaybeUninit<[f32; COLUMNS]>);
+
+impl<const N: usize> Band<'_, N> {
+    /// Everything, on several threads.
+    pub(super) fn run(&self, grain: usize) {
+        let (last, rows) = (self.dims.len() - 1, self.dims[self.axis]);
+        let mut outer = Shape::from_slice(self.dims).expect("the rank of an array");
+        outer[self.axis] = rows.div_ceil(ROWS);
+        outer[last] = 1;
+        let bands = shape::numel(&outer);
+        let together = (grain / (ROWS * self.dims[last])).max(1);
+        threads::parallel(bands.div_ceil(together), &|task| {
+            with_scratch(N * ROWS * PITCH, |blocks: &mut [f64]| {
+                for band in task * together..bands.min((task + 1) * together) {
+                    let mut index = unravel(&outer, band);
+                    index[self.axis] *= ROWS;
+                    self.band(&mut index, blocks);
+                }
+            });
+        });
+    }
+
+    /// One band, from this element on; `blocks` holds a block of the widest elements for each operand.
+    fn band(&self, index: &mut Shape, blocks: &mut [f64]) {
+        let last = self.dims.len() - 1;
+        let steps = contiguous_strides(self.dims);
+        let rows = ROWS.min(self.dims[self.axis] - index[self.axis]);
+        for column in (0..self.dims[last]).step_by(COLUMNS) {
+            index[last] = column;
+            let len = COLUMNS.min(self.dims[last] - column);
+            let to: isize = index.iter().zip(steps.iter()).map(|(&i, &step)| i as isize * step).sum();
+            let mut run = Run { src: [std::ptr::null(); 3], unit: [false; 3], dst: std::ptr::null_mut(), len };
+            let mut down = [0; N];
+            for (k, view) in self.views.iter().enumerate() {
+                let constant = self.plan.scalars && view.last() == 0;
+                run.unit[k] = !constant;
+                (run.src[k], down[k]) = if constant || (view.last() == 1 && !view.is_value) {
+                    let step = if view.is_value { 0 } else { view.strides[self.axis] };
+                    (view.at(index), step)
+                } else {
+                    let buffer = blocks[k * ROWS * PITCH..].as_mut_ptr().cast::<u8>();
+                    let from = [view.strides[self.axis], view.strides[last]];
+                    let axes =
+                        [Axis { len: rows, to: PITCH as isize, from: from[0] }, Axis { len, to: 1, from: from[1] }];
+                    // SAFETY: a block of the operand; the buffer holds as many of the widest elements.
+                    unsafe { copy_serial(view.size, buffer, view.at(index), &axes) };
+                    (buffer.cast_const(), PITCH as isize)
+                };
+            }
+            for row in 0..rows as isize {
+                self.row(&run, &down, row, (to + row * steps[self.axis]) as usize);
+            }
+        }
+    }
+
+    /// One kernel call.
+    fn row(&self, block: &Run, down: &[isize; N], row: isize, to: usize) {
+        let mut widened = [const { Wide(MaybeUninit::uninit()) }; N];
+        let mut narrowed = Wide(MaybeUninit::uninit());
+        let mut run = Run { ..*block };
+        for (k, view) in self.views.iter().enumerate() {
+            run.src[k] = block.src[k].wrapping_offset(row * down[k] * view.size as isize);
+            if let Some(dtype) = view.narrow {
+                let (to, count) = (widened[k].0.as_mut_ptr().cast::<f32>(), if run.unit[k] { run.len } else { 1 });
+                // SAFETY: `count` stored elements are readable there; the buffer holds a run.
+                unsafe { narrow::widen(dtype, run.src[k].cast(), to, count) };
+                run.src[k] = to.cast_const().cast();
+            }
+        }
+        let slot = self.target.ptr().wrapping_add(to * self.plan.dtype.itemsize());
+        let narrow = !self.plan.raw && is_narrow(self.plan.dtype);
+        run.dst = if narrow { narrowed.0.as_mut_ptr().cast() } else { slot };
+        // SAFETY: operands and result hold `len` elements of the kernel's types; each row belongs to one task.
+        unsafe {
+            (self.plan.kernel)(&run);
+            if narrow {
+                narrow::narrow(self.plan.dtype, narrowed.0.as_ptr().cast(), slot.cast(), run.len);
+            }
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Runs a kernel over operands of any layout.
+//!
+//! Kernels only see contiguous runs. Here the order of the axes is chosen, and the axes are merged where all layouts
+//! allow it; [`super::walk`] does the rest. So no op is compiled per layout.
+
+use super::kernel::{Kernel, Run};
+use super::walk::{View, execute, is_narrow, merge_axes};
+use crate::array::Array;
+use crate::array::dtype::DType;
+use crate::array::shape::{self, Shape, Strides};
+use crate::error::Result;
+
+/// Elements up to which bookkeeping costs more than the work.
+const SMALL: usize = 4 << 10;
+
+/// An operand.
+#[derive(Clone, Copy)]
+pub enum Source<'a> {
+    /// Broadcasts to the shape of the result.
+    Array(&'a Array),
+    /// One element of the compute type.
+    Value(u64),
+}
+
+/// What to run.
+#[derive(Clone, Copy)]
+pub struct Plan {
+    /// Works on the compute types of the operands.
+    pub kernel: Kernel,
+    /// Dtype of the result.
+    pub dtype: DType,
+    /// Takes elements as they are stored: float16 and bfloat16 are not widened.
+    pub raw: bool,
+    /// Costs much more than memory traffic.
+    pub heavy: bool,
+    /// Takes an operand that does not advance.
+    pub scalars: bool,
+}
+
+/// Runs `plan` on operands that are known to broadcast to `shape`.
+#[inline]
+pub fn run<const N: usize>(plan: &Plan, sources: [Source<'_>; N], shape: &[usize]) -> Result<Array> {
+    match run_small(plan, &sources) {
+        Some(out) => out,
+        None => run_any(plan, sources, shape),
+    }
+}
+
+/// The short way for a few elements in row-major order, where the bookkeeping would cost more than the work.
+#[inline]
+fn run_small<const N: usize>(plan: &Plan, sources: &[Source<'_>; N]) -> Option<Result<Array>> {
+    let mut first: Option<&Array> = None;
+    let mut run = Run { src: [std::ptr::null(); 3], unit: [false; 3], dst: std::ptr::null_mut(), len: 0 };
+    for (k, source) in sources.iter().enumerate() {
+        match source {
+            Source::Array(array) => {
+                let fits = array.is_contiguous() && (plan.raw || !is_narrow(array.dtype()));
+                if !fits || first.is_some_and(|first| !first.same_shape(array)) {
+                    return None;
+                }
+                first = first.or(Some(array));
+                (run.src[k], run.unit[k]) = (array.data(), true);
+            }
+            Source::Value(value) => run.src[k] = (&raw const *value).cast(),
+        }
+    }
+    let like = first?;
+    run.len = like.numel();
+    if run.len >= SMALL || (!plan.raw && is_narrow(plan.dtype)) {
+        return None;
+    }
+    let out = match like.uninit_like(plan.dtype) {
+        Ok(out) => out,
+        Err(error) => return Some(Err(error)),
+    };
+    run.dst = out.data().cast_mut();
+    // SAFETY: operands and the fresh result are dense and hold `len` elements of the kernel's types.
+    unsafe { (plan.kernel)(&run) };
+    Some(Ok(out))
+}
+
+#[inline(never)]
+fn run_any<const N: usize>(plan: &Plan, sources: [Source<'_>; N], shape: &[usize]) -> Result<Array> {
+    if let Some(strides) = common_layout(&sources, shape) {
+        let out = Array::uninit(plan.dtype, shape)?;
+        let views = sources.map(|source| View::flat(plan, source));
+        execute(plan, &views, &[shape::numel(shape)], &out);
+        if strides[..] == out.strides()[..] {
+            return Ok(out);
+        }
+        // SAFETY: the strides are an order of the same dense elements.
+        return Ok(unsafe { out.with_geometry(*out.shape(), strides, 0) });
+    }
+    let views = sources.map(|source| View::broadcast(plan, source, shape));
+    let Some(order) = foreign_order(&sources, shape) else {
+        let out = Array::uninit(plan.dtype, shape)?;
+        walk_all(plan, views, shape, &out);
+        return Ok(out);
+    };
+    let mut dims = Shape::empty();
+    order.iter().for_each(|&axis| dims.push(shape[axis]));
+    let out = Array::uninit(plan.dtype, &dims)?;
+    let mut strides = Strides::filled(0, shape.len());
+    order.iter().zip(out.strides().iter()).for_each(|(&axis, &step)| strides[axis] = step);
+    walk_all(plan, views.map(|view| view.permuted(&order)), &dims, &out);
+    let shape = Shape::from_slice(shape)?;
+    // SAFETY: the strides are an order of the same dense elements.
+    Ok(unsafe { out.with_geometry(shape, strides, 0) })
+}
+
+fn walk_all<const N: usize>(plan: &Plan, mut views: [View; N], shape: &[usize], out: &Array) {
+    let dims = merge_axes(&mut views, shape);
+    execute(plan, &views, &dims, out);
+}
+
+/// The order of the axes in memory, where it is not row-major and one same for all operands of the full shape: the
+/// result takes it too, and nothing is transposed.
+fn foreign_order(sources: &[Source<'_>], to: &[usize]) -> Option<Shape> {
+    let steps = |x: &Array, axis: usize| if to[axis] == 1 { usize::MAX } else { x.strides()[axis].unsigned_abs() };
+    let full = |source: &&Source<'_>| match source {
+        Source::Array(x) => x.shape()[..] == *to && (0..to.len()).all(|axis| steps(x, axis) != 0),
+        Source::Value(_) => false,
+    };
+    let mut order: Option<Shape> = None;
+    for source in sources.iter().filter(full) {
+        let Source::Array(x) = source else { continue };
+        let axes = order.get_or_insert_with(|| {
+            let mut axes: Vec<usize> = (0..to.len()).collect();
+            axes.sort_by_key(|&axis| std::cmp::Reverse(steps(x, axis)));
+            Shape::from_slice(&axes).expect("the rank of an array")
+        });
+        if axes.windows(2).any(|pair| steps(x, pair[0]) < steps(x, pair[1])) {
+            return None;
+        }
+    }
+    order.filter(|axes| axes.windows(2).any(|pair| pair[0] > pair[1]))
+}
+
+/// The strides of the result when every array has its shape and all lie in memory in one same dense order.
+#[inline]
+fn common_layout(sources: &[Source<'_>], to: &[usize]) -> Option<Strides> {
+    let mut arrays = sources.iter().filter_map(|source| match source {
+        Source::Array(array) => Some(*array),
+        Source::Value(_) => None,
+    });
+    let first = arrays.next()?;
+    if first.shape()[..] != *to {
+        return None;
+    }
+    let dense = first.is_contiguous();
+    if !dense && !is_dense_order(first) {
+        return None;
+    }
+    for other in arrays {
+        let same = other.shape()[..] == *to
+            && if dense { other.is_contiguous() } else { other.strides()[..] == first.strides()[..] };
+        if !same {
+            return None;
+        }
+    }
+    Some(if dense { shape::contiguous_strides(to) } else { *first.strides() })
+}
+
+/// True when the elements fill a block of memory in some order of the axes.
+fn is_dense_order(x: &Array) -> bool {
+    let mut axes: Vec<(isize, usize)> = x.strides().iter().copied().zip(x.shape().iter().copied()).collect();
+    axes.retain(|&(_, n)| n != 1);
+    axes.sort_unstable();
+    let mut step = 1;
+    axes.iter().all(|&(stride, n)| {
+        let fits = stride == step;
+        step *= n as isize;
+        fits
+    })
+}

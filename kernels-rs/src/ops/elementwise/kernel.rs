@@ -1,0 +1,395 @@
+//! Kernels made from the rows of the table: loops over contiguous runs, compiled per dtype and instruction set.
+
+use super::num::{Int, Num};
+use super::table::{binary_table, unary_table};
+#[cfg(target_arch = "x86_64")]
+use super::tabled;
+use crate::array::dtype::DType;
+use crate::math::{Baseline, division, exponential, libm, special, trigonometric};
+
+/// One call of a kernel: `len` elements of each operand that is a run (`unit`), the same one where it is not.
+pub struct Run {
+    /// First element of each operand.
+    pub src: [*const u8; 3],
+    /// Whether the operand advances.
+    pub unit: [bool; 3],
+    /// First element of the result.
+    pub dst: *mut u8,
+    /// Number of elements.
+    pub len: usize,
+}
+
+/// Reads operands and writes results of fixed types.
+///
+/// # Safety
+/// The pointers of the [`Run`] are valid for its length and of the kernel's types, and the result overlaps no operand.
+pub type Kernel = unsafe fn(&Run);
+
+/// What the class of a row implies beyond its kernels.
+#[allow(non_camel_case_types)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// See the head of the table.
+    num,
+    /// See the head of the table.
+    float,
+    /// See the head of the table.
+    float_far,
+    /// See the head of the table.
+    float_tabled,
+    /// See the head of the table.
+    num_far,
+    /// See the head of the table.
+    test,
+    /// See the head of the table.
+    compare,
+    /// See the head of the table.
+    same,
+    /// See the head of the table.
+    int,
+    /// See the head of the table.
+    bits,
+    /// See the head of the table.
+    bool,
+    /// See the head of the table.
+    power,
+    /// See the head of the table.
+    quotient,
+}
+
+impl Class {
+    /// The result dtype for operands of `dtype`.
+    #[inline]
+    pub fn result(self, dtype: DType) -> DType {
+        match self {
+            Class::test | Class::compare | Class::same => DType::Bool,
+            _ => dtype,
+        }
+    }
+
+    /// True where an element costs much more than its memory traffic.
+    #[inline]
+    pub fn heavy(self) -> bool {
+        matches!(self, Class::float | Class::float_far | Class::float_tabled | Class::power)
+    }
+}
+
+/// A row of the table. `N` is the number of operands.
+pub struct Op<const N: usize> {
+    /// Name of the op.
+    pub name: &'static str,
+    /// Class of the row.
+    pub class: Class,
+    /// The kernel for a compute dtype (float16 and bfloat16 have none: they run as float32).
+    pub select: fn(DType) -> Option<Kernel>,
+}
+
+/// Applies a function to each element.
+///
+/// # Safety
+/// As for [`Kernel`].
+#[inline(always)]
+pub(super) unsafe fn map1<T: Copy, U>(run: &Run, f: impl Fn(T) -> U) {
+    // SAFETY: the run is valid for these types and this length.
+    let (x, out) = unsafe { (operand::<T>(run, 0), result::<U>(run)) };
+    loop1(x, out, f);
+}
+
+#[inline(always)]
+fn loop1<T: Copy, U>(x: &[T], out: &mut [U], f: impl Fn(T) -> U) {
+    for (slot, &x) in out.iter_mut().zip(x) {
+        *slot = f(x);
+    }
+}
+
+/// Applies a function to each pair. At least one operand advances.
+///
+/// # Safety
+/// As for [`Kernel`].
+#[inline(always)]
+pub(super) unsafe fn map2<T: Copy, U>(run: &Run, f: impl Fn(T, T) -> U) {
+    // SAFETY: the run is valid for these types and this length.
+    let (a, b, out) = unsafe { (operand::<T>(run, 0), operand::<T>(run, 1), result::<U>(run)) };
+    match (run.unit[0], run.unit[1]) {
+        (true, true) => loop2(a, b, out, f),
+        (true, false) => {
+            let Some(&b) = b.first() else { return };
+            loop1(a, out, |a| f(a, b));
+        }
+        _ => {
+            let Some(&a) = a.first() else { return };
+            loop1(b, out, |b| f(a, b));
+        }
+    }
+}
+
+#[inline(always)]
+fn loop2<T: Copy, U>(a: &[T], b: &[T], out: &mut [U], f: impl Fn(T, T) -> U) {
+    for ((slot, &a), &b) in out.iter_mut().zip(a).zip(b) {
+        *slot = f(a, b);
+    }
+}
+
+/// [`map1`] for functions whose fast form is wrong where `far` holds.
+///
+/// # Safety
+/// As for [`Kernel`].
+#[inline(always)]
+pub(super) unsafe fn map1_far(run: &Run, fast: impl Fn(f32) -> f32, slow: impl Fn(f64) -> f64) {
+    const BLOCK: usize = 256;
+    // SAFETY: the run is valid for these types and this length.
+    let (x, out) = unsafe { (operand::<f32>(run, 0), result::<f32>(run)) };
+    for (x, out) in x.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+        loop1(x, out, &fast);
+        let far = x.iter().fold(false, |far, x| far | (x.abs() > trigonometric::LIMIT));
+        if far {
+            for (slot, &x) in out.iter_mut().zip(x) {
+                if x.abs() > trigonometric::LIMIT {
+                    *slot = slow(x as f64) as f32;
+                }
+            }
+        }
+    }
+}
+
+/// [`map2`] for remainders, whose fast form is wrong where the quotient is large.
+///
+/// # Safety
+/// As for [`Kernel`].
+#[inline(always)]
+pub(super) unsafe fn map2_far(run: &Run, fast: impl Fn(f32, f32) -> f32, slow: impl Fn(f32, f32) -> f32) {
+    const BLOCK: usize = 256;
+    let mut start = 0;
+    while start < run.len {
+        let mut part = Run { len: BLOCK.min(run.len - start), dst: run.dst.wrapping_add(start * 4), ..*run };
+        for (src, unit) in part.src.iter_mut().zip(run.unit) {
+            *src = src.wrapping_add(if unit { start * 4 } else { 0 });
+        }
+        // SAFETY: a part of the run.
+        unsafe { map2::<f32, f32>(&part, &fast) };
+        // SAFETY: as above.
+        let (a, b, out) = unsafe { (operand::<f32>(&part, 0), operand::<f32>(&part, 1), result::<f32>(&part)) };
+        let far = match (part.unit[0], part.unit[1]) {
+            (true, true) => a.iter().zip(b).fold(false, |far, (&a, &b)| far | division::is_far(a, b)),
+            (true, false) => a.iter().fold(false, |far, &a| far | division::is_far(a, b[0])),
+            _ => b.iter().fold(false, |far, &b| far | division::is_far(a[0], b)),
+        };
+        if far {
+            for (slot, (&a, &b)) in out.iter_mut().zip(a.iter().cycle().zip(b.iter().cycle())) {
+                if division::is_far(a, b) {
+                    *slot = slow(a, b);
+                }
+            }
+        }
+        start += part.len;
+    }
+}
+
+/// # Safety
+/// The operand is valid for this type and the length of the run (1 where it does not advance).
+#[inline(always)]
+pub(super) unsafe fn operand<T>(run: &Run, at: usize) -> &[T] {
+    let len = if run.unit[at] { run.len } else { run.len.min(1) };
+    // SAFETY: as the caller promises.
+    unsafe { std::slice::from_raw_parts(run.src[at].cast(), len) }
+}
+
+/// # Safety
+/// The result is valid for this type and the length of the run, and nothing else refers to it.
+#[inline(always)]
+#[allow(clippy::mut_from_ref)] // The run only carries the address.
+pub(super) unsafe fn result<T>(run: &Run) -> &mut [T] {
+    // SAFETY: as the caller promises.
+    unsafe { std::slice::from_raw_parts_mut(run.dst.cast(), run.len) }
+}
+
+/// Compiles a body (with `T` and `M` bound) for the instruction sets and picks one. `wide` adds AVX-512.
+macro_rules! versions {
+    (@pick wide) => {
+        match $crate::machine::simd::level() {
+            $crate::machine::simd::Level::Avx512 => return avx512 as Kernel,
+            $crate::machine::simd::Level::Avx2 => return avx2 as Kernel,
+            $crate::machine::simd::Level::Baseline => {}
+        }
+    };
+    (@avx512 $ty:ty, |$run:ident| $body:expr) => {
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2")]
+        unsafe fn avx512($run: &Run) {
+            #[allow(dead_code)]
+            type M = $crate::math::Fused;
+            #[allow(dead_code)]
+            type T = $ty;
+            // SAFETY: as for `Kernel`.
+            unsafe { $body }
+        }
+    };
+    (@base $ty:ty, |$run:ident| $body:expr) => {
+        unsafe fn base($run: &Run) {
+            #[allow(dead_code)]
+            type M = Baseline;
+            #[allow(dead_code)]
+            type T = $ty;
+            // SAFETY: as for `Kernel`.
+            unsafe { $body }
+        }
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2")]
+        unsafe fn avx2($run: &Run) {
+            #[allow(dead_code)]
+            type M = $crate::math::Fused;
+            #[allow(dead_code)]
+            type T = $ty;
+            // SAFETY: as for `Kernel`.
+            unsafe { $body }
+        }
+    };
+    (wide $ty:ty, |$run:ident| $body:expr) => {{
+        versions!(@base $ty, |$run| $body);
+        versions!(@avx512 $ty, |$run| $body);
+        #[cfg(target_arch = "x86_64")]
+        let picked = match $crate::machine::simd::level() {
+            $crate::machine::simd::Level::Avx512 => avx512 as Kernel,
+            $crate::machine::simd::Level::Avx2 => avx2 as Kernel,
+            $crate::machine::simd::Level::Baseline => base as Kernel,
+        };
+        #[cfg(not(target_arch = "x86_64"))]
+        let picked = base as Kernel;
+        picked
+    }};
+    (narrow $ty:ty, |$run:ident| $body:expr) => {{
+        versions!(@base $ty, |$run| $body);
+        #[cfg(target_arch = "x86_64")]
+        let picked = if $crate::machine::simd::level() >= $crate::machine::simd::Level::Avx2 { avx2 as Kernel } else { base as Kernel };
+        #[cfg(not(target_arch = "x86_64"))]
+        let picked = base as Kernel;
+        picked
+    }};
+}
+pub(super) use versions;
+
+/// The `select` of a row: class, number of operands, result type where it differs, expressions.
+macro_rules! select {
+    (num $map:ident => $f:expr) => {
+        select!(@num $map, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64 => $f)
+    };
+    (test $map:ident => $f:expr) => { select!(num $map => $f) };
+    (compare $map:ident => $f:expr) => { select!(num $map => $f) };
+    (same $map:ident => $f:expr) => {
+        |dtype: DType| match dtype {
+            DType::Bool => Some(versions!(narrow bool, |run| $map::<T, _>(run, $f))),
+            _ => (select!(num $map => $f))(dtype),
+        }
+    };
+    (@num $map:ident, $f32:ident, $f64:ident, $($int:ident),* => $f:expr) => {
+        |dtype: DType| match dtype {
+            DType::F32 => Some(versions!(wide f32, |run| $map::<T, _>(run, $f))),
+            DType::F64 => Some(versions!(narrow f64, |run| $map::<T, _>(run, $f))),
+            _ => (select!(int $map => $f))(dtype),
+        }
+    };
+    (int $map:ident => $f:expr) => {
+        |dtype: DType| Some(match dtype {
+            DType::I8 => versions!(narrow i8, |run| $map::<T, _>(run, $f)),
+            DType::I16 => versions!(narrow i16, |run| $map::<T, _>(run, $f)),
+            DType::I32 => versions!(narrow i32, |run| $map::<T, _>(run, $f)),
+            DType::I64 => versions!(narrow i64, |run| $map::<T, _>(run, $f)),
+            DType::U8 => versions!(narrow u8, |run| $map::<T, _>(run, $f)),
+            DType::U16 => versions!(narrow u16, |run| $map::<T, _>(run, $f)),
+            DType::U32 => versions!(narrow u32, |run| $map::<T, _>(run, $f)),
+            DType::U64 => versions!(narrow u64, |run| $map::<T, _>(run, $f)),
+            _ => return None,
+        })
+    };
+    (num_far $map:ident => $f:expr, $fast:expr) => {
+        |dtype: DType| match dtype {
+            DType::F32 => Some(versions!(wide f32, |run| map2_far(run, $fast, $f))),
+            DType::F64 => Some(versions!(narrow f64, |run| $map::<T, f64>(run, $f))),
+            _ => (select!(int $map => $f))(dtype),
+        }
+    };
+    // The sign does not matter to these, so one kernel serves both integers of a width.
+    (bits $map:ident => $f:expr) => {
+        |dtype: DType| Some(match dtype {
+            DType::I8 | DType::U8 => versions!(narrow u8, |run| $map::<T, _>(run, $f)),
+            DType::I16 | DType::U16 => versions!(narrow u16, |run| $map::<T, _>(run, $f)),
+            DType::I32 | DType::U32 => versions!(narrow u32, |run| $map::<T, _>(run, $f)),
+            DType::I64 | DType::U64 => versions!(narrow u64, |run| $map::<T, _>(run, $f)),
+            DType::Bool => versions!(narrow bool, |run| $map::<T, _>(run, $f)),
+            _ => return None,
+        })
+    };
+    (bool $map:ident => $f:expr) => {
+        |dtype: DType| match dtype {
+            DType::Bool => Some(versions!(narrow bool, |run| $map::<T, _>(run, $f))),
+            _ => None,
+        }
+    };
+    (float $map:ident => $f:expr, $g:expr) => {
+        |dtype: DType| match dtype {
+            DType::F32 => Some(versions!(wide f32, |run| $map::<T, f32>(run, $f))),
+            DType::F64 => Some(versions!(narrow f64, |run| $map::<T, f64>(run, $g))),
+            _ => None,
+        }
+    };
+    (float_tabled $map:ident => $tabled:expr, $f:expr, $g:expr) => {
+        |dtype: DType| {
+            #[cfg(target_arch = "x86_64")]
+            if dtype == DType::F32 && crate::machine::simd::level() == crate::machine::simd::Level::Avx512 {
+                return Some($tabled);
+            }
+            (select!(float $map => $f, $g))(dtype)
+        }
+    };
+    (quotient $map:ident => $f:expr, $g:expr) => { select!(float $map => $f, $g) };
+    (float_far $map:ident => $f:expr, $g:expr) => {
+        |dtype: DType| match dtype {
+            DType::F32 => Some(versions!(wide f32, |run| map1_far(run, $f, $g))),
+            DType::F64 => Some(versions!(narrow f64, |run| $map::<T, f64>(run, $g))),
+            _ => None,
+        }
+    };
+    (power $map:ident => $f:expr, $g:expr, $h:expr) => {
+        |dtype: DType| match dtype {
+            DType::F32 | DType::F64 => (select!(float $map => $f, $g))(dtype),
+            _ => (select!(int $map => $h))(dtype),
+        }
+    };
+}
+
+macro_rules! unary_ops {
+    ($($name:ident $class:ident => $($f:expr),*;)*) => {
+        /// The ops of one operand.
+        pub mod unary {
+            use super::*;
+            $(
+                #[doc = concat!("The op `", stringify!($name), "`.")]
+                #[allow(non_upper_case_globals)]
+                pub static $name: Op<1> =
+                    Op { name: stringify!($name), class: Class::$class, select: select!($class map1 => $($f),*) };
+            )*
+            /// All of them, sorted by name.
+            pub static ALL: &[&Op<1>] = &[$(&$name),*];
+        }
+    };
+}
+
+macro_rules! binary_ops {
+    ($($name:ident $class:ident => $($f:expr),*;)*) => {
+        /// The ops of two operands.
+        pub mod binary {
+            use super::*;
+            $(
+                #[doc = concat!("The op `", stringify!($name), "`.")]
+                #[allow(non_upper_case_globals)]
+                pub static $name: Op<2> =
+                    Op { name: stringify!($name), class: Class::$class, select: select!($class map2 => $($f),*) };
+            )*
+            /// All of them, sorted by name.
+            pub static ALL: &[&Op<2>] = &[$(&$name),*];
+        }
+    };
+}
+
+unary_table!(unary_ops);
+binary_table!(binary_ops);

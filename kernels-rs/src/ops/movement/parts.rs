@@ -1,0 +1,276 @@
+//! Operands that are not as a kernel reads them, some images at a time: a part of an operand is made dense, and of the
+//! dtype that is computed in, while it stays in the caches, so that no op copies a large operand whole.
+//!
+//! What is a part follows from shapes, dtypes and strides alone, never from the number of threads.
+
+use crate::array::Array;
+use crate::array::dtype::{BF16, DType, Element, F16};
+use crate::array::narrow;
+use crate::array::shape::{MAX_RANK, Shape};
+use crate::array::view;
+use crate::error::Result;
+use crate::machine::lanes::Real;
+use crate::machine::threads::{self, SharedMut};
+use crate::ops::elementwise::convert::cast;
+use crate::ops::movement::put as put_over;
+use std::ops::Range;
+
+/// Bytes that are made of operands at a time.
+pub const PART: usize = if cfg!(test) { 1 << 10 } else { 2 << 20 };
+/// Elements that a task narrows.
+const GRAIN: usize = 1 << 15;
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// Row-major, in this dtype: the operand itself where it is so.
+pub fn ready(x: &Array, dtype: DType) -> Result<Array> {
+    cast(x, dtype)?.contiguous()
+}
+
+/// Bytes that [`ready`] makes of these operands: elements of this dtype, and before them dense ones of another.
+pub fn made(operands: &[&Array], dtype: DType) -> usize {
+    let of_element = |x: &Array| match (x.dtype() == dtype, x.is_contiguous()) {
+        (true, true) => 0,
+        (true, false) | (false, true) => dtype.itemsize(),
+        (false, false) => dtype.itemsize() + x.dtype().itemsize(),
+    };
+    operands.iter().map(|x| x.numel() * of_element(x)).sum()
+}
+
+/// Equal parts of `0..count`, for all of which `bytes` are made: at most `part` bytes each where one of `0..count` is no
+/// more. One part at least.
+pub fn ranges(count: usize, bytes: usize, part: usize) -> impl Iterator<Item = Range<usize>> {
+    let most = part.saturating_mul(count).checked_div(bytes).unwrap_or(count).max(1);
+    let len = if bytes <= part { count } else { count.div_ceil(count.div_ceil(most).max(1)) };
+    let parts = if len == 0 { 1 } else { count.div_ceil(len) };
+    (0..parts).map(move |at| at * len..count.min((at + 1) * len))
+}
+
+/// These elements of an axis.
+pub fn narrowed(x: &Array, axis: usize, range: &Range<usize>) -> Result<Array> {
+    if range.len() == x.shape()[axis] {
+        return Ok(x.clone());
+    }
+    let (mut start, mut size) = (Shape::filled(0, x.rank()), *x.shape());
+    (start[axis], size[axis]) = (range.start, range.len());
+    view::slice(x, &start, &size, &[1; MAX_RANK][..x.rank()])
+}
+
+/// An op along `axis` of narrow floats that computes in `float32`, some of the longest other axis at a time. All operands
+/// have the shape of the first one but along `axis`; those that are no floats stay as they are.
+pub fn widened<const N: usize>(
+    operands: [&Array; N],
+    axis: usize,
+    work: impl Fn(&[Array; N]) -> Result<Array>,
+) -> Result<Array> {
+    let x = operands[0];
+    let Some(other) = (0..x.rank()).filter(|&at| at != axis).max_by_key(|&at| x.shape()[at]) else {
+        return cast(&work(&wide(&operands.map(Array::clone))?)?, x.dtype());
+    };
+    let out = Array::uninit(x.dtype(), x.shape())?;
+    for range in ranges(x.shape()[other], made(&operands, DType::F32), 4 * PART) {
+        let mut part = operands.map(Array::clone);
+        for part in &mut part {
+            *part = narrowed(part, other, &range)?;
+        }
+        let result = cast(&work(&wide(&part)?)?, x.dtype())?;
+        // SAFETY: nobody else has seen the result.
+        unsafe { put_over(&result, &narrowed(&out, other, &range)?) };
+    }
+    Ok(out)
+}
+
+fn wide<const N: usize>(operands: &[Array; N]) -> Result<[Array; N]> {
+    let mut out = operands.clone();
+    for x in out.iter_mut().filter(|x| x.dtype().is_float()) {
+        *x = cast(x, DType::F32)?;
+    }
+    Ok(out)
+}
+
+/// Some images of `(N, C, .., ..)`, or some channels of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Planes {
+    /// Images.
+    pub images: Range<usize>,
+    /// Channels.
+    pub channels: Range<usize>,
+}
+
+impl Planes {
+    /// The parts of operands that have the same images and channels, of which `bytes` are made in all.
+    pub fn cut(operands: &[&Array], bytes: usize) -> Vec<Self> {
+        let (batch, channels) = (operands[0].shape()[0], operands[0].shape()[1]);
+        let image = bytes / batch.max(1);
+        if image <= PART {
+            return ranges(batch, bytes, PART).map(|images| Self { images, channels: 0..channels }).collect();
+        }
+        // Neighboring channels in a cache line are read together.
+        let together = operands.iter().map(|x| line_of(x)).max().unwrap_or(1);
+        let part = PART.max(image / channels * together);
+        let of_image = |image: usize| {
+            ranges(channels, bytes / batch, part).map(move |channels| Self { images: image..image + 1, channels })
+        };
+        (0..batch).flat_map(of_image).collect()
+    }
+
+    /// How many.
+    pub fn count(&self) -> usize {
+        self.images.len() * self.channels.len()
+    }
+
+    /// Where they lie among all planes of a row-major array with so many channels.
+    pub fn of(&self, channels: usize) -> Range<usize> {
+        let first = self.images.start * channels + self.channels.start;
+        first..first + self.count()
+    }
+
+    /// These planes of an array.
+    pub fn take(&self, x: &Array) -> Result<Array> {
+        narrowed(&narrowed(x, 0, &self.images)?, 1, &self.channels)
+    }
+}
+
+/// Channels that lie in one cache line.
+fn line_of(x: &Array) -> usize {
+    match x.strides()[1].unsigned_abs() * x.dtype().itemsize() {
+        0 => 1,
+        step => LINE.div_ceil(step),
+    }
+}
+
+/// Makes each plane of `out` from that of `x`: `work` gets some planes, their elements in the type that is computed in, and
+/// memory for their results.
+pub fn map_planes<T: Real>(x: &Array, out: &mut Array, work: impl Fn(&Planes, &[T], &mut [T])) -> Result<()> {
+    let (channels, size) = (out.shape()[1], out.shape()[2] * out.shape()[3]);
+    for planes in Planes::cut(&[x], made(&[x, out], T::DTYPE)) {
+        let source = ready(&planes.take(x)?, T::DTYPE)?;
+        let of = planes.of(channels);
+        write(out, of.start * size..of.end * size, |to| {
+            work(&planes, source.as_slice().expect("made contiguous"), to);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// Calls `work` with the elements `range` of a row-major result, which it writes: in place where the result has the
+/// dtype that is computed in, else in memory of its own, from where they are rounded.
+pub fn write<T: Real>(out: &mut Array, range: Range<usize>, work: impl FnOnce(&mut [T]) -> Result<()>) -> Result<()> {
+    if out.dtype() == T::DTYPE {
+        return work(&mut out.as_mut_slice()[range]);
+    }
+    write_lines(out, range.start, Lines { count: 1, len: range.len(), pitch: range.len() }, work)
+}
+
+/// Lines of elements of a result.
+#[derive(Clone, Copy, Debug)]
+pub struct Lines {
+    /// How many.
+    pub count: usize,
+    /// Elements of one.
+    pub len: usize,
+    /// From one to the next.
+    pub pitch: usize,
+}
+
+/// Calls `work` with memory for lines one after the other, which it writes; from there they are moved to their places in
+/// the result, the first at element `first`, and rounded where its dtype is another.
+pub fn write_lines<T: Real>(
+    out: &mut Array,
+    first: usize,
+    lines: Lines,
+    work: impl FnOnce(&mut [T]) -> Result<()>,
+) -> Result<()> {
+    let mut made = Array::uninit(T::DTYPE, &[lines.count * lines.len])?;
+    work(made.as_mut_slice())?;
+    match out.dtype() {
+        DType::F16 => put(lines, first, &made, out, |from: &[f32], to: &mut [F16]| narrow::narrow_f16(from, to)),
+        DType::BF16 => put(lines, first, &made, out, |from: &[f32], to: &mut [BF16]| narrow::narrow_bf16(from, to)),
+        _ => put(lines, first, &made, out, |from: &[T], to: &mut [T]| to.copy_from_slice(from)),
+    }
+    Ok(())
+}
+
+fn put<T: Element, U: Element>(
+    lines: Lines,
+    first: usize,
+    made: &Array,
+    out: &mut Array,
+    convert: impl Fn(&[T], &mut [U]) + Sync,
+) {
+    let Lines { count, len, pitch } = lines;
+    if count * len == 0 {
+        return;
+    }
+    assert!(len <= pitch && first + (count - 1) * pitch + len <= out.numel(), "inside the result");
+    let from = made.as_slice::<T>().expect("made dense");
+    let to = SharedMut::new(out.mut_ptr::<U>());
+    // Pieces of a long line, or several short ones.
+    let (pieces, together) = (len.div_ceil(GRAIN), (GRAIN / len).max(1));
+    let size = len.div_ceil(pieces);
+    threads::parallel(count.div_ceil(together) * pieces, &|task| {
+        let (group, piece) = (task / pieces, task % pieces);
+        let part = (piece * size).min(len)..((piece + 1) * size).min(len);
+        for line in group * together..count.min((group + 1) * together) {
+            let at = first + line * pitch;
+            // SAFETY: each piece of a line has one task, and lies inside the result as checked.
+            let to = unsafe { to.slice(at + part.start..at + part.end) };
+            convert(&from[line * len + part.start..line * len + part.end], to);
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::movement::samples::{Rng, view_of};
+
+    #[test]
+    fn parts_cover_everything_once_and_are_small() {
+        let mut rng = Rng::new(5);
+        for _ in 0..500 {
+            let (count, each) = (rng.below(60), rng.below(700));
+            let found: Vec<_> = ranges(count, count * each, PART).collect();
+            assert_eq!(found.iter().cloned().flatten().collect::<Vec<_>>(), (0..count).collect::<Vec<_>>());
+            assert!(!found.is_empty() && found.iter().all(|part| part.len() * each <= PART.max(each)), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn planes_cover_everything_in_order() {
+        let mut rng = Rng::new(6);
+        for _ in 0..300 {
+            let shape = [rng.below(5), rng.below(30), 1 + rng.below(12), 1 + rng.below(12)];
+            let x = view_of(&mut rng, DType::F16, &shape, false);
+            let made = made(&[&x], DType::F32);
+            let plane = made.checked_div(shape[0] * shape[1]).unwrap_or(0);
+            let all = Planes::cut(&[&x], made);
+            let places: Vec<_> = all.iter().flat_map(|part| part.of(shape[1])).collect();
+            assert_eq!(places, (0..shape[0] * shape[1]).collect::<Vec<_>>());
+            for part in &all {
+                assert_eq!(part.take(&x).unwrap().shape()[..2], [part.images.len(), part.channels.len()]);
+                assert!(part.images.len() <= 1 || part.count() * plane <= PART, "{part:?} of {shape:?}");
+                assert!(part.count() * plane <= PART || part.images.len() <= 1 && part.channels.len() <= line_of(&x));
+            }
+        }
+    }
+
+    #[test]
+    fn results_are_rounded_part_by_part() {
+        let values = [1.0f32, 1.0 + 1.0 / 512.0, -3.3, 1e-30, 65504.0, f32::INFINITY];
+        for dtype in [DType::F16, DType::BF16] {
+            let mut out = Array::uninit(dtype, &[6]).unwrap();
+            for range in [0..1, 1..4, 4..6] {
+                let from = values[range.clone()].to_vec();
+                write(&mut out, range, |to| {
+                    to.copy_from_slice(&from);
+                    Ok(())
+                })
+                .unwrap();
+            }
+            let whole = cast(&Array::from_slice(&values, &[6]).unwrap(), dtype).unwrap();
+            assert_eq!(crate::ops::movement::samples::floats(&out), crate::ops::movement::samples::floats(&whole));
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! `argmax` and `argmin`: elements are compared as integer keys in which NaN is above everything, both zeros are equal
+//! and, for `argmin`, the order is reversed. The first of equal keys wins.
+
+use super::avx2::vectorize_avx2;
+use crate::array::Array;
+use crate::array::dtype::{BF16, DType, Element, F16};
+use crate::array::shape::{Inline, Shape, contiguous_strides};
+use crate::error::{Error, Result};
+use crate::machine::threads::{self, SharedMut};
+use crate::ops::movement::strided;
+use std::cell::RefCell;
+use std::marker::PhantomData;
+
+/// Elements in one piece of a row; also the grain of tasks.
+const PIECE: usize = 1 << 15;
+/// Elements between two looks at the best key so far.
+const BLOCK: usize = 1024;
+/// Columns that are followed at once.
+const WIDTH: usize = 128;
+/// Columns that are followed in registers, for [`ROUND`] rows at a time.
+const LANES: usize = 16;
+const ROUND: usize = 32;
+
+/// An element with a key.
+trait Keyed: Element {
+    type Key: Copy + Ord + Default + Into<i64> + 'static;
+    const LOWEST: Self::Key;
+    /// `flip` is 0, or all ones to reverse the order.
+    fn key(self, flip: Self::Key) -> Self::Key;
+    fn flip(reversed: bool) -> Self::Key;
+}
+
+macro_rules! keyed {
+    ($($rust:ident $key:ident |$x:ident| $nan:expr, $body:expr;)*) => {$(
+        impl Keyed for $rust {
+            type Key = $key;
+            const LOWEST: $key = $key::MIN;
+            #[inline(always)]
+            fn key(self, flip: $key) -> $key {
+                let $x = self;
+                let key: $key = $body;
+                if $nan { $key::MAX } else { key ^ flip }
+            }
+            #[inline(always)]
+            fn flip(reversed: bool) -> $key { -(reversed as $key) }
+        }
+    )*};
+}
+keyed! {
+    BF16 i32 |x| x.0 & 0x7fff > 0x7f80, signed16(x.0);
+    F16 i32 |x| x.0 & 0x7fff > 0x7c00, signed16(x.0);
+    f32 i32 |x| x.is_nan(), signed32((x + 0.0).to_bits());
+    f64 i64 |x| x.is_nan(), signed64((x + 0.0).to_bits());
+    i16 i32 |x| false, x as i32;
+    i32 i32 |x| false, x;
+    i64 i64 |x| false, x;
+    i8 i32 |x| false, x as i32;
+    u16 i32 |x| false, x as i32;
+    u32 i32 |x| false, (x ^ 1 << 31) as i32;
+    u64 i64 |x| false, (x ^ 1 << 63) as i64;
+    u8 i32 |x| false, x as i32;
+}
+
+/// Bits of a float as an integer of the same order.
+#[inline(always)]
+fn signed32(bits: u32) -> i32 {
+    let bits = bits as i32;
+    bits ^ ((bits >> 31) as u32 >> 1) as i32
+}
+
+/// The same for narrow floats, with one zero.
+#[inline(always)]
+fn signed16(bits: u16) -> i32 {
+    let bits = if bits == 0x8000 { 0 } else { bits as i16 };
+    (bits ^ ((bits >> 15) as u16 >> 1) as i16) as i32
+}
+
+#[inline(always)]
+fn signed64(bits: u64) -> i64 {
+    let bits = bits as i64;
+    bits ^ ((bits >> 63) as u64 >> 1) as i64
+}
+
+/// The best key and where it was found.
+#[derive(Clone, Copy)]
+struct Best {
+    key: i64,
+    at: i64,
+}
+
+/// Dense rows.
+struct RowJob {
+    reversed: bool,
+    x: *const u8,
+    len: usize,
+    count: usize,
+    step: isize,
+    out: *mut Best,
+    out_step: usize,
+}
+
+struct ColumnJob {
+    reversed: bool,
+    x: *const u8,
+    /// Rows and the step between them, in elements.
+    rows: (usize, isize),
+    /// At most [`WIDTH`] columns and the step between them.
+    columns: (usize, isize),
+    out: *mut Best,
+}
+
+struct Kernel {
+    size: usize,
+    row: fn(&RowJob),
+    columns: fn(&ColumnJob),
+}
+
+vectorize_avx2!(best_of_row[T: Keyed](job: &RowJob, _kind: PhantomData<T>) => best_of_row_any::<T>);
+vectorize_avx2!(best_of_columns[T: Keyed](job: &ColumnJob, _kind: PhantomData<T>) => best_of_columns_any::<T>);
+
+#[inline(always)]
+fn best_of_row_any<T: Keyed>(job: &RowJob, _: PhantomData<T>) {
+    let flip = T::flip(job.reversed);
+    for row in 0..job.count {
+        // SAFETY: the job says that the rows are dense, and that the results exist.
+        unsafe {
+            let x = job.x.cast::<T>().offset(row as isize * job.step);
+            let (key, at) = best_of::<T>(std::slice::from_raw_parts(x, job.len), flip);
+            job.out.add(row * job.out_step).write(Best { key: key.into(), at: at as i64 });
+        }
+    }
+}
+
+#[inline(always)]
+fn best_of<T: Keyed>(x: &[T], flip: T::Key) -> (T::Key, usize) {
+    if x.len() < 32 {
+        let (mut best, mut at) = (x[0].key(flip), 0);
+        for (i, x) in x.iter().enumerate().skip(1) {
+            let key = x.key(flip);
+            at = if key > best { i } else { at };
+            best = best.max(key);
+        }
+        return (best, at);
+    }
+    let (mut best, mut block) = (highest_key::<T>(&x[..BLOCK.min(x.len())], flip), 0);
+    for (at, part) in x.chunks(BLOCK).enumerate().skip(1) {
+        let key = highest_key::<T>(part, flip);
+        if key > best {
+            (best, block) = (key, at);
+        }
+    }
+    let part = &x[block * BLOCK..x.len().min((block + 1) * BLOCK)];
+    (best, block * BLOCK + position::<T>(part, best, flip))
+}
+
+#[inline(always)]
+fn highest_key<T: Keyed>(x: &[T], flip: T::Key) -> T::Key {
+    let mut lanes = [T::LOWEST; 32];
+    let (chunks, rest) = x.as_chunks::<32>();
+    for chunk in chunks {
+        for (lane, &x) in lanes.iter_mut().zip(chunk) {
+            *lane = x.key(flip).max(*lane);
+        }
+    }
+    for half in [16, 8, 4, 2, 1] {
+        for lane in 0..half {
+            lanes[lane] = lanes[lane].max(lanes[lane + half]);
+        }
+    }
+    rest.iter().fold(lanes[0], |best, &x| best.max(x.key(flip)))
+}
+
+#[inline(always)]
+fn position<T: Keyed>(x: &[T], best: T::Key, flip: T::Key) -> usize {
+    let (chunks, _) = x.as_chunks::<32>();
+    let found = |chunk: &[T; 32]| chunk.iter().fold(false, |found, &x| found | (x.key(flip) == best));
+    let skipped = chunks.iter().take_while(|chunk| !found(chunk)).count() * 32;
+    skipped + x[skipped..].iter().position(|&x| x.key(flip) == best).unwrap_or(0)
+}
+
+#[inline(always)]
+fn best_of_columns_any<T: Keyed>(job: &ColumnJob, _: PhantomData<T>) {
+    let flip = T::flip(job.reversed);
+    let (mut best, mut at) = ([[T::LOWEST; LANES]; WIDTH / LANES], [[0i32; LANES]; WIDTH / LANES]);
+    let ((count, step), (rows, row_step)) = (job.columns, job.rows);
+    let x = job.x.cast::<T>();
+    for round in (0..rows).step_by(ROUND) {
+        for group in 0..count.div_ceil(LANES) {
+            let (mut best_here, mut at_here) = (best[group], at[group]);
+            let last = count - 1 - group * LANES;
+            for row in round..rows.min(round + ROUND) {
+                // SAFETY: the job says that these rows and columns exist.
+                let values: [T; LANES] = unsafe {
+                    let start = x.offset(row as isize * row_step + (group * LANES) as isize * step);
+                    if step == 1 && last >= LANES - 1 {
+                        start.cast::<[T; LANES]>().read_unaligned()
+                    } else {
+                        std::array::from_fn(|i| *start.offset(i.min(last) as isize * step))
+                    }
+                };
+                for i in 0..LANES {
+                    let key = values[i].key(flip);
+                    at_here[i] = if key > best_here[i] { row as i32 } else { at_here[i] };
+                    best_here[i] = best_here[i].max(key);
+                }
+            }
+            (best[group], at[group]) = (best_here, at_here);
+        }
+    }
+    for i in 0..count {
+        let found = Best { key: best[i / LANES][i % LANES].into(), at: at[i / LANES][i % LANES] as i64 };
+        // SAFETY: the job says that each column has its result.
+        unsafe { job.out.add(i).write(found) };
+    }
+}
+
+fn kernel_of<T: Keyed>() -> &'static Kernel {
+    const {
+        &Kernel {
+            size: size_of::<T>(),
+            row: |job| best_of_row::<T>(job, PhantomData),
+            columns: |job| best_of_columns::<T>(job, PhantomData),
+        }
+    }
+}
+
+fn kernel(dtype: DType) -> &'static Kernel {
+    match dtype {
+        DType::BF16 => kernel_of::<BF16>(),
+        DType::F16 => kernel_of::<F16>(),
+        DType::F32 => kernel_of::<f32>(),
+        DType::F64 => kernel_of::<f64>(),
+        DType::I16 => kernel_of::<i16>(),
+        DType::I32 => kernel_of::<i32>(),
+        DType::I64 => kernel_of::<i64>(),
+        DType::I8 => kernel_of::<i8>(),
+        DType::U16 => kernel_of::<u16>(),
+        DType::U32 => kernel_of::<u32>(),
+        DType::U64 => kernel_of::<u64>(),
+        DType::U8 | DType::Bool => kernel_of::<u8>(),
+    }
+}
+
+/// Index of the first largest element (NaN counts as the largest), as `int64`; without an axis, of the flattened
+/// array.
+pub fn argmax(x: &Array, axis: Option<usize>, keepdims: bool) -> Result<Array> {
+    arg_reduce("argmax", false, x, axis, keepdims)
+}
+
+/// Index of the first smallest element (NaN counts as the smallest), as `int64`; without an axis, of the flattened
+/// array.
+pub fn argmin(x: &Array, axis: Option<usize>, keepdims: bool) -> Result<Array> {
+    arg_reduce("argmin", true, x, axis, keepdims)
+}
+
+type Dims = Inline<(usize, isize)>;
+
+thread_local! {
+    static BUFFER: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+}
+
+fn arg_reduce(op: &str, reversed: bool, x: &Array, axis: Option<usize>, keepdims: bool) -> Result<Array> {
+    let (mut shape, mut kept, mut run) = (Shape::empty(), Dims::empty(), Dims::empty());
+    if axis.is_some_and(|axis| axis >= x.rank()) {
+        return Err(Error::value(op, format!("wrong axis: got {axis:?}, expected below {}", x.rank())));
+    }
+    for (at, (&len, &step)) in x.shape().iter().zip(x.strides().iter()).enumerate() {
+        if axis.is_none_or(|axis| axis == at) {
+            run.push((len, step));
+            keepdims.then(|| shape.push(1));
+        } else {
+            kept.push((len, step));
+            shape.push(len);
+        }
+    }
+    let mut out = Array::uninit(DType::I64, &shape)?;
+    let len: usize = run.iter().map(|dim| dim.0).product();
+    if len == 0 {
+        return Err(Error::value(op, "no elements: got an empty axis, expected at least one element"));
+    }
+    if out.numel() > 0 {
+        let job =
+            Search { kernel: kernel(x.dtype()), reversed, x: x.data(), kept: merged(&kept), run: merged(&run), len };
+        job.run(out.as_mut_slice::<i64>());
+    }
+    // SAFETY: unchanged.
+    Ok(unsafe { out.with_geometry(shape, contiguous_strides(&shape), 0) })
+}
+
+struct Search<'a> {
+    kernel: &'a Kernel,
+    reversed: bool,
+    x: *const u8,
+    kept: Dims,
+    run: Dims,
+    len: usize,
+}
+
+// SAFETY: tasks only read through the address, which belongs to the operand.
+unsafe impl Sync for Search<'_> {}
+
+impl Search<'_> {
+    fn run(&self, out: &mut [i64]) {
+        let pieces = self.len.div_ceil(PIECE);
+        let mut best = vec![Best { key: 0, at: 0 }; out.len() * pieces];
+        let to = SharedMut::new(best.as_mut_ptr());
+        match (&self.kept[..], &self.run[..]) {
+            (&[.., (_, near)], &[(_, far)]) if near != 0 && near.abs() < far.abs() => self.by_columns(pieces, to),
+            (_, &[] | &[(_, 1)]) => self.by_rows(pieces, false, to),
+            _ => self.by_rows(pieces, true, to),
+        }
+        for (out, candidates) in out.iter_mut().zip(best.chunks(pieces)) {
+            let mut first = 0;
+            for (piece, candidate) in candidates.iter().enumerate() {
+                if candidate.key > candidates[first].key {
+                    first = piece;
+                }
+            }
+            *out = (first * PIECE) as i64 + candidates[first].at;
+        }
+    }
+
+    fn by_rows(&self, pieces: usize, gather: bool, out: SharedMut<Best>) {
+        let mut dims = self.kept;
+        self.run.iter().for_each(|&dim| dims.push(dim));
+        let rows: usize = self.kept.iter().map(|dim| dim.0).product();
+        let (inner, step) = self.kept.last().copied().unwrap_or((1, 0));
+        let together = (PIECE / self.len).max(1);
+        threads::parallel(rows.div_ceil(together) * pieces, &|task| {
+            let (mut row, start) = (task / pieces * together, task % pieces * PIECE);
+            let end = rows.min(row + together);
+            let len = PIECE.min(self.len - start);
+            while row < end {
+                // SAFETY: a part of each row; each has its own result.
+                let out = unsafe { out.ptr().add(row * pieces + task % pieces) };
+                let mut job = RowJob { reversed: self.reversed, x: self.x, len, count: 1, step, out, out_step: pieces };
+                if gather {
+                    job.step = len as isize;
+                    job.count = if pieces == 1 { end - row } else { 1 };
+                    BUFFER.with_borrow_mut(|buffer| {
+                        buffer.resize(buffer.len().max(job.count * len), 0);
+                        let to = buffer.as_mut_ptr().cast();
+                        let (first, count) = (row * self.len + start, job.count * len);
+                        // SAFETY: as above; eight bytes an element are enough.
+                        unsafe { strided::gather(self.kernel.size, to, self.x, &dims, first, count) };
+                        (self.kernel.row)(&RowJob { x: to, ..job });
+                    });
+                } else {
+                    job.count = (inner - row % inner).min(end - row);
+                    let at = offset(&self.kept, row) + start as isize;
+                    // SAFETY: as above.
+                    job.x = unsafe { self.x.offset(at * self.kernel.size as isize) };
+                    (self.kernel.row)(&job);
+                }
+                row += job.count;
+            }
+        });
+    }
+
+    fn by_columns(&self, pieces: usize, out: SharedMut<Best>) {
+        let (width, step) = self.kept[self.kept.len() - 1];
+        let outer = &self.kept[..self.kept.len() - 1];
+        let tiles = width.div_ceil(WIDTH);
+        let jobs = outer.iter().map(|dim| dim.0).product::<usize>() * tiles * pieces;
+        let together = (PIECE / (self.len.min(PIECE) * WIDTH)).max(1);
+        threads::parallel(jobs.div_ceil(together), &|task| {
+            for job in task * together..jobs.min((task + 1) * together) {
+                let (piece, first, row) = (job % pieces, job / pieces % tiles * WIDTH, job / pieces / tiles);
+                let (start, count) = (piece * PIECE, WIDTH.min(width - first));
+                let mut found = [Best { key: 0, at: 0 }; WIDTH];
+                let at = offset(outer, row) + first as isize * step + start as isize * self.run[0].1;
+                (self.kernel.columns)(&ColumnJob {
+                    reversed: self.reversed,
+                    // SAFETY: an element of the operand.
+                    x: unsafe { self.x.offset(at * self.kernel.size as isize) },
+                    rows: (PIECE.min(self.len - start), self.run[0].1),
+                    columns: (count, step),
+                    out: found.as_mut_ptr(),
+                });
+                for (column, &best) in found[..count].iter().enumerate() {
+                    // SAFETY: each column of each piece has its own result.
+                    unsafe { out.ptr().add((row * width + first + column) * pieces + piece).write(best) };
+                }
+            }
+        });
+    }
+}
+
+/// Neighbours that are one run become one axis.
+fn merged(dims: &Dims) -> Dims {
+    let mut out = Dims::empty();
+    for &(len, step) in dims.iter().filter(|dim| dim.0 != 1) {
+        match out.last_mut() {
+            Some(last) if last.1 == step * len as isize => *last = (last.0 * len, step),
+            _ => out.push((len, step)),
+        }
+    }
+    out
+}
+
+fn offset(dims: &[(usize, isize)], mut number: usize) -> isize {
+    let mut at = 0;
+    for &(len, step) in dims.iter().rev() {
+        at += (number % len) as isize * step;
+        number /= len;
+    }
+    at
+}

@@ -1,0 +1,182 @@
+//! What a reduction computes: a neutral value, how an element enters, how two values become one.
+
+use crate::array::dtype::Element;
+use std::marker::PhantomData;
+
+/// One reduction over elements of one type. `combine` must take the neutral value on either side without changing a
+/// bit of the other one: short blocks are filled with it.
+pub trait Fold: 'static {
+    /// Stored type. `bool` goes as `u8`.
+    type In: Element;
+    /// What partial results are held in.
+    type Acc: Element;
+    /// Goes on folding the results of blocks.
+    type Again: Fold<In = Self::Acc>;
+    /// The neutral value.
+    const NEUTRAL: Self::Acc;
+    /// The element as a partial result.
+    fn lift(x: Self::In) -> Self::Acc;
+    /// Two partial results, the earlier one first.
+    fn combine(a: Self::Acc, b: Self::Acc) -> Self::Acc;
+}
+
+/// A type that sums and products are computed in.
+pub trait Accumulator: Element {
+    /// What the results of many blocks are added in.
+    type Wide: Accumulator<Wide = Self::Wide>;
+    /// Negative zero for floats: `-0.0 + x` is `x`, the sign of zero included.
+    const ZERO: Self;
+    /// One.
+    const ONE: Self;
+    /// Integers wrap.
+    fn add(self, other: Self) -> Self;
+    /// Integers wrap.
+    fn mul(self, other: Self) -> Self;
+}
+
+/// An element that can be accumulated in `A`: exact, or wrapping (unsigned integers wrap to the same bits).
+pub trait Widen<A>: Element {
+    /// The value in the wider type.
+    fn widen(self) -> A;
+}
+
+macro_rules! accumulators {
+    ($($rust:ident $wide:ident $zero:literal $one:literal |$a:ident, $b:ident| $add:expr, $mul:expr;)*) => {$(
+        impl Accumulator for $rust {
+            type Wide = $wide;
+            const ZERO: Self = $zero;
+            const ONE: Self = $one;
+            #[inline(always)]
+            fn add(self, other: Self) -> Self { let ($a, $b) = (self, other); $add }
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self { let ($a, $b) = (self, other); $mul }
+        }
+        impl Widen<$wide> for $rust {
+            #[inline(always)]
+            fn widen(self) -> $wide { self as $wide }
+        }
+    )*};
+}
+accumulators! {
+    f32 f32 -0.0 1.0 |a, b| a + b, a * b;
+    f64 f64 -0.0 1.0 |a, b| a + b, a * b;
+    i32 i64 0 1 |a, b| a.wrapping_add(b), a.wrapping_mul(b);
+    i64 i64 0 1 |a, b| a.wrapping_add(b), a.wrapping_mul(b);
+}
+
+macro_rules! widen {
+    ($($rust:ident $acc:ident |$x:ident| $body:expr;)*) => {$(
+        impl Widen<$acc> for $rust {
+            #[inline(always)]
+            fn widen(self) -> $acc { let $x = self; $body }
+        }
+    )*};
+}
+widen! {
+    i16 i32 |x| x as i32;
+    i8 i32 |x| x as i32;
+    u16 i32 |x| x as i32;
+    u32 i64 |x| x as i64;
+    u8 i32 |x| x as i32;
+}
+
+/// The sum of elements `T`, within a block in `A`: `f32` for narrow floats, `i32` for integers so narrow that a block
+/// cannot overflow, else `i64`.
+pub struct Sum<T, A>(PhantomData<(T, A)>);
+/// The product.
+pub struct Prod<T, A>(PhantomData<(T, A)>);
+/// The largest; NaN if there is one.
+pub struct Max<T>(PhantomData<T>);
+/// The smallest; NaN if there is one.
+pub struct Min<T>(PhantomData<T>);
+
+impl<T: Widen<A>, A: Accumulator + Widen<A::Wide>> Fold for Sum<T, A>
+where
+    A::Wide: Widen<A::Wide>,
+{
+    type In = T;
+    type Acc = A;
+    type Again = Sum<A, A::Wide>;
+    const NEUTRAL: A = A::ZERO;
+    #[inline(always)]
+    fn lift(x: T) -> A {
+        x.widen()
+    }
+    #[inline(always)]
+    fn combine(a: A, b: A) -> A {
+        a.add(b)
+    }
+}
+
+impl<T: Widen<A>, A: Accumulator + Widen<A>> Fold for Prod<T, A> {
+    type In = T;
+    type Acc = A;
+    type Again = Prod<A, A>;
+    const NEUTRAL: A = A::ONE;
+    #[inline(always)]
+    fn lift(x: T) -> A {
+        x.widen()
+    }
+    #[inline(always)]
+    fn combine(a: A, b: A) -> A {
+        a.mul(b)
+    }
+}
+
+/// An element that can be compared. Narrow floats are compared as `f32`.
+pub trait Ordered: Element + PartialOrd {
+    /// Not above anything.
+    const LOWEST: Self;
+    /// Not below anything.
+    const HIGHEST: Self;
+    /// Not a number; unused for integers.
+    const NAN: Self;
+}
+
+macro_rules! ordered {
+    ($($rust:ident $lowest:ident $highest:ident $nan:expr;)*) => {$(
+        impl Ordered for $rust {
+            const LOWEST: Self = $rust::$lowest;
+            const HIGHEST: Self = $rust::$highest;
+            const NAN: Self = $nan;
+        }
+    )*};
+}
+ordered! {
+    f32 NEG_INFINITY INFINITY f32::NAN;
+    f64 NEG_INFINITY INFINITY f64::NAN;
+    i16 MIN MAX 0;
+    i32 MIN MAX 0;
+    i64 MIN MAX 0;
+    i8 MIN MAX 0;
+    u16 MIN MAX 0;
+    u32 MIN MAX 0;
+    u64 MIN MAX 0;
+    u8 MIN MAX 0;
+}
+
+macro_rules! extremes {
+    ($($fold:ident $neutral:ident $better:tt;)*) => {$(
+        impl<T: Ordered> Fold for $fold<T> {
+            type In = T;
+            type Acc = T;
+            type Again = Self;
+            const NEUTRAL: T = T::$neutral;
+            #[inline(always)]
+            fn lift(x: T) -> T {
+                x
+            }
+            #[inline(always)]
+            #[allow(clippy::eq_op)] // `b != b` finds NaN and folds away for integers.
+            fn combine(a: T, b: T) -> T {
+                let better = if b $better a { b } else { a };
+                // Not `b`: a choice between `a` and `b` alone becomes a masked store, which is slow.
+                if b != b { T::NAN } else { better }
+            }
+        }
+    )*};
+}
+extremes! {
+    Max LOWEST >;
+    Min HIGHEST <;
+}

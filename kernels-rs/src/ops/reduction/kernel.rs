@@ -1,0 +1,128 @@
+//! The loops of one reduction over one element type, behind function pointers: the code that plans a reduction is
+//! compiled once.
+
+use super::block::{ColumnJob, RowJob, fold_columns, fold_rows};
+use super::fold::{Fold, Max, Min, Prod, Sum};
+use crate::array::dtype::{DType, Element};
+use std::marker::PhantomData;
+
+/// The loops of one [`Fold`].
+pub struct Kernel {
+    /// Bytes of an element.
+    pub size: usize,
+    /// Type of the results.
+    pub acc: DType,
+    /// Folds rows.
+    pub rows: fn(&RowJob),
+    /// Folds columns.
+    pub columns: fn(&ColumnJob<'_>),
+    /// The narrow float that is stored, for loops over `f32`.
+    pub narrow: Option<DType>,
+    /// The kernel that goes on with the results of blocks.
+    pub again: fn() -> &'static Kernel,
+}
+
+/// What a reduction computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reduction {
+    /// The sum.
+    Sum,
+    /// The product.
+    Prod,
+    /// The largest.
+    Max,
+    /// The smallest.
+    Min,
+}
+
+const fn plain<F: Fold>() -> Kernel {
+    Kernel {
+        size: size_of::<F::In>(),
+        acc: <F::Acc as Element>::DTYPE,
+        rows: |job| fold_rows::<F>(job, PhantomData),
+        columns: |job| fold_columns::<F>(job, PhantomData),
+        narrow: None,
+        again: kernel::<F::Again>,
+    }
+}
+
+fn kernel<F: Fold>() -> &'static Kernel {
+    const { &plain::<F>() }
+}
+
+/// The loops over `f32`, for an array of a narrow float.
+fn narrow<F: Fold<In = f32>>(dtype: DType) -> &'static Kernel {
+    match dtype {
+        DType::BF16 => const { &Kernel { size: 2, narrow: Some(DType::BF16), ..plain::<F>() } },
+        _ => const { &Kernel { size: 2, narrow: Some(DType::F16), ..plain::<F>() } },
+    }
+}
+
+impl Reduction {
+    /// The loops for a dtype; bool goes as `u8`.
+    pub fn kernel(self, dtype: DType) -> &'static Kernel {
+        match self {
+            Reduction::Sum => sum(dtype),
+            Reduction::Prod => prod(dtype),
+            Reduction::Max => max(dtype),
+            Reduction::Min => min(dtype),
+        }
+    }
+
+    /// The result over no elements, where there is one.
+    pub fn of_nothing(self) -> f64 {
+        match self {
+            Reduction::Sum => 0.0,
+            Reduction::Prod => 1.0,
+            Reduction::Max => f64::NEG_INFINITY,
+            Reduction::Min => f64::INFINITY,
+        }
+    }
+}
+
+fn sum(dtype: DType) -> &'static Kernel {
+    match dtype {
+        DType::BF16 | DType::F16 => narrow::<Sum<f32, f32>>(dtype),
+        DType::F32 => kernel::<Sum<f32, f32>>(),
+        DType::F64 => kernel::<Sum<f64, f64>>(),
+        DType::I16 => kernel::<Sum<i16, i32>>(),
+        DType::I32 => kernel::<Sum<i32, i64>>(),
+        DType::I64 | DType::U64 => kernel::<Sum<i64, i64>>(),
+        DType::I8 => kernel::<Sum<i8, i32>>(),
+        DType::U16 => kernel::<Sum<u16, i32>>(),
+        DType::U32 => kernel::<Sum<u32, i64>>(),
+        DType::U8 | DType::Bool => kernel::<Sum<u8, i32>>(),
+    }
+}
+
+fn prod(dtype: DType) -> &'static Kernel {
+    match dtype {
+        DType::F32 => kernel::<Prod<f32, f32>>(),
+        DType::F64 => kernel::<Prod<f64, f64>>(),
+        _ => kernel::<Prod<i64, i64>>(),
+    }
+}
+
+macro_rules! extreme_kernels {
+    ($($name:ident $fold:ident;)*) => {$(
+        fn $name(dtype: DType) -> &'static Kernel {
+            match dtype {
+                DType::BF16 | DType::F16 => narrow::<$fold<f32>>(dtype),
+                DType::F32 => kernel::<$fold<f32>>(),
+                DType::F64 => kernel::<$fold<f64>>(),
+                DType::I16 => kernel::<$fold<i16>>(),
+                DType::I32 => kernel::<$fold<i32>>(),
+                DType::I64 => kernel::<$fold<i64>>(),
+                DType::I8 => kernel::<$fold<i8>>(),
+                DType::U16 => kernel::<$fold<u16>>(),
+                DType::U32 => kernel::<$fold<u32>>(),
+                DType::U64 => kernel::<$fold<u64>>(),
+                DType::U8 | DType::Bool => kernel::<$fold<u8>>(),
+            }
+        }
+    )*};
+}
+extreme_kernels! {
+    max Max;
+    min Min;
+}

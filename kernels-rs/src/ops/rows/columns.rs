@@ -1,0 +1,280 @@
+//! Softmax, its relatives and moments along an axis that is not the last: the passes of a row, over a strip of columns at
+//! once. A strip is walked line by line, so that memory is read in order; exponentials are computed again rather than kept.
+
+use super::softmax::{Op, finite};
+use super::{RowElement, Wide, for_rows};
+use crate::array::dtype::Element;
+use crate::machine::lanes::{Kernel, Lanes, launch};
+use crate::machine::threads::{SharedMut, num_threads};
+use crate::math::Fma;
+use crate::memory::scratch::{cut, with_scratch};
+use crate::ops::movement::reader::Reader;
+
+/// Columns side by side, in a strip: memory is read in long runs, and their state stays in the first-level cache.
+const WIDE: usize = 1024;
+/// Not fewer, however many threads there are.
+const LEAST: usize = 64;
+/// Lines whose sums are added up before they join the others: errors grow slowly.
+const BLOCK: usize = 256;
+
+/// One operand or two, as `outer` matrices of `len` lines of `inner` elements. A row reduction is one along the lines.
+pub struct Columns<'a, T> {
+    /// The operand.
+    pub x: Reader<'a, T>,
+    /// The second operand, if it is another.
+    pub y: Option<Reader<'a, T>>,
+    /// (outer, len, inner), none of them 0.
+    pub size: [usize; 3],
+}
+
+/// What a line adds to the state of its columns, or makes from it. State: top, then two sums.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    Max,
+    ExpSum,
+    Products,
+    Sum,
+    Moments,
+    Softmax,
+    LogSoftmax,
+    Pull,
+    PullLog,
+}
+
+impl<T: RowElement> Columns<'_, T> {
+    /// Writes the result of a softmax op.
+    pub fn softmax(&self, op: Op, out: &mut [T]) {
+        let to = SharedMut::new(out.as_mut_ptr());
+        self.strips(&|strip, state| {
+            let (first, last) = match op {
+                Op::Softmax => (Pass::ExpSum, Pass::Softmax),
+                Op::LogSoftmax => (Pass::ExpSum, Pass::LogSoftmax),
+                Op::SoftmaxBackward => (Pass::Products, Pass::Pull),
+                Op::LogSoftmaxBackward => (Pass::Sum, Pass::PullLog),
+            };
+            if first == Pass::ExpSum {
+                strip.tops(state);
+            }
+            strip.fold(first, state);
+            let (zero, one) = (T::Wide::ZERO, T::Wide::ONE);
+            for sum in &mut *state.sums[0] {
+                match op {
+                    Op::Softmax => *sum = if *sum == zero { one } else { one / *sum },
+                    Op::LogSoftmax => *sum = if *sum == zero { zero } else { sum.ln() },
+                    _ => {}
+                }
+            }
+            strip.write(last, state, to);
+        });
+    }
+
+    /// Writes `ln(sum of e^x)` of each column.
+    pub fn logsumexp(&self, out: &mut [T]) {
+        let to = SharedMut::new(out.as_mut_ptr());
+        self.strips(&|strip, state| {
+            strip.tops(state);
+            // An infinite maximum does not shift.
+            state.tops.iter_mut().filter(|top| !top.to_f64().is_finite()).for_each(|top| *top = T::Wide::ZERO);
+            strip.fold(Pass::ExpSum, state);
+            // SAFETY: one result per column, and each column lies in one strip.
+            let out = unsafe { to.slice(strip.result..strip.result + strip.width) };
+            for ((slot, sum), &top) in out.iter_mut().zip(&*state.sums[0]).zip(&*state.tops) {
+                *slot = T::narrow(sum.ln() + top);
+            }
+        });
+    }
+
+    /// Writes the variance of each column, over `len - correction`.
+    pub fn var(&self, correction: f64, out: &mut [T]) {
+        let to = SharedMut::new(out.as_mut_ptr());
+        let count = T::Wide::count(self.size[1]);
+        let over = T::Wide::from_f64((self.size[1] as f64 - correction).max(0.0));
+        self.strips(&|strip, state| {
+            strip.fold(Pass::Sum, state);
+            for (mean, sum) in state.tops.iter_mut().zip(&mut *state.sums[0]) {
+                (*mean, *sum) = (*sum / count, T::Wide::ZERO);
+            }
+            strip.fold(Pass::Moments, state);
+            // SAFETY: one result per column, and each column lies in one strip.
+            let out = unsafe { to.slice(strip.result..strip.result + strip.width) };
+            for ((slot, &first), &second) in out.iter_mut().zip(&*state.sums[0]).zip(&*state.sums[1]) {
+                *slot = T::narrow((second - first / count * first) / over);
+            }
+        });
+    }
+
+    /// Calls `work` for every strip, with fresh state.
+    fn strips<F: Fn(&Strip<'_, T>, &mut State<'_, T::Wide>) + Sync>(&self, work: &F) {
+        let [outer, len, inner] = self.size;
+        // Columns do not meet, so how many go together may depend on the threads.
+        let wanted = num_threads().div_ceil(outer).max(inner.div_ceil(WIDE));
+        let strips = wanted.min(inner.div_ceil(LEAST));
+        let width = inner.div_ceil(strips);
+        for_rows(outer * strips, len * width, &|first, end| {
+            let room = 8 * width + self.x.room(width) + self.y.as_ref().map_or(0, |y| y.room(width));
+            with_scratch(room, |scratch: &mut [T::Wide]| {
+                for index in first..end {
+                    let (matrix, start) = (index / strips, index % strips * width);
+                    let (at, result) = (matrix * len * inner + start, matrix * inner + start);
+                    let strip = Strip { columns: self, at, result, width: width.min(inner - start) };
+                    work(&strip, &mut State::new(scratch, strip.width));
+                }
+            });
+        });
+    }
+}
+
+/// Some neighbouring columns of one matrix.
+struct Strip<'a, T> {
+    columns: &'a Columns<'a, T>,
+    /// Place of the first element, and of the first column among all.
+    at: usize,
+    result: usize,
+    width: usize,
+}
+
+/// What is known of each column.
+struct State<'a, W> {
+    tops: &'a mut [W],
+    sums: [&'a mut [W]; 2],
+    /// Sums of one block of lines.
+    parts: [&'a mut [W]; 2],
+    lines: Lines<'a, W>,
+    out: &'a mut [W],
+}
+
+/// Where the lines of the operands are widened, and where those with gaps are gathered.
+struct Lines<'a, W> {
+    x: &'a mut [W],
+    y: &'a mut [W],
+    gathered: &'a mut [W],
+}
+
+impl<'a, W: Wide> State<'a, W> {
+    fn new(scratch: &'a mut [W], width: usize) -> Self {
+        scratch[..5 * width].fill(W::ZERO);
+        let (lines, gathered) = scratch.split_at_mut(8 * width);
+        let [tops, a, b, c, d, x, y, out] = cut(lines, [width; 8]);
+        Self { tops, sums: [a, b], parts: [c, d], lines: Lines { x, y, gathered }, out }
+    }
+}
+
+impl<T: RowElement> Strip<'_, T> {
+    /// Sets the tops to the largest elements, or to 0 where all are minus infinity.
+    fn tops(&self, state: &mut State<'_, T::Wide>) {
+        state.tops.fill(T::Wide::LOWEST);
+        self.fold(Pass::Max, state);
+        state.tops.iter_mut().for_each(|top| *top = finite(*top));
+    }
+
+    /// Adds all lines to the state.
+    fn fold(&self, pass: Pass, state: &mut State<'_, T::Wide>) {
+        let State { tops, sums, parts, lines, .. } = state;
+        let len = self.columns.size[1];
+        for block in (0..len).step_by(BLOCK) {
+            for i in block..len.min(block + BLOCK) {
+                let (x, y) = self.line(i, lines);
+                let [first, second] = parts;
+                launch::<T::Wide, _>(Line { pass, x, y, out: &mut [], tops, sums: [first, second] });
+            }
+            for (total, part) in sums.iter_mut().zip(&mut *parts) {
+                for (total, part) in total.iter_mut().zip(&mut **part) {
+                    *total = *total + *part;
+                    *part = T::Wide::ZERO;
+                }
+            }
+        }
+    }
+
+    /// Makes all lines of the result from the state.
+    fn write(&self, pass: Pass, state: &mut State<'_, T::Wide>, to: SharedMut<T>) {
+        let State { tops, sums: [first, second], lines, out: out_buffer, .. } = state;
+        for i in 0..self.columns.size[1] {
+            let (x, y) = self.line(i, lines);
+            let at = self.at + i * self.columns.size[2];
+            // SAFETY: the strip belongs to one task.
+            let out = unsafe { to.slice(at..at + self.width) };
+            T::write(out, out_buffer, |out| {
+                launch::<T::Wide, _>(Line { pass, x, y, out, tops, sums: [first, second] });
+            });
+        }
+    }
+
+    fn line<'b>(&'b self, i: usize, lines: &'b mut Lines<'_, T::Wide>) -> (&'b [T::Wide], &'b [T::Wide]) {
+        let Columns { x, y, size } = self.columns;
+        let at = self.at + i * size[2];
+        let line = at..at + self.width;
+        let (for_x, for_y) = lines.gathered.split_at_mut(x.room(self.width));
+        let x = T::read(x.part(line.clone(), for_x), lines.x);
+        (x, y.as_ref().map_or(x, |y| T::read(y.part(line, for_y), lines.y)))
+    }
+}
+
+struct Line<'a, W> {
+    pass: Pass,
+    x: &'a [W],
+    y: &'a [W],
+    out: &'a mut [W],
+    tops: &'a mut [W],
+    sums: [&'a mut [W]; 2],
+}
+
+impl<W: Wide> Kernel<W> for Line<'_, W> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes<Elem = W>>(self) {
+        let Line { pass, x, y, out, tops, sums: [first, second] } = self;
+        match pass {
+            Pass::Max => each(x, y, tops, |x, _, top| if x > top { x } else { top }),
+            Pass::ExpSum => add_exp::<W, V::Math>(x, tops, first),
+            Pass::Products => each(x, y, first, W::times_plus::<V::Math>),
+            Pass::Sum => each(x, x, first, |x, _, sum| sum + x),
+            Pass::Moments => {
+                each(x, tops, first, |x, mean, sum| sum + (x - mean));
+                each(x, tops, second, |x, mean, sum| (x - mean).times_plus::<V::Math>(x - mean, sum));
+            }
+            Pass::Softmax => scaled_exp::<W, V::Math>([x, tops, first], out),
+            Pass::LogSoftmax => make(x, tops, first, out, |x, top, log| x - top - log),
+            Pass::Pull => make(x, y, first, out, |g, y, sum| y * (g - sum)),
+            Pass::PullLog => pull_exp::<W, V::Math>([x, y, first], out),
+        }
+    }
+}
+
+// Functions of slices, so that the compiler knows that they do not overlap.
+
+#[inline(always)]
+fn each<W: Copy>(a: &[W], b: &[W], state: &mut [W], f: impl Fn(W, W, W) -> W) {
+    for ((slot, &a), &b) in state.iter_mut().zip(a).zip(b) {
+        *slot = f(a, b, *slot);
+    }
+}
+
+#[inline(always)]
+fn make<W: Copy>(a: &[W], b: &[W], c: &[W], out: &mut [W], f: impl Fn(W, W, W) -> W) {
+    for (((slot, &a), &b), &c) in out.iter_mut().zip(a).zip(b).zip(c) {
+        *slot = f(a, b, c);
+    }
+}
+
+// Exponentials are written out: a closure of their size might stay a call, which does not inherit the instructions.
+
+#[inline(always)]
+fn add_exp<W: Wide, M: Fma>(x: &[W], tops: &[W], sums: &mut [W]) {
+    for ((sum, &x), &top) in sums.iter_mut().zip(x).zip(tops) {
+        *sum = *sum + (x - top).exp::<M>();
+    }
+}
+
+#[inline(always)]
+fn scaled_exp<W: Wide, M: Fma>([x, tops, scales]: [&[W]; 3], out: &mut [W]) {
+    for (((slot, &x), &top), &scale) in out.iter_mut().zip(x).zip(tops).zip(scales) {
+        *slot = (x - top).exp::<M>() * scale;
+    }
+}
+
+#[inline(always)]
+fn pull_exp<W: Wide, M: Fma>([g, y, sums]: [&[W]; 3], out: &mut [W]) {
+    for (((slot, &g), &y), &sum) in out.iter_mut().zip(g).zip(y).zip(sums) {
+        *slot = g - y.exp::<M>() * sum;
+    }
+}

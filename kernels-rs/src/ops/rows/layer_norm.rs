@@ -1,0 +1,281 @@
+//! Layer and root-mean-square normalization over the last axis: the second is the first with 0 for the mean.
+
+use super::fold::{dot, dot_weighted, moments, sum};
+use super::{RowElement, Wide, check_alike, float_rows, for_gathered_rows, narrowed, parameter};
+use crate::array::Array;
+use crate::array::dtype::{Element, Float};
+use crate::error::{Error, Result};
+use crate::machine::lanes::{Kernel, Lanes, launch};
+use crate::machine::threads::{self, SharedMut};
+use crate::memory::scratch::with_buffers;
+use crate::ops::movement::reader::Reader;
+use std::ops::Range;
+
+/// Rows whose parameter gradients are summed one after the other.
+const BLOCK: usize = 64;
+/// Copies of the parameter gradients, at most.
+const CHUNKS: usize = 32;
+/// Elements that are gathered at a time.
+const GATHERED: usize = 1 << 14;
+
+/// Rows and their length; an error where there is no last axis.
+fn sizes(op: &str, x: &Array) -> Result<(usize, usize)> {
+    let Some(&len) = x.shape().last() else {
+        return Err(Error::value(op, "wrong rank: got a 0-d tensor, expected a last axis"));
+    };
+    Ok((x.numel().checked_div(len).unwrap_or(0), len))
+}
+
+/// `(x - mean) / sqrt(var + epsilon) * weight + bias` over the last axis, with the biased variance.
+pub fn layer_norm(x: &Array, weight: Option<&Array>, bias: Option<&Array>, epsilon: f64) -> Result<Array> {
+    let (rows, len) = sizes("layer_norm", x)?;
+    float_rows!("layer_norm", x.dtype(), T => {
+        let weight = parameter::<_, T>("layer_norm", weight, len)?;
+        let bias = parameter::<_, T>("layer_norm", bias, len)?;
+        forward::<T>(x, (rows, len), (weight.as_deref(), bias.as_deref()), Norm { centered: true, epsilon })
+    })
+}
+
+/// `x / sqrt(mean of x^2 + epsilon) * weight` over the last axis.
+pub fn rms_norm(x: &Array, weight: Option<&Array>, epsilon: f64) -> Result<Array> {
+    let (rows, len) = sizes("rms_norm", x)?;
+    float_rows!("rms_norm", x.dtype(), T => {
+        let weight = parameter::<_, T>("rms_norm", weight, len)?;
+        forward::<T>(x, (rows, len), (weight.as_deref(), None), Norm { centered: false, epsilon })
+    })
+}
+
+/// What a row is divided by.
+#[derive(Clone, Copy)]
+struct Norm {
+    /// Whether the mean is subtracted first.
+    centered: bool,
+    epsilon: f64,
+}
+
+type Parameters<'a, W> = (Option<&'a [W]>, Option<&'a [W]>);
+
+fn forward<T: RowElement>(
+    x: &Array,
+    (rows, len): (usize, usize),
+    parameters: Parameters<'_, T::Wide>,
+    norm: Norm,
+) -> Result<Array> {
+    let source = Reader::<T>::new(x);
+    let mut out = Array::uninit(x.dtype(), x.shape())?;
+    let to = SharedMut::new(out.mut_ptr::<T>());
+    for_gathered_rows(source.room(1) > 0, rows, len, &|first, end| {
+        let range = first * len..end * len;
+        // SAFETY: each task owns its rows of the result.
+        let out = unsafe { to.slice(range.clone()) };
+        let (size, room) = (T::buffer(len), source.room(range.len()));
+        with_buffers([size, size, room], |[buffer, out_buffer, gathered]: [&mut [T::Wide]; _]| {
+            for (x, out) in source.part(range, gathered).chunks_exact(len).zip(out.chunks_exact_mut(len)) {
+                let x = T::read(x, buffer);
+                T::write(out, out_buffer, |out| launch::<T::Wide, _>(Forward { x, out, parameters, norm }));
+            }
+        });
+    });
+    Ok(out)
+}
+
+struct Forward<'a, W> {
+    x: &'a [W],
+    out: &'a mut [W],
+    parameters: Parameters<'a, W>,
+    norm: Norm,
+}
+
+/// The mean of a row, and `1 / sqrt(var + epsilon)`; 0 and the mean of the squares for the variance where the mean
+/// is left alone.
+#[inline(always)]
+unsafe fn statistics<V: Lanes<Elem: Wide>>(x: &[V::Elem], norm: Norm) -> (V::Elem, V::Elem) {
+    let (count, epsilon) = (V::Elem::count(x.len()), V::Elem::from_f64(norm.epsilon));
+    // SAFETY: the caller has the instructions.
+    unsafe {
+        if !norm.centered {
+            return (V::Elem::ZERO, V::Elem::ONE / (dot::<V>(x, x) / count + epsilon).sqrt());
+        }
+        let near = sum::<V>(x) / count;
+        let [rest, squares] = moments::<V>(x, near);
+        let rest = rest / count;
+        let var = squares / count - rest * rest;
+        (near + rest, V::Elem::ONE / (var + epsilon).sqrt())
+    }
+}
+
+impl<W: Wide> Kernel<W> for Forward<'_, W> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes<Elem = W>>(self) {
+        let Forward { x, out, parameters, norm } = self;
+        // SAFETY: the caller has the instructions.
+        let (mean, scale) = unsafe { statistics::<V>(x, norm) };
+        match parameters {
+            (None, None) => {
+                for (slot, &x) in out.iter_mut().zip(x) {
+                    *slot = (x - mean) * scale;
+                }
+            }
+            (Some(weight), None) => {
+                for ((slot, &x), &w) in out.iter_mut().zip(x).zip(weight) {
+                    *slot = (x - mean) * scale * w;
+                }
+            }
+            (None, Some(bias)) => {
+                for ((slot, &x), &b) in out.iter_mut().zip(x).zip(bias) {
+                    *slot = (x - mean).times_plus::<V::Math>(scale, b);
+                }
+            }
+            (Some(weight), Some(bias)) => {
+                for (((slot, &x), &w), &b) in out.iter_mut().zip(x).zip(weight).zip(bias) {
+                    *slot = ((x - mean) * scale).times_plus::<V::Math>(w, b);
+                }
+            }
+        }
+    }
+}
+
+/// The gradients of [`layer_norm`] for x, weight and bias; the last two have the length of the last axis.
+pub fn layer_norm_backward(
+    g: &Array,
+    x: &Array,
+    weight: Option<&Array>,
+    epsilon: f64,
+) -> Result<(Array, Array, Array)> {
+    check_alike("layer_norm_backward", g, x)?;
+    let (rows, len) = sizes("layer_norm_backward", x)?;
+    float_rows!("layer_norm_backward", x.dtype(), T => {
+        let weight = parameter::<_, T>("layer_norm_backward", weight, len)?;
+        let weight = weight.unwrap_or_else(|| vec![<T as Float>::Wide::ONE; len]);
+        backward::<T>(g, x, (rows, len), &weight, Norm { centered: true, epsilon })
+    })
+}
+
+/// The gradients of [`rms_norm`] for x and weight; the second has the length of the last axis.
+pub fn rms_norm_backward(g: &Array, x: &Array, weight: Option<&Array>, epsilon: f64) -> Result<(Array, Array)> {
+    check_alike("rms_norm_backward", g, x)?;
+    let (rows, len) = sizes("rms_norm_backward", x)?;
+    float_rows!("rms_norm_backward", x.dtype(), T => {
+        let weight = parameter::<_, T>("rms_norm_backward", weight, len)?;
+        let weight = weight.unwrap_or_else(|| vec![<T as Float>::Wide::ONE; len]);
+        let (dx, dweight, _) = backward::<T>(g, x, (rows, len), &weight, Norm { centered: false, epsilon })?;
+        Ok((dx, dweight))
+    })
+}
+
+fn backward<T: RowElement>(
+    g: &Array,
+    x: &Array,
+    (rows, len): (usize, usize),
+    weight: &[T::Wide],
+    norm: Norm,
+) -> Result<(Array, Array, Array)> {
+    let operands = [Reader::<T>::new(g), Reader::new(x)];
+    let mut dx = Array::uninit(x.dtype(), x.shape())?;
+    let blocks = rows.div_ceil(BLOCK);
+    let chunks = blocks.min(CHUNKS);
+    let mut sums = vec![T::Wide::ZERO; chunks.max(1) * 2 * len];
+    let (to, to_sums) = (SharedMut::new(dx.mut_ptr::<T>()), SharedMut::new(sums.as_mut_ptr()));
+    let work = |chunk: usize| {
+        // SAFETY: one task per chunk.
+        let sums = unsafe { to_sums.slice(chunk * 2 * len..(chunk + 1) * 2 * len) };
+        let job = Job { operands: &operands, to, len, weight, norm };
+        let chunk = chunk * blocks / chunks * BLOCK..rows.min((chunk + 1) * blocks / chunks * BLOCK);
+        // SAFETY: each row belongs to one chunk.
+        unsafe { job.chunk(chunk, sums) };
+    };
+    threads::parallel(chunks, &work);
+    let (first, others) = sums.split_at_mut(2 * len);
+    for other in others.chunks_exact((2 * len).max(1)) {
+        first.iter_mut().zip(other).for_each(|(sum, &part)| *sum = *sum + part);
+    }
+    Ok((dx, narrowed::<T>(&first[..len], &[len])?, narrowed::<T>(&first[len..], &[len])?))
+}
+
+struct Job<'a, T: RowElement> {
+    /// The gradient and x.
+    operands: &'a [Reader<'a, T>; 2],
+    to: SharedMut<T>,
+    len: usize,
+    weight: &'a [T::Wide],
+    norm: Norm,
+}
+
+impl<T: RowElement> Job<'_, T> {
+    /// Some rows; adds their sums, block by block.
+    ///
+    /// # Safety
+    /// No other task writes these rows of the result.
+    unsafe fn chunk(&self, rows: Range<usize>, sums: &mut [T::Wide]) {
+        let &Self { operands, to, len, weight, norm } = self;
+        let size = T::buffer(len);
+        // Rows with gaps are gathered a few at a time.
+        let together = (GATHERED / len.max(1)).clamp(1, BLOCK);
+        let [g_room, x_room] = [0, 1].map(|k: usize| operands[k].room(together * len));
+        let lens = [2 * len, size, size, size, g_room, x_room];
+        with_buffers(lens, |[block_sums, g_buffer, x_buffer, dx_buffer, for_g, for_x]: [&mut [T::Wide]; _]| {
+            for block in rows.clone().step_by(BLOCK) {
+                block_sums.fill(T::Wide::ZERO);
+                let end = rows.end.min(block + BLOCK);
+                for first in (block..end).step_by(together) {
+                    let range = first * len..end.min(first + together) * len;
+                    // SAFETY: as the caller promises.
+                    let dx = unsafe { to.slice(range.clone()) };
+                    let (g, x) = (operands[0].part(range.clone(), for_g), operands[1].part(range, for_x));
+                    for ((g, x), dx) in g.chunks_exact(len).zip(x.chunks_exact(len)).zip(dx.chunks_exact_mut(len)) {
+                        let (g, x) = (T::read(g, g_buffer), T::read(x, x_buffer));
+                        let sums = &mut *block_sums;
+                        T::write(dx, dx_buffer, |dx| {
+                            launch::<T::Wide, _>(Backward { g, x, dx, weight, norm, sums });
+                        });
+                    }
+                }
+                sums.iter_mut().zip(&*block_sums).for_each(|(sum, &part)| *sum = *sum + part);
+            }
+        });
+    }
+}
+
+struct Backward<'a, W> {
+    g: &'a [W],
+    x: &'a [W],
+    dx: &'a mut [W],
+    weight: &'a [W],
+    norm: Norm,
+    /// Those for the weight, then those for the bias.
+    sums: &'a mut [W],
+}
+
+impl<W: Wide> Kernel<W> for Backward<'_, W> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes<Elem = W>>(self) {
+        let Backward { g, x, dx, weight, norm, sums } = self;
+        let count = W::count(x.len());
+        // SAFETY: the caller has the instructions; all rows have one length, the sums twice that.
+        unsafe {
+            let (mean, scale) = statistics::<V>(x, norm);
+            let [total, product] = dot_weighted::<V>(g, weight, x, mean);
+            let (level, pull) = (total / count, product * scale / count * scale);
+            let level = if norm.centered { level } else { W::ZERO };
+            // One loop over six rows in explicit registers: the compiler gives up on so many that may overlap.
+            let [mean_v, scale_v, level_v, pull_v] = [mean, scale, level, W::ZERO - pull].map(|value| V::splat(value));
+            let (weight_sums, bias_sums) = sums.split_at_mut(x.len());
+            let full = x.len() / V::N * V::N;
+            for at in (0..full).step_by(V::N) {
+                let (g, w) = (V::load(g.as_ptr().add(at)), V::load(weight.as_ptr().add(at)));
+                let centered = V::load(x.as_ptr().add(at)).sub(mean_v);
+                let rest = centered.mul_add(pull_v, g.mul(w).sub(level_v));
+                rest.mul(scale_v).store(dx.as_mut_ptr().add(at));
+                let (to_weight, to_bias) = (weight_sums.as_mut_ptr().add(at), bias_sums.as_mut_ptr().add(at));
+                g.mul(scale_v).mul_add(centered, V::load(to_weight)).store(to_weight);
+                g.add(V::load(to_bias)).store(to_bias);
+            }
+            for i in full..x.len() {
+                let centered = x[i] - mean;
+                dx[i] = scale * (g[i] * weight[i] - level - centered * pull);
+                weight_sums[i] = weight_sums[i] + g[i] * scale * centered;
+                bias_sums[i] = bias_sums[i] + g[i];
+            }
+        }
+    }
+}

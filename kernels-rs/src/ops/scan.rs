@@ -1,0 +1,333 @@
+//! Running sums. An axis is cut into blocks of 1024; inside a block elements are added one after another, and the total
+//! of the blocks before is added to each. So the order depends on the length alone, and errors grow slowly.
+
+use crate::array::Array;
+use crate::array::dtype::{DType, Element};
+use crate::error::{Error, Result};
+use crate::machine::threads::{self, SharedMut};
+use crate::ops::movement::{dense_copy, parts};
+
+/// Elements between two roundings into the running total.
+const BLOCK: usize = 1024;
+/// Elements that are worth a task of their own; whole blocks.
+const GRAIN: usize = 32 * BLOCK;
+/// Sums that are followed at once, since each addition waits for the one before.
+const LANES: usize = 4;
+/// Columns that are followed at once.
+const WIDTH: usize = 256;
+
+trait Add: Element {
+    /// `ZERO + x` is `x`, the sign of zero included.
+    const ZERO: Self;
+    fn add(self, other: Self) -> Self;
+}
+
+macro_rules! add {
+    ($($rust:ident $zero:literal |$a:ident, $b:ident| $body:expr;)*) => {$(
+        impl Add for $rust {
+            const ZERO: Self = $zero;
+            #[inline(always)]
+            fn add(self, other: Self) -> Self { let ($a, $b) = (self, other); $body }
+        }
+    )*};
+}
+add! {
+    f32 -0.0 |a, b| a + b;
+    f64 -0.0 |a, b| a + b;
+    i16 0 |a, b| a.wrapping_add(b);
+    i32 0 |a, b| a.wrapping_add(b);
+    i64 0 |a, b| a.wrapping_add(b);
+    i8 0 |a, b| a.wrapping_add(b);
+}
+
+/// Running sum along an axis, in the dtype of `x`. Integers wrap; narrow floats accumulate in `f32`.
+pub fn cumsum(x: &Array, axis: usize) -> Result<Array> {
+    if axis >= x.rank() {
+        return Err(Error::value("cumsum", format!("wrong axis: got {axis}, expected below {}", x.rank())));
+    }
+    match x.dtype() {
+        DType::Bool => Err(Error::Rejected("cumsum takes numbers")),
+        DType::BF16 | DType::F16 => parts::widened([x], axis, |[x]| cumsum(x, axis)),
+        DType::F32 => scan::<f32>(x, axis),
+        DType::F64 => scan::<f64>(x, axis),
+        // Signed and unsigned sums are the same bits.
+        DType::I8 | DType::U8 => scan::<i8>(x, axis),
+        DType::I16 | DType::U16 => scan::<i16>(x, axis),
+        DType::I32 | DType::U32 => scan::<i32>(x, axis),
+        DType::I64 | DType::U64 => scan::<i64>(x, axis),
+    }
+}
+
+fn scan<T: Add>(x: &Array, axis: usize) -> Result<Array> {
+    // An operand with gaps is brought in order in the result itself.
+    let out = if x.is_contiguous() { Array::uninit(x.dtype(), x.shape())? } else { dense_copy(x)? };
+    let from = if x.is_contiguous() { x } else { &out };
+    let (outer, len, inner) = split(x.shape(), axis);
+    if x.numel() > 0 {
+        let job = Job { x: from.data().cast::<T>(), out: out.storage().data().cast::<T>(), len };
+        if inner == 1 { job.rows(outer) } else { job.columns(outer, inner) }
+    }
+    Ok(out)
+}
+
+/// Products of the lengths before and after an axis.
+fn split(shape: &[usize], axis: usize) -> (usize, usize, usize) {
+    (shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product())
+}
+
+/// Dense arrays of equal shape, `len` along the axis; they may be one and the same.
+struct Job<T> {
+    x: *const T,
+    out: *mut T,
+    len: usize,
+}
+
+// SAFETY: tasks write disjoint parts of the fresh result and only read the operand.
+unsafe impl<T> Sync for Job<T> {}
+
+impl<T: Add> Job<T> {
+    fn rows(&self, rows: usize) {
+        if self.len <= 2 * GRAIN {
+            let together = (GRAIN / self.len).max(1);
+            return threads::parallel(rows.div_ceil(together), &|task| {
+                let (first, end) = (task * together, rows.min((task + 1) * together));
+                // SAFETY: whole rows of this task.
+                unsafe {
+                    self.local_rows(first, end);
+                    (first..end).for_each(|row| add_totals(self.row(row)));
+                }
+            });
+        }
+        for row in 0..rows {
+            // SAFETY: parts of one row, cut between blocks; the totals are read before the parts are written again.
+            unsafe {
+                let out = SharedMut::new(self.row(row).as_mut_ptr());
+                let tasks = self.len.div_ceil(GRAIN);
+                let part = |task: usize| task * GRAIN..self.len.min((task + 1) * GRAIN);
+                threads::parallel(tasks, &|task| {
+                    let part = part(task);
+                    let start = row * self.len + part.start;
+                    local_blocks(self.x.add(start), self.out.add(start), part.len());
+                });
+                let mut before = vec![T::ZERO; tasks];
+                for task in 1..tasks {
+                    let whole = out.slice(part(task - 1));
+                    before[task] =
+                        whole.chunks(BLOCK).fold(before[task - 1], |sum, block| sum.add(block[block.len() - 1]));
+                }
+                threads::parallel(tasks, &|task| add_totals_from(before[task], out.slice(part(task))));
+            }
+        }
+    }
+
+    #[allow(clippy::mut_from_ref)] // The caller keeps rows apart.
+    unsafe fn row(&self, row: usize) -> &mut [T] {
+        // SAFETY: the result holds this row.
+        unsafe { std::slice::from_raw_parts_mut(self.out.add(row * self.len), self.len) }
+    }
+
+    /// Running sums inside the blocks of some rows.
+    unsafe fn local_rows(&self, first: usize, end: usize) {
+        // SAFETY: as the caller promises.
+        unsafe {
+            if self.len > BLOCK {
+                return (first..end).for_each(|row| {
+                    let start = row * self.len;
+                    local_blocks(self.x.add(start), self.out.add(start), self.len);
+                });
+            }
+            let mut row = first;
+            while row + LANES <= end {
+                let start = row * self.len;
+                local::<T, LANES>(self.x.add(start), self.out.add(start), self.len, self.len);
+                row += LANES;
+            }
+            (row..end).for_each(|row| {
+                let start = row * self.len;
+                local::<T, 1>(self.x.add(start), self.out.add(start), self.len, self.len);
+            });
+        }
+    }
+
+    /// Matrices of `len` rows and `inner` columns, summed down the columns.
+    fn columns(&self, outer: usize, inner: usize) {
+        let tiles = inner.div_ceil(WIDTH);
+        let together = (GRAIN / (self.len * inner.min(WIDTH))).max(1);
+        let jobs = outer * tiles;
+        threads::parallel(jobs.div_ceil(together), &|task| {
+            for job in task * together..jobs.min((task + 1) * together) {
+                let first = job % tiles * WIDTH;
+                let start = job / tiles * self.len * inner + first;
+                // SAFETY: columns of this task.
+                unsafe { self.tile(start, inner, WIDTH.min(inner - first)) };
+            }
+        });
+    }
+
+    unsafe fn tile(&self, start: usize, step: usize, width: usize) {
+        let (mut local, mut total) = ([T::ZERO; WIDTH], [T::ZERO; WIDTH]);
+        let mut line = [T::ZERO; WIDTH];
+        for row in 0..self.len {
+            let at = start + row * step;
+            // SAFETY: a part of a row of both arrays; the operand's is copied first where they are one.
+            unsafe {
+                let mut from = self.x.add(at);
+                if std::ptr::eq(self.x, self.out) {
+                    std::ptr::copy_nonoverlapping(from, line.as_mut_ptr(), width);
+                    from = line.as_ptr();
+                }
+                let x = std::slice::from_raw_parts(from, width);
+                add_line(x, std::slice::from_raw_parts_mut(self.out.add(at), width), &mut local, &total);
+            }
+            if (row + 1).is_multiple_of(BLOCK) {
+                for (total, local) in total.iter_mut().zip(&mut local) {
+                    *total = total.add(*local);
+                    *local = T::ZERO;
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn add_line<T: Add>(x: &[T], out: &mut [T], local: &mut [T; WIDTH], total: &[T; WIDTH]) {
+    for (((out, &x), local), &total) in out.iter_mut().zip(x).zip(local).zip(total) {
+        *local = local.add(x);
+        *out = total.add(*local);
+    }
+}
+
+/// Running sums inside each block.
+unsafe fn local_blocks<T: Add>(x: *const T, out: *mut T, len: usize) {
+    let mut at = 0;
+    while at < len {
+        let left = len - at;
+        // SAFETY: the caller says that both hold `len` elements.
+        unsafe {
+            let (x, out) = (x.add(at), out.add(at));
+            if left >= LANES * BLOCK {
+                local::<T, LANES>(x, out, BLOCK, BLOCK);
+                at += LANES * BLOCK;
+            } else {
+                let len = left.min(BLOCK);
+                local::<T, 1>(x, out, len, len);
+                at += len;
+            }
+        }
+    }
+}
+
+/// Running sums of `L` runs of `len` elements, `step` apart.
+#[inline(always)]
+unsafe fn local<T: Add, const L: usize>(x: *const T, out: *mut T, len: usize, step: usize) {
+    let mut sums = [T::ZERO; L];
+    for i in 0..len {
+        for (lane, sum) in sums.iter_mut().enumerate() {
+            // SAFETY: the caller says that the runs exist in both arrays.
+            unsafe {
+                *sum = sum.add(*x.add(lane * step + i));
+                out.add(lane * step + i).write(*sum);
+            }
+        }
+    }
+}
+
+/// Adds to each block but the first the total of those before.
+fn add_totals<T: Add>(row: &mut [T]) {
+    if row.len() > BLOCK {
+        add_totals_from(T::ZERO, row);
+    }
+}
+
+fn add_totals_from<T: Add>(mut before: T, row: &mut [T]) {
+    for block in row.chunks_mut(BLOCK) {
+        let total = block[block.len() - 1];
+        for value in block.iter_mut() {
+            *value = before.add(*value);
+        }
+        before = before.add(total);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::threads::set_num_threads;
+    use crate::ops::elementwise::convert::cast;
+    use crate::ops::movement::samples::{Rng, elements, floats, shape, view_of};
+
+    fn plain(x: &[f64], block: impl Fn(f64) -> f64) -> Vec<f64> {
+        let (mut out, mut before) = (Vec::new(), 0.0);
+        for part in x.chunks(BLOCK) {
+            let mut sum = 0.0;
+            out.extend(part.iter().map(|value| {
+                sum = block(sum + value);
+                block(before + sum)
+            }));
+            before = block(before + sum);
+        }
+        out
+    }
+
+    #[test]
+    fn every_type_and_layout() {
+        let mut rng = Rng::new(20);
+        for round in 0..400 {
+            let dtype = DType::ALL[round % 12];
+            let mut size = shape(&mut rng, 3, &[0, 1, 2, 3, 5, 16, 40]);
+            size.push(rng.pick(&[1, 4, 7, 300, 1023, 1024, 1025, 3000, 5000]));
+            if rng.below(10) == 0 {
+                size = vec![rng.pick(&[1, 2, 70_000]), 2, rng.pick(&[1, 70_000])];
+            }
+            if size.iter().product::<usize>() > 300_000 {
+                continue;
+            }
+            let last = size.len() - 1;
+            size.swap(rng.below(last + 1), last);
+            let axis = rng.below(size.len());
+            let x = view_of(&mut rng, dtype, &size, false);
+            set_num_threads(1 + round % 4);
+            let out = cumsum(&x, axis).unwrap();
+            assert_eq!((&out.shape()[..], out.dtype()), (&size[..], dtype));
+            let (outer, len, inner) = split(&size, axis);
+            let (values, got) = (floats(&x), floats(&out));
+            for line in 0..outer * inner {
+                let at = |k: usize| (line / inner * len + k) * inner + line % inner;
+                let line: Vec<f64> = (0..len).map(|k| values[at(k)]).collect();
+                let expected = match dtype {
+                    DType::F64 => plain(&line, |sum| sum),
+                    _ if dtype.is_float() => plain(&line, |sum| sum as f32 as f64),
+                    _ => continue,
+                };
+                for (k, &expected) in expected.iter().enumerate() {
+                    let narrow = floats(&cast(&Array::from_slice(&[expected], &[]).unwrap(), dtype).unwrap())[0];
+                    assert_eq!(got[at(k)], narrow, "{x:?} {axis}");
+                }
+            }
+            if dtype == DType::I64 || dtype == DType::U8 {
+                check_wrapping(&x, &out, (outer, len, inner));
+            }
+        }
+    }
+
+    fn check_wrapping(x: &Array, out: &Array, (outer, len, inner): (usize, usize, usize)) {
+        let integers = |x: &Array| elements::<i64>(&cast(x, DType::I64).unwrap());
+        let (values, got) = (integers(x), integers(out));
+        for line in 0..outer * inner {
+            let mut sum = 0i64;
+            for k in 0..len {
+                let at = (line / inner * len + k) * inner + line % inner;
+                sum = sum.wrapping_add(values[at]);
+                assert_eq!(got[at], if x.dtype() == DType::U8 { sum as u8 as i64 } else { sum });
+            }
+        }
+    }
+
+    #[test]
+    fn special_cases() {
+        let x = Array::from_slice(&[-0.0f32, -0.0, 1.0, f32::NAN, 1.0], &[5]).unwrap();
+        let out = elements::<f32>(&cumsum(&x, 0).unwrap());
+        assert!(out[1].is_sign_negative() && out[2] == 1.0 && out[3].is_nan() && out[4].is_nan());
+        assert!(cumsum(&x, 1).is_err() && cumsum(&Array::zeros(DType::Bool, &[2]).unwrap(), 0).is_err());
+    }
+}

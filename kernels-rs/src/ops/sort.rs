@@ -1,0 +1,163 @@
+//! Sorting along an axis: stable, NaN last in both directions, lines in parallel. Work space is that of the lines that
+//! are sorted at the same time.
+
+mod key;
+mod lines;
+mod radix;
+#[cfg(test)]
+mod tests;
+mod topk;
+
+pub use topk::topk;
+
+use crate::array::Array;
+use crate::array::dtype::DType;
+use crate::dispatch;
+use crate::error::Result;
+use key::SortKey;
+use lines::{Lines, Room};
+use radix::{Item, Packed, Wide};
+
+/// Elements that are worth a task of their own.
+const GRAIN: usize = 1 << 13;
+
+/// Elements in order along an axis.
+pub fn sort(x: &Array, axis: usize, descending: bool) -> Result<Array> {
+    let lines = Lines::new("sort", x, axis)?;
+    let mut out = Array::uninit(x.dtype(), x.shape())?;
+    dispatch!(num x.dtype(), T => sort_lines::<T>(&lines, &mut out, descending), else unreachable!("checked by Lines"));
+    Ok(out)
+}
+
+/// Indices that sort along an axis, as `int64`. Equal elements keep their order, also when descending.
+pub fn argsort(x: &Array, axis: usize, descending: bool) -> Result<Array> {
+    let lines = Lines::new("argsort", x, axis)?;
+    let mut out = Array::uninit(DType::I64, x.shape())?;
+    dispatch!(num x.dtype(), T => argsort_lines::<T>(&lines, &mut out, descending),
+        else unreachable!("checked by Lines"));
+    Ok(out)
+}
+
+fn sort_lines<T: SortKey>(lines: &Lines, out: &mut Array, descending: bool)
+where
+    T::Key: Item,
+{
+    let len = lines.len;
+    let results = lines.result::<T>(out, len);
+    lines.each_group(GRAIN, size_of::<T>(), &|group| {
+        let (gathered, aside) = (lines.gathered(group.len()), results.aside(group.len()));
+        let (size, key) = (size_of::<T>(), size_of::<T::Key>());
+        Room::with([gathered * size, aside * size, len * key, len * key], |mut room| {
+            // SAFETY: any bits are a number or a key.
+            let (items, spare) = unsafe { (room.take::<T::Key>(len), room.take(len)) };
+            // SAFETY: as above; each group has lines of its own.
+            unsafe {
+                let gathered = room.take(gathered);
+                results.fill(group.clone(), room.take(aside), |out| {
+                    lines.each::<T>(group, gathered, |at, x| {
+                        sort_line(x, &mut out[at * len..(at + 1) * len], (items, spare), descending);
+                    });
+                });
+            }
+        });
+    });
+}
+
+fn sort_line<T: SortKey>(x: &[T], out: &mut [T], (items, spare): (&mut [T::Key], &mut [T::Key]), descending: bool)
+where
+    T::Key: Item,
+{
+    items.iter_mut().zip(x).for_each(|(item, x)| *item = x.key(descending));
+    radix::sort(items, spare);
+    out.iter_mut().zip(&*items).for_each(|(out, &item)| *out = T::of(item, descending));
+    if T::SIGNED_ZERO {
+        keep_zeros(x, items, out, descending);
+    }
+}
+
+/// Zeros of both signs are equal: puts them in the order of the operand.
+fn keep_zeros<T: SortKey>(x: &[T], keys: &[T::Key], out: &mut [T], descending: bool) {
+    let plus = T::from_i64(0).key(descending);
+    let minus = T::from_f64(-0.0).key(descending);
+    let start = keys.partition_point(|&key| key < plus.min(minus));
+    let end = start + keys[start..].partition_point(|&key| key <= plus.max(minus));
+    let middle = start + keys[start..end].partition_point(|&key| key == plus.min(minus));
+    if middle > start && middle < end {
+        for (out, &zero) in out[start..end].iter_mut().zip(x.iter().filter(|x| x.is_zero())) {
+            *out = zero;
+        }
+    }
+}
+
+/// A key with its index, in one order.
+trait Entry: Item {
+    fn new(key: u64, at: usize) -> Self;
+    fn at(self) -> i64;
+}
+
+impl Entry for Packed {
+    #[inline(always)]
+    fn new(key: u64, at: usize) -> Self {
+        Packed(key << 32 | at as u64)
+    }
+    #[inline(always)]
+    fn at(self) -> i64 {
+        self.0 as u32 as i64
+    }
+}
+
+impl Entry for Wide {
+    #[inline(always)]
+    fn new(key: u64, at: usize) -> Self {
+        Wide(key, at as u64)
+    }
+    #[inline(always)]
+    fn at(self) -> i64 {
+        self.1 as i64
+    }
+}
+
+/// Whether a key and an index fit [`Packed`].
+fn packs<T: SortKey>(len: usize) -> bool {
+    size_of::<T::Key>() == 4 && u32::try_from(len).is_ok()
+}
+
+/// Sorts the entries of a line.
+fn order<T: SortKey, E: Entry>(x: &[T], descending: bool, (items, spare): (&mut [E], &mut [E])) {
+    for (at, (item, &x)) in items.iter_mut().zip(x).enumerate() {
+        *item = E::new(x.equal_key(descending).into(), at);
+    }
+    radix::sort(items, spare);
+}
+
+fn argsort_lines<T: SortKey>(lines: &Lines, out: &mut Array, descending: bool) {
+    if packs::<T>(lines.len) {
+        argsort_as::<T, Packed>(lines, out, descending);
+    } else {
+        argsort_as::<T, Wide>(lines, out, descending);
+    }
+}
+
+fn argsort_as<T: SortKey, E: Entry>(lines: &Lines, out: &mut Array, descending: bool) {
+    let len = lines.len;
+    let results = lines.result::<i64>(out, len);
+    lines.each_group(GRAIN, size_of::<i64>(), &|group| {
+        let (gathered, aside) = (lines.gathered(group.len()), results.aside(group.len()));
+        let item = len * size_of::<E>();
+        Room::with([gathered * size_of::<T>(), aside * 8, item, item], |mut room| {
+            // SAFETY: any bits are a number or an entry.
+            let (items, spare) = unsafe { (room.take::<E>(len), room.take::<E>(len)) };
+            // SAFETY: as above; each group has lines of its own.
+            unsafe {
+                let gathered = room.take(gathered);
+                results.fill(group.clone(), room.take(aside), |out| {
+                    lines.each::<T>(group, gathered, |at, x| {
+                        order(x, descending, (&mut *items, &mut *spare));
+                        let out = &mut out[at * len..(at + 1) * len];
+                        out.iter_mut().zip(&*items).for_each(|(out, &item)| *out = item.at());
+                    });
+                });
+            }
+        });
+    });
+}

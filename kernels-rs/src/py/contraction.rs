@@ -1,0 +1,14 @@
+//! Matrix products.
+
+use super::arg::*;
+use crate::ops::contraction;
+
+super::ops! {
+    fused_linear(
+        x: Tensor, weight: Tensor, bias: OptTensor, residual: OptTensor, activation: Text, scale: f64
+    ) => contraction::fused_linear(
+        x, weight, &contraction::End { bias, residual, activation: contraction::Activation::from_name(activation)?, scale }
+    );
+    linear(x: Tensor, weight: Tensor, bias: OptTensor) => contraction::linear(x, weight, bias);
+    matmul(x1: Tensor, x2: Tensor) => contraction::matmul(x1, x2);
+}

@@ -1,0 +1,10 @@
+//! Sorts.
+
+use super::arg::*;
+use crate::ops::sort as sorting;
+
+super::ops! {
+    argsort(x: Tensor, axis: usize, descending: bool) => sorting::argsort(x, axis, descending);
+    sort(x: Tensor, axis: usize, descending: bool) => sorting::sort(x, axis, descending);
+    topk(x: Tensor, k: usize, axis: usize, largest: bool) => sorting::topk(x, k, axis, largest);
+}
