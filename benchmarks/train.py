@@ -48,7 +48,7 @@ def cases(*, with_torch: bool) -> list[Case]:
     return [Case(name, run, twins.get(name), times=times) for name, (run, times) in mine.items()]
 
 
-def _put(array: np.ndarray) -> px.Tensor:
+def _put(array: np.ndarray) -> px.Tensor[Any]:
     return px.asarray(array, device=px.Autodiff(px.Cpu()))
 
 

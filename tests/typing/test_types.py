@@ -17,8 +17,40 @@ from tools.shell import ROOT
 PROGRAM = """
 from typing import assert_type
 
+import phlox_nn as nn
 import phlox_tensor as pt
 from phlox_tensor import Bool, Float, Int, Tensor
+
+
+class Net(nn.Module):
+    body: nn.Linear
+    loss: nn.CrossEntropyLoss
+
+    def forward(self, x: Tensor, labels: Tensor[Int]) -> tuple[Tensor, Tensor]:
+        logits = self.body(x)
+        return logits, self.loss(logits, labels)
+
+
+def modules(net: Net, x: Tensor, n: Tensor[Int]) -> None:
+    assert_type(nn.Linear(2, 3, bias=False, device="cpu"), nn.Linear)
+    assert_type(nn.LinearConfig(2, 3).init("cpu"), nn.Linear)
+    assert_type(nn.LinearConfig(2, 3).init(), nn.Linear)
+    assert_type(net.body(x), Tensor[Float])
+    assert_type(net.body.settings, nn.LinearConfig)
+    assert_type(net.body.settings.bias, bool)
+    assert_type(net(x, n), tuple[Tensor[Float], Tensor[Float]])
+    assert_type(net(x, labels=n)[1], Tensor[Float])
+    assert_type(nn.Embedding(5, 2)(n), Tensor[Float])
+    assert_type(nn.relu(x), Tensor[Float])
+    net(x)  # wrong: labels are missing
+    net(n, n)  # wrong
+    net.body(x, x)  # wrong
+    nn.Linear(2)  # wrong
+    nn.Linear(2, "3")  # wrong
+    nn.MaxPool2d(2, padding="all")  # wrong
+    nn.MaxPool2dConfig(2, padding="all")  # wrong
+    y: Tensor[Int] = net.body(x)  # wrong
+    del y
 
 
 def kinds(x: Tensor, n: Tensor[Int], b: Tensor[Bool]) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import phlox_nn as nn
 import phlox_tensor as pt
-from phlox_tensor import ArgumentError, IndexOutOfRangeError, KindError, Numpy, ShapeError
+from phlox_tensor import IndexOutOfRangeError, KindError, Numpy, ShapeError
 
 Array = np.ndarray[Any, Any]
 DOUBLE = Numpy(float="float64")
@@ -106,7 +106,7 @@ def test_targets_are_checked(logits: Any, targets: Any, error: Any, text: str) -
 
 
 def test_settings_are_checked() -> None:
-    with pytest.raises(ArgumentError, match=r"not a share: got 1.5"):
+    with pytest.raises(nn.ConfigError, match=r"got 1.5, expected a share"):
         nn.CrossEntropyLoss(smoothing=1.5)
     with pytest.raises(ShapeError, match="got 2 weights, expected 3, one per class"):
         nn.CrossEntropyLoss(weights=(1.0, 2.0))(pt.zeros((1, 3)), pt.asarray([0]))

@@ -101,8 +101,9 @@ def test_calling_runs_forward() -> None:
     made = linear()
     x = pt.ones((4, 2))
     assert made(x).tolist() == made.forward(x).tolist()
+    without: Any = block()
     with pytest.raises(TypeError, match="Block has no method 'forward'"):
-        block()(x)
+        without(x)
 
 
 def test_visit_sees_every_parameter_with_its_path() -> None:
@@ -310,25 +311,22 @@ def test_the_printed_tree() -> None:
     assert (
         repr(made)
         == """Small {
-  head: Linear {
+  head: Linear(d_input=2, d_output=3) {
     weight: float32[2, 3]
     bias: float32[3]
   }  # 9 parameters
   norms: list [
-    0: BatchNorm {
+    0: BatchNorm(num_features=3) {
       weight: float32[3]
       bias: float32[3]
       running_mean: float32[3], not trained
       running_var: float32[3], not trained
-      epsilon: 1e-05
-      momentum: 0.1
       training: False
     }  # 6 parameters
   ]
   tied: float32[]
   constant: Tensor float32[2, 1], constant
-  drop: Dropout {
-    prob: 0.5
+  drop: Dropout(prob=0.5) {
     training: False
   }
   labels: ('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l'…
@@ -346,9 +344,9 @@ def test_layers_are_made_from_their_config() -> None:
     made = nn.Linear(2, 3, bias=False, device=WIDE)
     assert made.bias is None
     assert made.devices == [WIDE]
-    assert nn.Conv2d(1, 2, kernel_size=3, padding="same").padding == "same"
+    assert nn.Conv2d(1, 2, kernel_size=3, padding="same").settings.padding == "same"
     assert nn.CrossEntropyLoss(smoothing=0.1).settings.smoothing == 0.1
-    assert nn.Activation().name == "relu"
+    assert nn.Activation().settings.name == "relu"
     wrong: Any = nn.Linear
     with pytest.raises(nn.ConfigError, match=r"LinearConfig.d_input: got 'x', expected int"):
         wrong("x", 3)
@@ -362,7 +360,7 @@ def test_signatures_say_what_is_taken() -> None:
     names = list(inspect.signature(nn.Linear).parameters)
     assert names == ["d_input", "d_output", "bias", "initializer", "device"]
     assert list(inspect.signature(Pool).parameters) == ["kernel", "config"]
-    assert list(inspect.signature(Scaled).parameters) == ["weight", "bias", "scale"]
+    assert list(inspect.signature(Scaled).parameters) == ["settings", "weight", "bias", "scale"]
 
 
 class Pool(Module):
@@ -382,7 +380,7 @@ def test_a_field_may_be_called_config() -> None:
 def test_a_subclass_of_a_layer_is_made_from_its_fields() -> None:
     base = linear()
     make: Any = Scaled
-    made = make(weight=base.weight, bias=base.bias, scale=2.0)
+    made = make(settings=base.settings, weight=base.weight, bias=base.bias, scale=2.0)
     assert type(made) is Scaled
     assert made.scale == 2.0
     assert type(made.map(lambda _, p: p)) is Scaled

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from phlox_tensor import Tensor
 
 from . import _walk
+from ._config import Config
 from ._param import Param
 
 if TYPE_CHECKING:
@@ -22,15 +24,26 @@ def tree(module: Module) -> str:
 
 
 def _lines(module: Module, indent: str) -> list[str]:
-    head = type(module).__name__
+    settings = getattr(module, "settings", None)
+    layer = isinstance(settings, Config)
+    head = type(module).__name__ + (_shown(settings) if isinstance(settings, Config) else "")
     count = module.num_params()
     out = [f"{head} {{"]
     for name in module.field_names():
-        out.extend(_field(name, getattr(module, name), indent + _INDENT))
+        if not (layer and name == "settings"):
+            out.extend(_field(name, getattr(module, name), indent + _INDENT))
     tail = f"  # {count:,} parameters" if count else ""
     if len(out) == 1:
-        return [f"{head} {{}}"]
+        return [head if layer else f"{head} {{}}"]
     return [*out, f"{indent}}}{tail}"]
+
+
+def _shown(config: Config) -> str:
+    """The settings that are not as they are by default; all, where all are."""
+    rows: list[Any] = [*fields(config)]  # type: ignore[arg-type]  # a dataclass all the same
+    pairs = [(row, getattr(config, row.name)) for row in rows]
+    chosen = [(row, value) for row, value in pairs if row.default != value]
+    return f"({', '.join(f'{row.name}={value!r}' for row, value in chosen or pairs)})"
 
 
 def _field(name: str, value: Any, indent: str) -> list[str]:

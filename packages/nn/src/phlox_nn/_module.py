@@ -6,7 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeVar,
+    dataclass_transform,
+)
 
 from phlox_record import Record, Recorder, recorder_for
 from phlox_tensor import Backend, DeviceError, as_device
@@ -19,6 +28,16 @@ if TYPE_CHECKING:
 
 Visitor = Callable[[str, Param], object]
 Mapper = Callable[[str, Param], Param]
+
+
+P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class _Forward(Protocol[P, R_co]):
+    """A module that can be called."""
+
+    def forward(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
 
 
 # What a class may write itself to change how its modules are made.
@@ -114,12 +133,13 @@ class Module(_walk.Walked, metaclass=_ModuleType):
             )
         return type(self).from_fields(**{**values, **changes})
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run ``forward``."""
+    def __call__(self: _Forward[P, R_co], *args: P.args, **kwargs: P.kwargs) -> R_co:
+        """Run ``forward``; for type checkers a call takes and gives what ``forward`` does."""
         forward = getattr(self, "forward", None)
         if forward is None:
             raise TypeError(f"{type(self).__name__} has no method 'forward' to call")
-        return forward(*args, **kwargs)
+        made: R_co = forward(*args, **kwargs)
+        return made
 
     # Walking
 
