@@ -378,11 +378,12 @@ def methods_file() -> str:
         + "from ._dtype import DTypeLike\n"
         + "from ._errors import Rejected\n"
         + "from ._fast import spread\n"
-        + "from ._kinds import AnyKind, BitsKind, Bool, Float, Generic, Int, K, NumKind\n"
+        + "from ._kinds import AnyKind, BitsKind, Bool, Float, Int, K, NumKind\n"
+        + "from ._members import TensorMembers\n"
         + "from ._tensor import Tensor\n"
         + imports([*with_method, *(REGISTRY[n] for n in SIGNS.values() if not REGISTRY[n].method)])
         + "\n\n"
-        + "class TensorMethods(Generic[K]):\n"
+        + "class TensorMethods(TensorMembers[K]):\n"
         + '    """What tensors can do, generated; ``_install`` puts it on Tensor."""\n\n'
         + "    __slots__ = ()\n"
         + "    __hash__ = object.__hash__\n\n"

@@ -95,6 +95,10 @@ class Autodiff(Decorator):
         """Return the shape of a primitive."""
         return self._inner.shape_of(primitive.value)
 
+    def spec_of(self, primitive: Any, /) -> tuple[tuple[int, ...], DType]:
+        """Return shape and element type of a primitive at once."""
+        return self._inner.spec_of(primitive.value)
+
     def dtype_of(self, primitive: Any, /) -> DType:
         """Return the element type of a primitive."""
         return self._inner.dtype_of(primitive.value)

@@ -98,6 +98,10 @@ class Backend(metaclass=_Interned):
     def dtype_of(self, primitive: Primitive, /) -> DType:
         """Return the element type of a primitive."""
 
+    def spec_of(self, primitive: Primitive, /) -> tuple[Shape, DType]:
+        """Return shape and element type of a primitive at once; every call asks for both."""
+        return self.shape_of(primitive), self.dtype_of(primitive)
+
     @abstractmethod
     def upload(self, array: np.ndarray[Any, Any], dtype: DType, /) -> Primitive:
         """Copy an array, whose type is ``dtype.numpy``, to the device."""

@@ -11,6 +11,7 @@ from ._errors import ArgumentError, ShapeError
 from ._kinds import AnyKind, Float, NumKind
 from ._tensor import Tensor
 from .ops import binary, contraction, movement, reduction
+from .shapes._broadcast import broadcast_shapes
 
 Axes = int | Sequence[int] | None
 
@@ -181,8 +182,6 @@ def roll(x: Tensor[AnyKind], /, shift: int, *, axis: int | None = None) -> Tenso
 
 def broadcast_arrays(*arrays: Tensor[AnyKind]) -> list[Tensor[AnyKind]]:
     """Return the tensors with the shape they all broadcast to."""
-    from .shapes._broadcast import broadcast_shapes  # noqa: PLC0415 - used here alone
-
     shape = broadcast_shapes((x.shape for x in arrays), "broadcast_arrays")
     return [movement.broadcast_to(x, shape) for x in arrays]
 

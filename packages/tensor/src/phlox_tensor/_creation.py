@@ -10,11 +10,11 @@ import numpy as np
 
 from ._attributes import NORMALIZERS
 from ._backend import Backend
-from ._call import require_dtype
 from ._device import as_device
 from ._dtype import DType, DTypeLike, as_dtype, bool_, number_for
 from ._errors import ArgumentError, KindError, ShapeError
 from ._kinds import AnyKind, Float
+from ._operands import require_dtype
 from ._tensor import Tensor
 from ._transfer import upload
 

@@ -101,6 +101,10 @@ class Decorator(Backend):
         """Return the element type of a primitive."""
         return self._inner.dtype_of(self.lower(primitive))
 
+    def spec_of(self, primitive: Primitive, /) -> tuple[Shape, DType]:
+        """Return shape and element type of a primitive at once."""
+        return self._inner.spec_of(self.lower(primitive))
+
     def upload(self, array: np.ndarray[Any, Any], dtype: DType, /) -> Primitive:
         """Copy an array to the inner device, as a constant."""
         return self.lift(self._inner.upload(array, dtype))

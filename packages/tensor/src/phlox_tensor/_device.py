@@ -8,13 +8,20 @@ from contextvars import ContextVar
 from functools import cache
 from importlib.metadata import entry_points
 from inspect import signature
-from typing import Any
+from typing import Any, Final
 
 from ._backend import Backend
 from ._errors import ArgumentError, BackendUnavailableError
 
 GROUP = "phlox.backends"
 _current: ContextVar[Backend | None] = ContextVar("phlox_device", default=None)
+
+_provided: Final[dict[str, Any]] = {}
+
+
+def provide(name: str, cls: Any) -> None:
+    """Let ``name`` be that of a backend of this package, which has no entry point."""
+    _provided[name] = cls
 
 
 @cache
@@ -30,17 +37,15 @@ def load_class(name: str) -> Any:
     Raises:
         ArgumentError: when no backend of that name is installed.
     """
-    if name == "numpy":
-        from ._numpy_backend import Numpy  # noqa: PLC0415 - imports this module
-
-        return Numpy
+    if name in _provided:
+        return _provided[name]
     point = backend_classes().get(name)
     if point is None:
         raise ArgumentError(
             "device",
             "no such backend is installed",
             got=repr(name),
-            expected=", ".join(sorted({*backend_classes(), "numpy"})),
+            expected=", ".join(sorted({*backend_classes(), *_provided})),
             hint=f"pip install phlox-{'kernels' if name == 'cpu' else name}",
         )
     return point.load()
@@ -111,7 +116,7 @@ def use_device(device: Backend | str) -> Iterator[Backend]:
 def devices() -> list[Backend]:
     """Return every device found on this machine; backends that cannot run are left out."""
     found: list[Backend] = []
-    for name in sorted({*backend_classes(), "numpy"}):
+    for name in sorted({*backend_classes(), *_provided}):
         try:
             backend = load_class(name)
             found.extend(backend.found() if hasattr(backend, "found") else [backend()])

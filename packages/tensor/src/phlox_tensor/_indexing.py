@@ -10,9 +10,11 @@ from typing import Any, Final, final
 
 import numpy as np
 
+from ._creation import arange
 from ._dtype import promote
 from ._errors import ArgumentError, DTypeError, IndexOutOfRangeError, KindError, ShapeError
 from ._tensor import Tensor
+from ._transfer import upload
 from .ops import binary
 from .ops import indexing as select
 from .ops import movement as move
@@ -112,8 +114,6 @@ def _unravel(flat: Tensor[Any], shape: tuple[int, ...]) -> list[Tensor[Any]]:
 
 def _as_index(item: Any, x: Tensor[Any]) -> Any:
     if isinstance(item, list | np.ndarray | bool | np.bool_):
-        from ._transfer import upload  # noqa: PLC0415 - only for host indices
-
         array = np.asarray(item)
         if array.size == 0 and array.dtype == np.float64:
             array = array.astype(np.int64)
@@ -300,8 +300,6 @@ class AtIndex:
 
     def _like(self, values: Any) -> Tensor[Any]:
         """The values in the type of the tensor; those of Python are weak."""
-        from ._transfer import upload  # noqa: PLC0415 - only for host values
-
         x = self._x
         own = isinstance(values, Tensor | np.ndarray)
         found = values if isinstance(values, Tensor) else upload(values, None, x.device, "at")
@@ -324,8 +322,6 @@ class AtIndex:
         return found.astype(a)
 
     def _update(self, values: Any, update: str) -> Tensor[Any]:
-        from ._creation import arange  # noqa: PLC0415 - imports indexing through the package
-
         x = self._x
         value = self._like(values)
         items = self._index if isinstance(self._index, tuple) else (self._index,)

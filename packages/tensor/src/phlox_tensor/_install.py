@@ -1,22 +1,27 @@
-"""Gives Tensor its generated methods; to ops declared later, a method and their entries."""
+"""Gives Tensor what stands on the ops; to ops declared later, a method and their entries."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ._backend import add_op
+from ._device import provide
+from ._members import TensorMembers
 from ._methods import TensorMethods
+from ._numpy_backend import Numpy
 from ._op import Op, on_declare, reserve
 from ._tensor import Tensor
 
-_INHERITED = frozenset(vars(object)) - {"__eq__", "__ge__", "__gt__", "__le__", "__lt__", "__ne__"}
+_OWN = {"__eq__", "__ge__", "__gt__", "__le__", "__lt__", "__ne__", "__repr__"}
+_INHERITED = frozenset(vars(object)) - _OWN
 
 
 def install() -> None:
-    """Put the generated methods on Tensor, which cannot inherit them: they need Tensor itself."""
-    for name, member in vars(TensorMethods).items():
+    """Put the methods on Tensor, which cannot inherit them: they need Tensor itself."""
+    for name, member in {**vars(TensorMembers), **vars(TensorMethods)}.items():
         if name not in _INHERITED and (callable(member) or isinstance(member, property)):
             setattr(Tensor, name, member)
+    provide("numpy", Numpy)
     reserve(_clash)
     on_declare(_add_method)
     on_declare(add_op)

@@ -12,7 +12,8 @@ from ._call import call, new, single, wrap
 from ._dtype import DTypeLike
 from ._errors import Rejected
 from ._fast import spread
-from ._kinds import AnyKind, BitsKind, Bool, Float, Generic, Int, K, NumKind
+from ._kinds import AnyKind, BitsKind, Bool, Float, Int, K, NumKind
+from ._members import TensorMembers
 from ._tensor import Tensor
 from .ops.activation import elu as _elu
 from .ops.activation import gelu as _gelu
@@ -121,7 +122,7 @@ from .ops.unary import tanh as _tanh
 from .ops.unary import trunc as _trunc
 
 
-class TensorMethods(Generic[K]):
+class TensorMethods(TensorMembers[K]):
     """What tensors can do, generated; ``_install`` puts it on Tensor."""
 
     __slots__ = ()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Never, Self, cast
+from typing import TYPE_CHECKING, Any, Generic, Never, Self
 
 import numpy as np
 
-from ._dtype import DType, DTypeLike, as_dtype
+from ._dtype import DType
 from ._errors import ArgumentError, KindError
 from ._kinds import Float, K
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ._backend import Backend
-    from ._indexing import At, Index
     from ._methods import TensorMethods
 else:
     # The generated methods are put on the class when the package has loaded (see _install).
@@ -138,12 +137,6 @@ class Tensor(TensorMethods[K]):
             return array.astype(dtype)
         return array.copy() if copy else array
 
-    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        del api_version
-        import phlox_tensor  # noqa: PLC0415 - the package imports this module
-
-        return phlox_tensor
-
     def __dlpack__(self, **options: Any) -> Any:
         return self.numpy().__dlpack__(**options)
 
@@ -157,30 +150,13 @@ class Tensor(TensorMethods[K]):
             raise TypeError("len() of a 0-d tensor")
         return self.shape[0]
 
-    def __iter__(self) -> Iterator[Self]:
+    def __iter__(self) -> Iterator[Tensor[K]]:
         if not self.shape:
             raise TypeError("iteration over a 0-d tensor")
         return (self[i] for i in range(self.shape[0]))
 
-    def __contains__(self, value: Any) -> bool:
-        from . import _functions as functions  # noqa: PLC0415 - imports this module
-
-        return bool(functions.any(functions.equal(cast("Tensor[Any]", self), value)))
-
-    def __getitem__(self, index: Index) -> Self:
-        from ._indexing import getitem  # noqa: PLC0415 - imports this module
-
-        return getitem(self, index)  # type: ignore[return-value]
-
     def __setitem__(self, index: Never, value: Never) -> Never:
         raise TypeError("[setitem] tensors never change\nhint: x = x.at[index].set(value)")
-
-    @property
-    def at(self) -> At:
-        """Functional updates: ``x.at[0].set(1)``, ``.add``, ``.multiply``, ``.min``, ``.max``."""
-        from ._indexing import At  # noqa: PLC0415 - imports this module
-
-        return At(self)
 
     def __copy__(self) -> Self:
         return self
@@ -191,38 +167,7 @@ class Tensor(TensorMethods[K]):
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec and not self.shape else format(repr(self), spec)
 
-    def __repr__(self) -> str:
-        from ._repr import tensor_repr  # noqa: PLC0415 - only when printed
-
-        return tensor_repr(self)
-
     # Devices and types
-
-    def to_device(self, device: Backend | str) -> Self:
-        """Return the tensor on another device.
-
-        Raises:
-            DTypeError: when the device lacks the element type, or int64 does not fit a 32-bit one.
-            GradientError: to another base device, for a tensor with a history.
-        """
-        if device is self.device:
-            return self
-        from ._transfer import to_device  # noqa: PLC0415 - imports this module
-
-        return to_device(self, device)  # type: ignore[return-value]
-
-    def astype(self, dtype: DTypeLike, /, *, copy: bool = True) -> Tensor[Any]:
-        """Return the elements in another type, of any kind.
-
-        Floats are truncated to integers, nan gives 0, out of range saturates; integers wrap.
-        """
-        del copy  # tensors never change, so sharing is always right
-        wanted = as_dtype(dtype, "astype")
-        if wanted is self.dtype:
-            return self
-        from .ops.unary import cast  # noqa: PLC0415 - ops import this module
-
-        return cast(self, wanted)
 
     def to_full_precision(self) -> Tensor[Any]:
         """Return narrow floats as float32, anything else as it is."""

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from ._backend import Backend, is_inside
-from ._call import lift, require_dtype
 from ._device import as_device
 from ._dtype import DType, as_dtype, iinfo
 from ._errors import DTypeError, GradientError
+from ._operands import lift, require_dtype
 from ._tensor import Tensor
+from .reference.unary import cast
 
 Array = np.ndarray[Any, Any]
 
@@ -109,8 +110,6 @@ def upload(data: Any, dtype: DType | None, device: Backend, op: str = "asarray")
         if found.kind == dtype.kind == "Int":
             array = fitted(array, dtype, op)
         else:
-            from .reference.unary import cast  # noqa: PLC0415 - only on conversion
-
             array = cast(array, dtype)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))

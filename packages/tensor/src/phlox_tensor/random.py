@@ -7,12 +7,12 @@ from math import prod
 from typing import Any
 
 from ._backend import Backend
-from ._call import require_dtype
 from ._creation import sizes
 from ._device import as_device
 from ._dtype import DType, DTypeLike, as_dtype, number_for
 from ._errors import ArgumentError, KindError
 from ._kinds import Bool, Float, Int
+from ._operands import require_dtype
 from ._random_state import Generator, generator, seed, use_generator
 from ._tensor import Tensor
 

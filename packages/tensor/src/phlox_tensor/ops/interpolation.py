@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .._creation import asarray
 from .._dtype import float32
 from .._op import case
 from ..reference import interpolation as ref
@@ -26,8 +27,6 @@ def _wide(x: Tensor) -> Tensor:
 
 def _taps(x: Tensor, axis: int, n: int, count: int, *how: Any) -> list[Tap]:
     """For each tap the positions along an axis of n, and weights that broadcast along it."""
-    from .._creation import asarray  # noqa: PLC0415 - _creation imports the ops
-
     positions, weights = ref.taps(n, count, *how)
     shape = (count, *(1 for _ in range(3 - axis)))
     return [

@@ -1,0 +1,65 @@
+# The one subclass of the mixin is Tensor; checkers ask for a supertype of the mixin.
+# pyright: reportGeneralTypeIssues=false
+"""Members of Tensor that stand on the ops, so that Tensor itself stands below them."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Generic
+
+from ._dtype import DTypeLike, as_dtype
+from ._fast import binary
+from ._indexing import At, Index, getitem
+from ._kinds import K
+from ._repr import tensor_repr
+from ._tensor import Tensor
+from ._transfer import to_device
+from .ops.binary import equal
+from .ops.reduction import any_
+from .ops.unary import cast
+
+if TYPE_CHECKING:
+    from ._backend import Backend
+
+
+class TensorMembers(Generic[K]):
+    """Indexing, conversion and printing; ``_install`` puts them on Tensor."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+    def __array_namespace__(self: Tensor[K], *, api_version: str | None = None) -> Any:
+        del api_version
+        return sys.modules[__package__]
+
+    def __contains__(self: Tensor[K], value: Any) -> bool:
+        return bool(any_(binary(equal, self, value)))
+
+    def __getitem__(self: Tensor[K], index: Index) -> Tensor[K]:
+        return getitem(self, index)
+
+    def __repr__(self: Tensor[K]) -> str:
+        return tensor_repr(self)
+
+    @property
+    def at(self: Tensor[K]) -> At:
+        """Functional updates: ``x.at[0].set(1)``, ``.add``, ``.multiply``, ``.min``, ``.max``."""
+        return At(self)
+
+    def to_device(self: Tensor[K], device: Backend | str) -> Tensor[K]:
+        """Return the tensor on another device.
+
+        Raises:
+            DTypeError: when the device lacks the element type, or int64 does not fit a 32-bit one.
+            GradientError: to another base device, for a tensor with a history.
+        """
+        return self if device is self.device else to_device(self, device)
+
+    def astype(self: Tensor[K], dtype: DTypeLike, /, *, copy: bool = True) -> Tensor[Any]:
+        """Return the elements in another type, of any kind.
+
+        Floats are truncated to integers, nan gives 0, out of range saturates; integers wrap.
+        """
+        del copy  # tensors never change, so sharing is always right
+        wanted = as_dtype(dtype, "astype")
+        return self if wanted is self.dtype else cast(self, wanted)

@@ -1,0 +1,209 @@
+"""Operands brought together: one device, one element type inside a kind, numbers placed."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from ._backend import Backend, is_inside
+from ._device import default_device
+from ._dtype import DType, bool_, number_for, promote
+from ._errors import ArgumentError, DeviceError, DTypeError, KindError
+from ._kinds import KIND_SETS
+from ._op import Op
+from ._signature import Operand
+from ._tensor import Tensor
+
+Scalar = bool | int | float
+
+
+def prepare_operands(op: Op, operands: tuple[Any, ...]) -> tuple[Backend, list[Any]]:
+    """The device of a call and its operands as the entry gets them, still wrapped in Tensors.
+
+    Raises:
+        DeviceError: operands on two base devices.
+        KindError: an operand of a kind that the op does not take.
+        DTypeError: element types that do not combine, or that the device lacks.
+    """
+    backend = _backend_of(op, operands)
+    return backend, _unify(op, _on_backend(op, operands, backend), backend)
+
+
+def _flat(operands: tuple[Any, ...]) -> list[Any]:
+    out: list[Any] = []
+    for item in operands:
+        out.extend(item) if isinstance(item, list | tuple) else out.append(item)
+    return out
+
+
+def _backend_of(op: Op, operands: tuple[Any, ...]) -> Backend:
+    """The outermost backend among the operands; all others must lie inside it."""
+    backend: Backend | None = None
+    for item in _flat(operands):
+        if not isinstance(item, Tensor) or item.device is backend:
+            continue
+        if backend is None or is_inside(backend, item.device):
+            backend = item.device
+        elif not is_inside(item.device, backend):
+            raise DeviceError(
+                op.name,
+                "tensors on different devices",
+                got=f"{backend!r} and {item.device!r}",
+                expected="one device",
+                hint=f"y.to_device({backend!r})",
+            )
+    return default_device() if backend is None else backend
+
+
+def lift(tensor: Tensor, backend: Backend) -> Tensor:
+    """Return the tensor as a constant on ``backend``, a decorator over its device."""
+    if tensor.device is backend:
+        return tensor
+    inner = backend.inner
+    assert inner is not None
+    return Tensor(backend.lift(lift(tensor, inner).primitive), backend)
+
+
+def _on_backend(op: Op, operands: tuple[Any, ...], backend: Backend) -> list[Any]:
+    out: list[Any] = []
+    for declared, item in zip(op.signature.operands, operands, strict=True):
+        if declared.variadic:
+            if not item and declared.optional:
+                item = ()  # noqa: PLW2901 - None and no tensors are one
+            elif not isinstance(item, list | tuple) or not item:
+                raise ArgumentError(
+                    op.name, f"{declared.name} is not a list of tensors", got=repr(item)
+                )
+            out.append(tuple(_operand(op, declared, x, backend) for x in item))
+        else:
+            out.append(_operand(op, declared, item, backend))
+    return out
+
+
+def _operand(op: Op, declared: Operand, item: Any, backend: Backend) -> Any:
+    if isinstance(item, Tensor):
+        return lift(item, backend)
+    if item is None and declared.optional:
+        return None
+    if isinstance(item, Scalar):
+        return item
+    scalar = getattr(item, "item", None)
+    if scalar is not None and getattr(item, "shape", None) == ():
+        plain = scalar()
+        if isinstance(plain, Scalar):
+            return plain
+    raise ArgumentError(
+        op.name,
+        f"{declared.name} is not a tensor",
+        got=type(item).__name__,
+        expected="a Tensor" + (" or a number" if op.family.takes_numbers else ""),
+        hint="pt.asarray(x)",
+    )
+
+
+def _unify(op: Op, tensors: list[Any], backend: Backend) -> list[Any]:
+    """Check kinds, promote element types inside one kind, place weak scalars."""
+    out = list(tensors)
+    groups: dict[str, list[int]] = {}
+    for i, operand in enumerate(op.signature.operands):
+        groups.setdefault(operand.kind, []).append(i)
+    for kind, places in groups.items():
+        members = [m for i in places for m in _flat((out[i],))]
+        dtype = _group_dtype(op, kind, members, places, backend)
+        if dtype is None:
+            continue
+        weak = op.family.takes_numbers and any(isinstance(m, Tensor) for m in members)
+        for i in places:
+            if isinstance(out[i], tuple):
+                out[i] = tuple(_convert(op, x, dtype, backend, weak) for x in out[i])
+            else:
+                out[i] = _convert(op, out[i], dtype, backend, weak)
+    return out
+
+
+def _group_dtype(
+    op: Op, kind: str, members: list[Any], places: list[int], backend: Backend
+) -> DType | None:
+    dtype: DType | None = None
+    for item in members:
+        if not isinstance(item, Tensor):
+            continue
+        own = item.dtype
+        if own.kind not in KIND_SETS[kind]:
+            _raise_kind(op, own, kind, op.signature.operands[places[0]].name)
+        if dtype is not None and dtype.kind != own.kind:
+            _raise_mixed(op, dtype, own)
+        dtype = own if dtype is None else promote(dtype, own, op.name)
+    if dtype is None and any(isinstance(m, Scalar) for m in members):
+        dtype = _scalar_dtype(kind, members, backend)
+        if dtype.kind not in KIND_SETS[kind]:
+            _raise_kind(op, dtype, kind, op.signature.operands[places[0]].name)
+    if dtype is None:
+        return None
+    if op.floats and dtype.kind == "Int":
+        dtype = backend.default_float
+    require_dtype(dtype, backend, op.name)
+    return dtype
+
+
+def _scalar_dtype(kind: str, members: list[Any], backend: Backend) -> DType:
+    """The type of a group of scalars alone."""
+    if kind == "Float" or any(isinstance(m, float) for m in members):
+        return backend.default_float
+    plain = [m for m in members if m is not None]
+    return bool_ if all(isinstance(m, bool) for m in plain) else backend.default_int
+
+
+def require_dtype(dtype: DType, backend: Backend, op: str) -> None:
+    """Raise DTypeError when the backend lacks the element type."""
+    if dtype not in backend.dtypes:
+        have = ", ".join(sorted(d.name for d in backend.dtypes))
+        raise DTypeError(op, f"{backend!r} lacks the element type", got=dtype, expected=have)
+
+
+def _convert(op: Op, item: Any, dtype: DType, backend: Backend, weak: bool) -> Any:
+    if isinstance(item, Tensor):
+        return item if item.dtype is dtype else item.astype(dtype)
+    if item is None:
+        return None
+    _check_scalar(op, item, dtype)
+    if weak:
+        return item
+    return Tensor(backend.ops.full((), item, dtype), backend)
+
+
+def _check_scalar(op: Op, item: Scalar, dtype: DType) -> None:
+    """A weak scalar takes the tensor's type, when its kind fits and it is in range."""
+    if isinstance(item, bool):
+        return
+    if dtype.kind == "Bool" or (isinstance(item, float) and dtype.kind == "Int"):
+        raise KindError(
+            op.name,
+            "number and tensor of different kinds",
+            got=f"{item!r} with {dtype}",
+            expected="a number of the tensor's kind",
+            hint="x.astype(pt.float32)" if isinstance(item, float) else "x.astype(pt.int64)",
+        )
+    number_for(item, dtype, op.name)
+
+
+def _raise_kind(op: Op, dtype: DType, kind: str, operand: str) -> NoReturn:
+    allowed = " or ".join(sorted(KIND_SETS[kind]))
+    target = {"Float": "pt.float32", "Int": "pt.int64", "Bool": "pt.bool"}
+    wanted = next(k for k in ("Float", "Int", "Bool") if k in KIND_SETS[kind])
+    raise KindError(
+        op.name,
+        f"{operand} is of a kind that the op does not take",
+        got=f"{dtype.kind} ({dtype})",
+        expected=allowed,
+        hint=f"{operand}.astype({target[wanted]})",
+    )
+
+
+def _raise_mixed(op: Op, a: DType, b: DType) -> NoReturn:
+    raise KindError(
+        op.name,
+        "tensors of different kinds",
+        got=f"{a} and {b}",
+        expected="one kind",
+        hint=f"y.astype(pt.{a.name})",
+    )

@@ -1,0 +1,109 @@
+"""Inside a package, too, arrows point down: no file imports one that imports it, by any way round.
+
+Imports inside functions count; those for type checkers alone do not, since nothing runs them.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.test_layers import PROJECTS, sources
+
+Graph = dict[str, set[str]]
+
+
+def modules(root: Path, package: str) -> dict[str, Path]:
+    """Files of a package by their dotted name."""
+    found = {}
+    for file in sorted({*root.rglob("*.py"), *root.rglob("*.pyi")}):  # a stub: a native module
+        parts = [package, *file.relative_to(root).with_suffix("").parts]
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+    return found
+
+
+def running(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    """Import statements that run at some time: all but those under ``if TYPE_CHECKING``."""
+    if isinstance(tree, ast.If) and "TYPE_CHECKING" in ast.unparse(tree.test):
+        for node in tree.orelse:
+            yield from running(node)
+        return
+    if isinstance(tree, ast.Import | ast.ImportFrom):
+        yield tree
+    for child in ast.iter_child_nodes(tree):
+        yield from running(child)
+
+
+def graph(found: dict[str, Path]) -> Graph:
+    """What each module imports, among those of its package."""
+    arrows: Graph = {}
+    for name, file in found.items():
+        here = name if file.name == "__init__.py" else name.rpartition(".")[0]
+        arrows[name] = set()
+        for node in running(ast.parse(file.read_text())):
+            if isinstance(node, ast.Import):
+                wanted = [alias.name for alias in node.names]
+            else:
+                base = ".".join(here.split(".")[: len(here.split(".")) - node.level + 1])
+                source = node.module or "" if not node.level else f"{base}.{node.module or ''}"
+                source = source.rstrip(".")
+                wanted = [f"{source}.{alias.name}" for alias in node.names]
+                wanted = [w if w in found else source for w in wanted]
+            arrows[name] |= {w for w in wanted if w in found and w != name}
+    return arrows
+
+
+def circles(arrows: Graph) -> list[list[str]]:
+    """Groups of modules that reach each other (Tarjan's algorithm, 1972)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(name: str) -> None:
+        index[name] = low[name] = len(index)
+        stack.append(name)
+        for other in sorted(arrows[name]):
+            if other not in index:
+                visit(other)
+                low[name] = min(low[name], low[other])
+            elif other in stack:
+                low[name] = min(low[name], index[other])
+        if low[name] == index[name]:
+            group = stack[stack.index(name) :]
+            del stack[stack.index(name) :]
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    for name in sorted(arrows):
+        if name not in index:
+            visit(name)
+    return found
+
+
+def files_of(name: str) -> dict[str, Path]:
+    project = PROJECTS[name]
+    root = next(file.parent for file in sources(project) if file.name == "__init__.py")
+    return modules(root, project.module)
+
+
+@pytest.mark.parametrize("name", sorted({*PROJECTS} - {"phlox-nn", "phlox-wgpu"}))
+def test_no_file_reaches_itself(name: str) -> None:
+    arrows = graph(files_of(name))
+    assert sum(map(len, arrows.values())) > 0
+    assert circles(arrows) == []
+
+
+def test_a_circle_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "__init__.py").write_text("from ._a import f\n")
+    (tmp_path / "_a.py").write_text("def f():\n    from . import _b\n    return _b.g\n")
+    (tmp_path / "_b.py").write_text("from ._c import g\n")
+    (tmp_path / "_c.py").write_text(
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from . import x\n"
+        "else:\n    from ._a import f\ndef g(): ...\n"
+    )
+    arrows = graph(modules(tmp_path, "p"))
+    assert circles(arrows) == [["p._a", "p._b", "p._c"]]
+    (tmp_path / "_c.py").write_text("def g(): ...\n")
+    assert circles(graph(modules(tmp_path, "p"))) == []
