@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import sqrt
+from math import prod, sqrt
 from typing import TYPE_CHECKING
 
 from .._errors import ArgumentError, ShapeError
@@ -96,3 +96,17 @@ def attention_backward(op: Op, specs: Specs, attributes: Attributes) -> list[Sha
     (result,) = attention(op, specs[1:], attributes)
     cotangent(op, g.shape, result)
     return [query.shape, key.shape, value.shape, (0,) if bias is None else bias.shape]
+
+
+def work(specs: Specs, attributes: Attributes) -> int:
+    """The scores, and the weighted values."""
+    del attributes
+    query, key, value = (s.shape for s in specs[:3])
+    return prod(query[:-1]) * int(key[-2]) * int(query[-1] + value[-1])
+
+
+def work_backward(specs: Specs, attributes: Attributes) -> int:
+    """The scores again, and the cotangents of weights, query, key and value."""
+    del attributes
+    query, key, value = (s.shape for s in specs[1:4])
+    return prod(query[:-1]) * int(key[-2]) * int(3 * query[-1] + 2 * value[-1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
 
 from .._errors import ArgumentError, ShapeError
@@ -67,3 +68,17 @@ def fused_linear(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     if residual is not None and residual.shape != shape:
         raise ShapeError(op.name, "residual does not fit", got=residual.shape, expected=shape)
     return [shape]
+
+
+def matmul_work(specs: Specs, attributes: Attributes) -> int:
+    """Each element of the result adds up as many products as the inner size."""
+    del attributes
+    a, b = specs[0].shape, specs[1].shape
+    batch = broadcast_shapes((a[:-2], b[:-2]), "matmul")
+    return prod(batch) * prod(a[-2:]) * (b[-1] if len(b) > 1 else 1)
+
+
+def linear_work(specs: Specs, attributes: Attributes) -> int:
+    """Each element of x meets each column of weight."""
+    del attributes
+    return prod(specs[0].shape) * int(specs[1].shape[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
 
 from .._errors import ArgumentError, ShapeError
@@ -97,3 +98,31 @@ def conv2d_weight_grad(op: Op, specs: Specs, attributes: Attributes) -> list[Sha
     (result,) = conv2d(op, (x, g._replace(shape=shape), None), tuple(rest))
     cotangent(op, g.shape, result)
     return [shape]
+
+
+def conv2d_work(specs: Specs, attributes: Attributes) -> int:
+    """At each place of the result every weight meets one element."""
+    x, weight = specs[0].shape, specs[1].shape
+    stride, padding, dilation, _ = attributes
+    size = window_sizes("conv2d", x[2:], weight[2:], stride, padding, dilation)
+    return int(x[0]) * prod(size) * prod(weight)
+
+
+def conv2d_input_grad_work(specs: Specs, attributes: Attributes) -> int:
+    """That of the convolution."""
+    del attributes
+    g, weight = specs[0].shape, specs[1].shape
+    return int(g[0]) * prod(g[2:]) * prod(weight)
+
+
+def conv2d_weight_grad_work(specs: Specs, attributes: Attributes) -> int:
+    """That of the convolution."""
+    g, weight = specs[0].shape, attributes[0]
+    return int(g[0]) * prod(g[2:]) * prod(weight)
+
+
+def conv_transpose2d_work(specs: Specs, attributes: Attributes) -> int:
+    """At each place of x every weight meets one element."""
+    del attributes
+    x, weight = specs[0].shape, specs[1].shape
+    return int(x[0]) * prod(x[2:]) * prod(weight)
