@@ -104,6 +104,16 @@ def spellings() -> str:
     )
 
 
+def _needs() -> str:
+    """How many entries a backend cannot do without, and which."""
+    needed = [op.name for op in own_ops() if op.expand is None]
+    listed = ", ".join(f"`{name}`" for name in needed)
+    return (
+        f"{len(needed)} of {len(own_ops())} ops have no expansion into others, so a backend brings "
+        f"at least these entries: {listed}. The rest are for accuracy or speed.\n"
+    )
+
+
 def _cell(name: str, ours: str) -> str:
     return f"`{ours if name == '=' else name}`" if name else ""
 
@@ -123,6 +133,7 @@ def files(folder: Path) -> dict[Path, str]:
     out[folder / "spellings.md"] = spellings()
     out[folder / "README.md"] = (
         f"{HEADER}# Ops\n\nPages: {names}.\n\n{OTHERS}\n\n{_table(internal=False)}\n"
+        f"## What a backend needs\n\n{_needs()}\n"
         f"## Internal\n\n{INTERNAL}\n\n{_table(internal=True)}"
     )
     return out

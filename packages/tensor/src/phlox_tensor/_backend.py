@@ -258,7 +258,8 @@ def expansion(op: Op, backend: Backend) -> Entry:
             [tensor(each) for each in arg] if operand.variadic else tensor(arg)
             for operand, arg in zip(operands, args, strict=False)
         ]
-        out = formula(*tensors, *args[count:])
+        given = tensors or [backend]  # without operands the formula asks where
+        out = formula(*given, *args[count:])
         return tuple(t.primitive for t in out) if several else out.primitive
 
     return run

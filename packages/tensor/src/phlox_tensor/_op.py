@@ -112,7 +112,8 @@ class Op:
         doc: one sentence, then formula, special cases, source.
         example: a line of code and its printed result, run by the tests.
         numpy: the reference, a function of arrays and attributes.
-        expand: the formula in terms of other ops, a function of Tensors and attributes.
+        expand: the formula in terms of other ops, a function of Tensors and attributes; of the
+            device and attributes where there are no operands.
         shape: the rule from operand shapes to result shapes; that of the class by default.
         linear: linear in all Float operands together, so that the op itself maps tangents.
         multilinear: linear in each Float operand for itself, so that the product rule holds.

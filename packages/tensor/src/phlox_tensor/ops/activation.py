@@ -127,7 +127,8 @@ relu = elementwise(
 
 
 def _sigmoid(x: Tensor) -> Tensor:
-    return 0.5 * (0.5 * x).tanh() + 0.5
+    e = (-x.abs()).exp()  # never overflows, and a small result keeps its digits
+    return (x >= 0).where(1.0, e) / (1 + e)
 
 
 sigmoid = elementwise(

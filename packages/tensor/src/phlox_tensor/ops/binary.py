@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from math import inf
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..reference import binary as ref
 from ..reference._precision import through_float32
+from ._expansion import in_float32, of_tensors
 from ._families import elementwise
 
 if TYPE_CHECKING:
+    from .._kinds import Int
     from .._tensor import Tensor
 
 _NUM = "x1: Num, x2: Num -> Num"
@@ -31,26 +34,74 @@ atan2 = elementwise(
 bitwise_and = elementwise(
     "bitwise_and", _BITS, numpy=np.bitwise_and, doc="Bits set in both, elementwise."
 )
+
+
+@of_tensors
+def _left_shift(x1: Tensor[Int], x2: Tensor[Int]) -> Tensor[Int]:
+    width = x1.dtype.itemsize * 8
+    inside = (x2 >= 0) & (x2 < width)
+    return inside.where(x1 * pow_(2, inside.where(x2, 0)), 0)
+
+
 bitwise_left_shift = elementwise(
     "bitwise_left_shift",
     _SHIFT,
+    expand=_left_shift,
     numpy=np.left_shift,
     domain={"x1": (-9, 9), "x2": (0, 7)},
     doc="``x1`` with its bits moved left by ``x2``, elementwise; 0 for a shift by the "
     "width or more.",
 )
+
+
+@of_tensors
+def _bitwise_or(x1: Tensor[Any], x2: Tensor[Any]) -> Tensor[Any]:
+    if x1.dtype.kind == "Bool":
+        return ~(~x1 & ~x2)
+    return x1 + x2 - (x1 & x2)
+
+
 bitwise_or = elementwise(
-    "bitwise_or", _BITS, numpy=np.bitwise_or, doc="Bits set in either, elementwise."
+    "bitwise_or",
+    _BITS,
+    expand=_bitwise_or,
+    numpy=np.bitwise_or,
+    doc="Bits set in either, elementwise.",
 )
+
+
+@of_tensors
+def _right_shift(x1: Tensor[Int], x2: Tensor[Int]) -> Tensor[Int]:
+    # 2 to the last bit of a signed type is negative; there only the sign is left.
+    last = x1.dtype.itemsize * 8 - (1 if x1.dtype.signed else 0)
+    inside = (x2 >= 0) & (x2 < last)
+    return inside.where(x1 // pow_(2, inside.where(x2, 0)), (x1 < 0).where(~(x1 * 0), 0))
+
+
 bitwise_right_shift = elementwise(
     "bitwise_right_shift",
     _SHIFT,
+    expand=_right_shift,
     numpy=np.right_shift,
     domain={"x1": (-99, 99), "x2": (0, 7)},
     doc="``x1`` with its bits moved right by ``x2``, elementwise; the sign is kept.",
 )
+
+
+@of_tensors
+def _bitwise_xor(x1: Tensor[Any], x2: Tensor[Any]) -> Tensor[Any]:
+    if x1.dtype.kind == "Bool":
+        return x1 != x2
+    both = x1 & x2
+    return x1 + x2 - (both + both)
+
+
 bitwise_xor = elementwise(
-    "bitwise_xor", _BITS, numpy=np.bitwise_xor, doc="Bits set in one alone, elementwise."
+    "bitwise_xor",
+    _BITS,
+    expand=_bitwise_xor,
+    numpy=np.bitwise_xor,
+    doc="Bits set in one alone, elementwise.",
 )
 divide = elementwise(
     "divide",
@@ -74,22 +125,55 @@ floor_divide = elementwise(
     domain={"x1": (-9, 9), "x2": (0.3, 3)},
     doc="Quotient rounded down, elementwise; for integers 0 where ``x2`` is 0.",
 )
+
+
+@of_tensors
+def _fmod(x1: Tensor, x2: Tensor) -> Tensor:
+    if x1.dtype.kind == "Int":
+        rest = x1 % x2
+        return ((rest != 0) & ((rest < 0) != (x1 < 0))).where(rest - x2, rest)
+    rest = x1.abs() % x2.abs()
+    # A rest of 0 has the sign of x1, which a comparison does not tell for x1 = -0.
+    return ((x1 == 0) & (rest == 0)).where(x1, (x1 < 0).where(-rest, rest))
+
+
 fmod = elementwise(
     "fmod",
     _NUM,
+    expand=_fmod,
     numpy=through_float32(np.fmod),
     domain={"x1": (-9, 9), "x2": (0.3, 3)},
     doc="Remainder with the sign of ``x1``, elementwise; for integers 0 where ``x2`` is 0.",
 )
 greater = elementwise(
-    "greater", _COMPARE, numpy=np.greater, doc="Whether ``x1 > x2``, elementwise."
+    "greater",
+    _COMPARE,
+    expand=of_tensors(lambda x1, x2: x2 < x1),
+    numpy=np.greater,
+    doc="Whether ``x1 > x2``, elementwise.",
 )
 greater_equal = elementwise(
-    "greater_equal", _COMPARE, numpy=np.greater_equal, doc="Whether ``x1 >= x2``, elementwise."
+    "greater_equal",
+    _COMPARE,
+    expand=of_tensors(lambda x1, x2: x2 <= x1),
+    numpy=np.greater_equal,
+    doc="Whether ``x1 >= x2``, elementwise.",
 )
+
+
+@in_float32
+def _hypot(x1: Tensor, x2: Tensor) -> Tensor:
+    a, b = x1.abs(), x2.abs()
+    top = a.maximum(b)
+    ratio = (top == 0).where(0.0, a.minimum(b) / top)
+    length = top * (ratio * ratio + 1).sqrt()
+    return ((a == inf) | (b == inf)).where(inf, length)
+
+
 hypot = elementwise(
     "hypot",
     _FLOAT,
+    expand=_hypot,
     numpy=through_float32(np.hypot),
     ulp=4,
     domain=(0.2, 3),
@@ -97,7 +181,11 @@ hypot = elementwise(
 )
 less = elementwise("less", _COMPARE, numpy=np.less, doc="Whether ``x1 < x2``, elementwise.")
 less_equal = elementwise(
-    "less_equal", _COMPARE, numpy=np.less_equal, doc="Whether ``x1 <= x2``, elementwise."
+    "less_equal",
+    _COMPARE,
+    expand=of_tensors(lambda x1, x2: (x1 < x2) | (x1 == x2)),
+    numpy=np.less_equal,
+    doc="Whether ``x1 <= x2``, elementwise.",
 )
 
 
@@ -118,13 +206,25 @@ logaddexp = elementwise(
     doc="``ln(eˣ¹ + eˣ²)``, elementwise; does not overflow half way.",
 )
 logical_and = elementwise(
-    "logical_and", _TRUTH, numpy=np.logical_and, doc="Whether both are True, elementwise."
+    "logical_and",
+    _TRUTH,
+    expand=of_tensors(lambda x1, x2: x1 & x2),
+    numpy=np.logical_and,
+    doc="Whether both are True, elementwise.",
 )
 logical_or = elementwise(
-    "logical_or", _TRUTH, numpy=np.logical_or, doc="Whether either is True, elementwise."
+    "logical_or",
+    _TRUTH,
+    expand=of_tensors(lambda x1, x2: x1 | x2),
+    numpy=np.logical_or,
+    doc="Whether either is True, elementwise.",
 )
 logical_xor = elementwise(
-    "logical_xor", _TRUTH, numpy=np.logical_xor, doc="Whether one alone is True, elementwise."
+    "logical_xor",
+    _TRUTH,
+    expand=of_tensors(lambda x1, x2: x1 != x2),
+    numpy=np.logical_xor,
+    doc="Whether one alone is True, elementwise.",
 )
 maximum = elementwise(
     "maximum",
@@ -133,9 +233,19 @@ maximum = elementwise(
     signed_zeros=False,
     doc="The larger one, elementwise; nan wins.",
 )
+
+
+@of_tensors
+def _minimum(x1: Tensor, x2: Tensor) -> Tensor:
+    if x1.dtype.kind == "Int":  # the complement turns the order around, without overflow
+        return ~(~x1).maximum(~x2)
+    return -(-x1).maximum(-x2)
+
+
 minimum = elementwise(
     "minimum",
     _NUM,
+    expand=_minimum,
     numpy=np.minimum,
     signed_zeros=False,
     doc="The smaller one, elementwise; nan wins.",
@@ -146,6 +256,7 @@ multiply = elementwise(
 not_equal = elementwise(
     "not_equal",
     "x1: Any, x2: Any -> Bool",
+    expand=of_tensors(lambda x1, x2: ~(x1 == x2)),
     numpy=np.not_equal,
     doc="Whether ``x1 != x2``, elementwise; True for nan.",
 )
@@ -167,7 +278,12 @@ remainder = elementwise(
     doc="Remainder with the sign of ``x2``, elementwise; for integers 0 where ``x2`` is 0.",
 )
 subtract = elementwise(
-    "subtract", _NUM, numpy=np.subtract, ulp=1, doc="Difference, elementwise: ``x1 - x2``."
+    "subtract",
+    _NUM,
+    expand=of_tensors(lambda x1, x2: x1 + -x2),
+    numpy=np.subtract,
+    ulp=1,
+    doc="Difference, elementwise: ``x1 - x2``.",
 )
 where = elementwise(
     "where",

@@ -7,15 +7,62 @@ from typing import TYPE_CHECKING, Any
 from .._op import case
 from ..reference import convolution as ref
 from ..shapes import convolution as shapes
+from ..shapes._window import window_sizes
 from ._families import window
+from ._windows import Pair, Sides, added, padded, views
+from .movement import concat
 
 if TYPE_CHECKING:
     from .._tensor import Tensor
 
 _CONV = "stride: Pair = 1, padding: Sides = 0, dilation: Pair = 1, groups: int = 1"
+
+
+def _grouped(x: Tensor, groups: int) -> Tensor:
+    """(N, C, H, W) as (N, groups, C / groups, H·W)."""
+    n, c, height, width = x.shape
+    return x.reshape((n, groups, c // groups, height * width))
+
+
+def _over_batch(x: Tensor) -> Tensor:
+    """(N, groups, C, size) as (groups, C, N·size)."""
+    n, groups, channels, size = x.shape
+    return x.permute_dims((1, 2, 0, 3)).reshape((groups, channels, n * size))
+
+
+def _weights(weight: Tensor, groups: int) -> list[Tensor]:
+    """For each place of the window (groups, out / groups, in / groups)."""
+    out, channels, height, width = weight.shape
+    parts = weight.to_full_precision().reshape((groups, out // groups, channels, height * width))
+    return [parts[..., i] for i in range(height * width)]
+
+
+def _conv2d(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Pair,
+    padding: Sides,
+    dilation: Pair,
+    groups: int,
+) -> Tensor:
+    kernel: Pair = weight.shape[2:]  # type: ignore[assignment]
+    size = window_sizes("conv2d", x.shape[2:], kernel, stride, padding, dilation)
+    images = padded(x.to_full_precision(), padding, 0.0)
+    y = images.zeros((x.shape[0], groups, weight.shape[0] // groups, size[0] * size[1]))
+    seen = views(images, kernel, stride, dilation, size)
+    for part, view in zip(_weights(weight, groups), seen, strict=True):
+        y = y + part @ _grouped(view, groups)
+    y = y.reshape((x.shape[0], weight.shape[0], *size))
+    if bias is not None:
+        y = y + bias.to_full_precision().reshape((-1, 1, 1))
+    return y.astype(x.dtype)
+
+
 conv2d = window(
     "conv2d",
     f"x: Float, weight: Float, bias: Float?; {_CONV} -> Float",
+    expand=_conv2d,
     numpy=ref.conv2d,
     shape=shapes.conv2d,
     work=shapes.conv2d_work,
@@ -32,9 +79,28 @@ conv2d = window(
     method=False,
     doc="Cross-correlation of images (N, C, H, W) with weight (out, C / groups, kh, kw).",
 )
+
+
+def _conv2d_input_grad(
+    g: Tensor,
+    weight: Tensor,
+    input_shape: tuple[int, ...],
+    stride: Pair,
+    padding: Sides,
+    dilation: Pair,
+    groups: int,
+) -> Tensor:
+    wide = _grouped(g.to_full_precision(), groups)
+    shape = (g.shape[0], input_shape[1], *g.shape[2:])
+    parts = [(part.mT @ wide).reshape(shape) for part in _weights(weight, groups)]
+    kernel: Pair = weight.shape[2:]  # type: ignore[assignment]
+    return added(parts, input_shape, padding, kernel, stride, dilation).astype(g.dtype)
+
+
 conv2d_input_grad = window(
     "conv2d_input_grad",
     f"g: Float, weight: Float; input_shape: Shape, {_CONV} -> Float",
+    expand=_conv2d_input_grad,
     numpy=ref.conv2d_input_grad,
     shape=shapes.conv2d_input_grad,
     multilinear=True,
@@ -58,9 +124,33 @@ conv2d_input_grad = window(
     internal=True,
     doc="Cotangent of ``conv2d`` for its input: the transposed convolution.",
 )
+
+
+def _conv2d_weight_grad(
+    g: Tensor,
+    x: Tensor,
+    weight_shape: tuple[int, ...],
+    stride: Pair,
+    padding: Sides,
+    dilation: Pair,
+    groups: int,
+) -> Tensor:
+    wide = _over_batch(_grouped(g.to_full_precision(), groups))
+    images = padded(x.to_full_precision(), padding, 0.0)
+    kernel: Pair = weight_shape[2:]  # type: ignore[assignment]
+    size: Pair = g.shape[2:]  # type: ignore[assignment]
+    shape = (*weight_shape[:2], 1)
+    parts = [
+        (wide @ _over_batch(_grouped(view, groups)).mT).reshape(shape)
+        for view in views(images, kernel, stride, dilation, size)
+    ]
+    return concat(parts, axis=2).reshape(weight_shape).astype(x.dtype)
+
+
 conv2d_weight_grad = window(
     "conv2d_weight_grad",
     f"g: Float, x: Float; weight_shape: Shape, {_CONV} -> Float",
+    expand=_conv2d_weight_grad,
     numpy=ref.conv2d_weight_grad,
     shape=shapes.conv2d_weight_grad,
     multilinear=True,

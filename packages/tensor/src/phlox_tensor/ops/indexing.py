@@ -12,12 +12,19 @@ from ..shapes import indexing as shapes
 from ._families import indexing
 
 if TYPE_CHECKING:
-    from .._kinds import Bool
+    from .._kinds import Bool, Int
     from .._tensor import Tensor
+
+
+def _index_add(x: Tensor, indices: Tensor[Int], values: Tensor, axis: int) -> Tensor:
+    line = indices.reshape((-1, *(1,) * (x.ndim - 1 - axis)))
+    return scatter(x, line.broadcast_to(values.shape), values, axis, "add")
+
 
 index_add = indexing(
     "index_add",
     "x: Num, indices: Int, values: Num; axis: Axis = 0 -> Num",
+    expand=_index_add,
     numpy=ref.index_add,
     shape=shapes.index_add,
     linear=True,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._op import case
+from .._tensor import Tensor
 from ..reference import movement as ref
 from ..shapes import movement as shapes
 from ..shapes._equal import same
@@ -14,8 +15,6 @@ from ._families import movement, view
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from .._tensor import Tensor
 
 broadcast_to = view(
     "broadcast_to",
@@ -87,9 +86,22 @@ add_slices = movement(
     doc="Zeros of a shape to which parts are added, each at a slice of the part's own shape: "
     "``start`` and ``step`` name an axis of the first part after the other, then the next part.",
 )
+
+
+def _concat(xs: Sequence[Tensor], axis: int) -> Tensor:
+    shape = list(xs[0].shape)
+    shape[axis] = sum(x.shape[axis] for x in xs)
+    out, start = xs[0].zeros(shape), [0] * len(shape)
+    for x in xs:
+        out = slice_scatter(out, x, tuple(start), x.shape, (1,) * len(shape))
+        start[axis] += x.shape[axis]
+    return out
+
+
 concat = movement(
     "concat",
     "*xs: Any; axis: int = 0 -> Any",
+    expand=_concat,
     numpy=lambda xs, axis: np.concatenate(xs, axis=axis),
     shape=shapes.concat,
     linear=True,
@@ -113,18 +125,37 @@ contiguous = movement(
     doc="The same elements, row by row in memory where a backend keeps them in another order: a "
     "permuted tensor that is read often is faster after one copy.",
 )
+
+
+def _flip(x: Tensor, axis: tuple[int, ...]) -> Tensor:
+    start = tuple(n - 1 if i in axis and n else 0 for i, n in enumerate(x.shape))
+    step = tuple(-1 if i in axis else 1 for i in range(x.ndim))
+    return slice_(x, start, x.shape, step)
+
+
 flip = view(
     "flip",
     "x: Any; axis: Axes = None -> Any",
+    expand=_flip,
     numpy=np.flip,
     shape=same,
     linear=True,
     cases=(case((2, 3)), case((2, 3), axis=1), case((4, 1, 2), axis=(0, 2)), case(())),
     doc="Elements in reverse order along the axes, all of them without an axis.",
 )
+
+
+def _pad(x: Tensor, padding: tuple[tuple[int, int], ...], value: float) -> Tensor:
+    shape = tuple(n + before + after for n, (before, after) in zip(x.shape, padding, strict=True))
+    filled: Tensor = Tensor(x.device.ops.full(shape, value, x.dtype), x.device)
+    start = tuple(before for before, _ in padding)
+    return slice_scatter(filled, x, start, x.shape, (1,) * x.ndim)
+
+
 pad = movement(
     "pad",
     "x: Any; padding: Margins, value: Scalar = 0 -> Any",
+    expand=_pad,
     numpy=ref.pad,
     shape=shapes.pad,
     prepare=shapes.prepare_pad,

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .._op import IndexSample, case
+from .._tensor import Tensor
 from ..reference import pooling as ref
 from ..shapes import pooling as shapes
+from ..shapes._window import overhang, window_sizes
 from ._families import window
+from ._windows import Pair, Sides, added, padded, views
 
 if TYPE_CHECKING:
     from .._kinds import Int
-    from .._tensor import Tensor
 
 _POOL = "kernel: Pair, stride: Pair? = None, padding: Sides = 0"
 _MAX = f"{_POOL}, dilation: Pair = 1, ceil_mode: bool = False"
@@ -21,9 +23,34 @@ _MAX_CASES = (
     case((1, 2, 9, 9), kernel=(2, 3), stride=1, dilation=2),
     case((1, 2, 7, 7), kernel=3, stride=2, ceil_mode=True),
 )
+
+
+def _max_pool2d_with_indices(
+    x: Tensor, kernel: Pair, stride: Pair, padding: Sides, dilation: Pair, ceil_mode: bool
+) -> tuple[Tensor, Tensor[Int]]:
+    shape, device = x.shape, x.device
+    size = window_sizes("max_pool2d", shape[2:], kernel, stride, padding, dilation, ceil_mode)
+    extra = overhang(shape[2:], kernel, stride, padding, dilation, size)
+    count = shape[2] * shape[3]
+    numbers: Any = Tensor(device.ops.arange(0, 1, count, device.default_int), device)
+    # Each place of the window with the number of the pixel under it, -1 for the margin.
+    places = padded(numbers.reshape((1, 1, *shape[2:])), padding, -1, extra)
+    best = x.zeros((*shape[:2], *size))
+    index = numbers.zeros((1, 1, *size)) - 1
+    window = (kernel, stride, dilation, size)
+    for view, place in zip(
+        views(padded(x, padding, 0, extra), *window), views(places, *window), strict=True
+    ):
+        larger = (view > best) | (view.not_equal(view) & best.equal(best))
+        wins = (place >= 0) & ((index < 0) | larger)
+        best, index = wins.where(view, best), wins.where(place, index)
+    return best, index.broadcast_to(best.shape)
+
+
 max_pool2d_with_indices = window(
     "max_pool2d_with_indices",
     f"x: Num; {_MAX} -> values: Num, indices: Int",
+    expand=_max_pool2d_with_indices,
     numpy=ref.max_pool2d_with_indices,
     shape=shapes.max_pool2d,
     prepare=shapes.prepare_pool,
@@ -75,9 +102,38 @@ max_pool2d_backward = window(
     doc="Cotangent of ``max_pool2d``: each g goes to the place that won.",
 )
 _AVERAGE = f"{_POOL}, ceil_mode: bool = False, count_include_pad: bool = True"
+
+
+def _divisors(
+    x: Tensor, shape: tuple[int, ...], padding: Sides, extra: Pair, counted: bool, *window: Pair
+) -> Tensor:
+    """How many elements each window averages over."""
+    ones = padded(x.zeros((1, 1, *shape[2:])) + 1, padding, 1.0 if counted else 0.0)
+    around = padded(ones, ((0, 0), (0, 0)), 0.0, extra)
+    parts = list(views(around, *window))
+    return sum(parts[1:], parts[0])
+
+
+def _avg_pool2d(
+    x: Tensor,
+    kernel: Pair,
+    stride: Pair,
+    padding: Sides,
+    ceil_mode: bool,
+    count_include_pad: bool,
+) -> Tensor:
+    size = window_sizes("avg_pool2d", x.shape[2:], kernel, stride, padding, (1, 1), ceil_mode)
+    extra = overhang(x.shape[2:], kernel, stride, padding, (1, 1), size)
+    wide, window = x.to_full_precision(), (kernel, stride, (1, 1), size)
+    parts = list(views(padded(wide, padding, 0.0, extra), *window))
+    counts = _divisors(wide, x.shape, padding, extra, count_include_pad, *window)
+    return (sum(parts[1:], parts[0]) / counts).astype(x.dtype)
+
+
 avg_pool2d = window(
     "avg_pool2d",
     f"x: Float; {_AVERAGE} -> Float",
+    expand=_avg_pool2d,
     numpy=ref.avg_pool2d,
     shape=shapes.avg_pool2d,
     linear=True,
@@ -93,9 +149,29 @@ avg_pool2d = window(
     method=False,
     doc="Mean of each window of (N, C, H, W). The stride is the kernel where none is given.",
 )
+
+
+def _avg_pool2d_backward(
+    g: Tensor,
+    input_shape: tuple[int, ...],
+    kernel: Pair,
+    stride: Pair,
+    padding: Sides,
+    ceil_mode: bool,
+    count_include_pad: bool,
+) -> Tensor:
+    size: Pair = g.shape[2:]  # type: ignore[assignment]
+    extra = overhang(input_shape[2:], kernel, stride, padding, (1, 1), size)
+    wide, window = g.to_full_precision(), (kernel, stride, (1, 1))
+    share = wide / _divisors(wide, input_shape, padding, extra, count_include_pad, *window, size)
+    parts = [share] * (kernel[0] * kernel[1])
+    return added(parts, input_shape, padding, *window, extra=extra).astype(g.dtype)
+
+
 avg_pool2d_backward = window(
     "avg_pool2d_backward",
     f"g: Float; input_shape: Shape, {_AVERAGE} -> Float",
+    expand=_avg_pool2d_backward,
     numpy=ref.avg_pool2d_backward,
     shape=shapes.avg_pool2d_backward,
     linear=True,

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from math import pi, prod
+from typing import Any
+
+from .._backend import Backend
+from .._dtype import DType, float32, float64, uint32
 from .._op import case
+from .._tensor import Tensor
 from ..reference import random as ref
 from ._families import random
+from .movement import concat
 
+# Bits of a word that a type cannot hold below 1.
+_DROPPED = {"bfloat16": 24, "float16": 21, "float32": 8}
 _STREAM = "key: int, counter: int"
 random_bits = random(
     "random_bits",
@@ -20,9 +29,33 @@ random_bits = random(
     doc="Words of the Philox 4x32-10 stream of ``key`` from block ``counter`` on, as uint32. "
     "Salmon et al., SC 2011.",
 )
+
+
+def _normal(
+    device: Backend,
+    shape: tuple[int, ...],
+    mean: float,
+    std: float,
+    dtype: DType,
+    key: int,
+    counter: int,
+) -> Tensor:
+    """Box and Muller, 1958, on pairs of uniforms."""
+    count = prod(shape)
+    pairs = (count + 1) // 2
+    wide = float64 if dtype is float64 else float32
+    unit = _unit(device, pairs * 2, wide, key, counter)
+    radius = ((1 - unit[0::2]).log() * -2).sqrt()
+    angle = unit[1::2] * (2 * pi)
+    ends = [(radius * turn).reshape((pairs, 1)) for turn in (angle.cos(), angle.sin())]
+    z = concat(ends, axis=1).reshape((pairs * 2,))[:count]
+    return (z * std + mean).astype(dtype).reshape(shape)
+
+
 random_normal = random(
     "random_normal",
     f"; shape: Shape, mean: float, std: float, dtype: DType, {_STREAM} -> Float",
+    expand=_normal,
     numpy=ref.normal,
     ulp=16,
     atol=64,
@@ -34,9 +67,37 @@ random_normal = random(
     doc="Normal numbers by Box and Muller from the Philox stream; ``pt.random.normal`` is the "
     "usual spelling.",
 )
+
+
+def _unit(device: Backend, count: int, dtype: DType, key: int, counter: int) -> Tensor:
+    """Uniforms in [0, 1) that the type holds exactly, in float32 for narrow types."""
+    wide = dtype if dtype.itemsize >= float32.itemsize else float32
+    words = 2 if wide is float64 else 1
+    drawn: Any = Tensor(device.ops.random_bits(count * words, key, counter, uint32), device)
+    if wide is float64:
+        high, low = (drawn >> 5)[0::2].astype(wide), (drawn >> 6)[1::2].astype(wide)
+        return (high * 2.0**26 + low) * 2.0**-53
+    drop = _DROPPED[dtype.name]
+    return (drawn >> drop).astype(wide) * 2.0 ** (drop - 32)
+
+
+def _uniform(
+    device: Backend,
+    shape: tuple[int, ...],
+    low: float,
+    high: float,
+    dtype: DType,
+    key: int,
+    counter: int,
+) -> Tensor:
+    unit = _unit(device, prod(shape), dtype, key, counter)
+    return (unit * (high - low) + low).astype(dtype).reshape(shape)
+
+
 random_uniform = random(
     "random_uniform",
     f"; shape: Shape, low: float, high: float, dtype: DType, {_STREAM} -> Float",
+    expand=_uniform,
     numpy=ref.uniform,
     cases=(
         case(shape=(5, 3), low=0.0, high=1.0, key=5, counter=9),

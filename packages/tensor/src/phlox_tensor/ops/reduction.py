@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod as prod_of
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,12 +33,14 @@ def _sum_dtype(specs: Specs, attributes: Attributes, backend: Backend) -> Attrib
 all_ = reduction(
     "all",
     f"x: Bool; {_AXES} -> Bool",
+    expand=lambda x, axis, keepdims: ~(~x).any(axis=axis, keepdims=keepdims),
     numpy=ref.truth(np.all),
     doc="Whether all elements along the axes are True; True for none.",
 )
 any_ = reduction(
     "any",
     f"x: Bool; {_AXES} -> Bool",
+    expand=lambda x, axis, keepdims: x.sum(axis=axis, keepdims=keepdims) != 0,
     numpy=ref.truth(np.any),
     doc="Whether any element along the axes is True; False for none.",
 )
@@ -48,9 +51,17 @@ argmax = reduction(
     shape=shapes.ordering_reduction,
     doc="Index of the first largest element, of the flattened tensor without an axis; nan wins.",
 )
+
+
+def _turned(x: Tensor) -> Tensor:
+    """The elements in the opposite order; the complement of integers does not overflow."""
+    return ~x if x.dtype.kind == "Int" else -x
+
+
 argmin = reduction(
     "argmin",
     "x: Num; axis: Axis? = None, keepdims: bool = False -> Int",
+    expand=lambda x, axis, keepdims: _turned(x).argmax(axis=axis, keepdims=keepdims),
     numpy=ref.arg(np.argmin),
     shape=shapes.ordering_reduction,
     doc="Index of the first smallest element, of the flattened tensor without an axis; nan wins.",
@@ -81,9 +92,17 @@ max_ = reduction(
     shape=shapes.ordering_reduction,
     doc="Largest element along the axes; nan wins. An empty axis is an error.",
 )
+
+
+def _mean(x: Tensor, axis: tuple[int, ...], keepdims: bool) -> Tensor:
+    count = prod_of(x.shape[i] for i in axis)
+    return (x.to_full_precision().sum(axis=axis, keepdims=keepdims) / count).astype(x.dtype)
+
+
 mean = reduction(
     "mean",
     f"x: Float; {_AXES} -> Float",
+    expand=_mean,
     numpy=ref.mean,
     linear=True,
     ulp=4,
@@ -93,6 +112,7 @@ mean = reduction(
 min_ = reduction(
     "min",
     f"x: Num; {_AXES} -> Num",
+    expand=lambda x, axis, keepdims: _turned(_turned(x).max(axis=axis, keepdims=keepdims)),
     numpy=ref.extreme(np.min),
     shape=shapes.ordering_reduction,
     doc="Smallest element along the axes; nan wins. An empty axis is an error.",

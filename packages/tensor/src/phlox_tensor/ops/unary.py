@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from math import log as _log
+from math import nan
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,11 +12,20 @@ from .._op import case
 from ..reference import unary as ref
 from ..reference._precision import in_float64, through_float32
 from ..shapes import unary as shapes
+from ._expansion import in_float32
 from ._families import cast as _cast
 from ._families import elementwise
 
 if TYPE_CHECKING:
+    from .._kinds import Bool
     from .._tensor import Tensor
+
+_LN_2 = _log(2.0)
+_PER_LN_2, _PER_LN_10 = 1 / _LN_2, 1 / _log(10.0)
+# Beyond it the square of x is all of x² ± 1, in float64 too.
+_FAR = 1e9
+# Beyond it e⁻ˣ is nothing beside eˣ, in float64 too.
+_LONG = 20.0
 
 cast = _cast(
     "cast",
@@ -29,62 +40,129 @@ cast = _cast(
 abs_ = elementwise(
     "abs",
     "x: Num -> Num",
+    expand=lambda x: (x <= 0).where(0 - x, x),
     numpy=np.abs,
     domain=(-3, 3),
     ulp=0,
     doc="Absolute value, elementwise: ``|x|``.",
 )
+
+
+@in_float32
+def _acos(x: Tensor) -> Tensor:
+    return ((1 - x) * (1 + x)).sqrt().atan2(x)
+
+
 acos = elementwise(
     "acos",
     "x: Float -> Float",
+    expand=_acos,
     numpy=np.arccos,
     domain=(-0.95, 0.95),
     ulp=4,
     doc="Inverse cosine, elementwise, in radians; nan outside [-1, 1].",
 )
+
+
+@in_float32
+def _acosh(x: Tensor) -> Tensor:
+    above = x - 1
+    near = (above + (above * (above + 2)).sqrt()).log1p()
+    return (x < 1).where(nan, (x > _FAR).where(x.log() + _LN_2, near))
+
+
 acosh = elementwise(
     "acosh",
     "x: Float -> Float",
+    expand=_acosh,
     numpy=np.arccosh,
     domain=(1.1, 20),
     ulp=4,
     doc="Inverse hyperbolic cosine, elementwise; nan below 1.",
 )
+
+
+@in_float32
+def _asin(x: Tensor) -> Tensor:
+    return x.atan2(((1 - x) * (1 + x)).sqrt())
+
+
 asin = elementwise(
     "asin",
     "x: Float -> Float",
+    expand=_asin,
     numpy=np.arcsin,
     domain=(-0.95, 0.95),
     ulp=4,
     doc="Inverse sine, elementwise, in radians; nan outside [-1, 1].",
 )
+
+
+def _odd(x: Tensor, positive: Tensor) -> Tensor:
+    """The values for ``|x|`` with the sign of x, also that of a zero."""
+    return (x == 0).where(x, (x < 0).where(-positive, positive))
+
+
+@in_float32
+def _asinh(x: Tensor) -> Tensor:
+    a = x.abs()
+    square = a * a
+    near = (a + square / (1 + (1 + square).sqrt())).log1p()
+    return _odd(x, (a > _FAR).where(a.log() + _LN_2, near))
+
+
 asinh = elementwise(
     "asinh",
     "x: Float -> Float",
+    expand=_asinh,
     numpy=np.arcsinh,
     domain=(-20, 20),
     ulp=4,
     doc="Inverse hyperbolic sine, elementwise.",
 )
+
+
+@in_float32
+def _atan(x: Tensor) -> Tensor:
+    return x.atan2(1.0)
+
+
 atan = elementwise(
     "atan",
     "x: Float -> Float",
+    expand=_atan,
     numpy=np.arctan,
     domain=(-20, 20),
     ulp=4,
     doc="Inverse tangent, elementwise, in radians.",
 )
+
+
+@in_float32
+def _atanh(x: Tensor) -> Tensor:
+    a = x.abs()
+    return _odd(x, (a > 1).where(nan, 0.5 * (2 * a / (1 - a)).log1p()))
+
+
 atanh = elementwise(
     "atanh",
     "x: Float -> Float",
+    expand=_atanh,
     numpy=np.arctanh,
     domain=(-0.95, 0.95),
     ulp=4,
     doc="Inverse hyperbolic tangent, elementwise; nan outside [-1, 1].",
 )
+
+
+def _bitwise_invert(x: Tensor[Any]) -> Tensor[Any]:
+    return logical_not(x) if x.dtype.kind == "Bool" else -(x + 1)
+
+
 bitwise_invert = elementwise(
     "bitwise_invert",
     "x: Bits -> Bits",
+    expand=_bitwise_invert,
     numpy=np.invert,
     domain=(-9, 9),
     ulp=0,
@@ -93,6 +171,7 @@ bitwise_invert = elementwise(
 ceil = elementwise(
     "ceil",
     "x: Num -> Num",
+    expand=lambda x: -(-x).floor(),
     numpy=ref.rounded(np.ceil),
     domain=(-9, 9),
     ulp=0,
@@ -106,9 +185,18 @@ cos = elementwise(
     ulp=2,
     doc="Cosine of x in radians, elementwise; nan for infinities.",
 )
+
+
+@in_float32
+def _cosh(x: Tensor) -> Tensor:
+    half = (0.5 * x.abs()).exp()  # the whole would overflow before the result does
+    return 0.5 * half * half + 0.5 / (half * half)
+
+
 cosh = elementwise(
     "cosh",
     "x: Float -> Float",
+    expand=_cosh,
     numpy=np.cosh,
     domain=(-8, 8),
     ulp=4,
@@ -157,6 +245,7 @@ log = elementwise(
 log10 = elementwise(
     "log10",
     "x: Float -> Float",
+    expand=in_float32(lambda x: x.log() * _PER_LN_10),
     numpy=np.log10,
     domain=(0.05, 20),
     ulp=4,
@@ -173,6 +262,7 @@ log1p = elementwise(
 log2 = elementwise(
     "log2",
     "x: Float -> Float",
+    expand=in_float32(lambda x: x.log() * _PER_LN_2),
     numpy=through_float32(np.log2),
     domain=(0.05, 20),
     ulp=4,
@@ -189,14 +279,24 @@ negative = elementwise(
 reciprocal = elementwise(
     "reciprocal",
     "x: Float -> Float",
+    expand=lambda x: 1.0 / x,
     numpy=np.reciprocal,
     domain=(0.2, 5),
     ulp=1,
     doc="``1 / x``, elementwise.",
 )
+
+
+def _sign(x: Tensor) -> Tensor:
+    ones = x * 0 + 1 if x.dtype.kind == "Int" else 1.0
+    below = (x < 0).where(-ones, x * x)  # 0 of either sign becomes 0, nan stays
+    return (x > 0).where(ones, below)
+
+
 sign = elementwise(
     "sign",
     "x: Num -> Num",
+    expand=_sign,
     numpy=through_float32(np.sign),  # of -0 in every type what NumPy gives for float32
     domain=(-3, 3),
     ulp=0,
@@ -210,9 +310,20 @@ sin = elementwise(
     ulp=2,
     doc="Sine of x in radians, elementwise; nan for infinities.",
 )
+
+
+@in_float32
+def _sinh(x: Tensor) -> Tensor:
+    a = x.abs()
+    t = a.expm1()
+    half = (0.5 * a).exp()
+    return _odd(x, (a > _LONG).where(0.5 * half * half, 0.5 * (t + t / (t + 1))))
+
+
 sinh = elementwise(
     "sinh",
     "x: Float -> Float",
+    expand=_sinh,
     numpy=np.sinh,
     domain=(-8, 8),
     ulp=4,
@@ -229,6 +340,7 @@ sqrt = elementwise(
 square = elementwise(
     "square",
     "x: Num -> Num",
+    expand=lambda x: x * x,
     numpy=np.square,
     domain=(-3, 3),
     ulp=1,
@@ -237,6 +349,7 @@ square = elementwise(
 tan = elementwise(
     "tan",
     "x: Float -> Float",
+    expand=in_float32(lambda x: x.sin() / x.cos()),
     numpy=np.tan,
     domain=(-1.4, 1.4),
     ulp=4,
@@ -253,45 +366,74 @@ tanh = elementwise(
 trunc = elementwise(
     "trunc",
     "x: Num -> Num",
+    expand=lambda x: (x < 0).where(x.ceil(), x.floor()),
     numpy=ref.rounded(np.trunc),
     domain=(-9, 9),
     ulp=0,
     doc="The whole number next to x towards 0, elementwise; integers stay.",
 )
+
+
+def _is_number(x: Tensor) -> Tensor[Bool]:
+    return x == x  # noqa: PLR0124 - nan alone is not equal to itself
+
+
+def _logical_not(x: Tensor[Bool]) -> Tensor[Bool]:
+    return x == False  # noqa: E712 - elementwise
+
+
 isfinite = elementwise(
     "isfinite",
     "x: Num -> Bool",
+    expand=lambda x: _is_number(x - x),
     numpy=np.isfinite,
     doc="Whether x is neither infinite nor nan, elementwise; True for integers.",
 )
 isinf = elementwise(
     "isinf",
     "x: Num -> Bool",
+    expand=lambda x: ~_is_number(x - x) & _is_number(x),
     numpy=np.isinf,
     doc="Whether x is an infinity, elementwise; False for integers.",
 )
 isnan = elementwise(
     "isnan",
     "x: Num -> Bool",
+    expand=lambda x: ~_is_number(x),
     numpy=np.isnan,
     doc="Whether x is nan, elementwise; False for integers.",
 )
 logical_not = elementwise(
     "logical_not",
     "x: Bool -> Bool",
+    expand=_logical_not,
     numpy=np.logical_not,
     doc="True where x is False, elementwise.",
 )
 positive = elementwise(
     "positive",
     "x: Num -> Num",
+    expand=lambda x: x,
     numpy=np.positive,
     method=False,
     doc="The element itself.",
 )
+
+
+def _round(x: Tensor) -> Tensor:
+    if x.dtype.kind == "Int":
+        return x
+    low = x.floor()
+    rest = x - low
+    odd = low - 2 * (low * 0.5).floor() == 1
+    near = ((rest > 0.5) | ((rest == 0.5) & odd)).where(low + 1, low)
+    return (near == 0).where(x * 0, near)  # 0 with the sign of x
+
+
 round_ = elementwise(
     "round",
     "x: Num -> Num",
+    expand=_round,
     numpy=ref.rounded(np.rint),
     domain=(-9, 9),
     doc="Nearest whole number, half to even, elementwise; integers stay.",
@@ -311,9 +453,17 @@ rsqrt = elementwise(
     ulp=3,
     doc="``1 / √x``, elementwise.",
 )
+
+
+def _clip(x: Tensor, low: float | None, high: float | None) -> Tensor:
+    out = x if low is None else x.maximum(low)
+    return out if high is None else out.minimum(high)
+
+
 clip = elementwise(
     "clip",
     "x: Num; min: Scalar? = None, max: Scalar? = None -> Num",
+    expand=_clip,
     numpy=ref.clip,
     prepare=shapes.prepare_clip,
     signed_zeros=False,

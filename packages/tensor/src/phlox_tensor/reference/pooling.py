@@ -6,30 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from ..shapes._window import window_sizes
+from ..shapes._window import overhang, window_sizes
 from ._precision import widen
 from ._windows import Pair, Sides, add_windows, cropped, padded, windows
 
 Array = np.ndarray[Any, Any]
 
 
-def _overhang(
-    shape: tuple[int, ...], kernel: Pair, stride: Pair, padding: Sides, dilation: Pair, out: Pair
-) -> Pair:
-    """How far the last windows reach beyond the padded image (in ceil mode)."""
-    reach = [
-        max(0, (o - 1) * s + d * (k - 1) + 1 - n - a - b)
-        for o, s, d, k, n, (a, b) in zip(
-            out, stride, dilation, kernel, shape[2:], padding, strict=True
-        )
-    ]
-    return reach[0], reach[1]
-
-
 def _pool_views(
     x: Array, kernel: Pair, stride: Pair, padding: Sides, dilation: Pair, out: Pair, value: Any
 ) -> Array:
-    extra = _overhang(x.shape, kernel, stride, padding, dilation, out)
+    extra = overhang(x.shape[2:], kernel, stride, padding, dilation, out)
     return windows(padded(x, padding, value, extra), kernel, stride, dilation, out)
 
 
@@ -107,7 +94,7 @@ def avg_pool2d_backward(
     wide = widen(g)
     divisors = _divisors(input_shape, kernel, stride, padding, out, count_include_pad)
     share = wide / divisors.astype(wide.dtype)
-    extra = _overhang(input_shape, kernel, stride, padding, (1, 1), out)
+    extra = overhang(input_shape[2:], kernel, stride, padding, (1, 1), out)
     whole = padded(np.zeros(input_shape, wide.dtype), padding, 0, extra)
     columns = np.broadcast_to(share[..., None, None], (*g.shape, *kernel))
     add_windows(whole, columns, stride, (1, 1))

@@ -52,3 +52,19 @@ def window_sizes(
             count += 1
         out.append(count)
     return out[0], out[1]
+
+
+def overhang(
+    size: Shape,
+    kernel: Shape,
+    stride: Shape,
+    padding: tuple[tuple[int, int], ...],
+    dilation: Shape,
+    out: Shape,
+) -> tuple[int, int]:
+    """How far the last windows reach beyond the padded image (in ceil mode)."""
+    height, width = (
+        max(0, (o - 1) * s + d * (k - 1) + 1 - n - sum(sides))
+        for o, s, d, k, n, sides in zip(out, stride, dilation, kernel, size, padding, strict=True)
+    )
+    return height, width

@@ -1,0 +1,39 @@
+"""What expansions of elementwise ops have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from .._tensor import Tensor
+
+Formula = Callable[..., Any]
+
+
+def of_tensors(formula: Formula) -> Formula:
+    """Give numbers to a formula as 0-d tensors of the type of the tensors beside them."""
+
+    @wraps(formula)
+    def run(*operands: Any) -> Any:
+        like = next(x for x in operands if isinstance(x, Tensor))
+        return formula(*[x if isinstance(x, Tensor) else _filled(x, like) for x in operands])
+
+    return run
+
+
+def in_float32(formula: Formula) -> Formula:
+    """Compute a formula of narrow floats in float32; numbers come as 0-d tensors too."""
+
+    @of_tensors
+    @wraps(formula)
+    def run(*operands: Any) -> Any:
+        dtype = operands[0].dtype
+        wide = [x.to_full_precision() for x in operands]
+        return formula(*wide).astype(dtype)
+
+    return run
+
+
+def _filled(value: float, like: Tensor[Any]) -> Tensor[Any]:
+    return Tensor(like.device.ops.full((), value, like.dtype), like.device)

@@ -1,0 +1,30 @@
+"""What a backend has to bring: few entries, each a NumPy call or two; all else is an expansion."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from phlox import REGISTRY
+from phlox_tensor.testing import Check, checks
+from tests.backends import numpy_calls
+from tests.backends.numpy_calls import ENTRIES, NumpyCalls
+
+MOST_ENTRIES = 50
+MOST_LINES = 200
+
+
+def test_a_backend_needs_few_entries_in_few_lines() -> None:
+    assert len(ENTRIES) <= MOST_ENTRIES
+    assert len(Path(numpy_calls.__file__).read_text().splitlines()) < MOST_LINES
+
+
+def test_the_entries_are_the_ops_without_an_expansion() -> None:
+    assert set(ENTRIES) == {name for name, op in REGISTRY.items() if op.expand is None}
+    assert list(ENTRIES) == sorted(ENTRIES)
+
+
+@pytest.mark.parametrize("check", checks(NumpyCalls()), ids=str)
+def test_the_whole_suite_passes(check: Check) -> None:
+    check()
