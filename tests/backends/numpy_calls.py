@@ -9,6 +9,7 @@ import numpy as np
 
 import phlox as px
 from phlox import Backend, DType, IndexOutOfRangeError
+from phlox_tensor.reference.binary import floor_divide, remainder
 from phlox_tensor.reference.random import bits
 from phlox_tensor.reference.unary import cast, erf
 
@@ -100,7 +101,7 @@ ENTRIES: Final[dict[str, Entry]] = {
     "exp": np.exp,
     "expm1": np.expm1,
     "floor": lambda x: x if x.dtype.kind in "iu" else np.floor(x),
-    "floor_divide": np.floor_divide,
+    "floor_divide": floor_divide,
     "full": lambda shape, value, dtype: np.full(shape, value, dtype.numpy),
     "less": np.less,
     "log": np.log,
@@ -115,7 +116,7 @@ ENTRIES: Final[dict[str, Entry]] = {
     "pow": _pow,
     "prod": _prod,
     "random_bits": lambda count, key, counter, dtype: bits(count, key, counter).astype(dtype.numpy),
-    "remainder": np.remainder,
+    "remainder": remainder,
     "reshape": np.reshape,
     "scatter": _scatter,
     "sin": np.sin,

@@ -8,9 +8,9 @@ from .._op import case
 from ..reference import convolution as ref
 from ..shapes import convolution as shapes
 from ..shapes._window import window_sizes
+from . import movement
 from ._families import window
 from ._windows import Pair, Sides, added, padded, views
-from .movement import concat
 
 if TYPE_CHECKING:
     from .._tensor import Tensor
@@ -144,7 +144,7 @@ def _conv2d_weight_grad(
         (wide @ _over_batch(_grouped(view, groups)).mT).reshape(shape)
         for view in views(images, kernel, stride, dilation, size)
     ]
-    return concat(parts, axis=2).reshape(weight_shape).astype(x.dtype)
+    return movement.concat(parts, axis=2).reshape(weight_shape).astype(x.dtype)
 
 
 conv2d_weight_grad = window(

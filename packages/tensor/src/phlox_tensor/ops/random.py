@@ -10,8 +10,8 @@ from .._dtype import DType, float32, float64, uint32
 from .._op import case
 from .._tensor import Tensor
 from ..reference import random as ref
+from . import movement
 from ._families import random
-from .movement import concat
 
 # Bits of a word that a type cannot hold below 1.
 _DROPPED = {"bfloat16": 24, "float16": 21, "float32": 8}
@@ -48,7 +48,7 @@ def _normal(
     radius = ((1 - unit[0::2]).log() * -2).sqrt()
     angle = unit[1::2] * (2 * pi)
     ends = [(radius * turn).reshape((pairs, 1)) for turn in (angle.cos(), angle.sin())]
-    z = concat(ends, axis=1).reshape((pairs * 2,))[:count]
+    z = movement.concat(ends, axis=1).reshape((pairs * 2,))[:count]
     return (z * std + mean).astype(dtype).reshape(shape)
 
 
