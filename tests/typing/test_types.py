@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tools.shell import ROOT
+from tests.typing.checkers import CHECKERS, found
 
 # A line without a mark must be clean; one with `# wrong` must have an error from each checker,
 # one with `# wrong but` from pyright alone: mypy binds `self` without looking at the kinds that
@@ -116,21 +114,6 @@ WRONG = {
     "mypy": {n for n, mark in MARKS.items() if not mark["pyright"]},
     "pyright": set(MARKS),
 }
-LINE = re.compile(r"program\.py:(\d+)(?::\d+)?(?: -)?:? .*?error\b:? ?(.*)")
-
-
-def found(command: list[str], folder: Path, program: str) -> dict[int, str]:
-    """Lines with an error, by what the checker prints."""
-    file = folder / "program.py"
-    file.write_text(program)
-    line = [sys.executable, "-m", *command, str(file)]
-    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode in (0, 1), done.stdout + done.stderr
-    matches = (LINE.search(line) for line in done.stdout.splitlines())
-    return {int(m[1]): m[2] for m in matches if m}
-
-
-CHECKERS = {"mypy": ["mypy", "--strict"], "pyright": ["pyright"]}
 
 
 @pytest.mark.parametrize("checker", sorted(CHECKERS))

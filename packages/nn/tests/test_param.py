@@ -11,7 +11,7 @@ import pytest
 import phlox_nn as nn
 import phlox_tensor as pt
 from phlox_nn import Param, initializers
-from phlox_tensor import ArgumentError, Backend, Numpy
+from phlox_tensor import ArgumentError, Backend, GradientError, Numpy
 
 
 def numbers(param: Param) -> Any:
@@ -27,7 +27,9 @@ def test_a_parameter_holds_a_tensor() -> None:
     assert param.id != Param(value).id
     assert Param(value, id="abc").id == "abc"
     assert repr(param) == "Param(float32[2])"
-    assert repr(Param(value, trainable=False)) == "Param(float32[2], trainable=False)"
+    assert repr(Param(value, trainable=False)) == "Param(float32[2], frozen)"
+    assert repr(nn.State(value)) == "Param(float32[2], state)"
+    assert [p.trainable for p in (param, nn.State(value))] == [True, False]
 
 
 def test_a_lazy_parameter_is_made_once_and_when_needed() -> None:
@@ -107,19 +109,9 @@ def test_leaves_on_a_device_that_records(recording: Backend) -> None:
     whole = Param(pt.arange(3, device=recording))
     assert not whole.value.requires_grad
     tracked = pt.ones(1, device=recording).require_grad()
-    assert Param(tracked).value is not tracked
-
-
-def test_state_is_assigned_and_trained_values_are_not() -> None:
-    state = Param(pt.zeros(2), trainable=False)
-    state.assign(pt.ones(2))
-    assert numbers(state) == [1, 1]
-    for param, value in ((Param(pt.zeros(2)), pt.ones(2)), (state, pt.ones(3))):
-        with pytest.raises(ArgumentError, match=r"(?s)\[assign\].*hint: model.map"):
-            param.assign(value)
-    lazy = initializers.Zeros().param((2,), trainable=False)
-    lazy.assign(pt.ones(2))
-    assert numbers(lazy) == [1, 1]
+    assert Param(tracked).value.requires_grad
+    with pytest.raises(GradientError, match=r"(?s)not trained: got a tracked.*x.detach()"):
+        Param(tracked, trainable=False)
 
 
 def test_new_values_keep_the_identity() -> None:
@@ -127,8 +119,20 @@ def test_new_values_keep_the_identity() -> None:
     other = param.with_value(pt.ones(2))
     assert other.id == param.id
     assert numbers(param) == [0, 0]
+    for wrong in (pt.ones(3), pt.ones(2, dtype=pt.float64), pt.ones(2, device=Numpy(int="int32"))):
+        with pytest.raises(ArgumentError, match=r"(?s)\[with_value\].*hint: nn.Param\(value, id="):
+            param.with_value(wrong)
     assert param.with_trainable(True) is param
+    state = nn.State(pt.zeros(2))
+    assert state.with_trainable(True) is state
     assert param.to_device(Numpy()) is param
+
+
+def test_values_from_inside_the_device_are_lifted(recording: Backend) -> None:
+    param = Param(pt.zeros(2, device=recording)).with_value(pt.ones(2, device=Numpy()))
+    assert param.device is recording
+    assert param.value.requires_grad
+    assert numbers(param) == [1, 1]
 
 
 Name = str

@@ -138,7 +138,7 @@ def test_shared_parameters_are_loaded_as_shared() -> None:
         (lambda t: {**t, "step": 3}, "not a record of a module at step: got int"),
         (lambda t: None, "not a record of a module at the root: got NoneType"),
         (lambda t: [t], "at the root: got list"),
-        (lambda t: {**t, "body": pt.zeros(1)}, "at body: got Tensor"),
+        (lambda t: {**t, "body": pt.zeros(1)}, "missing body.bias, body.weight, unknown body"),
     ],
 )
 def test_a_record_of_another_module_is_refused(tree: Any, text: str) -> None:
@@ -172,3 +172,48 @@ def test_keys_that_no_path_tells_apart_are_refused() -> None:
     for parts in ({1: layer, "1": layer}, {"a.b": layer}):
         with pytest.raises(RecordError, match=r"\[into_record\] .*names"):
             Keys(parts).into_record()
+
+
+class Buffers(nn.Module):
+    """Tensors that are no parameters."""
+
+    scale: nn.Param
+    mean: pt.Tensor
+    tables: list[pt.Tensor]
+
+
+def buffers(number: float) -> Buffers:
+    full = pt.full(2, number)
+    return Buffers(nn.Param(full), full, [full.astype(pt.int64)])
+
+
+def test_tensors_are_in_the_record() -> None:
+    tree = buffers(3.0).into_record()
+    data = record.NamedMsgpackRecorder(record.FullPrecision).to_bytes(tree)
+    loaded = record.NamedMsgpackRecorder(record.FullPrecision).from_bytes(data)
+    made = buffers(0.0).load_record(loaded)
+    assert made.mean.tolist() == made.scale.value.tolist() == [3, 3]
+    assert (made.tables[0].tolist(), made.tables[0].dtype) == ([3, 3], pt.int64)
+    with pytest.raises(RecordError, match="missing mean"):
+        buffers(0.0).load_record({k: v for k, v in tree.items() if k != "mean"})
+    with pytest.raises(RecordError, match=r"mean is not of one kind: got ParamEntry"):
+        buffers(0.0).load_record({**tree, "mean": tree["scale"]})
+
+
+class Two(nn.Module):
+    """Tied or not."""
+
+    a: nn.Linear
+    b: nn.Linear
+
+
+def test_ties_between_module_and_record() -> None:
+    one = nn.Linear(2, 2)
+    tied, untied = Two(one, one), Two(nn.Linear(2, 2), nn.Linear(2, 2))
+    loaded = untied.load_record(tied.into_record())
+    assert len({p.id for p in loaded.param_list()}) == 4
+    assert loaded.a.weight.id == one.weight.id
+    assert loaded.b.weight.value.tolist() == one.weight.value.tolist()
+    with pytest.raises(RecordError, match=r"two in the record: got a.weight and b.weight"):
+        tied.load_record(untied.into_record())
+    assert tied.load_record(tied.into_record()).a.weight.id == one.weight.id

@@ -11,7 +11,9 @@ from . import _nan
 from ._backward import Gradients, backward
 from ._checkpoint import Checkpointing, NoCheckpointing
 from ._graph import LEAF, Node, Primitive, is_leaf, new, next_id, primitive
+from ._mode import MODE, paused
 from ._plan import OpRule
+from ._propose import proposed
 from ._rule import ByAttribute, NoDerivative, SimpleRule
 from .rules import RULES
 
@@ -153,6 +155,16 @@ class Autodiff(Decorator):
     ) -> Gradients:
         """Return the gradients of a tensor; see ``Tensor.backward``."""
         return backward(self, tensor, seed, retain_graph)
+
+    def propose(self, result: Any, target: Tensor[Any], value: Tensor[Any], /) -> Any:
+        """Return ``result`` with a new value for ``target`` in the graph of the target's device."""
+        if target.device is not self:
+            inside = self._inner.propose(result.value, target, value)
+            return primitive(inside, result.node, getattr(result, "recipe", None))
+        if MODE.pauses and paused():
+            return result
+        kept = value.detach().to_device(self._inner)
+        return proposed(result, target.primitive, kept, self.shape_of(result))
 
     def is_tracked(self, primitive: Any, /) -> bool:
         """Whether a gradient would flow to the primitive."""

@@ -12,6 +12,7 @@ from phlox_tensor import GradientError, ShapeError, Tensor
 from . import _nan
 from ._checkpoint import Memo
 from ._graph import LEAF, USED, Node, Pending, Plan
+from ._propose import Proposals, finding
 from ._slices import Slices
 
 if TYPE_CHECKING:
@@ -38,12 +39,15 @@ class Gradients:
         [2.5, 3.5]
     """
 
-    __slots__ = ("_device", "_found")
+    __slots__ = ("_device", "_found", "_proposals")
 
-    def __init__(self, found: dict[Node, Tensor[Any]], device: Backend) -> None:
-        """Keep the tensors that a pass left at the leaves."""
+    def __init__(
+        self, found: dict[Node, Tensor[Any]], device: Backend, proposals: Proposals | None = None
+    ) -> None:
+        """Keep the tensors that a pass left at the leaves, and the values it found on its way."""
         self._found = found
         self._device = device
+        self._proposals = Proposals() if proposals is None else proposals
 
     def get(self, tensor: Tensor[Any]) -> Tensor[Any] | None:
         """Return the gradient of a leaf; None when no gradient flowed to it, or it is no leaf."""
@@ -51,6 +55,17 @@ class Gradients:
             return None
         node: Node = tensor.primitive.node  # None for a constant, of which there is none here
         return self._found.get(node)
+
+    def proposed(self, tensor: Tensor[Any]) -> Tensor[Any] | None:
+        """Return the new value for a constant that the loss came by; the mean if by several.
+
+        Layers propose how their running statistics move; ``optimizer.step`` takes these values.
+        """
+        while tensor.device is not self._device:
+            if tensor.device.inner is None:
+                return None
+            tensor = tensor.inner()
+        return self._proposals.get(tensor.primitive)
 
     def pop(self, tensor: Tensor[Any]) -> Tensor[Any] | None:
         """Return the gradient of a leaf as ``get`` does, and forget it to free its memory."""
@@ -63,7 +78,8 @@ class Gradients:
         Raises:
             GradientError: when it gives something else.
         """
-        return Gradients({n: _mapped(function, g) for n, g in self._found.items()}, self._device)
+        found = {n: _mapped(function, g) for n, g in self._found.items()}
+        return Gradients(found, self._device, self._proposals)
 
     def nodes(self) -> Iterator[Node]:
         """The leaves, as nodes."""
@@ -85,7 +101,7 @@ class Gradients:
         found = dict(self._found)
         for node, gradient in other._found.items():
             found[node] = found[node] + gradient if node in found else gradient
-        return Gradients(found, self._device)
+        return Gradients(found, self._device, self._proposals + other._proposals)
 
     def __mul__(self, factor: object) -> Gradients:
         if not isinstance(factor, int | float):
@@ -136,7 +152,9 @@ def backward(
             expected="a result of a tensor on which require_grad() was called",
             hint="w = w.require_grad()",
         )
-    return Gradients(run({node: start(device, tensor, seed)}, retain_graph=retain_graph), device)
+    with finding() as proposals:
+        found = run({node: start(device, tensor, seed)}, retain_graph=retain_graph)
+    return Gradients(found, device, proposals)
 
 
 def start(device: Backend, tensor: Tensor[Any], seed: Tensor[Any] | None) -> Tensor[Any]:

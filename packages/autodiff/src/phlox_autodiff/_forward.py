@@ -80,6 +80,10 @@ class Forward(Decorator):
 
         return run
 
+    def propose(self, result: Any, target: Tensor[Any], value: Tensor[Any], /) -> Any:
+        """Return ``result`` with a new value for ``target`` in what devices inside record."""
+        return Dual(self._inner.propose(result.value, target, value), result.tangent)
+
     def _follow(self, op: Op, args: tuple[Any, ...]) -> Any:
         """Run the expansion of an op on this device."""
         if op.expand is None:

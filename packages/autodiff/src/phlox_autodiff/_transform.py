@@ -6,12 +6,13 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, final
 
-from phlox_tensor import GradientError, ShapeError, Tensor, asarray, stack, tree
+from phlox_tensor import GradientError, Proposed, ShapeError, Tensor, asarray, stack, tree
 
 from . import _backward
 from ._autodiff import Autodiff
 from ._graph import Node
 from ._levels import base_device, check_level, running
+from ._propose import Proposals, finding
 
 Function = Callable[..., Any]
 ArgNums = int | tuple[int, ...]
@@ -36,7 +37,7 @@ class _Recorded:
         """
         self._op = op
         self._base = base_device(op, (args, kwargs))
-        self._device = Autodiff(self._base)
+        self.device = Autodiff(self._base)
         places = [_place(op, n, len(args)) for n in argnums]
         given = list(args)
         for place in places:
@@ -51,16 +52,16 @@ class _Recorded:
                 expected="Float tensors",
                 hint="x.astype(pt.float32)",
             )
-        with running(self._device):
+        with running(self.device):
             self.output = function(*given, **kwargs)
-        check_level(op, self.output, self._device)
+        check_level(op, self.output, self.device)
 
     def _enter(self, leaf: Any) -> Any:
         if isinstance(leaf, float):
             leaf = asarray(leaf, device=self._base)
         if not isinstance(leaf, Tensor) or leaf.dtype.kind != "Float":
             return leaf
-        return leaf.to_device(self._device).require_grad()
+        return leaf.to_device(self.device).require_grad()
 
     def _leaves(self, part: Any) -> list[Tensor[Any]]:
         """The tensors of a tree that belong to the graph."""
@@ -68,7 +69,7 @@ class _Recorded:
             leaf
             for leaf in tree.leaves(part)
             if isinstance(leaf, Tensor)
-            and leaf.device is self._device
+            and leaf.device is self.device
             and leaf.primitive.node is not None
         ]
 
@@ -88,24 +89,28 @@ class _Recorded:
             if cotangent is None or not self._leaves(leaf):
                 continue
             node = leaf.primitive.node
-            seed = _backward.start(self._device, leaf, cotangent)
+            seed = _backward.start(self.device, leaf, cotangent)
             pending[node] = pending[node] + seed if node in pending else seed
-        found = _backward.run(pending, retain_graph=retain_graph)
+        with finding() as proposals:
+            found = _backward.run(pending, retain_graph=retain_graph)
         if not found.keys() <= self._nodes:
             raise GradientError(
                 self._op,
                 "the function uses a tracked tensor that is not an argument, on the device of "
                 "the transform",
-                got=repr(self._device),
-                hint=f"x.to_device({self._device!r}) for an argument x, or detach() the tensor",
+                got=repr(self.device),
+                hint=f"x.to_device({self.device!r}) for an argument x, or detach() the tensor",
             )
         return tuple(
-            tree.map(lambda leaf: self._gradient(leaf, found), each) for each in self.inputs
+            tree.map(lambda leaf: self._gradient(leaf, found, proposals), each)
+            for each in self.inputs
         )
 
-    def _gradient(self, leaf: Any, found: dict[Node, Tensor[Any]]) -> Tensor[Any] | None:
+    def _gradient(self, leaf: Any, found: dict[Node, Tensor[Any]], proposals: Proposals) -> Any:
         if not self._leaves(leaf):
-            return None
+            here = isinstance(leaf, Tensor) and leaf.device is self.device
+            value = proposals.get(leaf.primitive) if here else None
+            return None if value is None else Proposed(value)
         gradient = found.get(leaf.primitive.node)
         return leaf.inner().zeros() if gradient is None else gradient
 
@@ -228,6 +233,8 @@ def _rows(call: _Recorded, value: Tensor[Any], place: int, count: int) -> Any:
         parts = None if columns is None else next(columns)
         if not isinstance(leaf, Tensor) or leaf.dtype.kind != "Float":
             return None
+        if leaf.device is call.device and leaf.primitive.node is None:
+            return None  # a constant of a registered type
         shape = (*value.shape, *leaf.shape)
         return leaf.inner().zeros(shape) if parts is None else stack(parts).reshape(shape)
 

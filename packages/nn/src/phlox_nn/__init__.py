@@ -8,5 +8,12 @@ from ._layer import LayerConfig as LayerConfig
 from ._layers import *
 from ._module import Module as Module
 from ._param import Param as Param
+from ._param import State as State
+from ._updates import Updates as Updates
+from ._updates import collect as collect
+from ._updates import gradients_of as gradients_of
+from ._updates import propose as propose
+from ._updates import updates_of as updates_of
+from ._updates import with_updates as with_updates
 
 __version__ = "0.1.0"

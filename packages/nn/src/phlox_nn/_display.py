@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from phlox_tensor import Tensor
+from phlox_tensor import Tensor, tree
 
 from . import _walk
 from ._config import Config
@@ -18,7 +18,7 @@ _INDENT = "  "
 _LONGEST = 60
 
 
-def tree(module: Module) -> str:
+def printed(module: Module) -> str:
     """Return the printed tree of a module."""
     return "\n".join(_lines(module, ""))
 
@@ -52,23 +52,26 @@ def _field(name: str, value: Any, indent: str) -> list[str]:
     if isinstance(value, Module):
         first, *rest = _lines(value, indent)
         return [f"{indent}{name}: {first}", *rest]
-    if isinstance(value, list | tuple | dict) and _holds_modules(value):
+    if _holds_modules(value):
         pairs = [
-            line for key, item in _walk.items(value) for line in _field(key, item, indent + _INDENT)
+            line for key, item in _walk.parts(value) for line in _field(key, item, indent + _INDENT)
         ]
         return [f"{indent}{name}: {type(value).__name__} [", *pairs, f"{indent}]"]
     return [f"{indent}{name}: {_constant(value)}"]
 
 
 def _holds_modules(value: Any) -> bool:
-    has_params = next(_walk.params(value), None) is not None
-    return has_params or next(_walk.modules(value), None) is not None
+    """Whether a container has parameters or modules among its leaves."""
+    if isinstance(value, Param) or not tree.is_node(value):
+        return False
+    held = _walk.Walked, Param
+    return any(isinstance(leaf, held) for leaf in tree.leaves(value, leaf=held))
 
 
 def _constant(value: Any) -> str:
     if isinstance(value, Param):
-        frozen = "" if value.trainable else ", not trained"
-        return f"{value.dtype.name}{list(value.shape)}{frozen}"
+        note = ", state" if value.role == "state" else ", frozen" if value.frozen else ""
+        return f"{value.dtype.name}{list(value.shape)}{note}"
     if isinstance(value, Tensor):
         return f"Tensor {value.dtype.name}{list(value.shape)}, constant"
     text = repr(value)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from abc import ABCMeta
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
-from inspect import Parameter, Signature, signature
+from copy import deepcopy
+from dataclasses import MISSING, dataclass, field, fields
+from fnmatch import fnmatchcase
+from inspect import Parameter, Signature, get_annotations, signature
+from math import prod
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
@@ -18,41 +22,36 @@ from typing import (
 )
 
 from phlox_record import Record, Recorder, recorder_for
-from phlox_tensor import Backend, DeviceError, as_device
+from phlox_tensor import ArgumentError, Backend, DeviceError, as_device
 
 from . import _records, _walk
-from ._param import Param
+from ._param import Param, Role, new_id
 
 if TYPE_CHECKING:
     from ._config import Config
 
 Visitor = Callable[[str, Param], object]
 Mapper = Callable[[str, Param], Param]
-
-
+Where = str | Callable[[str, Param], bool]
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 
 
-class _Forward(Protocol[P, R_co]):
-    """A module that can be called."""
+class _HasForward(Protocol[P, R_co]):
+    """What a call looks at, so that it is typed as ``forward`` is."""
 
     def forward(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
 
 
-# What a class may write itself to change how its modules are made.
-_MAKERS = ("__init__", "__new__", "__post_init__", "__setattr__")
-
-
-class _ModuleType(type):
-    """Lets layers be made from their config; says what the constructor takes."""
+class _ModuleType(ABCMeta):
+    """Lets layers be made from their config, and completes what constructors return."""
 
     if not TYPE_CHECKING:  # checkers read the generated constructors, or the fields
 
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
             config = vars(cls).get("_config")
             if config is None:
-                return super().__call__(*args, **kwargs)
+                return _completed(super().__call__(*args, **kwargs))
             device = kwargs.pop("device", None)
             return config(*args, **kwargs).init(device)
 
@@ -61,7 +60,7 @@ class _ModuleType(type):
         """What ``help`` and ``inspect.signature`` show."""
         config = vars(cls).get("_config")
         if config is None:
-            own = signature(vars(cls).get("__init__", object.__init__))
+            own = signature(cls.__init__)  # type: ignore[misc]  # of this very class
             return own.replace(parameters=list(own.parameters.values())[1:])
         device = Parameter(
             "device", Parameter.KEYWORD_ONLY, default=None, annotation="Backend | str | None"
@@ -70,37 +69,76 @@ class _ModuleType(type):
         return Signature([*taken, device], return_annotation=cls.__name__)
 
 
-@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
-class Module(_walk.Walked, metaclass=_ModuleType):
-    """Base of layers and models: typed fields, a generated constructor, no forced ``forward``.
+def _completed(made: Any) -> Any:
+    _walk.complete(made)
+    return made
 
-    Any value can be a field: modules, parameters, lists, tuples and dicts of them are walked;
-    everything else is a constant. Modules never change: ``map``, ``to_device``, ``load_record``
-    return new ones that share what is equal.
+
+# Not frozen to checkers: a constructor of one's own assigns. At run time nothing does later.
+@dataclass_transform(eq_default=False, field_specifiers=(field,))
+class Module(_walk.Walked, metaclass=_ModuleType):
+    """Base of layers and models: fields, a generated constructor, no forced ``forward``.
+
+    The fields of a module are its attributes when its constructor returns. Annotated ones make the
+    constructor, in the manner of dataclasses (``field``, ``kw_only=True``, ``__post_init__``); a
+    class may write ``__init__`` itself instead, and then its subclasses inherit it.
+
+    Any value can be a field: modules, parameters and tensors are found in whatever containers
+    ``phlox_tensor.tree`` knows; everything else is a constant. Modules never change: ``map``,
+    ``to_device``, ``load_record`` return new ones that share what is equal, past constructors.
 
     ``class Linear(Module, config=LinearConfig)`` is called with the config's arguments and
     ``device=``: ``Linear(784, 10, device=d)`` is ``LinearConfig(784, 10).init(d)``; its own fields
     are given to ``from_fields``. A subclass of such a layer is called with its fields again.
     """
 
-    _config: ClassVar[type[Config] | None] = None
+    __slots__ = ()
 
-    def __init_subclass__(cls, config: type[Config] | None = None, **options: Any) -> None:
-        """Turn the subclass into a dataclass."""
+    _config: ClassVar[type[Config] | None] = None
+    _handwritten: ClassVar[bool] = False
+
+    def __init_subclass__(
+        cls,
+        config: type[Config] | None = None,
+        *,
+        kw_only: bool = False,
+        init: bool = True,
+        **options: Any,
+    ) -> None:
+        """Turn the subclass into a dataclass.
+
+        Args:
+            config: the class of settings that modules are made from.
+            kw_only: whether the constructor takes fields by keyword alone.
+            init: False tells type checkers that a class inherits a constructor written by hand;
+                at run time it is known.
+            options: for ``__init_subclass__`` of other bases.
+
+        Raises:
+            TypeError: when it adds fields to a class that writes its own constructor.
+        """
         super().__init_subclass__(**options)
         cls._config = config
-        cls._plain = cls._plain and vars(cls).keys().isdisjoint(_MAKERS)
-        dataclass(eq=False, repr=False)(cls)
-        cls._names = tuple(f.name for f in fields(cls))  # type: ignore[arg-type]  # it is one now
+        inherits = (cls._handwritten or not init) and "__init__" not in vars(cls)
+        cls._handwritten = cls._handwritten or "__init__" in vars(cls)
+        before = {f.name for f in _fields(cls)}
+        if not kw_only:
+            _let_required_follow(cls)
+        dataclass(eq=False, repr=False, init=not inherits, kw_only=kw_only)(cls)
+        added = [f.name for f in _fields(cls) if f.name not in before and f.init]
+        if inherits and added:
+            raise TypeError(
+                f"[module] {cls.__name__} adds fields to a class with an __init__ of its own: got "
+                f"{', '.join(added)}\nhint: write __init__ in {cls.__name__} and call "
+                "super().__init__() there"
+            )
 
     def __post_init__(self) -> None:
-        """Decide for layers without parameters whether they train, then freeze."""
-        _settle(self)
-        object.__setattr__(self, "_frozen", True)
+        """Do nothing: a class of yours may define it, with or without calling this one."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuse to change a module that is complete."""
-        if getattr(self, "_frozen", False):
+        if hasattr(self, "_flat") and name not in _walk.Walked.__slots__:
             raise AttributeError(
                 f"[module] {type(self).__name__} does not change: got an assignment to {name!r}\n"
                 f"hint: model = model.replace({name}=...)"
@@ -112,34 +150,58 @@ class Module(_walk.Walked, metaclass=_ModuleType):
         self.__setattr__(name, None)
 
     @classmethod
-    def field_names(cls) -> list[str]:
-        """Return the names of the fields in order."""
-        return list(cls._names)
-
-    @classmethod
     def from_fields(cls, **values: Any) -> Self:
         """Make the module from its fields, past the config."""
-        made: Self = type.__call__(cls, **values)
+        made: Self = _completed(ABCMeta.__call__(cls, **values))
         return made
 
+    def field_names(self) -> list[str]:
+        """Return the names of the fields in order."""
+        return list(self._names)
+
     def replace(self, **changes: Any) -> Self:
-        """Return the module with some fields changed."""
-        values = {name: getattr(self, name) for name in self.field_names()}
+        """Return the module with some fields changed; its constructor is not called.
+
+        Raises:
+            AttributeError: when there is no such field.
+        """
+        values = _walk.fields_of(self)
         unknown = set(changes) - set(values)
         if unknown:
             raise AttributeError(
                 f"[replace] no such field: got {', '.join(sorted(unknown))}, "
                 f"expected {', '.join(values)}"
             )
-        return type(self).from_fields(**{**values, **changes})
+        return _walk.remade(self, {**values, **changes})
 
-    def __call__(self: _Forward[P, R_co], *args: P.args, **kwargs: P.kwargs) -> R_co:
-        """Run ``forward``; for type checkers a call takes and gives what ``forward`` does."""
-        forward = getattr(self, "forward", None)
-        if forward is None:
-            raise TypeError(f"{type(self).__name__} has no method 'forward' to call")
-        made: R_co = forward(*args, **kwargs)
-        return made
+    if TYPE_CHECKING:
+
+        def forward(self, *args: Any, **kwargs: Any) -> Any:
+            """Compute; a class of yours defines it, with a signature that calls then have."""
+
+    def __call__(self: _HasForward[P, R_co], *args: P.args, **kwargs: P.kwargs) -> R_co:
+        """Run ``forward``."""
+        try:
+            forward = self.forward
+        except AttributeError:
+            if hasattr(type(self), "forward"):
+                raise
+            raise TypeError(f"{type(self).__name__} has no method 'forward' to call") from None
+        return forward(*args, **kwargs)
+
+    # Copies and pickles
+
+    def __copy__(self) -> Self:
+        return self  # which never changes
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return another module: its parameters have ids of their own, ties are kept inside."""
+        values = {name: deepcopy(value, memo) for name, value in _walk.fields_of(self).items()}
+        return _walk.remade(self, values)
+
+    def __reduce__(self) -> Any:
+        """Pickle by fields; loading calls no constructor of the class."""
+        return _restore, (type(self), _walk.fields_of(self))
 
     # Walking
 
@@ -150,51 +212,104 @@ class Module(_walk.Walked, metaclass=_ModuleType):
 
     def map(self, mapper: Mapper) -> Self:
         """Return the module with ``mapper(path, param)`` in place of every parameter."""
-        made: Self = _walk.rebuild(self, mapper)
-        return made
+        return _walk.changed(self, mapper)
 
     def with_params(self, new: Mapping[str, Param]) -> Self:
         """Return the module with the parameters of ``new``, by id; all others stay."""
-        made: Self = _walk.exchanged(self, new)
-        return made
+        return _walk.exchanged(self, new)
 
-    def params(self) -> dict[str, Param]:
-        """Return all parameters by path."""
-        return dict(_walk.params(self))
+    def params(
+        self, *, trainable: bool | None = None, role: Role | None = None
+    ) -> dict[str, Param]:
+        """Return the parameters by path: all, or those trained or not, or those of a role."""
+        return {
+            path: param
+            for path, param in _walk.params(self)
+            if trainable in (None, param.trainable) and role in (None, param.role)
+        }
 
     def param_list(self) -> list[Param]:
-        """Return all parameters in field order; a shared one at each place."""
-        return _walk.param_list(self)
+        """Return all parameters in field order; a shared one at each place.
 
-    def num_params(self) -> int:
-        """Return the number of trained values; shared parameters count once, state does not."""
-        sizes = {p.id: _size(p.shape) for _, p in _walk.params(self) if p.trainable}
-        return sum(sizes.values())
+        Raises:
+            ArgumentError: when two that are not the same object have the same id.
+        """
+        return list(_walk.flat(self)[0])
+
+    def num_params(self, *, trainable: bool | None = None) -> int:
+        """Return the number of values in weights, frozen ones included; state does not count.
+
+        Shared parameters count once. ``trainable=True`` counts those that are trained.
+        """
+        weights = self.params(trainable=trainable, role="weight").values()
+        return sum(prod(p.shape) for p in {id(p): p for p in weights}.values())
 
     @property
     def devices(self) -> list[Backend]:
         """The devices that parameters live on, each once."""
         return list(dict.fromkeys(p.device for _, p in _walk.params(self)))
 
+    # Freezing
+
+    def freeze(self, *where: Where) -> Self:
+        """Return the module with weights that are not trained: those ``where`` says, else all.
+
+        Running statistics keep moving; what is neither trained nor moved is ``valid()``.
+
+        Args:
+            where: paths of parameters or modules, in which ``*`` stands for anything
+                (``"encoder.*"``), or functions of path and parameter.
+
+        Raises:
+            ArgumentError: when a path belongs to no weight.
+        """
+        return self._with_trainable(where, False)
+
+    def unfreeze(self, *where: Where) -> Self:
+        """Return the module with weights that are trained again; see ``freeze``."""
+        return self._with_trainable(where, True)
+
+    def no_grad(self) -> Self:
+        """Return the module with all weights frozen: ``freeze()``."""
+        return self.freeze()
+
+    def _with_trainable(self, where: tuple[Where, ...], trainable: bool) -> Self:
+        weights = self.params(role="weight")
+        chosen = set(weights) if not where else set[str]()
+        for each in where:
+            found = {path for path, param in weights.items() if _is_at(each, path, param)}
+            if not found and isinstance(each, str):
+                raise ArgumentError(
+                    "freeze" if not trainable else "unfreeze",
+                    "no weight has such a path",
+                    got=repr(each),
+                    expected=", ".join(list(weights)[:4]) or "a module with weights",
+                    hint="print(model)",
+                )
+            chosen |= found
+        ids = {id(weights[path]) for path in chosen}
+        return self.map(lambda _, p: p.with_trainable(trainable) if id(p) in ids else p)
+
     # Devices and modes
 
     def to_device(self, device: Backend | str) -> Self:
         """Return the module with all tensors on ``device``; parameters are new leaves there."""
         target = as_device(device)
-        made: Self = _walk.rebuild(
-            self, lambda _, p: p.to_device(target), on_tensor=lambda t: t.to_device(target)
+        return _walk.changed(
+            self, lambda _, p: p.to_device(target), on_tensor=lambda _, t: t.to_device(target)
         )
-        return made
 
     def fork(self, device: Backend | str) -> Self:
-        """Return the module on ``device`` with parameters that are leaves of their own."""
+        """Return a copy on ``device`` that trains by itself: its parameters have ids of their own.
+
+        Parameters that are shared inside the module are shared inside the copy.
+        """
         target = as_device(device)
-        made: Self = _walk.rebuild(
+        return _walk.changed(
             self,
-            lambda _, p: p.moved(lambda v: v.to_device(target), target),
-            on_tensor=lambda t: t.to_device(target),
+            lambda _, p: p.moved(lambda v: v.to_device(target), target, id=new_id()),
+            on_tensor=lambda _, t: t.to_device(target),
         )
-        return made
 
     def valid(self) -> Self:
         """Return the module for inference: on the inner backend, not training.
@@ -206,13 +321,12 @@ class Module(_walk.Walked, metaclass=_ModuleType):
             inner = param.device.inner if param.device.records else None
             return param if inner is None else param.moved(lambda v: v.inner(), inner)
 
-        made: Self = _walk.rebuild(
+        return _walk.changed(
             self,
             lambda _, p: lowered(p),
-            on_tensor=lambda t: t.inner() if t.device.records else t,
-            on_module=_training(False),
+            on_tensor=lambda _, t: t.inner() if t.device.records else t,
+            on_fields=_training(False),
         )
-        return made
 
     def train(self, device: Backend | str) -> Self:
         """Return the module for training on ``device``, which must record.
@@ -229,16 +343,16 @@ class Module(_walk.Walked, metaclass=_ModuleType):
                 expected=f"Autodiff({target!r})",
                 hint=f"model.train(Autodiff({target!r}))",
             )
-        return self.fork(target).with_training(True)
+        return _walk.changed(
+            self,
+            lambda _, p: p.moved(lambda v: v.to_device(target), target),
+            on_tensor=lambda _, t: t.to_device(target),
+            on_fields=_training(True),
+        )
 
     def with_training(self, training: bool) -> Self:
         """Return the module, on the same device, in training or in inference."""
-        made: Self = _walk.rebuild(self, lambda _, p: p, on_module=_training(training))
-        return made
-
-    def no_grad(self) -> Self:
-        """Return the module with no parameter trainable."""
-        return self.map(lambda _, p: p.with_trainable(False))
+        return _walk.changed(self, on_fields=_training(training))
 
     # Records
 
@@ -283,44 +397,43 @@ class Module(_walk.Walked, metaclass=_ModuleType):
         return self.load_record(reader.open(path, like=like), device)
 
     def __repr__(self) -> str:
-        from ._display import tree  # noqa: PLC0415 - only when printed
+        from ._display import printed  # noqa: PLC0415 - only when printed
 
-        return tree(self)
-
-
-def _size(shape: tuple[int, ...]) -> int:
-    count = 1
-    for n in shape:
-        count *= n
-    return count
+        return printed(self)
 
 
-def _training(training: bool) -> _walk.OnModule:
-    def change(module: Module, new: dict[str, Any]) -> dict[str, Any]:
-        del module
-        return {**new, "training": training} if "training" in new else new
-
-    return change
+def _training(training: bool) -> _walk.OnFields:
+    return lambda new: {**new, "training": training} if "training" in new else new
 
 
-def _settle(module: Module) -> None:
-    """Give ``training`` to the layers that were made without a device.
+def _is_at(where: Where, path: str, param: Param) -> bool:
+    """Whether a weight is one of those that a path, a pattern or a function means."""
+    if not isinstance(where, str):
+        return where(path, param)
+    return fnmatchcase(path, where) or fnmatchcase(path, f"{where}.*")
 
-    Such a layer (dropout) has ``training=None`` until it becomes part of a module with
-    parameters: it trains when these live on a device that records.
-    """
-    open_parts = [m for _, m in _walk.modules(module) if getattr(m, "training", True) is None]
-    if not open_parts:
+
+def _restore(cls: type[Module], values: dict[str, Any]) -> Module:
+    """Make the module that ``__reduce__`` described."""
+    made = object.__new__(cls)
+    vars(made).update(values)
+    _walk.complete(made)
+    return made
+
+
+def _fields(cls: type) -> tuple[Any, ...]:
+    return fields(cls) if hasattr(cls, "__dataclass_fields__") else ()
+
+
+def _let_required_follow(cls: type) -> None:
+    """Take required fields by keyword alone where inherited ones have defaults."""
+    inherited = {f.name: f for f in _fields(cls)}
+    if all(_is_required(f) or f.kw_only or not f.init for f in inherited.values()):
         return
-    device = next((p.device for _, p in _walk.params(module)), None)
-    if device is None:
-        return
-    settled = _walk.rebuild(
-        {name: getattr(module, name) for name in module.field_names()},
-        lambda _, p: p,
-        on_module=lambda m, new: (
-            {**new, "training": device.records} if getattr(m, "training", True) is None else new
-        ),
-    )
-    for name, value in settled.items():
-        object.__setattr__(module, name, value)
+    for name, hint in get_annotations(cls).items():
+        if name not in inherited and name not in vars(cls) and "ClassVar" not in str(hint):
+            setattr(cls, name, field(kw_only=True))
+
+
+def _is_required(given: Any) -> bool:
+    return given.default is MISSING and given.default_factory is MISSING

@@ -18,6 +18,7 @@ from phlox_tensor import (
 from . import initializers as init
 from ._layer import Layer, LayerConfig
 from ._param import Param
+from ._updates import propose
 
 
 class BatchNormConfig(LayerConfig["BatchNorm"]):
@@ -39,8 +40,8 @@ class BatchNormConfig(LayerConfig["BatchNorm"]):
         return {
             "weight": init.Ones().param(shape, device),
             "bias": init.Zeros().param(shape, device),
-            "running_mean": init.Zeros().param(shape, device, trainable=False),
-            "running_var": init.Ones().param(shape, device, trainable=False),
+            "running_mean": init.Zeros().param(shape, device, role="state"),
+            "running_var": init.Ones().param(shape, device, role="state"),
             "training": as_device(device).records,
         }
 
@@ -48,9 +49,9 @@ class BatchNormConfig(LayerConfig["BatchNorm"]):
 class BatchNorm(Layer[BatchNormConfig]):
     """Normalization of each channel (axis 1) over the batch. Ioffe and Szegedy, 2015.
 
-    In training by the batch's own statistics, which also move the running ones; in inference by
-    the running ones. weight, bias, running_mean, running_var: (num_features,). As in the variance
-    that normalizes, the running variance is the biased one.
+    In training by the batch's own statistics, by which it proposes to move the running ones; in
+    inference by the running ones. weight, bias, running_mean, running_var: (num_features,). As in
+    the variance that normalizes, the running variance is the biased one.
     """
 
     weight: Param
@@ -78,13 +79,12 @@ class BatchNorm(Layer[BatchNormConfig]):
             mean, var = self.running_mean.value, self.running_var.value
             return batch_norm(x, weight, bias, mean, var, self.settings.epsilon)
         y, mean, var = batch_norm_train(x, weight, bias, self.settings.epsilon)
-        self._move(self.running_mean, mean)
-        self._move(self.running_var, var)
-        return y
+        y = propose(y, self.running_mean, self._moved(self.running_mean, mean))
+        return propose(y, self.running_var, self._moved(self.running_var, var))
 
-    def _move(self, running: Param, batch: Tensor[Float]) -> None:
-        old = running.value
-        running.assign(old + (batch.detach() - old) * self.settings.momentum)
+    def _moved(self, running: Param, batch: Tensor[Float]) -> Tensor[Float]:
+        old = running.value.detach()
+        return old + (batch.detach() - old) * self.settings.momentum
 
 
 class LayerNormConfig(LayerConfig["LayerNorm"]):

@@ -2,47 +2,100 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable
+from hashlib import blake2b
 from threading import Lock
-from typing import Any, Final, final
+from typing import Any, Final, Literal, final
 
-from phlox_tensor import ArgumentError, Backend, DType, Float, Tensor
+from phlox_tensor import (
+    ArgumentError,
+    Backend,
+    DType,
+    Float,
+    GradientError,
+    Proposed,
+    Tensor,
+    is_inside,
+    tree,
+)
+from phlox_tensor.random import generator
 
 ID_BYTES: Final = 8
 
+Role = Literal["weight", "state"]
+
 
 def new_id() -> str:
-    """Return a fresh parameter id: 64 random bits in hexadecimal."""
-    return secrets.token_hex(ID_BYTES)
+    """Return a fresh parameter id: 64 bits in hexadecimal, drawn from the random stream.
+
+    The same seed gives the same ids; what is seeded twice gives some of them twice.
+    """
+    return id_of(*generator().draw(1))
+
+
+def id_of(key: int, block: int) -> str:
+    """Return the id that belongs to a block of a random stream, which nobody else draws."""
+    words = key.to_bytes(8, "little") + block.to_bytes(8, "little")
+    return blake2b(words, digest_size=ID_BYTES).hexdigest()
 
 
 @final
 class Param:
     """A tensor with an id, by which optimizers and records find it again.
 
-    The value may be lazy: shape, type and device are known, the numbers are made at the first
-    use. ``trainable`` parameters are leaves with gradients on devices that record; the others
-    (running statistics) are state, which ``assign`` may replace.
+    The value may be lazy: shape, type and device are known, the numbers are made at the first use.
+    A parameter does not change; methods return new ones with the same id. An id belongs to one
+    parameter of a module: two that differ under one id are an error when the module steps or is
+    saved.
 
     Attributes:
         id: the identity; a record keeps it, ``map`` and devices do not change it.
-        trainable: whether gradients are wanted.
+        role: a ``"weight"`` is trained, unless frozen; ``"state"``, such as a running mean, is
+            moved by what a forward in training proposes, and never by gradients.
+        frozen: a weight that stays as it is.
+
+    Raises:
+        GradientError: when the value has a history, which a parameter would lose.
     """
 
-    __slots__ = ("_lock", "_make", "_value", "device", "dtype", "id", "shape", "trainable")
+    __slots__ = (
+        "_lock",
+        "_make",
+        "_proposed",
+        "_value",
+        "device",
+        "dtype",
+        "frozen",
+        "id",
+        "role",
+        "shape",
+    )
+
+    id: str
+    role: Role
+    frozen: bool
+    shape: tuple[int, ...]
+    dtype: DType
+    device: Backend
+    _value: Any
+    _make: Callable[[], Tensor[Any]] | None
+    _proposed: Tensor[Any] | None
 
     def __init__(
-        self, value: Tensor[Any], *, id: str | None = None, trainable: bool = True
+        self,
+        value: Tensor[Any],
+        *,
+        id: str | None = None,
+        trainable: bool = True,
+        role: Role = "weight",
     ) -> None:
         """Hold a tensor."""
-        self.id: Final = id or new_id()
-        self.trainable: Final = trainable
-        self.shape: tuple[int, ...] = value.shape
-        self.dtype: DType = value.dtype
-        self.device: Backend = value.device
-        self._make: Callable[[], Tensor[Any]] | None = None
-        self._value: Tensor[Any] | None = as_leaf(value, trainable)
+        self.id = id or new_id()
+        self.role = role
+        self.frozen = not trainable
+        self.shape, self.dtype, self.device = value.shape, value.dtype, value.device
+        self._make = self._proposed = None
+        self._value = as_leaf(value, self.trainable)
         self._lock = Lock()
 
     @classmethod
@@ -55,14 +108,19 @@ class Param:
         *,
         id: str | None = None,
         trainable: bool = True,
+        role: Role = "weight",
     ) -> Param:
         """Return a parameter whose tensor ``make`` gives at the first use."""
         param = cls.__new__(cls)
-        param.id = id or new_id()  # type: ignore[misc]
-        param.trainable = trainable  # type: ignore[misc]
+        param.id, param.role, param.frozen = id or new_id(), role, not trainable
         param.shape, param.dtype, param.device = shape, dtype, device
-        param._make, param._value, param._lock = make, None, Lock()
+        param._make, param._value, param._proposed, param._lock = make, None, None, Lock()
         return param
+
+    @property
+    def trainable(self) -> bool:
+        """Whether gradients are wanted: a weight that is not frozen."""
+        return not self.frozen and self.role == "weight"
 
     @property
     def value(self) -> Tensor[Float]:
@@ -70,16 +128,19 @@ class Param:
 
         Raises:
             ArgumentError: when a lazy one turns out to be of another shape, type or device.
+            GradientError: in the gradient of a module, for a parameter that is not trained.
         """
-        value = self._value
+        value: Any = self._value
         if value is None:
             with self._lock:
                 if self._value is None:
-                    assert self._make is not None
+                    if self._make is None:
+                        raise self._absent()
                     self._value = as_leaf(self._promised(self._make()), self.trainable)
                     self._make = None
                 value = self._value
-        return value
+        found: Tensor[Float] = value
+        return found
 
     def _promised(self, value: Tensor[Any]) -> Tensor[Any]:
         got = (value.shape, value.dtype, value.device)
@@ -92,31 +153,49 @@ class Param:
             )
         return value
 
+    def _absent(self) -> GradientError:
+        return GradientError(
+            "param",
+            "no gradient belongs to a parameter that is not trained",
+            got="a frozen weight" if self.role == "weight" else "state",
+            expected="a trained weight",
+            hint='model.unfreeze("...") before grad',
+        )
+
     @property
     def is_initialized(self) -> bool:
         """Whether the tensor exists already."""
         return self._value is not None
 
-    def assign(self, value: Tensor[Any]) -> None:
-        """Replace the value of a parameter that is state, such as a running mean.
-
-        Raises:
-            ArgumentError: when the parameter is trainable, or the shape differs.
-        """
-        if self.trainable or value.shape != self.shape:
-            raise ArgumentError(
-                "assign",
-                "the parameter cannot take the value",
-                got=f"{value.shape}, trainable={self.trainable}",
-                expected=f"{self.shape}, trainable=False",
-                hint="model.map(lambda path, param: ...)",
-            )
-        with self._lock:
-            self._value, self._make = value, None
+    @property
+    def proposed(self) -> Tensor[Any] | None:
+        """In the gradient of a module: the new value that a forward proposed for state."""
+        return self._proposed
 
     def with_value(self, value: Tensor[Any]) -> Param:
-        """Return a parameter of the same identity that holds ``value``."""
-        return Param(value, id=self.id, trainable=self.trainable)
+        """Return a parameter of the same identity that holds ``value``.
+
+        A value from a device inside that of the parameter is lifted to it.
+
+        Raises:
+            ArgumentError: when shape, element type or device differ.
+            GradientError: when the value has a history.
+        """
+        if is_inside(value.device, self.device):
+            value = value.to_device(self.device)
+        if (value.shape, value.dtype, value.device) != (self.shape, self.dtype, self.device):
+            raise ArgumentError(
+                "with_value",
+                "the value does not fit the parameter",
+                got=f"{value.dtype}{list(value.shape)} on {value.device!r}",
+                expected=f"{self.dtype}{list(self.shape)} on {self.device!r}",
+                hint="nn.Param(value, id=param.id) for a parameter of another form",
+            )
+        return self._with(value)
+
+    def _with(self, value: Tensor[Any], id: str | None = None) -> Param:
+        """A parameter like this one with a value of any form."""
+        return Param(value, id=id or self.id, trainable=not self.frozen, role=self.role)
 
     def with_inner(self, value: Tensor[Any]) -> Param:
         """Return a parameter of the same identity that holds a value from the inner device.
@@ -125,21 +204,30 @@ class Param:
         a device that records.
         """
         device, inner = self.device, value.device
-        made = Param.__new__(Param)
-        made.id, made.trainable = self.id, True  # type: ignore[misc]
-        made.shape, made.dtype, made.device = self.shape, self.dtype, device
-        made._make, made._lock = None, Lock()
+        made = self._like()
         made._value = Tensor(device.leaf(inner.detach(value.primitive)), device)
         return made
 
+    def _like(self) -> Param:
+        """This parameter without a value."""
+        made = Param.__new__(Param)
+        made.id, made.role, made.frozen = self.id, self.role, self.frozen
+        made.shape, made.dtype, made.device = self.shape, self.dtype, self.device
+        made._make = made._value = made._proposed = None
+        made._lock = Lock()
+        return made
+
     def with_trainable(self, trainable: bool) -> Param:
-        """Return the parameter with gradients wanted or not; the values are shared."""
-        if trainable == self.trainable:
+        """Return the parameter frozen or not; the values are shared. State stays as it is."""
+        if self.role == "state" or trainable != self.frozen:
             return self
+        made = self._like()
+        made.frozen = not trainable
         if self.is_initialized:
-            return Param(self.value.detach(), id=self.id, trainable=trainable)
-        lazy = lambda: self.value.detach()  # noqa: E731, PLW0108 - .value itself must wait
-        return self._later(lazy, self.device, trainable)
+            made._value = as_leaf(self.value.detach(), made.trainable)
+        else:
+            made._make = lambda: self.value.detach()  # noqa: PLW0108 - .value itself must wait
+        return made
 
     def to_device(self, device: Backend) -> Param:
         """Return the parameter on another device; a lazy one stays lazy."""
@@ -147,33 +235,86 @@ class Param:
             return self
         return self.moved(lambda value: value.to_device(device), device)
 
-    def moved(self, move: Callable[[Tensor[Any]], Tensor[Any]], device: Backend) -> Param:
+    def moved(
+        self,
+        move: Callable[[Tensor[Any]], Tensor[Any]],
+        device: Backend,
+        *,
+        id: str | None = None,
+    ) -> Param:
         """Return the parameter with ``move`` applied, now or, to a lazy one, when it is made."""
         if self.is_initialized:
-            return self.with_value(move(self.value.detach()))
-        return self._later(lambda: move(self.value.detach()), device, self.trainable)
-
-    def _later(self, make: Callable[[], Tensor[Any]], device: Backend, trainable: bool) -> Param:
-        return Param.lazy(make, self.shape, self.dtype, device, id=self.id, trainable=trainable)
+            return self._with(move(self.value.detach()), id)
+        made = self._like()
+        made.id, made.device = id or self.id, device
+        if self._make is not None:
+            made._make = lambda: move(self.value.detach())
+        return made
 
     def __copy__(self) -> Param:
-        """Return the parameter itself; state, which may change, as one of its own."""
-        return self if self.trainable else self.moved(lambda value: value, self.device)
+        return self  # which never changes
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Param:
-        return self.__copy__()
+        """Return another parameter: the same numbers under an id of its own."""
+        return self.moved(lambda value: value, self.device, id=new_id())
 
     def __reduce__(self) -> Any:
-        raise TypeError("parameters are not pickled\nhint: model.save_file(path, recorder)")
+        """Pickle by value; where nobody computed with it, a lazy one is made now."""
+        return restore, (self.value.detach(), self.id, not self.frozen, self.role)
 
     def __repr__(self) -> str:
-        state = "" if self.trainable else ", trainable=False"
+        state = ", state" if self.role == "state" else ", frozen" if self.frozen else ""
         return f"Param({self.dtype.name}{list(self.shape)}{state})"
+
+
+def State(value: Tensor[Any], *, id: str | None = None) -> Param:
+    """Return a parameter that is state: saved and moved with the module, never trained."""
+    return Param(value, id=id, role="state")
+
+
+def restore(value: Tensor[Any], id: str, trainable: bool, role: Role) -> Param:
+    """Make the parameter that ``__reduce__`` described."""
+    return Param(value, id=id, trainable=trainable, role=role)
 
 
 def as_leaf(value: Tensor[Any], trainable: bool) -> Tensor[Any]:
     """Return the tensor as a leaf: gradients wanted where that is possible and asked for."""
     if not value.device.records or value.dtype.kind != "Float":
         return value
-    value = value.detach()
-    return value.require_grad() if trainable else value
+    if trainable:
+        return value.require_grad()
+    if value.requires_grad:
+        raise GradientError(
+            "param",
+            "a gradient flows to the value of a parameter that is not trained",
+            got="a tracked tensor",
+            expected="a constant",
+            hint="nn.Param(x.detach(), trainable=False)",
+        )
+    return value
+
+
+# To transforms a parameter is a container of its value, whatever stands there: a leaf of their
+# graph, a gradient, nothing, or a tree of second derivatives. It keeps no more than it is given.
+
+
+def _flatten(param: Param) -> tuple[list[Any], Param]:
+    absent = param._value is None and param._make is None
+    return [None if absent else param.value], param._like()
+
+
+def _rebuild(children: list[Any], like: Param) -> Param:
+    (value,) = children
+    made = like._like()
+    if isinstance(value, Proposed):
+        made._proposed = value.value
+    elif isinstance(value, Tensor):
+        made.shape, made.dtype, made.device = value.shape, value.dtype, value.device
+        frozen = not like.trainable and value.requires_grad
+        made._value = value.detach() if frozen else value
+    else:
+        made._value = value
+    return made
+
+
+tree.register(Param, _flatten, _rebuild)

@@ -8,20 +8,23 @@ from phlox_record import ParamEntry, Record, TensorEntry
 from phlox_tensor import Backend, RecordError, Tensor, asarray
 
 from . import _walk
-from ._param import Param
+from ._param import Param, new_id
 
 if TYPE_CHECKING:
     from ._module import Module
 
 M = TypeVar("M", bound="Module")
+Found = dict[str, ParamEntry | Tensor[Any] | TensorEntry]
 
 
 def into_record(module: Module) -> dict[str, Record]:
-    """Return the tree of parameters; branches without any are left out.
+    """Return the tree of parameters and tensors; branches without any are left out.
 
     Raises:
+        ArgumentError: when two parameters that are not the same have the same id.
         RecordError: for a dict whose keys make no paths.
     """
+    _walk.flat(module)
     record = _branch(module)
     assert isinstance(record, dict)
     return record
@@ -30,8 +33,11 @@ def into_record(module: Module) -> dict[str, Record]:
 def _branch(value: Any) -> Record:
     if isinstance(value, Param):
         return ParamEntry(value.id, _entry(value))
+    if isinstance(value, Tensor):
+        return value.detach()
     out: dict[str, Record] = {}
-    names = [name for name, _ in _walk.items(value)]
+    held = [(name, part) for name, part in _walk.parts(value) if _walk.tensors(part)]
+    names = [name for name, _ in held]
     if len(set(names)) < len(names) or any("." in name for name in names):
         raise RecordError(
             "into_record",
@@ -39,9 +45,8 @@ def _branch(value: Any) -> Record:
             got=", ".join(map(repr, value)),
             expected="keys that differ as text, without dots",
         )
-    for name, item in _walk.items(value):
-        if next(_walk.params(item), None) is not None:
-            out[name] = _branch(item)
+    for name, part in held:
+        out[name] = _branch(part)
     return out
 
 
@@ -53,31 +58,88 @@ def _entry(param: Param) -> Tensor[Any] | TensorEntry:
 
 
 def load_record(module: M, record: Record, device: Backend | None) -> M:
-    """Return the module with the parameters of ``record``."""
-    found: dict[str, ParamEntry] = {}
+    """Return the module with the parameters and tensors of ``record``."""
+    found: Found = {}
     _collect(record, "", found)
-    wanted = dict(_walk.params(module))
-    _same_names(module, set(wanted), set(found))
+    wanted: dict[str, Param | Tensor[Any]] = {}
+
+    def note(path: str, item: Any) -> Any:
+        wanted[path] = item
+        return item
+
+    _walk.changed(module, note, on_tensor=note)
+    paths = {**wanted, **dict(_walk.params(module))}  # those of a shared parameter too
+    _same_names(module, set(paths), set(found))
+    ids = _ids(paths, found)
 
     def load(path: str, param: Param) -> Param:
+        tensor = _fitting(path, found[path], param.shape)
+        value = _tensor(tensor, param.dtype.name, device or param.device)
+        return Param(value, id=ids[id(param)], trainable=not param.frozen, role=param.role)
+
+    def load_tensor(path: str, old: Tensor[Any]) -> Tensor[Any]:
+        tensor = _fitting(path, found[path], old.shape)
+        return _tensor(tensor, old.dtype.name, device or old.device).detach()
+
+    return _walk.changed(module, load, on_tensor=load_tensor)
+
+
+def _fitting(path: str, entry: Any, shape: tuple[int, ...]) -> Tensor[Any] | TensorEntry:
+    """The tensor of an entry, of the shape that the module has there."""
+    tensor: Tensor[Any] | TensorEntry = entry.tensor if isinstance(entry, ParamEntry) else entry
+    if tuple(tensor.shape) != shape:
+        raise RecordError(
+            "load_record",
+            f"shape of {path} differs",
+            got=tuple(tensor.shape),
+            expected=shape,
+            hint="load with the config that the record was saved with",
+        )
+    return tensor
+
+
+def _ids(paths: dict[str, Any], found: Found) -> dict[int, str]:
+    """The id of each parameter: the record's, and a fresh one where the record has it twice.
+
+    Raises:
+        RecordError: when the module shares a parameter and the record holds two.
+    """
+    ids: dict[int, str] = {}
+    first: dict[int, str] = {}
+    taken: set[str] = set()
+    for path, param in paths.items():
         entry = found[path]
-        if tuple(entry.tensor.shape) != param.shape:
+        if isinstance(param, Param) != isinstance(entry, ParamEntry):
             raise RecordError(
                 "load_record",
-                f"shape of {path} differs",
-                got=tuple(entry.tensor.shape),
-                expected=param.shape,
-                hint="load with the config that the record was saved with",
+                f"{path} is not of one kind",
+                got=type(entry).__name__,
+                expected="a parameter" if isinstance(param, Param) else "a tensor",
             )
-        value = _tensor(entry.tensor, param.dtype.name, device or param.device)
-        return Param(value, id=entry.id, trainable=param.trainable)
+        if not isinstance(entry, ParamEntry):
+            continue
+        before = first.setdefault(id(param), path)
+        if before == path:
+            ids[id(param)] = new_id() if entry.id in taken else entry.id
+            taken.add(entry.id)
+        elif _entry_id(found[before]) != entry.id:
+            raise RecordError(
+                "load_record",
+                "the module shares a parameter that is two in the record",
+                got=f"{before} and {path}",
+                expected="one id",
+                hint="load into a module that does not tie them",
+            )
+    return ids
 
-    made: M = _walk.rebuild(module, load)
-    return made
+
+def _entry_id(entry: Any) -> str:
+    found: str = entry.id
+    return found
 
 
-def _collect(record: Record, path: str, found: dict[str, ParamEntry]) -> None:
-    if isinstance(record, ParamEntry):
+def _collect(record: Record, path: str, found: Found) -> None:
+    if isinstance(record, ParamEntry | Tensor | TensorEntry) and path:
         found[path] = record
     elif isinstance(record, dict):
         for name, item in record.items():

@@ -10,7 +10,7 @@ from phlox_tensor import ArgumentError, Backend, Float, Tensor, as_device, full
 from phlox_tensor.random import Generator, generator, normal, uniform, use_generator
 
 from ._config import Config
-from ._param import Param
+from ._param import Param, Role, id_of
 
 Make = Callable[[Backend], Tensor[Float]]
 
@@ -36,6 +36,7 @@ class Initializer(Config):
         fans: Fans | None = None,
         *,
         trainable: bool = True,
+        role: Role = "weight",
     ) -> Param:
         """Return a lazy parameter; its random numbers are reserved now, so order of use is free.
 
@@ -54,7 +55,15 @@ class Initializer(Config):
             with use_generator(Generator(key, counter)):
                 return self.values(shape, given, target)
 
-        return Param.lazy(make, shape, target.default_float, target, trainable=trainable)
+        return Param.lazy(
+            make,
+            shape,
+            target.default_float,
+            target,
+            id=id_of(key, counter),
+            trainable=trainable,
+            role=role,
+        )
 
 
 class Constant(Initializer):

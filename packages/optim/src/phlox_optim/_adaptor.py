@@ -5,7 +5,7 @@ from __future__ import annotations
 from threading import Lock
 from typing import Any, Final, NamedTuple, final
 
-from phlox_nn import Module, Param
+from phlox_nn import Module, Param, updates_of
 from phlox_record import Keyed, Record
 from phlox_tensor import Backend, Float, GradientError, RecordError, Tensor
 
@@ -78,7 +78,8 @@ class OptimizerAdaptor(Optimizer):
         Args:
             lr: the learning rate.
             module: the module whose loss gave the gradients.
-            grads: what ``loss.backward()`` returned, or a dict by parameter id.
+            grads: what ``loss.backward()`` or ``grad(...)(module)`` returned, or a dict by
+                parameter id. New values for state that came with them are taken over.
             strict: whether a step that has no effect, or loses something, is an error.
             skip_nonfinite: leave the module and the optimizer as they are when a gradient has a
                 NaN or an infinity, and count it in ``skipped``. Finding out reads from the
@@ -104,6 +105,7 @@ class OptimizerAdaptor(Optimizer):
             self._update(lr, group, new)
         with self._lock:
             self._steps += 1
+        new.update(updates_of(module, grads).params(module))
         return module.with_params(new)
 
     def _refuse_strangers(self, module: Module, params: list[Param]) -> None:

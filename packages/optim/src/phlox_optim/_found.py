@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from phlox_nn import Module, Param
+from phlox_nn import Module, Param, gradients_of
 from phlox_tensor import Float, GradientError, Tensor
 
 from ._optimizer import AnyGradients
@@ -19,6 +19,8 @@ def find(
     Raises:
         GradientError: when ``strict``, and gradients would be lost or there is nothing to step.
     """
+    if isinstance(grads, Module):
+        grads = gradients_of(grads)
     by_id: dict[str, Tensor[Float]] | None = grads if isinstance(grads, dict) else None
     by_leaf: Any = grads
     params: list[Param] = []

@@ -20,7 +20,7 @@ class Gradients(Protocol):
         ...
 
 
-AnyGradients: TypeAlias = "Gradients | dict[str, Tensor[Float]]"
+AnyGradients: TypeAlias = "Gradients | Module | dict[str, Tensor[Float]]"
 
 
 class Optimizer(ABC):

@@ -99,6 +99,7 @@ from ._op import REGISTRY as REGISTRY
 from ._op import Op as Op
 from ._op import Spec as Spec
 from ._pickle import install as _install_pickle
+from ._proposed import Proposed as Proposed
 from ._random_state import seed as seed
 from ._spellings import install as _install_hints
 from ._spellings import unknown_name as _unknown_name

@@ -167,6 +167,14 @@ class Backend(metaclass=_Interned):
         """Return the primitive without its history."""
         return primitive
 
+    def propose(self, result: Primitive, target: Tensor, value: Tensor, /) -> Primitive:
+        """Return ``result``, with a new value for the constant ``target`` in its history.
+
+        The value is found beside the gradients of whatever ``result`` goes into; nothing else
+        sees it, and where nothing is recorded it is dropped.
+        """
+        return result
+
     def checks_operands(self, op: Op) -> bool:
         """Whether the entry of an op raises Rejected for what it does not take as it is."""
         return False

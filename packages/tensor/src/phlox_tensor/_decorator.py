@@ -135,6 +135,13 @@ class Decorator(Backend):
         """Whether a gradient would flow to the primitive."""
         return self._inner.is_tracked(self.lower(primitive))
 
+    def propose(self, result: Primitive, target: Tensor, value: Tensor, /) -> Primitive:
+        """Return ``result``, with a new value for ``target`` in what the inner device recorded."""
+        if not self.records:
+            return result
+        inside = target.inner() if target.device is self else target
+        return self.lift(self._inner.propose(self.lower(result), inside, value))
+
     def backward(self, tensor: Tensor, seed: Tensor | None, retain_graph: bool) -> Any:
         """Return the gradients of a tensor, which the inner device recorded."""
         inside = None if seed is None else seed.to_device(self._inner)

@@ -89,6 +89,16 @@ def is_node(value: Any) -> bool:
     return isinstance(_kind(type(value)), _Node)
 
 
+def children(value: Any) -> list[tuple[str, Any]]:
+    """Return the parts of a value by name; none for a leaf."""
+    kind = _kind(type(value))
+    if not isinstance(kind, _Node):
+        return []
+    found, _ = kind.flatten(value)
+    pairs = found.items() if isinstance(found, Mapping) else enumerate(found)
+    return [(str(name), part) for name, part in pairs]
+
+
 def _kind(cls: type) -> _Node | bool:
     found = _KINDS.get(cls)
     if found is not None:

@@ -2,7 +2,9 @@
 
 from ._tree import (
     Structure,
+    children,
     flatten,
+    is_node,
     leaves,
     leaves_with_paths,
     map,
@@ -13,7 +15,9 @@ from ._tree import (
 
 __all__ = [
     "Structure",
+    "children",
     "flatten",
+    "is_node",
     "leaves",
     "leaves_with_paths",
     "map",

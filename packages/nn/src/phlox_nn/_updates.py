@@ -1,0 +1,173 @@
+"""How state changes: a forward in training proposes new values, and a step takes them over.
+
+A proposal travels with the graph of the layer's result, so ``loss.backward()`` finds it beside the
+gradients. Without a graph, ``collect`` gathers proposals as a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, final
+
+from phlox_tensor import ArgumentError, Tensor
+
+from . import _walk
+from ._param import Param
+
+if TYPE_CHECKING:
+    from ._module import Module
+
+M = TypeVar("M", bound="Module")
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@final
+class Updates:
+    """New values for state, by parameter; where several were proposed for one, their mean.
+
+    A value like gradients: those of several forwards or processes are added, ``a + b``.
+    """
+
+    __slots__ = ("_found",)
+
+    def __init__(self) -> None:
+        """Start without any."""
+        self._found: Final[dict[str, list[Tensor[Any]]]] = {}
+
+    def add(self, param: Param, value: Tensor[Any]) -> None:
+        """Add a proposal; it is kept without history, on the base device."""
+        value = value.detach()
+        while value.device.records:
+            value = value.inner()
+        self._found.setdefault(param.id, []).append(value)
+
+    def get(self, param: Param) -> Tensor[Any] | None:
+        """Return the mean of what was proposed for a parameter; None if nothing was."""
+        values = self._found.get(param.id)
+        if values is None:
+            return None
+        total = values[0]
+        for value in values[1:]:
+            total = total + value
+        return total if len(values) == 1 else total * (1.0 / len(values))
+
+    def params(self, module: Module) -> dict[str, Param]:
+        """Return the parameters of a module that get a new value, with it, by id."""
+        new = {}
+        for param in module.param_list():
+            value = self.get(param)
+            if value is not None:
+                new[param.id] = param.with_value(value.to_device(param.device))
+        return new
+
+    def map(self, function: Callable[[Tensor[Any]], Tensor[Any]]) -> Updates:
+        """Return the updates after ``function``, such as a mean over processes."""
+        made = Updates()
+        made._found.update({k: [function(v) for v in vs] for k, vs in self._found.items()})
+        return made
+
+    def apply(self, module: M) -> M:
+        """Return the module with the new values; those for parameters of others are ignored."""
+        return module.with_params(self.params(module))
+
+    def __add__(self, other: Updates) -> Updates:
+        joined = Updates()
+        for part in (self, other):
+            for key, values in part._found.items():
+                joined._found.setdefault(key, []).extend(values)
+        return joined
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __repr__(self) -> str:
+        return f"Updates(of {len(self)} parameters)"
+
+
+_collecting: ContextVar[Updates | None] = ContextVar("phlox_updates", default=None)
+
+
+@contextmanager
+def collect() -> Iterator[Updates]:
+    """Gather in a ``with`` block what layers propose for their state, instead of with the graph.
+
+    >>> import phlox_nn as nn, phlox_tensor as pt
+    >>> norm = nn.BatchNorm(1).with_training(True)
+    >>> with nn.collect() as updates:
+    ...     _ = norm(pt.full((4, 1), 2.0))
+    >>> norm.running_mean.value.tolist(), updates.apply(norm).running_mean.value.tolist()
+    ([0.0], [0.20000000298023224])
+    """
+    found = Updates()
+    token = _collecting.set(found)
+    try:
+        yield found
+    finally:
+        _collecting.reset(token)
+
+
+def with_updates(function: Callable[P, R]) -> Callable[P, tuple[R, Updates]]:
+    """Return a function that gives the result of ``function`` and what was proposed meanwhile."""
+
+    def run(*args: P.args, **kwargs: P.kwargs) -> tuple[R, Updates]:
+        with collect() as updates:
+            result = function(*args, **kwargs)
+        return result, updates
+
+    return run
+
+
+def propose(result: Tensor[Any], param: Param, value: Tensor[Any]) -> Tensor[Any]:
+    """Return ``result``, and propose ``value`` as the next value of ``param``, which is state.
+
+    ``optimizer.step`` takes the value over, if its gradients come from a loss that ``result`` went
+    into. What a layer returns must therefore be what this function returned.
+
+    Raises:
+        ArgumentError: when the parameter is no state, or shape or element type differ.
+    """
+    if param.role != "state" or (value.shape, value.dtype) != (param.shape, param.dtype):
+        raise ArgumentError(
+            "propose",
+            "the parameter cannot take the value",
+            got=f"{value.dtype}{list(value.shape)} for {param!r}",
+            expected=f"{param.dtype}{list(param.shape)}, for state",
+            hint="nn.State(x) in the constructor",
+        )
+    found = _collecting.get()
+    if found is not None:
+        found.add(param, value)
+        return result
+    return Tensor(result.device.propose(result.primitive, param.value, value), result.device)
+
+
+def updates_of(module: Module, grads: Any) -> Updates:
+    """Return what was proposed for the state of a module, found beside its gradients.
+
+    Args:
+        module: the module whose forward proposed.
+        grads: what ``loss.backward()`` or ``grad`` gave; in a dict of gradients there is nothing.
+    """
+    found = Updates()
+    ask: Any
+    if isinstance(grads, _walk.Walked):
+        given = {p.id: p.proposed for _, p in _walk.params(grads)}
+        ask = lambda param: given.get(param.id)  # noqa: E731 - one of three
+    elif hasattr(grads, "proposed"):
+        ask = lambda param: grads.proposed(param.value) if param.is_initialized else None  # noqa: E731
+    else:
+        return found
+    states = {p.id: p for p in module.param_list() if p.role == "state"}
+    for param in states.values():
+        value = ask(param)
+        if value is not None:
+            found.add(param, value)
+    return found
+
+
+def gradients_of(grads: Module) -> dict[str, Tensor[Any]]:
+    """Return the gradients in the gradient of a module, by parameter id."""
+    return {p.id: p.value for _, p in _walk.params(grads) if p.trainable}
