@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,15 +13,6 @@ import phlox_record as record
 import phlox_tensor as pt
 from phlox_record import Keyed
 from phlox_tensor import Numpy, RecordError, ShapeError, Tensor
-
-RECORDERS = [
-    record.CompactMsgpackGzRecorder,
-    record.CompactMsgpackRecorder,
-    record.JsonGzRecorder,
-    record.JsonRecorder,
-    record.NamedMsgpackGzRecorder,
-    record.NamedMsgpackRecorder,
-]
 
 
 def grads_of(model: nn.Module, seed: int = 0) -> dict[str, Any]:
@@ -123,41 +113,6 @@ def test_a_rule_that_changes_the_shape_is_refused() -> None:
     model = nn.Linear(2, 3)
     with pytest.raises(ShapeError, match="the new value does not fit"):
         optim.OptimizerAdaptor(Bad()).step(1.0, model, grads_of(model))
-
-
-CONFIGS = {
-    "adam": optim.AdamConfig(amsgrad=True),
-    "adamw": optim.AdamWConfig(),
-    "sgd": optim.SgdConfig(momentum=0.9),
-    "plain": optim.SgdConfig(),
-}
-
-
-@pytest.mark.parametrize("name", sorted(CONFIGS))
-@pytest.mark.parametrize("recorder", RECORDERS, ids=lambda r: r.__name__)
-def test_a_loaded_state_continues_bit_by_bit(recorder: Any, name: str, tmp_path: Path) -> None:
-    config: Any = CONFIGS[name]
-    optimizer = config.init()
-    model: nn.Linear = nn.Linear(2, 3)
-    for i in range(3):
-        model = optimizer.step(0.1, model, grads_of(model, i))
-    writer = recorder(record.DoublePrecision)
-    tree = {"model": model.into_record(), "optimizer": optimizer.into_record(), "step": 3}
-    path = writer.record(tree, tmp_path / "checkpoint")
-    like = {
-        "model": nn.Linear(2, 3).into_record(),
-        "optimizer": config.init().into_record(),
-        "step": 0,
-    }
-    loaded: Any = writer.load(path, like=like if recorder.needs_like else None)
-    again = nn.Linear(2, 3).load_record(loaded["model"])
-    resumed = config.init().load_record(loaded["optimizer"])
-    assert loaded["step"] == 3
-    for i in range(3, 6):
-        model = optimizer.step(0.1, model, grads_of(model, i))
-        again = resumed.step(0.1, again, grads_of(again, i))
-    for path_, param in model.params().items():
-        assert np.array_equal(again.params()[path_].value.numpy(), param.value.numpy())
 
 
 def test_loading_leaves_the_old_optimizer_alone() -> None:

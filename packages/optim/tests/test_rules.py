@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import phlox_nn as nn
 import phlox_optim as optim
+import phlox_record as record
 import phlox_tensor as pt
 from phlox_nn import ConfigError, Param
 from phlox_tensor import Tensor
@@ -17,6 +19,14 @@ from phlox_tensor import Tensor
 Array = np.ndarray[Any, Any]
 Step = Callable[[float, Array, Array], Array]
 STEPS = 6
+RECORDERS = [
+    record.CompactMsgpackGzRecorder,
+    record.CompactMsgpackRecorder,
+    record.JsonGzRecorder,
+    record.JsonRecorder,
+    record.NamedMsgpackGzRecorder,
+    record.NamedMsgpackRecorder,
+]
 
 
 class Net(nn.Module):
@@ -187,6 +197,33 @@ def test_a_rule_of_a_user() -> None:
     assert (model.a.value.tolist(), model.b.value.tolist()) == ([0.5, 2.5], [3.0])
 
 
+@pytest.mark.parametrize("name", sorted(RULES))
+@pytest.mark.parametrize("recorder", RECORDERS, ids=lambda r: r.__name__)
+def test_a_loaded_state_continues_bit_by_bit(recorder: Any, name: str, tmp_path: Path) -> None:
+    config = RULES[name][0]
+    optimizer = config.init()
+    model = net()
+    for i in range(3):
+        model = optimizer.step(0.1, model, gradients(model, i))
+    writer = recorder(record.DoublePrecision)
+    tree = {"model": model.into_record(), "optimizer": optimizer.into_record(), "step": 3}
+    path = writer.record(tree, tmp_path / "checkpoint")
+    like = {
+        "model": net().into_record(),
+        "optimizer": config.init().into_record(),
+        "step": 0,
+    }
+    loaded: Any = writer.load(path, like=like if recorder.needs_like else None)
+    again = net().load_record(loaded["model"])
+    resumed = config.init().load_record(loaded["optimizer"])
+    assert loaded["step"] == 3
+    for i in range(3, 6):
+        model = optimizer.step(0.1, model, gradients(model, i))
+        again = resumed.step(0.1, again, gradients(again, i))
+    for path_, param in model.params().items():
+        assert np.array_equal(again.params()[path_].value.numpy(), param.value.numpy())
+
+
 class Halves(optim.GradientClipping):
     """A clipping of a user."""
 
@@ -238,18 +275,9 @@ def test_bases_say_what_is_missing() -> None:
             base()
 
 
-LISTS: dict[str, optim.SimpleOptimizer] = {
-    "adam": optim.Adam(),
-    "adam-amsgrad": optim.Adam(optim.AdamConfig(amsgrad=True, weight_decay=0.1, beta_2=0.5)),
-    "adamw": optim.AdamW(optim.AdamWConfig(weight_decay=0.1)),
-    "sgd": optim.Sgd(optim.SgdConfig(weight_decay=0.1)),
-    "sgd-nesterov": optim.Sgd(optim.SgdConfig(momentum=0.9, nesterov=True, dampening=0.1)),
-}
-
-
-@pytest.mark.parametrize("name", sorted(LISTS))
+@pytest.mark.parametrize("name", sorted(RULES))
 def test_a_step_over_a_list_is_that_of_each_tensor(name: str) -> None:
-    rule = LISTS[name]
+    rule = RULES[name][0].rule()
     tensors: list[Any] = [pt.random.normal(shape) for shape in ((3, 4), (5,), ())]
     each: list[Any] = [(tensor, None) for tensor in tensors]
     states: list[Any] = [None] * 3

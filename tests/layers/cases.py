@@ -1,0 +1,139 @@
+# ruff: noqa: E501 - one row of the table stands on one line
+"""One row for each way to use a layer: settings, inputs, the formula in NumPy, its twin in PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import erf, pi, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from phlox import nn
+
+Array = np.ndarray[Any, Any]
+Weights = dict[str, Array]
+
+
+class Case(NamedTuple):
+    """A layer, what it is given, and what must come out."""
+
+    config: nn.LayerConfig[Any]
+    inputs: tuple[Array, ...]
+    plain: Callable[..., Array]  # of the parameters by name and the inputs
+    twin: Callable[..., Any]  # of torch.nn.functional, parameters and inputs
+    training: bool = False
+
+
+def normal(*shape: int) -> Array:
+    """Numbers far from 0 and from each other, so that no maximum changes under a small step."""
+    rng = np.random.default_rng(sum(shape) + 100 * len(shape))
+    ranks = rng.permutation(int(np.prod(shape))) + 0.25
+    return np.asarray((ranks / len(ranks) - 0.5) * 4).reshape(shape)
+
+
+def classes(high: int, *shape: int) -> Array:
+    """Integers below ``high``."""
+    return np.random.default_rng(high).integers(0, high, shape)
+
+
+def windows(x: Array, kernel: int, stride: int, pad: int = 0, fill: float = 0.0) -> Array:
+    """The windows of images as two more axes."""
+    padded = np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad)), constant_values=fill)
+    return sliding_window_view(padded, (kernel, kernel), axis=(2, 3))[:, :, ::stride, ::stride]
+
+
+def convolved(w: Weights, x: Array, stride: int = 1, pad: int = 0, groups: int = 1) -> Array:
+    """Cross-correlation by its definition."""
+    parts = windows(x, w["weight"].shape[2], stride, pad)
+    n, channels, rows, columns = parts.shape[:4]
+    split = parts.reshape(n, groups, channels // groups, rows, columns, *parts.shape[4:])
+    weight = w["weight"].reshape(groups, -1, *w["weight"].shape[1:])
+    y = np.einsum("ngcijhw,gochw->ngoij", split, weight).reshape(n, -1, rows, columns)
+    return y + w["bias"][:, None, None] if "bias" in w else y
+
+
+def channelwise(x: Array, mean: Array, var: Array, w: Weights, epsilon: float) -> Array:
+    """Batch norm by given statistics."""
+    shape = (1, -1, *(1,) * (x.ndim - 2))
+    scale = w["weight"] / np.sqrt(var + epsilon)
+    return (x - mean.reshape(shape)) * scale.reshape(shape) + w["bias"].reshape(shape)
+
+
+def rowwise(w: Weights, x: Array, epsilon: float) -> Array:
+    """Layer norm."""
+    unit = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + epsilon)
+    return unit * w["weight"] + w.get("bias", 0)
+
+
+def log_softmax(x: Array) -> Array:
+    """The logarithm of shares."""
+    return x - np.log(np.exp(x).sum(-1, keepdims=True))
+
+
+def smoothed(x: Array, labels: Array, weights: tuple[float, ...], smoothing: float) -> Array:
+    """Cross-entropy with class weights and smoothing, as a weighted mean."""
+    log_p, factors = log_softmax(x), np.asarray(weights)
+    picked = -log_p[np.arange(len(labels)), labels] * factors[labels]
+    spread = -(log_p * factors).mean(-1)
+    losses = picked * (1 - smoothing) + spread * smoothing
+    return np.asarray(losses.sum() / factors[labels].sum())
+
+
+def _sigmoid(x: Array) -> Array:
+    return np.asarray(1 / (1 + np.exp(-x)))
+
+
+def _gelu_tanh(x: Array) -> Array:
+    return np.asarray(0.5 * x * (1 + np.tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))))
+
+
+# Each name that `nn.Activation` takes: the formula, and what PyTorch calls it.
+ACTIVATIONS: dict[str, tuple[Callable[[Array], Array], Callable[..., Any]]] = {
+    "elu": (lambda x: np.where(x > 0, x, np.expm1(x)), lambda f, w, x: f.elu(x)),
+    "gelu": (lambda x: x * (1 + np.vectorize(erf)(x * sqrt(0.5))) / 2, lambda f, w, x: f.gelu(x)),
+    "gelu_tanh": (_gelu_tanh, lambda f, w, x: f.gelu(x, approximate="tanh")),
+    "leaky_relu": (lambda x: np.where(x > 0, x, 0.01 * x), lambda f, w, x: f.leaky_relu(x)),
+    "log_sigmoid": (lambda x: np.log(_sigmoid(x)), lambda f, w, x: f.logsigmoid(x)),
+    "relu": (lambda x: np.maximum(x, 0), lambda f, w, x: f.relu(x)),
+    "sigmoid": (_sigmoid, lambda f, w, x: x.sigmoid()),
+    "silu": (lambda x: x * _sigmoid(x), lambda f, w, x: f.silu(x)),
+    "softplus": (lambda x: np.log1p(np.exp(x)), lambda f, w, x: f.softplus(x)),
+    "tanh": (np.tanh, lambda f, w, x: x.tanh()),
+}
+
+
+def _activation(name: str) -> Case:
+    plain, twin = ACTIVATIONS[name]
+    config = nn.ActivationConfig.from_dict({"name": name})
+    return Case(config, (normal(3, 4),), lambda w, x: plain(x), twin)
+
+
+IMAGES, ROWS = normal(2, 4, 6, 6), normal(3, 5)
+HALF = (0.5, 2.0, 1.0)
+# fmt: off
+CASES: dict[str, Case] = {
+    **{f"activation-{name}": _activation(name) for name in ACTIVATIONS},
+    "avg-pool": Case(nn.AvgPool2dConfig(2), (IMAGES,), lambda w, x: windows(x, 2, 2).mean((4, 5)), lambda f, w, x: f.avg_pool2d(x, 2)),
+    "avg-pool-padded": Case(nn.AvgPool2dConfig(3, stride=2, padding=1), (IMAGES,), lambda w, x: windows(x, 3, 2, 1).mean((4, 5)), lambda f, w, x: f.avg_pool2d(x, 3, 2, 1)),
+    "batch-norm": Case(nn.BatchNormConfig(4, epsilon=1e-3), (IMAGES,), lambda w, x: channelwise(x, w["running_mean"], w["running_var"], w, 1e-3), lambda f, w, x: f.batch_norm(x, w["running_mean"], w["running_var"], w["weight"], w["bias"], eps=1e-3)),
+    "batch-norm-training": Case(nn.BatchNormConfig(4), (IMAGES,), lambda w, x: channelwise(x, x.mean((0, 2, 3)), x.var((0, 2, 3)), w, 1e-5), lambda f, w, x: f.batch_norm(x, None, None, w["weight"], w["bias"], training=True), training=True),
+    "conv": Case(nn.Conv2dConfig(4, 3, 3), (IMAGES,), convolved, lambda f, w, x: f.conv2d(x, w["weight"], w["bias"])),
+    "conv-groups": Case(nn.Conv2dConfig(4, 6, 3, groups=2, padding=1, stride=2, bias=False), (IMAGES,), lambda w, x: convolved(w, x, 2, 1, 2), lambda f, w, x: f.conv2d(x, w["weight"], stride=2, padding=1, groups=2)),
+    "conv-same": Case(nn.Conv2dConfig(4, 2, 3, padding="same"), (IMAGES,), lambda w, x: convolved(w, x, 1, 1), lambda f, w, x: f.conv2d(x, w["weight"], w["bias"], padding="same")),
+    "cross-entropy": Case(nn.CrossEntropyLossConfig(), (ROWS, classes(5, 3)), lambda w, x, n: -log_softmax(x)[np.arange(3), n].mean(), lambda f, w, x, n: f.cross_entropy(x, n)),
+    "cross-entropy-smoothed": Case(nn.CrossEntropyLossConfig(weights=HALF, smoothing=0.2), (normal(4, 3), classes(3, 4)), lambda w, x, n: smoothed(x, n, HALF, 0.2), lambda f, w, x, n: f.cross_entropy(x, n, weight=x.new_tensor(HALF), label_smoothing=0.2)),
+    "dropout": Case(nn.DropoutConfig(0.3), (ROWS,), lambda w, x: x, lambda f, w, x: f.dropout(x, 0.3, training=False)),
+    "embedding": Case(nn.EmbeddingConfig(5, 2), (classes(5, 2, 3),), lambda w, n: w["weight"][n], lambda f, w, n: f.embedding(n, w["weight"])),
+    "layer-norm": Case(nn.LayerNormConfig(5), (ROWS,), lambda w, x: rowwise(w, x, 1e-5), lambda f, w, x: f.layer_norm(x, (5,), w["weight"], w["bias"])),
+    "layer-norm-no-bias": Case(nn.LayerNormConfig(5, epsilon=1e-2, bias=False), (ROWS,), lambda w, x: rowwise(w, x, 1e-2), lambda f, w, x: f.layer_norm(x, (5,), w["weight"], eps=1e-2)),
+    "linear": Case(nn.LinearConfig(5, 2), (ROWS,), lambda w, x: x @ w["weight"] + w["bias"], lambda f, w, x: f.linear(x, w["weight"].T, w["bias"])),
+    "linear-no-bias": Case(nn.LinearConfig(5, 2, bias=False), (normal(2, 3, 5),), lambda w, x: x @ w["weight"], lambda f, w, x: f.linear(x, w["weight"].T)),
+    "max-pool": Case(nn.MaxPool2dConfig(2), (IMAGES,), lambda w, x: windows(x, 2, 2).max((4, 5)), lambda f, w, x: f.max_pool2d(x, 2)),
+    "max-pool-padded": Case(nn.MaxPool2dConfig(3, stride=1, padding=1), (IMAGES,), lambda w, x: windows(x, 3, 1, 1, -np.inf).max((4, 5)), lambda f, w, x: f.max_pool2d(x, 3, 1, 1)),
+    "mse": Case(nn.MseLossConfig(), (ROWS, ROWS[::-1].copy()), lambda w, x, y: ((x - y) ** 2).mean(), lambda f, w, x, y: f.mse_loss(x, y)),
+    "mse-none": Case(nn.MseLossConfig("none"), (ROWS, ROWS[::-1].copy()), lambda w, x, y: (x - y) ** 2, lambda f, w, x, y: f.mse_loss(x, y, reduction="none")),
+    "rms-norm": Case(nn.RmsNormConfig(5, epsilon=1e-3), (ROWS,), lambda w, x: x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-3) * w["weight"], lambda f, w, x: f.rms_norm(x, (5,), w["weight"], 1e-3)),
+}
+# fmt: on

@@ -1,0 +1,164 @@
+"""What holds for every layer, from one table: values, gradients, records, devices, printing."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from dataclasses import fields
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+
+import phlox as px
+from phlox import Autodiff, Backend, Cpu, Numpy, nn
+from phlox.record import DoublePrecision, NamedMsgpackRecorder
+from phlox_nn import _activation
+from tests.layers.cases import ACTIVATIONS, CASES, Array, Case
+
+DOUBLE = Numpy(float="float64")
+TRACKED = Autodiff(DOUBLE)
+each = pytest.mark.parametrize("name", CASES)
+
+
+def drawn(case: Case, device: Backend) -> Any:
+    """The layer with parameters other than 0 and 1, so that a factor left out shows."""
+    px.seed(3)
+    rng = np.random.default_rng(3)
+    module = case.config.init(device).with_training(case.training)
+    return module.map(
+        lambda _, p: p.with_value(px.asarray(rng.uniform(0.5, 2, p.shape), device=device))
+    )
+
+
+def tensors(case: Case, device: Backend) -> list[Any]:
+    return [px.asarray(array, device=device) for array in case.inputs]
+
+
+def weights(module: nn.Module) -> dict[str, Array]:
+    return {path: param.value.numpy() for path, param in module.params().items()}
+
+
+def gradients(case: Case) -> tuple[Array, dict[str, Array]]:
+    """The output, and the gradients of its sum with unequal shares, inputs by their place."""
+    module = drawn(case, TRACKED)
+    inputs = [x.require_grad() if x.dtype.kind == "Float" else x for x in tensors(case, TRACKED)]
+    out = module(*inputs)
+    grads = (out * px.asarray(shares(out.shape), device=TRACKED)).sum().backward()
+    leaves = {str(i): x for i, x in enumerate(inputs) if x.dtype.kind == "Float"}
+    leaves |= {path: p.value for path, p in module.params().items() if p.trainable}
+    found = {}
+    for key, leaf in leaves.items():
+        gradient = leaf.grad(grads)
+        assert gradient is not None, key
+        assert gradient.shape == leaf.shape, key
+        found[key] = gradient.numpy()
+    return out.numpy(), found
+
+
+def shares(shape: tuple[int, ...]) -> Array:
+    return np.random.default_rng(5).uniform(0.5, 1.5, shape)
+
+
+def test_every_layer_has_a_case() -> None:
+    layers = {v for v in vars(nn).values() if inspect.isclass(v) and vars(v).get("_config")}
+    assert {type(case.config.init()) for case in CASES.values()} == layers
+    assert set(ACTIVATIONS) == set(get_args(_activation.Name)) == set(_activation.FUNCTIONS)
+
+
+@each
+def test_the_value_is_that_of_the_formula(name: str) -> None:
+    case = CASES[name]
+    module = drawn(case, DOUBLE)
+    want = np.asarray(case.plain(weights(module), *case.inputs))
+    got = module(*tensors(case, DOUBLE))
+    assert got.shape == want.shape
+    assert np.allclose(got.numpy(), want, rtol=1e-12, atol=1e-12)
+
+
+@each
+def test_value_and_gradients_are_those_of_the_twin(name: str) -> None:
+    torch: Any = pytest.importorskip("torch", reason="PyTorch, the twin, is not installed")
+    case = CASES[name]
+    got, found = gradients(case)
+    arrays = weights(drawn(case, DOUBLE))
+    w = {key: torch.tensor(v, requires_grad=key in found) for key, v in arrays.items()}
+    inputs = [torch.tensor(a, requires_grad=a.dtype.kind == "f") for a in case.inputs]
+    out = case.twin(torch.nn.functional, w, *inputs)
+    assert np.allclose(got, out.detach().numpy(), rtol=1e-10, atol=1e-12)
+    (out * torch.tensor(shares(tuple(out.shape)))).sum().backward()
+    leaves = {**{str(i): x for i, x in enumerate(inputs)}, **w}
+    for key, gradient in found.items():
+        assert np.allclose(gradient, leaves[key].grad.numpy(), rtol=1e-9, atol=1e-11), key
+
+
+@each
+def test_gradients_are_those_of_small_steps(name: str) -> None:
+    case = CASES[name]
+    module, inputs = drawn(case, DOUBLE), tensors(case, DOUBLE)
+    h = 1e-6
+
+    def loss(key: str, step: Array) -> float:
+        moved = module.map(
+            lambda path, p: (
+                p.with_value(p.value + px.asarray(step, device=DOUBLE)) if path == key else p
+            )
+        )
+        given = [
+            x + px.asarray(step, device=DOUBLE) if str(i) == key else x
+            for i, x in enumerate(inputs)
+        ]
+        out = moved(*given).numpy()
+        return float((out * shares(out.shape)).sum())
+
+    _, found = gradients(case)
+    for key, gradient in found.items():
+        way = np.asarray(np.random.default_rng(7).normal(size=gradient.shape))
+        slope = (loss(key, way * h) - loss(key, way * -h)) / (2 * h)
+        assert np.isclose((gradient * way).sum(), slope, rtol=1e-5, atol=1e-7), key
+
+
+@each
+def test_a_record_brings_the_layer_back(name: str) -> None:
+    case = CASES[name]
+    module = drawn(case, DOUBLE)
+    recorder = NamedMsgpackRecorder(DoublePrecision)
+    record = recorder.from_bytes(recorder.to_bytes(module.into_record()), device=DOUBLE)
+    config = type(case.config).from_dict(json.loads(json.dumps(case.config.to_dict())))
+    assert config == case.config
+    back = config.init_with(record, DOUBLE).with_training(case.training)
+    assert {p.id for p in back.param_list()} == {p.id for p in module.param_list()}
+    assert np.array_equal(
+        back(*tensors(case, DOUBLE)).numpy(), module(*tensors(case, DOUBLE)).numpy()
+    )
+
+
+@each
+def test_the_layer_works_where_it_is_moved(name: str) -> None:
+    case, there = CASES[name], Cpu(float="float64")
+    module = drawn(case, DOUBLE)
+    moved = module.to_device(there)
+    assert set(moved.devices) <= {there}
+    assert len(moved.devices) == len(module.devices)
+    got = moved(*tensors(case, there))
+    assert got.device is there
+    assert np.allclose(got.numpy(), module(*tensors(case, DOUBLE)).numpy(), rtol=1e-12, atol=1e-12)
+
+
+@each
+def test_constructor_documentation_and_print_follow_from_the_config(name: str) -> None:
+    case = CASES[name]
+    settings = {f.name: getattr(case.config, f.name) for f in fields(case.config)}
+    cls: Any = type(case.config.init())
+    made = cls(**settings, device=DOUBLE)
+    assert made.settings == case.config
+    assert list(inspect.signature(cls).parameters) == [*settings, "device"]
+    for setting in settings:
+        assert f"    {setting}: " in (inspect.getdoc(cls) or ""), setting
+    text = repr(made)
+    assert text.startswith(f"{cls.__name__}(")
+    for field in fields(case.config):
+        if field.default != settings[field.name]:
+            assert f"{field.name}={settings[field.name]!r}" in text.splitlines()[0]
+    for path, param in made.params().items():
+        assert f"  {path}: {param.dtype.name}{list(param.shape)}" in text
