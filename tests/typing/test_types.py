@@ -79,7 +79,23 @@ def kinds(x: Tensor, n: Tensor[Int], b: Tensor[Bool]) -> None:
     assert_type(b.nonzero(), Tensor[Int])
     assert_type(x.clip(0, 1).maximum(0.5), Tensor[Float])
     assert_type(pt.conv2d(x, x, None, stride=2, padding=(1, 1)), Tensor[Float])
+    assert_type(pt.conv2d(x, weight=x, bias=x), Tensor[Float])
+    assert_type(pt.layer_norm(x, weight=x), Tensor[Float])
     assert_type(float(x[0, 0]), float)
+    assert_type(x.sum(axis=0), Tensor[Float])
+    assert_type(n.sum(), Tensor[Int])
+    assert_type(b.sum(), Tensor[Int])
+    assert_type(pt.sum(x, keepdims=True), Tensor[Float])
+    assert_type(pt.arange(3), Tensor[Int])
+    assert_type(pt.asarray([1.0, 2.0]), Tensor[Float])
+    assert_type(pt.asarray([[1, 2], [3, 4]]), Tensor[Int])
+    assert_type(pt.asarray([True]), Tensor[Bool])
+    assert_type(pt.asarray(x), Tensor[Float])
+    assert_type(pt.full((2,), 1), Tensor[Int])
+    assert_type(round(x), Tensor[Float])
+    assert_type(divmod(n, 2), tuple[Tensor[Int], Tensor[Int]])
+    device: pt.Device = x.device
+    assert_type(pt.zeros(3, device=device), Tensor[Float])
 
 
 def wrong(x: Tensor, n: Tensor[Int], b: Tensor[Bool]) -> None:
@@ -95,6 +111,11 @@ def wrong(x: Tensor, n: Tensor[Int], b: Tensor[Bool]) -> None:
     n + x  # wrong: two kinds
     x.mean(axis="a")  # wrong
     x.sum(axes=0)  # wrong
+    x.sum(dim=0)  # wrong
+    n.sum().sin()  # wrong
+    pt.arange(3).sin()  # wrong
+    pt.asarray([1, 2]).sin()  # wrong
+    pt.ones(2, 3)  # wrong
     x.nosuch()  # wrong
     x.nonzero()  # wrong
     n.require_grad()  # wrong

@@ -87,6 +87,7 @@ from ._errors import RecordError as RecordError
 from ._errors import Rejected as Rejected
 from ._errors import ShapeError as ShapeError
 from ._errors import TreeError as TreeError
+from ._errors import UnknownArgumentError as UnknownArgumentError
 from ._errors import UnknownNameError as UnknownNameError
 from ._functions import *  # noqa: F403 - generated, with __all__
 from ._install import install as _install
@@ -107,6 +108,7 @@ from ._table import Entry as Entry
 from ._table import Table as Table
 from ._tensor import Tensor as Tensor
 
+Device = Backend  # a backend is a device: the word for annotations
 bool = bool_
 newaxis = None
 __array_api_version__ = "2024.12"

@@ -12,6 +12,7 @@ from ._errors import ArgumentError, DeviceError, Rejected
 from ._op import Op, Spec, applied_by
 from ._operands import Scalar, prepare_operands, require_dtype
 from ._signature import REQUIRED
+from ._spellings import refused_keyword
 from ._tensor import Tensor
 
 _INT: Final = frozenset({int})
@@ -207,10 +208,10 @@ def bound_arguments(
         raise ArgumentError(op.name, "too many arguments", got=len(args), expected=len(names))
     bound = dict(zip(names, args, strict=False))
     for name, value in kwargs.items():
-        if name not in names or name in bound:
-            raise ArgumentError(
-                op.name, "unknown or repeated argument", got=name, expected=", ".join(names)
-            )
+        if name not in names:
+            raise refused_keyword(op.name, name, value, names)
+        if name in bound:
+            raise ArgumentError(op.name, "repeated argument", got=name)
         bound[name] = value
     operands = []
     for operand in signature.operands:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil, isfinite
-from typing import Any
+from typing import Any, Never, overload
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from ._backend import Backend
 from ._device import as_device
 from ._dtype import DType, DTypeLike, as_dtype, bool_, number_for
 from ._errors import ArgumentError, KindError, ShapeError
-from ._kinds import AnyKind, Float
+from ._kinds import AnyKind, Bool, Float, Int
 from ._operands import require_dtype
 from ._tensor import Tensor
 from ._transfer import upload
@@ -22,6 +22,38 @@ Device = Backend | str | None
 Scalar = bool | int | float
 
 
+# Nested lists of one kind, as deep as anybody writes them.
+_Bools = bool | Sequence[bool] | Sequence[Sequence[bool]] | Sequence[Sequence[Sequence[bool]]]
+_Ints = int | Sequence[int] | Sequence[Sequence[int]] | Sequence[Sequence[Sequence[int]]]
+_Floats = float | Sequence[float] | Sequence[Sequence[float]] | Sequence[Sequence[Sequence[float]]]
+
+
+# To type checkers a bool is an int and an int a float, so the first that fits counts.
+@overload
+def asarray(  # type: ignore[overload-overlap] # pyright: ignore[reportOverlappingOverload]
+    obj: _Bools, /, *, dtype: None = None, device: Device = None, copy: bool | None = None
+) -> Tensor[Bool]: ...
+@overload
+def asarray(
+    obj: _Ints, /, *, dtype: None = None, device: Device = None, copy: bool | None = None
+) -> Tensor[Int]: ...
+@overload
+def asarray(
+    obj: _Floats, /, *, dtype: None = None, device: Device = None, copy: bool | None = None
+) -> Tensor[Float]: ...
+@overload
+def asarray(
+    obj: Tensor[AnyKind], /, *, dtype: None = None, device: Device = None, copy: bool | None = None
+) -> Tensor[AnyKind]: ...
+@overload
+def asarray(
+    obj: Any,
+    /,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Device = None,
+    copy: bool | None = None,
+) -> Tensor[Any]: ...
 def asarray(
     obj: Any,
     /,
@@ -69,6 +101,26 @@ def sizes(shape: int | Sequence[int], op: str) -> tuple[int, ...]:
     return dims
 
 
+@overload
+def full(  # type: ignore[overload-overlap] # pyright: ignore[reportOverlappingOverload]
+    shape: int | Sequence[int], fill_value: bool, *, dtype: None = None, device: Device = None
+) -> Tensor[Bool]: ...
+@overload
+def full(
+    shape: int | Sequence[int], fill_value: int, *, dtype: None = None, device: Device = None
+) -> Tensor[Int]: ...
+@overload
+def full(
+    shape: int | Sequence[int], fill_value: float, *, dtype: None = None, device: Device = None
+) -> Tensor[Float]: ...
+@overload
+def full(
+    shape: int | Sequence[int],
+    fill_value: Scalar,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Device = None,
+) -> Tensor[Any]: ...
 def full(
     shape: int | Sequence[int],
     fill_value: Scalar,
@@ -105,24 +157,50 @@ def _dtype_for(value: Scalar, dtype: DTypeLike | None, backend: Backend, op: str
     return chosen
 
 
+def _one_shape(shape: Any, more: tuple[Any, ...], op: str) -> None:
+    """Refuse sizes that are not in one tuple, as the standard does."""
+    if more:
+        given = ", ".join(map(repr, (shape, *more)))
+        sizes_alone = all(isinstance(n, int) for n in (shape, *more))
+        raise ArgumentError(
+            op,
+            "more than one argument for the shape",
+            got=given,
+            expected="one tuple of sizes; other arguments by name",
+            hint=f"pt.{op}(({given}))" if sizes_alone else f"pt.{op}({shape!r}, dtype=pt.float32)",
+        )
+
+
 def zeros(
-    shape: int | Sequence[int], *, dtype: DTypeLike | None = None, device: Device = None
+    shape: int | Sequence[int],
+    *more: Never,
+    dtype: DTypeLike | None = None,
+    device: Device = None,
 ) -> Tensor[Float]:
     """Return zeros, of the device's default float type by default."""
+    _one_shape(shape, more, "zeros")
     return full(shape, 0.0, dtype=dtype, device=device)
 
 
 def ones(
-    shape: int | Sequence[int], *, dtype: DTypeLike | None = None, device: Device = None
+    shape: int | Sequence[int],
+    *more: Never,
+    dtype: DTypeLike | None = None,
+    device: Device = None,
 ) -> Tensor[Float]:
     """Return ones, of the device's default float type by default."""
+    _one_shape(shape, more, "ones")
     return full(shape, 1.0, dtype=dtype, device=device)
 
 
 def empty(
-    shape: int | Sequence[int], *, dtype: DTypeLike | None = None, device: Device = None
+    shape: int | Sequence[int],
+    *more: Never,
+    dtype: DTypeLike | None = None,
+    device: Device = None,
 ) -> Tensor[Float]:
     """Return a tensor whose values mean nothing; tensors never change, so it holds zeros."""
+    _one_shape(shape, more, "empty")
     return zeros(shape, dtype=dtype, device=device)
 
 
@@ -160,6 +238,26 @@ def empty_like(
     return zeros_like(x, dtype=dtype, device=device)
 
 
+@overload
+def arange(
+    start: int,
+    /,
+    stop: int | None = None,
+    step: int = 1,
+    *,
+    dtype: None = None,
+    device: Device = None,
+) -> Tensor[Int]: ...
+@overload
+def arange(
+    start: float,
+    /,
+    stop: float | None = None,
+    step: float = 1,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Device = None,
+) -> Tensor[Any]: ...
 def arange(
     start: int | float,
     /,

@@ -94,6 +94,10 @@ class TreeError(PhloxError, ValueError):
     """Trees differ in structure, or a container of an unknown type holds a tensor."""
 
 
+class UnknownArgumentError(ArgumentError, TypeError):
+    """A call names an argument that it does not have."""
+
+
 class UnknownNameError(PhloxError, AttributeError):
     """A module or a tensor has no attribute of this name."""
 

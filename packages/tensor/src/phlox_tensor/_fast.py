@@ -12,8 +12,9 @@ from typing import Any
 from numpy import ndarray
 
 from ._call import call, wrap
-from ._errors import ArgumentError, Rejected
+from ._errors import ArgumentError, Rejected, UnknownArgumentError
 from ._op import Op
+from ._spellings import refused_keyword
 from ._tensor import Tensor
 
 
@@ -77,6 +78,26 @@ def operator(op: Op, x1: Any, x2: Any) -> Any:
             hint="pt.asarray(y)",
         )
     return binary(op, x1, x2)
+
+
+def rounded(x: Tensor[Any], digits: int | None) -> Any:
+    """``round(x)``: whole numbers, which stay a tensor of its type.
+
+    Raises:
+        ArgumentError: for a number of digits.
+    """
+    if digits is not None:
+        raise ArgumentError(
+            "round", "a number of digits", got=digits, hint="(x * 100).round() / 100"
+        )
+    return x.round()
+
+
+def unknown_argument(op: Op, wrong: dict[str, Any]) -> UnknownArgumentError:
+    """Return the error for keywords that an op does not have."""
+    (name, value), *_ = wrong.items()
+    known = [o.name for o in op.signature.operands[1:]] + list(op.attribute_names)
+    return refused_keyword(op.name, name, value, known)
 
 
 def spread(items: tuple[int | Sequence[int], ...]) -> tuple[int, ...]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any as AnyT
+from typing import Never, overload
 
 from . import _fast
 from ._call import call, single
 from ._dtype import DTypeLike
+from ._fast import unknown_argument
 from ._kinds import AnyKind, BitsKind, Bool, Float, Int, NumKind
 from ._tensor import Tensor
 from .ops.activation import elu as _elu
@@ -277,7 +279,7 @@ def acosh(x: Tensor[Float], /) -> Tensor[Float]:
     return _fast.unary(_acosh, x)
 
 
-def add(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
+def add(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
     """Sum, elementwise: ``x1 + x2``."""
     return _fast.binary(_add, x1, x2)
 
@@ -304,9 +306,15 @@ def add_slices(
 
 
 def all(
-    x: Tensor[Bool], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
+    x: Tensor[Bool],
+    /,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    **wrong: Never,
 ) -> Tensor[Bool]:
     """Whether all elements along the axes are True; True for none."""
+    if wrong:
+        raise unknown_argument(_all, wrong)
     return single(
         _all,
         x,
@@ -318,9 +326,15 @@ def all(
 
 
 def any(
-    x: Tensor[Bool], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
+    x: Tensor[Bool],
+    /,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    **wrong: Never,
 ) -> Tensor[Bool]:
     """Whether any element along the axes is True; False for none."""
+    if wrong:
+        raise unknown_argument(_any, wrong)
     return single(
         _any,
         x,
@@ -331,8 +345,12 @@ def any(
     )
 
 
-def argmax(x: Tensor[NumKind], /, axis: int | None = None, keepdims: bool = False) -> Tensor[Int]:
+def argmax(
+    x: Tensor[NumKind], /, axis: int | None = None, keepdims: bool = False, **wrong: Never
+) -> Tensor[Int]:
     """Index of the first largest element, of the flattened tensor without an axis; nan wins."""
+    if wrong:
+        raise unknown_argument(_argmax, wrong)
     return single(
         _argmax,
         x,
@@ -343,8 +361,12 @@ def argmax(x: Tensor[NumKind], /, axis: int | None = None, keepdims: bool = Fals
     )
 
 
-def argmin(x: Tensor[NumKind], /, axis: int | None = None, keepdims: bool = False) -> Tensor[Int]:
+def argmin(
+    x: Tensor[NumKind], /, axis: int | None = None, keepdims: bool = False, **wrong: Never
+) -> Tensor[Int]:
     """Index of the first smallest element, of the flattened tensor without an axis; nan wins."""
+    if wrong:
+        raise unknown_argument(_argmin, wrong)
     return single(
         _argmin,
         x,
@@ -355,8 +377,12 @@ def argmin(x: Tensor[NumKind], /, axis: int | None = None, keepdims: bool = Fals
     )
 
 
-def argsort(x: Tensor[NumKind], /, axis: int = -1, descending: bool = False) -> Tensor[Int]:
+def argsort(
+    x: Tensor[NumKind], /, axis: int = -1, descending: bool = False, **wrong: Never
+) -> Tensor[Int]:
     """Indices that sort along an axis; stable, nan last in both directions."""
+    if wrong:
+        raise unknown_argument(_argsort, wrong)
     return single(
         _argsort,
         x,
@@ -382,7 +408,7 @@ def atan(x: Tensor[Float], /) -> Tensor[Float]:
     return _fast.unary(_atan, x)
 
 
-def atan2(x1: Tensor[Float] | float, x2: Tensor[Float] | float, /) -> Tensor[Float]:
+def atan2(x1: Tensor[Float] | float, /, x2: Tensor[Float] | float) -> Tensor[Float]:
     """Angle of the point (x2, x1) in radians, elementwise, in [-π, π]."""
     return _fast.binary(_atan2, x1, x2)
 
@@ -394,11 +420,11 @@ def atanh(x: Tensor[Float], /) -> Tensor[Float]:
 
 def attention(
     query: Tensor[Float],
+    /,
     key: Tensor[Float],
     value: Tensor[Float],
     mask: Tensor[Bool] | None = None,
     bias: Tensor[Float] | None = None,
-    /,
     scale: float | None = None,
     softcap: float | None = None,
     is_causal: bool = False,
@@ -436,8 +462,11 @@ def avg_pool2d(
     padding: int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]] = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
+    **wrong: Never,
 ) -> Tensor[Float]:
     """Mean of each window of (N, C, H, W). The stride is the kernel where none is given."""
+    if wrong:
+        raise unknown_argument(_avg_pool2d, wrong)
     return single(
         _avg_pool2d,
         x,
@@ -453,16 +482,19 @@ def avg_pool2d(
 
 def batch_norm(
     x: Tensor[Float],
+    /,
     weight: Tensor[Float],
     bias: Tensor[Float],
     mean: Tensor[Float],
     var: Tensor[Float],
-    /,
     epsilon: float = 1e-05,
+    **wrong: Never,
 ) -> Tensor[Float]:
     """Each channel (axis 1) shifted and scaled by given mean and variance, then ``·weight +
     bias``. Ioffe and Szegedy, 2015.
     """
+    if wrong:
+        raise unknown_argument(_batch_norm, wrong)
     return call(
         _batch_norm,
         (
@@ -477,9 +509,16 @@ def batch_norm(
 
 
 def batch_norm_train(
-    x: Tensor[Float], weight: Tensor[Float], bias: Tensor[Float], /, epsilon: float = 1e-05
+    x: Tensor[Float],
+    /,
+    weight: Tensor[Float],
+    bias: Tensor[Float],
+    epsilon: float = 1e-05,
+    **wrong: Never,
 ) -> tuple[Tensor[Float], Tensor[Float], Tensor[Float]]:
     """``batch_norm`` by the batch's own mean and (biased) variance, which are results too."""
+    if wrong:
+        raise unknown_argument(_batch_norm_train, wrong)
     return call(
         _batch_norm_train,
         (
@@ -491,7 +530,7 @@ def batch_norm_train(
     )
 
 
-def bitwise_and(x1: Tensor[BitsKind] | float, x2: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
+def bitwise_and(x1: Tensor[BitsKind] | float, /, x2: Tensor[BitsKind] | float) -> Tensor[BitsKind]:
     """Bits set in both, elementwise."""
     return _fast.binary(_bitwise_and, x1, x2)
 
@@ -501,24 +540,24 @@ def bitwise_invert(x: Tensor[BitsKind], /) -> Tensor[BitsKind]:
     return _fast.unary(_bitwise_invert, x)
 
 
-def bitwise_left_shift(x1: Tensor[Int] | float, x2: Tensor[Int] | float, /) -> Tensor[Int]:
+def bitwise_left_shift(x1: Tensor[Int] | float, /, x2: Tensor[Int] | float) -> Tensor[Int]:
     """``x1`` with its bits moved left by ``x2``, elementwise; 0 for a shift by the width or
     more.
     """
     return _fast.binary(_bitwise_left_shift, x1, x2)
 
 
-def bitwise_or(x1: Tensor[BitsKind] | float, x2: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
+def bitwise_or(x1: Tensor[BitsKind] | float, /, x2: Tensor[BitsKind] | float) -> Tensor[BitsKind]:
     """Bits set in either, elementwise."""
     return _fast.binary(_bitwise_or, x1, x2)
 
 
-def bitwise_right_shift(x1: Tensor[Int] | float, x2: Tensor[Int] | float, /) -> Tensor[Int]:
+def bitwise_right_shift(x1: Tensor[Int] | float, /, x2: Tensor[Int] | float) -> Tensor[Int]:
     """``x1`` with its bits moved right by ``x2``, elementwise; the sign is kept."""
     return _fast.binary(_bitwise_right_shift, x1, x2)
 
 
-def bitwise_xor(x1: Tensor[BitsKind] | float, x2: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
+def bitwise_xor(x1: Tensor[BitsKind] | float, /, x2: Tensor[BitsKind] | float) -> Tensor[BitsKind]:
     """Bits set in one alone, elementwise."""
     return _fast.binary(_bitwise_xor, x1, x2)
 
@@ -547,8 +586,10 @@ def clip(
     )
 
 
-def concat(xs: Sequence[Tensor[AnyKind]], /, axis: int = 0) -> Tensor[AnyKind]:
+def concat(xs: Sequence[Tensor[AnyKind]], /, axis: int = 0, **wrong: Never) -> Tensor[AnyKind]:
     """Tensors one after the other along an axis."""
+    if wrong:
+        raise unknown_argument(_concat, wrong)
     return call(_concat, (xs,), (axis,))
 
 
@@ -561,9 +602,9 @@ def contiguous(x: Tensor[AnyKind], /) -> Tensor[AnyKind]:
 
 def conv2d(
     x: Tensor[Float],
+    /,
     weight: Tensor[Float],
     bias: Tensor[Float] | None = None,
-    /,
     stride: int | tuple[int, int] = 1,
     padding: int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]] = 0,
     dilation: int | tuple[int, int] = 1,
@@ -588,9 +629,9 @@ def conv2d(
 
 def conv_transpose2d(
     x: Tensor[Float],
+    /,
     weight: Tensor[Float],
     bias: Tensor[Float] | None = None,
-    /,
     stride: int | tuple[int, int] = 1,
     padding: int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]] = 0,
     output_padding: int | tuple[int, int] = 0,
@@ -628,7 +669,7 @@ def cosh(x: Tensor[Float], /) -> Tensor[Float]:
     return _fast.unary(_cosh, x)
 
 
-def cross_entropy(x: Tensor[Float], target: Tensor[Int], /) -> Tensor[Float]:
+def cross_entropy(x: Tensor[Float], /, target: Tensor[Int]) -> Tensor[Float]:
     """``-ln softmax(x)[target]`` of each row over the last axis. x: (…, C), target: (…). A
     negative target counts from the end, as in ``take``; one outside of ``[-C, C)`` raises
     IndexOutOfRangeError.
@@ -643,12 +684,14 @@ def cross_entropy(x: Tensor[Float], target: Tensor[Int], /) -> Tensor[Float]:
     )
 
 
-def cumsum(x: Tensor[NumKind], /, axis: int = -1) -> Tensor[NumKind]:
+def cumsum(x: Tensor[NumKind], /, axis: int = -1, **wrong: Never) -> Tensor[NumKind]:
     """Running sum along an axis."""
+    if wrong:
+        raise unknown_argument(_cumsum, wrong)
     return single(_cumsum, x, (axis,))
 
 
-def divide(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[Float]:
+def divide(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[Float]:
     """Quotient, elementwise: ``x1 / x2``. Integers are divided in the default float type."""
     return _fast.binary(_divide, x1, x2)
 
@@ -658,7 +701,7 @@ def elu(x: Tensor[Float], /, alpha: float = 1.0) -> Tensor[Float]:
     return single(_elu, x, (alpha,))
 
 
-def equal(x1: Tensor[AnyKind] | float, x2: Tensor[AnyKind] | float, /) -> Tensor[Bool]:
+def equal(x1: Tensor[AnyKind] | float, /, x2: Tensor[AnyKind] | float) -> Tensor[Bool]:
     """Whether ``x1 == x2``, elementwise; False for nan."""
     return _fast.binary(_equal, x1, x2)
 
@@ -678,8 +721,12 @@ def expm1(x: Tensor[Float], /) -> Tensor[Float]:
     return _fast.unary(_expm1, x)
 
 
-def flip(x: Tensor[AnyKind], /, axis: int | Sequence[int] | None = None) -> Tensor[AnyKind]:
+def flip(
+    x: Tensor[AnyKind], /, axis: int | Sequence[int] | None = None, **wrong: Never
+) -> Tensor[AnyKind]:
     """Elements in reverse order along the axes, all of them without an axis."""
+    if wrong:
+        raise unknown_argument(_flip, wrong)
     return single(_flip, x, (axis,))
 
 
@@ -688,22 +735,22 @@ def floor(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     return _fast.unary(_floor, x)
 
 
-def floor_divide(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
+def floor_divide(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
     """Quotient rounded down, elementwise; for integers 0 where ``x2`` is 0."""
     return _fast.binary(_floor_divide, x1, x2)
 
 
-def fmod(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
+def fmod(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
     """Remainder with the sign of ``x1``, elementwise; for integers 0 where ``x2`` is 0."""
     return _fast.binary(_fmod, x1, x2)
 
 
 def fused_linear(
     x: Tensor[Float],
+    /,
     weight: Tensor[Float],
     bias: Tensor[Float] | None = None,
     residual: Tensor[Float] | None = None,
-    /,
     activation: str = "none",
     scale: float = 1.0,
 ) -> Tensor[Float]:
@@ -736,25 +783,32 @@ def gelu_tanh(x: Tensor[Float], /) -> Tensor[Float]:
     return _fast.unary(_gelu_tanh, x)
 
 
-def greater(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[Bool]:
+def greater(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[Bool]:
     """Whether ``x1 > x2``, elementwise."""
     return _fast.binary(_greater, x1, x2)
 
 
-def greater_equal(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[Bool]:
+def greater_equal(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[Bool]:
     """Whether ``x1 >= x2``, elementwise."""
     return _fast.binary(_greater_equal, x1, x2)
 
 
-def hypot(x1: Tensor[Float] | float, x2: Tensor[Float] | float, /) -> Tensor[Float]:
+def hypot(x1: Tensor[Float] | float, /, x2: Tensor[Float] | float) -> Tensor[Float]:
     """``√(x1² + x2²)``, elementwise; does not overflow half way."""
     return _fast.binary(_hypot, x1, x2)
 
 
 def index_add(
-    x: Tensor[NumKind], indices: Tensor[Int], values: Tensor[NumKind], /, axis: int = 0
+    x: Tensor[NumKind],
+    /,
+    indices: Tensor[Int],
+    values: Tensor[NumKind],
+    axis: int = 0,
+    **wrong: Never,
 ) -> Tensor[NumKind]:
     """A copy of x to which ``values`` are added at ``indices`` along an axis; repeats add up."""
+    if wrong:
+        raise unknown_argument(_index_add, wrong)
     return call(
         _index_add,
         (
@@ -807,14 +861,17 @@ def isnan(x: Tensor[NumKind], /) -> Tensor[Bool]:
 
 def layer_norm(
     x: Tensor[Float],
+    /,
     weight: Tensor[Float] | None = None,
     bias: Tensor[Float] | None = None,
-    /,
     epsilon: float = 1e-05,
+    **wrong: Never,
 ) -> Tensor[Float]:
     """Each row over the last axis shifted and scaled to mean 0 and variance 1, then ``·weight +
     bias``. Ba et al., 2016.
     """
+    if wrong:
+        raise unknown_argument(_layer_norm, wrong)
     return call(
         _layer_norm,
         (
@@ -826,23 +883,25 @@ def layer_norm(
     )
 
 
-def leaky_relu(x: Tensor[Float], /, slope: float = 0.01) -> Tensor[Float]:
+def leaky_relu(x: Tensor[Float], /, slope: float = 0.01, **wrong: Never) -> Tensor[Float]:
     """Leaky rectified linear unit: x above 0, ``slope·x`` below. Maas et al., 2013."""
+    if wrong:
+        raise unknown_argument(_leaky_relu, wrong)
     return single(_leaky_relu, x, (slope,))
 
 
-def less(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[Bool]:
+def less(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[Bool]:
     """Whether ``x1 < x2``, elementwise."""
     return _fast.binary(_less, x1, x2)
 
 
-def less_equal(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[Bool]:
+def less_equal(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[Bool]:
     """Whether ``x1 <= x2``, elementwise."""
     return _fast.binary(_less_equal, x1, x2)
 
 
 def linear(
-    x: Tensor[Float], weight: Tensor[Float], bias: Tensor[Float] | None = None, /
+    x: Tensor[Float], /, weight: Tensor[Float], bias: Tensor[Float] | None = None
 ) -> Tensor[Float]:
     """``x @ weight + bias`` with weight of shape (in, out)."""
     return _fast.ternary(_linear, x, weight, bias)
@@ -873,17 +932,19 @@ def log_sigmoid(x: Tensor[Float], /) -> Tensor[Float]:
     return _fast.unary(_log_sigmoid, x)
 
 
-def log_softmax(x: Tensor[Float], /, axis: int = -1) -> Tensor[Float]:
+def log_softmax(x: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
     """Logarithm of ``softmax``: ``x - ln Σ eˣ`` along an axis."""
+    if wrong:
+        raise unknown_argument(_log_softmax, wrong)
     return single(_log_softmax, x, (axis,))
 
 
-def logaddexp(x1: Tensor[Float] | float, x2: Tensor[Float] | float, /) -> Tensor[Float]:
+def logaddexp(x1: Tensor[Float] | float, /, x2: Tensor[Float] | float) -> Tensor[Float]:
     """``ln(eˣ¹ + eˣ²)``, elementwise; does not overflow half way."""
     return _fast.binary(_logaddexp, x1, x2)
 
 
-def logical_and(x1: Tensor[Bool], x2: Tensor[Bool], /) -> Tensor[Bool]:
+def logical_and(x1: Tensor[Bool], /, x2: Tensor[Bool]) -> Tensor[Bool]:
     """Whether both are True, elementwise."""
     return _fast.binary(_logical_and, x1, x2)
 
@@ -893,20 +954,26 @@ def logical_not(x: Tensor[Bool], /) -> Tensor[Bool]:
     return _fast.unary(_logical_not, x)
 
 
-def logical_or(x1: Tensor[Bool], x2: Tensor[Bool], /) -> Tensor[Bool]:
+def logical_or(x1: Tensor[Bool], /, x2: Tensor[Bool]) -> Tensor[Bool]:
     """Whether either is True, elementwise."""
     return _fast.binary(_logical_or, x1, x2)
 
 
-def logical_xor(x1: Tensor[Bool], x2: Tensor[Bool], /) -> Tensor[Bool]:
+def logical_xor(x1: Tensor[Bool], /, x2: Tensor[Bool]) -> Tensor[Bool]:
     """Whether one alone is True, elementwise."""
     return _fast.binary(_logical_xor, x1, x2)
 
 
 def logsumexp(
-    x: Tensor[Float], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
+    x: Tensor[Float],
+    /,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    **wrong: Never,
 ) -> Tensor[Float]:
     """``ln Σ eˣ`` along the axes; does not overflow half way, -inf where all are -inf."""
+    if wrong:
+        raise unknown_argument(_logsumexp, wrong)
     return single(
         _logsumexp,
         x,
@@ -917,7 +984,7 @@ def logsumexp(
     )
 
 
-def masked_select(x: Tensor[AnyKind], mask: Tensor[Bool], /) -> Tensor[AnyKind]:
+def masked_select(x: Tensor[AnyKind], /, mask: Tensor[Bool]) -> Tensor[AnyKind]:
     """The elements at which the mask, broadcast to x, is True, in order, 1-d."""
     return call(
         _masked_select,
@@ -929,7 +996,7 @@ def masked_select(x: Tensor[AnyKind], mask: Tensor[Bool], /) -> Tensor[AnyKind]:
     )
 
 
-def matmul(x1: Tensor[NumKind], x2: Tensor[NumKind], /) -> Tensor[NumKind]:
+def matmul(x1: Tensor[NumKind], /, x2: Tensor[NumKind]) -> Tensor[NumKind]:
     """Product of matrices, over batches that broadcast; a vector is a row on the left and a
     column on the right. Narrow floats accumulate in float32.
     """
@@ -937,9 +1004,15 @@ def matmul(x1: Tensor[NumKind], x2: Tensor[NumKind], /) -> Tensor[NumKind]:
 
 
 def max(
-    x: Tensor[NumKind], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
+    x: Tensor[NumKind],
+    /,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    **wrong: Never,
 ) -> Tensor[NumKind]:
     """Largest element along the axes; nan wins. An empty axis is an error."""
+    if wrong:
+        raise unknown_argument(_max, wrong)
     return single(
         _max,
         x,
@@ -958,10 +1031,13 @@ def max_pool2d(
     padding: int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]] = 0,
     dilation: int | tuple[int, int] = 1,
     ceil_mode: bool = False,
+    **wrong: Never,
 ) -> Tensor[NumKind]:
     """Largest element of each window of (N, C, H, W); nan wins. The stride is the kernel where
     none is given.
     """
+    if wrong:
+        raise unknown_argument(_max_pool2d, wrong)
     return single(
         _max_pool2d,
         x,
@@ -983,10 +1059,13 @@ def max_pool2d_with_indices(
     padding: int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]] = 0,
     dilation: int | tuple[int, int] = 1,
     ceil_mode: bool = False,
+    **wrong: Never,
 ) -> tuple[Tensor[NumKind], Tensor[Int]]:
     """Largest element of each window of (N, C, H, W) and its place in the plane, ``row·W +
     column``; nan wins, the first of equals wins.
     """
+    if wrong:
+        raise unknown_argument(_max_pool2d_with_indices, wrong)
     return single(
         _max_pool2d_with_indices,
         x,
@@ -1000,15 +1079,21 @@ def max_pool2d_with_indices(
     )
 
 
-def maximum(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
+def maximum(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
     """The larger one, elementwise; nan wins."""
     return _fast.binary(_maximum, x1, x2)
 
 
 def mean(
-    x: Tensor[Float], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
+    x: Tensor[Float],
+    /,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    **wrong: Never,
 ) -> Tensor[Float]:
     """Arithmetic mean along the axes; nan for none."""
+    if wrong:
+        raise unknown_argument(_mean, wrong)
     return single(
         _mean,
         x,
@@ -1020,9 +1105,15 @@ def mean(
 
 
 def min(
-    x: Tensor[NumKind], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
+    x: Tensor[NumKind],
+    /,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    **wrong: Never,
 ) -> Tensor[NumKind]:
     """Smallest element along the axes; nan wins. An empty axis is an error."""
+    if wrong:
+        raise unknown_argument(_min, wrong)
     return single(
         _min,
         x,
@@ -1033,12 +1124,12 @@ def min(
     )
 
 
-def minimum(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
+def minimum(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
     """The smaller one, elementwise; nan wins."""
     return _fast.binary(_minimum, x1, x2)
 
 
-def multiply(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
+def multiply(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
     """Product, elementwise: ``x1 · x2``."""
     return _fast.binary(_multiply, x1, x2)
 
@@ -1053,7 +1144,7 @@ def nonzero(mask: Tensor[Bool], /) -> Tensor[Int]:
     return single(_nonzero, mask, ())
 
 
-def not_equal(x1: Tensor[AnyKind] | float, x2: Tensor[AnyKind] | float, /) -> Tensor[Bool]:
+def not_equal(x1: Tensor[AnyKind] | float, /, x2: Tensor[AnyKind] | float) -> Tensor[Bool]:
     """Whether ``x1 != x2``, elementwise; True for nan."""
     return _fast.binary(_not_equal, x1, x2)
 
@@ -1082,7 +1173,7 @@ def positive(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     return _fast.unary(_positive, x)
 
 
-def pow(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
+def pow(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
     """Power, elementwise, as IEEE 754 has it: ``x⁰ = 1``; nan for a negative base with a
     fractional exponent. Integers take exponents from 0 up.
     """
@@ -1095,10 +1186,13 @@ def prod(
     axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
     dtype: DTypeLike | None = None,
+    **wrong: Never,
 ) -> Tensor[NumKind]:
     """Product of the elements along the axes; 1 for none. Integers narrower than the default are
     multiplied in it.
     """
+    if wrong:
+        raise unknown_argument(_prod, wrong)
     return single(
         _prod,
         x,
@@ -1120,7 +1214,7 @@ def relu(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     return _fast.unary(_relu, x)
 
 
-def remainder(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
+def remainder(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
     """Remainder with the sign of ``x2``, elementwise; for integers 0 where ``x2`` is 0."""
     return _fast.binary(_remainder, x1, x2)
 
@@ -1131,11 +1225,13 @@ def reshape(x: Tensor[AnyKind], /, shape: Sequence[int]) -> Tensor[AnyKind]:
 
 
 def rms_norm(
-    x: Tensor[Float], weight: Tensor[Float] | None = None, /, epsilon: float = 1e-05
+    x: Tensor[Float], /, weight: Tensor[Float] | None = None, epsilon: float = 1e-05, **wrong: Never
 ) -> Tensor[Float]:
     """Each row over the last axis divided by its root mean square, ``x / √(mean x² + epsilon)``,
     then ``·weight``. Zhang and Sennrich, 2019.
     """
+    if wrong:
+        raise unknown_argument(_rms_norm, wrong)
     return call(
         _rms_norm,
         (
@@ -1158,15 +1254,18 @@ def rsqrt(x: Tensor[Float], /) -> Tensor[Float]:
 
 def scatter(
     x: Tensor[AnyKind],
+    /,
     indices: Tensor[Int],
     values: Tensor[AnyKind],
-    /,
     axis: int = 0,
     update: str = "set",
+    **wrong: Never,
 ) -> Tensor[AnyKind]:
     """A copy of x updated at ``indices`` along an axis: set, add, mul, min or max. Repeats
     combine; with set one of the values stays.
     """
+    if wrong:
+        raise unknown_argument(_scatter, wrong)
     return call(
         _scatter,
         (
@@ -1225,8 +1324,8 @@ def slice(
 
 def slice_scatter(
     x: Tensor[AnyKind],
-    values: Tensor[AnyKind],
     /,
+    values: Tensor[AnyKind],
     start: Sequence[int],
     size: Sequence[int],
     step: Sequence[int],
@@ -1246,8 +1345,10 @@ def slice_scatter(
     )
 
 
-def softmax(x: Tensor[Float], /, axis: int = -1) -> Tensor[Float]:
+def softmax(x: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
     """``eˣ / Σ eˣ`` along an axis; a row of -inf gives zeros."""
+    if wrong:
+        raise unknown_argument(_softmax, wrong)
     return single(_softmax, x, (axis,))
 
 
@@ -1256,8 +1357,12 @@ def softplus(x: Tensor[Float], /) -> Tensor[Float]:
     return _fast.unary(_softplus, x)
 
 
-def sort(x: Tensor[NumKind], /, axis: int = -1, descending: bool = False) -> Tensor[NumKind]:
+def sort(
+    x: Tensor[NumKind], /, axis: int = -1, descending: bool = False, **wrong: Never
+) -> Tensor[NumKind]:
     """Elements in order along an axis; stable, nan last in both directions."""
+    if wrong:
+        raise unknown_argument(_sort, wrong)
     return single(
         _sort,
         x,
@@ -1284,8 +1389,11 @@ def std(
     axis: int | Sequence[int] | None = None,
     correction: float = 0.0,
     keepdims: bool = False,
+    **wrong: Never,
 ) -> Tensor[Float]:
     """Standard deviation along the axes, divided by ``n - correction``."""
+    if wrong:
+        raise unknown_argument(_std, wrong)
     return single(
         _std,
         x,
@@ -1297,21 +1405,56 @@ def std(
     )
 
 
-def subtract(x1: Tensor[NumKind] | float, x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
+def subtract(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
     """Difference, elementwise: ``x1 - x2``."""
     return _fast.binary(_subtract, x1, x2)
 
 
+@overload
+def sum(
+    x: Tensor[Float],
+    /,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    dtype: None = None,
+) -> Tensor[Float]: ...
+@overload
+def sum(
+    x: Tensor[Int],
+    /,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    dtype: None = None,
+) -> Tensor[Int]: ...
+@overload
+def sum(
+    x: Tensor[Bool],
+    /,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    dtype: None = None,
+) -> Tensor[Int]: ...
+@overload
 def sum(
     x: Tensor[AnyKind],
     /,
     axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
     dtype: DTypeLike | None = None,
+) -> Tensor[AnyT]: ...
+def sum(
+    x: Tensor[AnyKind],
+    /,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    dtype: DTypeLike | None = None,
+    **wrong: Never,
 ) -> Tensor[AnyT]:
     """Sum of the elements along the axes; 0 for none. Bool and integers narrower than the
     default are summed in it, narrow floats in float32.
     """
+    if wrong:
+        raise unknown_argument(_sum, wrong)
     return single(
         _sum,
         x,
@@ -1323,10 +1466,14 @@ def sum(
     )
 
 
-def take(x: Tensor[AnyKind], indices: Tensor[Int], /, axis: int = 0) -> Tensor[AnyKind]:
+def take(
+    x: Tensor[AnyKind], /, indices: Tensor[Int], axis: int = 0, **wrong: Never
+) -> Tensor[AnyKind]:
     """Elements, or whole slices, at ``indices`` along an axis; negative ones count from the end,
     out of range is an error.
     """
+    if wrong:
+        raise unknown_argument(_take, wrong)
     return call(
         _take,
         (
@@ -1337,8 +1484,12 @@ def take(x: Tensor[AnyKind], indices: Tensor[Int], /, axis: int = 0) -> Tensor[A
     )
 
 
-def take_along_axis(x: Tensor[AnyKind], indices: Tensor[Int], /, axis: int = -1) -> Tensor[AnyKind]:
+def take_along_axis(
+    x: Tensor[AnyKind], /, indices: Tensor[Int], axis: int = -1, **wrong: Never
+) -> Tensor[AnyKind]:
     """One element per index along an axis; the other axes line up."""
+    if wrong:
+        raise unknown_argument(_take_along_axis, wrong)
     return call(
         _take_along_axis,
         (
@@ -1360,12 +1511,14 @@ def tanh(x: Tensor[Float], /) -> Tensor[Float]:
 
 
 def topk(
-    x: Tensor[NumKind], /, k: int, axis: int = -1, largest: bool = True
+    x: Tensor[NumKind], /, k: int, axis: int = -1, largest: bool = True, **wrong: Never
 ) -> tuple[Tensor[NumKind], Tensor[Int]]:
     """The k largest elements along an axis (or smallest), in order, and their indices: the first
     k of a sort, so equal elements come in the order of their indices and nan last, either
     way.
     """
+    if wrong:
+        raise unknown_argument(_topk, wrong)
     return single(
         _topk,
         x,
@@ -1388,10 +1541,13 @@ def var(
     axis: int | Sequence[int] | None = None,
     correction: float = 0.0,
     keepdims: bool = False,
+    **wrong: Never,
 ) -> Tensor[Float]:
     """Variance along the axes: mean squared distance from the mean, divided by ``n -
     correction``.
     """
+    if wrong:
+        raise unknown_argument(_var, wrong)
     return single(
         _var,
         x,
@@ -1404,7 +1560,7 @@ def var(
 
 
 def where(
-    condition: Tensor[Bool], x1: Tensor[AnyKind] | float, x2: Tensor[AnyKind] | float, /
+    condition: Tensor[Bool], /, x1: Tensor[AnyKind] | float, x2: Tensor[AnyKind] | float
 ) -> Tensor[AnyKind]:
     """``x1`` where the condition is True, ``x2`` elsewhere, elementwise."""
     return _fast.ternary(_where, condition, x1, x2)

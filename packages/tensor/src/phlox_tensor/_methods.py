@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any as AnyT
+from typing import Never, overload
 
 from . import _composite, _fast
 from ._call import call, new, single, wrap
 from ._dtype import DTypeLike
 from ._errors import Rejected
-from ._fast import spread
+from ._fast import spread, unknown_argument
 from ._kinds import AnyKind, BitsKind, Bool, Float, Int, K, NumKind
 from ._members import TensorMembers
 from ._tensor import Tensor
@@ -543,6 +544,19 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_positive, (self,), ())
 
+    def __divmod__(
+        self: Tensor[NumKind], other: Tensor[NumKind] | float, /
+    ) -> tuple[Tensor[NumKind], Tensor[NumKind]]:
+        return self // other, self % other
+
+    def __rdivmod__(
+        self: Tensor[NumKind], other: Tensor[NumKind] | float, /
+    ) -> tuple[Tensor[NumKind], Tensor[NumKind]]:
+        return other // self, other % self
+
+    def __round__(self: Tensor[NumKind], digits: None = None, /) -> Tensor[NumKind]:
+        return _fast.rounded(self, digits)
+
     def __invert__(self: Tensor[BitsKind], /) -> Tensor[BitsKind]:
         device = self.device
         try:
@@ -608,14 +622,20 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_acosh, (self,), ())
 
-    def add(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
+    def add(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
         """Sum, elementwise: ``x1 + x2``."""
         return _fast.binary(_add, self, x2)
 
     def all(
-        self: Tensor[Bool], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
+        self: Tensor[Bool],
+        /,
+        axis: int | Sequence[int] | None = None,
+        keepdims: bool = False,
+        **wrong: Never,
     ) -> Tensor[Bool]:
         """Whether all elements along the axes are True; True for none."""
+        if wrong:
+            raise unknown_argument(_all, wrong)
         return single(
             _all,
             self,
@@ -626,9 +646,15 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def any(
-        self: Tensor[Bool], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
+        self: Tensor[Bool],
+        /,
+        axis: int | Sequence[int] | None = None,
+        keepdims: bool = False,
+        **wrong: Never,
     ) -> Tensor[Bool]:
         """Whether any element along the axes is True; False for none."""
+        if wrong:
+            raise unknown_argument(_any, wrong)
         return single(
             _any,
             self,
@@ -639,9 +665,11 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def argmax(
-        self: Tensor[NumKind], /, axis: int | None = None, keepdims: bool = False
+        self: Tensor[NumKind], /, axis: int | None = None, keepdims: bool = False, **wrong: Never
     ) -> Tensor[Int]:
         """Index of the first largest element, of the flattened tensor without an axis; nan wins."""
+        if wrong:
+            raise unknown_argument(_argmax, wrong)
         return single(
             _argmax,
             self,
@@ -652,11 +680,13 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def argmin(
-        self: Tensor[NumKind], /, axis: int | None = None, keepdims: bool = False
+        self: Tensor[NumKind], /, axis: int | None = None, keepdims: bool = False, **wrong: Never
     ) -> Tensor[Int]:
         """Index of the first smallest element, of the flattened tensor without an axis; nan
         wins.
         """
+        if wrong:
+            raise unknown_argument(_argmin, wrong)
         return single(
             _argmin,
             self,
@@ -666,8 +696,12 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
-    def argsort(self: Tensor[NumKind], /, axis: int = -1, descending: bool = False) -> Tensor[Int]:
+    def argsort(
+        self: Tensor[NumKind], /, axis: int = -1, descending: bool = False, **wrong: Never
+    ) -> Tensor[Int]:
         """Indices that sort along an axis; stable, nan last in both directions."""
+        if wrong:
+            raise unknown_argument(_argsort, wrong)
         return single(
             _argsort,
             self,
@@ -701,7 +735,7 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_atan, (self,), ())
 
-    def atan2(self: Tensor[Float], x2: Tensor[Float] | float, /) -> Tensor[Float]:
+    def atan2(self: Tensor[Float], /, x2: Tensor[Float] | float) -> Tensor[Float]:
         """Angle of the point (x2, x1) in radians, elementwise, in [-π, π]."""
         return _fast.binary(_atan2, self, x2)
 
@@ -713,7 +747,7 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_atanh, (self,), ())
 
-    def bitwise_and(self: Tensor[BitsKind], x2: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
+    def bitwise_and(self: Tensor[BitsKind], /, x2: Tensor[BitsKind] | float) -> Tensor[BitsKind]:
         """Bits set in both, elementwise."""
         return _fast.binary(_bitwise_and, self, x2)
 
@@ -725,21 +759,21 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_bitwise_invert, (self,), ())
 
-    def bitwise_left_shift(self: Tensor[Int], x2: Tensor[Int] | float, /) -> Tensor[Int]:
+    def bitwise_left_shift(self: Tensor[Int], /, x2: Tensor[Int] | float) -> Tensor[Int]:
         """``x1`` with its bits moved left by ``x2``, elementwise; 0 for a shift by the width or
         more.
         """
         return _fast.binary(_bitwise_left_shift, self, x2)
 
-    def bitwise_or(self: Tensor[BitsKind], x2: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
+    def bitwise_or(self: Tensor[BitsKind], /, x2: Tensor[BitsKind] | float) -> Tensor[BitsKind]:
         """Bits set in either, elementwise."""
         return _fast.binary(_bitwise_or, self, x2)
 
-    def bitwise_right_shift(self: Tensor[Int], x2: Tensor[Int] | float, /) -> Tensor[Int]:
+    def bitwise_right_shift(self: Tensor[Int], /, x2: Tensor[Int] | float) -> Tensor[Int]:
         """``x1`` with its bits moved right by ``x2``, elementwise; the sign is kept."""
         return _fast.binary(_bitwise_right_shift, self, x2)
 
-    def bitwise_xor(self: Tensor[BitsKind], x2: Tensor[BitsKind] | float, /) -> Tensor[BitsKind]:
+    def bitwise_xor(self: Tensor[BitsKind], /, x2: Tensor[BitsKind] | float) -> Tensor[BitsKind]:
         """Bits set in one alone, elementwise."""
         return _fast.binary(_bitwise_xor, self, x2)
 
@@ -790,11 +824,13 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_cosh, (self,), ())
 
-    def cumsum(self: Tensor[NumKind], /, axis: int = -1) -> Tensor[NumKind]:
+    def cumsum(self: Tensor[NumKind], /, axis: int = -1, **wrong: Never) -> Tensor[NumKind]:
         """Running sum along an axis."""
+        if wrong:
+            raise unknown_argument(_cumsum, wrong)
         return single(_cumsum, self, (axis,))
 
-    def divide(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[Float]:
+    def divide(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[Float]:
         """Quotient, elementwise: ``x1 / x2``. Integers are divided in the default float type."""
         return _fast.binary(_divide, self, x2)
 
@@ -802,7 +838,7 @@ class TensorMethods(TensorMembers[K]):
         """Exponential linear unit: x above 0, ``alpha·(eˣ - 1)`` below. Clevert et al., 2015."""
         return single(_elu, self, (alpha,))
 
-    def equal(self: Tensor[AnyKind], x2: Tensor[AnyKind] | float, /) -> Tensor[Bool]:
+    def equal(self: Tensor[AnyKind], /, x2: Tensor[AnyKind] | float) -> Tensor[Bool]:
         """Whether ``x1 == x2``, elementwise; False for nan."""
         return _fast.binary(_equal, self, x2)
 
@@ -830,8 +866,12 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_expm1, (self,), ())
 
-    def flip(self: Tensor[AnyKind], /, axis: int | Sequence[int] | None = None) -> Tensor[AnyKind]:
+    def flip(
+        self: Tensor[AnyKind], /, axis: int | Sequence[int] | None = None, **wrong: Never
+    ) -> Tensor[AnyKind]:
         """Elements in reverse order along the axes, all of them without an axis."""
+        if wrong:
+            raise unknown_argument(_flip, wrong)
         return single(_flip, self, (axis,))
 
     def floor(self: Tensor[NumKind], /) -> Tensor[NumKind]:
@@ -842,11 +882,11 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_floor, (self,), ())
 
-    def floor_divide(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
+    def floor_divide(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
         """Quotient rounded down, elementwise; for integers 0 where ``x2`` is 0."""
         return _fast.binary(_floor_divide, self, x2)
 
-    def fmod(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
+    def fmod(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
         """Remainder with the sign of ``x1``, elementwise; for integers 0 where ``x2`` is 0."""
         return _fast.binary(_fmod, self, x2)
 
@@ -866,24 +906,31 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_gelu_tanh, (self,), ())
 
-    def greater(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[Bool]:
+    def greater(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[Bool]:
         """Whether ``x1 > x2``, elementwise."""
         return _fast.binary(_greater, self, x2)
 
-    def greater_equal(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[Bool]:
+    def greater_equal(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[Bool]:
         """Whether ``x1 >= x2``, elementwise."""
         return _fast.binary(_greater_equal, self, x2)
 
-    def hypot(self: Tensor[Float], x2: Tensor[Float] | float, /) -> Tensor[Float]:
+    def hypot(self: Tensor[Float], /, x2: Tensor[Float] | float) -> Tensor[Float]:
         """``√(x1² + x2²)``, elementwise; does not overflow half way."""
         return _fast.binary(_hypot, self, x2)
 
     def index_add(
-        self: Tensor[NumKind], indices: Tensor[Int], values: Tensor[NumKind], /, axis: int = 0
+        self: Tensor[NumKind],
+        /,
+        indices: Tensor[Int],
+        values: Tensor[NumKind],
+        axis: int = 0,
+        **wrong: Never,
     ) -> Tensor[NumKind]:
         """A copy of x to which ``values`` are added at ``indices`` along an axis; repeats add
         up.
         """
+        if wrong:
+            raise unknown_argument(_index_add, wrong)
         return call(
             _index_add,
             (
@@ -918,15 +965,17 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_isnan, (self,), ())
 
-    def leaky_relu(self: Tensor[Float], /, slope: float = 0.01) -> Tensor[Float]:
+    def leaky_relu(self: Tensor[Float], /, slope: float = 0.01, **wrong: Never) -> Tensor[Float]:
         """Leaky rectified linear unit: x above 0, ``slope·x`` below. Maas et al., 2013."""
+        if wrong:
+            raise unknown_argument(_leaky_relu, wrong)
         return single(_leaky_relu, self, (slope,))
 
-    def less(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[Bool]:
+    def less(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[Bool]:
         """Whether ``x1 < x2``, elementwise."""
         return _fast.binary(_less, self, x2)
 
-    def less_equal(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[Bool]:
+    def less_equal(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[Bool]:
         """Whether ``x1 <= x2``, elementwise."""
         return _fast.binary(_less_equal, self, x2)
 
@@ -970,15 +1019,17 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_log_sigmoid, (self,), ())
 
-    def log_softmax(self: Tensor[Float], /, axis: int = -1) -> Tensor[Float]:
+    def log_softmax(self: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
         """Logarithm of ``softmax``: ``x - ln Σ eˣ`` along an axis."""
+        if wrong:
+            raise unknown_argument(_log_softmax, wrong)
         return single(_log_softmax, self, (axis,))
 
-    def logaddexp(self: Tensor[Float], x2: Tensor[Float] | float, /) -> Tensor[Float]:
+    def logaddexp(self: Tensor[Float], /, x2: Tensor[Float] | float) -> Tensor[Float]:
         """``ln(eˣ¹ + eˣ²)``, elementwise; does not overflow half way."""
         return _fast.binary(_logaddexp, self, x2)
 
-    def logical_and(self: Tensor[Bool], x2: Tensor[Bool], /) -> Tensor[Bool]:
+    def logical_and(self: Tensor[Bool], /, x2: Tensor[Bool]) -> Tensor[Bool]:
         """Whether both are True, elementwise."""
         return _fast.binary(_logical_and, self, x2)
 
@@ -990,18 +1041,24 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_logical_not, (self,), ())
 
-    def logical_or(self: Tensor[Bool], x2: Tensor[Bool], /) -> Tensor[Bool]:
+    def logical_or(self: Tensor[Bool], /, x2: Tensor[Bool]) -> Tensor[Bool]:
         """Whether either is True, elementwise."""
         return _fast.binary(_logical_or, self, x2)
 
-    def logical_xor(self: Tensor[Bool], x2: Tensor[Bool], /) -> Tensor[Bool]:
+    def logical_xor(self: Tensor[Bool], /, x2: Tensor[Bool]) -> Tensor[Bool]:
         """Whether one alone is True, elementwise."""
         return _fast.binary(_logical_xor, self, x2)
 
     def logsumexp(
-        self: Tensor[Float], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
+        self: Tensor[Float],
+        /,
+        axis: int | Sequence[int] | None = None,
+        keepdims: bool = False,
+        **wrong: Never,
     ) -> Tensor[Float]:
         """``ln Σ eˣ`` along the axes; does not overflow half way, -inf where all are -inf."""
+        if wrong:
+            raise unknown_argument(_logsumexp, wrong)
         return single(
             _logsumexp,
             self,
@@ -1011,7 +1068,7 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
-    def masked_select(self: Tensor[AnyKind], mask: Tensor[Bool], /) -> Tensor[AnyKind]:
+    def masked_select(self: Tensor[AnyKind], /, mask: Tensor[Bool]) -> Tensor[AnyKind]:
         """The elements at which the mask, broadcast to x, is True, in order, 1-d."""
         return call(
             _masked_select,
@@ -1022,16 +1079,22 @@ class TensorMethods(TensorMembers[K]):
             (),
         )
 
-    def matmul(self: Tensor[NumKind], x2: Tensor[NumKind], /) -> Tensor[NumKind]:
+    def matmul(self: Tensor[NumKind], /, x2: Tensor[NumKind]) -> Tensor[NumKind]:
         """Product of matrices, over batches that broadcast; a vector is a row on the left and a
         column on the right. Narrow floats accumulate in float32.
         """
         return _fast.binary(_matmul, self, x2)
 
     def max(
-        self: Tensor[NumKind], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
+        self: Tensor[NumKind],
+        /,
+        axis: int | Sequence[int] | None = None,
+        keepdims: bool = False,
+        **wrong: Never,
     ) -> Tensor[NumKind]:
         """Largest element along the axes; nan wins. An empty axis is an error."""
+        if wrong:
+            raise unknown_argument(_max, wrong)
         return single(
             _max,
             self,
@@ -1041,14 +1104,20 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
-    def maximum(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
+    def maximum(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
         """The larger one, elementwise; nan wins."""
         return _fast.binary(_maximum, self, x2)
 
     def mean(
-        self: Tensor[Float], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
+        self: Tensor[Float],
+        /,
+        axis: int | Sequence[int] | None = None,
+        keepdims: bool = False,
+        **wrong: Never,
     ) -> Tensor[Float]:
         """Arithmetic mean along the axes; nan for none."""
+        if wrong:
+            raise unknown_argument(_mean, wrong)
         return single(
             _mean,
             self,
@@ -1059,9 +1128,15 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def min(
-        self: Tensor[NumKind], /, axis: int | Sequence[int] | None = None, keepdims: bool = False
+        self: Tensor[NumKind],
+        /,
+        axis: int | Sequence[int] | None = None,
+        keepdims: bool = False,
+        **wrong: Never,
     ) -> Tensor[NumKind]:
         """Smallest element along the axes; nan wins. An empty axis is an error."""
+        if wrong:
+            raise unknown_argument(_min, wrong)
         return single(
             _min,
             self,
@@ -1071,11 +1146,11 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
-    def minimum(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
+    def minimum(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
         """The smaller one, elementwise; nan wins."""
         return _fast.binary(_minimum, self, x2)
 
-    def multiply(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
+    def multiply(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
         """Product, elementwise: ``x1 · x2``."""
         return _fast.binary(_multiply, self, x2)
 
@@ -1091,7 +1166,7 @@ class TensorMethods(TensorMembers[K]):
         """Positions of True in a 1-d mask, ascending."""
         return single(_nonzero, self, ())
 
-    def not_equal(self: Tensor[AnyKind], x2: Tensor[AnyKind] | float, /) -> Tensor[Bool]:
+    def not_equal(self: Tensor[AnyKind], /, x2: Tensor[AnyKind] | float) -> Tensor[Bool]:
         """Whether ``x1 != x2``, elementwise; True for nan."""
         return _fast.binary(_not_equal, self, x2)
 
@@ -1112,7 +1187,7 @@ class TensorMethods(TensorMembers[K]):
         """The axes in a new order."""
         return single(_permute_dims, self, (spread(axes),))
 
-    def pow(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
+    def pow(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
         """Power, elementwise, as IEEE 754 has it: ``x⁰ = 1``; nan for a negative base with a
         fractional exponent. Integers take exponents from 0 up.
         """
@@ -1124,10 +1199,13 @@ class TensorMethods(TensorMembers[K]):
         axis: int | Sequence[int] | None = None,
         keepdims: bool = False,
         dtype: DTypeLike | None = None,
+        **wrong: Never,
     ) -> Tensor[NumKind]:
         """Product of the elements along the axes; 1 for none. Integers narrower than the default
         are multiplied in it.
         """
+        if wrong:
+            raise unknown_argument(_prod, wrong)
         return single(
             _prod,
             self,
@@ -1154,7 +1232,7 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_relu, (self,), ())
 
-    def remainder(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
+    def remainder(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
         """Remainder with the sign of ``x2``, elementwise; for integers 0 where ``x2`` is 0."""
         return _fast.binary(_remainder, self, x2)
 
@@ -1180,15 +1258,18 @@ class TensorMethods(TensorMembers[K]):
 
     def scatter(
         self: Tensor[AnyKind],
+        /,
         indices: Tensor[Int],
         values: Tensor[AnyKind],
-        /,
         axis: int = 0,
         update: str = "set",
+        **wrong: Never,
     ) -> Tensor[AnyKind]:
         """A copy of x updated at ``indices`` along an axis: set, add, mul, min or max. Repeats
         combine; with set one of the values stays.
         """
+        if wrong:
+            raise unknown_argument(_scatter, wrong)
         return call(
             _scatter,
             (
@@ -1242,8 +1323,10 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_sinh, (self,), ())
 
-    def softmax(self: Tensor[Float], /, axis: int = -1) -> Tensor[Float]:
+    def softmax(self: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
         """``eˣ / Σ eˣ`` along an axis; a row of -inf gives zeros."""
+        if wrong:
+            raise unknown_argument(_softmax, wrong)
         return single(_softmax, self, (axis,))
 
     def softplus(self: Tensor[Float], /) -> Tensor[Float]:
@@ -1254,8 +1337,12 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_softplus, (self,), ())
 
-    def sort(self: Tensor[NumKind], /, axis: int = -1, descending: bool = False) -> Tensor[NumKind]:
+    def sort(
+        self: Tensor[NumKind], /, axis: int = -1, descending: bool = False, **wrong: Never
+    ) -> Tensor[NumKind]:
         """Elements in order along an axis; stable, nan last in both directions."""
+        if wrong:
+            raise unknown_argument(_sort, wrong)
         return single(
             _sort,
             self,
@@ -1287,8 +1374,11 @@ class TensorMethods(TensorMembers[K]):
         axis: int | Sequence[int] | None = None,
         correction: float = 0.0,
         keepdims: bool = False,
+        **wrong: Never,
     ) -> Tensor[Float]:
         """Standard deviation along the axes, divided by ``n - correction``."""
+        if wrong:
+            raise unknown_argument(_std, wrong)
         return single(
             _std,
             self,
@@ -1299,20 +1389,55 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
-    def subtract(self: Tensor[NumKind], x2: Tensor[NumKind] | float, /) -> Tensor[NumKind]:
+    def subtract(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
         """Difference, elementwise: ``x1 - x2``."""
         return _fast.binary(_subtract, self, x2)
 
+    @overload
+    def sum(
+        self: Tensor[Float],
+        /,
+        axis: int | Sequence[int] | None = None,
+        keepdims: bool = False,
+        dtype: None = None,
+    ) -> Tensor[Float]: ...
+    @overload
+    def sum(
+        self: Tensor[Int],
+        /,
+        axis: int | Sequence[int] | None = None,
+        keepdims: bool = False,
+        dtype: None = None,
+    ) -> Tensor[Int]: ...
+    @overload
+    def sum(
+        self: Tensor[Bool],
+        /,
+        axis: int | Sequence[int] | None = None,
+        keepdims: bool = False,
+        dtype: None = None,
+    ) -> Tensor[Int]: ...
+    @overload
     def sum(
         self: Tensor[AnyKind],
         /,
         axis: int | Sequence[int] | None = None,
         keepdims: bool = False,
         dtype: DTypeLike | None = None,
+    ) -> Tensor[AnyT]: ...
+    def sum(
+        self: Tensor[AnyKind],
+        /,
+        axis: int | Sequence[int] | None = None,
+        keepdims: bool = False,
+        dtype: DTypeLike | None = None,
+        **wrong: Never,
     ) -> Tensor[AnyT]:
         """Sum of the elements along the axes; 0 for none. Bool and integers narrower than the
         default are summed in it, narrow floats in float32.
         """
+        if wrong:
+            raise unknown_argument(_sum, wrong)
         return single(
             _sum,
             self,
@@ -1323,10 +1448,14 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
-    def take(self: Tensor[AnyKind], indices: Tensor[Int], /, axis: int = 0) -> Tensor[AnyKind]:
+    def take(
+        self: Tensor[AnyKind], /, indices: Tensor[Int], axis: int = 0, **wrong: Never
+    ) -> Tensor[AnyKind]:
         """Elements, or whole slices, at ``indices`` along an axis; negative ones count from the
         end, out of range is an error.
         """
+        if wrong:
+            raise unknown_argument(_take, wrong)
         return call(
             _take,
             (
@@ -1337,9 +1466,11 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def take_along_axis(
-        self: Tensor[AnyKind], indices: Tensor[Int], /, axis: int = -1
+        self: Tensor[AnyKind], /, indices: Tensor[Int], axis: int = -1, **wrong: Never
     ) -> Tensor[AnyKind]:
         """One element per index along an axis; the other axes line up."""
+        if wrong:
+            raise unknown_argument(_take_along_axis, wrong)
         return call(
             _take_along_axis,
             (
@@ -1366,12 +1497,14 @@ class TensorMethods(TensorMembers[K]):
             return call(_tanh, (self,), ())
 
     def topk(
-        self: Tensor[NumKind], /, k: int, axis: int = -1, largest: bool = True
+        self: Tensor[NumKind], /, k: int, axis: int = -1, largest: bool = True, **wrong: Never
     ) -> tuple[Tensor[NumKind], Tensor[Int]]:
         """The k largest elements along an axis (or smallest), in order, and their indices: the
         first k of a sort, so equal elements come in the order of their indices and nan last,
         either way.
         """
+        if wrong:
+            raise unknown_argument(_topk, wrong)
         return single(
             _topk,
             self,
@@ -1396,10 +1529,13 @@ class TensorMethods(TensorMembers[K]):
         axis: int | Sequence[int] | None = None,
         correction: float = 0.0,
         keepdims: bool = False,
+        **wrong: Never,
     ) -> Tensor[Float]:
         """Variance along the axes: mean squared distance from the mean, divided by ``n -
         correction``.
         """
+        if wrong:
+            raise unknown_argument(_var, wrong)
         return single(
             _var,
             self,
@@ -1411,7 +1547,7 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def where(
-        self: Tensor[Bool], x1: Tensor[AnyKind] | float, x2: Tensor[AnyKind] | float, /
+        self: Tensor[Bool], /, x1: Tensor[AnyKind] | float, x2: Tensor[AnyKind] | float
     ) -> Tensor[AnyKind]:
         """``x1`` where the condition is True, ``x2`` elsewhere, elementwise."""
         return _fast.ternary(_where, self, x1, x2)

@@ -46,12 +46,25 @@ def _backend_of(op: Op, operands: tuple[Any, ...]) -> Backend:
         elif not is_inside(item.device, backend):
             raise DeviceError(
                 op.name,
-                "tensors on different devices",
+                _unlike(backend, item.device),
                 got=f"{backend!r} and {item.device!r}",
                 expected="one device",
                 hint=f"y.to_device({backend!r})",
             )
     return default_device() if backend is None else backend
+
+
+def _unlike(a: Backend, b: Backend) -> str:
+    """How devices differ, innermost first."""
+    while a.inner is not None:
+        a = a.inner
+    while b.inner is not None:
+        b = b.inner
+    if a is b:
+        return "tensors on different decorators of one device"
+    defaults = [(device.default_float, device.default_int) for device in (a, b)]
+    same = type(a) is type(b) and defaults[0] != defaults[1]
+    return f"tensors on different {'settings of one device' if same else 'devices'}"
 
 
 def lift(tensor: Tensor, backend: Backend) -> Tensor:
@@ -67,16 +80,28 @@ def _on_backend(op: Op, operands: tuple[Any, ...], backend: Backend) -> list[Any
     out: list[Any] = []
     for declared, item in zip(op.signature.operands, operands, strict=True):
         if declared.variadic:
-            if not item and declared.optional:
+            if isinstance(item, Tensor) or not (item or declared.optional):
+                raise _no_list(op, declared, item)
+            if not item:
                 item = ()  # noqa: PLW2901 - None and no tensors are one
-            elif not isinstance(item, list | tuple) or not item:
-                raise ArgumentError(
-                    op.name, f"{declared.name} is not a list of tensors", got=repr(item)
-                )
+            elif not isinstance(item, list | tuple):
+                raise _no_list(op, declared, item)
             out.append(tuple(_operand(op, declared, x, backend) for x in item))
         else:
             out.append(_operand(op, declared, item, backend))
     return out
+
+
+def _no_list(op: Op, declared: Operand, item: Any) -> ArgumentError:
+    """The error for an operand that is no list."""
+    single = isinstance(item, Tensor)
+    return ArgumentError(
+        op.name,
+        f"{declared.name} is not a list of tensors",
+        got=f"a tensor of shape {item.shape}" if single else repr(item),
+        expected="a list or tuple of at least one tensor",
+        hint=f"pt.{op.name}([x, y])" if single else None,
+    )
 
 
 def _operand(op: Op, declared: Operand, item: Any, backend: Backend) -> Any:
@@ -171,6 +196,12 @@ def _convert(op: Op, item: Any, dtype: DType, backend: Backend, weak: bool) -> A
     return Tensor(backend.ops.full((), item, dtype), backend)
 
 
+def _number_hint(item: Scalar, dtype: DType) -> str:
+    if isinstance(item, float) and item.is_integer() and dtype.kind == "Int":
+        return f"{int(item)} in place of {item}, or x.astype(pt.float32)"
+    return "x.astype(pt.float32)" if isinstance(item, float) else "x.astype(pt.int64)"
+
+
 def _check_scalar(op: Op, item: Scalar, dtype: DType) -> None:
     """A weak scalar takes the tensor's type, when its kind fits and it is in range."""
     if isinstance(item, bool):
@@ -181,7 +212,7 @@ def _check_scalar(op: Op, item: Scalar, dtype: DType) -> None:
             "number and tensor of different kinds",
             got=f"{item!r} with {dtype}",
             expected="a number of the tensor's kind",
-            hint="x.astype(pt.float32)" if isinstance(item, float) else "x.astype(pt.int64)",
+            hint=_number_hint(item, dtype),
         )
     number_for(item, dtype, op.name)
 
@@ -200,10 +231,13 @@ def _raise_kind(op: Op, dtype: DType, kind: str, operand: str) -> NoReturn:
 
 
 def _raise_mixed(op: Op, a: DType, b: DType) -> NoReturn:
+    # The hint loses nothing: truth values become numbers, integers become floats.
+    order = ("Bool", "Int", "Float")
+    second = order.index(a.kind) > order.index(b.kind)
     raise KindError(
         op.name,
         "tensors of different kinds",
         got=f"{a} and {b}",
         expected="one kind",
-        hint=f"y.astype(pt.{a.name})",
+        hint=f"y.astype(pt.{a.name})" if second else f"x.astype(pt.{b.name})",
     )

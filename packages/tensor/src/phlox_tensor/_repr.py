@@ -14,13 +14,13 @@ _MANY = 1000
 
 
 def tensor_repr(tensor: Tensor[Any]) -> str:
-    """Return ``Tensor([...], dtype=float32, device=Cpu())``."""
+    """Return ``Tensor([...], dtype=float32, device=Cpu())``; the shape where it is not seen."""
     if not tensor.device.has_data:
         dtype = tensor.dtype.name
         return f"Tensor(shape={tensor.shape}, dtype={dtype}, device={tensor.device!r})"
     body = np.array2string(
         tensor.numpy(), separator=", ", prefix="Tensor(", threshold=_MANY, edgeitems=_EDGE
     )
-    shape = f", shape={tensor.shape}" if 0 in tensor.shape else ""
+    shape = f", shape={tensor.shape}" if 0 in tensor.shape or tensor.size > _MANY else ""
     tracked = ", requires_grad=True" if tensor.requires_grad else ""
     return f"Tensor({body}{shape}, dtype={tensor.dtype.name}, device={tensor.device!r}{tracked})"

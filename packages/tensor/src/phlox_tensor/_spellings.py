@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple, Never
 
-from ._errors import UnknownNameError
+from ._errors import UnknownArgumentError, UnknownNameError
 from ._op import REGISTRY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 
 class Spelling(NamedTuple):
@@ -286,6 +286,7 @@ KEYWORDS: Final = {
     "other": "x2",
 }
 
+_LONGEST: Final = 40
 _NONE: Final = ("", "=")
 _X: Final = re.compile(r"\bx\b")
 
@@ -317,6 +318,22 @@ def unknown_name(name: str, owner: str, ns: str, known: Iterable[str]) -> Unknow
     near = get_close_matches(name, known, n=1, cutoff=0.7)
     return UnknownNameError(
         name, f"no such name in {owner}", hint=f"{ns}.{near[0]}" if near else None
+    )
+
+
+def refused_keyword(
+    op: str, name: str, value: object, known: Sequence[str]
+) -> UnknownArgumentError:
+    """Return the error for an argument that ``op`` does not have."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only a failing call needs it
+
+    ours = KEYWORDS.get(name)
+    if ours not in known:
+        ours = next(iter(get_close_matches(name, known, n=1)), None)
+    text = " ".join(repr(value).split())
+    hint = None if ours is None else f"{ours}={text if len(text) <= _LONGEST else '…'}"
+    return UnknownArgumentError(
+        op, "unknown argument", got=name, expected=", ".join(known), hint=hint
     )
 
 

@@ -100,27 +100,28 @@ class Tensor(TensorMethods[K]):
         Raises:
             ArgumentError: when there is not exactly one element.
         """
+        return self._one("item", "not one element", "x.tolist() or x.sum().item()")
+
+    def _one(self, op: str, what: str, hint: str) -> Any:
+        """The one element, for a call that needs just one."""
         if self.size != 1:
-            raise ArgumentError(
-                "item",
-                "not one element",
-                got=f"shape {self.shape}",
-                expected="one element",
-                hint="x.tolist() or x.sum().item()",
-            )
+            got = f"shape {self.shape}"
+            raise ArgumentError(op, what, got=got, expected="one element", hint=hint)
         return self.numpy().reshape(()).item()
 
     def __bool__(self) -> bool:
-        return bool(self.item())
+        hint = "x.any() or x.all()" if self.size else "x.size == 0"
+        what = f"the truth value of a tensor of {'several' if self.size else 'no'} elements"
+        return bool(self._one("bool", what, hint))
 
     def __complex__(self) -> complex:
-        return complex(self.item())
+        return complex(self._one("complex", "not one number", "x.tolist()"))
 
     def __float__(self) -> float:
-        return float(self.item())
+        return float(self._one("float", "not one number", "x.astype(pt.float32)"))
 
     def __int__(self) -> int:
-        return int(self.item())
+        return int(self._one("int", "not one number", "x.astype(pt.int64)"))
 
     def __index__(self) -> int:
         if self.dtype.kind != "Int":

@@ -105,6 +105,14 @@ def randint(
         DTypeError: when the type does not hold the range.
     """
     backend = as_device(device)
+    if isinstance(high, Sequence):
+        raise ArgumentError(
+            "randint",
+            "the shape comes first",
+            got=f"{shape}, {low}, {high}",
+            expected="shape, low, high",
+            hint=f"pt.random.randint({tuple(high)}, {shape}, {low})",
+        )
     if not 0 < high - low <= 2**31:
         raise ArgumentError("randint", "range", got=(low, high), expected="0 < high - low <= 2**31")
     dims = sizes(shape, "randint")
