@@ -140,6 +140,21 @@ def _slice(pick: Draw, program: Program, op: Op, at: int) -> Choice:
     return [], _region(pick, program.values[at].shape)
 
 
+def _getitem(pick: Draw, program: Program, op: Op, at: int) -> Choice:
+    shape = program.values[at].shape
+    region = _region(pick, shape)
+    items: list[Any] = []
+    for n, start, size, step in zip(shape, *region.values(), strict=True):
+        if n and pick(st.booleans()):
+            items.append(pick(st.sampled_from([start, start - n])))
+        else:
+            stop = start + size * step
+            items.append(slice(start, stop if stop >= 0 else None, step))
+    if len(shape) < 4 and pick(st.booleans()):
+        items.insert(pick(st.integers(0, len(items))), None)
+    return [], {"index": tuple(items)}
+
+
 def _slice_scatter(pick: Draw, program: Program, op: Op, at: int) -> Choice:
     value = program.values[at]
     region = _region(pick, value.shape)
@@ -335,6 +350,7 @@ BY_NAME: dict[str, Builder] = {
     "cross_entropy": _cross_entropy,
     "flip": _flip,
     "fused_linear": _fused_linear,
+    "getitem": _getitem,
     "index_add": _index_add,
     "layer_norm": _layer_norm,
     "linear": _linear,
@@ -357,6 +373,7 @@ BY_NAME: dict[str, Builder] = {
     "topk": _topk,
 }
 LEFT_OUT = {
+    "add_slices": "its parts belong together; the tests of slices draw them",
     "adam_step": "its tensors belong together; the tests of optimizers draw them",
     "arange": "makes a tensor from nothing",
     "attention_backward": "as batch_norm_backward",

@@ -23,6 +23,7 @@ ATTRIBUTE_TYPES = {
     "DType": "DTypeLike",
     "DType?": "DTypeLike | None",
     "Extra": "int | tuple[int, int]",
+    "Index": "Any",
     "Integers": "Sequence[int]",
     "Margins": "Sequence[tuple[int, int]]",
     "Pair": "int | tuple[int, int]",

@@ -12,6 +12,7 @@ from ._forward import jvp as jvp
 from ._gradcheck import gradcheck as gradcheck
 from ._mode import no_grad as no_grad
 from ._nan import detect_nan as detect_nan
+from ._rerun import checkpoint as checkpoint
 from ._transform import grad as grad
 from ._transform import hessian as hessian
 from ._transform import jacobian as jacobian

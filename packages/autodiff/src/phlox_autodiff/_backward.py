@@ -123,7 +123,7 @@ class Gradients:
         return f"Gradients(of {len(self._found)} tensors on {self._device!r})"
 
 
-def _mapped(function: Callable[[Tensor[Any]], Tensor[Any]], gradient: Tensor[Any]) -> Tensor[Any]:
+def _mapped(function: Callable[[Tensor[Any]], Any], gradient: Tensor[Any]) -> Tensor[Any]:
     out = function(gradient)
     if not isinstance(out, Tensor) or out.shape != gradient.shape:
         raise GradientError(
@@ -269,7 +269,7 @@ def _take(nodes: list[Node], seen: set[Node]) -> None:
 
 
 def _carry(nodes: list[Node], plans: list[Plan], pending: Pending, *, retain_graph: bool) -> None:
-    memo: Memo = {}
+    memo = Memo(node.saved for node in nodes) if retain_graph else None
     watched = _nan.MODE.blocks > 0
     for node, plan in zip(nodes, plans, strict=True):
         cotangent = pending.pop(node, None)
@@ -280,7 +280,7 @@ def _carry(nodes: list[Node], plans: list[Plan], pending: Pending, *, retain_gra
                 _nan.push(plan, node, cotangent, pending, memo)
             else:
                 plan.push(node, cotangent, pending, memo)
-        if memo:
-            memo.pop(node.id, None)
-        if not retain_graph:
+        if memo is None:
             node.saved, node.parents = (), ()
+        else:
+            memo.used(node.saved)

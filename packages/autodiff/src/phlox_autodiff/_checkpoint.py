@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from phlox_tensor import Op
 
 
 class Checkpointing(ABC):
-    """A strategy: decides from an op's class whether its results are computed again.
+    """A strategy: decides from an op's class whether its results may be computed again.
 
-    Equal strategies make equal devices, so a strategy is hashable and compares by value.
+    They are where that holds fewer bytes than keeping them: an operand that no other step keeps
+    counts. Of a long chain of such results one in eight is kept. Equal strategies make equal
+    devices, so a strategy is hashable and compares by value.
     """
 
     __slots__ = ()
 
     @abstractmethod
     def recomputes(self, op: Op) -> bool:
-        """Whether a backward pass computes results of ``op`` again instead of keeping them."""
+        """Whether a backward pass may compute results of ``op`` again instead of keeping them."""
 
 
 @final
@@ -41,8 +44,9 @@ class NoCheckpointing(Checkpointing):
 class BalancedCheckpointing(Checkpointing):
     """Keep what is expensive to compute; compute again what only costs memory traffic.
 
-    Results of elementwise ops, views and casts are computed from their operands when a rule asks
-    for them; contractions, windows, reductions and random numbers are kept.
+    Never holds more than ``NoCheckpointing``: a value that was computed again goes with its last
+    use. Results of elementwise ops, views and casts are computed from their operands when a rule
+    asks for them; contractions, windows, reductions and random numbers are kept.
     """
 
     def recomputes(self, op: Op) -> bool:
@@ -50,41 +54,131 @@ class BalancedCheckpointing(Checkpointing):
         return op.family.memory_bound and len(op.signature.results) == 1
 
 
+# A longer chain of results that are computed again keeps one of them: a pass then has an eighth of
+# them and eight others at a time, not all of them at once.
+_LONGEST: Final = 8
+
+
 @final
 class Recipe:
-    """How to compute a value again: an entry of the inner backend and its arguments.
+    """A value of the inner backend that is computed when it is asked for.
 
     Attributes:
-        id: number of the node that the value belongs to.
-        entry: the function of the inner backend.
-        args: primitives, numbers, attributes, and recipes of further values.
+        call: an entry of the inner backend and its arguments: primitives, numbers, attributes and
+            further recipes. None once the value is there.
+        value: what the call gave, if it has run.
+        depth: length of the longest chain of recipes that ends here.
+        extra: bytes that only this recipe and those it is made of hold.
+        kept: a node keeps the recipe.
     """
 
-    __slots__ = ("args", "entry", "id")
+    __slots__ = ("call", "depth", "extra", "kept", "value")
 
-    def __init__(self, id: int, entry: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    def __init__(
+        self, entry: Callable[..., Any], args: tuple[Any, ...], depth: int, extra: int
+    ) -> None:
         """Remember the call."""
-        self.id = id
-        self.entry = entry
-        self.args = args
+        self.call: tuple[Callable[..., Any], tuple[Any, ...]] | None = (entry, args)
+        self.value: Any = None
+        self.depth = depth
+        self.extra = extra
+        self.kept = False
 
 
-# Values computed again during one backward pass, by the number of their node.
-Memo = dict[int, Any]
+@final
+class Kept:
+    """In the place of a recipe: a node keeps the value, or its user does."""
+
+    __slots__ = ()
 
 
-def compute(recipe: Recipe, memo: Memo) -> Any:
-    """Compute a value, and what it is made of, at most once for each ``memo``."""
-    waiting = [recipe]
-    while waiting:
-        top = waiting[-1]
-        if top.id in memo:
-            waiting.pop()
-            continue
-        missing = [a for a in top.args if type(a) is Recipe and a.id not in memo]
-        if missing:
-            waiting.extend(missing)
-            continue
-        args = [memo[a.id] if type(a) is Recipe else a for a in top.args]
-        memo[top.id] = top.entry(*args)
-    return memo[recipe.id]
+KEPT: Final = Kept()
+
+
+def recipe_for(
+    entry: Callable[..., Any],
+    args: tuple[Any, ...],
+    costs: dict[int, int],
+    nbytes: int,
+) -> Recipe | None:
+    """How to compute a result of ``nbytes`` again, where that holds fewer bytes than keeping it.
+
+    Args:
+        entry: what gave the result.
+        args: its arguments, with recipes for those that have one.
+        costs: bytes that each primitive among ``args`` would be held for, by its identity.
+        nbytes: of the result.
+    """
+    recipes = {id(a): a for a in args if type(a) is Recipe}
+    extra = sum(costs.values()) + sum(r.extra for r in recipes.values() if not r.kept)
+    depth = 1 + max((r.depth for r in recipes.values()), default=0)
+    return Recipe(entry, args, depth, extra) if extra < nbytes and depth <= _LONGEST else None
+
+
+@final
+class Memo:
+    """Values computed again during a pass that keeps its graph, each until its last use."""
+
+    __slots__ = ("_uses", "_values")
+
+    def __init__(self, kept: Iterable[tuple[Any, ...]]) -> None:
+        """Count the uses of recipes in what the nodes of a pass keep."""
+        self._values: dict[Recipe, Any] = {}
+        self._uses = Counter(item for saved in kept for item in saved if type(item) is Recipe)
+
+    def compute(self, recipe: Recipe) -> Any:
+        """The value of a recipe, for its turn in the pass."""
+        missing: dict[Recipe, None] = {}
+        self._list(recipe, missing)
+        inside = Counter(a for r in missing for a in _recipes(r))
+        for each in missing:
+            assert each.call is not None
+            entry, args = each.call
+            self._values[each] = entry(*[self._value(a) if type(a) is Recipe else a for a in args])
+            for a in _recipes(each):
+                inside[a] -= 1
+                if not inside[a] and not self._uses[a]:
+                    self._values.pop(a, None)
+        return self._value(recipe)
+
+    def _list(self, recipe: Recipe, missing: dict[Recipe, None]) -> None:
+        """Add what has to be computed for a value, what it is made of first."""
+        if recipe.call is None or recipe in self._values or recipe in missing:
+            return
+        for a in _recipes(recipe):
+            self._list(a, missing)
+        missing[recipe] = None
+
+    def _value(self, recipe: Recipe) -> Any:
+        return self._values.get(recipe, recipe.value)
+
+    def used(self, saved: tuple[Any, ...]) -> None:
+        """Drop what a node that has been passed was the last to need."""
+        for item in saved:
+            if type(item) is Recipe:
+                self._uses[item] -= 1
+                if not self._uses[item]:
+                    self._values.pop(item, None)
+
+
+def _recipes(recipe: Recipe) -> set[Recipe]:
+    """The recipes among the arguments of a call."""
+    call = recipe.call
+    return set() if call is None else {a for a in call[1] if type(a) is Recipe}
+
+
+def compute(recipe: Recipe, memo: Memo | None) -> Any:
+    """Compute a value, and what it is made of, at most once for each pass.
+
+    Without a memo the value takes the place of the call: what it was made of goes with the last
+    recipe or node that needs it. Chains are short, so this may recurse.
+    """
+    if memo is not None:
+        return memo.compute(recipe)
+    call = recipe.call
+    if call is None:
+        return recipe.value
+    entry, args = call
+    recipe.value = entry(*[compute(a, None) if type(a) is Recipe else a for a in args])
+    recipe.call = None  # after the value is there: another thread sees one of the two
+    return recipe.value

@@ -32,7 +32,7 @@ class _CustomPlan(Plan):
         """The name of the function."""
         return self._name
 
-    def push(self, node: Node, cotangent: Any, pending: Pending, memo: Memo) -> None:
+    def push(self, node: Node, cotangent: Any, pending: Pending, memo: Memo | None) -> None:
         """Call the user's function and hand out what it gives."""
         del memo
         pull, metas = node.saved

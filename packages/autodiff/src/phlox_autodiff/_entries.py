@@ -6,12 +6,23 @@ The forms for one and two operands carry training and are written out: no argume
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from phlox_tensor import GradientError, Tensor
 
-from ._checkpoint import Checkpointing, Recipe
-from ._graph import Node, Primitive, is_primitive, make_node, new, next_id, ports, primitive
+from ._checkpoint import KEPT, Checkpointing, Recipe, recipe_for
+from ._graph import (
+    Node,
+    Primitive,
+    is_leaf,
+    is_primitive,
+    make_node,
+    new,
+    next_id,
+    ports,
+    primitive,
+)
 from ._mode import MODE, paused
 
 if TYPE_CHECKING:
@@ -246,9 +257,10 @@ def recomputed(op: Op, entry: Entry, rule: OpRule, strategy: Checkpointing) -> E
     """Entry of any op with a rule, on a device that may compute values again."""
     count = len(op.signature.operands)
     single = len(op.signature.results) == 1
-    recomputes = strategy.recomputes(op)
+    recomputes = single and strategy.recomputes(op)
     typed = _typed(op)
-    shape_of = rule.inner.shape_of
+    inner = rule.inner
+    shape_of = inner.shape_of
 
     def run(*args: Any) -> Any:
         operands, attributes = args[:count], args[count:]
@@ -263,15 +275,46 @@ def recomputed(op: Op, entry: Entry, rule: OpRule, strategy: Checkpointing) -> E
                 shapes = [shape_of(r) for r in results]
                 node = make_node(plan, plan.pick_parents(nodes), (), shapes[0])
                 held = [_held(a) for a in operands]
-                recipe = Recipe(node.id, entry, (*held, *attributes)) if recomputes else None
+                for i in plan.pool:
+                    if i < count:
+                        _keep(operands[i])
+                recipe = None
+                if recomputes:
+                    costs = {id(a.value): _cost(a, inner) for a in operands if is_primitive(a)}
+                    recipe = recipe_for(entry, (*held, *attributes), costs, _nbytes(out, inner))
                 kept = results if recipe is None else (recipe,)
                 node.saved = _saved(plan, rule, [*held, *kept, *attributes], values)
                 if single:
-                    return primitive(out, node, recipe)
+                    made = primitive(out, node, recipe)
+                    if count in plan.pool:
+                        _keep(made)
+                    return made
                 return ports(node, results, shapes, rule.keeps_float)
         return primitive(out) if single else tuple(map(primitive, out))
 
     return run
+
+
+def _keep(item: Any) -> None:
+    """Note that a node keeps an operand or a result."""
+    if not is_primitive(item):
+        return
+    recipe = getattr(item, "recipe", None)
+    if type(recipe) is Recipe:
+        recipe.kept = True
+    else:
+        item.recipe = KEPT
+
+
+def _cost(item: Primitive, inner: Backend) -> int:
+    """Bytes that are held for a recipe alone that computes from an operand."""
+    if getattr(item, "recipe", None) is not None:  # the cost of recipes is what they hold
+        return 0
+    return 0 if item.node is not None and is_leaf(item.node) else _nbytes(item.value, inner)
+
+
+def _nbytes(value: Any, inner: Backend) -> int:
+    return prod(inner.shape_of(value)) * inner.dtype_of(value).itemsize
 
 
 def by_attribute(op: Op, attribute: str, cases: Mapping[str, Entry]) -> Entry:
@@ -289,7 +332,7 @@ def _held(item: Any) -> Any:
     if not is_primitive(item):
         return item
     recipe = getattr(item, "recipe", None)
-    return item.value if recipe is None else recipe
+    return recipe if type(recipe) is Recipe else item.value
 
 
 def variadic(op: Op, entry: Entry, rule: OpRule) -> Entry:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from phlox_tensor import Tensor
 
-    from ._checkpoint import Memo, Recipe
+    from ._checkpoint import Kept, Memo, Recipe
     from ._slices import Slices
 
 Shape = tuple[int, ...]
@@ -35,7 +35,7 @@ class Plan(ABC):
         """What errors call the node."""
 
     @abstractmethod
-    def push(self, node: Node, cotangent: Any, pending: Pending, memo: Memo) -> None:
+    def push(self, node: Node, cotangent: Any, pending: Pending, memo: Memo | None) -> None:
         """Add the cotangents of the node's parents to ``pending``."""
 
 
@@ -69,13 +69,14 @@ class Primitive:
     Attributes:
         value: the primitive of the inner backend.
         node: None for constants.
-        recipe: how to compute the value again; only set where checkpointing wants it.
+        recipe: how to compute the value again, or that it is kept; only set where checkpointing
+            wants it.
     """
 
     __slots__ = ("node", "recipe", "value")
 
     node: Node | None
-    recipe: Recipe | None
+    recipe: Recipe | Kept | None
     value: Any
 
 
@@ -128,7 +129,7 @@ class Leaf(Plan):
         """What errors call the node."""
         return "require_grad"
 
-    def push(self, node: Node, cotangent: Any, pending: Pending, memo: Memo) -> None:
+    def push(self, node: Node, cotangent: Any, pending: Pending, memo: Memo | None) -> None:
         """Nothing lies behind a leaf."""
 
 
@@ -143,7 +144,7 @@ class Used(Plan):
         """What errors call the node."""
         return "freed"
 
-    def push(self, node: Node, cotangent: Any, pending: Pending, memo: Memo) -> None:
+    def push(self, node: Node, cotangent: Any, pending: Pending, memo: Memo | None) -> None:
         """Never called: a pass over a used node is refused before it starts."""
         raise AssertionError("a pass went over a used node")
 
@@ -164,7 +165,7 @@ class Port(Plan):
         """What errors call the node."""
         return f"result {self.index}"
 
-    def push(self, node: Node, cotangent: Any, pending: Pending, memo: Memo) -> None:
+    def push(self, node: Node, cotangent: Any, pending: Pending, memo: Memo | None) -> None:
         """Place the cotangent in the list that waits for the step."""
         del memo
         (step,) = node.parents

@@ -106,7 +106,7 @@ def watched(op: Op, entry: Entry, device: Backend) -> Entry:
     return run
 
 
-def push(plan: Plan, node: Node, cotangent: Any, pending: Pending, memo: Memo) -> None:
+def push(plan: Plan, node: Node, cotangent: Any, pending: Pending, memo: Memo | None) -> None:
     """Push the cotangents of a node, and look at them."""
     fresh: Pending = {}
     _depth.calls += 1

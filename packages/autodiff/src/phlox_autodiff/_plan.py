@@ -145,7 +145,7 @@ class OpPlan(Plan):
         assert not self.dtypes
         return self.pool
 
-    def push(self, node: Node, cotangent: Any, pending: Pending, memo: Memo) -> None:
+    def push(self, node: Node, cotangent: Any, pending: Pending, memo: Memo | None) -> None:
         """Run the functions of the rule, on tensors of the inner backend."""
         inner = self.inner
         given = [cotangent] if self.results == 1 else list(cotangent)
@@ -186,7 +186,7 @@ class OpPlan(Plan):
             if parent is not None and outs[place] is not None:
                 accumulate(pending, parent, outs[place])
 
-    def _tensor(self, item: Any, memo: Memo) -> Any:
+    def _tensor(self, item: Any, memo: Memo | None) -> Any:
         """Wrap what a recipe gives, or many primitives; numbers and None stay."""
         if type(item) is Recipe:
             return Tensor(compute(item, memo), self.inner)

@@ -197,6 +197,26 @@ def _dtype_or_none(value: Any, name: str, op: str, rank: int) -> Any:
     return None if value is None else as_dtype(value, op)
 
 
+def _index(value: Any, name: str, op: str, rank: int) -> tuple[Any, ...]:
+    """A basic index as a tuple; what reads it checks the bounds."""
+    items = value if isinstance(value, tuple) else (value,)
+    return tuple([_index_item(item, op) for item in items])
+
+
+def _index_item(item: Any, op: str) -> Any:
+    if item is None or item is Ellipsis or isinstance(item, slice):
+        return item
+    try:
+        return operator.index(item)
+    except TypeError:
+        raise ArgumentError(
+            op,
+            "not an index",
+            got=type(item).__name__,
+            expected="int, slice, None, ..., an Int or Bool tensor",
+        ) from None
+
+
 NORMALIZERS: Final[dict[str, Normalizer]] = {
     "Axes": _axes,
     "Axis": _axis,
@@ -205,6 +225,7 @@ NORMALIZERS: Final[dict[str, Normalizer]] = {
     "DType": _dtype,
     "DType?": _dtype_or_none,
     "Extra": _extra,
+    "Index": _index,
     "Integers": _integers,
     "Margins": _margins,
     "Pair": _pair,

@@ -63,7 +63,6 @@ from .ops.indexing import scatter as _scatter
 from .ops.indexing import take as _take
 from .ops.indexing import take_along_axis as _take_along_axis
 from .ops.interpolation import interpolate2d as _interpolate2d
-from .ops.movement import add_slices as _add_slices
 from .ops.movement import broadcast_to as _broadcast_to
 from .ops.movement import concat as _concat
 from .ops.movement import contiguous as _contiguous
@@ -142,7 +141,6 @@ __all__ = [
     "acos",
     "acosh",
     "add",
-    "add_slices",
     "all",
     "any",
     "argmax",
@@ -282,27 +280,6 @@ def acosh(x: Tensor[Float], /) -> Tensor[Float]:
 def add(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
     """Sum, elementwise: ``x1 + x2``."""
     return _fast.binary(_add, x1, x2)
-
-
-def add_slices(
-    parts: Sequence[Tensor[NumKind]],
-    /,
-    shape: Sequence[int],
-    start: Sequence[int],
-    step: Sequence[int],
-) -> Tensor[NumKind]:
-    """Zeros of a shape to which parts are added, each at a slice of the part's own shape:
-    ``start`` and ``step`` name an axis of the first part after the other, then the next part.
-    """
-    return call(
-        _add_slices,
-        (parts,),
-        (
-            shape,
-            start,
-            step,
-        ),
-    )
 
 
 def all(

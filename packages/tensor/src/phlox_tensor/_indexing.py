@@ -2,39 +2,27 @@
 
 from __future__ import annotations
 
-import operator
-from dataclasses import dataclass
 from math import prod
 from types import EllipsisType
 from typing import Any, Final, final
 
 import numpy as np
 
+from ._call import wrap
 from ._creation import arange
 from ._dtype import promote
-from ._errors import ArgumentError, DTypeError, IndexOutOfRangeError, KindError, ShapeError
+from ._errors import DTypeError, IndexOutOfRangeError, KindError, Rejected, ShapeError
 from ._tensor import Tensor
 from ._transfer import upload
 from .ops import binary
 from .ops import indexing as select
 from .ops import movement as move
 from .shapes._broadcast import broadcast_shapes
+from .shapes.indexing import region
 
 IndexItem = int | slice | EllipsisType | None | Tensor[Any] | np.ndarray[Any, Any] | list[Any]
 Index = IndexItem | tuple[IndexItem, ...]
 _RANKS: Final = {"Bool": 0, "Int": 1, "Float": 2}
-
-
-@dataclass(slots=True)
-class _Plan:
-    """A parsed index: one slice per axis, then axes to drop, to add, and to look up."""
-
-    start: list[int]
-    size: list[int]
-    step: list[int]
-    drop: list[int]  # axes taken by an integer
-    arrays: dict[int, Tensor[Any]]  # axis of x -> integer tensor
-    layout: list[int | None]  # for each axis of the result before look-up: axis of x, or None
 
 
 def getitem(x: Tensor[Any], index: Index) -> Tensor[Any]:
@@ -44,20 +32,29 @@ def getitem(x: Tensor[Any], index: Index) -> Tensor[Any]:
         IndexOutOfRangeError: when an integer points outside its axis.
         ArgumentError: when there are more indices than axes, or something that is no index.
     """
+    device = x.device
+    try:  # the short path; whatever is no basic index is rejected
+        return wrap(device.checked.getitem(x.primitive, index), device)
+    except Rejected:
+        pass
     given = [_as_index(item, x) for item in (index if isinstance(index, tuple) else (index,))]
     x, items = _expand_masks(x, given)
-    plan = _parse(x, items)
-    out = x
-    if any(
-        (s, n, t) != (0, m, 1)
-        for s, n, t, m in zip(plan.start, plan.size, plan.step, x.shape, strict=True)
-    ):
-        out = move.slice_(x, tuple(plan.start), tuple(plan.size), tuple(plan.step))
-    kept = [axis for axis in plan.layout if axis is not None]
-    shape = tuple(1 if axis is None else plan.size[axis] for axis in plan.layout)
-    if kept != list(range(len(plan.size))) or None in plan.layout:
-        out = move.reshape(out, shape)
-    return _look_up(out, plan, together=_adjacent(items)) if plan.arrays else out
+    if not any(isinstance(item, Tensor) for item in items):
+        return move.getitem(x, tuple(items))
+    basic = tuple([slice(None) if isinstance(item, Tensor) else item for item in items])
+    return _look_up(move.getitem(x, basic), items, _layout(x.ndim, items))
+
+
+def _layout(rank: int, items: list[Any]) -> list[Tensor[Any] | None]:
+    """For each axis that a basic index leaves, the tensor to look up along it."""
+    out: list[Tensor[Any] | None] = []
+    used = sum(_axes_used(item) for item in items)
+    for item in items:
+        if item is Ellipsis:
+            out.extend([None] * (rank - used))
+        elif item is None or isinstance(item, slice | Tensor):
+            out.append(item if isinstance(item, Tensor) else None)
+    return out
 
 
 def _expand_masks(x: Tensor[Any], items: list[Any]) -> tuple[Tensor[Any], list[Any]]:
@@ -131,72 +128,15 @@ def _axes_used(item: Any) -> int:
     return item.ndim if _is_mask(item) else 1
 
 
-def _parse(x: Tensor[Any], items: list[Any]) -> _Plan:
-    used = sum(_axes_used(item) for item in items)
-    if used > x.ndim or sum(item is Ellipsis for item in items) > 1:
-        raise ArgumentError(
-            "getitem", "too many indices", got=used, expected=f"at most {x.ndim}, one '...'"
-        )
-    if not any(item is Ellipsis for item in items):
-        items = [*items, Ellipsis]
-    plan = _Plan([0] * x.ndim, list(x.shape), [1] * x.ndim, [], {}, [])
-    axis = 0
-    for item in items:
-        if item is None:
-            plan.layout.append(None)
-        elif item is Ellipsis:
-            for _ in range(x.ndim - used):
-                plan.layout.append(axis)
-                axis += 1
-        else:
-            _place(plan, item, axis, x.shape[axis])
-            axis += 1
-    return plan
-
-
-def _place(plan: _Plan, item: Any, axis: int, n: int) -> None:
-    if isinstance(item, slice):
-        try:
-            first, last, stride = item.indices(n)
-        except (TypeError, ValueError) as error:  # a bound that is no integer, a step of 0
-            raise ArgumentError("getitem", str(error), got=item) from None
-        plan.start[axis], plan.step[axis] = first, stride
-        plan.size[axis] = len(range(first, last, stride))
-        if not plan.size[axis]:
-            plan.start[axis] = 0
-        plan.layout.append(axis)
-    elif isinstance(item, Tensor):
-        plan.arrays[axis] = item
-        plan.layout.append(axis)
-    else:
-        try:
-            i = operator.index(item)
-        except TypeError:
-            raise ArgumentError(
-                "getitem",
-                "not an index",
-                got=type(item).__name__,
-                expected="int, slice, None, ..., an Int or Bool tensor",
-            ) from None
-        if not -n <= i < n:
-            raise IndexOutOfRangeError(
-                "getitem", f"index out of range on axis {axis}", got=i, expected=f"{-n} <= i < {n}"
-            )
-        plan.start[axis], plan.size[axis] = i % n, 1
-        plan.drop.append(axis)
-
-
-def _look_up(x: Tensor[Any], plan: _Plan, *, together: bool) -> Tensor[Any]:
-    """Take along the axes with integer tensors; ``x`` has the axes of ``plan.layout``.
+def _look_up(x: Tensor[Any], items: list[Any], layout: list[Tensor[Any] | None]) -> Tensor[Any]:
+    """Take along the first axes of x with the tensors of a layout.
 
     The axes of the result that the tensors make stand where the first of them stood, or in front
-    when the tensors and integers of the index are not ``together``.
+    when anything stands between the tensors and integers of the index.
     """
-    places = [i for i, axis in enumerate(plan.layout) if axis in plan.arrays]
-    indices = [
-        plan.arrays[axis] for axis in plan.layout if axis is not None and axis in plan.arrays
-    ]
-    front = places[0] if together else 0
+    places = [i for i, item in enumerate(layout) if item is not None]
+    indices = [item for item in layout if item is not None]
+    front = places[0] if _adjacent(items) else 0
     if places == [front]:
         return select.take(x, indices[0], front)
     # Bring the axes side by side, look up in the flattened ones.
@@ -330,11 +270,10 @@ class AtIndex:
             for i in items
         )
         if basic and update == "set":
-            plan = _parse(x, list(items))
-            shape = tuple(1 if a is None else plan.size[a] for a in plan.layout)
-            region = move.reshape(move.broadcast_to(value, shape), tuple(plan.size))
-            step = (tuple(plan.start), tuple(plan.size), tuple(plan.step))
-            return move.slice_scatter(x, region, *step)
+            found = region(x.shape, items)
+            part = move.reshape(move.broadcast_to(value, found.shape), tuple(found.size))
+            place = (tuple(found.start), tuple(found.size), tuple(found.step))
+            return move.slice_scatter(x, part, *place)
         places = getitem(arange(x.size, device=x.device).reshape(x.shape), self._index)
         flat = move.reshape(move.broadcast_to(value, places.shape), (places.size,))
         indices = move.reshape(places, (places.size,))

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from phlox_tensor import Tensor
 from phlox_tensor.ops import movement as ops
+from phlox_tensor.shapes.indexing import region
 
 from .._plan import sum_to
 from .._rule import Rule, Second
@@ -33,6 +34,14 @@ def _add_slices(
         ops.slice_(g, start[place], shape, step[place])
         for place, shape in zip(places, parts_shape, strict=True)
     )
+
+
+def _getitem(g: Tensor, x_shape: Shape, index: Any) -> Slices:
+    """The cotangent belongs to the slice that the index read."""
+    found = region(x_shape, index)
+    size = tuple(found.size)
+    part = g if g.shape == size else g.reshape(size)
+    return Slices(x_shape, part, tuple(found.start), tuple(found.step))
 
 
 def _pad(g: Tensor, x_shape: Shape, padding: Any) -> Tensor:
@@ -60,6 +69,7 @@ MOVEMENT: Final[dict[str, Rule]] = {
     "concat": _concat,
     "contiguous": lambda g: g,
     "flip": lambda g, axis: g.flip(axis=axis),
+    "getitem": _getitem,
     "pad": _pad,
     "permute_dims": _permute_dims,
     "reshape": lambda g, x_shape: g.reshape(x_shape),

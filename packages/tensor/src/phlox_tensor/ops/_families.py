@@ -39,6 +39,8 @@ SCAN: Final = OpClass("scan", same, lines)
 SORT: Final = OpClass("sort", same, lines, orders=True)
 STEP: Final = OpClass("step")
 VIEW: Final = OpClass("view", memory_bound=True, moves=True)
+# A view whose entries may read the index themselves, so that a slice costs one call.
+VIEW_BY_INDEX: Final = OpClass("view", checked=True, memory_bound=True, moves=True)
 WINDOW: Final = OpClass("window", windows=True)
 
 
@@ -70,4 +72,5 @@ scan: Final[Declare] = partial(declare, SCAN)
 sort: Final[Declare] = partial(declare, SORT)
 step: Final[Declare] = partial(declare, STEP)
 view: Final[Declare] = partial(declare, VIEW)
+view_by_index: Final[Declare] = partial(declare, VIEW_BY_INDEX)
 window: Final[Declare] = partial(declare, WINDOW)

@@ -9,9 +9,11 @@ import numpy as np
 from .._op import case
 from .._tensor import Tensor
 from ..reference import movement as ref
+from ..shapes import indexing as index_shapes
 from ..shapes import movement as shapes
 from ..shapes._equal import same
-from ._families import movement, view
+from ..shapes.indexing import region
+from ._families import movement, view, view_by_index
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,7 +84,7 @@ add_slices = movement(
         case([(0,), (2,)], shape=(3,), start=(0, 1), step=(1, 1)),
         case([(), ()], shape=(), start=(), step=()),
     ),
-    method=False,
+    internal=True,
     doc="Zeros of a shape to which parts are added, each at a slice of the part's own shape: "
     "``start`` and ``step`` name an axis of the first part after the other, then the next part.",
 )
@@ -124,6 +126,34 @@ contiguous = movement(
     cases=(case((2, 3)), case((33, 70)), case(()), case((0, 2))),
     doc="The same elements, row by row in memory where a backend keeps them in another order: a "
     "permuted tensor that is read often is faster after one copy.",
+)
+
+
+def _getitem(x: Tensor, index: Any) -> Tensor:
+    found = region(x.shape, index)
+    out = x
+    if (found.start, found.size, found.step) != ([0] * x.ndim, [*x.shape], [1] * x.ndim):
+        out = slice_(x, tuple(found.start), tuple(found.size), tuple(found.step))
+    return out if found.layout == [*range(x.ndim)] else reshape(out, found.shape)
+
+
+getitem = view_by_index(
+    "getitem",
+    "x: Any; index: Index -> Any",
+    expand=_getitem,
+    numpy=lambda x, index: x[index],
+    shape=index_shapes.getitem,
+    linear=True,
+    internal=True,
+    cases=(
+        case((4, 5), index=(slice(1, 3),)),
+        case((4, 5), index=(2,)),
+        case((2, 3, 4), index=(Ellipsis, -1, None)),
+        case((7, 5), index=(slice(None, None, -3), None, slice(4, 4))),
+        case((2, 0), index=(1, Ellipsis)),
+        case((), index=(None,)),
+    ),
+    doc="The view that integers, slices, None and ``...`` ask for; ``x[...]`` is the spelling.",
 )
 
 

@@ -2,13 +2,91 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from .._errors import ArgumentError, ShapeError
+from .._errors import ArgumentError, IndexOutOfRangeError, ShapeError
 from ._broadcast import broadcast_shapes
 
 if TYPE_CHECKING:
     from .._op import Attributes, Op, Shape, Specs
+
+
+@dataclass(slots=True)
+class Region:
+    """A basic index, read: one slice per axis, and where the axes of the result come from.
+
+    Attributes:
+        start, size, step: of the slice along each axis.
+        layout: for each axis of the result the axis of the operand, or None for a new one.
+    """
+
+    start: list[int]
+    size: list[int]
+    step: list[int]
+    layout: list[int | None]
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of the result."""
+        return tuple([1 if axis is None else self.size[axis] for axis in self.layout])
+
+
+def region(shape: Shape, index: Any) -> Region:
+    """Read an index of integers, slices, None and at most one ``...``.
+
+    Raises:
+        IndexOutOfRangeError: when an integer points outside its axis.
+        ArgumentError: when there are more indices than axes, or a slice is malformed.
+    """
+    items = index if isinstance(index, tuple) else (index,)
+    rank, used = len(shape), sum(item is not None and item is not Ellipsis for item in items)
+    if used > rank or sum(item is Ellipsis for item in items) > 1:
+        raise ArgumentError(
+            "getitem", "too many indices", got=used, expected=f"at most {rank}, one '...'"
+        )
+    out = Region([0] * rank, [*shape], [1] * rank, [])
+    axis = 0
+    for item in items:
+        if item is None:
+            out.layout.append(None)
+        elif item is Ellipsis:
+            out.layout.extend(range(axis, axis + rank - used))
+            axis += rank - used
+        else:
+            _narrow(out, axis, item)
+            axis += 1
+    out.layout.extend(range(axis, rank))
+    return out
+
+
+def _narrow(out: Region, axis: int, item: Any) -> None:
+    """Take an element or a slice of an axis."""
+    n = out.size[axis]
+    if not isinstance(item, slice):
+        if not -n <= item < n:
+            raise IndexOutOfRangeError(
+                "getitem",
+                f"index out of range on axis {axis}",
+                got=item,
+                expected=f"{-n} <= i < {n}",
+            )
+        out.start[axis], out.size[axis] = item % n, 1
+        return
+    try:
+        first, last, stride = item.indices(n)
+    except (TypeError, ValueError) as error:  # a bound that is no integer, a step of 0
+        raise ArgumentError("getitem", str(error), got=item) from None
+    out.size[axis] = len(range(first, last, stride))
+    out.start[axis], out.step[axis] = first if out.size[axis] else 0, stride
+    out.layout.append(axis)
+
+
+def getitem(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """What the index leaves of the axes, and the new ones."""
+    del op
+    return [region(specs[0].shape, attributes[0]).shape]
+
 
 UPDATES = ("add", "max", "min", "mul", "set")
 
