@@ -93,6 +93,14 @@ def test_every_family_has_a_page() -> None:
     assert set(FAMILIES) <= pages
 
 
+def test_an_op_is_declared_in_one_family() -> None:
+    """A family that imports an op of another one by name would seem to declare it."""
+    for name, op in REGISTRY.items():
+        modules = [import_module(f"phlox_tensor.ops.{family}") for family in FAMILIES]
+        found = [m.__name__ for m in modules if any(v is op for v in vars(m).values())]
+        assert len(found) <= 1, f"{name} is in {', '.join(found)}: import the module instead"
+
+
 def test_an_op_stands_where_its_family_does() -> None:
     """The row of a derivative is in the file that is named as the family of the declaration."""
     rules = ROOT / LAYERS[0]

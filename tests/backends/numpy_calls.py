@@ -50,7 +50,8 @@ UPDATES: Final[dict[str, Any]] = {
 
 
 def _scatter(x: Array, indices: Array, values: Array, axis: int, update: str) -> Array:
-    out, where = x.copy(), list(np.indices(indices.shape, sparse=True))
+    out = x.copy()
+    where: list[Any] = [*np.indices(indices.shape, sparse=True)]
     where[axis] = _places("scatter", indices, x.shape[axis])
     if update == "set":
         out[tuple(where)] = values

@@ -9,6 +9,9 @@ from ._layers import *
 from ._module import Module as Module
 from ._param import Param as Param
 from ._param import State as State
+from ._summary import Summary as Summary
+from ._summary import SummaryRow as SummaryRow
+from ._summary import summary as summary
 from ._updates import Updates as Updates
 from ._updates import collect as collect
 from ._updates import gradients_of as gradients_of

@@ -41,8 +41,8 @@ class Decorator(Backend):
         self.strict = inner.strict
 
     @abstractmethod
-    def decorate(self, op: Op, inside: Entry) -> Entry:
-        """Return the entry of an op here, given that of the inner device.
+    def decorate(self, op: Op, inside: Entry) -> Entry | None:
+        """Return the entry of an op here, given that of the inner device; None for its expansion.
 
         It is called once for each op, and what it returns for each call: with operands as
         primitives of this device, numbers or None, then attributes. ``lower_all`` and ``lift_all``

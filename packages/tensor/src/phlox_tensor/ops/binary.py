@@ -236,7 +236,7 @@ maximum = elementwise(
 
 
 @of_tensors
-def _minimum(x1: Tensor, x2: Tensor) -> Tensor:
+def _minimum(x1: Tensor[Any], x2: Tensor[Any]) -> Tensor[Any]:
     if x1.dtype.kind == "Int":  # the complement turns the order around, without overflow
         return ~(~x1).maximum(~x2)
     return -(-x1).maximum(-x2)

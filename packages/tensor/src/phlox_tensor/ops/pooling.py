@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 from .._op import IndexSample, case
@@ -104,14 +106,17 @@ max_pool2d_backward = window(
 _AVERAGE = f"{_POOL}, ceil_mode: bool = False, count_include_pad: bool = True"
 
 
+def _total(parts: list[Tensor]) -> Tensor:
+    return reduce(add, parts)
+
+
 def _divisors(
     x: Tensor, shape: tuple[int, ...], padding: Sides, extra: Pair, counted: bool, *window: Pair
 ) -> Tensor:
     """How many elements each window averages over."""
     ones = padded(x.zeros((1, 1, *shape[2:])) + 1, padding, 1.0 if counted else 0.0)
     around = padded(ones, ((0, 0), (0, 0)), 0.0, extra)
-    parts = list(views(around, *window))
-    return sum(parts[1:], parts[0])
+    return _total(list(views(around, *window)))
 
 
 def _avg_pool2d(
@@ -127,7 +132,7 @@ def _avg_pool2d(
     wide, window = x.to_full_precision(), (kernel, stride, (1, 1), size)
     parts = list(views(padded(wide, padding, 0.0, extra), *window))
     counts = _divisors(wide, x.shape, padding, extra, count_include_pad, *window)
-    return (sum(parts[1:], parts[0]) / counts).astype(x.dtype)
+    return (_total(parts) / counts).astype(x.dtype)
 
 
 avg_pool2d = window(

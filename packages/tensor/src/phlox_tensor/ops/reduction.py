@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod as prod_of
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -53,7 +53,7 @@ argmax = reduction(
 )
 
 
-def _turned(x: Tensor) -> Tensor:
+def _turned(x: Tensor[Any]) -> Tensor[Any]:
     """The elements in the opposite order; the complement of integers does not overflow."""
     return ~x if x.dtype.kind == "Int" else -x
 
