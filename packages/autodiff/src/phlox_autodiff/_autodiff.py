@@ -43,6 +43,7 @@ class Autodiff(Decorator):
         super().__init__(backend, checkpointing)
         self.checkpointing = checkpointing
         self.records = True
+        self.recorder = self
         _nan.register(self)
 
     def __repr__(self) -> str:
@@ -104,6 +105,10 @@ class Autodiff(Decorator):
     def dtype_of(self, primitive: Any, /) -> DType:
         """Return the element type of a primitive."""
         return self._inner.dtype_of(primitive.value)
+
+    def without_recording(self) -> Backend:
+        """Return the device inside."""
+        return self._inner
 
     # Primitives
 

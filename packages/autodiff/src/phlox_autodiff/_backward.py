@@ -51,10 +51,8 @@ class Gradients:
 
     def get(self, tensor: Tensor[Any]) -> Tensor[Any] | None:
         """Return the gradient of a leaf; None when no gradient flowed to it, or it is no leaf."""
-        if tensor.device is not self._device:
-            return None
-        node: Node = tensor.primitive.node  # None for a constant, of which there is none here
-        return self._found.get(node)
+        node = self._node(tensor)  # None for a constant, of which there is none here
+        return None if node is None else self._found.get(node)
 
     def proposed(self, tensor: Tensor[Any]) -> Tensor[Any] | None:
         """Return the new value for a constant that the loss came by; the mean if by several.
@@ -86,7 +84,14 @@ class Gradients:
         return iter(self._found)
 
     def _node(self, tensor: Tensor[Any]) -> Node | None:
-        return tensor.primitive.node if tensor.device is self._device else None
+        device: Backend = tensor.device
+        primitive = tensor.primitive
+        while device is not self._device:  # another device, or a decorator around this one
+            if device.recorder is not self._device or device.inner is None:
+                return None
+            device, primitive = device.inner, device.lower(primitive)
+        node: Node | None = primitive.node
+        return node
 
     def __add__(self, other: object) -> Gradients:
         if not isinstance(other, Gradients):

@@ -15,6 +15,7 @@ from . import tree as tree
 from ._backend import Backend as Backend
 from ._backend import MemoryUse as MemoryUse
 from ._backend import is_inside as is_inside
+from ._checked import Checked as Checked
 from ._composite import allclose as allclose
 from ._composite import broadcast_arrays as broadcast_arrays
 from ._composite import chunk as chunk
@@ -78,6 +79,7 @@ from ._dtype import uint64 as uint64
 from ._errors import ArgumentError as ArgumentError
 from ._errors import BackendUnavailableError as BackendUnavailableError
 from ._errors import DeviceError as DeviceError
+from ._errors import DisagreementError as DisagreementError
 from ._errors import DTypeError as DTypeError
 from ._errors import GradientError as GradientError
 from ._errors import IndexOutOfRangeError as IndexOutOfRangeError
@@ -100,6 +102,9 @@ from ._op import REGISTRY as REGISTRY
 from ._op import Op as Op
 from ._op import Spec as Spec
 from ._pickle import install as _install_pickle
+from ._profile import Profile as Profile
+from ._profile import ProfileReport as ProfileReport
+from ._profile import ProfileRow as ProfileRow
 from ._proposed import Proposed as Proposed
 from ._random_state import seed as seed
 from ._spellings import install as _install_hints

@@ -63,6 +63,7 @@ class Backend(metaclass=_Interned):
             element types.
         inner: the backend that a decorator wraps, else None.
         records: gradients can be asked of tensors on this device; modules made on it train.
+        recorder: the device that records: this one, one that it wraps, or None.
         has_data: tensors have values to read.
         slack: factor on the tolerances that ops declare, for tests.
         strict: denormals, the sign of zero and the largest numbers come out right too.
@@ -77,6 +78,7 @@ class Backend(metaclass=_Interned):
     checked: Table
     passed: dict[tuple[Any, ...], tuple[Entry, tuple[Any, ...], bool]]
     records: bool = False
+    recorder: Backend | None = None
     has_data: bool = True
     slack: float = 1.0
     strict: bool = True
@@ -124,6 +126,10 @@ class Backend(metaclass=_Interned):
             DeviceError: when the backend does not count.
         """
         raise DeviceError("memory", f"{self!r} does not count its bytes")
+
+    def without_recording(self) -> Backend:
+        """Return the device that computes the same and records nothing, or one level less."""
+        return self
 
     # The hooks of decorators. A base backend records nothing.
 

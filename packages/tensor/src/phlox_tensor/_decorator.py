@@ -36,6 +36,7 @@ class Decorator(Backend):
         self.default_float = inner.default_float
         self.default_int = inner.default_int
         self.records = inner.records
+        self.recorder = inner.recorder
         self.has_data = inner.has_data
         self.slack = inner.slack
         self.strict = inner.strict
@@ -124,6 +125,13 @@ class Decorator(Backend):
     def memory(self) -> MemoryUse:
         """Return how many bytes the tensors of the inner device hold."""
         return self._inner.memory()
+
+    def without_recording(self) -> Backend:
+        """Return the same decorator over the inner device without its recording."""
+        if not self.records:
+            return self
+        made: Backend = type(self)(self._inner.without_recording(), *self.settings[1:])
+        return made
 
     # What the inner device records
 

@@ -70,6 +70,16 @@ class DeviceError(PhloxError, ValueError):
     """Tensors on devices that do not combine, or a device that lacks an ability."""
 
 
+class DisagreementError(PhloxError, ArithmeticError):
+    """Two devices gave results that differ by more than the op declares.
+
+    Attributes:
+        operands: those of the op, as tensors.
+    """
+
+    operands: tuple[object, ...] = ()
+
+
 class GradientError(PhloxError, RuntimeError):
     """A derivative was asked for where there is none."""
 

@@ -3,7 +3,7 @@
 ``conformance(MyBackend())`` runs everything; ``checks(MyBackend())`` gives pytest parameters.
 """
 
-from ._compare import disagreement as disagreement
+from .._compare import disagreement as disagreement
 from ._conformance import Check as Check
 from ._conformance import check as check
 from ._conformance import checks as checks

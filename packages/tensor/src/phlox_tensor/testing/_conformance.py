@@ -10,12 +10,12 @@ import numpy as np
 
 from .._backend import Backend
 from .._call import call_by_signature
+from .._compare import disagreement
 from .._device import use_device
 from .._dtype import DTYPES, DType, float64
 from .._numpy_backend import Numpy
 from .._op import REGISTRY, Op, Spec
 from .._tensor import Tensor
-from ._compare import disagreement
 from ._layouts import LAYOUTS, Place
 from ._samples import Sample, dtypes_for, samples
 from ._special import special_samples

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._dtype import finfo
+from ._dtype import finfo
 
 Array = np.ndarray[Any, Any]
 

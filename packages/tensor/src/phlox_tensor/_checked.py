@@ -1,0 +1,119 @@
+"""A device that runs every op on two backends and says where they part."""
+
+from __future__ import annotations
+
+from math import prod, sqrt
+from typing import Any, final
+
+import numpy as np
+
+from ._backend import Backend
+from ._compare import disagreement
+from ._decorator import Decorator
+from ._device import as_device
+from ._errors import DisagreementError
+from ._op import Op
+from ._table import Entry
+from ._tensor import Tensor
+
+Array = np.ndarray[Any, Any]
+
+
+@final
+class Checked(Decorator):
+    """Compute on one device and compare every result with another one, within what ops declare.
+
+    Both get the operands of the first, so that differences do not add up: the error names the op
+    at which the devices part. Everything is read back, so this is slow; it is for finding a fault.
+    ``Autodiff(Checked(a, b))`` checks the backward pass too.
+
+    Args:
+        backend: the device to compute on, or its name.
+        reference: the device to compare with, which needs the same element types.
+
+    Raises:
+        DisagreementError: from an op, when the results differ by more than it declares.
+
+    Example:
+        >>> from phlox_tensor import Checked, Numpy, asarray
+        >>> asarray([1.0, 2.0], device=Checked(Numpy(), Numpy())).exp().sum().item() > 10
+        True
+    """
+
+    name = "checked"
+
+    def __init__(self, backend: Backend | str, reference: Backend | str) -> None:
+        """Take the device to compute on and the one to compare with."""
+        self.reference = as_device(reference)
+        super().__init__(backend, self.reference)
+
+    def decorate(self, op: Op, inside: Entry) -> Entry:
+        """Return an entry that runs on both devices and compares."""
+        other = self.reference.ops[op.name]
+        count = len(op.signature.operands)
+
+        def run(*args: Any) -> Any:
+            out = inside(*args)
+            moved = [*map(self._move, args[:count]), *args[count:]]
+            want = other(*moved)
+            pairs = zip(out, want, strict=True) if op.signature.several else ((out, want),)
+            for i, (a, b) in enumerate(pairs):
+                problem = self._differ(op, self._inner.read(a), self.reference.read(b), args)
+                if problem is not None:
+                    self._raise(op, f"result {i}: {problem}", args)
+            return out
+
+        return run
+
+    def _move(self, item: Any) -> Any:
+        """An operand, copied to the reference."""
+        if item is None or isinstance(item, bool | int | float):
+            return item
+        if type(item) is tuple:
+            return tuple(map(self._move, item))
+        return self.reference.upload(self._inner.read(item), self._inner.dtype_of(item))
+
+    def _differ(self, op: Op, got: Array, want: Array, args: tuple[Any, ...]) -> str | None:
+        """How results differ, each allowed its own error."""
+        slack = self._inner.slack + self.reference.slack
+        return disagreement(
+            got,
+            want,
+            ulp=op.ulp * slack,
+            atol=op.atol * slack * self._scale(got, self._operands(op, args)),
+            signed_zeros=op.signed_zeros and self._inner.strict and self.reference.strict,
+        )
+
+    def _scale(self, got: Array, operands: list[Any]) -> float:
+        """What the absolute error that an op declares for numbers near 1 grows with.
+
+        Errors of a sum grow with its terms, and with the square root of their number.
+        """
+        arrays = [self._inner.read(p) for p in operands]
+        floats = [a.astype(np.float64) for a in arrays if a.dtype.kind not in "iub" and a.size]
+        with np.errstate(invalid="ignore"):
+            largest = [float(np.nanmax(np.abs(a), initial=1.0)) for a in floats]
+        terms = max([1.0, *(a.size / max(got.size, 1) for a in floats)])
+        scale = prod(largest) * sqrt(terms)
+        return scale if np.isfinite(scale) else 1.0
+
+    def _operands(self, op: Op, args: tuple[Any, ...]) -> list[Any]:
+        """The primitives among the arguments."""
+        flat: list[Any] = []
+        for item in args[: len(op.signature.operands)]:
+            flat.extend(item) if type(item) is tuple else flat.append(item)
+        return [p for p in flat if p is not None and not isinstance(p, bool | int | float)]
+
+    def _raise(self, op: Op, problem: str, args: tuple[Any, ...]) -> None:
+        operands = [Tensor(p, self._inner) for p in self._operands(op, args)]
+        shown = ", ".join(f"{x.dtype}{list(x.shape)}" for x in operands) or "no operands"
+        attributes = args[len(op.signature.operands) :]
+        error = DisagreementError(
+            op.name,
+            f"{self._inner!r} and {self.reference!r} part at {shown}, attributes {attributes}",
+            got=problem.partition(": got ")[2] or problem,
+            expected=f"within {op.ulp:g} ulp and {op.atol:g} eps of each other",
+            hint="error.operands has the operands: save them, and call the op on each device",
+        )
+        error.operands = tuple(operands)
+        raise error

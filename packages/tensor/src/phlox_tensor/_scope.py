@@ -1,0 +1,60 @@
+"""Where a program is: the path of the module that runs, kept only while somebody asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Lock
+from typing import Final, final
+
+
+@final
+class _Watch:
+    """How many watchers there are, in all threads together.
+
+    While it is 0, a module that is called need not say where it stands.
+    """
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+WATCH: Final = _Watch()
+_lock: Final = Lock()
+_modules: Final[ContextVar[tuple[tuple[object, str], ...]]] = ContextVar("phlox_scope", default=())
+
+
+@contextmanager
+def watching() -> Iterator[None]:
+    """Let modules that are called inside the block say where they stand."""
+    with _lock:
+        WATCH.count += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            WATCH.count -= 1
+
+
+@contextmanager
+def entered(module: object, path: str) -> Iterator[None]:
+    """Run the block as a part of ``module``, which stands at ``path``."""
+    token = _modules.set((*_modules.get(), (module, path)))
+    try:
+        yield
+    finally:
+        _modules.reset(token)
+
+
+def current_path() -> str:
+    """Return the path of the module that runs in this thread or task; "" outside of any."""
+    modules = _modules.get()
+    return modules[-1][1] if modules else ""
+
+
+def current_modules() -> tuple[tuple[object, str], ...]:
+    """Return the modules that run in this thread or task with their paths, the outermost first."""
+    return _modules.get()
