@@ -19,6 +19,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     commands.add_parser("doctor", help="print the devices of this machine and what is missing")
     ops = commands.add_parser("ops", help="print every op: backends, gradient rule, tests")
+    ops.add_argument("name", nargs="?", help="where each part of this op stands")
     ops.add_argument("--json", action="store_true", help="as JSON")
     commands.add_parser("record", help="look into record files and convert them", add_help=False)
     options = parser.parse_args(words)
@@ -39,6 +40,17 @@ def _run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         from ._doctor import report  # noqa: PLC0415 - loads every backend
 
         print(report())
+        return 0
+    if options.command == "ops" and options.name:
+        from phlox_tensor import PhloxError  # noqa: PLC0415 - loads every backend
+
+        from ._places import as_text  # noqa: PLC0415 - loads every backend
+
+        try:
+            print(as_text(options.name))
+        except PhloxError as error:
+            print(error, file=sys.stderr)
+            return 2
         return 0
     if options.command == "ops":
         from ._coverage import as_json, as_table  # noqa: PLC0415 - loads every backend

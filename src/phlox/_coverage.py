@@ -16,7 +16,7 @@ _TABLE = "entry"
 _FORMULA = "expansion"
 
 
-def _backends() -> dict[str, Backend | None]:
+def installed_backends() -> dict[str, Backend | None]:
     """The installed backends by name; None for one that cannot run here."""
     found: dict[str, Backend | None] = {}
     for name in sorted({*backend_classes(), "numpy"}):
@@ -39,7 +39,7 @@ def _support(op: Op, backend: Backend | None) -> str:
 
 def coverage() -> list[dict[str, Any]]:
     """Return one record per op: class, signature, support by backend, gradient, tests."""
-    backends = _backends()
+    backends = installed_backends()
     out = []
     for op in sorted(REGISTRY.values(), key=lambda op: op.name):
         usable = {n: b for n, b in backends.items() if b is not None}
@@ -73,7 +73,8 @@ def as_table() -> str:
         rows.append([r["op"], r["class"], *(r["backends"][n] for n in names), gradient, *tests])
     missing = [r["op"] for r in records if "missing" in r["backends"].values()]
     checks = sum(sum(r["tests"].values()) for r in records)
-    foot = f"{len(records)} ops, {checks} conformance checks"
+    needed = sum(op.expand is None for op in REGISTRY.values())
+    foot = f"{len(records)} ops, {checks} conformance checks; a backend needs {needed} entries"
     if missing:
         foot += f"; missing somewhere: {', '.join(missing)}"
     return f"{table(head, rows)}\n\n{foot}"

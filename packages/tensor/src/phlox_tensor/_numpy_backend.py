@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import wraps
 from typing import Any, final
 
 import numpy as np
@@ -71,6 +72,7 @@ def _typed(op: Op, reference: Entry, default_int: DType) -> Entry:
     count = len(op.signature.operands)
     results = op.signature.results
 
+    @wraps(reference)
     def run(*args: Any) -> Any:
         with np.errstate(all="ignore"):
             out = reference(*args)

@@ -1,0 +1,87 @@
+"""Where each part of an op stands: behind ``phlox ops NAME``."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from difflib import get_close_matches
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any
+
+import phlox_autodiff.rules
+import phlox_tensor.ops
+from phlox_autodiff import rule_kind
+from phlox_tensor import REGISTRY, ArgumentError, Op
+
+from ._coverage import installed_backends
+from ._table import table
+
+
+def places(name: str) -> list[tuple[str, str]]:
+    """Return the parts of an op and where they are: file and line, or the words that say why not.
+
+    Raises:
+        ArgumentError: when no op has the name.
+    """
+    op = REGISTRY.get(name)
+    if op is None:
+        near = ", ".join(get_close_matches(name, REGISTRY))
+        raise ArgumentError("ops", "no such op", got=name, expected=near or None)
+    found = [
+        ("declaration", _row(phlox_tensor.ops, name) or "declared elsewhere"),
+        ("shape rule", _function(op.shape)),
+        ("reference", "the expansion" if op.numpy is None else _function(op.numpy)),
+        ("expansion", "none" if op.expand is None else _function(op.expand)),
+        ("derivative", _row(phlox_autodiff.rules, name) or rule_kind(op)),
+    ]
+    for backend, device in installed_backends().items():
+        if device is not None:
+            found.append((f"entry of {backend}", _entry(op, device.entry(name))))
+    return found
+
+
+def as_text(name: str) -> str:
+    """Return the places of an op as a table."""
+    return table(["part", "where"], [list(row) for row in places(name)])
+
+
+def _row(package: Any, name: str) -> str | None:
+    """The line that begins with the name of the op, in the files of the families."""
+    start = re.compile(rf'^(\w+ = \w+\()?\s*"{name}"[,:]', re.MULTILINE)
+    for module in iter_modules(package.__path__):
+        if not module.name.startswith("_"):
+            file = Path(str(import_module(f"{package.__name__}.{module.name}").__file__))
+            text = file.read_text(encoding="utf-8")
+            found = start.search(text)
+            if found is not None:
+                return _place(file, text.count("\n", 0, found.end()) + 1)
+    return None
+
+
+def _entry(op: Op, entry: Any) -> str:
+    if entry is None:
+        return "the expansion" if op.expand is not None else "missing"
+    return _function(entry)
+
+
+def _function(function: Any) -> str:
+    """The file and line of a function; the name of one that is not written in Python."""
+    while isinstance(function, partial):
+        function = function.func
+    function = inspect.unwrap(function)
+    try:
+        file = inspect.getsourcefile(function)
+        line = inspect.getsourcelines(function)[1]
+    except (OSError, TypeError):
+        owner = getattr(function, "__module__", None) or type(function).__module__
+        return f"{owner}.{function.__name__}"
+    return _place(Path(str(file)), line)
+
+
+def _place(file: Path, line: int) -> str:
+    here = Path.cwd()
+    shown = file.relative_to(here) if file.is_relative_to(here) else file
+    return f"{shown}:{line}"

@@ -1,0 +1,54 @@
+"""``phlox ops NAME`` says where each part of an op stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from phlox import REGISTRY
+from phlox._cli import main
+from phlox._places import places
+from tools.shell import ROOT
+
+
+@pytest.fixture(autouse=True)
+def _at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+def test_every_part_of_an_op_is_in_the_file_of_its_family() -> None:
+    found = dict(places("gelu"))
+    for part, layer in {
+        "declaration": "ops",
+        "reference": "reference",
+        "expansion": "ops",
+        "derivative": "rules",
+        "entry of numpy": "reference",
+    }.items():
+        assert f"/{layer}/activation.py:" in found[part], part
+
+
+@pytest.mark.parametrize("name", sorted(REGISTRY))
+def test_the_line_of_a_declaration_names_the_op(name: str) -> None:
+    found = dict(places(name))
+    for part in ("declaration", "derivative"):
+        file, colon, line = found[part].partition(":")
+        if colon and Path(file).suffix == ".py":
+            text = Path(file).read_text().splitlines()[int(line) - 1]
+            assert f'"{name}"' in text
+    assert ".py:" in found["declaration"]
+    assert found["entry of cpu"] != "missing"
+
+
+def test_what_there_is_not_is_said_in_words() -> None:
+    found = dict(places("add"))
+    assert (found["expansion"], found["reference"]) == ("none", "numpy.add")
+    assert dict(places("sort"))["derivative"] == "expansion"
+
+
+def test_the_command_prints_it_and_knows_near_names(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ops", "matmul"]) == 0
+    assert "shapes/contraction.py:" in capsys.readouterr().out
+    assert main(["ops", "matmull"]) == 2
+    assert "expected matmul" in capsys.readouterr().err
