@@ -192,11 +192,37 @@ def test_a_function_that_changes_is_refused() -> None:
         calls.append(1)
         return x * 2.0 if len(calls) == 1 else x * other
 
-    for function, what in ((unsteady, "another value"), (wandering, "depends on another tensor")):
+    def drawing(x: Tensor[Any]) -> Tensor[Any]:
+        calls.append(1)
+        return x * pt.random.uniform((len(calls), 64), device=x.device).sum()
+
+    wrong = {
+        "another value": unsteady,
+        "depends on another tensor": wandering,
+        "other random numbers": drawing,
+    }
+    for what, function in wrong.items():
         calls.clear()
         loss = ad.checkpoint(function)(leaf(1.0, 2.0)).sum()
         with pytest.raises(pt.GradientError, match=what):
             loss.backward()
+
+
+def test_a_leaf_made_at_the_first_call_is_an_operand() -> None:
+    """As the parameters of a module are: the numbers that make it are drawn once."""
+    made: list[Tensor[Any]] = []
+
+    @ad.checkpoint
+    def lazy(x: Tensor[Any]) -> Tensor[Any]:
+        if not made:
+            made.append(pt.random.normal((2,), device=DEVICE).require_grad())
+        return x * made[0] * pt.random.uniform((2,), device=DEVICE)
+
+    x = leaf(1.0, 2.0)
+    y = lazy(x)
+    found = gradients(y.sum(), x, made[0])
+    np.testing.assert_allclose(np.array(found[0]) * x.numpy(), y.numpy())
+    np.testing.assert_allclose(np.array(found[1]) * made[0].numpy(), y.numpy())
 
 
 def test_a_leaf_made_inside_is_refused() -> None:

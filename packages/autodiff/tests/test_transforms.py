@@ -244,6 +244,47 @@ def test_hessian() -> None:
     np.testing.assert_allclose(found.numpy(), [[18.0, 24.0], [24.0, 8.0]])
 
 
+def test_a_hessian_vector_product_is_the_product_with_the_hessian() -> None:
+    def function(tree: Any, y: Tensor[Any]) -> Tensor[Any]:
+        return (tree["w"].sin() * y).sum() ** 2 + (y**3).sum()
+
+    w, y, v = vector(0.3, 0.7), vector(1.0, -2.0), vector(0.5, 0.25)
+    both = ad.hvp(function, ({"w": w}, y), ({"w": v}, None))
+    wanted = ad.hessian(lambda w: function({"w": w}, y))(w).numpy() @ v.numpy()
+    np.testing.assert_allclose(both[0]["w"].numpy(), wanted, rtol=1e-14)
+    across = ad.jacobian(lambda w: ad.grad(function, 1)({"w": w}, y))(w).numpy() @ v.numpy()
+    np.testing.assert_allclose(both[1].numpy(), across, rtol=1e-14)
+    linear = ad.hvp(lambda x: (x * 2.0).sum(), (w,), (v,))
+    assert linear[0].tolist() == [0.0, 0.0]
+
+
+def test_what_was_computed_without_the_arguments_is_refused() -> None:
+    x = vector(1.0, 2.0)
+    for call in (
+        lambda: ad.grad(lambda _: x.sum())(x),
+        lambda: ad.grad(lambda x: pt.asarray(x.numpy()).sum())(x),
+        lambda: ad.vjp(lambda x: x.inner() * 2.0, x),
+        lambda: ad.jvp(lambda x: x.inner() * 2.0, (x,), (x,)),
+        lambda: ad.jacobian(lambda x: x.inner() * 2.0)(x),
+    ):
+        with pytest.raises(pt.GradientError, match="computed without the arguments"):
+            call()
+    # Of a value that the arguments are in, zeros are the truth.
+    assert ad.grad(lambda x: (x * 0.0).sum())(x).tolist() == [0.0, 0.0]
+    assert ad.grad(lambda x: x.detach().sum())(x).tolist() == [0.0, 0.0]
+    assert not ad.hessian(lambda x: (x * 3.0).sum())(x).numpy().any()
+
+
+def test_nothing_to_differentiate_names_what_was_found() -> None:
+    given = {"a": pt.asarray([1]), "b": (True, None), "c": "x", "d": 3}
+    with pytest.raises(
+        pt.GradientError, match=r"dict of a: int64, b\.0: bool, b\.1: NoneType, c: str"
+    ):
+        ad.grad(lambda x: x["a"].sum())(given)
+    with pytest.raises(pt.GradientError, match="got list of nothing"):
+        ad.grad(lambda x: pt.asarray(1.0))([])
+
+
 def test_gradcheck_accepts_what_is_right() -> None:
     assert ad.gradcheck(cube, (vector(*X),), order=3)
     assert ad.gradcheck(cube, vector(*X))

@@ -15,6 +15,7 @@ from ._nan import detect_nan as detect_nan
 from ._rerun import checkpoint as checkpoint
 from ._transform import grad as grad
 from ._transform import hessian as hessian
+from ._transform import hvp as hvp
 from ._transform import jacobian as jacobian
 from ._transform import value_and_grad as value_and_grad
 from ._transform import vjp as vjp

@@ -54,17 +54,15 @@ def base_device(op: str, trees: Any) -> Backend:
 
 
 def check_level(op: str, output: Any, device: Backend) -> None:
-    """Refuse results that left the level of a transform.
+    """Refuse results that left the level of a transform, or never were on it.
 
     Raises:
-        GradientError: when the function used a tensor of a device around that of the transform.
+        GradientError: when the function used a tensor of a device around that of the transform, or
+            gave a Float tensor that was made without its arguments, so that nothing can depend.
     """
-    for leaf in tree.leaves(output):
-        if (
-            isinstance(leaf, Tensor)
-            and leaf.device is not device
-            and is_inside(device, leaf.device)
-        ):
+    found = [leaf for leaf in tree.leaves(output) if isinstance(leaf, Tensor)]
+    for leaf in found:
+        if leaf.device is not device and is_inside(device, leaf.device):
             raise GradientError(
                 op,
                 "the function uses a tensor of a device around that of the transform",
@@ -72,6 +70,15 @@ def check_level(op: str, output: Any, device: Backend) -> None:
                 expected=repr(device),
                 hint=f"x.to_device({leaf.device!r}) for an argument x",
             )
+    floats = [leaf for leaf in found if leaf.dtype.kind == "Float"]
+    if floats and all(leaf.device is not device for leaf in floats):
+        raise GradientError(
+            op,
+            "the value was computed without the arguments, so its derivative says nothing",
+            got=f"a value on {floats[0].device!r}",
+            expected=f"one on {device!r}",
+            hint="compute it from the parameters of the function; x.numpy() and x.inner() leave it",
+        )
 
 
 @contextmanager

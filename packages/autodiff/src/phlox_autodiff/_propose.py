@@ -34,7 +34,7 @@ class _Proposal(Plan):
         """What errors call the node."""
         return "propose"
 
-    def push(self, node: Node, cotangent: Any, pending: Pending, memo: Memo) -> None:
+    def push(self, node: Node, cotangent: Any, pending: Pending, memo: Memo | None) -> None:
         """Pass the cotangent on, and leave the value with the pass."""
         del memo
         target, value = node.saved

@@ -40,23 +40,28 @@ class _Call(NamedTuple):
     Attributes:
         run: the function with its arguments.
         context: what contexts held, such as the device of a transform.
-        random: seed and counter of the random numbers.
+        random: seed and counter of the random numbers before.
+        after: and behind.
         places: which leaves of the value are results of the step.
     """
 
     run: Callable[[], Any]
     context: Context
     random: tuple[int, int]
+    after: tuple[int, int]
     places: tuple[int, ...]
 
-    def again(self) -> list[Any]:
-        """Record the call and return the results of the step."""
+    def again(self) -> list[Any] | None:
+        """Record the call and return the results of the step; None for other random numbers."""
+        numbers = Generator(*self.random)
 
         def recorded() -> Any:
-            with Recording(off=False), use_generator(Generator(*self.random)):
+            with Recording(off=False), use_generator(numbers):
                 return self.run()
 
         leaves = tree.leaves(self.context.copy().run(recorded))
+        if numbers.state() != self.after:
+            return None
         return [leaves[i] if i < len(leaves) else None for i in self.places]
 
 
@@ -82,7 +87,10 @@ class _Rerun(Plan):
         given = cotangent if isinstance(cotangent, list) else [cotangent]
         first = next_id()
         inside: Pending = {}
-        for result, shape, part in zip(call.again(), shapes, given, strict=True):
+        results = call.again()
+        if results is None:
+            raise self._differs("a value of other random numbers")
+        for result, shape, part in zip(results, shapes, given, strict=True):
             if not _is_result(result, device, first) or result.shape != shape:
                 raise self._differs("another value")
             if part is not None:
@@ -114,9 +122,10 @@ def checkpoint(function: Callable[P, R]) -> Callable[P, R]:
 
     Saves the memory of everything inside for the time of one more call. Arguments and value are
     what the function takes and gives: keywords, trees, modules; tensors that it closes over count
-    as operands. Random numbers are the same in both runs, as long as no other thread draws from
-    the generator meanwhile. Derivatives of any order pass; of devices inside the one that the
-    value is on, the history is kept.
+    as operands. Random numbers are the same in both runs; threads beside each other need generators
+    of their own (``use_generator``). A call that makes parameters, which is their first use, runs
+    twice. Derivatives of any order pass; of devices inside the one that the value is on, the
+    history is kept.
 
     Raises:
         GradientError: from the backward pass, when the function does something else the second
@@ -134,48 +143,62 @@ def checkpoint(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function, updated=())
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        random, first = generator().state(), next_id()
-        context = copy_context()
-        output = function(*args, **kwargs)
-        leaves, structure = tree.flatten(output)
-        device = next((t.device for t in leaves if _is_result(t, None, first)), None)
-        if device is None:
-            return output
-        places = tuple(i for i, t in enumerate(leaves) if _is_result(t, device, first))
-        call = _Call(partial(function, *args, **kwargs), context, random, places)
-        results = [leaves[i] for i in places]
-        for i, result in zip(places, _as_one_step(plan, call, results, first), strict=True):
-            leaves[i] = Tensor(result, device)
-        remade: R = structure.rebuild(leaves)
-        return remade
+        call = partial(function, *args, **kwargs)
+        output, made = _first(plan, call)
+        if made:  # parameters, at their first use, from random numbers that no second run draws
+            output, made = _first(plan, call)
+        if made:
+            raise GradientError(
+                "checkpoint",
+                f"{plan.name} makes a leaf of its own in each call",
+                hint="require_grad() outside, and pass the tensor",
+            )
+        return output
 
     return run
 
 
-def _as_one_step(
-    plan: _Rerun, call: _Call, results: list[Tensor[Any]], first: int
-) -> tuple[Primitive, ...]:
-    """The results as those of one step, whose operands are what was there before ``first``."""
+def _first(plan: _Rerun, function: Callable[[], R]) -> tuple[R, bool]:
+    """Make a call whose results are those of one step; or say that it made leaves."""
+    random, first, context = generator().state(), next_id(), copy_context()
+    output = function()
+    leaves, structure = tree.flatten(output)
+    device = next((t.device for t in leaves if _is_result(t, None, first)), None)
+    if device is None:
+        return output, False
+    places = tuple(i for i, t in enumerate(leaves) if _is_result(t, device, first))
+    results = [leaves[i] for i in places]
+    parents = _operands([t.primitive.node for t in results], first)
+    if any(node.id > first for node in parents):
+        return output, True
+    call = _Call(function, context, random, generator().state(), places)
+    for i, result in zip(places, _as_one_step(plan, call, results, parents), strict=True):
+        leaves[i] = Tensor(result, device)
+    remade: R = structure.rebuild(leaves)
+    return remade, False
+
+
+def _operands(results: list[Node], first: int) -> tuple[Node, ...]:
+    """The nodes up to number ``first`` behind results, and all leaves."""
     parents: dict[Node, None] = {}
-    found = [t.primitive.node for t in results]
-    seen = set(found)
+    found, seen = results, set(results)
     for node in found:  # which grows meanwhile
-        if node.id <= first:
+        if node.id <= first or node.plan is LEAF:
             parents[node] = None
             continue
-        if node.plan is LEAF:
-            raise GradientError(
-                "checkpoint",
-                f"{plan.name} makes a leaf of its own",
-                hint="require_grad() outside, and pass the tensor",
-            )
         for parent in node.parents:
             if parent is not None and parent not in seen:
                 seen.add(parent)
                 found.append(parent)
+    return tuple(parents)
+
+
+def _as_one_step(
+    plan: _Rerun, call: _Call, results: list[Tensor[Any]], parents: tuple[Node, ...]
+) -> tuple[Primitive, ...]:
+    """The results as those of one step."""
     shapes = [t.shape for t in results]
-    saved = (call, results[0].device, shapes)
-    step = make_node(plan, tuple(parents), saved, shapes[0])
+    step = make_node(plan, parents, (call, results[0].device, shapes), shapes[0])
     values = [t.primitive.value for t in results]
     if len(values) == 1:
         return (primitive(values[0], step),)

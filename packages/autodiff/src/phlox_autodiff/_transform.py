@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, final
+from typing import Any, Final, final
 
 from phlox_tensor import GradientError, Proposed, ShapeError, Tensor, asarray, stack, tree
 
 from . import _backward
 from ._autodiff import Autodiff
+from ._forward import jvp
 from ._graph import Node
 from ._levels import base_device, check_level, running
 from ._propose import Proposals, finding
 
 Function = Callable[..., Any]
 ArgNums = int | tuple[int, ...]
+# Leaves that an error names.
+_SHOWN: Final = 4
 
 
 @final
@@ -49,7 +52,7 @@ class _Recorded:
                 op,
                 "nothing to differentiate",
                 got=", ".join(_describe(args[place]) for place in places) or "no arguments",
-                expected="Float tensors",
+                expected="Float tensors that are not frozen",
                 hint="x.astype(pt.float32)",
             )
         with running(self.device):
@@ -122,7 +125,19 @@ def _place(op: str, number: int, count: int) -> int:
 
 
 def _describe(item: Any) -> str:
-    return f"a tensor of {item.dtype}" if isinstance(item, Tensor) else type(item).__name__
+    """An argument in words: what it is, and what stands in it."""
+    if isinstance(item, Tensor):
+        return f"a tensor of {item.dtype}"
+    name = type(item).__name__
+    if not tree.is_node(item):
+        return name
+    held = tree.leaves_with_paths(item)
+    parts = [
+        f"{path}: {leaf.dtype if isinstance(leaf, Tensor) else type(leaf).__name__}"
+        for path, leaf in held[:_SHOWN]
+    ]
+    more = [f"{len(held) - _SHOWN} more"] if len(held) > _SHOWN else []
+    return f"{name} of {', '.join(parts + more)}" if held else f"{name} of nothing"
 
 
 def _numbers(argnums: ArgNums) -> tuple[int, ...]:
@@ -247,3 +262,26 @@ def hessian(function: Function, argnums: ArgNums = 0) -> Function:
     For a tensor the result has the shape ``x.shape + x.shape``.
     """
     return jacobian(grad(function, argnums), argnums)
+
+
+def hvp(function: Function, primals: tuple[Any, ...], vector: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the product of the second derivatives of ``function`` with a vector.
+
+    Forward over reverse: one gradient and its derivative along ``vector``, never the matrix.
+    ``function`` gives one element; ``primals`` and ``vector`` are tuples of as many arguments,
+    trees and modules among them, with None for what does not move. The product has the structure
+    of ``primals``.
+
+    Raises:
+        GradientError: when there is nothing to differentiate.
+        ShapeError: when a part of the vector does not fit, or the value is not one element.
+
+    Example:
+        >>> import phlox_tensor as pt
+        >>> x, v = pt.asarray([1.0, 2.0]), pt.asarray([1.0, 0.0])
+        >>> hvp(lambda x: (x**3).sum(), (x,), (v,))[0].tolist()
+        [6.0, 0.0]
+    """
+    everything = tuple(range(len(primals)))
+    product: tuple[Any, ...] = jvp(grad(function, everything), primals, vector)[1]
+    return product
