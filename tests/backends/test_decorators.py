@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import final
 
 import pytest
 
 import phlox as px
 from phlox import Autodiff, Checked, Cpu, Numpy, Profile, nn, optim
-from phlox_tensor import Backend
+from phlox_tensor import Backend, Tensor
 
 ORDERS: dict[str, Callable[[], Backend]] = {
     "autodiff of checked": lambda: Autodiff(Checked(Cpu(), Numpy())),
@@ -80,3 +81,32 @@ def test_a_profile_inside_sees_the_backward_pass() -> None:
         (x @ x).sum().backward()
     counted = {row.name: row.calls for row in inside.report().by_op}
     assert counted["matmul"] == 3
+
+
+def test_a_profile_tells_the_modules_apart() -> None:
+    @final
+    class Block(nn.Module):
+        first: nn.Linear
+        more: list[nn.Linear]
+
+        def forward(self, x: Tensor) -> Tensor:
+            x = nn.relu(self.first(x))
+            for layer in self.more:
+                x = layer(x)
+            return x
+
+    device = Profile(Cpu())
+    layers = [nn.Linear(4, 4, device=device) for _ in range(3)]
+    model = Block(first=layers[0], more=layers[1:])
+    x = px.ones((2, 4), device=device)
+    model(x)
+    with device:
+        model(x)
+    rows = {row.name: row.calls for row in device.report().by_module}
+    assert rows == {"Block": 1, "first": 1, "more.0": 1, "more.1": 1}
+
+
+def test_inference_keeps_the_decorator() -> None:
+    model = nn.Linear(2, 1, device=Profile(Autodiff(Cpu()))).valid()
+    assert model.weight.device is Profile(Cpu())
+    assert nn.Linear(2, 1, device=Autodiff(Cpu())).valid().weight.device is Cpu()

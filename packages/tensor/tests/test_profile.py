@@ -10,7 +10,7 @@ import pytest
 
 import phlox_tensor as pt
 from phlox_tensor import ArgumentError, Numpy, Profile
-from phlox_tensor._scope import WATCH, entered
+from phlox_tensor.scope import WATCH, entered
 
 
 def test_calls_bytes_and_time_are_counted_by_op() -> None:

@@ -22,7 +22,8 @@ from typing import (
 )
 
 from phlox_record import Record, Recorder, recorder_for
-from phlox_tensor import ArgumentError, Backend, DeviceError, as_device
+from phlox_tensor import ArgumentError, Backend, DeviceError, Tensor, as_device
+from phlox_tensor.scope import WATCH, entered, running_modules
 
 from . import _records, _walk
 from ._param import Param, Role, new_id
@@ -187,6 +188,9 @@ class Module(_walk.Walked, metaclass=_ModuleType):
             if hasattr(type(self), "forward"):
                 raise
             raise TypeError(f"{type(self).__name__} has no method 'forward' to call") from None
+        if WATCH.count:  # somebody asks which module an op belongs to
+            with entered(self, _walk.place_of(self, running_modules())):
+                return forward(*args, **kwargs)
         return forward(*args, **kwargs)
 
     # Copies and pickles
@@ -312,19 +316,24 @@ class Module(_walk.Walked, metaclass=_ModuleType):
         )
 
     def valid(self) -> Self:
-        """Return the module for inference: on the inner backend, not training.
+        """Return the module for inference: on the device without its recording, not training.
 
-        The parameters share their data. On a device that wraps no other it only stops training.
+        The parameters share their data. On a device that records nothing it only stops training.
         """
 
+        def unrecorded(tensor: Tensor[Any]) -> Tensor[Any]:
+            target = tensor.device.without_recording()
+            inside = target is tensor.device.inner
+            return tensor.inner() if inside else tensor.detach().to_device(target)
+
         def lowered(param: Param) -> Param:
-            inner = param.device.inner if param.device.records else None
-            return param if inner is None else param.moved(lambda v: v.inner(), inner)
+            target = param.device.without_recording()
+            return param if target is param.device else param.moved(unrecorded, target)
 
         return _walk.changed(
             self,
             lambda _, p: lowered(p),
-            on_tensor=lambda _, t: t.inner() if t.device.records else t,
+            on_tensor=lambda _, t: unrecorded(t) if t.device.records else t,
             on_fields=_training(False),
         )
 

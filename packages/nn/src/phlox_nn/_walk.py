@@ -56,6 +56,22 @@ def parts(value: Any) -> list[tuple[str, Any]]:
     return [] if isinstance(value, _PARTS) else tree.children(value)
 
 
+def place_of(module: object, outer: Sequence[tuple[object, str]]) -> str:
+    """Return the path of a module inside the outermost of those that run; its class if it is none.
+
+    Args:
+        module: what is called.
+        outer: the modules that run, the outermost first, with their paths.
+    """
+    if outer and isinstance(outer[0][0], Walked):
+        waiting: list[tuple[str, Any]] = parts(outer[0][0])
+        for path, value in waiting:  # which grows meanwhile: the nearest first
+            if value is module:
+                return path
+            waiting += [(join(path, name), item) for name, item in parts(value)]
+    return type(module).__name__
+
+
 def join(path: str, name: str) -> str:
     """Return the path of a part."""
     return f"{path}.{name}" if path and name else path or name

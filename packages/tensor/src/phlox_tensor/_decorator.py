@@ -128,8 +128,8 @@ class Decorator(Backend):
 
     def without_recording(self) -> Backend:
         """Return the same decorator over the inner device without its recording."""
-        if not self.records:
-            return self
+        if not self._inner.records:
+            return self._inner if self.records else self
         made: Backend = type(self)(self._inner.without_recording(), *self.settings[1:])
         return made
 

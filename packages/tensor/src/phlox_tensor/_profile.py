@@ -16,8 +16,8 @@ from ._backend import Backend
 from ._decorator import Decorator
 from ._errors import ArgumentError
 from ._op import Op
-from ._scope import current_path, watching
 from ._table import Entry
+from .scope import current_path, watching
 
 _OUTSIDE = "(no module)"
 

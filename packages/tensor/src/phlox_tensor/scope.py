@@ -1,4 +1,8 @@
-"""Where a program is: the path of the module that runs, kept only while somebody asks for it."""
+"""Where a program is: the path of the module that runs, kept only while somebody asks for it.
+
+``Profile`` asks; a package of modules answers, with ``entered`` around each call while
+``WATCH.count`` is not 0.
+"""
 
 from __future__ import annotations
 
@@ -55,6 +59,6 @@ def current_path() -> str:
     return modules[-1][1] if modules else ""
 
 
-def current_modules() -> tuple[tuple[object, str], ...]:
+def running_modules() -> tuple[tuple[object, str], ...]:
     """Return the modules that run in this thread or task with their paths, the outermost first."""
     return _modules.get()
