@@ -78,7 +78,8 @@ def _argsort(x: Array, axis: int, descending: bool) -> Array:
 
 
 def _sum(x: Array, axis: Any, keepdims: bool, dtype: DType) -> Array:
-    return np.sum(x.astype(dtype.numpy), axis=axis, keepdims=keepdims)
+    wide: Array = x.astype(dtype.numpy)
+    return np.sum(wide, axis=axis, keepdims=keepdims, dtype=wide.dtype)
 
 
 def _prod(x: Array, axis: Any, keepdims: bool, dtype: DType) -> Array:

@@ -197,3 +197,91 @@ def test_empty_tensors_pass_through() -> None:
 def test_what_does_not_fit_is_refused(call: Any, error: type[PhloxError]) -> None:
     with pytest.raises(error, match=r"^\[\w+\] "):
         call(pt.asarray(arange((2, 3))))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("chunk", (2,)),
+        ("expand_dims", (0,)),
+        ("flatten", ()),
+        ("moveaxis", (0, -1)),
+        ("repeat", (2,)),
+        ("roll", (1,)),
+        ("split", ([1, 1],)),
+        ("squeeze", ()),
+        ("swapaxes", (0, 1)),
+        ("tile", ((2, 1),)),
+        ("unstack", ()),
+        ("vector_norm", ()),
+    ],
+)
+def test_a_composite_is_a_function_a_method_and_an_op(
+    name: str, arguments: tuple[Any, ...]
+) -> None:
+    x: Any = pt.asarray(arange((2, 3)))
+    by_function, by_method = getattr(pt, name)(x, *arguments), getattr(x, name)(*arguments)
+    by_name = getattr(pt.ops, name)(x, *arguments)
+    for a, b in ((by_function, by_method), (by_method, by_name)):
+        if isinstance(a, tuple):
+            assert [t.tolist() for t in a] == [t.tolist() for t in b]
+        else:
+            assert a.tolist() == b.tolist()
+    assert pt.REGISTRY[name].expand is not None
+
+
+def test_integers_of_numpy_stand_wherever_integers_do() -> None:
+    x: Any = pt.asarray(arange((1, 4, 6)))
+    one, two = np.int64(1), np.int32(2)
+    assert x.squeeze(np.int64(0)).shape == (4, 6)
+    assert x.moveaxis(one, two).shape == (1, 6, 4)
+    assert [p.shape for p in x.split(two, axis=one)] == [(1, 2, 6)] * 2
+    assert [p.shape for p in x.split([one, np.int64(3)], axis=1)] == [(1, 1, 6), (1, 3, 6)]
+    assert x.tile(two).shape == (1, 4, 12)
+    assert x.tile((two, one, one)).shape == (2, 4, 6)
+    assert x.repeat(two, axis=one).shape == (1, 8, 6)
+    assert x.roll(one, axis=two).shape == x.shape
+    assert x.expand_dims(one).shape == (1, 1, 4, 6)
+    assert x.flatten(one, two).shape == (1, 24)
+    assert len(x.chunk(two, axis=one)) == 2
+    assert pt.tensordot(x, x, axes=([one], [one])).shape == (1, 6, 1, 6)
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda x: x.repeat(-1), "repeat"),
+        (lambda x: x.tile((-1,)), "tile"),
+        (lambda x: x.moveaxis((0, 0), (0, 1)), "moveaxis"),
+        (lambda x: x.moveaxis(0.5, 1), "moveaxis"),
+        (lambda x: x.split(0), "split"),
+        (lambda x: x.chunk(1, axis=7), "chunk"),
+        (lambda x: x.expand_dims(5), "expand_dims"),
+        (lambda x: x.squeeze(0), "squeeze"),
+        (lambda x: x.unstack(axis=3), "unstack"),
+        (lambda x: x.roll("a"), "roll"),
+        (pt.stack, "stack"),
+        (lambda x: pt.stack([[1], [2]]), "stack"),  # type: ignore[list-item]
+        (lambda x: pt.stack([x, x.T]), "stack"),
+        (lambda x: pt.tensordot(x, x, axes=([5], [0])), "tensordot"),
+        (lambda x: pt.tensordot(x, x, axes=[[0]]), "tensordot"),
+        (lambda x: pt.tensordot(x, x, axes=0.5), "tensordot"),  # type: ignore[arg-type]
+        (lambda x: pt.vecdot(x, x.T), "vecdot"),
+        (lambda x: x.matrix_transpose().flatten().mT, "matrix_transpose"),
+    ],
+)
+def test_an_error_names_the_op_that_was_called(call: Any, name: str) -> None:
+    with pytest.raises(PhloxError) as caught:
+        call(pt.asarray(arange((2, 3))))
+    assert caught.value.op == name
+
+
+def test_numbers_beside_tensors_in_allclose() -> None:
+    assert pt.allclose(pt.ones((2, 3)), 1.0)
+    assert not pt.allclose(pt.ones((2, 3)), 1.5)
+    assert pt.allclose(2.0, pt.full((2,), 2.0))
+
+
+def test_tile_needs_one_axis_more_at_most() -> None:
+    x = pt.asarray(arange((1, 2, 1, 2, 1)), device="cpu")
+    same(pt.tile(x, (2, 3, 2, 1, 2)), np.tile(x.numpy(), (2, 3, 2, 1, 2)))

@@ -48,6 +48,26 @@ def _axes(value: Any, name: str, op: str, rank: int) -> tuple[int, ...]:
     return tuple(axes)
 
 
+def _axes_or_none(value: Any, name: str, op: str, rank: int) -> tuple[int, ...] | None:
+    return None if value is None else _axes(value, name, op, rank)
+
+
+def _contracted(value: Any, name: str, op: str, rank: int) -> int | tuple[tuple[int, ...], ...]:
+    """A number of axes, or the axes of either tensor."""
+    if not isinstance(value, Sequence):
+        return _integer(value, name, op, rank)
+    if isinstance(value, str) or len(value) != 2:
+        expected = "an int, or a list of axes for either tensor"
+        raise ArgumentError(op, f"{name} is malformed", got=_shown(value), expected=expected)
+    return tuple(_integers(item, name, op, rank) for item in value)
+
+
+def _sections(value: Any, name: str, op: str, rank: int) -> int | tuple[int, ...]:
+    """A number of equal parts, or the size of each."""
+    single = not isinstance(value, Sequence)
+    return (_integer if single else _integers)(value, name, op, rank)
+
+
 def _axis(value: Any, name: str, op: str, rank: int) -> int:
     return normalize_axis(value, op, rank, name)
 
@@ -219,9 +239,11 @@ def _index_item(item: Any, op: str) -> Any:
 
 NORMALIZERS: Final[dict[str, Normalizer]] = {
     "Axes": _axes,
+    "Axes?": _axes_or_none,
     "Axis": _axis,
     "Axis?": _axis_or_none,
     "AxisOrder": _axis_order,
+    "Contracted": _contracted,
     "DType": _dtype,
     "DType?": _dtype_or_none,
     "Extra": _extra,
@@ -232,6 +254,7 @@ NORMALIZERS: Final[dict[str, Normalizer]] = {
     "Pair?": _pair_or_none,
     "Scalar": _scalar,
     "Scalar?": _scalar_or_none,
+    "Sections": _sections,
     "Shape": _shape,
     "Sides": _sides,
     "bool": _flag,

@@ -54,6 +54,9 @@ from .ops.binary import where as _where
 from .ops.contraction import fused_linear as _fused_linear
 from .ops.contraction import linear as _linear
 from .ops.contraction import matmul as _matmul
+from .ops.contraction import outer as _outer
+from .ops.contraction import tensordot as _tensordot
+from .ops.contraction import vecdot as _vecdot
 from .ops.convolution import conv2d as _conv2d
 from .ops.convolution import conv_transpose2d as _conv_transpose2d
 from .ops.indexing import index_add as _index_add
@@ -64,14 +67,27 @@ from .ops.indexing import take as _take
 from .ops.indexing import take_along_axis as _take_along_axis
 from .ops.interpolation import interpolate2d as _interpolate2d
 from .ops.movement import broadcast_to as _broadcast_to
+from .ops.movement import chunk as _chunk
 from .ops.movement import concat as _concat
 from .ops.movement import contiguous as _contiguous
+from .ops.movement import expand_dims as _expand_dims
+from .ops.movement import flatten as _flatten
 from .ops.movement import flip as _flip
+from .ops.movement import matrix_transpose as _matrix_transpose
+from .ops.movement import moveaxis as _moveaxis
 from .ops.movement import pad as _pad
 from .ops.movement import permute_dims as _permute_dims
+from .ops.movement import repeat as _repeat
 from .ops.movement import reshape as _reshape
+from .ops.movement import roll as _roll
 from .ops.movement import slice_ as _slice
 from .ops.movement import slice_scatter as _slice_scatter
+from .ops.movement import split as _split
+from .ops.movement import squeeze as _squeeze
+from .ops.movement import stack as _stack
+from .ops.movement import swapaxes as _swapaxes
+from .ops.movement import tile as _tile
+from .ops.movement import unstack as _unstack
 from .ops.pooling import avg_pool2d as _avg_pool2d
 from .ops.pooling import max_pool2d as _max_pool2d
 from .ops.pooling import max_pool2d_with_indices as _max_pool2d_with_indices
@@ -87,6 +103,7 @@ from .ops.reduction import prod as _prod
 from .ops.reduction import std as _std
 from .ops.reduction import sum_ as _sum
 from .ops.reduction import var as _var
+from .ops.reduction import vector_norm as _vector_norm
 from .ops.rows import batch_norm as _batch_norm
 from .ops.rows import batch_norm_train as _batch_norm_train
 from .ops.rows import cross_entropy as _cross_entropy
@@ -163,6 +180,7 @@ __all__ = [
     "bitwise_xor",
     "broadcast_to",
     "ceil",
+    "chunk",
     "clip",
     "concat",
     "contiguous",
@@ -177,7 +195,9 @@ __all__ = [
     "equal",
     "erf",
     "exp",
+    "expand_dims",
     "expm1",
+    "flatten",
     "flip",
     "floor",
     "floor_divide",
@@ -212,6 +232,7 @@ __all__ = [
     "logsumexp",
     "masked_select",
     "matmul",
+    "matrix_transpose",
     "max",
     "max_pool2d",
     "max_pool2d_with_indices",
@@ -219,10 +240,12 @@ __all__ = [
     "mean",
     "min",
     "minimum",
+    "moveaxis",
     "multiply",
     "negative",
     "nonzero",
     "not_equal",
+    "outer",
     "pad",
     "permute_dims",
     "positive",
@@ -231,8 +254,10 @@ __all__ = [
     "reciprocal",
     "relu",
     "remainder",
+    "repeat",
     "reshape",
     "rms_norm",
+    "roll",
     "round",
     "rsqrt",
     "scatter",
@@ -246,18 +271,27 @@ __all__ = [
     "softmax",
     "softplus",
     "sort",
+    "split",
     "sqrt",
     "square",
+    "squeeze",
+    "stack",
     "std",
     "subtract",
     "sum",
+    "swapaxes",
     "take",
     "take_along_axis",
     "tan",
     "tanh",
+    "tensordot",
+    "tile",
     "topk",
     "trunc",
+    "unstack",
     "var",
+    "vecdot",
+    "vector_norm",
     "where",
 ]
 
@@ -549,6 +583,22 @@ def ceil(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     return _fast.unary(_ceil, x)
 
 
+def chunk(
+    x: Tensor[AnyKind], /, chunks: int, axis: int = 0, **wrong: Never
+) -> tuple[Tensor[AnyKind], ...]:
+    """At most ``chunks`` parts along an axis; the last may be smaller."""
+    if wrong:
+        raise unknown_argument(_chunk, wrong)
+    return single(
+        _chunk,
+        x,
+        (
+            chunks,
+            axis,
+        ),
+    )
+
+
 def clip(
     x: Tensor[NumKind], /, min: float | None = None, max: float | None = None
 ) -> Tensor[NumKind]:
@@ -693,9 +743,28 @@ def exp(x: Tensor[Float], /) -> Tensor[Float]:
     return _fast.unary(_exp, x)
 
 
+def expand_dims(x: Tensor[AnyKind], /, axis: int = 0, **wrong: Never) -> Tensor[AnyKind]:
+    """The tensor with an axis of size 1 more, at ``axis``."""
+    if wrong:
+        raise unknown_argument(_expand_dims, wrong)
+    return single(_expand_dims, x, (axis,))
+
+
 def expm1(x: Tensor[Float], /) -> Tensor[Float]:
     """``eˣ - 1``, elementwise, accurate near 0."""
     return _fast.unary(_expm1, x)
+
+
+def flatten(x: Tensor[AnyKind], /, start_axis: int = 0, end_axis: int = -1) -> Tensor[AnyKind]:
+    """The axes from ``start_axis`` to ``end_axis``, both included, as one."""
+    return single(
+        _flatten,
+        x,
+        (
+            start_axis,
+            end_axis,
+        ),
+    )
 
 
 def flip(
@@ -980,6 +1049,11 @@ def matmul(x1: Tensor[NumKind], /, x2: Tensor[NumKind]) -> Tensor[NumKind]:
     return _fast.binary(_matmul, x1, x2)
 
 
+def matrix_transpose(x: Tensor[AnyKind], /) -> Tensor[AnyKind]:
+    """The last two axes swapped; ``x.mT``."""
+    return single(_matrix_transpose, x, ())
+
+
 def max(
     x: Tensor[NumKind],
     /,
@@ -1106,6 +1180,20 @@ def minimum(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tens
     return _fast.binary(_minimum, x1, x2)
 
 
+def moveaxis(
+    x: Tensor[AnyKind], /, source: int | Sequence[int], destination: int | Sequence[int]
+) -> Tensor[AnyKind]:
+    """The tensor with axes moved to new places; the others keep their order."""
+    return single(
+        _moveaxis,
+        x,
+        (
+            source,
+            destination,
+        ),
+    )
+
+
 def multiply(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
     """Product, elementwise: ``x1 · x2``."""
     return _fast.binary(_multiply, x1, x2)
@@ -1124,6 +1212,11 @@ def nonzero(mask: Tensor[Bool], /) -> Tensor[Int]:
 def not_equal(x1: Tensor[AnyKind] | float, /, x2: Tensor[AnyKind] | float) -> Tensor[Bool]:
     """Whether ``x1 != x2``, elementwise; True for nan."""
     return _fast.binary(_not_equal, x1, x2)
+
+
+def outer(x1: Tensor[NumKind], /, x2: Tensor[NumKind]) -> Tensor[NumKind]:
+    """All products of two vectors: (n,) and (m,) give (n, m)."""
+    return _fast.binary(_outer, x1, x2)
 
 
 def pad(
@@ -1196,6 +1289,22 @@ def remainder(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Te
     return _fast.binary(_remainder, x1, x2)
 
 
+def repeat(
+    x: Tensor[AnyKind], /, repeats: int, axis: int | None = None, **wrong: Never
+) -> Tensor[AnyKind]:
+    """Each element ``repeats`` times along an axis; without one, of the flattened tensor."""
+    if wrong:
+        raise unknown_argument(_repeat, wrong)
+    return single(
+        _repeat,
+        x,
+        (
+            repeats,
+            axis,
+        ),
+    )
+
+
 def reshape(x: Tensor[AnyKind], /, shape: Sequence[int]) -> Tensor[AnyKind]:
     """The elements, row by row, under a new shape; one size may be -1."""
     return single(_reshape, x, (shape,))
@@ -1216,6 +1325,24 @@ def rms_norm(
             weight,
         ),
         (epsilon,),
+    )
+
+
+def roll(
+    x: Tensor[AnyKind], /, shift: int, axis: int | None = None, **wrong: Never
+) -> Tensor[AnyKind]:
+    """Elements moved along an axis by ``shift``; what leaves one end enters at the other.
+    Without an axis the flattened tensor is rolled.
+    """
+    if wrong:
+        raise unknown_argument(_roll, wrong)
+    return single(
+        _roll,
+        x,
+        (
+            shift,
+            axis,
+        ),
     )
 
 
@@ -1283,7 +1410,11 @@ def sinh(x: Tensor[Float], /) -> Tensor[Float]:
 
 
 def slice(
-    x: Tensor[AnyKind], /, start: Sequence[int], size: Sequence[int], step: Sequence[int]
+    x: Tensor[AnyKind],
+    /,
+    start: int | Sequence[int],
+    size: int | Sequence[int],
+    step: int | Sequence[int],
 ) -> Tensor[AnyKind]:
     """Every ``step``-th element from ``start``, ``size`` of them along each axis; ``x[...]`` is
     the usual spelling.
@@ -1303,9 +1434,9 @@ def slice_scatter(
     x: Tensor[AnyKind],
     /,
     values: Tensor[AnyKind],
-    start: Sequence[int],
-    size: Sequence[int],
-    step: Sequence[int],
+    start: int | Sequence[int],
+    size: int | Sequence[int],
+    step: int | Sequence[int],
 ) -> Tensor[AnyKind]:
     """A copy of x with ``values`` in place of a slice; ``x.at[...].set`` is the usual spelling."""
     return call(
@@ -1350,6 +1481,22 @@ def sort(
     )
 
 
+def split(
+    x: Tensor[AnyKind], /, sections: int | Sequence[int], axis: int = 0, **wrong: Never
+) -> tuple[Tensor[AnyKind], ...]:
+    """Parts along an axis: as many equal ones as ``sections`` says, or of the given sizes."""
+    if wrong:
+        raise unknown_argument(_split, wrong)
+    return single(
+        _split,
+        x,
+        (
+            sections,
+            axis,
+        ),
+    )
+
+
 def sqrt(x: Tensor[Float], /) -> Tensor[Float]:
     """Square root, elementwise; nan below 0."""
     return _fast.unary(_sqrt, x)
@@ -1358,6 +1505,22 @@ def sqrt(x: Tensor[Float], /) -> Tensor[Float]:
 def square(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     """``x · x``, elementwise."""
     return _fast.unary(_square, x)
+
+
+def squeeze(
+    x: Tensor[AnyKind], /, axis: int | Sequence[int] | None = None, **wrong: Never
+) -> Tensor[AnyKind]:
+    """The tensor without axes of size 1: those given, or all."""
+    if wrong:
+        raise unknown_argument(_squeeze, wrong)
+    return single(_squeeze, x, (axis,))
+
+
+def stack(xs: Sequence[Tensor[AnyKind]], /, axis: int = 0, **wrong: Never) -> Tensor[AnyKind]:
+    """Tensors of one shape joined along a new axis."""
+    if wrong:
+        raise unknown_argument(_stack, wrong)
+    return call(_stack, (xs,), (axis,))
 
 
 def std(
@@ -1443,6 +1606,20 @@ def sum(
     )
 
 
+def swapaxes(x: Tensor[AnyKind], /, axis1: int, axis2: int, **wrong: Never) -> Tensor[AnyKind]:
+    """The tensor with two axes swapped."""
+    if wrong:
+        raise unknown_argument(_swapaxes, wrong)
+    return single(
+        _swapaxes,
+        x,
+        (
+            axis1,
+            axis2,
+        ),
+    )
+
+
 def take(
     x: Tensor[AnyKind], /, indices: Tensor[Int], axis: int = 0, **wrong: Never
 ) -> Tensor[AnyKind]:
@@ -1487,6 +1664,25 @@ def tanh(x: Tensor[Float], /) -> Tensor[Float]:
     return _fast.unary(_tanh, x)
 
 
+def tensordot(
+    x1: Tensor[NumKind], /, x2: Tensor[NumKind], axes: int | Sequence[Sequence[int]] = 2
+) -> Tensor[NumKind]:
+    """Sum of products over the last ``axes`` of x1 and the first of x2, or over lists of axes."""
+    return call(
+        _tensordot,
+        (
+            x1,
+            x2,
+        ),
+        (axes,),
+    )
+
+
+def tile(x: Tensor[AnyKind], /, repetitions: int | Sequence[int]) -> Tensor[AnyKind]:
+    """The whole tensor repeated along each axis; axes are added in front for further counts."""
+    return single(_tile, x, (repetitions,))
+
+
 def topk(
     x: Tensor[NumKind], /, k: int, axis: int = -1, largest: bool = True, **wrong: Never
 ) -> tuple[Tensor[NumKind], Tensor[Int]]:
@@ -1512,6 +1708,13 @@ def trunc(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     return _fast.unary(_trunc, x)
 
 
+def unstack(x: Tensor[AnyKind], /, axis: int = 0, **wrong: Never) -> tuple[Tensor[AnyKind], ...]:
+    """The tensors along an axis, without it."""
+    if wrong:
+        raise unknown_argument(_unstack, wrong)
+    return single(_unstack, x, (axis,))
+
+
 def var(
     x: Tensor[Float],
     /,
@@ -1531,6 +1734,42 @@ def var(
         (
             axis,
             correction,
+            keepdims,
+        ),
+    )
+
+
+def vecdot(
+    x1: Tensor[NumKind], /, x2: Tensor[NumKind], axis: int = -1, **wrong: Never
+) -> Tensor[NumKind]:
+    """Sum of products along an axis; the tensors broadcast."""
+    if wrong:
+        raise unknown_argument(_vecdot, wrong)
+    return call(
+        _vecdot,
+        (
+            x1,
+            x2,
+        ),
+        (axis,),
+    )
+
+
+def vector_norm(
+    x: Tensor[Float],
+    /,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    **wrong: Never,
+) -> Tensor[Float]:
+    """Euclidean length along the axes: ``√Σ x²``."""
+    if wrong:
+        raise unknown_argument(_vector_norm, wrong)
+    return single(
+        _vector_norm,
+        x,
+        (
+            axis,
             keepdims,
         ),
     )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any as AnyT
 from typing import Never, overload
 
-from . import _composite, _fast
+from . import _fast
 from ._call import call, new, single, wrap
 from ._dtype import DTypeLike
 from ._errors import Rejected
@@ -54,6 +54,9 @@ from .ops.binary import remainder as _remainder
 from .ops.binary import subtract as _subtract
 from .ops.binary import where as _where
 from .ops.contraction import matmul as _matmul
+from .ops.contraction import outer as _outer
+from .ops.contraction import tensordot as _tensordot
+from .ops.contraction import vecdot as _vecdot
 from .ops.indexing import index_add as _index_add
 from .ops.indexing import masked_select as _masked_select
 from .ops.indexing import nonzero as _nonzero
@@ -61,11 +64,23 @@ from .ops.indexing import scatter as _scatter
 from .ops.indexing import take as _take
 from .ops.indexing import take_along_axis as _take_along_axis
 from .ops.movement import broadcast_to as _broadcast_to
+from .ops.movement import chunk as _chunk
 from .ops.movement import contiguous as _contiguous
+from .ops.movement import expand_dims as _expand_dims
+from .ops.movement import flatten as _flatten
 from .ops.movement import flip as _flip
+from .ops.movement import matrix_transpose as _matrix_transpose
+from .ops.movement import moveaxis as _moveaxis
 from .ops.movement import pad as _pad
 from .ops.movement import permute_dims as _permute_dims
+from .ops.movement import repeat as _repeat
 from .ops.movement import reshape as _reshape
+from .ops.movement import roll as _roll
+from .ops.movement import split as _split
+from .ops.movement import squeeze as _squeeze
+from .ops.movement import swapaxes as _swapaxes
+from .ops.movement import tile as _tile
+from .ops.movement import unstack as _unstack
 from .ops.reduction import all_ as _all
 from .ops.reduction import any_ as _any
 from .ops.reduction import argmax as _argmax
@@ -78,6 +93,7 @@ from .ops.reduction import prod as _prod
 from .ops.reduction import std as _std
 from .ops.reduction import sum_ as _sum
 from .ops.reduction import var as _var
+from .ops.reduction import vector_norm as _vector_norm
 from .ops.rows import log_softmax as _log_softmax
 from .ops.rows import softmax as _softmax
 from .ops.scan import cumsum as _cumsum
@@ -564,30 +580,6 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_bitwise_invert, (self,), ())
 
-    def expand_dims(self: Tensor[AnyKind], axis: int = 0) -> Tensor[AnyKind]:
-        """See ``phlox_tensor.expand_dims``."""
-        return _composite.expand_dims(self, axis)
-
-    def flatten(self: Tensor[AnyKind], start_axis: int = 0, end_axis: int = -1) -> Tensor[AnyKind]:
-        """See ``phlox_tensor.flatten``."""
-        return _composite.flatten(self, start_axis, end_axis)
-
-    def repeat(self: Tensor[AnyKind], repeats: int, *, axis: int | None = None) -> Tensor[AnyKind]:
-        """See ``phlox_tensor.repeat``."""
-        return _composite.repeat(self, repeats, axis=axis)
-
-    def roll(self: Tensor[AnyKind], shift: int, *, axis: int | None = None) -> Tensor[AnyKind]:
-        """See ``phlox_tensor.roll``."""
-        return _composite.roll(self, shift, axis=axis)
-
-    def squeeze(self: Tensor[AnyKind], axis: int | Sequence[int] | None = None) -> Tensor[AnyKind]:
-        """See ``phlox_tensor.squeeze``."""
-        return _composite.squeeze(self, axis)
-
-    def swapaxes(self: Tensor[AnyKind], axis1: int, axis2: int) -> Tensor[AnyKind]:
-        """See ``phlox_tensor.swapaxes``."""
-        return _composite.swapaxes(self, axis1, axis2)
-
     @property
     def T(self: Tensor[AnyKind]) -> Tensor[AnyKind]:
         """The matrix transposed; the order of the axes reversed for other ranks."""
@@ -596,7 +588,9 @@ class TensorMethods(TensorMembers[K]):
     @property
     def mT(self: Tensor[AnyKind]) -> Tensor[AnyKind]:
         """The last two axes swapped."""
-        return _composite.matrix_transpose(self)
+        if self.ndim == 2:  # the usual case, without the expansion
+            return single(_permute_dims, self, ((1, 0),))
+        return single(_matrix_transpose, self, ())
 
     def abs(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         """Absolute value, elementwise: ``|x|``."""
@@ -789,6 +783,21 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_ceil, (self,), ())
 
+    def chunk(
+        self: Tensor[AnyKind], /, chunks: int, axis: int = 0, **wrong: Never
+    ) -> tuple[Tensor[AnyKind], ...]:
+        """At most ``chunks`` parts along an axis; the last may be smaller."""
+        if wrong:
+            raise unknown_argument(_chunk, wrong)
+        return single(
+            _chunk,
+            self,
+            (
+                chunks,
+                axis,
+            ),
+        )
+
     def clip(
         self: Tensor[NumKind], /, min: float | None = None, max: float | None = None
     ) -> Tensor[NumKind]:
@@ -858,6 +867,12 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_exp, (self,), ())
 
+    def expand_dims(self: Tensor[AnyKind], /, axis: int = 0, **wrong: Never) -> Tensor[AnyKind]:
+        """The tensor with an axis of size 1 more, at ``axis``."""
+        if wrong:
+            raise unknown_argument(_expand_dims, wrong)
+        return single(_expand_dims, self, (axis,))
+
     def expm1(self: Tensor[Float], /) -> Tensor[Float]:
         """``eˣ - 1``, elementwise, accurate near 0."""
         device = self.device
@@ -865,6 +880,19 @@ class TensorMethods(TensorMembers[K]):
             return wrap(device.checked.expm1(self.primitive), device)
         except Rejected:
             return call(_expm1, (self,), ())
+
+    def flatten(
+        self: Tensor[AnyKind], /, start_axis: int = 0, end_axis: int = -1
+    ) -> Tensor[AnyKind]:
+        """The axes from ``start_axis`` to ``end_axis``, both included, as one."""
+        return single(
+            _flatten,
+            self,
+            (
+                start_axis,
+                end_axis,
+            ),
+        )
 
     def flip(
         self: Tensor[AnyKind], /, axis: int | Sequence[int] | None = None, **wrong: Never
@@ -1085,6 +1113,10 @@ class TensorMethods(TensorMembers[K]):
         """
         return _fast.binary(_matmul, self, x2)
 
+    def matrix_transpose(self: Tensor[AnyKind], /) -> Tensor[AnyKind]:
+        """The last two axes swapped; ``x.mT``."""
+        return single(_matrix_transpose, self, ())
+
     def max(
         self: Tensor[NumKind],
         /,
@@ -1150,6 +1182,19 @@ class TensorMethods(TensorMembers[K]):
         """The smaller one, elementwise; nan wins."""
         return _fast.binary(_minimum, self, x2)
 
+    def moveaxis(
+        self: Tensor[AnyKind], /, source: int | Sequence[int], destination: int | Sequence[int]
+    ) -> Tensor[AnyKind]:
+        """The tensor with axes moved to new places; the others keep their order."""
+        return single(
+            _moveaxis,
+            self,
+            (
+                source,
+                destination,
+            ),
+        )
+
     def multiply(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
         """Product, elementwise: ``x1 · x2``."""
         return _fast.binary(_multiply, self, x2)
@@ -1169,6 +1214,10 @@ class TensorMethods(TensorMembers[K]):
     def not_equal(self: Tensor[AnyKind], /, x2: Tensor[AnyKind] | float) -> Tensor[Bool]:
         """Whether ``x1 != x2``, elementwise; True for nan."""
         return _fast.binary(_not_equal, self, x2)
+
+    def outer(self: Tensor[NumKind], /, x2: Tensor[NumKind]) -> Tensor[NumKind]:
+        """All products of two vectors: (n,) and (m,) give (n, m)."""
+        return _fast.binary(_outer, self, x2)
 
     def pad(
         self: Tensor[AnyKind], /, padding: Sequence[tuple[int, int]], value: float = 0
@@ -1236,9 +1285,41 @@ class TensorMethods(TensorMembers[K]):
         """Remainder with the sign of ``x2``, elementwise; for integers 0 where ``x2`` is 0."""
         return _fast.binary(_remainder, self, x2)
 
+    def repeat(
+        self: Tensor[AnyKind], /, repeats: int, axis: int | None = None, **wrong: Never
+    ) -> Tensor[AnyKind]:
+        """Each element ``repeats`` times along an axis; without one, of the flattened tensor."""
+        if wrong:
+            raise unknown_argument(_repeat, wrong)
+        return single(
+            _repeat,
+            self,
+            (
+                repeats,
+                axis,
+            ),
+        )
+
     def reshape(self: Tensor[AnyKind], *shape: int | Sequence[int]) -> Tensor[AnyKind]:
         """The elements, row by row, under a new shape; one size may be -1."""
         return single(_reshape, self, (spread(shape),))
+
+    def roll(
+        self: Tensor[AnyKind], /, shift: int, axis: int | None = None, **wrong: Never
+    ) -> Tensor[AnyKind]:
+        """Elements moved along an axis by ``shift``; what leaves one end enters at the other.
+        Without an axis the flattened tensor is rolled.
+        """
+        if wrong:
+            raise unknown_argument(_roll, wrong)
+        return single(
+            _roll,
+            self,
+            (
+                shift,
+                axis,
+            ),
+        )
 
     def round(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         """Nearest whole number, half to even, elementwise; integers stay."""
@@ -1352,6 +1433,21 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
+    def split(
+        self: Tensor[AnyKind], /, sections: int | Sequence[int], axis: int = 0, **wrong: Never
+    ) -> tuple[Tensor[AnyKind], ...]:
+        """Parts along an axis: as many equal ones as ``sections`` says, or of the given sizes."""
+        if wrong:
+            raise unknown_argument(_split, wrong)
+        return single(
+            _split,
+            self,
+            (
+                sections,
+                axis,
+            ),
+        )
+
     def sqrt(self: Tensor[Float], /) -> Tensor[Float]:
         """Square root, elementwise; nan below 0."""
         device = self.device
@@ -1367,6 +1463,14 @@ class TensorMethods(TensorMembers[K]):
             return wrap(device.checked.square(self.primitive), device)
         except Rejected:
             return call(_square, (self,), ())
+
+    def squeeze(
+        self: Tensor[AnyKind], /, axis: int | Sequence[int] | None = None, **wrong: Never
+    ) -> Tensor[AnyKind]:
+        """The tensor without axes of size 1: those given, or all."""
+        if wrong:
+            raise unknown_argument(_squeeze, wrong)
+        return single(_squeeze, self, (axis,))
 
     def std(
         self: Tensor[Float],
@@ -1448,6 +1552,21 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
+    def swapaxes(
+        self: Tensor[AnyKind], /, axis1: int, axis2: int, **wrong: Never
+    ) -> Tensor[AnyKind]:
+        """The tensor with two axes swapped."""
+        if wrong:
+            raise unknown_argument(_swapaxes, wrong)
+        return single(
+            _swapaxes,
+            self,
+            (
+                axis1,
+                axis2,
+            ),
+        )
+
     def take(
         self: Tensor[AnyKind], /, indices: Tensor[Int], axis: int = 0, **wrong: Never
     ) -> Tensor[AnyKind]:
@@ -1496,6 +1615,25 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_tanh, (self,), ())
 
+    def tensordot(
+        self: Tensor[NumKind], /, x2: Tensor[NumKind], axes: int | Sequence[Sequence[int]] = 2
+    ) -> Tensor[NumKind]:
+        """Sum of products over the last ``axes`` of x1 and the first of x2, or over lists of
+        axes.
+        """
+        return call(
+            _tensordot,
+            (
+                self,
+                x2,
+            ),
+            (axes,),
+        )
+
+    def tile(self: Tensor[AnyKind], /, repetitions: int | Sequence[int]) -> Tensor[AnyKind]:
+        """The whole tensor repeated along each axis; axes are added in front for further counts."""
+        return single(_tile, self, (repetitions,))
+
     def topk(
         self: Tensor[NumKind], /, k: int, axis: int = -1, largest: bool = True, **wrong: Never
     ) -> tuple[Tensor[NumKind], Tensor[Int]]:
@@ -1523,6 +1661,14 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_trunc, (self,), ())
 
+    def unstack(
+        self: Tensor[AnyKind], /, axis: int = 0, **wrong: Never
+    ) -> tuple[Tensor[AnyKind], ...]:
+        """The tensors along an axis, without it."""
+        if wrong:
+            raise unknown_argument(_unstack, wrong)
+        return single(_unstack, self, (axis,))
+
     def var(
         self: Tensor[Float],
         /,
@@ -1542,6 +1688,40 @@ class TensorMethods(TensorMembers[K]):
             (
                 axis,
                 correction,
+                keepdims,
+            ),
+        )
+
+    def vecdot(
+        self: Tensor[NumKind], /, x2: Tensor[NumKind], axis: int = -1, **wrong: Never
+    ) -> Tensor[NumKind]:
+        """Sum of products along an axis; the tensors broadcast."""
+        if wrong:
+            raise unknown_argument(_vecdot, wrong)
+        return call(
+            _vecdot,
+            (
+                self,
+                x2,
+            ),
+            (axis,),
+        )
+
+    def vector_norm(
+        self: Tensor[Float],
+        /,
+        axis: int | Sequence[int] | None = None,
+        keepdims: bool = False,
+        **wrong: Never,
+    ) -> Tensor[Float]:
+        """Euclidean length along the axes: ``√Σ x²``."""
+        if wrong:
+            raise unknown_argument(_vector_norm, wrong)
+        return single(
+            _vector_norm,
+            self,
+            (
+                axis,
                 keepdims,
             ),
         )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from .._dtype import float32
 from .._op import case
@@ -98,4 +101,60 @@ linear = contraction(
     cases=(case((3, 4), (4, 5), (5,)), case((2, 3, 4), (4, 2), None), case((4,), (4, 3), (3,))),
     method=False,
     doc="``x @ weight + bias`` with weight of shape (in, out).",
+)
+
+
+def _tensordot(x1: Tensor, x2: Tensor, axes: tuple[tuple[int, ...], tuple[int, ...]]) -> Tensor:
+    left, right = axes
+    rows = tuple(i for i in range(x1.ndim) if i not in left)
+    columns = tuple(i for i in range(x2.ndim) if i not in right)
+    inner = prod(x1.shape[i] for i in left)
+    a = x1.permute_dims(rows + left).reshape(prod(x1.shape[i] for i in rows), inner)
+    b = x2.permute_dims(right + columns).reshape(inner, prod(x2.shape[i] for i in columns))
+    shape = (*(x1.shape[i] for i in rows), *(x2.shape[i] for i in columns))
+    return (a @ b).reshape(shape)
+
+
+def _vecdot(x1: Tensor, x2: Tensor, axis: int) -> Tensor:
+    products = x1 * x2
+    return products.sum(axis=axis, dtype=products.dtype)
+
+
+outer = contraction(
+    "outer",
+    "x1: Num, x2: Num -> Num",
+    numpy=np.outer,
+    expand=lambda x1, x2: x1.reshape(x1.size, 1) * x2,
+    shape=shapes.outer,
+    multilinear=True,
+    ulp=1,
+    cases=(case((3,), (4,)), case((0,), (2,))),
+    doc="All products of two vectors: (n,) and (m,) give (n, m).",
+)
+tensordot = contraction(
+    "tensordot",
+    "x1: Num, x2: Num; axes: Contracted = 2 -> Num",
+    expand=_tensordot,
+    shape=shapes.tensordot,
+    prepare=shapes.prepare_tensordot,
+    ulp=8,
+    atol=16,
+    cases=(
+        case((2, 3, 4), (3, 4, 5)),
+        case((2, 3), (4, 5), axes=0),
+        case((2, 3, 4), (5, 4, 2), axes=((0, 2), (2, 1))),
+        case((3,), (3,), axes=1),
+    ),
+    doc="Sum of products over the last ``axes`` of x1 and the first of x2, or over lists of axes.",
+)
+vecdot = contraction(
+    "vecdot",
+    "x1: Num, x2: Num; axis: int = -1 -> Num",
+    expand=_vecdot,
+    shape=shapes.vecdot,
+    prepare=shapes.prepare_vecdot,
+    ulp=8,
+    atol=16,
+    cases=(case((2, 3), (3,)), case((3, 2), (3, 2), axis=0), case((4,), (4,))),
+    doc="Sum of products along an axis; the tensors broadcast.",
 )

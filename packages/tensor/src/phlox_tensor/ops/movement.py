@@ -16,7 +16,9 @@ from ..shapes.indexing import region
 from ._families import movement, view, view_by_index
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    from .._op import Op, ShapeRule
 
 broadcast_to = view(
     "broadcast_to",
@@ -248,4 +250,232 @@ slice_scatter = movement(
     ),
     method=False,
     doc="A copy of x with ``values`` in place of a slice; ``x.at[...].set`` is the usual spelling.",
+)
+
+
+def _at_once(op: Op, x: Tensor, *attributes: Any) -> Tensor:
+    """Apply an op to attributes that need no preparation, without its checks."""
+    device = x.device
+    return Tensor(getattr(device.ops, op.name)(x.primitive, *attributes), device)
+
+
+def _reshaped(rule: ShapeRule) -> Callable[..., Tensor]:
+    """The expansion of an op that gives its elements another shape."""
+
+    def formula(x: Tensor, *attributes: Any) -> Tensor:
+        return _at_once(reshape, x, rule(reshape, (x,), attributes)[0])
+
+    return formula
+
+
+def _in_shape(rule: ShapeRule) -> Callable[..., Any]:
+    """The reference of such an op."""
+    return lambda x, *attributes: np.reshape(x, rule(reshape, (x,), attributes)[0])
+
+
+expand_dims = view(
+    "expand_dims",
+    "x: Any; axis: int = 0 -> Any",
+    numpy=np.expand_dims,
+    expand=_reshaped(shapes.expand_dims),
+    shape=shapes.expand_dims,
+    prepare=shapes.prepare_expand_dims,
+    cases=(case((2, 3), axis=1), case((2, 3), axis=-1), case((), axis=0)),
+    doc="The tensor with an axis of size 1 more, at ``axis``.",
+)
+flatten = view(
+    "flatten",
+    "x: Any; start_axis: int = 0, end_axis: int = -1 -> Any",
+    numpy=_in_shape(shapes.flatten),
+    expand=_reshaped(shapes.flatten),
+    shape=shapes.flatten,
+    prepare=shapes.prepare_flatten,
+    cases=(case((2, 3, 4)), case((2, 3, 4), start_axis=1), case((2, 0, 4), end_axis=1), case(())),
+    doc="The axes from ``start_axis`` to ``end_axis``, both included, as one.",
+)
+matrix_transpose = view(
+    "matrix_transpose",
+    "x: Any -> Any",
+    numpy=lambda x: np.swapaxes(x, -1, -2),
+    expand=lambda x: _at_once(permute_dims, x, shapes.swapped(x.ndim, -1, -2)),
+    shape=shapes.matrix_transpose,
+    cases=(case((2, 3)), case((4, 2, 3)), case((0, 3))),
+    doc="The last two axes swapped; ``x.mT``.",
+)
+moveaxis = view(
+    "moveaxis",
+    "x: Any; source: Integers, destination: Integers -> Any",
+    numpy=np.moveaxis,
+    expand=lambda x, source, to: _at_once(permute_dims, x, shapes.moved(x.ndim, source, to)),
+    shape=shapes.moveaxis,
+    prepare=shapes.prepare_moveaxis,
+    cases=(
+        case((2, 3, 4), source=0, destination=-1),
+        case((2, 3, 4), source=(2, 0), destination=(0, 1)),
+    ),
+    doc="The tensor with axes moved to new places; the others keep their order.",
+)
+squeeze = view(
+    "squeeze",
+    "x: Any; axis: Axes? = None -> Any",
+    numpy=np.squeeze,
+    expand=_reshaped(shapes.squeeze),
+    shape=shapes.squeeze,
+    prepare=shapes.prepare_squeeze,
+    cases=(case((2, 1, 3, 1)), case((2, 1, 3, 1), axis=1), case((2, 3)), case((1, 0), axis=(0,))),
+    doc="The tensor without axes of size 1: those given, or all.",
+)
+swapaxes = view(
+    "swapaxes",
+    "x: Any; axis1: Axis, axis2: Axis -> Any",
+    numpy=np.swapaxes,
+    expand=lambda x, axis1, axis2: _at_once(permute_dims, x, shapes.swapped(x.ndim, axis1, axis2)),
+    shape=shapes.swapaxes,
+    cases=(case((2, 3, 4), axis1=0, axis2=2), case((2, 3), axis1=-1, axis2=-1)),
+    doc="The tensor with two axes swapped.",
+)
+
+
+def _cut(x: Any, sizes: Sequence[int], axis: int) -> Any:
+    return tuple(np.split(x, np.cumsum(sizes)[:-1], axis))
+
+
+def _parts(x: Tensor, sizes: Sequence[int], axis: int) -> tuple[Tensor, ...]:
+    """Slices of the given sizes, one after the other."""
+    shape = x.shape
+    before, after, steps = (0,) * axis, (0,) * (len(shape) - axis - 1), (1,) * len(shape)
+    out, start = [], 0
+    for size in sizes:
+        wanted = (*shape[:axis], size, *shape[axis + 1 :])
+        out.append(_at_once(slice_, x, (*before, start if size else 0, *after), wanted, steps))
+        start += size
+    return tuple(out)
+
+
+def _unstack(x: Tensor, axis: int) -> tuple[Tensor, ...]:
+    shape = (*x.shape[:axis], *x.shape[axis + 1 :])
+    parts = _parts(x, (1,) * x.shape[axis], axis)
+    return tuple(_at_once(reshape, part, shape) for part in parts)
+
+
+chunk = view(
+    "chunk",
+    "x: Any; chunks: int, axis: Axis = 0 -> *parts: Any",
+    numpy=lambda x, chunks, axis: _cut(x, shapes.chunk_sizes(x.shape[axis], chunks), axis),
+    expand=lambda x, chunks, axis: _parts(x, shapes.chunk_sizes(x.shape[axis], chunks), axis),
+    shape=shapes.chunk,
+    prepare=shapes.prepare_chunk,
+    cases=(case((7, 2), chunks=3), case((2, 4), chunks=2, axis=-1), case((0, 2), chunks=2)),
+    doc="At most ``chunks`` parts along an axis; the last may be smaller.",
+)
+split = view(
+    "split",
+    "x: Any; sections: Sections, axis: Axis = 0 -> *parts: Any",
+    numpy=_cut,
+    expand=_parts,
+    shape=shapes.split,
+    prepare=shapes.prepare_split,
+    cases=(case((6, 2), sections=3), case((2, 5), sections=(2, 0, 3), axis=1)),
+    doc="Parts along an axis: as many equal ones as ``sections`` says, or of the given sizes.",
+)
+unstack = view(
+    "unstack",
+    "x: Any; axis: Axis = 0 -> *parts: Any",
+    numpy=lambda x, axis: tuple(np.moveaxis(x, axis, 0)),
+    expand=_unstack,
+    shape=shapes.unstack,
+    cases=(case((3, 2)), case((2, 3, 4), axis=1), case((2,), axis=-1), case((2, 0))),
+    doc="The tensors along an axis, without it.",
+)
+
+
+def _repeat(x: Tensor, repeats: int, axis: int | None) -> Tensor:
+    if axis is None:
+        return _repeat(reshape(x, (x.size,)), repeats, 0)
+    front, back = x.shape[: axis + 1], x.shape[axis + 1 :]
+    wide = broadcast_to(reshape(x, (*front, 1, *back)), (*front, repeats, *back))
+    return reshape(wide, (*front[:-1], front[-1] * repeats, *back))
+
+
+def _roll(x: Tensor, shift: int, axis: int | None) -> Tensor:
+    if axis is None:
+        return reshape(_roll(reshape(x, (x.size,)), shift, 0), x.shape)
+    n = x.shape[axis]
+    if not n or not shift % n:
+        return x
+    first, second = _parts(x, (n - shift % n, shift % n), axis)
+    return concat([second, first], axis)
+
+
+def _stack(xs: Sequence[Tensor], axis: int) -> Tensor:
+    shape = xs[0].shape
+    wide = (*shape[:axis], 1, *shape[axis:])
+    return concat([_at_once(reshape, x, wide) for x in xs], axis)
+
+
+def _tile(x: Tensor, counts: Sequence[int]) -> Tensor:
+    out = reshape(x, (1,) * (len(counts) - x.ndim) + x.shape)
+    for axis, count in enumerate(counts):  # axis by axis: backends limit the number of axes
+        if count != 1:
+            front, back = out.shape[:axis], out.shape[axis:]
+            wide = broadcast_to(reshape(out, (*front, 1, *back)), (*front, count, *back))
+            out = reshape(wide, (*front, count * back[0], *back[1:]))
+    return out
+
+
+repeat = movement(
+    "repeat",
+    "x: Any; repeats: int, axis: Axis? = None -> Any",
+    numpy=np.repeat,
+    expand=_repeat,
+    shape=shapes.repeat,
+    prepare=shapes.prepare_repeat,
+    cases=(
+        case((2, 3), repeats=2),
+        case((2, 3), repeats=3, axis=0),
+        case((2, 3), repeats=0, axis=-1),
+        case((), repeats=2),
+    ),
+    doc="Each element ``repeats`` times along an axis; without one, of the flattened tensor.",
+)
+roll = movement(
+    "roll",
+    "x: Any; shift: int, axis: Axis? = None -> Any",
+    numpy=np.roll,
+    expand=_roll,
+    shape=same,
+    cases=(
+        case((2, 3), shift=1),
+        case((2, 5), shift=-7, axis=1),
+        case((2, 3), shift=0, axis=0),
+        case((0, 3), shift=1, axis=0),
+    ),
+    doc="Elements moved along an axis by ``shift``; what leaves one end enters at the other. "
+    "Without an axis the flattened tensor is rolled.",
+)
+stack = movement(
+    "stack",
+    "*xs: Any; axis: int = 0 -> Any",
+    numpy=np.stack,
+    expand=_stack,
+    shape=shapes.stack,
+    prepare=shapes.prepare_stack,
+    method=False,
+    cases=(case([(2, 3), (2, 3)], axis=1), case([(2,)] * 3, axis=-1), case([()], axis=0)),
+    doc="Tensors of one shape joined along a new axis.",
+)
+tile = movement(
+    "tile",
+    "x: Any; repetitions: Integers -> Any",
+    numpy=np.tile,
+    expand=_tile,
+    shape=shapes.tile,
+    prepare=shapes.prepare_tile,
+    cases=(
+        case((2, 3), repetitions=(2, 1)),
+        case((3,), repetitions=(2, 2)),
+        case((2, 3), repetitions=2),
+        case((2, 1, 2, 1, 2), repetitions=(2, 1, 2, 2, 2)),
+    ),
+    doc="The whole tensor repeated along each axis; axes are added in front for further counts.",
 )

@@ -182,3 +182,10 @@ var = reduction(
     doc="Variance along the axes: mean squared distance from the mean, divided by "
     "``n - correction``.",
 )
+vector_norm = reduction(
+    "vector_norm",
+    f"x: Float; {_AXES} -> Float",
+    expand=lambda x, axis, keepdims: x.square().sum(axis=axis, keepdims=keepdims).sqrt(),
+    ulp=16,
+    doc="Euclidean length along the axes: ``√Σ x²``.",
+)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
+from .._attributes import normalize_axis
 from .._errors import ArgumentError, ShapeError
 from ._broadcast import broadcast_shapes
 
 if TYPE_CHECKING:
+    from .._backend import Backend
     from .._op import Attributes, Op, Shape, Specs
 
 
@@ -82,3 +84,55 @@ def linear_work(specs: Specs, attributes: Attributes) -> int:
     """Each element of x meets each column of weight."""
     del attributes
     return prod(specs[0].shape) * int(specs[1].shape[1])
+
+
+def prepare_vecdot(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:
+    """Count the axis from the front of both together."""
+    del backend
+    both = broadcast_shapes((specs[0].shape, specs[1].shape), "vecdot")
+    return (normalize_axis(attributes[0], "vecdot", len(both)),)
+
+
+def vecdot(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """What both broadcast to, without the axis."""
+    (axis,) = attributes
+    both = broadcast_shapes((specs[0].shape, specs[1].shape), op.name)
+    return [(*both[:axis], *both[axis + 1 :])]
+
+
+def outer(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """(n,) and (m,) give (n, m)."""
+    del attributes
+    a, b = specs[0].shape, specs[1].shape
+    if len(a) != 1 or len(b) != 1:
+        raise ShapeError(op.name, "not two vectors", got=f"{a} and {b}", expected="(n,) and (m,)")
+    return [(*a, *b)]
+
+
+def prepare_tensordot(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:
+    """The axes of either tensor, counted from the front."""
+    del backend
+    a, b = len(specs[0].shape), len(specs[1].shape)
+    (axes,) = attributes
+    if not isinstance(axes, int):
+        pair = zip((a, b), axes, strict=True)
+        left, right = (tuple(normalize_axis(i, "tensordot", n) for i in own) for n, own in pair)
+        if len(left) != len(right) or len({*left}) < len(left) or len({*right}) < len(right):
+            expected = "as many of either tensor, each once"
+            raise ShapeError("tensordot", "axes do not pair up", got=axes, expected=expected)
+        return ((left, right),)
+    if not 0 <= axes <= min(a, b):
+        got = f"axes {axes} of {specs[0].shape} and {specs[1].shape}"
+        raise ShapeError("tensordot", "as many axes are not there", got=got)
+    return ((tuple(range(a - axes, a)), tuple(range(axes))),)
+
+
+def tensordot(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """The axes that are left, first those of the first."""
+    ((left, right),) = attributes
+    a, b = specs[0].shape, specs[1].shape
+    if [a[i] for i in left] != [b[i] for i in right]:
+        got = f"{a} along {left} and {b} along {right}"
+        raise ShapeError(op.name, "sizes along the axes differ", got=got)
+    rows = tuple(n for i, n in enumerate(a) if i not in left)
+    return [rows + tuple(n for i, n in enumerate(b) if i not in right)]

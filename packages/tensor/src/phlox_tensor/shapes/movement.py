@@ -135,3 +135,208 @@ def pad(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     del op
     pairs = zip(specs[0].shape, attributes[0], strict=True)
     return [tuple(n + before + after for n, (before, after) in pairs)]
+
+
+def prepare_expand_dims(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:
+    """Count the axis from the front of the result."""
+    del backend
+    return (normalize_axis(attributes[0], "expand_dims", len(specs[0].shape) + 1),)
+
+
+def expand_dims(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """A size of 1 more."""
+    del op
+    shape, axis = specs[0].shape, attributes[0]
+    return [(*shape[:axis], 1, *shape[axis:])]
+
+
+def prepare_squeeze(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:
+    """Fill in the axes of size 1."""
+    del backend
+    shape, axes = specs[0].shape, attributes[0]
+    if axes is None:
+        return (tuple(i for i, n in enumerate(shape) if n == 1),)
+    if any(shape[i] != 1 for i in axes):
+        raise ShapeError("squeeze", "axis is not of size 1", got=f"{shape}, axis {axes}")
+    return (axes,)
+
+
+def squeeze(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """The sizes that stay."""
+    del op
+    return [tuple(n for i, n in enumerate(specs[0].shape) if i not in attributes[0])]
+
+
+def prepare_flatten(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:
+    """Count the axes from the front; a 0-d tensor counts as one of one element."""
+    del backend
+    rank = max(len(specs[0].shape), 1)
+    names = ("start_axis", "end_axis")
+    first, last = (
+        normalize_axis(axis, "flatten", rank, name)
+        for axis, name in zip(attributes, names, strict=True)
+    )
+    if last < first:
+        raise ArgumentError("flatten", "end before start", got=attributes)
+    return first, last
+
+
+def flatten(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """The axes in between are one."""
+    del op
+    shape = specs[0].shape or (1,)
+    first, last = attributes
+    return [(*shape[:first], prod(shape[first : last + 1]), *shape[last + 1 :])]
+
+
+def prepare_moveaxis(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:
+    """Count the axes from the front."""
+    del backend
+    rank = len(specs[0].shape)
+    source, destination = (
+        tuple(normalize_axis(axis, "moveaxis", rank, name) for axis in axes)
+        for axes, name in zip(attributes, ("source", "destination"), strict=True)
+    )
+    if len(source) != len(destination):
+        expected = "as many sources as destinations"
+        raise ArgumentError("moveaxis", "axes do not pair up", got=attributes, expected=expected)
+    if any(len({*axes}) < len(axes) for axes in (source, destination)):
+        raise ShapeError("moveaxis", "axes repeat", got=attributes, expected="each axis once")
+    return source, destination
+
+
+def moved(rank: int, source: Shape, destination: Shape) -> Shape:
+    """The order of axes in which those at ``source`` stand at ``destination``."""
+    order = [i for i in range(rank) if i not in source]
+    for place, axis in sorted(zip(destination, source, strict=True)):
+        order.insert(place, axis)
+    return tuple(order)
+
+
+def moveaxis(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """The sizes in their new order."""
+    del op
+    shape = specs[0].shape
+    return [tuple(shape[i] for i in moved(len(shape), *attributes))]
+
+
+def swapped(rank: int, axis1: int, axis2: int) -> Shape:
+    """The order of axes in which two are swapped."""
+    order = [*range(rank)]
+    order[axis1], order[axis2] = order[axis2], order[axis1]
+    return tuple(order)
+
+
+def swapaxes(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """Two sizes swapped."""
+    del op
+    shape = specs[0].shape
+    return [tuple(shape[i] for i in swapped(len(shape), *attributes))]
+
+
+def matrix_transpose(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """The last two sizes swapped."""
+    del attributes
+    shape = specs[0].shape
+    if len(shape) < 2:
+        raise ShapeError(op.name, "not a matrix", got=shape, expected="(…, n, m)")
+    return [(*shape[:-2], shape[-1], shape[-2])]
+
+
+def prepare_stack(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:
+    """Count the axis from the front of the result."""
+    del backend
+    return (normalize_axis(attributes[0], "stack", len(specs[0][0].shape) + 1),)
+
+
+def stack(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """An axis more, as long as there are tensors."""
+    items, axis = specs[0], attributes[0]
+    shape = items[0].shape
+    if any(item.shape != shape for item in items):
+        got = " and ".join(str(item.shape) for item in items)
+        raise ShapeError(op.name, "shapes differ", got=got, expected="one shape")
+    return [(*shape[:axis], len(items), *shape[axis:])]
+
+
+def prepare_split(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:
+    """The size of each part."""
+    del backend
+    sections, axis = attributes
+    n = specs[0].shape[axis]
+    if isinstance(sections, int):
+        if sections < 1 or n % sections:
+            raise ShapeError("split", "not divisible", got=f"{n} into {sections}")
+        return (n // sections,) * sections, axis
+    if sum(sections) != n or any(size < 0 for size in sections):
+        raise ShapeError("split", "sizes do not add up", got=sections, expected=n)
+    return sections, axis
+
+
+def split(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """Each part has its size along the axis."""
+    del op
+    (sizes, axis), shape = attributes, specs[0].shape
+    return [(*shape[:axis], size, *shape[axis + 1 :]) for size in sizes]
+
+
+def prepare_chunk(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:
+    """There is a part."""
+    del specs, backend
+    if attributes[0] < 1:
+        raise ArgumentError("chunk", "no parts", got=attributes[0], expected="chunks >= 1")
+    return attributes
+
+
+def chunk_sizes(n: int, chunks: int) -> Shape:
+    """Equal sizes but for the last."""
+    size = -(-n // chunks) or 1
+    return tuple(min(size, n - i) for i in range(0, n, size)) or (0,)
+
+
+def chunk(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """Equal sizes along the axis but for the last."""
+    chunks, axis = attributes
+    return split(op, specs, (chunk_sizes(specs[0].shape[axis], chunks), axis))
+
+
+def unstack(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """Without the axis, as many as it is long."""
+    del op
+    (axis,), shape = attributes, specs[0].shape
+    return [(*shape[:axis], *shape[axis + 1 :])] * shape[axis]
+
+
+def prepare_repeat(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:
+    """The count is not negative."""
+    del specs, backend
+    if attributes[0] < 0:
+        expected = "repeats >= 0"
+        raise ShapeError("repeat", "negative count", got=attributes[0], expected=expected)
+    return attributes
+
+
+def repeat(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """The axis grows; without one there is one."""
+    del op
+    (repeats, axis), shape = attributes, specs[0].shape
+    if axis is None:
+        return [(prod(shape) * repeats,)]
+    return [(*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :])]
+
+
+def prepare_tile(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:
+    """A count for each axis of the result."""
+    del backend
+    counts = attributes[0]
+    if any(n < 0 for n in counts):
+        raise ShapeError("tile", "negative count", got=counts, expected="repetitions >= 0")
+    return ((1,) * (len(specs[0].shape) - len(counts)) + counts,)
+
+
+def tile(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """Each axis grows by its count; axes are added in front."""
+    del op
+    (counts,), shape = attributes, specs[0].shape
+    wide = (1,) * (len(counts) - len(shape)) + shape
+    return [tuple(c * n for c, n in zip(counts, wide, strict=True))]
