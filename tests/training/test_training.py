@@ -273,3 +273,16 @@ def _resident() -> int:
         pytest.skip("only Linux tells how much memory a process takes now")
     line = next(n for n in status.read_text().splitlines() if n.startswith("VmRSS"))
     return int(line.split()[1]) * 1024
+
+
+@pytest.mark.parametrize("recorder", RECORDERS, ids=lambda r: r.__name__)
+def test_the_same_seed_gives_the_same_files(recorder: Any, tmp_path: Path) -> None:
+    """Ids of parameters, states of the optimizer, order and gzip included."""
+    files = []
+    for name in ("first", "second"):
+        px.seed(11)
+        training = Training(CPU)
+        training.run(2)
+        path = recorder().record(training.into_record(), tmp_path / name)
+        files.append(path.read_bytes())
+    assert files[0] == files[1]

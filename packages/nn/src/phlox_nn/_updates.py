@@ -56,8 +56,8 @@ class Updates:
 
     def params(self, module: Module) -> dict[str, Param]:
         """Return the parameters of a module that get a new value, with it, by id."""
-        new = {}
-        for param in module.param_list():
+        new: dict[str, Param] = {}
+        for param in module.param_list() if self._found else ():
             value = self.get(param)
             if value is not None:
                 new[param.id] = param.with_value(value.to_device(param.device))

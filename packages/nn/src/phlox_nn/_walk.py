@@ -222,10 +222,10 @@ def exchanged(module: W, new: Mapping[str, Param]) -> W:
     """Return the module with the parameters of ``new``, by id."""
     found, structure = flat(module)
     after = [new.get(param.id, param) for param in found]
-    if all(a is b for a, b in zip(after, found, strict=True)):
+    if after == found:
         return module
     made: W = structure.rebuild(after)
-    made._flat = after, structure
+    _set(made, "_flat", (after, structure))
     return made
 
 
@@ -238,6 +238,7 @@ class _Held:
 
 
 _HELD: Final = _Held()
+_set: Final = object.__setattr__
 
 
 def flatten(module: Walked) -> tuple[dict[str, Any], Any]:
@@ -262,29 +263,38 @@ def flatten(module: Walked) -> tuple[dict[str, Any], Any]:
             constants[name] = value
         else:
             constants[name] = value
-    return children, (type(module), constants, containers, module._undecided)
+    return children, (type(module), constants, containers, module._undecided, module._names)
 
 
 def rebuild(children: Mapping[str, Any], rest: Any) -> Walked:
     """Make a module of other parameters and modules."""
-    cls, constants, containers, undecided = rest
-    values = dict(constants)
-    given = iter(children.items())
+    cls, constants, containers, undecided, names = rest
+    if containers:
+        values = dict(constants)
+        given = iter(children.values())
+        for name, value in constants.items():
+            if name in containers:
+                structure, held = containers[name]
+                values[name] = structure.rebuild([next(given) if x is _HELD else x for x in held])
+            elif value is _HELD:
+                values[name] = next(given)
+    else:
+        values = {**constants, **children}
     device = None
-    for name, value in constants.items():
-        if name in containers:
-            structure, held = containers[name]
-            leaves = [next(given)[1] if x is _HELD else x for x in held]
-            values[name] = structure.rebuild(leaves)
-        elif value is _HELD:
-            values[name] = next(given)[1]
     for child in children.values():
-        device = device or (child._device if isinstance(child, Walked) else None)
-        device = device or (child.device if isinstance(child, Param) else None)
+        if isinstance(child, Param):
+            device = child.device
+        elif isinstance(child, Walked):
+            device = child._device
+        if device is not None:
+            break
     made: Walked = object.__new__(cls)
     vars(made).update(values)
-    made._device, made._undecided, made._flat = device, undecided, None
-    made._names = tuple(values)
+    # Past the refusal to change: every step of an optimizer comes here.
+    _set(made, "_device", device)
+    _set(made, "_undecided", undecided)
+    _set(made, "_names", names)
+    _set(made, "_flat", None)
     return made
 
 

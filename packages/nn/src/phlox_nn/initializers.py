@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from math import prod, sqrt
 from typing import NamedTuple
@@ -25,9 +26,9 @@ class Fans(NamedTuple):
 class Initializer(Config):
     """Base of initializers."""
 
+    @abstractmethod
     def values(self, shape: tuple[int, ...], fans: Fans, device: Backend) -> Tensor[Float]:
         """Return the first values."""
-        raise TypeError(f"{type(self).__name__} does not define values()")
 
     def param(
         self,

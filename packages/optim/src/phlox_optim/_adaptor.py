@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from operator import is_
 from threading import Lock
-from typing import Any, Final, NamedTuple, final
+from types import NoneType
+from typing import Any, NamedTuple, final
 
 from phlox_nn import Module, Param, updates_of
 from phlox_record import Keyed, Record
-from phlox_tensor import Backend, Float, GradientError, RecordError, Tensor
+from phlox_tensor import Float, GradientError, RecordError, Tensor
 
 from . import _state
 from ._clipping import GradientClipping
@@ -16,22 +18,23 @@ from ._optimizer import AnyGradients, M, Optimizer
 from ._rule import SimpleOptimizer, State, misfit
 
 
-class _Place(NamedTuple):
-    """Where states are that step together, and what they have in common."""
-
-    device: Backend | None  # None where nobody looked yet
-    alike: object
-
-
-_NOWHERE: Final = _Place(None, None)
-
-
 class _Group(NamedTuple):
     """Parameters that step together: of one device, with states that differ in tensors alone."""
 
     params: list[Param]
     tensors: list[Tensor[Float]]  # the values on the inner device
     grads: list[Tensor[Float]]
+    states: list[State]
+
+
+class _Last(NamedTuple):
+    """What the last step was made of, if its parameters were one group; no numbers of a model.
+
+    Where the next step looks the same, it need not be sorted into groups again.
+    """
+
+    params: list[Any]  # what each was: id, shape, element type, device
+    grads: list[Any]  # the same, without an id
     states: list[State]
 
 
@@ -50,7 +53,8 @@ class OptimizerAdaptor(Optimizer):
         """Wrap a rule for tensors."""
         self._rule = rule
         self._clipping = clipping
-        self._kept: dict[str, tuple[State, _Place]] = {}
+        self._kept: dict[str, State] = {}
+        self._last: _Last | None = None
         self._steps = self._skipped = 0
         self._lock = Lock()
 
@@ -92,17 +96,26 @@ class OptimizerAdaptor(Optimizer):
             ShapeError: when a gradient does not have the shape of its parameter.
         """
         params, found = find(module, grads, strict=strict)
-        if strict:
-            self._refuse_strangers(module, params)
         if skip_nonfinite and not _finite(found):
             with self._lock:
                 self._skipped += 1
             return module
         if self._clipping is not None:
             found = self._clipping.clip(found)
+        seen = [(p.id, p.shape, p.dtype, p.device) for p in params]
+        given = [(g.shape, g.dtype, g.device) for g in found]
+        last = self._last
+        if last is not None and last.params == seen and last.grads == given:
+            groups = [_Group(params, _inner(params), found, last.states)]
+        else:
+            if strict:
+                self._refuse_strangers(module, params)
+            groups = self._groups(params, found)
         new: dict[str, Param] = {}
-        for group in self._groups(params, found):
-            self._update(lr, group, new)
+        for group in groups:
+            states = self._update(lr, group, new)
+        again = len(groups) == 1 and all(map(is_, groups[0].grads, found))
+        self._last = _Last(seen, given, states) if again else None
         with self._lock:
             self._steps += 1
         new.update(updates_of(module, grads).params(module))
@@ -114,10 +127,10 @@ class OptimizerAdaptor(Optimizer):
         Raises:
             GradientError: when there are both: new parameters, and states without a parameter.
         """
+        if all(param.id in self._kept for param in params) or not self._kept:
+            return
         with self._lock:
             kept = set(self._kept)
-        if not kept or all(param.id in kept for param in params):
-            return
         by_id = {param.id: path for path, param in module.params().items()}
         lost = kept - by_id.keys()
         if lost:
@@ -134,31 +147,23 @@ class OptimizerAdaptor(Optimizer):
     def _groups(self, params: list[Param], grads: list[Tensor[Float]]) -> list[_Group]:
         """What may step together, by device, element types, and what the states have in common."""
         groups: dict[Any, _Group] = {}
-        key: Any = None
-        group = _Group([], [], [], [])
-        none = (None, _NOWHERE)
         with self._lock:
-            before = [self._kept.get(param.id, none) for param in params]
-        for param, grad, (state, place) in zip(params, grads, before, strict=True):
+            before = [self._kept.get(param.id) for param in params]
+        for param, grad, kept in zip(params, grads, before, strict=True):
             if grad.shape != param.shape:
                 raise misfit("a gradient", grad.shape, param.shape)
-            tensor = param.value.inner() if param.device.records else param.value
-            device, alike = tensor.device, place.alike
-            if place.device is not device and state is not None:
-                state = _state.placed(state, device)  # noqa: PLW2901 - the same, elsewhere
-                alike = _state.alike(state)
-            own = param.device, param.dtype, grad.dtype, alike
-            if own != key:  # mostly it is of the group of the one before
-                key = own
-                group = groups.setdefault(own, _Group([], [], [], []))
+            (tensor,) = _inner([param])
+            state = _state.placed(kept, tensor.device)
+            key = param.device, param.dtype, grad.dtype, _state.alike(state)
+            group = groups.setdefault(key, _Group([], [], [], []))
             group.params.append(param)
             group.tensors.append(tensor)
-            group.grads.append(grad if grad.device is device else grad.to_device(device))
+            group.grads.append(grad.to_device(tensor.device))
             group.states.append(state)
         return list(groups.values())
 
-    def _update(self, lr: float, group: _Group, new: dict[str, Param]) -> None:
-        """Step the parameters of one group into ``new``, and keep their states."""
+    def _update(self, lr: float, group: _Group, new: dict[str, Param]) -> list[State]:
+        """Step the parameters of one group into ``new``; keep their states, and return them."""
         params, tensors, grads, before = group
         values, states = self._rule.step_list(lr, tensors, grads, before)
         device, inner, dtype = params[0].device, tensors[0].device, params[0].dtype
@@ -169,20 +174,21 @@ class OptimizerAdaptor(Optimizer):
             after = [p.with_value(v.to_device(device)) for p, v in zip(params, values, strict=True)]
         ids = [param.id for param in params]
         new.update(zip(ids, after, strict=True))
-        for old, state in zip(before, states, strict=True):
-            if old is None and state is not None:
-                _state.check(state)
-        # Where `step_list` steps all at once its states are alike; elsewhere nobody asks.
-        place = _Place(inner, _state.alike(states[0]))
+        kinds = {*map(type, before), *map(type, states)}
         with self._lock:
-            self._kept.update({i: (s, place) for i, s in zip(ids, states, strict=True)})
-            for key in [i for i, s in zip(ids, states, strict=True) if s is None]:
-                del self._kept[key]
+            self._kept.update(zip(ids, states, strict=True))
+        if NoneType in kinds:  # as in a first step, or in a rule without states
+            for state in states:
+                if state is not None:
+                    _state.check(state)
+            with self._lock:
+                self._kept = {key: s for key, s in self._kept.items() if s is not None}
+        return states
 
     def into_record(self) -> dict[str, Record]:
         """Return the states by parameter id; the tensors are shared, not copied."""
         with self._lock:
-            states = {key: _state.into_record(state) for key, (state, _) in self._kept.items()}
+            states = {key: _state.into_record(state) for key, state in self._kept.items()}
             steps, skipped = self._steps, self._skipped
         rule = type(self._rule).__name__
         return {"rule": rule, "steps": steps, "skipped": skipped, "states": Keyed(states)}
@@ -211,15 +217,25 @@ class OptimizerAdaptor(Optimizer):
                 got=rule,
                 expected=type(self._rule).__name__,
             )
-        kept = {key: (_state.from_record(state), _NOWHERE) for key, state in states.items()}
+        kept = {key: _state.from_record(state) for key, state in states.items()}
         with self._lock:
             self._kept, self._steps, self._skipped = kept, steps, skipped
+            self._last = None
         return self
 
     def __repr__(self) -> str:
         clipping = "" if self._clipping is None else f", {self._clipping!r}"
         skipped = f", skipped={self._skipped}" if self._skipped else ""
         return f"OptimizerAdaptor({self._rule!r}{clipping}, steps={self._steps}{skipped})"
+
+
+def _inner(params: list[Param]) -> list[Tensor[Float]]:
+    """The values of parameters of one device, on the device that steps them."""
+    device = params[0].device
+    inner = device.inner if device.records else None
+    if inner is None:
+        return [param.value for param in params]
+    return [Tensor(device.lower(param.value.primitive), inner) for param in params]
 
 
 def _finite(grads: list[Tensor[Float]]) -> bool:
