@@ -205,3 +205,24 @@ def test_declare_wants_a_class() -> None:
 
 def _running(x: np.ndarray[Any, Any], axis: int) -> np.ndarray[Any, Any]:
     return np.cumsum(x, axis, dtype=x.dtype)
+
+
+def test_an_op_of_a_user_is_declared_anew_and_one_of_the_package_is_not() -> None:
+    ns: Any = pt
+    x: Any = pt.asarray([1.0, 2.0])
+    try:
+        old = elementwise("again_op", "x: Float -> Float", expand=lambda x: x + 1, doc="A test.")
+        assert x.again_op().tolist() == old(x).tolist() == [2.0, 3.0]
+        new = elementwise("again_op", "x: Float -> Float", expand=lambda x: x * 10, doc="A test.")
+        assert x.again_op().tolist() == new(x).tolist() == ns.ops.again_op(x).tolist() == [10, 20]
+        with pytest.raises(pt.ArgumentError, match=r"declared anew.*\nhint: pt.ops.again_op"):
+            old(x)
+        elementwise(
+            "again_op", "x: Float -> Float", expand=lambda x: x - 1, doc="A test.", method=False
+        )
+        assert not hasattr(x, "again_op")
+        assert ns.ops.again_op(x).tolist() == [0.0, 1.0]
+    finally:
+        pt.REGISTRY.pop("again_op", None)
+    with pytest.raises(ValueError, match="'exp' is taken"):
+        elementwise("exp", "x: Float -> Float", expand=lambda x: x, doc="A test.")

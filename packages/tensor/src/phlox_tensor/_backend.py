@@ -253,6 +253,7 @@ def add_op(op: Op) -> None:
         for backend in _Interned._objects.values():
             backend.ops._reset(op.name)
             backend.checked._reset(op.name)
+            backend.passed.clear()  # of an op that this one takes the place of
 
 
 def expansion(op: Op, backend: Backend) -> Entry:

@@ -9,7 +9,7 @@ from ._attributes import NORMALIZERS
 from ._backend import Backend
 from ._dtype import DType
 from ._errors import ArgumentError, DeviceError, Rejected
-from ._op import Op, Spec, applied_by
+from ._op import REGISTRY, Op, Spec, applied_by
 from ._operands import Scalar, prepare_operands, require_dtype
 from ._signature import REQUIRED
 from ._spellings import refused_keyword
@@ -72,6 +72,9 @@ def prepared_call(
     Returns:
         The backend, the operands as tensors or numbers, what they are as specs, the attributes.
     """
+    if REGISTRY.get(op.name) is not op:
+        what = "the op was declared anew; this is the old one"
+        raise ArgumentError(op.name, what, hint=f"pt.ops.{op.name}(...)")
     backend, tensors = prepare_operands(op, operands)
     specs = [_spec(t) for t in tensors]
     values = prepare_attributes(op, specs, attributes, backend)

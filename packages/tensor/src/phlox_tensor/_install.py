@@ -9,11 +9,14 @@ from ._device import provide
 from ._members import TensorMembers
 from ._methods import TensorMethods
 from ._numpy_backend import Numpy
-from ._op import Op, on_declare, reserve
+from ._op import Op, on_declare, reserve, seal
 from ._tensor import Tensor
 
 _OWN = {"__eq__", "__ge__", "__gt__", "__le__", "__lt__", "__ne__", "__repr__"}
 _INHERITED = frozenset(vars(object)) - _OWN
+
+
+_added: set[str] = set()  # names of methods that ops of users have given
 
 
 def install() -> None:
@@ -22,6 +25,7 @@ def install() -> None:
         if name not in _INHERITED and (callable(member) or isinstance(member, property)):
             setattr(Tensor, name, member)
     provide("numpy", Numpy)
+    seal()
     reserve(_clash)
     on_declare(_add_method)
     on_declare(add_op)
@@ -29,7 +33,7 @@ def install() -> None:
 
 def _clash(op: Op) -> str | None:
     """Why an op may not have its name, if so."""
-    if _has_method(op) and hasattr(Tensor, op.name):
+    if _has_method(op) and hasattr(Tensor, op.name) and op.name not in _added:
         return f"Tensor has a method {op.name!r} already; method=False makes it a function alone"
     return None
 
@@ -42,6 +46,9 @@ def _has_method(op: Op) -> bool:
 def _add_method(op: Op) -> None:
     """A method for an op that a user declares."""
     if not _has_method(op):
+        if op.name in _added:  # by the op that this one takes the place of
+            _added.discard(op.name)
+            delattr(Tensor, op.name)
         return
 
     def method(self: Tensor[Any], *args: Any, **kwargs: Any) -> Any:
@@ -50,3 +57,4 @@ def _add_method(op: Op) -> None:
     method.__name__ = op.name
     method.__doc__ = op.doc
     setattr(Tensor, op.name, method)
+    _added.add(op.name)

@@ -194,19 +194,20 @@ REGISTRY: Final[dict[str, Op]] = {}
 _apply: list[Callable[[Op, tuple[Any, ...], dict[str, Any]], Any]] = []
 _infer: list[Callable[[Op, tuple[Any, ...], dict[str, Any], Any], Any]] = []
 _reserved: list[Callable[[Op], str | None]] = []
+_built_in: Final[set[str]] = set()
 _listeners: list[Callable[[Op], None]] = []
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 
 
 def declare(family: OpClass, name: str, signature: str, **fields: Any) -> Op:
-    """Register an op and return it.
+    """Register an op and return it; it takes the place of an op that a user declared before.
 
     Raises:
         ValueError: when the name is taken or malformed, the signature does not parse, there is
             neither a ``numpy`` reference nor an ``expand`` formula, nothing gives the shape or the
             element type of a result, or there are no test cases.
     """
-    if name in REGISTRY or not _NAME.fullmatch(name):
+    if name in _built_in or not _NAME.fullmatch(name):
         raise ValueError(f"op name {name!r} is taken or malformed")
     parsed = _signature.parse(signature)
     if fields.get("numpy") is None and fields.get("expand") is None:
@@ -234,6 +235,11 @@ def declare(family: OpClass, name: str, signature: str, **fields: Any) -> Op:
     for listener in _listeners:
         listener(op)
     return op
+
+
+def seal() -> None:
+    """Let nobody declare the ops anew that there are now; ops of users may be."""
+    _built_in.update(REGISTRY)
 
 
 def applied_by(call: Callable[[Op, tuple[Any, ...], dict[str, Any]], Any]) -> None:
