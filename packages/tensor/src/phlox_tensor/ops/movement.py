@@ -131,7 +131,8 @@ contiguous = movement(
 )
 
 
-def _getitem(x: Tensor, index: Any) -> Tensor:
+def by_slice(x: Tensor, index: Any) -> Tensor:
+    """A basic index as a slice and a reshape, as far as it needs them."""
     found = region(x.shape, index)
     out = x
     if (found.start, found.size, found.step) != ([0] * x.ndim, [*x.shape], [1] * x.ndim):
@@ -142,7 +143,7 @@ def _getitem(x: Tensor, index: Any) -> Tensor:
 getitem = view_by_index(
     "getitem",
     "x: Any; index: Index -> Any",
-    expand=_getitem,
+    expand=by_slice,
     numpy=lambda x, index: x[index],
     shape=index_shapes.getitem,
     linear=True,
