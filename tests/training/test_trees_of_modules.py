@@ -96,6 +96,7 @@ def test_frozen_weights_have_no_gradient() -> None:
     found = grad(loss)(frozen)
     with pytest.raises(GradientError, match=r"(?s)not trained: got a frozen.*unfreeze"):
         _ = found.layers[0].weight.value
+    assert pickle.loads(pickle.dumps(found)).scale.value.tolist() == found.scale.value.tolist()
     after = SgdConfig().init().step(0.1, frozen, found)
     assert after.layers[0].weight.value.tolist() == frozen.layers[0].weight.value.tolist()
     assert after.scale.value.tolist() != frozen.scale.value.tolist()

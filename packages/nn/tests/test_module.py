@@ -247,7 +247,11 @@ def test_dropout_settles_when_it_joins_parameters(recording: Backend) -> None:
         inner: OnlyDrops
         head: nn.Linear
 
-    assert Outer(alone, linear(recording)).inner.drop.training is True
+    outer = Outer(alone, linear(recording))
+    assert outer.inner.drop.training is True
+    assert outer.map(lambda _, p: p).inner.drop.training is True
+    assert outer.replace(head=linear(recording)).inner.drop.training is True
+    assert pt.tree.map(lambda x: x, outer).inner.drop.training is True
 
 
 def test_valid_lowers_and_stops_training(recording: Backend) -> None:

@@ -217,3 +217,13 @@ def test_ties_between_module_and_record() -> None:
     with pytest.raises(RecordError, match=r"two in the record: got a.weight and b.weight"):
         tied.load_record(untied.into_record())
     assert tied.load_record(tied.into_record()).a.weight.id == one.weight.id
+
+
+@pytest.mark.parametrize("recorder", RECORDERS)
+def test_the_same_seed_gives_the_same_file(recorder: Any) -> None:
+    files = []
+    for _ in range(2):
+        pt.seed(11)
+        files.append(recorder(record.FullPrecision).to_bytes(net().into_record()))
+    assert files[0] == files[1]
+    assert recorder(record.FullPrecision).to_bytes(net().into_record()) != files[0]

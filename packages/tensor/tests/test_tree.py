@@ -223,3 +223,15 @@ def test_a_tree_that_contains_itself_is_refused() -> None:
         tree.leaves_with_paths(loop)
     shared = [1]
     assert tree.leaves([shared, shared]) == [1, 1]
+
+
+def test_a_type_may_be_registered_as_a_leaf() -> None:
+    class Closed(list[int]):
+        pass
+
+    tree.register_leaf(Closed)
+    value = Closed([1, 2])
+    assert tree.leaves([value]) == [value]
+    assert tree.is_plain(value)
+    assert not tree.is_node(value)
+    assert tree.children({"a": value}) == [("a", value)]

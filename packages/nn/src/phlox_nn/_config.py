@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 from phlox_record import Record
-from phlox_tensor import Backend, PhloxError, Tensor, as_device
+from phlox_tensor import Backend, PhloxError, Tensor, as_device, tree
 
 from . import _settings
 
@@ -132,6 +132,9 @@ class Config(ABC):
         if not isinstance(values, dict):
             raise ConfigError("load", f"{path} holds no object", got=type(values).__name__)
         return cls.from_dict(values)
+
+
+tree.register_leaf(Config)
 
 
 def _device_of(record: Record) -> Backend | None:

@@ -139,7 +139,7 @@ class Module(_walk.Walked, metaclass=_ModuleType):
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuse to change a module that is complete."""
-        if hasattr(self, "_flat") and name not in _walk.Walked.__slots__:
+        if hasattr(self, "_known"):
             raise AttributeError(
                 f"[module] {type(self).__name__} does not change: got an assignment to {name!r}\n"
                 f"hint: model = model.replace({name}=...)"
@@ -158,7 +158,7 @@ class Module(_walk.Walked, metaclass=_ModuleType):
 
     def field_names(self) -> list[str]:
         """Return the names of the fields in order."""
-        return list(self._names)
+        return list(self._known.names)
 
     def replace(self, **changes: Any) -> Self:
         """Return the module with some fields changed; its constructor is not called.
@@ -216,7 +216,7 @@ class Module(_walk.Walked, metaclass=_ModuleType):
 
     def map(self, mapper: Mapper) -> Self:
         """Return the module with ``mapper(path, param)`` in place of every parameter."""
-        return _walk.changed(self, mapper)
+        return _walk.mapped(self, mapper)
 
     def with_params(self, new: Mapping[str, Param]) -> Self:
         """Return the module with the parameters of ``new``, by id; all others stay."""
@@ -238,7 +238,8 @@ class Module(_walk.Walked, metaclass=_ModuleType):
         Raises:
             ArgumentError: when two that are not the same object have the same id.
         """
-        return list(_walk.flat(self)[0])
+        _walk.by_id(self)
+        return _walk.listed(self)
 
     def num_params(self, *, trainable: bool | None = None) -> int:
         """Return the number of values in weights, frozen ones included; state does not count.

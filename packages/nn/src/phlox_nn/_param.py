@@ -80,6 +80,7 @@ class Param:
     _value: Any
     _make: Callable[[], Tensor[Any]] | None
     _proposed: Tensor[Any] | None
+    _lock: Lock | None  # where the value is to be made
 
     def __init__(
         self,
@@ -94,9 +95,8 @@ class Param:
         self.role = role
         self.frozen = not trainable
         self.shape, self.dtype, self.device = value.shape, value.dtype, value.device
-        self._make = self._proposed = None
+        self._make = self._proposed = self._lock = None
         self._value = as_leaf(value, self.trainable)
-        self._lock = Lock()
 
     @classmethod
     def lazy(
@@ -114,7 +114,8 @@ class Param:
         param = cls.__new__(cls)
         param.id, param.role, param.frozen = id or new_id(), role, not trainable
         param.shape, param.dtype, param.device = shape, dtype, device
-        param._make, param._value, param._proposed, param._lock = make, None, None, Lock()
+        param._value = param._proposed = None
+        param._wait(make)
         return param
 
     @property
@@ -132,10 +133,11 @@ class Param:
         """
         value: Any = self._value
         if value is None:
+            if self._lock is None:
+                raise self._absent()
             with self._lock:
                 if self._value is None:
-                    if self._make is None:
-                        raise self._absent()
+                    assert self._make is not None
                     self._value = as_leaf(self._promised(self._make()), self.trainable)
                     self._make = None
                 value = self._value
@@ -213,9 +215,12 @@ class Param:
         made = Param.__new__(Param)
         made.id, made.role, made.frozen = self.id, self.role, self.frozen
         made.shape, made.dtype, made.device = self.shape, self.dtype, self.device
-        made._make = made._value = made._proposed = None
-        made._lock = Lock()
+        made._make = made._value = made._proposed = made._lock = None
         return made
+
+    def _wait(self, make: Callable[[], Tensor[Any]]) -> None:
+        """Make the value at the first use."""
+        self._make, self._lock = make, Lock()
 
     def with_trainable(self, trainable: bool) -> Param:
         """Return the parameter frozen or not; the values are shared. State stays as it is."""
@@ -226,7 +231,7 @@ class Param:
         if self.is_initialized:
             made._value = as_leaf(self.value.detach(), made.trainable)
         else:
-            made._make = lambda: self.value.detach()  # noqa: PLW0108 - .value itself must wait
+            made._wait(lambda: self.value.detach())  # noqa: PLW0108 - .value itself must wait
         return made
 
     def to_device(self, device: Backend) -> Param:
@@ -248,7 +253,7 @@ class Param:
         made = self._like()
         made.id, made.device = id or self.id, device
         if self._make is not None:
-            made._make = lambda: move(self.value.detach())
+            made._wait(lambda: move(self.value.detach()))
         return made
 
     def __copy__(self) -> Param:
@@ -260,6 +265,12 @@ class Param:
 
     def __reduce__(self) -> Any:
         """Pickle by value; where nobody computed with it, a lazy one is made now."""
+        if self._value is None and self._make is None:
+            return _restore_absent, (
+                (self.id, not self.frozen, self.role),
+                (self.shape, self.dtype, self.device),
+                self._proposed,
+            )
         return restore, (self.value.detach(), self.id, not self.frozen, self.role)
 
     def __repr__(self) -> str:
@@ -275,6 +286,22 @@ def State(value: Tensor[Any], *, id: str | None = None) -> Param:
 def restore(value: Tensor[Any], id: str, trainable: bool, role: Role) -> Param:
     """Make the parameter that ``__reduce__`` described."""
     return Param(value, id=id, trainable=trainable, role=role)
+
+
+def _restore_absent(
+    identity: tuple[str, bool, Role],
+    form: tuple[tuple[int, ...], DType, Backend],
+    proposed: Tensor[Any] | None,
+) -> Param:
+    """Make the parameter without a gradient that ``__reduce__`` described."""
+    id, trainable, role = identity
+    shape, dtype, device = form
+    made = Param.__new__(Param)
+    made.id, made.role, made.frozen = id, role, not trainable
+    made.shape, made.dtype, made.device = shape, dtype, device
+    made._value = made._make = made._lock = None
+    made._proposed = proposed
+    return made
 
 
 def as_leaf(value: Tensor[Any], trainable: bool) -> Tensor[Any]:

@@ -24,7 +24,7 @@ def into_record(module: Module) -> dict[str, Record]:
         ArgumentError: when two parameters that are not the same have the same id.
         RecordError: for a dict whose keys make no paths.
     """
-    _walk.flat(module)
+    _walk.by_id(module)
     record = _branch(module)
     assert isinstance(record, dict)
     return record

@@ -57,7 +57,7 @@ class Updates:
     def params(self, module: Module) -> dict[str, Param]:
         """Return the parameters of a module that get a new value, with it, by id."""
         new: dict[str, Param] = {}
-        for param in module.param_list() if self._found else ():
+        for param in _walk.by_id(module).values() if self._found else ():
             value = self.get(param)
             if value is not None:
                 new[param.id] = param.with_value(value.to_device(param.device))
@@ -160,9 +160,8 @@ def updates_of(module: Module, grads: Any) -> Updates:
         ask = lambda param: grads.proposed(param.value) if param.is_initialized else None  # noqa: E731
     else:
         return found
-    states = {p.id: p for p in module.param_list() if p.role == "state"}
-    for param in states.values():
-        value = ask(param)
+    for param in _walk.by_id(module).values():
+        value = ask(param) if param.role == "state" else None
         if value is not None:
             found.add(param, value)
     return found

@@ -6,15 +6,12 @@ and that its constants are part of its structure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
-from phlox_tensor import ArgumentError, Backend, Tensor, tree
+from phlox_tensor import ArgumentError, Tensor, tree
 
 from ._param import Param
-
-if TYPE_CHECKING:
-    pass
 
 OnParam = Callable[[str, Param], Param]
 OnTensor = Callable[[str, Tensor[Any]], Tensor[Any]]
@@ -22,22 +19,44 @@ OnFields = Callable[[dict[str, Any]], dict[str, Any]]
 W = TypeVar("W", bound="Walked")
 
 
-class Walked:
-    """What walks see of a module.
+class _Known(NamedTuple):
+    """What is known of a module once it is complete; the same for those of one structure.
 
     Attributes:
-        _names: the names of the fields, once the module is complete.
-        _device: where its first parameter is, if it has any.
-        _undecided: whether a part does not know yet if it trains.
-        _flat: parameters in field order, and the structure around them, once asked for.
+        names: the names of the fields.
+        has_params: whether it holds parameters.
+        undecided: whether a part does not know yet if it trains.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_device", "_flat", "_names", "_undecided")
+    names: tuple[str, ...]
+    has_params: bool
+    undecided: bool
 
-    _names: tuple[str, ...]
-    _device: Backend | None
-    _undecided: bool
-    _flat: tuple[list[Any], tree.Structure] | None
+
+class _Flat(NamedTuple):
+    """The parameters of a module, each at each place, with their paths and what is around them.
+
+    Attributes:
+        by_id: filled when first asked for, once ids are found to be right.
+    """
+
+    params: list[Param]
+    paths: list[str]
+    structure: tree.Structure
+    by_id: dict[str, Param]
+
+
+class Walked:
+    """What walks see of a module; ``_flat`` is there once somebody asked for it."""
+
+    __slots__ = ("__dict__", "__weakref__", "_flat", "_known")
+
+    _known: _Known
+    _flat: _Flat
+
+
+_set_known: Final[Any] = Walked.__dict__["_known"].__set__
+_set_flat: Final[Any] = Walked.__dict__["_flat"].__set__
 
 
 _PARTS: Final = (Walked, Param, Tensor)
@@ -46,7 +65,7 @@ _PARTS: Final = (Walked, Param, Tensor)
 def fields_of(module: Walked) -> dict[str, Any]:
     """Return the fields of a module by name: its attributes when it was complete."""
     values = vars(module)
-    return {name: values[name] for name in module._names}
+    return {name: values[name] for name in module._known.names}
 
 
 def parts(value: Any) -> list[tuple[str, Any]]:
@@ -84,21 +103,33 @@ def complete(module: Walked) -> None:
         ArgumentError: for a tensor that wants a gradient and is no parameter.
         TreeError: for a container of an unknown type that holds tensors, parameters or modules.
     """
-    module._names = tuple(vars(module))
-    module._flat = None
-    device, undecided = None, False
-    for path, leaf in tree.leaves_with_paths(vars(module), leaf=(Walked, Param)):
-        if isinstance(leaf, Tensor) and leaf.requires_grad:
-            raise _unseen(module, path)
-        if isinstance(leaf, Walked):
-            undecided = undecided or getattr(leaf, "_undecided", False)
-            device = device or getattr(leaf, "_device", None)
-        elif isinstance(leaf, Param):
-            device = device or leaf.device
-    own = "training" in module._names and vars(module)["training"] is None
-    module._device, module._undecided = device, undecided or own
-    if module._undecided and device is not None:
-        _decide(module, device.records)
+    values = vars(module)
+    has_params = undecided = False
+    for name, value in values.items():
+        if tree.is_plain(value):
+            continue
+        for path, leaf in _held(value):
+            if isinstance(leaf, Walked):
+                known = getattr(leaf, "_known", None)  # a module under construction has none
+                has_params = has_params or (known is not None and known.has_params)
+                undecided = undecided or (known is not None and known.undecided)
+            elif isinstance(leaf, Param):
+                has_params = True
+            elif isinstance(leaf, Tensor) and leaf.requires_grad:
+                raise _unseen(module, join(name, path))
+    if "training" in values and values["training"] is None:
+        undecided = True
+    _set_known(module, _Known(tuple(values), has_params, undecided))
+    if undecided and has_params:
+        first = tree.leaves(module, leaf=Param)[0]  # kept nowhere: the structure changes
+        _decide(module, first.device.records)
+
+
+def _held(value: Any) -> list[tuple[str, Any]]:
+    """The modules, parameters, tensors and constants in a field, by path."""
+    if isinstance(value, _PARTS):
+        return [("", value)]
+    return tree.leaves_with_paths(value, leaf=_PARTS)
 
 
 def _unseen(module: Walked, path: str) -> ArgumentError:
@@ -119,7 +150,7 @@ def _decide(module: Walked, training: bool) -> None:
         return {**values, "training": training} if undecided else values
 
     vars(module).update(vars(changed(module, on_fields=decide)))
-    module._undecided = False
+    _set_known(module, module._known._replace(undecided=False))
 
 
 def remade(module: W, values: Mapping[str, Any]) -> W:
@@ -161,20 +192,64 @@ def changed(
             return on_tensor(path, item)
         return item
 
+    def field(path: str, value: Any) -> Any:
+        if tree.is_plain(value):
+            return value
+        if isinstance(value, _PARTS):
+            return part(path, value)
+        leaves, structure = tree.flatten(value, leaf=_PARTS)
+        if not any(isinstance(leaf, _PARTS) for leaf in leaves):
+            return value
+        named = tree.leaves_with_paths(value, leaf=_PARTS)
+        return structure.rebuild([part(join(path, name), item) for name, item in named])
+
     def visit(path: str, module: Any) -> Any:
         fields = fields_of(module)
-        _, structure = tree.flatten(fields, leaf=_PARTS)
-        named = tree.leaves_with_paths(fields, leaf=_PARTS)
-        values = structure.rebuild([part(join(path, name), item) for name, item in named])
+        values = {name: field(join(path, name), value) for name, value in fields.items()}
         return remade(module, values if on_fields is None else on_fields(values))
 
     made: W = visit("", module)
     return made
 
 
-def params(module: Walked) -> Iterator[tuple[str, Param]]:
+def params(module: Walked) -> list[tuple[str, Param]]:
     """Return all parameters with their paths, in field order; a shared one at each place."""
-    return iter(tree.leaves_with_paths(module, leaf=Param))
+    found = _flat(module)
+    return list(zip(found.paths, found.params, strict=True))
+
+
+def listed(module: Walked) -> list[Param]:
+    """Return all parameters in field order, a shared one at each place."""
+    return list(_flat(module).params)
+
+
+def mapped(module: W, on_param: OnParam) -> W:
+    """Return the module with its parameters replaced, once each."""
+    found = _flat(module)
+    seen: dict[int, Param] = {}
+    after = []
+    for path, param in zip(found.paths, found.params, strict=True):
+        new = seen.get(id(param))
+        if new is None:
+            new = seen[id(param)] = on_param(path, param)
+        after.append(new)
+    return _rebuilt(found, after)
+
+
+def _flat(module: Walked) -> _Flat:
+    found: _Flat | None = getattr(module, "_flat", None)
+    if found is None:
+        held, structure = tree.flatten(module, leaf=Param)
+        paths = [path for path, _ in tree.leaves_with_paths(module, leaf=Param)]
+        found = _Flat(held, paths, structure, {})
+        _set_flat(module, found)
+    return found
+
+
+def _rebuilt(found: _Flat, after: list[Param]) -> Any:
+    made = found.structure.rebuild(after)
+    _set_flat(made, _Flat(after, found.paths, found.structure, {}))
+    return made
 
 
 def tensors(value: Any) -> bool:
@@ -188,44 +263,43 @@ def tensors(value: Any) -> bool:
     return False
 
 
-def flat(module: Walked) -> tuple[list[Param], tree.Structure]:
-    """Return the parameters in field order, each at each place, and the structure around them.
+def by_id(module: Walked) -> dict[str, Param]:
+    """Return the parameters by id, in field order.
 
     Raises:
         ArgumentError: when two parameters that are not the same have the same id.
     """
-    if module._flat is None:
-        found, structure = tree.flatten(module, leaf=Param)
-        _one_per_id(module, found)
-        module._flat = found, structure
-    return module._flat
+    found = _flat(module)
+    if not found.by_id:
+        known = {param.id: param for param in reversed(found.params)}
+        for param in found.params:
+            if known[param.id] is not param:
+                raise _two_of_one_id(module, known[param.id], param)
+        found.by_id.update(reversed(known.items()))
+    return found.by_id
 
 
-def _one_per_id(module: Walked, found: Sequence[Param]) -> None:
-    known: dict[str, Param] = {}
-    for param in found:
-        other = known.setdefault(param.id, param)
-        if other is not param:
-            first = next(path for path, p in params(module) if p is other)
-            second = next(path for path, p in params(module) if p is param)
-            raise ArgumentError(
-                "module",
-                "two parameters have one id",
-                got=f"{first} and {second} as different objects",
-                expected="an id of its own for each, or one object at both places",
-                hint="copy.deepcopy(part) or part.fork(device) for a copy that trains by itself; "
-                "the same seed twice gives the same ids twice",
-            )
+def _two_of_one_id(module: Walked, one: Param, other: Param) -> ArgumentError:
+    first = next(path for path, p in params(module) if p is one)
+    second = next(path for path, p in params(module) if p is other)
+    return ArgumentError(
+        "module",
+        "two parameters have one id",
+        got=f"{first} and {second} as different objects",
+        expected="an id of its own for each, or one object at both places",
+        hint="copy.deepcopy(part) or part.fork(device) for a copy that trains by itself; "
+        "the same seed twice gives the same ids twice",
+    )
 
 
 def exchanged(module: W, new: Mapping[str, Param]) -> W:
     """Return the module with the parameters of ``new``, by id."""
-    found, structure = flat(module)
-    after = [new.get(param.id, param) for param in found]
-    if after == found:
+    by_id(module)
+    found = _flat(module)
+    after = [new.get(param.id, param) for param in found.params]
+    if after == found.params:
         return module
-    made: W = structure.rebuild(after)
-    _set(made, "_flat", (after, structure))
+    made: W = _rebuilt(found, after)
     return made
 
 
@@ -238,7 +312,6 @@ class _Held:
 
 
 _HELD: Final = _Held()
-_set: Final = object.__setattr__
 
 
 def flatten(module: Walked) -> tuple[dict[str, Any], Any]:
@@ -247,54 +320,40 @@ def flatten(module: Walked) -> tuple[dict[str, Any], Any]:
     constants: dict[str, Any] = {}
     containers: dict[str, tuple[tree.Structure, list[Any]]] = {}
     for name, value in fields_of(module).items():
+        constants[name] = value
+        if tree.is_plain(value):
+            continue
         if isinstance(value, Walked | Param):
             children[name] = value
-            constants[name] = _HELD
+            constants[name] = None
         elif tree.is_node(value):
             leaves, structure = tree.flatten(value, leaf=_PARTS)
             held = [_HELD if isinstance(x, Walked | Param) else x for x in leaves]
             if any(x is _HELD for x in held):
-                constants[name] = _HELD
+                constants[name] = None
                 containers[name] = structure, held
                 for path, leaf in tree.leaves_with_paths(value, leaf=_PARTS):
                     if isinstance(leaf, Walked | Param):
                         children[join(name, path)] = leaf
-                continue
-            constants[name] = value
-        else:
-            constants[name] = value
-    return children, (type(module), constants, containers, module._undecided, module._names)
+    return children, (type(module), constants, containers, module._known)
 
 
 def rebuild(children: Mapping[str, Any], rest: Any) -> Walked:
     """Make a module of other parameters and modules."""
-    cls, constants, containers, undecided, names = rest
-    if containers:
-        values = dict(constants)
-        given = iter(children.values())
-        for name, value in constants.items():
-            if name in containers:
-                structure, held = containers[name]
-                values[name] = structure.rebuild([next(given) if x is _HELD else x for x in held])
-            elif value is _HELD:
-                values[name] = next(given)
-    else:
-        values = {**constants, **children}
-    device = None
-    for child in children.values():
-        if isinstance(child, Param):
-            device = child.device
-        elif isinstance(child, Walked):
-            device = child._device
-        if device is not None:
-            break
+    cls, constants, containers, known = rest
     made: Walked = object.__new__(cls)
-    vars(made).update(values)
-    # Past the refusal to change: every step of an optimizer comes here.
-    _set(made, "_device", device)
-    _set(made, "_undecided", undecided)
-    _set(made, "_names", names)
-    _set(made, "_flat", None)
+    values = vars(made)
+    values.update(constants)
+    if not containers:
+        values.update(children)
+    else:
+        given = dict(children)
+        for name, (structure, held) in containers.items():
+            paths = iter([path for path in children if path.startswith(f"{name}.")])
+            leaves = [given.pop(next(paths)) if x is _HELD else x for x in held]
+            values[name] = structure.rebuild(leaves)
+        values.update(given)
+    _set_known(made, known)
     return made
 
 

@@ -7,51 +7,40 @@ depth costs no frames.
 from __future__ import annotations
 
 from array import array
-from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 
 from ._backend import Backend
+from ._containers import DATACLASS, KNOWN, NAMED_TUPLE, Flatten, Node, Rebuild
 from ._errors import ArgumentError, TreeError
 from ._tensor import Tensor
 
-Children = Mapping[Any, Any] | Sequence[Any]
-Flatten = Callable[[Any], tuple[Children, Any]]
-Rebuild = Callable[[Any, Any], Any]
 Types = type | tuple[type, ...]
-
-
-class _Node(NamedTuple):
-    """How values of a type come apart and together again."""
-
-    flatten: Flatten
-    rebuild: Rebuild
-    known: bool  # one of Python's own containers: holds a tensor only if a part does
 
 
 class _Step(NamedTuple):
     """A part of a structure that is complete once its ``size`` children are."""
 
     type: type
-    node: _Node
+    node: Node
     keys: tuple[Any, ...] | None  # None: the children are numbered
     size: int
     rest: Any
 
 
 class _Inside(NamedTuple):
-    """On a stack of work: the step to finish, and the value it came from."""
+    """On a stack of work: the end of what is inside of a value."""
 
-    step: _Step
     value: Any
 
 
-_REGISTERED: Final[dict[type, _Node]] = {}
+_CLOSED: Final[set[type]] = set()
+_REGISTERED: Final[dict[type, Node]] = {}
 # What a type is: looked up once. False: a leaf; True: a leaf that may hide what should be a part.
-_KINDS: Final[dict[type, _Node | bool]] = {}
+_KINDS: Final[dict[type, Node | bool]] = {}
 
 
 def register(type: type, flatten: Flatten, rebuild: Rebuild) -> None:
@@ -80,39 +69,57 @@ def register(type: type, flatten: Flatten, rebuild: Rebuild) -> None:
     """
     if type in _REGISTERED:
         raise ArgumentError("tree", "the type is registered already", got=type.__qualname__)
-    _REGISTERED[type] = _Node(flatten, rebuild, known=False)
+    _REGISTERED[type] = Node(flatten, rebuild, known=False)
+    _KINDS.clear()
+
+
+def register_leaf(type: type) -> None:
+    """Make values of ``type`` and of its subclasses leaves that nobody looks into.
+
+    For classes that would come apart, or be looked through, and hold no tensors.
+    """
+    _CLOSED.add(type)
     _KINDS.clear()
 
 
 def is_node(value: Any) -> bool:
     """Whether a value comes apart, as opposed to a leaf."""
-    return isinstance(_kind(type(value)), _Node)
+    return type(_kind(type(value))) is Node
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a value is of a type that holds nothing: a number, text, an array, a function."""
+    cls = type(value)
+    return _KINDS.get(cls) is False and cls is not Tensor
 
 
 def children(value: Any) -> list[tuple[str, Any]]:
     """Return the parts of a value by name; none for a leaf."""
     kind = _kind(type(value))
-    if not isinstance(kind, _Node):
+    if type(kind) is not Node:
         return []
     found, _ = kind.flatten(value)
-    pairs = found.items() if isinstance(found, Mapping) else enumerate(found)
+    pairs = found.items() if isinstance(found, dict) else enumerate(found)
     return [(str(name), part) for name, part in pairs]
 
 
-def _kind(cls: type) -> _Node | bool:
+def _kind(cls: type) -> Node | bool:
     found = _KINDS.get(cls)
     if found is not None:
         return found
     for base in cls.__mro__:
+        if base in _CLOSED:
+            found = False
+            break
         if base in _REGISTERED:
             found = _REGISTERED[base]
             break
-        if base in _KNOWN:
+        if base in KNOWN:
             named = base is tuple and hasattr(cls, "_fields")
-            found = _NAMED_TUPLE if named else _KNOWN[base]
+            found = NAMED_TUPLE if named else KNOWN[base]
             break
     if found is None:
-        found = _DATACLASS if is_dataclass(cls) else _may_hide(cls)
+        found = DATACLASS if is_dataclass(cls) else _may_hide(cls)
     _KINDS[cls] = found
     return found
 
@@ -220,7 +227,7 @@ class Structure:
                     raise _part(op, path, f"{len(children)} parts", str(step.size))
                 work.extend((child, (path, i)) for i, child in enumerate(children))
             else:
-                if not isinstance(children, Mapping) or set(children) != set(step.keys):
+                if not isinstance(children, dict) or set(children) != set(step.keys):
                     raise _part(op, path, _names(children), _names(step.keys))
                 work.extend((children[key], (path, key)) for key in step.keys)
         return out[::-1]
@@ -278,49 +285,50 @@ def flatten(tree: Any, leaf: Types = ()) -> tuple[list[Any], Structure]:
         return [tree], _LEAF
     leaves: list[Any] = []
     steps: list[_Step | None] = []
-    for item in _walk(tree, leaf):
-        if type(item) is _Inside:
-            steps.append(item.step)
-        else:
+    work: list[Any] = [tree]
+    depth = 0
+    while work:
+        value = work.pop()
+        cls = type(value)
+        if cls is _Step:
+            steps.append(value)
+            depth -= 1
+            continue
+        kind = _KINDS.get(cls)
+        if kind is None:
+            kind = _kind(cls)
+        if type(kind) is not Node or (leaf and isinstance(value, leaf)):
+            if kind is True:
+                _nothing_hidden(value)
             steps.append(None)
-            leaves.append(item)
+            leaves.append(value)
+            continue
+        depth += 1
+        if not depth % _DEEP:
+            _refuse_cycles(tree, leaf)
+        children, rest = kind.flatten(value)
+        if isinstance(children, dict):
+            work.append(_Step(cls, kind, tuple(children), len(children), rest))
+            work.extend([*children.values()][::-1])
+        else:
+            work.append(_Step(cls, kind, None, len(children), rest))
+            work.extend(children if len(children) < 2 else [*children][::-1])
     return leaves, Structure(steps)
 
 
 def leaves(tree: Any, leaf: Types = ()) -> list[Any]:
     """Return the leaves of a tree from left to right; see ``flatten``."""
-    if type(tree) is Tensor:
-        return [tree]
-    return [item for item in _walk(tree, leaf) if type(item) is not _Inside]
+    return flatten(tree, leaf)[0]
 
 
-def _walk(tree: Any, leaf: Types) -> Iterator[Any]:
-    """The leaves, and each node once its children are done."""
-    active: set[int] = set()
-    work: list[Any] = [tree]
-    while work:
-        value = work.pop()
-        cls = type(value)
-        if cls is _Inside:
-            active.discard(id(value.value))
-            yield value
-            continue
-        kind = _KINDS.get(cls)
-        if kind is None:
-            kind = _kind(cls)
-        if not isinstance(kind, _Node) or (leaf and isinstance(value, leaf)):
-            if kind is True:
-                _nothing_hidden(value)
-            yield value
-            continue
-        if id(value) in active:
-            raise TreeError("tree", "the tree contains itself", got=f"a {cls.__name__} in itself")
-        active.add(id(value))
-        children, rest = kind.flatten(value)
-        keys = tuple(children) if isinstance(children, Mapping) else None
-        work.append(_Inside(_Step(cls, kind, keys, len(children), rest), value))
-        parts = children.values() if isinstance(children, Mapping) else children
-        work.extend([*parts][::-1])
+# So many levels down it pays to look whether they repeat.
+_DEEP: Final = 2048
+
+
+def _refuse_cycles(tree: Any, leaf: Types) -> None:
+    """Refuse a tree that contains itself."""
+    for _ in _paths(tree, leaf, nodes=True):
+        pass
 
 
 def leaves_with_paths(tree: Any, leaf: Types = ()) -> list[tuple[str, Any]]:
@@ -330,15 +338,15 @@ def leaves_with_paths(tree: Any, leaf: Types = ()) -> list[tuple[str, Any]]:
     >>> tree.leaves_with_paths({"a": 1, "b": (2, [3])})
     [('a', 1), ('b.0', 2), ('b.1.0', 3)]
     """
-    return list(_paths(tree, leaf, nodes=False))
+    return [(_text(path), value) for path, value in _paths(tree, leaf, nodes=False)]
 
 
 def nodes_with_paths(tree: Any, leaf: Types = ()) -> list[tuple[str, Any]]:
     """Return what comes apart in a tree with its paths, outer before inner."""
-    return list(_paths(tree, leaf, nodes=True))
+    return [(_text(path), value) for path, value in _paths(tree, leaf, nodes=True)]
 
 
-def _paths(tree: Any, leaf: Types, *, nodes: bool) -> Iterator[tuple[str, Any]]:
+def _paths(tree: Any, leaf: Types, *, nodes: bool) -> Iterator[tuple[_Path, Any]]:
     """The nodes or the leaves of a tree with their paths."""
     active: set[int] = set()
     work: list[Any] = [(tree, None)]
@@ -350,20 +358,20 @@ def _paths(tree: Any, leaf: Types, *, nodes: bool) -> Iterator[tuple[str, Any]]:
         value, path = entry
         cls = type(value)
         kind = _kind(cls)
-        if not isinstance(kind, _Node) or (leaf and isinstance(value, leaf)):
+        if type(kind) is not Node or (leaf and isinstance(value, leaf)):
             if kind is True:
                 _nothing_hidden(value, path)
             if not nodes:
-                yield _text(path), value
+                yield path, value
             continue
         if id(value) in active:
             raise TreeError("tree", f"the tree contains itself at {_text(path)}", got=cls.__name__)
         active.add(id(value))
         if nodes:
-            yield _text(path), value
-        children, rest = kind.flatten(value)
-        work.append(_Inside(_Step(cls, kind, None, 0, rest), value))
-        pairs = children.items() if isinstance(children, Mapping) else enumerate(children)
+            yield path, value
+        children, _ = kind.flatten(value)
+        work.append(_Inside(value))
+        pairs = children.items() if isinstance(children, dict) else enumerate(children)
         work.extend(reversed([(child, (path, name)) for name, child in pairs]))
 
 
@@ -421,71 +429,13 @@ def _holds_tensor(part: Any) -> bool:
     while work:
         value = work.pop()
         kind = _kind(type(value))
-        if isinstance(value, Tensor) or (isinstance(kind, _Node) and not kind.known):
+        if isinstance(value, Tensor) or (type(kind) is Node and not kind.known):
             return True
-        if isinstance(kind, _Node) and id(value) not in seen:
+        if type(kind) is Node and id(value) not in seen:
             seen.add(id(value))
             children, _ = kind.flatten(value)
-            work.extend(children.values() if isinstance(children, Mapping) else children)
+            work.extend(children.values() if isinstance(children, dict) else children)
     return False
 
 
-# The containers of Python
-
-
-def _list(children: Any, cls: type[list[Any]]) -> Any:
-    made: list[Any] = cls.__new__(cls)
-    made.extend(children)
-    return made
-
-
-def _dict(children: Any, cls: type[dict[Any, Any]]) -> Any:
-    made: dict[Any, Any] = cls.__new__(cls)
-    made.update(children)
-    return made
-
-
-def _flatten_dataclass(value: Any) -> tuple[Children, Any]:
-    names = [f.name for f in fields(value) if hasattr(value, f.name)]
-    others = {k: v for k, v in getattr(value, "__dict__", {}).items() if k not in names}
-    return {name: getattr(value, name) for name in names}, (type(value), others)
-
-
-def _rebuild_dataclass(children: dict[str, Any], rest: tuple[type, dict[str, Any]]) -> Any:
-    """Past the constructor, which could refuse or change what was accepted once."""
-    cls, others = rest
-    made: Any = object.__new__(cls)
-    for name, value in {**others, **children}.items():
-        object.__setattr__(made, name, value)
-    return made
-
-
-_DATACLASS: Final = _Node(_flatten_dataclass, _rebuild_dataclass, known=True)
-_NAMED_TUPLE: Final = _Node(
-    lambda value: (dict(zip(value._fields, value, strict=True)), type(value)),
-    lambda children, cls: tuple.__new__(cls, children.values()),
-    known=True,
-)
-_KNOWN: Final[dict[type, _Node]] = {
-    OrderedDict: _Node(
-        lambda value: (value, type(value)), lambda children, cls: cls(children), known=True
-    ),
-    defaultdict: _Node(
-        lambda value: (value, (type(value), value.default_factory)),
-        lambda children, rest: rest[0](rest[1], children),
-        known=True,
-    ),
-    deque: _Node(
-        lambda value: (value, (type(value), value.maxlen)),
-        lambda children, rest: rest[0](children, rest[1]),
-        known=True,
-    ),
-    dict: _Node(lambda value: (value, type(value)), _dict, known=True),
-    list: _Node(lambda value: (value, type(value)), _list, known=True),
-    tuple: _Node(
-        lambda value: (value, type(value)),
-        lambda children, cls: tuple.__new__(cls, children),
-        known=True,
-    ),
-}
 _LEAF: Final = Structure([None])

@@ -5,12 +5,14 @@ from ._tree import (
     children,
     flatten,
     is_node,
+    is_plain,
     leaves,
     leaves_with_paths,
     map,
     nodes_with_paths,
     rebuild,
     register,
+    register_leaf,
 )
 
 __all__ = [
@@ -18,10 +20,12 @@ __all__ = [
     "children",
     "flatten",
     "is_node",
+    "is_plain",
     "leaves",
     "leaves_with_paths",
     "map",
     "nodes_with_paths",
     "rebuild",
     "register",
+    "register_leaf",
 ]
