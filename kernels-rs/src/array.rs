@@ -21,12 +21,7 @@ struct Geometry {
 }
 
 impl Geometry {
-    fn new(shape: Shape, strides: Strides) -> Arc<Self> {
-        let (numel, contiguous) = (shape::numel(&shape), shape::is_contiguous(&shape, &strides));
-        Arc::new(Self { shape, strides, numel, contiguous })
-    }
-
-    /// Row-major. Written where it stays: copying half-written inline arrays stalls the store buffer.
+    /// Row-major; `numel` is that of the checked shape. Written where it stays: copying half-written inline arrays stalls the store buffer.
     #[inline]
     fn dense(shape: &[usize], numel: usize) -> Arc<Self> {
         let mut fresh = Arc::<Self>::new_uninit();
@@ -51,6 +46,9 @@ impl Geometry {
 }
 
 /// An n-dimensional array. Cheap to clone: clones share the data.
+///
+/// What holds for each, since [`Array::uninit`] and [`Array::with_geometry`] are the only ways to make one of another shape and
+/// check it: at most [`shape::MAX_ELEMENTS`] elements, also without the axes of length 0, and all of them lie in the storage.
 #[derive(Clone)]
 pub struct Array {
     storage: Storage,
@@ -64,7 +62,7 @@ impl Array {
     #[inline]
     pub fn uninit(dtype: DType, shape: &[usize]) -> Result<Self> {
         shape::check_rank(shape.len())?;
-        let count = shape::checked_numel(shape, dtype.itemsize())?;
+        let count = shape::checked_numel(shape)?;
         let storage = Storage::uninit(count * dtype.itemsize())?;
         Ok(Self { storage, geometry: Geometry::dense(shape, count), offset: 0, dtype })
     }
@@ -96,7 +94,7 @@ impl Array {
 
     /// A fresh row-major array holding these values.
     pub fn from_slice<T: Element>(values: &[T], shape: &[usize]) -> Result<Self> {
-        if shape::checked_numel(shape, size_of::<T>())? != values.len() {
+        if shape::checked_numel(shape)? != values.len() {
             return Err(Error::value("array", format!("wrong count: got {}, expected {shape:?}", values.len())));
         }
         let mut out = Self::uninit(T::DTYPE, shape)?;
@@ -196,13 +194,22 @@ impl Array {
         Ok(dense.as_slice::<T>().expect("contiguous").to_vec())
     }
 
-    /// A view of the same storage with another geometry.
-    ///
-    /// # Safety
-    /// Every element that the new geometry reaches lies inside the storage.
+    /// A view of the same storage with another geometry, or an error where that is too large or leaves the storage.
     #[inline]
-    pub unsafe fn with_geometry(&self, shape: Shape, strides: Strides, offset: usize) -> Self {
-        Self { storage: self.storage.clone(), geometry: Geometry::new(shape, strides), offset, dtype: self.dtype }
+    pub fn with_geometry(&self, shape: Shape, strides: Strides, offset: usize) -> Result<Self> {
+        let numel = shape::checked_numel(&shape)?;
+        let room = self.storage.capacity() / self.dtype.itemsize();
+        let inside = match reach(&shape, &strides, offset) {
+            _ if numel == 0 => offset <= room,
+            Some((first, last)) => first >= 0 && last < room as isize,
+            None => false,
+        };
+        if !inside {
+            return Err(Error::value("view", format!("outside the storage: got {shape:?} with steps {strides:?}")));
+        }
+        let contiguous = shape::is_contiguous(&shape, &strides);
+        let geometry = Arc::new(Geometry { shape, strides, numel, contiguous });
+        Ok(Self { storage: self.storage.clone(), geometry, offset, dtype: self.dtype })
     }
 
     /// Offset of element (0, 0, ...) from the start of the storage, in elements.
@@ -212,8 +219,51 @@ impl Array {
     }
 }
 
+/// The places of the first and the last element in memory, where they do not overflow. No length is 0.
+#[inline]
+fn reach(shape: &[usize], strides: &[isize], offset: usize) -> Option<(isize, isize)> {
+    let start = isize::try_from(offset).ok()?;
+    let (mut first, mut last) = (start, start);
+    for (&n, &step) in shape.iter().zip(strides) {
+        let way = step.checked_mul(n.checked_sub(1)? as isize)?;
+        let end = if way < 0 { &mut first } else { &mut last };
+        *end = end.checked_add(way)?;
+    }
+    Some((first, last))
+}
+
 impl std::fmt::Debug for Array {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Array({}, {:?}, strides {:?})", self.dtype.name(), self.shape(), self.strides())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_array_is_too_large_or_leaves_its_storage() {
+        let x = Array::zeros(DType::F32, &[4]).unwrap();
+        let view = |shape: &[usize], strides: &[isize], offset| {
+            x.with_geometry(Shape::from_slice(shape).unwrap(), Strides::from_slice(strides).unwrap(), offset)
+        };
+        let room = x.storage().capacity() / 4;
+        assert!(view(&[2, 2], &[2, 1], 0).is_ok() && view(&[4], &[-1], 3).is_ok() && view(&[room], &[1], 0).is_ok());
+        assert!(view(&[1 << 50, 4], &[0, 1], 0).is_ok() && view(&[0], &[1], room).is_ok());
+        for (shape, strides, offset) in [
+            (&[1 << 62, 4][..], &[0, 1][..], 0),
+            (&[1 << 40, 1 << 40, 0], &[0, 0, 0], 0),
+            (&[usize::MAX], &[0], 0),
+            (&[room + 1], &[1], 0),
+            (&[4], &[-1], 2),
+            (&[2], &[isize::MIN], 1),
+            (&[2, 2], &[isize::MAX, isize::MAX], 0),
+            (&[1], &[1], usize::MAX),
+            (&[0], &[1], room + 1),
+        ] {
+            assert!(view(shape, strides, offset).is_err(), "{shape:?} {strides:?} {offset}");
+        }
+        assert!(matches!(Array::uninit(DType::Bool, &[1 << 40, 1 << 40, 0]), Err(Error::OutOfMemory(_))));
     }
 }

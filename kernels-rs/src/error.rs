@@ -15,7 +15,7 @@ pub enum Error {
     IndexOutOfRange(Box<BadIndex>),
     /// Anything else that is wrong with the arguments: op and text. Python: `phlox_tensor.ArgumentError`.
     Value(Box<(String, String)>),
-    /// The system gave no memory for this many bytes. Python: `MemoryError`.
+    /// The system gave no memory for this many bytes; `usize::MAX` for a shape of too many elements. Python: `MemoryError`.
     OutOfMemory(usize),
 }
 
@@ -54,6 +54,7 @@ impl fmt::Display for Error {
                 bad.op, bad.index, bad.size, bad.size, bad.axis
             ),
             Error::Value(parts) => write!(f, "[{}] {}", parts.0, parts.1),
+            Error::OutOfMemory(usize::MAX) => f.write_str("[alloc] shape too large: expected at most 2^56 elements"),
             Error::OutOfMemory(bytes) => write!(f, "[alloc] out of memory: got a request for {bytes} bytes"),
         }
     }

@@ -41,5 +41,9 @@ pub use error::{Error, Result};
 
 /// Prepares for forks. The binding calls it once; calling it again does nothing.
 pub fn init() {
+    memory::alloc::init();
+    memory::kept::init();
+    machine::simd::level();
+    machine::threads::init();
     machine::threads::install_fork_handlers();
 }

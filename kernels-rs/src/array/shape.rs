@@ -106,10 +106,10 @@ impl<T: std::fmt::Debug> std::fmt::Debug for Inline<T> {
     }
 }
 
-/// Number of elements.
+/// Number of elements; the largest number where it overflows, which no array has.
 #[inline]
 pub fn numel(shape: &[usize]) -> usize {
-    shape.iter().product()
+    shape.iter().fold(1, |count, &n| count.saturating_mul(n))
 }
 
 /// A rank above [`MAX_RANK`] is a value error.
@@ -121,19 +121,23 @@ pub fn check_rank(rank: usize) -> Result<()> {
     Ok(())
 }
 
-/// Number of elements, or an error where the count of bytes does not fit an `isize`.
-pub fn checked_numel(shape: &[usize], itemsize: usize) -> Result<usize> {
-    if shape.contains(&0) {
-        return Ok(0);
-    }
-    let mut count = 1usize;
+/// The most elements of an array. No machine addresses more than 2^57 bytes, and with room to spare no count of bytes, of
+/// operands or of steps over an array overflows.
+pub const MAX_ELEMENTS: usize = 1 << 56;
+
+/// Number of elements, at most [`MAX_ELEMENTS`]. Axes of length 0 do not save a shape that is too large without them, so that
+/// no product of some of the lengths of an array overflows.
+#[inline]
+pub fn checked_numel(shape: &[usize]) -> Result<usize> {
+    let (mut count, mut empty) = (1usize, false);
     for &n in shape {
-        count = count.checked_mul(n).ok_or(Error::OutOfMemory(usize::MAX))?;
+        empty |= n == 0;
+        count = count.saturating_mul(n.max(1));
     }
-    match count.checked_mul(itemsize) {
-        Some(bytes) if isize::try_from(bytes).is_ok() => Ok(count),
-        _ => Err(Error::OutOfMemory(usize::MAX)),
+    if count > MAX_ELEMENTS {
+        return Err(Error::OutOfMemory(usize::MAX));
     }
+    Ok(if empty { 0 } else { count })
 }
 
 /// Row-major strides.

@@ -7,19 +7,17 @@ use crate::error::{Error, Result};
 /// Another shape with the same number of elements: a view where the layout allows it, else a copy.
 pub fn reshape(x: &Array, to: &[usize]) -> Result<Array> {
     let new = Shape::from_slice(to)?;
-    if shape::checked_numel(to, 1)? != x.numel() {
+    if shape::checked_numel(to)? != x.numel() {
         return Err(Error::value(
             "reshape",
             format!("wrong element count: got {to:?}, expected {} elements", x.numel()),
         ));
     }
     if let Some(strides) = reshaped_strides(x.shape(), x.strides(), to) {
-        // SAFETY: the strides address the same elements in the same order.
-        return Ok(unsafe { x.with_geometry(new, strides, x.offset()) });
+        return x.with_geometry(new, strides, x.offset());
     }
     let dense = x.contiguous()?;
-    // SAFETY: a dense array of as many elements.
-    Ok(unsafe { dense.with_geometry(new, shape::contiguous_strides(to), dense.offset()) })
+    dense.with_geometry(new, shape::contiguous_strides(to), dense.offset())
 }
 
 /// Strides for the new shape over the same elements in the same order, where they exist.
@@ -74,8 +72,7 @@ pub fn permute_dims(x: &Array, axes: &[usize]) -> Result<Array> {
         new.push(x.shape()[axis]);
         strides.push(x.strides()[axis]);
     }
-    // SAFETY: the same elements under other names.
-    Ok(unsafe { x.with_geometry(new, strides, x.offset()) })
+    x.with_geometry(new, strides, x.offset())
 }
 
 /// Element `k` along an axis is `x[start + k * step]`, `size` of them.
@@ -98,13 +95,13 @@ pub fn slice(x: &Array, start: &[usize], size: &[usize], step: &[isize]) -> Resu
             }
         }
         new.push(size[axis]);
-        strides.push(x.strides()[axis].wrapping_mul(step[axis]));
+        // A step that is never taken stays as it was: any other number could overflow.
+        strides.push(if empty || size[axis] < 2 { x.strides()[axis] } else { x.strides()[axis] * step[axis] });
         if !empty {
             offset += start[axis] as isize * x.strides()[axis];
         }
     }
-    // SAFETY: first and last element of each axis were checked, or there is no element.
-    Ok(unsafe { x.with_geometry(new, strides, offset as usize) })
+    x.with_geometry(new, strides, offset as usize)
 }
 
 /// Stretches axes of length 1 and adds leading axes.
@@ -114,8 +111,7 @@ pub fn broadcast_to(x: &Array, to: &[usize]) -> Result<Array> {
         return Err(Error::value("broadcast_to", format!("cannot broadcast: got {:?}, expected {to:?}", x.shape())));
     }
     let strides = shape::broadcast_strides(x.shape(), x.strides(), to);
-    // SAFETY: stretched axes have stride 0, the others are unchanged.
-    Ok(unsafe { x.with_geometry(new, strides, x.offset()) })
+    x.with_geometry(new, strides, x.offset())
 }
 
 /// Reverses the given axes.
@@ -131,6 +127,5 @@ pub fn flip(x: &Array, axes: &[usize]) -> Result<Array> {
         }
         strides[axis] = -strides[axis];
     }
-    // SAFETY: the same elements, read from the other end.
-    Ok(unsafe { x.with_geometry(*x.shape(), strides, offset as usize) })
+    x.with_geometry(*x.shape(), strides, offset as usize)
 }

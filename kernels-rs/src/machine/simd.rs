@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 pub enum Level {
     /// What the target guarantees: SSE2 on x86-64, NEON on aarch64.
     Baseline = 1,
-    /// AVX2 with FMA and F16C.
+    /// AVX2 with BMI1, BMI2, F16C and FMA.
     Avx2 = 2,
     /// AVX-512 F, BW, DQ, VL.
     Avx512 = 3,
@@ -41,7 +41,13 @@ fn detect() -> Level {
 
 #[cfg(target_arch = "x86_64")]
 fn available() -> Level {
-    let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c");
+    // Each feature that code is compiled for: a hypervisor may hide any one of them.
+    let avx2 = is_x86_feature_detected!("avx")
+        && is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("f16c")
+        && is_x86_feature_detected!("fma");
     let avx512 = is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512dq")

@@ -291,9 +291,7 @@ pub(crate) fn install_fork_handlers() {
     }
     extern "C" fn child() {
         crate::memory::alloc::unlock_after_fork();
-        // The workers did not survive: the next parallel call starts a new pool.
-        POOL.store(std::ptr::null_mut(), SeqCst);
-        INSIDE.set(false);
+        forget_workers();
     }
     static ONCE: OnceLock<()> = OnceLock::new();
     ONCE.get_or_init(|| {
@@ -304,6 +302,21 @@ pub(crate) fn install_fork_handlers() {
 
 #[cfg(not(unix))]
 pub(crate) fn install_fork_handlers() {}
+
+/// In a forked child the workers are gone, and so may be the thread that was starting them: the next parallel call starts a
+/// new pool.
+#[cfg(unix)]
+fn forget_workers() {
+    POOL.store(std::ptr::null_mut(), SeqCst);
+    STARTING.store(false, SeqCst);
+    INSIDE.set(false);
+}
+
+/// Reads what the environment sets, so that no fork falls into a first reading.
+pub(crate) fn init() {
+    num_threads();
+    spin_time();
+}
 
 #[cfg(test)]
 mod tests {
@@ -341,6 +354,42 @@ mod tests {
             count.fetch_add(1, Relaxed);
         });
         assert_eq!(count.load(Relaxed), 23);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_child_starts_a_pool_though_its_parent_was_starting_one() {
+        let pid = {
+            // What another thread holds while it starts workers.
+            while STARTING.swap(true, Acquire) {
+                std::thread::yield_now();
+            }
+            install_fork_handlers();
+            // SAFETY: the child computes with atomics and its own threads, and leaves without unwinding.
+            let pid = unsafe { libc::fork() };
+            if pid == 0 {
+                set_num_threads(2);
+                let count = AtomicUsize::new(0);
+                parallel(4, &|_| {
+                    count.fetch_add(1, Relaxed);
+                });
+                // SAFETY: ends the child at once, no handler of the test program runs.
+                unsafe { libc::_exit(i32::from(count.load(Relaxed) != 4)) };
+            }
+            STARTING.store(false, Release);
+            pid
+        };
+        for _ in 0..1000 {
+            let mut status = -1;
+            // SAFETY: a child of ours and a place for its status.
+            if unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) } == pid {
+                return assert_eq!(status, 0);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // SAFETY: our child, which hangs.
+        unsafe { libc::kill(pid, libc::SIGKILL) };
+        panic!("the child hangs");
     }
 
     #[test]

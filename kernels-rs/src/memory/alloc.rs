@@ -25,8 +25,10 @@ const SMALL_LIMIT: usize = 64 << 10;
 const EXACT: bool = cfg!(feature = "exact-allocations");
 /// Blocks kept per small class and thread.
 const PER_THREAD: usize = 16;
-/// Four classes per power of two, from 64 bytes up.
-const CLASSES: usize = 4 * 52;
+/// More bytes than any machine can address: the largest request, and what the last class holds.
+const LARGEST: usize = 1 << 57;
+/// Four classes per power of two, from 64 bytes up to [`LARGEST`].
+const CLASSES: usize = 4 * (57 - 6) + 1;
 
 /// Header of a piece of memory.
 #[repr(C, align(64))]
@@ -65,7 +67,7 @@ pub fn cached_bytes() -> usize {
     GLOBAL.with(|bins| bins.bytes)
 }
 
-/// Index of the smallest class that holds `bytes`, and its capacity.
+/// Index of the smallest class that holds `bytes`, at most [`LARGEST`], and its capacity.
 #[inline]
 fn class_of(bytes: usize) -> (usize, usize) {
     if bytes <= ALIGN {
@@ -82,6 +84,9 @@ fn class_of(bytes: usize) -> (usize, usize) {
 /// A block of at least `bytes` bytes with a reference count of 1. The contents are whatever was there.
 #[inline]
 pub fn acquire(bytes: usize) -> Result<NonNull<Block>> {
+    if bytes > LARGEST {
+        return Err(Error::OutOfMemory(bytes));
+    }
     let (class, capacity) = if EXACT { (0, bytes) } else { class_of(bytes) };
     let cached =
         if !EXACT && capacity <= SMALL_LIMIT { LOCAL.try_with(|bins| bins.pop(class)).unwrap_or(None) } else { None };
@@ -137,10 +142,11 @@ fn acquire_slow(class: usize, capacity: usize) -> Result<NonNull<Block>> {
 
 #[cold]
 fn release_slow(class: usize, capacity: usize, block: NonNull<Block>) {
-    let over = GLOBAL.with(|bins| {
-        bins.push(class, capacity, block);
-        bins.bytes > watermark()
-    });
+    let (kept, over) = GLOBAL.with(|bins| (bins.push(class, capacity, block), bins.bytes > watermark()));
+    if !kept {
+        // SAFETY: the caller's only use of the block came here, and no cache holds it.
+        unsafe { destroy(block) };
+    }
     if over {
         trim(watermark() / 2);
     }
@@ -148,21 +154,16 @@ fn release_slow(class: usize, capacity: usize, block: NonNull<Block>) {
 
 /// Gives cached blocks back to the system, largest first, until the global cache holds at most `keep` bytes.
 pub fn trim(keep: usize) {
-    let mut doomed = Vec::new();
-    GLOBAL.with(|bins| {
-        for class in (0..CLASSES).rev() {
-            while bins.bytes > keep {
-                let Some(block) = bins.lists[class].pop() else { break };
-                // SAFETY: a cached block is alive and ours.
-                bins.bytes -= unsafe { block.as_ref().capacity };
-                doomed.push(block);
-            }
-        }
-    });
-    for block in doomed {
-        // SAFETY: it was in the cache, so nobody uses it.
+    // One at a time: a list of them would need memory just when there is none.
+    while let Some(block) = GLOBAL.with(|bins| if bins.bytes > keep { bins.pop_largest() } else { None }) {
+        // SAFETY: it was in the cache and is no more, so nobody else knows it.
         unsafe { destroy(block) };
     }
+}
+
+/// Reads what the environment sets, so that no fork falls into a first reading.
+pub(crate) fn init() {
+    watermark();
 }
 
 /// Cached bytes above which memory goes back: `PHLOX_CACHE_BYTES`, else 2 GiB.
@@ -172,7 +173,7 @@ fn watermark() -> usize {
 }
 
 fn small_layout(capacity: usize) -> Layout {
-    Layout::from_size_align(size_of::<Block>() + capacity, ALIGN).expect("a small size is a valid layout")
+    Layout::from_size_align(size_of::<Block>() + capacity, ALIGN).expect("at most LARGEST bytes are a valid layout")
 }
 
 /// Whether the data lies right behind its header.
@@ -190,7 +191,11 @@ fn create(class: usize, capacity: usize) -> Option<NonNull<Block>> {
     } else {
         let data = system::map(capacity)?;
         // SAFETY: the layout is not empty.
-        let raw = NonNull::new(unsafe { std::alloc::alloc(Layout::new::<Block>()) })?;
+        let Some(raw) = NonNull::new(unsafe { std::alloc::alloc(Layout::new::<Block>()) }) else {
+            // SAFETY: mapped just now with this size, and unused.
+            unsafe { system::unmap(data, capacity) };
+            return None;
+        };
         (raw, data)
     };
     let block = raw.cast::<Block>();
@@ -290,16 +295,19 @@ impl Local {
         unsafe { &mut *self.0.get() }.get_mut(class)?.pop()
     }
 
-    /// False when the list is full.
+    /// False when the list is full, or there is no memory for one.
     #[inline]
     fn push(&self, class: usize, block: NonNull<Block>) -> bool {
         // SAFETY: as in `pop`.
         let lists = unsafe { &mut *self.0.get() };
         if lists.len() <= class {
-            lists.resize_with(class + 1, || Vec::with_capacity(PER_THREAD));
+            if lists.try_reserve(class + 1 - lists.len()).is_err() {
+                return false;
+            }
+            lists.resize_with(class + 1, Vec::new);
         }
         let list = &mut lists[class];
-        let room = list.len() < PER_THREAD;
+        let room = if list.capacity() == 0 { list.try_reserve_exact(PER_THREAD).is_ok() } else { list.len() < PER_THREAD };
         if room {
             list.push(block);
         }
@@ -335,9 +343,21 @@ impl Bins {
         Some(block)
     }
 
-    fn push(&mut self, class: usize, capacity: usize, block: NonNull<Block>) {
-        self.lists[class].push(block);
-        self.bytes += capacity;
+    /// False when there is no memory to note it: the block is still the caller's.
+    fn push(&mut self, class: usize, capacity: usize, block: NonNull<Block>) -> bool {
+        let room = self.lists[class].try_reserve(1).is_ok();
+        if room {
+            self.lists[class].push(block);
+            self.bytes += capacity;
+        }
+        room
+    }
+
+    fn pop_largest(&mut self) -> Option<NonNull<Block>> {
+        let block = self.lists.iter_mut().rev().find_map(Vec::pop)?;
+        // SAFETY: a cached block is alive, and only the cache knows it.
+        self.bytes -= unsafe { block.as_ref().capacity };
+        Some(block)
     }
 }
 
@@ -363,11 +383,17 @@ impl Global {
     }
 
     fn with<R>(&self, work: impl FnOnce(&mut Bins) -> R) -> R {
+        /// Gives the lock back, also where `work` panics.
+        struct Held<'a>(&'a AtomicBool);
+        impl Drop for Held<'_> {
+            fn drop(&mut self) {
+                self.0.store(false, Release);
+            }
+        }
         self.lock();
-        // SAFETY: the lock is held.
-        let out = work(unsafe { &mut *self.bins.get() });
-        self.locked.store(false, Release);
-        out
+        let _held = Held(&self.locked);
+        // SAFETY: the lock is held until `_held` goes, after `work`, so this is the only reference.
+        work(unsafe { &mut *self.bins.get() })
     }
 }
 
@@ -398,6 +424,29 @@ mod tests {
                 last = (class, capacity, bytes);
             }
         }
+    }
+
+    #[test]
+    fn every_size_is_served_or_refused() {
+        for power in 0..64 {
+            for bytes in [(1usize << power) - 1, 1 << power, (1 << power) + 1] {
+                if bytes <= LARGEST {
+                    let (class, capacity) = class_of(bytes);
+                    assert!(class < CLASSES && capacity >= bytes, "{bytes}");
+                }
+                if power > 50 {
+                    assert!(matches!(acquire(bytes), Err(Error::OutOfMemory(_))), "{bytes}");
+                }
+            }
+        }
+        assert!(acquire(usize::MAX).is_err());
+    }
+
+    #[test]
+    fn a_panic_under_the_lock_gives_it_back() {
+        let panicked = std::panic::catch_unwind(|| GLOBAL.with(|_| panic!("inside the lock")));
+        assert!(panicked.is_err());
+        cached_bytes();
     }
 
     #[test]

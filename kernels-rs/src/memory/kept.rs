@@ -61,6 +61,11 @@ fn most_bytes() -> usize {
     *MOST.get_or_init(|| std::env::var("PHLOX_PACKED_BYTES").ok().and_then(|text| text.parse().ok()).unwrap_or(1 << 30))
 }
 
+/// Reads what the environment sets, so that no fork falls into a first reading.
+pub(crate) fn init() {
+    most_bytes();
+}
+
 impl List {
     /// False from the first question on.
     #[inline]

@@ -40,7 +40,7 @@ pub fn concat(xs: &[&Array], axis: usize) -> Result<Array> {
             );
             return Err(Error::value("concat", text));
         }
-        shape[axis] += x.shape()[axis];
+        shape[axis] = shape[axis].saturating_add(x.shape()[axis]);
     }
     let out = Array::uninit(first.dtype(), &shape)?;
     let (size, mut start) = (first.dtype().itemsize(), 0);

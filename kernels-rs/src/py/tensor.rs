@@ -3,6 +3,7 @@
 use super::arg::{Arg, Dtype, Ints};
 use crate::array::Array;
 use crate::array::dtype::DType;
+use crate::array::shape::{Strides, is_contiguous};
 use crate::error::Error;
 use crate::machine::peak;
 use crate::machine::threads;
@@ -83,17 +84,18 @@ impl RawTensor {
     /// # Safety
     /// Called by Python with a valid pointer.
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        // SAFETY: Python gives a view to fill, and wants to see no object in one that was refused.
+        unsafe { (*view).obj = std::ptr::null_mut() };
         let array = &slf.get().array;
-        let strided = flags & ffi::PyBUF_STRIDES == ffi::PyBUF_STRIDES;
-        if flags & ffi::PyBUF_WRITABLE == ffi::PyBUF_WRITABLE {
-            return Err(PyBufferError::new_err("[buffer] a tensor is read-only"));
-        }
-        if !array.is_contiguous() && !strided {
-            return Err(PyBufferError::new_err("[buffer] the tensor is not contiguous"));
+        let asked = |wanted: c_int| flags & wanted == wanted;
+        if let Some(why) = refusal(array, asked) {
+            return Err(PyBufferError::new_err(why));
         }
         let itemsize = array.dtype().itemsize();
-        let strides: Vec<isize> = array.strides().iter().map(|&step| step * itemsize as isize).collect();
+        let mut strides = *array.strides();
+        strides.iter_mut().for_each(|step| *step *= itemsize as isize);
         let strides = Box::new(strides);
+        let (with_shape, with_strides) = (asked(ffi::PyBUF_ND), asked(ffi::PyBUF_STRIDES));
         // SAFETY: Python gives a valid view to fill. `shape` points into the frozen object that `obj` keeps alive,
         // `strides` into a box that `__releasebuffer__` frees.
         unsafe {
@@ -101,12 +103,12 @@ impl RawTensor {
             (*view).len = (array.numel() * itemsize) as isize;
             (*view).readonly = 1;
             (*view).itemsize = itemsize as isize;
-            let with_format = flags & ffi::PyBUF_FORMAT == ffi::PyBUF_FORMAT;
+            let with_format = asked(ffi::PyBUF_FORMAT);
             (*view).format = if with_format { format(array.dtype()).as_ptr().cast_mut() } else { std::ptr::null_mut() };
-            (*view).ndim = array.rank() as c_int;
-            let with_shape = flags & ffi::PyBUF_ND == ffi::PyBUF_ND;
+            // Without a shape it is a run of bytes.
+            (*view).ndim = if with_shape { array.rank() as c_int } else { 1 };
             (*view).shape = if with_shape { array.shape().as_ptr().cast_mut().cast() } else { std::ptr::null_mut() };
-            (*view).strides = if strided { strides.as_ptr().cast_mut() } else { std::ptr::null_mut() };
+            (*view).strides = if with_strides { strides.as_ptr().cast_mut() } else { std::ptr::null_mut() };
             (*view).suboffsets = std::ptr::null_mut();
             (*view).internal = Box::into_raw(strides).cast::<c_void>();
             (*view).obj = slf.into_any().into_ptr();
@@ -121,8 +123,35 @@ impl RawTensor {
     #[allow(clippy::unused_self)] // Python's signature.
     unsafe fn __releasebuffer__(&self, view: *mut ffi::Py_buffer) {
         // SAFETY: `internal` is the box made in `__getbuffer__`.
-        drop(unsafe { Box::from_raw((*view).internal.cast::<Vec<isize>>()) });
+        drop(unsafe { Box::from_raw((*view).internal.cast::<Strides>()) });
     }
+}
+
+/// Why an array cannot be exported as it was asked for.
+fn refusal(array: &Array, asked: impl Fn(c_int) -> bool) -> Option<&'static str> {
+    let by_rows = array.is_contiguous();
+    let by_columns = || {
+        let (mut shape, mut strides) = (*array.shape(), *array.strides());
+        shape.reverse();
+        strides.reverse();
+        is_contiguous(&shape, &strides)
+    };
+    if asked(ffi::PyBUF_WRITABLE) {
+        return Some("[buffer] a tensor is read-only");
+    }
+    if asked(ffi::PyBUF_FORMAT) && !asked(ffi::PyBUF_ND) {
+        return Some("[buffer] a run of bytes has no format: ask for the shape too");
+    }
+    if !by_rows && (asked(ffi::PyBUF_C_CONTIGUOUS) || !asked(ffi::PyBUF_STRIDES)) {
+        return Some("[buffer] the tensor is not contiguous");
+    }
+    if asked(ffi::PyBUF_F_CONTIGUOUS) && !by_columns() {
+        return Some("[buffer] the tensor is not contiguous by columns");
+    }
+    if asked(ffi::PyBUF_ANY_CONTIGUOUS) && !by_rows && !by_columns() {
+        return Some("[buffer] the tensor is contiguous neither by rows nor by columns");
+    }
+    None
 }
 
 /// A C-contiguous buffer of another object, released on drop.

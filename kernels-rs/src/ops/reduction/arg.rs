@@ -283,8 +283,7 @@ fn arg_reduce(op: &str, reversed: bool, x: &Array, axis: Option<usize>, keepdims
             Search { kernel: kernel(x.dtype()), reversed, x: x.data(), kept: merged(&kept), run: merged(&run), len };
         job.run(out.as_mut_slice::<i64>());
     }
-    // SAFETY: unchanged.
-    Ok(unsafe { out.with_geometry(shape, contiguous_strides(&shape), 0) })
+    out.with_geometry(shape, contiguous_strides(&shape), 0)
 }
 
 struct Search<'a> {
