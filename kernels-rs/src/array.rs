@@ -58,9 +58,10 @@ pub struct Array {
 }
 
 impl Array {
-    /// A fresh row-major array with arbitrary contents: write every element before you hand it out.
+    /// A fresh row-major array with arbitrary contents: write every element before you hand it out. The bytes are those of an
+    /// earlier array or zeros, so any read of numbers is defined; bytes of bools may be other than 0 and 1 and are written only.
     #[inline]
-    pub fn uninit(dtype: DType, shape: &[usize]) -> Result<Self> {
+    pub(crate) fn uninit(dtype: DType, shape: &[usize]) -> Result<Self> {
         shape::check_rank(shape.len())?;
         let count = shape::checked_numel(shape)?;
         let storage = Storage::uninit(count * dtype.itemsize())?;
@@ -69,7 +70,7 @@ impl Array {
 
     /// [`Array::uninit`] with the shape of `self`.
     #[inline]
-    pub fn uninit_like(&self, dtype: DType) -> Result<Self> {
+    pub(crate) fn uninit_like(&self, dtype: DType) -> Result<Self> {
         if !self.geometry.contiguous || dtype.itemsize() > self.dtype.itemsize() {
             return Self::uninit(dtype, &self.geometry.shape);
         }

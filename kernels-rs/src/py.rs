@@ -51,9 +51,9 @@ macro_rules! ops {
             #[pyo3::pyfunction]
             #[pyo3(signature = ($($arg),*, /))]
             fn $name<'py>(py: pyo3::Python<'py>, $($arg: $ty),*) -> pyo3::PyResult<pyo3::Bound<'py, pyo3::PyAny>> {
-                let work = 0usize $(+ $crate::py::arg::Arg::work(&$arg))*;
+                let work = 0usize $(.saturating_add($crate::py::arg::Arg::work(&$arg)))*;
                 $(let $arg = $crate::py::arg::Arg::get(&$arg);)*
-                $(let work = work + $work;)?
+                $(let work = work.saturating_add($work);)?
                 $crate::py::arg::run(py, work, move || $call)
             }
         )*

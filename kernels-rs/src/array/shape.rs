@@ -153,17 +153,14 @@ pub fn contiguous_strides(shape: &[usize]) -> Strides {
     out
 }
 
-/// True when the elements lie in row-major order without gaps. Axes of length 1 do not count.
+/// True when the elements lie in row-major order without gaps. Axes of length 1 do not count, and no elements have no gaps.
 #[inline]
 pub fn is_contiguous(shape: &[usize], strides: &[isize]) -> bool {
     let mut step = 1isize;
     for (&n, &s) in shape.iter().zip(strides).rev() {
         if n != 1 {
-            if n == 0 {
-                return true;
-            }
             if s != step {
-                return false;
+                return shape.contains(&0);
             }
             step *= n as isize;
         }

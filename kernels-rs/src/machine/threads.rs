@@ -4,12 +4,13 @@
 //!
 //! Environment: `PHLOX_NUM_THREADS` (default: the CPUs this process may use), `PHLOX_SPIN_US` (default 50).
 
+use std::any::Any;
 use std::cell::Cell;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
@@ -30,7 +31,8 @@ struct Pool {
     task_vtable: AtomicPtr<()>,
     tasks: AtomicUsize,
     unfinished: AtomicUsize,
-    panicked: AtomicBool,
+    /// What the first task unwound with.
+    payload: Mutex<Option<Box<dyn Any + Send>>>,
     busy: AtomicBool,
     workers: Vec<Worker>,
 }
@@ -64,7 +66,7 @@ pub fn set_num_threads(count: usize) {
 }
 
 /// Runs `task(0)`, ..., `task(tasks - 1)`, in any order and on any thread, and waits for all of them. A panic in a
-/// task is raised here after the others have ended.
+/// task is raised here again after the others have ended; of several, the first.
 pub fn parallel(tasks: usize, task: Task<'_>) {
     let threads = num_threads();
     if tasks <= 1 || threads == 1 || tasks >= CLOSED as usize || INSIDE.get() {
@@ -179,7 +181,7 @@ impl Pool {
             task_vtable: AtomicPtr::default(),
             tasks: AtomicUsize::new(0),
             unfinished: AtomicUsize::new(0),
-            panicked: AtomicBool::new(false),
+            payload: Mutex::new(None),
             busy: AtomicBool::new(false),
             workers: (0..workers).map(|_| new_worker()).collect(),
         }));
@@ -214,7 +216,11 @@ impl Pool {
         }
         self.work();
         self.wait();
-        if self.panicked.swap(false, SeqCst) { Err(Box::new("a kernel task panicked")) } else { Ok(()) }
+        self.payload().take().map_or(Ok(()), Err)
+    }
+
+    fn payload(&self) -> MutexGuard<'_, Option<Box<dyn Any + Send>>> {
+        self.payload.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Claims and runs tasks until none is left.
@@ -233,8 +239,8 @@ impl Pool {
             }
             // SAFETY: the claim succeeded, so the fields belong to this job, and its caller waits for us.
             let task: Task<'_> = unsafe { std::mem::transmute([data, vtable]) };
-            if catch_unwind(AssertUnwindSafe(|| task(index as usize))).is_err() {
-                self.panicked.store(true, SeqCst);
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| task(index as usize))) {
+                self.payload().get_or_insert(payload);
             }
             self.unfinished.fetch_sub(1, SeqCst);
         }

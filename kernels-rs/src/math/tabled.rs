@@ -97,6 +97,51 @@ pub unsafe fn gelu(x: Vectors) -> Vectors {
     }
 }
 
+/// Elements that a call works on.
+pub const STEP: usize = VECTORS * 16;
+
+/// Reads [`STEP`] elements.
+///
+/// # Safety
+/// The machine has AVX-512 F; so many elements are readable.
+#[inline(always)]
+pub unsafe fn load(from: *const f32) -> Vectors {
+    // SAFETY: the caller promises the instructions and both registers full of elements.
+    unsafe { [_mm512_loadu_ps(from), _mm512_loadu_ps(from.add(16))] }
+}
+
+/// Writes [`STEP`] elements.
+///
+/// # Safety
+/// The machine has AVX-512 F; so many elements are writable.
+#[inline(always)]
+pub unsafe fn store(values: Vectors, to: *mut f32) {
+    // SAFETY: the caller promises the instructions and room for both registers.
+    unsafe {
+        _mm512_storeu_ps(to, values[0]);
+        _mm512_storeu_ps(to.add(16), values[1]);
+    }
+}
+
+/// [`gelu`] of `len` elements; it may write over them. An element's result does not depend on its place.
+///
+/// # Safety
+/// As for [`gelu`]; `from` and `to` hold `len` elements, the same or apart.
+#[inline(always)]
+pub unsafe fn gelu_run(from: *const f32, to: *mut f32, len: usize) {
+    let whole = len / STEP * STEP;
+    // SAFETY: whole steps lie inside both runs; what is left, fewer elements than a step, goes through a buffer of a step.
+    unsafe {
+        for at in (0..whole).step_by(STEP) {
+            store(gelu(load(from.add(at))), to.add(at));
+        }
+        let mut rest = [0.0; STEP];
+        std::ptr::copy_nonoverlapping(from.add(whole), rest.as_mut_ptr(), len - whole);
+        store(gelu(load(rest.as_ptr())), rest.as_mut_ptr());
+        std::ptr::copy_nonoverlapping(rest.as_ptr(), to.add(whole), len - whole);
+    }
+}
+
 /// `g` times the derivative of [`gelu`] at `x`.
 ///
 /// # Safety

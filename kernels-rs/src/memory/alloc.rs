@@ -35,7 +35,7 @@ const CLASSES: usize = 4 * (57 - 6) + 1;
 pub struct Block {
     /// Number of [`crate::memory::storage::Storage`] handles.
     pub refs: AtomicUsize,
-    /// Where the data starts.
+    /// Where the data starts. Its bytes are arbitrary, but never uninitialized: fresh memory is zeros.
     pub data: NonNull<u8>,
     /// Usable bytes.
     pub capacity: usize,
@@ -184,7 +184,7 @@ fn is_small(capacity: usize) -> bool {
 fn create(class: usize, capacity: usize) -> Option<NonNull<Block>> {
     let (raw, data) = if is_small(capacity) {
         // SAFETY: the layout is not empty.
-        let raw = unsafe { std::alloc::alloc(small_layout(capacity)) };
+        let raw = unsafe { std::alloc::alloc_zeroed(small_layout(capacity)) };
         let raw = NonNull::new(raw)?;
         // SAFETY: the data follows the header inside the same allocation.
         (raw, unsafe { raw.add(size_of::<Block>()) })
@@ -307,7 +307,8 @@ impl Local {
             lists.resize_with(class + 1, Vec::new);
         }
         let list = &mut lists[class];
-        let room = if list.capacity() == 0 { list.try_reserve_exact(PER_THREAD).is_ok() } else { list.len() < PER_THREAD };
+        let room =
+            if list.capacity() == 0 { list.try_reserve_exact(PER_THREAD).is_ok() } else { list.len() < PER_THREAD };
         if room {
             list.push(block);
         }

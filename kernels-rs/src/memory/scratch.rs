@@ -1,9 +1,74 @@
-//! Memory that a task needs only while it runs: one buffer per thread, kept for the next task.
+//! Memory that a task needs only while it runs: one buffer per thread, kept for the next task; and lists whose length follows
+//! from the sizes of a user. Where there is no memory for them the call ends as [`Error::OutOfMemory`]: it unwinds to
+//! [`guarded`], since a task has nobody to return an error to.
 
+use crate::error::{Error, Result};
 use crate::machine::lanes::Real;
+use std::alloc::{Layout, alloc_zeroed};
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+/// What a call unwinds with where there is no memory: the bytes that it asked for.
+struct NoMemory(usize);
+
+/// Runs a kernel: where it found no memory for its lists or scratch, that is its error.
+#[inline]
+pub fn guarded<R>(kernel: impl FnOnce() -> Result<R>) -> Result<R> {
+    // Nothing that the kernel saw is used again: its results are lost with it, and its operands never change.
+    catch_unwind(AssertUnwindSafe(kernel)).unwrap_or_else(|payload| match payload.downcast::<NoMemory>() {
+        Ok(refused) => Err(Error::OutOfMemory(refused.0)),
+        Err(payload) => resume_unwind(payload),
+    })
+}
+
+#[cold]
+fn refuse(bytes: usize) -> ! {
+    // Not a panic: nothing is printed.
+    resume_unwind(Box::new(NoMemory(bytes)))
+}
+
+/// Makes room for `more` elements.
+fn reserve<T>(list: &mut Vec<T>, more: usize) {
+    if list.try_reserve_exact(more).is_err() {
+        refuse(more.saturating_mul(size_of::<T>()));
+    }
+}
+
+/// An empty list with room for `len` elements.
+pub fn reserved<T>(len: usize) -> Vec<T> {
+    let mut list = Vec::new();
+    reserve(&mut list, len);
+    list
+}
+
+/// `len` times the same value.
+pub fn filled<T: Clone>(value: T, len: usize) -> Vec<T> {
+    let mut list = reserved(len);
+    list.resize(len, value);
+    list
+}
+
+/// Makes a list as long as this, if it is shorter.
+pub fn grow<T: Clone>(list: &mut Vec<T>, len: usize, value: T) {
+    if list.len() < len {
+        reserve(list, len - list.len());
+        list.resize(len, value);
+    }
+}
+
+/// All that an iterator gives.
+pub fn collected<T>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut list = reserved(items.size_hint().0);
+    for item in items {
+        if list.len() == list.capacity() && list.try_reserve(1).is_err() {
+            refuse(list.len().saturating_mul(size_of::<T>()));
+        }
+        list.push(item);
+    }
+    list
+}
 
 /// A cache line, so that the buffer is aligned.
 #[derive(Clone, Copy)]
@@ -22,7 +87,7 @@ pub struct Aligned<T> {
 impl<T: Real> Aligned<T> {
     /// `len` zeros.
     pub fn zeros(len: usize) -> Self {
-        let lines = vec![Line { _bytes: [0; 64] }; (len * size_of::<T>()).div_ceil(64)];
+        let lines = zeros(lines_of::<T>(len));
         Self { lines, len, element: PhantomData }
     }
 }
@@ -42,6 +107,26 @@ impl<T: Real> DerefMut for Aligned<T> {
     }
 }
 
+/// So many lines of zeros, from the system where they are many: it has them ready.
+fn zeros(count: usize) -> Vec<Line> {
+    let Ok(layout) = Layout::array::<Line>(count) else { refuse(usize::MAX) };
+    if count == 0 {
+        return Vec::new();
+    }
+    // SAFETY: the layout is not empty.
+    let start = unsafe { alloc_zeroed(layout) }.cast::<Line>();
+    if start.is_null() {
+        refuse(layout.size());
+    }
+    // SAFETY: allocated just now by the global allocator with the layout of so many lines, each of them zeros.
+    unsafe { Vec::from_raw_parts(start, count, count) }
+}
+
+/// Cache lines of `len` elements.
+fn lines_of<T>(len: usize) -> usize {
+    len.saturating_mul(size_of::<T>()).div_ceil(64)
+}
+
 /// Lines that a thread keeps between tasks (8 MiB); a larger buffer is freed after its task.
 const KEPT: usize = (8 << 20) / 64;
 
@@ -53,9 +138,10 @@ thread_local! {
 /// is fresh, which costs an allocation.
 pub fn with_scratch<T: Real, R>(len: usize, work: impl FnOnce(&mut [T]) -> R) -> R {
     let mut buffer = BUFFER.take();
-    let lines = (len * size_of::<T>()).div_ceil(64);
+    let lines = lines_of::<T>(len);
     if buffer.len() < lines {
-        buffer = vec![Line { _bytes: [0; 64] }; lines];
+        drop(std::mem::take(&mut buffer));
+        buffer = zeros(lines);
     }
     // SAFETY: large enough and aligned; any bits are a float.
     let part = unsafe { std::slice::from_raw_parts_mut(buffer.as_mut_ptr().cast::<T>(), len) };
@@ -73,7 +159,7 @@ pub fn with_scratch<T: Real, R>(len: usize, work: impl FnOnce(&mut [T]) -> R) ->
 
 /// [`with_scratch`], cut into buffers of these lengths.
 pub fn with_buffers<T: Real, R, const N: usize>(lens: [usize; N], work: impl FnOnce([&mut [T]; N]) -> R) -> R {
-    with_scratch(lens.iter().sum(), |scratch| work(cut(scratch, lens)))
+    with_scratch(lens.iter().fold(0, |sum: usize, &len| sum.saturating_add(len)), |scratch| work(cut(scratch, lens)))
 }
 
 /// Pieces of these lengths, one after the other.
@@ -83,4 +169,29 @@ pub fn cut<T, const N: usize>(mut rest: &mut [T], lens: [usize; N]) -> [&mut [T]
         rest = after;
         piece
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::threads::{parallel, set_num_threads};
+
+    #[test]
+    fn lists_without_memory_end_the_call_as_an_error() {
+        const TOO_MUCH: usize = 1 << 60;
+        let refused =
+            |result: Result<()>| assert!(matches!(result, Err(Error::OutOfMemory(bytes)) if bytes > TOO_MUCH));
+        refused(guarded(|| Ok(drop(filled(0u64, TOO_MUCH)))));
+        refused(guarded(|| Ok(drop(reserved::<u16>(TOO_MUCH)))));
+        refused(guarded(|| Ok(grow(&mut vec![1u32], TOO_MUCH, 0))));
+        refused(guarded(|| Ok(drop(collected((0..TOO_MUCH).map(|k| k as u64))))));
+        refused(guarded(|| Ok(with_scratch(TOO_MUCH, |_: &mut [f64]| ()))));
+        refused(guarded(|| Ok(with_buffers([1, usize::MAX / 2, usize::MAX / 2], |_: [&mut [f32]; 3]| ()))));
+        for threads in [1, 3] {
+            set_num_threads(threads);
+            refused(guarded(|| Ok(parallel(5, &|task| drop(filled(0u8, if task == 3 { 1 << 62 } else { 1 }))))));
+        }
+        assert_eq!(guarded(|| Ok(filled(7, 3))), Ok(vec![7, 7, 7]));
+        assert!(catch_unwind(|| guarded(|| -> Result<()> { panic!("no matter of memory") })).is_err());
+    }
 }

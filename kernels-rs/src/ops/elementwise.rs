@@ -18,6 +18,7 @@ use crate::array::scalar::Scalar;
 use crate::array::shape;
 use crate::dispatch;
 use crate::error::{Error, Result};
+use crate::memory::scratch::filled;
 use crate::ops::movement::reader::Reader;
 use engine::{Plan, Source};
 use kernel::{Class, Op};
@@ -149,7 +150,7 @@ fn refuse_negative(exponent: Operand<'_>) -> Result<()> {
 fn any_negative<T: Element + num::Num>(x: &Array) -> bool {
     const PART: usize = 1 << 14;
     let reader = Reader::<T>::new(x);
-    let mut room = vec![0.0; reader.room(PART.min(x.numel()))];
+    let mut room = filled(0.0, reader.room(PART.min(x.numel())));
     let mut starts = (0..x.numel()).step_by(PART);
     starts.any(|first| reader.part(first..x.numel().min(first + PART), &mut room).iter().any(|&value| value < T::ZERO))
 }

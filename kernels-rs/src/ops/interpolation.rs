@@ -12,6 +12,7 @@ use crate::array::dtype::DType;
 use crate::error::{Error, Result};
 use crate::machine::lanes::Real;
 use crate::machine::threads::{self, SharedMut};
+use crate::memory::scratch::grow;
 use crate::ops::movement::parts;
 use crate::vectorize;
 use map::Map;
@@ -143,7 +144,7 @@ vectorize!(
 fn band_body<T: Real>(image: &Image<T>, source: &[T], rows: Range<usize>, buffer: &mut Vec<T>, out: &mut [T]) {
     let (width, cols) = (image.cols.len(), image.cols.sources);
     if image.rows.sources > image.rows.len() {
-        buffer.resize(cols, T::default());
+        grow(buffer, cols, T::default());
         for (row, line) in rows.zip(out.chunks_exact_mut(width)) {
             down(&image.rows, row, source, cols, 0, buffer);
             across(&image.cols, buffer, line);
@@ -153,7 +154,8 @@ fn band_body<T: Real>(image: &Image<T>, source: &[T], rows: Range<usize>, buffer
     let runs = || rows.clone().map(|row| image.rows.run(row)).filter(|run| !run.is_empty());
     let first = runs().map(|run| run.start).min().unwrap_or(0);
     let end = runs().map(|run| run.end).max().unwrap_or(0);
-    buffer.resize((end - first) * width, T::default());
+    grow(buffer, (end - first) * width, T::default());
+    buffer.truncate((end - first) * width);
     for (line, from) in buffer.chunks_exact_mut(width).zip(source[first * cols..].chunks_exact(cols)) {
         across(&image.cols, from, line);
     }

@@ -5,6 +5,7 @@ use crate::array::Array;
 use crate::array::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
+use crate::memory::scratch::filled;
 use crate::ops::movement::{dense_copy, parts};
 
 /// Elements between two roundings into the running total.
@@ -101,7 +102,8 @@ impl<T: Add> Job<T> {
         for row in 0..rows {
             // SAFETY: parts of one row, cut between blocks; the totals are read before the parts are written again.
             unsafe {
-                let out = SharedMut::new(self.row(row).as_mut_ptr());
+                // By the pointer that the tasks write through too: a reference in between would not outlive their writes.
+                let out = SharedMut::new(self.out.add(row * self.len));
                 let tasks = self.len.div_ceil(GRAIN);
                 let part = |task: usize| task * GRAIN..self.len.min((task + 1) * GRAIN);
                 threads::parallel(tasks, &|task| {
@@ -109,7 +111,7 @@ impl<T: Add> Job<T> {
                     let start = row * self.len + part.start;
                     local_blocks(self.x.add(start), self.out.add(start), part.len());
                 });
-                let mut before = vec![T::ZERO; tasks];
+                let mut before = filled(T::ZERO, tasks);
                 for task in 1..tasks {
                     let whole = out.slice(part(task - 1));
                     before[task] =

@@ -16,7 +16,7 @@ use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::machine::lanes::{Kernel, Lanes, launch};
 use crate::machine::threads::{self, SharedMut};
-use crate::memory::scratch::with_scratch;
+use crate::memory::scratch::{reserved, with_scratch};
 use crate::ops::movement::reader::Reader;
 use crate::ops::rows::{RowElement, Wide};
 
@@ -104,14 +104,14 @@ fn run<T: RowElement, const S: usize>(
     rule: &impl Rule<S, Wide = T::Wide>,
 ) -> Result<Vec<Array>> {
     let count = streams[0].len();
-    let mut results = Vec::with_capacity(S * count);
+    let mut results = reserved(S * count);
     for _ in 0..S {
         for array in streams[0] {
             results.push(Array::uninit(T::DTYPE, array.shape())?);
         }
     }
-    let mut items = Vec::with_capacity(count);
-    let mut tasks = Vec::with_capacity(count);
+    let mut items = reserved(count);
+    let mut tasks = reserved(count);
     for (k, grad) in grads.iter().enumerate() {
         items.push(Item::<T, S> {
             from: streams.map(|stream| stream.get(k).copied().map(Reader::new)),

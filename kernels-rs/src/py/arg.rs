@@ -7,6 +7,7 @@ use crate::array::dtype::DType;
 use crate::array::scalar::Scalar;
 use crate::array::shape::{Shape, Strides, check_rank};
 use crate::error::Result;
+use crate::memory::scratch::guarded;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple};
@@ -295,6 +296,6 @@ pub fn run<R: Give + Send>(
     work: usize,
     kernel: impl FnOnce() -> Result<R> + Send,
 ) -> PyResult<Bound<'_, PyAny>> {
-    let result = if work > DETACH_ABOVE { py.detach(kernel) } else { kernel() };
+    let result = if work > DETACH_ABOVE { py.detach(|| guarded(kernel)) } else { guarded(kernel) };
     result?.give(py)
 }

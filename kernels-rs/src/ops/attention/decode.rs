@@ -9,7 +9,7 @@ use crate::array::dtype::Element;
 use crate::error::Result;
 use crate::machine::lanes::{Block, Kernel, Lanes, Real, lane_count, launch};
 use crate::machine::threads::{self, SharedMut};
-use crate::memory::scratch::with_scratch;
+use crate::memory::scratch::{filled, with_scratch};
 use crate::ops::rows::Wide;
 
 /// Queries of all heads that share a head of keys, at most: with more, blocks of queries are faster.
@@ -118,7 +118,7 @@ fn part<T: Item<Wide: Score>>(
 /// Adds the pieces of a head up, each faded to the largest top.
 fn merge<T: Item<Wide: Score>>(job: &Job<T>, rows: usize, parts: &[T::Wide], out: &mut [T]) {
     let len = rows * (job.values + 2);
-    let mut sums = vec![T::Wide::ZERO; job.values];
+    let mut sums = filled(T::Wide::ZERO, job.values);
     for row in 0..rows {
         let end = |part: &[T::Wide]| (part[rows * job.values + 2 * row], part[rows * job.values + 2 * row + 1]);
         let larger = |a: T::Wide, b: T::Wide| if b > a { b } else { a };

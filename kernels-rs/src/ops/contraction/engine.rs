@@ -25,7 +25,7 @@ use crate::error::Result;
 use crate::machine::lanes::{lane_count, launch};
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::kept::Layout;
-use crate::memory::scratch::with_scratch;
+use crate::memory::scratch::{filled, with_scratch};
 use crate::memory::storage::Storage;
 use std::ops::Range;
 
@@ -245,7 +245,7 @@ pub fn cells<C, W>(count: usize) -> usize {
 /// The result of empty sums.
 unsafe fn empty<T: Gemm>(call: &Call<T>) {
     let (m, _, n) = call.size;
-    let mut sums = vec![T::Wide::default(); n];
+    let mut sums = filled(T::Wide::default(), n);
     for i in 0..m {
         sums.fill(T::Wide::default());
         let (to, epilogue) = (call.c.at(i, 0), call.end.at(i, 0));

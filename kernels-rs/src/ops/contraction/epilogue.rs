@@ -5,7 +5,9 @@ use super::format::load;
 use crate::array::dtype::{DType, Element, Float};
 use crate::error::{Error, Result};
 use crate::machine::lanes::{Kernel, Lanes, Real};
-use crate::math::{Fma, special};
+use crate::math::special;
+#[cfg(target_arch = "x86_64")]
+use crate::math::tabled;
 
 /// The last step of an epilogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,21 +71,34 @@ impl<T: Copy> Epilogue<T> {
 
 /// A type that products are summed in.
 pub trait Sum: Real + Float<Wide = Self> {
-    /// `x * Phi(x)`.
-    fn gelu<M: Fma>(self) -> Self;
+    /// `x * Phi(x)` of a line, to the bit what the elementwise op makes of the same numbers.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `V`.
+    unsafe fn gelu<V: Lanes<Elem = Self>>(line: &mut [Self]);
 }
 
 impl Sum for f32 {
     #[inline(always)]
-    fn gelu<M: Fma>(self) -> Self {
-        special::gelu::<M>(self)
+    unsafe fn gelu<V: Lanes<Elem = Self>>(line: &mut [Self]) {
+        #[cfg(target_arch = "x86_64")]
+        if V::N == 16 {
+            let start = line.as_mut_ptr();
+            // SAFETY: only AVX-512 has registers of sixteen, and the caller has them; the line is written over itself.
+            return unsafe { tabled::gelu_run(start, start, line.len()) };
+        }
+        for value in line {
+            *value = special::gelu::<V::Math>(*value);
+        }
     }
 }
 
 impl Sum for f64 {
     #[inline(always)]
-    fn gelu<M: Fma>(self) -> Self {
-        special::double::gelu(self)
+    unsafe fn gelu<V: Lanes<Elem = Self>>(line: &mut [Self]) {
+        for value in line {
+            *value = special::double::gelu(*value);
+        }
     }
 }
 
@@ -142,11 +157,8 @@ impl<T: Float<Wide: Sum>> Kernel<T::Wide> for Finish<T> {
                         *value = if *value < zero { zero } else { *value };
                     }
                 }
-                Activation::Gelu => {
-                    for value in &mut *line {
-                        *value = value.gelu::<V::Math>();
-                    }
-                }
+                // SAFETY: the caller has the instructions.
+                Activation::Gelu => unsafe { T::Wide::gelu::<V>(line) },
             }
             if moved {
                 // SAFETY: the caller promises the result.

@@ -4,6 +4,8 @@
 //! `source[t * step + offset]`. Forward: `step` is the stride. Input gradient with stride `s`: `s` interleaved
 //! correlations of the gradient with step 1, each over the taps that reach its residue class.
 
+use crate::memory::scratch::collected;
+
 /// A kernel position along the axis and where it reads in the tile (see [`Axis::source`]).
 #[derive(Clone, Copy, Debug)]
 pub struct Tap {
@@ -51,7 +53,7 @@ pub struct WindowAxis {
 impl Axis {
     fn new(count: usize, out: (usize, usize), step: usize, offsets: &[(usize, isize)]) -> Self {
         let base = offsets.iter().map(|&(_, offset)| offset).min().unwrap_or(0);
-        let mut phases: Vec<usize> = offsets.iter().map(|&(_, offset)| (offset - base) as usize % step).collect();
+        let mut phases = collected(offsets.iter().map(|&(_, offset)| (offset - base) as usize % step));
         phases.sort_unstable();
         phases.dedup();
         let tap = |&(index, offset): &(usize, isize)| {
@@ -59,14 +61,14 @@ impl Axis {
             let slot = phases.iter().position(|&phase| phase == distance % step).expect("listed above");
             Tap { index, slot, shift: distance / step }
         };
-        let taps = offsets.iter().map(tap).collect();
+        let taps = collected(offsets.iter().map(tap));
         Self { count, out_start: out.0, out_step: out.1, taps, step, base, phases }
     }
 
     /// The axis of a forward pass.
     pub fn forward(window: WindowAxis) -> Self {
         let offset = |k: usize| (k, (k * window.dilation) as isize - window.pad as isize);
-        let offsets: Vec<_> = (0..window.kernel).map(offset).collect();
+        let offsets = collected((0..window.kernel).map(offset));
         Self::new(window.output, (0, 1), window.stride, &offsets)
     }
 
@@ -76,10 +78,10 @@ impl Axis {
         let of_phase = |phase: usize| {
             let reach = |k: usize| phase as isize + window.pad as isize - (k * window.dilation) as isize;
             let hits = (0..window.kernel).filter(|&k| reach(k).rem_euclid(stride) == 0);
-            let offsets: Vec<_> = hits.map(|k| (k, reach(k).div_euclid(stride))).collect();
+            let offsets = collected(hits.map(|k| (k, reach(k).div_euclid(stride))));
             Self::new((window.input - phase).div_ceil(window.stride), (phase, window.stride), 1, &offsets)
         };
-        (0..window.stride.min(window.input)).map(of_phase).collect()
+        collected((0..window.stride.min(window.input)).map(of_phase))
     }
 
     /// Phases (residues of the source position modulo the step) that a tile must hold.

@@ -6,6 +6,7 @@
 
 use super::axis::Axis;
 use crate::machine::lanes::Lanes;
+use crate::memory::scratch::reserved;
 
 /// Elements after the end that kernels may read (and ignore): two registers and a row of positions.
 pub const SLACK: usize = 64;
@@ -78,7 +79,7 @@ impl Layout {
 
     /// Where each tap reads for result (0, 0): channel by channel, in the order of the kernel.
     pub fn offsets(&self, row_axis: &Axis, col_axis: &Axis, channels: usize) -> Vec<usize> {
-        let mut offsets = Vec::with_capacity(channels * row_axis.taps.len() * col_axis.taps.len());
+        let mut offsets = reserved(channels * row_axis.taps.len() * col_axis.taps.len());
         for c in 0..channels {
             for row in &row_axis.taps {
                 let line = (row.slot * self.row_extent + row.shift) * self.pitch;

@@ -7,7 +7,7 @@ use crate::array::Array;
 use crate::error::Result;
 use crate::machine::lanes::Real;
 use crate::machine::threads::{self, SharedMut};
-use crate::memory::scratch::with_scratch;
+use crate::memory::scratch::{reserved, with_scratch};
 use crate::ops::contraction::{self, Call, Epilogue, Gemm, Matrix};
 
 /// Most positions: that many rows read a right side where it lies.
@@ -120,7 +120,7 @@ impl Sizes {
             let at = (t * axis.stride + k * axis.dilation).wrapping_sub(axis.pad);
             (at < axis.input).then_some(at)
         };
-        let mut places = Vec::with_capacity(row.output * col.output * taps);
+        let mut places = reserved(row.output * col.output * taps);
         for (t, u) in (0..row.output).flat_map(|t| (0..col.output).map(move |u| (t, u))) {
             for (k, l) in (0..row.kernel).flat_map(|k| (0..col.kernel).map(move |l| (k, l))) {
                 let at = place(row, t, k).zip(place(col, u, l));

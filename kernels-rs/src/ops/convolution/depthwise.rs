@@ -10,7 +10,7 @@ use super::correlate::Correlation;
 use super::rows;
 use crate::machine::lanes::{Kernel, Lanes, Real, launch};
 use crate::machine::threads::{self, SharedMut};
-use crate::memory::scratch::with_scratch;
+use crate::memory::scratch::{collected, with_scratch};
 
 /// Bytes of a band: a fraction of the second-level cache.
 const BAND_BYTES: usize = 128 << 10;
@@ -64,7 +64,7 @@ pub unsafe fn run<T: Real>(call: &Correlation<'_, T>, out: SharedMut<T>) {
     let layout = Layout::fit(row_axis, col_axis, 1, BAND_BYTES / size_of::<T>(), tiles);
     let runs = runs(row_axis, &layout, call.weight.kernel_cols);
     let col = |tap: &super::axis::Tap| (tap.slot * layout.col_extent + tap.shift, tap.index);
-    let cols = col_axis.taps.iter().map(col).collect();
+    let cols = collected(col_axis.taps.iter().map(col));
     let (row_tiles, col_tiles) = (row_axis.count.div_ceil(layout.rows), col_axis.count.div_ceil(layout.cols));
     let work = row_axis.count * col_axis.count * call.outputs;
     let bundle = if row_tiles * col_tiles > 1 { 1 } else { (WORK / work).clamp(1, planes.div_ceil(TASKS)) };
@@ -77,7 +77,7 @@ pub unsafe fn run<T: Real>(call: &Correlation<'_, T>, out: SharedMut<T>) {
 
 /// Rows of the kernel, those together that read neighboring rows.
 fn runs(axis: &Axis, layout: &Layout, kernel_cols: usize) -> Vec<Run> {
-    let mut taps: Vec<_> = axis.taps.iter().map(|tap| (tap.slot, tap.shift, tap.index * kernel_cols)).collect();
+    let mut taps = collected(axis.taps.iter().map(|tap| (tap.slot, tap.shift, tap.index * kernel_cols)));
     taps.sort_unstable();
     let mut runs = Vec::new();
     let mut rest = &taps[..];

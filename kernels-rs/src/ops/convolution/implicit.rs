@@ -10,7 +10,7 @@ use super::correlate::Correlation;
 use super::panel::{self, LANES, REGISTERS, Segment, Segments};
 use crate::machine::lanes::{Kernel, Lanes, Real, lane_count, launch};
 use crate::machine::threads::{self, SharedMut};
-use crate::memory::scratch::with_scratch;
+use crate::memory::scratch::{reserved, with_scratch};
 use std::mem::MaybeUninit;
 
 /// Taps per block: a panel of them is a good part of the first-level cache, and its source stays in the second.
@@ -60,7 +60,7 @@ pub unsafe fn run<T: Real>(call: &Correlation<'_, T>, out: SharedMut<T>) {
     let layout = Layout::new(row_axis, col_axis, cut.rows, cut.cols);
     let offsets = layout.offsets(row_axis, col_axis, cut.channels);
     let weight = &call.weight;
-    let mut taps = Vec::with_capacity(offsets.len());
+    let mut taps = reserved(offsets.len());
     for c in 0..cut.channels {
         for row in &row_axis.taps {
             let line = c * weight.channel + row.index * weight.kernel_cols;

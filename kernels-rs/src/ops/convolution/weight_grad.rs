@@ -11,7 +11,7 @@ use crate::array::Array;
 use crate::error::Result;
 use crate::machine::lanes::{Block, Kernel, Lanes, Real, lane_count, launch};
 use crate::machine::threads::{self, SharedMut};
-use crate::memory::scratch::with_scratch;
+use crate::memory::scratch::{grow, with_scratch};
 
 /// Bytes of source that a task copies at a time when lanes are positions.
 const BAND_BYTES: usize = 192 << 10;
@@ -79,7 +79,7 @@ pub fn run<T: Real>(window: &Window, g: &[T], x: &[T], out: &mut [T]) -> Result<
     };
     job.blocks = (2..=outputs.div_ceil(width).min(8)).rev().find(|&blocks| enough(blocks)).unwrap_or(1);
     let units = job.units();
-    job.offsets.resize((channels * kernel).next_multiple_of(tap_block), 0);
+    grow(&mut job.offsets, (channels * kernel).next_multiple_of(tap_block), 0);
     let copy = job.copy();
     let room = (PARTIAL_BYTES / size_of::<T>() / (units * copy)).max(1);
     job.chunks = TASKS.div_ceil(units).min(window.batch * job.row_tiles).min(room);

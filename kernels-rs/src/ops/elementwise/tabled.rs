@@ -1,42 +1,16 @@
 //! Kernels of [`crate::math::tabled`].
 
 use super::kernel::{Run, operand, result};
-use crate::math::tabled::{self, VECTORS, Vectors};
-use std::arch::x86_64::*;
-
-const LANES: usize = 16;
-const STEP: usize = VECTORS * LANES;
-
-#[inline(always)]
-unsafe fn load(from: *const f32) -> Vectors {
-    // SAFETY: the caller has the instructions and `STEP` elements.
-    unsafe { [_mm512_loadu_ps(from), _mm512_loadu_ps(from.add(LANES))] }
-}
-
-#[inline(always)]
-unsafe fn store(values: Vectors, to: *mut f32) {
-    // SAFETY: the caller has the instructions and room for `STEP` elements.
-    unsafe {
-        _mm512_storeu_ps(to, values[0]);
-        _mm512_storeu_ps(to.add(LANES), values[1]);
-    }
-}
+use crate::math::tabled::{self, STEP, load, store};
 
 /// # Safety
 /// As for [`super::kernel::Kernel`]; the machine has the features.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2")]
 pub(super) unsafe fn gelu(run: &Run) {
-    // SAFETY: the caller's; whole steps lie inside the run, the last elements go through a buffer.
+    // SAFETY: the caller promises a run with an operand and a result of its length, apart from one another, and the features.
     unsafe {
         let (x, out) = (operand::<f32>(run, 0), result::<f32>(run));
-        let (whole, left) = (out.len() / STEP * STEP, out.len() % STEP);
-        for at in (0..whole).step_by(STEP) {
-            store(tabled::gelu(load(x.as_ptr().add(at))), out.as_mut_ptr().add(at));
-        }
-        let mut rest = [0.0; STEP];
-        rest[..left].copy_from_slice(&x[whole..]);
-        store(tabled::gelu(load(rest.as_ptr())), rest.as_mut_ptr());
-        out[whole..].copy_from_slice(&rest[..left]);
+        tabled::gelu_run(x.as_ptr(), out.as_mut_ptr(), out.len());
     }
 }
 

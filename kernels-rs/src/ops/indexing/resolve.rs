@@ -4,6 +4,7 @@ use crate::array::Array;
 use crate::array::dtype::{DType, Kind};
 use crate::dispatch;
 use crate::error::{Error, Result};
+use crate::memory::scratch::grow;
 use crate::ops::elementwise::convert::cast;
 use crate::ops::movement::dense;
 use crate::ops::movement::reader::Reader;
@@ -79,12 +80,12 @@ impl Indices {
         }
         let Room { raw, values } = room;
         if self.raw.dtype() == DType::I64 {
-            raw.resize(raw.len().max(range.len()), 0.0);
+            grow(raw, range.len(), 0.0);
             return Reader::new(&self.raw).part(range, raw);
         }
         dispatch!(int self.raw.dtype(), T => {
             let reader = Reader::<T>::new(&self.raw);
-            raw.resize(raw.len().max(reader.room(range.len())), 0.0);
+            grow(raw, reader.room(range.len()), 0.0);
             values.clear();
             #[allow(clippy::unnecessary_cast, reason = "T is i64 in one of the arms")]
             values.extend(reader.part(range, raw).iter().map(|&value| value as i64));

@@ -6,6 +6,7 @@ use crate::array::Array;
 use crate::array::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
+use crate::memory::scratch::filled;
 use crate::ops::movement::reader::Reader;
 use crate::ops::movement::{dense_copy, parts};
 use std::ops::Range;
@@ -276,7 +277,7 @@ impl Along<'_> {
             let together = (part / each).min(outers.div_ceil(4 * threads::num_threads()));
             return threads::parallel(outers.div_ceil(together), &|task| {
                 let (first, end) = (task * together, outers.min((task + 1) * together));
-                let (mut room, mut aside, mut bad) = (Room::default(), vec![0.0; values.room(part)], false);
+                let (mut room, mut aside, mut bad) = (Room::default(), filled(0.0, values.room(part)), false);
                 let indices = self.places.part(first * each..end * each, &mut room);
                 let values = values.part(first * each..end * each, &mut aside);
                 let parts = indices.chunks_exact(each).zip(values.chunks_exact(each));
@@ -290,7 +291,7 @@ impl Along<'_> {
         }
         self.tiles.each(self.dims, &|outer, _, columns| {
             begin(outer, &columns);
-            let (mut room, mut aside, mut bad) = (Room::default(), vec![0.0; values.room(part)], false);
+            let (mut room, mut aside, mut bad) = (Room::default(), filled(0.0, values.room(part)), false);
             each_part(part, (count, inner), &columns, &mut |lines, columns| {
                 let first = (outer * count + lines.start) * inner + columns.start;
                 let part = first..first + (lines.len() - 1) * inner + columns.len();
@@ -369,7 +370,7 @@ impl Slices<'_> {
         let Self { outer, count, inner, size, .. } = *self;
         let check = self.places.check();
         Tiles::new(outer, count, inner, size).each([outer, count, inner, size], &|outer, rows, columns| {
-            let (mut room, mut aside, mut bad) = (Room::default(), vec![0.0; values.room(part)], false);
+            let (mut room, mut aside, mut bad) = (Room::default(), filled(0.0, values.room(part)), false);
             each_part(part, (count, inner), &columns, &mut |lines, columns| {
                 let first = (outer * count + lines.start) * inner + columns.start;
                 let part = first..first + (lines.len() - 1) * inner + columns.len();

@@ -5,6 +5,7 @@ use crate::array::dtype::{DType, Element};
 use crate::array::view;
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
+use crate::memory::scratch::filled;
 use crate::ops::movement::reader::Reader;
 use std::ops::Range;
 
@@ -52,7 +53,7 @@ pub fn masked_select(x: &Array, mask: &Array) -> Result<Array> {
 fn select<T: Element>(x: &Array, found: &Found, out: &Array) {
     let (x, to) = (Reader::<T>::bits(x), SharedMut::new(out.storage().data().cast::<T>()));
     found.each(&|part, flags, places| {
-        let mut aside = vec![0.0; x.room(part.len())];
+        let mut aside = filled(0.0, x.room(part.len()));
         let x = x.part(part, &mut aside);
         // SAFETY: each task has its own run of the fresh result.
         keep(flags, unsafe { to.slice(places) }, |at| x[at])
@@ -84,11 +85,11 @@ struct Found {
 impl Found {
     fn new(mask: &Array) -> Self {
         let tasks = mask.numel().div_ceil(GRAIN);
-        let mut found = Self { mask: mask.clone(), starts: vec![0; tasks + 1] };
+        let mut found = Self { mask: mask.clone(), starts: filled(0, tasks + 1) };
         let counts = SharedMut::new(found.starts.as_mut_ptr());
         let flags = Reader::<bool>::new(mask);
         threads::parallel(tasks, &|task| {
-            let (mut aside, mut count) = (vec![0.0; flags.room(PART)], 0);
+            let (mut aside, mut count) = (filled(0.0, flags.room(PART)), 0);
             for part in parts(task, mask.numel()) {
                 count += flags.part(part, &mut aside).iter().map(|&flag| flag as usize).sum::<usize>();
             }
@@ -111,7 +112,7 @@ impl Found {
     fn each(&self, work: &Work<'_>) {
         let flags = Reader::<bool>::new(&self.mask);
         threads::parallel(self.starts.len() - 1, &|task| {
-            let (mut aside, mut start) = (vec![0.0; flags.room(PART)], self.starts[task]);
+            let (mut aside, mut start) = (filled(0.0, flags.room(PART)), self.starts[task]);
             for part in parts(task, self.mask.numel()) {
                 let flags = flags.part(part.clone(), &mut aside);
                 start += work(part, flags, start..self.starts[task + 1]);

@@ -2,6 +2,7 @@
 
 use super::Mode;
 use crate::machine::lanes::Real;
+use crate::memory::scratch::{collected, filled};
 use std::ops::Range;
 
 /// The constant of Keys' cubic convolution that `PyTorch` and Burn use.
@@ -46,7 +47,7 @@ impl Map<f64> {
 
     /// What each source gives to the results. Runs follow each other, so these are runs as well.
     pub fn transposed(&self) -> Self {
-        let mut lists: Vec<(u32, Vec<f64>)> = vec![(0, Vec::new()); self.sources];
+        let mut lists: Vec<(u32, Vec<f64>)> = filled((0, Vec::new()), self.sources);
         for at in 0..self.len() {
             for (source, &weight) in self.run(at).zip(self.weights_of(at)) {
                 let (start, list) = &mut lists[source];
@@ -75,9 +76,9 @@ impl Map<f64> {
         let even = if (1..=MOST).contains(&usual) { start..end } else { 0..0 };
         let narrow = |weight: f64| T::from_f64(weight);
         let columns = (0..if even.is_empty() { 0 } else { usual })
-            .map(|k| even.clone().map(|at| narrow(self.weights_of(at)[k])).collect())
+            .map(|k| collected(even.clone().map(|at| narrow(self.weights_of(at)[k]))))
             .collect();
-        let weights = self.weights.iter().copied().map(narrow).collect();
+        let weights = collected(self.weights.iter().copied().map(narrow));
         Map { sources: self.sources, starts: self.starts, offsets: self.offsets, weights, even, columns }
     }
 

@@ -3,6 +3,7 @@
 use super::{Pool, PoolAxis};
 use crate::machine::lanes::Real;
 use crate::machine::threads::{self, SharedMut};
+use crate::memory::scratch::{collected, filled};
 use crate::vectorize;
 use std::ops::Range;
 
@@ -18,7 +19,7 @@ fn for_planes(pool: &Pool, work: &(dyn Fn(Range<usize>) + Sync)) {
 
 /// The reciprocal is not used: a division rounds once.
 fn divisors<T: Real>(axis: &PoolAxis, include_pad: bool) -> Vec<T> {
-    (0..axis.output).map(|at| T::from_i64(axis.count(at, include_pad) as i64)).collect()
+    collected((0..axis.output).map(|at| T::from_i64(axis.count(at, include_pad) as i64)))
 }
 
 /// Writes all of `out`.
@@ -27,7 +28,7 @@ pub fn forward<T: Real>(pool: &Pool, x: &[T], include_pad: bool, out: &mut [T]) 
     let by = [divisors::<T>(&pool.row, include_pad), divisors::<T>(&pool.col, include_pad)];
     let to = SharedMut::new(out.as_mut_ptr());
     for_planes(pool, &|range| {
-        let mut sums = vec![T::default(); pool.col.input];
+        let mut sums = filled(T::default(), pool.col.input);
         for plane in range {
             let source = &x[plane * size..(plane + 1) * size];
             // SAFETY: each plane has one task.
@@ -91,7 +92,7 @@ pub fn backward<T: Real>(pool: &Pool, g: &[T], include_pad: bool, out: &mut [T])
     let by = [divisors::<T>(&pool.row, include_pad), divisors::<T>(&pool.col, include_pad)];
     let to = SharedMut::new(out.as_mut_ptr());
     for_planes(pool, &|range| {
-        let mut scratch = vec![T::default(); pool.col.input + pool.col.output];
+        let mut scratch = filled(T::default(), pool.col.input + pool.col.output);
         for plane in range {
             // SAFETY: each plane has one task.
             let part = unsafe { to.slice(plane * size..(plane + 1) * size) };

@@ -5,7 +5,7 @@ use super::{Pool, PoolAxis, halve};
 use crate::array::dtype::{BF16, Element, F16};
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
-use crate::memory::scratch::with_scratch;
+use crate::memory::scratch::{filled, with_scratch};
 use crate::ops::rows::{RowElement, Wide};
 use crate::vectorize;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
@@ -179,8 +179,8 @@ vectorize!(band_values[T: Ordered](band: &Band, pool: &Pool, source: &[T], out: 
 fn band_values_body<T: Ordered>(band: &Band, pool: &Pool, source: &[T], out: &mut [T]) {
     let (width, cols) = (pool.col.output, pool.col.input);
     let mut folder = Folder::new(&pool.col);
-    let mut folded = vec![T::LOWEST; band.rows.1 * width];
-    let mut clean: Vec<Option<bool>> = vec![None; band.rows.1];
+    let mut folded = filled(T::LOWEST, band.rows.1 * width);
+    let mut clean: Vec<Option<bool>> = filled(None, band.rows.1);
     for (at, line) in (band.first..band.end).zip(out.chunks_exact_mut(width)) {
         let mut all_clean = true;
         let mut fresh = true;
@@ -211,11 +211,11 @@ vectorize!(
 #[inline(always)]
 fn band_with_indices_body<T: Ordered>(band: &Band, pool: &Pool, source: &[T], out: &mut [T], places: &mut [i64]) {
     let (width, cols) = (pool.col.output, pool.col.input);
-    let mut folded = vec![T::LOWEST; band.rows.1 * width];
-    let mut columns = vec![-1i32; band.rows.1 * width];
+    let mut folded = filled(T::LOWEST, band.rows.1 * width);
+    let mut columns = filled(-1i32, band.rows.1 * width);
     let mut folder = Folder::new(&pool.col);
-    let mut clean: Vec<Option<bool>> = vec![None; band.rows.1];
-    let mut line_places = vec![0i32; width];
+    let mut clean: Vec<Option<bool>> = filled(None, band.rows.1);
+    let mut line_places = filled(0i32, width);
     let lines = out.chunks_exact_mut(width).zip(places.chunks_exact_mut(width));
     for (at, (line, to)) in (band.first..band.end).zip(lines) {
         line.fill(T::LOWEST);

@@ -2,6 +2,7 @@
 
 use super::PoolAxis;
 use super::max::Ordered;
+use crate::memory::scratch::filled;
 
 /// Folds rows. A row of a strided pool is first split into its phases (every `stride`-th element from 0, from 1, ...),
 /// each once, so that what a tap reads for the windows side by side lies side by side.
@@ -18,8 +19,8 @@ impl<T: Ordered> Folder<T> {
     pub fn new(axis: &PoolAxis) -> Self {
         let room = axis.input.div_ceil(axis.stride);
         let phases = axis.stride.min(axis.input);
-        let split = if phases > 1 { vec![T::LOWEST; room * phases] } else { Vec::new() };
-        Self { split, room, ready: vec![false; phases] }
+        let split = if phases > 1 { filled(T::LOWEST, room * phases) } else { Vec::new() };
+        Self { split, room, ready: filled(false, phases) }
     }
 
     /// Writes the maxima. False when the row has a NaN.

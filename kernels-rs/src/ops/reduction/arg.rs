@@ -7,6 +7,7 @@ use crate::array::dtype::{BF16, DType, Element, F16};
 use crate::array::shape::{Inline, Shape, contiguous_strides};
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
+use crate::memory::scratch::{filled, grow};
 use crate::ops::movement::strided;
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -301,7 +302,7 @@ unsafe impl Sync for Search<'_> {}
 impl Search<'_> {
     fn run(&self, out: &mut [i64]) {
         let pieces = self.len.div_ceil(PIECE);
-        let mut best = vec![Best { key: 0, at: 0 }; out.len() * pieces];
+        let mut best = filled(Best { key: 0, at: 0 }, out.len() * pieces);
         let to = SharedMut::new(best.as_mut_ptr());
         match (&self.kept[..], &self.run[..]) {
             (&[.., (_, near)], &[(_, far)]) if near != 0 && near.abs() < far.abs() => self.by_columns(pieces, to),
@@ -337,7 +338,7 @@ impl Search<'_> {
                     job.step = len as isize;
                     job.count = if pieces == 1 { end - row } else { 1 };
                     BUFFER.with_borrow_mut(|buffer| {
-                        buffer.resize(buffer.len().max(job.count * len), 0);
+                        grow(buffer, job.count * len, 0);
                         let to = buffer.as_mut_ptr().cast();
                         let (first, count) = (row * self.len + start, job.count * len);
                         // SAFETY: as above; eight bytes an element are enough.

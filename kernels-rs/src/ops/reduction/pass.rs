@@ -7,6 +7,7 @@ use crate::array::dtype::DType;
 use crate::array::shape::{Inline, Shape, numel};
 use crate::error::Result;
 use crate::machine::threads::{self, SharedMut};
+use crate::memory::scratch::grow;
 use crate::ops::movement::strided;
 use std::cell::RefCell;
 
@@ -187,7 +188,7 @@ impl Pass<'_> {
         SCRATCH.with_borrow_mut(|(buffer, _)| {
             let (size, narrow) = (self.kernel.size, self.kernel.narrow);
             let x = if gather {
-                buffer.resize(buffer.len().max((count * size).div_ceil(8)), 0);
+                grow(buffer, (count * size).div_ceil(8), 0);
                 // SAFETY: the buffer is large enough, and the range lies inside the array.
                 unsafe { strided::gather(size, buffer.as_mut_ptr().cast(), self.x, dims, start, count) };
                 buffer.as_ptr().cast::<u8>()
@@ -273,7 +274,7 @@ impl Pass<'_> {
                     let (first, block, which) = (job % tiles * tile, job / tiles % blocks, job / tiles / blocks);
                     let width = tile.min(line.len - first);
                     // In units of eight bytes, which hold one result, or two widened elements.
-                    scratch.resize(scratch.len().max((SCRATCH_ROWS + 8) * width), 0);
+                    grow(scratch, (SCRATCH_ROWS + 8) * width, 0);
                     self.row_offsets(block * BLOCK, BLOCK.min(len - block * BLOCK), rows);
                     let (from, to) = outer_offsets(&outer, which);
                     let from = from + first as isize * line.step;

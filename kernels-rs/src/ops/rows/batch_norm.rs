@@ -11,6 +11,7 @@ use crate::array::shape::Shape;
 use crate::array::view;
 use crate::error::{Error, Result};
 use crate::machine::threads::SharedMut;
+use crate::memory::scratch::{collected, filled};
 use crate::ops::movement::reader::Reader;
 use std::ops::Range;
 
@@ -55,7 +56,7 @@ impl Form {
     /// Two sums per channel.
     fn fold<T: RowElement>(&self, operands: &Operands<'_, T>, fold: Fold<'_, T::Wide>) -> Vec<[T::Wide; 2]> {
         if self.count() == 0 {
-            return vec![[T::Wide::ZERO; 2]; self.channels];
+            return filled([T::Wide::ZERO; 2], self.channels);
         }
         if self.lines { self.fold_lines(operands, fold) } else { self.fold_runs(operands, fold) }
     }
@@ -160,7 +161,7 @@ fn parameters<T: RowElement, const K: usize>(op: &str, all: [&Array; K], channel
 
 /// `weight / sqrt(var + epsilon)`.
 fn scales<W: Wide>(weight: &[W], var: &[W], epsilon: f64) -> Vec<W> {
-    weight.iter().zip(var).map(|(&weight, &var)| weight / (var + W::from_f64(epsilon)).sqrt()).collect()
+    collected(weight.iter().zip(var).map(|(&weight, &var)| weight / (var + W::from_f64(epsilon)).sqrt()))
 }
 
 /// [`batch_norm`] by the batch's own mean and biased variance, which are results too.
@@ -172,10 +173,10 @@ pub fn batch_norm_train(x: &Array, weight: &Array, bias: &Array, epsilon: f64) -
         let source = view::permute_dims(x, &form.axes)?;
         let operands = Operands::<T> { x: Reader::new(&source), g: None };
         let count = <T as Float>::Wide::count(form.count());
-        let near: Vec<_> = form.fold(&operands, Fold::Sum).iter().map(|sum| sum[0] / count).collect();
+        let near = collected(form.fold(&operands, Fold::Sum).iter().map(|sum| sum[0] / count));
         let sums = form.fold(&operands, Fold::Moments(&near));
-        let mean: Vec<_> = near.iter().zip(&sums).map(|(&near, sum)| near + sum[0] / count).collect();
-        let var: Vec<_> = sums.iter().map(|sum| sum[1] / count - sum[0] / count * (sum[0] / count)).collect();
+        let mean = collected(near.iter().zip(&sums).map(|(&near, sum)| near + sum[0] / count));
+        let var = collected(sums.iter().map(|sum| sum[1] / count - sum[0] / count * (sum[0] / count)));
         let (to_mean, to_var) = (narrowed::<T>(&mean, &[form.channels])?, narrowed::<T>(&var, &[form.channels])?);
         let scale = scales(&weight, &var, epsilon);
         let out = form.map(&operands, x, Map { rule: Rule::Affine, by: [&mean, &scale, &bias, &bias] })?;
@@ -209,14 +210,14 @@ fn backward<T: RowElement>(
     [weight, mean, var]: &[Vec<T::Wide>; 3],
     epsilon: f64,
 ) -> Result<(Array, Array, Array)> {
-    let one = vec![T::Wide::ONE; form.channels];
+    let one = filled(T::Wide::ONE, form.channels);
     let (invert, scale) = (scales(&one, var, epsilon), scales(weight, var, epsilon));
     let sums = form.fold(operands, Fold::Products(mean));
-    let bias_grad: Vec<_> = sums.iter().map(|sum| sum[0]).collect();
-    let weight_grad: Vec<_> = sums.iter().zip(&invert).map(|(sum, &invert)| sum[1] * invert).collect();
+    let bias_grad = collected(sums.iter().map(|sum| sum[0]));
+    let weight_grad = collected(sums.iter().zip(&invert).map(|(sum, &invert)| sum[1] * invert));
     let count = T::Wide::count(form.count());
-    let level: Vec<_> = bias_grad.iter().map(|&grad| grad / count).collect();
-    let pull: Vec<_> = weight_grad.iter().zip(&invert).map(|(&grad, &invert)| grad / count * invert).collect();
+    let level = collected(bias_grad.iter().map(|&grad| grad / count));
+    let pull = collected(weight_grad.iter().zip(&invert).map(|(&grad, &invert)| grad / count * invert));
     let out = form.map(operands, x, Map { rule: Rule::Pull, by: [mean, &scale, &level, &pull] })?;
     let channels = &[form.channels];
     Ok((out, narrowed::<T>(&weight_grad, channels)?, narrowed::<T>(&bias_grad, channels)?))

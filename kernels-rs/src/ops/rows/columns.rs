@@ -31,6 +31,7 @@ pub struct Columns<'a, T> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
     Max,
+    ExpBelowSum,
     ExpSum,
     Products,
     Sum,
@@ -47,12 +48,12 @@ impl<T: RowElement> Columns<'_, T> {
         let to = SharedMut::new(out.as_mut_ptr());
         self.strips(&|strip, state| {
             let (first, last) = match op {
-                Op::Softmax => (Pass::ExpSum, Pass::Softmax),
-                Op::LogSoftmax => (Pass::ExpSum, Pass::LogSoftmax),
+                Op::Softmax => (Pass::ExpBelowSum, Pass::Softmax),
+                Op::LogSoftmax => (Pass::ExpBelowSum, Pass::LogSoftmax),
                 Op::SoftmaxBackward => (Pass::Products, Pass::Pull),
                 Op::LogSoftmaxBackward => (Pass::Sum, Pass::PullLog),
             };
-            if first == Pass::ExpSum {
+            if first == Pass::ExpBelowSum {
                 strip.tops(state);
             }
             strip.fold(first, state);
@@ -225,6 +226,7 @@ impl<W: Wide> Kernel<W> for Line<'_, W> {
         let Line { pass, x, y, out, tops, sums: [first, second] } = self;
         match pass {
             Pass::Max => each(x, y, tops, |x, _, top| if x > top { x } else { top }),
+            Pass::ExpBelowSum => add_exp_below::<W, V::Math>(x, tops, first),
             Pass::ExpSum => add_exp::<W, V::Math>(x, tops, first),
             Pass::Products => each(x, y, first, W::times_plus::<V::Math>),
             Pass::Sum => each(x, x, first, |x, _, sum| sum + x),
@@ -258,6 +260,15 @@ fn make<W: Copy>(a: &[W], b: &[W], c: &[W], out: &mut [W], f: impl Fn(W, W, W) -
 
 // Exponentials are written out: a closure of their size might stay a call, which does not inherit the instructions.
 
+// As along a row: a softmax takes `exp_below` whatever the axis.
+
+#[inline(always)]
+fn add_exp_below<W: Wide, M: Fma>(x: &[W], tops: &[W], sums: &mut [W]) {
+    for ((sum, &x), &top) in sums.iter_mut().zip(x).zip(tops) {
+        *sum = *sum + (x - top).exp_below::<M>();
+    }
+}
+
 #[inline(always)]
 fn add_exp<W: Wide, M: Fma>(x: &[W], tops: &[W], sums: &mut [W]) {
     for ((sum, &x), &top) in sums.iter_mut().zip(x).zip(tops) {
@@ -268,13 +279,13 @@ fn add_exp<W: Wide, M: Fma>(x: &[W], tops: &[W], sums: &mut [W]) {
 #[inline(always)]
 fn scaled_exp<W: Wide, M: Fma>([x, tops, scales]: [&[W]; 3], out: &mut [W]) {
     for (((slot, &x), &top), &scale) in out.iter_mut().zip(x).zip(tops).zip(scales) {
-        *slot = (x - top).exp::<M>() * scale;
+        *slot = (x - top).exp_below::<M>() * scale;
     }
 }
 
 #[inline(always)]
 fn pull_exp<W: Wide, M: Fma>([g, y, sums]: [&[W]; 3], out: &mut [W]) {
     for (((slot, &g), &y), &sum) in out.iter_mut().zip(g).zip(y).zip(sums) {
-        *slot = g - y.exp::<M>() * sum;
+        *slot = g - y.exp_below::<M>() * sum;
     }
 }

@@ -7,7 +7,7 @@ use crate::array::dtype::{Element, Float};
 use crate::error::{Error, Result};
 use crate::machine::lanes::{Kernel, Lanes, launch};
 use crate::machine::threads::{self, SharedMut};
-use crate::memory::scratch::with_buffers;
+use crate::memory::scratch::{filled, with_buffers};
 use crate::ops::movement::reader::Reader;
 use std::ops::Range;
 
@@ -146,7 +146,7 @@ pub fn layer_norm_backward(
     let (rows, len) = sizes("layer_norm_backward", x)?;
     float_rows!("layer_norm_backward", x.dtype(), T => {
         let weight = parameter::<_, T>("layer_norm_backward", weight, len)?;
-        let weight = weight.unwrap_or_else(|| vec![<T as Float>::Wide::ONE; len]);
+        let weight = weight.unwrap_or_else(|| filled(<T as Float>::Wide::ONE, len));
         backward::<T>(g, x, (rows, len), &weight, Norm { centered: true, epsilon })
     })
 }
@@ -157,7 +157,7 @@ pub fn rms_norm_backward(g: &Array, x: &Array, weight: Option<&Array>, epsilon: 
     let (rows, len) = sizes("rms_norm_backward", x)?;
     float_rows!("rms_norm_backward", x.dtype(), T => {
         let weight = parameter::<_, T>("rms_norm_backward", weight, len)?;
-        let weight = weight.unwrap_or_else(|| vec![<T as Float>::Wide::ONE; len]);
+        let weight = weight.unwrap_or_else(|| filled(<T as Float>::Wide::ONE, len));
         let (dx, dweight, _) = backward::<T>(g, x, (rows, len), &weight, Norm { centered: false, epsilon })?;
         Ok((dx, dweight))
     })
@@ -174,7 +174,7 @@ fn backward<T: RowElement>(
     let mut dx = Array::uninit(x.dtype(), x.shape())?;
     let blocks = rows.div_ceil(BLOCK);
     let chunks = blocks.min(CHUNKS);
-    let mut sums = vec![T::Wide::ZERO; chunks.max(1) * 2 * len];
+    let mut sums = filled(T::Wide::ZERO, chunks.max(1) * 2 * len);
     let (to, to_sums) = (SharedMut::new(dx.mut_ptr::<T>()), SharedMut::new(sums.as_mut_ptr()));
     let work = |chunk: usize| {
         // SAFETY: one task per chunk.

@@ -7,7 +7,7 @@ use crate::array::dtype::Element;
 use crate::error::{Error, Result};
 use crate::machine::lanes::{Kernel, Lanes, launch};
 use crate::machine::threads::SharedMut;
-use crate::memory::scratch::{with_buffers, with_scratch};
+use crate::memory::scratch::{filled, with_buffers, with_scratch};
 use crate::ops::movement::reader::Reader;
 use std::ops::Range;
 
@@ -183,7 +183,7 @@ fn pass<T: RowElement, A>(
     if let Some(scratch) = scratch {
         return (0..pieces).map(|piece| one(piece, scratch)).fold(start, join);
     }
-    let mut results = vec![[T::Wide::ZERO; 2]; pieces];
+    let mut results = filled([T::Wide::ZERO; 2], pieces);
     let to = SharedMut::new(results.as_mut_ptr());
     for_rows(pieces, PIECE, &|first, end| {
         with_scratch(room(row.x, row.len), |scratch: &mut [T::Wide]| {

@@ -1,6 +1,7 @@
 //! Sorting integers by some of their bytes, from the lowest to the highest (stable).
 
 use crate::machine::threads::{self, SharedMut};
+use crate::memory::scratch::filled;
 
 const BUCKETS: usize = 256;
 /// Below this, a comparison sort is faster.
@@ -111,7 +112,7 @@ fn sort_parallel<I: Item>(items: &mut [I], spare: &mut [I]) {
     let step = len.div_ceil((threads::num_threads() * 2).min(len / (LARGE / 4)));
     let chunks = len.div_ceil(step);
     let part = |chunk: usize| chunk * step..len.min((chunk + 1) * step);
-    let mut counts = vec![[0usize; BUCKETS]; chunks];
+    let mut counts = filled([0usize; BUCKETS], chunks);
     let buffers = [SharedMut::new(items.as_mut_ptr()), SharedMut::new(spare.as_mut_ptr())];
     let mut side = 0;
     for at in I::BYTES {

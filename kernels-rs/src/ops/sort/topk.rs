@@ -13,6 +13,7 @@ use crate::array::dtype::DType;
 use crate::dispatch;
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
+use crate::memory::scratch::filled;
 use crate::vectorize;
 use std::ops::Range;
 
@@ -127,7 +128,7 @@ fn select<T: SortKey, E: Entry>(lines: &Lines, largest: bool, out: &Out<T>) {
 /// The best of each chunk of a line, then the best of those.
 fn select_long<T: SortKey, E: Entry>(lines: &Lines, largest: bool, out: &Out<T>) {
     let chunks = lines.len.div_ceil(CHUNK);
-    let mut found = vec![Vec::<E>::new(); lines.count * chunks];
+    let mut found = filled(Vec::<E>::new(), lines.count * chunks);
     let slots = SharedMut::new(found.as_mut_ptr());
     threads::parallel(lines.count * chunks, &|task| {
         let (line, first) = (task / chunks, task % chunks * CHUNK);

@@ -5,7 +5,7 @@ use super::{Fold, Form, Map, Operands, Rule};
 use crate::machine::lanes::{Kernel, Lanes, launch};
 use crate::machine::threads::SharedMut;
 use crate::math::Fma;
-use crate::memory::scratch::with_buffers;
+use crate::memory::scratch::{collected, filled, with_buffers};
 use crate::ops::rows::{RowElement, Wide, for_rows};
 use std::ops::Range;
 
@@ -43,7 +43,7 @@ impl Form {
 
     /// A value per channel, as one per place of a line.
     fn repeated<W: Copy>(&self, values: &[W]) -> Vec<W> {
-        (0..self.line()).map(|at| values[at % self.width() / self.len]).collect()
+        collected((0..self.line()).map(|at| values[at % self.width() / self.len]))
     }
 
     /// Two sums per channel, chunk by chunk: how many chunks depends on the shape alone.
@@ -53,7 +53,7 @@ impl Form {
         let chunks = lines.div_ceil(size);
         let means = fold.means().map(|means| self.repeated(means));
         let fold = fold.with(|_| means.as_deref().unwrap_or_default());
-        let mut parts = vec![[T::Wide::ZERO; 2]; chunks * self.width()];
+        let mut parts = filled([T::Wide::ZERO; 2], chunks * self.width());
         let to = SharedMut::new(parts.as_mut_ptr());
         for_rows(chunks * strips, size * self.line().min(WIDE), &|first, end| {
             for index in first..end {
@@ -64,7 +64,7 @@ impl Form {
                 self.fold_strip(operands, fold, (chunk * size..lines.min((chunk + 1) * size), strip), columns);
             }
         });
-        let mut sums = vec![[T::Wide::ZERO; 2]; self.channels];
+        let mut sums = filled([T::Wide::ZERO; 2], self.channels);
         for image in parts.chunks_exact(self.width().max(1)) {
             for (sum, columns) in sums.iter_mut().zip(image.chunks_exact(self.len)) {
                 *sum = columns.iter().fold(*sum, |sum, part| [sum[0] + part[0], sum[1] + part[1]]);

@@ -3,7 +3,7 @@
 use super::{Fold, Form, Map, Operands, Rule};
 use crate::machine::lanes::{Kernel, Lanes, launch};
 use crate::machine::threads::SharedMut;
-use crate::memory::scratch::with_buffers;
+use crate::memory::scratch::{collected, filled, with_buffers};
 use crate::ops::rows::fold::{dot_centered, moments, sum};
 use crate::ops::rows::{RowElement, Wide, for_rows};
 use std::ops::Range;
@@ -38,7 +38,7 @@ impl Form {
         let wanted = (CHUNKS / self.channels.max(1)).clamp(1, units.max(1));
         let size = units.div_ceil(wanted).max(1);
         let chunks = units.div_ceil(size).max(1);
-        let mut parts = vec![[T::Wide::ZERO; 2]; self.channels * chunks];
+        let mut parts = filled([T::Wide::ZERO; 2], self.channels * chunks);
         let to = SharedMut::new(parts.as_mut_ptr());
         let work = |first: usize, end: usize| {
             let rooms = operands.rooms(PIECE.min(self.len));
@@ -60,7 +60,7 @@ impl Form {
         };
         for_rows(self.channels * chunks, size * self.len.min(PIECE), &work);
         let add = |a: [T::Wide; 2], b: &[T::Wide; 2]| [a[0] + b[0], a[1] + b[1]];
-        parts.chunks_exact(chunks).map(|parts| parts.iter().fold([T::Wide::ZERO; 2], add)).collect()
+        collected(parts.chunks_exact(chunks).map(|parts| parts.iter().fold([T::Wide::ZERO; 2], add)))
     }
 
     /// Writes the result, run by run.
