@@ -85,6 +85,11 @@ pub fn parallel(tasks: usize, task: Task<'_>) {
     }
 }
 
+/// Tasks to aim for where no result depends on how many there are: these, or four for each of more threads.
+pub fn tasks(least: usize) -> usize {
+    least.max(4 * num_threads())
+}
+
 /// Splits `0..len` into ranges of at least `grain` (but the last) and runs them in parallel; serial below
 /// `2 * grain`. Where the cuts lie depends on the number of threads: use it only where a cut cannot change a result.
 pub fn for_ranges(len: usize, grain: usize, work: &(dyn Fn(Range<usize>) + Sync)) {

@@ -18,7 +18,7 @@ pub const MOST: usize = 8;
 const TILE: usize = 128;
 /// Keys of a piece, at least.
 const PIECE: usize = 512;
-/// Tasks to aim for: by shape, not by threads.
+/// Tasks to aim for: by shape, not by threads, since the parts of a sum are added up.
 const TASKS: usize = 8;
 /// Rows that go through the keys together.
 const ROWS: usize = 4;

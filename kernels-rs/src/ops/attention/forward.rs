@@ -20,7 +20,7 @@ use std::ops::Range;
 const TILE: usize = 140;
 /// Blocks of queries that share a tile of packed keys, at most.
 const BLOCKS: usize = 8;
-/// Tasks to aim for: by shape, not by threads.
+/// Tasks to aim for, at least: queries are cut, and no sum goes over them.
 const TASKS: usize = 16;
 
 /// Fills the result, which is row-major `[.., heads, queries, values]`.
@@ -49,7 +49,7 @@ fn blocks<T: Item<Wide: Score>, const REGS: usize>(job: &Job<T>, out: SharedMut<
     let blocks = job.queries.div_ceil(width);
     let count = blocks * (job.heads / job.shared);
     let heads = job.batch * job.shared;
-    let per = (heads * count / TASKS).clamp(1, BLOCKS.min(count));
+    let per = (heads * count / threads::tasks(TASKS)).clamp(1, BLOCKS.min(count));
     let tile = job.keys.div_ceil(job.keys.div_ceil(TILE)).next_multiple_of(group);
     let plan = Plan { width, blocks, per, tile, group };
     let chunks = count.div_ceil(per);

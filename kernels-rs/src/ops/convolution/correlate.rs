@@ -11,7 +11,7 @@ use crate::memory::scratch::{Aligned, with_scratch};
 
 /// Bytes of source that a task copies at a time: well inside a second-level cache, beside the weights.
 const BAND_BYTES: usize = 256 << 10;
-/// Tasks to aim for. By shape, not by threads, though the cut does not change the result here.
+/// Tasks to aim for, at least: each computes whole results.
 const TASKS: usize = 32;
 /// Output channels that share a register of the source.
 const BLOCK: usize = 8;
@@ -101,11 +101,12 @@ pub unsafe fn run<T: Real>(call: &Correlation<'_, T>, out: SharedMut<T>) -> Resu
     }
     let planes = call.batch * call.groups;
     let budget = BAND_BYTES / size_of::<T>();
-    let layout =
-        Layout::fit(row_axis, col_axis, call.channels, budget, TASKS.div_ceil(planes).min(row_axis.count.div_ceil(4)));
+    let wanted = threads::tasks(TASKS);
+    let tiles = wanted.div_ceil(planes).min(row_axis.count.div_ceil(4));
+    let layout = Layout::fit(row_axis, col_axis, call.channels, budget, tiles);
     let (row_tiles, col_tiles) = (row_axis.count.div_ceil(layout.rows), col_axis.count.div_ceil(layout.cols));
     let offsets = layout.offsets(row_axis, col_axis, call.channels);
-    let chunks = TASKS.div_ceil(planes * row_tiles * col_tiles).min(call.outputs.div_ceil(BLOCK));
+    let chunks = wanted.div_ceil(planes * row_tiles * col_tiles).min(call.outputs.div_ceil(BLOCK));
     let output_chunk = call.outputs.div_ceil(BLOCK).div_ceil(chunks) * BLOCK;
     let packed = pack(call, offsets.len());
     let job = Job { call, layout, offsets, packed, out, row_tiles, col_tiles, output_chunk };

@@ -14,7 +14,7 @@ use crate::memory::scratch::{collected, with_scratch};
 
 /// Bytes of a band: a fraction of the second-level cache.
 const BAND_BYTES: usize = 128 << 10;
-/// Tasks to aim for.
+/// Tasks to aim for, at least: each computes whole results.
 const TASKS: usize = 32;
 /// Results that a task is worth.
 const WORK: usize = 1 << 14;
@@ -60,14 +60,15 @@ pub fn applies<T>(call: &Correlation<'_, T>) -> bool {
 pub unsafe fn run<T: Real>(call: &Correlation<'_, T>, out: SharedMut<T>) {
     let (row_axis, col_axis) = (call.row_axis, call.col_axis);
     let planes = call.batch * call.groups;
-    let tiles = TASKS.div_ceil(planes).min(row_axis.count.div_ceil(2 * ROWS));
+    let wanted = threads::tasks(TASKS);
+    let tiles = wanted.div_ceil(planes).min(row_axis.count.div_ceil(2 * ROWS));
     let layout = Layout::fit(row_axis, col_axis, 1, BAND_BYTES / size_of::<T>(), tiles);
     let runs = runs(row_axis, &layout, call.weight.kernel_cols);
     let col = |tap: &super::axis::Tap| (tap.slot * layout.col_extent + tap.shift, tap.index);
     let cols = collected(col_axis.taps.iter().map(col));
     let (row_tiles, col_tiles) = (row_axis.count.div_ceil(layout.rows), col_axis.count.div_ceil(layout.cols));
     let work = row_axis.count * col_axis.count * call.outputs;
-    let bundle = if row_tiles * col_tiles > 1 { 1 } else { (WORK / work).clamp(1, planes.div_ceil(TASKS)) };
+    let bundle = if row_tiles * col_tiles > 1 { 1 } else { (WORK / work).clamp(1, planes.div_ceil(wanted)) };
     let plan = Plan { call, out, layout, runs, cols, row_tiles, col_tiles, bundle };
     let len = plan.layout.len(1);
     threads::parallel(planes.div_ceil(bundle) * row_tiles * col_tiles, &|index| {

@@ -20,7 +20,7 @@ const TILE: usize = 4;
 const RUN: usize = 640;
 /// Channels of a unit on either side: its sums are a quarter of a second-level cache.
 const SIDE: usize = 64;
-/// Tasks to aim for.
+/// Tasks to aim for: by shape, not by threads, since the parts of a sum are added up.
 const TASKS: usize = 32;
 /// Positions of a chunk below which adding up its lanes costs too much.
 const LEAST: usize = 1024;

@@ -15,7 +15,7 @@ use crate::memory::scratch::{grow, with_scratch};
 
 /// Bytes of source that a task copies at a time when lanes are positions.
 const BAND_BYTES: usize = 192 << 10;
-/// Tasks to aim for.
+/// Tasks to aim for: by shape, not by threads, since the parts of a sum are added up.
 const TASKS: usize = 32;
 /// Bytes of partial sums to stay below.
 const PARTIAL_BYTES: usize = 64 << 20;

@@ -120,11 +120,33 @@ fn registers(channels: usize, lanes: usize) -> usize {
     (PANEL / (LINE * channels * lanes)).clamp(1, REGISTERS)
 }
 
-/// Threads to plan for. A constant: the algorithm decides the bits of the result.
-const THREADS: usize = 2;
+/// Threads on which this is compared with the definition. A constant: the algorithm decides the bits of the result.
+const COMPARED: usize = 2;
 
-/// The fastest cut, if it is faster than the definition.
+/// The fastest cut, if it is faster than the definition. The cut is that for the threads there are: it changes no bit.
 fn choose<T: Real>(call: &Correlation<'_, T>, axes: (&Axis, &Axis), lanes: usize) -> Option<Cut> {
+    let (channels, outputs) = (call.channels, call.outputs);
+    // 20 for the transform of a weight and its way through the caches, measured on Zen 4; the definition takes 9
+    // products per result.
+    let (time, cut) = fastest(call, axes, lanes, COMPARED)?;
+    let time = time / 4 + 20 * channels * outputs * call.groups / COMPARED;
+    let results = call.batch * call.groups * call.row_axis.count * call.col_axis.count;
+    if time >= results.div_ceil(lanes * COMPARED) * (10 * channels * outputs + 30 * channels) {
+        return None;
+    }
+    match threads::num_threads() {
+        COMPARED => Some(cut),
+        count => fastest(call, axes, lanes, count).map(|(_, cut)| cut),
+    }
+}
+
+/// The fastest cut on so many threads, and its time.
+fn fastest<T: Real>(
+    call: &Correlation<'_, T>,
+    axes: (&Axis, &Axis),
+    lanes: usize,
+    count: usize,
+) -> Option<(usize, Cut)> {
     let (rows, cols) = (axes.0.count, axes.1.count);
     let (channels, outputs) = (call.channels, call.outputs);
     if channels < 16 || outputs < 32 || channels * outputs > PAIRS || LINE * channels * lanes > PANEL {
@@ -153,19 +175,14 @@ fn choose<T: Real>(call: &Correlation<'_, T>, axes: (&Axis, &Axis), lanes: usize
                 let lines = 4 * images * (rows + 1) * (cols + 1).div_ceil(lanes);
                 let time = channels * (12 * lines + 80 * tiles) + chunk * tiles * (POINTS * channels + 80) + 2000;
                 let tasks = call.batch.div_ceil(images) * row_tiles * call.groups * outputs.div_ceil(chunk);
-                let time = time * (4 * tasks.div_ceil(THREADS) + 1);
+                let time = time * (4 * tasks.div_ceil(count) + 1);
                 if best.is_none_or(|(least, _)| time < least) {
                     best = Some((time, Cut { images, rows, outputs: chunk }));
                 }
             }
         }
     }
-    // 20 for the transform of a weight and its way through the caches, measured on Zen 4; the definition takes 9
-    // products per result.
-    let (time, cut) = best?;
-    let time = time / 4 + 20 * channels * outputs * call.groups / THREADS;
-    let results = call.batch * call.groups * call.row_axis.count * call.col_axis.count;
-    (time < results.div_ceil(lanes * THREADS) * (10 * channels * outputs + 30 * channels)).then_some(cut)
+    best
 }
 
 struct Task<'a, T> {
