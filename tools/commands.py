@@ -51,7 +51,7 @@ def _long_proofs() -> dict[str, int]:
     """Every function on every float32, and the kernels under AddressSanitizer."""
     from tools import accuracy, sanitize  # noqa: PLC0415 - the long test alone needs them
 
-    return {"accuracy": accuracy.main([]), "sanitizer": sanitize.main()}
+    return {"accuracy": accuracy.main([]), "sanitizer": sanitize.main([])}
 
 
 def check(arguments: Arguments) -> int:

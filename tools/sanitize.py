@@ -1,6 +1,6 @@
-"""Run the kernels' tests under AddressSanitizer, from Rust and from Python.
+"""Run the kernels' tests under AddressSanitizer, from Rust and from Python, and fuzz the boundary.
 
-Usage: python -m tools.sanitize
+Usage: python -m tools.sanitize [SECONDS [SEED]]   the fuzzing's; an hour, and seed 1
 
 Stable Rust has the sanitizer behind RUSTC_BOOTSTRAP; its runtime is that of the C compiler, since
 Python, which is no Rust program, loads the kernels. Arrays get allocations of just their size.
@@ -14,11 +14,13 @@ import os
 import platform
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from tools.shell import ROOT, CommandError, call, fail, read, say, script
 
 TARGET = "x86_64-unknown-linux-gnu"
+_FUZZ = ROOT / "kernels-rs" / "tests" / "fuzz_boundary.py"
 _FOLDER = ROOT / "target" / "sanitizer"
 _BUILD = {
     "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16",
@@ -63,7 +65,7 @@ def runtime() -> Path:
     return library
 
 
-def sanitize() -> int:
+def sanitize(seconds: str = "3600", seed: str = "1") -> int:
     """Build and run everything; returns the first exit status that is not 0."""
     library = runtime()
     features = ("--features", "exact-allocations")
@@ -80,6 +82,10 @@ def sanitize() -> int:
     env = _OPTIONS | {"LD_PRELOAD": str(library), "PYTHONPATH": path}
     say("the conformance suite under AddressSanitizer")
     status = call(script("python"), "-c", _CONFORMANCE, extra=env)
+    if status:
+        return status
+    say(f"random calls under AddressSanitizer: {seconds} s from seed {seed}")
+    status = call(script("python"), str(_FUZZ), "--for", seconds, seed, extra=env)
     if status:
         return status
     say("one read beyond an array: the next report is expected")
@@ -99,10 +105,10 @@ def _package() -> str:
     return os.pathsep.join(map(str, [folder, *sources]))
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run it; a machine that cannot is told so, with status 1."""
     try:
-        return sanitize()
+        return sanitize(*(sys.argv[1:] if arguments is None else arguments))
     except CommandError as error:
         print(error, file=sys.stderr)
         return 1
