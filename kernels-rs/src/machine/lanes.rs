@@ -97,13 +97,13 @@ pub trait Lanes: Copy {
     /// Reads the first `count <= N` elements, which are most often all.
     #[inline(always)]
     unsafe fn load_some(from: *const Self::Elem, count: usize) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises the instructions and `count` elements, which is what either branch touches.
         unsafe { if count == Self::N { Self::load(from) } else { Self::load_partial(from, count) } }
     }
     /// Writes the first `count <= N` lanes, which are most often all.
     #[inline(always)]
     unsafe fn store_some(self, to: *mut Self::Elem, count: usize) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises the instructions and `count` elements, which is what either branch touches.
         unsafe { if count == Self::N { self.store(to) } else { self.store_partial(to, count) } }
     }
 

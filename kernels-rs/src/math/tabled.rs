@@ -88,7 +88,7 @@ unsafe fn tail(t: Vectors, table: &Table) -> Vectors {
 #[inline(always)]
 pub unsafe fn gelu(x: Vectors) -> Vectors {
     const SMALLER_MAGNITUDE: i32 = 0b1010;
-    // SAFETY: the caller's.
+    // SAFETY: arithmetic on registers alone, whose instructions the caller promises.
     unsafe {
         let t = each!(i => _mm512_range_ps::<SMALLER_MAGNITUDE>(x[i], _mm512_set1_ps(END)));
         let beyond = tail(t, &GELU);
@@ -148,7 +148,7 @@ pub unsafe fn gelu_run(from: *const f32, to: *mut f32, len: usize) {
 /// As for [`gelu`].
 #[inline(always)]
 pub unsafe fn gelu_backward(g: Vectors, x: Vectors) -> Vectors {
-    // SAFETY: the caller's.
+    // SAFETY: arithmetic on registers alone, whose instructions the caller promises.
     unsafe {
         let (end, one, zero) = (_mm512_set1_ps(END), _mm512_set1_ps(1.0), _mm512_setzero_ps());
         let magnitude = each!(i => _mm512_abs_ps(x[i]));

@@ -196,7 +196,7 @@ unsafe fn pack<T: Item>(
     stage: &mut [T::Wide],
     to: &mut [T::Wide],
 ) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller promises rows of that many elements.
     unsafe {
         if let Some(at) = T::wide(rows.at).filter(|_| rows.col == 1 && rows.row >= 0) {
             let from = Block { at, pitch: rows.row as usize, rows: count, cols };

@@ -130,7 +130,7 @@ impl<T: Add> Job<T> {
 
     /// Running sums inside the blocks of some rows.
     unsafe fn local_rows(&self, first: usize, end: usize) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises whole rows in both arrays, and that they belong to this task.
         unsafe {
             if self.len > BLOCK {
                 return (first..end).for_each(|row| {

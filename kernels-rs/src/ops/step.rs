@@ -159,7 +159,7 @@ unsafe fn block<T: RowElement, const S: usize>(
         Some(from) => T::read(from.part(range.clone(), next()), next()),
         None => zeros,
     });
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises that the range belongs to this task, and every tensor has it.
     let mut rows = item.to.map(|to| unsafe { to.slice(range.clone()) });
     let direct = rows.each_mut().map(|row| T::wide(row));
     if direct.iter().all(Option::is_some) {

@@ -25,13 +25,14 @@ macro_rules! array_lanes {
             }
             #[inline(always)]
             unsafe fn load(from: *const $elem) -> Self {
-                // SAFETY: the caller's.
+                // SAFETY: the caller promises the elements that the method names; the access needs no alignment.
                 Self(unsafe { from.cast::<[$elem; $n]>().read_unaligned() })
             }
             #[inline(always)]
             unsafe fn load_partial(from: *const $elem, count: usize) -> Self {
                 let mut lanes = [0.0; $n];
-                // SAFETY: the caller's; `count <= N`.
+                // SAFETY: the caller promises the elements that the method names; the access needs no alignment; `count
+                // <= N`.
                 unsafe { std::ptr::copy_nonoverlapping(from, lanes.as_mut_ptr(), count) };
                 Self(lanes)
             }
@@ -39,19 +40,20 @@ macro_rules! array_lanes {
             unsafe fn load_window(from: *const $elem, window: (usize, usize)) -> Self {
                 let mut lanes = [0.0; $n];
                 for i in window.0..window.1 {
-                    // SAFETY: the caller's.
+                    // SAFETY: the caller promises the elements that the method names; the access needs no alignment.
                     lanes[i] = unsafe { *from.wrapping_add(i) };
                 }
                 Self(lanes)
             }
             #[inline(always)]
             unsafe fn store(self, to: *mut $elem) {
-                // SAFETY: the caller's.
+                // SAFETY: the caller promises the elements that the method names; the access needs no alignment.
                 unsafe { to.cast::<[$elem; $n]>().write_unaligned(self.0) };
             }
             #[inline(always)]
             unsafe fn store_partial(self, to: *mut $elem, count: usize) {
-                // SAFETY: the caller's; `count <= N`.
+                // SAFETY: the caller promises the elements that the method names; the access needs no alignment; `count
+                // <= N`.
                 unsafe { std::ptr::copy_nonoverlapping(self.0.as_ptr(), to, count) };
             }
             #[inline(always)]

@@ -28,12 +28,12 @@ macro_rules! methods {
         }
         #[inline(always)]
         unsafe fn load(from: *const $elem) -> Self {
-            // SAFETY: the caller's.
+            // SAFETY: the caller promises the instructions and `N` elements there; the access needs no alignment.
             Self(unsafe { $loadu(from) })
         }
         #[inline(always)]
         unsafe fn store(self, to: *mut $elem) {
-            // SAFETY: the caller's.
+            // SAFETY: the caller promises the instructions and `N` elements there; the access needs no alignment.
             unsafe { $storeu(to, self.0) }
         }
         #[inline(always)]

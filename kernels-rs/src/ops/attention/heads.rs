@@ -115,11 +115,11 @@ impl<T: Item> Rows<T> {
     pub unsafe fn read(self, row: usize, to: &mut [T::Wide], by: T::Wide) {
         let at = self.at.wrapping_offset(row as isize * self.row);
         if self.col == 1 {
-            // SAFETY: the caller's.
+            // SAFETY: the caller promises the rows and columns of the head, and room for them.
             T::widen_run(unsafe { std::slice::from_raw_parts(at, to.len()) }, to);
         } else {
             for (i, slot) in to.iter_mut().enumerate() {
-                // SAFETY: the caller's.
+                // SAFETY: the caller promises the rows and columns of the head, and room for them.
                 *slot = unsafe { *at.wrapping_offset(i as isize * self.col) }.widen();
             }
         }
@@ -136,7 +136,7 @@ impl<T: Item> Rows<T> {
     /// There are that many rows and columns, and room for them.
     pub unsafe fn read_all(self, (rows, cols): (usize, usize), to: *mut T::Wide, pitch: usize, by: T::Wide) {
         for row in 0..rows {
-            // SAFETY: the caller's.
+            // SAFETY: the caller promises the rows and columns of the head, and room for them.
             unsafe { self.read(row, std::slice::from_raw_parts_mut(to.add(row * pitch), cols), by) };
         }
     }
@@ -149,7 +149,7 @@ impl<T: Item> Rows<T> {
         match T::wide(self.at) {
             Some(at) if self.col == 1 => (at, self.row),
             _ => {
-                // SAFETY: the caller's.
+                // SAFETY: the caller promises the rows and columns of the head, and room for them.
                 unsafe { self.read_all((rows, cols), to, cols, T::Wide::ONE) };
                 (to.cast_const(), cols as isize)
             }

@@ -54,7 +54,7 @@ impl<T: Item<Wide: Score>> Changes<T> {
             let alike = mask.is_none_or(|mask| mask.row == 0) && bias.is_none_or(|bias| bias.row == 0);
             let count = if alike { 1 } else { part.queries.1 };
             for (query, row) in rows.chunks_exact_mut(part.keys.1).take(count).enumerate() {
-                // SAFETY: the caller's.
+                // SAFETY: the caller promises a mask and a bias as large as the scores, of which this is one row.
                 unsafe { self.row(mask, bias, query, row) };
             }
             if alike {
@@ -103,7 +103,7 @@ impl<T: Item<Wide: Score>> Changes<T> {
         if self.mask.is_some() || self.bias.is_some() {
             let mask = self.mask.map(|mask| mask.get(head).from(0, first));
             let bias = self.bias.map(|bias| bias.get(head).from(0, first));
-            // SAFETY: the caller's.
+            // SAFETY: the caller promises a mask and a bias as large as the scores, of which this is one row.
             unsafe { self.row(mask, bias, query, buffer) };
             scores::shift(scores, buffer);
         }
@@ -115,17 +115,17 @@ impl<T: Item<Wide: Score>> Changes<T> {
     unsafe fn row(&self, mask: Option<Rows<bool>>, bias: Option<Rows<T>>, query: usize, to: &mut [T::Wide]) {
         match bias {
             None => to.fill(T::Wide::ZERO),
-            // SAFETY: the caller's.
+            // SAFETY: the caller promises a mask and a bias as large as the scores, of which this is one row.
             Some(bias) => unsafe { bias.read(query, to, <T::Wide as Element>::from_f64(self.unit)) },
         }
         let Some(mask) = mask else { return };
         let at = mask.at.wrapping_offset(query as isize * mask.row);
         if mask.col == 1 {
-            // SAFETY: the caller's.
+            // SAFETY: the caller promises a mask and a bias as large as the scores, of which this is one row.
             return scores::hide(unsafe { std::slice::from_raw_parts(at, to.len()) }, to);
         }
         for (key, slot) in to.iter_mut().enumerate() {
-            // SAFETY: the caller's.
+            // SAFETY: the caller promises a mask and a bias as large as the scores, of which this is one row.
             if unsafe { *at.wrapping_offset(key as isize * mask.col) } {
                 *slot = T::Wide::LOWEST;
             }

@@ -76,7 +76,7 @@ impl<W: Real, const LINES: usize, const REGS: usize> Product<W, LINES, REGS> {
         let row_step = if LINES == 0 { 1 } else { LINES * V::N };
         let left = self.a.at.wrapping_add(first / V::ROWS * self.a.group);
         for panel in 0..self.panels {
-            // SAFETY: the caller's; rows first..first + R and whole panels.
+            // SAFETY: the caller promises whole panels; rows first..first + R and whole panels.
             unsafe {
                 let (mut a, mut b) = (left, self.b.at.add(panel * self.b.panel));
                 let mut sums = [[V::splat(W::default()); REGS]; R];

@@ -111,7 +111,7 @@ where
     let tall = m.div_ceil(16).max(FEWER_THAN_COLUMNS);
     let by_columns = n > width * lanes || m <= tall;
     let rows_at_once = if by_columns { m } else { tall };
-    // SAFETY: the caller's.
+    // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them.
     let held = unsafe { widened::<W>(call, rows_at_once, depth_of::<W>(width, call.size))? };
     let left = |first: usize| {
         let steps = (call.a.row, call.a.col * W::Packed::DEPTH as isize);
@@ -122,7 +122,8 @@ where
     if by_columns {
         let left = left(0);
         call.by_columns(split, width * lanes, &|range| {
-            // SAFETY: the caller's; each task has its own columns.
+            // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them; each
+            // task has its own columns.
             unsafe { columns::<W>(call, &left, range, width, lanes) };
         });
         return Ok(true);
@@ -130,7 +131,8 @@ where
     let rows = |index: usize| {
         let (first, count) = (index * tall, tall.min(m - index * tall));
         let (a, c, end) = (call.a.at(first, 0), call.c.at(first, 0), call.end.at(first, 0));
-        // SAFETY: the caller's; each task has its own rows.
+        // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them; each task
+        // has its own rows.
         unsafe { columns::<W>(&Call { size: (count, k, n), a, c, end, ..*call }, &left(first), 0..n, width, lanes) };
     };
     if split && call.work() >= SERIAL {

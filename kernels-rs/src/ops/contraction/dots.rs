@@ -28,7 +28,8 @@ pub struct Dots<T: Float> {
 impl<T: Float<Wide: Real>> Kernel<T::Wide> for Dots<T> {
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = T::Wide>>(self) {
-        // SAFETY: the caller's, in each call: tiles inside `rows x cols`.
+        // SAFETY: the caller promises the instructions of `V` and `rows x cols` results over `k` cells, in each call:
+        // tiles inside `rows x cols`.
         unsafe {
             let mut col = 0;
             // Eight streams of one row, or four of several: enough of them to keep the memory busy.
@@ -68,7 +69,7 @@ impl<T: Float<Wide: Real>> Dots<T> {
         for (j, line) in right.iter_mut().enumerate() {
             *line = self.right.at(0, col + j).start;
         }
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises the instructions of `V` and `rows x cols` results over `k` cells.
         unsafe {
             let mut sums = [[V::splat(T::Wide::default()); C]; R];
             let mut at = 0;

@@ -57,7 +57,7 @@ pub trait Gemm: Float<Wide: Sum> {
     /// # Safety
     /// As [`multiply`].
     unsafe fn packed(call: &Call<Self>, split: bool, weights: Option<&Array>) -> Result<()> {
-        // SAFETY: the caller's.
+        // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them.
         unsafe { packed::<Single<Self>>(call, split, weights) }
     }
 }
@@ -65,7 +65,7 @@ pub trait Gemm: Float<Wide: Sum> {
 macro_rules! direct {
     ($($way:ty),*) => {
         unsafe fn direct(call: &Call<Self>, split: bool) -> Result<bool> {
-            // SAFETY: the caller's.
+            // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them.
             unsafe { Ok($(direct::run::<$way>(call, split)? ||)* false) }
         }
     };
@@ -84,10 +84,10 @@ impl Gemm for BF16 {
     direct!(Woven, Widened<BF16>);
     unsafe fn packed(call: &Call<Self>, split: bool, weights: Option<&Array>) -> Result<()> {
         if Pairs::supported() {
-            // SAFETY: the caller's.
+            // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them.
             return unsafe { packed::<Pairs>(call, split, weights) };
         }
-        // SAFETY: the caller's.
+        // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them.
         unsafe { packed::<Single<Self>>(call, split, weights) }
     }
 }
@@ -120,7 +120,7 @@ pub const CACHED: usize = 1 << 12;
 /// all of `weights`.
 pub unsafe fn multiply<T: Gemm>(call: &Call<T>, split: bool, weights: Option<&Array>) -> Result<()> {
     let (m, k, n) = call.size;
-    // SAFETY: the caller's.
+    // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them.
     unsafe {
         if k == 0 {
             empty(call);
@@ -164,7 +164,7 @@ unsafe fn gathered<T: Gemm>(call: &Call<T>, split: bool) -> Result<()> {
         // SAFETY: inside the right side, and inside the copy.
         unsafe { rows.add(l * n + j).write(*call.b.at(l, j).start) };
     }
-    // SAFETY: the caller's.
+    // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them.
     unsafe { multiply(&Call { b: Matrix::new(rows, (n as isize, 1)), ..*call }, split, None) }
 }
 
@@ -350,7 +350,8 @@ where
         run(split, m.div_ceil(rows) * across, &|index| {
             let (i, j) = (index / across * rows, index % across * cols);
             let right = Panels { start: start.ptr().cast_const(), width, count: n.div_ceil(panel) };
-            // SAFETY: the caller's; each task has its own part of the result.
+            // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them; each
+            // task has its own part of the result.
             unsafe { block::<F>(call, i..m.min(i + rows), j..n.min(j + cols), &right) };
         });
     };
@@ -364,12 +365,12 @@ where
         return (0..n).step_by(most).try_for_each(|j| {
             let (b, c, end) = (call.b.at(0, j), call.c.at(0, j), call.end.at(0, j));
             let part = Call { size: (m, k, most.min(n - j)), a: call.a, b, c, end };
-            // SAFETY: the caller's.
+            // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them.
             unsafe { packed::<F>(&part, split, None) }
         });
     }
     let cells = Storage::uninit(bytes)?;
-    // SAFETY: the caller's.
+    // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them.
     unsafe { pack_right::<F>(call.b, (k, n), panel, cells.data().cast(), split) };
     match keeps {
         Some((layout, list)) => multiply(list.keep(layout, cells)),

@@ -171,7 +171,8 @@ impl<T: Float<Wide: Sum>> Kernel<T::Wide> for Finish<T> {
 #[inline(always)]
 unsafe fn add<T: Float<Wide: Real>, V: Lanes<Elem = T::Wide>>(line: &mut [T::Wide], addend: Matrix<T>) {
     let mut done = 0;
-    // SAFETY: the caller's.
+    // SAFETY: the caller promises the instructions of `V` and as many elements as the line has; whole registers end
+    // before it does.
     unsafe {
         if addend.col == 1 {
             while done + V::N <= line.len() {
@@ -201,7 +202,8 @@ where
     T::Wide: Real,
 {
     let mut done = 0;
-    // SAFETY: the caller's.
+    // SAFETY: the caller promises the instructions of `V` and as many elements as the line has; whole registers end
+    // before it does.
     unsafe {
         while to.col == 1 && done + V::N <= cols {
             let (from, to) = (from.add(done), to.start.add(done));

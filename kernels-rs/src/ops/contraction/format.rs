@@ -60,7 +60,8 @@ pub unsafe fn load<T: Float, V: Lanes<Elem = T::Wide>>(from: *const T) -> V
 where
     T::Wide: Real,
 {
-    // SAFETY: the caller's; a wide type is its own `Wide`.
+    // SAFETY: the caller promises the instructions of `V` and the cells that are read or written; a wide type is its
+    // own `Wide`.
     unsafe {
         if size_of::<T>() == size_of::<T::Wide>() {
             return V::load(from.cast());
@@ -92,7 +93,8 @@ pub unsafe fn load_partial<T: Float, V: Lanes<Elem = T::Wide>>(from: *const T, c
 where
     T::Wide: Real,
 {
-    // SAFETY: the caller's; a wide type is its own `Wide`.
+    // SAFETY: the caller promises the instructions of `V` and the cells that are read or written; a wide type is its
+    // own `Wide`.
     unsafe {
         if size_of::<T>() == size_of::<T::Wide>() {
             return V::load_partial(from.cast(), count);
@@ -114,17 +116,17 @@ impl<R: Real> Multiply for Same<R> {
     type Right = R;
     #[inline(always)]
     unsafe fn splat<V: Lanes<Elem = R>>(cell: *const R) -> V {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises the instructions of `V` and the cells that are read or written.
         unsafe { V::splat(*cell) }
     }
     #[inline(always)]
     unsafe fn load<V: Lanes<Elem = R>>(cells: *const R, _: isize) -> V {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises the instructions of `V` and the cells that are read or written.
         unsafe { V::load(cells) }
     }
     #[inline(always)]
     unsafe fn accumulate<V: Lanes<Elem = R>>(left: V, right: V, sum: V) -> V {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises the instructions of `V` and the cells that are read or written.
         unsafe { left.mul_add(right, sum) }
     }
 }
@@ -139,17 +141,17 @@ impl<T: Float<Wide: Real>> Multiply for Streamed<T> {
     type Right = T;
     #[inline(always)]
     unsafe fn splat<V: Lanes<Elem = T::Wide>>(cell: *const T::Wide) -> V {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises the instructions of `V` and the cells that are read or written.
         unsafe { V::splat(*cell) }
     }
     #[inline(always)]
     unsafe fn load<V: Lanes<Elem = T::Wide>>(cells: *const T, _: isize) -> V {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises the instructions of `V` and the cells that are read or written.
         unsafe { load::<T, V>(cells) }
     }
     #[inline(always)]
     unsafe fn accumulate<V: Lanes<Elem = T::Wide>>(left: V, right: V, sum: V) -> V {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises the instructions of `V` and the cells that are read or written.
         unsafe { left.mul_add(right, sum) }
     }
 }
@@ -166,12 +168,12 @@ impl<T: Float<Wide: Real>> Format for Single<T> {
 
     #[inline(always)]
     unsafe fn gather(from: *const T, _: isize, _: usize) -> T::Wide {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises the instructions of `V` and the cells that are read or written.
         unsafe { (*from).widen() }
     }
     #[inline(always)]
     unsafe fn line<V: Lanes<Elem = T::Wide>>(from: *const T, _: isize, _: usize, count: usize, to: *mut T::Wide) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises the instructions of `V` and the cells that are read or written.
         unsafe {
             let value: V = if count == V::N { load::<T, V>(from) } else { load_partial::<T, V>(from, count) };
             value.store(to);
@@ -186,7 +188,8 @@ impl<T: Float<Wide: Real>> Format for Single<T> {
         (pitch, keep): (usize, usize),
     ) {
         let cols = left.min(V::N);
-        // SAFETY: the caller's; the block on the stack holds 16 registers.
+        // SAFETY: the caller promises the instructions of `V` and the cells that are read or written; the block on the
+        // stack holds 16 registers.
         unsafe {
             if Self::DIRECT && along >= 0 {
                 let block = Block { at: from.cast::<T::Wide>(), pitch: along as usize, rows, cols };

@@ -72,7 +72,7 @@ unsafe fn sum_row<T: Wrapping>(
     sums.fill(T::from_i64(0));
     for (block, part) in sums.chunks_mut(COLS).enumerate() {
         for l in 0..k as isize {
-            // SAFETY: the caller's.
+            // SAFETY: the caller promises both operands and the result; lines and blocks lie inside them.
             unsafe {
                 let line = std::slice::from_raw_parts(b.offset(l * b_step).add(block * COLS), part.len());
                 add_scaled(part, line, *a.offset(l * a_step));

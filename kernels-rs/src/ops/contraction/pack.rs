@@ -37,7 +37,7 @@ impl<F: Format> Kernel<Wide<F>> for Panels<F> {
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = Wide<F>>>(self) {
         for first in (0..self.count).step_by(MOST_PANELS) {
-            // SAFETY: the caller's.
+            // SAFETY: the caller promises the operand and room for its panels; these are some of them.
             unsafe { self.some::<V>(first, MOST_PANELS.min(self.count - first)) };
         }
     }
@@ -89,13 +89,13 @@ impl<F: Format> Panels<F> {
         let (start, pitch, offset) = place;
         if last && !pitch.is_multiple_of(V::N) {
             // What whole registers write past a line belongs to the next line, but here to the next panel.
-            // SAFETY: the caller's.
+            // SAFETY: the caller promises the operand and room for its panels; these are some of them.
             return unsafe { self.gathered(line, place) };
         }
         let from = self.from.wrapping_offset((line * F::DEPTH) as isize * self.deep).wrapping_add(start);
         for first in (0..pitch).step_by(V::N) {
             let count = self.reach.saturating_sub(start + first).min(V::N);
-            // SAFETY: the caller's.
+            // SAFETY: the caller promises the operand and room for its panels; these are some of them.
             unsafe {
                 let to = self.to.add(offset + line * pitch + first);
                 F::line::<V>(from.wrapping_add(first), self.deep, self.k - line * F::DEPTH, count, to);
@@ -109,7 +109,7 @@ impl<F: Format> Panels<F> {
         let from = self.from.wrapping_offset((line * F::DEPTH) as isize * self.deep);
         for i in 0..pitch {
             let from = from.wrapping_offset((start + i).min(self.width - 1) as isize * self.along);
-            // SAFETY: the caller's.
+            // SAFETY: the caller promises the operand and room for its panels; these are some of them.
             unsafe {
                 let cell = F::gather(from, self.deep, self.k - line * F::DEPTH);
                 self.to.add(offset + line * pitch + i).write(cell);
@@ -124,7 +124,7 @@ impl<F: Format> Panels<F> {
             let keep = if pitch <= V::N { V::N } else { V::N.min(pitch - first) };
             let from = self.from.wrapping_offset((start + first) as isize * self.along);
             for k in (0..self.k).step_by(V::N * F::DEPTH) {
-                // SAFETY: the caller's.
+                // SAFETY: the caller promises the operand and room for its panels; these are some of them.
                 unsafe {
                     let to = self.to.add(offset + k / F::DEPTH * pitch + first);
                     F::turn::<V>(from.wrapping_add(k), self.along, (rows, self.k - k), to, (pitch, keep));

@@ -29,12 +29,12 @@ impl Multiply for Pairs {
     type Right = u32;
     #[inline(always)]
     unsafe fn splat<V: Lanes<Elem = f32>>(cell: *const u32) -> V {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises the instructions of `V` and the cells, pairs of two neighbors each.
         unsafe { V::splat(*cell.cast::<f32>()) }
     }
     #[inline(always)]
     unsafe fn load<V: Lanes<Elem = f32>>(cells: *const u32, _: isize) -> V {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises the instructions of `V` and the cells, pairs of two neighbors each.
         unsafe { V::load(cells.cast()) }
     }
     #[cfg(target_arch = "x86_64")]
@@ -71,7 +71,7 @@ macro_rules! as_pairs {
         type Real = f32;
         #[inline(always)]
         unsafe fn accumulate<V: Lanes<Elem = f32>>(left: V, right: V, sum: V) -> V {
-            // SAFETY: the caller's.
+            // SAFETY: the caller promises the instructions of `V` and the cells, pairs of two neighbors each.
             unsafe { Pairs::accumulate(left, right, sum) }
         }
         fn launch<K: Kernel<f32>>(kernel: K) {
@@ -80,7 +80,8 @@ macro_rules! as_pairs {
         type Left = BF16;
         #[inline(always)]
         unsafe fn splat<V: Lanes<Elem = f32>>(cell: *const BF16) -> V {
-            // SAFETY: the caller's, for two neighbours.
+            // SAFETY: the caller promises the instructions of `V` and the cells, pairs of two neighbors each, for two
+            // neighbours.
             unsafe { V::splat(cell.cast::<f32>().read_unaligned()) }
         }
     };
@@ -100,7 +101,8 @@ impl Multiply for Woven {
     unsafe fn load<V: Lanes<Elem = f32>>(cells: *const BF16, step: isize) -> V {
         let (low, high) = (cells.cast::<u16>(), cells.wrapping_offset(step / 2).cast::<u16>());
         let mut cells = [0u32; 16];
-        // SAFETY: the caller's, for both rows. The array becomes a register.
+        // SAFETY: the caller promises the instructions of `V` and the cells, pairs of two neighbors each, for both
+        // rows. The array becomes a register.
         unsafe {
             for (i, cell) in cells[..V::N].iter_mut().enumerate() {
                 *cell = u32::from(*low.add(i)) | u32::from(*high.add(i)) << 16;
@@ -113,7 +115,8 @@ impl Multiply for Woven {
     unsafe fn load_all<V: Lanes<Elem = f32>, const W: usize>(cells: *const BF16, step: isize) -> [V; W] {
         use std::arch::x86_64::{_mm512_loadu_si512, _mm512_permutex2var_epi16};
         use std::mem::transmute_copy;
-        // SAFETY: the caller's, for both rows; `Pairs::launch` has the instructions, and registers of `__m512`.
+        // SAFETY: the caller promises the instructions of `V` and the cells, pairs of two neighbors each, for both
+        // rows; `Pairs::launch` has the instructions, and registers of `__m512`.
         unsafe {
             let mut values = [V::splat(0.0); W];
             if W == 1 || V::N != 16 {
@@ -151,7 +154,7 @@ impl Multiply for Beside {
     type Right = u32;
     #[inline(always)]
     unsafe fn load<V: Lanes<Elem = f32>>(cells: *const u32, _: isize) -> V {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises the instructions of `V` and the cells, pairs of two neighbors each.
         unsafe { V::load(cells.cast()) }
     }
 }
@@ -180,12 +183,12 @@ impl Format for Pairs {
     #[inline(always)]
     unsafe fn gather(from: *const BF16, deep: isize, left: usize) -> u32 {
         let from = from.cast::<u16>();
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises the instructions of `V` and the cells, pairs of two neighbors each.
         unsafe { u32::from(*from) | if left > 1 { u32::from(*from.offset(deep)) << 16 } else { 0 } }
     }
     #[inline(always)]
     unsafe fn line<V: Lanes<Elem = f32>>(from: *const BF16, deep: isize, left: usize, count: usize, to: *mut u32) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises the instructions of `V` and the cells, pairs of two neighbors each.
         unsafe {
             if count == V::N && left > 1 {
                 let (low, high) = (from.cast::<u16>(), from.cast::<u16>().offset(deep));
@@ -211,7 +214,8 @@ impl Format for Pairs {
         (pitch, keep): (usize, usize),
     ) {
         let cells = left.div_ceil(2).min(V::N);
-        // SAFETY: the caller's; only moved, so any bits will do as `f32`.
+        // SAFETY: the caller promises the instructions of `V` and the cells, pairs of two neighbors each; only moved,
+        // so any bits will do as `f32`.
         unsafe {
             if along >= 0 && along % 2 == 0 && left >= 2 * cells {
                 let block = Block { at: from.cast::<f32>(), pitch: along as usize / 2, rows, cols: cells };

@@ -29,7 +29,8 @@ pub trait Multiply: 'static {
     #[inline(always)]
     #[expect(clippy::needless_range_loop, reason = "iterators over registers are not unrolled")]
     unsafe fn load_all<V: Lanes<Elem = Self::Real>, const W: usize>(cells: *const Self::Right, step: isize) -> [V; W] {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises the instructions of `V` and a strip of `rows x cols` with `k` cells; a tile is a
+        // part of it.
         unsafe {
             let mut values = [V::splat(Self::Real::default()); W];
             for w in 0..W {
@@ -161,15 +162,20 @@ impl<M: Multiply> Kernel<M::Real> for Strip<M> {
             macro_rules! choose {
                 ($($packed:literal)*; $($narrow:literal)*; $($wide:literal)*) => {
                     match (self.left_steps.is_none(), self.width, height) {
-                        // SAFETY: the caller's.
+                        // SAFETY: the caller promises the instructions of `V` and a strip of `rows x cols` with `k`
+                        // cells; a tile is a part of it.
                         $((true, 1, $packed) if $packed <= V::ROWS => unsafe { self.tile::<V, $packed, 1, true>(first, strip) },)*
-                        // SAFETY: the caller's.
+                        // SAFETY: the caller promises the instructions of `V` and a strip of `rows x cols` with `k`
+                        // cells; a tile is a part of it.
                         $((true, 2, $packed) if $packed <= V::ROWS => unsafe { self.tile::<V, $packed, 2, true>(first, strip) },)*
-                        // SAFETY: the caller's.
+                        // SAFETY: the caller promises the instructions of `V` and a strip of `rows x cols` with `k`
+                        // cells; a tile is a part of it.
                         $((_, 1, $narrow) if $narrow <= V::ROWS => unsafe { self.tile::<V, $narrow, 1, false>(first, strip) },)*
-                        // SAFETY: the caller's.
+                        // SAFETY: the caller promises the instructions of `V` and a strip of `rows x cols` with `k`
+                        // cells; a tile is a part of it.
                         $((_, 2, $narrow) if $narrow <= V::ROWS => unsafe { self.tile::<V, $narrow, 2, false>(first, strip) },)*
-                        // SAFETY: the caller's.
+                        // SAFETY: the caller promises the instructions of `V` and a strip of `rows x cols` with `k`
+                        // cells; a tile is a part of it.
                         $((_, 4, $wide) if V::ROWS > 6 || $wide <= 2 => unsafe { self.tile::<V, $wide, 4, false>(first, strip) },)*
                         _ => unreachable!("no tile of this size"),
                     }

@@ -140,7 +140,7 @@ impl Layout {
                     let row = (row_start + (i * row_step) as isize) as usize;
                     let at = (row_slot * self.row_extent + i) * self.pitch + col_slot * self.col_extent;
                     let source = from.at.wrapping_add(row * from.cols);
-                    // SAFETY: the caller's; what is read lies inside the row.
+                    // SAFETY: the caller promises the plane and room for its band; what is read lies inside the row.
                     unsafe { copy_line::<V>(source, (start, step, from.cols), (low, high), to.add(at)) };
                 }
             }

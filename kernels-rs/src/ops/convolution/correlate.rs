@@ -79,12 +79,12 @@ pub unsafe fn run<T: Real>(call: &Correlation<'_, T>, out: SharedMut<T>) -> Resu
     if call.batch * call.groups * call.outputs * row_axis.count * col_axis.count == 0 {
         return Ok(());
     }
-    // SAFETY: the caller's.
+    // SAFETY: the call goes on as it came: its arrays are as large as the caller promises.
     if unsafe { winograd::run(call, out)? } {
         return Ok(());
     }
     if depthwise::applies(call) {
-        // SAFETY: the caller's.
+        // SAFETY: the call goes on as it came: its arrays are as large as the caller promises.
         unsafe { depthwise::run(call, out) };
         return Ok(());
     }
@@ -95,7 +95,7 @@ pub unsafe fn run<T: Real>(call: &Correlation<'_, T>, out: SharedMut<T>) -> Resu
     if implicit::cost(call.outputs, taps, images * positions, lane_count::<T>()) * lane_count::<T>()
         < images * by_positions
     {
-        // SAFETY: the caller's.
+        // SAFETY: the call goes on as it came: its arrays are as large as the caller promises.
         unsafe { implicit::run(call, out) };
         return Ok(());
     }

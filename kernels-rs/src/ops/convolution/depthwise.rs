@@ -222,7 +222,7 @@ unsafe fn walk<V: Lanes, const R: usize, const K: usize>(
 ) {
     let mut kept = *acc;
     for &(col, at) in cols {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises the instructions of `V`; the band holds each row of a run and its slack.
         unsafe {
             let mut factors = [V::splat(V::Elem::default()); K];
             for k in 0..K {

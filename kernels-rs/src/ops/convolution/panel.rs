@@ -83,7 +83,8 @@ pub unsafe fn pack<V: Lanes, const Q: usize>(
         let rest = if whole * V::N < segment.len { room - whole * V::N } else { 0 };
         let mut to = panel.wrapping_add(segment.at);
         for &offset in offsets {
-            // SAFETY: the caller's; a partial store ends with the row.
+            // SAFETY: the caller promises the instructions of `V`; segments lie inside the source, and the panel holds
+            // whole rows; a partial store ends with the row.
             unsafe {
                 let source = from.add(offset);
                 for v in 0..whole {
@@ -111,7 +112,8 @@ pub unsafe fn multiply<V: Lanes, const M: usize, const Q: usize>(
     acc: &mut [[V; Q]; M],
 ) {
     for &tap in taps {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises the instructions of `V`; segments lie inside the source, and the panel holds
+        // whole rows.
         unsafe {
             let mut lanes = [V::splat(V::Elem::default()); Q];
             for q in 0..Q {
@@ -143,7 +145,8 @@ pub unsafe fn scatter<V: Lanes, const M: usize>(
 ) {
     for segment in segments.slice() {
         for m in 0..M {
-            // SAFETY: the caller's.
+            // SAFETY: the caller promises the instructions of `V`; segments lie inside the source, and the panel holds
+            // whole rows.
             unsafe {
                 let from = tile.add(m * width + segment.at);
                 let to = out.add(m * plane + segment.to);
@@ -189,7 +192,8 @@ pub unsafe fn scatter_finite<V: Lanes>(
             let to = out.wrapping_add(m * plane + segment.to);
             for i in (0..segment.len).step_by(V::N) {
                 let rest = (segment.len - i).min(V::N);
-                // SAFETY: the caller's.
+                // SAFETY: the caller promises the instructions of `V`; segments lie inside the source, and the panel
+                // holds whole rows.
                 unsafe {
                     let value = if rest == V::N { V::load(from.add(i)) } else { V::load_partial(from.add(i), rest) };
                     // 0 times what is not finite is NaN.

@@ -189,7 +189,8 @@ impl<T: Real> Run<T> {
         for row in (0..self.rows).step_by(TILE) {
             for col in (0..self.cols).step_by(C) {
                 let (g, x) = (self.g.wrapping_add(row * self.plane), self.x.wrapping_add(col * self.plane));
-                // SAFETY: the caller's.
+                // SAFETY: the caller promises the instructions of `V`; rows and columns are those of a unit, whole runs
+                // of both planes.
                 unsafe {
                     match ((self.rows - row).min(TILE), (self.cols - col).min(C)) {
                         (TILE, high) if high == C => self.tile::<V, TILE, C, C>(g, x, sums),
@@ -223,7 +224,8 @@ impl<T: Real> Run<T> {
         x: *const T,
         sums: *mut T,
     ) {
-        // SAFETY: the caller's; lanes after the run are 0.
+        // SAFETY: the caller promises the instructions of `V`; rows and columns are those of a unit, whole runs of both
+        // planes; lanes after the run are 0.
         unsafe {
             let mut acc = [[V::splat(T::default()); S]; R];
             if !self.first {

@@ -17,7 +17,7 @@ pub unsafe fn correlate<V: Lanes, const M: usize, const Q: usize>(
     acc: &mut [[V; Q]; M],
 ) {
     for &offset in offsets {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises the instructions of `V`, and that each tap's row lies in the band, slack included.
         unsafe {
             let mut row = [V::splat(V::Elem::default()); Q];
             for q in 0..Q {
@@ -47,7 +47,7 @@ pub unsafe fn gradient<V: Lanes, const J: usize>(
     acc: &mut [V; J],
 ) {
     for j in 0..J {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises the instructions of `V`, and that each tap's row lies in the band, slack included.
         unsafe {
             let at = x.add(taps[j]);
             let values = if count == V::N { V::load(at) } else { V::load_partial(at, count) };
@@ -62,7 +62,7 @@ pub unsafe fn gradient<V: Lanes, const J: usize>(
 /// The places are the caller's to write; the machine has the instructions of `V`.
 #[inline(always)]
 pub unsafe fn put<V: Lanes>(value: V, to: *mut V::Elem, count: usize, step: usize) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller promises the instructions of `V`, and that each tap's row lies in the band, slack included.
     unsafe {
         if step == 1 {
             return value.store_some(to, count);

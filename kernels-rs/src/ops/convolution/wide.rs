@@ -20,7 +20,7 @@ pub unsafe fn gradient<V: Lanes, const J: usize, const R: usize>(
 ) {
     for t in 0..rows {
         for u in 0..cols {
-            // SAFETY: the caller's.
+            // SAFETY: the caller promises the instructions of `V`, and the weights and positions of the tile.
             unsafe {
                 let mut row = [V::splat(V::Elem::default()); R];
                 for r in 0..R {

@@ -190,7 +190,7 @@ pub(super) unsafe fn map2_far(run: &Run, fast: impl Fn(f32, f32) -> f32, slow: i
 #[inline(always)]
 pub(super) unsafe fn operand<T>(run: &Run, at: usize) -> &[T] {
     let len = if run.unit[at] { run.len } else { run.len.min(1) };
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises a run of `len` elements of these types; one that does not move has one.
     unsafe { std::slice::from_raw_parts(run.src[at].cast(), len) }
 }
 
@@ -199,7 +199,7 @@ pub(super) unsafe fn operand<T>(run: &Run, at: usize) -> &[T] {
 #[inline(always)]
 #[allow(clippy::mut_from_ref)] // The run only carries the address.
 pub(super) unsafe fn result<T>(run: &Run) -> &mut [T] {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises a run of `len` elements of these types; one that does not move has one.
     unsafe { std::slice::from_raw_parts_mut(run.dst.cast(), run.len) }
 }
 

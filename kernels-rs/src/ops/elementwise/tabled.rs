@@ -7,7 +7,8 @@ use crate::math::tabled::{self, STEP, load, store};
 /// As for [`super::kernel::Kernel`]; the machine has the features.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2")]
 pub(super) unsafe fn gelu(run: &Run) {
-    // SAFETY: the caller promises a run with an operand and a result of its length, apart from one another, and the features.
+    // SAFETY: the caller promises a run with an operand and a result of its length, apart from one another, and the
+    // features.
     unsafe {
         let (x, out) = (operand::<f32>(run, 0), result::<f32>(run));
         tabled::gelu_run(x.as_ptr(), out.as_mut_ptr(), out.len());
@@ -18,7 +19,8 @@ pub(super) unsafe fn gelu(run: &Run) {
 /// As for [`gelu`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2")]
 pub(super) unsafe fn gelu_backward(run: &Run) {
-    // SAFETY: the caller's; whole steps lie inside the run, the last elements go through buffers.
+    // SAFETY: the caller promises the features and a run; whole steps lie inside the run, the last elements go through
+    // buffers.
     unsafe {
         let (g, x, out) = (operand::<f32>(run, 0), operand::<f32>(run, 1), result::<f32>(run));
         let (whole, left) = (out.len() / STEP * STEP, out.len() % STEP);

@@ -337,7 +337,7 @@ impl Buffer {
 /// # Safety
 /// The walk stays inside the operand, and `to` holds `count` elements.
 unsafe fn gather(view: &View, dims: &[usize], index: &[usize], count: usize, to: *mut u8) {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises that the walk stays inside the operand, and room for `count` elements.
     unsafe {
         match view.size {
             1 => gather_sized::<u8>(view, dims, index, count, to.cast()),
@@ -358,7 +358,7 @@ unsafe fn gather_sized<S: Copy>(view: &View, dims: &[usize], index: &[usize], co
     while done < count {
         let len = (inner - index[index.len() - 1]).min(count - done);
         let from = view.at(&index).cast::<S>();
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises that the walk stays inside the operand, and room for `count` elements.
         unsafe {
             let out = std::slice::from_raw_parts_mut(to.add(done), len);
             if step == 1 {

@@ -181,7 +181,7 @@ unsafe fn pick<T: Copy>(indices: &[i64], check: Check, to: *mut T, from: *const 
     let mut bad = false;
     for (at, indices) in indices.chunks(TOGETHER).enumerate() {
         let to = to.wrapping_add(at * TOGETHER);
-        // SAFETY: the caller's; each place is checked.
+        // SAFETY: the caller promises room for a result of each index; each place is checked.
         unsafe {
             if check.all_places(indices) {
                 for (k, &index) in indices.iter().enumerate() {
@@ -256,7 +256,7 @@ impl Along<'_> {
         for first in range.clone().step_by(part) {
             let end = range.end.min(first + part);
             let indices = self.places.part(first..end, &mut room);
-            // SAFETY: as the caller promises.
+            // SAFETY: the caller promises room for a result of each index.
             bad |= unsafe { self.some(first, indices, to.cast::<T>().wrapping_add(first)) };
         }
         self.places.note(bad);

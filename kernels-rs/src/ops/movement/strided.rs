@@ -42,7 +42,7 @@ pub fn axes(shape: &[usize], to: &[isize], from: &[isize]) -> Axes {
 /// twice. `size` is the element size: 1, 2, 4 or 8.
 pub unsafe fn copy_serial(size: usize, to: *mut u8, from: *const u8, axes: &[Axis]) {
     if let Some(plan) = Plan::new(size, axes) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises that all steps stay inside both sides, and the blocks cut that walk.
         unsafe { plan.run(to, from, 0..plan.blocks) }
     }
 }
@@ -54,7 +54,7 @@ pub unsafe fn copy_serial(size: usize, to: *mut u8, from: *const u8, axes: &[Axi
 pub unsafe fn copy(size: usize, to: *mut u8, from: *const u8, axes: &[Axis]) {
     let Some(plan) = Plan::new(size, axes) else { return };
     if plan.bytes < 2 * GRAIN {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises that all steps stay inside both sides, and the blocks cut that walk.
         return unsafe { plan.run(to, from, 0..plan.blocks) };
     }
     let together = (plan.blocks / (plan.bytes / GRAIN)).max(1);
@@ -125,14 +125,14 @@ impl Plan {
     /// # Safety
     /// That of [`copy_serial`].
     pub unsafe fn run_all(&self, to: *mut u8, from: *const u8) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises that all steps stay inside both sides, and the blocks cut that walk.
         unsafe { self.run(to, from, 0..self.blocks) }
     }
 
     /// # Safety
     /// That of [`copy_serial`]; the addresses are those of the whole box.
     unsafe fn run(&self, to: *mut u8, from: *const u8, blocks: Range<usize>) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises that all steps stay inside both sides, and the blocks cut that walk.
         unsafe {
             match self.size {
                 1 => self.run_typed::<u8>(to, from, blocks),

@@ -255,7 +255,7 @@ fn merge<F: Fold>(into: &mut [F::Acc], from: &[F::Acc]) {
 #[inline(always)]
 unsafe fn fetch<F: Fold>(job: &ColumnJob<'_>, at: isize, len: usize) -> *const F::In {
     let row = job.row.cast::<F::In>();
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises the elements of the job and room for its results.
     unsafe {
         match stored_as::<F>(job.narrow) {
             None if job.step == 1 => return job.x.cast::<F::In>().offset(at),
@@ -290,6 +290,6 @@ unsafe fn copy_row<T: Copy>(x: *const T, step: isize, row: *mut T, len: usize) {
 /// Both runs are written, and do not overlap.
 #[inline(always)]
 unsafe fn merge_runs<F: Fold>(into: *mut F::Acc, from: *const F::Acc, len: usize) {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises the elements of the job and room for its results.
     unsafe { merge::<F>(std::slice::from_raw_parts_mut(into, len), std::slice::from_raw_parts(from, len)) };
 }

@@ -90,7 +90,7 @@ impl Pass<'_> {
             Array::uninit(self.kernel.acc, &[outputs, blocks])?
         };
         let to = SharedMut::new(out.storage().data());
-        // SAFETY: as the caller promises; `to` has room for each block of each output.
+        // SAFETY: the caller promises the operand; `to` has room for each block of each output.
         unsafe {
             match plan {
                 Plan::Columns(inner) => self.columns(inner, len, block_step, to),

@@ -219,7 +219,7 @@ impl<T: RowElement> Job<'_, T> {
                 let end = rows.end.min(block + BLOCK);
                 for first in (block..end).step_by(together) {
                     let range = first * len..end.min(first + together) * len;
-                    // SAFETY: as the caller promises.
+                    // SAFETY: the caller promises that the rows of the block belong to this task.
                     let dx = unsafe { to.slice(range.clone()) };
                     let (g, x) = (operands[0].part(range.clone(), for_g), operands[1].part(range, for_x));
                     for ((g, x), dx) in g.chunks_exact(len).zip(x.chunks_exact(len)).zip(dx.chunks_exact_mut(len)) {

@@ -70,7 +70,7 @@ impl<T: SortKey> Out<T> {
     /// # Safety
     /// The lines exist, and no other task fills them.
     unsafe fn fill<E: Entry>(&self, lines: Range<usize>, room: &mut Room<'_>, work: impl FnOnce(&mut Put<'_, T, E>)) {
-        // SAFETY: the caller's; any bits are a number.
+        // SAFETY: the caller promises the lines, and that no other task fills them; any bits are a number.
         unsafe {
             let aside = room.take(self.indices.aside(lines.len()));
             self.values.fill(lines.clone(), room.take(self.values.aside(lines.len())), |values| {

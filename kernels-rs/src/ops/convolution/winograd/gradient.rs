@@ -351,7 +351,8 @@ impl Sums {
         source: *const V::Elem,
         to: *mut V::Elem,
     ) {
-        // SAFETY: the caller's; registers have 2 to 16 lanes.
+        // SAFETY: the caller promises the instructions of `V`; panels are padded to whole registers; registers have 2
+        // to 16 lanes.
         unsafe {
             if V::N < M {
                 self.rows::<V, 2, Q>(gradient, source, to);
@@ -370,7 +371,7 @@ impl Sums {
         mut source: *const V::Elem,
         to: *mut V::Elem,
     ) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises the instructions of `V`; panels are padded to whole registers.
         unsafe {
             let mut acc = [[V::splat(V::Elem::default()); Q]; M];
             for _ in 0..self.count {

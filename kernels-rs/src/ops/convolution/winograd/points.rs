@@ -13,7 +13,7 @@ use crate::machine::lanes::Lanes;
 pub unsafe fn source_points<V: Lanes>(line: usize, from: *const V::Elem, (row, col): (usize, usize)) -> [V; 4] {
     // d0 - d2, d1 + d2, d2 - d1, d1 - d3.
     let (plus, other, sign) = [(0, 2, -1), (1, 2, 1), (2, 1, -1), (1, 3, -1)][line];
-    // SAFETY: the caller's.
+    // SAFETY: arithmetic on registers alone, whose instructions the caller promises.
     unsafe {
         let sign = V::splat(V::Elem::from_i64(sign));
         let mut d = [sign; 4];
@@ -33,7 +33,7 @@ pub unsafe fn source_points<V: Lanes>(line: usize, from: *const V::Elem, (row, c
 pub unsafe fn gradient_points<V: Lanes>(line: usize, from: *const V::Elem, (row, col): (usize, usize)) -> [V; 4] {
     // g0, g0 + g1, g0 - g1, -g1.
     let (plus, other) = [(1, 0), (1, 1), (1, -1), (0, -1)][line];
-    // SAFETY: the caller's.
+    // SAFETY: arithmetic on registers alone, whose instructions the caller promises.
     unsafe {
         let (plus, other) = (V::splat(V::Elem::from_i64(plus)), V::splat(V::Elem::from_i64(other)));
         let a = V::load(from.add(row)).mul_add(other, V::load(from).mul(plus));
@@ -48,7 +48,7 @@ pub unsafe fn gradient_points<V: Lanes>(line: usize, from: *const V::Elem, (row,
 /// The machine has the instructions of `V`.
 #[inline(always)]
 pub unsafe fn points<V: Lanes>([a, b, c]: [V; 3], half: V) -> [V; 4] {
-    // SAFETY: the caller's.
+    // SAFETY: arithmetic on registers alone, whose instructions the caller promises.
     unsafe {
         let (ends, middle) = (a.add(c).mul(half), b.mul(half));
         [a, ends.add(middle), ends.sub(middle), c]
@@ -61,7 +61,7 @@ pub unsafe fn points<V: Lanes>([a, b, c]: [V; 3], half: V) -> [V; 4] {
 /// The machine has the instructions of `V`.
 #[inline(always)]
 pub unsafe fn taps<V: Lanes>([a, b, c, d]: [V; 4], half: V) -> [V; 3] {
-    // SAFETY: the caller's.
+    // SAFETY: arithmetic on registers alone, whose instructions the caller promises.
     unsafe {
         let (sum, difference) = (b.add(c).mul(half), b.sub(c).mul(half));
         [a.add(sum), difference, sum.add(d)]

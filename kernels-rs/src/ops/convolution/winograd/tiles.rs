@@ -31,7 +31,8 @@ pub unsafe fn transform<V: Lanes, const Q: usize>(
             let from = band.wrapping_add(segment.from + v);
             let mut to = panel.wrapping_add(segment.at + v);
             for offsets in offsets.as_chunks::<POINTS>().0 {
-                // SAFETY: the caller's; a partial store ends with the row.
+                // SAFETY: the caller promises the instructions of `V`, and sources, products and results of whole
+                // tiles; a partial store ends with the row.
                 unsafe {
                     let mut d = [sign; 4];
                     for i in 0..4 {
@@ -60,7 +61,7 @@ pub unsafe fn product<V: Lanes, const M: usize, const Q: usize>(
     mut source: *const V::Elem,
     to: *mut V::Elem,
 ) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller promises the instructions of `V`, and sources, products and results of whole tiles.
     unsafe {
         let mut acc = [[V::splat(V::Elem::default()); Q]; M];
         for _ in 0..channels {
@@ -94,7 +95,7 @@ pub unsafe fn results<V: Lanes, const Q: usize>(products: *const V::Elem, bias: 
     let width = Q * V::N;
     for (m, &bias) in bias.iter().enumerate() {
         for q in 0..Q {
-            // SAFETY: the caller's.
+            // SAFETY: the caller promises the instructions of `V`, and sources, products and results of whole tiles.
             unsafe {
                 let at = products.add(m * width + q * V::N);
                 let mut lines = [[V::splat(bias); 4]; 2];

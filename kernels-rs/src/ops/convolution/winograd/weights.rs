@@ -68,7 +68,7 @@ unsafe fn turn<V: Lanes>(from: *const V::Elem, (pitch, rows): (usize, usize), to
         for tap in (0..9).step_by(V::N) {
             let (rows, cols) = (rows.saturating_sub(row).min(V::N), (9 - tap).min(V::N));
             let at = from.wrapping_add(row * pitch + tap);
-            // SAFETY: the caller's.
+            // SAFETY: the caller promises the instructions of `V`, and room for sixteen points of a panel.
             unsafe {
                 V::transpose(Block { at, pitch, rows, cols }, to.add(tap * width + row), width, V::N.min(ROWS));
             }
@@ -87,7 +87,7 @@ unsafe fn transform<V: Lanes>(
     width: usize,
     (to, step, count): (*mut V::Elem, usize, usize),
 ) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller promises the instructions of `V`, and room for sixteen points of a panel.
     unsafe {
         let half = V::splat(V::Elem::from_f64(0.5));
         let mut lines = [[half; 3]; 4];
