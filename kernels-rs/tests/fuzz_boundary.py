@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -244,9 +245,9 @@ def calls_of(
             continue
         LAST[:] = [name, args]
         if op is not None and op.signature.operands and rng.random() < 0.25:
-            yield lambda op=op, args=args: call_by_signature(op, wrapped(args), {})
+            yield partial(call_by_signature, op, wrapped(args), {})
         else:
-            yield lambda args=args: function(*args)
+            yield partial(function, *args)
 
 
 LAST: list[Any] = []
@@ -285,8 +286,8 @@ def long(seconds: float, seed: int) -> int:
             done = subprocess.run(line, check=False, capture_output=True, text=True, timeout=ENDS)
             status, text, report = done.returncode, done.stdout, done.stderr
         except subprocess.TimeoutExpired as error:
-            said = error.stdout or b""
-            text = said if isinstance(said, str) else said.decode()
+            # Bytes, though text was asked for.
+            text = (error.stdout or b"").decode()
             status, report = 1, f"no end after {ENDS} s"
         if status:
             name = text.split("\r")[-1].split("(")[0].split(":")[0].strip()

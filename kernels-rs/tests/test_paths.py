@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -69,13 +69,13 @@ def test_many_threads_give_the_same_bits() -> None:
     sides, one = ((1, 1), (1, 1)), (1, 1)
     image, deep = normal(2, 3, 40, 40), normal(2, 64, 28, 28)
     query = normal(1, 2, 300, 32)
-    calls = {
+    few, own, many = normal(8, 3, 3, 3), normal(64, 1, 3, 3), normal(64, 64, 3, 3)
+    calls: dict[str, Callable[[], Any]] = {
         "direct": lambda: _native.conv2d(image, few, None, one, sides, one, 1),
         "depthwise": lambda: _native.conv2d(deep, own, None, one, sides, one, 64),
         "winograd": lambda: _native.conv2d(deep, many, None, one, sides, one, 1),
         "attention": lambda: _native.attention(query, query, query, None, None, 0.2, None, True),
     }
-    few, own, many = normal(8, 3, 3, 3), normal(64, 1, 3, 3), normal(64, 64, 3, 3)
     seen: dict[str, set[bytes]] = {name: set() for name in calls}
     for count in (1, 2, 3, 40):
         _native._set_num_threads(count)
