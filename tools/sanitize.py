@@ -34,7 +34,10 @@ _BUILD = {
         " -Cllvm-args=-asan-instrumentation-with-call-threshold=0"
     ),
 }
-_OPTIONS = {"ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1", "PHLOX_NUM_THREADS": "3"}
+_OPTIONS = {
+    "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=1024",
+    "PHLOX_NUM_THREADS": "3",
+}
 _CARGO = ("--release", "--quiet", "-p", "phlox-kernels", "--target", TARGET)
 _CONFORMANCE = """
 import phlox_kernels
