@@ -34,8 +34,6 @@ CALLS = 200  # of each function, in a process of many
 ENDS = 300  # seconds after which a process hangs
 SMALL, MEDIUM = 1 << 14, 1 << 21  # elements that a call may work on a few times, and once
 DTYPES = ["float32", "float64", "float16", "bfloat16", "int64", "int8", "uint64", "bool"]
-# Ops whose result is no smaller than their operands: they refuse what is too large, others compute.
-WHOLE = {"cast", "creation", "elementwise", "movement", "view"}
 Arguments = tuple[Any, ...]
 
 
@@ -240,7 +238,8 @@ def calls_of(
     """Calls of one function, one after the other the same for the same seed."""
     rng = random.Random(f"{seed} {name}")
     function, op = functions()[name], REGISTRY.get(name)
-    whole = op is not None and op.family.name in WHOLE
+    # The result is no smaller than the operands, so that too large ones are refused at once.
+    whole = op is not None and op.family.memory_bound
     for _ in range(count):
         try:
             args = one(rng, known, whole)
