@@ -112,6 +112,7 @@ class OptimizerAdaptor(Optimizer):
                 self._refuse_strangers(module, params)
             groups = self._groups(params, found)
         new: dict[str, Param] = {}
+        states: list[State] = []
         for group in groups:
             states = self._update(lr, group, new)
         again = len(groups) == 1 and all(map(is_, groups[0].grads, found))
