@@ -31,7 +31,7 @@ ATTRIBUTE_TYPES = {
     "Pair": "int | tuple[int, int]",
     "Pair?": "int | tuple[int, int] | None",
     "Scalar": "float",
-    "Scalar?": "float | None",
+    "Scalar?": "Tensor[NumKind] | float | None",
     "Sections": "int | Sequence[int]",
     "Shape": "Sequence[int]",
     "Sides": "int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]]",

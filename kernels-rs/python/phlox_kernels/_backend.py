@@ -59,6 +59,7 @@ class Cpu(Backend):
     """
 
     name = "cpu"
+    max_rank = 8
     dtypes = frozenset(_DTYPES.values())
     if TYPE_CHECKING:
 

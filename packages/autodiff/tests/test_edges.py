@@ -126,6 +126,21 @@ def test_scatter_with_repeats(
         np.testing.assert_allclose(one, wanted, rtol=1e-15)
 
 
+def test_a_choice_before_the_function_keeps_its_gradient_finite() -> None:
+    x = pt.asarray([-1.0, 0.0, 4.0])
+
+    def chosen_after(x: Any) -> Any:
+        return (x > 0).where(x.sqrt(), 0.0).sum()
+
+    def chosen_before(x: Any) -> Any:
+        safe = (x > 0).where(x, 1.0)
+        return (x > 0).where(safe.sqrt(), 0.0).sum()
+
+    assert np.isnan(ad.grad(chosen_after)(x).numpy()).tolist() == [True, True, False]
+    assert ad.grad(chosen_before)(x).tolist() == [0.0, 0.0, 0.25]
+    assert ad.jvp(chosen_before, (x,), (pt.ones_like(x),))[1].item() == 0.25
+
+
 def test_second_derivatives_of_a_product_with_zeros() -> None:
     x = pt.asarray([0.0, 2.0, 0.0, 3.0])
     expected = np.zeros((4, 4))

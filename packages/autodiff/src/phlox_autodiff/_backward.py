@@ -155,7 +155,7 @@ def backward(
             "backward",
             "nothing was recorded for this tensor",
             expected="a result of a tensor on which require_grad() was called",
-            hint="w = w.require_grad()",
+            hint="w = w.require_grad(); a model made elsewhere: model = model.train(x.device)",
         )
     with finding() as proposals:
         found = run({node: start(device, tensor, seed)}, retain_graph=retain_graph)

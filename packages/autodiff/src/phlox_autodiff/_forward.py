@@ -114,6 +114,10 @@ class Forward(Decorator):
         """Return the primitive of the inner device."""
         return primitive.value
 
+    def is_tracked(self, primitive: Any, /) -> bool:
+        """Whether the primitive has a tangent."""
+        return primitive.tangent is not None
+
 
 def _value(item: Any) -> Any:
     return item.value if isinstance(item, Dual) else item

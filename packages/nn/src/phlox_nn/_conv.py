@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from phlox_tensor import Backend, Float, Tensor, conv2d
 
 from . import initializers as init
+from ._inputs import check_dtype
 from ._layer import Layer, LayerConfig
 from ._param import Param
 from ._window import Padding, Pair, as_pair, sides
@@ -85,6 +86,7 @@ class Conv2d(Layer[Conv2dConfig]):
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map (N, channels_in, H, W) to (N, channels_out, H', W')."""
+        check_dtype(self, x, self.weight)
         s = self.settings
         size = (x.shape[-2], x.shape[-1]) if x.ndim > 1 else (1, 1)
         return conv2d(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from phlox_tensor import Backend, Float, Tensor, linear
 
 from . import initializers as init
+from ._inputs import check_dtype
 from ._layer import Layer, LayerConfig
 from ._param import Param
 
@@ -58,5 +59,6 @@ class Linear(Layer[LinearConfig]):
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map (…, d_input) to (…, d_output)."""
+        check_dtype(self, x, self.weight)
         bias = None if self.bias is None else self.bias.value
         return linear(x, self.weight.value, bias)

@@ -16,6 +16,7 @@ from phlox_tensor import (
 )
 
 from . import initializers as init
+from ._inputs import check_dtype
 from ._layer import Layer, LayerConfig
 from ._param import Param
 from ._updates import propose
@@ -74,6 +75,7 @@ class BatchNorm(Layer[BatchNormConfig]):
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map (N, num_features, …) to the same shape."""
+        check_dtype(self, x, self.weight)
         weight, bias = self.weight.value, self.bias.value
         if not self.training:
             mean, var = self.running_mean.value, self.running_var.value
@@ -130,6 +132,7 @@ class LayerNorm(Layer[LayerNormConfig]):
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map (…, d_model) to the same shape."""
+        check_dtype(self, x, self.weight)
         bias = None if self.bias is None else self.bias.value
         return layer_norm(x, self.weight.value, bias, self.settings.epsilon)
 
@@ -171,4 +174,5 @@ class RmsNorm(Layer[RmsNormConfig]):
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map (…, d_model) to the same shape."""
+        check_dtype(self, x, self.weight)
         return rms_norm(x, self.weight.value, self.settings.epsilon)

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from ._dtype import as_dtype
-from ._errors import ArgumentError, ShapeError
+from ._errors import ArgumentError, GradientError, ShapeError
+from ._tensor import Tensor
 
 Normalizer = Callable[[Any, str, str, int], Any]  # value, attribute name, op name, rank
 
@@ -170,9 +171,35 @@ def _margins(value: Any, name: str, op: str, rank: int) -> tuple[tuple[int, int]
     return ((0, 0),) * (rank - len(pairs)) + tuple((p[0], p[1]) for p in pairs)
 
 
+def is_recorded(tensor: Tensor[Any]) -> bool:
+    """Whether a derivative flows to a tensor, on its device or on one inside it."""
+    while not tensor.requires_grad:
+        if tensor.device.inner is None:
+            return False
+        tensor = tensor.inner()
+    return True
+
+
+def refuse_recorded(value: Any, name: str, op: str) -> None:
+    """Keep the derivative of a tensor from being lost by reading it.
+
+    Raises:
+        GradientError: when one flows to it.
+    """
+    if isinstance(value, Tensor) and is_recorded(value):
+        raise GradientError(
+            op,
+            f"the derivative of {name} would be lost, since it is read as a plain value",
+            got=f"a recorded tensor of shape {value.shape}",
+            expected="a number or a tensor without history",
+            hint=f"{name}.detach() for its value alone, or ops of tensors, as x * {name}",
+        )
+
+
 def _scalar(value: Any, name: str, op: str, rank: int) -> bool | int | float:
     if isinstance(value, bool | int | float):
         return value
+    refuse_recorded(value, name, op)
     try:
         plain = value.item()
     except (AttributeError, ValueError):  # no array, or one of several elements

@@ -65,6 +65,7 @@ class Backend(metaclass=_Interned):
         records: gradients can be asked of tensors on this device; modules made on it train.
         recorder: the device that records: this one, one that it wraps, or None.
         has_data: tensors have values to read.
+        max_rank: the largest number of axes of a tensor.
         slack: factor on the tolerances that ops declare, for tests.
         strict: denormals, the sign of zero and the largest numbers come out right too.
     """
@@ -80,6 +81,7 @@ class Backend(metaclass=_Interned):
     records: bool = False
     recorder: Backend | None = None
     has_data: bool = True
+    max_rank: int = 16
     slack: float = 1.0
     strict: bool = True
 
@@ -162,7 +164,7 @@ class Backend(metaclass=_Interned):
             "the device does not record",
             got=repr(self),
             expected=f"Autodiff({self!r})",
-            hint=f"make the inputs on Autodiff({self!r}) and call require_grad() on them",
+            hint=f"make the model, or leaves with require_grad(), with device=Autodiff({self!r})",
         )
 
     def is_tracked(self, primitive: Primitive, /) -> bool:

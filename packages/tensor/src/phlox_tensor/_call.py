@@ -5,12 +5,12 @@ from __future__ import annotations
 from types import NoneType
 from typing import Any, Final, NoReturn
 
-from ._attributes import NORMALIZERS
+from ._attributes import NORMALIZERS, is_recorded
 from ._backend import Backend
-from ._dtype import DType
+from ._dtype import DType, bool_, can_hold
 from ._errors import ArgumentError, DeviceError, Rejected
 from ._op import REGISTRY, Op, Spec, applied_by
-from ._operands import Scalar, prepare_operands, require_dtype
+from ._operands import Scalar, check_rank, prepare_operands, require_dtype
 from ._signature import REQUIRED
 from ._spellings import refused_keyword
 from ._tensor import Tensor
@@ -50,8 +50,13 @@ def call(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any:
             entry, values, several = passed
             out = entry(*primitives, *values)
             return tuple([wrap(each, backend) for each in out]) if several else wrap(out, backend)
+    if op.with_tensors is not None and any(map(_is_no_number, attributes)):
+        return op.with_tensors(*operands, *attributes)
     backend, tensors, specs, values = prepared_call(op, operands, attributes)
-    op.shape(op, _shaped(specs), values)
+    for shape in op.shape(op, _shaped(specs), values):
+        check_rank(shape, backend, op.name)
+    if op.compares and (answer := _compared_to_far(op, tensors)) is not None:
+        return answer
     prepared = [_primitive(t) for t in tensors]
     if look is not None and _same(prepared, look[1]) and _are_plain(attributes):
         backend.pass_on(look[2], op, values)
@@ -82,6 +87,26 @@ def prepared_call(
         if isinstance(value, DType):
             require_dtype(value, backend, op.name)
     return backend, tensors, specs, values
+
+
+def _compared_to_far(op: Op, operands: list[Any]) -> Tensor | None:
+    """The answer for all elements, where an integer is outside the type beside it; else None."""
+    assert op.numpy is not None
+    tensors = [x for x in operands if isinstance(x, Tensor)]
+    if len(tensors) != 1 or tensors[0].dtype.kind != "Int":
+        return None
+    (tensor,) = tensors
+    (number,) = (x for x in operands if not isinstance(x, Tensor))
+    if type(number) is not int or can_hold(number, tensor.dtype):
+        return None
+    side = 1 if number > 0 else -1
+    answer = bool(op.numpy(*(0 if x is tensor else side for x in operands)))
+    return Tensor(tensor.device.ops.full(tensor.shape, answer, bool_), tensor.device)
+
+
+def _is_no_number(attribute: Any) -> bool:
+    """Whether an attribute is a tensor that cannot be read as one number."""
+    return isinstance(attribute, Tensor) and (attribute.size != 1 or is_recorded(attribute))
 
 
 def single(op: Op, x: Any, attributes: tuple[Any, ...]) -> Any:

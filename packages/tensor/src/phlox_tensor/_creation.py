@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil, isfinite
-from typing import Any, Never, overload
+from typing import Any, Never, NoReturn, overload
 
 import numpy as np
 
-from ._attributes import NORMALIZERS
-from ._backend import Backend
+from ._attributes import NORMALIZERS, refuse_recorded
+from ._backend import Backend, is_inside
 from ._device import as_device
 from ._dtype import DType, DTypeLike, as_dtype, bool_, number_for
 from ._errors import ArgumentError, KindError, ShapeError
 from ._kinds import AnyKind, Bool, Float, Int
-from ._operands import require_dtype
+from ._operands import check_rank, require_dtype
+from ._stacking import holds_tensor, stacked
 from ._tensor import Tensor
 from ._transfer import upload
+from .ops.movement import broadcast_to, reshape
+from .ops.unary import positive
 
 Device = Backend | str | None
 Scalar = bool | int | float
@@ -64,28 +67,61 @@ def asarray(
 ) -> Tensor[Any]:
     """Return a tensor of numbers, nested lists, a NumPy array, a tensor, or a DLPack object.
 
-    Python numbers take the device's default types; arrays and tensors keep theirs.
+    Python numbers take the device's default types; arrays and tensors keep theirs. A list that
+    holds tensors becomes one tensor on their device, with numbers in their type; gradients flow to
+    them.
+
+    Args:
+        obj: the data.
+        dtype: the element type; that of the data by default.
+        device: where the tensor shall be.
+        copy: False raises where the data has to be copied, True copies the elements of a tensor.
+            Tensors never change, so they share by default.
 
     Raises:
         DTypeError: when the device lacks the element type, or the data has none.
+        ShapeError: when the items of a list differ in shape.
+        ArgumentError: with ``copy=False``, when the data has to be copied; it is a ValueError.
     """
-    del copy  # tensors never change, so sharing is always right
     wanted = None if dtype is None else as_dtype(dtype, "asarray")
-    if isinstance(obj, Tensor):
-        out = obj if device is None else obj.to_device(as_device(device))
-        return out if wanted is None else out.astype(wanted)
+    if holds_tensor(obj):
+        given = stacked(obj, "asarray")
+        out = given if device is None else given.to_device(as_device(device))
+        out = out if wanted is None else out.astype(wanted)
+        if copy is False and out is not obj:
+            _refuse_sharing(obj)
+        return _copied(out) if copy and out is obj else out
+    if copy is False:
+        _refuse_sharing(obj)
     if hasattr(obj, "__dlpack__") and not isinstance(obj, np.ndarray | np.generic):
         obj = np.from_dlpack(obj)
     return upload(obj, wanted, as_device(device))
 
 
+def _refuse_sharing(obj: Any) -> NoReturn:
+    raise ArgumentError(
+        "asarray",
+        "the data has to be copied",
+        got=f"{type(obj).__name__} with copy=False",
+        expected="a tensor of this type on this device",
+        hint="copy=None",
+    )
+
+
+def _copied(x: Tensor[Any]) -> Tensor[Any]:
+    """The same elements in memory of their own; gradients flow through."""
+    return x.logical_or(x) if x.dtype.kind == "Bool" else positive(x)
+
+
 def from_numpy(array: np.ndarray[Any, Any], /, *, device: Device = None) -> Tensor[Any]:
     """Return a tensor with the data of an array (copied, so that later writes do not show)."""
+    refuse_recorded(array, "array", "from_numpy")
     return upload(np.asarray(array), None, as_device(device), "from_numpy")
 
 
 def from_dlpack(x: Any, /, *, device: Device = None) -> Tensor[Any]:
     """Return a tensor with the data of any object that speaks DLPack."""
+    refuse_recorded(x, "x", "from_dlpack")
     return upload(np.from_dlpack(x), None, as_device(device), "from_dlpack")
 
 
@@ -116,32 +152,51 @@ def full(
 @overload
 def full(
     shape: int | Sequence[int],
-    fill_value: Scalar,
+    fill_value: Scalar | Tensor[Any],
     *,
     dtype: DTypeLike | None = None,
     device: Device = None,
 ) -> Tensor[Any]: ...
 def full(
     shape: int | Sequence[int],
-    fill_value: Scalar,
+    fill_value: Scalar | Tensor[Any],
     *,
     dtype: DTypeLike | None = None,
     device: Device = None,
 ) -> Tensor[Any]:
     """Return a tensor of one value; its type follows the value's kind by default.
 
+    A value that is a tensor of one element is repeated, on its own device by default; gradients
+    flow to it.
+
     Raises:
         DTypeError: when the device lacks the type, or it does not hold the value.
         KindError: for a fraction in an Int tensor.
     """
+    if isinstance(fill_value, Tensor):
+        return _repeated(fill_value, sizes(shape, "full"), dtype, device)
     backend = as_device(device)
-    value = _number(fill_value, "fill_value", "full")
+    value = number(fill_value, "fill_value", "full")
     chosen = _dtype_for(value, dtype, backend, "full")
     dims = sizes(shape, "full")
+    check_rank(dims, backend, "full")
     return Tensor(backend.ops.full(dims, number_for(value, chosen, "full"), chosen), backend)
 
 
-def _number(value: Any, name: str, op: str) -> Scalar:
+def _repeated(
+    value: Tensor[Any], shape: tuple[int, ...], dtype: DTypeLike | None, device: Device
+) -> Tensor[Any]:
+    """A tensor of one element, seen with a shape."""
+    if value.size != 1:
+        raise ArgumentError("full", "fill_value is not one element", got=f"shape {value.shape}")
+    out = value if dtype is None else value.astype(dtype)
+    if device is not None and not is_inside(as_device(device), value.device):
+        out = out.to_device(device)
+    return broadcast_to(reshape(out, ()), shape)
+
+
+def number(value: Any, name: str, op: str) -> Scalar:
+    """Return a plain number, read from a tensor where no derivative is lost."""
     plain: Scalar = NORMALIZERS["Scalar"](value, name, op, 0)
     return plain
 
@@ -207,7 +262,7 @@ def empty(
 def full_like(
     x: Tensor[AnyKind],
     /,
-    fill_value: Scalar,
+    fill_value: Scalar | Tensor[Any],
     *,
     dtype: DTypeLike | None = None,
     device: Device = None,
@@ -279,7 +334,7 @@ def arange(
     if stop is None:
         start, stop = 0, start
     start, stop, step = (
-        _number(v, n, "arange") for v, n in ((start, "start"), (stop, "stop"), (step, "step"))
+        number(v, n, "arange") for v, n in ((start, "start"), (stop, "stop"), (step, "step"))
     )
     if step == 0 or any(isinstance(v, float) and not isfinite(v) for v in (start, stop, step)):
         raise ArgumentError(
@@ -326,7 +381,8 @@ def linspace(
     (num,) = sizes(num, "linspace")
     backend = as_device(device)
     chosen = _dtype_for(0.0, dtype, backend, "linspace")
-    values = np.linspace(start, stop, num, endpoint=endpoint)
+    ends = number(start, "start", "linspace"), number(stop, "stop", "linspace")
+    values = np.linspace(*ends, num, endpoint=endpoint)
     return upload(values, chosen, backend, "linspace")
 
 

@@ -38,6 +38,7 @@ class Decorator(Backend):
         self.records = inner.records
         self.recorder = inner.recorder
         self.has_data = inner.has_data
+        self.max_rank = inner.max_rank
         self.slack = inner.slack
         self.strict = inner.strict
 

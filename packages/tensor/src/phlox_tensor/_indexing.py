@@ -14,6 +14,7 @@ from ._call import wrap
 from ._creation import arange
 from ._dtype import promote
 from ._errors import DTypeError, IndexOutOfRangeError, KindError, Rejected, ShapeError
+from ._stacking import holds_tensor, stacked
 from ._tensor import Tensor
 from ._transfer import upload
 from .ops import binary
@@ -168,7 +169,7 @@ def _ravel(indices: list[Tensor[Any]], sizes: list[int]) -> Tensor[Any]:
     valid: Tensor[Any] | None = None
     for narrow, n in zip(indices, sizes, strict=True):
         index = narrow.astype(narrow.device.default_int)  # int8 does not hold every n
-        inside = (index >= -n) & (index < n)
+        inside = (narrow >= -n) & (narrow < n)
         counted = binary.where(index < 0, index + n, index)
         flat = counted if flat is None else flat * n + counted
         valid = inside if valid is None else valid & inside
@@ -248,6 +249,8 @@ class AtIndex:
     def _like(self, values: Any) -> Tensor[Any]:
         """The values in the type of the tensor; those of Python are weak."""
         x = self._x
+        if holds_tensor(values):
+            values = stacked(values, "at")
         own = isinstance(values, Tensor | np.ndarray)
         found = values if isinstance(values, Tensor) else upload(values, None, x.device, "at")
         a, b = x.dtype, found.dtype

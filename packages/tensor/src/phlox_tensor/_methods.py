@@ -799,9 +799,15 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def clip(
-        self: Tensor[NumKind], /, min: float | None = None, max: float | None = None
+        self: Tensor[NumKind],
+        /,
+        min: Tensor[NumKind] | float | None = None,
+        max: Tensor[NumKind] | float | None = None,
     ) -> Tensor[NumKind]:
-        """Elements held between ``min`` and ``max``; None leaves a side open, nan stays nan."""
+        """Elements held between ``min`` and ``max``; None leaves a side open, nan stays nan.
+        Bounds may be tensors: they broadcast, and the gradient goes to the bound where it
+        holds an element.
+        """
         return single(
             _clip,
             self,
@@ -1729,5 +1735,9 @@ class TensorMethods(TensorMembers[K]):
     def where(
         self: Tensor[Bool], /, x1: Tensor[AnyKind] | float, x2: Tensor[AnyKind] | float
     ) -> Tensor[AnyKind]:
-        """``x1`` where the condition is True, ``x2`` elsewhere, elementwise."""
+        """``x1`` where the condition is True, ``x2`` elsewhere, elementwise. Both are computed
+        everywhere, and so are their gradients: ``where(x > 0, x.log(), 0)`` has gradient nan
+        at 0, from ``0 · ∞``. Choose before the function, not only after it: ``where(x > 0,
+        where(x > 0, x, 1).log(), 0)``.
+        """
         return _fast.ternary(_where, self, x1, x2)

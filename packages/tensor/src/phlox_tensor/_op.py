@@ -118,6 +118,10 @@ class Op:
         linear: linear in all Float operands together, so that the op itself maps tangents.
         multilinear: linear in each Float operand for itself, so that the product rule holds.
         work: multiplications with an addition, from operands and attributes; 0 by default.
+        compares: tells how numbers lie to each other, so a Python integer may be outside the type
+            of the tensor beside it.
+        with_tensors: the formula for attributes given as tensors that are no plain numbers: of
+            several elements, or with a derivative; others are read.
         prepare: fills attributes that depend on shapes, types or the backend.
         floats: Int operands are taken in the default float type.
         domain: the interval that tests draw from, or one per operand name.
@@ -143,6 +147,8 @@ class Op:
     linear: bool = False
     multilinear: bool = False
     work: WorkRule | None = None
+    compares: bool = False
+    with_tensors: Callable[..., Any] | None = None
     prepare: PrepareRule | None = None
     floats: bool = False
     domain: tuple[float, float] | Mapping[str, tuple[float, float]] = (-3.0, 3.0)

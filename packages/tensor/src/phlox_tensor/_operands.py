@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from ._backend import Backend, is_inside
 from ._device import default_device
 from ._dtype import DType, bool_, number_for, promote
-from ._errors import ArgumentError, DeviceError, DTypeError, KindError
+from ._errors import ArgumentError, DeviceError, DTypeError, KindError, ShapeError
 from ._kinds import KIND_SETS
 from ._op import Op
 from ._signature import Operand
@@ -185,6 +186,14 @@ def require_dtype(dtype: DType, backend: Backend, op: str) -> None:
         raise DTypeError(op, f"{backend!r} lacks the element type", got=dtype, expected=have)
 
 
+def check_rank(shape: Sequence[int], backend: Backend, op: str) -> None:
+    """Raise ShapeError when the backend takes no tensor of so many axes."""
+    if len(shape) > backend.max_rank:
+        raise ShapeError(
+            op, "too many axes", got=len(shape), expected=f"at most {backend.max_rank}"
+        )
+
+
 def _convert(op: Op, item: Any, dtype: DType, backend: Backend, weak: bool) -> Any:
     if isinstance(item, Tensor):
         return item if item.dtype is dtype else item.astype(dtype)
@@ -214,7 +223,8 @@ def _check_scalar(op: Op, item: Scalar, dtype: DType) -> None:
             expected="a number of the tensor's kind",
             hint=_number_hint(item, dtype),
         )
-    number_for(item, dtype, op.name)
+    if not op.compares:
+        number_for(item, dtype, op.name)
 
 
 def _raise_kind(op: Op, dtype: DType, kind: str, operand: str) -> NoReturn:

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
+from ._attributes import is_recorded
 from ._backend import Backend
 from ._device import backend_classes, load_class
 from ._dtype import DType, as_dtype
 from ._errors import ArgumentError, GradientError, RecordError
 from ._op import REGISTRY, Op
 from ._tensor import Tensor
-from ._transfer import is_recorded, upload
+from ._transfer import upload
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

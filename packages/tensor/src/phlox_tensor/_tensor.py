@@ -24,6 +24,14 @@ else:
         __hash__ = object.__hash__
 
 
+def _sealed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array on memory that NumPy never makes writeable again, as a mere flag would allow."""
+    if not array.flags.writeable:
+        return array
+    bits = array.view(np.uint16) if array.dtype.kind == "V" else array  # bfloat16 has no format
+    return np.asarray(bits.data.toreadonly()).view(array.dtype)
+
+
 class Tensor(TensorMethods[K]):
     """An immutable n-dimensional array on a device.
 
@@ -80,15 +88,11 @@ class Tensor(TensorMethods[K]):
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """Return the data as a read-only NumPy array, without a copy where the device allows."""
-        array = self.device.read(self.primitive)
-        array.flags.writeable = False
-        return array
+        return _sealed(self.device.read(self.primitive))
 
     async def numpy_async(self) -> np.ndarray[Any, Any]:
         """Return the data as ``numpy()`` does, without blocking the event loop."""
-        array = await self.device.read_async(self.primitive)
-        array.flags.writeable = False
-        return array
+        return _sealed(await self.device.read_async(self.primitive))
 
     def tolist(self) -> Any:
         """Return nested lists of Python numbers, or one number for a 0-d tensor."""

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from ._attributes import is_recorded
 from ._backend import Backend, is_inside
 from ._device import as_device
 from ._dtype import DType, as_dtype, iinfo
 from ._errors import DTypeError, GradientError
-from ._operands import lift, require_dtype
+from ._operands import check_rank, lift, require_dtype
 from ._tensor import Tensor
 from .reference.unary import cast
 
@@ -57,15 +58,6 @@ def to_device(tensor: Tensor[Any], device: Backend | str) -> Tensor[Any]:
     return lift(Tensor(base.upload(array, dtype), base), target)
 
 
-def is_recorded(tensor: Tensor[Any]) -> bool:
-    """Whether the device of a tensor, or one inside it, recorded where it came from."""
-    while tensor.device.inner is not None:
-        if tensor.requires_grad:
-            return True
-        tensor = tensor.inner()
-    return False
-
-
 def fitted(array: Array, dtype: DType, op: str) -> Array:
     """Return integers in the type ``dtype``, when all fit.
 
@@ -106,6 +98,7 @@ def upload(data: Any, dtype: DType | None, device: Backend, op: str = "asarray")
             defaults = {"Float": base.default_float, "Int": base.default_int}
             dtype = defaults.get(found.kind, found)
     require_dtype(dtype, base, op)
+    check_rank(array.shape, base, op)
     if found is not dtype:
         if found.kind == dtype.kind == "Int":
             array = fitted(array, dtype, op)
@@ -117,7 +110,6 @@ def upload(data: Any, dtype: DType | None, device: Backend, op: str = "asarray")
 
 
 def _from_python(data: Any, op: str) -> Array:
-    data = _without_tensors(data)
     try:
         array = np.asarray(data)
     except ValueError as error:
@@ -127,12 +119,3 @@ def _from_python(data: Any, op: str) -> Array:
     if array.dtype == object:
         raise DTypeError(op, "no element type fits the data", got=type(data).__name__)
     return array
-
-
-def _without_tensors(data: Any) -> Any:
-    """Nested lists may hold tensors of one element."""
-    if isinstance(data, Tensor):
-        return data.numpy()
-    if isinstance(data, list | tuple):
-        return [_without_tensors(item) for item in data]
-    return data

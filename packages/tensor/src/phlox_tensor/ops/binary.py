@@ -116,6 +116,7 @@ equal = elementwise(
     "equal",
     "x1: Any, x2: Any -> Bool",
     numpy=np.equal,
+    compares=True,
     doc="Whether ``x1 == x2``, elementwise; False for nan.",
 )
 floor_divide = elementwise(
@@ -150,6 +151,7 @@ greater = elementwise(
     _COMPARE,
     expand=of_tensors(lambda x1, x2: x2 < x1),
     numpy=np.greater,
+    compares=True,
     doc="Whether ``x1 > x2``, elementwise.",
 )
 greater_equal = elementwise(
@@ -157,6 +159,7 @@ greater_equal = elementwise(
     _COMPARE,
     expand=of_tensors(lambda x1, x2: x2 <= x1),
     numpy=np.greater_equal,
+    compares=True,
     doc="Whether ``x1 >= x2``, elementwise.",
 )
 
@@ -179,12 +182,15 @@ hypot = elementwise(
     domain=(0.2, 3),
     doc="``√(x1² + x2²)``, elementwise; does not overflow half way.",
 )
-less = elementwise("less", _COMPARE, numpy=np.less, doc="Whether ``x1 < x2``, elementwise.")
+less = elementwise(
+    "less", _COMPARE, numpy=np.less, compares=True, doc="Whether ``x1 < x2``, elementwise."
+)
 less_equal = elementwise(
     "less_equal",
     _COMPARE,
     expand=of_tensors(lambda x1, x2: (x1 < x2) | (x1 == x2)),
     numpy=np.less_equal,
+    compares=True,
     doc="Whether ``x1 <= x2``, elementwise.",
 )
 
@@ -258,6 +264,7 @@ not_equal = elementwise(
     "x1: Any, x2: Any -> Bool",
     expand=of_tensors(lambda x1, x2: ~(x1 == x2)),
     numpy=np.not_equal,
+    compares=True,
     doc="Whether ``x1 != x2``, elementwise; True for nan.",
 )
 pow_ = elementwise(
@@ -289,5 +296,8 @@ where = elementwise(
     "where",
     "condition: Bool, x1: Any, x2: Any -> Any",
     numpy=np.where,
-    doc="``x1`` where the condition is True, ``x2`` elsewhere, elementwise.",
+    doc="``x1`` where the condition is True, ``x2`` elsewhere, elementwise. Both are computed "
+    "everywhere, and so are their gradients: ``where(x > 0, x.log(), 0)`` has gradient nan at 0, "
+    "from ``0 · ∞``. Choose before the function, not only after it: "
+    "``where(x > 0, where(x > 0, x, 1).log(), 0)``.",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -393,9 +394,14 @@ unstack = view(
 def _repeat(x: Tensor, repeats: int, axis: int | None) -> Tensor:
     if axis is None:
         return _repeat(reshape(x, (x.size,)), repeats, 0)
-    front, back = x.shape[: axis + 1], x.shape[axis + 1 :]
-    wide = broadcast_to(reshape(x, (*front, 1, *back)), (*front, repeats, *back))
-    return reshape(wide, (*front[:-1], front[-1] * repeats, *back))
+    shape = (*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :])
+    return reshape(_blocks(x, axis + 1, repeats), shape)
+
+
+def _blocks(x: Tensor, front: int, count: int) -> Tensor:
+    """Each block of the axes from ``front`` on, ``count`` times, with three axes in all."""
+    outer, inner = prod(x.shape[:front]), prod(x.shape[front:])
+    return broadcast_to(reshape(x, (outer, 1, inner)), (outer, count, inner))
 
 
 def _roll(x: Tensor, shift: int, axis: int | None) -> Tensor:
@@ -418,9 +424,8 @@ def _tile(x: Tensor, counts: Sequence[int]) -> Tensor:
     out = reshape(x, (1,) * (len(counts) - x.ndim) + x.shape)
     for axis, count in enumerate(counts):  # axis by axis: backends limit the number of axes
         if count != 1:
-            front, back = out.shape[:axis], out.shape[axis:]
-            wide = broadcast_to(reshape(out, (*front, 1, *back)), (*front, count, *back))
-            out = reshape(wide, (*front, count * back[0], *back[1:]))
+            shape = (*out.shape[:axis], count * out.shape[axis], *out.shape[axis + 1 :])
+            out = reshape(_blocks(out, axis, count), shape)
     return out
 
 

@@ -12,12 +12,13 @@ from .._op import case
 from ..reference import unary as ref
 from ..reference._precision import in_float64, through_float32
 from ..shapes import unary as shapes
+from ..shapes._broadcast import broadcast_shapes
 from ._expansion import in_float32
 from ._families import cast as _cast
 from ._families import elementwise
 
 if TYPE_CHECKING:
-    from .._kinds import Bool
+    from .._kinds import Bool, NumKind
     from .._tensor import Tensor
 
 _LN_2 = _log(2.0)
@@ -460,12 +461,23 @@ def _clip(x: Tensor, low: float | None, high: float | None) -> Tensor:
     return out if high is None else out.minimum(high)
 
 
+def _clip_by_tensors(
+    x: Tensor[NumKind], low: Tensor[NumKind] | float | None, high: Tensor[NumKind] | float | None
+) -> Tensor[NumKind]:
+    """The bounds count as inside, as where they are numbers; the upper one wins."""
+    broadcast_shapes([getattr(each, "shape", ()) for each in (x, low, high)], "clip")
+    if low is not None:
+        x = ((x >= low) | x.isnan()).where(x, low)
+    return x if high is None else ((x <= high) | x.isnan()).where(x, high)
+
+
 clip = elementwise(
     "clip",
     "x: Num; min: Scalar? = None, max: Scalar? = None -> Num",
     expand=_clip,
     numpy=ref.clip,
     prepare=shapes.prepare_clip,
+    with_tensors=_clip_by_tensors,
     signed_zeros=False,
     cases=(
         case((3, 5), min=0, max=2),
@@ -474,5 +486,6 @@ clip = elementwise(
         case((0, 2), min=0, max=1),
         case((), min=0),
     ),
-    doc="Elements held between ``min`` and ``max``; None leaves a side open, nan stays nan.",
+    doc="Elements held between ``min`` and ``max``; None leaves a side open, nan stays nan. Bounds "
+    "may be tensors: they broadcast, and the gradient goes to the bound where it holds an element.",
 )

@@ -17,15 +17,16 @@ def checked(op: str, indices: Array, size: int) -> Array:
     Raises:
         IndexOutOfRangeError: when one points outside the axis.
     """
-    wide = indices.astype(np.int64)
-    bad = (wide < -size) | (wide >= size)
+    # Before they are int64, which 2**64 - 1 would leave as -1.
+    bad = indices >= size if indices.dtype.kind == "u" else (indices < -size) | (indices >= size)
     if bad.any():
         raise IndexOutOfRangeError(
             op,
             "index out of range",
-            got=int(wide[bad].flat[0]),
+            got=int(indices[bad].flat[0]),
             expected=f"{-size} <= index < {size}",
         )
+    wide = indices.astype(np.int64)
     return np.where(wide < 0, wide + size, wide)
 
 

@@ -32,7 +32,7 @@ def max_pool2d_with_indices(
         np.arange(x.shape[2] * x.shape[3]).reshape(1, 1, *x.shape[2:]), x.shape
     )
     positions = _pool_views(places, kernel, stride, padding, dilation, out, -1)
-    flat = views.reshape(*views.shape[:4], -1)
+    flat = views.reshape(*views.shape[:4], kernel[0] * kernel[1])
     inside = positions.reshape(flat.shape)
     # Padding never wins, not even where the window holds nothing above the lowest value.
     rank = np.where(inside < 0, lowest, flat)
@@ -48,7 +48,7 @@ def max_pool2d_with_indices(
 def max_pool2d_backward(g: Array, indices: Array, input_shape: tuple[int, ...]) -> Array:
     out = np.zeros((*input_shape[:2], input_shape[2] * input_shape[3]), widen(g).dtype)
     n, c = np.indices(input_shape[:2], sparse=True)
-    flat = (*input_shape[:2], -1)
+    flat = (*input_shape[:2], g.shape[2] * g.shape[3])
     np.add.at(out, (n[..., None], c[..., None], indices.reshape(flat)), widen(g).reshape(flat))
     return out.reshape(input_shape).astype(g.dtype)
 
