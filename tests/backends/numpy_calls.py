@@ -20,7 +20,7 @@ FLOAT64: Final = np.float64
 
 def _places(op: str, indices: Array, size: int) -> Array:
     """Indices counted from the front."""
-    bad = (indices < -size) | (indices >= size)
+    bad = (indices >= size) | ((indices < 0) & (indices < -size))
     if bad.any():
         got, expected = int(indices[bad].flat[0]), f"{-size} <= index < {size}"
         raise IndexOutOfRangeError(op, "index out of range", got=got, expected=expected)
@@ -78,12 +78,12 @@ def _argsort(x: Array, axis: int, descending: bool) -> Array:
 
 
 def _sum(x: Array, axis: Any, keepdims: bool, dtype: DType) -> Array:
-    wide: Array = x.astype(dtype.numpy)
+    wide: Array = cast(x, dtype)
     return np.sum(wide, axis=axis, keepdims=keepdims, dtype=wide.dtype)
 
 
 def _prod(x: Array, axis: Any, keepdims: bool, dtype: DType) -> Array:
-    return np.prod(x.astype(dtype.numpy), axis=axis, keepdims=keepdims)
+    return np.prod(cast(x, dtype), axis=axis, keepdims=keepdims, dtype=dtype.numpy)
 
 
 ENTRIES: Final[dict[str, Entry]] = {
@@ -96,7 +96,7 @@ ENTRIES: Final[dict[str, Entry]] = {
     "broadcast_to": np.broadcast_to,
     "cast": cast,
     "cos": np.cos,
-    "cumsum": lambda x, axis: np.cumsum(x, axis=axis, dtype=x.dtype),
+    "cumsum": lambda x, axis, dtype: np.cumsum(cast(x, dtype), axis, dtype.numpy),
     "divide": np.divide,
     "equal": np.equal,
     "erf": erf,
@@ -141,7 +141,8 @@ class NumpyCalls(Backend):
 
     name = "numpy_calls"
     dtypes = frozenset(
-        px.DTYPES[n] for n in ("bool", "float32", "float64", "int32", "int64", "uint8", "uint32")
+        px.DTYPES[n]
+        for n in ("bool", "float32", "float64", "int32", "int64", "uint8", "uint32", "uint64")
     )
     default_float, default_int = px.float32, px.int64
 

@@ -59,7 +59,6 @@ class Cpu(Backend):
     """
 
     name = "cpu"
-    max_rank = 8
     dtypes = frozenset(_DTYPES.values())
     if TYPE_CHECKING:
 

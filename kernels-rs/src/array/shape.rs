@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use std::ops::{Deref, DerefMut};
 
 /// The largest rank of an array.
-pub const MAX_RANK: usize = 8;
+pub const MAX_RANK: usize = 16;
 
 /// Up to [`MAX_RANK`] numbers, held inline. Derefs to a slice.
 #[derive(Clone, Copy)]

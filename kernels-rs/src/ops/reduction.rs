@@ -22,18 +22,21 @@ use kernel::Reduction;
 use pass::{Axes, Axis, Pass};
 
 /// The sum, as `dtype`. Integers wrap; floats narrower than `f32` accumulate in `f32`. Floats are cast before they are
-/// summed as integers, integers after they are summed for a float.
+/// summed as integers or as wider floats; integers after they are summed for a float, where their sums cannot wrap.
 pub fn sum(x: &Array, axes: &[usize], keepdims: bool, dtype: DType) -> Result<Array> {
     reduce("sum", Reduction::Sum, x, axes, keepdims, dtype, None)
 }
 
-/// The product, as `dtype`. Integers wrap; floats narrower than `f32` accumulate in `f32`.
+/// The product, as `dtype`. Integers wrap; floats narrower than `f32` accumulate in `f32`. Integers are cast before they
+/// are multiplied as floats.
 pub fn prod(x: &Array, axes: &[usize], keepdims: bool, dtype: DType) -> Result<Array> {
+    let x = if x.dtype().is_float() && !dtype.is_float() { cast(x, dtype)? } else { x.clone() };
     // There are loops for wide types only.
     let wide = match x.dtype() {
-        DType::F32 | DType::F64 | DType::I64 | DType::U64 => x.clone(),
-        narrow if narrow.is_float() => cast(x, DType::F32)?,
-        _ => cast(x, DType::I64)?,
+        whole if !whole.is_float() && dtype.is_float() => cast(&x, DType::F64)?,
+        DType::F32 | DType::F64 | DType::I64 | DType::U64 => x,
+        narrow if narrow.is_float() => cast(&x, DType::F32)?,
+        _ => cast(&x, DType::I64)?,
     };
     reduce("prod", Reduction::Prod, &wide, axes, keepdims, dtype, None)
 }
@@ -95,9 +98,12 @@ fn reduce(
     check_axes(op, x, axes)?;
     match (x.dtype().is_float(), dtype.is_float()) {
         (true, false) => return reduce(op, reduction, &cast(x, dtype)?, axes, keepdims, dtype, count),
-        (false, true) => {
-            let wide = if x.dtype() == DType::U64 { DType::U64 } else { DType::I64 };
-            return cast(&reduce(op, reduction, x, axes, keepdims, wide, count)?, dtype);
+        (false, true) if matches!(x.dtype(), DType::I64 | DType::U64) => {
+            return reduce(op, reduction, &cast(x, DType::F64)?, axes, keepdims, dtype, count);
+        }
+        (false, true) => return cast(&reduce(op, reduction, x, axes, keepdims, DType::I64, count)?, dtype),
+        (true, true) if dtype == DType::F64 && x.dtype() != dtype => {
+            return reduce(op, reduction, &cast(x, dtype)?, axes, keepdims, dtype, count);
         }
         _ => {}
     }

@@ -6,6 +6,7 @@ use crate::array::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::filled;
+use crate::ops::elementwise::convert::cast;
 use crate::ops::movement::{dense_copy, parts};
 
 /// Elements between two roundings into the running total.
@@ -41,14 +42,28 @@ add! {
     i8 0 |a, b| a.wrapping_add(b);
 }
 
-/// Running sum along an axis, in the dtype of `x`. Integers wrap; narrow floats accumulate in `f32`.
-pub fn cumsum(x: &Array, axis: usize) -> Result<Array> {
+/// Running sum along an axis, as `dtype`. Integers wrap; narrow floats accumulate in `f32`. The elements are cast before
+/// they are summed, unless they are the wider floats.
+pub fn cumsum(x: &Array, axis: usize, dtype: DType) -> Result<Array> {
+    if x.dtype() == DType::Bool {
+        return Err(Error::Rejected("cumsum takes numbers"));
+    }
+    if x.dtype() == dtype {
+        return scanned(x, axis);
+    }
+    if x.dtype().is_float() && dtype.is_float() && x.dtype().itemsize() > dtype.itemsize() {
+        return cast(&scanned(x, axis)?, dtype);
+    }
+    scanned(&cast(x, dtype)?, axis)
+}
+
+fn scanned(x: &Array, axis: usize) -> Result<Array> {
     if axis >= x.rank() {
         return Err(Error::value("cumsum", format!("wrong axis: got {axis}, expected below {}", x.rank())));
     }
     match x.dtype() {
         DType::Bool => Err(Error::Rejected("cumsum takes numbers")),
-        DType::BF16 | DType::F16 => parts::widened([x], axis, |[x]| cumsum(x, axis)),
+        DType::BF16 | DType::F16 => parts::widened([x], axis, |[x]| scanned(x, axis)),
         DType::F32 => scan::<f32>(x, axis),
         DType::F64 => scan::<f64>(x, axis),
         // Signed and unsigned sums are the same bits.
@@ -289,7 +304,7 @@ mod tests {
             let axis = rng.below(size.len());
             let x = view_of(&mut rng, dtype, &size, false);
             set_num_threads(1 + round % 4);
-            let out = cumsum(&x, axis).unwrap();
+            let out = cumsum(&x, axis, dtype).unwrap();
             assert_eq!((&out.shape()[..], out.dtype()), (&size[..], dtype));
             let (outer, len, inner) = split(&size, axis);
             let (values, got) = (floats(&x), floats(&out));
@@ -328,8 +343,9 @@ mod tests {
     #[test]
     fn special_cases() {
         let x = Array::from_slice(&[-0.0f32, -0.0, 1.0, f32::NAN, 1.0], &[5]).unwrap();
-        let out = elements::<f32>(&cumsum(&x, 0).unwrap());
+        let out = elements::<f32>(&cumsum(&x, 0, DType::F32).unwrap());
         assert!(out[1].is_sign_negative() && out[2] == 1.0 && out[3].is_nan() && out[4].is_nan());
-        assert!(cumsum(&x, 1).is_err() && cumsum(&Array::zeros(DType::Bool, &[2]).unwrap(), 0).is_err());
+        assert!(cumsum(&x, 1, DType::F32).is_err());
+        assert!(cumsum(&Array::zeros(DType::Bool, &[2]).unwrap(), 0, DType::I64).is_err());
     }
 }

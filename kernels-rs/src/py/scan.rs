@@ -4,5 +4,5 @@ use super::arg::*;
 use crate::ops::scan;
 
 super::ops! {
-    cumsum(x: Tensor, axis: usize) => scan::cumsum(x, axis);
+    cumsum(x: Tensor, axis: usize, dtype: Dtype) => scan::cumsum(x, axis, dtype);
 }

@@ -152,11 +152,28 @@ def test_numbers_alone_take_the_default_types() -> None:
 
 @pytest.mark.parametrize("name", sorted(DTYPES))
 def test_sums_of_narrow_integers_are_wide(name: str) -> None:
-    out = one(name).sum()
-    kind = DTYPES[name].kind
-    narrow = kind == "Bool" or (kind == "Int" and DTYPES[name].itemsize < 8)
-    assert out.dtype is (pt.int64 if narrow else DTYPES[name])
+    dtype = DTYPES[name]
+    wide = dtype if dtype.kind == "Float" else pt.uint64 if name.startswith("uint") else pt.int64
+    assert one(name).sum().dtype is wide
+    if dtype.kind != "Bool":
+        assert one(name).prod().dtype is one(name)[None].cumsum().dtype is wide
     assert one(name).sum(dtype="float32").dtype is pt.float32
+
+
+def test_sums_hold_what_their_type_holds() -> None:
+    for device in (Numpy(), Numpy(int="int32")):
+        most = pt.asarray([127, 127], dtype="int8", device=device)
+        for total in (most.sum(), most.cumsum()[1], most.sum(dtype="float32")):
+            assert total.item() == 254
+        assert most.prod(dtype="float32").item() == 127.0**2
+        assert most.sum(dtype="int8").item() == -2
+        assert pt.asarray([True, True], device=device).sum(dtype="float32").item() == 2.0
+        huge = pt.asarray([2**62, 2**62], dtype="int64", device=device)
+        assert huge.sum(dtype="float64").item() == 2.0**63
+        assert pt.asarray([2**62, 3], dtype="int64", device=device).sum().item() == 2**62 + 3
+        assert pt.asarray([2**63, 3], dtype="uint64", device=device).sum().item() == 2**63 + 3
+    with pytest.raises(KindError):
+        most.sum(dtype="bool")
 
 
 def test_attributes_join_as_numbers_do() -> None:

@@ -50,6 +50,18 @@ pub trait Num: Copy + PartialOrd + PartialEq {
     }
 }
 
+/// The exact quotient rounded down, as long as `f64` holds it; NaN for an infinite dividend, as in Python.
+#[inline(always)]
+fn floor_divided(a: f64, b: f64) -> f64 {
+    let quotient = (a / b).floor();
+    // The division may have rounded up to a whole number: the sign of what is left tells, for it is exact.
+    let rest = (-quotient).mul_add(b, a);
+    let rest = if b.abs() == f64::INFINITY { a } else { rest };
+    let above = ((rest < 0.0) & (b > 0.0)) | ((rest > 0.0) & (b < 0.0));
+    let quotient = if above { quotient - 1.0 } else { quotient };
+    if (a.abs() == f64::INFINITY) & (b != 0.0) { f64::NAN } else { quotient }
+}
+
 macro_rules! float_num {
     ($($ty:ident),*) => {$(
         impl Num for $ty {
@@ -79,7 +91,7 @@ macro_rules! float_num {
             #[inline(always)]
             fn round_zero(self) -> Self { self.trunc() }
             #[inline(always)]
-            fn floor_divided(self, other: Self) -> Self { (self / other).floor() }
+            fn floor_divided(self, other: Self) -> Self { floor_divided(self as f64, other as f64) as $ty }
             #[inline(always)]
             fn floor_remainder(self, other: Self) -> Self {
                 let rest = self % other;

@@ -717,11 +717,20 @@ def cross_entropy(x: Tensor[Float], /, target: Tensor[Int]) -> Tensor[Float]:
     )
 
 
-def cumsum(x: Tensor[NumKind], /, axis: int = -1, **wrong: Never) -> Tensor[NumKind]:
-    """Running sum along an axis."""
+def cumsum(
+    x: Tensor[NumKind], /, axis: int = -1, dtype: DTypeLike | None = None, **wrong: Never
+) -> Tensor[NumKind]:
+    """Running sum along an axis, in the same types as ``sum``."""
     if wrong:
         raise unknown_argument(_cumsum, wrong)
-    return single(_cumsum, x, (axis,))
+    return single(
+        _cumsum,
+        x,
+        (
+            axis,
+            dtype,
+        ),
+    )
 
 
 def divide(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[Float]:
@@ -788,7 +797,10 @@ def floor(x: Tensor[NumKind], /) -> Tensor[NumKind]:
 
 
 def floor_divide(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
-    """Quotient rounded down, elementwise; for integers 0 where ``x2`` is 0."""
+    """Exact quotient rounded down, elementwise, so ``x1 == (x1 // x2) * x2 + x1 % x2`` but for
+    rounding: ``1.0 // 0.1`` is 9, as in Python; for integers 0 where ``x2`` is 0. Of floats,
+    infinity divided by anything but 0 gives nan.
+    """
     return _fast.binary(_floor_divide, x1, x2)
 
 
@@ -1264,8 +1276,9 @@ def prod(
     dtype: DTypeLike | None = None,
     **wrong: Never,
 ) -> Tensor[NumKind]:
-    """Product of the elements along the axes; 1 for none. Integers narrower than the default are
-    multiplied in it.
+    """Product of the elements along the axes; 1 for none. They are multiplied in ``dtype`` or a
+    wider type; without it, integers narrower than the default in that, unsigned ones in its
+    unsigned twin.
     """
     if wrong:
         raise unknown_argument(_prod, wrong)
@@ -1596,8 +1609,9 @@ def sum(
     dtype: DTypeLike | None = None,
     **wrong: Never,
 ) -> Tensor[AnyT]:
-    """Sum of the elements along the axes; 0 for none. Bool and integers narrower than the
-    default are summed in it, narrow floats in float32.
+    """Sum of the elements along the axes; 0 for none. They are added in ``dtype`` or a wider
+    type; without it, bool and integers narrower than the default in that, unsigned ones in
+    its unsigned twin. Narrow floats are added in float32.
     """
     if wrong:
         raise unknown_argument(_sum, wrong)

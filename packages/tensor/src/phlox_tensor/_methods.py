@@ -839,11 +839,20 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_cosh, (self,), ())
 
-    def cumsum(self: Tensor[NumKind], /, axis: int = -1, **wrong: Never) -> Tensor[NumKind]:
-        """Running sum along an axis."""
+    def cumsum(
+        self: Tensor[NumKind], /, axis: int = -1, dtype: DTypeLike | None = None, **wrong: Never
+    ) -> Tensor[NumKind]:
+        """Running sum along an axis, in the same types as ``sum``."""
         if wrong:
             raise unknown_argument(_cumsum, wrong)
-        return single(_cumsum, self, (axis,))
+        return single(
+            _cumsum,
+            self,
+            (
+                axis,
+                dtype,
+            ),
+        )
 
     def divide(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[Float]:
         """Quotient, elementwise: ``x1 / x2``. Integers are divided in the default float type."""
@@ -917,7 +926,10 @@ class TensorMethods(TensorMembers[K]):
             return call(_floor, (self,), ())
 
     def floor_divide(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
-        """Quotient rounded down, elementwise; for integers 0 where ``x2`` is 0."""
+        """Exact quotient rounded down, elementwise, so ``x1 == (x1 // x2) * x2 + x1 % x2`` but
+        for rounding: ``1.0 // 0.1`` is 9, as in Python; for integers 0 where ``x2`` is 0. Of
+        floats, infinity divided by anything but 0 gives nan.
+        """
         return _fast.binary(_floor_divide, self, x2)
 
     def fmod(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
@@ -1256,8 +1268,9 @@ class TensorMethods(TensorMembers[K]):
         dtype: DTypeLike | None = None,
         **wrong: Never,
     ) -> Tensor[NumKind]:
-        """Product of the elements along the axes; 1 for none. Integers narrower than the default
-        are multiplied in it.
+        """Product of the elements along the axes; 1 for none. They are multiplied in ``dtype``
+        or a wider type; without it, integers narrower than the default in that, unsigned ones
+        in its unsigned twin.
         """
         if wrong:
             raise unknown_argument(_prod, wrong)
@@ -1543,8 +1556,9 @@ class TensorMethods(TensorMembers[K]):
         dtype: DTypeLike | None = None,
         **wrong: Never,
     ) -> Tensor[AnyT]:
-        """Sum of the elements along the axes; 0 for none. Bool and integers narrower than the
-        default are summed in it, narrow floats in float32.
+        """Sum of the elements along the axes; 0 for none. They are added in ``dtype`` or a wider
+        type; without it, bool and integers narrower than the default in that, unsigned ones
+        in its unsigned twin. Narrow floats are added in float32.
         """
         if wrong:
             raise unknown_argument(_sum, wrong)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from phlox_tensor import float32
+from phlox_tensor import DType, float32
 
 from ._array import GpuArray, dense_strides
-from ._elementwise import merge_axes
+from ._elementwise import cast, merge_axes
 from ._kernel import Kernel
 from ._runtime import GpuDevice
 from ._table import Entries
@@ -197,4 +197,12 @@ BEFORE\
 }}
 """
 
-ENTRIES: Entries = {"cumsum": cumsum}
+
+def _cumsum(device: GpuDevice, x: GpuArray, axis: int, dtype: DType) -> GpuArray:
+    """Sum up along an axis in a type: the wider of the two floats, where both are."""
+    if x.dtype.kind == "Float" and x.dtype.itemsize > dtype.itemsize:
+        return cast(device, cumsum(device, x, axis), dtype)
+    return cumsum(device, x if x.dtype is dtype else cast(device, x, dtype), axis)
+
+
+ENTRIES: Entries = {"cumsum": _cumsum}

@@ -9,11 +9,11 @@ from phlox_tensor import Tensor
 from .._rule import Rule
 
 if TYPE_CHECKING:
-    pass
+    from phlox_tensor import DType
 
 
-def _cumsum(g: Tensor, axis: int) -> Tensor:
-    return g.flip(axis=axis).cumsum(axis=axis).flip(axis=axis)
+def _cumsum(g: Tensor, x_dtype: DType, axis: int) -> Tensor:
+    return g.astype(x_dtype).flip(axis=axis).cumsum(axis=axis).flip(axis=axis)
 
 
 SCAN: Final[dict[str, Rule]] = {

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from .._dtype import DTYPES
+from .._kinds import KIND_SETS
 from .._op import Case, Op
 
 UNARY_SHAPES: Final = ((), (3,), (2, 3), (4, 1, 5), (0, 3), (67,), (33, 70))
@@ -69,6 +70,8 @@ def reductions(op: Op) -> Iterator[Case]:
             continue
         for keepdims in (False, True):
             yield Case((shape,), {"axis": axis, "keepdims": keepdims})
+    if "dtype" in op.attribute_names:
+        yield from in_types()
 
 
 def lines(op: Op) -> Iterator[Case]:
@@ -77,3 +80,13 @@ def lines(op: Op) -> Iterator[Case]:
         yield Case((shape,), {"axis": axis})
         if "descending" in op.attribute_names:
             yield Case((shape,), {"axis": axis, "descending": True})
+    if "dtype" in op.attribute_names:
+        yield from in_types()
+
+
+def in_types() -> Iterator[Case]:
+    """Numbers along an axis, in every type of the result."""
+    for name in sorted(DTYPES):
+        if DTYPES[name].kind in KIND_SETS["Num"]:
+            for shape, axis in (((5,), 0), ((3, 70), 1), ((70, 3), 0), ((2, 0), 1)):
+                yield Case((shape,), {"axis": axis, "dtype": DTYPES[name]})

@@ -124,7 +124,10 @@ floor_divide = elementwise(
     _NUM,
     numpy=ref.floor_divide,
     domain={"x1": (-9, 9), "x2": (0.3, 3)},
-    doc="Quotient rounded down, elementwise; for integers 0 where ``x2`` is 0.",
+    ulp=1,
+    doc="Exact quotient rounded down, elementwise, so ``x1 == (x1 // x2) * x2 + x1 % x2`` but for "
+    "rounding: ``1.0 // 0.1`` is 9, as in Python; for integers 0 where ``x2`` is 0. Of floats, "
+    "infinity divided by anything but 0 gives nan.",
 )
 
 

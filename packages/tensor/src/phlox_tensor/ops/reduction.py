@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._dtype import as_dtype
+from .._errors import KindError
 from .._op import case
 from ..reference import reduction as ref
 from ..shapes import reduction as shapes
+from ._cases import in_types
 from ._families import reduction
 
 if TYPE_CHECKING:
@@ -20,14 +23,17 @@ if TYPE_CHECKING:
 _AXES = "axis: Axes = None, keepdims: bool = False"
 
 
-def _sum_dtype(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:
-    """Bool and narrow integers are summed in the default integer type."""
-    axis, keepdims, dtype = attributes
+def sum_dtype(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:
+    """Bool and narrow integers are summed in the default integer type, or its unsigned twin."""
+    *others, dtype = attributes
     own, wide = specs[0].dtype, backend.default_int
     if dtype is None:
         narrow = own.kind == "Bool" or (own.kind == "Int" and own.itemsize < wide.itemsize)
-        dtype = wide if narrow else own
-    return axis, keepdims, dtype
+        unsigned = own.kind == "Int" and not own.signed
+        dtype = own if not narrow else as_dtype(f"uint{8 * wide.itemsize}") if unsigned else wide
+    if dtype.kind == "Bool":
+        raise KindError("dtype", "a sum is no truth value", got=dtype, expected="Float or Int")
+    return *others, dtype
 
 
 all_ = reduction(
@@ -121,7 +127,7 @@ prod = reduction(
     "prod",
     f"x: Num; {_AXES}, dtype: DType? = None -> Num",
     numpy=ref.product,
-    prepare=_sum_dtype,
+    prepare=sum_dtype,
     domain=(0.5, 1.5),
     ulp=32,
     cases=(
@@ -132,9 +138,11 @@ prod = reduction(
         case((3, 0, 2), axis=(0, 1)),
         case((65, 4), axis=0, keepdims=True),
         case((4, 65), axis=1),
+        *in_types(),
     ),
-    doc="Product of the elements along the axes; 1 for none. Integers narrower than the default "
-    "are multiplied in it.",
+    doc="Product of the elements along the axes; 1 for none. They are multiplied in ``dtype`` or a "
+    "wider type; without it, integers narrower than the default in that, unsigned ones in its "
+    "unsigned twin.",
 )
 
 
@@ -155,11 +163,12 @@ sum_ = reduction(
     f"x: Any; {_AXES}, dtype: DType? = None -> Num",
     numpy=ref.total,
     linear=True,
-    prepare=_sum_dtype,
+    prepare=sum_dtype,
     ulp=8,
     atol=64,
-    doc="Sum of the elements along the axes; 0 for none. Bool and integers narrower than the "
-    "default are summed in it, narrow floats in float32.",
+    doc="Sum of the elements along the axes; 0 for none. They are added in ``dtype`` or a wider "
+    "type; without it, bool and integers narrower than the default in that, unsigned ones in its "
+    "unsigned twin. Narrow floats are added in float32.",
 )
 
 

@@ -27,17 +27,22 @@ def wide64(x: Array) -> Array:
 def in_float64(function: Any) -> Any:
     """Run a function on float64 and round once, to the operand's type."""
 
-    def apply(x: Array) -> Array:
-        return function(wide64(x)).astype(x.dtype)
+    def apply(*arrays: Any) -> Array:
+        return function(*map(wide64, arrays)).astype(_first_dtype(arrays))
 
     return apply
+
+
+def _first_dtype(operands: Any) -> np.dtype[Any]:
+    """The type of the operands that are arrays; the others are Python numbers."""
+    return next(a.dtype for a in operands if isinstance(a, np.ndarray | np.generic))
 
 
 def through_float32(function: Any) -> Any:
     """Run a NumPy function on float32 for narrow floats: it lacks them, or rounds half way."""
 
     def apply(*arrays: Any) -> Array:
-        dtype = next(a.dtype for a in arrays if isinstance(a, np.ndarray | np.generic))
+        dtype = _first_dtype(arrays)
         if dtype.name not in ("bfloat16", "float16"):
             return function(*arrays)
         narrow = [a.astype(np.float32) if hasattr(a, "astype") else a for a in arrays]

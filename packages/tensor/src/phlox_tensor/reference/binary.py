@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import ArgumentError
-from ._precision import through_float32
+from ._precision import in_float64
 
 Array = np.ndarray[Any, Any]
 
@@ -19,7 +19,7 @@ def _is_int(*operands: Any) -> bool:
 
 def floor_divide(x1: Any, x2: Any) -> Array:
     if not _is_int(x1, x2):
-        return through_float32(lambda a, b: np.floor(np.divide(a, b)))(x1, x2)
+        return in_float64(np.floor_divide)(x1, x2)
     # NumPy gives 0 for a zero divisor and wraps INT_MIN // -1, as the spec asks.
     return np.floor_divide(x1, x2)
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ._precision import widen
+from ._precision import is_float, widen
+from .unary import cast
 
 Array = np.ndarray[Any, Any]
 
@@ -24,14 +25,23 @@ def pairwise_sum(wide: Array, axis: Axes, keepdims: bool) -> Array:
     return out.reshape(shape) if keepdims else out
 
 
+def in_sum_type(x: Array, dtype: Any) -> Array:
+    """The terms of a sum, in its type or a wider one."""
+    if dtype.kind != "Float":
+        return cast(x, dtype)
+    if not is_float(x):
+        return x.astype(np.float64)
+    return widen(x.astype(dtype.numpy) if x.dtype.itemsize < dtype.itemsize else x)
+
+
 def total(x: Array, axis: Axes, keepdims: bool, dtype: Any) -> Array:
-    wide = widen(x) if dtype.kind == "Float" else x.astype(dtype.numpy)
-    return pairwise_sum(wide, axis, keepdims).astype(dtype.numpy)
+    return pairwise_sum(in_sum_type(x, dtype), axis, keepdims).astype(dtype.numpy)
 
 
 def product(x: Array, axis: Axes, keepdims: bool, dtype: Any) -> Array:
-    wide = widen(x) if dtype.kind == "Float" else x.astype(dtype.numpy)
-    return np.prod(wide, axis=axis, keepdims=keepdims, dtype=wide.dtype).astype(dtype.numpy)
+    wide = in_sum_type(x, dtype)
+    out = np.prod(wide, axis=axis, keepdims=keepdims, dtype=wide.dtype)
+    return np.asarray(out).astype(dtype.numpy)
 
 
 def mean(x: Array, axis: Axes, keepdims: bool) -> Array:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ._precision import widen
+from .reduction import in_sum_type
 
 Array = np.ndarray[Any, Any]
 
 
-def cumsum(x: Array, axis: int) -> Array:
-    wide = widen(x)
-    return np.cumsum(wide, axis=axis, dtype=wide.dtype).astype(x.dtype)
+def cumsum(x: Array, axis: int, dtype: Any) -> Array:
+    wide = in_sum_type(x, dtype)
+    return np.cumsum(wide, axis=axis, dtype=wide.dtype).astype(dtype.numpy)

@@ -42,10 +42,11 @@ def special_samples(op: Op, dtype: DType, backend: Backend) -> Iterator[Sample]:
     """The grid of special values for an elementwise op, rows with them for a reduction."""
     values = special_values(dtype, extremes=backend.strict)
     required = [a for a in op.signature.attributes if a.name == "dtype"]
+    chosen = [a for a in op.signature.attributes if a.type == "DType?"]
     if op.family.diagonal and not required:
         if dtype.kind != "Int" or op.special_ints:
             yield _grid(op, values)
-    elif (op.family.reduces or op.family.orders) and dtype.kind != "Bool":
+    elif (op.family.reduces or op.family.orders or chosen) and dtype.kind != "Bool":
         rows = np.stack([np.roll(values, i) for i in range(4)])
         line = {a.name: 2 for a in op.signature.attributes if a.type == "int"} | {"axis": 1}
         if dtype.kind == "Float":
@@ -54,6 +55,10 @@ def special_samples(op: Op, dtype: DType, backend: Backend) -> Iterator[Sample]:
             yield Sample((plain,), line)
             yield Sample((infinite.astype(dtype.numpy),), line)
         yield Sample((rows,), line)
+        if dtype.kind == "Int" and chosen:
+            for wanted in sorted(backend.dtypes, key=lambda d: d.name):
+                if wanted.kind == "Int":  # sums of extremes wrap, in floats they cancel
+                    yield Sample((rows,), line | {"dtype": wanted})
 
 
 def _grid(op: Op, values: Array) -> Sample:

@@ -97,24 +97,6 @@ fn trunc_f(x: f32) -> f32 {
   return copysign_f(trunc(x), x);
 }
 
-// Whether a * b is exactly c: the product is split, so that its rounding error is known.
-fn is_product_f(a: f32, b: f32, c: f32) -> bool {
-  let product = a * b;
-  let a_high = top_f(a);
-  let a_low = a - a_high;
-  let b_high = top_f(b);
-  let b_low = b - b_high;
-  let error = (((a_high * b_high - product) + a_high * b_low) + a_low * b_high) + a_low * b_low;
-  return product == c && error == 0.0;
-}
-
-// floor(a / b); a quotient that is whole is found even where the division is an ulp off.
-fn floor_divide_f(a: f32, b: f32) -> f32 {
-  let q = a / b;
-  let whole = round(q);
-  return select(floor(q), whole, is_finite_f32(whole) && is_product_f(whole, b, a));
-}
-
 // sqrt and its reciprocal may be an ulp or two off, but not at 0, infinity and below 0.
 fn sqrt_f(x: f32) -> f32 {
   if (x < 0.0) { return nan_f32(); }
@@ -163,6 +145,19 @@ fn remainder_f(a: f32, b: f32) -> f32 {
   if (is_nan_f32(r)) { return r; }
   if (r == 0.0) { return copysign_f(0.0, b); }
   return select(r, r + b, (r < 0.0) != (b < 0.0));
+}
+
+// The exact quotient rounded down. Without its remainder the dividend is a multiple of the divisor, so a division that
+// is some ulps off still rounds to the right whole number.
+fn floor_divide_f(a: f32, b: f32) -> f32 {
+  if (b == 0.0) { return a / b; }
+  let rest = fmod_f(a, b);
+  if (is_nan_f32(rest)) { return rest; }
+  // By their bits, since a device may take denormals for zeros.
+  let below = (bitcast<u32>(rest) << 1u) != 0u && ((bitcast<u32>(rest) ^ bitcast<u32>(b)) >> 31u) == 1u;
+  let zero = bitcast<f32>((bitcast<u32>(a) ^ bitcast<u32>(b)) & 0x80000000u);
+  let whole = select(round((a - rest) / b), zero, a == rest);
+  return select(whole, whole - 1.0, below);
 }
 
 // y * 2^n in two steps, so that neither factor overflows.
