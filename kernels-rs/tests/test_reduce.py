@@ -91,7 +91,7 @@ def test_the_number_of_threads_changes_no_bit() -> None:
             _native._set_num_threads(threads)
             axes: list[tuple[int, ...]] = [(0,), (1,), (0, 1)]
             results.append([run("sum", array, axis, False, as_dtype("float32")) for axis in axes])
-            results[-1].append(run("cumsum", array, 1))
+            results[-1].append(run("cumsum", array, 1, as_dtype("float32")))
     finally:
         _native._set_num_threads(before)
     for other in results[1:]:
@@ -124,7 +124,8 @@ def test_cumsum(shape: tuple[int, ...], dtype: str) -> None:
     for axis in range(len(shape)):
         expected = np.cumsum(array.astype(np.float64) if dtype[0] == "f" else array, axis=axis)
         expected = expected.astype(dtype)
-        np.testing.assert_allclose(run("cumsum", array, axis), expected, rtol=1e-5, atol=1e-3)
+        got = run("cumsum", array, axis, as_dtype(dtype))
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-3)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int64", "uint32"])
@@ -163,4 +164,4 @@ def test_bad_arguments_are_errors() -> None:
     with pytest.raises(ValueError, match=r"\[sort\] wrong axis"):
         _native.sort(x, 2, False)
     with pytest.raises(ValueError, match=r"\[cumsum\] wrong axis"):
-        _native.cumsum(x, 5)
+        _native.cumsum(x, 5, "float32")

@@ -106,7 +106,7 @@ def test_sums_of_narrow_floats_widen_some_columns_at_a_time(name: str) -> None:
     rows = DEVICE.upload(np.arange(4), int64)
     each = DEVICE.upload(np.zeros((4, 256), np.int64), int64)
     operands: dict[str, tuple[object, ...]] = {
-        "cumsum": (x, 0),
+        "cumsum": (x, 0, bfloat16),
         "index_add": (x, rows, few, 0),
         "scatter": (x, each, few, 0, "add"),
     }
