@@ -1,7 +1,9 @@
-"""Scaffold an elementwise op through all tables: ./x new-op NAME [options].
+"""Scaffold an op through all tables: ./x new-op NAME [options].
 
-One place per table: the declaration, the Rust row, the WGSL row, the derivative. Without options
-the op is the identity, to be edited; with --expand the declaration alone is written.
+An elementwise op has one place per table: the declaration, the Rust row, the WGSL row, the
+derivative. Without options it is the identity, to be edited; with --expand the declaration alone is
+written. --reduction scaffolds a sum of squares: a declaration with its formula, which every backend
+runs, and the derivative.
 """
 
 from __future__ import annotations
@@ -15,15 +17,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-DECLARATION = Path("packages/tensor/src/phlox_tensor/ops/unary.py")
+OPS = Path("packages/tensor/src/phlox_tensor/ops")
+RULES = Path("packages/autodiff/src/phlox_autodiff/rules")
 RUST = Path("kernels-rs/src/ops/elementwise/table.rs")
 WGSL = Path("packages/wgpu-backend/src/phlox_wgpu/wgsl/table.py")
-RULE = Path("packages/autodiff/src/phlox_autodiff/rules/unary.py")
 
 
 @dataclass(frozen=True)
 class NewOp:
-    """What to write: expressions in x, and for the gradient in g, x and y."""
+    """What to write: expressions in x, and for the gradient in g, x and y.
+
+    Those of a reduction may use ``axis`` and ``keepdims`` too, its gradient ``axis``.
+    """
 
     name: str
     doc: str
@@ -34,6 +39,12 @@ class NewOp:
     domain: tuple[float, float]
     ulp: float
     expand: str | None
+    reduction: bool = False
+
+    @property
+    def family(self) -> str:
+        """The file that holds it in every table."""
+        return "reduction" if self.reduction else "unary"
 
 
 class ScaffoldError(ValueError):
@@ -53,6 +64,21 @@ def _declaration(op: NewOp) -> str:
         f"{meaning}"
         f"    domain=({op.domain[0]:g}, {op.domain[1]:g}),\n"
         f"    ulp={op.ulp:g},\n"
+        f'    doc="{op.doc}",\n'
+        ")\n"
+    )
+
+
+def _reduction(op: NewOp) -> str:
+    return (
+        f"{op.name} = reduction(\n"
+        f'    "{op.name}",\n'
+        '    f"x: Float; {_AXES} -> Float",\n'
+        f"    expand=lambda x, axis, keepdims: {op.expand},\n"
+        f"    numpy=lambda x, axis, keepdims: {op.numpy},\n"
+        f"    domain=({op.domain[0]:g}, {op.domain[1]:g}),\n"
+        f"    ulp={op.ulp:g},\n"
+        f"    atol={op.ulp:g},\n"
         f'    doc="{op.doc}",\n'
         ")\n"
     )
@@ -86,19 +112,21 @@ def _with_wgsl(text: str, op: NewOp) -> str:
 
 
 def _with_rule(text: str, op: NewOp) -> str:
-    used = [n for n in ("g", "x", "y") if re.search(rf"\b{n}\b", op.gradient)]
+    used = [n for n in ("g", "x", "y", "axis") if re.search(rf"\b{n}\b", op.gradient)]
     row = f'    "{op.name}": lambda {", ".join(used)}: {op.gradient},'
-    return _insert_row(text, "UNARY: ", "\n}", op.name, row, r' {4}"(\w+)":')
+    table = f"{op.family.upper()}: "
+    return _insert_row(text, table, "\n}", op.name, row, r' {4}"(\w+)":')
 
 
 def _edits(op: NewOp) -> dict[Path, Callable[[str], str]]:
-    edits: dict[Path, Callable[[str], str]] = {
-        DECLARATION: lambda text: text + _declaration(op),
-    }
+    declaration, rule = OPS / f"{op.family}.py", RULES / f"{op.family}.py"
+    written = _reduction(op) if op.reduction else _declaration(op)
+    edits: dict[Path, Callable[[str], str]] = {declaration: lambda text: text + written}
     if op.expand is None:
         edits[RUST] = lambda text: _with_rust(text, op)
         edits[WGSL] = lambda text: _with_wgsl(text, op)
-        edits[RULE] = lambda text: _with_rule(text, op)
+    if op.expand is None or op.reduction:
+        edits[rule] = lambda text: _with_rule(text, op)
     return edits
 
 
@@ -110,7 +138,7 @@ def add(op: NewOp, root: Path = ROOT) -> list[Path]:
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]*", op.name):
         raise ScaffoldError(f"[new-op] not a name: got {op.name!r}, expected lower case letters")
-    declared = "\n".join(p.read_text() for p in (root / DECLARATION).parent.glob("*.py"))
+    declared = "\n".join(p.read_text() for p in (root / OPS).glob("*.py"))
     if f'"{op.name}",' in declared:
         raise ScaffoldError(f"[new-op] the op exists: got {op.name}")
     edits = _edits(op)
@@ -120,21 +148,32 @@ def add(op: NewOp, root: Path = ROOT) -> list[Path]:
     return list(edits)
 
 
+_IDENTITY = {"numpy": "x", "gradient": "g"}
+_SUM_OF_SQUARES = {
+    "expand": "x.square().sum(axis=axis, keepdims=keepdims)",
+    "gradient": "x * spread(g * 2.0, x.shape, axis)",
+    "numpy": "np.square(x.astype(np.float64)).sum(axis=axis, keepdims=keepdims)",
+}
+
+
 def parse(words: list[str]) -> NewOp:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="./x new-op", description=__doc__)
     parser.add_argument("name")
     parser.add_argument("--doc", default="The element itself (edit this).")
-    parser.add_argument("--numpy", default="x", help="NumPy expression in x, computed in float64")
+    parser.add_argument("--reduction", action="store_true", help="one value for many elements")
+    parser.add_argument("--numpy", help="NumPy expression in x, computed in float64")
     parser.add_argument("--rust", default="x", help="Rust expression in x, for f32 and f64")
     parser.add_argument("--wgsl", default="{x}", help="WGSL expression in {x}")
-    parser.add_argument("--gradient", default="g", help="tensor expression in g, x, y")
+    parser.add_argument("--gradient", help="tensor expression in g, x, y; of a reduction axis too")
     parser.add_argument("--domain", default="-3,3", help="LOW,HIGH that tests draw from")
     parser.add_argument("--ulp", type=float, default=4.0, help="allowed error")
     parser.add_argument("--expand", help="tensor expression in x; no other table is needed then")
     options = parser.parse_args(words)
     low, high = (float(v) for v in options.domain.split(","))
     values = {k: v for k, v in vars(options).items() if k != "domain"}
+    usual = _SUM_OF_SQUARES if options.reduction else _IDENTITY
+    values |= {k: v for k, v in usual.items() if values[k] is None}
     return NewOp(**values, domain=(low, high))
 
 
