@@ -166,15 +166,15 @@ def test_any_layout(gpu: Wgpu, up: Up, layout: str) -> None:
             return a.view(a.shape, tuple(-s for s in a.strides), a.size - 1)
         if layout == "repeated":
             return a.view(a.shape, (0, 0, *a.strides[2:]), 0)
-        larger = gpu.pad(a, ((1, 0), (0, 1), (2, 1), (1, 2)), 9.0)
-        return gpu.slice(larger, (1, 0, 2, 1), a.shape, (1, 1, 1, 1))
+        larger = gpu.ops.pad(a, ((1, 0), (0, 1), (2, 1), (1, 2)), 9.0)
+        return gpu.ops.slice(larger, (1, 0, 2, 1), a.shape, (1, 1, 1, 1))
 
     x, weight, g = view(x), view(weight), view(g)
     wide: Any = [gpu.read(a).astype(np.float64) for a in (x, weight, bias, g)]
     got = [
-        gpu.conv2d(x, weight, bias, *rest),
-        gpu.conv2d_input_grad(g, weight, geometry.image, *rest),
-        gpu.conv2d_weight_grad(g, x, geometry.weight, *rest),
+        gpu.ops.conv2d(x, weight, bias, *rest),
+        gpu.ops.conv2d_input_grad(g, weight, geometry.image, *rest),
+        gpu.ops.conv2d_weight_grad(g, x, geometry.weight, *rest),
     ]
     want = [
         ref.conv2d(*wide[:3], *rest),
@@ -213,8 +213,8 @@ def test_no_images(gpu: Wgpu, up: Up) -> None:
     rest: Any = ((1, 1), ((0, 0), (0, 0)), (1, 1), 1)
     x, g = up(np.zeros((0, 2, 5, 5), np.float32)), up(np.zeros((0, 3, 3, 3), np.float32))
     weight = up(np.ones((3, 2, 3, 3), np.float32))
-    assert gpu.read(gpu.conv2d(x, weight, None, *rest)).shape == (0, 3, 3, 3)
-    grad = gpu.read(gpu.conv2d_weight_grad(g, x, (3, 2, 3, 3), *rest))
+    assert gpu.read(gpu.ops.conv2d(x, weight, None, *rest)).shape == (0, 3, 3, 3)
+    grad = gpu.read(gpu.ops.conv2d_weight_grad(g, x, (3, 2, 3, 3), *rest))
     np.testing.assert_array_equal(grad, np.zeros((3, 2, 3, 3)))
 
 

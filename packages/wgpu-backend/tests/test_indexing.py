@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import phlox_tensor as pt
-from phlox_tensor.reference import movement
+from phlox_tensor.reference import indexing as reference
 from phlox_wgpu import Wgpu, _indexing
 from phlox_wgpu._array import GpuArray
 
-ref: Any = movement
+ref: Any = reference
 Array = np.ndarray[Any, Any]
 Up = Callable[[Any], GpuArray]
 
@@ -65,7 +65,7 @@ def test_scatter(
         if dtype == "float16" and update == "add":
             wide = [a.astype(np.float64) for a in (x, values)]
             want = ref.scatter(wide[0], indices, wide[1], axis, update).astype(np.float16)
-    near(gpu.read(gpu.scatter(up(x), up(indices), up(values), axis, update)), want, dtype)
+    near(gpu.read(gpu.ops.scatter(up(x), up(indices), up(values), axis, update)), want, dtype)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_index_add(
     if dtype.startswith("float"):
         wide = (x.astype(np.float64), values.astype(np.float64))
     want = ref.index_add(wide[0], indices, wide[1], axis).astype(dtype)
-    near(gpu.read(gpu.index_add(up(x), up(indices), up(values), axis)), want, dtype)
+    near(gpu.read(gpu.ops.index_add(up(x), up(indices), up(values), axis)), want, dtype)
 
 
 def test_float_sums_have_the_same_bits_again(
@@ -93,7 +93,7 @@ def test_float_sums_have_the_same_bits_again(
     del way
     x, values = up(np.zeros(10, np.float32)), up(rng.normal(size=5000).astype(np.float32))
     indices = up(rng.integers(0, 10, 5000).astype(np.int32))
-    runs = [gpu.read(gpu.index_add(x, indices, values, 0)) for _ in range(4)]
+    runs = [gpu.read(gpu.ops.index_add(x, indices, values, 0)) for _ in range(4)]
     for other in runs[1:]:
         np.testing.assert_array_equal(other, runs[0])
 
@@ -103,14 +103,14 @@ def test_both_ways_give_the_same_bits(
 ) -> None:
     x, values = up(np.zeros((9, 4), np.float32)), up(rng.normal(size=(99, 4)).astype(np.float32))
     indices = up(rng.integers(0, 9, 99).astype(np.int32))
-    scanned = gpu.read(gpu.index_add(x, indices, values, 0))
+    scanned = gpu.read(gpu.ops.index_add(x, indices, values, 0))
     monkeypatch.setattr(_indexing, "_SCAN_WORK", 0)
-    np.testing.assert_array_equal(gpu.read(gpu.index_add(x, indices, values, 0)), scanned)
+    np.testing.assert_array_equal(gpu.read(gpu.ops.index_add(x, indices, values, 0)), scanned)
 
 
 def test_the_last_of_repeated_values_stays(gpu: Wgpu, up: Up) -> None:
     indices = up(np.array([3, 1, -1, 3, 1], np.int32))
-    got = gpu.scatter(
+    got = gpu.ops.scatter(
         up(np.zeros(4, np.float32)), indices, up(np.arange(5.0, dtype="f4")), 0, "set"
     )
     np.testing.assert_array_equal(gpu.read(got), [0, 4, 0, 3])
@@ -123,10 +123,10 @@ def test_take(gpu: Wgpu, up: Up, rng: np.random.Generator, dtype: str, inner: in
     for axis, shape in [(0, (4,)), (1, (2, 3)), (2, ()), (0, (0,)), (1, (2, 0))]:
         size = x.shape[axis]
         indices = np.asarray(rng.integers(-size, size, shape)).astype(np.int32)
-        got = gpu.read(gpu.take(up(x), up(indices), axis))
+        got = gpu.read(gpu.ops.take(up(x), up(indices), axis))
         np.testing.assert_array_equal(got, np.take(x, indices, axis))
     unsigned = rng.integers(0, 6, 9).astype(np.uint32)
-    np.testing.assert_array_equal(gpu.read(gpu.take(up(x), up(unsigned), 0)), x[unsigned])
+    np.testing.assert_array_equal(gpu.read(gpu.ops.take(up(x), up(unsigned), 0)), x[unsigned])
 
 
 def test_take_reads_views(gpu: Wgpu, up: Up, rng: np.random.Generator) -> None:
@@ -135,10 +135,10 @@ def test_take_reads_views(gpu: Wgpu, up: Up, rng: np.random.Generator) -> None:
     backwards = up(x).view((6, 8), (-8, -1), 47)
     reverse = up(indices).view((4,), (-1,), 3)
     for axis in (0, 1):
-        got = gpu.read(gpu.take(backwards, reverse, axis))
+        got = gpu.read(gpu.ops.take(backwards, reverse, axis))
         np.testing.assert_array_equal(got, np.take(x[::-1, ::-1], indices[::-1], axis))
     tail = up(x).view((6, 7), (8, 1), 1)
-    np.testing.assert_array_equal(gpu.read(gpu.take(tail, up(indices), 0)), x[indices, 1:])
+    np.testing.assert_array_equal(gpu.read(gpu.ops.take(tail, up(indices), 0)), x[indices, 1:])
 
 
 def test_take_along_axis(gpu: Wgpu, up: Up, rng: np.random.Generator) -> None:
@@ -147,7 +147,7 @@ def test_take_along_axis(gpu: Wgpu, up: Up, rng: np.random.Generator) -> None:
         size = x.shape[axis]
         shape = tuple(11 if i == axis else n for i, n in enumerate(x.shape))
         indices = rng.integers(-size, size, shape).astype(np.int32)
-        got = gpu.read(gpu.take_along_axis(up(x), up(indices), axis))
+        got = gpu.read(gpu.ops.take_along_axis(up(x), up(indices), axis))
         np.testing.assert_array_equal(got, np.take_along_axis(x, indices % size, axis))
 
 
@@ -155,10 +155,10 @@ def test_take_along_axis(gpu: Wgpu, up: Up, rng: np.random.Generator) -> None:
 def test_nonzero(gpu: Wgpu, up: Up, rng: np.random.Generator, size: int) -> None:
     for share in (0.0, 0.3, 1.0):
         mask = rng.random(size) < share
-        np.testing.assert_array_equal(gpu.read(gpu.nonzero(up(mask))), np.flatnonzero(mask))
+        np.testing.assert_array_equal(gpu.read(gpu.ops.nonzero(up(mask))), np.flatnonzero(mask))
     mask = rng.random(size) < 0.5
     backwards = up(mask).view((size,), (-1,), max(size - 1, 0))
-    np.testing.assert_array_equal(gpu.read(gpu.nonzero(backwards)), np.flatnonzero(mask[::-1]))
+    np.testing.assert_array_equal(gpu.read(gpu.ops.nonzero(backwards)), np.flatnonzero(mask[::-1]))
 
 
 FLOATS = np.ones((3, 4), np.float32)
@@ -179,7 +179,7 @@ def test_an_index_out_of_range_is_raised_by_the_next_read(
 ) -> None:
     del way
     text, args = WRONG[op]
-    out = getattr(gpu, op)(*(up(a) if isinstance(a, np.ndarray) else a for a in args))
+    out = gpu.ops[op](*(up(a) if isinstance(a, np.ndarray) else a for a in args))
     with pytest.raises(pt.IndexOutOfRangeError) as caught:
         gpu.read(out)
     assert text in str(caught.value)
@@ -190,12 +190,12 @@ def test_an_index_out_of_range_is_raised_by_the_next_read(
 @pytest.mark.parametrize("update", ["set", "add", "max"])
 def test_an_index_into_nothing_is_out_of_range(gpu: Wgpu, up: Up, update: str) -> None:
     one = np.ones(1, np.float32)
-    gpu.scatter(up(np.ones(0, np.float32)), up(np.zeros(1, np.int32)), up(one), 0, update)
+    gpu.ops.scatter(up(np.ones(0, np.float32)), up(np.zeros(1, np.int32)), up(one), 0, update)
     with pytest.raises(pt.IndexOutOfRangeError):
         gpu.sync()
 
 
 def test_an_unsigned_index_does_not_wrap(gpu: Wgpu, up: Up) -> None:
-    gpu.take(up(FLOATS), up(np.array([2**32 - 1], np.uint32)), 0)
+    gpu.ops.take(up(FLOATS), up(np.array([2**32 - 1], np.uint32)), 0)
     with pytest.raises(pt.IndexOutOfRangeError):
         gpu.sync()

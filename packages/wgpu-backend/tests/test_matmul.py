@@ -196,7 +196,7 @@ def test_batches_broadcast(
 ) -> None:
     del hardware
     a, b = (draw(rng, *shape) for shape in shapes)
-    got = gpu.read(gpu.matmul(up(a), up(b)))
+    got = gpu.read(gpu.ops.matmul(up(a), up(b)))
     want = a.astype(np.float64) @ b
     assert got.shape == want.shape
     close(got, want)
@@ -205,7 +205,7 @@ def test_batches_broadcast(
 @pytest.mark.parametrize("dtype", ["int32", "uint32"])
 def test_integers_wrap(gpu: Wgpu, up: Up, rng: np.random.Generator, dtype: str) -> None:
     a, b = (rng.integers(0, 2**31, shape).astype(dtype) for shape in ((2, 17, 33), (33, 65)))
-    np.testing.assert_array_equal(gpu.read(gpu.matmul(up(a), up(b))), a @ b)
+    np.testing.assert_array_equal(gpu.read(gpu.ops.matmul(up(a), up(b))), a @ b)
 
 
 def test_a_bias_of_any_stride(gpu: Wgpu, up: Up, rng: np.random.Generator, hardware: None) -> None:

@@ -50,10 +50,10 @@ def test_max(gpu: Wgpu, up: Up, rng: Any, window: Window, dtype: str) -> None:
         x[rng.random(shape) < 0.05] = np.nan
         x[rng.random(shape) < 0.1] = -np.inf
     values, indices = ref.max_pool2d_with_indices(x, *rest)
-    got, places = gpu.max_pool2d_with_indices(up(x), *rest)
+    got, places = gpu.ops.max_pool2d_with_indices(up(x), *rest)
     np.testing.assert_array_equal(gpu.read(got), values)
     np.testing.assert_array_equal(gpu.read(places), indices)
-    np.testing.assert_array_equal(gpu.read(gpu.max_pool2d(up(x), *rest)), values)
+    np.testing.assert_array_equal(gpu.read(gpu.ops.max_pool2d(up(x), *rest)), values)
 
 
 @pytest.mark.parametrize("window", MAX, ids=str)
@@ -63,7 +63,7 @@ def test_max_backward(gpu: Wgpu, up: Up, rng: Any, window: Window) -> None:
     _, indices = ref.max_pool2d_with_indices(x, *rest)
     g = rng.normal(size=indices.shape).astype(np.float32)
     want = ref.max_pool2d_backward(g, indices, shape)
-    got = gpu.read(gpu.max_pool2d_backward(up(g), up(indices.astype(np.int32)), shape))
+    got = gpu.read(gpu.ops.max_pool2d_backward(up(g), up(indices.astype(np.int32)), shape))
     np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
 
 
@@ -71,7 +71,7 @@ def test_max_backward_takes_any_indices(gpu: Wgpu, up: Up, rng: Any) -> None:
     g = rng.normal(size=(2, 3, 7, 5)).astype(np.float32)
     indices = rng.integers(0, 90, g.shape).astype(np.int32)
     want = ref.max_pool2d_backward(g.astype(np.float64), indices, (2, 3, 9, 10))
-    got = gpu.read(gpu.max_pool2d_backward(up(g), up(indices), (2, 3, 9, 10)))
+    got = gpu.read(gpu.ops.max_pool2d_backward(up(g), up(indices), (2, 3, 9, 10)))
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 
@@ -82,9 +82,11 @@ def test_average(gpu: Wgpu, up: Up, rng: Any, window: Window, include: bool) -> 
     rest = (kernel, stride, padding, ceil_mode, include)
     x = rng.normal(size=shape).astype(np.float32)
     want = ref.avg_pool2d(x.astype(np.float64), *rest)
-    np.testing.assert_allclose(gpu.read(gpu.avg_pool2d(up(x), *rest)), want, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        gpu.read(gpu.ops.avg_pool2d(up(x), *rest)), want, rtol=1e-5, atol=1e-6
+    )
     g = rng.normal(size=want.shape).astype(np.float32)
-    got = gpu.read(gpu.avg_pool2d_backward(up(g), shape, *rest))
+    got = gpu.read(gpu.ops.avg_pool2d_backward(up(g), shape, *rest))
     want = ref.avg_pool2d_backward(g.astype(np.float64), shape, *rest)
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
@@ -92,20 +94,20 @@ def test_average(gpu: Wgpu, up: Up, rng: Any, window: Window, include: bool) -> 
 def test_views_are_read_in_place(gpu: Wgpu, up: Up, rng: Any) -> None:
     x = rng.normal(size=(2, 3, 8, 9)).astype(np.float32)
     turned = up(np.ascontiguousarray(x.transpose(2, 0, 3, 1)))
-    seen = gpu.permute_dims(turned, (1, 3, 0, 2))
+    seen = gpu.ops.permute_dims(turned, (1, 3, 0, 2))
     rest: Any = ((2, 3), (2, 2), ((1, 0), (1, 1)), (1, 1), False)
     np.testing.assert_array_equal(
-        gpu.read(gpu.max_pool2d(seen, *rest)), gpu.read(gpu.max_pool2d(up(x), *rest))
+        gpu.read(gpu.ops.max_pool2d(seen, *rest)), gpu.read(gpu.ops.max_pool2d(up(x), *rest))
     )
     rest = ((2, 3), (2, 2), ((1, 0), (1, 1)), False, True)
     np.testing.assert_array_equal(
-        gpu.read(gpu.avg_pool2d(seen, *rest)), gpu.read(gpu.avg_pool2d(up(x), *rest))
+        gpu.read(gpu.ops.avg_pool2d(seen, *rest)), gpu.read(gpu.ops.avg_pool2d(up(x), *rest))
     )
 
 
 def test_a_window_outside_of_the_image_gives_the_lowest_value(gpu: Wgpu, up: Up) -> None:
     x = np.zeros((1, 1, 1, 3), np.float32)
     rest = ((2, 1), (1, 1), ((1, 1), (0, 0)), (2, 1), False)
-    values, indices = gpu.max_pool2d_with_indices(up(x), *rest)
+    values, indices = gpu.ops.max_pool2d_with_indices(up(x), *rest)
     np.testing.assert_array_equal(gpu.read(values), np.full((1, 1, 1, 3), -np.inf))
     np.testing.assert_array_equal(gpu.read(indices), np.full((1, 1, 1, 3), -1))

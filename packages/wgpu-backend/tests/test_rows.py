@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from phlox_tensor.reference import rows
+from phlox_tensor.reference import reduction, rows
 from phlox_wgpu import Wgpu, _rows
 from phlox_wgpu._array import GpuArray
 
 ref: Any = rows
+sums: Any = reduction
 Array = np.ndarray[Any, Any]
 Up = Callable[[Any], GpuArray]
 
@@ -61,14 +62,14 @@ def test_softmax_and_its_kin(
     x[1], x[2, 3], x[3, 0] = -np.inf, np.nan, -np.inf
     a, b = wide(x, g)
     with np.errstate(invalid="ignore"):
-        close(gpu, gpu.softmax(up(x), 1), ref.softmax(a, 1), dtype)
-        close(gpu, gpu.log_softmax(up(x), 1), ref.log_softmax(a, 1), dtype)
-        close(gpu, gpu.logsumexp(up(x), (1,), True), ref.logsumexp(a, (1,), True), dtype)
+        close(gpu, gpu.ops.softmax(up(x), 1), ref.softmax(a, 1), dtype)
+        close(gpu, gpu.ops.log_softmax(up(x), 1), ref.log_softmax(a, 1), dtype)
+        close(gpu, gpu.ops.logsumexp(up(x), (1,), True), sums.logsumexp(a, (1,), True), dtype)
     y = rng.random((5, length)).astype(dtype)
     (c,) = wide(y)
-    close(gpu, gpu.softmax_backward(up(g), up(y), 1), ref.softmax_backward(b, c, 1), dtype)
+    close(gpu, gpu.ops.softmax_backward(up(g), up(y), 1), ref.softmax_backward(b, c, 1), dtype)
     want = ref.log_softmax_backward(b, c, 1)
-    close(gpu, gpu.log_softmax_backward(up(g), up(y), 1), want, dtype)
+    close(gpu, gpu.ops.log_softmax_backward(up(g), up(y), 1), want, dtype)
 
 
 @pytest.mark.parametrize("length", LENGTHS)
@@ -83,12 +84,12 @@ def test_layer_norm_and_variance(
     for weight, bias in ((True, True), (True, False), (False, False)):
         some = [up(v) if there else None for v, there in ((w, weight), (b, bias))]
         same = [v if there else None for v, there in ((w64, weight), (b64, bias))]
-        close(gpu, gpu.layer_norm(up(x), *some, 1e-5), ref.layer_norm(x64, *same, 1e-5), dtype)
+        close(gpu, gpu.ops.layer_norm(up(x), *some, 1e-5), ref.layer_norm(x64, *same, 1e-5), dtype)
     for weight in (True, False):
-        got = gpu.layer_norm_backward(up(g), up(x), up(w) if weight else None, 1e-5)
+        got = gpu.ops.layer_norm_backward(up(g), up(x), up(w) if weight else None, 1e-5)
         want = ref.layer_norm_backward(g64, x64, w64 if weight else None, 1e-5)
         close(gpu, got, want, dtype)
-    close(gpu, gpu.var(up(x), (1,), 1.0, False), ref.var(x64, (1,), 1.0, False), dtype)
+    close(gpu, gpu.ops.var(up(x), (1,), 1.0, False), sums.var(x64, (1,), 1.0, False), dtype)
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
@@ -98,36 +99,43 @@ def test_softmax_along_any_axis(
     del hardware
     for shape in ((3, 40, 5), (2, 1500, 3)):
         x = rng.normal(size=shape).astype(np.float32)
-        close(gpu, gpu.softmax(up(x), axis), ref.softmax(*wide(x), axis), "float32")
+        close(gpu, gpu.ops.softmax(up(x), axis), ref.softmax(*wide(x), axis), "float32")
         flipped = up(x).view(shape[::-1], (-1, -shape[2], -shape[1] * shape[2]), x.size - 1)
         want = ref.softmax(*wide(x[::-1, ::-1, ::-1].T), axis)
-        close(gpu, gpu.softmax(flipped, axis), want, "float32")
+        close(gpu, gpu.ops.softmax(flipped, axis), want, "float32")
 
 
 def test_a_masked_row_is_zero_and_its_gradient_too(gpu: Wgpu, up: Up) -> None:
-    y = gpu.softmax(up(np.full((2, 50), -np.inf, np.float32)), 1)
+    y = gpu.ops.softmax(up(np.full((2, 50), -np.inf, np.float32)), 1)
     np.testing.assert_array_equal(gpu.read(y), np.zeros((2, 50)))
-    g = gpu.softmax_backward(up(np.ones((2, 50), np.float32)), y, 1)
+    g = gpu.ops.softmax_backward(up(np.ones((2, 50), np.float32)), y, 1)
     np.testing.assert_array_equal(gpu.read(g), np.zeros((2, 50)))
 
 
 def test_large_numbers_do_not_overflow(gpu: Wgpu, up: Up) -> None:
     x = up(np.array([[1e38, 1e38, -1e38]], np.float32))
-    np.testing.assert_allclose(gpu.read(gpu.softmax(x, 1)), [[0.5, 0.5, 0]], rtol=1e-6)
-    np.testing.assert_allclose(gpu.read(gpu.logsumexp(x, (1,), False)), [1e38], rtol=1e-6)
+    np.testing.assert_allclose(gpu.read(gpu.ops.softmax(x, 1)), [[0.5, 0.5, 0]], rtol=1e-6)
+    np.testing.assert_allclose(gpu.read(gpu.ops.logsumexp(x, (1,), False)), [1e38], rtol=1e-6)
 
 
 def test_equal_elements_have_no_variance(gpu: Wgpu, up: Up) -> None:
     for shape in ((2, 1000), (1, 50_000)):
         x = up(np.full(shape, 0.1, np.float32))
-        np.testing.assert_array_equal(gpu.read(gpu.var(x, (1,), 0.0, False)), np.zeros(shape[0]))
-    assert np.isnan(gpu.read(gpu.var(up(np.zeros((2, 0), np.float32)), (1,), 0.0, False))).all()
+        np.testing.assert_array_equal(
+            gpu.read(gpu.ops.var(x, (1,), 0.0, False)), np.zeros(shape[0])
+        )
+    assert np.isnan(gpu.read(gpu.ops.var(up(np.zeros((2, 0), np.float32)), (1,), 0.0, False))).all()
 
 
 def test_variance_far_from_zero(gpu: Wgpu, up: Up, rng: np.random.Generator) -> None:
     x = (rng.normal(size=(40, 3, 5000)) + 1000).astype(np.float32)
-    close(gpu, gpu.var(up(x), (0, 2), 0.0, False), ref.var(*wide(x), (0, 2), 0.0, False), "float32")
-    close(gpu, gpu.var(up(x), (1,), 0.0, True), ref.var(*wide(x), (1,), 0.0, True), "float32")
+    close(
+        gpu,
+        gpu.ops.var(up(x), (0, 2), 0.0, False),
+        sums.var(*wide(x), (0, 2), 0.0, False),
+        "float32",
+    )
+    close(gpu, gpu.ops.var(up(x), (1,), 0.0, True), sums.var(*wide(x), (1,), 0.0, True), "float32")
 
 
 # Runs of a channel: long and by fours, none (turned first), short and odd, short (turned first).
@@ -143,20 +151,20 @@ def test_batch_norm(
     w, b = (rng.normal(size=shape[1]).astype(dtype) for _ in range(2))
     x64, g64, w64, b64 = wide(x, g, w, b)
     want = ref.batch_norm_train(x64, w64, b64, 1e-5)
-    close(gpu, gpu.batch_norm_train(up(x), up(w), up(b), 1e-5), want, dtype)
+    close(gpu, gpu.ops.batch_norm_train(up(x), up(w), up(b), 1e-5), want, dtype)
     mean, var = (a.astype(dtype) for a in want[1:])
     vectors = (w, mean, var)
-    got = gpu.batch_norm(up(x), up(w), up(b), up(mean), up(var), 1e-5)
+    got = gpu.ops.batch_norm(up(x), up(w), up(b), up(mean), up(var), 1e-5)
     close(gpu, got, ref.batch_norm(x64, w64, b64, *wide(mean, var), 1e-5), dtype)
-    got = gpu.batch_norm_backward(up(g), up(x), *(up(v) for v in vectors), 1e-5)
+    got = gpu.ops.batch_norm_backward(up(g), up(x), *(up(v) for v in vectors), 1e-5)
     close(gpu, got, ref.batch_norm_backward(g64, x64, *wide(*vectors), 1e-5), dtype)
 
 
 def test_norms_of_nothing(gpu: Wgpu, up: Up) -> None:
     x, ones = up(np.zeros((0, 3), np.float32)), up(np.ones(3, np.float32))
-    _, dweight, dbias = gpu.layer_norm_backward(x, x, ones, 1e-5)
+    _, dweight, dbias = gpu.ops.layer_norm_backward(x, x, ones, 1e-5)
     np.testing.assert_array_equal(gpu.read(dweight), np.zeros(3))
     np.testing.assert_array_equal(gpu.read(dbias), np.zeros(3))
-    y, mean, _ = gpu.batch_norm_train(x, ones, ones, 1e-5)
+    y, mean, _ = gpu.ops.batch_norm_train(x, ones, ones, 1e-5)
     assert gpu.read(y).shape == (0, 3)
     assert np.isnan(gpu.read(mean)).all()

@@ -125,7 +125,7 @@ def test_a_type_that_the_hardware_lacks(gpu: Wgpu) -> None:
 def test_a_tensor_over_the_limit(gpu: Wgpu) -> None:
     count = gpu.device.max_binding_bytes // 4 + 1
     with pytest.raises(DeviceMemoryError, match="max-storage-buffer-binding-size"):
-        gpu.full((count,), 0, pt.float32)
+        gpu.ops.full((count,), 0, pt.float32)
 
 
 @pytest.mark.parametrize("count", [0, 1, 65_535, 65_536, 10**6, 65_535 * 70_000 // 2])
@@ -143,9 +143,9 @@ def test_a_given_grid_is_checked() -> None:
 
 def test_more_workgroups_than_one_axis_has(gpu: Wgpu, up: Up) -> None:
     values = np.arange(4100 * 4099, dtype=np.float32).reshape(4100, 4099)
-    x = gpu.permute_dims(up(values), (1, 0))
-    total = gpu.add(x, gpu.flip(x, (0, 1)))  # a strided walk: more than 65,535 workgroups
-    got = gpu.read(gpu.max(total, (0, 1), False))
+    x = gpu.ops.permute_dims(up(values), (1, 0))
+    total = gpu.ops.add(x, gpu.ops.flip(x, (0, 1)))  # a strided walk: more than 65,535 workgroups
+    got = gpu.read(gpu.ops.max(total, (0, 1), False))
     assert got == (values + np.flip(values)).max()
 
 
@@ -164,7 +164,7 @@ def test_size_classes() -> None:
 def test_an_upload_does_not_overtake_recorded_work(gpu: Wgpu, up: Up) -> None:
     for i in range(50):
         x = up(np.full(10, i, np.float32))
-        y = gpu.add(x, 1.0)
+        y = gpu.ops.add(x, 1.0)
         del x  # its buffer goes back, and the next upload takes it
         up(np.full(10, -1, np.float32))
         assert gpu.read(y).tolist() == [i + 1.0] * 10
@@ -172,7 +172,7 @@ def test_an_upload_does_not_overtake_recorded_work(gpu: Wgpu, up: Up) -> None:
 
 def test_parameters_of_many_dispatches(gpu: Wgpu, up: Up) -> None:
     x = up(np.zeros(3, np.float32))
-    sums = [gpu.add(x, float(i)) for i in range(1000)]
+    sums = [gpu.ops.add(x, float(i)) for i in range(1000)]
     assert [gpu.read(s)[0] for s in sums] == list(range(1000))
 
 
@@ -205,8 +205,8 @@ def test_memory_is_flat_over_a_loop(gpu: Wgpu, up: Up) -> None:
     x = up(np.ones((64, 64), np.float32))
 
     def step() -> None:
-        y = gpu.exp(gpu.multiply(x, 0.5))
-        z = gpu.sum(gpu.add(y, gpu.permute_dims(y, (1, 0))), (0,), False, pt.float32)
+        y = gpu.ops.exp(gpu.ops.multiply(x, 0.5))
+        z = gpu.ops.sum(gpu.ops.add(y, gpu.ops.permute_dims(y, (1, 0))), (0,), False, pt.float32)
         gpu.read(z)
 
     for _ in range(20):
@@ -223,8 +223,8 @@ def test_memory_is_flat_over_a_loop(gpu: Wgpu, up: Up) -> None:
 def test_buffers_return_and_trim_gives_them_to_the_driver(gpu: Wgpu) -> None:
     gpu.device.trim()
     base = gpu.memory().current
-    x = gpu.full((1000, 1000), 1.0, pt.float32)
-    view = gpu.permute_dims(x, (1, 0))
+    x = gpu.ops.full((1000, 1000), 1.0, pt.float32)
+    view = gpu.ops.permute_dims(x, (1, 0))
     held = gpu.memory().current - base
     assert 4_000_000 <= held <= 4_600_000
     del x
@@ -233,7 +233,7 @@ def test_buffers_return_and_trim_gives_them_to_the_driver(gpu: Wgpu) -> None:
     assert gpu.memory().current == base
     assert gpu.memory().peak >= base + held
     assert gpu.device.trim() >= held
-    assert gpu.read(gpu.full((3,), 2.0, pt.float32)).tolist() == [2, 2, 2]
+    assert gpu.read(gpu.ops.full((3,), 2.0, pt.float32)).tolist() == [2, 2, 2]
 
 
 def test_the_pool_does_not_hoard_sizes_that_are_not_used_again(
@@ -242,16 +242,16 @@ def test_the_pool_does_not_hoard_sizes_that_are_not_used_again(
     pool = gpu.device.pool
     gpu.device.trim()
     monkeypatch.setattr(pool, "keep_bytes", 10_000_000)
-    kept = gpu.full((500_000,), 7.0, pt.float32)
+    kept = gpu.ops.full((500_000,), 7.0, pt.float32)
     for mebi in range(1, 20):
-        assert gpu.read(gpu.full((mebi * 250_000,), 1.0, pt.float32))[-1] == 1
+        assert gpu.read(gpu.ops.full((mebi * 250_000,), 1.0, pt.float32))[-1] == 1
         assert pool.free_bytes <= 10_000_000 + mebi * 1_150_000
     assert gpu.read(kept).sum() == 3_500_000
 
 
 def test_an_array_in_a_reference_cycle_gives_back_a_live_buffer(gpu: Wgpu) -> None:
     for _ in range(3):
-        cycle: list[Any] = [gpu.full((77,), 1.0, pt.float32)]
+        cycle: list[Any] = [gpu.ops.full((77,), 1.0, pt.float32)]
         cycle.append(cycle)
         gpu.sync()
         del cycle
@@ -268,8 +268,8 @@ def test_threads_share_a_device(gpu: Wgpu) -> None:
             for i in range(25):
                 values = rng.normal(size=(17 + seed, 33 + i)).astype(np.float32)
                 x = gpu.upload(values, pt.float32)
-                y = gpu.multiply(gpu.add(x, 1.0), x)
-                z = gpu.sum(y, (1,), False, pt.float32)
+                y = gpu.ops.multiply(gpu.ops.add(x, 1.0), x)
+                z = gpu.ops.sum(y, (1,), False, pt.float32)
                 exact = ((values + 1) * values).sum(1, dtype=np.float64)
                 np.testing.assert_allclose(gpu.read(z), exact, rtol=1e-4, atol=1e-4)
         except BaseException as error:
@@ -287,7 +287,7 @@ def test_read_async(gpu: Wgpu, up: Up) -> None:
     x = up(np.arange(5, dtype=np.float32))
 
     async def main() -> list[Any]:
-        return await asyncio.gather(*(gpu.read_async(gpu.add(x, i)) for i in range(8)))
+        return await asyncio.gather(*(gpu.read_async(gpu.ops.add(x, i)) for i in range(8)))
 
     for i, got in enumerate(asyncio.run(main())):
         assert got.tolist() == [i, 1 + i, 2 + i, 3 + i, 4 + i]
@@ -307,12 +307,12 @@ def test_a_forked_child_says_why_it_cannot_go_on(gpu: Wgpu) -> None:
         gpu.sync()
         if os.fork() == 0:
             try:
-                gpu.read(gpu.add(x, x))
+                gpu.read(gpu.ops.add(x, x))
             except pt.DeviceError as error:
                 print(error, flush=True)
             os._exit(0)
         os.wait()
-        print(gpu.read(gpu.add(x, x)))
+        print(gpu.read(gpu.ops.add(x, x)))
         """
     )
     assert "opened before fork()" in out
@@ -326,8 +326,8 @@ def test_work_left_queued_does_not_hang_the_exit() -> None:
         from phlox_wgpu import Wgpu
         if Wgpu.found():
             gpu = Wgpu()
-            x = gpu.full((1000,), 1.0, pt.float32)
+            x = gpu.ops.full((1000,), 1.0, pt.float32)
             for _ in range(300):
-                x = gpu.add(x, x)
+                x = gpu.ops.add(x, x)
         """
     )
