@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import pickle
 import subprocess
 import sys
@@ -43,6 +44,20 @@ def run(program: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def test_a_machine_without_a_session_starts_in_silence() -> None:
+    program = "import phlox_tensor as pt, phlox_wgpu; pt.ones(1, device=phlox_wgpu.Wgpu())"
+    environment = {k: v for k, v in os.environ.items() if k != "XDG_RUNTIME_DIR"}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "XDG_RUNTIME_DIR" not in done.stderr
 
 
 def test_importing_and_making_a_device_opens_nothing() -> None:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import wgpu
@@ -43,8 +47,9 @@ def adapters(power: Power) -> list[Any]:
         BackendUnavailableError: wgpu cannot list them.
     """
     try:
-        _leave_opengl_out()
-        found = list(wgpu.gpu.enumerate_adapters_sync())
+        with _runtime_folder():
+            _leave_opengl_out()
+            found = list(wgpu.gpu.enumerate_adapters_sync())
     except RuntimeError as error:
         raise _unavailable(f"listing the adapters failed: {error}") from error
     rank = _TYPE_RANK[power]
@@ -66,6 +71,20 @@ def one_api_each(found: list[Any]) -> list[Any]:
         for adapter in found
         if _API_RANK.get(adapter.info["backend_type"], len(_API_RANK)) == best[name(adapter)]
     ]
+
+
+@contextmanager
+def _runtime_folder() -> Iterator[None]:
+    """Give drivers a runtime folder where the session has none: they complain on stderr else."""
+    if sys.platform != "linux" or "XDG_RUNTIME_DIR" in os.environ:
+        yield
+        return
+    with TemporaryDirectory(prefix="phlox-") as folder:
+        os.environ["XDG_RUNTIME_DIR"] = folder
+        try:
+            yield
+        finally:
+            del os.environ["XDG_RUNTIME_DIR"]
 
 
 @cache
