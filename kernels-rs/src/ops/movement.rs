@@ -1,5 +1,7 @@
 //! Copies between layouts, and the ops that only move elements.
 
+mod add_slices;
+pub mod getitem;
 pub mod parts;
 pub mod reader;
 #[cfg(test)]
@@ -16,6 +18,8 @@ use crate::array::shape::{Shape, Strides};
 use crate::dispatch;
 use crate::error::{Error, Result};
 use strided::Axes;
+
+pub use add_slices::add_slices;
 
 /// Tensors one after the other along an axis; the other lengths agree.
 pub fn concat(xs: &[&Array], axis: usize) -> Result<Array> {

@@ -183,3 +183,60 @@ fn slice_scatter_replaces_a_slice() {
     assert!(slice_scatter(&x, &values, &[0, 3], &[2, 2], &[2, 2]).is_err());
     assert!(slice_scatter(&x, &values, &[0, 3], &[2, 2], &[0, -1]).is_err());
 }
+
+#[test]
+fn parts_add_up_where_they_meet() {
+    let mut rng = Rng::new(15);
+    for _ in 0..300 {
+        let size: Vec<usize> = shape(&mut rng, 3, &[1, 2, 5, 9]);
+        let count = 1 + rng.below(5);
+        let (mut parts, mut start, mut step) = (Vec::new(), Vec::new(), Vec::new());
+        let mut expected = Array::zeros(DType::I32, &size).unwrap();
+        for _ in 0..count {
+            let (mut first, mut len, mut stride) = (Vec::new(), Vec::new(), Vec::new());
+            for &n in &size {
+                let (a, b) = (rng.below(n), rng.below(n));
+                let by = 1 + rng.below(2);
+                first.push(a);
+                len.push(a.abs_diff(b) / by + 1);
+                stride.push(if b < a { -(by as isize) } else { by as isize });
+            }
+            let part = view_of(&mut rng, DType::I32, &len, true);
+            let before = crate::array::view::slice(&expected, &first, &len, &stride).unwrap();
+            let values: Vec<i32> =
+                elements::<i32>(&before).iter().zip(elements::<i32>(&part)).map(|(a, b)| a.wrapping_add(b)).collect();
+            let sum = Array::from_slice(&values, &len).unwrap();
+            expected = slice_scatter(&expected, &sum, &first, &len, &stride).unwrap();
+            parts.push(part);
+            start.extend(first);
+            step.extend(stride);
+        }
+        let parts: Vec<&Array> = parts.iter().collect();
+        let out = add_slices(&parts, &size, &start, &step).unwrap();
+        assert_eq!(elements::<i32>(&out), elements::<i32>(&expected));
+    }
+    let part = Array::zeros(DType::F32, &[2]).unwrap();
+    assert!(add_slices(&[], &[2], &[], &[]).is_err());
+    assert!(add_slices(&[&part], &[2], &[0, 0], &[1, 1]).is_err());
+    assert!(add_slices(&[&part], &[2], &[1], &[1]).is_err());
+    assert!(add_slices(&[&part], &[2], &[0], &[0]).is_err());
+    assert!(add_slices(&[&part, &Array::zeros(DType::I32, &[2]).unwrap()], &[2], &[0, 0], &[1, 1]).is_err());
+    assert_eq!(add_slices(&[&Array::zeros(DType::F32, &[0]).unwrap()], &[0], &[0], &[1]).unwrap().numel(), 0);
+}
+
+#[test]
+fn an_index_is_a_view() {
+    use super::getitem::{Part, getitem};
+    let x = Array::from_slice(&(0..24).collect::<Vec<i32>>(), &[2, 3, 4]).unwrap();
+    let out = getitem(&x, &[Part::At(1), Part::New, Part::Slice { start: 2, size: 2, step: -2 }]).unwrap();
+    assert_eq!((&out.shape()[..], elements::<i32>(&out)), (&[1, 2, 4][..], vec![20, 21, 22, 23, 12, 13, 14, 15]));
+    assert_eq!(getitem(&x, &[]).unwrap().shape(), x.shape());
+    assert_eq!(getitem(&x, &[Part::Keep, Part::Slice { start: 3, size: 0, step: 1 }]).unwrap().numel(), 0);
+    let empty = Array::zeros(DType::F32, &[0, 3]).unwrap();
+    assert_eq!(getitem(&empty, &[Part::Keep, Part::At(2)]).unwrap().numel(), 0);
+    assert!(getitem(&x, &[Part::At(2)]).is_err());
+    assert!(getitem(&x, &[Part::Slice { start: 1, size: 2, step: 1 }]).is_err());
+    assert!(getitem(&x, &[Part::Slice { start: 0, size: 2, step: isize::MIN }]).is_err());
+    assert!(getitem(&x, &[Part::Keep; 4]).is_err());
+    assert!(getitem(&x, &[Part::New; 6]).is_err());
+}
