@@ -69,9 +69,14 @@ class Cpu(Backend):
         def dtype_of(self, primitive: Any, /) -> DType:
             """Return the element type of a primitive."""
             ...
+
+        def spec_of(self, primitive: Any, /) -> tuple[tuple[int, ...], DType]:
+            """Return shape and element type of a primitive at once."""
+            ...
     else:  # without a Python frame in between
         shape_of = staticmethod(_native._shape_of)
         dtype_of = staticmethod(_native._dtype_of)
+        spec_of = staticmethod(_native._spec_of)
 
     def __init__(self, float: DTypeLike = "float32", int: DTypeLike = "int64") -> None:
         """Choose the default element types."""

@@ -226,10 +226,23 @@ fn _set_dtype(py: Python<'_>, dtype: Dtype, object: Py<PyAny>) {
 #[pyo3(signature = (x, /))]
 fn _dtype_of<'py>(py: Python<'py>, x: &Bound<'py, RawTensor>) -> Bound<'py, PyAny> {
     let dtype = x.get().array.dtype();
+    dtype_object(py, dtype)
+}
+
+/// The object registered for a dtype, else its name.
+fn dtype_object(py: Python<'_>, dtype: DType) -> Bound<'_, PyAny> {
     match DTYPES[dtype as usize].get(py) {
         Some(object) => object.bind(py).clone(),
         None => dtype_name(py, dtype).clone().into_any(),
     }
+}
+
+/// Shape and dtype object of a tensor: what every call asks for, in one.
+#[pyfunction]
+#[pyo3(signature = (x, /))]
+fn _spec_of<'py>(py: Python<'py>, x: &Bound<'py, RawTensor>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyAny>)> {
+    let raw = x.get();
+    Ok((raw.shape(py)?, dtype_object(py, raw.array.dtype())))
 }
 
 /// The dtype that an object was registered for. Identity is compared: reading the object's name costs as much as a kernel.
@@ -288,6 +301,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(_reset_peak, module)?)?;
     module.add_function(wrap_pyfunction!(_set_dtype, module)?)?;
     module.add_function(wrap_pyfunction!(_shape_of, module)?)?;
+    module.add_function(wrap_pyfunction!(_spec_of, module)?)?;
     module.add_function(wrap_pyfunction!(_set_num_threads, module)?)?;
     Ok(())
 }
