@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import phlox as px
@@ -44,7 +46,7 @@ def cases(*, with_torch: bool) -> list[Case]:
     return out
 
 
-def _phlox(a: np.ndarray, w: np.ndarray, settings: dict[str, int]) -> tuple[Run, Run]:
+def _phlox(a: np.ndarray, w: np.ndarray, settings: dict[str, Any]) -> tuple[Run, Run]:
     x, y = px.asarray(a, device="cpu"), px.asarray(w, device="cpu")
     g = px.ones_like(px.conv2d(x, y, **settings))
 
@@ -55,7 +57,7 @@ def _phlox(a: np.ndarray, w: np.ndarray, settings: dict[str, int]) -> tuple[Run,
     return lambda: px.conv2d(x, y, **settings), gradients
 
 
-def _torch(a: np.ndarray, w: np.ndarray, settings: dict[str, int]) -> tuple[Run, Run]:
+def _torch(a: np.ndarray, w: np.ndarray, settings: dict[str, Any]) -> tuple[Run, Run]:
     import torch  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - for comparisons
 
     x, y = torch.from_numpy(a), torch.from_numpy(w)

@@ -281,8 +281,9 @@ def test_a_result_is_no_leaf() -> None:
 
 
 def test_integers_have_no_gradient() -> None:
+    integers: Any = pt.asarray([1, 2], device=DEVICE)
     with pytest.raises(pt.GradientError, match="only Float tensors"):
-        pt.asarray([1, 2], device=DEVICE).require_grad()
+        integers.require_grad()
 
 
 def test_shape_errors_name_the_op_that_was_called() -> None:
@@ -424,11 +425,11 @@ def test_gradients_add_up_and_scale() -> None:
 def test_gradients_of_two_devices_do_not_add_up() -> None:
     other = pt.asarray([1.0], device=ad.Autodiff(Numpy())).require_grad()
     with pytest.raises(pt.GradientError, match="two devices"):
-        leaf(1.0).exp().backward() + other.exp().backward()
+        _ = leaf(1.0).exp().backward() + other.exp().backward()
     with pytest.raises(TypeError):
-        leaf(1.0).exp().backward() + other
+        _ = leaf(1.0).exp().backward() + other
     with pytest.raises(TypeError):
-        leaf(1.0).exp().backward() * other
+        _ = leaf(1.0).exp().backward() * other
     with pytest.raises(pt.GradientError, match=r"expected a tensor of shape \(1,\)"):
         leaf(1.0).exp().backward().map(lambda g: g.sum())
 

@@ -232,7 +232,8 @@ def test_a_composite_is_a_function_a_method_and_an_op(
 
 def test_integers_of_numpy_stand_wherever_integers_do() -> None:
     x: Any = pt.asarray(arange((1, 4, 6)))
-    one, two = np.int64(1), np.int32(2)
+    one: Any = np.int64(1)
+    two: Any = np.int32(2)
     assert x.squeeze(np.int64(0)).shape == (4, 6)
     assert x.moveaxis(one, two).shape == (1, 6, 4)
     assert [p.shape for p in x.split(two, axis=one)] == [(1, 2, 6)] * 2

@@ -70,7 +70,7 @@ def test_ranges_of_floats(start: int, stop: int, step: float) -> None:
 
 
 def test_ranges_hold_what_they_say() -> None:
-    same(pt.arange(np.int64(3)), np.arange(3))  # type: ignore[arg-type]
+    same(pt.arange(np.int64(3)), np.arange(3))  # type: ignore[call-overload]
     same(pt.arange(5, 0, -2, dtype="uint8"), np.array([5, 3, 1], np.uint8))
     same(pt.arange(0.0, 4.0, 2.0, dtype="int32"), np.array([0, 2], np.int32))
     wrong: list[Any] = [(0, 3, 0), (float("nan"),), (float("inf"),), ("3",)]
@@ -125,8 +125,8 @@ def test_meshgrid(sizes: tuple[int, ...], indexing: Any) -> None:
         lambda: pt.zeros((-1,)),
         lambda: pt.zeros((2.5,)),  # type: ignore[arg-type]
         lambda: pt.ones("ab"),  # type: ignore[arg-type]
-        lambda: pt.full(2, "a"),  # type: ignore[arg-type]
-        lambda: pt.full(2, None),  # type: ignore[arg-type]
+        lambda: pt.full(2, "a"),  # type: ignore[call-overload]
+        lambda: pt.full(2, None),  # type: ignore[call-overload]
         lambda: pt.linspace(0, 1, -1),
         lambda: pt.eye(-1),
         lambda: pt.meshgrid(pt.ones(1), indexing="yx"),

@@ -30,7 +30,7 @@ class TensorMembers(Generic[K]):
 
     def __array_namespace__(self: Tensor[K], *, api_version: str | None = None) -> Any:
         del api_version
-        return sys.modules[__package__]
+        return sys.modules[__name__.partition(".")[0]]
 
     def __contains__(self: Tensor[K], value: Any) -> bool:
         return bool(any_(binary(equal, self, value)))
