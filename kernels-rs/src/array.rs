@@ -1,13 +1,19 @@
 //! [`Array`]: storage, shape, strides, offset and dtype. Immutable once shared; every view shares the storage.
 
-pub mod dtype;
+pub mod axes;
+pub mod copy;
+pub mod float;
+pub mod fold;
 pub mod narrow;
+pub mod reader;
 pub mod scalar;
 pub mod shape;
+pub mod strided;
+mod transpose;
 pub mod view;
 
-use crate::array::dtype::{DType, Element};
 use crate::array::shape::{Shape, Strides};
+use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::memory::storage::Storage;
 use std::sync::Arc;
@@ -182,17 +188,6 @@ impl Array {
     pub fn mut_ptr<T: Element>(&mut self) -> *mut T {
         assert!(self.storage.claim() && self.is_contiguous(), "written array is shared");
         self.ptr::<T>().cast_mut()
-    }
-
-    /// This array if it is row-major already, else a row-major copy.
-    pub fn contiguous(&self) -> Result<Self> {
-        if self.is_contiguous() { Ok(self.clone()) } else { crate::ops::movement::dense_copy(self) }
-    }
-
-    /// The elements copied out in row-major order.
-    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        let dense = self.contiguous()?;
-        Ok(dense.as_slice::<T>().expect("contiguous").to_vec())
     }
 
     /// A view of the same storage with another geometry, or an error where that is too large or leaves the storage.

@@ -26,6 +26,7 @@
 //! 7. Tests: a naive reference over random shapes and layouts beside the kernel, and a pytest in `tests/`.
 
 pub mod array;
+pub mod dtype;
 pub mod error;
 pub mod machine;
 pub mod math;
@@ -36,7 +37,7 @@ pub mod ops;
 mod py;
 
 pub use array::Array;
-pub use array::dtype::{BF16, DType, Element, F16, Float, Kind};
+pub use dtype::{BF16, DType, Element, F16, Float, Kind};
 pub use error::{Error, Result};
 
 /// Prepares for forks. The binding calls it once; calling it again does nothing.

@@ -7,10 +7,13 @@ pub mod elementwise;
 pub mod indexing;
 pub mod interpolation;
 pub mod movement;
+pub mod parts;
 pub mod pooling;
 pub mod random;
 pub mod reduction;
 pub mod rows;
+#[cfg(test)]
+pub mod samples;
 pub mod scan;
 pub mod sort;
 pub mod step;

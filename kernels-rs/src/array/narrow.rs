@@ -1,6 +1,6 @@
 //! Runs of float16 and bfloat16 to and from `f32`.
 
-use crate::array::dtype::{BF16, DType, F16};
+use crate::dtype::{BF16, DType, F16};
 use crate::vectorize;
 
 /// Widens `len` elements of a narrow dtype.

@@ -1,6 +1,6 @@
 //! Python scalars as kernels see them.
 
-use crate::array::dtype::{DType, Element, Kind};
+use crate::dtype::{DType, Element, Kind};
 use crate::error::{Error, Result};
 
 /// A bool, int or float without a width: it takes the dtype of the array beside it.

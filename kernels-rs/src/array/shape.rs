@@ -198,29 +198,12 @@ pub fn broadcast_strides(shape: &[usize], strides: &[isize], to: &[usize]) -> St
     out
 }
 
-/// Drops axes of length 1 and merges neighbours that form one run. At least one axis is left.
-pub fn merge_axes(shape: &[usize], strides: &[isize]) -> (Shape, Strides) {
-    let (mut dims, mut steps) = (Shape::empty(), Strides::empty());
-    for (&n, &step) in shape.iter().zip(strides) {
-        if n == 1 {
-            continue;
-        }
-        match (dims.last_mut(), steps.last_mut()) {
-            (Some(outer), Some(outer_step)) if *outer_step == step * n as isize => {
-                *outer *= n;
-                *outer_step = step;
-            }
-            _ => {
-                dims.push(n);
-                steps.push(step);
-            }
-        }
-    }
-    if dims.is_empty() {
-        dims.push(1);
-        steps.push(1);
-    }
-    (dims, steps)
+/// Products of the lengths before an axis, its length, and of those after. An axis that is not there is an error of `op`.
+pub fn around(op: &str, shape: &[usize], axis: usize) -> Result<(usize, usize, usize)> {
+    let Some(&len) = shape.get(axis) else {
+        return Err(Error::value(op, format!("wrong axis: got {axis}, expected below {}", shape.len())));
+    };
+    Ok((numel(&shape[..axis]), len, numel(&shape[axis + 1..])))
 }
 
 /// Coordinates of element `at` of a row-major walk. The rank is at least 1.

@@ -9,7 +9,7 @@ mod portable;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86;
 
-use crate::array::dtype::Element;
+use crate::dtype::Element;
 use crate::machine::simd::{Level, level};
 use crate::math::Fma;
 use std::ops::{Add, Div, Mul, Sub};

@@ -93,7 +93,7 @@ fn pairs(rounds: usize) -> f32 {
 #[must_use]
 pub fn bf16_peak(count: usize) -> f64 {
     #[cfg(target_arch = "x86_64")]
-    if crate::ops::contraction::has_bf16_pairs() {
+    if simd::has_bf16_pairs() {
         let start = Instant::now();
         threads::parallel(count, &|_| {
             // SAFETY: just asked for.

@@ -64,6 +64,15 @@ fn available() -> Level {
     Level::Baseline
 }
 
+/// True when this machine multiplies bfloat16 pairs in one instruction.
+#[inline]
+pub fn has_bf16_pairs() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return level() == Level::Avx512 && is_x86_feature_detected!("avx512bf16");
+    #[cfg(not(target_arch = "x86_64"))]
+    return false;
+}
+
 /// Compiles an `#[inline(always)]` function for each level and calls the best one:
 /// `vectorize!(name[T: Bound](a: A, b: B) -> R => generic::<T>)` defines `fn name<T: Bound>(a: A, b: B) -> R`.
 #[macro_export]

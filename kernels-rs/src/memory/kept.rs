@@ -147,7 +147,7 @@ impl List {
 mod tests {
     use super::*;
     use crate::array::Array;
-    use crate::array::dtype::DType;
+    use crate::dtype::DType;
 
     fn layout(form: usize) -> Layout {
         Layout { offset: 0, size: (2, 3), steps: (3, 1), form }

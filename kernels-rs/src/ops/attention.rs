@@ -15,11 +15,11 @@ mod tests;
 mod tile;
 
 use crate::array::Array;
-use crate::array::dtype::{BF16, DType, F16};
+use crate::array::float::Wide;
 use crate::array::shape;
+use crate::dtype::{BF16, DType, F16};
 use crate::error::{Error, Result};
 use crate::machine::lanes::{Block, Lanes, Real, lane_count};
-use crate::ops::rows::Wide;
 use heads::{Heads, Item};
 use hidden::Changes;
 use scores::Score;

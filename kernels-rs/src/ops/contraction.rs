@@ -16,9 +16,9 @@ mod tests;
 mod tile;
 
 use crate::array::Array;
-use crate::array::dtype::{BF16, DType, F16, Kind};
 use crate::array::shape::{self, Shape, Strides};
 use crate::array::view;
+use crate::dtype::{BF16, DType, F16, Kind};
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
 pub(crate) use engine::{Call, Gemm, multiply};
@@ -99,11 +99,6 @@ pub fn matmul(x1: &Array, x2: &Array) -> Result<Array> {
         _ => integer::run(&product, x1, x2, &mut out)?,
     }
     Ok(out)
-}
-
-/// True when this machine multiplies bfloat16 pairs in one instruction.
-pub fn has_bf16_pairs() -> bool {
-    pairs::Pairs::supported()
 }
 
 /// The most frequent case, with nothing to work out: a small product takes less than that would.

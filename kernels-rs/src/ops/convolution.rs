@@ -32,12 +32,12 @@ mod window;
 mod winograd;
 
 use crate::array::Array;
-use crate::array::dtype::DType;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::machine::lanes::Real;
 use crate::ops::contraction::Gemm;
 use crate::ops::elementwise::convert::cast;
-use crate::ops::movement::parts::{self, PART};
+use crate::ops::parts::{self, PART};
 use cut::{Side, cut};
 pub use window::{Settings, Window};
 

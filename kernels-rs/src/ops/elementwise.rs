@@ -13,13 +13,13 @@ mod tabled;
 mod walk;
 
 use crate::array::Array;
-use crate::array::dtype::{BF16, DType, Element, F16, Kind};
+use crate::array::reader::Reader;
 use crate::array::scalar::Scalar;
 use crate::array::shape;
 use crate::dispatch;
+use crate::dtype::{BF16, DType, Element, F16, Kind};
 use crate::error::{Error, Result};
 use crate::memory::scratch::filled;
-use crate::ops::movement::reader::Reader;
 use engine::{Plan, Source};
 use kernel::{Class, Op};
 

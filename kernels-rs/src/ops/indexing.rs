@@ -33,8 +33,3 @@ fn check_along(op: &str, x: &Array, indices: &Array, axis: usize) -> Result<()> 
         format!("indices do not fit: got {:?} for {:?}, expected equal beside axis {axis}", indices.shape(), x.shape());
     Err(Error::value(op, text))
 }
-
-/// Products of the lengths before an axis, its length, and of those after.
-fn split(shape: &[usize], axis: usize) -> (usize, usize, usize) {
-    (shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product())
-}

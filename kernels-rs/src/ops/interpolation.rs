@@ -8,12 +8,12 @@ mod map;
 mod tests;
 
 use crate::array::Array;
-use crate::array::dtype::DType;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::machine::lanes::Real;
 use crate::machine::threads::{self, SharedMut};
+use crate::ops::parts;
 use crate::memory::scratch::grow;
-use crate::ops::movement::parts;
 use crate::vectorize;
 use map::Map;
 use std::ops::Range;

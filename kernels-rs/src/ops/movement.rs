@@ -2,22 +2,17 @@
 
 mod add_slices;
 pub mod getitem;
-pub mod parts;
-pub mod reader;
-#[cfg(test)]
-pub mod samples;
-pub mod strided;
 #[cfg(test)]
 mod tests;
-mod transpose;
 
 use crate::array::Array;
-use crate::array::dtype::{DType, Element};
+use crate::array::copy::dense_copy;
 use crate::array::scalar::Scalar;
 use crate::array::shape::{Shape, Strides};
+use crate::array::strided::{self, Axes};
 use crate::dispatch;
+use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
-use strided::Axes;
 
 pub use add_slices::add_slices;
 
@@ -112,31 +107,6 @@ pub fn slice_scatter(x: &Array, values: &Array, start: &[usize], size: &[usize],
     }
     drop(place);
     Ok(out)
-}
-
-/// This array if it is row-major, else a row-major copy.
-pub fn dense(x: &Array) -> Result<Array> {
-    if x.is_contiguous() { Ok(x.clone()) } else { dense_copy(x) }
-}
-
-/// A row-major copy that shares nothing with `x`.
-pub fn dense_copy(x: &Array) -> Result<Array> {
-    let out = Array::uninit(x.dtype(), x.shape())?;
-    let axes = strided::axes(x.shape(), out.strides(), x.strides());
-    // SAFETY: the fresh result is as large as `x`.
-    unsafe { strided::copy(x.dtype().itemsize(), out.storage().data(), x.data(), &axes) };
-    Ok(out)
-}
-
-/// Copies `x` over a view of its shape.
-///
-/// # Safety
-/// The storage of the view is the caller's alone, and no element of it is reached twice.
-pub unsafe fn put(x: &Array, to: &Array) {
-    assert!(x.shape()[..] == to.shape()[..] && x.dtype() == to.dtype(), "a copy of another shape or dtype");
-    let axes = strided::axes(x.shape(), to.strides(), x.strides());
-    // SAFETY: both hold the shape; the destination is the caller's.
-    unsafe { strided::copy(x.dtype().itemsize(), to.data().cast_mut(), x.data(), &axes) };
 }
 
 struct Target<'a> {

@@ -11,13 +11,13 @@ mod row;
 mod tests;
 
 use crate::array::Array;
-use crate::array::dtype::{BF16, DType, Element, F16};
+use crate::array::float::RowElement;
 use crate::dispatch;
+use crate::dtype::{BF16, DType, Element, F16};
 use crate::error::{Error, Result};
 use crate::machine::lanes::Real;
-use crate::ops::movement::parts::{self, Planes};
+use crate::ops::parts::{self, Planes};
 use crate::ops::reduction;
-use crate::ops::rows::RowElement;
 use std::ops::Range;
 
 type Pair = (usize, usize);

@@ -6,7 +6,7 @@ mod philox;
 mod tests;
 
 use crate::array::Array;
-use crate::array::dtype::{BF16, DType, Element, F16, Float};
+use crate::dtype::{BF16, DType, Element, F16, Float};
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
 use crate::ops::elementwise::convert::cast;

@@ -13,9 +13,9 @@ mod tests;
 pub use arg::{argmax, argmin};
 
 use crate::array::Array;
-use crate::array::dtype::{DType, Element};
 use crate::array::shape::{Shape, contiguous_strides};
 use crate::dispatch;
+use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::ops::elementwise::convert::cast;
 use kernel::Reduction;

@@ -2,12 +2,14 @@
 //! of the blocks before is added to each. So the order depends on the length alone, and errors grow slowly.
 
 use crate::array::Array;
-use crate::array::dtype::{DType, Element};
+use crate::array::copy::dense_copy;
+use crate::array::shape::around;
+use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::filled;
 use crate::ops::elementwise::convert::cast;
-use crate::ops::movement::{dense_copy, parts};
+use crate::ops::parts;
 
 /// Elements between two roundings into the running total.
 const BLOCK: usize = 1024;
@@ -78,17 +80,12 @@ fn scan<T: Add>(x: &Array, axis: usize) -> Result<Array> {
     // An operand with gaps is brought in order in the result itself.
     let out = if x.is_contiguous() { Array::uninit(x.dtype(), x.shape())? } else { dense_copy(x)? };
     let from = if x.is_contiguous() { x } else { &out };
-    let (outer, len, inner) = split(x.shape(), axis);
+    let (outer, len, inner) = around("cumsum", x.shape(), axis)?;
     if x.numel() > 0 {
         let job = Job { x: from.data().cast::<T>(), out: out.storage().data().cast::<T>(), len };
         if inner == 1 { job.rows(outer) } else { job.columns(outer, inner) }
     }
     Ok(out)
-}
-
-/// Products of the lengths before and after an axis.
-fn split(shape: &[usize], axis: usize) -> (usize, usize, usize) {
-    (shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product())
 }
 
 /// Dense arrays of equal shape, `len` along the axis; they may be one and the same.
@@ -271,7 +268,7 @@ mod tests {
     use super::*;
     use crate::machine::threads::set_num_threads;
     use crate::ops::elementwise::convert::cast;
-    use crate::ops::movement::samples::{Rng, elements, floats, shape, view_of};
+    use crate::ops::samples::{Rng, elements, floats, shape, view_of};
 
     fn plain(x: &[f64], block: impl Fn(f64) -> f64) -> Vec<f64> {
         let (mut out, mut before) = (Vec::new(), 0.0);
@@ -306,7 +303,7 @@ mod tests {
             set_num_threads(1 + round % 4);
             let out = cumsum(&x, axis, dtype).unwrap();
             assert_eq!((&out.shape()[..], out.dtype()), (&size[..], dtype));
-            let (outer, len, inner) = split(&size, axis);
+            let (outer, len, inner) = around("cumsum", &size, axis).unwrap();
             let (values, got) = (floats(&x), floats(&out));
             for line in 0..outer * inner {
                 let at = |k: usize| (line / inner * len + k) * inner + line % inner;

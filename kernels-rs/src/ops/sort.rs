@@ -11,8 +11,8 @@ mod topk;
 pub use topk::topk;
 
 use crate::array::Array;
-use crate::array::dtype::DType;
 use crate::dispatch;
+use crate::dtype::DType;
 use crate::error::Result;
 use key::SortKey;
 use lines::{Lines, Room};

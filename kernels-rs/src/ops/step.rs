@@ -13,12 +13,12 @@ pub use adam::{Adam, adam};
 pub use sgd::{Sgd, sgd};
 
 use crate::array::Array;
+use crate::array::float::{RowElement, Wide};
+use crate::array::reader::Reader;
 use crate::error::{Error, Result};
 use crate::machine::lanes::{Kernel, Lanes, launch};
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::{reserved, with_scratch};
-use crate::ops::movement::reader::Reader;
-use crate::ops::rows::{RowElement, Wide};
 
 /// Elements that are worked on in one go: nine streams of `f64` fit a 48 KiB first-level cache.
 const BLOCK: usize = 512;

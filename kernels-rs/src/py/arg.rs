@@ -3,9 +3,9 @@
 use super::error::rejected;
 use super::tensor::{RawTensor, registered};
 use crate::array::Array;
-use crate::array::dtype::DType;
 use crate::array::scalar::Scalar;
 use crate::array::shape::{Shape, Strides, check_rank};
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::memory::scratch::guarded;
 use pyo3::exceptions::PyTypeError;

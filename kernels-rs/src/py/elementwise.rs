@@ -3,7 +3,7 @@
 use super::arg::*;
 use super::error::rejected;
 use super::tensor::RawTensor;
-use crate::array::dtype::DType;
+use crate::dtype::DType;
 use crate::ops::elementwise::kernel::{Op, binary, unary};
 use crate::ops::elementwise::table::{binary_table, unary_table};
 use crate::ops::elementwise::{self, Operand, choice};

@@ -2,7 +2,7 @@
 
 use super::arg::{Arg, Dtype, Ints};
 use crate::array::Array;
-use crate::array::dtype::DType;
+use crate::dtype::DType;
 use crate::array::shape::{Strides, is_contiguous};
 use crate::error::Error;
 use crate::machine::peak;

@@ -7,11 +7,11 @@ use super::scores::{self, Pull, Score, State, Weights};
 use super::tile::{Left, Onto, Panels, Product, Turn};
 use super::{Job, Parts, SERIAL, pack, rows_per_group};
 use crate::array::Array;
-use crate::array::dtype::Element;
+use crate::array::float::Wide;
+use crate::dtype::Element;
 use crate::machine::lanes::{Block, lane_count};
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::with_scratch;
-use crate::ops::rows::Wide;
 use std::ops::Range;
 
 /// Heads of keys below which the queries of a head are shared out over tasks.

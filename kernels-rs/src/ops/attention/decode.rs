@@ -5,12 +5,12 @@ use super::heads::Item;
 use super::scores::{Score, powers};
 use super::{Job, Parts, SERIAL};
 use crate::array::Array;
-use crate::array::dtype::Element;
+use crate::array::float::Wide;
+use crate::dtype::Element;
 use crate::error::Result;
 use crate::machine::lanes::{Block, Kernel, Lanes, Real, lane_count, launch};
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::{filled, with_scratch};
-use crate::ops::rows::Wide;
 
 /// Queries of all heads that share a head of keys, at most: with more, blocks of queries are faster.
 pub const MOST: usize = 8;

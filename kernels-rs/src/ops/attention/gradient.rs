@@ -5,15 +5,16 @@ use super::backward::{self, Cotangents};
 use super::heads::Heads;
 use super::{Job, Operands, Settings, check};
 use crate::array::Array;
-use crate::array::dtype::{BF16, DType, F16};
+use crate::array::copy;
 use crate::array::shape::{Shape, numel};
 use crate::array::view;
+use crate::dtype::{BF16, DType, F16};
 use crate::error::{Error, Result};
 use crate::ops::elementwise::convert::cast;
 use crate::ops::elementwise::kernel::binary::add;
 use crate::ops::elementwise::{Operand, binary};
-use crate::ops::movement;
-use crate::ops::movement::parts::{self, narrowed};
+use crate::ops::movement::concat;
+use crate::ops::parts::{self, narrowed};
 use crate::ops::reduction;
 
 /// Bytes of scores whose cotangents are held at a time: some heads for both threads, half of a third-level cache.
@@ -103,7 +104,7 @@ fn in_parts(g: &Array, operands: Operands<'_>, settings: Settings, out: &mut [Ar
         let dbias = in_parts(&part_g, part, settings, &mut made)?.expect("there is a bias");
         for ((out, made), range) in out.iter_mut().zip(&made).zip([&of_queries, &range, &range]) {
             // SAFETY: nobody else has seen the result.
-            unsafe { movement::put(made, &narrowed(out, axis, range)?) };
+            unsafe { copy::put(made, &narrowed(out, axis, range)?) };
         }
         match sums.pop() {
             Some(sum) if own(bias).is_none() => {
@@ -113,7 +114,7 @@ fn in_parts(g: &Array, operands: Operands<'_>, settings: Settings, out: &mut [Ar
         }
     }
     match own(bias) {
-        Some(axis) => movement::concat(&sums.iter().collect::<Vec<_>>(), axis).map(Some),
+        Some(axis) => concat(&sums.iter().collect::<Vec<_>>(), axis).map(Some),
         None => Ok(sums.pop()),
     }
 }

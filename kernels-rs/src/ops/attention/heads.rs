@@ -1,11 +1,11 @@
 //! Where the heads of the operands lie, and how their rows are read: any strides, any float dtype.
 
 use crate::array::Array;
-use crate::array::dtype::{BF16, Element, F16, Float};
+use crate::array::float::Wide;
 use crate::array::narrow;
 use crate::array::shape::{self, Shape, Strides};
+use crate::dtype::{BF16, Element, F16, Float};
 use crate::machine::threads::SharedMut;
-use crate::ops::rows::Wide;
 
 /// A float that operands hold.
 pub trait Item: Float<Wide: Wide> {

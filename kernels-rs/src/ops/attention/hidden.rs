@@ -3,9 +3,9 @@
 use super::heads::{Heads, Item, Rows};
 use super::scores::{self, Score};
 use super::tile::Turn;
-use crate::array::dtype::Element;
+use crate::array::float::Wide;
+use crate::dtype::Element;
 use crate::machine::lanes::Block;
-use crate::ops::rows::Wide;
 
 /// The operands that change scores, and whether queries see later keys.
 pub struct Changes<T> {

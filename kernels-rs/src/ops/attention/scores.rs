@@ -1,9 +1,10 @@
 //! From scores to weights. A block of scores has a row per key and a column (a lane) per query, so that maxima and sums
 //! run down the lanes. Scores are in units of `ln 2`: exponentials are powers of two.
 
+use crate::array::float::Wide;
+use crate::array::fold;
 use crate::machine::lanes::{Kernel, Lanes, launch};
 use crate::math::{self, Fma, poly, poly64};
-use crate::ops::rows::{Wide, fold};
 use crate::vectorize;
 
 /// A float with the functions that weights need.

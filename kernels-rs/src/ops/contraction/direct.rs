@@ -8,7 +8,7 @@ use super::pack::{self, SLACK};
 use super::pairs::Pairs;
 use super::tile::{Multiply, Start, Strip, wide_rows};
 use crate::array::Array;
-use crate::array::dtype::DType;
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::machine::lanes::{Real, lane_count};
 use crate::machine::threads;

@@ -2,7 +2,7 @@
 
 use super::Matrix;
 use super::format::{load, load_partial};
-use crate::array::dtype::Float;
+use crate::dtype::Float;
 use crate::machine::lanes::{Block, Kernel, Lanes, Real};
 
 /// `rows x cols` dot products of length `k`.

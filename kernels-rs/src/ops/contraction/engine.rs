@@ -20,7 +20,7 @@ use super::pairs::{Pairs, Woven};
 use super::tile::{Multiply, Start, Strip};
 use super::{Matrix, SERIAL};
 use crate::array::Array;
-use crate::array::dtype::{BF16, DType, Element, F16, Float};
+use crate::dtype::{BF16, DType, Element, F16, Float};
 use crate::error::Result;
 use crate::machine::lanes::{lane_count, launch};
 use crate::machine::threads::{self, SharedMut};

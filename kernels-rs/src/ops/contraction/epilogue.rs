@@ -2,7 +2,7 @@
 
 use super::Matrix;
 use super::format::load;
-use crate::array::dtype::{DType, Element, Float};
+use crate::dtype::{DType, Element, Float};
 use crate::error::{Error, Result};
 use crate::machine::lanes::{Kernel, Lanes, Real};
 use crate::math::special;

@@ -1,7 +1,7 @@
 //! The cells that operands are packed into, and how cells are multiplied.
 
 use super::tile::Multiply;
-use crate::array::dtype::{DType, Float};
+use crate::dtype::{DType, Float};
 use crate::machine::lanes::{Block, Lanes, Real};
 use std::marker::PhantomData;
 

@@ -2,9 +2,9 @@
 
 use super::Product;
 use crate::array::Array;
-use crate::array::dtype::Element;
 use crate::array::shape;
 use crate::dispatch;
+use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
 use crate::vectorize;

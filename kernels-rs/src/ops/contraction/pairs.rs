@@ -4,7 +4,7 @@ use super::direct::Way;
 use super::engine::{CACHED, Call};
 use super::format::Format;
 use super::tile::Multiply;
-use crate::array::dtype::BF16;
+use crate::dtype::BF16;
 use crate::machine::lanes::{Block, Kernel, Lanes, Real};
 use crate::machine::simd::prefetch;
 
@@ -15,11 +15,7 @@ impl Pairs {
     /// True when this machine has the instruction.
     #[inline]
     pub fn supported() -> bool {
-        #[cfg(target_arch = "x86_64")]
-        return crate::machine::simd::level() == crate::machine::simd::Level::Avx512
-            && is_x86_feature_detected!("avx512bf16");
-        #[cfg(not(target_arch = "x86_64"))]
-        return false;
+        crate::machine::simd::has_bf16_pairs()
     }
 }
 

@@ -1,6 +1,6 @@
 use super::*;
-use crate::array::dtype::Element;
 use crate::array::view;
+use crate::dtype::Element;
 use crate::machine::threads::set_num_threads;
 
 struct Random(u64);

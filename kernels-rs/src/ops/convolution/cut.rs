@@ -6,7 +6,7 @@ use super::window::Window;
 use crate::array::Array;
 use crate::error::Result;
 use crate::machine::lanes::Real;
-use crate::ops::movement::parts;
+use crate::ops::parts;
 use std::ops::Range;
 
 /// Part of a convolution, forward or backward.

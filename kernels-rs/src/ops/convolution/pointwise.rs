@@ -3,13 +3,13 @@
 
 use super::Window;
 use crate::array::Array;
-use crate::array::dtype::{BF16, DType, F16};
 use crate::array::view;
+use crate::dtype::{BF16, DType, F16};
 use crate::error::Result;
 use crate::machine::lanes::lane_count;
 use crate::machine::threads;
 use crate::ops::contraction::{self, Call, Epilogue, Gemm, Matrix};
-use crate::ops::movement::parts::{self, PART};
+use crate::ops::parts::{self, PART};
 use std::sync::Mutex;
 
 /// Rows of a task: so few that the engine reads the planes in place.

@@ -1,8 +1,8 @@
 use super::reference::for_each_product;
 use super::*;
-use crate::array::dtype::{BF16, Element, F16};
+use crate::dtype::{BF16, Element, F16};
 use crate::machine::threads::set_num_threads;
-use crate::ops::movement::samples::placed;
+use crate::ops::samples::placed;
 
 /// A small generator, so that a failure can be repeated.
 struct Random(u64);
@@ -100,7 +100,7 @@ fn check_transposed(
     let Case { input, weight, settings } = case;
     let (b, beyond) = (random.array::<f64>(&[input[1]]), (random.next(3), random.next(3)));
     let b = cast(&b, g.dtype()).unwrap();
-    let biases = crate::ops::movement::samples::floats(&b);
+    let biases = crate::ops::samples::floats(&b);
     let side = |n: usize, out: usize, k: usize, stride: usize, dilation: usize, low: usize| {
         // What the last window leaves over is padding beyond the input, or input beyond the windows.
         let reach = (out - 1) * stride + dilation * (k - 1) + 1;
@@ -118,7 +118,7 @@ fn check_transposed(
     let plane = input[2] * input[3];
     let expected: Vec<f64> = dx.iter().enumerate().map(|(i, x)| x + biases[i / plane % input[1]]).collect();
     let text = format!("transposed {} {case:?} {extra:?}", g.dtype().name());
-    close(&text, &crate::ops::movement::samples::floats(&inner), &expected, terms, epsilon);
+    close(&text, &crate::ops::samples::floats(&inner), &expected, terms, epsilon);
 }
 
 /// Checks a case in a dtype that changes from round to round: every one of the four, `f32` most often.

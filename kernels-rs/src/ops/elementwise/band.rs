@@ -6,9 +6,9 @@ use super::kernel::Run;
 use super::walk::{View, is_narrow};
 use crate::array::narrow;
 use crate::array::shape::{self, Shape, contiguous_strides, unravel};
+use crate::array::strided::{Axis, copy_serial};
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::with_scratch;
-use crate::ops::movement::strided::{Axis, copy_serial};
 use std::mem::MaybeUninit;
 
 /// Rows of a band: four cache lines of `f32`, since memory is slow to jump from line to line.

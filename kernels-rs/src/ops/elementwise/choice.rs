@@ -5,10 +5,10 @@ use super::kernel::{Kernel, Run, operand, result, versions};
 use super::num::Num;
 use super::{Operand, compute_type, scalar_word, to_word};
 use crate::array::Array;
-use crate::array::dtype::{DType, Element, Kind};
 use crate::array::scalar::Scalar;
 use crate::array::shape;
 use crate::dispatch;
+use crate::dtype::{DType, Element, Kind};
 use crate::error::{Error, Result};
 use crate::math::Baseline;
 

@@ -6,8 +6,8 @@
 use super::kernel::{Kernel, Run};
 use super::walk::{View, execute, is_narrow, merge_axes};
 use crate::array::Array;
-use crate::array::dtype::DType;
 use crate::array::shape::{self, Shape, Strides};
+use crate::dtype::DType;
 use crate::error::Result;
 
 /// Elements up to which bookkeeping costs more than the work.

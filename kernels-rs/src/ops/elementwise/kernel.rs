@@ -4,7 +4,7 @@ use super::num::{Int, Num};
 use super::table::{binary_table, unary_table};
 #[cfg(target_arch = "x86_64")]
 use super::tabled;
-use crate::array::dtype::DType;
+use crate::dtype::DType;
 use crate::math::{Baseline, division, exponential, libm, special, trigonometric};
 
 /// One call of a kernel: `len` elements of each operand that is a run (`unit`), the same one where it is not.

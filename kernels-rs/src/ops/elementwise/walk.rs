@@ -7,9 +7,10 @@ use super::engine::{Plan, Source};
 use super::kernel::Run;
 use super::stream;
 use crate::array::Array;
-use crate::array::dtype::DType;
+use crate::array::axes::{Together, merged};
 use crate::array::narrow;
-use crate::array::shape::{self, Shape, Strides, carry, unravel};
+use crate::array::shape::{self, Inline, Shape, Strides, carry, unravel};
+use crate::dtype::DType;
 use crate::machine::threads::{self, SharedMut};
 use std::mem::MaybeUninit;
 
@@ -96,35 +97,19 @@ pub(super) fn is_narrow(dtype: DType) -> bool {
     matches!(dtype, DType::F16 | DType::BF16)
 }
 
-/// Drops axes of length 1 and merges neighbours that every operand steps through alike.
-pub(super) fn merge_axes(views: &mut [View], shape: &[usize]) -> Shape {
+/// Drops axes of length 1 and merges neighbours that every operand steps through alike. At least one axis is left.
+pub(super) fn merge_axes<const N: usize>(views: &mut [View; N], shape: &[usize]) -> Shape {
+    let together = |(axis, &len)| Together { len, steps: std::array::from_fn(|k| views[k].strides[axis]) };
+    let mut axes: Inline<Together<N>> = merged(shape.iter().enumerate().map(together));
+    if axes.is_empty() {
+        axes.push(Together { len: 1, steps: [1; N] });
+    }
+    for (k, view) in views.iter_mut().enumerate() {
+        view.strides = Strides::empty();
+        axes.iter().for_each(|axis| view.strides.push(axis.steps[k]));
+    }
     let mut dims = Shape::empty();
-    let mut kept: Shape = Shape::empty();
-    for (axis, &n) in shape.iter().enumerate() {
-        if n == 1 {
-            continue;
-        }
-        let last = kept.last().copied();
-        let joins =
-            last.is_some_and(|outer| views.iter().all(|view| view.strides[outer] == view.strides[axis] * n as isize));
-        if joins {
-            let top = dims.len() - 1;
-            dims[top] *= n;
-            kept[top] = axis;
-        } else {
-            dims.push(n);
-            kept.push(axis);
-        }
-    }
-    for view in views {
-        let mut strides = Strides::empty();
-        kept.iter().for_each(|&axis| strides.push(view.strides[axis]));
-        view.strides = strides;
-    }
-    if dims.is_empty() {
-        dims.push(1);
-        // An axis of length 1: every stride will do.
-    }
+    axes.iter().for_each(|axis| dims.push(axis.len));
     dims
 }
 

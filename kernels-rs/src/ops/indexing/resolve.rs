@@ -1,13 +1,12 @@
 //! Index values, read a part at a time, checked and counted from the front where they are used.
 
 use crate::array::Array;
-use crate::array::dtype::{DType, Kind};
+use crate::array::reader::Reader;
 use crate::dispatch;
+use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::memory::scratch::grow;
 use crate::ops::elementwise::convert::cast;
-use crate::ops::movement::dense;
-use crate::ops::movement::reader::Reader;
 use crate::vectorize;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,7 +58,7 @@ impl Indices {
             return Err(Error::Rejected("indices are integers"));
         }
         let unsigned = indices.dtype() == DType::U64;
-        let indices = if indices.numel() <= FEW { dense(&cast(indices, DType::I64)?)? } else { indices.clone() };
+        let indices = if indices.numel() <= FEW { cast(indices, DType::I64)?.contiguous()? } else { indices.clone() };
         Ok(Self { raw: indices, target, bad: AtomicBool::new(false), unsigned })
     }
 

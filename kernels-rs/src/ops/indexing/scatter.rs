@@ -1,14 +1,16 @@
 //! Writing at indices: `scatter` and `index_add`. Updates of one element are made in the order of the indices.
 
 use super::resolve::{Indices, Room, Target, part_len};
-use super::{check_along, check_axis, split};
+use super::{check_along, check_axis};
 use crate::array::Array;
-use crate::array::dtype::{DType, Element};
+use crate::array::copy::dense_copy;
+use crate::array::reader::Reader;
+use crate::array::shape::around;
+use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
+use crate::ops::parts;
 use crate::memory::scratch::filled;
-use crate::ops::movement::reader::Reader;
-use crate::ops::movement::{dense_copy, parts};
 use std::ops::Range;
 
 /// Updates that are worth a task of their own.
@@ -121,7 +123,7 @@ pub fn scatter(x: &Array, indices: &Array, values: &Array, axis: usize, update: 
         return parts::widened([x, indices, values], axis, whole);
     }
     let places = Indices::new(indices, Target { op: "scatter", axis, size: x.shape()[axis] })?;
-    let (outer, count, inner) = split(indices.shape(), axis);
+    let (outer, count, inner) = around("scatter", indices.shape(), axis)?;
     let size = x.shape()[axis];
     let tiles = Tiles { height: size.max(1), down: 1, ..Tiles::new(outer, count, inner, size) };
     // Many tiles are copied by the tasks that update them, while they are warm.
@@ -162,7 +164,7 @@ pub fn index_add(x: &Array, indices: &Array, values: &Array, axis: usize) -> Res
     }
     let places = Indices::new(indices, Target { op: "index_add", axis, size: x.shape()[axis] })?;
     let out = dense_copy(x)?;
-    let (outer, count, inner) = split(&expected, axis);
+    let (outer, count, inner) = around("index_add", &expected, axis)?;
     if outer * inner == 0 {
         places.check_all();
     }

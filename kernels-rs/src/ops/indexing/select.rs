@@ -1,12 +1,12 @@
 //! Reading where a mask is true: `nonzero`, `masked_select`.
 
 use crate::array::Array;
-use crate::array::dtype::{DType, Element};
+use crate::array::reader::Reader;
 use crate::array::view;
+use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::filled;
-use crate::ops::movement::reader::Reader;
 use std::ops::Range;
 
 /// Elements that are worth a task of their own.

@@ -1,15 +1,16 @@
 //! Reading at indices: `take`, `take_along_axis`.
 
+use super::check_axis;
 use super::resolve::{Check, Indices, Room, Target};
-use super::{check_axis, split};
 use crate::array::Array;
-use crate::array::shape::{MAX_RANK, Shape};
+use crate::array::axes::{merged, offset};
+use crate::array::copy::dense_copy;
+use crate::array::shape::{Inline, MAX_RANK, Shape, around};
+use crate::array::strided::{Axes, Axis, Plan};
 use crate::array::view;
 use crate::error::{Error, Result};
 use crate::machine::simd::prefetch;
 use crate::machine::threads::{self, SharedMut};
-use crate::ops::movement::strided::{Axes, Axis, Plan};
-use crate::ops::movement::{dense, dense_copy};
 use std::ops::Range;
 
 /// Bytes that are worth a task of their own.
@@ -39,7 +40,7 @@ pub fn take(x: &Array, indices: &Array, axis: usize) -> Result<Array> {
     let out = Array::uninit(x.dtype(), &shape)?;
     // A small operand is cheaper to make dense than to walk in another order.
     let small = x.numel() <= out.numel().min(SMALL / x.dtype().itemsize());
-    let x = if small { dense(x)? } else { x.clone() };
+    let x = if small { x.contiguous()? } else { x.clone() };
     let to = SharedMut::new(out.storage().data());
     if out.numel() == 0 {
         places.check_all();
@@ -75,20 +76,15 @@ fn fetch(from: *const u8, bytes: usize) {
     }
 }
 
-/// Where the slices or lines along an axis begin: the offset of a row-major number in the axes before it.
-fn outer_offset(x: &Array, axis: usize, mut number: usize) -> isize {
-    let mut at = 0;
-    for axis in (0..axis).rev() {
-        let len = x.shape()[axis];
-        at += (number % len) as isize * x.strides()[axis];
-        number /= len;
-    }
-    at
+/// The axes before this one: where the slices or lines along it begin.
+fn before(x: &Array, axis: usize) -> Inline<(usize, isize)> {
+    merged(x.shape()[..axis].iter().copied().zip(x.strides().iter().copied()))
 }
 
 struct Take<'a> {
     x: &'a Array,
     axis: usize,
+    before: Inline<(usize, isize)>,
     places: &'a Indices,
     to: SharedMut<u8>,
     /// Axes of one slice, and its number of elements.
@@ -108,7 +104,7 @@ impl<'a> Take<'a> {
             axis.to = row as isize;
             row *= axis.len;
         }
-        Self { x, axis, places, to, inner, row, pitch: row }
+        Self { x, axis, before: before(x, axis), places, to, inner, row, pitch: row }
     }
 
     fn run(&self) {
@@ -125,7 +121,7 @@ impl<'a> Take<'a> {
                 let indices = self.places.part(first..first + count, &mut room);
                 // SAFETY: offsets inside the operand; each row of the result belongs to one task.
                 let bad = unsafe {
-                    let from = self.x.data().offset(outer_offset(self.x, self.axis, outer) * size as isize);
+                    let from = self.x.data().offset(offset(&self.before, outer) * size as isize);
                     let to = self.to.ptr().add(row * self.pitch * size);
                     match (self.row, size) {
                         (1, 1) => self.elements::<u8>(indices, to, from),
@@ -205,18 +201,10 @@ pub fn take_along_axis(x: &Array, indices: &Array, axis: usize) -> Result<Array>
     super::check_along("take_along_axis", x, indices, axis)?;
     let places = Indices::new(indices, Target { op: "take_along_axis", axis, size: x.shape()[axis] })?;
     let out = Array::uninit(x.dtype(), indices.shape())?;
-    let (_, count, inner) = split(indices.shape(), axis);
-    let (mut middle, mut line) = (Axes::empty(), (1, 0));
-    for at in axis + 1..x.rank() {
-        let (len, step) = (x.shape()[at], x.strides()[at]);
-        if line.0 == 1 || line.1 == step * len as isize {
-            line = (line.0 * len, step);
-        } else if len != 1 {
-            middle.push(Axis { len: line.0, to: 0, from: line.1 });
-            line = (len, step);
-        }
-    }
-    let job = Along { x, axis, places: &places, count, inner, middle, line };
+    let (_, count, inner) = around("take_along_axis", indices.shape(), axis)?;
+    let mut middle = merged((axis + 1..x.rank()).map(|at| (x.shape()[at], x.strides()[at])));
+    let line = middle.pop().unwrap_or((1, 0));
+    let job = Along { x, axis, before: before(x, axis), places: &places, count, inner, middle, line };
     let to = SharedMut::new(out.storage().data());
     let together = places.part_len().max(GRAIN / 8);
     threads::parallel(out.numel().div_ceil(together), &|task| {
@@ -238,12 +226,13 @@ pub fn take_along_axis(x: &Array, indices: &Array, axis: usize) -> Result<Array>
 struct Along<'a> {
     x: &'a Array,
     axis: usize,
+    before: Inline<(usize, isize)>,
     places: &'a Indices,
     /// Indices along the axis, and elements of the result for each of them.
     count: usize,
     inner: usize,
     /// The axes after the indexed one but for the last, neighbours merged.
-    middle: Axes,
+    middle: Inline<(usize, isize)>,
     /// Length and step of the last one.
     line: (usize, isize),
 }
@@ -269,7 +258,7 @@ impl Along<'_> {
         let (mut at, mut bad) = (0, false);
         let (mut outer, rest) = (first / (self.count * self.inner), first % (self.count * self.inner));
         let (mut index, mut inside) = (rest / self.inner, rest % self.inner);
-        let mut start = x.wrapping_offset(outer_offset(self.x, self.axis, outer));
+        let mut start = x.wrapping_offset(offset(&self.before, outer));
         while at < indices.len() {
             if self.inner == 1 {
                 let run = (self.count - index).min(indices.len() - at);
@@ -280,7 +269,7 @@ impl Along<'_> {
                 let (line, column) =
                     if self.middle.is_empty() { (0, inside) } else { (inside / self.line.0, inside % self.line.0) };
                 let run = (self.line.0 - column).min(indices.len() - at);
-                let from = start.wrapping_offset(self.middle_offset(line));
+                let from = start.wrapping_offset(offset(&self.middle, line));
                 for (k, &value) in indices[at..at + run].iter().enumerate() {
                     match check.place(value) {
                         // SAFETY: as above.
@@ -298,20 +287,9 @@ impl Along<'_> {
             }
             if index == self.count {
                 (index, outer) = (0, outer + 1);
-                start = x.wrapping_offset(outer_offset(self.x, self.axis, outer));
+                start = x.wrapping_offset(offset(&self.before, outer));
             }
         }
         bad
-    }
-
-    /// Where a line of the axes after the indexed one begins.
-    #[inline(always)]
-    fn middle_offset(&self, mut number: usize) -> isize {
-        let mut at = 0;
-        for axis in self.middle.iter().rev() {
-            at += (number % axis.len) as isize * axis.from;
-            number /= axis.len;
-        }
-        at
     }
 }

@@ -1,8 +1,8 @@
 use super::*;
-use crate::array::dtype::DType;
+use crate::dtype::DType;
 use crate::machine::threads::set_num_threads;
 use crate::ops::elementwise::convert::cast;
-use crate::ops::movement::samples::{Rng, elements, floats, indices as all_indices, shape, view_of};
+use crate::ops::samples::{Rng, elements, floats, indices as all_indices, shape, view_of};
 
 const INTS: [DType; 8] = [DType::I8, DType::I16, DType::I32, DType::I64, DType::U8, DType::U16, DType::U32, DType::U64];
 

@@ -1,8 +1,8 @@
 use super::map::taps;
 use super::*;
-use crate::array::dtype::Element;
+use crate::dtype::Element;
 use crate::machine::threads::set_num_threads;
-use crate::ops::movement::samples::{Rng, floats, view_of};
+use crate::ops::samples::{Rng, floats, view_of};
 
 /// Pairs of (position, weight) that one result reads along an axis.
 fn reads(sources: usize, count: usize, at: usize, mode: Mode, align: bool) -> Vec<(usize, f64)> {

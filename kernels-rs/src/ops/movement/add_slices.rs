@@ -1,11 +1,12 @@
 //! Parts added into one array: the gradient of many slices.
 
-use super::{parts, put};
 use crate::array::Array;
+use crate::array::copy::put;
 use crate::array::view;
 use crate::error::{Error, Result};
 use crate::ops::elementwise::kernel::binary;
 use crate::ops::elementwise::{self, Operand};
+use crate::ops::parts;
 
 /// Zeros of `shape` to which each part is added at a slice of its own shape; `start` and `step` name the axes of the
 /// first part, then those of the next.

@@ -1,7 +1,7 @@
-use super::samples::{Rng, elements, indices, offsets, shape, view_of};
 use super::*;
 use crate::array::view;
 use crate::machine::threads::set_num_threads;
+use crate::ops::samples::{self, Rng, elements, indices, offsets, shape, view_of};
 
 fn bits(x: &Array) -> Vec<u64> {
     match x.dtype().itemsize() {

@@ -2,11 +2,11 @@
 
 use super::row::{Folder, larger, larger_with_indices};
 use super::{Pool, PoolAxis, halve};
-use crate::array::dtype::{BF16, Element, F16};
+use crate::array::float::{RowElement, Wide};
+use crate::dtype::{BF16, Element, F16};
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::{filled, with_scratch};
-use crate::ops::rows::{RowElement, Wide};
 use crate::vectorize;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 

@@ -1,7 +1,7 @@
 use super::*;
 use crate::machine::threads::set_num_threads;
 use crate::ops::elementwise::convert::cast;
-use crate::ops::movement::samples::placed;
+use crate::ops::samples::placed;
 
 struct Random(u64);
 

@@ -3,12 +3,13 @@
 
 use super::avx2::vectorize_avx2;
 use crate::array::Array;
-use crate::array::dtype::{BF16, DType, Element, F16};
+use crate::array::axes::{merged, offset};
 use crate::array::shape::{Inline, Shape, contiguous_strides};
+use crate::array::strided;
+use crate::dtype::{BF16, DType, Element, F16};
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::{filled, grow};
-use crate::ops::movement::strided;
 use std::cell::RefCell;
 use std::marker::PhantomData;
 
@@ -280,8 +281,8 @@ fn arg_reduce(op: &str, reversed: bool, x: &Array, axis: Option<usize>, keepdims
         return Err(Error::value(op, "no elements: got an empty axis, expected at least one element"));
     }
     if out.numel() > 0 {
-        let job =
-            Search { kernel: kernel(x.dtype()), reversed, x: x.data(), kept: merged(&kept), run: merged(&run), len };
+        let (kept, run) = (merged(kept.iter().copied()), merged(run.iter().copied()));
+        let job = Search { kernel: kernel(x.dtype()), reversed, x: x.data(), kept, run, len };
         job.run(out.as_mut_slice::<i64>());
     }
     out.with_geometry(shape, contiguous_strides(&shape), 0)
@@ -384,25 +385,4 @@ impl Search<'_> {
             }
         });
     }
-}
-
-/// Neighbours that are one run become one axis.
-fn merged(dims: &Dims) -> Dims {
-    let mut out = Dims::empty();
-    for &(len, step) in dims.iter().filter(|dim| dim.0 != 1) {
-        match out.last_mut() {
-            Some(last) if last.1 == step * len as isize => *last = (last.0 * len, step),
-            _ => out.push((len, step)),
-        }
-    }
-    out
-}
-
-fn offset(dims: &[(usize, isize)], mut number: usize) -> isize {
-    let mut at = 0;
-    for &(len, step) in dims.iter().rev() {
-        at += (number % len) as isize * step;
-        number /= len;
-    }
-    at
 }

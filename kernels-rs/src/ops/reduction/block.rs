@@ -8,8 +8,8 @@
 
 use super::avx2::vectorize_avx2;
 use super::fold::Fold;
-use crate::array::dtype::{DType, Element};
 use crate::array::narrow::widen;
+use crate::dtype::{DType, Element};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 

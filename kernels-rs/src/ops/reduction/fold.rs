@@ -1,6 +1,6 @@
 //! What a reduction computes: a neutral value, how an element enters, how two values become one.
 
-use crate::array::dtype::Element;
+use crate::dtype::Element;
 use std::marker::PhantomData;
 
 /// One reduction over elements of one type. `combine` must take the neutral value on either side without changing a

@@ -3,7 +3,7 @@
 
 use super::block::{ColumnJob, RowJob, fold_columns, fold_rows};
 use super::fold::{Fold, Max, Min, Prod, Sum};
-use crate::array::dtype::{DType, Element};
+use crate::dtype::{DType, Element};
 use std::marker::PhantomData;
 
 /// The loops of one [`Fold`].

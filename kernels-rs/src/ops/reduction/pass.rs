@@ -3,12 +3,13 @@
 use super::block::{BLOCK, ColumnJob, RowJob, SCRATCH_ROWS};
 use super::kernel::Kernel;
 use crate::array::Array;
-use crate::array::dtype::DType;
+use crate::array::axes::{self, locate, merged, offset};
 use crate::array::shape::{Inline, Shape, numel};
+use crate::array::strided;
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::grow;
-use crate::ops::movement::strided;
 use std::cell::RefCell;
 
 /// Elements that are worth a task of their own.
@@ -25,6 +26,19 @@ pub struct Axis {
     pub step: isize,
     /// Step of the result; unused for reduced axes.
     pub out: isize,
+}
+
+impl axes::Axis for Axis {
+    fn len(&self) -> usize {
+        self.len
+    }
+    fn with_len(self, len: usize) -> Self {
+        Self { len, ..self }
+    }
+    fn spans(&self, inner: &Self) -> bool {
+        let len = inner.len as isize;
+        self.step == inner.step * len && self.out == inner.out * len
+    }
 }
 
 /// Axes of a pass.
@@ -67,7 +81,8 @@ impl Pass<'_> {
     /// # Safety
     /// The axes lie inside the memory behind `x`.
     pub unsafe fn run(mut self) -> Result<Array> {
-        self.run = merged(&self.run, false);
+        self.run.iter_mut().for_each(|axis| axis.out = 0);
+        self.run = merged(self.run.iter().copied());
         let rank = self.kept.len();
         self.keep_outer_run();
         let mut shape = Shape::empty();
@@ -141,7 +156,7 @@ impl Pass<'_> {
 
     /// Rows of `len` elements: one task takes several rows, or a part of a long one.
     unsafe fn rows(&self, len: usize, gather: bool, out: SharedMut<u8>) {
-        let kept = merged(&self.kept, true);
+        let kept = merged(self.kept.iter().copied());
         let outputs: usize = kept.iter().map(|axis| axis.len).product();
         let mut dims: Inline<(usize, isize)> = Inline::empty();
         kept.iter().chain(self.run.iter()).for_each(|axis| dims.push((axis.len, axis.step)));
@@ -276,9 +291,9 @@ impl Pass<'_> {
                     // In units of eight bytes, which hold one result, or two widened elements.
                     grow(scratch, (SCRATCH_ROWS + 8) * width, 0);
                     self.row_offsets(block * BLOCK, BLOCK.min(len - block * BLOCK), rows);
-                    let (from, to) = outer_offsets(&outer, which);
-                    let from = from + first as isize * line.step;
-                    let to = to + first as isize * line.out + (block * block_step) as isize;
+                    let mut from = first as isize * line.step;
+                    let mut to = first as isize * line.out + (block * block_step) as isize;
+                    locate(&outer, which, |_, axis, k| (from, to) = (from + k * axis.step, to + k * axis.out));
                     // SAFETY: the job lies inside the array; each of its columns has its own result.
                     unsafe {
                         (self.kernel.columns)(&ColumnJob {
@@ -328,39 +343,4 @@ fn same_bits(have: DType, wanted: DType) -> Option<DType> {
         other => other,
     };
     (plain(have) == plain(wanted)).then_some(wanted)
-}
-
-/// Neighbours that are one run become one axis.
-fn merged(axes: &Axes, with_out: bool) -> Axes {
-    let mut out = Axes::empty();
-    for &axis in axes.iter().filter(|axis| axis.len != 1) {
-        let len = axis.len as isize;
-        match out.last_mut() {
-            Some(last) if last.step == axis.step * len && (!with_out || last.out == axis.out * len) => {
-                *last = Axis { len: last.len * axis.len, ..axis };
-            }
-            _ => out.push(axis),
-        }
-    }
-    out
-}
-
-/// Offset of the element with this row-major number.
-fn offset(dims: &[(usize, isize)], mut number: usize) -> isize {
-    let mut at = 0;
-    for &(len, step) in dims.iter().rev() {
-        at += (number % len) as isize * step;
-        number /= len;
-    }
-    at
-}
-
-fn outer_offsets(axes: &Axes, mut number: usize) -> (isize, isize) {
-    let (mut from, mut to) = (0, 0);
-    for axis in axes.iter().rev() {
-        let k = (number % axis.len) as isize;
-        (from, to) = (from + k * axis.step, to + k * axis.out);
-        number /= axis.len;
-    }
-    (from, to)
 }

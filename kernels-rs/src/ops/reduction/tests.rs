@@ -1,7 +1,7 @@
 use super::*;
-use crate::array::dtype::F16;
+use crate::dtype::F16;
 use crate::machine::threads::set_num_threads;
-use crate::ops::movement::samples::{Rng, dense, elements, floats, indices, shape, view_of};
+use crate::ops::samples::{Rng, dense, elements, floats, indices, shape, view_of};
 
 /// Groups of elements that fold together, in the order of the results.
 fn groups(x: &Array, axes: &[usize]) -> (Vec<usize>, Vec<Vec<usize>>) {

@@ -6,13 +6,13 @@ mod runs;
 
 use super::{RowElement, Wide, check_alike, float_rows, narrowed, numel, order, parameter};
 use crate::array::Array;
-use crate::array::dtype::Float;
+use crate::array::reader::Reader;
 use crate::array::shape::Shape;
 use crate::array::view;
+use crate::dtype::Float;
 use crate::error::{Error, Result};
 use crate::machine::threads::SharedMut;
 use crate::memory::scratch::{collected, filled};
-use crate::ops::movement::reader::Reader;
 use std::ops::Range;
 
 /// A run shorter than this is not worth its set-up.

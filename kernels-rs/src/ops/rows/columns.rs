@@ -3,12 +3,12 @@
 
 use super::softmax::{Op, finite};
 use super::{RowElement, Wide, for_rows};
-use crate::array::dtype::Element;
+use crate::array::reader::Reader;
+use crate::dtype::Element;
 use crate::machine::lanes::{Kernel, Lanes, launch};
 use crate::machine::threads::{SharedMut, num_threads};
 use crate::math::Fma;
 use crate::memory::scratch::{cut, with_scratch};
-use crate::ops::movement::reader::Reader;
 
 /// Columns side by side, in a strip: memory is read in long runs, and their state stays in the first-level cache.
 const WIDE: usize = 1024;

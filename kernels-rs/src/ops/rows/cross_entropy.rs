@@ -1,17 +1,17 @@
 //! Cross-entropy of rows with one class each, and its gradient: a row is read once from memory, and its softmax is never
 //! stored on the way forward.
 
-use super::fold::largest;
 use super::softmax::{finite, shifted_exp};
 use super::{RowElement, Wide, float_rows, for_gathered_rows};
 use crate::array::Array;
-use crate::array::dtype::Float;
+use crate::array::fold::largest;
+use crate::array::reader::Reader;
+use crate::dtype::Float;
 use crate::error::{Error, Result};
 use crate::machine::lanes::{Kernel, Lanes, launch};
 use crate::machine::threads::SharedMut;
 use crate::memory::scratch::with_buffers;
 use crate::ops::indexing::resolve::{Indices, Room, Target};
-use crate::ops::movement::reader::Reader;
 
 /// Exponentials held at a time: a quarter of the first-level cache.
 const WORK: usize = 1 << 11;

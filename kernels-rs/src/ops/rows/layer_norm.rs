@@ -1,14 +1,14 @@
 //! Layer and root-mean-square normalization over the last axis: the second is the first with 0 for the mean.
 
-use super::fold::{dot, dot_weighted, moments, sum};
 use super::{RowElement, Wide, check_alike, float_rows, for_gathered_rows, narrowed, parameter};
 use crate::array::Array;
-use crate::array::dtype::{Element, Float};
+use crate::array::fold::{dot, dot_weighted, moments, sum};
+use crate::array::reader::Reader;
+use crate::dtype::{Element, Float};
 use crate::error::{Error, Result};
 use crate::machine::lanes::{Kernel, Lanes, launch};
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::{filled, with_buffers};
-use crate::ops::movement::reader::Reader;
 use std::ops::Range;
 
 /// Rows whose parameter gradients are summed one after the other.

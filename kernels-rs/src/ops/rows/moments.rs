@@ -1,14 +1,15 @@
 //! Reductions that pass over a row twice: variance and the logarithm of a sum of exponentials.
 
 use super::columns::Columns;
-use super::{RowElement, Rows, Wide, float_rows, fold, for_gathered_rows, for_rows, numel, reduced};
+use super::{RowElement, Rows, Wide, float_rows, for_gathered_rows, for_rows, numel, reduced};
 use crate::array::Array;
-use crate::array::dtype::Element;
+use crate::array::fold;
+use crate::array::reader::Reader;
+use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::machine::lanes::{Kernel, Lanes, launch};
 use crate::machine::threads::SharedMut;
 use crate::memory::scratch::{filled, with_buffers, with_scratch};
-use crate::ops::movement::reader::Reader;
 use std::ops::Range;
 
 /// Exponentials held at a time: a quarter of the first-level cache.

@@ -3,14 +3,15 @@
 //! Along the last axis a row is a slice. Along another axis the same passes run over many columns at once.
 
 use super::columns::Columns;
-use super::fold::{dot, largest, sum};
-use super::{RowElement, Wide, check_alike, float_rows, for_gathered_rows, split_at_axis};
+use super::{RowElement, Wide, check_alike, float_rows, for_gathered_rows};
 use crate::array::Array;
+use crate::array::fold::{dot, largest, sum};
+use crate::array::reader::Reader;
+use crate::array::shape;
 use crate::error::{Error, Result};
 use crate::machine::lanes::{Kernel, Lanes, launch};
 use crate::machine::threads::SharedMut;
 use crate::memory::scratch::with_buffers;
-use crate::ops::movement::reader::Reader;
 
 /// `e^x / sum of e^x` along an axis; a row of minus infinities gives zeros.
 pub fn softmax(x: &Array, axis: usize) -> Result<Array> {
@@ -48,7 +49,7 @@ pub enum Op {
 }
 
 fn run(op: Op, name: &str, x: &Array, y: Option<&Array>, axis: usize) -> Result<Array> {
-    let (outer, len, inner) = split_at_axis(name, x, axis)?;
+    let (outer, len, inner) = shape::around(name, x.shape(), axis)?;
     let mut out = Array::uninit(x.dtype(), x.shape())?;
     float_rows!(name, x.dtype(), T => {
         let (x, y) = (Reader::<T>::new(x), y.map(Reader::<T>::new));

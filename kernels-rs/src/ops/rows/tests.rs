@@ -1,5 +1,5 @@
 use super::*;
-use crate::array::dtype::DType;
+use crate::dtype::DType;
 use crate::machine::threads::set_num_threads;
 use crate::ops::elementwise::convert::cast;
 

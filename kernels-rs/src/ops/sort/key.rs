@@ -1,6 +1,6 @@
 //! Elements as unsigned integers in the order of a sort.
 
-use crate::array::dtype::{BF16, Element, F16};
+use crate::dtype::{BF16, Element, F16};
 
 /// An element with a key; NaN has the largest key in both directions.
 pub trait SortKey: Element {

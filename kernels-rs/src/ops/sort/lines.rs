@@ -1,13 +1,14 @@
 //! Lines along an axis: read where they lie, or gathered some at a time; results go back to where they belong.
 
 use crate::array::Array;
-use crate::array::dtype::{DType, Element};
-use crate::array::shape::Inline;
+use crate::array::axes::offset;
+use crate::array::shape::{Inline, around};
+use crate::array::strided::{Axis, copy_serial, gather};
 use crate::array::view;
+use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::with_scratch;
-use crate::ops::movement::strided::{Axis, copy_serial, gather};
 use std::ops::Range;
 
 /// Bytes of lines that a task gathers and of their results, unless one line has more: about the second-level cache.
@@ -35,18 +36,13 @@ impl Lines {
         if x.dtype() == DType::Bool {
             return Err(Error::Rejected("sorts take numbers"));
         }
-        if axis >= x.rank() {
-            return Err(Error::value(op, format!("wrong axis: got {axis}, expected below {}", x.rank())));
-        }
-        let (shape, len) = (x.shape(), x.shape()[axis]);
-        let others = |axes: Range<usize>| shape[axes].iter().product::<usize>();
-        let (count, inner) = (others(0..axis) * others(axis + 1..x.rank()), others(axis + 1..x.rank()));
+        let (outer, len, inner) = around(op, x.shape(), axis)?;
         let mut order: Vec<usize> = (0..x.rank()).filter(|&at| at != axis).collect();
         order.push(axis);
         let x = view::permute_dims(x, &order)?;
         let mut dims = Inline::empty();
         x.shape().iter().zip(x.strides().iter()).for_each(|(&len, &step)| dims.push((len, step)));
-        Ok(Self { x, dims, len, count, inner })
+        Ok(Self { x, dims, len, count: outer * inner, inner })
     }
 
     /// From one element of a line to the next.
@@ -87,11 +83,7 @@ impl Lines {
 
     /// Address of the first element of a line.
     fn start<T: Element>(&self, line: usize) -> *const T {
-        let (mut rest, mut at) = (line, 0);
-        for &(len, step) in self.dims[..self.dims.len() - 1].iter().rev() {
-            at += (rest % len) as isize * step;
-            rest /= len;
-        }
+        let at = offset(&self.dims[..self.dims.len() - 1], line);
         self.x.ptr::<T>().wrapping_offset(at)
     }
 

@@ -1,7 +1,7 @@
 use super::*;
 use crate::array::view;
 use crate::machine::threads::set_num_threads;
-use crate::ops::movement::samples::{Rng, elements, floats, shape, view_of};
+use crate::ops::samples::{Rng, elements, floats, shape, view_of};
 
 fn check(x: &Array, axis: usize, descending: bool) {
     let (sorted, order) = (sort(x, axis, descending).unwrap(), argsort(x, axis, descending).unwrap());

@@ -2,10 +2,10 @@
 
 use super::{Rule, Stream, check, run};
 use crate::array::Array;
+use crate::array::float::Wide;
 use crate::dispatch;
 use crate::error::{Error, Result};
 use crate::machine::lanes::Lanes;
-use crate::ops::rows::Wide;
 
 /// Settings of a step.
 pub struct Adam {

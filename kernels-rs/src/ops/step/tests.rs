@@ -1,7 +1,7 @@
 use super::*;
-use crate::array::dtype::{DType, Element, Float};
 use crate::array::view;
 use crate::dispatch;
+use crate::dtype::{DType, Element, Float};
 
 /// Numbers in [0.1, 1.1), the same in every run.
 struct Random(u64);

@@ -2,7 +2,7 @@
 
 #![expect(clippy::needless_range_loop, reason = "counted loops over a tile are unrolled into registers")]
 
-use crate::array::dtype::Element;
+use crate::dtype::Element;
 use crate::machine::lanes::Lanes;
 
 /// A row of `B' d B`.

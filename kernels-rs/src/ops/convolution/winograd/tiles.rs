@@ -4,7 +4,7 @@
 
 use super::super::panel::Segments;
 use super::{PAD, POINTS, ROWS};
-use crate::array::dtype::Element;
+use crate::dtype::Element;
 use crate::machine::lanes::Lanes;
 
 /// A row of the points `B' d B` of every channel and tile: `panel[point][channel][tile]`.

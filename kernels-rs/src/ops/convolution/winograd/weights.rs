@@ -4,7 +4,7 @@
 
 use super::points::points;
 use super::{Plan, ROWS};
-use crate::array::dtype::Element;
+use crate::dtype::Element;
 use crate::machine::lanes::{Block, Kernel, Lanes, Real};
 
 /// Most lanes that are transformed together: two channels of a block.

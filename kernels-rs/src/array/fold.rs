@@ -1,6 +1,6 @@
 //! Reductions of a row in explicit registers: four accumulators, then a tree. The order depends on the length alone.
 
-use super::Wide;
+use super::float::Wide;
 use crate::machine::lanes::Lanes;
 
 /// Accumulators, against the latency of an addition.

@@ -1,9 +1,10 @@
 //! Arrays of any layout read in row-major order, a part at a time: nothing is copied whole.
 
+use super::axes::{merged, offset};
 use super::strided;
 use crate::array::Array;
-use crate::array::dtype::{DType, Element};
 use crate::array::shape::Inline;
+use crate::dtype::{DType, Element};
 use crate::machine::lanes::Real;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -31,13 +32,7 @@ impl<'a, T: Element> Reader<'a, T> {
     /// The bits of elements of any dtype of this size.
     pub fn bits(x: &'a Array) -> Self {
         assert!(size_of::<T>() == x.dtype().itemsize() && (T::DTYPE != DType::Bool || x.dtype() == DType::Bool));
-        let mut dims: Inline<(usize, isize)> = Inline::empty();
-        for (&len, &step) in x.shape().iter().zip(x.strides().iter()).filter(|(len, _)| **len != 1) {
-            match dims.last_mut() {
-                Some(last) if last.1 == step * len as isize => *last = (last.0 * len, step),
-                _ => dims.push((len, step)),
-            }
-        }
+        let dims = merged(x.shape().iter().copied().zip(x.strides().iter().copied()));
         let from = x.data();
         Self { from, dense: x.is_contiguous(), count: x.numel(), dims, elements: PhantomData }
     }
@@ -78,16 +73,11 @@ impl<'a, T: Element> Reader<'a, T> {
 
     /// Where these elements lie together.
     fn in_one_run(&self, range: &Range<usize>) -> Option<isize> {
-        let (mut left, run) = (range.start, self.run());
-        if run == 1 || left / run != (range.end - 1) / run {
+        let run = self.run();
+        if run == 1 || range.start / run != (range.end - 1) / run {
             return None;
         }
-        let mut place = 0;
-        for &(len, step) in self.dims.iter().rev() {
-            place += (left % len) as isize * step;
-            left /= len;
-        }
-        Some(place)
+        Some(offset(&self.dims, range.start))
     }
 
     #[inline(never)]
@@ -117,8 +107,8 @@ impl<'a, T: Element> Reader<'a, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::array::dtype::F16;
-    use crate::ops::movement::samples::{Rng, elements, shape, view_of};
+    use crate::dtype::F16;
+    use crate::ops::samples::{Rng, elements, shape, view_of};
 
     #[test]
     fn parts_of_any_layout() {

@@ -4,15 +4,15 @@
 //! What is a part follows from shapes, dtypes and strides alone, never from the number of threads.
 
 use crate::array::Array;
-use crate::array::dtype::{BF16, DType, Element, F16};
+use crate::array::copy::put as put_over;
 use crate::array::narrow;
 use crate::array::shape::{MAX_RANK, Shape};
 use crate::array::view;
+use crate::dtype::{BF16, DType, Element, F16};
 use crate::error::Result;
 use crate::machine::lanes::Real;
 use crate::machine::threads::{self, SharedMut};
 use crate::ops::elementwise::convert::cast;
-use crate::ops::movement::put as put_over;
 use std::ops::Range;
 
 /// Bytes that are made of operands at a time.
@@ -224,7 +224,7 @@ fn put<T: Element, U: Element>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::movement::samples::{Rng, view_of};
+    use crate::ops::samples::{Rng, view_of};
 
     #[test]
     fn parts_cover_everything_once_and_are_small() {
@@ -270,7 +270,7 @@ mod tests {
                 .unwrap();
             }
             let whole = cast(&Array::from_slice(&values, &[6]).unwrap(), dtype).unwrap();
-            assert_eq!(crate::ops::movement::samples::floats(&out), crate::ops::movement::samples::floats(&whole));
+            assert_eq!(crate::ops::samples::floats(&out), crate::ops::samples::floats(&whole));
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Copies between strided boxes, by element size alone: every data movement ends here.
 
-use super::transpose::{Tile, transpose};
-use crate::array::shape::{Inline, MAX_RANK};
+use super::axes::{locate, merged};
+use super::shape::{Inline, MAX_RANK};
+pub use super::transpose::Axis;
+use super::transpose::{Tile, copy_line, transpose};
 use crate::machine::threads::{self, SharedMut};
 use std::ops::Range;
 
@@ -11,17 +13,6 @@ const GRAIN: usize = 1 << 17;
 const BLOCK_BYTES: usize = 1 << 14;
 /// Results of this many bytes are written past the caches: half of the 32 MiB of third-level cache of our machines.
 const STREAM: usize = 16 << 20;
-
-/// One axis of a copy; steps in elements, of either sign, 0 allowed on the source side.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Axis {
-    /// Length.
-    pub len: usize,
-    /// Step of the destination.
-    pub to: isize,
-    /// Step of the source.
-    pub from: isize,
-}
 
 /// The axes of a copy.
 pub type Axes = Inline<Axis>;
@@ -183,15 +174,13 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn new(axes: &'a [Axis], mut number: usize) -> Self {
+    fn new(axes: &'a [Axis], number: usize) -> Self {
         let mut walk = Self { axes, index: [0; MAX_RANK], to: 0, from: 0 };
-        for (at, axis) in axes.iter().enumerate().rev() {
-            let i = number % axis.len;
-            number /= axis.len;
-            walk.index[at] = i;
-            walk.to += i as isize * axis.to;
-            walk.from += i as isize * axis.from;
-        }
+        locate(axes, number, |at, axis, i| {
+            walk.index[at] = i as usize;
+            walk.to += i * axis.to;
+            walk.from += i * axis.from;
+        });
         walk
     }
 
@@ -258,18 +247,7 @@ fn simplify(axes: &[Axis]) -> Option<Axes> {
     if sorted.windows(2).any(|pair| pair[0].to.abs() < pair[1].to.abs()) {
         sorted.sort_by_key(|axis| std::cmp::Reverse(axis.to.abs()));
     }
-    let mut out = Axes::empty();
-    for &axis in sorted.iter() {
-        let joins = |last: &Axis| {
-            let len = axis.len as isize;
-            last.to == axis.to * len && last.from == axis.from * len
-        };
-        match out.last_mut() {
-            Some(last) if joins(last) => *last = Axis { len: last.len * axis.len, ..axis },
-            _ => out.push(axis),
-        }
-    }
-    Some(out)
+    Some(merged(sorted.iter().copied()))
 }
 
 /// Copies `across.len` lines.
@@ -299,21 +277,4 @@ unsafe fn copy_lines<T: Tile>(to: *mut T, from: *const T, across: Axis, line: Ax
 unsafe fn run<T, const BYTES: usize>((to, from): (*mut T, *const T)) {
     // SAFETY: the caller says that both hold as many bytes.
     unsafe { to.cast::<[u8; BYTES]>().write_unaligned(from.cast::<[u8; BYTES]>().read_unaligned()) };
-}
-
-/// Copies along one axis.
-///
-/// # Safety
-/// That of [`copy_serial`].
-#[inline(always)]
-pub unsafe fn copy_line<T: Copy>(to: *mut T, from: *const T, line: Axis) {
-    // SAFETY: as the caller of `copy_serial` promises.
-    unsafe {
-        match (line.to, line.from) {
-            (1, 0) => std::slice::from_raw_parts_mut(to, line.len).fill(*from),
-            (1, step) => (0..line.len as isize).for_each(|i| to.offset(i).write(*from.offset(i * step))),
-            (step, 1) => (0..line.len as isize).for_each(|i| to.offset(i * step).write(*from.offset(i))),
-            (a, b) => (0..line.len as isize).for_each(|i| to.offset(i * a).write(*from.offset(i * b))),
-        }
-    }
 }

@@ -1,6 +1,33 @@
-//! Transposing copies of matrices.
+//! Copies of lines and transposing copies of matrices.
 
-use super::strided::{Axis, copy_line};
+use super::axes;
+
+/// One axis of a copy; steps in elements, of either sign, 0 allowed on the source side.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Axis {
+    /// Length.
+    pub len: usize,
+    /// Step of the destination.
+    pub to: isize,
+    /// Step of the source.
+    pub from: isize,
+}
+
+impl axes::Axis for Axis {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.len
+    }
+    #[inline(always)]
+    fn with_len(self, len: usize) -> Self {
+        Self { len, ..self }
+    }
+    #[inline(always)]
+    fn spans(&self, inner: &Self) -> bool {
+        let len = inner.len as isize;
+        self.to == inner.to * len && self.from == inner.from * len
+    }
+}
 
 /// An element type with a way to transpose squares.
 pub trait Tile: Copy {
@@ -17,6 +44,23 @@ pub trait Tile: Copy {
 pub type To<T> = (*mut T, isize);
 /// A matrix that is read: its first element and the step between columns of the result.
 pub type From<T> = (*const T, isize);
+
+/// Copies along one axis.
+///
+/// # Safety
+/// That of [`super::strided::copy_serial`].
+#[inline(always)]
+pub unsafe fn copy_line<T: Copy>(to: *mut T, from: *const T, line: Axis) {
+    // SAFETY: as the caller of `copy_serial` promises.
+    unsafe {
+        match (line.to, line.from) {
+            (1, 0) => std::slice::from_raw_parts_mut(to, line.len).fill(*from),
+            (1, step) => (0..line.len as isize).for_each(|i| to.offset(i).write(*from.offset(i * step))),
+            (step, 1) => (0..line.len as isize).for_each(|i| to.offset(i * step).write(*from.offset(i))),
+            (a, b) => (0..line.len as isize).for_each(|i| to.offset(i * a).write(*from.offset(i * b))),
+        }
+    }
+}
 
 /// Copies a block of a matrix whose source is nearly dense along `across` and whose destination is dense along `line`.
 ///

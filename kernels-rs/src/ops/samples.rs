@@ -1,9 +1,9 @@
 //! Random arrays of every layout, and slow ways to look at them, for the tests of several modules.
 
 use crate::array::Array;
-use crate::array::dtype::{DType, Element, Kind};
 use crate::array::view;
 use crate::dispatch;
+use crate::dtype::{DType, Element, Kind};
 
 /// A small generator (xorshift), the same numbers on every run.
 pub struct Rng(u64);

@@ -251,21 +251,21 @@ float_elements! {
 macro_rules! dispatch {
     (@arms $dtype:expr, $T:ident => $body:expr, $other:expr; $($variant:ident $rust:ty),*) => {
         match $dtype {
-            $($crate::array::dtype::DType::$variant => { type $T = $rust; $body })*
+            $($crate::dtype::DType::$variant => { type $T = $rust; $body })*
             #[allow(unreachable_patterns)]
             _ => $other,
         }
     };
     (all $dtype:expr, $T:ident => $body:expr) => {
-        $crate::dispatch!(@arms $dtype, $T => $body, unreachable!(); F16 $crate::array::dtype::F16, BF16 $crate::array::dtype::BF16,
+        $crate::dispatch!(@arms $dtype, $T => $body, unreachable!(); F16 $crate::dtype::F16, BF16 $crate::dtype::BF16,
             F32 f32, F64 f64, I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, U16 u16, U32 u32, U64 u64, Bool bool)
     };
     (num $dtype:expr, $T:ident => $body:expr, else $other:expr) => {
-        $crate::dispatch!(@arms $dtype, $T => $body, $other; F16 $crate::array::dtype::F16, BF16 $crate::array::dtype::BF16,
+        $crate::dispatch!(@arms $dtype, $T => $body, $other; F16 $crate::dtype::F16, BF16 $crate::dtype::BF16,
             F32 f32, F64 f64, I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, U16 u16, U32 u32, U64 u64)
     };
     (float $dtype:expr, $T:ident => $body:expr, else $other:expr) => {
-        $crate::dispatch!(@arms $dtype, $T => $body, $other; F16 $crate::array::dtype::F16, BF16 $crate::array::dtype::BF16,
+        $crate::dispatch!(@arms $dtype, $T => $body, $other; F16 $crate::dtype::F16, BF16 $crate::dtype::BF16,
             F32 f32, F64 f64)
     };
     (int $dtype:expr, $T:ident => $body:expr, else $other:expr) => {
