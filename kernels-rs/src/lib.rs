@@ -47,4 +47,5 @@ pub fn init() {
     machine::simd::level();
     machine::threads::init();
     machine::threads::install_fork_handlers();
+    memory::alloc::install_fork_handlers();
 }

@@ -294,20 +294,13 @@ impl Pool {
 
 #[cfg(unix)]
 pub(crate) fn install_fork_handlers() {
-    extern "C" fn prepare() {
-        crate::memory::alloc::lock_for_fork();
-    }
-    extern "C" fn parent() {
-        crate::memory::alloc::unlock_after_fork();
-    }
     extern "C" fn child() {
-        crate::memory::alloc::unlock_after_fork();
         forget_workers();
     }
     static ONCE: OnceLock<()> = OnceLock::new();
     ONCE.get_or_init(|| {
         // SAFETY: the handlers only touch atomics and a thread-local flag.
-        unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
+        unsafe { libc::pthread_atfork(None, None, Some(child)) };
     });
 }
 

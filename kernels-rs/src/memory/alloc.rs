@@ -7,13 +7,12 @@
 //! than the watermark.
 
 use crate::error::{Error, Result};
-use crate::memory::kept::List;
 use std::alloc::Layout;
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 use std::sync::atomic::{
-    AtomicBool, AtomicUsize,
+    AtomicBool, AtomicPtr, AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
 };
 
@@ -33,15 +32,58 @@ const CLASSES: usize = 4 * (57 - 6) + 1;
 /// Header of a piece of memory.
 #[repr(C, align(64))]
 pub struct Block {
-    /// Number of [`crate::memory::storage::Storage`] handles.
+    /// Number of handles.
     pub refs: AtomicUsize,
     /// Where the data starts. Its bytes are arbitrary, but never uninitialized: fresh memory is zeros.
     pub data: NonNull<u8>,
     /// Usable bytes.
     pub capacity: usize,
     class: usize,
-    /// What kernels made of the data.
-    pub kept: List,
+    /// What its holders keep beside the data; nothing when the block is handed out and when it is taken back.
+    pub beside: Beside,
+}
+
+/// Room in a block for what [`crate::memory::kept`] knows of its data.
+#[derive(Default)]
+pub struct Beside {
+    /// The first of what is kept.
+    pub first: AtomicPtr<()>,
+    /// What was asked for.
+    pub seen: AtomicU64,
+}
+
+/// Memory with one holder, given back when it is dropped.
+pub struct Memory(NonNull<Block>);
+
+// SAFETY: one holder, who reaches the data by raw pointers only.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// At least `bytes` bytes with arbitrary contents, 64-byte aligned.
+    pub fn new(bytes: usize) -> Result<Self> {
+        acquire(bytes).map(Self)
+    }
+
+    /// Its start.
+    pub fn data(&self) -> *mut u8 {
+        // SAFETY: held since `new`.
+        unsafe { self.0.as_ref() }.data.as_ptr()
+    }
+
+    /// Bytes that fit.
+    pub fn capacity(&self) -> usize {
+        // SAFETY: held since `new`.
+        unsafe { self.0.as_ref() }.capacity
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: the only holder, and nothing was put beside the data.
+        unsafe { release(self.0) };
+    }
 }
 
 static CURRENT: AtomicUsize = AtomicUsize::new(0);
@@ -106,17 +148,11 @@ pub fn acquire(bytes: usize) -> Result<NonNull<Block>> {
 /// Takes back a block whose reference count fell to 0.
 ///
 /// # Safety
-/// The block came from [`acquire`] and nobody uses it any more.
+/// The block came from [`acquire`], nobody uses it any more, and nothing is kept beside its data.
 #[inline]
 pub unsafe fn release(block: NonNull<Block>) {
     // SAFETY: the caller hands over the only use of the block.
     let (class, capacity) = unsafe { (block.as_ref().class, block.as_ref().capacity) };
-    // SAFETY: as above.
-    unsafe {
-        if !block.as_ref().kept.is_untouched() {
-            block.as_ref().kept.clear();
-        }
-    }
     CURRENT.fetch_sub(capacity, Relaxed);
     if EXACT {
         // SAFETY: as above.
@@ -130,6 +166,7 @@ pub unsafe fn release(block: NonNull<Block>) {
 
 #[cold]
 fn acquire_slow(class: usize, capacity: usize) -> Result<NonNull<Block>> {
+    install_fork_handlers();
     if !EXACT && let Some(block) = GLOBAL.with(|bins| bins.pop(class, capacity)) {
         return Ok(block);
     }
@@ -200,7 +237,7 @@ fn create(class: usize, capacity: usize) -> Option<NonNull<Block>> {
     };
     let block = raw.cast::<Block>();
     // SAFETY: fresh memory of the right size and alignment.
-    unsafe { block.write(Block { refs: AtomicUsize::new(0), data, capacity, class, kept: List::default() }) };
+    unsafe { block.write(Block { refs: AtomicUsize::new(0), data, capacity, class, beside: Beside::default() }) };
     Some(block)
 }
 
@@ -398,15 +435,24 @@ impl Global {
     }
 }
 
-/// Taken before a fork so that the child does not inherit a half-written cache.
-pub(crate) fn lock_for_fork() {
-    GLOBAL.lock();
+/// Keeps the cache whole in a forked child: the lock is held over the fork, and free in parent and child.
+#[cfg(unix)]
+pub(crate) fn install_fork_handlers() {
+    extern "C" fn prepare() {
+        GLOBAL.lock();
+    }
+    extern "C" fn after() {
+        GLOBAL.locked.store(false, Release);
+    }
+    static ONCE: OnceLock<()> = OnceLock::new();
+    ONCE.get_or_init(|| {
+        // SAFETY: the handlers only touch an atomic.
+        unsafe { libc::pthread_atfork(Some(prepare), Some(after), Some(after)) };
+    });
 }
 
-/// Undoes [`lock_for_fork`], in parent and child.
-pub(crate) fn unlock_after_fork() {
-    GLOBAL.locked.store(false, Release);
-}
+#[cfg(not(unix))]
+pub(crate) fn install_fork_handlers() {}
 
 #[cfg(test)]
 mod tests {

@@ -4,11 +4,11 @@
 //! lives, or until its only holder asks for write access (`Array::mut_ptr`); both ends clear the list. Nodes are only ever
 //! added in between, each by one atomic exchange: readers need no lock, and a fork cannot leave one locked.
 
-use crate::memory::storage::Storage;
+use crate::memory::alloc::{Beside, Memory};
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::sync::atomic::{
-    AtomicPtr, AtomicU64, AtomicUsize,
+    AtomicUsize,
     Ordering::{AcqRel, Acquire, Relaxed},
 };
 
@@ -36,17 +36,13 @@ impl Layout {
 
 struct Node {
     layout: Layout,
-    data: Storage,
+    data: Memory,
     next: *mut Node,
 }
 
-/// What is kept beside one block.
-#[derive(Default)]
-pub struct List {
-    first: AtomicPtr<Node>,
-    /// The bits of the layouts that were asked for.
-    seen: AtomicU64,
-}
+/// What is kept beside the data of one block.
+#[derive(Clone, Copy)]
+pub struct List<'a>(&'a Beside);
 
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 
@@ -66,16 +62,26 @@ pub(crate) fn init() {
     most_bytes();
 }
 
-impl List {
+impl<'a> List<'a> {
+    /// That of this block.
+    #[inline]
+    pub fn of(beside: &'a Beside) -> Self {
+        Self(beside)
+    }
+
+    fn first(self) -> *mut Node {
+        self.0.first.load(Acquire).cast()
+    }
+
     /// False from the first question on.
     #[inline]
-    pub fn is_untouched(&self) -> bool {
-        self.seen.load(Relaxed) == 0
+    pub fn is_untouched(self) -> bool {
+        self.0.seen.load(Relaxed) == 0
     }
 
     /// What was kept in this layout.
-    pub fn find(&self, layout: &Layout) -> Option<&Storage> {
-        let mut at = self.first.load(Acquire);
+    pub fn find(self, layout: &Layout) -> Option<&'a Memory> {
+        let mut at = self.first();
         // SAFETY: nodes live until `clear`, which needs the block for itself.
         while let Some(node) = unsafe { at.as_ref() } {
             if node.layout == *layout {
@@ -88,18 +94,18 @@ impl List {
 
     /// True when this layout was asked for before, and there is room: then it is worth keeping. Another layout with the
     /// same bit makes that true a use early.
-    pub fn is_wanted(&self, layout: &Layout, bytes: usize) -> bool {
+    pub fn is_wanted(self, layout: &Layout, bytes: usize) -> bool {
         let bit = layout.bit();
-        self.seen.fetch_or(bit, Relaxed) & bit != 0 && BYTES.load(Relaxed).saturating_add(bytes) <= most_bytes()
+        self.0.seen.fetch_or(bit, Relaxed) & bit != 0 && BYTES.load(Relaxed).saturating_add(bytes) <= most_bytes()
     }
 
     /// Keeps data, unless another thread was faster: returns what is kept.
-    pub fn keep(&self, layout: Layout, data: Storage) -> &Storage {
+    pub fn keep(self, layout: Layout, data: Memory) -> &'a Memory {
         let bytes = data.capacity();
-        self.seen.fetch_or(layout.bit(), Relaxed);
+        self.0.seen.fetch_or(layout.bit(), Relaxed);
         let node = Box::into_raw(Box::new(Node { layout, data, next: null_mut() }));
         loop {
-            let first = self.first.load(Acquire);
+            let first = self.first();
             if let Some(faster) = self.find(&layout) {
                 // SAFETY: never shared.
                 drop(unsafe { Box::from_raw(node) });
@@ -107,7 +113,7 @@ impl List {
             }
             // SAFETY: not shared yet. A node added since `first` was read makes the exchange fail.
             unsafe { (*node).next = first };
-            if self.first.compare_exchange(first, node, AcqRel, Acquire).is_ok() {
+            if self.0.first.compare_exchange(first.cast(), node.cast(), AcqRel, Acquire).is_ok() {
                 BYTES.fetch_add(bytes, Relaxed);
                 // SAFETY: nodes live until `clear`.
                 return unsafe { &(*node).data };
@@ -117,8 +123,8 @@ impl List {
 
     /// How many layouts are kept.
     #[cfg(test)]
-    pub fn count(&self) -> usize {
-        let (mut count, mut at) = (0, self.first.load(Acquire));
+    pub fn count(self) -> usize {
+        let (mut count, mut at) = (0, self.first());
         // SAFETY: as in `find`.
         while let Some(node) = unsafe { at.as_ref() } {
             (count, at) = (count + 1, node.next);
@@ -131,9 +137,9 @@ impl List {
     /// # Safety
     /// Nobody else uses the block, and nothing that [`List::find`] or [`List::keep`] returned is in use.
     #[cold]
-    pub unsafe fn clear(&self) {
-        self.seen.store(0, Relaxed);
-        let mut at = self.first.swap(null_mut(), Acquire);
+    pub unsafe fn clear(self) {
+        self.0.seen.store(0, Relaxed);
+        let mut at = self.0.first.swap(null_mut(), Acquire).cast::<Node>();
         while !at.is_null() {
             // SAFETY: only this list held the node.
             let node = unsafe { Box::from_raw(at) };
@@ -159,11 +165,11 @@ mod tests {
         let (view, list) = (array.clone(), array.storage().kept());
         assert!(list.is_untouched() && !list.is_wanted(&layout(0), 8));
         assert!(list.is_wanted(&layout(0), 8) && !list.is_wanted(&layout(0), usize::MAX));
-        let data = Storage::uninit(100).unwrap();
+        let data = Memory::new(100).unwrap();
         let at = data.data();
         assert!(std::ptr::eq(list.keep(layout(0), data).data(), at));
         // The second to come is dropped, whoever looks sees the first, and other layouts have their own.
-        assert!(std::ptr::eq(list.keep(layout(0), Storage::uninit(100).unwrap()).data(), at));
+        assert!(std::ptr::eq(list.keep(layout(0), Memory::new(100).unwrap()).data(), at));
         assert!(list.find(&layout(1)).is_none());
         assert!(std::ptr::eq(view.storage().kept().find(&layout(0)).unwrap().data(), at));
         drop(array);
@@ -175,7 +181,7 @@ mod tests {
         let mut array = Array::zeros(DType::F32, &[5, 7]).unwrap();
         let fill = |array: &Array| {
             array.storage().kept().is_wanted(&layout(0), 8);
-            array.storage().kept().keep(layout(0), Storage::uninit(8).unwrap());
+            array.storage().kept().keep(layout(0), Memory::new(8).unwrap());
         };
         fill(&array);
         array.as_mut_slice::<f32>()[0] = 1.0;
@@ -193,7 +199,7 @@ mod tests {
         let array = Array::zeros(DType::F32, &[4, 4]).unwrap();
         for form in 0..200 {
             let found: Vec<usize> = std::thread::scope(|scope| {
-                let one = || array.storage().kept().keep(layout(form), Storage::uninit(64).unwrap()).data() as usize;
+                let one = || array.storage().kept().keep(layout(form), Memory::new(64).unwrap()).data() as usize;
                 let threads: Vec<_> = (0..4).map(|_| scope.spawn(one)).collect();
                 threads.into_iter().map(|thread| thread.join().unwrap()).collect()
             });

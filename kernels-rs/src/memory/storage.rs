@@ -50,8 +50,8 @@ impl Storage {
 
     /// What kernels made of the data and keep beside it.
     #[inline]
-    pub fn kept(&self) -> &List {
-        &self.block().kept
+    pub fn kept(&self) -> List<'_> {
+        List::of(&self.block().beside)
     }
 
     /// Asks to write: true when this is the only handle. What was made of the data is forgotten.
@@ -85,6 +85,10 @@ impl Drop for Storage {
     fn drop(&mut self) {
         if self.block().refs.fetch_sub(1, Release) == 1 {
             fence(Acquire);
+            if !self.kept().is_untouched() {
+                // SAFETY: that was the last handle, so nobody reads what is kept.
+                unsafe { self.kept().clear() };
+            }
             // SAFETY: that was the last handle.
             unsafe { alloc::release(self.0) };
         }

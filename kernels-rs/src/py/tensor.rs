@@ -2,8 +2,8 @@
 
 use super::arg::{Arg, Dtype, Ints};
 use crate::array::Array;
-use crate::dtype::DType;
 use crate::array::shape::{Strides, is_contiguous};
+use crate::dtype::DType;
 use crate::error::Error;
 use crate::machine::peak;
 use crate::machine::threads;

@@ -12,8 +12,8 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::machine::lanes::{Real, lane_count};
 use crate::machine::threads;
+use crate::memory::alloc::Memory;
 use crate::memory::scratch::with_scratch;
-use crate::memory::storage::Storage;
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -116,7 +116,7 @@ where
     let left = |first: usize| {
         let steps = (call.a.row, call.a.col * W::Packed::DEPTH as isize);
         let lies = Left { start: call.a.at(first, 0).start.cast::<W::Left>().cast_const(), steps: Some(steps) };
-        let panels = |held: &Storage| held.data().cast::<W::Left>().wrapping_add(first * k).cast_const();
+        let panels = |held: &Memory| held.data().cast::<W::Left>().wrapping_add(first * k).cast_const();
         held.as_ref().map_or(lies, |held| Left { start: panels(held), steps: None })
     };
     if by_columns {
@@ -144,12 +144,12 @@ where
 }
 
 /// A left side that is packed, once for all tasks: in blocks of rows, then of depth.
-unsafe fn widened<W: Way>(call: &Call<Elem<W>>, high: usize, deep: usize) -> Result<Option<Storage>> {
+unsafe fn widened<W: Way>(call: &Call<Elem<W>>, high: usize, deep: usize) -> Result<Option<Memory>> {
     if !W::PACKS {
         return Ok(None);
     }
     let (m, k, _) = call.size;
-    let held = Storage::uninit((m * k + SLACK) * size_of::<W::Left>())?;
+    let held = Memory::new((m * k + SLACK) * size_of::<W::Left>())?;
     for first in (0..m).step_by(high) {
         let rows = high.min(m - first);
         for depth in (0..k).step_by(deep) {

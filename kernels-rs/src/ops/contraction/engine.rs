@@ -7,7 +7,7 @@
 //! time on a busy machine: 64^3 107, 128^3 and 256^3 114, 512^3 and 1024^3 104, 64x784x256 112, 8x1024x1024 103 (by
 //! columns 96), 96 x (128x32x128) 108; `f64` 256^3 56 of 59; bfloat16 1024^3 211.
 //!
-//! A packed right side is kept beside its storage from its second use on (`kept.rs`), where packing is more than about 2 % of
+//! A packed right side is kept beside its storage from its second use on ([`crate::memory::kept`]), where packing is more than about 2 % of
 //! the product. Which way a product goes never depends on what is kept: so keeping changes no bit. 64x1024x1024 without and
 //! with it, GF/s: `f32` by columns 89/104, `f64` 37/46, bfloat16 185/211. Row-major `f32` and f16 are read in place instead.
 
@@ -24,9 +24,9 @@ use crate::dtype::{BF16, DType, Element, F16, Float};
 use crate::error::Result;
 use crate::machine::lanes::{lane_count, launch};
 use crate::machine::threads::{self, SharedMut};
+use crate::memory::alloc::Memory;
 use crate::memory::kept::Layout;
 use crate::memory::scratch::{filled, with_scratch};
-use crate::memory::storage::Storage;
 use std::ops::Range;
 
 /// `c = epilogue(a @ b)` for sizes `(m, k, n)` of at least 1. Narrow floats accumulate in `f32` and are rounded once.
@@ -158,7 +158,7 @@ pub unsafe fn multiply<T: Gemm>(call: &Call<T>, split: bool, weights: Option<&Ar
 /// As [`multiply`].
 unsafe fn gathered<T: Gemm>(call: &Call<T>, split: bool) -> Result<()> {
     let (_, k, n) = call.size;
-    let held = Storage::uninit(k * n * size_of::<T>())?;
+    let held = Memory::new(k * n * size_of::<T>())?;
     let rows = held.data().cast::<T>();
     for (l, j) in (0..k).flat_map(|l| (0..n).map(move |j| (l, j))) {
         // SAFETY: inside the right side, and inside the copy.
@@ -258,7 +258,7 @@ unsafe fn dots<T: Gemm>(call: &Call<T>, split: bool) -> Result<()> {
     // Rows of the left side in runs of the wide type: as they are, or copied once for all tasks.
     let (mut left, mut left_row, mut held) = (call.a.start.cast::<T::Wide>().cast_const(), call.a.row, None);
     if !Single::<T>::DIRECT || call.a.col != 1 {
-        let copy = held.insert(Storage::uninit(m * k * size_of::<T::Wide>())?);
+        let copy = held.insert(Memory::new(m * k * size_of::<T::Wide>())?);
         let lines = copy.data().cast::<T::Wide>();
         for (i, l) in (0..k).flat_map(|l| (0..m).map(move |i| (i, l))) {
             // SAFETY: inside the left side, and inside the copy.
@@ -343,7 +343,7 @@ where
     let panel = width * lanes;
     let bytes = k.div_ceil(F::DEPTH) * n.next_multiple_of(panel) * size_of::<F::Cell>();
     let place = kept_layout::<F>(call, panel, weights).zip(weights.map(|array| array.storage().kept()));
-    let multiply = |cells: &Storage| {
+    let multiply = |cells: &Memory| {
         let (rows, cols) = grid(call.size, panel, size_of::<F::Elem>() < size_of::<Wide<F>>());
         let across = n.div_ceil(cols);
         let start = SharedMut::new(cells.data().cast::<F::Cell>());
@@ -369,7 +369,7 @@ where
             unsafe { packed::<F>(&part, split, None) }
         });
     }
-    let cells = Storage::uninit(bytes)?;
+    let cells = Memory::new(bytes)?;
     // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them.
     unsafe { pack_right::<F>(call.b, (k, n), panel, cells.data().cast(), split) };
     match keeps {

@@ -9,8 +9,8 @@ use crate::array::shape::around;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
-use crate::ops::parts;
 use crate::memory::scratch::filled;
+use crate::ops::parts;
 use std::ops::Range;
 
 /// Updates that are worth a task of their own.

@@ -6,8 +6,8 @@ use crate::array::float::{RowElement, Wide};
 use crate::machine::lanes::{Kernel, Lanes, launch};
 use crate::machine::threads::SharedMut;
 use crate::math::Fma;
-use crate::ops::rows::for_rows;
 use crate::memory::scratch::{collected, filled, with_buffers};
+use crate::ops::rows::for_rows;
 use std::ops::Range;
 
 /// Columns side by side: their sums and coefficients stay in the first-level cache.

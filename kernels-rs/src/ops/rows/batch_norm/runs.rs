@@ -5,8 +5,8 @@ use crate::array::float::{RowElement, Wide};
 use crate::array::fold::{dot_centered, moments, sum};
 use crate::machine::lanes::{Kernel, Lanes, launch};
 use crate::machine::threads::SharedMut;
-use crate::ops::rows::for_rows;
 use crate::memory::scratch::{collected, filled, with_buffers};
+use crate::ops::rows::for_rows;
 use std::ops::Range;
 
 /// Elements of a piece of a long run.
