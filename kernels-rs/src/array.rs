@@ -5,6 +5,7 @@ pub mod copy;
 pub mod float;
 pub mod fold;
 pub mod narrow;
+pub mod number;
 pub mod reader;
 pub mod scalar;
 pub mod shape;

@@ -2,5 +2,6 @@
 
 pub mod alloc;
 pub mod kept;
+pub mod owned;
 pub mod scratch;
 pub mod storage;

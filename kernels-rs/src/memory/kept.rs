@@ -4,7 +4,8 @@
 //! lives, or until its only holder asks for write access (`Array::mut_ptr`); both ends clear the list. Nodes are only ever
 //! added in between, each by one atomic exchange: readers need no lock, and a fork cannot leave one locked.
 
-use crate::memory::alloc::{Beside, Memory};
+use crate::memory::alloc::Beside;
+use crate::memory::owned::Memory;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::sync::atomic::{

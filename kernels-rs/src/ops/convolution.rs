@@ -5,7 +5,7 @@
 //! over all taps. Lanes are neighbouring positions, so images stay NCHW and weights are read where they lie. With many
 //! channels it is a matrix product whose right side is packed in panels through the offset table ([`implicit`]); no
 //! im2col matrix exists. Source of the idea: "The Indirect Convolution Algorithm", arXiv 1907.02129.
-//! One small plane and many weights: gradients as matrix products with the weights where they lie ([`columns`]).
+//! One small plane and many weights: the input gradient is a matrix product with the weights where they lie ([`columns`]).
 //! Kernels of 1 x 1 that read every position are plain matrix products ([`pointwise`], [`pointwise_grad`]).
 //! Kernels of 3 x 3 with stride 1 and enough work go through tiles of 2 x 2 results ([`winograd`]).
 //! The weight gradient ([`weight_grad`]) exchanges the roles of positions and taps; for such kernels it sums tiles, too
@@ -187,8 +187,6 @@ fn weight_grad<T: Real + Gemm>(window: &Window, g: &Array, x: &Array, shape: &[u
 fn part_of_weight_grad<T: Real + Gemm>(window: &Window, g: &[T], x: &[T], out: &mut [T]) -> Result<()> {
     if pointwise_grad::applies(window) {
         pointwise_grad::run(window, g, x, out)
-    } else if columns::applies(window) {
-        columns::weight_grad(window, g, x, out)
     } else {
         weight_grad::run(window, g, x, out)
     }

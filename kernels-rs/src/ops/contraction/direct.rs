@@ -12,7 +12,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::machine::lanes::{Real, lane_count};
 use crate::machine::threads;
-use crate::memory::alloc::Memory;
+use crate::memory::owned::Memory;
 use crate::memory::scratch::with_scratch;
 use std::marker::PhantomData;
 use std::ops::Range;

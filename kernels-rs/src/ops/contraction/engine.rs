@@ -24,8 +24,8 @@ use crate::dtype::{BF16, DType, Element, F16, Float};
 use crate::error::Result;
 use crate::machine::lanes::{lane_count, launch};
 use crate::machine::threads::{self, SharedMut};
-use crate::memory::alloc::Memory;
 use crate::memory::kept::Layout;
+use crate::memory::owned::Memory;
 use crate::memory::scratch::{filled, with_scratch};
 use std::ops::Range;
 

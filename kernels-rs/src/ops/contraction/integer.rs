@@ -2,9 +2,9 @@
 
 use super::Product;
 use crate::array::Array;
+use crate::array::number::Ring;
 use crate::array::shape;
 use crate::dispatch;
-use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
 use crate::vectorize;
@@ -12,28 +12,12 @@ use crate::vectorize;
 /// Columns that a row of sums keeps in the first-level cache.
 const COLS: usize = 1024;
 
-/// An integer that wraps.
-pub trait Wrapping: Element {
-    /// `self + a * b`.
-    fn plus_product(self, a: Self, b: Self) -> Self;
-}
-
-macro_rules! wrapping {
-    ($($rust:ident)*) => {$(
-        impl Wrapping for $rust {
-            #[inline(always)]
-            fn plus_product(self, a: Self, b: Self) -> Self { self.wrapping_add(a.wrapping_mul(b)) }
-        }
-    )*};
-}
-wrapping!(i8 i16 i32 i64 u8 u16 u32 u64);
-
 /// Writes all of `out`.
 pub fn run(product: &Product, x1: &Array, x2: &Array, out: &mut Array) -> Result<()> {
     dispatch!(int x1.dtype(), T => typed::<T>(product, x1, x2, out), else Err(Error::Rejected("matmul of bools")))
 }
 
-fn typed<T: Wrapping>(product: &Product, x1: &Array, x2: &Array, out: &mut Array) -> Result<()> {
+fn typed<T: Ring>(product: &Product, x1: &Array, x2: &Array, out: &mut Array) -> Result<()> {
     let Product { m, k, n, .. } = *product;
     if out.numel() == 0 {
         return Ok(());
@@ -63,12 +47,7 @@ fn typed<T: Wrapping>(product: &Product, x1: &Array, x2: &Array, out: &mut Array
 ///
 /// # Safety
 /// `a` and `b` reach `k` elements and rows.
-unsafe fn sum_row<T: Wrapping>(
-    (a, a_step): (*const T, isize),
-    (b, b_step): (*const T, isize),
-    k: usize,
-    sums: &mut [T],
-) {
+unsafe fn sum_row<T: Ring>((a, a_step): (*const T, isize), (b, b_step): (*const T, isize), k: usize, sums: &mut [T]) {
     sums.fill(T::from_i64(0));
     for (block, part) in sums.chunks_mut(COLS).enumerate() {
         for l in 0..k as isize {
@@ -81,11 +60,11 @@ unsafe fn sum_row<T: Wrapping>(
     }
 }
 
-vectorize!(add_scaled[T: Wrapping](sums: &mut [T], line: &[T], by: T) => add_scaled_body::<T>);
+vectorize!(add_scaled[T: Ring](sums: &mut [T], line: &[T], by: T) => add_scaled_body::<T>);
 
 #[inline(always)]
-fn add_scaled_body<T: Wrapping>(sums: &mut [T], line: &[T], by: T) {
+fn add_scaled_body<T: Ring>(sums: &mut [T], line: &[T], by: T) {
     for (sum, &value) in sums.iter_mut().zip(line) {
-        *sum = sum.plus_product(by, value);
+        *sum = sum.plus(by.times(value));
     }
 }

@@ -1,5 +1,5 @@
-//! Gradients over one small plane, where the weights are most of the data: plain products in which they are read, or
-//! written, once and where they lie. What is small is copied: a matrix `[position][channel and tap]` of source elements.
+//! The input gradient over one small plane, where the weights are most of the data: a plain product in which they are read
+//! once and where they lie. What is small is copied: a matrix `[position][channel and tap]` of results.
 
 use super::Window;
 use super::axis::WindowAxis;
@@ -12,11 +12,11 @@ use crate::ops::contraction::{self, Call, Epilogue, Gemm, Matrix};
 
 /// Most positions: that many rows read a right side where it lies.
 const POSITIONS: usize = 64;
-/// Least output channels: they are what a copied element is used for.
+/// Least output channels: they are what a result is summed over.
 const OUTPUTS: usize = 96;
 /// Least weights.
 const WEIGHTS: usize = 1 << 18;
-/// Channels of a task that copies.
+/// Channels of a task that adds up.
 const CHANNELS: usize = 32;
 
 /// True when the plane is small, and the weights are many.
@@ -69,34 +69,6 @@ pub fn input_grad<T: Gemm + Real>(
         to.copy_from_slice(&plane[..sizes.plane]);
     });
     Ok(())
-}
-
-/// Writes the gradient with respect to the weights, all of `out`.
-pub fn weight_grad<T: Gemm + Real>(window: &Window, g: &[T], x: &[T], out: &mut [T]) -> Result<()> {
-    let sizes = Sizes::new(window);
-    let mut columns = Array::uninit(T::DTYPE, &[sizes.positions, sizes.pitch])?;
-    let to = SharedMut::new(columns.mut_ptr::<T>());
-    sizes.for_channels(&|channel, plane: &mut [T]| {
-        plane[..sizes.plane].copy_from_slice(&x[channel * sizes.plane..(channel + 1) * sizes.plane]);
-        plane[sizes.plane] = T::default();
-        for (position, places) in sizes.places.chunks_exact(sizes.taps).enumerate() {
-            let at = position * sizes.pitch + channel * sizes.taps;
-            // SAFETY: each channel has its own columns.
-            let line = unsafe { to.slice(at..at + sizes.taps) };
-            for (slot, &place) in line.iter_mut().zip(places) {
-                *slot = plane[place];
-            }
-        }
-    });
-    let call = Call {
-        size: (window.outputs, sizes.positions, sizes.width()),
-        a: Matrix::new(g.as_ptr().cast_mut(), (sizes.positions as isize, 1)),
-        b: Matrix::new(columns.mut_ptr::<T>(), (sizes.pitch as isize, 1)),
-        c: Matrix::new(out.as_mut_ptr(), (sizes.width() as isize, 1)),
-        end: Epilogue::default(),
-    };
-    // SAFETY: the operands have these sizes; the result is ours.
-    unsafe { contraction::multiply(&call, true, None) }
 }
 
 struct Sizes {

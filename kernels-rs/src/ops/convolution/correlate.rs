@@ -92,8 +92,10 @@ pub unsafe fn run<T: Real>(call: &Correlation<'_, T>, out: SharedMut<T>) -> Resu
     let taps = call.channels * row_axis.taps.len() * col_axis.taps.len();
     let by_positions = call.outputs * row_axis.count * col_axis.count.next_multiple_of(lane_count::<T>()) * (taps + 1);
     let images = if positions < 256 { call.batch } else { 1 };
+    // Weights are brought in the order of the band at each call, whatever the batch.
+    let reordered = call.outputs * taps * lane_count::<T>() * images / call.batch;
     if implicit::cost(call.outputs, taps, images * positions, lane_count::<T>()) * lane_count::<T>()
-        < images * by_positions
+        < images * by_positions + reordered
     {
         // SAFETY: the call goes on as it came: its arrays are as large as the caller promises.
         unsafe { implicit::run(call, out) };

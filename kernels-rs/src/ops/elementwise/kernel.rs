@@ -4,6 +4,7 @@ use super::num::{Int, Num};
 use super::table::{binary_table, unary_table};
 #[cfg(target_arch = "x86_64")]
 use super::tabled;
+use crate::array::number::Ring;
 use crate::dtype::DType;
 use crate::math::{Baseline, division, exponential, libm, special, trigonometric};
 

@@ -1,18 +1,16 @@
 //! Arithmetic that the rows of the table are generic over, with the rules of the numeric spec: integers wrap, division
 //! by 0 gives 0, NaN propagates through `maximum` and `minimum`, rounding is half to even.
 
+use crate::array::number::Ring;
+
 /// Floats and integers.
-pub trait Num: Copy + PartialOrd + PartialEq {
+pub trait Num: Ring + PartialOrd {
     /// Zero.
     const ZERO: Self;
     /// `|x|`.
     fn absolute(self) -> Self;
-    /// `a + b`.
-    fn plus(self, other: Self) -> Self;
     /// `a - b`.
     fn minus(self, other: Self) -> Self;
-    /// `a * b`.
-    fn times(self, other: Self) -> Self;
     /// `-x`.
     fn opposite(self) -> Self;
     /// -1, 0, 1 or NaN.
@@ -37,17 +35,6 @@ pub trait Num: Copy + PartialOrd + PartialEq {
     fn infinite(self) -> bool;
     /// NaN.
     fn not_a_number(self) -> bool;
-
-    /// The larger; NaN wins.
-    #[inline(always)]
-    fn larger(self, other: Self) -> Self {
-        if self >= other || self.not_a_number() { self } else { other }
-    }
-    /// The smaller; NaN wins.
-    #[inline(always)]
-    fn smaller(self, other: Self) -> Self {
-        if self <= other || self.not_a_number() { self } else { other }
-    }
 }
 
 /// The exact quotient rounded down, as long as `f64` holds it; NaN for an infinite dividend, as in Python.
@@ -69,11 +56,7 @@ macro_rules! float_num {
             #[inline(always)]
             fn absolute(self) -> Self { self.abs() }
             #[inline(always)]
-            fn plus(self, other: Self) -> Self { self + other }
-            #[inline(always)]
             fn minus(self, other: Self) -> Self { self - other }
-            #[inline(always)]
-            fn times(self, other: Self) -> Self { self * other }
             #[inline(always)]
             fn opposite(self) -> Self { -self }
             #[inline(always)]
@@ -123,11 +106,7 @@ macro_rules! int_num {
             #[inline(always)]
             fn absolute(self) -> Self { let $x = self; $absolute }
             #[inline(always)]
-            fn plus(self, other: Self) -> Self { self.wrapping_add(other) }
-            #[inline(always)]
             fn minus(self, other: Self) -> Self { self.wrapping_sub(other) }
-            #[inline(always)]
-            fn times(self, other: Self) -> Self { self.wrapping_mul(other) }
             #[inline(always)]
             fn opposite(self) -> Self { self.wrapping_neg() }
             #[inline(always)]

@@ -4,6 +4,7 @@ use super::resolve::{Indices, Room, Target, part_len};
 use super::{check_along, check_axis};
 use crate::array::Array;
 use crate::array::copy::dense_copy;
+use crate::array::number::Ring;
 use crate::array::reader::Reader;
 use crate::array::shape::around;
 use crate::dtype::{DType, Element};
@@ -45,65 +46,6 @@ impl Update {
                 return Err(Error::value("scatter", text));
             }
         })
-    }
-}
-
-/// An element that can be updated.
-trait Number: Element {
-    fn plus(self, other: Self) -> Self;
-    fn times(self, other: Self) -> Self;
-    fn larger(self, other: Self) -> Self;
-    fn smaller(self, other: Self) -> Self;
-}
-
-macro_rules! integers {
-    ($($rust:ident),*) => {$(
-        impl Number for $rust {
-            #[inline(always)]
-            fn plus(self, other: Self) -> Self { self.wrapping_add(other) }
-            #[inline(always)]
-            fn times(self, other: Self) -> Self { self.wrapping_mul(other) }
-            #[inline(always)]
-            fn larger(self, other: Self) -> Self { self.max(other) }
-            #[inline(always)]
-            fn smaller(self, other: Self) -> Self { self.min(other) }
-        }
-    )*};
-}
-integers!(i16, i32, i64, i8, u16, u32, u64, u8);
-
-macro_rules! floats {
-    ($($rust:ident),*) => {$(
-        impl Number for $rust {
-            #[inline(always)]
-            fn plus(self, other: Self) -> Self { self + other }
-            #[inline(always)]
-            fn times(self, other: Self) -> Self { self * other }
-            #[inline(always)]
-            fn larger(self, other: Self) -> Self { if self >= other || self.is_nan() { self } else { other } }
-            #[inline(always)]
-            fn smaller(self, other: Self) -> Self { if self <= other || self.is_nan() { self } else { other } }
-        }
-    )*};
-}
-floats!(f32, f64);
-
-impl Number for bool {
-    #[inline(always)]
-    fn plus(self, other: Self) -> Self {
-        self | other
-    }
-    #[inline(always)]
-    fn times(self, other: Self) -> Self {
-        self & other
-    }
-    #[inline(always)]
-    fn larger(self, other: Self) -> Self {
-        self | other
-    }
-    #[inline(always)]
-    fn smaller(self, other: Self) -> Self {
-        self & other
     }
 }
 
@@ -249,7 +191,7 @@ struct Along<'a> {
 }
 
 impl Along<'_> {
-    fn update<T: Number>(&self, update: Update) {
+    fn update<T: Ring>(&self, update: Update) {
         match update {
             Update::Add => self.run(T::plus),
             Update::Max => self.run(T::larger),
@@ -365,7 +307,7 @@ struct Slices<'a> {
 }
 
 impl Slices<'_> {
-    fn run<T: Number>(&self) {
+    fn run<T: Ring>(&self) {
         let out = SharedMut::new(self.out.storage().data().cast::<T>());
         let values = Reader::<T>::bits(self.values);
         let part = part_len(self.values).max(self.places.part_len());
