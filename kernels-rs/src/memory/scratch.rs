@@ -108,6 +108,7 @@ impl<T: Real> DerefMut for Aligned<T> {
 }
 
 /// So many lines of zeros, from the system where they are many: it has them ready.
+#[expect(clippy::cast_ptr_alignment, reason = "the layout asks for the alignment of lines")]
 fn zeros(count: usize) -> Vec<Line> {
     let Ok(layout) = Layout::array::<Line>(count) else { refuse(usize::MAX) };
     if count == 0 {
@@ -119,7 +120,7 @@ fn zeros(count: usize) -> Vec<Line> {
         refuse(layout.size());
     }
     // SAFETY: allocated just now by the global allocator with the layout of so many lines, each of them zeros.
-    unsafe { Vec::from_raw_parts(start, count, count) }
+    unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(start, count)) }.into_vec()
 }
 
 /// Cache lines of `len` elements.
@@ -179,17 +180,22 @@ mod tests {
     #[test]
     fn lists_without_memory_end_the_call_as_an_error() {
         const TOO_MUCH: usize = 1 << 60;
-        let refused =
-            |result: Result<()>| assert!(matches!(result, Err(Error::OutOfMemory(bytes)) if bytes > TOO_MUCH));
-        refused(guarded(|| Ok(drop(filled(0u64, TOO_MUCH)))));
-        refused(guarded(|| Ok(drop(reserved::<u16>(TOO_MUCH)))));
-        refused(guarded(|| Ok(grow(&mut vec![1u32], TOO_MUCH, 0))));
-        refused(guarded(|| Ok(drop(collected((0..TOO_MUCH).map(|k| k as u64))))));
-        refused(guarded(|| Ok(with_scratch(TOO_MUCH, |_: &mut [f64]| ()))));
-        refused(guarded(|| Ok(with_buffers([1, usize::MAX / 2, usize::MAX / 2], |_: [&mut [f32]; 3]| ()))));
+        let refused = |work: &dyn Fn()| {
+            let result = guarded(|| {
+                work();
+                Ok(())
+            });
+            assert!(matches!(result, Err(Error::OutOfMemory(bytes)) if bytes > TOO_MUCH));
+        };
+        refused(&|| drop(filled(0u64, TOO_MUCH)));
+        refused(&|| drop(reserved::<u16>(TOO_MUCH)));
+        refused(&|| grow(&mut vec![1u32], TOO_MUCH, 0));
+        refused(&|| drop(collected((0..TOO_MUCH).map(|k| k as u64))));
+        refused(&|| with_scratch(TOO_MUCH, |_: &mut [f64]| ()));
+        refused(&|| with_buffers([1, usize::MAX / 2, usize::MAX / 2], |_: [&mut [f32]; 3]| ()));
         for threads in [1, 3] {
             set_num_threads(threads);
-            refused(guarded(|| Ok(parallel(5, &|task| drop(filled(0u8, if task == 3 { 1 << 62 } else { 1 }))))));
+            refused(&|| parallel(5, &|task| drop(filled(0u8, if task == 3 { 1 << 62 } else { 1 }))));
         }
         assert_eq!(guarded(|| Ok(filled(7, 3))), Ok(vec![7, 7, 7]));
         assert!(catch_unwind(|| guarded(|| -> Result<()> { panic!("no matter of memory") })).is_err());

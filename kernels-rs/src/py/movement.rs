@@ -97,7 +97,7 @@ fn read(
             (0..rest).try_for_each(|_| push(Part::Keep))?;
             rest = 0;
         } else {
-            push(part(item, shape[axis])?)?;
+            push(part(*item, shape[axis])?)?;
             axis += 1;
         }
     }
@@ -105,7 +105,7 @@ fn read(
 }
 
 /// An integer or a slice of an axis of length `n`.
-fn part(item: &Borrowed<'_, '_, PyAny>, n: usize) -> PyResult<Part> {
+fn part(item: Borrowed<'_, '_, PyAny>, n: usize) -> PyResult<Part> {
     if item.cast_exact::<PyInt>().is_ok() {
         let given: isize = item.extract().map_err(|_| rejected("an index leaves its axis"))?;
         let place = if given < 0 { given + n as isize } else { given };
@@ -118,8 +118,7 @@ fn part(item: &Borrowed<'_, '_, PyAny>, n: usize) -> PyResult<Part> {
         return Err(rejected("not a basic index"));
     };
     let found = slice.indices(n as isize).map_err(|_| rejected("a malformed slice"))?;
-    let (start, size) = (found.start.max(0) as usize, found.slicelength.max(0) as usize);
-    Ok(Part::Slice { start, size, step: found.step })
+    Ok(Part::Slice { start: found.start.max(0) as usize, size: found.slicelength, step: found.step })
 }
 
 mod rows {

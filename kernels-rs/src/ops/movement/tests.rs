@@ -227,6 +227,7 @@ fn parts_add_up_where_they_meet() {
 #[test]
 fn an_index_is_a_view() {
     use super::getitem::{Part, getitem};
+    use crate::array::shape::MAX_RANK;
     let x = Array::from_slice(&(0..24).collect::<Vec<i32>>(), &[2, 3, 4]).unwrap();
     let out = getitem(&x, &[Part::At(1), Part::New, Part::Slice { start: 2, size: 2, step: -2 }]).unwrap();
     assert_eq!((&out.shape()[..], elements::<i32>(&out)), (&[1, 2, 4][..], vec![20, 21, 22, 23, 12, 13, 14, 15]));
@@ -238,5 +239,5 @@ fn an_index_is_a_view() {
     assert!(getitem(&x, &[Part::Slice { start: 1, size: 2, step: 1 }]).is_err());
     assert!(getitem(&x, &[Part::Slice { start: 0, size: 2, step: isize::MIN }]).is_err());
     assert!(getitem(&x, &[Part::Keep; 4]).is_err());
-    assert!(getitem(&x, &[Part::New; 6]).is_err());
+    assert!(getitem(&x, &[Part::New; MAX_RANK - 2]).is_err());
 }
