@@ -4,6 +4,7 @@ use crate::array::Array;
 use crate::array::copy::put;
 use crate::array::view;
 use crate::error::{Error, Result};
+use crate::memory::scratch::filled;
 use crate::ops::elementwise::kernel::binary;
 use crate::ops::elementwise::{self, Operand};
 use crate::ops::parts;
@@ -75,7 +76,7 @@ impl Reached {
     fn new(parts: &[&Array], shape: &[usize]) -> Self {
         let cover = |&axis: &usize| parts[0].shape().get(axis).map_or(0, |&len| len * 1024 / shape[axis].max(1));
         match (0..shape.len()).min_by_key(cover) {
-            Some(axis) => Self { axis, places: vec![false; shape[axis]] },
+            Some(axis) => Self { axis, places: filled(false, shape[axis]) },
             None => Self { axis: 0, places: vec![false] },
         }
     }
