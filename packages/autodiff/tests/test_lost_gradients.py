@@ -16,6 +16,10 @@ INNER = Numpy("float64")
 Function = Callable[[Any], Any]
 
 
+def rows(x: Tensor[Any]) -> Any:
+    return [[x[0], 1], [2.0, x[1]]]
+
+
 def vector(*values: float) -> Tensor[Any]:
     return pt.asarray(list(values), device=INNER)
 
@@ -34,7 +38,7 @@ OPERANDS: dict[str, tuple[Function, list[float]]] = {
     "full": (lambda x: pt.full((2, 3), x[0]), [6, 0]),
     "full_like": (lambda x: pt.full_like(vector(1.0, 2.0), x[1]), [0, 2]),
     "list": (lambda x: pt.asarray([x[0] * 2, x[1] * 3]), [2, 3]),
-    "list of lists and numbers": (lambda x: pt.asarray([[x[0], 1], [2.0, x[1]]]), [1, 1]),
+    "list of lists and numbers": (lambda x: pt.asarray(rows(x)), [1, 1]),
     "list of vectors": (lambda x: pt.asarray([x, x * 2, [0.0, 1.0]]), [3, 3]),
     "tuple beside an array": (lambda x: pt.asarray((x, np.array([1.0, 2.0]))), [1, 1]),
 }
