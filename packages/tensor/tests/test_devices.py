@@ -188,7 +188,7 @@ def test_two_base_devices_do_not_mix() -> None:
     with pytest.raises(DeviceError) as caught:
         _ = x + y
     assert str(caught.value) == (
-        "[add] tensors on different devices: got Numpy() and "
+        "[add] tensors on different settings of one device: got Numpy() and "
         "Numpy(float='float64', int='int32'), expected one device\n"
         "hint: y.to_device(Numpy())"
     )

@@ -151,9 +151,14 @@ def test_python_numbers_out() -> None:
     assert isinstance(pt.asarray(3).item(), int)
     assert [10, 20, 30][pt.asarray(1)] == 20
     assert range(pt.asarray(3)) == range(3)
-    calls: list[Any] = [x.item, lambda: float(x), lambda: bool(x), pt.zeros(0).item]
-    for call in calls:
-        with pytest.raises(ArgumentError, match=r"\[item\] not one element"):
+    calls: list[tuple[Any, str]] = [
+        (x.item, r"\[item\] not one element"),
+        (lambda: float(x), r"\[float\] not one number"),
+        (lambda: bool(x), r"\[bool\] the truth value of a tensor of several elements"),
+        (pt.zeros(0).item, r"\[item\] not one element"),
+    ]
+    for call, text in calls:
+        with pytest.raises(ArgumentError, match=text):
             call()
     with pytest.raises(KindError, match="not an integer"):
         range(pt.asarray(1.0))

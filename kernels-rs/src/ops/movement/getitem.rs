@@ -33,7 +33,7 @@ pub fn getitem(x: &Array, parts: &[Part]) -> Result<Array> {
     if taken > x.rank() {
         return Err(Error::Rejected("more parts than axes"));
     }
-    check_rank(kept + x.rank() - taken)?;
+    check_rank(kept + x.rank() - taken).map_err(|_| Error::Rejected("more axes than there may be"))?;
     for &part in parts {
         if part == Part::New {
             shape.push(1);
