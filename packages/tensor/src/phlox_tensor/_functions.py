@@ -445,7 +445,8 @@ def attention(
     heads share a head of key and value. Scores are scaled (1 / √D by default), capped
     (``softcap · tanh(s / softcap)``), hidden where mask is True or, if causal, where the key
     comes later than the query (the last query sees all keys), and shifted by bias; mask and
-    bias broadcast to (…, H, Q, K). A query that sees nothing gives zeros. Vaswani et al.,
+    bias broadcast to (…, H, Q, K). PyTorch's mask means the opposite, True for what is seen:
+    give ``~mask`` of one made for it. A query that sees nothing gives zeros. Vaswani et al.,
     2017.
     """
     return call(
