@@ -21,6 +21,7 @@ ALLOWANCE = 0.25
 # What an op takes beyond that whatever the layout, and why.
 WORKS_WITH: dict[str, tuple[float, str]] = {
     "attention_backward": (1.0, "cotangents of the scores of heads that share one head of keys"),
+    "tensordot": (1.25, "an expansion: an operand is turned so that its summed axes lie together"),
     "vecdot": (1.05, "an expansion: the products of the elements, before they are added up"),
     "vector_norm": (1.25, "an expansion: the squares, before they are added up"),
 }
@@ -29,7 +30,6 @@ REORDERS: dict[str, tuple[float, str]] = {
     "fused_linear": (0.4, "a residual without rows at equal distances is gathered"),
     "repeat": (1.05, "an expansion: the operand is made dense to get another shape"),
     "roll": (1.05, "as repeat"),
-    "tensordot": (1.05, "as repeat"),
     "tile": (1.05, "as repeat"),
 }
 
