@@ -1,13 +1,16 @@
-"""Tests of this package compute on the reference; backends are compared in tests/backends."""
+"""Tests of this package see its own backend alone; backends are compared in tests/backends."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from phlox_tensor import Numpy, use_device
+from phlox_tensor import Numpy, _device, use_device
 
 
 @pytest.fixture(autouse=True)
-def _on_the_reference() -> Iterator[None]:
+def _on_the_reference(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(_device, "backend_classes", dict)
+    _device.load_class.cache_clear()
     with use_device(Numpy()):
         yield
+    _device.load_class.cache_clear()

@@ -281,8 +281,3 @@ def test_numbers_beside_tensors_in_allclose() -> None:
     assert pt.allclose(pt.ones((2, 3)), 1.0)
     assert not pt.allclose(pt.ones((2, 3)), 1.5)
     assert pt.allclose(2.0, pt.full((2,), 2.0))
-
-
-def test_tile_needs_one_axis_more_at_most() -> None:
-    x = pt.asarray(arange((1, 2, 1, 2, 1)), device="cpu")
-    same(pt.tile(x, (2, 3, 2, 1, 2)), np.tile(x.numpy(), (2, 3, 2, 1, 2)))

@@ -183,9 +183,8 @@ def calls_of(program: Any) -> int:
     return count
 
 
-@pytest.mark.parametrize("device", ["cpu", "numpy"])
-def test_a_number_on_the_left_costs_what_it_costs_on_the_right(device: str) -> None:
-    y: Any = pt.ones(3, device=device)
+def test_a_number_on_the_left_costs_what_it_costs_on_the_right() -> None:
+    y: Any = pt.ones(3)
     programs: list[tuple[Any, Any]] = [
         (lambda: y + 1, lambda: 1 + y),
         (lambda: y - 1.5, lambda: 1.5 - y),

@@ -165,7 +165,7 @@ def test_an_unknown_container_with_a_tensor_is_refused(hiding: Any) -> None:
 @pytest.mark.parametrize(
     "leaf",
     [{1, 2}, Plain(3), range(3), np.ones(3), "text", None, len, Items(), iter([ones(2)]), ones],
-    ids=str,
+    ids=lambda leaf: type(leaf).__name__,
 )
 def test_anything_else_is_a_leaf(leaf: Any) -> None:
     assert tree.leaves([leaf])[0] is leaf

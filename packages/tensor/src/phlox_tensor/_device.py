@@ -26,7 +26,7 @@ def provide(name: str, cls: Any) -> None:
 
 @cache
 def backend_classes() -> dict[str, Any]:
-    """Entry points of all installed backends by name, ``numpy`` among them; loads none."""
+    """Entry points of the backends of other packages by name; loads none."""
     return {point.name: point for point in entry_points(group=GROUP)}
 
 
