@@ -13,15 +13,34 @@ from ._dtype import DTypeLike
 from ._fast import unknown_argument
 from ._kinds import AnyKind, BitsKind, Bool, Float, Int, NumKind
 from ._tensor import Tensor
+from .ops.activation import celu as _celu
 from .ops.activation import elu as _elu
 from .ops.activation import gelu as _gelu
 from .ops.activation import gelu_tanh as _gelu_tanh
+from .ops.activation import glu as _glu
+from .ops.activation import hard_shrink as _hard_shrink
+from .ops.activation import hard_sigmoid as _hard_sigmoid
+from .ops.activation import hard_swish as _hard_swish
+from .ops.activation import hard_tanh as _hard_tanh
 from .ops.activation import leaky_relu as _leaky_relu
 from .ops.activation import log_sigmoid as _log_sigmoid
+from .ops.activation import mish as _mish
+from .ops.activation import prelu as _prelu
+from .ops.activation import quiet_softmax as _quiet_softmax
 from .ops.activation import relu as _relu
+from .ops.activation import relu6 as _relu6
+from .ops.activation import selu as _selu
+from .ops.activation import shrink as _shrink
 from .ops.activation import sigmoid as _sigmoid
 from .ops.activation import silu as _silu
+from .ops.activation import soft_shrink as _soft_shrink
+from .ops.activation import softmin as _softmin
 from .ops.activation import softplus as _softplus
+from .ops.activation import softsign as _softsign
+from .ops.activation import swiglu as _swiglu
+from .ops.activation import tanh_shrink as _tanh_shrink
+from .ops.activation import threshold as _threshold
+from .ops.activation import thresholded_relu as _thresholded_relu
 from .ops.attention import attention as _attention
 from .ops.binary import add as _add
 from .ops.binary import atan2 as _atan2
@@ -180,6 +199,7 @@ __all__ = [
     "bitwise_xor",
     "broadcast_to",
     "ceil",
+    "celu",
     "chunk",
     "clip",
     "concat",
@@ -205,8 +225,13 @@ __all__ = [
     "fused_linear",
     "gelu",
     "gelu_tanh",
+    "glu",
     "greater",
     "greater_equal",
+    "hard_shrink",
+    "hard_sigmoid",
+    "hard_swish",
+    "hard_tanh",
     "hypot",
     "index_add",
     "interpolate2d",
@@ -240,6 +265,7 @@ __all__ = [
     "mean",
     "min",
     "minimum",
+    "mish",
     "moveaxis",
     "multiply",
     "negative",
@@ -250,9 +276,12 @@ __all__ = [
     "permute_dims",
     "positive",
     "pow",
+    "prelu",
     "prod",
+    "quiet_softmax",
     "reciprocal",
     "relu",
+    "relu6",
     "remainder",
     "repeat",
     "reshape",
@@ -261,6 +290,8 @@ __all__ = [
     "round",
     "rsqrt",
     "scatter",
+    "selu",
+    "shrink",
     "sigmoid",
     "sign",
     "silu",
@@ -268,8 +299,11 @@ __all__ = [
     "sinh",
     "slice",
     "slice_scatter",
+    "soft_shrink",
     "softmax",
+    "softmin",
     "softplus",
+    "softsign",
     "sort",
     "split",
     "sqrt",
@@ -280,11 +314,15 @@ __all__ = [
     "subtract",
     "sum",
     "swapaxes",
+    "swiglu",
     "take",
     "take_along_axis",
     "tan",
     "tanh",
+    "tanh_shrink",
     "tensordot",
+    "threshold",
+    "thresholded_relu",
     "tile",
     "topk",
     "trunc",
@@ -584,6 +622,13 @@ def ceil(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     return _fast.unary(_ceil, x)
 
 
+def celu(x: Tensor[Float], /, alpha: float = 1.0) -> Tensor[Float]:
+    """Continuously differentiable ``elu``: x above 0, ``alpha·(exp(x / alpha) - 1)`` below.
+    Barron, 2017.
+    """
+    return single(_celu, x, (alpha,))
+
+
 def chunk(
     x: Tensor[AnyKind], /, chunks: int, axis: int = 0, **wrong: Never
 ) -> tuple[Tensor[AnyKind], ...]:
@@ -848,6 +893,15 @@ def gelu_tanh(x: Tensor[Float], /) -> Tensor[Float]:
     return _fast.unary(_gelu_tanh, x)
 
 
+def glu(x: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
+    """Gated linear unit: ``a·σ(b)``, where a and b are the halves of x along an axis. Dauphin et
+    al., 2016.
+    """
+    if wrong:
+        raise unknown_argument(_glu, wrong)
+    return single(_glu, x, (axis,))
+
+
 def greater(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[Bool]:
     """Whether ``x1 > x2``, elementwise."""
     return _fast.binary(_greater, x1, x2)
@@ -856,6 +910,42 @@ def greater(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tens
 def greater_equal(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[Bool]:
     """Whether ``x1 >= x2``, elementwise."""
     return _fast.binary(_greater_equal, x1, x2)
+
+
+def hard_shrink(x: Tensor[Float], /, threshold: float = 0.5) -> Tensor[Float]:
+    """x, but 0 from ``-threshold`` to ``threshold``."""
+    return single(_hard_shrink, x, (threshold,))
+
+
+def hard_sigmoid(x: Tensor[Float], /, alpha: float = 0.2, beta: float = 0.5) -> Tensor[Float]:
+    """Straight lines for the sigmoid: ``alpha·x + beta`` held between 0 and 1. That of PyTorch
+    and of ``hard_swish`` has an alpha of 1/6.
+    """
+    return single(
+        _hard_sigmoid,
+        x,
+        (
+            alpha,
+            beta,
+        ),
+    )
+
+
+def hard_swish(x: Tensor[Float], /) -> Tensor[Float]:
+    """Straight lines for ``silu``: ``x·min(max(x + 3, 0), 6) / 6``. Howard et al., 2019."""
+    return _fast.unary(_hard_swish, x)
+
+
+def hard_tanh(x: Tensor[Float], /, min: float = -1.0, max: float = 1.0) -> Tensor[Float]:
+    """x held between ``min`` and ``max``; nan stays nan."""
+    return single(
+        _hard_tanh,
+        x,
+        (
+            min,
+            max,
+        ),
+    )
 
 
 def hypot(x1: Tensor[Float] | float, /, x2: Tensor[Float] | float) -> Tensor[Float]:
@@ -1199,6 +1289,11 @@ def minimum(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tens
     return _fast.binary(_minimum, x1, x2)
 
 
+def mish(x: Tensor[Float], /) -> Tensor[Float]:
+    """``x·tanh(softplus(x))``. Misra, 2019."""
+    return _fast.unary(_mish, x)
+
+
 def moveaxis(
     x: Tensor[AnyKind], /, source: int | Sequence[int], destination: int | Sequence[int]
 ) -> Tensor[AnyKind]:
@@ -1269,6 +1364,20 @@ def pow(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[N
     return _fast.binary(_pow, x1, x2)
 
 
+def prelu(x: Tensor[Float], /, slope: Tensor[Float]) -> Tensor[Float]:
+    """``leaky_relu`` with slopes that are learned: a single one, or one per channel (axis 1). He
+    et al., 2015.
+    """
+    return call(
+        _prelu,
+        (
+            x,
+            slope,
+        ),
+        (),
+    )
+
+
 def prod(
     x: Tensor[NumKind],
     /,
@@ -1294,6 +1403,13 @@ def prod(
     )
 
 
+def quiet_softmax(x: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
+    """``eˣ / (1 + Σ eˣ)`` along an axis: a softmax that may choose nothing. Miller, 2023."""
+    if wrong:
+        raise unknown_argument(_quiet_softmax, wrong)
+    return single(_quiet_softmax, x, (axis,))
+
+
 def reciprocal(x: Tensor[Float], /) -> Tensor[Float]:
     """``1 / x``, elementwise."""
     return _fast.unary(_reciprocal, x)
@@ -1302,6 +1418,11 @@ def reciprocal(x: Tensor[Float], /) -> Tensor[Float]:
 def relu(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     """Rectified linear unit: ``max(x, 0)``; nan stays nan. Nair and Hinton, 2010."""
     return _fast.unary(_relu, x)
+
+
+def relu6(x: Tensor[NumKind], /) -> Tensor[NumKind]:
+    """``relu`` that ends at 6: ``min(max(x, 0), 6)``; nan stays nan. Krizhevsky, 2010."""
+    return _fast.unary(_relu6, x)
 
 
 def remainder(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
@@ -1404,6 +1525,23 @@ def scatter(
     )
 
 
+def selu(x: Tensor[Float], /) -> Tensor[Float]:
+    """``elu`` with the two factors that keep mean 0 and variance 1. Klambauer et al., 2017."""
+    return _fast.unary(_selu, x)
+
+
+def shrink(x: Tensor[Float], /, threshold: float = 0.5, bias: float = 0.5) -> Tensor[Float]:
+    """0 from ``-threshold`` to ``threshold``, beyond it x moved towards 0 by ``bias``."""
+    return single(
+        _shrink,
+        x,
+        (
+            threshold,
+            bias,
+        ),
+    )
+
+
 def sigmoid(x: Tensor[Float], /) -> Tensor[Float]:
     """Logistic function: ``1 / (1 + e⁻ˣ)``; never overflows."""
     return _fast.unary(_sigmoid, x)
@@ -1473,6 +1611,11 @@ def slice_scatter(
     )
 
 
+def soft_shrink(x: Tensor[Float], /, threshold: float = 0.5) -> Tensor[Float]:
+    """x moved towards 0 by ``threshold``, and 0 where that would cross it."""
+    return single(_soft_shrink, x, (threshold,))
+
+
 def softmax(x: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
     """``eˣ / Σ eˣ`` along an axis; a row of -inf gives zeros."""
     if wrong:
@@ -1480,9 +1623,21 @@ def softmax(x: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float
     return single(_softmax, x, (axis,))
 
 
+def softmin(x: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
+    """``softmax`` of ``-x`` along an axis."""
+    if wrong:
+        raise unknown_argument(_softmin, wrong)
+    return single(_softmin, x, (axis,))
+
+
 def softplus(x: Tensor[Float], /) -> Tensor[Float]:
     """Smooth ``relu``: ``ln(1 + eˣ)``; x itself far out, never overflows."""
     return _fast.unary(_softplus, x)
+
+
+def softsign(x: Tensor[Float], /) -> Tensor[Float]:
+    """``x / (1 + |x|)``; ±1 far out. Turian et al., 2009."""
+    return _fast.unary(_softsign, x)
 
 
 def sort(
@@ -1641,6 +1796,11 @@ def swapaxes(x: Tensor[AnyKind], /, axis1: int, axis2: int, **wrong: Never) -> T
     )
 
 
+def swiglu(x1: Tensor[Float] | float, /, x2: Tensor[Float] | float) -> Tensor[Float]:
+    """``silu(x1)·x2``: a gate and what it lets through. Shazeer, 2020."""
+    return _fast.binary(_swiglu, x1, x2)
+
+
 def take(
     x: Tensor[AnyKind], /, indices: Tensor[Int], axis: int = 0, **wrong: Never
 ) -> Tensor[AnyKind]:
@@ -1685,6 +1845,11 @@ def tanh(x: Tensor[Float], /) -> Tensor[Float]:
     return _fast.unary(_tanh, x)
 
 
+def tanh_shrink(x: Tensor[Float], /) -> Tensor[Float]:
+    """``x - tanh(x)``."""
+    return _fast.unary(_tanh_shrink, x)
+
+
 def tensordot(
     x1: Tensor[NumKind], /, x2: Tensor[NumKind], axes: int | Sequence[Sequence[int]] = 2
 ) -> Tensor[NumKind]:
@@ -1697,6 +1862,23 @@ def tensordot(
         ),
         (axes,),
     )
+
+
+def threshold(x: Tensor[Float], /, threshold: float = 0.0, value: float = 0.0) -> Tensor[Float]:
+    """x above ``threshold``, ``value`` elsewhere; nan stays nan."""
+    return single(
+        _threshold,
+        x,
+        (
+            threshold,
+            value,
+        ),
+    )
+
+
+def thresholded_relu(x: Tensor[Float], /, alpha: float = 1.0) -> Tensor[Float]:
+    """x above ``alpha``, else 0; nan stays nan. Konda et al., 2014."""
+    return single(_thresholded_relu, x, (alpha,))
 
 
 def tile(x: Tensor[AnyKind], /, repetitions: int | Sequence[int]) -> Tensor[AnyKind]:

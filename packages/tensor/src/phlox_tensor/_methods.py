@@ -16,15 +16,34 @@ from ._fast import spread, unknown_argument
 from ._kinds import AnyKind, BitsKind, Bool, Float, Int, K, NumKind
 from ._members import TensorMembers
 from ._tensor import Tensor
+from .ops.activation import celu as _celu
 from .ops.activation import elu as _elu
 from .ops.activation import gelu as _gelu
 from .ops.activation import gelu_tanh as _gelu_tanh
+from .ops.activation import glu as _glu
+from .ops.activation import hard_shrink as _hard_shrink
+from .ops.activation import hard_sigmoid as _hard_sigmoid
+from .ops.activation import hard_swish as _hard_swish
+from .ops.activation import hard_tanh as _hard_tanh
 from .ops.activation import leaky_relu as _leaky_relu
 from .ops.activation import log_sigmoid as _log_sigmoid
+from .ops.activation import mish as _mish
+from .ops.activation import prelu as _prelu
+from .ops.activation import quiet_softmax as _quiet_softmax
 from .ops.activation import relu as _relu
+from .ops.activation import relu6 as _relu6
+from .ops.activation import selu as _selu
+from .ops.activation import shrink as _shrink
 from .ops.activation import sigmoid as _sigmoid
 from .ops.activation import silu as _silu
+from .ops.activation import soft_shrink as _soft_shrink
+from .ops.activation import softmin as _softmin
 from .ops.activation import softplus as _softplus
+from .ops.activation import softsign as _softsign
+from .ops.activation import swiglu as _swiglu
+from .ops.activation import tanh_shrink as _tanh_shrink
+from .ops.activation import threshold as _threshold
+from .ops.activation import thresholded_relu as _thresholded_relu
 from .ops.binary import add as _add
 from .ops.binary import atan2 as _atan2
 from .ops.binary import bitwise_and as _bitwise_and
@@ -783,6 +802,12 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_ceil, (self,), ())
 
+    def celu(self: Tensor[Float], /, alpha: float = 1.0) -> Tensor[Float]:
+        """Continuously differentiable ``elu``: x above 0, ``alpha·(exp(x / alpha) - 1)`` below.
+        Barron, 2017.
+        """
+        return single(_celu, self, (alpha,))
+
     def chunk(
         self: Tensor[AnyKind], /, chunks: int, axis: int = 0, **wrong: Never
     ) -> tuple[Tensor[AnyKind], ...]:
@@ -952,6 +977,14 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_gelu_tanh, (self,), ())
 
+    def glu(self: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
+        """Gated linear unit: ``a·σ(b)``, where a and b are the halves of x along an axis.
+        Dauphin et al., 2016.
+        """
+        if wrong:
+            raise unknown_argument(_glu, wrong)
+        return single(_glu, self, (axis,))
+
     def greater(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[Bool]:
         """Whether ``x1 > x2``, elementwise."""
         return _fast.binary(_greater, self, x2)
@@ -959,6 +992,44 @@ class TensorMethods(TensorMembers[K]):
     def greater_equal(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[Bool]:
         """Whether ``x1 >= x2``, elementwise."""
         return _fast.binary(_greater_equal, self, x2)
+
+    def hard_shrink(self: Tensor[Float], /, threshold: float = 0.5) -> Tensor[Float]:
+        """x, but 0 from ``-threshold`` to ``threshold``."""
+        return single(_hard_shrink, self, (threshold,))
+
+    def hard_sigmoid(
+        self: Tensor[Float], /, alpha: float = 0.2, beta: float = 0.5
+    ) -> Tensor[Float]:
+        """Straight lines for the sigmoid: ``alpha·x + beta`` held between 0 and 1. That of
+        PyTorch and of ``hard_swish`` has an alpha of 1/6.
+        """
+        return single(
+            _hard_sigmoid,
+            self,
+            (
+                alpha,
+                beta,
+            ),
+        )
+
+    def hard_swish(self: Tensor[Float], /) -> Tensor[Float]:
+        """Straight lines for ``silu``: ``x·min(max(x + 3, 0), 6) / 6``. Howard et al., 2019."""
+        device = self.device
+        try:
+            return wrap(device.checked.hard_swish(self.primitive), device)
+        except Rejected:
+            return call(_hard_swish, (self,), ())
+
+    def hard_tanh(self: Tensor[Float], /, min: float = -1.0, max: float = 1.0) -> Tensor[Float]:
+        """x held between ``min`` and ``max``; nan stays nan."""
+        return single(
+            _hard_tanh,
+            self,
+            (
+                min,
+                max,
+            ),
+        )
 
     def hypot(self: Tensor[Float], /, x2: Tensor[Float] | float) -> Tensor[Float]:
         """``√(x1² + x2²)``, elementwise; does not overflow half way."""
@@ -1200,6 +1271,14 @@ class TensorMethods(TensorMembers[K]):
         """The smaller one, elementwise; nan wins."""
         return _fast.binary(_minimum, self, x2)
 
+    def mish(self: Tensor[Float], /) -> Tensor[Float]:
+        """``x·tanh(softplus(x))``. Misra, 2019."""
+        device = self.device
+        try:
+            return wrap(device.checked.mish(self.primitive), device)
+        except Rejected:
+            return call(_mish, (self,), ())
+
     def moveaxis(
         self: Tensor[AnyKind], /, source: int | Sequence[int], destination: int | Sequence[int]
     ) -> Tensor[AnyKind]:
@@ -1260,6 +1339,19 @@ class TensorMethods(TensorMembers[K]):
         """
         return _fast.binary(_pow, self, x2)
 
+    def prelu(self: Tensor[Float], /, slope: Tensor[Float]) -> Tensor[Float]:
+        """``leaky_relu`` with slopes that are learned: a single one, or one per channel (axis
+        1). He et al., 2015.
+        """
+        return call(
+            _prelu,
+            (
+                self,
+                slope,
+            ),
+            (),
+        )
+
     def prod(
         self: Tensor[NumKind],
         /,
@@ -1284,6 +1376,12 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
+    def quiet_softmax(self: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
+        """``eˣ / (1 + Σ eˣ)`` along an axis: a softmax that may choose nothing. Miller, 2023."""
+        if wrong:
+            raise unknown_argument(_quiet_softmax, wrong)
+        return single(_quiet_softmax, self, (axis,))
+
     def reciprocal(self: Tensor[Float], /) -> Tensor[Float]:
         """``1 / x``, elementwise."""
         device = self.device
@@ -1299,6 +1397,14 @@ class TensorMethods(TensorMembers[K]):
             return wrap(device.checked.relu(self.primitive), device)
         except Rejected:
             return call(_relu, (self,), ())
+
+    def relu6(self: Tensor[NumKind], /) -> Tensor[NumKind]:
+        """``relu`` that ends at 6: ``min(max(x, 0), 6)``; nan stays nan. Krizhevsky, 2010."""
+        device = self.device
+        try:
+            return wrap(device.checked.relu6(self.primitive), device)
+        except Rejected:
+            return call(_relu6, (self,), ())
 
     def remainder(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
         """Remainder with the sign of ``x2``, elementwise; for integers 0 where ``x2`` is 0."""
@@ -1383,6 +1489,25 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
+    def selu(self: Tensor[Float], /) -> Tensor[Float]:
+        """``elu`` with the two factors that keep mean 0 and variance 1. Klambauer et al., 2017."""
+        device = self.device
+        try:
+            return wrap(device.checked.selu(self.primitive), device)
+        except Rejected:
+            return call(_selu, (self,), ())
+
+    def shrink(self: Tensor[Float], /, threshold: float = 0.5, bias: float = 0.5) -> Tensor[Float]:
+        """0 from ``-threshold`` to ``threshold``, beyond it x moved towards 0 by ``bias``."""
+        return single(
+            _shrink,
+            self,
+            (
+                threshold,
+                bias,
+            ),
+        )
+
     def sigmoid(self: Tensor[Float], /) -> Tensor[Float]:
         """Logistic function: ``1 / (1 + e⁻ˣ)``; never overflows."""
         device = self.device
@@ -1423,11 +1548,21 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_sinh, (self,), ())
 
+    def soft_shrink(self: Tensor[Float], /, threshold: float = 0.5) -> Tensor[Float]:
+        """x moved towards 0 by ``threshold``, and 0 where that would cross it."""
+        return single(_soft_shrink, self, (threshold,))
+
     def softmax(self: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
         """``eˣ / Σ eˣ`` along an axis; a row of -inf gives zeros."""
         if wrong:
             raise unknown_argument(_softmax, wrong)
         return single(_softmax, self, (axis,))
+
+    def softmin(self: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
+        """``softmax`` of ``-x`` along an axis."""
+        if wrong:
+            raise unknown_argument(_softmin, wrong)
+        return single(_softmin, self, (axis,))
 
     def softplus(self: Tensor[Float], /) -> Tensor[Float]:
         """Smooth ``relu``: ``ln(1 + eˣ)``; x itself far out, never overflows."""
@@ -1436,6 +1571,14 @@ class TensorMethods(TensorMembers[K]):
             return wrap(device.checked.softplus(self.primitive), device)
         except Rejected:
             return call(_softplus, (self,), ())
+
+    def softsign(self: Tensor[Float], /) -> Tensor[Float]:
+        """``x / (1 + |x|)``; ±1 far out. Turian et al., 2009."""
+        device = self.device
+        try:
+            return wrap(device.checked.softsign(self.primitive), device)
+        except Rejected:
+            return call(_softsign, (self,), ())
 
     def sort(
         self: Tensor[NumKind], /, axis: int = -1, descending: bool = False, **wrong: Never
@@ -1587,6 +1730,10 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
+    def swiglu(self: Tensor[Float], /, x2: Tensor[Float] | float) -> Tensor[Float]:
+        """``silu(x1)·x2``: a gate and what it lets through. Shazeer, 2020."""
+        return _fast.binary(_swiglu, self, x2)
+
     def take(
         self: Tensor[AnyKind], /, indices: Tensor[Int], axis: int = 0, **wrong: Never
     ) -> Tensor[AnyKind]:
@@ -1635,6 +1782,14 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_tanh, (self,), ())
 
+    def tanh_shrink(self: Tensor[Float], /) -> Tensor[Float]:
+        """``x - tanh(x)``."""
+        device = self.device
+        try:
+            return wrap(device.checked.tanh_shrink(self.primitive), device)
+        except Rejected:
+            return call(_tanh_shrink, (self,), ())
+
     def tensordot(
         self: Tensor[NumKind], /, x2: Tensor[NumKind], axes: int | Sequence[Sequence[int]] = 2
     ) -> Tensor[NumKind]:
@@ -1649,6 +1804,23 @@ class TensorMethods(TensorMembers[K]):
             ),
             (axes,),
         )
+
+    def threshold(
+        self: Tensor[Float], /, threshold: float = 0.0, value: float = 0.0
+    ) -> Tensor[Float]:
+        """x above ``threshold``, ``value`` elsewhere; nan stays nan."""
+        return single(
+            _threshold,
+            self,
+            (
+                threshold,
+                value,
+            ),
+        )
+
+    def thresholded_relu(self: Tensor[Float], /, alpha: float = 1.0) -> Tensor[Float]:
+        """x above ``alpha``, else 0; nan stays nan. Konda et al., 2014."""
+        return single(_thresholded_relu, self, (alpha,))
 
     def tile(self: Tensor[AnyKind], /, repetitions: int | Sequence[int]) -> Tensor[AnyKind]:
         """The whole tensor repeated along each axis; axes are added in front for further counts."""

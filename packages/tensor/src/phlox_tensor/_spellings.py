@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Never
 
 from ._errors import UnknownArgumentError, UnknownNameError
 from ._op import REGISTRY
+from ._spelling_rows import NETWORK_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,7 +24,7 @@ class Spelling(NamedTuple):
 
 
 # Sorted by our name; the code is what to type for one of the other names.
-SPELLINGS: Final = tuple(
+_MATH: Final = tuple(
     Spelling(*row)
     for row in (
         ("abs", "=", "=", "="),
@@ -205,6 +206,7 @@ SPELLINGS: Final = tuple(
         ("zeros_like", "=", "=", "="),
     )
 )
+SPELLINGS: Final = tuple(sorted((*_MATH, *(Spelling(*row) for row in NETWORK_ROWS))))
 
 # Names that are no function of ours: what to type instead.
 IDIOMS: Final = {

@@ -35,5 +35,15 @@ def in_float32(formula: Formula) -> Formula:
     return run
 
 
+def widely(formula: Formula) -> Formula:
+    """Compute a formula of one tensor and attributes in float32, where the tensor is narrower."""
+
+    @wraps(formula)
+    def run(x: Tensor, *attributes: Any) -> Any:
+        return formula(x.to_full_precision(), *attributes).astype(x.dtype)
+
+    return run
+
+
 def _filled(value: float, like: Tensor[Any]) -> Tensor[Any]:
     return Tensor(like.device.ops.full((), value, like.dtype), like.device)

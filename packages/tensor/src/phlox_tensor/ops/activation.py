@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._op import case
 from ..reference import activation as ref
-from ._families import elementwise
+from ..reference._precision import in_float64
+from ..shapes import activation as shapes
+from ..shapes._equal import same
+from ._expansion import in_float32, widely
+from ._families import elementwise, row
 
 if TYPE_CHECKING:
     from .._tensor import Tensor
@@ -17,6 +22,25 @@ _SQRT_HALF = sqrt(0.5)
 _SQRT_2_OVER_PI = sqrt(2.0 / pi)
 # Out here the other factor of a formula is 0 in every type; infinity times it would be nan.
 _FAR = 1e4
+
+
+@widely
+def _celu(x: Tensor, alpha: float) -> Tensor:
+    return (x > 0).where(x, alpha * (x.clip(max=0) / alpha).expm1())
+
+
+celu = elementwise(
+    "celu",
+    "x: Float; alpha: float = 1.0 -> Float",
+    expand=_celu,
+    numpy=in_float64(lambda x, a: np.where(x > 0, x, a * np.expm1(np.minimum(x, 0) / a))),
+    prepare=shapes.positive,
+    ulp=4,
+    atol=2,
+    cases=(case((33,)), case((2, 3), alpha=2.5), case((), alpha=0.5)),
+    doc="Continuously differentiable ``elu``: x above 0, ``alpha·(exp(x / alpha) - 1)`` below. "
+    "Barron, 2017.",
+)
 
 
 def _elu(x: Tensor, alpha: float) -> Tensor:
@@ -85,6 +109,77 @@ gelu_tanh = elementwise(
 )
 
 
+@widely
+def _halves(x: Tensor, axis: int) -> Tensor:
+    half = x.shape[axis] // 2
+    first, second = x.split((half, half), axis=axis)
+    return first * second.sigmoid()
+
+
+glu = row(
+    "glu",
+    "x: Float; axis: Axis = -1 -> Float",
+    expand=_halves,
+    numpy=ref.glu,
+    shape=shapes.glu,
+    ulp=6,
+    atol=2,
+    cases=(case((3, 6)), case((4, 3, 2), axis=0), case((2, 0), axis=1)),
+    doc="Gated linear unit: ``a·σ(b)``, where a and b are the halves of x along an axis. Dauphin "
+    "et al., 2016.",
+)
+hard_shrink = elementwise(
+    "hard_shrink",
+    "x: Float; threshold: float = 0.5 -> Float",
+    expand=lambda x, threshold: ((x >= -threshold) & (x <= threshold)).where(0.0, x),
+    cases=(case((33,)), case((2, 3), threshold=1.5)),
+    doc="x, but 0 from ``-threshold`` to ``threshold``.",
+)
+
+
+@widely
+def _hard_sigmoid(x: Tensor, alpha: float, beta: float) -> Tensor:
+    return (alpha * x + beta).clip(0.0, 1.0)
+
+
+hard_sigmoid = elementwise(
+    "hard_sigmoid",
+    "x: Float; alpha: float = 0.2, beta: float = 0.5 -> Float",
+    expand=_hard_sigmoid,
+    numpy=in_float64(lambda x, alpha, beta: np.clip(alpha * x + beta, 0, 1)),
+    ulp=2,
+    atol=2,
+    cases=(case((33,)), case((2, 3), alpha=1 / 6)),
+    doc="Straight lines for the sigmoid: ``alpha·x + beta`` held between 0 and 1. That of PyTorch "
+    "and of ``hard_swish`` has an alpha of 1/6.",
+)
+
+
+@widely
+def _hard_swish(x: Tensor) -> Tensor:
+    return x.maximum(-3.0) * (x + 3).clip(0.0, 6.0) * (1 / 6)
+
+
+hard_swish = elementwise(
+    "hard_swish",
+    "x: Float -> Float",
+    expand=_hard_swish,
+    numpy=in_float64(lambda x: np.maximum(x, -3) * np.clip(x + 3, 0, 6) / 6),
+    domain=(-5, 5),
+    ulp=4,
+    atol=4,
+    doc="Straight lines for ``silu``: ``x·min(max(x + 3, 0), 6) / 6``. Howard et al., 2019.",
+)
+hard_tanh = elementwise(
+    "hard_tanh",
+    "x: Float; min: float = -1.0, max: float = 1.0 -> Float",
+    expand=lambda x, low, high: x.clip(low, high),
+    signed_zeros=False,
+    cases=(case((33,)), case((2, 3), min=0, max=2)),
+    doc="x held between ``min`` and ``max``; nan stays nan.",
+)
+
+
 def _leaky_relu(x: Tensor, slope: float) -> Tensor:
     return (x >= 0).where(x, x * slope)
 
@@ -112,6 +207,61 @@ log_sigmoid = elementwise(
 )
 
 
+@widely
+def _mish(x: Tensor) -> Tensor:
+    return x.maximum(-_FAR) * x.softplus().tanh()
+
+
+mish = elementwise(
+    "mish",
+    "x: Float -> Float",
+    expand=_mish,
+    numpy=ref.mish,
+    domain=(-10, 10),
+    ulp=8,
+    atol=2,
+    doc="``x·tanh(softplus(x))``. Misra, 2019.",
+)
+
+
+def _prelu(x: Tensor, slope: Tensor) -> Tensor:
+    line = slope.reshape((-1, *(1,) * max(x.ndim - 2, 0)))
+    return (x >= 0).where(x, x * line)
+
+
+prelu = row(
+    "prelu",
+    "x: Float, slope: Float -> Float",
+    expand=_prelu,
+    numpy=ref.prelu,
+    shape=shapes.prelu,
+    ulp=1,
+    cases=(case((2, 3, 4), (3,)), case((4, 5), (1,)), case((7,), ())),
+    doc="``leaky_relu`` with slopes that are learned: a single one, or one per channel (axis 1). "
+    "He et al., 2015.",
+)
+
+
+@widely
+def _quiet_softmax(x: Tensor, axis: int) -> Tensor:
+    top = x.max(axis=axis, keepdims=True).detach().maximum(0.0)
+    e = (x - top).exp()
+    return e / (e.sum(axis=axis, keepdims=True) + (-top).exp())
+
+
+quiet_softmax = row(
+    "quiet_softmax",
+    "x: Float; axis: Axis = -1 -> Float",
+    expand=_quiet_softmax,
+    numpy=ref.quiet_softmax,
+    shape=same,
+    ulp=8,
+    atol=4,
+    cases=(case((3, 5)), case((4, 3, 2), axis=1), case((6,), axis=0)),
+    doc="``eˣ / (1 + Σ eˣ)`` along an axis: a softmax that may choose nothing. Miller, 2023.",
+)
+
+
 def _relu(x: Tensor) -> Tensor:
     return x.maximum(0)
 
@@ -123,6 +273,49 @@ relu = elementwise(
     numpy=lambda x: np.maximum(x, 0),
     signed_zeros=False,
     doc="Rectified linear unit: ``max(x, 0)``; nan stays nan. Nair and Hinton, 2010.",
+)
+relu6 = elementwise(
+    "relu6",
+    "x: Num -> Num",
+    expand=lambda x: x.clip(0, 6),
+    signed_zeros=False,
+    domain=(-3, 9),
+    doc="``relu`` that ends at 6: ``min(max(x, 0), 6)``; nan stays nan. Krizhevsky, 2010.",
+)
+_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805  # the paper's fixed point
+
+
+@widely
+def _selu(x: Tensor) -> Tensor:
+    low = (_SELU_SCALE * _SELU_ALPHA) * x.clip(max=0.0).expm1()
+    return (x > 0).where(_SELU_SCALE * x, low)
+
+
+selu = elementwise(
+    "selu",
+    "x: Float -> Float",
+    expand=_selu,
+    numpy=ref.selu,
+    ulp=4,
+    atol=2,
+    doc="``elu`` with the two factors that keep mean 0 and variance 1. Klambauer et al., 2017.",
+)
+
+
+@widely
+def _shrink(x: Tensor, threshold: float, bias: float) -> Tensor:
+    near = (x >= -threshold) & (x <= threshold)
+    return near.where(0.0, (x < 0).where(x + bias, x - bias))
+
+
+shrink = elementwise(
+    "shrink",
+    "x: Float; threshold: float = 0.5, bias: float = 0.5 -> Float",
+    expand=_shrink,
+    ulp=1,
+    atol=1,
+    cases=(case((33,)), case((2, 3), threshold=1.5, bias=0.25)),
+    doc="0 from ``-threshold`` to ``threshold``, beyond it x moved towards 0 by ``bias``.",
 )
 
 
@@ -175,6 +368,26 @@ silu_backward = elementwise(
     internal=True,
     doc="Cotangent of ``silu``: ``g·(σ(x) + x·σ(x)·(1 - σ(x)))``.",
 )
+soft_shrink = elementwise(
+    "soft_shrink",
+    "x: Float; threshold: float = 0.5 -> Float",
+    expand=widely(lambda x, threshold: x - x.clip(-threshold, threshold)),
+    numpy=in_float64(lambda x, threshold: x - np.clip(x, -threshold, threshold)),
+    ulp=1,
+    atol=1,
+    cases=(case((33,)), case((2, 3), threshold=1.5)),
+    doc="x moved towards 0 by ``threshold``, and 0 where that would cross it.",
+)
+softmin = row(
+    "softmin",
+    "x: Float; axis: Axis = -1 -> Float",
+    expand=lambda x, axis: (-x).softmax(axis=axis),
+    shape=same,
+    ulp=8,
+    atol=4,
+    cases=(case((3, 5)), case((4, 3, 2), axis=1)),
+    doc="``softmax`` of ``-x`` along an axis.",
+)
 
 
 def _softplus(x: Tensor) -> Tensor:
@@ -189,4 +402,60 @@ softplus = elementwise(
     domain=(-20, 20),
     ulp=6,
     doc="Smooth ``relu``: ``ln(1 + eˣ)``; x itself far out, never overflows.",
+)
+
+
+@widely
+def _softsign(x: Tensor) -> Tensor:
+    near = x.clip(-_EDGE, _EDGE)
+    return near / (1 + near.abs())
+
+
+# Beyond it 1 + |x| is |x|, in float64 too.
+_EDGE = 1e30
+softsign = elementwise(
+    "softsign",
+    "x: Float -> Float",
+    expand=_softsign,
+    numpy=in_float64(lambda x: np.where(np.isinf(x), np.sign(x), x / (1 + np.abs(x)))),
+    ulp=3,
+    doc="``x / (1 + |x|)``; ±1 far out. Turian et al., 2009.",
+)
+
+
+@in_float32
+def _swiglu(x1: Tensor, x2: Tensor) -> Tensor:
+    return x1.maximum(-_FAR) * (x1.sigmoid() * x2)
+
+
+swiglu = elementwise(
+    "swiglu",
+    "x1: Float, x2: Float -> Float",
+    expand=_swiglu,
+    ulp=8,
+    atol=4,
+    doc="``silu(x1)·x2``: a gate and what it lets through. Shazeer, 2020.",
+)
+tanh_shrink = elementwise(
+    "tanh_shrink",
+    "x: Float -> Float",
+    expand=widely(lambda x: x - x.tanh()),
+    numpy=in_float64(lambda x: x - np.tanh(x)),
+    ulp=4,
+    atol=4,
+    doc="``x - tanh(x)``.",
+)
+threshold = elementwise(
+    "threshold",
+    "x: Float; threshold: float = 0.0, value: float = 0.0 -> Float",
+    expand=lambda x, threshold, value: (x <= threshold).where(value, x),
+    cases=(case((33,), threshold=0.5), case((2, 3), threshold=-1, value=2.5)),
+    doc="x above ``threshold``, ``value`` elsewhere; nan stays nan.",
+)
+thresholded_relu = elementwise(
+    "thresholded_relu",
+    "x: Float; alpha: float = 1.0 -> Float",
+    expand=lambda x, alpha: (x <= alpha).where(0.0, x),
+    cases=(case((33,)), case((2, 3), alpha=0.5)),
+    doc="x above ``alpha``, else 0; nan stays nan. Konda et al., 2014.",
 )

@@ -60,3 +60,35 @@ def silu_backward(g: Array, x: Array) -> Array:
     with np.errstate(invalid="ignore"):
         bend = np.where(np.isinf(wide), 0.0, wide * s * (1 - s))
     return (wide64(g) * (s + bend)).astype(x.dtype)
+
+
+def glu(x: Array, axis: int) -> Array:
+    first, second = np.split(wide64(x), 2, axis=axis)
+    return (first * wide64(sigmoid(second))).astype(x.dtype)
+
+
+def mish(x: Array) -> Array:
+    wide = wide64(x)
+    with np.errstate(invalid="ignore"):
+        out = wide * np.tanh(wide64(softplus(wide)))
+    return np.where(wide == -np.inf, -0.0, out).astype(x.dtype)
+
+
+def prelu(x: Array, slope: Array) -> Array:
+    line = slope.reshape(-1, *[1] * max(x.ndim - 2, 0))
+    return np.where(x >= 0, x, x * line).astype(x.dtype).reshape(x.shape)
+
+
+def quiet_softmax(x: Array, axis: int) -> Array:
+    wide = wide64(x)
+    zeros = np.zeros((*x.shape[:axis], 1, *x.shape[axis + 1 :]))
+    more = np.concatenate([wide, zeros], axis=axis)  # a further choice with the logit 0
+    e = np.exp(more - more.max(axis=axis, keepdims=True))
+    whole = e / e.sum(axis=axis, keepdims=True)
+    return np.take(whole, range(x.shape[axis]), axis=axis).astype(x.dtype)
+
+
+def selu(x: Array) -> Array:
+    wide = wide64(x)
+    low = 1.6732632423543772 * np.expm1(np.minimum(wide, 0))
+    return (1.0507009873554805 * np.where(wide > 0, wide, low)).astype(x.dtype)
