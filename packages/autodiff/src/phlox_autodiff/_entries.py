@@ -24,6 +24,7 @@ from ._graph import (
     primitive,
 )
 from ._mode import MODE, paused
+from ._rule import rounds_otherwise
 
 if TYPE_CHECKING:
     from phlox_tensor import Backend, Entry, Op
@@ -364,16 +365,31 @@ def is_recorded(args: tuple[Any, ...]) -> bool:
 
 
 def expanded(op: Op, entry: Entry, backend: Backend) -> Entry:
-    """Entry of an op without a rule: its expansion where a gradient flows, else the inner entry."""
+    """Entry of an op without a rule: where a gradient flows, its expansion is differentiated.
+
+    The value is the inner entry's all the same, so that asking for a gradient changes no value:
+    an expansion rounds each of its steps.
+    """
     plain = constant(op, entry)
     formula = _formula(op, backend)
+    if not rounds_otherwise(op, backend):
 
-    def run(*args: Any) -> Any:
+        def run(*args: Any) -> Any:
+            return formula(*args) if is_recorded(args) else plain(*args)
+
+        return run
+    several = op.signature.several
+
+    def run_both(*args: Any) -> Any:
+        out = plain(*args)
         if not is_recorded(args):
-            return plain(*args)
-        return formula(*args)
+            return out
+        followed = formula(*args)
+        if not several:
+            return primitive(out.value, followed.node)
+        return tuple([primitive(o.value, f.node) for o, f in zip(out, followed, strict=True)])
 
-    return run
+    return run_both
 
 
 def _formula(op: Op, backend: Backend) -> Entry:

@@ -19,6 +19,7 @@ from ._rule import (
     functions_of,
     names_of,
     parameters_of,
+    rounds_otherwise,
 )
 from .rules import RULES, SECOND
 
@@ -56,27 +57,33 @@ class Forward(Decorator):
         move = _derivative(op)
         count = len(op.signature.operands)
         single = not op.signature.several
+        follows = move is None and not rounds_otherwise(op, self)
 
         def run(*args: Any) -> Any:
             operands, attributes = args[:count], args[count:]
             moving = [p for p in tree.leaves(operands) if _is_moving(p)]
-            if moving and move is None:
-                return self._follow(op, args)
+            if moving and follows:
+                duals = self._follow(op, args)
+                return duals[0] if single else duals
             values = [tree.map(_value, a) for a in operands]
             out = inside(*values, *attributes)
             outs = (out,) if single else out
-            if not moving or move is None:
-                duals = [Dual(o) for o in outs]
+            if not moving:
+                duals = tuple(Dual(o) for o in outs)
+            elif move is None:
+                # The value is the entry's, so that asking for a derivative changes none.
+                followed = self._follow(op, args)
+                duals = tuple(Dual(o, f.tangent) for o, f in zip(outs, followed, strict=True))
             else:
                 xs = [tree.map(self._wrap, v) for v in values]
                 ts = [tree.map(self._tangent, a) for a in operands]
                 ys = [Tensor(o, self._inner) for o in outs]
                 moved = move(xs, ts, ys, attributes)
-                duals = [
+                duals = tuple(
                     Dual(o, None if t is None else t.primitive)
                     for o, t in zip(outs, moved, strict=True)
-                ]
-            return duals[0] if single else tuple(duals)
+                )
+            return duals[0] if single else duals
 
         return run
 
@@ -84,7 +91,7 @@ class Forward(Decorator):
         """Return ``result`` with a new value for ``target`` in what devices inside record."""
         return Dual(self._inner.propose(result.value, target, value), result.tangent)
 
-    def _follow(self, op: Op, args: tuple[Any, ...]) -> Any:
+    def _follow(self, op: Op, args: tuple[Any, ...]) -> tuple[Dual, ...]:
         """Run the expansion of an op on this device."""
         if op.expand is None:
             raise GradientError(
@@ -93,7 +100,7 @@ class Forward(Decorator):
         out = op.expand(
             *[tree.map(lambda p: Tensor(p, self) if isinstance(p, Dual) else p, a) for a in args]
         )
-        return tuple(t.primitive for t in out) if isinstance(out, tuple) else out.primitive
+        return tuple(t.primitive for t in (out if op.signature.several else (out,)))
 
     def _wrap(self, value: Any) -> Any:
         plain = value is None or type(value) in (bool, float, int)

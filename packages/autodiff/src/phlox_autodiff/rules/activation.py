@@ -14,6 +14,9 @@ from .._rule import Rule
 if TYPE_CHECKING:
     from phlox_tensor import Tensor
 
+_SQRT_2_OVER_PI: Final = sqrt(2 / pi)
+_FAR: Final = 40.0
+
 
 def _elu(g: Tensor, x: Tensor, alpha: float) -> Tensor:
     # Above 0 the exponential is not used; held at 1 there, it cannot overflow.
@@ -26,6 +29,17 @@ def _gelu_bend(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
     return gg * g * ((2 - square) * (square * -0.5).exp() * (1 / sqrt(2 * pi)))
 
 
+def _gelu_tanh(g: Tensor, x: Tensor) -> Tensor:
+    """``x·σ(2u)`` has the slope ``σ + x·σ·(1 - σ)·2·du/dx``, here in float32 at least."""
+    wide = x.to_full_precision()
+    near = wide.clip(-_FAR, _FAR)  # beyond, infinity times 0 would be nan
+    square = near * near
+    twice = near * (square * 0.044715 + 1) * (2 * _SQRT_2_OVER_PI)
+    slope = (square * (3 * 0.044715) + 1) * (2 * _SQRT_2_OVER_PI)
+    s = twice.sigmoid()
+    return (g.to_full_precision() * (s + near * slope * s * (-twice).sigmoid())).astype(x.dtype)
+
+
 def _silu_bend(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
     """``σ·(1 - σ)·(2 + x·(1 - 2σ))``, the second derivative of silu."""
     s = x.sigmoid()
@@ -36,6 +50,7 @@ ACTIVATION: Final[dict[str, Rule]] = {
     "elu": _elu,
     "gelu": lambda g, x: ops.gelu_backward(g, x),
     "gelu_backward": (lambda gg, x: ops.gelu_backward(gg, x), _gelu_bend),
+    "gelu_tanh": _gelu_tanh,
     "leaky_relu": lambda g, x, slope: (x >= 0).where(g, g * slope),
     "log_sigmoid": lambda g, x: g * (-x).sigmoid(),
     "relu": lambda g, y: (y > 0).where(g, 0.0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Final
 
 from phlox_tensor import Tensor
@@ -18,7 +19,7 @@ Shape = tuple[int, ...]
 def _rows(x: Tensor) -> Tensor:
     """All leading axes as one: (…, n) to (m, n)."""
     shape = x.shape
-    return x if len(shape) == 2 else x.reshape((x.size // max(shape[-1], 1), shape[-1]))
+    return x if len(shape) == 2 else x.reshape((prod(shape[:-1]), shape[-1]))
 
 
 def _columns_of(g: Tensor, x1: Shape, x2: Shape) -> Tensor:

@@ -78,10 +78,45 @@ def _weight_grad_x(
     return ops.conv2d_input_grad(g, gg, x_shape, stride, padding, dilation, groups)
 
 
+def _behind(g: Tensor, padding: Any, output_padding: Any) -> tuple[Tensor, Any]:
+    """The cotangent without the zeros at the end, and the padding of the convolution."""
+    sides, missing = ops.transposed_padding(padding, output_padding)
+    down, across = missing
+    return g[..., : g.shape[2] - down, : g.shape[3] - across], sides
+
+
+def _transposed_x(
+    g: Tensor,
+    weight: Tensor,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    dilation: Any,
+    groups: int,
+) -> Tensor:
+    inside, sides = _behind(g, padding, output_padding)
+    return ops.conv2d(inside, weight, None, stride, sides, dilation, groups)
+
+
+def _transposed_weight(
+    g: Tensor,
+    x: Tensor,
+    weight_shape: Shape,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    dilation: Any,
+    groups: int,
+) -> Tensor:
+    inside, sides = _behind(g, padding, output_padding)
+    return ops.conv2d_weight_grad(x, inside, weight_shape, stride, sides, dilation, groups)
+
+
 CONVOLUTION: Final[dict[str, Rule]] = {
     "conv2d": (_conv2d_x, _conv2d_weight, lambda g: g.sum(axis=(0, 2, 3))),
     "conv2d_input_grad": (_input_grad_g, _input_grad_weight),
     "conv2d_weight_grad": (_weight_grad_g, _weight_grad_x),
+    "conv_transpose2d": (_transposed_x, _transposed_weight, lambda g: g.sum(axis=(0, 2, 3))),
 }
 
 

@@ -94,8 +94,8 @@ gelu_backward = elementwise(
 
 
 def _gelu_tanh(x: Tensor) -> Tensor:
-    bend = (_SQRT_2_OVER_PI * (x + 0.044715 * x * x * x)).tanh()
-    return 0.5 * x.maximum(-_FAR) * (1 + bend)
+    # As a sigmoid: 1 + tanh would lose the small values.
+    return x.maximum(-_FAR) * (2 * _SQRT_2_OVER_PI * (x + 0.044715 * x * x * x)).sigmoid()
 
 
 gelu_tanh = elementwise(

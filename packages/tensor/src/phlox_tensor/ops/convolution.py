@@ -176,6 +176,13 @@ conv2d_weight_grad = window(
 )
 
 
+def transposed_padding(padding: Any, extra: Any) -> tuple[tuple[tuple[int, int], ...], list[int]]:
+    """Padding of the convolution behind a transposed one, and how many zeros follow it."""
+    cuts = [min(more, high) for (_, high), more in zip(padding, extra, strict=True)]
+    sides = tuple((low, high - cut) for (low, high), cut in zip(padding, cuts, strict=True))
+    return sides, [more - cut for more, cut in zip(extra, cuts, strict=True)]
+
+
 def _conv_transpose2d(
     x: Tensor,
     weight: Tensor,
@@ -187,18 +194,17 @@ def _conv_transpose2d(
     groups: int,
 ) -> Tensor:
     """The adjoint of a convolution whose padding at the end is cut by the output padding."""
-    sides, size, missing = [], [], []
-    for n, k, s, (low, high), extra, d in zip(
-        x.shape[2:], weight.shape[2:], stride, padding, output_padding, dilation, strict=True
-    ):
-        cut = min(extra, high)
-        sides.append((low, high - cut))
-        size.append((n - 1) * s + d * (k - 1) + 1 - low - high + cut)
-        missing.append((0, extra - cut))
+    sides, missing = transposed_padding(padding, output_padding)
+    size = [
+        (n - 1) * s + d * (k - 1) + 1 - low - high
+        for n, k, s, (low, high), d in zip(
+            x.shape[2:], weight.shape[2:], stride, sides, dilation, strict=True
+        )
+    ]
     shape = (x.shape[0], weight.shape[1] * groups, *size)
-    out = conv2d_input_grad(x, weight, shape, stride, tuple(sides), dilation, groups)
-    if any(after for _, after in missing):
-        out = out.pad(tuple(missing), 0.0)
+    out = conv2d_input_grad(x, weight, shape, stride, sides, dilation, groups)
+    if any(missing):
+        out = out.pad(tuple((0, after) for after in missing), 0.0)
     return out if bias is None else out + bias.reshape((-1, 1, 1))
 
 

@@ -22,7 +22,7 @@ def gelu(x: Array) -> Array:
     wide = wide64(x)
     with np.errstate(invalid="ignore"):
         out = 0.5 * wide * erfc64(-wide / np.sqrt(2.0))
-    return np.where(wide == -np.inf, 0.0, out).astype(x.dtype)
+    return np.where(wide == -np.inf, -0.0, out).astype(x.dtype)
 
 
 def gelu_backward(g: Array, x: Array) -> Array:
@@ -39,7 +39,7 @@ def gelu_tanh(x: Array) -> Array:
     with np.errstate(invalid="ignore", over="ignore"):
         bend = np.tanh(np.sqrt(2.0 / np.pi) * (wide + 0.044715 * wide**3))
         out = 0.5 * wide * (1 + bend)
-    return np.where(wide == -np.inf, 0.0, out).astype(x.dtype)
+    return np.where(wide == -np.inf, -0.0, out).astype(x.dtype)
 
 
 def softplus(x: Array) -> Array:
@@ -51,7 +51,7 @@ def silu(x: Array) -> Array:
     wide = wide64(x)
     with np.errstate(invalid="ignore"):
         out = wide * wide64(sigmoid(wide))
-    return np.where(wide == -np.inf, 0.0, out).astype(x.dtype)
+    return np.where(wide == -np.inf, -0.0, out).astype(x.dtype)
 
 
 def silu_backward(g: Array, x: Array) -> Array:

@@ -277,7 +277,7 @@ fn sigmoid_f(x: f32) -> f32 {
 }
 
 fn silu_f(x: f32) -> f32 {
-  if (bitcast<u32>(x) == 0xff800000u) { return 0.0; }
+  if (bitcast<u32>(x) == 0xff800000u) { return -0.0; }
   return x * sigmoid_f(x);
 }
 
@@ -441,7 +441,7 @@ fn normal_cdf_f(x: f32) -> f32 {
 
 fn gelu_f(x: f32) -> f32 {
   if (is_nan_f32(x)) { return x; }
-  if (bitcast<u32>(x) == 0xff800000u) { return 0.0; }
+  if (bitcast<u32>(x) == 0xff800000u) { return -0.0; }
   return x * normal_cdf_f(x);
 }
 
@@ -452,6 +452,7 @@ fn gelu_backward_f(g: f32, x: f32) -> f32 {
 }
 
 fn gelu_tanh_f(x: f32) -> f32 {
-  if (bitcast<u32>(x) == 0xff800000u) { return 0.0; }
-  return 0.5 * x * (1.0 + tanh_f(0.7978845608 * (x + 0.044715 * x * x * x)));
+  if (bitcast<u32>(x) == 0xff800000u) { return -0.0; }
+  // As a sigmoid: 1 + tanh would lose the small values.
+  return x * sigmoid_f(1.5957691216 * (x + 0.044715 * x * x * x));
 }
