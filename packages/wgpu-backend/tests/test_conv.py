@@ -92,7 +92,7 @@ ALL = GEOMETRIES | random_geometries(12)
 def kernels(request: Any, gpu: Wgpu, monkeypatch: pytest.MonkeyPatch) -> str:
     """Which kernels run, whatever the sizes."""
     gpu.device.plans.clear()
-    monkeypatch.setattr(_conv, "is_software", lambda device: request.param == "plain")
+    monkeypatch.setattr(gpu.device, "software", request.param == "plain")
     if request.param != "plain":
         parts = 1 if request.param == "tiled" else 3
         monkeypatch.setattr(_conv, "_FEW_ROWS", 0)

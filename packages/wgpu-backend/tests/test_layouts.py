@@ -12,14 +12,15 @@ import pytest
 import phlox_tensor as pt
 from phlox_wgpu import Wgpu
 from phlox_wgpu._array import GpuArray
-from phlox_wgpu._views import reshaped_strides
+from phlox_wgpu._copy import contiguous
+from phlox_wgpu._layout import reshaped_strides
 
 Up = Callable[[Any], GpuArray]
 
 
 def dense(gpu: Wgpu, x: GpuArray) -> np.ndarray:
     """The values after a copy on the GPU, which a read of a view need not make."""
-    copy = gpu.device.contiguous(x)
+    copy = contiguous(gpu.device, x)
     assert copy.contiguous
     return gpu.read(copy)
 

@@ -27,7 +27,7 @@ TOLERANCE = {"float16": 2e-2, "float32": 2e-5}
 def hardware(gpu: Wgpu, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Choose kernels as on a GPU, also where the adapter is software."""
     gpu.device.plans.clear()
-    monkeypatch.setattr(_matmul, "is_software", lambda device: False)
+    monkeypatch.setattr(gpu.device, "software", False)
     yield
     gpu.device.plans.clear()
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from phlox_tensor.reference import reduction, rows
-from phlox_wgpu import Wgpu, _rows
+from phlox_wgpu import Wgpu
 from phlox_wgpu._array import GpuArray
 
 ref: Any = rows
@@ -26,7 +26,7 @@ TOLERANCE = {"float16": 4e-3, "float32": 2e-5}
 def hardware(gpu: Wgpu, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Choose kernels as on a GPU, also where the adapter is software."""
     gpu.device.plans.clear()
-    monkeypatch.setattr(_rows, "is_software", lambda device: False)
+    monkeypatch.setattr(gpu.device, "software", False)
     yield
     gpu.device.plans.clear()
 

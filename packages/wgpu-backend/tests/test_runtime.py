@@ -251,6 +251,24 @@ def test_buffers_return_and_trim_gives_them_to_the_driver(gpu: Wgpu) -> None:
     assert gpu.read(gpu.ops.full((3,), 2.0, pt.float32)).tolist() == [2, 2, 2]
 
 
+def test_a_backend_gives_its_free_buffers_to_the_driver(gpu: Wgpu) -> None:
+    gpu.trim()
+    pool = gpu.device.pool
+    kept = gpu.ops.full((1000, 1000), 5.0, pt.float32)
+    base = pool.reserved_bytes
+    del gpu.ops.full((3000, 1000), 1.0, pt.float32).storage
+    assert pool.reserved_bytes >= base + 12_000_000, "a freed buffer waits to be used again"
+    gpu.trim()
+    assert pool.reserved_bytes <= base
+    assert gpu.read(kept)[-1, -1] == 5
+
+
+def test_trimming_opens_no_adapter() -> None:
+    device = Wgpu(77)
+    device.trim()
+    assert device._open is None
+
+
 def test_the_pool_does_not_hoard_sizes_that_are_not_used_again(
     gpu: Wgpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -125,7 +125,7 @@ def describe() -> list[dict[str, Any]]:
             "driver": adapter.info["description"],
             "type": adapter.info["adapter_type"],
             "api": adapter.info["backend_type"],
-            "software": is_software(adapter),
+            "software": is_software(adapter.info),
             "limits": {name: adapter.limits[name] for name in _LIMITS},
             "features": [name for name in _WANTED_FEATURES if name in adapter.features],
         }
@@ -133,14 +133,15 @@ def describe() -> list[dict[str, Any]]:
     ]
 
 
-def is_software(adapter: Any) -> bool:
-    return bool(adapter.info["adapter_type"] == "CPU")
+def is_software(info: Any) -> bool:
+    """Whether an adapter is a CPU that plays a GPU."""
+    return bool(info["adapter_type"] == "CPU")
 
 
 def request_device(adapter: Any) -> Any:
     """A device with the adapter's own limits and features; a note when it is software."""
     features = [name for name in _WANTED_FEATURES if name in adapter.features]
-    if is_software(adapter):
+    if is_software(adapter.info):
         _log.warning(
             "the adapter is software, not a GPU (slow, fine for tests): %s; "
             "install the GPU's driver, or use the Cpu backend",

@@ -92,7 +92,7 @@ class Wgpu(Backend):
     @property
     def is_software(self) -> bool:
         """Whether the adapter is a CPU that plays a GPU: right results, slowly."""
-        return bool(self.device.gpu.adapter_info["adapter_type"] == "CPU")
+        return self.device.software
 
     @property
     def dtypes(self) -> frozenset[DType]:  # type: ignore[override]
@@ -158,11 +158,13 @@ class Wgpu(Backend):
         Raises:
             IndexOutOfRangeError: an op since the last read met an index out of range.
         """
-        return self.device.read(primitive)
+        from ._copy import packed  # noqa: PLC0415 - loads wgpu
+
+        return self.device.read(packed(self.device, primitive))
 
     async def read_async(self, primitive: GpuArray, /) -> np.ndarray[Any, Any]:
         """Return the data as a NumPy array; another thread waits for the GPU."""
-        return await asyncio.to_thread(self.device.read, primitive)
+        return await asyncio.to_thread(self.read, primitive)
 
     def sync(self) -> None:
         """Wait until all work handed to the GPU is done.
@@ -176,3 +178,8 @@ class Wgpu(Backend):
     def memory(self) -> MemoryUse:
         """Return how many bytes the tensors of this GPU hold, in whole buffers of the pool."""
         return MemoryUse(0, 0) if self._open is None else self._open.memory()
+
+    def trim(self) -> None:
+        """Give the buffers of tensors that are gone back to the driver."""
+        if self._open is not None:
+            self._open.trim()

@@ -11,8 +11,9 @@ import numpy as np
 from phlox_tensor import float32, int32
 
 from ._array import GpuArray, dense_strides
-from ._copy import copy
-from ._matmul import ENOUGH_GROUPS, add_parts, choose_tile, is_software, matmul
+from ._copy import contiguous, copy
+from ._layout import Shape
+from ._matmul import ENOUGH_GROUPS, add_parts, choose_tile, matmul
 from ._pipelines import Pipeline
 from ._runtime import GpuDevice, grid
 from .wgsl import conv as kernels
@@ -22,7 +23,6 @@ from .wgsl.tile import Tile
 if TYPE_CHECKING:
     from ._table import Entries
 
-Shape = tuple[int, ...]
 Pair = tuple[int, int]
 Sides = tuple[Pair, Pair]
 
@@ -110,7 +110,7 @@ def conv2d(
         _along(x.shape[2], count[0], weight.shape[2], stride[0], padding[0][0], dilation[0]),
         _along(x.shape[3], count[1], weight.shape[3], stride[1], padding[1][0], dilation[1]),
     )
-    x, weight = _readable(device, x), device.contiguous(weight)
+    x, weight = _readable(device, x), contiguous(device, weight)
     shape = (groups, weight.shape[0] // groups, math.prod(weight.shape[1:]))
     _correlate(device, x, weight.view(shape, dense_strides(shape), weight.offset), bias, out, axes)
     return out
@@ -123,7 +123,7 @@ def _is_plain(stride: Pair, padding: Sides) -> bool:
 def _pointwise(device: GpuDevice, x: GpuArray, weight: GpuArray, groups: int) -> GpuArray:
     """A 1x1 convolution is a product of matrices, one per image and group."""
     n, c, h, w = x.shape
-    x = device.contiguous(x)
+    x = contiguous(device, x)
     images = x.view(
         (n, groups, c // groups, h * w), dense_strides((n, groups, c // groups, h * w)), x.offset
     )
@@ -177,7 +177,7 @@ def _plan(
     groups, m, k = weight.shape
     n = x.shape[0] * axes[0].count * axes[1].count
     table = _table(device, x.shape[1] // groups, x.strides[1:], axes)
-    software = is_software(device)
+    software = device.software
     if m <= _FEW_ROWS or (software and groups * m * n * k < _SOFTWARE_FROM):
         return plan_plain(device, x, weight, bias, out, axes, table)
     tile, parts = choose_tile(device, m, n, k, groups)
@@ -300,7 +300,7 @@ def conv2d_input_grad(
             weight.offset,
         )
         flat = (groups * weight.shape[1], weight.shape[0] // groups, 1, 1)
-        dense = device.contiguous(turned)
+        dense = contiguous(device, turned)
         return _pointwise(device, g, dense.view(flat, dense_strides(flat), dense.offset), groups)
     g = _readable(device, g)
     geometry = (input_shape[2:], g.shape[2:], weight.shape[2:], stride)
@@ -372,7 +372,7 @@ def conv2d_weight_grad(
     out = device.empty(weight_shape, g.dtype)
     if not out.size:
         return out
-    g, x = device.contiguous(g), _readable(device, x)
+    g, x = contiguous(device, g), _readable(device, x)
     key = (
         *("weight-grad", x.dtype.name, g.shape, g.offset & 3, x.shape, x.strides, weight_shape),
         *(stride, padding, dilation, groups),
@@ -405,7 +405,7 @@ def _plan_weight(
     table = _table(device, weight_shape[1], x.strides[1:], axes)
     m, n = weight_shape[0] // groups, math.prod(weight_shape[1:])
     work = g.size * n
-    if m <= _FEW_ROWS or (is_software(device) and work < _SOFTWARE_FROM):
+    if m <= _FEW_ROWS or (device.software and work < _SOFTWARE_FROM):
         return plan_weight_plain(device, g, x, weight_shape, axes, groups, table)
     tile, _ = choose_tile(device, m, n, 1, groups)
     count = -(-m // tile.rows) * -(-n // tile.columns) * groups

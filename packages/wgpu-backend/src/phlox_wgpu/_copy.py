@@ -11,9 +11,9 @@ from phlox_tensor import DType
 
 from ._array import GpuArray, dense_strides
 from ._kernel import Kernel
+from ._layout import Shape, merge_axes, window
 from ._runtime import GpuDevice
 from ._table import Entries
-from ._views import Shape, window
 
 WORKGROUP = 256
 _TILE = 32
@@ -27,10 +27,19 @@ def copy(device: GpuDevice, x: GpuArray) -> GpuArray:
     return out
 
 
+def contiguous(device: GpuDevice, x: GpuArray) -> GpuArray:
+    """X itself when it is dense row-major, at any offset, else a dense copy."""
+    return x if x.contiguous else copy(device, x)
+
+
+def packed(device: GpuDevice, x: GpuArray) -> GpuArray:
+    """X itself, or a dense copy where it is spread over more than twice its own size."""
+    reach = sum((n - 1) * abs(step) for n, step in zip(x.shape, x.strides, strict=True))
+    return x if not x.size or reach < 2 * x.size + 64 else copy(device, x)
+
+
 def copy_into(device: GpuDevice, x: GpuArray, out: GpuArray) -> None:
     """Write x into `out`, a fresh array or a window of one, of the same shape and type."""
-    from ._elementwise import merge_axes  # noqa: PLC0415 - _elementwise needs the runtime first
-
     if not x.size:
         return
     lengths, (read, write) = merge_axes(x.shape, [x.strides, out.strides])

@@ -14,6 +14,8 @@ from phlox_tensor import REGISTRY, DType, Rejected, bool_, float32, int32
 from phlox_tensor._infer import result_dtype
 
 from ._array import ITEM_BYTES, GpuArray, dense_strides, is_dense
+from ._copy import contiguous
+from ._layout import broadcast_strides, merge_axes
 from ._pipelines import Pipeline
 from ._runtime import GpuDevice, grid
 from ._table import Entries
@@ -83,7 +85,7 @@ def run_program(
         plan = device.remember(key, _plan(device, program.chain, operands))
     if plan.copies:
         pairs = zip(operands, plan.copies, strict=True)
-        dense = [device.contiguous(x) if c and type(x) is GpuArray else x for x, c in pairs]
+        dense = [contiguous(device, x) if c and type(x) is GpuArray else x for x, c in pairs]
         return run_program(device, program, tuple(dense))
     outputs = tuple(
         [
@@ -137,7 +139,7 @@ def _plan(device: GpuDevice, chain: Chain, operands: tuple[Operand, ...]) -> Pla
     except ValueError:
         raise Rejected from None
     size = math.prod(shape)
-    strides = [_broadcast_strides(x, shape) for x in arrays]
+    strides = [broadcast_strides(x.shape, x.strides, shape) for x in arrays]
     order = _memory_order(shape, strides)
     if order is not None:
         strides = [tuple(own[i] for i in order) for own in strides]
@@ -220,34 +222,6 @@ def _choose(
         (next(each) if vector else "e") if isinstance(x, GpuArray) else "c" for x in operands
     )
     return Walk(access, rank if vector else len(lengths), vector)
-
-
-def _broadcast_strides(x: GpuArray, shape: tuple[int, ...]) -> tuple[int, ...]:
-    missing = len(shape) - len(x.shape)
-    own = [0 if n == 1 else step for n, step in zip(x.shape, x.strides, strict=True)]
-    return (*([0] * missing), *own)
-
-
-def merge_axes(
-    shape: tuple[int, ...], strides: list[tuple[int, ...]]
-) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
-    """Walk several arrays over fewer axes: 1s dropped, neighbors merged where all allow it."""
-    lengths: list[int] = []
-    steps_: list[list[int]] = [[] for _ in strides]
-    for axis, length in enumerate(shape):
-        if length == 1:
-            continue
-        if lengths and all(
-            own[-1] == length * given[axis] for own, given in zip(steps_, strides, strict=True)
-        ):
-            lengths[-1] *= length
-            for own, given in zip(steps_, strides, strict=True):
-                own[-1] = given[axis]
-        else:
-            lengths.append(length)
-            for own, given in zip(steps_, strides, strict=True):
-                own.append(given[axis])
-    return tuple(lengths), [tuple(own) for own in steps_]
 
 
 def _entry(op: str) -> Callable[..., GpuArray]:

@@ -10,7 +10,8 @@ from phlox_tensor import float16, float32, int32, uint32
 
 from ._array import GpuArray, dense_strides
 from ._copy import copy, full
-from ._elementwise import cast, merge_axes
+from ._elementwise import cast
+from ._layout import Shape, merge_axes
 from ._pipelines import Pipeline
 from ._runtime import GpuDevice, grid
 from ._scan import cumsum
@@ -22,7 +23,6 @@ from .wgsl.walk import WORKGROUP
 if TYPE_CHECKING:
     from ._table import Entries
 
-Shape = tuple[int, ...]
 Walk = tuple[int, ...]
 
 _SCAN_WORK = 1 << 22  # comparisons below which looking at all indices beats sorting them

@@ -13,7 +13,7 @@ from phlox_tensor import float32
 from ._array import GpuArray
 from ._checked import checked_matmul
 from ._copy import copy
-from ._elementwise import merge_axes
+from ._layout import Shape, broadcast_strides, merge_axes
 from ._pipelines import Pipeline
 from ._runtime import GpuDevice, grid
 from .wgsl import matmul as kernels
@@ -22,8 +22,6 @@ from .wgsl.tile import Tile
 
 if TYPE_CHECKING:
     from ._table import Entries
-
-Shape = tuple[int, ...]
 
 # Largest first. Prototypes of the first two reached 43 TFLOP/s at 4096 and 26 at 1024 on an H200;
 # the last one is for small results.
@@ -75,14 +73,6 @@ class Plan:
     parts: int = 1
 
 
-def is_software(device: GpuDevice) -> bool:
-    """Whether the adapter is a CPU, where barriers and long kernels cost more than they save."""
-    known = device.plans.get("software")
-    if known is None:
-        known = device.plans["software"] = device.gpu.adapter_info["adapter_type"] == "CPU"
-    return bool(known)
-
-
 def matmul(device: GpuDevice, x1: GpuArray, x2: GpuArray) -> GpuArray:
     """Product of matrices over batches that broadcast.
 
@@ -115,11 +105,8 @@ def _product(device: GpuDevice, x1: GpuArray, x2: GpuArray, bias: GpuArray | Non
 def _dense(device: GpuDevice, x: GpuArray, spread: Shape | None) -> GpuArray:
     """A dense copy, over the whole batch where `spread` gives it."""
     if spread is not None:
-        missing = len(spread) + 2 - len(x.shape)
-        strides = [0 if n == 1 else s for n, s in zip(x.shape[:-2], x.strides[:-2], strict=True)]
-        x = x.view(
-            (*spread, *x.shape[-2:]), (*([0] * missing), *strides, *x.strides[-2:]), x.offset
-        )
+        outer = broadcast_strides(x.shape[:-2], x.strides[:-2], spread)
+        x = x.view((*spread, *x.shape[-2:]), (*outer, *x.strides[-2:]), x.offset)
     return copy(device, x)
 
 
@@ -187,7 +174,7 @@ def _plan(device: GpuDevice, x1: GpuArray, x2: GpuArray, bias: int | None) -> Pl
     if copies:
         return Plan(shape, copies=copies)
     stored, offsets = x1.wgsl, (x1.offset, x2.offset)
-    software = is_software(device)
+    software = device.software
     work = found.m * found.n * found.k * found.batches
     if stored not in ("f32", "f16") or (software and work < _SOFTWARE_FROM):
         return plan_plain(device, found, stored, shape, bias)
@@ -203,7 +190,7 @@ def _matrices(x1: GpuArray, x2: GpuArray, batch: Shape) -> Matrices | None:
     m, a_row = (x1.shape[-2], x1.strides[-2]) if len(x1.shape) > 1 else (1, 0)
     n, b_column = (x2.shape[-1], x2.strides[-1]) if len(x2.shape) > 1 else (1, 0)
     b_depth = x2.strides[-2] if len(x2.shape) > 1 else x2.strides[-1]
-    steps = [_batch_strides(x, batch) for x in (x1, x2)]
+    steps = [broadcast_strides(x.shape[:-2], x.strides[:-2], batch) for x in (x1, x2)]
     a, b = (a_row, x1.strides[-1]), (b_column, b_depth)
     if not any(steps[1]):
         lengths, (rows,) = merge_axes((*batch, m), [(*steps[0], a_row)])
@@ -219,14 +206,9 @@ def _matrices(x1: GpuArray, x2: GpuArray, batch: Shape) -> Matrices | None:
     )
 
 
-def _batch_strides(x: GpuArray, batch: Shape) -> Shape:
-    own = [0 if n == 1 else s for n, s in zip(x.shape[:-2], x.strides[:-2], strict=True)]
-    return (*([0] * (len(batch) - len(own))), *own)
-
-
 def choose_tile(device: GpuDevice, m: int, n: int, k: int, batches: int) -> tuple[Tile, int]:
     """The largest tile that keeps the GPU busy, and the number of parts of the inner dimension."""
-    if is_software(device):
+    if device.software:
         return MEDIUM, 1
     memory = device.limits["max-compute-workgroup-storage-size"]
     tiles = [t for t in (LARGE, MEDIUM, SMALL) if t.workgroup_bytes <= memory]

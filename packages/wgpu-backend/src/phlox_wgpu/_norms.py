@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from phlox_tensor import float32
 
 from ._array import GpuArray, dense_strides
-from ._copy import copy, full
+from ._copy import contiguous, copy, full
 from ._elementwise import cast
 from ._matmul import ENOUGH_GROUPS
 from ._rows import VAR, Axes, axes_last, reduced, run
@@ -18,8 +18,6 @@ from .wgsl import matmul as sums
 
 if TYPE_CHECKING:
     from ._table import Entries
-
-Shape = tuple[int, ...]
 
 _LONG = 8192  # rows from here on are cut into parts when they are few
 _PART = 4096  # elements per part, at least
@@ -95,7 +93,7 @@ def _channels(device: GpuDevice, x: GpuArray) -> tuple[GpuArray, int, tuple[int,
         order = (1, 0, *range(2, len(x.shape)))
         shape, strides = (tuple(a[i] for i in order) for a in (x.shape, x.strides))
         return copy(device, x.view(shape, strides, x.offset)), batch * inner, (batch * inner, 0)
-    return device.contiguous(x), inner, (inner, channels * inner)
+    return contiguous(device, x), inner, (inner, channels * inner)
 
 
 def batch_norm(
@@ -109,7 +107,7 @@ def batch_norm(
 ) -> GpuArray:
     """Each channel shifted and scaled by given mean and variance, times weight, plus bias."""
     out = device.empty(x.shape, x.dtype)
-    x = device.contiguous(x)
+    x = contiguous(device, x)
     inner = math.prod(x.shape[2:])
     four = 4 if inner % 4 == 0 and x.offset % 4 == 0 else 1
     stored, statistics = x.wgsl, mean.wgsl
@@ -158,7 +156,7 @@ def batch_norm_backward(
         zero = full(device, (channels,), 0.0, x.dtype)
         return out, zero, zero
     both = _channel_sums(device, g, x, mean, var, epsilon)
-    g, x = device.contiguous(g), device.contiguous(x)
+    g, x = contiguous(device, g), contiguous(device, x)
     inner = math.prod(x.shape[2:])
     four = 4 if inner % 4 == 0 and x.offset % 4 == 0 and g.offset % 4 == 0 else 1
     stored = x.wgsl

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from phlox_tensor import int32
 
 from ._array import GpuArray
+from ._copy import contiguous
+from ._layout import Shape
 from ._runtime import GpuDevice
 from .wgsl import pool as kernels
 
 if TYPE_CHECKING:
     from ._table import Entries
 
-Shape = tuple[int, ...]
 Pair = tuple[int, int]
 Sides = tuple[Pair, Pair]
 
@@ -107,7 +108,7 @@ def max_pool2d_backward(
     served as well.
     """
     out = device.empty(input_shape, g.dtype)
-    g, indices = device.contiguous(g), device.contiguous(indices)
+    g, indices = contiguous(device, g), contiguous(device, indices)
     planes, (height, width) = math.prod(input_shape[:2]), input_shape[2:]
     out_height, out_width = g.shape[2:]
     if not out.size:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from phlox_tensor import REGISTRY, DType, bool_, float32, int32, uint32
 
 from ._array import WGSL_TYPES, GpuArray
-from ._elementwise import cast, merge_axes
+from ._elementwise import cast
+from ._layout import merge_axes
 from ._pipelines import Pipeline
 from ._runtime import GpuDevice, grid
 from ._table import Entries

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from phlox_tensor import float32
 
 from ._array import GpuArray, dense_strides
-from ._copy import full
-from ._matmul import ENOUGH_GROUPS, is_software
+from ._copy import contiguous, full
+from ._layout import Shape
+from ._matmul import ENOUGH_GROUPS
 from ._runtime import GpuDevice, grid
 from .wgsl import matmul as sums
 from .wgsl.channels import COLUMN_PARAMS, COLUMNS, column_sums
@@ -19,7 +20,6 @@ from .wgsl.rows import Program, RowKernel, Step, row_source
 if TYPE_CHECKING:
     from ._table import Entries
 
-Shape = tuple[int, ...]
 Axes = tuple[int, ...]
 
 _SHORT = 32  # rows up to here go to one thread each
@@ -162,7 +162,7 @@ def _choose(
     wide: bool,
     aligned: bool,
 ) -> RowKernel:
-    short = _SOFTWARE_SHORT if is_software(device) else _SHORT
+    short = _SOFTWARE_SHORT if device.software else _SHORT
     if inner > 1 or length <= short:
         return RowKernel(program, stored, 64, single=True, wide=wide)
     four = 4 if aligned and length % 4 == 0 else 1
@@ -184,12 +184,12 @@ def _along(
     length, inner = x.shape[axis], math.prod(x.shape[axis + 1 :])
     if inner > 1 and length > _ACROSS:
         last = len(x.shape) - 1
-        turned = tuple(device.contiguous(_swapped(array, axis, last)) for array in arrays)
+        turned = tuple(contiguous(device, _swapped(array, axis, last)) for array in arrays)
         return _swapped(_along(device, program, turned, last), axis, last)
     shape = (
         (x.size // length, length) if inner == 1 else (x.size // (length * inner), length, inner)
     )
-    dense = [device.contiguous(array) for array in arrays]
+    dense = [contiguous(device, array) for array in arrays]
     flat = [array.view(shape, dense_strides(shape), array.offset) for array in dense]
     out = run(device, program, flat, inner=inner)[0]
     return out.view(x.shape, dense_strides(x.shape), 0)
@@ -233,7 +233,7 @@ def axes_last(device: GpuDevice, x: GpuArray, axis: Axes) -> GpuArray:
     """Dense rows (kept, reduced)."""
     order = [*(i for i in range(len(x.shape)) if i not in axis), *axis]
     shape = tuple(x.shape[i] for i in order)
-    turned = device.contiguous(x.view(shape, tuple(x.strides[i] for i in order), x.offset))
+    turned = contiguous(device, x.view(shape, tuple(x.strides[i] for i in order), x.offset))
     length = math.prod(x.shape[i] for i in axis)
     flat = (x.size // length, length)
     return turned.view(flat, dense_strides(flat), turned.offset)
@@ -265,7 +265,7 @@ def layer_norm(
 
 
 def _flat(device: GpuDevice, x: GpuArray) -> GpuArray:
-    dense = device.contiguous(x)
+    dense = contiguous(device, x)
     shape = (x.size // x.shape[-1], x.shape[-1])
     return dense.view(shape, dense_strides(shape), dense.offset)
 

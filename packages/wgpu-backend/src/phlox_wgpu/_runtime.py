@@ -21,8 +21,7 @@ Write a kernel as data and launch it::
   ``sync`` are the only waits.
 - Index kernels: ``index_errors="take"`` gives ``checked_index`` in WGSL (see Kernel); the next read
   raises.
-- ``contiguous(x)`` gives a dense row-major array (x itself when it is one, at any offset);
-  ``aligned(x, n)`` the same with an offset divisible by n (for vec2/vec4 bindings).
+- ``_copy.contiguous(device, x)`` gives a dense row-major array: x itself when it is one.
 - Ops of a module: ``ENTRIES: Entries = {"take": take, ...}`` with functions ``f(device, *operands,
   *attributes)``; add the module to ``_table._MODULES``.
 - WGSL helper functions (``wgsl/*.wgsl``: exp_f, max_f, ...) are put in front of a body that names
@@ -44,6 +43,7 @@ import wgpu
 from phlox_tensor import ArgumentError, DeviceError, IndexOutOfRangeError, MemoryUse
 
 from . import _native
+from ._adapter import is_software
 from ._array import ITEM_BYTES, GpuArray, Storage, dense_strides
 from ._errors import DeviceMemoryError, ShaderError
 from ._kernel import Kernel
@@ -115,6 +115,8 @@ class GpuDevice:
             self.limits["max-storage-buffer-binding-size"], self.limits["max-buffer-size"]
         )
         self.max_binding_bytes = largest & ~15  # whole vec4
+        # A CPU that plays a GPU: barriers and long kernels cost more than they save.
+        self.software = is_software(gpu.adapter_info)
         self.pool = Pool(gpu, self.max_binding_bytes, self._release_groups)
         self.pipelines = Pipelines(gpu, self.limits["min-uniform-buffer-offset-alignment"])
         self.plans: dict[Hashable, Any] = {}
@@ -338,6 +340,8 @@ class GpuDevice:
     def read(self, x: GpuArray) -> np.ndarray:
         """Return the array's values on the host, waiting for the GPU.
 
+        All that lies between its first and last element is brought over: see `_copy.packed`.
+
         Raises:
             IndexOutOfRangeError: a kernel recorded since the last read met an index out of range.
             ArgumentError: one met a negative integer exponent.
@@ -346,9 +350,6 @@ class GpuDevice:
             self.sync()
             return np.empty(x.shape, x.dtype.numpy)
         reach = [(n - 1) * step for n, step in zip(x.shape, x.strides, strict=True)]
-        if 1 + sum(map(abs, reach)) > 2 * x.size + 64:
-            x = self.contiguous(x)
-            reach = [x.size - 1]
         low = x.offset + sum(step for step in reach if step < 0)
         high = x.offset + sum(step for step in reach if step > 0) + 1
         width = x.item_bytes
@@ -425,17 +426,3 @@ class GpuDevice:
             self._read_bytes(Buffer(self._error, _ERROR_BYTES, 0), 0, _ERROR_BYTES)
         elif submission:
             self.native.wait(submission)
-
-    # Layout
-
-    def contiguous(self, x: GpuArray) -> GpuArray:
-        """Return x itself when it is dense row-major (at any offset), else a dense copy."""
-        return self.aligned(x, 1)
-
-    def aligned(self, x: GpuArray, multiple: int) -> GpuArray:
-        """Return a dense array whose offset is divisible by `multiple` elements."""
-        if x.contiguous and x.offset % multiple == 0:
-            return x
-        from ._copy import copy  # noqa: PLC0415 - _copy needs this module first
-
-        return copy(self, x)

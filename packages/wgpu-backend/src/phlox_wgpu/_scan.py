@@ -7,8 +7,9 @@ import math
 from phlox_tensor import DType, float32
 
 from ._array import GpuArray, dense_strides
-from ._elementwise import cast, merge_axes
+from ._elementwise import cast
 from ._kernel import Kernel
+from ._layout import merge_axes
 from ._runtime import GpuDevice
 from ._table import Entries
 

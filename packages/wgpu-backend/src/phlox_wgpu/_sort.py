@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from phlox_tensor import int32, uint32
 
 from ._array import GpuArray
-from ._matmul import is_software
+from ._copy import contiguous
 from ._runtime import GpuDevice
 from .wgsl.sort import Emit, Sort, sort_source, step_source
 
@@ -52,13 +52,13 @@ def _rows(device: GpuDevice, x: GpuArray, axis: int) -> tuple[GpuArray, Back]:
         shape, strides = (tuple(a[i] for i in order) for a in (array.shape, array.strides))
         return array.view(shape, strides, array.offset)
 
-    rows = device.contiguous(moved(x, axis, last))
+    rows = contiguous(device, moved(x, axis, last))
     return rows, lambda out: moved(out, last, axis)
 
 
 def block_size(device: GpuDevice) -> tuple[int, int]:
     """Pairs that a workgroup sorts at once, and its threads."""
-    if is_software(device):
+    if device.software:
         return 256, 64
     memory = device.limits["max-compute-workgroup-storage-size"]
     return (4096 if memory >= 4096 * _PAIR_BYTES else 2048), 256

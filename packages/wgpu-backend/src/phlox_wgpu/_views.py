@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ._array import GpuArray, dense_strides
+from ._copy import contiguous
+from ._layout import Shape, broadcast_strides, reshaped_strides, window
 from ._runtime import GpuDevice
 from ._table import Entries
-
-Shape = tuple[int, ...]
 
 
 def reshape(device: GpuDevice, x: GpuArray, shape: Shape) -> GpuArray:
@@ -15,45 +15,9 @@ def reshape(device: GpuDevice, x: GpuArray, shape: Shape) -> GpuArray:
         return x.view(shape, dense_strides(shape), x.offset)
     strides = reshaped_strides(x.shape, x.strides, shape)
     if strides is None:
-        x = device.contiguous(x)
+        x = contiguous(device, x)
         strides = dense_strides(shape)
     return x.view(shape, strides, x.offset)
-
-
-def reshaped_strides(old: Shape, strides: Shape, new: Shape) -> Shape | None:
-    """The strides of the same elements under a new shape, or None where only a copy has them."""
-    axes = [(n, step) for n, step in zip(old, strides, strict=True) if n != 1]
-    out: list[int] = []
-    done = 0
-    position = 0
-    while position < len(new):
-        if new[position] == 1:
-            out.append(0)
-            position += 1
-            continue
-        # The smallest runs of old and new axes with the same number of elements.
-        first_old, first_new = done, position
-        old_size, new_size = axes[done][0], new[position]
-        done, position = done + 1, position + 1
-        while old_size != new_size:
-            if old_size < new_size:
-                old_size *= axes[done][0]
-                done += 1
-            else:
-                new_size *= new[position]
-                position += 1
-        for (_, outer), (length, inner) in zip(
-            axes[first_old : done - 1], axes[first_old + 1 : done], strict=True
-        ):
-            if outer != length * inner:
-                return None
-        step = axes[done - 1][1]
-        run = []
-        for length in reversed(new[first_new:position]):
-            run.append(step)
-            step *= length
-        out += reversed(run)
-    return tuple(out)
 
 
 def permute_dims(_device: GpuDevice, x: GpuArray, axes: Shape) -> GpuArray:
@@ -67,23 +31,9 @@ def slice_(_device: GpuDevice, x: GpuArray, start: Shape, size: Shape, step: Sha
     return x.view(shape, strides, offset)
 
 
-def window(
-    strides: Shape, offset: int, start: Shape, size: Shape, step: Shape
-) -> tuple[Shape, Shape, int]:
-    """Shape, strides and offset of a slice; an empty one stays at the offset it is cut from."""
-    if 0 not in size:
-        offset += sum(first * own for first, own in zip(start, strides, strict=True))
-    return size, tuple(own * by for own, by in zip(strides, step, strict=True)), offset
-
-
 def broadcast_to(_device: GpuDevice, x: GpuArray, shape: Shape) -> GpuArray:
     """Axes of length 1 repeat, new axes come in front."""
-    missing = len(shape) - len(x.shape)
-    own = [
-        step if n == wanted else 0
-        for n, step, wanted in zip(x.shape, x.strides, shape[missing:], strict=True)
-    ]
-    return x.view(shape, (*([0] * missing), *own), x.offset)
+    return x.view(shape, broadcast_strides(x.shape, x.strides, shape), x.offset)
 
 
 def flip(_device: GpuDevice, x: GpuArray, axis: Shape) -> GpuArray:
