@@ -5,37 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import erf, pi, sqrt
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from phlox import nn
-
-Array = np.ndarray[Any, Any]
-Weights = dict[str, Array]
-
-
-class Case(NamedTuple):
-    """A layer, what it is given, and what must come out."""
-
-    config: nn.LayerConfig[Any]
-    inputs: tuple[Array, ...]
-    plain: Callable[..., Array]  # of the parameters by name and the inputs
-    twin: Callable[..., Any]  # of torch.nn.functional, parameters and inputs
-    training: bool = False
-
-
-def normal(*shape: int) -> Array:
-    """Numbers far from 0 and from each other, so that no maximum changes under a small step."""
-    rng = np.random.default_rng(sum(shape) + 100 * len(shape))
-    ranks = rng.permutation(int(np.prod(shape))) + 0.25
-    return np.asarray((ranks / len(ranks) - 0.5) * 4).reshape(shape)
-
-
-def classes(high: int, *shape: int) -> Array:
-    """Integers below ``high``."""
-    return np.random.default_rng(high).integers(0, high, shape)
+from tests.layers import sequences
+from tests.layers.case import Array, Case, Weights, classes, normal, rowwise
 
 
 def windows(x: Array, kernel: int, stride: int, pad: int = 0, fill: float = 0.0) -> Array:
@@ -59,12 +36,6 @@ def channelwise(x: Array, mean: Array, var: Array, w: Weights, epsilon: float) -
     shape = (1, -1, *(1,) * (x.ndim - 2))
     scale = w["weight"] / np.sqrt(var + epsilon)
     return (x - mean.reshape(shape)) * scale.reshape(shape) + w["bias"].reshape(shape)
-
-
-def rowwise(w: Weights, x: Array, epsilon: float) -> Array:
-    """Layer norm."""
-    unit = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + epsilon)
-    return unit * w["weight"] + w.get("bias", 0)
 
 
 def log_softmax(x: Array) -> Array:
@@ -114,6 +85,7 @@ IMAGES, ROWS = normal(2, 4, 6, 6), normal(3, 5)
 HALF = (0.5, 2.0, 1.0)
 # fmt: off
 CASES: dict[str, Case] = {
+    **sequences.CASES,
     **{f"activation-{name}": _activation(name) for name in ACTIVATIONS},
     "avg-pool": Case(nn.AvgPool2dConfig(2), (IMAGES,), lambda w, x: windows(x, 2, 2).mean((4, 5)), lambda f, w, x: f.avg_pool2d(x, 2)),
     "avg-pool-padded": Case(nn.AvgPool2dConfig(3, stride=2, padding=1), (IMAGES,), lambda w, x: windows(x, 3, 2, 1).mean((4, 5)), lambda f, w, x: f.avg_pool2d(x, 3, 2, 1)),

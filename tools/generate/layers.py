@@ -54,7 +54,8 @@ def _constructor(config: ast.ClassDef) -> str:
     taken = list(_parameters(config))
     parameters = ["self", *taken, "*", "device: Backend | str | None = None"]
     body = "".join(f"            {p},\n" for p in parameters)
-    many = "  # noqa: PLR0913 - the config has as many" if len(taken) + 1 > MOST else ""
+    rules = ["PLR0913"] * (len(taken) + 1 > MOST) + ["PLR0917"] * (len(taken) > MOST)
+    many = f"  # noqa: {', '.join(rules)} - the config has as many" if rules else ""
     return (
         HEAD.format(config=config.name)
         + "    if TYPE_CHECKING:\n\n"

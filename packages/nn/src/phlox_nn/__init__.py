@@ -1,6 +1,9 @@
 """Modules, parameters, configs, layers, losses and initializers."""
 
 from . import initializers as initializers
+from ._attention import KeyValues as KeyValues
+from ._attention import causal_mask as causal_mask
+from ._attention import padding_mask as padding_mask
 from ._config import Config as Config
 from ._config import ConfigError as ConfigError
 from ._layer import Layer as Layer
@@ -12,6 +15,7 @@ from ._param import State as State
 from ._summary import Summary as Summary
 from ._summary import SummaryRow as SummaryRow
 from ._summary import summary as summary
+from ._transformer import DecoderCache as DecoderCache
 from ._updates import Updates as Updates
 from ._updates import collect as collect
 from ._updates import gradients_of as gradients_of

@@ -16,6 +16,7 @@ from phlox_tensor import (
 )
 
 from ._activation import Activation, ActivationConfig
+from ._attention import MultiHeadAttention, MultiHeadAttentionConfig
 from ._conv import Conv2d, Conv2dConfig
 from ._dropout import Dropout, DropoutConfig
 from ._embedding import Embedding, EmbeddingConfig
@@ -23,6 +24,26 @@ from ._linear import Linear, LinearConfig
 from ._loss import CrossEntropyLoss, CrossEntropyLossConfig, MseLoss, MseLossConfig
 from ._norm import BatchNorm, BatchNormConfig, LayerNorm, LayerNormConfig, RmsNorm, RmsNormConfig
 from ._pooling import AvgPool2d, AvgPool2dConfig, MaxPool2d, MaxPool2dConfig
+from ._position import (
+    LearnedEncoding,
+    LearnedEncodingConfig,
+    RotaryEncoding,
+    RotaryEncodingConfig,
+    SinusoidalEncoding,
+    SinusoidalEncodingConfig,
+)
+from ._transformer import (
+    FeedForward,
+    FeedForwardConfig,
+    TransformerDecoder,
+    TransformerDecoderConfig,
+    TransformerDecoderLayer,
+    TransformerDecoderLayerConfig,
+    TransformerEncoder,
+    TransformerEncoderConfig,
+    TransformerEncoderLayer,
+    TransformerEncoderLayerConfig,
+)
 
 __all__ = [
     "Activation",
@@ -39,16 +60,34 @@ __all__ = [
     "DropoutConfig",
     "Embedding",
     "EmbeddingConfig",
+    "FeedForward",
+    "FeedForwardConfig",
     "LayerNorm",
     "LayerNormConfig",
+    "LearnedEncoding",
+    "LearnedEncodingConfig",
     "Linear",
     "LinearConfig",
     "MaxPool2d",
     "MaxPool2dConfig",
     "MseLoss",
     "MseLossConfig",
+    "MultiHeadAttention",
+    "MultiHeadAttentionConfig",
     "RmsNorm",
     "RmsNormConfig",
+    "RotaryEncoding",
+    "RotaryEncodingConfig",
+    "SinusoidalEncoding",
+    "SinusoidalEncodingConfig",
+    "TransformerDecoder",
+    "TransformerDecoderConfig",
+    "TransformerDecoderLayer",
+    "TransformerDecoderLayerConfig",
+    "TransformerEncoder",
+    "TransformerEncoderConfig",
+    "TransformerEncoderLayer",
+    "TransformerEncoderLayerConfig",
     "elu",
     "gelu",
     "gelu_tanh",

@@ -1,0 +1,41 @@
+"""What a row of the table of layers is, and the numbers that layers are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from phlox import nn
+
+Array = np.ndarray[Any, Any]
+Weights = dict[str, Array]
+
+
+class Case(NamedTuple):
+    """A layer, what it is given, and what must come out."""
+
+    config: nn.LayerConfig[Any]
+    inputs: tuple[Array, ...]
+    plain: Callable[..., Array]  # of the parameters by name and the inputs
+    twin: Callable[..., Any]  # of torch.nn.functional, parameters and inputs
+    training: bool = False
+
+
+def normal(*shape: int) -> Array:
+    """Numbers far from 0 and from each other, so that no maximum changes under a small step."""
+    rng = np.random.default_rng(sum(shape) + 100 * len(shape))
+    ranks = rng.permutation(int(np.prod(shape))) + 0.25
+    return np.asarray((ranks / len(ranks) - 0.5) * 4).reshape(shape)
+
+
+def classes(high: int, *shape: int) -> Array:
+    """Integers below ``high``."""
+    return np.random.default_rng(high).integers(0, high, shape)
+
+
+def rowwise(w: Weights, x: Array, epsilon: float, at: str = "") -> Array:
+    """Layer norm, whose parameters are at a path."""
+    unit = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + epsilon)
+    return np.asarray(unit * w[f"{at}weight"] + w.get(f"{at}bias", 0))

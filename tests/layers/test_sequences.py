@@ -1,0 +1,117 @@
+"""Attention a few positions at a time, with dropped weights, and what masks hide."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox as px
+from phlox import Autodiff, Numpy, nn
+
+DOUBLE = Numpy(float="float64")
+ROTARY = nn.RotaryEncodingConfig(4)
+X = np.random.default_rng(0).normal(size=(2, 7, 8))
+MEMORY = np.random.default_rng(1).normal(size=(2, 5, 8))
+
+
+def given(array: Any) -> Any:
+    return px.asarray(array, device=DOUBLE)
+
+
+@pytest.mark.parametrize("pieces", [[7], [1] * 7, [3, 1, 2, 1]], ids=str)
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_an_encoder_with_a_cache_gives_what_the_causal_one_gives(
+    pieces: list[int], norm_first: bool
+) -> None:
+    layer = nn.TransformerEncoderLayerConfig(
+        8, 2, 16, norm_first=norm_first, n_heads_kv=1, rotary=ROTARY
+    )
+    model = nn.TransformerEncoder(layer, 2, device=DOUBLE)
+    want, cache, found, at = model(given(X), is_causal=True), None, [], 0
+    for count in pieces:
+        y, cache = model.extend(given(X[:, at : at + count]), cache)
+        found.append(y.numpy())
+        at += count
+        assert [seen.length for seen in cache] == [at, at]
+    assert np.allclose(np.concatenate(found, 1), want.numpy(), rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_a_decoder_with_a_cache_gives_what_the_causal_one_gives(norm_first: bool) -> None:
+    layer = nn.TransformerDecoderLayerConfig(8, 2, 16, norm_first=norm_first)
+    model = nn.TransformerDecoder(layer, 2, final_norm=True, device=DOUBLE)
+    padding = nn.padding_mask(given([5, 3]).astype("int64"), 5)
+    x, memory = given(X), given(MEMORY)
+    want = model(x, memory, is_causal=True, memory_padding=padding)
+    cache, found = model.start(memory), []
+    for i in range(7):
+        y, cache = model.extend(x[:, i : i + 1], cache, memory_padding=padding)
+        found.append(y.numpy())
+    assert np.allclose(np.concatenate(found, 1), want.numpy(), rtol=1e-12, atol=1e-13)
+
+
+def test_padded_keys_change_nothing() -> None:
+    model = nn.MultiHeadAttention(8, 2, device=DOUBLE)
+    short = model(given(X[:1, :4]), is_causal=False).numpy()
+    padding = nn.padding_mask(px.asarray([4], device=DOUBLE), 7)
+    assert np.allclose(model(given(X[:1]), padding=padding).numpy()[:, :4], short, atol=1e-14)
+    both = model(given(X), mask=nn.causal_mask(7, device=DOUBLE)).numpy()
+    assert np.allclose(both, model(given(X), is_causal=True).numpy(), atol=1e-14)
+    with pytest.raises(ValueError, match="padding does not fit the keys: got"):
+        model(given(X), padding=padding[:, :3])
+
+
+def test_dropped_weights_keep_their_mean_and_scale() -> None:
+    """Values of 1 and a map that is the identity: each result is a sum of dropped weights."""
+    px.seed(0)
+    device = Autodiff(DOUBLE)
+    model: Any = nn.MultiHeadAttention(4, 4, dropout=0.25, bias=False, n_heads_kv=2, device=device)
+    eye = px.asarray(np.eye(4), device=device)
+    model = model.map(lambda path, p: p.with_value(eye) if path == "output.weight" else p)
+    x = px.asarray(np.random.default_rng(2).normal(size=(50, 40, 4)), device=device)
+    ones = nn.Linear(4, 2, bias=False, device=device)
+    model = model.replace(value=ones.map(lambda _, p: p.with_value(px.ones_like(p.value) / 4)))
+    values = px.ones((50, 40, 4), device=device)
+    hidden = nn.causal_mask(40, device=device)
+    sums = model(x, x, values, mask=hidden, is_causal=True, bias=px.zeros((40, 40), device=device))
+    assert sums.numpy().mean() == pytest.approx(1.0, abs=0.01)
+    assert sums.numpy()[:, 0].round(12).tolist() != np.ones((50, 4)).tolist()
+    assert set(np.unique(sums.numpy()[:, 0].round(9))) == {0.0, round(4 / 3, 9)}
+    calm = model.with_training(False)
+    again = model.replace(dropout=nn.Dropout(1e-12, device=device))
+    assert np.allclose(again(x, is_causal=True).numpy(), calm(x, is_causal=True).numpy())
+
+
+def test_first_values_are_drawn_as_for_one_map() -> None:
+    model = nn.MultiHeadAttention(64, 4)
+    bound = (6 / (64 + 3 * 64)) ** 0.5
+    assert 0.95 * bound < float(px.abs(model.query.weight.value).max()) <= bound
+    assert all(float(px.abs(p.value).max()) == 0 for k, p in model.params().items() if "bias" in k)
+
+
+@pytest.mark.parametrize(
+    ("config", "settings", "field"),
+    [
+        (nn.MultiHeadAttentionConfig, {"d_model": 6, "n_heads": 4}, "n_heads"),
+        (nn.MultiHeadAttentionConfig, {"d_model": 8, "n_heads": 4, "n_heads_kv": 3}, "n_heads_kv"),
+        (nn.MultiHeadAttentionConfig, {"d_model": 4, "n_heads": 2, "rotary": ROTARY}, "rotary"),
+        (nn.RotaryEncodingConfig, {"d_head": 3}, "d_head"),
+        (nn.SinusoidalEncodingConfig, {"d_model": 5}, "d_model"),
+    ],
+)
+def test_settings_that_make_no_sense(config: Any, settings: dict[str, Any], field: str) -> None:
+    with pytest.raises(nn.ConfigError, match=rf"{config.__name__}\.{field} makes no sense"):
+        config(**settings)
+
+
+def test_a_position_past_the_last_or_before_the_first_is_an_error() -> None:
+    model = nn.LearnedEncoding(7, 8, device=DOUBLE)
+    assert model(given(X), 0).shape == X.shape
+    with pytest.raises(ValueError, match="too long: got 8 positions, expected at most 7"):
+        model(given(X), 1)
+    with pytest.raises(ValueError, match="before the first"):
+        nn.SinusoidalEncoding(8)(given(X), -1)
+    with pytest.raises(ValueError, match="no sequence of such rows"):
+        nn.RotaryEncoding(4)(given(X))
