@@ -161,6 +161,52 @@ def _sides(value: Any, name: str, op: str, rank: int) -> tuple[tuple[int, int], 
     return tuple((s[0], s[1]) for s in sides)
 
 
+_AXES_OF_WINDOWS: Final = {1: "(length,)", 3: "(depth, height, width)"}
+
+
+def _steps(count: int, least: int) -> Normalizer:
+    """A number for each of ``count`` axes that a window moves along; one stands for all."""
+
+    def normalize(value: Any, name: str, op: str, rank: int) -> tuple[int, ...]:
+        items = _integers(value, name, op, rank)
+        items = items * count if len(items) == 1 else items
+        if len(items) != count or min(items) < least:
+            expected = f"an int >= {least} or {_AXES_OF_WINDOWS[count]}"
+            raise ArgumentError(op, f"{name} is malformed", got=value, expected=expected)
+        return items
+
+    return normalize
+
+
+def _margins_around(count: int) -> Normalizer:
+    """(before, after) for each axis that a window moves along, from one number or one for each."""
+
+    def normalize(value: Any, name: str, op: str, rank: int) -> tuple[tuple[int, int], ...]:
+        items = value if isinstance(value, Sequence) else (value,) * count
+        if count == 1 and len(items) == 2:  # the sides of the one axis
+            items = (items,)
+        pairs = tuple(
+            _integers(item if isinstance(item, Sequence) else (item, item), name, op, rank)
+            for item in items
+        )
+        if len(pairs) != count or any(len(p) != 2 or min(p) < 0 for p in pairs):
+            each = "(before, after)" if count == 1 else f"{count} of (before, after)"
+            expected = f"an int >= 0, {_AXES_OF_WINDOWS[count]} or {each}"
+            raise ArgumentError(op, f"{name} is malformed", got=value, expected=expected)
+        return tuple((p[0], p[1]) for p in pairs)
+
+    return normalize
+
+
+def _or_none(normalizer: Normalizer) -> Normalizer:
+    """The same, where None is a value too."""
+
+    def normalize(value: Any, name: str, op: str, rank: int) -> Any:
+        return None if value is None else normalizer(value, name, op, rank)
+
+    return normalize
+
+
 def _margins(value: Any, name: str, op: str, rank: int) -> tuple[tuple[int, int], ...]:
     """((before, after), ...) for the last axes, filled with (0, 0) for the ones in front."""
     expected = f"at most {rank} pairs (before, after) for the last axes"
@@ -284,6 +330,14 @@ NORMALIZERS: Final[dict[str, Normalizer]] = {
     "Sections": _sections,
     "Shape": _shape,
     "Sides": _sides,
+    "Single": _steps(1, 1),
+    "Single?": _or_none(_steps(1, 1)),
+    "SingleExtra": _steps(1, 0),
+    "SingleSides": _margins_around(1),
+    "Triple": _steps(3, 1),
+    "Triple?": _or_none(_steps(3, 1)),
+    "TripleExtra": _steps(3, 0),
+    "TripleSides": _margins_around(3),
     "bool": _flag,
     "float": _float,
     "float?": _float_or_none,

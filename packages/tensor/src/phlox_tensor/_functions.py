@@ -78,6 +78,10 @@ from .ops.contraction import tensordot as _tensordot
 from .ops.contraction import vecdot as _vecdot
 from .ops.convolution import conv2d as _conv2d
 from .ops.convolution import conv_transpose2d as _conv_transpose2d
+from .ops.convolution_nd import conv1d as _conv1d
+from .ops.convolution_nd import conv3d as _conv3d
+from .ops.convolution_nd import conv_transpose1d as _conv_transpose1d
+from .ops.convolution_nd import conv_transpose3d as _conv_transpose3d
 from .ops.indexing import index_add as _index_add
 from .ops.indexing import masked_select as _masked_select
 from .ops.indexing import nonzero as _nonzero
@@ -110,6 +114,21 @@ from .ops.movement import unstack as _unstack
 from .ops.pooling import avg_pool2d as _avg_pool2d
 from .ops.pooling import max_pool2d as _max_pool2d
 from .ops.pooling import max_pool2d_with_indices as _max_pool2d_with_indices
+from .ops.pooling_nd import adaptive_avg_pool1d as _adaptive_avg_pool1d
+from .ops.pooling_nd import adaptive_avg_pool2d as _adaptive_avg_pool2d
+from .ops.pooling_nd import adaptive_avg_pool3d as _adaptive_avg_pool3d
+from .ops.pooling_nd import adaptive_max_pool1d as _adaptive_max_pool1d
+from .ops.pooling_nd import adaptive_max_pool2d as _adaptive_max_pool2d
+from .ops.pooling_nd import adaptive_max_pool3d as _adaptive_max_pool3d
+from .ops.pooling_nd import avg_pool1d as _avg_pool1d
+from .ops.pooling_nd import avg_pool3d as _avg_pool3d
+from .ops.pooling_nd import lp_pool1d as _lp_pool1d
+from .ops.pooling_nd import lp_pool2d as _lp_pool2d
+from .ops.pooling_nd import lp_pool3d as _lp_pool3d
+from .ops.pooling_nd import max_pool1d as _max_pool1d
+from .ops.pooling_nd import max_pool1d_with_indices as _max_pool1d_with_indices
+from .ops.pooling_nd import max_pool3d as _max_pool3d
+from .ops.pooling_nd import max_pool3d_with_indices as _max_pool3d_with_indices
 from .ops.reduction import all_ as _all
 from .ops.reduction import any_ as _any
 from .ops.reduction import argmax as _argmax
@@ -176,6 +195,12 @@ __all__ = [
     "abs",
     "acos",
     "acosh",
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
     "add",
     "all",
     "any",
@@ -188,7 +213,9 @@ __all__ = [
     "atan2",
     "atanh",
     "attention",
+    "avg_pool1d",
     "avg_pool2d",
+    "avg_pool3d",
     "batch_norm",
     "batch_norm_train",
     "bitwise_and",
@@ -204,8 +231,12 @@ __all__ = [
     "clip",
     "concat",
     "contiguous",
+    "conv1d",
     "conv2d",
+    "conv3d",
+    "conv_transpose1d",
     "conv_transpose2d",
+    "conv_transpose3d",
     "cos",
     "cosh",
     "cross_entropy",
@@ -255,12 +286,19 @@ __all__ = [
     "logical_or",
     "logical_xor",
     "logsumexp",
+    "lp_pool1d",
+    "lp_pool2d",
+    "lp_pool3d",
     "masked_select",
     "matmul",
     "matrix_transpose",
     "max",
+    "max_pool1d",
+    "max_pool1d_with_indices",
     "max_pool2d",
     "max_pool2d_with_indices",
+    "max_pool3d",
+    "max_pool3d_with_indices",
     "maximum",
     "mean",
     "min",
@@ -347,6 +385,48 @@ def acos(x: Tensor[Float], /) -> Tensor[Float]:
 def acosh(x: Tensor[Float], /) -> Tensor[Float]:
     """Inverse hyperbolic cosine, elementwise; nan below 1."""
     return _fast.unary(_acosh, x)
+
+
+def adaptive_avg_pool1d(x: Tensor[Float], /, size: int | tuple[int]) -> Tensor[Float]:
+    """Mean of each of ``size`` equal regions of lines (N, C, L): region i of n elements is from
+    ``floor(i·n / size)`` to ``ceil((i + 1)·n / size)``.
+    """
+    return single(_adaptive_avg_pool1d, x, (size,))
+
+
+def adaptive_avg_pool2d(x: Tensor[Float], /, size: int | tuple[int, int]) -> Tensor[Float]:
+    """Mean of each of ``size`` equal regions of images (N, C, H, W): region i of n elements is
+    from ``floor(i·n / size)`` to ``ceil((i + 1)·n / size)``.
+    """
+    return single(_adaptive_avg_pool2d, x, (size,))
+
+
+def adaptive_avg_pool3d(x: Tensor[Float], /, size: int | tuple[int, int, int]) -> Tensor[Float]:
+    """Mean of each of ``size`` equal regions of volumes (N, C, D, H, W): region i of n elements
+    is from ``floor(i·n / size)`` to ``ceil((i + 1)·n / size)``.
+    """
+    return single(_adaptive_avg_pool3d, x, (size,))
+
+
+def adaptive_max_pool1d(x: Tensor[NumKind], /, size: int | tuple[int]) -> Tensor[NumKind]:
+    """Largest element of each of ``size`` equal regions of lines (N, C, L): region i of n
+    elements is from ``floor(i·n / size)`` to ``ceil((i + 1)·n / size)``.
+    """
+    return single(_adaptive_max_pool1d, x, (size,))
+
+
+def adaptive_max_pool2d(x: Tensor[NumKind], /, size: int | tuple[int, int]) -> Tensor[NumKind]:
+    """Largest element of each of ``size`` equal regions of images (N, C, H, W): region i of n
+    elements is from ``floor(i·n / size)`` to ``ceil((i + 1)·n / size)``.
+    """
+    return single(_adaptive_max_pool2d, x, (size,))
+
+
+def adaptive_max_pool3d(x: Tensor[NumKind], /, size: int | tuple[int, int, int]) -> Tensor[NumKind]:
+    """Largest element of each of ``size`` equal regions of volumes (N, C, D, H, W): region i of
+    n elements is from ``floor(i·n / size)`` to ``ceil((i + 1)·n / size)``.
+    """
+    return single(_adaptive_max_pool3d, x, (size,))
 
 
 def add(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
@@ -504,6 +584,32 @@ def attention(
     )
 
 
+def avg_pool1d(
+    x: Tensor[Float],
+    /,
+    kernel: int | tuple[int],
+    stride: int | tuple[int] | None = None,
+    padding: int | tuple[int, int] | tuple[tuple[int, int]] = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    **wrong: Never,
+) -> Tensor[Float]:
+    """Mean of each window of lines (N, C, L). The stride is the kernel where none is given."""
+    if wrong:
+        raise unknown_argument(_avg_pool1d, wrong)
+    return single(
+        _avg_pool1d,
+        x,
+        (
+            kernel,
+            stride,
+            padding,
+            ceil_mode,
+            count_include_pad,
+        ),
+    )
+
+
 def avg_pool2d(
     x: Tensor[Float],
     /,
@@ -519,6 +625,34 @@ def avg_pool2d(
         raise unknown_argument(_avg_pool2d, wrong)
     return single(
         _avg_pool2d,
+        x,
+        (
+            kernel,
+            stride,
+            padding,
+            ceil_mode,
+            count_include_pad,
+        ),
+    )
+
+
+def avg_pool3d(
+    x: Tensor[Float],
+    /,
+    kernel: int | tuple[int, int, int],
+    stride: int | tuple[int, int, int] | None = None,
+    padding: int | tuple[int, int, int] | Sequence[tuple[int, int]] = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    **wrong: Never,
+) -> Tensor[Float]:
+    """Mean of each window of volumes (N, C, D, H, W). The stride is the kernel where none is
+    given.
+    """
+    if wrong:
+        raise unknown_argument(_avg_pool3d, wrong)
+    return single(
+        _avg_pool3d,
         x,
         (
             kernel,
@@ -679,6 +813,35 @@ def contiguous(x: Tensor[AnyKind], /) -> Tensor[AnyKind]:
     return single(_contiguous, x, ())
 
 
+def conv1d(
+    x: Tensor[Float],
+    /,
+    weight: Tensor[Float],
+    bias: Tensor[Float] | None = None,
+    stride: int | tuple[int] = 1,
+    padding: int | tuple[int, int] | tuple[tuple[int, int]] = 0,
+    dilation: int | tuple[int] = 1,
+    groups: int = 1,
+) -> Tensor[Float]:
+    """Cross-correlation of lines (N, C, L) with weight (out, C / groups, k); padding is one
+    number or (before, after).
+    """
+    return call(
+        _conv1d,
+        (
+            x,
+            weight,
+            bias,
+        ),
+        (
+            stride,
+            padding,
+            dilation,
+            groups,
+        ),
+    )
+
+
 def conv2d(
     x: Tensor[Float],
     /,
@@ -706,6 +869,62 @@ def conv2d(
     )
 
 
+def conv3d(
+    x: Tensor[Float],
+    /,
+    weight: Tensor[Float],
+    bias: Tensor[Float] | None = None,
+    stride: int | tuple[int, int, int] = 1,
+    padding: int | tuple[int, int, int] | Sequence[tuple[int, int]] = 0,
+    dilation: int | tuple[int, int, int] = 1,
+    groups: int = 1,
+) -> Tensor[Float]:
+    """Cross-correlation of volumes (N, C, D, H, W) with weight (out, C / groups, kd, kh, kw)."""
+    return call(
+        _conv3d,
+        (
+            x,
+            weight,
+            bias,
+        ),
+        (
+            stride,
+            padding,
+            dilation,
+            groups,
+        ),
+    )
+
+
+def conv_transpose1d(
+    x: Tensor[Float],
+    /,
+    weight: Tensor[Float],
+    bias: Tensor[Float] | None = None,
+    stride: int | tuple[int] = 1,
+    padding: int | tuple[int, int] | tuple[tuple[int, int]] = 0,
+    output_padding: int | tuple[int] = 0,
+    dilation: int | tuple[int] = 1,
+    groups: int = 1,
+) -> Tensor[Float]:
+    """Transposed convolution of lines (N, C, L) with weight (C, out / groups, k)."""
+    return call(
+        _conv_transpose1d,
+        (
+            x,
+            weight,
+            bias,
+        ),
+        (
+            stride,
+            padding,
+            output_padding,
+            dilation,
+            groups,
+        ),
+    )
+
+
 def conv_transpose2d(
     x: Tensor[Float],
     /,
@@ -723,6 +942,37 @@ def conv_transpose2d(
     """
     return call(
         _conv_transpose2d,
+        (
+            x,
+            weight,
+            bias,
+        ),
+        (
+            stride,
+            padding,
+            output_padding,
+            dilation,
+            groups,
+        ),
+    )
+
+
+def conv_transpose3d(
+    x: Tensor[Float],
+    /,
+    weight: Tensor[Float],
+    bias: Tensor[Float] | None = None,
+    stride: int | tuple[int, int, int] = 1,
+    padding: int | tuple[int, int, int] | Sequence[tuple[int, int]] = 0,
+    output_padding: int | tuple[int, int, int] = 0,
+    dilation: int | tuple[int, int, int] = 1,
+    groups: int = 1,
+) -> Tensor[Float]:
+    """Transposed convolution of volumes (N, C, D, H, W) with weight (C, out / groups, kd, kh,
+    kw).
+    """
+    return call(
+        _conv_transpose3d,
         (
             x,
             weight,
@@ -1139,6 +1389,84 @@ def logsumexp(
     )
 
 
+def lp_pool1d(
+    x: Tensor[Float],
+    /,
+    kernel: int | tuple[int],
+    p: float = 2.0,
+    stride: int | tuple[int] | None = None,
+    padding: int | tuple[int, int] | tuple[tuple[int, int]] = 0,
+    ceil_mode: bool = False,
+    **wrong: Never,
+) -> Tensor[Float]:
+    """``(Σ |x|ᵖ)^(1/p)`` of each window of lines (N, C, L); p may be infinite."""
+    if wrong:
+        raise unknown_argument(_lp_pool1d, wrong)
+    return single(
+        _lp_pool1d,
+        x,
+        (
+            kernel,
+            p,
+            stride,
+            padding,
+            ceil_mode,
+        ),
+    )
+
+
+def lp_pool2d(
+    x: Tensor[Float],
+    /,
+    kernel: int | tuple[int, int],
+    p: float = 2.0,
+    stride: int | tuple[int, int] | None = None,
+    padding: int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]] = 0,
+    ceil_mode: bool = False,
+    **wrong: Never,
+) -> Tensor[Float]:
+    """``(Σ |x|ᵖ)^(1/p)`` of each window of images (N, C, H, W); p may be infinite."""
+    if wrong:
+        raise unknown_argument(_lp_pool2d, wrong)
+    return single(
+        _lp_pool2d,
+        x,
+        (
+            kernel,
+            p,
+            stride,
+            padding,
+            ceil_mode,
+        ),
+    )
+
+
+def lp_pool3d(
+    x: Tensor[Float],
+    /,
+    kernel: int | tuple[int, int, int],
+    p: float = 2.0,
+    stride: int | tuple[int, int, int] | None = None,
+    padding: int | tuple[int, int, int] | Sequence[tuple[int, int]] = 0,
+    ceil_mode: bool = False,
+    **wrong: Never,
+) -> Tensor[Float]:
+    """``(Σ |x|ᵖ)^(1/p)`` of each window of volumes (N, C, D, H, W); p may be infinite."""
+    if wrong:
+        raise unknown_argument(_lp_pool3d, wrong)
+    return single(
+        _lp_pool3d,
+        x,
+        (
+            kernel,
+            p,
+            stride,
+            padding,
+            ceil_mode,
+        ),
+    )
+
+
 def masked_select(x: Tensor[AnyKind], /, mask: Tensor[Bool]) -> Tensor[AnyKind]:
     """The elements at which the mask, broadcast to x, is True, in order, 1-d."""
     return call(
@@ -1179,6 +1507,62 @@ def max(
         (
             axis,
             keepdims,
+        ),
+    )
+
+
+def max_pool1d(
+    x: Tensor[NumKind],
+    /,
+    kernel: int | tuple[int],
+    stride: int | tuple[int] | None = None,
+    padding: int | tuple[int, int] | tuple[tuple[int, int]] = 0,
+    dilation: int | tuple[int] = 1,
+    ceil_mode: bool = False,
+    **wrong: Never,
+) -> Tensor[NumKind]:
+    """Largest element of each window of lines (N, C, L); nan wins. The stride is the kernel
+    where none is given.
+    """
+    if wrong:
+        raise unknown_argument(_max_pool1d, wrong)
+    return single(
+        _max_pool1d,
+        x,
+        (
+            kernel,
+            stride,
+            padding,
+            dilation,
+            ceil_mode,
+        ),
+    )
+
+
+def max_pool1d_with_indices(
+    x: Tensor[NumKind],
+    /,
+    kernel: int | tuple[int],
+    stride: int | tuple[int] | None = None,
+    padding: int | tuple[int, int] | tuple[tuple[int, int]] = 0,
+    dilation: int | tuple[int] = 1,
+    ceil_mode: bool = False,
+    **wrong: Never,
+) -> tuple[Tensor[NumKind], Tensor[Int]]:
+    """Largest element of each window of lines (N, C, L) and its place in the line; nan wins, the
+    first of equals wins.
+    """
+    if wrong:
+        raise unknown_argument(_max_pool1d_with_indices, wrong)
+    return single(
+        _max_pool1d_with_indices,
+        x,
+        (
+            kernel,
+            stride,
+            padding,
+            dilation,
+            ceil_mode,
         ),
     )
 
@@ -1228,6 +1612,62 @@ def max_pool2d_with_indices(
         raise unknown_argument(_max_pool2d_with_indices, wrong)
     return single(
         _max_pool2d_with_indices,
+        x,
+        (
+            kernel,
+            stride,
+            padding,
+            dilation,
+            ceil_mode,
+        ),
+    )
+
+
+def max_pool3d(
+    x: Tensor[NumKind],
+    /,
+    kernel: int | tuple[int, int, int],
+    stride: int | tuple[int, int, int] | None = None,
+    padding: int | tuple[int, int, int] | Sequence[tuple[int, int]] = 0,
+    dilation: int | tuple[int, int, int] = 1,
+    ceil_mode: bool = False,
+    **wrong: Never,
+) -> Tensor[NumKind]:
+    """Largest element of each window of volumes (N, C, D, H, W); nan wins. The stride is the
+    kernel where none is given.
+    """
+    if wrong:
+        raise unknown_argument(_max_pool3d, wrong)
+    return single(
+        _max_pool3d,
+        x,
+        (
+            kernel,
+            stride,
+            padding,
+            dilation,
+            ceil_mode,
+        ),
+    )
+
+
+def max_pool3d_with_indices(
+    x: Tensor[NumKind],
+    /,
+    kernel: int | tuple[int, int, int],
+    stride: int | tuple[int, int, int] | None = None,
+    padding: int | tuple[int, int, int] | Sequence[tuple[int, int]] = 0,
+    dilation: int | tuple[int, int, int] = 1,
+    ceil_mode: bool = False,
+    **wrong: Never,
+) -> tuple[Tensor[NumKind], Tensor[Int]]:
+    """Largest element of each window of volumes (N, C, D, H, W) and its place in the volume,
+    ``(slice·H + row)·W + column``; nan wins, the first of equals wins.
+    """
+    if wrong:
+        raise unknown_argument(_max_pool3d_with_indices, wrong)
+    return single(
+        _max_pool3d_with_indices,
         x,
         (
             kernel,

@@ -23,6 +23,28 @@ def image(op: Op, spec: Any, name: str = "x") -> None:
         )
 
 
+# By the number of axes that a window moves along: what it moves over.
+_OVER = {
+    1: ("lines", "(batch, channels, length)"),
+    2: ("images", "(batch, channels, height, width)"),
+    3: ("volumes", "(batch, channels, depth, height, width)"),
+}
+
+
+def windowed(op: Op, spec: Any, count: int, name: str = "x") -> None:
+    """Raise ShapeError unless a tensor is a batch with ``count`` axes for windows to move along."""
+    if len(spec.shape) != count + 2:
+        what, expected = _OVER[count]
+        hint = "x[None] to add a batch of one" if len(spec.shape) == count + 1 else None
+        raise ShapeError(
+            op.name,
+            f"{name} is not a batch of {what}",
+            got=spec.shape,
+            expected=expected,
+            hint=hint,
+        )
+
+
 def window_sizes(
     op: str,
     size: Shape,
@@ -32,7 +54,21 @@ def window_sizes(
     dilation: Shape,
     ceil_mode: bool = False,
 ) -> tuple[int, int]:
-    """Number of window positions along height and width.
+    """As ``sizes``, along height and width."""
+    height, width = sizes(op, size, kernel, stride, padding, dilation, ceil_mode)
+    return height, width
+
+
+def sizes(
+    op: str,
+    size: Shape,
+    kernel: Shape,
+    stride: Shape,
+    padding: tuple[tuple[int, int], ...],
+    dilation: Shape,
+    ceil_mode: bool = False,
+) -> Shape:
+    """Number of window positions along each axis.
 
     Raises:
         ShapeError: when the window is larger than the padded image.
@@ -51,7 +87,7 @@ def window_sizes(
         if ceil_mode and room % s and count * s < n + before:
             count += 1
         out.append(count)
-    return out[0], out[1]
+    return tuple(out)
 
 
 def overhang(

@@ -1,0 +1,313 @@
+"""Pools of lines (N, C, L) and volumes (N, C, D, H, W), power means, and pools to a given size."""
+
+from __future__ import annotations
+
+from functools import partial, reduce
+from math import inf
+from operator import add
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._creation import asarray
+from .._op import Op, case
+from ..reference import pooling_nd as ref
+from ..shapes import pooling_nd as shapes
+from ..shapes._window import sizes
+from . import movement, pooling
+from ._families import window
+
+if TYPE_CHECKING:
+    from .._kinds import Int
+    from .._tensor import Tensor
+
+_MAX = (
+    "kernel: {0}, stride: {0}? = None, padding: {0}Sides = 0, dilation: {0} = 1, "
+    "ceil_mode: bool = False"
+)
+_AVERAGE = (
+    "kernel: {0}, stride: {0}? = None, padding: {0}Sides = 0, ceil_mode: bool = False, "
+    "count_include_pad: bool = True"
+)
+_LINE, _VOLUME = _MAX.format("Single"), _MAX.format("Triple")
+_LINE_CASES = (
+    case((2, 3, 7), kernel=2),
+    case((2, 2, 7), kernel=3, stride=2, padding=(1, 0)),
+    case((1, 2, 6), kernel=3, stride=2, dilation=2, ceil_mode=True),
+)
+_VOLUME_CASES = (
+    case((2, 1, 2, 4, 2), kernel=2),
+    case((1, 2, 4, 3, 3), kernel=(2, 3, 2), stride=(2, 1, 1), padding=((1, 0), (1, 1), (0, 1))),
+    case((1, 1, 4, 3, 5), kernel=2, stride=3, dilation=(2, 1, 2), ceil_mode=True),
+)
+
+
+def _max_pool1d(x: Tensor, *attributes: Any) -> tuple[Tensor, Tensor[Int]]:
+    kernel, stride, padding, dilation, ceil_mode = attributes
+    rows = ((1, *kernel), (1, *stride), ((0, 0), *padding), (1, *dilation))
+    out = pooling.max_pool2d_with_indices(x.expand_dims(axis=2), *rows, ceil_mode)
+    return out[0].squeeze(2), out[1].squeeze(2)
+
+
+max_pool1d_with_indices = window(
+    "max_pool1d_with_indices",
+    f"x: Num; {_LINE} -> values: Num, indices: Int",
+    expand=_max_pool1d,
+    numpy=ref.max_pool_with_indices,
+    shape=shapes.max_pool,
+    prepare=shapes.prepare_pool,
+    cases=_LINE_CASES,
+    method=False,
+    doc="Largest element of each window of lines (N, C, L) and its place in the line; nan wins, "
+    "the first of equals wins.",
+)
+max_pool1d = window(
+    "max_pool1d",
+    f"x: Num; {_LINE} -> Num",
+    expand=lambda x, *attributes: _max_pool1d(x, *attributes)[0],
+    numpy=lambda x, *attributes: ref.max_pool_with_indices(x, *attributes)[0],
+    shape=shapes.max_pool,
+    prepare=shapes.prepare_pool,
+    cases=_LINE_CASES,
+    method=False,
+    doc="Largest element of each window of lines (N, C, L); nan wins. The stride is the kernel "
+    "where none is given.",
+)
+
+
+def _max_pool3d(
+    x: Tensor, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+) -> tuple[Tensor, Tensor[Int]]:
+    """The largest of each window of the images, then of those along the depth."""
+    n, c, depth, height, width = x.shape
+    images = x.reshape((n, c * depth, height, width))
+    plane = (kernel[1:], stride[1:], padding[1:], dilation[1:], ceil_mode)
+    values, places = pooling.max_pool2d_with_indices(images, *plane)
+    size = values.shape[2:]
+    line = (n, c, depth, size[0] * size[1])
+    column = ((kernel[0], 1), (stride[0], 1), (padding[0], (0, 0)), (dilation[0], 1), ceil_mode)
+    best, chosen = pooling.max_pool2d_with_indices(values.reshape(line), *column)
+    flat = (n, c, depth * line[3])
+    wanted = chosen.reshape((n, c, chosen.shape[2] * line[3]))
+    inside = places.reshape(flat).take_along_axis(wanted, axis=2)
+    indices = inside + wanted // line[3] * (height * width)
+    shape = (n, c, chosen.shape[2], *size)
+    return best.reshape(shape), indices.reshape(shape)
+
+
+max_pool3d_with_indices = window(
+    "max_pool3d_with_indices",
+    f"x: Num; {_VOLUME} -> values: Num, indices: Int",
+    expand=_max_pool3d,
+    numpy=ref.max_pool_with_indices,
+    shape=shapes.max_pool,
+    prepare=shapes.prepare_pool,
+    cases=_VOLUME_CASES,
+    method=False,
+    doc="Largest element of each window of volumes (N, C, D, H, W) and its place in the volume, "
+    "``(slice·H + row)·W + column``; nan wins, the first of equals wins.",
+)
+max_pool3d = window(
+    "max_pool3d",
+    f"x: Num; {_VOLUME} -> Num",
+    expand=lambda x, *attributes: _max_pool3d(x, *attributes)[0],
+    numpy=lambda x, *attributes: ref.max_pool_with_indices(x, *attributes)[0],
+    shape=shapes.max_pool,
+    prepare=shapes.prepare_pool,
+    cases=_VOLUME_CASES,
+    method=False,
+    doc="Largest element of each window of volumes (N, C, D, H, W); nan wins. The stride is the "
+    "kernel where none is given.",
+)
+
+
+def _avg_pool1d(
+    x: Tensor, kernel: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool
+) -> Tensor:
+    how = ((1, *kernel), (1, *stride), ((0, 0), *padding), ceil_mode, count_include_pad)
+    return pooling.avg_pool2d(x.expand_dims(axis=2), *how).squeeze(2)
+
+
+avg_pool1d = window(
+    "avg_pool1d",
+    f"x: Float; {_AVERAGE.format('Single')} -> Float",
+    expand=_avg_pool1d,
+    numpy=ref.avg_pool,
+    shape=shapes.avg_pool,
+    prepare=shapes.prepare_pool,
+    linear=True,
+    ulp=4,
+    atol=4,
+    cases=(
+        case((2, 3, 7), kernel=2),
+        case((2, 2, 7), kernel=3, stride=2, padding=1, count_include_pad=False),
+        case((1, 2, 6), kernel=3, stride=2, ceil_mode=True),
+    ),
+    method=False,
+    doc="Mean of each window of lines (N, C, L). The stride is the kernel where none is given.",
+)
+
+
+def _avg_pool3d(
+    x: Tensor, kernel: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool
+) -> Tensor:
+    """The means of the images, then along the depth: how many are counted is a product."""
+    n, c, depth, height, width = x.shape
+    images = x.to_full_precision().reshape((n, c * depth, height, width))
+    plane = (kernel[1:], stride[1:], padding[1:], ceil_mode, count_include_pad)
+    means = pooling.avg_pool2d(images, *plane)
+    size = means.shape[2:]
+    column = ((kernel[0], 1), (stride[0], 1), (padding[0], (0, 0)), ceil_mode, count_include_pad)
+    out = pooling.avg_pool2d(means.reshape((n, c, depth, size[0] * size[1])), *column)
+    return out.reshape((n, c, out.shape[2], *size)).astype(x.dtype)
+
+
+avg_pool3d = window(
+    "avg_pool3d",
+    f"x: Float; {_AVERAGE.format('Triple')} -> Float",
+    expand=_avg_pool3d,
+    numpy=ref.avg_pool,
+    shape=shapes.avg_pool,
+    prepare=shapes.prepare_pool,
+    linear=True,
+    ulp=8,
+    atol=8,
+    cases=(
+        case((2, 1, 2, 4, 2), kernel=2),
+        case((1, 1, 3, 2, 3), kernel=(2, 3, 2), stride=1, padding=1, count_include_pad=False),
+        case((1, 1, 4, 3, 5), kernel=2, stride=3, ceil_mode=True),
+    ),
+    method=False,
+    doc="Mean of each window of volumes (N, C, D, H, W). The stride is the kernel where none is "
+    "given.",
+)
+
+
+def _sums(x: Tensor, kernel: Any, stride: Any, padding: Any, size: Any) -> Tensor:
+    """The sum of each window, axis by axis."""
+    for i, (k, s, (low, high), n) in enumerate(zip(kernel, stride, padding, size, strict=True)):
+        axis = 2 + i
+        beyond = max(0, (n - 1) * s + k - x.shape[axis] - low - high)
+        if low or high or beyond:
+            x = x.pad(((low, high + beyond), *((0, 0),) * (x.ndim - 1 - axis)), 0.0)
+        shape = (*x.shape[:axis], n, *x.shape[axis + 1 :])
+        step = tuple(s if j == axis else 1 for j in range(x.ndim))
+        starts = [tuple(p if j == axis else 0 for j in range(x.ndim)) for p in range(k)]
+        parts = [movement.slice_(x, start, shape, step) for start in starts]
+        x = reduce(add, parts)
+    return x
+
+
+def _lp_pool(
+    x: Tensor, kernel: Any, p: float, stride: Any, padding: Any, ceil_mode: bool, *, what: str
+) -> Tensor:
+    one = (1,) * len(kernel)
+    size = sizes(what, x.shape[2:], kernel, stride, padding, one, ceil_mode)
+    wide = x.to_full_precision().abs()
+    if p == inf:
+        flat = {1: max_pool1d, 2: pooling.max_pool2d, 3: max_pool3d}[len(kernel)]
+        out: Tensor = flat(wide, kernel, stride, padding, one, ceil_mode)
+        return out.astype(x.dtype)
+    total = _sums(wide if p == 1 else wide**p, kernel, stride, padding, size)
+    if p != 1:  # the root has no derivative at 0
+        none = total == 0
+        total = none.where(0.0, none.where(1.0, total) ** (1 / p))
+    return total.astype(x.dtype)
+
+
+def _sides(sort: str) -> str:
+    return "Sides" if sort == "Pair" else f"{sort}Sides"
+
+
+def _power_pool(number: int, sort: str, over: str, *cases: Any) -> Op:
+    name = f"lp_pool{number}d"
+    return window(
+        name,
+        f"x: Float; kernel: {sort}, p: float = 2.0, stride: {sort}? = None, "
+        f"padding: {_sides(sort)} = 0, ceil_mode: bool = False -> Float",
+        expand=partial(_lp_pool, what=name),
+        numpy=ref.lp_pool,
+        shape=shapes.lp_pool,
+        prepare=shapes.prepare_lp_pool,
+        ulp=16,
+        atol=8,
+        cases=cases,
+        method=False,
+        doc=f"``(Σ |x|ᵖ)^(1/p)`` of each window of {over}; p may be infinite.",
+    )
+
+
+lp_pool1d = _power_pool(
+    1, "Single", "lines (N, C, L)",
+    case((2, 2, 5), kernel=2), case((1, 2, 5), kernel=3, stride=2, padding=1, p=3.0),
+)  # fmt: skip
+lp_pool2d = _power_pool(
+    2, "Pair", "images (N, C, H, W)",
+    case((1, 2, 4, 4), kernel=2), case((1, 1, 4, 5), kernel=2, stride=3, ceil_mode=True, p=1.0),
+    case((1, 1, 4, 4), kernel=2, p=inf),
+)  # fmt: skip
+lp_pool3d = _power_pool(
+    3, "Triple", "volumes (N, C, D, H, W)", case((1, 1, 2, 4, 2), kernel=(1, 2, 2)),
+)  # fmt: skip
+
+
+def _gathered(x: Tensor, axis: int, count: int) -> tuple[Tensor, Any]:
+    """What each of ``count`` regions along an axis holds, on an axis behind it, and how many."""
+    first, last = ref.regions(x.shape[axis], count)
+    longest = int((last - first).max(initial=0))
+    places = np.minimum(first[:, None] + np.arange(longest), last[:, None] - 1)
+    indices = asarray(places.reshape(-1), dtype=x.device.default_int, device=x.device)
+    taken = x.take(indices, axis=axis)
+    shape = (*x.shape[:axis], count, longest, *x.shape[axis + 1 :])
+    return taken.reshape(shape), last - first
+
+
+def _adaptive(x: Tensor, size: Any, *, largest: bool) -> Tensor:
+    out = x if largest else x.to_full_precision()
+    for axis, count in enumerate(size, 2):
+        n = out.shape[axis]
+        if count == n:
+            continue
+        if n % count == 0:
+            cut = out.reshape((*out.shape[:axis], count, n // count, *out.shape[axis + 1 :]))
+            out = cut.max(axis=axis + 1) if largest else cut.mean(axis=axis + 1)
+            continue
+        cut, held = _gathered(out, axis, count)
+        if largest:
+            out = cut.max(axis=axis + 1)
+            continue
+        behind = (1,) * (out.ndim - 1 - axis)
+        counts = asarray(held.reshape((count, *behind)), dtype=out.dtype, device=x.device)
+        inside = np.arange(cut.shape[axis + 1]) < held[:, None]
+        mask = asarray(inside.reshape((*inside.shape, *behind)), device=x.device)
+        out = mask.where(cut, 0.0).sum(axis=axis + 1) / counts
+    return out.astype(x.dtype)
+
+
+def _adaptive_pool(number: int, sort: str, over: str, largest: bool, *cases: Any) -> Op:
+    return window(
+        f"adaptive_{'max' if largest else 'avg'}_pool{number}d",
+        f"x: {'Num' if largest else 'Float'}; size: {sort} -> {'Num' if largest else 'Float'}",
+        expand=partial(_adaptive, largest=largest),
+        numpy=ref.adaptive_max if largest else ref.adaptive_avg,
+        shape=shapes.adaptive,
+        linear=not largest,
+        ulp=0 if largest else 8,
+        atol=0 if largest else 8,
+        cases=cases,
+        method=False,
+        doc=f"{'Largest element' if largest else 'Mean'} of each of ``size`` equal regions of "
+        f"{over}: region i of n elements is from ``floor(i·n / size)`` to ``ceil((i + 1)·n / "
+        "size)``.",
+    )
+
+
+_LINES = ("lines (N, C, L)", case((2, 2, 7), size=3), case((1, 2, 6), size=2))
+_IMAGES = ("images (N, C, H, W)", case((1, 2, 5, 4), size=(2, 3)), case((1, 2, 2, 3), size=1))
+_VOLUMES = ("volumes (N, C, D, H, W)", case((1, 1, 3, 5, 4), size=2))
+adaptive_avg_pool1d = _adaptive_pool(1, "Single", _LINES[0], False, *_LINES[1:])
+adaptive_avg_pool2d = _adaptive_pool(2, "Pair", _IMAGES[0], False, *_IMAGES[1:])
+adaptive_avg_pool3d = _adaptive_pool(3, "Triple", _VOLUMES[0], False, *_VOLUMES[1:])
+adaptive_max_pool1d = _adaptive_pool(1, "Single", _LINES[0], True, *_LINES[1:])
+adaptive_max_pool2d = _adaptive_pool(2, "Pair", _IMAGES[0], True, *_IMAGES[1:])
+adaptive_max_pool3d = _adaptive_pool(3, "Triple", _VOLUMES[0], True, *_VOLUMES[1:])
