@@ -13,6 +13,7 @@ import phlox_tensor as pt
 from phlox_tensor import (
     ArgumentError,
     BackendUnavailableError,
+    BatchingError,
     DeviceError,
     DisagreementError,
     DTypeError,
@@ -30,6 +31,7 @@ from phlox_tensor import (
 BASES = {
     ArgumentError: ValueError,
     BackendUnavailableError: RuntimeError,
+    BatchingError: RuntimeError,
     DeviceError: ValueError,
     DisagreementError: ArithmeticError,
     DTypeError: TypeError,

@@ -3,6 +3,7 @@
 from ._autodiff import Autodiff as Autodiff
 from ._autodiff import rule_kind as rule_kind
 from ._backward import Gradients as Gradients
+from ._batched import Batched as Batched
 from ._checkpoint import BalancedCheckpointing as BalancedCheckpointing
 from ._checkpoint import Checkpointing as Checkpointing
 from ._checkpoint import NoCheckpointing as NoCheckpointing
@@ -19,3 +20,5 @@ from ._transform import hvp as hvp
 from ._transform import jacobian as jacobian
 from ._transform import value_and_grad as value_and_grad
 from ._transform import vjp as vjp
+from ._vmap import vmap as vmap
+from .batching import batching_kind as batching_kind

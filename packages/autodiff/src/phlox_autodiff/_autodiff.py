@@ -59,9 +59,10 @@ class Autodiff(Decorator):
         if isinstance(rule, NoDerivative) or not op.signature.operands:
             return entries.constant(op, inside)
         if rule is None:
-            if op.expand is None:
+            formula = self.expanded(op)
+            if formula is None:
                 return entries.undifferentiable(op, inside)
-            return entries.expanded(op, inside, self)
+            return entries.expanded(op, inside, formula, self)
         if isinstance(rule, ByAttribute):
             cases = {value: self._recorded(op, inside, r) for value, r in rule.rules.items()}
             return entries.by_attribute(op, rule.attribute, cases)

@@ -364,14 +364,13 @@ def is_recorded(args: tuple[Any, ...]) -> bool:
     return tracked and not (MODE.pauses and paused())
 
 
-def expanded(op: Op, entry: Entry, backend: Backend) -> Entry:
+def expanded(op: Op, entry: Entry, formula: Entry, backend: Backend) -> Entry:
     """Entry of an op without a rule: where a gradient flows, its expansion is differentiated.
 
     The value is the inner entry's all the same, so that asking for a gradient changes no value:
     an expansion rounds each of its steps.
     """
     plain = constant(op, entry)
-    formula = _formula(op, backend)
     if not rounds_otherwise(op, backend):
 
         def run(*args: Any) -> Any:
@@ -390,24 +389,6 @@ def expanded(op: Op, entry: Entry, backend: Backend) -> Entry:
         return tuple([primitive(o.value, f.node) for o, f in zip(out, followed, strict=True)])
 
     return run_both
-
-
-def _formula(op: Op, backend: Backend) -> Entry:
-    """The expansion of an op, run on the recording backend."""
-    formula = op.expand
-    assert formula is not None
-    several = op.signature.several
-
-    def tensor(item: Any) -> Any:
-        if type(item) is tuple and item and is_primitive(item[0]):
-            return tuple(Tensor(p, backend) for p in item)
-        return Tensor(item, backend) if is_primitive(item) else item
-
-    def run(*args: Any) -> Any:
-        out = formula(*map(tensor, args))
-        return tuple(t.primitive for t in out) if several else out.primitive
-
-    return run
 
 
 def undifferentiable(op: Op, entry: Entry) -> Entry:

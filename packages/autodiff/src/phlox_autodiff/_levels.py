@@ -53,12 +53,11 @@ def base_device(op: str, trees: Any) -> Backend:
     return active if active is not None and is_inside(found, active) else found
 
 
-def check_level(op: str, output: Any, device: Backend) -> None:
-    """Refuse results that left the level of a transform, or never were on it.
+def check_result(op: str, output: Any, device: Backend) -> list[Tensor[Any]]:
+    """Return the tensors of a result, none of which left the level of a transform.
 
     Raises:
-        GradientError: when the function used a tensor of a device around that of the transform, or
-            gave a Float tensor that was made without its arguments, so that nothing can depend.
+        GradientError: when the function used a tensor of a device around that of the transform.
     """
     found = [leaf for leaf in tree.leaves(output) if isinstance(leaf, Tensor)]
     for leaf in found:
@@ -70,6 +69,17 @@ def check_level(op: str, output: Any, device: Backend) -> None:
                 expected=repr(device),
                 hint=f"x.to_device({leaf.device!r}) for an argument x",
             )
+    return found
+
+
+def check_level(op: str, output: Any, device: Backend) -> None:
+    """Refuse results that left the level of a transform, or never were on it.
+
+    Raises:
+        GradientError: when the function used a tensor of a device around that of the transform, or
+            gave a Float tensor that was made without its arguments, so that nothing can depend.
+    """
+    found = check_result(op, output, device)
     floats = [leaf for leaf in found if leaf.dtype.kind == "Float"]
     if floats and all(leaf.device is not device for leaf in floats):
         raise GradientError(
@@ -82,11 +92,17 @@ def check_level(op: str, output: Any, device: Backend) -> None:
 
 
 @contextmanager
-def running(device: Backend) -> Iterator[None]:
-    """A transform runs a function on ``device``: it records, also inside ``no_grad``."""
+def transforming(device: Backend) -> Iterator[None]:
+    """A transform runs a function on ``device``."""
     token = _active.set(device)
     try:
-        with Recording(off=False):
-            yield
+        yield
     finally:
         _active.reset(token)
+
+
+@contextmanager
+def running(device: Backend) -> Iterator[None]:
+    """A transform runs a function on ``device``: it records, also inside ``no_grad``."""
+    with transforming(device), Recording(off=False):
+        yield

@@ -61,6 +61,7 @@ from ._dtype import uint32 as uint32
 from ._dtype import uint64 as uint64
 from ._errors import ArgumentError as ArgumentError
 from ._errors import BackendUnavailableError as BackendUnavailableError
+from ._errors import BatchingError as BatchingError
 from ._errors import DeviceError as DeviceError
 from ._errors import DisagreementError as DisagreementError
 from ._errors import DTypeError as DTypeError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from ._backend import Backend, MemoryUse, Primitive
+from ._backend import Backend, MemoryUse, Primitive, expansion
 from ._device import as_device
 from ._op import REGISTRY, Op, Shape
 from ._table import Entry
@@ -59,6 +59,10 @@ class Decorator(Backend):
         """Bring the operands among the arguments of an entry to the inner device."""
         count = len(op.signature.operands)
         return [*map(self._lower_operand, args[:count]), *args[count:]]
+
+    def expanded(self, op: Op) -> Entry | None:
+        """Return an entry that runs the formula of an op on this device; None without one."""
+        return None if op.expand is None else expansion(op, self)
 
     def _lower_operand(self, item: Any) -> Any:
         if item is None or isinstance(item, bool | int | float):

@@ -62,6 +62,10 @@ class BackendUnavailableError(PhloxError, RuntimeError):
     """A backend cannot run here: no adapter, no driver, not installed."""
 
 
+class BatchingError(PhloxError, RuntimeError):
+    """A function under ``vmap`` asked for what differs from lane to lane, or for an op without lanes."""
+
+
 class DTypeError(PhloxError, TypeError):
     """Element types do not combine, or a backend lacks the one asked for."""
 

@@ -48,6 +48,8 @@ class OpClass:
             attributes try those entries at once.
         diagonal: an element of the result depends on the elements at its place alone, so that a
             derivative scales, and a chain of such ops can be one kernel.
+        lines: each line along the attribute ``axis`` is worked on for itself; operands have one
+            shape.
         memory_bound: cheap to compute again; BalancedCheckpointing recomputes such results
             instead of keeping them.
         moves: elements come to other places, and at most meet there.
@@ -65,6 +67,7 @@ class OpClass:
     broadcasts: bool = False
     checked: bool = False
     diagonal: bool = False
+    lines: bool = False
     memory_bound: bool = False
     moves: bool = False
     orders: bool = False

@@ -1,0 +1,285 @@
+"""The Batched device: a function from table to table whose primitives hold a tensor per lane."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, final
+
+from phlox_tensor import BatchingError, Decorator, Tensor, stack
+
+from ._lanes import Call, Lanes, NoLanes
+from .batching import lanes_rule
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from phlox_tensor import Backend, DType, Entry, Op
+
+    from ._backward import Gradients
+
+Shape = tuple[int, ...]
+
+
+class Level(NamedTuple):
+    """One running ``vmap``.
+
+    Attributes:
+        size: number of lanes.
+        randomness: ``"different"`` or ``"same"`` in all lanes.
+        loop: run ops without a rule lane by lane.
+    """
+
+    size: int
+    randomness: str = "different"
+    loop: bool = False
+
+
+_levels: ContextVar[dict[Backend, Level]] = ContextVar("phlox_lanes")  # noqa: B039
+
+
+@contextmanager
+def at_level(device: Backend, level: Level) -> Iterator[None]:
+    """Say how many lanes the tensors of ``device`` have, in this thread or task."""
+    token = _levels.set({**_levels.get({}), device: level})
+    try:
+        yield
+    finally:
+        _levels.reset(token)
+
+
+def level_of(device: Backend) -> Level | None:
+    """The running ``vmap`` of a device."""
+    return _levels.get({}).get(device)
+
+
+@final
+class Batched(Decorator):
+    """A device on which a tensor stands for many, one for each lane; ``vmap`` uses it.
+
+    Its entries run once on the inner device for all lanes, by one rule for each class of ops.
+    Shapes are those of one lane. ``Batched(Batched(backend))`` has lanes of lanes, and it nests
+    with ``Autodiff`` in any order.
+
+    Args:
+        backend: the device to compute on, or its name.
+    """
+
+    name = "batched"
+
+    def __init__(self, backend: Backend | str) -> None:
+        """Take over what the inner device says about itself, with an axis less."""
+        super().__init__(backend)
+        self.max_rank = self._inner.max_rank - 1
+
+    # The table
+
+    def decorate(self, op: Op, inside: Entry) -> Entry:
+        """Return a closure over the inner entry, by the rule of the op or of its class."""
+        rule = lanes_rule(op)
+        count = len(op.signature.operands)
+        several = op.signature.several
+        device = self._inner
+        formula = None if isinstance(rule, NoLanes) else self.expanded(op)
+
+        def lifted(out: Any, *, mapped: bool) -> Any:
+            if several:
+                return tuple([Lanes(each, mapped=mapped) for each in out])
+            return Lanes(out, mapped=mapped)
+
+        def run(*args: Any) -> Any:
+            sizes: list[int] = []
+            operands, mapped = [], []
+            for item in args[:count]:
+                operand, is_mapped = self._opened(item, sizes)
+                operands.append(operand)
+                mapped.append(is_mapped)
+            if not sizes:
+                return lifted(inside(*map(_lowered, args[:count]), *args[count:]), mapped=False)
+            call = Call(op, inside, device, tuple(operands), tuple(mapped), args[count:], sizes[0])
+            if rule is not None and not isinstance(rule, NoLanes):
+                out = rule(call)
+                if out is not None:
+                    return lifted(_primitives(out), mapped=True)
+            if formula is not None:
+                return formula(*args)
+            level = level_of(self)
+            if level is None or not level.loop:
+                raise _no_rule(op, rule)
+            return lifted(_primitives(one_by_one(call)), mapped=True)
+
+        if not count:
+            return self._made(op, inside, rule)
+        return run
+
+    def _opened(self, item: Any, sizes: list[int]) -> tuple[Any, Any]:
+        """An operand on the inner device, and whether it holds lanes, whose number is noted."""
+        if type(item) is Lanes:
+            if item.mapped:
+                sizes.append(self._inner.shape_of(item.value)[0])
+            return Tensor(item.value, self._inner), item.mapped
+        if type(item) is tuple:
+            parts = [self._opened(each, sizes) for each in item]
+            return tuple(p for p, _ in parts), tuple(m for _, m in parts)
+        return item, False
+
+    def _made(self, op: Op, inside: Entry, rule: Any) -> Entry:
+        """The entry of an op without operands: the same in all lanes, unless it is random."""
+        device = self._inner
+
+        def run(*args: Any) -> Lanes:
+            level = level_of(self)
+            if rule is None or level is None or level.randomness == "same":
+                return Lanes(inside(*args), mapped=False)
+            out = rule(Call(op, inside, device, (), (), args, level.size))
+            return Lanes(out.primitive, mapped=True)
+
+        return run
+
+    # Primitives
+
+    def lift(self, inside: Any, /) -> Any:
+        """Make a primitive that is the same in all lanes."""
+        return Lanes(inside, mapped=False)
+
+    def lower(self, primitive: Any, /) -> Any:
+        """Return the primitive of the inner device.
+
+        Raises:
+            BatchingError: when it differs from lane to lane.
+        """
+        if primitive.mapped:
+            _refuse("inner", "a tensor of a lane has no place on the device inside")
+        return primitive.value
+
+    def shape_of(self, primitive: Any, /) -> Shape:
+        """Return the shape in one lane."""
+        shape = self._inner.shape_of(primitive.value)
+        return shape[1:] if primitive.mapped else shape
+
+    def dtype_of(self, primitive: Any, /) -> DType:
+        """Return the element type."""
+        return self._inner.dtype_of(primitive.value)
+
+    def spec_of(self, primitive: Any, /) -> tuple[Shape, DType]:
+        """Return shape in one lane and element type at once."""
+        shape, dtype = self._inner.spec_of(primitive.value)
+        return (shape[1:] if primitive.mapped else shape), dtype
+
+    def read(self, primitive: Any, /) -> np.ndarray[Any, Any]:
+        """Return the data of what is the same in all lanes.
+
+        Raises:
+            BatchingError: when it differs from lane to lane.
+        """
+        if primitive.mapped:
+            _refuse("read", "the value differs from lane to lane, so that there is none to read")
+        return self._inner.read(primitive.value)
+
+    async def read_async(self, primitive: Any, /) -> np.ndarray[Any, Any]:
+        """Return what ``read`` does."""
+        return self.read(primitive)
+
+    def detach(self, primitive: Any, /) -> Any:
+        """Return the primitive without its history on the devices inside."""
+        return Lanes(self._inner.detach(primitive.value), mapped=primitive.mapped)
+
+    # What the inner device records
+
+    def require_grad(self, primitive: Any, /) -> Any:
+        """Return the primitive as a leaf of the inner device, one for all lanes."""
+        return Lanes(self._inner.require_grad(primitive.value), mapped=primitive.mapped)
+
+    def is_tracked(self, primitive: Any, /) -> bool:
+        """Whether a gradient would flow to the primitive."""
+        return self._inner.is_tracked(primitive.value)
+
+    def backward(
+        self, tensor: Tensor[Any], seed: Tensor[Any] | None, retain_graph: bool
+    ) -> Gradients:
+        """Refuse: the lanes of a loss are not one loss."""
+        del tensor, seed, retain_graph
+        raise BatchingError(
+            "backward",
+            "backward() inside of vmap would mix the lanes",
+            expected="a function of its own for each lane",
+            hint="px.vmap(px.grad(f))(xs), or backward() of what vmap gave",
+        )
+
+    def propose(self, result: Any, target: Tensor[Any], value: Tensor[Any], /) -> Any:
+        """Return ``result`` with a new value for ``target``, the mean over the lanes."""
+        if not self.records:
+            return result
+        inside = target
+        if target.device is self:
+            if target.primitive.mapped:
+                return result  # a statistic of each lane's own has no one constant to go to
+            inside = target.inner()
+        given: Tensor[Any] = value if value.device is self else value.to_device(self)
+        found: Tensor[Any] = Tensor(given.primitive.value, self._inner)
+        if given.primitive.mapped:
+            found = found.mean(axis=0)
+        out = self._inner.propose(result.value, inside, found)
+        return Lanes(out, mapped=result.mapped)
+
+
+def one_by_one(call: Call) -> Any:
+    """Run an op for each lane, and stack what comes out.
+
+    Raises:
+        BatchingError: when the lanes give results of different shapes.
+    """
+    rows = []
+    for lane in range(call.size):
+
+        def pick(item: Any, mapped: Any, lane: int = lane) -> Any:
+            if isinstance(item, tuple):
+                return tuple(pick(i, m) for i, m in zip(item, mapped, strict=True))
+            return item[lane] if mapped else item
+
+        operands = [pick(i, m) for i, m in zip(call.operands, call.mapped, strict=True)]
+        out = call.run(*operands)
+        rows.append(out if isinstance(out, tuple) else (out,))
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    for column in columns:
+        shapes = sorted({x.shape for x in column})
+        if len(shapes) > 1:
+            raise BatchingError(
+                call.op.name,
+                "the lanes give results of different shapes",
+                got=", ".join(map(str, shapes)),
+                expected="one shape in all lanes",
+                hint="[f(x) for x in xs]",
+            )
+    stacked = tuple(stack(column) for column in columns)
+    return stacked if call.op.signature.several else stacked[0]
+
+
+def _lowered(item: Any) -> Any:
+    if type(item) is tuple:
+        return tuple(map(_lowered, item))
+    return item.value if type(item) is Lanes else item
+
+
+def _primitives(out: Any) -> Any:
+    return tuple([x.primitive for x in out]) if isinstance(out, tuple) else out.primitive
+
+
+def _no_rule(op: Op, rule: Any) -> BatchingError:
+    reason = rule.reason if isinstance(rule, NoLanes) else "it has no expansion either"
+    return BatchingError(
+        op.name,
+        f"the op has no batching rule: {reason}",
+        expected="an op that runs for all lanes at once",
+        hint="px.vmap(f, loop=True) runs it lane by lane; px.where(mask, x, 0.0) keeps one shape; "
+        "or px.stack([f(x) for x in xs])",
+    )
+
+
+def _refuse(op: str, what: str) -> NoReturn:
+    raise BatchingError(
+        op,
+        f"{what} inside of vmap",
+        hint="px.where(condition, a, b) for a choice; return the tensor, and read what vmap gives",
+    )

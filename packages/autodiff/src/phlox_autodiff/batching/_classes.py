@@ -1,0 +1,92 @@
+"""One rule for each class of ops, told by the properties of the class."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+from phlox_tensor import Spec, Tensor
+
+if TYPE_CHECKING:
+    from phlox_tensor import Op
+
+    from .._lanes import Call, LanesRule
+
+# Operands of windows that are no images: all lanes have to share them for one call.
+_PARAMETERS: Final = frozenset({"bias", "weight"})
+_SIZES: Final = "input_shape"
+
+
+def elementwise(call: Call) -> Any:
+    """Line the axes up behind the lanes, and broadcast."""
+    rank = max(len(call.shape(i)) for i in range(len(call.operands)))
+    given = [
+        call.full(i, rank) if mapped and len(call.shape(i)) < rank else operand
+        for i, (operand, mapped) in enumerate(zip(call.operands, call.mapped, strict=True))
+    ]
+    return call.run(*given)
+
+
+def along_axis(call: Call) -> Any:
+    """Every axis is one further; without an axis a lane is flattened."""
+    rank = len(call.shape(0))
+    given = [call.full(i) for i in range(len(call.operands))]
+    axis = call.attribute("axis")
+    if axis is not None:
+        moved = axis + 1 if isinstance(axis, int) else tuple(i + 1 for i in axis)
+        return call.run(*given, attributes=call.replaced(axis=moved))
+    flat = [x.reshape((call.size, prod(x.shape[1:]))) for x in given]
+    out = call.run(*flat, attributes=call.replaced(axis=1))
+    if "keepdims" in call.op.attribute_names and call.attribute("keepdims"):
+        return out.reshape((call.size, *(1,) * rank))
+    return out
+
+
+def images(call: Call) -> Any:
+    """Lanes of images are more images: the lanes are counted along the axis of the batch."""
+    names = [operand.name for operand in call.op.signature.operands]
+    if any(m for name, m in zip(names, call.mapped, strict=True) if name in _PARAMETERS):
+        return None
+    given = [
+        operand if name in _PARAMETERS else folded(call.full(i))
+        for i, (name, operand) in enumerate(zip(names, call.operands, strict=True))
+    ]
+    attributes = call.attributes
+    if _SIZES in call.op.attribute_names:
+        count, *rest = call.attribute(_SIZES)
+        attributes = call.replaced(**{_SIZES: (call.size * count, *rest)})
+    specs = [Spec(x.shape, x.dtype) if isinstance(x, Tensor) else x for x in given]
+    shapes = call.op.shape(call.op, specs, attributes)
+    if any(not s or s[0] != given[0].shape[0] for s in shapes):
+        return None  # a result that is no image, such as the gradient of a weight
+    out = call.run(*given, attributes=attributes)
+    return unfolded(out, call.size)
+
+
+def folded(x: Any) -> Any:
+    """(lanes, N, …) as (lanes · N, …)."""
+    return x.reshape((x.shape[0] * x.shape[1], *x.shape[2:])) if isinstance(x, Tensor) else x
+
+
+def unfolded(out: Any, size: int) -> Any:
+    """(lanes · N, …) as (lanes, N, …)."""
+    if isinstance(out, tuple):
+        return tuple(unfolded(each, size) for each in out)
+    return out.reshape((size, out.shape[0] // size, *out.shape[1:]))
+
+
+def class_rule(op: Op) -> LanesRule | None:
+    """The rule that the properties of its class give an op, if they do."""
+    family, operands = op.family, op.signature.operands
+    if any(operand.variadic for operand in operands):
+        return None
+    if family.broadcasts or (family.diagonal and len(operands) == 1):
+        return elementwise
+    types = {a.name: a.type for a in op.signature.attributes}
+    if family.reduces and len(operands) == 1 and types.get("axis", "").startswith("Ax"):
+        return along_axis
+    if family.lines and types.get("axis", "").startswith("Axis"):
+        return along_axis
+    if family.windows and operands[0].name not in _PARAMETERS:
+        return images
+    return None

@@ -1,0 +1,121 @@
+"""Every op over lanes against a loop, and the tables of rules against the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox_autodiff as ad
+import phlox_tensor as pt
+from phlox_autodiff._lanes import NoLanes
+from phlox_autodiff.batching import LANES, TABLES
+from phlox_tensor import REGISTRY, Numpy, tree
+from phlox_tensor.testing import Sample, samples
+
+DEVICE = Numpy(float="float64")
+LANE_COUNT = 3
+# More operands than so many are not mapped in every combination.
+MOST = 3
+
+BATCHED = sorted(
+    name
+    for name, op in REGISTRY.items()
+    if op.signature.operands and not ad.batching_kind(op).startswith("none")
+)
+WITHOUT = sorted(n for n, op in REGISTRY.items() if ad.batching_kind(op).startswith("none"))
+
+
+def lanes_of(array: Any, *, like: bool) -> Any:
+    """An array with an axis of lanes in front: the same numbers in another order in each."""
+    if like or array is None:
+        return array
+    rows = [np.roll(array.ravel(), k).reshape(array.shape) for k in range(LANE_COUNT)]
+    return np.stack(rows)
+
+
+def choices(sample: Sample) -> Iterator[tuple[int, ...]]:
+    """Which operands are mapped."""
+    places = [i for i, o in enumerate(sample.operands) if o is not None]
+    counts = range(1, len(places) + 1) if len(places) <= MOST else (1, len(places))
+    for count in counts:
+        yield from combinations(places, count)
+
+
+@pytest.mark.parametrize("name", BATCHED)
+def test_lanes_give_what_a_loop_gives(name: str) -> None:
+    op = REGISTRY[name]
+    checked = 0
+    for sample in samples(op, pt.float64, DEVICE):
+        call = partial(op, **sample.attributes)
+        for mapped in choices(sample):
+            given = [
+                tree.map(lambda a, i=i: lanes_of(a, like=i not in mapped), operand)
+                for i, operand in enumerate(sample.operands)
+            ]
+            tensors = tree.map(lambda a: None if a is None else pt.asarray(a), given)
+            axes = tuple(0 if i in mapped else None for i in range(len(given)))
+            got = tree.leaves(ad.vmap(call, axes)(*tensors))
+            rows = [
+                tree.leaves(
+                    call(
+                        *(
+                            tree.map(lambda t: None if t is None else t[lane], x)  # noqa: B023
+                            if i in mapped
+                            else x
+                            for i, x in enumerate(tensors)
+                        )
+                    )
+                )
+                for lane in range(LANE_COUNT)
+            ]
+            for found, *wanted in zip(got, *rows, strict=True):
+                assert found.shape == (LANE_COUNT, *wanted[0].shape)
+                assert found.dtype is wanted[0].dtype
+                np.testing.assert_allclose(
+                    found.numpy(),
+                    np.stack([w.numpy() for w in wanted]),
+                    rtol=1e-10,
+                    atol=1e-10,
+                    err_msg=f"{name} mapped {mapped} {sample.attributes}",
+                )
+            checked += 1
+    assert checked
+
+
+@pytest.mark.parametrize("name", WITHOUT)
+def test_an_op_without_a_rule_is_refused_by_name(name: str) -> None:
+    op = REGISTRY[name]
+    sample = next(iter(samples(op, pt.float64, DEVICE)))
+    tensors = [pt.asarray(lanes_of(a, like=False)) for a in sample.operands]
+    with pytest.raises(pt.BatchingError, match=rf"\[{name}\] the op has no batching rule: .*") as e:
+        ad.vmap(partial(op, **sample.attributes))(*tensors)
+    assert "px.vmap(f, loop=True)" in str(e.value)
+
+
+def test_a_loop_runs_an_op_without_a_rule() -> None:
+    masks = pt.asarray([[True, False, True], [False, True, True]])
+    places = ad.vmap(lambda m: m.nonzero(), loop=True)(masks)
+    assert places.tolist() == [[0, 2], [1, 2]]
+    uneven = pt.asarray([[True, False], [True, True]])
+    with pytest.raises(pt.BatchingError, match="different shapes"):
+        ad.vmap(lambda m: m.nonzero(), loop=True)(uneven)
+
+
+@pytest.mark.parametrize("name", sorted(REGISTRY))
+def test_every_op_has_a_batching_rule_or_a_reason(name: str) -> None:
+    kind = ad.batching_kind(REGISTRY[name])
+    assert kind in ("class", "expansion", "rule") or len(kind) > len("none: ")
+    assert kind != "none: no rule and no expansion"
+
+
+def test_every_row_has_an_op_and_tables_are_sorted() -> None:
+    assert sorted(set(LANES) - set(REGISTRY)) == []
+    for table in TABLES:
+        assert list(table) == sorted(table)
+    assert sum(map(len, TABLES)) == len(LANES)
+    assert all(rule.reason for rule in LANES.values() if isinstance(rule, NoLanes))
