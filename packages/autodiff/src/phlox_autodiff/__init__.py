@@ -11,13 +11,14 @@ from ._custom import custom_gradient as custom_gradient
 from ._forward import Forward as Forward
 from ._forward import jvp as jvp
 from ._gradcheck import gradcheck as gradcheck
+from ._jacobian import hessian as hessian
+from ._jacobian import hvp as hvp
+from ._jacobian import jacobian as jacobian
 from ._mode import no_grad as no_grad
 from ._nan import detect_nan as detect_nan
 from ._rerun import checkpoint as checkpoint
 from ._transform import grad as grad
-from ._transform import hessian as hessian
-from ._transform import hvp as hvp
-from ._transform import jacobian as jacobian
+from ._transform import stop_gradient as stop_gradient
 from ._transform import value_and_grad as value_and_grad
 from ._transform import vjp as vjp
 from ._vmap import vmap as vmap

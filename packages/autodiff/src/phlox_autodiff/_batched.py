@@ -150,7 +150,7 @@ class Batched(Decorator):
             BatchingError: when it differs from lane to lane.
         """
         if primitive.mapped:
-            _refuse("inner", "a tensor of a lane has no place on the device inside")
+            _refuse("inner", "a tensor of a lane cannot go to the device inside")
         return primitive.value
 
     def shape_of(self, primitive: Any, /) -> Shape:

@@ -1,0 +1,179 @@
+"""A call of a function on a device of its own, whose steps are recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, final
+
+from phlox_tensor import GradientError, Proposed, Tensor, asarray, tree
+
+from . import _backward
+from ._autodiff import Autodiff
+from ._batched import Batched
+from ._graph import Node
+from ._levels import base_device, check_level, check_result, running
+from ._propose import Proposals, finding
+
+Function = Callable[..., Any]
+ArgNums = int | tuple[int, ...]
+# Leaves that an error names.
+_SHOWN: Final = 4
+
+
+@final
+class Recorded:
+    """A call that was recorded.
+
+    Attributes:
+        base: the device that results are on.
+        device: that of the transform, around it.
+        output: what the function gave, on the device of the transform.
+        aux: what it gave beside that, on the device of the results.
+        inputs: the arguments to differentiate, as trees of leaves of the graph.
+    """
+
+    def __init__(
+        self,
+        op: str,
+        function: Function,
+        args: Any,
+        argnums: tuple[int, ...],
+        kwargs: Any,
+        *,
+        has_aux: bool = False,
+    ) -> None:
+        """Run ``function`` on a device of its own.
+
+        Raises:
+            GradientError: when an argument holds nothing to differentiate, or the value of a
+                function with ``has_aux`` is no pair.
+        """
+        self._op = op
+        self.base = base_device(op, (args, kwargs))
+        self.device = Autodiff(self.base)
+        places = [_place(op, n, len(args)) for n in argnums]
+        given = list(args)
+        for place in places:
+            given[place] = tree.map(self._enter, args[place])
+        self.inputs = tuple(given[place] for place in places)
+        self._nodes = {t.primitive.node for t in self.tracked(self.inputs)}
+        if not self._nodes:
+            raise GradientError(
+                op,
+                "nothing to differentiate",
+                got=", ".join(describe(args[place]) for place in places) or "no arguments",
+                expected="Float tensors that are not frozen",
+                hint="x.astype(pt.float32)",
+            )
+        with running(self.device):
+            self.output = function(*given, **kwargs)
+        self.aux: Any = None
+        if has_aux:
+            self.output, aux = pair_of(op, self.output)
+            check_result(op, aux, self.device)
+            self.aux = tree.map(self.lower, aux)
+        check_level(op, self.output, self.device)
+
+    def _enter(self, leaf: Any) -> Any:
+        if isinstance(leaf, float):
+            leaf = asarray(leaf, device=self.base)
+        if not isinstance(leaf, Tensor) or leaf.dtype.kind != "Float":
+            return leaf
+        return leaf.to_device(self.device).require_grad()
+
+    def tracked(self, part: Any) -> list[Tensor[Any]]:
+        """The tensors of a tree that belong to the graph."""
+        return [
+            leaf
+            for leaf in tree.leaves(part)
+            if isinstance(leaf, Tensor)
+            and leaf.device is self.device
+            and leaf.primitive.node is not None
+        ]
+
+    def lower(self, leaf: Any) -> Any:
+        """A leaf of the output, on the device that results are on."""
+        return leaf.to_device(self.base) if isinstance(leaf, Tensor) else leaf
+
+    def pull(self, cotangents: list[Any], *, retain_graph: bool) -> tuple[Any, ...]:
+        """The gradients of the inputs, given one cotangent (or None) for each output leaf."""
+        found = iter(self.pull_leaves(cotangents, retain_graph=retain_graph))
+        return tuple(tree.map(lambda leaf: next(found), each) for each in self.inputs)
+
+    def pull_leaves(self, cotangents: list[Any], *, retain_graph: bool) -> list[Any]:
+        """The same for each leaf of the inputs; cotangents may have lanes on the base device.
+
+        Raises:
+            GradientError: when the output depends on a tensor tracked outside of the transform.
+            ShapeError: when a cotangent does not fit.
+        """
+        pending: dict[Node, Any] = {}
+        for leaf, cotangent in zip(tree.leaves(self.output), cotangents, strict=True):
+            if cotangent is None or not self.tracked(leaf):
+                continue
+            node = leaf.primitive.node
+            lanes = cotangent.device is Batched(self.base)
+            seed = cotangent if lanes else _backward.start(self.device, leaf, cotangent)
+            pending[node] = pending[node] + seed if node in pending else seed
+        with finding() as proposals:
+            found = _backward.run(pending, retain_graph=retain_graph)
+        if not found.keys() <= self._nodes:
+            raise GradientError(
+                self._op,
+                "the function uses a tracked tensor that is not an argument, on the device of "
+                "the transform",
+                got=repr(self.device),
+                hint=f"x.to_device({self.device!r}) for an argument x, or detach() the tensor",
+            )
+        return [self._gradient(leaf, found, proposals) for leaf in tree.leaves(self.inputs)]
+
+    def _gradient(self, leaf: Any, found: dict[Node, Tensor[Any]], proposals: Proposals) -> Any:
+        if not self.tracked(leaf):
+            here = isinstance(leaf, Tensor) and leaf.device is self.device
+            value = proposals.get(leaf.primitive) if here else None
+            return None if value is None else Proposed(value)
+        gradient = found.get(leaf.primitive.node)
+        return leaf.inner().zeros() if gradient is None else gradient
+
+
+def pair_of(op: str, output: Any) -> tuple[Any, Any]:
+    """The value and what a function with ``has_aux`` gives beside it.
+
+    Raises:
+        GradientError: when it gives no pair.
+    """
+    if type(output) is not tuple or len(output) != 2:
+        raise GradientError(
+            op,
+            "has_aux asks for a value and something beside it",
+            got=describe(output),
+            expected="a tuple of two",
+            hint="return loss, predictions",
+        )
+    return output
+
+
+def _place(op: str, number: int, count: int) -> int:
+    if not -count <= number < count:
+        raise GradientError(op, "no such argument", got=f"argnums {number}", expected=f"{count}")
+    return number % count
+
+
+def describe(item: Any) -> str:
+    """An argument in words: what it is, and what stands in it."""
+    if isinstance(item, Tensor):
+        return f"a tensor of {item.dtype}"
+    name = type(item).__name__
+    if not tree.is_node(item):
+        return name
+    held = tree.leaves_with_paths(item)
+    parts = [
+        f"{path}: {leaf.dtype if isinstance(leaf, Tensor) else type(leaf).__name__}"
+        for path, leaf in held[:_SHOWN]
+    ]
+    more = [f"{len(held) - _SHOWN} more"] if len(held) > _SHOWN else []
+    return f"{name} of {', '.join(parts + more)}" if held else f"{name} of nothing"
+
+
+def numbers(argnums: ArgNums) -> tuple[int, ...]:
+    return (argnums,) if isinstance(argnums, int) else tuple(argnums)
