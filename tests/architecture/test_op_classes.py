@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
+from phlox_autodiff import batching_kind
 from phlox_tensor import REGISTRY
 from tests.architecture.tree import files
 from tools.shell import ROOT
@@ -17,8 +18,14 @@ LAYERS = [
     "packages/tensor/src/phlox_tensor/ops",
     "packages/tensor/src/phlox_tensor/reference",
     "packages/tensor/src/phlox_tensor/shapes",
+    "packages/autodiff/src/phlox_autodiff/batching",
 ]
 FAMILIES = sorted(path.stem for path in (ROOT / LAYERS[1]).glob("[a-z]*.py"))
+_TABLES = {
+    "Final[dict[str, LanesRule | NoLanes]]",
+    "Final[dict[str, Rule]]",
+    "Final[dict[str, Second]]",
+}
 LOOKUPS = {"get", "index", "pop", "setdefault"}
 
 
@@ -102,14 +109,24 @@ def test_an_op_is_declared_in_one_family() -> None:
 
 
 def test_an_op_stands_where_its_family_does() -> None:
-    """The row of a derivative is in the file that is named as the family of the declaration."""
-    rules = ROOT / LAYERS[0]
+    """Rows of derivatives and of lanes are in the file named as the family of the declaration."""
     for family in FAMILIES:
         module = import_module(f"phlox_tensor.ops.{family}")
         names = {v.name for v in vars(module).values() if v in REGISTRY.values()}
-        path = rules / f"{family}.py"
-        if path.is_file():
-            assert _rows(path) <= names, f"{path.name} has rows of other families"
+        for layer in (LAYERS[0], LAYERS[-1]):
+            path = ROOT / layer / f"{family}.py"
+            if path.is_file():
+                assert _rows(path) <= names, f"{path} has rows of other families"
+
+
+def test_every_op_runs_over_lanes_or_says_why_not() -> None:
+    """An op whose class, row and expansion say nothing of ``vmap`` would be found by users."""
+    kinds = {name: batching_kind(op) for name, op in REGISTRY.items()}
+    reasons = {name: kind for name, kind in kinds.items() if kind.startswith("none")}
+    lacking = [name for name, kind in reasons.items() if kind == "none: no rule and no expansion"]
+    assert not lacking, f"no batching rule: {', '.join(lacking)}; add a row, or NoLanes(reason)"
+    assert all("values" in kind for kind in reasons.values()), reasons
+    assert len(kinds) > len(reasons) + 100
 
 
 def _rows(path: Path) -> set[str]:
@@ -119,7 +136,7 @@ def _rows(path: Path) -> set[str]:
         for node in ast.parse(path.read_text()).body
         if isinstance(node, ast.AnnAssign)
         and isinstance(node.value, ast.Dict)
-        and ast.unparse(node.annotation) in ("Final[dict[str, Rule]]", "Final[dict[str, Second]]")
+        and ast.unparse(node.annotation) in _TABLES
         for key in node.value.keys
         if isinstance(key, ast.Constant) and key.value in REGISTRY
     }

@@ -31,7 +31,7 @@ WITHOUT = sorted(n for n, op in REGISTRY.items() if ad.batching_kind(op).startsw
 
 
 def lanes_of(array: Any, *, like: bool) -> Any:
-    """An array with an axis of lanes in front: the same numbers in another order in each."""
+    """An array with an axis of lanes in front, the same numbers in another order in each; or not."""
     if like or array is None:
         return array
     rows = [np.roll(array.ravel(), k).reshape(array.shape) for k in range(LANE_COUNT)]
@@ -46,6 +46,14 @@ def choices(sample: Sample) -> Iterator[tuple[int, ...]]:
         yield from combinations(places, count)
 
 
+def tensor(array: Any) -> Any:
+    return None if array is None else pt.asarray(array)
+
+
+def lane_of(operand: Any, lane: int) -> Any:
+    return tree.map(lambda t: None if t is None else t[lane], operand)
+
+
 @pytest.mark.parametrize("name", BATCHED)
 def test_lanes_give_what_a_loop_gives(name: str) -> None:
     op = REGISTRY[name]
@@ -53,25 +61,16 @@ def test_lanes_give_what_a_loop_gives(name: str) -> None:
     for sample in samples(op, pt.float64, DEVICE):
         call = partial(op, **sample.attributes)
         for mapped in choices(sample):
-            given = [
-                tree.map(lambda a, i=i: lanes_of(a, like=i not in mapped), operand)
+            operands = [
+                tree.map(partial(lanes_of, like=i not in mapped), operand)
                 for i, operand in enumerate(sample.operands)
             ]
-            tensors = tree.map(lambda a: None if a is None else pt.asarray(a), given)
+            given = tree.map(tensor, operands)
             axes = tuple(0 if i in mapped else None for i in range(len(given)))
-            got = tree.leaves(ad.vmap(call, axes)(*tensors))
+            got = tree.leaves(ad.vmap(call, axes)(*given))
             rows = [
-                tree.leaves(
-                    call(
-                        *(
-                            tree.map(lambda t: None if t is None else t[lane], x)  # noqa: B023
-                            if i in mapped
-                            else x
-                            for i, x in enumerate(tensors)
-                        )
-                    )
-                )
-                for lane in range(LANE_COUNT)
+                tree.leaves(call(*(lane_of(x, k) if i in mapped else x for i, x in enumerate(given))))
+                for k in range(LANE_COUNT)
             ]
             for found, *wanted in zip(got, *rows, strict=True):
                 assert found.shape == (LANE_COUNT, *wanted[0].shape)

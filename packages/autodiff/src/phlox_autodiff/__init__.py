@@ -8,6 +8,7 @@ from ._checkpoint import BalancedCheckpointing as BalancedCheckpointing
 from ._checkpoint import Checkpointing as Checkpointing
 from ._checkpoint import NoCheckpointing as NoCheckpointing
 from ._custom import custom_gradient as custom_gradient
+from ._custom import custom_jvp as custom_jvp
 from ._forward import Forward as Forward
 from ._forward import jvp as jvp
 from ._gradcheck import gradcheck as gradcheck

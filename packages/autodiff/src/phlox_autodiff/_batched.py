@@ -36,7 +36,7 @@ class Level(NamedTuple):
     loop: bool = False
 
 
-_levels: ContextVar[dict[Backend, Level]] = ContextVar("phlox_lanes")  # noqa: B039
+_levels: ContextVar[dict[Backend, Level]] = ContextVar("phlox_lanes")
 
 
 @contextmanager

@@ -1,31 +1,95 @@
-"""Custom gradients: a function that says itself how cotangents pass it."""
+"""Custom derivatives: functions that say themselves how cotangents or tangents pass them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, final
+from typing import Any, Final, final
 
-from phlox_tensor import Backend, GradientError, Tensor
+from phlox_tensor import Backend, GradientError, Tensor, tree
 
 from ._autodiff import Autodiff
+from ._batched import Batched, Level, at_level, level_of
 from ._checkpoint import Memo
-from ._forward import Forward
+from ._forward import Dual, Forward
 from ._graph import Node, Pending, Plan, accumulate, make_node, ports, primitive
-from ._levels import outermost
+from ._lanes import Lanes
+from ._levels import outermost, transforming
 from ._mode import MODE, paused
+from ._transform import vjp
+from ._vmap import stacked
 
 Function = Callable[..., tuple[Any, Callable[..., Any]]]
+Tensors = tuple[Tensor[Any], ...]
+Follow = Callable[..., "tuple[Tensor[Any] | None, ...]"]
+# From tensors to values, what carries cotangents back, and what carries tangents on, if anything.
+Flat = Callable[..., tuple[Tensors, Follow, Follow | None]]
+
+
+def custom_gradient(function: Function) -> Callable[..., Any]:
+    """Give a function a gradient of its own.
+
+    ``function`` gives its value and a function from the cotangent of it to the cotangents of its
+    arguments: one for each that holds tensors, or None. Arguments and value are tensors or trees;
+    the cotangent of a tree is one of its structure, of a tuple of tensors one argument for each.
+    It runs on the device inside; what it uses of tracked tensors has to be an argument.
+
+    Raises:
+        GradientError: from the call, when ``function`` closes over a tracked tensor; from the
+            backward pass, when a cotangent does not fit its argument; in forward mode.
+
+    Example:
+        >>> import phlox_tensor as pt
+        >>> from phlox_autodiff import grad
+        >>> clipped = custom_gradient(lambda x: (x, lambda g: g.clip(-1, 1)))
+        >>> grad(lambda x: (clipped(x) * 5.0).sum())(pt.asarray([1.0, 2.0])).tolist()
+        [1.0, 1.0]
+    """
+    return _decorated(function, forwards=False)
+
+
+def custom_jvp(function: Function) -> Callable[..., Any]:
+    """Give a function a derivative of its own, in both modes.
+
+    ``function`` gives its value and a function from the tangents of its arguments, one for each
+    that holds tensors, to the tangent of the value. That one is linear in them: reverse mode goes
+    back through it. It runs on the device inside; what it uses of tracked tensors has to be an
+    argument.
+
+    Raises:
+        GradientError: as ``custom_gradient`` does.
+
+    Example:
+        >>> import phlox_tensor as pt
+        >>> from phlox_autodiff import grad, jvp
+        >>> smooth = custom_jvp(lambda x: (x.abs(), lambda t: t * x.tanh()))
+        >>> x = pt.asarray([0.0, 20.0])
+        >>> jvp(smooth, (x,), (x,))[1].tolist(), grad(lambda x: smooth(x).sum())(x).tolist()
+        ([0.0, 20.0], [0.0, 1.0])
+    """
+    return _decorated(function, forwards=True)
+
+
+def _decorated(function: Function, *, forwards: bool) -> Callable[..., Any]:
+    plan = _CustomPlan(getattr(function, "__name__", "custom_gradient"), forwards=forwards)
+
+    @wraps(function, updated=())
+    def run(*args: Any, **kwargs: Any) -> Any:
+        call = _Call(plan, function, args, kwargs)
+        return call.rebuilt(_apply(plan, call, call.tensors))
+
+    return run
 
 
 @final
 class _CustomPlan(Plan):
     """The plan of one decorated function; the function to pull with is what its nodes keep."""
 
-    __slots__ = ("_name",)
+    __slots__ = ("_name", "forwards")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, forwards: bool) -> None:
         self._name = name
+        self.forwards = forwards
 
     @property
     def name(self) -> str:
@@ -38,110 +102,272 @@ class _CustomPlan(Plan):
         pull, metas = node.saved
         given = cotangent if isinstance(cotangent, list) else [cotangent]
         out = pull(*given)
-        out = out if isinstance(out, tuple) else (out,)
-        if len(out) != len(metas):
-            raise GradientError(
-                self._name,
-                "the custom gradient gives not one cotangent per tensor argument",
-                got=len(out),
-                expected=len(metas),
-            )
         for parent, part, (shape, dtype, device) in zip(node.parents, out, metas, strict=True):
             if parent is None or part is None:
                 continue
             if not isinstance(part, Tensor) or part.shape != shape or part.dtype is not dtype:
-                raise GradientError(
-                    self._name,
-                    "the custom gradient does not fit the argument",
-                    got=f"{part.shape} of {part.dtype}"
-                    if isinstance(part, Tensor)
-                    else type(part).__name__,
-                    expected=f"{shape} of {dtype}",
-                )
-            accumulate(pending, parent, part.to_device(device))
+                raise self.unfit(part, f"{shape} of {dtype}")
+            lanes = isinstance(part.device, Batched)  # of a jacobian, which takes all rows at once
+            accumulate(pending, parent, part if lanes else part.to_device(device))
+
+    def unfit(self, part: Any, expected: str) -> GradientError:
+        """The error for a cotangent that does not fit."""
+        got = f"{part.shape} of {part.dtype}" if isinstance(part, Tensor) else type(part).__name__
+        return GradientError(
+            self._name,
+            "the custom gradient does not fit the argument",
+            got=got,
+            expected=expected,
+        )
 
 
-def custom_gradient(function: Function) -> Callable[..., Any]:
-    """Give a function a gradient of its own.
+@final
+class _Call:
+    """One call of a decorated function, as a function of tensors alone.
 
-    ``function`` gives its value, a tensor or a tuple of tensors, and a function from the cotangent
-    of each to the cotangents of its tensor arguments: one, or a tuple with None where there is
-    none. It runs on the device inside; what it uses of tracked tensors has to be an argument.
-
-    Raises:
-        GradientError: from the call, when ``function`` closes over a tracked tensor; from the
-            backward pass, when a cotangent does not fit its argument.
+    Attributes:
+        tensors: those among the arguments, from left to right.
     """
-    name = getattr(function, "__name__", "custom_gradient")
-    plan = _CustomPlan(name)
 
-    @wraps(function)
-    def run(*args: Any) -> Any:
-        return _apply(plan, function, args)
+    def __init__(
+        self, plan: _CustomPlan, function: Function, args: tuple[Any, ...], kwargs: Any
+    ) -> None:
+        self._plan: Final = plan
+        self._function: Final = function
+        self._parts: Final = [tree.flatten(part) for part in (*args, *kwargs.values())]
+        self._names: Final = tuple(kwargs)
+        self.tensors: Tensors = tuple(t for t in _all(self._parts) if isinstance(t, Tensor))
+        self._output: Any = None
 
-    return run
+    def __call__(self, *tensors: Tensor[Any]) -> tuple[Tensors, Follow, Follow | None]:
+        """The values, and the functions that carry cotangents back and tangents on."""
+        rest = iter(tensors)
+        parts = [
+            structure.rebuild([next(rest) if isinstance(x, Tensor) else x for x in leaves])
+            for leaves, structure in self._parts
+        ]
+        count = len(parts) - len(self._names)
+        keywords = dict(zip(self._names, parts[count:], strict=True))
+        value, follow = self._function(*parts[:count], **keywords)
+        leaves, structure = tree.flatten(value)
+        for leaf in leaves:
+            if not isinstance(leaf, Tensor):
+                raise GradientError(
+                    self._plan.name,
+                    "the custom gradient's value is not a tensor",
+                    got=type(leaf).__name__,
+                )
+        self._output = structure
+        several = type(value) is tuple and all(isinstance(part, Tensor) for part in value)
+
+        def pull(*cotangents: Any) -> tuple[Tensor[Any] | None, ...]:
+            every = _filled(cotangents, leaves)
+            given = every if several else [structure.rebuild(every)]
+            return self._flat(follow(*given))
+
+        def push(*tangents: Any) -> tuple[Tensor[Any] | None, ...]:
+            out = follow(*self._by_argument(tangents))
+            return tuple(structure.leaves_of(out, self._plan.name))
+
+        if self._plan.forwards:
+            back = _transposed(push, tensors)
+            return tuple(leaves), lambda *cs: back(*_filled(cs, leaves)), push
+        return tuple(leaves), pull, None
+
+    def rebuilt(self, values: Tensors) -> Any:
+        """The value as the function gave it."""
+        return self._output.rebuild(values)
+
+    def _holding(self) -> list[tuple[list[Any], Any]]:
+        """The arguments that hold tensors."""
+        return [part for part in self._parts if any(isinstance(x, Tensor) for x in part[0])]
+
+    def _flat(self, out: Any) -> tuple[Tensor[Any] | None, ...]:
+        """The cotangents of all tensors, out of those of the arguments."""
+        holding = self._holding()
+        given = out if isinstance(out, tuple) else (out,)
+        if len(given) != len(holding):
+            raise GradientError(
+                self._plan.name,
+                "the custom gradient gives not one cotangent per tensor argument",
+                got=len(given),
+                expected=len(holding),
+            )
+        found: list[Any] = []
+        for part, (leaves, structure) in zip(given, holding, strict=True):
+            single = len(leaves) == 1 and isinstance(part, Tensor)
+            if part is None:
+                parts = [None] * len(leaves)
+            else:
+                parts = [part] if single else structure.leaves_of(part, self._plan.name)
+            found += [p for p, x in zip(parts, leaves, strict=True) if isinstance(x, Tensor)]
+        return tuple(found)
+
+    def _by_argument(self, tangents: tuple[Any, ...]) -> list[Any]:
+        rest = iter(tangents)
+        return [
+            structure.rebuild([next(rest) if isinstance(x, Tensor) else None for x in leaves])
+            for leaves, structure in self._holding()
+        ]
 
 
-def _apply(plan: _CustomPlan, function: Function, args: tuple[Any, ...]) -> Any:
-    device = outermost(plan.name, args)
+def _filled(cotangents: tuple[Any, ...], values: list[Tensor[Any]]) -> list[Tensor[Any]]:
+    """Zeros for the values to which no cotangent came."""
+    return [v.zeros() if c is None else c for c, v in zip(cotangents, values, strict=True)]
+
+
+def _all(parts: list[tuple[list[Any], Any]]) -> list[Any]:
+    return [leaf for leaves, _ in parts for leaf in leaves]
+
+
+def _apply(plan: _CustomPlan, flat: Flat, tensors: Tensors) -> Tensors:
+    """The values on the outermost device of the tensors, with what it has to remember."""
+    device = outermost(plan.name, tensors)
+    if isinstance(device, Autodiff):
+        return _recorded(plan, flat, tensors, device)
     if isinstance(device, Forward):
-        return _constant(plan, function, args, device)
-    if not isinstance(device, Autodiff):
-        return function(*args)[0]
-    inner = device.inner
-    lifted = [a.to_device(device) if isinstance(a, Tensor) else a for a in args]
-    lowered = [a.inner() if isinstance(a, Tensor) else a for a in lifted]
-    value, pull = function(*lowered)
-    if isinstance(inner, Autodiff | Forward):
+        return _moved(plan, flat, tensors, device)
+    if isinstance(device, Batched):
+        return _over_lanes(plan, flat, tensors, device)
+    if device is not None and device.records:  # a decorator that looks on
+        lowered = tuple(t.to_device(device).inner() for t in tensors)
+        return tuple(t.to_device(device) for t in _apply(plan, flat, lowered))
+    return flat(*tensors)[0]
+
+
+def _below(plan: _CustomPlan, flat: Flat, lowered: Tensors, device: Backend) -> Any:
+    """The values on the device inside, and the functions that carry derivatives here."""
+    values, pull, push = flat(*lowered)
+    if isinstance(device.inner, Autodiff | Batched | Forward):
         # The level below has its own derivative to record, by the same function.
-        value = _apply(plan, function, tuple(lowered))
-    single = not isinstance(value, tuple)
-    values = (value,) if single else value
-    results = [_result(plan.name, v, device) for v in values]
-    tensors = [a for a in lifted if isinstance(a, Tensor)]
+        values = _apply(plan, flat, lowered)
+    return tuple(_result(plan.name, v, device) for v in values), pull, push
+
+
+def _recorded(plan: _CustomPlan, flat: Flat, given: Tensors, device: Autodiff) -> Tensors:
+    """The values as results of one step."""
+    tensors = [t.to_device(device) for t in given]
+    lowered = tuple(t.inner() for t in tensors)
+    results, pull, _ = _below(plan, flat, lowered, device)
     parents = [t.primitive.node for t in tensors]
     if all(node is None for node in parents) or (MODE.pauses and paused()):
-        out = [Tensor(primitive(t.primitive), device) for t in results]
-    else:
-        saved = (pull, [(t.shape, t.dtype, inner) for t in tensors])
-        node = make_node(plan, parents, saved, results[0].shape)
-        if single:
-            out = [Tensor(primitive(results[0].primitive, node), device)]
-        else:
-            made = ports(
-                node,
-                [t.primitive for t in results],
-                [t.shape for t in results],
-                [t.dtype.kind == "Float" for t in results],
-            )
-            out = [Tensor(p, device) for p in made]
-    return out[0] if single else tuple(out)
+        return tuple(Tensor(primitive(t.primitive), device) for t in results)
+    saved = (pull, [(t.shape, t.dtype, device.inner) for t in tensors])
+    node = make_node(plan, parents, saved, results[0].shape)
+    if len(results) == 1:
+        return (Tensor(primitive(results[0].primitive, node), device),)
+    made = ports(
+        node,
+        [t.primitive for t in results],
+        [t.shape for t in results],
+        [t.dtype.kind == "Float" for t in results],
+    )
+    return tuple(Tensor(p, device) for p in made)
 
 
-def _constant(plan: _CustomPlan, function: Function, args: tuple[Any, ...], device: Backend) -> Any:
-    """The value on a forward device, as long as nothing moves."""
-    tensors = [a.to_device(device) if isinstance(a, Tensor) else a for a in args]
-    if any(isinstance(t, Tensor) and t.primitive.tangent is not None for t in tensors):
+def _transposed(push: Follow, points: Tensors) -> Follow:
+    """A linear function of tangents, as one of cotangents."""
+
+    def pull(*cotangents: Any) -> tuple[Tensor[Any] | None, ...]:
+        floats = [t.dtype.kind == "Float" for t in points]
+
+        def of(*moving: Tensor[Any]) -> tuple[Any, ...]:
+            rest = iter(moving)
+            every = [next(rest) if f else t for f, t in zip(floats, points, strict=True)]
+            return tuple(push(*every))
+
+        zeros = [t.zeros() for t, f in zip(points, floats, strict=True) if f]
+        found = iter(vjp(of, *zeros)[1](tuple(cotangents)))
+        return tuple(next(found) if f else None for f in floats)
+
+    return pull
+
+
+def _moved(plan: _CustomPlan, flat: Flat, given: Tensors, device: Forward) -> Tensors:
+    """The values with their tangents."""
+    tensors = [t.to_device(device) for t in given]
+    lowered = tuple(t.inner() for t in tensors)
+    moving = any(t.primitive.tangent is not None for t in tensors)
+    if not moving:
+        return tuple(v.to_device(device) for v in _below(plan, flat, lowered, device)[0])
+    results, _, push = _below(plan, flat, lowered, device)
+    if push is None:
         raise GradientError(
             plan.name,
             "a custom gradient has no forward derivative",
-            hint="vjp or grad, which run backwards",
+            hint="vjp or grad, which run backwards; or px.custom_jvp, which serves both",
         )
-    lowered = tuple(t.inner() if isinstance(t, Tensor) else t for t in tensors)
-    value = _apply(plan, function, lowered)
-    if isinstance(value, tuple):
-        return tuple(_result(plan.name, v, device).to_device(device) for v in value)
-    return _result(plan.name, value, device).to_device(device)
+    tangents = [
+        x.zeros() if t.primitive.tangent is None else Tensor(t.primitive.tangent, x.device)
+        for t, x in zip(tensors, lowered, strict=True)
+    ]
+    out = []
+    for result, tangent in zip(results, push(*tangents), strict=True):
+        if tangent is not None and tangent.shape != result.shape:
+            raise plan.unfit(tangent, f"{result.shape} of {result.dtype}")
+        moved = None if tangent is None else tangent.to_device(result.device).primitive
+        out.append(Tensor[Any](Dual(result.primitive, moved), device))
+    return tuple(out)
 
 
-def _result(name: str, value: Any, device: Backend) -> Tensor[Any]:
+def _over_lanes(plan: _CustomPlan, flat: Flat, given: Tensors, device: Batched) -> Tensors:
+    """The values with their lanes: the function of all lanes has a derivative below."""
+    tensors = [t.to_device(device) for t in given]
+    mapped = [t.primitive.mapped for t in tensors]
+    lowered = tuple(Tensor[Any](t.primitive.value, device.inner) for t in tensors)
+    if not any(mapped):
+        return tuple(v.to_device(device) for v in _apply(plan, flat, lowered))
+    size = next(t.shape[0] for t, m in zip(lowered, mapped, strict=True) if m)
+    level = level_of(device) or Level(size)
+
+    def whole(*inside: Tensor[Any]) -> tuple[Tensors, Follow, Follow | None]:
+        below = outermost(plan.name, inside)
+        assert below is not None
+
+        def run(function: Callable[..., Any], flags: list[bool], items: Any) -> Any:
+            lanes = Batched(outermost(plan.name, (inside, items)) or below)
+            with at_level(lanes, level), transforming(lanes):
+                return function(*[_laned(x, lanes, m) for x, m in zip(items, flags, strict=True)])
+
+        values, pull, push = run(flat, mapped, inside)
+        every = [True] * len(values)
+
+        def carried(follow: Follow, before: list[bool], after: list[bool]) -> Follow:
+            def carry(*items: Any) -> tuple[Tensor[Any] | None, ...]:
+                out = run(follow, before, items)
+                pairs = zip(out, after, strict=True)
+                return tuple(None if x is None else _whole(x, size, m) for x, m in pairs)
+
+            return carry
+
+        onwards = None if push is None else carried(push, mapped, every)
+        return tuple(_whole(v, size, True) for v in values), carried(pull, every, mapped), onwards
+
+    return tuple(_laned(v, device, True) for v in _apply(plan, whole, lowered))
+
+
+def _laned(x: Any, device: Backend, mapped: bool) -> Any:
+    """A tensor of the device inside as one with lanes."""
+    if not isinstance(x, Tensor):
+        return x
+    inner = device.inner
+    assert inner is not None
+    return Tensor(Lanes(x.to_device(inner).primitive, mapped=mapped), device)
+
+
+def _whole(x: Tensor[Any], size: int, mapped: bool) -> Tensor[Any]:
+    """A tensor with lanes on the device inside: with the axis, or summed over the lanes."""
+    if isinstance(x.device, Batched):
+        out = stacked(x, x.device, size)
+    else:
+        out = x.reshape((1, *x.shape)).broadcast_to((size, *x.shape))
+    return out if mapped else out.sum(axis=0)
+
+
+def _result(name: str, value: Tensor[Any], device: Backend) -> Tensor[Any]:
     """A result of the user's function, on the device inside."""
     inner = device.inner
     assert inner is not None
-    if not isinstance(value, Tensor):
-        raise GradientError(
-            name, "the custom gradient's value is not a tensor", got=type(value).__name__
-        )
     if value.device is device:
         raise GradientError(
             name,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from phlox_tensor import GradientError, Tensor
+from phlox_tensor import GradientError
 
 from ._checkpoint import KEPT, Checkpointing, Recipe, recipe_for
 from ._graph import (

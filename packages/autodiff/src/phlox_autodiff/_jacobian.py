@@ -115,7 +115,9 @@ def _rows(call: Recorded, chunk_size: int | None) -> Blocks:
         if not _is_float(leaf):
             continue
         value = call.lower(leaf)
-        parts: dict[int, list[Tensor[Any]]] = {j: [] for j, x in enumerate(inputs) if call.tracked(x)}
+        parts: dict[int, list[Tensor[Any]]] = {
+            j: [] for j, x in enumerate(inputs) if call.tracked(x)
+        }
         for first, size in _chunks(value.size, chunk_size):
             units = _unit_lanes(size, value.shape, value, first)
             seeds: list[Any] = [None] * len(leaves)
@@ -175,9 +177,7 @@ def _arranged(call: Recorded, blocks: Blocks, *, single: bool) -> Any:
     return outer.rebuild([row(i, leaf) for i, leaf in enumerate(tree.leaves(call.output))])
 
 
-def hessian(
-    function: Function, argnums: ArgNums = 0, *, chunk_size: int | None = None
-) -> Function:
+def hessian(function: Function, argnums: ArgNums = 0, *, chunk_size: int | None = None) -> Function:
     """Return a function that gives all second derivatives of a function of one element.
 
     For a tensor the result has the shape ``x.shape + x.shape``. ``chunk_size`` is that of

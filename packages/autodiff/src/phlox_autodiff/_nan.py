@@ -12,6 +12,7 @@ from weakref import WeakSet
 from phlox_tensor import GradientError, Tensor
 
 from ._graph import Node, Pending, Plan, accumulate, is_primitive
+from ._lanes import Lanes
 from ._slices import whole
 
 if TYPE_CHECKING:
@@ -140,6 +141,9 @@ def _merge(pending: Pending, parent: Node, item: Any) -> None:
 
 
 def _has_nan(tensor: Tensor[Any]) -> bool:
+    while type(tensor.primitive) is Lanes:  # of all lanes at once
+        assert tensor.device.inner is not None
+        tensor = Tensor(tensor.primitive.value, tensor.device.inner)
     return tensor.dtype.kind == "Float" and bool(tensor.isnan().any())
 
 

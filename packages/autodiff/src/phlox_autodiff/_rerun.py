@@ -23,6 +23,7 @@ from ._graph import (
     ports,
     primitive,
 )
+from ._lanes import Lanes
 from ._mode import Recording
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class _Call(NamedTuple):
         leaves = tree.leaves(self.context.copy().run(recorded))
         if numbers.state() != self.after:
             return None
-        return [leaves[i] if i < len(leaves) else None for i in self.places]
+        return [_without_lanes(leaves[i]) if i < len(leaves) else None for i in self.places]
 
 
 @final
@@ -117,6 +118,23 @@ def _is_result(leaf: Any, device: Backend | None, first: int) -> bool:
     return node is not None and node.id > first and (device is None or leaf.device is device)
 
 
+def _without_lanes(leaf: Any) -> Any:
+    """A tensor of many lanes as the one that the device inside recorded."""
+    while isinstance(leaf, Tensor) and type(leaf.primitive) is Lanes:
+        assert leaf.device.inner is not None
+        leaf = Tensor(leaf.primitive.value, leaf.device.inner)
+    return leaf
+
+
+def _with_lanes(result: Primitive, like: Tensor[Any]) -> Any:
+    """The opposite: a primitive in the place of the one in ``like``."""
+    if type(like.primitive) is not Lanes:
+        return result
+    assert like.device.inner is not None
+    inside = _with_lanes(result, Tensor(like.primitive.value, like.device.inner))
+    return Lanes(inside, mapped=like.primitive.mapped)
+
+
 def checkpoint(function: Callable[P, R]) -> Callable[P, R]:
     """Let a function keep nothing but its operands for the backward pass, and run again there.
 
@@ -163,17 +181,18 @@ def _first(plan: _Rerun, function: Callable[[], R]) -> tuple[R, bool]:
     random, first, context = generator().state(), next_id(), copy_context()
     output = function()
     leaves, structure = tree.flatten(output)
-    device = next((t.device for t in leaves if _is_result(t, None, first)), None)
+    opened = [_without_lanes(leaf) for leaf in leaves]
+    device = next((t.device for t in opened if _is_result(t, None, first)), None)
     if device is None:
         return output, False
-    places = tuple(i for i, t in enumerate(leaves) if _is_result(t, device, first))
-    results = [leaves[i] for i in places]
+    places = tuple(i for i, t in enumerate(opened) if _is_result(t, device, first))
+    results = [opened[i] for i in places]
     parents = _operands([t.primitive.node for t in results], first)
     if any(node.id > first for node in parents):
         return output, True
     call = _Call(function, context, random, generator().state(), places)
     for i, result in zip(places, _as_one_step(plan, call, results, parents), strict=True):
-        leaves[i] = Tensor(result, device)
+        leaves[i] = Tensor(_with_lanes(result, leaves[i]), leaves[i].device)
     remade: R = structure.rebuild(leaves)
     return remade, False
 

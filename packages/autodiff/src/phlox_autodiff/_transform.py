@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
@@ -11,9 +10,7 @@ from phlox_tensor import GradientError, ShapeError, Tensor, tree
 from ._recorded import ArgNums, Function, Recorded, describe, numbers
 
 
-def value_and_grad(
-    function: Function, argnums: ArgNums = 0, *, has_aux: bool = False
-) -> Function:
+def value_and_grad(function: Function, argnums: ArgNums = 0, *, has_aux: bool = False) -> Function:
     """Return a function that gives the value of ``function`` and its gradient.
 
     ``function`` gives a tensor of one element; arguments may be tuples, lists and dicts of

@@ -63,7 +63,7 @@ class BackendUnavailableError(PhloxError, RuntimeError):
 
 
 class BatchingError(PhloxError, RuntimeError):
-    """A function under ``vmap`` asked for what differs from lane to lane, or for an op without lanes."""
+    """A function under ``vmap`` asked for what lanes do not have: one value, or an op's rule."""
 
 
 class DTypeError(PhloxError, TypeError):

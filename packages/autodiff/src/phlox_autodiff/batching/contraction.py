@@ -47,7 +47,7 @@ def _linear(call: Call) -> Any:
 
 def _fused_linear(call: Call) -> Any:
     """Lanes of x and of the residual are more rows."""
-    x, weight, bias, _ = call.operands
+    _x, weight, bias, _ = call.operands
     return call.run(call.full(0), weight, bias, call.full(3)) if call.only(0, 3) else None
 
 
