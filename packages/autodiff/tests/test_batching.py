@@ -31,7 +31,7 @@ WITHOUT = sorted(n for n, op in REGISTRY.items() if ad.batching_kind(op).startsw
 
 
 def lanes_of(array: Any, *, like: bool) -> Any:
-    """An array with an axis of lanes in front, the same numbers in another order in each; or not."""
+    """An array with lanes in front, its numbers in another order in each; or as it is."""
     if like or array is None:
         return array
     rows = [np.roll(array.ravel(), k).reshape(array.shape) for k in range(LANE_COUNT)]
@@ -69,7 +69,9 @@ def test_lanes_give_what_a_loop_gives(name: str) -> None:
             axes = tuple(0 if i in mapped else None for i in range(len(given)))
             got = tree.leaves(ad.vmap(call, axes)(*given))
             rows = [
-                tree.leaves(call(*(lane_of(x, k) if i in mapped else x for i, x in enumerate(given))))
+                tree.leaves(
+                    call(*(lane_of(x, k) if i in mapped else x for i, x in enumerate(given)))
+                )
                 for k in range(LANE_COUNT)
             ]
             for found, *wanted in zip(got, *rows, strict=True):

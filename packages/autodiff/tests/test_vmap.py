@@ -70,6 +70,17 @@ def test_keywords_are_mapped_and_numbers_are_shared() -> None:
     close(got, x.numpy() * 2 + y.numpy())
 
 
+def test_a_tensor_of_a_lane_prints_what_it_is() -> None:
+    seen: list[str] = []
+
+    def look(x: Tensor[Any]) -> Tensor[Any]:
+        seen.append(repr(x))
+        return x
+
+    ad.vmap(look)(normal(2, 3))
+    assert seen == ["Tensor(shape=(3,), dtype=float64, device=Batched(Numpy(float='float64')))"]
+
+
 def test_no_lanes_at_all_give_no_results() -> None:
     assert ad.vmap(lambda x: x.sum())(pt.zeros((0, 3))).shape == (0,)
 

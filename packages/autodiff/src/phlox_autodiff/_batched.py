@@ -181,6 +181,10 @@ class Batched(Decorator):
         """Return what ``read`` does."""
         return self.read(primitive)
 
+    def is_readable(self, primitive: Any, /) -> bool:
+        """Whether the primitive is the same in all lanes, and the inner device can read it."""
+        return not primitive.mapped and self._inner.is_readable(primitive.value)
+
     def detach(self, primitive: Any, /) -> Any:
         """Return the primitive without its history on the devices inside."""
         return Lanes(self._inner.detach(primitive.value), mapped=primitive.mapped)

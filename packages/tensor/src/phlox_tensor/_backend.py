@@ -171,6 +171,10 @@ class Backend(metaclass=_Interned):
         """Whether a gradient would flow to the primitive."""
         return False
 
+    def is_readable(self, primitive: Primitive, /) -> bool:
+        """Whether ``read`` gives the values of the primitive: printing asks."""
+        return self.has_data
+
     def detach(self, primitive: Primitive, /) -> Primitive:
         """Return the primitive without its history."""
         return primitive

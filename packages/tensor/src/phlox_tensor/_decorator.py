@@ -144,6 +144,10 @@ class Decorator(Backend):
         """Return the primitive as a leaf of the inner device, whose gradient is wanted."""
         return self.lift(self._inner.require_grad(self.lower(primitive)))
 
+    def is_readable(self, primitive: Primitive, /) -> bool:
+        """Whether the inner device can read the primitive."""
+        return self._inner.is_readable(self.lower(primitive))
+
     def is_tracked(self, primitive: Primitive, /) -> bool:
         """Whether a gradient would flow to the primitive."""
         return self._inner.is_tracked(self.lower(primitive))

@@ -15,7 +15,7 @@ _MANY = 1000
 
 def tensor_repr(tensor: Tensor[Any]) -> str:
     """Return ``Tensor([...], dtype=float32, device=Cpu())``; the shape where it is not seen."""
-    if not tensor.device.has_data:
+    if not tensor.device.is_readable(tensor.primitive):
         dtype = tensor.dtype.name
         return f"Tensor(shape={tensor.shape}, dtype={dtype}, device={tensor.device!r})"
     body = np.array2string(

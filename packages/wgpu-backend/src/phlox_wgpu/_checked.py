@@ -28,6 +28,26 @@ def checked_matmul(function: Callable[..., GpuArray]) -> Callable[..., GpuArray]
     return run
 
 
+def checked_linear(function: Callable[..., GpuArray]) -> Callable[..., GpuArray]:
+    """The entry of linear, which raises Rejected as that of matmul does."""
+    good: set[tuple[Any, ...]] = set()
+
+    def run(device: GpuDevice, x: Any, weight: Any, bias: Any) -> GpuArray:
+        given = (x, weight) if bias is None else (x, weight, bias)
+        if any(type(operand) is not GpuArray for operand in given):
+            raise Rejected
+        key = tuple([(operand.shape, operand.dtype) for operand in given])
+        if key not in good:
+            fits = len(weight.shape) == 2 and x.shape[-1:] == weight.shape[:1]
+            fits = fits and (bias is None or bias.shape == weight.shape[1:])
+            if not fits or x.dtype.kind != "Float" or len({o.dtype for o in given}) > 1:
+                raise Rejected
+            good.add(key)
+        return function(device, x, weight, bias)
+
+    return run
+
+
 def _fits(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     """NumPy's rule: the inner lengths are equal, the batches broadcast."""
     if not a or not b or a[-1] != b[-2 if len(b) > 1 else -1]:

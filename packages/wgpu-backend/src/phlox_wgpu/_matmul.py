@@ -11,7 +11,7 @@ import numpy as np
 from phlox_tensor import float32
 
 from ._array import GpuArray
-from ._checked import checked_matmul
+from ._checked import checked_linear, checked_matmul
 from ._copy import copy
 from ._layout import Shape, broadcast_strides, merge_axes
 from ._pipelines import Pipeline
@@ -348,4 +348,4 @@ def plan_thin(
     )
 
 
-ENTRIES: Entries = {"linear": linear, "matmul": checked_matmul(matmul)}
+ENTRIES: Entries = {"linear": checked_linear(linear), "matmul": checked_matmul(matmul)}
