@@ -88,6 +88,7 @@ from .ops.indexing import nonzero as _nonzero
 from .ops.indexing import scatter as _scatter
 from .ops.indexing import take as _take
 from .ops.indexing import take_along_axis as _take_along_axis
+from .ops.interpolation import interpolate as _interpolate
 from .ops.interpolation import interpolate2d as _interpolate2d
 from .ops.movement import broadcast_to as _broadcast_to
 from .ops.movement import chunk as _chunk
@@ -129,6 +130,13 @@ from .ops.pooling_nd import max_pool1d as _max_pool1d
 from .ops.pooling_nd import max_pool1d_with_indices as _max_pool1d_with_indices
 from .ops.pooling_nd import max_pool3d as _max_pool3d
 from .ops.pooling_nd import max_pool3d_with_indices as _max_pool3d_with_indices
+from .ops.rearrangement import channel_shuffle as _channel_shuffle
+from .ops.rearrangement import fold as _fold
+from .ops.rearrangement import max_unpool as _max_unpool
+from .ops.rearrangement import pad_border as _pad_border
+from .ops.rearrangement import pixel_shuffle as _pixel_shuffle
+from .ops.rearrangement import pixel_unshuffle as _pixel_unshuffle
+from .ops.rearrangement import unfold as _unfold
 from .ops.reduction import all_ as _all
 from .ops.reduction import any_ as _any
 from .ops.reduction import argmax as _argmax
@@ -149,6 +157,11 @@ from .ops.rows import layer_norm as _layer_norm
 from .ops.rows import log_softmax as _log_softmax
 from .ops.rows import rms_norm as _rms_norm
 from .ops.rows import softmax as _softmax
+from .ops.sampling import affine_grid as _affine_grid
+from .ops.sampling import deform_conv2d as _deform_conv2d
+from .ops.sampling import grid_sample as _grid_sample
+from .ops.sampling import nms as _nms
+from .ops.sampling import roi_align as _roi_align
 from .ops.scan import cumsum as _cumsum
 from .ops.sort import argsort as _argsort
 from .ops.sort import sort_ as _sort
@@ -202,6 +215,7 @@ __all__ = [
     "adaptive_max_pool2d",
     "adaptive_max_pool3d",
     "add",
+    "affine_grid",
     "all",
     "any",
     "argmax",
@@ -227,6 +241,7 @@ __all__ = [
     "broadcast_to",
     "ceil",
     "celu",
+    "channel_shuffle",
     "chunk",
     "clip",
     "concat",
@@ -241,6 +256,7 @@ __all__ = [
     "cosh",
     "cross_entropy",
     "cumsum",
+    "deform_conv2d",
     "divide",
     "elu",
     "equal",
@@ -253,18 +269,21 @@ __all__ = [
     "floor",
     "floor_divide",
     "fmod",
+    "fold",
     "fused_linear",
     "gelu",
     "gelu_tanh",
     "glu",
     "greater",
     "greater_equal",
+    "grid_sample",
     "hard_shrink",
     "hard_sigmoid",
     "hard_swish",
     "hard_tanh",
     "hypot",
     "index_add",
+    "interpolate",
     "interpolate2d",
     "isfinite",
     "isinf",
@@ -299,6 +318,7 @@ __all__ = [
     "max_pool2d_with_indices",
     "max_pool3d",
     "max_pool3d_with_indices",
+    "max_unpool",
     "maximum",
     "mean",
     "min",
@@ -307,11 +327,15 @@ __all__ = [
     "moveaxis",
     "multiply",
     "negative",
+    "nms",
     "nonzero",
     "not_equal",
     "outer",
     "pad",
+    "pad_border",
     "permute_dims",
+    "pixel_shuffle",
+    "pixel_unshuffle",
     "positive",
     "pow",
     "prelu",
@@ -324,6 +348,7 @@ __all__ = [
     "repeat",
     "reshape",
     "rms_norm",
+    "roi_align",
     "roll",
     "round",
     "rsqrt",
@@ -364,6 +389,7 @@ __all__ = [
     "tile",
     "topk",
     "trunc",
+    "unfold",
     "unstack",
     "var",
     "vecdot",
@@ -432,6 +458,22 @@ def adaptive_max_pool3d(x: Tensor[NumKind], /, size: int | tuple[int, int, int])
 def add(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
     """Sum, elementwise: ``x1 + x2``."""
     return _fast.binary(_add, x1, x2)
+
+
+def affine_grid(
+    theta: Tensor[Float], /, size: Sequence[int], align_corners: bool = False
+) -> Tensor[Float]:
+    """Where ``grid_sample`` reads images (or volumes) of ``size`` (N, C, H, W) under the maps
+    theta (N, 2, 3): places (N, H, W, 2), x before y. Jaderberg et al., 2015.
+    """
+    return single(
+        _affine_grid,
+        theta,
+        (
+            size,
+            align_corners,
+        ),
+    )
 
 
 def all(
@@ -763,6 +805,13 @@ def celu(x: Tensor[Float], /, alpha: float = 1.0) -> Tensor[Float]:
     return single(_celu, x, (alpha,))
 
 
+def channel_shuffle(x: Tensor[AnyKind], /, groups: int) -> Tensor[AnyKind]:
+    """The channels (axis 1) dealt out over ``groups``: the first of each group, then the second
+    of each. Zhang et al., 2017.
+    """
+    return single(_channel_shuffle, x, (groups,))
+
+
 def chunk(
     x: Tensor[AnyKind], /, chunks: int, axis: int = 0, **wrong: Never
 ) -> tuple[Tensor[AnyKind], ...]:
@@ -1029,6 +1078,40 @@ def cumsum(
     )
 
 
+def deform_conv2d(
+    x: Tensor[Float],
+    /,
+    offset: Tensor[Float],
+    weight: Tensor[Float],
+    mask: Tensor[Float] | None = None,
+    bias: Tensor[Float] | None = None,
+    stride: int | tuple[int, int] = 1,
+    padding: int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]] = 0,
+    dilation: int | tuple[int, int] = 1,
+    groups: int = 1,
+) -> Tensor[Float]:
+    """``conv2d`` whose windows are bent: each place reads x at its own ``offset`` (N,
+    2·parts·kh·kw, H', W'), row before column, times ``mask`` (N, parts·kh·kw, H', W'). Dai et
+    al., 2017; Zhu et al., 2018.
+    """
+    return call(
+        _deform_conv2d,
+        (
+            x,
+            offset,
+            weight,
+            mask,
+            bias,
+        ),
+        (
+            stride,
+            padding,
+            dilation,
+            groups,
+        ),
+    )
+
+
 def divide(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[Float]:
     """Quotient, elementwise: ``x1 / x2``. Integers are divided in the default float type."""
     return _fast.binary(_divide, x1, x2)
@@ -1105,6 +1188,32 @@ def fmod(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[
     return _fast.binary(_fmod, x1, x2)
 
 
+def fold(
+    x: Tensor[Float],
+    /,
+    size: int | tuple[int, int],
+    kernel: int | tuple[int, int],
+    stride: int | tuple[int, int] = 1,
+    padding: int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]] = 0,
+    dilation: int | tuple[int, int] = 1,
+    **wrong: Never,
+) -> Tensor[Float]:
+    """The transpose of ``unfold``: columns (N, C·kh·kw, L) added up to images (N, C, *size)."""
+    if wrong:
+        raise unknown_argument(_fold, wrong)
+    return single(
+        _fold,
+        x,
+        (
+            size,
+            kernel,
+            stride,
+            padding,
+            dilation,
+        ),
+    )
+
+
 def fused_linear(
     x: Tensor[Float],
     /,
@@ -1160,6 +1269,32 @@ def greater(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tens
 def greater_equal(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[Bool]:
     """Whether ``x1 >= x2``, elementwise."""
     return _fast.binary(_greater_equal, x1, x2)
+
+
+def grid_sample(
+    x: Tensor[Float],
+    /,
+    grid: Tensor[Float],
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool = False,
+) -> Tensor[Float]:
+    """Images (N, C, H, W) read at places (N, H', W', 2), x before y, -1 and 1 at the edges.
+    ``mode``: bilinear, nearest or bicubic; ``padding_mode`` for places outside: zeros, border
+    or reflection. Sampling is as in PyTorch. Jaderberg et al., 2015.
+    """
+    return call(
+        _grid_sample,
+        (
+            x,
+            grid,
+        ),
+        (
+            mode,
+            padding_mode,
+            align_corners,
+        ),
+    )
 
 
 def hard_shrink(x: Tensor[Float], /, threshold: float = 0.5) -> Tensor[Float]:
@@ -1222,6 +1357,31 @@ def index_add(
             values,
         ),
         (axis,),
+    )
+
+
+def interpolate(
+    x: Tensor[Float],
+    /,
+    size: Sequence[int],
+    mode: str = "nearest",
+    align_corners: bool = False,
+    antialias: bool = False,
+) -> Tensor[Float]:
+    """Lines, images or volumes (N, C, *axes) in another size, axis by axis. ``mode``: nearest
+    (``floor(i·n / size)``), nearest_exact (the pixel around the middle), linear, cubic (Keys
+    with a = -0.75) or lanczos3. ``antialias`` widens the filter when the tensor shrinks
+    (cubic has a = -0.5 then), as Pillow does. Sampling is as in PyTorch's ``interpolate``.
+    """
+    return single(
+        _interpolate,
+        x,
+        (
+            size,
+            mode,
+            align_corners,
+            antialias,
+        ),
     )
 
 
@@ -1679,6 +1839,20 @@ def max_pool3d_with_indices(
     )
 
 
+def max_unpool(x: Tensor[NumKind], /, indices: Tensor[Int], size: Sequence[int]) -> Tensor[NumKind]:
+    """Zeros (N, C, *size) with each element at the place from which ``max_pool…_with_indices``
+    took it; of elements from one place, which are equal, one stays.
+    """
+    return call(
+        _max_unpool,
+        (
+            x,
+            indices,
+        ),
+        (size,),
+    )
+
+
 def maximum(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
     """The larger one, elementwise; nan wins."""
     return _fast.binary(_maximum, x1, x2)
@@ -1758,6 +1932,20 @@ def negative(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     return _fast.unary(_negative, x)
 
 
+def nms(boxes: Tensor[Float], /, scores: Tensor[Float], iou_threshold: float = 0.5) -> Tensor[Int]:
+    """Indices of boxes (K, 4) of x1, y1, x2, y2 that no better box covers by more than
+    ``iou_threshold`` of their union, best score first. The result is read on the host.
+    """
+    return call(
+        _nms,
+        (
+            boxes,
+            scores,
+        ),
+        (iou_threshold,),
+    )
+
+
 def nonzero(mask: Tensor[Bool], /) -> Tensor[Int]:
     """Positions of True in a 1-d mask, ascending."""
     return single(_nonzero, mask, ())
@@ -1787,9 +1975,38 @@ def pad(
     )
 
 
+def pad_border(
+    x: Tensor[AnyKind], /, padding: Sequence[tuple[int, int]], mode: str = "reflect"
+) -> Tensor[AnyKind]:
+    """The tensor with a margin of its own elements, pairs (before, after) for the last axes.
+    ``mode``: reflect (mirrored, the edge once), symmetric (the edge twice), edge (repeated),
+    circular (from the other end).
+    """
+    return single(
+        _pad_border,
+        x,
+        (
+            padding,
+            mode,
+        ),
+    )
+
+
 def permute_dims(x: Tensor[AnyKind], /, axes: Sequence[int]) -> Tensor[AnyKind]:
     """The axes in a new order."""
     return single(_permute_dims, x, (axes,))
+
+
+def pixel_shuffle(x: Tensor[AnyKind], /, factor: int) -> Tensor[AnyKind]:
+    """Images (N, C·f², H, W) with channels in place of pixels: (N, C, H·f, W·f). Shi et al.,
+    2016.
+    """
+    return single(_pixel_shuffle, x, (factor,))
+
+
+def pixel_unshuffle(x: Tensor[AnyKind], /, factor: int) -> Tensor[AnyKind]:
+    """The inverse of ``pixel_shuffle``: images (N, C, H·f, W·f) as (N, C·f², H, W)."""
+    return single(_pixel_unshuffle, x, (factor,))
 
 
 def positive(x: Tensor[NumKind], /) -> Tensor[NumKind]:
@@ -1906,6 +2123,34 @@ def rms_norm(
             weight,
         ),
         (epsilon,),
+    )
+
+
+def roi_align(
+    x: Tensor[Float],
+    /,
+    boxes: Tensor[Float],
+    size: int | tuple[int, int],
+    spatial_scale: float = 1.0,
+    sampling_ratio: int = 2,
+    aligned: bool = False,
+) -> Tensor[Float]:
+    """Boxes (K, 5) of images (N, C, H, W), each as (C, *size): a row is the number of the image
+    and x1, y1, x2, y2 times ``1 / spatial_scale``; a cell is the mean of ``sampling_ratio``²
+    places between pixels. He et al., 2017.
+    """
+    return call(
+        _roi_align,
+        (
+            x,
+            boxes,
+        ),
+        (
+            size,
+            spatial_scale,
+            sampling_ratio,
+            aligned,
+        ),
     )
 
 
@@ -2349,6 +2594,30 @@ def topk(
 def trunc(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     """The whole number next to x towards 0, elementwise; integers stay."""
     return _fast.unary(_trunc, x)
+
+
+def unfold(
+    x: Tensor[NumKind],
+    /,
+    kernel: int | tuple[int, int],
+    stride: int | tuple[int, int] = 1,
+    padding: int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]] = 0,
+    dilation: int | tuple[int, int] = 1,
+    **wrong: Never,
+) -> Tensor[NumKind]:
+    """The windows of images (N, C, H, W) as columns (N, C·kh·kw, L), L windows row by row."""
+    if wrong:
+        raise unknown_argument(_unfold, wrong)
+    return single(
+        _unfold,
+        x,
+        (
+            kernel,
+            stride,
+            padding,
+            dilation,
+        ),
+    )
 
 
 def unstack(x: Tensor[AnyKind], /, axis: int = 0, **wrong: Never) -> tuple[Tensor[AnyKind], ...]:

@@ -100,6 +100,7 @@ from .ops.movement import squeeze as _squeeze
 from .ops.movement import swapaxes as _swapaxes
 from .ops.movement import tile as _tile
 from .ops.movement import unstack as _unstack
+from .ops.rearrangement import pad_border as _pad_border
 from .ops.reduction import all_ as _all
 from .ops.reduction import any_ as _any
 from .ops.reduction import argmax as _argmax
@@ -1326,6 +1327,22 @@ class TensorMethods(TensorMembers[K]):
             (
                 padding,
                 value,
+            ),
+        )
+
+    def pad_border(
+        self: Tensor[AnyKind], /, padding: Sequence[tuple[int, int]], mode: str = "reflect"
+    ) -> Tensor[AnyKind]:
+        """The tensor with a margin of its own elements, pairs (before, after) for the last axes.
+        ``mode``: reflect (mirrored, the edge once), symmetric (the edge twice), edge
+        (repeated), circular (from the other end).
+        """
+        return single(
+            _pad_border,
+            self,
+            (
+                padding,
+                mode,
             ),
         )
 

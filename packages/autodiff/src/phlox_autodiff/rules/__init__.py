@@ -19,6 +19,7 @@ from .pooling import POOLING, POOLING_FORWARD
 from .random import RANDOM
 from .reduction import REDUCTION
 from .rows import ROWS
+from .sampling import SAMPLING
 from .scan import SCAN
 from .sort import SORT
 from .unary import UNARY
@@ -37,6 +38,7 @@ TABLES: Final = (
     RANDOM,
     REDUCTION,
     ROWS,
+    SAMPLING,
     SCAN,
     SORT,
     UNARY,

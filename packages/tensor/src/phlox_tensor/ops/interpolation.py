@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 from .._creation import asarray
@@ -111,4 +113,58 @@ interpolate2d_backward = window(
     ),
     internal=True,
     doc="Cotangent of ``interpolate2d``: each g goes to the pixels that it was read from.",
+)
+
+
+def _interpolate(
+    x: Tensor, size: tuple[int, ...], mode: str, align_corners: bool, antialias: bool
+) -> Tensor:
+    plain = mode in _IMAGE_MODES and not antialias
+    if len(size) == 2 and plain:
+        out: Tensor = interpolate2d(x, size, _IMAGE_MODES[mode], align_corners)
+        return out
+    out = _wide(x)
+    for axis in reversed(range(2, x.ndim)):
+        n, count = x.shape[axis], size[axis - 2]
+        if n == count and (plain or mode == "nearest_exact"):
+            continue
+        positions, weights = ref.line_taps(n, count, mode, align_corners, antialias)
+        behind = (count, *(1 for _ in range(x.ndim - 1 - axis)))
+        terms = [
+            out.take(asarray(at, dtype=x.device.default_int, device=x.device), axis=axis)
+            * asarray(weight.reshape(behind), dtype=out.dtype, device=x.device)
+            for at, weight in zip(positions.T, weights.T, strict=True)
+        ]
+        out = reduce(add, terms)
+    return out.astype(x.dtype)
+
+
+# What ``interpolate2d`` calls the modes that it has.
+_IMAGE_MODES = {"cubic": "bicubic", "linear": "bilinear", "nearest": "nearest"}
+interpolate = window(
+    "interpolate",
+    "x: Float; size: Shape, mode: str = 'nearest', align_corners: bool = False, "
+    "antialias: bool = False -> Float",
+    expand=_interpolate,
+    numpy=ref.interpolate,
+    shape=shapes.interpolate,
+    linear=True,
+    ulp=16,
+    atol=16,
+    cases=(
+        case((1, 2, 5), size=(7,), mode="linear"),
+        case((1, 2, 5), size=(3,), mode="nearest_exact"),
+        case((1, 1, 7), size=(3,), mode="cubic", antialias=True),
+        case((1, 1, 7), size=(4,), mode="lanczos3", antialias=True),
+        case((1, 1, 4), size=(6,), mode="lanczos3"),
+        case((1, 1, 3, 4), size=(5, 3), mode="linear"),
+        case((1, 1, 5, 6), size=(3, 2), mode="linear", antialias=True),
+        case((1, 1, 2, 3, 2), size=(3, 2, 3), mode="linear", align_corners=True),
+        case((1, 1, 2, 3, 2), size=(3, 2, 3)),
+    ),
+    method=False,
+    doc="Lines, images or volumes (N, C, *axes) in another size, axis by axis. ``mode``: nearest "
+    "(``floor(i·n / size)``), nearest_exact (the pixel around the middle), linear, cubic (Keys "
+    "with a = -0.75) or lanczos3. ``antialias`` widens the filter when the tensor shrinks (cubic "
+    "has a = -0.5 then), as Pillow does. Sampling is as in PyTorch's ``interpolate``.",
 )

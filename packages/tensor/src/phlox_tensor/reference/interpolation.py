@@ -75,3 +75,61 @@ def interpolate2d_backward(
             np.add.at(sums, place, out * weight)
         out = sums
     return out.astype(g.dtype)
+
+
+def _kernel(mode: str) -> tuple[float, Any]:
+    """How far a filter reaches, and the filter; those that PyTorch and Pillow shrink images by."""
+    if mode == "linear":
+        return 1.0, lambda t: np.maximum(1 - np.abs(t), 0)
+    if mode == "lanczos3":
+        return 3.0, lambda t: np.where(np.abs(t) < 3, np.sinc(t) * np.sinc(t / 3), 0)
+    a = -0.5
+
+    def cubic(t: Array) -> Array:
+        t = np.abs(t)
+        near = ((a + 2) * t - (a + 3)) * t * t + 1
+        far = (((t - 5) * t + 8) * t - 4) * a
+        return np.where(t < 1, near, np.where(t < 2, far, 0))
+
+    return 2.0, cubic
+
+
+def _filtered(n: int, count: int, mode: str, align_corners: bool, antialias: bool) -> Any:
+    """Taps of a filter that is as wide as the pixels that it makes; the weights sum to 1."""
+    reach, kernel = _kernel(mode)
+    scale = (n - 1) / max(count - 1, 1) if align_corners else n / count
+    wide = max(scale, 1.0) if antialias else 1.0
+    center = np.arange(count) * scale + (0.5 if align_corners else 0.5 * scale)
+    first = np.maximum((center - reach * wide + 0.5).astype(np.int64), 0)
+    last = np.minimum((center + reach * wide + 0.5).astype(np.int64), n)
+    last = np.maximum(last, first + 1)
+    places = first[:, None] + np.arange(int((last - first).max(initial=1)))
+    weights = np.where(places < last[:, None], kernel((places - center[:, None] + 0.5) / wide), 0.0)
+    return np.clip(places, 0, n - 1), weights / weights.sum(axis=1, keepdims=True)
+
+
+# The modes of ``interpolate`` whose weights are those of a mode for images.
+_PLAIN = {"cubic": "bicubic", "linear": "bilinear", "nearest": "nearest"}
+
+
+def line_taps(n: int, count: int, mode: str, align_corners: bool, antialias: bool) -> Any:
+    """As ``taps``, for the modes of ``interpolate``."""
+    if mode == "nearest_exact":
+        return ((2 * np.arange(count) + 1) * n // (2 * count))[:, None], np.ones((count, 1))
+    if mode == "lanczos3" or (antialias and mode != "nearest"):
+        return _filtered(n, count, mode, align_corners, antialias)
+    return taps(n, count, _PLAIN[mode], align_corners)
+
+
+def interpolate(
+    x: Array, size: tuple[int, ...], mode: str, align_corners: bool, antialias: bool
+) -> Array:
+    """One matrix along each axis."""
+    out = x.astype(np.float64)
+    for axis, count in enumerate(size, 2):
+        n = x.shape[axis]
+        places, weights = line_taps(n, count, mode, align_corners, antialias)
+        matrix = np.zeros((count, n))
+        np.add.at(matrix, (np.arange(count)[:, None], places), weights)
+        out = np.moveaxis(np.tensordot(matrix, out, axes=([1], [axis])), 0, axis)
+    return out.astype(x.dtype)

@@ -50,3 +50,37 @@ def interpolate2d_backward(op: Op, specs: Specs, attributes: Attributes) -> list
             expected=f"({shape[0]}, {shape[1]}, height, width)",
         )
     return [shape]
+
+
+FILTERS = ("cubic", "lanczos3", "linear", "nearest", "nearest_exact")
+# What PyTorch calls them, by the number of axes.
+_OTHER = {
+    "bicubic": "cubic", "bilinear": "linear", "nearest-exact": "nearest_exact",
+    "trilinear": "linear",
+}  # fmt: skip
+
+
+def interpolate(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """(N, C, *size)."""
+    size, mode, align_corners, antialias = attributes
+    shape = specs[0].shape
+    if mode not in FILTERS:
+        hint = f'mode="{_OTHER[mode]}"' if mode in _OTHER else None
+        expected = ", ".join(FILTERS)
+        raise ArgumentError(op.name, "unknown mode", got=mode, expected=expected, hint=hint)
+    if mode.startswith("nearest") and (antialias or align_corners):
+        raise ArgumentError(
+            op.name, f"{mode} has no weights", got="align_corners or antialias", expected="neither"
+        )
+    if antialias and align_corners:
+        raise ArgumentError(
+            op.name, "antialias keeps the edges in place", got="align_corners", expected="False"
+        )
+    if len(shape) < 3 or len(size) != len(shape) - 2 or min(size) < 1 or 0 in shape[2:]:
+        raise ShapeError(
+            op.name,
+            "size does not fit x",
+            got=f"x {shape}, size {size}",
+            expected="(batch, channels, *axes), and a size of 1 or more for each of the axes",
+        )
+    return [(*shape[:2], *size)]

@@ -1,0 +1,182 @@
+"""Images taken apart into windows and put together, with borders, in another order of pixels."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from .._creation import asarray
+from .._op import IndexSample, case
+from ..reference import rearrangement as ref
+from ..shapes import rearrangement as shapes
+from ..shapes._window import window_sizes
+from . import movement
+from ._families import movement as moving
+from ._families import window
+from ._windows import added, padded, views
+
+if TYPE_CHECKING:
+    from .._kinds import Int
+    from .._tensor import Tensor
+
+_HOW = "kernel: Pair, stride: Pair = 1, padding: Sides = 0, dilation: Pair = 1"
+
+channel_shuffle = moving(
+    "channel_shuffle",
+    "x: Any; groups: int -> Any",
+    expand=lambda x, groups: (
+        x.reshape((x.shape[0], groups, x.shape[1] // groups, *x.shape[2:]))
+        .swapaxes(1, 2)
+        .reshape(x.shape)
+    ),
+    numpy=ref.channel_shuffle,
+    shape=shapes.channel_shuffle,
+    linear=True,
+    cases=(case((2, 6, 2), groups=3), case((1, 4), groups=2)),
+    method=False,
+    doc="The channels (axis 1) dealt out over ``groups``: the first of each group, then the "
+    "second of each. Zhang et al., 2017.",
+)
+
+
+def _fold(x: Tensor, size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Tensor:
+    n, lines = x.shape[0], kernel[0] * kernel[1]
+    channels = x.shape[1] // lines
+    out = window_sizes("fold", size, kernel, stride, padding, dilation)
+    wide = x.to_full_precision().reshape((n, channels, lines, *out))
+    parts = list(movement.unstack(wide, axis=2))
+    return added(parts, (n, channels, *size), padding, kernel, stride, dilation).astype(x.dtype)
+
+
+fold = window(
+    "fold",
+    f"x: Float; size: Pair, {_HOW} -> Float",
+    expand=_fold,
+    numpy=ref.fold,
+    shape=shapes.fold,
+    linear=True,
+    ulp=4,
+    atol=8,
+    cases=(
+        case((2, 8, 6), size=(3, 4), kernel=2),
+        case((1, 6, 2), size=(4, 3), kernel=(2, 3), stride=2, padding=((0, 1), (1, 0))),
+        case((1, 4, 4), size=4, kernel=2, dilation=2),
+    ),
+    method=False,
+    doc="The transpose of ``unfold``: columns (N, C·kh·kw, L) added up to images (N, C, *size).",
+)
+
+
+def _max_unpool(x: Tensor[Any], indices: Tensor[Int], size: tuple[int, ...]) -> Tensor[Any]:
+    n, c = x.shape[:2]
+    line = (n, c, x.size // max(n * c, 1))
+    empty = x.zeros((n, c, prod(size)))
+    full = empty.scatter(indices.reshape(line), x.reshape(line), axis=2, update="set")
+    return full.reshape((n, c, *size))
+
+
+max_unpool = window(
+    "max_unpool",
+    "x: Num, indices: Int; size: Shape -> Num",
+    expand=_max_unpool,
+    numpy=ref.max_unpool,
+    shape=shapes.max_unpool,
+    cases=(
+        case((2, 3, 1), IndexSample((2, 3, 1), -5), size=(5,)),
+        case((2, 1, 1, 1), IndexSample((2, 1, 1, 1), -6), size=(2, 3)),
+    ),
+    method=False,
+    doc="Zeros (N, C, *size) with each element at the place from which ``max_pool…_with_indices`` "
+    "took it; of elements from one place, which are equal, one stays.",
+)
+
+
+def _pad_border(x: Tensor[Any], padding: Any, mode: str) -> Tensor[Any]:
+    for axis, (before, after) in enumerate(padding):
+        if before or after:
+            places = ref.border(x.shape[axis], before, after, mode)
+            indices = asarray(places, dtype=x.device.default_int, device=x.device)
+            x = x.take(indices, axis=axis)
+    return x
+
+
+pad_border = moving(
+    "pad_border",
+    "x: Any; padding: Margins, mode: str = 'reflect' -> Any",
+    expand=_pad_border,
+    numpy=ref.pad_border,
+    shape=shapes.pad_border,
+    linear=True,
+    cases=(
+        case((2, 3), padding=((2, 1),)),
+        case((2, 3), padding=((1, 0), (0, 4)), mode="edge"),
+        case((3, 2), padding=((2, 3), (1, 1)), mode="circular"),
+        case((3, 2), padding=((3, 1), (0, 2)), mode="symmetric"),
+    ),
+    doc="The tensor with a margin of its own elements, pairs (before, after) for the last axes. "
+    "``mode``: reflect (mirrored, the edge once), symmetric (the edge twice), edge (repeated), "
+    "circular (from the other end).",
+)
+
+
+def _pixel_shuffle(x: Tensor[Any], factor: int) -> Tensor[Any]:
+    n, c, h, w = x.shape
+    parts = x.reshape((n, c // factor**2, factor, factor, h, w))
+    return parts.permute_dims((0, 1, 4, 2, 5, 3)).reshape(ref.shuffled(x.shape, factor))
+
+
+pixel_shuffle = window(
+    "pixel_shuffle",
+    "x: Any; factor: int -> Any",
+    expand=_pixel_shuffle,
+    numpy=ref.pixel_shuffle,
+    shape=shapes.pixel_shuffle,
+    linear=True,
+    cases=(
+        case((2, 4, 2, 1), factor=2),
+        case((1, 9, 1, 1), factor=3),
+        case((0, 4, 1, 1), factor=2),
+    ),
+    method=False,
+    doc="Images (N, C·f², H, W) with channels in place of pixels: (N, C, H·f, W·f). Shi et al., "
+    "2016.",
+)
+pixel_unshuffle = window(
+    "pixel_unshuffle",
+    "x: Any; factor: int -> Any",
+    expand=lambda x, factor: (
+        x.reshape((*x.shape[:2], x.shape[2] // factor, factor, x.shape[3] // factor, factor))
+        .permute_dims((0, 1, 3, 5, 2, 4))
+        .reshape(ref.unshuffled(x.shape, factor))
+    ),
+    numpy=ref.pixel_unshuffle,
+    shape=shapes.pixel_unshuffle,
+    linear=True,
+    cases=(case((2, 1, 4, 2), factor=2), case((0, 2, 2, 2), factor=2)),
+    method=False,
+    doc="The inverse of ``pixel_shuffle``: images (N, C, H·f, W·f) as (N, C·f², H, W).",
+)
+
+
+def _unfold(x: Tensor[Any], kernel: Any, stride: Any, padding: Any, dilation: Any) -> Tensor[Any]:
+    n, c = x.shape[:2]
+    size = window_sizes("unfold", x.shape[2:], kernel, stride, padding, dilation)
+    parts = list(views(padded(x, padding, 0), kernel, stride, dilation, size))
+    return movement.stack(parts, axis=2).reshape((n, c * kernel[0] * kernel[1], size[0] * size[1]))
+
+
+unfold = window(
+    "unfold",
+    f"x: Num; {_HOW} -> Num",
+    expand=_unfold,
+    numpy=ref.unfold,
+    shape=shapes.unfold,
+    linear=True,
+    cases=(
+        case((2, 2, 3, 4), kernel=2),
+        case((1, 1, 4, 3), kernel=(2, 3), stride=2, padding=((0, 1), (1, 0))),
+        case((1, 1, 4, 4), kernel=2, dilation=2),
+    ),
+    method=False,
+    doc="The windows of images (N, C, H, W) as columns (N, C·kh·kw, L), L windows row by row.",
+)

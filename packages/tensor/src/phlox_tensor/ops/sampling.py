@@ -1,0 +1,317 @@
+"""Images read at places between the pixels: grids, regions, deformed windows; boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._creation import asarray
+from .._op import case
+from .._tensor import Tensor
+from ..reference import sampling as ref
+from ..shapes import sampling as shapes
+from ..shapes._window import window_sizes
+from . import movement
+from ._families import indexing, window
+
+if TYPE_CHECKING:
+    from .._kinds import Bool, Int
+
+# The constant of Keys' cubic convolution that PyTorch uses.
+_CUBIC = -0.75
+Tap = tuple[Tensor, Tensor]  # a whole position, and its weight
+
+
+def _linspace(n: int, align_corners: bool, like: Tensor) -> Tensor:
+    """The middles of n pixels from -1 to 1, or with their corners there."""
+    return asarray(ref.middles(n, align_corners), dtype=like.dtype, device=like.device)
+
+
+def _affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
+    wide = theta.to_full_precision()
+    axes = size[2:]
+    rank = len(axes)
+    lines = [
+        _linspace(n, align_corners, wide).reshape(tuple(n if j == i else 1 for j in range(rank)))
+        for i, n in enumerate(axes)
+    ]
+    points = [line.broadcast_to(tuple(axes)) for line in reversed(lines)]
+    base = movement.stack([*points, points[0].zeros() + 1], axis=-1).reshape((-1, rank + 1))
+    grid = base @ wide.mT
+    return grid.reshape((size[0], *axes, rank)).astype(theta.dtype)
+
+
+affine_grid = window(
+    "affine_grid",
+    "theta: Float; size: Shape, align_corners: bool = False -> Float",
+    expand=_affine_grid,
+    numpy=ref.affine_grid,
+    shape=shapes.affine_grid,
+    linear=True,
+    ulp=8,
+    atol=8,
+    cases=(
+        case((2, 2, 3), size=(2, 1, 3, 2)),
+        case((1, 2, 3), size=(1, 1, 2, 3), align_corners=True),
+        case((1, 3, 4), size=(1, 1, 2, 1, 3)),
+    ),
+    method=False,
+    doc="Where ``grid_sample`` reads images (or volumes) of ``size`` (N, C, H, W) under the maps "
+    "theta (N, 2, 3): places (N, H, W, 2), x before y. Jaderberg et al., 2015.",
+)
+
+
+def _mirrored(at: Tensor, n: int, align_corners: bool) -> Tensor:
+    """Positions reflected at the edges until they are inside."""
+    low, span = (0.0, float(n - 1)) if align_corners else (-0.5, float(n))
+    if span == 0:
+        return at * 0.0
+    off = (at - low).abs()
+    turns = (off / span).detach().floor()
+    rest = off - turns * span
+    even = turns - 2 * (turns * 0.5).floor() == 0
+    return (even.where(rest, span - rest) + low).clip(0.0, n - 1.0)
+
+
+def _inside(at: Tensor, n: int, padding_mode: str, align_corners: bool) -> Tensor:
+    if padding_mode == "border":
+        return at.clip(0.0, n - 1.0)
+    if padding_mode == "reflection":
+        return _mirrored(at, n, align_corners)
+    return at
+
+
+def _far(t: Tensor) -> Tensor:
+    return ((t - 5) * t + 8) * t * _CUBIC - 4 * _CUBIC
+
+
+def _near(t: Tensor) -> Tensor:
+    return ((_CUBIC + 2) * t - (_CUBIC + 3)) * t * t + 1
+
+
+def _taps(at: Tensor, n: int, mode: str, padding_mode: str, align_corners: bool) -> list[Tap]:
+    """Whole positions around places along an axis of n, and their weights."""
+    if mode == "bicubic":
+        first = at.detach().floor()
+        t = at - first
+        weights = [_far(1 + t), _near(t), _near(1 - t), _far(2 - t)]
+        places = [_inside(first + i, n, padding_mode, align_corners) for i in (-1, 0, 1, 2)]
+        return list(zip(places, weights, strict=True))
+    at = _inside(at, n, padding_mode, align_corners)
+    if mode == "nearest":
+        return [(at.detach().round(), at.zeros() + 1)]
+    first = at.detach().floor()
+    t = at - first
+    return [(first, 1 - t), (first + 1, t)]
+
+
+def _read(flat: Tensor, rows: Tensor, columns: Tensor, size: Sequence[int]) -> Tensor:
+    """Pixels of (N, C, H·W) at whole places (N, L); 0 outside."""
+    height, width = size
+    inside = (rows >= 0) & (rows <= height - 1) & (columns >= 0) & (columns <= width - 1)
+    place = inside.where(rows * width + columns, 0.0).astype(flat.device.default_int)
+    n, c, line = flat.shape[0], flat.shape[1], rows.shape[1]
+    wanted = place.expand_dims(axis=1).broadcast_to((n, c, line))
+    found = flat.take_along_axis(wanted, axis=2)
+    return inside.expand_dims(axis=1).where(found, 0.0)
+
+
+def _sampled(x: Tensor, rows: list[Tap], columns: list[Tap]) -> Tensor:
+    """The weighted sum of pixels of x (N, C, H, W) at places (N, L): (N, C, L)."""
+    size = x.shape[2:]
+    flat = x.reshape((*x.shape[:2], size[0] * size[1]))
+    return reduce(
+        add,
+        [
+            _read(flat, row.detach(), column.detach(), size) * (weight * share).expand_dims(axis=1)
+            for row, weight in rows
+            for column, share in columns
+        ],
+    )
+
+
+def _grid_sample(
+    x: Tensor, grid: Tensor, mode: str, padding_mode: str, align_corners: bool
+) -> Tensor:
+    n, height, width, _ = grid.shape
+    wide = grid.to_full_precision().reshape((n, height * width, 2))
+    lines = []
+    for axis, place in ((3, 0), (2, 1)):
+        count = x.shape[axis]
+        one = wide[..., place]
+        at = (one + 1) * ((count - 1) / 2) if align_corners else ((one + 1) * count - 1) * 0.5
+        lines.append(_taps(at, count, mode, padding_mode, align_corners))
+    out = _sampled(x.to_full_precision(), lines[1], lines[0])
+    return out.reshape((n, x.shape[1], height, width)).astype(x.dtype)
+
+
+grid_sample = window(
+    "grid_sample",
+    "x: Float, grid: Float; mode: str = 'bilinear', padding_mode: str = 'zeros', "
+    "align_corners: bool = False -> Float",
+    expand=_grid_sample,
+    numpy=ref.grid_sample,
+    shape=shapes.grid_sample,
+    domain={"grid": (-1.3, 1.3)},
+    ulp=64,
+    atol=64,
+    cases=(
+        case((1, 2, 2, 3), (1, 2, 1, 2)),
+        case((2, 1, 2, 2), (2, 1, 1, 2), padding_mode="border", align_corners=True),
+        case((1, 1, 2, 3), (1, 1, 1, 2), padding_mode="reflection"),
+        case((1, 1, 3, 2), (1, 1, 1, 2), padding_mode="reflection", align_corners=True),
+        case((1, 1, 2, 3), (1, 1, 2, 2), mode="nearest"),
+        case((1, 1, 3, 2), (1, 1, 1, 2), mode="bicubic"),
+    ),
+    method=False,
+    doc="Images (N, C, H, W) read at places (N, H', W', 2), x before y, -1 and 1 at the edges. "
+    "``mode``: bilinear, nearest or bicubic; ``padding_mode`` for places outside: zeros, border "
+    "or reflection. Sampling is as in PyTorch. Jaderberg et al., 2015.",
+)
+
+
+def _deform_conv2d(
+    x: Tensor,
+    offset: Tensor,
+    weight: Tensor,
+    mask: Tensor | None,
+    bias: Tensor | None,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+) -> Tensor:
+    n, channels = x.shape[:2]
+    kernel: Any = weight.shape[2:]
+    count = kernel[0] * kernel[1]
+    size = window_sizes("deform_conv2d", x.shape[2:], kernel, stride, padding, dilation)
+    length = count * size[0] * size[1]
+    parts = offset.shape[1] // (2 * count)
+    moved = offset.to_full_precision().reshape((n, parts, count, 2, *size))
+    starts = ref.starts(kernel, stride, padding, dilation, size)
+    taps = []
+    for i, start in enumerate(starts):
+        base = asarray(start, dtype=moved.dtype, device=x.device)
+        at = (moved[:, :, :, i] + base).reshape((n * parts, length))
+        taps.append(_taps(at, x.shape[2 + i], "bilinear", "zeros", False))
+    images = x.to_full_precision().reshape((n * parts, channels // parts, *x.shape[2:]))
+    columns = _sampled(images, taps[0], taps[1]).reshape((n, parts, -1, length))
+    if mask is not None:
+        columns = columns * mask.to_full_precision().reshape((n, parts, 1, length))
+    inner = channels // groups * count
+    columns = columns.reshape((n, groups, inner, size[0] * size[1]))
+    kernels = weight.to_full_precision().reshape((groups, weight.shape[0] // groups, inner))
+    y = (kernels @ columns).reshape((n, weight.shape[0], *size))
+    if bias is not None:
+        y = y + bias.to_full_precision().reshape((-1, 1, 1))
+    return y.astype(x.dtype)
+
+
+deform_conv2d = window(
+    "deform_conv2d",
+    "x: Float, offset: Float, weight: Float, mask: Float?, bias: Float?; stride: Pair = 1, "
+    "padding: Sides = 0, dilation: Pair = 1, groups: int = 1 -> Float",
+    expand=_deform_conv2d,
+    numpy=ref.deform_conv2d,
+    shape=shapes.deform_conv2d,
+    domain={"offset": (-0.9, 0.9)},
+    ulp=64,
+    atol=128,
+    cases=(
+        case((1, 2, 2, 3), (1, 8, 1, 2), (1, 2, 2, 2), (1, 4, 1, 2), (1,)),
+        case((1, 2, 3, 2), (1, 4, 3, 2), (2, 1, 1, 2), None, None, stride=2, padding=1, groups=2),
+    ),
+    method=False,
+    doc="``conv2d`` whose windows are bent: each place reads x at its own ``offset`` (N, "
+    "2·parts·kh·kw, H', W'), row before column, times ``mask`` (N, parts·kh·kw, H', W'). Dai et "
+    "al., 2017; Zhu et al., 2018.",
+)
+
+
+def _roi_align(
+    x: Tensor, boxes: Tensor, size: Any, spatial_scale: float, sampling_ratio: int, aligned: bool
+) -> Tensor:
+    wide = boxes.to_full_precision()
+    count, (rows, columns) = boxes.shape[0], size
+    half = 0.5 if aligned else 0.0
+    ends = wide[:, 1:] * spatial_scale - half
+    images = x.to_full_precision().take(wide[:, 0].astype(x.device.default_int), axis=0)
+    taps, seen = [], []
+    for first, n, m in ((1, rows, x.shape[2]), (0, columns, x.shape[3])):
+        low = ends[:, first : first + 1]
+        length = ends[:, first + 2 : first + 3] - low
+        if not aligned:
+            length = length.maximum(1.0)
+        steps = (np.arange(n * sampling_ratio) + 0.5) / (n * sampling_ratio)
+        at = low + length * asarray(steps, dtype=wide.dtype, device=x.device)
+        seen.append((at >= -1.0) & (at <= float(m)))
+        taps.append(at.clip(0.0, m - 1.0))
+    shape = (count, rows * sampling_ratio, columns * sampling_ratio)
+    line = (count, shape[1] * shape[2])
+    down = taps[0].expand_dims(axis=2).broadcast_to(shape).reshape(line)
+    across = taps[1].expand_dims(axis=1).broadcast_to(shape).reshape(line)
+    how = ("bilinear", "border", True)
+    found = _sampled(images, _taps(down, x.shape[2], *how), _taps(across, x.shape[3], *how))
+    inside: Tensor[Bool] = seen[0].expand_dims(axis=2) & seen[1].expand_dims(axis=1)
+    found = inside.reshape((count, 1, line[1])).where(found, 0.0)
+    cells = found.reshape((count, x.shape[1], rows, sampling_ratio, columns, sampling_ratio))
+    return cells.mean(axis=(3, 5)).astype(x.dtype)
+
+
+roi_align = window(
+    "roi_align",
+    "x: Float, boxes: Float; size: Pair, spatial_scale: float = 1.0, sampling_ratio: int = 2, "
+    "aligned: bool = False -> Float",
+    expand=_roi_align,
+    numpy=ref.roi_align,
+    shape=shapes.roi_align,
+    domain={"boxes": (0.1, 0.9)},
+    ulp=64,
+    atol=64,
+    cases=(
+        case((1, 1, 2, 3), (1, 5), size=1),
+        case((1, 1, 3, 2), (2, 5), size=(1, 2), spatial_scale=3.0, aligned=True),
+    ),
+    method=False,
+    doc="Boxes (K, 5) of images (N, C, H, W), each as (C, *size): a row is the number of the image "
+    "and x1, y1, x2, y2 times ``1 / spatial_scale``; a cell is the mean of ``sampling_ratio``² "
+    "places between pixels. He et al., 2017.",
+)
+
+
+def _nms(boxes: Tensor, scores: Tensor, iou_threshold: float) -> Tensor[Int]:
+    order = scores.argsort(axis=0, descending=True)
+    wide = boxes.to_full_precision().detach().take(order, axis=0)
+    low, high = wide[:, :2], wide[:, 2:]
+    area = (high - low).prod(axis=1)
+    top = low[:, None].maximum(low[None])
+    common = (high[:, None].minimum(high[None]) - top).maximum(0.0).prod(axis=2)
+    union = area[:, None] + area[None] - common
+    count = boxes.shape[0]
+    earlier = asarray(np.tri(count, k=-1, dtype=bool), device=boxes.device)
+    covers = (common > iou_threshold * union) & (union > 0) & earlier
+    kept = scores == scores.zeros()
+    kept = kept | ~kept
+    while count:  # each pass settles the boxes that only settled ones cover
+        new = ~(covers & kept).any(axis=1)
+        if bool((new == kept).all()):
+            break
+        kept = new
+    return order.take(kept.nonzero(), axis=0)
+
+
+nms = indexing(
+    "nms",
+    "boxes: Float, scores: Float; iou_threshold: float = 0.5 -> Int",
+    expand=_nms,
+    numpy=ref.nms,
+    shape=shapes.nms,
+    cases=(case((9, 4), (9,)), case((12, 4), (12,), iou_threshold=0.1), case((0, 4), (0,))),
+    method=False,
+    doc="Indices of boxes (K, 4) of x1, y1, x2, y2 that no better box covers by more than "
+    "``iou_threshold`` of their union, best score first. The result is read on the host.",
+)

@@ -1,0 +1,96 @@
+"""Images in another order, by loops and by what NumPy has."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from ..shapes._window import window_sizes
+from ._precision import widen
+
+Array = np.ndarray[Any, Any]
+
+# What NumPy calls the modes.
+_MODES = {"circular": "wrap", "edge": "edge", "reflect": "reflect", "symmetric": "symmetric"}
+
+
+def border(n: int, before: int, after: int, mode: str) -> Array:
+    """From where each element of an axis with margins comes."""
+    places = np.arange(-before, n + after)
+    if mode == "circular":
+        return places % n
+    if mode == "edge":
+        return np.clip(places, 0, n - 1)
+    twice = 0 if mode == "reflect" else 1
+    low = np.where(places < 0, -places - twice, places)
+    return np.where(low >= n, 2 * (n - 1) + twice - low, low)
+
+
+def pad_border(x: Array, padding: Any, mode: str) -> Array:
+    return np.pad(x, padding, mode=_MODES[mode])  # type: ignore[call-overload]
+
+
+def channel_shuffle(x: Array, groups: int) -> Array:
+    order = np.arange(x.shape[1]).reshape(groups, -1).T.reshape(-1)
+    return x[:, order]
+
+
+def _columns(size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
+    """For each place of the window its number, and a slice of the padded image."""
+    out = window_sizes("fold", size, kernel, stride, padding, dilation)
+    for number, (i, j) in enumerate(product(range(kernel[0]), range(kernel[1]))):
+        y, x = i * dilation[0], j * dilation[1]
+        rows = slice(y, y + (out[0] - 1) * stride[0] + 1, stride[0])
+        yield number, (..., rows, slice(x, x + (out[1] - 1) * stride[1] + 1, stride[1]))
+
+
+def unfold(x: Array, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Array:
+    wide = np.pad(x, ((0, 0), (0, 0), *padding))
+    places = _columns(x.shape[2:], kernel, stride, padding, dilation)
+    parts = [wide[cut].reshape(*x.shape[:2], 1, -1) for _, cut in places]
+    columns = np.concatenate(parts, axis=2)
+    return columns.reshape(x.shape[0], -1, columns.shape[3])
+
+
+def fold(x: Array, size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Array:
+    n, lines = x.shape[0], kernel[0] * kernel[1]
+    out = window_sizes("fold", size, kernel, stride, padding, dilation)
+    parts = widen(x).reshape(n, x.shape[1] // lines, lines, *out)
+    (top, bottom), (left, right) = padding
+    whole = np.zeros((n, parts.shape[1], size[0] + top + bottom, size[1] + left + right))
+    for number, cut in _columns(size, kernel, stride, padding, dilation):
+        whole[cut] += parts[:, :, number]
+    return whole[:, :, top : top + size[0], left : left + size[1]].astype(x.dtype)
+
+
+def max_unpool(x: Array, indices: Array, size: Any) -> Array:
+    out = np.zeros((*x.shape[:2], int(np.prod(size))), x.dtype)
+    line = (*x.shape[:2], -1)
+    np.put_along_axis(out, indices.reshape(line), x.reshape(line), axis=2)
+    return out.reshape(*x.shape[:2], *size)
+
+
+def shuffled(shape: Any, factor: int) -> tuple[int, ...]:
+    n, c, h, w = shape
+    return n, c // factor**2, h * factor, w * factor
+
+
+def unshuffled(shape: Any, factor: int) -> tuple[int, ...]:
+    n, c, h, w = shape
+    return n, c * factor**2, h // factor, w // factor
+
+
+def pixel_shuffle(x: Array, factor: int) -> Array:
+    out = np.zeros(shuffled(x.shape, factor), x.dtype)
+    for i, j in product(range(factor), repeat=2):
+        out[:, :, i::factor, j::factor] = x[:, i * factor + j :: factor**2]
+    return out
+
+
+def pixel_unshuffle(x: Array, factor: int) -> Array:
+    out = np.zeros(unshuffled(x.shape, factor), x.dtype)
+    for i, j in product(range(factor), repeat=2):
+        out[:, i * factor + j :: factor**2] = x[:, :, i::factor, j::factor]
+    return out

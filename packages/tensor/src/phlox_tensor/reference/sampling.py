@@ -1,0 +1,175 @@
+"""Images read between the pixels, place by place in float64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._precision import wide64
+
+Array = np.ndarray[Any, Any]
+
+
+def middles(n: int, align_corners: bool) -> Array:
+    """Places of n pixels along an axis from -1 to 1."""
+    if align_corners:
+        return np.linspace(-1.0, 1.0, n) if n > 1 else np.zeros(1)
+    return (2 * np.arange(n) + 1) / n - 1
+
+
+def affine_grid(theta: Array, size: Any, align_corners: bool) -> Array:
+    axes = size[2:]
+    lines = np.meshgrid(*[middles(n, align_corners) for n in axes], indexing="ij")
+    points = np.stack([*lines[::-1], np.ones(axes)], axis=-1)
+    return np.einsum("...j,nij->n...i", points, wide64(theta)).astype(theta.dtype)
+
+
+def _mirrored(at: float, n: int, align_corners: bool) -> float:
+    low, high = (0.0, n - 1.0) if align_corners else (-0.5, n - 0.5)
+    if low == high:
+        return 0.0
+    while not low <= at <= high:
+        at = 2 * low - at if at < low else 2 * high - at
+    return min(max(at, 0.0), n - 1.0)
+
+
+def _place(at: float, n: int, padding_mode: str, align_corners: bool) -> float:
+    if padding_mode == "border":
+        return min(max(at, 0.0), n - 1.0)
+    return _mirrored(at, n, align_corners) if padding_mode == "reflection" else at
+
+
+def _cubic(t: float) -> float:
+    """Keys, 1981."""
+    t, a = abs(t), -0.75
+    if t < 1:
+        return ((a + 2) * t - (a + 3)) * t * t + 1
+    return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a if t < 2 else 0.0
+
+
+def _taps(at: float, n: int, mode: str, padding_mode: str, align_corners: bool) -> Any:
+    if mode == "bicubic":
+        first = int(np.floor(at))
+        for i in range(first - 1, first + 3):
+            yield int(_place(i, n, padding_mode, align_corners)), _cubic(at - i)
+        return
+    at = _place(at, n, padding_mode, align_corners)
+    if mode == "nearest":
+        yield int(np.rint(at)), 1.0
+        return
+    first = int(np.floor(at))
+    yield first, 1 - (at - first)
+    yield first + 1, at - first
+
+
+def _value(image: Array, row: float, column: float, how: Any) -> Array:
+    """One place of an image (C, H, W)."""
+    out = np.zeros(image.shape[0])
+    for i, a in _taps(row, image.shape[1], *how):
+        for j, b in _taps(column, image.shape[2], *how):
+            if 0 <= i < image.shape[1] and 0 <= j < image.shape[2]:
+                out += image[:, i, j] * a * b
+    return out
+
+
+def grid_sample(x: Array, grid: Array, mode: str, padding_mode: str, align_corners: bool) -> Array:
+    images, places = wide64(x), wide64(grid)
+    y = np.zeros((x.shape[0], x.shape[1], *grid.shape[1:3]))
+    for n, i, j in np.ndindex(*grid.shape[:3]):
+        at = []
+        for size, place in zip(x.shape[2:], places[n, i, j][::-1], strict=True):
+            wide = (place + 1) / 2 * (size - 1) if align_corners else ((place + 1) * size - 1) / 2
+            at.append(float(wide))
+        y[n, :, i, j] = _value(images[n], at[0], at[1], (mode, padding_mode, align_corners))
+    return y.astype(x.dtype)
+
+
+def starts(kernel: Any, stride: Any, padding: Any, dilation: Any, size: Any) -> list[Array]:
+    """Row and column at which each place of each window reads: (kh·kw, H', W') twice."""
+    shape = (*kernel, *size)
+    lines = []
+    for axis in range(2):
+        inside = np.arange(kernel[axis]) * dilation[axis]
+        outside = np.arange(size[axis]) * stride[axis] - padding[axis][0]
+        where = [(-1, 1, 1, 1), (1, -1, 1, 1)][axis]
+        there = [(1, 1, -1, 1), (1, 1, 1, -1)][axis]
+        whole = inside.reshape(where) + outside.reshape(there)
+        lines.append(np.broadcast_to(whole, shape).reshape(-1, *size))
+    return lines
+
+
+def deform_conv2d(
+    x: Array,
+    offset: Array,
+    weight: Array,
+    mask: Array | None,
+    bias: Array | None,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+) -> Array:
+    n, (out, inner, *kernel), size = x.shape[0], weight.shape, offset.shape[2:]
+    count = kernel[0] * kernel[1]
+    parts = offset.shape[1] // (2 * count)
+    moves = wide64(offset).reshape(n, parts, count, 2, *size)
+    shares = np.ones((n, parts, count, *size))
+    if mask is not None:
+        shares = wide64(mask).reshape(shares.shape)
+    first = starts(kernel, stride, padding, dilation, size)
+    images = wide64(x).reshape(n, parts, -1, *x.shape[2:])
+    columns = np.zeros((n, parts, images.shape[2], count, *size))
+    for b, p, k, i, j in np.ndindex(n, parts, count, *size):
+        row = first[0][k, i, j] + moves[b, p, k, 0, i, j]
+        column = first[1][k, i, j] + moves[b, p, k, 1, i, j]
+        seen = _value(images[b, p], row, column, ("bilinear", "zeros", True))
+        columns[b, p, :, k, i, j] = seen * shares[b, p, k, i, j]
+    columns = columns.reshape(n, groups, inner, count, *size)
+    kernels = wide64(weight).reshape(groups, out // groups, inner, count)
+    y = np.einsum("ngck...,gock->ngo...", columns, kernels).reshape(n, out, *size)
+    if bias is not None:
+        y += wide64(bias)[:, None, None]
+    return y.astype(x.dtype)
+
+
+def roi_align(
+    x: Array, boxes: Array, size: Any, spatial_scale: float, sampling_ratio: int, aligned: bool
+) -> Array:
+    images, lines = wide64(x), wide64(boxes)
+    y = np.zeros((len(boxes), x.shape[1], *size))
+    each = range(sampling_ratio)
+    for k, i, j in np.ndindex(len(boxes), *size):
+        left, top, right, bottom = lines[k, 1:] * spatial_scale - (0.5 if aligned else 0)
+        height, width = bottom - top, right - left
+        if not aligned:
+            height, width = max(height, 1), max(width, 1)
+        cell = height / size[0], width / size[1]
+        total = np.zeros(x.shape[1])
+        for a in each:
+            for b in each:
+                row = top + (i + (a + 0.5) / sampling_ratio) * cell[0]
+                column = left + (j + (b + 0.5) / sampling_ratio) * cell[1]
+                if -1 <= row <= x.shape[2] and -1 <= column <= x.shape[3]:
+                    how = ("bilinear", "border", True)
+                    total += _value(images[int(lines[k, 0])], row, column, how)
+        y[k, :, i, j] = total / sampling_ratio**2
+    return y.astype(x.dtype)
+
+
+def nms(boxes: Array, scores: Array, iou_threshold: float) -> Array:
+    wide = wide64(boxes)
+    area = (wide[:, 2] - wide[:, 0]) * (wide[:, 3] - wide[:, 1])
+    kept: list[int] = []
+    for i in np.argsort(-wide64(scores), kind="stable"):
+        areas = [(wide[j], float(area[i] + area[j])) for j in kept]
+        if not any(_covers(wide[i], box, both, iou_threshold) for box, both in areas):
+            kept.append(int(i))
+    return np.array(kept, np.int64)
+
+
+def _covers(a: Array, b: Array, areas: float, iou_threshold: float) -> bool:
+    """Whether two boxes share more than a part of their union."""
+    low, high = np.maximum(a[:2], b[:2]), np.minimum(a[2:], b[2:])
+    common = float(np.prod(np.maximum(high - low, 0)))
+    return areas - common > 0 and common > iou_threshold * (areas - common)

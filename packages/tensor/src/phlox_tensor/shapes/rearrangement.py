@@ -1,0 +1,106 @@
+"""Shape rules of images in another order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._errors import ArgumentError, ShapeError
+from ._window import image, window_sizes
+
+if TYPE_CHECKING:
+    from .._op import Attributes, Op, Shape, Specs
+
+BORDERS = ("circular", "edge", "reflect", "symmetric")
+
+
+def channel_shuffle(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """X's shape."""
+    shape, (groups,) = specs[0].shape, attributes
+    if len(shape) < 2 or groups < 1 or shape[1] % groups:
+        expected = "channels (axis 1) divisible by groups"
+        raise ShapeError(
+            op.name, "no such groups", got=f"x {shape}, groups {groups}", expected=expected
+        )
+    return [shape]
+
+
+def fold(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """(N, C, *size)."""
+    size, kernel, stride, padding, dilation = attributes
+    shape, lines = specs[0].shape, kernel[0] * kernel[1]
+    height, width = window_sizes(op.name, size, kernel, stride, padding, dilation)
+    if len(shape) != 3 or shape[1] % lines or shape[2] != height * width:
+        expected = f"(batch, channels·{lines}, {height * width})"
+        raise ShapeError(op.name, "x holds no such windows", got=shape, expected=expected)
+    return [(shape[0], shape[1] // lines, *size)]
+
+
+def max_unpool(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """(N, C, *size)."""
+    x, indices = specs[0].shape, specs[1].shape
+    (size,) = attributes
+    if x != indices or len(x) != len(size) + 2:
+        got = f"x {x}, indices {indices}, size {size}"
+        raise ShapeError(
+            op.name,
+            "indices or size do not fit",
+            got=got,
+            expected="x and indices (batch, channels, …), a size for each axis behind them",
+        )
+    return [(*x[:2], *size)]
+
+
+def pad_border(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """Each axis grows by its margins, which come from the tensor."""
+    padding, mode = attributes
+    if mode not in BORDERS:
+        raise ArgumentError(
+            op.name, "unknown mode", got=mode, expected=", ".join(BORDERS), hint="x.pad(padding)"
+        )
+    out = []
+    for n, sides in zip(specs[0].shape, padding, strict=True):
+        most = {"reflect": n - 1, "edge": None if n else 0}.get(mode, n)
+        if most is not None and max(sides) > max(most, 0):
+            raise ShapeError(
+                op.name,
+                "padding larger than the axis",
+                got=sides,
+                expected=f"at most {max(most, 0)}",
+            )
+        out.append(n + sum(sides))
+    return [tuple(out)]
+
+
+def pixel_shuffle(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """(N, C / f², H·f, W·f)."""
+    image(op, specs[0])
+    (factor,) = attributes
+    n, c, h, w = specs[0].shape
+    if factor < 1 or c % factor**2:
+        expected = "channels divisible by factor²"
+        raise ShapeError(
+            op.name, "no such factor", got=f"{c} channels, factor {factor}", expected=expected
+        )
+    return [(n, c // factor**2, h * factor, w * factor)]
+
+
+def pixel_unshuffle(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """(N, C·f², H / f, W / f)."""
+    image(op, specs[0])
+    (factor,) = attributes
+    n, c, h, w = specs[0].shape
+    if factor < 1 or h % factor or w % factor:
+        expected = "height and width divisible by factor"
+        raise ShapeError(
+            op.name, "no such factor", got=f"{(h, w)}, factor {factor}", expected=expected
+        )
+    return [(n, c * factor**2, h // factor, w // factor)]
+
+
+def unfold(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """(N, C·kh·kw, L)."""
+    kernel, stride, padding, dilation = attributes
+    image(op, specs[0])
+    n, c, *size = specs[0].shape
+    height, width = window_sizes(op.name, tuple(size), kernel, stride, padding, dilation)
+    return [(n, c * kernel[0] * kernel[1], height * width)]

@@ -1,0 +1,100 @@
+"""Shape rules of images read between the pixels, and of boxes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._errors import ArgumentError, ShapeError
+from ._window import image, window_sizes
+
+if TYPE_CHECKING:
+    from .._op import Attributes, Op, Shape, Specs
+
+MODES = ("bicubic", "bilinear", "nearest")
+PADDINGS = ("border", "reflection", "zeros")
+
+
+def affine_grid(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """(N, *axes, rank), with one map for each of the batch."""
+    theta, size = specs[0].shape, attributes[0]
+    rank = len(size) - 2
+    if rank not in (2, 3) or theta != (size[0], rank, rank + 1) or 0 in size[2:]:
+        raise ShapeError(
+            op.name,
+            "theta and size do not fit",
+            got=f"theta {theta}, size {size}",
+            expected="theta (N, 2, 3) and size (N, C, H, W), or (N, 3, 4) and (N, C, D, H, W)",
+        )
+    return [(size[0], *size[2:], rank)]
+
+
+def grid_sample(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """(N, C, H', W')."""
+    x, grid = specs[0].shape, specs[1].shape
+    mode, padding_mode, _ = attributes
+    if mode not in MODES:
+        raise ArgumentError(op.name, "unknown mode", got=mode, expected=", ".join(MODES))
+    if padding_mode not in PADDINGS:
+        expected = ", ".join(PADDINGS)
+        raise ArgumentError(op.name, "unknown padding_mode", got=padding_mode, expected=expected)
+    image(op, specs[0])
+    if len(grid) != 4 or grid[0] != x[0] or grid[3] != 2 or 0 in x[2:]:
+        raise ShapeError(
+            op.name,
+            "the grid does not fit x",
+            got=f"x {x}, grid {grid}",
+            expected="x (N, C, H, W) with pixels, grid (N, height, width, 2)",
+        )
+    return [(*x[:2], *grid[1:3])]
+
+
+def deform_conv2d(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """(N, O, H', W')."""
+    x, offset, weight, mask, bias = specs
+    stride, padding, dilation, groups = attributes
+    image(op, x)
+    image(op, weight, "weight")
+    (n, channels), (out, inner) = x.shape[:2], weight.shape[:2]
+    if groups < 1 or channels % groups or out % groups or inner * groups != channels:
+        raise ShapeError(
+            op.name,
+            "channels do not fit",
+            got=f"x {x.shape}, weight {weight.shape}, groups {groups}",
+            expected="weight (out, in / groups, kh, kw), both divisible by groups",
+        )
+    size = window_sizes(op.name, x.shape[2:], weight.shape[2:], stride, padding, dilation)
+    count = weight.shape[2] * weight.shape[3]
+    parts = offset.shape[1] // (2 * count) if len(offset.shape) == 4 else 0
+    wanted = (n, 2 * count * parts, *size)
+    if not parts or channels % parts or offset.shape != wanted:
+        expected = f"({n}, {2 * count}·parts, {size[0]}, {size[1]}), parts dividing the channels"
+        raise ShapeError(op.name, "offset does not fit", got=offset.shape, expected=expected)
+    if mask is not None and mask.shape != (n, count * parts, *size):
+        expected = str((n, count * parts, *size))
+        raise ShapeError(op.name, "mask does not fit", got=mask.shape, expected=expected)
+    if bias is not None and bias.shape != (out,):
+        raise ShapeError(op.name, "bias does not fit", got=bias.shape, expected=(out,))
+    return [(n, out, *size)]
+
+
+def roi_align(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """(K, C, *size)."""
+    x, boxes = specs[0].shape, specs[1].shape
+    size, _, sampling_ratio, _ = attributes
+    image(op, specs[0])
+    if len(boxes) != 2 or boxes[1] != 5 or 0 in x[2:]:
+        expected = "boxes (K, 5): the number of the image, x1, y1, x2, y2"
+        raise ShapeError(op.name, "boxes do not fit", got=boxes, expected=expected)
+    if sampling_ratio < 1:
+        raise ArgumentError(op.name, "no places", got=sampling_ratio, expected="1 or more")
+    return [(boxes[0], x[1], *size)]
+
+
+def nms(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """A size that only the values tell."""
+    del attributes
+    boxes, scores = specs[0].shape, specs[1].shape
+    if len(boxes) != 2 or boxes[1] != 4 or scores != boxes[:1]:
+        got = f"boxes {boxes}, scores {scores}"
+        raise ShapeError(op.name, "boxes and scores do not fit", got=got, expected="(K, 4), (K,)")
+    return [(-1,)]
