@@ -87,7 +87,7 @@ class Gradients:
         device: Backend = tensor.device
         primitive = tensor.primitive
         while device is not self._device:  # another device, or a decorator around this one
-            if device.recorder is not self._device or device.inner is None:
+            if device.inner is None:
                 return None
             device, primitive = device.inner, device.lower(primitive)
         node: Node | None = primitive.node

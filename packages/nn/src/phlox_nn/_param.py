@@ -207,7 +207,10 @@ class Param:
         """
         device, inner = self.device, value.device
         made = self._like()
-        made._value = Tensor(device.leaf(inner.detach(value.primitive)), device)
+        if inner.records:
+            made._value = as_leaf(value.detach().to_device(device), trainable=True)
+        else:
+            made._value = Tensor(device.leaf(inner.detach(value.primitive)), device)
         return made
 
     def _like(self) -> Param:
@@ -309,6 +312,10 @@ def as_leaf(value: Tensor[Any], trainable: bool) -> Tensor[Any]:
     if not value.device.records or value.dtype.kind != "Float":
         return value
     if trainable:
+        inner = value.device.inner
+        if inner is not None and inner.records and not value.requires_grad:
+            # A leaf on every device that records, so that gradients have derivatives.
+            value = as_leaf(value.inner(), trainable).to_device(value.device)
         return value.require_grad()
     if value.requires_grad:
         raise GradientError(

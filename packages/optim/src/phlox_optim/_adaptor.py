@@ -166,6 +166,8 @@ class OptimizerAdaptor(Optimizer):
     def _update(self, lr: float, group: _Group, new: dict[str, Param]) -> list[State]:
         """Step the parameters of one group into ``new``; keep their states, and return them."""
         params, tensors, grads, before = group
+        if tensors[0].device.records:  # of a device over one that records: states hold no graph
+            tensors, grads = [[x.detach() for x in each] for each in (tensors, grads)]
         values, states = self._rule.step_list(lr, tensors, grads, before)
         device, inner, dtype = params[0].device, tensors[0].device, params[0].dtype
         alike = {(v.device, v.dtype) for v in values} == {(inner, dtype)}
