@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import phlox as px
-from phlox import nn
+from phlox import nn, optim
 from phlox_tensor import Tensor
 
 CPU = px.Cpu()
@@ -84,3 +84,61 @@ def test_checkpointed_blocks_train_as_plain_ones() -> None:
         found.append([t.numpy() for t in [*news, *gradients] if t is not None])
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_a_model_on_nested_devices_has_derivatives_of_its_gradients() -> None:
+    """Parameters are leaves on both levels: a penalty on the gradient trains through it."""
+    device = px.Autodiff(px.Autodiff(CPU))
+    m = model().to_device(device)
+    grads = loss(m).backward()
+    slope = m.weight.value.grad(grads)
+    assert slope is not None
+    assert slope.device is device.inner
+    second = slope.square().sum().backward()
+    want = px.grad(lambda m: px.grad(loss)(m).weight.value.square().sum())(model())
+    got = m.weight.value.grad(second)
+    assert got is not None
+    np.testing.assert_allclose(got.numpy(), want.weight.value.numpy(), rtol=1e-5)
+    rule = optim.AdamConfig().init()
+    penalties = []
+    for _ in range(30):
+        value = loss(m)
+        slope = m.weight.value.grad(value.backward())
+        assert slope is not None
+        total = value.inner() + 0.1 * slope.square().sum()
+        penalties.append(float(total))
+        m = rule.step(0.05, m, total.backward())
+    assert penalties[-1] < 0.2 * penalties[0]
+    states = px.tree.leaves(rule.into_record()["states"])
+    assert not any(isinstance(t, Tensor) and t.requires_grad for t in states)
+
+
+def test_gradients_come_as_a_module_by_id_and_by_path() -> None:
+    m = model().to_device(px.Autodiff(CPU))
+    found = loss(m).backward().of(m)
+    assert type(found) is nn.Linear
+    by_path, by_id = nn.gradients_of(found, by="path"), nn.gradients_of(found)
+    assert sorted(by_path) == ["bias", "weight"]
+    assert {m.weight.id, m.bias.id} == set(by_id)
+    assert by_path["weight"].tolist() == by_id[m.weight.id].tolist()
+    partial = m.weight.value.sum().backward().of(m)
+    assert list(nn.gradients_of(partial, by="path")) == ["weight"]
+
+
+def test_detect_nan_names_the_module() -> None:
+    class Block(nn.Module):
+        layers: list[nn.Linear]
+
+        def forward(self, x: Tensor[Any]) -> Tensor[Any]:
+            for layer in self.layers:
+                x = layer(x)
+            return x
+
+    device = px.Autodiff(CPU)
+    fine = nn.Linear(3, 3, device=device)
+    broken = fine.map(lambda _, p: p.with_value(p.value.detach() * float("nan")))
+    block = Block(layers=[fine, broken])
+    with px.detect_nan(), pytest.raises(px.GradientError, match=r"in module layers\.1") as error:
+        block(X.to_device(device))
+    assert error.value.op == "linear"
+    assert "float32[4, 3], float32[3, 3], float32[3]" in str(error.value)

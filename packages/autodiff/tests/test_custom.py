@@ -166,7 +166,7 @@ def test_the_op_that_gives_the_first_nan_is_named() -> None:
         with pytest.raises(pt.GradientError) as error:
             w.log().exp()
     assert error.value.op == "log"
-    assert error.value.got == "operands without nan"
+    assert error.value.got == "operands without nan: float64[1]"
     assert f"{__file__}:{line}" in str(error.value)
 
 
@@ -194,6 +194,22 @@ def test_a_step_from_before_the_block_is_named_without_its_line() -> None:
     loss = (w.sqrt() * 0.0).sum()
     with ad.detect_nan(), pytest.raises(pt.GradientError, match="it ran before the block"):
         loss.backward()
+
+
+def test_infinities_are_found_where_asked_forwards_and_backwards() -> None:
+    w = leaf(0.0, 1.0)
+    with ad.detect_nan():
+        assert w.log().tolist()[0] == float("-inf")
+    with ad.detect_nan(infinities=True), pytest.raises(pt.GradientError) as forward:
+        w.log()
+    assert str(forward.value).startswith(
+        "[log] the result holds inf: got operands without nan or inf: float64[2], expected finite"
+    )
+    with ad.detect_nan(infinities=True), pytest.raises(pt.GradientError) as backward:
+        w.sqrt().sum().backward()
+    assert str(backward.value).startswith(
+        "[sqrt] its derivative gives inf: got cotangents without nan or inf: float64[2]"
+    )
 
 
 def test_an_op_is_judged_by_its_result_alone() -> None:

@@ -9,6 +9,8 @@ from ._checkpoint import Checkpointing as Checkpointing
 from ._checkpoint import NoCheckpointing as NoCheckpointing
 from ._custom import custom_gradient as custom_gradient
 from ._custom import custom_jvp as custom_jvp
+from ._drawing import Graph as Graph
+from ._drawing import graph as graph
 from ._forward import Forward as Forward
 from ._forward import jvp as jvp
 from ._gradcheck import gradcheck as gradcheck
@@ -23,4 +25,6 @@ from ._transform import stop_gradient as stop_gradient
 from ._transform import value_and_grad as value_and_grad
 from ._transform import vjp as vjp
 from ._vmap import vmap as vmap
+from ._watch import register_hook as register_hook
+from ._watch import retain_grad as retain_grad
 from .batching import batching_kind as batching_kind

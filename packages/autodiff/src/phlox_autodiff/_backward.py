@@ -7,7 +7,7 @@ from operator import attrgetter
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, final
 
-from phlox_tensor import GradientError, ShapeError, Tensor
+from phlox_tensor import GradientError, ShapeError, Tensor, tree
 
 from . import _nan
 from ._checkpoint import Memo
@@ -33,6 +33,7 @@ class Gradients:
 
     Example:
         >>> import phlox_tensor as pt
+        >>> from phlox_autodiff import Autodiff
         >>> w = pt.asarray([1.0, 2.0], device=Autodiff("numpy")).require_grad()
         >>> grads = (w * w).sum().backward() + (w * 3.0).sum().backward()
         >>> (grads * 0.5).get(w).tolist()
@@ -50,9 +51,19 @@ class Gradients:
         self._proposals = Proposals() if proposals is None else proposals
 
     def get(self, tensor: Tensor[Any]) -> Tensor[Any] | None:
-        """Return the gradient of a leaf; None when no gradient flowed to it, or it is no leaf."""
+        """Return the gradient of a leaf, or of a tensor that ``retain_grad`` gave.
+
+        None when no gradient flowed to it, or it is another tensor.
+        """
         node = self._node(tensor)  # None for a constant, of which there is none here
         return None if node is None else self._found.get(node)
+
+    def of(self, values: Any) -> Any:
+        """Return a tree with the gradient of each leaf in its place, None where there is none.
+
+        Of a module it is what ``px.grad`` gives: a module that holds gradients.
+        """
+        return tree.map(lambda x: self.get(x) if isinstance(x, Tensor) else None, values)
 
     def proposed(self, tensor: Tensor[Any]) -> Tensor[Any] | None:
         """Return the new value for a constant that the loss came by; the mean if by several.

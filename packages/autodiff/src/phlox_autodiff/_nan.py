@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 from weakref import WeakSet
 
 from phlox_tensor import GradientError, Tensor
+from phlox_tensor.scope import current_path, watching
 
 from ._graph import Node, Pending, Plan, accumulate, is_primitive
 from ._lanes import Lanes
@@ -23,12 +24,12 @@ if TYPE_CHECKING:
 
 @final
 class _Mode:
-    """How many ``detect_nan`` blocks are open, in all threads together."""
+    """How many ``detect_nan`` blocks are open, in all threads together; how many refuse inf."""
 
-    __slots__ = ("blocks",)
+    __slots__ = ("blocks", "infinities")
 
     def __init__(self) -> None:
-        self.blocks = 0
+        self.blocks = self.infinities = 0
 
 
 class _Depth(local):
@@ -50,28 +51,44 @@ def register(device: Backend) -> None:
 
 
 @contextmanager
-def detect_nan() -> Iterator[None]:
+def detect_nan(*, infinities: bool = False) -> Iterator[None]:
     """Raise where a NaN first appears, in a ``with`` block: forward or backward.
 
-    The error names the op and the line that called it. Every result is read, so this is slow, and
-    it watches all threads; it is for finding a fault, not for running.
+    The error names the op, the shapes, the module and the line that called it. Every result is
+    read, so this is slow, and it watches all threads; it is for finding a fault, not for running.
+
+    Args:
+        infinities: refuse infinities as well, those of a mask of ``-inf`` among them.
 
     Raises:
         GradientError: inside the block, when an op on an Autodiff device gives a NaN, or when its
             derivative does.
+
+    Example:
+        >>> import phlox_tensor as pt
+        >>> from phlox_autodiff import Autodiff
+        >>> x = pt.asarray([0.0], device=Autodiff("numpy")).require_grad()
+        >>> try:
+        ...     with detect_nan():
+        ...         y = x.log() * 0.0
+        ... except pt.GradientError as error:
+        ...     print(error.op, error.got)
+        multiply operands without nan: float32[1]
     """
-    _switch(1)
-    try:
-        yield
-    finally:
-        _switch(-1)
+    with watching():
+        _switch(1, infinities=infinities)
+        try:
+            yield
+        finally:
+            _switch(-1, infinities=infinities)
 
 
-def _switch(step: int) -> None:
+def _switch(step: int, *, infinities: bool) -> None:
     """Open or close a block; devices look their entries up again when that changes them."""
     with _lock:
         before = MODE.blocks
         MODE.blocks += step
+        MODE.infinities += step * infinities
         if before and MODE.blocks:
             return
         for device in _devices:
@@ -80,6 +97,8 @@ def _switch(step: int) -> None:
 
 def watched(op: Op, entry: Entry, device: Backend) -> Entry:
     """The entry, its results looked at, its nodes marked with the line that called it."""
+    inner = device.inner
+    assert inner is not None
 
     def run(*args: Any) -> Any:
         _depth.calls += 1
@@ -88,18 +107,20 @@ def watched(op: Op, entry: Entry, device: Backend) -> Entry:
         finally:
             _depth.calls -= 1
         results = out if isinstance(out, tuple) else (out,)
-        origin = _user_line()
+        origin = _origin()
         for result in results:
             if result.node is not None:
                 for node in (result.node, *result.node.parents[: len(results) > 1]):
                     node.origin = origin
-        if not _depth.calls and _any_nan(results, device):
+        bad = None if _depth.calls else _bad([Tensor(r.value, inner) for r in results])
+        if bad is not None:
             flat = [p for a in args for p in (a if isinstance(a, tuple) else (a,))]
-            before = _any_nan([p for p in flat if is_primitive(p)], device)
+            given = [Tensor[Any](p.value, inner) for p in flat if is_primitive(p)]
             raise GradientError(
                 op.name,
-                "the result holds nan",
-                got="an operand with nan" if before else "operands without nan",
+                f"the result holds {bad}",
+                got=_described("operand", given),
+                expected="finite numbers" if MODE.infinities else "numbers",
                 hint=f"look at {origin}",
             )
         return out
@@ -116,13 +137,14 @@ def push(plan: Plan, node: Node, cotangent: Any, pending: Pending, memo: Memo | 
         for parent, found in fresh.items():
             item = whole(found)
             items = item if isinstance(item, list) else [item]
-            if any(_has_nan(t) for t in items if t is not None):
+            bad = _bad([t for t in items if t is not None])
+            if bad is not None:
                 given = cotangent if isinstance(cotangent, list) else [cotangent]
-                before = any(_has_nan(t) for t in given if t is not None)
                 raise GradientError(
                     plan.name,
-                    "its derivative gives nan",
-                    got="a cotangent with nan" if before else "a cotangent without nan",
+                    f"its derivative gives {bad}",
+                    got=_described("cotangent", [t for t in given if t is not None]),
+                    expected="finite numbers" if MODE.infinities else "numbers",
                     hint=f"look at {getattr(node, 'origin', 'the call; it ran before the block')}",
                 )
             _merge(pending, parent, item)
@@ -140,17 +162,39 @@ def _merge(pending: Pending, parent: Node, item: Any) -> None:
             places[i] = part if places[i] is None else places[i] + part
 
 
-def _has_nan(tensor: Tensor[Any]) -> bool:
-    while type(tensor.primitive) is Lanes:  # of all lanes at once
+def _bad(tensors: list[Tensor[Any]]) -> str | None:
+    """What some of the numbers are that they should not be."""
+    floats = [_all_lanes(t) for t in tensors if t.dtype.kind == "Float"]
+    if any(bool(t.isnan().any()) for t in floats):
+        return "nan"
+    if MODE.infinities and any(bool(t.isinf().any()) for t in floats):
+        return "inf"
+    return None
+
+
+def _all_lanes(tensor: Tensor[Any]) -> Tensor[Any]:
+    """A tensor of many lanes as the one that holds all."""
+    while type(tensor.primitive) is Lanes:
         assert tensor.device.inner is not None
         tensor = Tensor(tensor.primitive.value, tensor.device.inner)
-    return tensor.dtype.kind == "Float" and bool(tensor.isnan().any())
+    return tensor
 
 
-def _any_nan(primitives: Any, device: Backend) -> bool:
-    inner = device.inner
-    assert inner is not None
-    return any(_has_nan(Tensor(p.value, inner)) for p in primitives)
+def _described(what: str, tensors: list[Tensor[Any]]) -> str:
+    """What went in, such as ``operands without nan: float32[2, 3], float32[3]``."""
+    bad = _bad(tensors)
+    shown = ", ".join(f"{t.dtype}{list(t.shape)}" for t in tensors)
+    none = "nan or inf" if MODE.infinities else "nan"
+    if bad is not None:
+        article = "an" if what[0] in "aeiou" else "a"
+        return f"{article} {what} with {bad}: {shown}"
+    return f"{what}s without {none}: {shown}" if tensors else f"no {what}s"
+
+
+def _origin() -> str:
+    """The line that called an op, and the module that runs."""
+    path = current_path()
+    return f"{_user_line()} in module {path}" if path else _user_line()
 
 
 def _user_line() -> str:

@@ -10,7 +10,7 @@ from phlox_tensor import GradientError, Proposed, Tensor, asarray, tree
 from . import _backward
 from ._autodiff import Autodiff
 from ._batched import Batched
-from ._graph import Node
+from ._graph import LEAF, Node
 from ._levels import base_device, check_level, check_result, running
 from ._propose import Proposals, finding
 
@@ -117,7 +117,7 @@ class Recorded:
             pending[node] = pending[node] + seed if node in pending else seed
         with finding() as proposals:
             found = _backward.run(pending, retain_graph=retain_graph)
-        if not found.keys() <= self._nodes:
+        if not {node for node in found if node.plan is LEAF} <= self._nodes:
             raise GradientError(
                 self._op,
                 "the function uses a tracked tensor that is not an argument, on the device of "

@@ -97,6 +97,12 @@ class _Rerun(Plan):
             if part is not None:
                 accumulate(inside, result.primitive.node, part)
         for parent, found in _backward.run(inside, retain_graph=False, after=first).items():
+            if parent.id > first and parent.plan is not LEAF:
+                raise GradientError(
+                    "retain_grad",
+                    f"{self._name} runs again, so that no tensor inside of it stays",
+                    hint="retain_grad() of what the function of checkpoint takes or gives",
+                )
             if parent not in node.parents:
                 raise self._differs("a value that depends on another tensor")
             accumulate(pending, parent, found)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeVar, final
 
 from phlox_tensor import ArgumentError, Tensor
 
@@ -167,6 +167,13 @@ def updates_of(module: Module, grads: Any) -> Updates:
     return found
 
 
-def gradients_of(grads: Module) -> dict[str, Tensor[Any]]:
-    """Return the gradients in the gradient of a module, by parameter id."""
-    return {p.id: p.value for _, p in _walk.params(grads) if p.trainable}
+def gradients_of(grads: Module, *, by: Literal["id", "path"] = "id") -> dict[str, Tensor[Any]]:
+    """Return the gradients in the gradient of a module, by parameter id or by path.
+
+    ``px.grad(loss)(model)`` is such a module, and so is ``loss.backward().of(model)``. Parameters
+    without a gradient are left out.
+    """
+    if by not in ("id", "path"):
+        raise ArgumentError("gradients_of", "by", got=repr(by), expected="'id' or 'path'")
+    found = [(path, p) for path, p in _walk.params(grads) if p.trainable and p.is_initialized]
+    return {path if by == "path" else p.id: p.value for path, p in found}
