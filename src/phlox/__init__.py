@@ -33,13 +33,15 @@ if not TYPE_CHECKING:
         """Load the package that holds a name, when the name is first used."""
         if name in _MODULES:
             return import_module(f"{__name__}.{name}")
-        if not name.startswith("_"):
+        if not name.startswith("_") or name.startswith("__array_"):
             for layer in (_BACKENDS[name],) if name in _BACKENDS else _LAYERS:
                 module = import_module(layer)
                 if name in vars(module):
                     value = getattr(module, name)
                     globals()[name] = value
                     return value
+            if name.startswith("_"):
+                raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
             raise import_module("phlox_tensor")._unknown_name(name, "phlox", "px", __dir__())
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

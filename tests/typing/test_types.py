@@ -76,7 +76,7 @@ def kinds(x: Tensor, n: Tensor[Int], b: Tensor[Bool]) -> None:
     assert_type(pt.zeros((2, 3)), Tensor[Float])
     assert_type(pt.random.normal(3), Tensor[Float])
     assert_type(x.to_device("numpy"), Tensor[Float])
-    assert_type(b.nonzero(), Tensor[Int])
+    assert_type(b.nonzero(), tuple[Tensor[Int], ...])
     assert_type(x.clip(0, 1).maximum(0.5), Tensor[Float])
     assert_type(pt.conv2d(x, x, None, stride=2, padding=(1, 1)), Tensor[Float])
     assert_type(pt.conv2d(x, weight=x, bias=x), Tensor[Float])
@@ -117,7 +117,6 @@ def wrong(x: Tensor, n: Tensor[Int], b: Tensor[Bool]) -> None:
     pt.asarray([1, 2]).sin()  # wrong
     pt.ones(2, 3)  # wrong
     x.nosuch()  # wrong
-    x.nonzero()  # wrong
     n.require_grad()  # wrong
     b.backward()  # wrong
     pt.where(x, x, x)  # wrong: the condition is no truth

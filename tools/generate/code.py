@@ -18,10 +18,12 @@ KIND_VARIABLES = {"Any": "AnyKind", "Bits": "BitsKind", "Num": "NumKind"}
 ATTRIBUTE_TYPES = {
     "Axes": "int | Sequence[int] | None",
     "Axes?": "int | Sequence[int] | None",
+    "AxesInOrder?": "int | Sequence[int] | None",
     "Axis": "int",
     "Axis?": "int | None",
     "AxisOrder": "Sequence[int]",
     "Contracted": "int | Sequence[Sequence[int]]",
+    "Count": "int | Tensor[Int]",
     "DType": "DTypeLike",
     "DType?": "DTypeLike | None",
     "Extra": "int | tuple[int, int]",
@@ -446,7 +448,7 @@ def methods_file() -> str:
 
 def functions_file() -> str:
     """The text of ``_functions.py``."""
-    ops = [op for op in own_ops() if op.signature.operands and not op.internal]
+    ops = [op for op in own_ops() if op.signature.operands and op.function and not op.internal]
     names = "".join(f'    "{name}",\n' for name in sorted(op.name for op in ops))
     return (
         HEADER

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from inspect import Parameter, signature
 from pathlib import Path
 
 import numpy as np
@@ -67,8 +68,7 @@ def run(code: str) -> str:
 
 def section(op: Op) -> str:
     """The part of a page about one op."""
-    arguments = ", ".join(parameters(op, method=False))
-    lines = [f"## {op.name}\n", f"```python\n{op.name}({arguments}) -> {result_type(op)}\n```\n"]
+    lines = [f"## {op.name}\n", f"```python\n{_declaration(op)}\n```\n"]
     lines.append(f"{op.doc}\n")
     facts = [f"class {op.family.name}"]
     if op.expand is not None:
@@ -82,6 +82,15 @@ def section(op: Op) -> str:
     if code:
         lines.append(f"```pycon\n>>> {code}\n{run(code)}\n```\n")
     return "\n".join(lines)
+
+
+def _declaration(op: Op) -> str:
+    """The function as users call it."""
+    if op.function:
+        return f"{op.name}({', '.join(parameters(op, method=False))}) -> {result_type(op)}"
+    found = signature(getattr(pt, op.name))
+    shown = [p for p in found.parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+    return op.name + str(found.replace(parameters=shown)).replace("'", "")
 
 
 def spellings() -> str:

@@ -182,7 +182,7 @@ def test_expansions_agree_with_their_references(op: pt.Op) -> None:
 
     class Without(pt.Backend):
         name = "without"
-        dtypes = frozenset({pt.float64, pt.int64, pt.uint32, pt.bool_})
+        dtypes = frozenset({pt.float64, pt.int64, pt.uint32, pt.uint64, pt.bool_})
         default_float, default_int = pt.float64, pt.int64
         slack = 4.0  # a formula rounds at every step; the tolerance is that of a fused entry
         strict = False

@@ -18,6 +18,10 @@ from ._backend import is_inside as is_inside
 from ._checked import Checked as Checked
 from ._composite import allclose as allclose
 from ._composite import broadcast_arrays as broadcast_arrays
+from ._composite import broadcast_shapes as broadcast_shapes
+from ._composite import can_cast as can_cast
+from ._composite import isdtype as isdtype
+from ._composite import result_type as result_type
 from ._creation import arange as arange
 from ._creation import asarray as asarray
 from ._creation import empty as empty
@@ -72,10 +76,13 @@ from ._errors import PhloxError as PhloxError
 from ._errors import RecordError as RecordError
 from ._errors import Rejected as Rejected
 from ._errors import ShapeError as ShapeError
+from ._errors import SharingError as SharingError
 from ._errors import TreeError as TreeError
 from ._errors import UnknownArgumentError as UnknownArgumentError
 from ._errors import UnknownNameError as UnknownNameError
 from ._functions import *  # noqa: F403 - generated, with __all__
+from ._info import VERSION as _version_of_the_standard
+from ._info import NamespaceInfo as _NamespaceInfo
 from ._install import install as _install
 from ._kinds import Bool as Bool
 from ._kinds import Float as Float
@@ -91,8 +98,22 @@ from ._profile import ProfileReport as ProfileReport
 from ._profile import ProfileRow as ProfileRow
 from ._proposed import Proposed as Proposed
 from ._random_state import seed as seed
+from ._sets import UniqueAll as UniqueAll
+from ._sets import UniqueCounts as UniqueCounts
+from ._sets import UniqueInverse as UniqueInverse
+from ._sets import unique_all as unique_all
+from ._sets import unique_counts as unique_counts
+from ._sets import unique_inverse as unique_inverse
+from ._sets import unique_values as unique_values
 from ._spellings import install as _install_hints
 from ._spellings import unknown_name as _unknown_name
+from ._standard import argsort as argsort
+from ._standard import astype as astype
+from ._standard import concat as concat
+from ._standard import nonzero as nonzero
+from ._standard import reshape as reshape
+from ._standard import searchsorted as searchsorted
+from ._standard import sort as sort
 from ._table import Entry as Entry
 from ._table import Table as Table
 from ._tensor import Tensor as Tensor
@@ -100,18 +121,13 @@ from ._tensor import Tensor as Tensor
 Device = Backend  # a backend is a device: the word for annotations
 bool = bool_
 newaxis = None
-__array_api_version__ = "2024.12"
+__array_api_version__ = _version_of_the_standard
+__array_namespace_info__ = _NamespaceInfo
 __version__ = "0.1.0"
 
 _install()
 _install_pickle()
 _install_hints(Tensor)
-
-
-def astype(x: Tensor, dtype: DTypeLike, /, *, copy: bool_ = True) -> Tensor:  # type: ignore[valid-type]
-    """Return the elements in another type; see ``Tensor.astype``."""
-    del copy
-    return x.astype(dtype)
 
 
 # Type checkers would take any name for one that exists.

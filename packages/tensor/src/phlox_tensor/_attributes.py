@@ -53,6 +53,14 @@ def _axes_or_none(value: Any, name: str, op: str, rank: int) -> tuple[int, ...] 
     return None if value is None else _axes(value, name, op, rank)
 
 
+def _axes_in_order_or_none(value: Any, name: str, op: str, rank: int) -> tuple[int, ...] | None:
+    """Axes as they are given, which may repeat."""
+    if value is None:
+        return None
+    items = value if isinstance(value, Sequence) else (value,)
+    return tuple(normalize_axis(item, op, rank, name) for item in items)
+
+
 def _contracted(value: Any, name: str, op: str, rank: int) -> int | tuple[tuple[int, ...], ...]:
     """A number of axes, or the axes of either tensor."""
     if not isinstance(value, Sequence):
@@ -313,10 +321,12 @@ def _index_item(item: Any, op: str) -> Any:
 NORMALIZERS: Final[dict[str, Normalizer]] = {
     "Axes": _axes,
     "Axes?": _axes_or_none,
+    "AxesInOrder?": _axes_in_order_or_none,
     "Axis": _axis,
     "Axis?": _axis_or_none,
     "AxisOrder": _axis_order,
     "Contracted": _contracted,
+    "Count": _integer,
     "DType": _dtype,
     "DType?": _dtype_or_none,
     "Extra": _extra,

@@ -2,21 +2,136 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any, Final
 
 import numpy as np
 
+from . import _dtype
+from ._dtype import DType, DTypeLike, KindName, as_dtype, number_for
+from ._errors import ArgumentError, DTypeError, KindError
 from ._kinds import AnyKind
 from ._tensor import Tensor
 from .ops import movement
-from .shapes._broadcast import broadcast_shapes
+from .shapes import _broadcast
+
+Scalar = bool | int | float
+_KINDS: Final[dict[str, Callable[[DType], bool]]] = {
+    "bool": lambda d: d.kind == "Bool",
+    "complex floating": lambda d: False,
+    "integral": lambda d: d.kind == "Int",
+    "numeric": lambda d: d.kind != "Bool",
+    "real floating": lambda d: d.kind == "Float",
+    "signed integer": lambda d: d.kind == "Int" and d.signed,
+    "unsigned integer": lambda d: d.kind == "Int" and not d.signed,
+}
 
 
 # Takes tensors as arguments of their own, and leaves each its kind and element type.
-def broadcast_arrays(*arrays: Tensor[AnyKind]) -> list[Tensor[AnyKind]]:
+def broadcast_arrays(*arrays: Tensor[AnyKind]) -> tuple[Tensor[AnyKind], ...]:
     """Return the tensors with the shape they all broadcast to."""
-    shape = broadcast_shapes((x.shape for x in arrays), "broadcast_arrays")
-    return [movement.broadcast_to(x, shape) for x in arrays]
+    shape = _broadcast.broadcast_shapes((x.shape for x in arrays), "broadcast_arrays")
+    return tuple(movement.broadcast_to(x, shape) for x in arrays)
+
+
+def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """Return the shape that all broadcast to.
+
+    Raises:
+        ShapeError: when two sizes differ and neither is 1.
+
+    Example:
+        >>> broadcast_shapes((3, 1), (4,))
+        (3, 4)
+    """
+    return _broadcast.broadcast_shapes((tuple(shape) for shape in shapes), "broadcast_shapes")
+
+
+def can_cast(from_: DTypeLike | Tensor[Any], to: DTypeLike, /) -> bool:
+    """Whether promotion takes one element type to the other: then no value is lost.
+
+    Example:
+        >>> can_cast(int8, int16), can_cast(int16, int8), can_cast(int8, float32)
+        (True, False, False)
+    """
+    own, wanted = _type_of(from_, "can_cast"), as_dtype(to, "can_cast")
+    try:
+        return _promoted(own, wanted, "can_cast") is wanted
+    except (DTypeError, KindError):
+        return False
+
+
+def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...], /) -> bool:
+    """Whether an element type is of a kind, or of one of several.
+
+    Args:
+        dtype: the element type.
+        kind: an element type, or ``"bool"``, ``"signed integer"``, ``"unsigned integer"``,
+            ``"integral"``, ``"real floating"``, ``"complex floating"``, ``"numeric"``.
+
+    Raises:
+        ArgumentError: for an unknown kind.
+
+    Example:
+        >>> isdtype(float32, ("integral", "real floating"))
+        True
+    """
+    own = as_dtype(dtype, "isdtype")
+    if isinstance(kind, tuple):
+        return any(isdtype(own, each) for each in kind)
+    if not isinstance(kind, str):
+        return own is as_dtype(kind, "isdtype")
+    if kind not in _KINDS:
+        raise ArgumentError("isdtype", "unknown kind", got=kind, expected=", ".join(_KINDS))
+    return _KINDS[kind](own)
+
+
+def result_type(*arrays_and_dtypes: Tensor[Any] | DTypeLike | Scalar) -> DType:
+    """Return the element type in which tensors, types and numbers meet.
+
+    Python numbers are weak: they take the type of what stands beside them.
+
+    Raises:
+        KindError: when kinds mix.
+        DTypeError: when no type holds both.
+        ArgumentError: when there are numbers alone, or nothing.
+
+    Example:
+        >>> result_type(int8, uint8, 3)
+        phlox_tensor.int16
+    """
+    numbers = [x for x in arrays_and_dtypes if isinstance(x, Scalar)]
+    types = [_type_of(x, "result_type") for x in arrays_and_dtypes if not isinstance(x, Scalar)]
+    if not types:
+        expected = "at least one tensor or element type"
+        raise ArgumentError("result_type", "nothing to go by", got=numbers, expected=expected)
+    out = reduce(lambda a, b: _promoted(a, b, "result_type"), types)
+    for number in numbers:
+        _check_number(number, out)
+    return out
+
+
+def _check_number(number: Scalar, dtype: DType) -> None:
+    """A truth value stands beside Bool alone, a float beside Float."""
+    own: KindName = (
+        "Bool" if type(number) is bool else "Int" if isinstance(number, int) else "Float"
+    )
+    fits = dtype.kind == own or (dtype.kind == "Float" and own == "Int")
+    if not fits:
+        raise KindError("result_type", "kinds do not mix", got=f"{number!r} and {dtype}")
+    if own == "Int":
+        number_for(number, dtype, "result_type")
+
+
+def _type_of(given: Tensor[Any] | DTypeLike, op: str) -> DType:
+    return given.dtype if isinstance(given, Tensor) else as_dtype(given, op)
+
+
+def _promoted(a: DType, b: DType, op: str) -> DType:
+    if a.kind != b.kind:
+        raise KindError(op, "kinds do not mix", got=f"{a} and {b}", expected="one kind")
+    return _dtype.promote(a, b, op)
 
 
 # Gives a bool of Python.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array as PythonArray
 from collections.abc import Sequence
 from math import ceil, isfinite
 from typing import Any, Never, NoReturn, overload
@@ -12,7 +13,7 @@ from ._attributes import NORMALIZERS, refuse_recorded
 from ._backend import Backend, is_inside
 from ._device import as_device
 from ._dtype import DType, DTypeLike, as_dtype, bool_, number_for
-from ._errors import ArgumentError, KindError, ShapeError
+from ._errors import ArgumentError, KindError, ShapeError, SharingError
 from ._kinds import AnyKind, Bool, Float, Int
 from ._operands import check_rank, require_dtype
 from ._stacking import holds_tensor, stacked
@@ -81,7 +82,7 @@ def asarray(
     Raises:
         DTypeError: when the device lacks the element type, or the data has none.
         ShapeError: when the items of a list differ in shape.
-        ArgumentError: with ``copy=False``, when the data has to be copied; it is a ValueError.
+        SharingError: with ``copy=False``, when the data has to be copied; it is a ValueError.
     """
     wanted = None if dtype is None else as_dtype(dtype, "asarray")
     if holds_tensor(obj):
@@ -89,26 +90,33 @@ def asarray(
         out = given if device is None else given.to_device(as_device(device))
         out = out if wanted is None else out.astype(wanted)
         if copy is False and out is not obj:
-            _refuse_sharing(obj)
-        return _copied(out) if copy and out is obj else out
+            refuse_sharing("asarray", f"{type(obj).__name__} with copy=False")
+        return copied(out) if copy and out is obj else out
     if copy is False:
-        _refuse_sharing(obj)
+        refuse_sharing("asarray", f"{type(obj).__name__} with copy=False")
     if hasattr(obj, "__dlpack__") and not isinstance(obj, np.ndarray | np.generic):
         obj = np.from_dlpack(obj)
+    elif isinstance(obj, bytes | bytearray | memoryview | PythonArray):
+        obj = np.asarray(memoryview(obj))  # keeps the type of its elements, as arrays do
     return upload(obj, wanted, as_device(device))
 
 
-def _refuse_sharing(obj: Any) -> NoReturn:
-    raise ArgumentError(
-        "asarray",
+def refuse_sharing(op: str, got: str) -> NoReturn:
+    """Say that ``copy=False`` cannot be.
+
+    Raises:
+        SharingError: always.
+    """
+    raise SharingError(
+        op,
         "the data has to be copied",
-        got=f"{type(obj).__name__} with copy=False",
+        got=got,
         expected="a tensor of this type on this device",
         hint="copy=None",
     )
 
 
-def _copied(x: Tensor[Any]) -> Tensor[Any]:
+def copied(x: Tensor[Any]) -> Tensor[Any]:
     """The same elements in memory of their own; gradients flow through."""
     return x.logical_or(x) if x.dtype.kind == "Bool" else positive(x)
 
@@ -119,9 +127,19 @@ def from_numpy(array: np.ndarray[Any, Any], /, *, device: Device = None) -> Tens
     return upload(np.asarray(array), None, as_device(device), "from_numpy")
 
 
-def from_dlpack(x: Any, /, *, device: Device = None) -> Tensor[Any]:
-    """Return a tensor with the data of any object that speaks DLPack."""
-    refuse_recorded(x, "x", "from_dlpack")
+def from_dlpack(x: Any, /, *, device: Device = None, copy: bool | None = None) -> Tensor[Any]:
+    """Return a tensor with the data of any object that speaks DLPack.
+
+    The data is copied, since others may write to it; a tensor of phlox is shared.
+
+    Raises:
+        SharingError: with ``copy=False``, when the data has to be copied; it is a BufferError.
+    """
+    if isinstance(x, Tensor):
+        refuse_recorded(x, "x", "from_dlpack")
+        return asarray(x, device=device, copy=copy)
+    if copy is False:
+        refuse_sharing("from_dlpack", f"{type(x).__name__} with copy=False")
     return upload(np.from_dlpack(x), None, as_device(device), "from_dlpack")
 
 
@@ -403,7 +421,7 @@ def eye(
     return (rows[:, None] + k == columns).astype(chosen)
 
 
-def meshgrid(*arrays: Tensor[AnyKind], indexing: str = "xy") -> list[Tensor[AnyKind]]:
+def meshgrid(*arrays: Tensor[AnyKind], indexing: str = "xy") -> tuple[Tensor[AnyKind], ...]:
     """Return coordinate grids of 1-d tensors; ``indexing`` is ``"xy"`` or ``"ij"``."""
     if indexing not in ("xy", "ij"):
         raise ArgumentError("meshgrid", "unknown indexing", got=indexing, expected="'xy' or 'ij'")
@@ -418,7 +436,7 @@ def meshgrid(*arrays: Tensor[AnyKind], indexing: str = "xy") -> list[Tensor[AnyK
         line = [1] * len(arrays)
         line[place] = array.size
         out.append(array.reshape(line).broadcast_to(shape))
-    return out
+    return tuple(out)
 
 
 def tril(x: Tensor[AnyKind], /, *, k: int = 0) -> Tensor[AnyKind]:

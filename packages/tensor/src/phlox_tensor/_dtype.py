@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, final
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Protocol, cast, final
 
 import ml_dtypes
 import numpy as np
@@ -84,6 +85,15 @@ DTYPES: Final[dict[str, DType]] = {
 _BY_NUMPY: Final = {d.numpy: d for d in DTYPES.values()}
 
 DTypeLike = DType | str | type | np.dtype[Any]
+
+
+class HasDType(Protocol):
+    """A tensor, as far as its element type goes."""
+
+    @property
+    def dtype(self) -> DType:
+        """Element type."""
+        ...
 
 
 def as_dtype(value: DTypeLike, op: str = "dtype") -> DType:
@@ -181,26 +191,72 @@ def number_for(value: bool | int | float, dtype: DType, op: str) -> bool | int |
 _finfo: Final[Any] = ml_dtypes.finfo  # carries no annotations of its own
 
 
-def finfo(dtype: DTypeLike) -> Any:
-    """Machine limits of a float type: ``eps``, ``max``, ``min``, ``smallest_normal``.
+@final
+@dataclass(frozen=True, slots=True)
+class FloatLimits:
+    """Limits of a float type, as Python floats; ``bits`` is its width."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    smallest_subnormal: float
+    dtype: DType
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class IntLimits:
+    """Limits of an integer type; ``bits`` is its width."""
+
+    bits: int
+    max: int
+    min: int
+    dtype: DType
+
+
+def finfo(type: DTypeLike | HasDType, /) -> FloatLimits:
+    """Return the limits of a float type, or of that of a tensor.
 
     Raises:
         KindError: for a type that is no float.
+
+    Example:
+        >>> finfo(float16).eps
+        0.0009765625
     """
-    return _finfo(_of_kind(dtype, "Float", "finfo").numpy)
+    dtype = _of_kind(type, "Float", "finfo")
+    found = _finfo(dtype.numpy)
+    return FloatLimits(
+        8 * dtype.itemsize,
+        float(found.eps),
+        float(found.max),
+        float(found.min),
+        float(found.smallest_normal),
+        float(found.smallest_subnormal),
+        dtype,
+    )
 
 
-def iinfo(dtype: DTypeLike) -> np.iinfo[Any]:
-    """Machine limits of an integer type: ``min``, ``max``, ``bits``.
+def iinfo(type: DTypeLike | HasDType, /) -> IntLimits:
+    """Return the limits of an integer type, or of that of a tensor.
 
     Raises:
         KindError: for a type that is no integer.
+
+    Example:
+        >>> iinfo(int8).max
+        127
     """
-    return np.iinfo(_of_kind(dtype, "Int", "iinfo").numpy)
+    dtype = _of_kind(type, "Int", "iinfo")
+    found = np.iinfo(dtype.numpy)
+    return IntLimits(8 * dtype.itemsize, int(found.max), int(found.min), dtype)
 
 
-def _of_kind(dtype: DTypeLike, kind: KindName, op: str) -> DType:
-    found = as_dtype(dtype, op)
+def _of_kind(given: DTypeLike | HasDType, kind: KindName, op: str) -> DType:
+    own = getattr(given, "dtype", None)
+    found = own if isinstance(own, DType) else as_dtype(cast(DTypeLike, given), op)
     if found.kind != kind:
         names = ", ".join(d.name for d in DTYPES.values() if d.kind == kind)
         raise KindError(op, "a type of another kind", got=found, expected=names)

@@ -104,6 +104,10 @@ class ShapeError(PhloxError, ValueError):
     """Shapes do not fit the op."""
 
 
+class SharingError(ArgumentError, BufferError):
+    """Data would have to be copied, and the call forbids it."""
+
+
 class TreeError(PhloxError, ValueError):
     """Trees differ in structure, or a container of an unknown type holds a tensor."""
 

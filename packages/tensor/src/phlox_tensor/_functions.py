@@ -84,7 +84,6 @@ from .ops.convolution_nd import conv_transpose1d as _conv_transpose1d
 from .ops.convolution_nd import conv_transpose3d as _conv_transpose3d
 from .ops.indexing import index_add as _index_add
 from .ops.indexing import masked_select as _masked_select
-from .ops.indexing import nonzero as _nonzero
 from .ops.indexing import scatter as _scatter
 from .ops.indexing import take as _take
 from .ops.indexing import take_along_axis as _take_along_axis
@@ -92,7 +91,6 @@ from .ops.interpolation import interpolate as _interpolate
 from .ops.interpolation import interpolate2d as _interpolate2d
 from .ops.movement import broadcast_to as _broadcast_to
 from .ops.movement import chunk as _chunk
-from .ops.movement import concat as _concat
 from .ops.movement import contiguous as _contiguous
 from .ops.movement import expand_dims as _expand_dims
 from .ops.movement import flatten as _flatten
@@ -102,7 +100,6 @@ from .ops.movement import moveaxis as _moveaxis
 from .ops.movement import pad as _pad
 from .ops.movement import permute_dims as _permute_dims
 from .ops.movement import repeat as _repeat
-from .ops.movement import reshape as _reshape
 from .ops.movement import roll as _roll
 from .ops.movement import slice_ as _slice
 from .ops.movement import slice_scatter as _slice_scatter
@@ -112,6 +109,9 @@ from .ops.movement import stack as _stack
 from .ops.movement import swapaxes as _swapaxes
 from .ops.movement import tile as _tile
 from .ops.movement import unstack as _unstack
+from .ops.neighbor import copysign as _copysign
+from .ops.neighbor import nextafter as _nextafter
+from .ops.neighbor import signbit as _signbit
 from .ops.pooling import avg_pool2d as _avg_pool2d
 from .ops.pooling import max_pool2d as _max_pool2d
 from .ops.pooling import max_pool2d_with_indices as _max_pool2d_with_indices
@@ -141,6 +141,7 @@ from .ops.reduction import all_ as _all
 from .ops.reduction import any_ as _any
 from .ops.reduction import argmax as _argmax
 from .ops.reduction import argmin as _argmin
+from .ops.reduction import count_nonzero as _count_nonzero
 from .ops.reduction import logsumexp as _logsumexp
 from .ops.reduction import max_ as _max
 from .ops.reduction import mean as _mean
@@ -163,8 +164,10 @@ from .ops.sampling import grid_sample as _grid_sample
 from .ops.sampling import nms as _nms
 from .ops.sampling import roi_align as _roi_align
 from .ops.scan import cumsum as _cumsum
-from .ops.sort import argsort as _argsort
-from .ops.sort import sort_ as _sort
+from .ops.scan import cumulative_prod as _cumulative_prod
+from .ops.scan import cumulative_sum as _cumulative_sum
+from .ops.scan import diff as _diff
+from .ops.sort import isin as _isin
 from .ops.sort import topk as _topk
 from .ops.unary import abs_ as _abs
 from .ops.unary import acos as _acos
@@ -220,7 +223,6 @@ __all__ = [
     "any",
     "argmax",
     "argmin",
-    "argsort",
     "asin",
     "asinh",
     "atan",
@@ -244,7 +246,6 @@ __all__ = [
     "channel_shuffle",
     "chunk",
     "clip",
-    "concat",
     "contiguous",
     "conv1d",
     "conv2d",
@@ -252,11 +253,16 @@ __all__ = [
     "conv_transpose1d",
     "conv_transpose2d",
     "conv_transpose3d",
+    "copysign",
     "cos",
     "cosh",
+    "count_nonzero",
     "cross_entropy",
     "cumsum",
+    "cumulative_prod",
+    "cumulative_sum",
     "deform_conv2d",
+    "diff",
     "divide",
     "elu",
     "equal",
@@ -286,6 +292,7 @@ __all__ = [
     "interpolate",
     "interpolate2d",
     "isfinite",
+    "isin",
     "isinf",
     "isnan",
     "layer_norm",
@@ -327,8 +334,8 @@ __all__ = [
     "moveaxis",
     "multiply",
     "negative",
+    "nextafter",
     "nms",
-    "nonzero",
     "not_equal",
     "outer",
     "pad",
@@ -346,7 +353,6 @@ __all__ = [
     "relu6",
     "remainder",
     "repeat",
-    "reshape",
     "rms_norm",
     "roi_align",
     "roll",
@@ -357,6 +363,7 @@ __all__ = [
     "shrink",
     "sigmoid",
     "sign",
+    "signbit",
     "silu",
     "sin",
     "sinh",
@@ -367,7 +374,6 @@ __all__ = [
     "softmin",
     "softplus",
     "softsign",
-    "sort",
     "split",
     "sqrt",
     "square",
@@ -477,13 +483,13 @@ def affine_grid(
 
 
 def all(
-    x: Tensor[Bool],
+    x: Tensor[AnyKind],
     /,
     axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
     **wrong: Never,
 ) -> Tensor[Bool]:
-    """Whether all elements along the axes are True; True for none."""
+    """Whether all elements along the axes are True, or not 0; True for none."""
     if wrong:
         raise unknown_argument(_all, wrong)
     return single(
@@ -497,13 +503,13 @@ def all(
 
 
 def any(
-    x: Tensor[Bool],
+    x: Tensor[AnyKind],
     /,
     axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
     **wrong: Never,
 ) -> Tensor[Bool]:
-    """Whether any element along the axes is True; False for none."""
+    """Whether any element along the axes is True, or not 0; False for none."""
     if wrong:
         raise unknown_argument(_any, wrong)
     return single(
@@ -544,22 +550,6 @@ def argmin(
         (
             axis,
             keepdims,
-        ),
-    )
-
-
-def argsort(
-    x: Tensor[NumKind], /, axis: int = -1, descending: bool = False, **wrong: Never
-) -> Tensor[Int]:
-    """Indices that sort along an axis; stable, nan last in both directions."""
-    if wrong:
-        raise unknown_argument(_argsort, wrong)
-    return single(
-        _argsort,
-        x,
-        (
-            axis,
-            descending,
         ),
     )
 
@@ -848,13 +838,6 @@ def clip(
     )
 
 
-def concat(xs: Sequence[Tensor[AnyKind]], /, axis: int = 0, **wrong: Never) -> Tensor[AnyKind]:
-    """Tensors one after the other along an axis."""
-    if wrong:
-        raise unknown_argument(_concat, wrong)
-    return call(_concat, (xs,), (axis,))
-
-
 def contiguous(x: Tensor[AnyKind], /) -> Tensor[AnyKind]:
     """The same elements, row by row in memory where a backend keeps them in another order: a
     permuted tensor that is read often is faster after one copy.
@@ -1037,6 +1020,11 @@ def conv_transpose3d(
     )
 
 
+def copysign(x1: Tensor[Float] | float, /, x2: Tensor[Float] | float) -> Tensor[Float]:
+    """``|x1|`` with the sign of ``x2``, elementwise; a nan counts as positive."""
+    return _fast.binary(_copysign, x1, x2)
+
+
 def cos(x: Tensor[Float], /) -> Tensor[Float]:
     """Cosine of x in radians, elementwise; nan for infinities."""
     return _fast.unary(_cos, x)
@@ -1045,6 +1033,26 @@ def cos(x: Tensor[Float], /) -> Tensor[Float]:
 def cosh(x: Tensor[Float], /) -> Tensor[Float]:
     """Hyperbolic cosine, elementwise."""
     return _fast.unary(_cosh, x)
+
+
+def count_nonzero(
+    x: Tensor[AnyKind],
+    /,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    **wrong: Never,
+) -> Tensor[Int]:
+    """How many elements along the axes are True, or not 0."""
+    if wrong:
+        raise unknown_argument(_count_nonzero, wrong)
+    return single(
+        _count_nonzero,
+        x,
+        (
+            axis,
+            keepdims,
+        ),
+    )
 
 
 def cross_entropy(x: Tensor[Float], /, target: Tensor[Int]) -> Tensor[Float]:
@@ -1074,6 +1082,54 @@ def cumsum(
         (
             axis,
             dtype,
+        ),
+    )
+
+
+def cumulative_prod(
+    x: Tensor[NumKind],
+    /,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
+    **wrong: Never,
+) -> Tensor[NumKind]:
+    """Running product along an axis, in the same types as ``prod``; a vector needs no axis. With
+    ``include_initial`` a 1 comes first.
+    """
+    if wrong:
+        raise unknown_argument(_cumulative_prod, wrong)
+    return single(
+        _cumulative_prod,
+        x,
+        (
+            axis,
+            dtype,
+            include_initial,
+        ),
+    )
+
+
+def cumulative_sum(
+    x: Tensor[NumKind],
+    /,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
+    **wrong: Never,
+) -> Tensor[NumKind]:
+    """Running sum along an axis, in the same types as ``sum``; a vector needs no axis. With
+    ``include_initial`` a 0 comes first.
+    """
+    if wrong:
+        raise unknown_argument(_cumulative_sum, wrong)
+    return single(
+        _cumulative_sum,
+        x,
+        (
+            axis,
+            dtype,
+            include_initial,
         ),
     )
 
@@ -1112,6 +1168,34 @@ def deform_conv2d(
     )
 
 
+def diff(
+    x: Tensor[NumKind],
+    /,
+    prepend: Tensor[NumKind] | None = None,
+    append: Tensor[NumKind] | None = None,
+    axis: int = -1,
+    n: int = 1,
+    **wrong: Never,
+) -> Tensor[NumKind]:
+    """Differences between neighbors along an axis, ``n`` times over: ``x[i + 1] - x[i]``. What
+    is given as ``prepend`` and ``append`` is joined to both ends before.
+    """
+    if wrong:
+        raise unknown_argument(_diff, wrong)
+    return call(
+        _diff,
+        (
+            x,
+            prepend,
+            append,
+        ),
+        (
+            axis,
+            n,
+        ),
+    )
+
+
 def divide(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[Float]:
     """Quotient, elementwise: ``x1 / x2``. Integers are divided in the default float type."""
     return _fast.binary(_divide, x1, x2)
@@ -1137,8 +1221,10 @@ def exp(x: Tensor[Float], /) -> Tensor[Float]:
     return _fast.unary(_exp, x)
 
 
-def expand_dims(x: Tensor[AnyKind], /, axis: int = 0, **wrong: Never) -> Tensor[AnyKind]:
-    """The tensor with an axis of size 1 more, at ``axis``."""
+def expand_dims(
+    x: Tensor[AnyKind], /, axis: int | Sequence[int] = 0, **wrong: Never
+) -> Tensor[AnyKind]:
+    """The tensor with axes of size 1 more, at the places ``axis`` of the result."""
     if wrong:
         raise unknown_argument(_expand_dims, wrong)
     return single(_expand_dims, x, (axis,))
@@ -1412,6 +1498,20 @@ def interpolate2d(
 def isfinite(x: Tensor[NumKind], /) -> Tensor[Bool]:
     """Whether x is neither infinite nor nan, elementwise; True for integers."""
     return _fast.unary(_isfinite, x)
+
+
+def isin(x1: Tensor[AnyKind], /, x2: Tensor[AnyKind], invert: bool = False) -> Tensor[Bool]:
+    """Whether each element of ``x1`` is among those of ``x2``, or is not with ``invert``; nan is
+    among none.
+    """
+    return call(
+        _isin,
+        (
+            x1,
+            x2,
+        ),
+        (invert,),
+    )
 
 
 def isinf(x: Tensor[NumKind], /) -> Tensor[Bool]:
@@ -1932,6 +2032,13 @@ def negative(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     return _fast.unary(_negative, x)
 
 
+def nextafter(x1: Tensor[Float] | float, /, x2: Tensor[Float] | float) -> Tensor[Float]:
+    """The number of the type that follows ``x1`` on the way to ``x2``, elementwise; ``x2`` where
+    the two are equal.
+    """
+    return _fast.binary(_nextafter, x1, x2)
+
+
 def nms(boxes: Tensor[Float], /, scores: Tensor[Float], iou_threshold: float = 0.5) -> Tensor[Int]:
     """Indices of boxes (K, 4) of x1, y1, x2, y2 that no better box covers by more than
     ``iou_threshold`` of their union, best score first. The result is read on the host.
@@ -1944,11 +2051,6 @@ def nms(boxes: Tensor[Float], /, scores: Tensor[Float], iou_threshold: float = 0
         ),
         (iou_threshold,),
     )
-
-
-def nonzero(mask: Tensor[Bool], /) -> Tensor[Int]:
-    """Positions of True in a 1-d mask, ascending."""
-    return single(_nonzero, mask, ())
 
 
 def not_equal(x1: Tensor[AnyKind] | float, /, x2: Tensor[AnyKind] | float) -> Tensor[Bool]:
@@ -2088,9 +2190,11 @@ def remainder(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Te
 
 
 def repeat(
-    x: Tensor[AnyKind], /, repeats: int, axis: int | None = None, **wrong: Never
+    x: Tensor[AnyKind], /, repeats: int | Tensor[Int], axis: int | None = None, **wrong: Never
 ) -> Tensor[AnyKind]:
-    """Each element ``repeats`` times along an axis; without one, of the flattened tensor."""
+    """Each element ``repeats`` times along an axis; without one, of the flattened tensor. A
+    tensor of counts says how often for each element, and is read.
+    """
     if wrong:
         raise unknown_argument(_repeat, wrong)
     return single(
@@ -2101,11 +2205,6 @@ def repeat(
             axis,
         ),
     )
-
-
-def reshape(x: Tensor[AnyKind], /, shape: Sequence[int]) -> Tensor[AnyKind]:
-    """The elements, row by row, under a new shape; one size may be -1."""
-    return single(_reshape, x, (shape,))
 
 
 def rms_norm(
@@ -2155,10 +2254,14 @@ def roi_align(
 
 
 def roll(
-    x: Tensor[AnyKind], /, shift: int, axis: int | None = None, **wrong: Never
+    x: Tensor[AnyKind],
+    /,
+    shift: int | Sequence[int],
+    axis: int | Sequence[int] | None = None,
+    **wrong: Never,
 ) -> Tensor[AnyKind]:
-    """Elements moved along an axis by ``shift``; what leaves one end enters at the other.
-    Without an axis the flattened tensor is rolled.
+    """Elements moved along axes by ``shift``, one for all or one for each; what leaves one end
+    enters at the other. Without an axis the flattened tensor is rolled.
     """
     if wrong:
         raise unknown_argument(_roll, wrong)
@@ -2235,6 +2338,13 @@ def sigmoid(x: Tensor[Float], /) -> Tensor[Float]:
 def sign(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     """-1, 0 or 1 by the sign of x, elementwise; nan stays nan."""
     return _fast.unary(_sign, x)
+
+
+def signbit(x: Tensor[Float], /) -> Tensor[Bool]:
+    """Whether the sign is negative, elementwise; that of -0.0 is. The sign of a nan is not kept
+    on every device, so False.
+    """
+    return _fast.unary(_signbit, x)
 
 
 def silu(x: Tensor[Float], /) -> Tensor[Float]:
@@ -2323,22 +2433,6 @@ def softplus(x: Tensor[Float], /) -> Tensor[Float]:
 def softsign(x: Tensor[Float], /) -> Tensor[Float]:
     """``x / (1 + |x|)``; ±1 far out. Turian et al., 2009."""
     return _fast.unary(_softsign, x)
-
-
-def sort(
-    x: Tensor[NumKind], /, axis: int = -1, descending: bool = False, **wrong: Never
-) -> Tensor[NumKind]:
-    """Elements in order along an axis; stable, nan last in both directions."""
-    if wrong:
-        raise unknown_argument(_sort, wrong)
-    return single(
-        _sort,
-        x,
-        (
-            axis,
-            descending,
-        ),
-    )
 
 
 def split(

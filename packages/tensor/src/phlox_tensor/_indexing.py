@@ -15,6 +15,7 @@ from ._creation import arange
 from ._dtype import promote
 from ._errors import DTypeError, IndexOutOfRangeError, KindError, Rejected, ShapeError
 from ._stacking import holds_tensor, stacked
+from ._standard import unraveled
 from ._tensor import Tensor
 from ._transfer import upload
 from .ops import binary
@@ -82,8 +83,8 @@ def _expand_masks(x: Tensor[Any], items: list[Any]) -> tuple[Tensor[Any], list[A
             x = move.reshape(x, (*x.shape[:axis], 1, *x.shape[axis:]))
         else:
             _check_mask(item, x, axis)
-        flat = item.flatten().nonzero()
-        out.extend(_unravel(flat, item.shape) if item.ndim > 1 else [flat])
+        flat = select.nonzero(item.flatten())
+        out.extend(unraveled(flat, item.shape) if item.ndim > 1 else [flat])
     return x, out
 
 
@@ -105,16 +106,6 @@ def _check_mask(mask: Tensor[Any], x: Tensor[Any], axis: int) -> None:
     covered = x.shape[axis : axis + mask.ndim]
     if mask.shape != covered:
         raise ShapeError("getitem", "mask does not fit", got=f"mask {mask.shape}", expected=covered)
-
-
-def _unravel(flat: Tensor[Any], shape: tuple[int, ...]) -> list[Tensor[Any]]:
-    out = []
-    for i, n in enumerate(shape):
-        rest = 1
-        for m in shape[i + 1 :]:
-            rest *= m
-        out.append(flat // rest % n)
-    return out
 
 
 def _as_index(item: Any, x: Tensor[Any]) -> Any:

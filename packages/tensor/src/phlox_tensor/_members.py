@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Generic
 from ._dtype import DTypeLike, as_dtype
 from ._fast import binary
 from ._indexing import At, Index, getitem
-from ._kinds import K
+from ._info import check_version
+from ._kinds import Int, K
 from ._repr import tensor_repr
-from ._tensor import Tensor
+from ._standard import nonzero
+from ._tensor import Tensor, refuse_stream
 from ._transfer import to_device
 from .ops.binary import equal
 from .ops.reduction import any_
@@ -29,7 +31,7 @@ class TensorMembers(Generic[K]):
     __hash__ = object.__hash__
 
     def __array_namespace__(self: Tensor[K], *, api_version: str | None = None) -> Any:
-        del api_version
+        check_version(api_version)
         return sys.modules[__name__.partition(".")[0]]
 
     def __contains__(self: Tensor[K], value: Any) -> bool:
@@ -46,13 +48,20 @@ class TensorMembers(Generic[K]):
         """Functional updates: ``x.at[0].set(1)``, ``.add``, ``.multiply``, ``.min``, ``.max``."""
         return At(self)
 
-    def to_device(self: Tensor[K], device: Backend | str) -> Tensor[K]:
+    def nonzero(self: Tensor[K]) -> tuple[Tensor[Int], ...]:
+        """Return where elements are not 0: for each axis a tensor of indices, row by row."""
+        return nonzero(self)
+
+    def to_device(self: Tensor[K], device: Backend | str, /, *, stream: None = None) -> Tensor[K]:
         """Return the tensor on another device.
 
         Raises:
+            ArgumentError: for a stream; devices order their work themselves.
             DTypeError: when the device lacks the element type, or int64 does not fit a 32-bit one.
             GradientError: to another base device, for a tensor with a history.
         """
+        if stream is not None:
+            refuse_stream("to_device", stream)
         return self if device is self.device else to_device(self, device)
 
     def astype(self: Tensor[K], dtype: DTypeLike, /, *, copy: bool = True) -> Tensor[Any]:

@@ -78,7 +78,6 @@ from .ops.contraction import tensordot as _tensordot
 from .ops.contraction import vecdot as _vecdot
 from .ops.indexing import index_add as _index_add
 from .ops.indexing import masked_select as _masked_select
-from .ops.indexing import nonzero as _nonzero
 from .ops.indexing import scatter as _scatter
 from .ops.indexing import take as _take
 from .ops.indexing import take_along_axis as _take_along_axis
@@ -100,6 +99,9 @@ from .ops.movement import squeeze as _squeeze
 from .ops.movement import swapaxes as _swapaxes
 from .ops.movement import tile as _tile
 from .ops.movement import unstack as _unstack
+from .ops.neighbor import copysign as _copysign
+from .ops.neighbor import nextafter as _nextafter
+from .ops.neighbor import signbit as _signbit
 from .ops.rearrangement import pad_border as _pad_border
 from .ops.reduction import all_ as _all
 from .ops.reduction import any_ as _any
@@ -117,7 +119,12 @@ from .ops.reduction import vector_norm as _vector_norm
 from .ops.rows import log_softmax as _log_softmax
 from .ops.rows import softmax as _softmax
 from .ops.scan import cumsum as _cumsum
+from .ops.scan import cumulative_prod as _cumulative_prod
+from .ops.scan import cumulative_sum as _cumulative_sum
+from .ops.scan import diff as _diff
 from .ops.sort import argsort as _argsort
+from .ops.sort import isin as _isin
+from .ops.sort import searchsorted as _searchsorted
 from .ops.sort import sort_ as _sort
 from .ops.sort import topk as _topk
 from .ops.unary import abs_ as _abs
@@ -641,13 +648,13 @@ class TensorMethods(TensorMembers[K]):
         return _fast.binary(_add, self, x2)
 
     def all(
-        self: Tensor[Bool],
+        self: Tensor[AnyKind],
         /,
         axis: int | Sequence[int] | None = None,
         keepdims: bool = False,
         **wrong: Never,
     ) -> Tensor[Bool]:
-        """Whether all elements along the axes are True; True for none."""
+        """Whether all elements along the axes are True, or not 0; True for none."""
         if wrong:
             raise unknown_argument(_all, wrong)
         return single(
@@ -660,13 +667,13 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def any(
-        self: Tensor[Bool],
+        self: Tensor[AnyKind],
         /,
         axis: int | Sequence[int] | None = None,
         keepdims: bool = False,
         **wrong: Never,
     ) -> Tensor[Bool]:
-        """Whether any element along the axes is True; False for none."""
+        """Whether any element along the axes is True, or not 0; False for none."""
         if wrong:
             raise unknown_argument(_any, wrong)
         return single(
@@ -849,6 +856,10 @@ class TensorMethods(TensorMembers[K]):
         """
         return single(_contiguous, self, ())
 
+    def copysign(self: Tensor[Float], /, x2: Tensor[Float] | float) -> Tensor[Float]:
+        """``|x1|`` with the sign of ``x2``, elementwise; a nan counts as positive."""
+        return _fast.binary(_copysign, self, x2)
+
     def cos(self: Tensor[Float], /) -> Tensor[Float]:
         """Cosine of x in radians, elementwise; nan for infinities."""
         device = self.device
@@ -880,6 +891,79 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
+    def cumulative_prod(
+        self: Tensor[NumKind],
+        /,
+        axis: int | None = None,
+        dtype: DTypeLike | None = None,
+        include_initial: bool = False,
+        **wrong: Never,
+    ) -> Tensor[NumKind]:
+        """Running product along an axis, in the same types as ``prod``; a vector needs no axis.
+        With ``include_initial`` a 1 comes first.
+        """
+        if wrong:
+            raise unknown_argument(_cumulative_prod, wrong)
+        return single(
+            _cumulative_prod,
+            self,
+            (
+                axis,
+                dtype,
+                include_initial,
+            ),
+        )
+
+    def cumulative_sum(
+        self: Tensor[NumKind],
+        /,
+        axis: int | None = None,
+        dtype: DTypeLike | None = None,
+        include_initial: bool = False,
+        **wrong: Never,
+    ) -> Tensor[NumKind]:
+        """Running sum along an axis, in the same types as ``sum``; a vector needs no axis. With
+        ``include_initial`` a 0 comes first.
+        """
+        if wrong:
+            raise unknown_argument(_cumulative_sum, wrong)
+        return single(
+            _cumulative_sum,
+            self,
+            (
+                axis,
+                dtype,
+                include_initial,
+            ),
+        )
+
+    def diff(
+        self: Tensor[NumKind],
+        /,
+        prepend: Tensor[NumKind] | None = None,
+        append: Tensor[NumKind] | None = None,
+        axis: int = -1,
+        n: int = 1,
+        **wrong: Never,
+    ) -> Tensor[NumKind]:
+        """Differences between neighbors along an axis, ``n`` times over: ``x[i + 1] - x[i]``.
+        What is given as ``prepend`` and ``append`` is joined to both ends before.
+        """
+        if wrong:
+            raise unknown_argument(_diff, wrong)
+        return call(
+            _diff,
+            (
+                self,
+                prepend,
+                append,
+            ),
+            (
+                axis,
+                n,
+            ),
+        )
+
     def divide(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[Float]:
         """Quotient, elementwise: ``x1 / x2``. Integers are divided in the default float type."""
         return _fast.binary(_divide, self, x2)
@@ -908,8 +992,10 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_exp, (self,), ())
 
-    def expand_dims(self: Tensor[AnyKind], /, axis: int = 0, **wrong: Never) -> Tensor[AnyKind]:
-        """The tensor with an axis of size 1 more, at ``axis``."""
+    def expand_dims(
+        self: Tensor[AnyKind], /, axis: int | Sequence[int] = 0, **wrong: Never
+    ) -> Tensor[AnyKind]:
+        """The tensor with axes of size 1 more, at the places ``axis`` of the result."""
         if wrong:
             raise unknown_argument(_expand_dims, wrong)
         return single(_expand_dims, self, (axis,))
@@ -1066,6 +1152,19 @@ class TensorMethods(TensorMembers[K]):
             return wrap(device.checked.isfinite(self.primitive), device)
         except Rejected:
             return call(_isfinite, (self,), ())
+
+    def isin(self: Tensor[AnyKind], /, x2: Tensor[AnyKind], invert: bool = False) -> Tensor[Bool]:
+        """Whether each element of ``x1`` is among those of ``x2``, or is not with ``invert``;
+        nan is among none.
+        """
+        return call(
+            _isin,
+            (
+                self,
+                x2,
+            ),
+            (invert,),
+        )
 
     def isinf(self: Tensor[NumKind], /) -> Tensor[Bool]:
         """Whether x is an infinity, elementwise; False for integers."""
@@ -1305,9 +1404,11 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_negative, (self,), ())
 
-    def nonzero(self: Tensor[Bool], /) -> Tensor[Int]:
-        """Positions of True in a 1-d mask, ascending."""
-        return single(_nonzero, self, ())
+    def nextafter(self: Tensor[Float], /, x2: Tensor[Float] | float) -> Tensor[Float]:
+        """The number of the type that follows ``x1`` on the way to ``x2``, elementwise; ``x2``
+        where the two are equal.
+        """
+        return _fast.binary(_nextafter, self, x2)
 
     def not_equal(self: Tensor[AnyKind], /, x2: Tensor[AnyKind] | float) -> Tensor[Bool]:
         """Whether ``x1 != x2``, elementwise; True for nan."""
@@ -1428,9 +1529,15 @@ class TensorMethods(TensorMembers[K]):
         return _fast.binary(_remainder, self, x2)
 
     def repeat(
-        self: Tensor[AnyKind], /, repeats: int, axis: int | None = None, **wrong: Never
+        self: Tensor[AnyKind],
+        /,
+        repeats: int | Tensor[Int],
+        axis: int | None = None,
+        **wrong: Never,
     ) -> Tensor[AnyKind]:
-        """Each element ``repeats`` times along an axis; without one, of the flattened tensor."""
+        """Each element ``repeats`` times along an axis; without one, of the flattened tensor. A
+        tensor of counts says how often for each element, and is read.
+        """
         if wrong:
             raise unknown_argument(_repeat, wrong)
         return single(
@@ -1447,10 +1554,14 @@ class TensorMethods(TensorMembers[K]):
         return single(_reshape, self, (spread(shape),))
 
     def roll(
-        self: Tensor[AnyKind], /, shift: int, axis: int | None = None, **wrong: Never
+        self: Tensor[AnyKind],
+        /,
+        shift: int | Sequence[int],
+        axis: int | Sequence[int] | None = None,
+        **wrong: Never,
     ) -> Tensor[AnyKind]:
-        """Elements moved along an axis by ``shift``; what leaves one end enters at the other.
-        Without an axis the flattened tensor is rolled.
+        """Elements moved along axes by ``shift``, one for all or one for each; what leaves one
+        end enters at the other. Without an axis the flattened tensor is rolled.
         """
         if wrong:
             raise unknown_argument(_roll, wrong)
@@ -1506,6 +1617,21 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
+    def searchsorted(
+        self: Tensor[NumKind], /, x2: Tensor[NumKind], side: str = "left"
+    ) -> Tensor[Int]:
+        """Where the elements of ``x2`` would go into the sorted vector ``x1``: in front of equal
+        ones, or behind them with ``side='right'``.
+        """
+        return call(
+            _searchsorted,
+            (
+                self,
+                x2,
+            ),
+            (side,),
+        )
+
     def selu(self: Tensor[Float], /) -> Tensor[Float]:
         """``elu`` with the two factors that keep mean 0 and variance 1. Klambauer et al., 2017."""
         device = self.device
@@ -1540,6 +1666,16 @@ class TensorMethods(TensorMembers[K]):
             return wrap(device.checked.sign(self.primitive), device)
         except Rejected:
             return call(_sign, (self,), ())
+
+    def signbit(self: Tensor[Float], /) -> Tensor[Bool]:
+        """Whether the sign is negative, elementwise; that of -0.0 is. The sign of a nan is not
+        kept on every device, so False.
+        """
+        device = self.device
+        try:
+            return wrap(device.checked.signbit(self.primitive), device)
+        except Rejected:
+            return call(_signbit, (self,), ())
 
     def silu(self: Tensor[Float], /) -> Tensor[Float]:
         """Sigmoid linear unit: ``x·σ(x)``. Elfwing et al., 2017."""

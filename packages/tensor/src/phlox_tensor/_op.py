@@ -92,6 +92,12 @@ class MaskSample(NamedTuple):
     shape: Shape
 
 
+class SortedSample(NamedTuple):
+    """In a test case: an operand whose values ascend along the last axis, with ties."""
+
+    shape: Shape
+
+
 class Case(NamedTuple):
     """One test case of an op: operand shapes (or samples) and attributes by name."""
 
@@ -127,6 +133,7 @@ class Op:
             several elements, or with a derivative; others are read.
         prepare: fills attributes that depend on shapes, types or the backend.
         floats: Int operands are taken in the default float type.
+        truths: operands of other kinds are taken as Bool, by whether they are not 0.
         domain: the interval that tests draw from, or one per operand name.
         ulp: allowed error in units of the result type's epsilon.
         atol: allowed absolute error, in units of epsilon, for results near zero.
@@ -134,6 +141,8 @@ class Op:
         signed_zeros: whether the sign of a zero result is defined.
         special_ints: whether tests try every pair of extreme integers.
         method: whether tensors get a method of this name.
+        function: whether the function of this name is generated; ``_standard`` has the others,
+            which take more than the entries.
         internal: only rules, optimizers and other functions call it: no method, no function of the
             package; ``ops.name`` has it, as it has every op.
         attribute_names: the names of the attributes, in order.
@@ -154,6 +163,7 @@ class Op:
     with_tensors: Callable[..., Any] | None = None
     prepare: PrepareRule | None = None
     floats: bool = False
+    truths: bool = False
     domain: tuple[float, float] | Mapping[str, tuple[float, float]] = (-3.0, 3.0)
     ulp: float = 0.0
     atol: float = 0.0
@@ -161,6 +171,7 @@ class Op:
     signed_zeros: bool = True
     special_ints: bool = True
     method: bool = True
+    function: bool = True
     internal: bool = False
     attribute_names: tuple[str, ...] = ()
 

@@ -167,6 +167,8 @@ def _group_dtype(
         return None
     if op.floats and dtype.kind == "Int":
         dtype = backend.default_float
+    if op.truths:
+        dtype = bool_
     require_dtype(dtype, backend, op.name)
     return dtype
 

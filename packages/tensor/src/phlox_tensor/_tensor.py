@@ -32,6 +32,16 @@ def _sealed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.asarray(bits.data.toreadonly()).view(array.dtype)
 
 
+def refuse_stream(op: str, stream: Any) -> Never:
+    """Say that there are no streams to choose from.
+
+    Raises:
+        ArgumentError: always.
+    """
+    what = "devices order their work themselves"
+    raise ArgumentError(op, what, got=f"stream {stream!r}", expected="None", hint="stream=None")
+
+
 class Tensor(TensorMethods[K]):
     """An immutable n-dimensional array on a device.
 
@@ -142,8 +152,30 @@ class Tensor(TensorMethods[K]):
             return array.astype(dtype)
         return array.copy() if copy else array
 
-    def __dlpack__(self, **options: Any) -> Any:
-        return self.numpy().__dlpack__(**options)
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        if stream is not None:
+            refuse_stream("__dlpack__", stream)
+        if self.dtype.numpy.kind == "V":
+            what = f"[__dlpack__] DLPack from NumPy has no {self.dtype}"
+            raise BufferError(f"{what}\nhint: x.astype(pt.float32)")
+        array = self.numpy()
+        # Before version 1.0 nothing says that data is read-only, so it has to be the caller's own.
+        if copy is None and (max_version is None or max_version < (1, 0)):
+            copy = True
+        return array.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
+
+    def __buffer__(self, flags: int, /) -> memoryview:
+        # Python 3.12 and newer ask for it; to older ones memoryview(x.numpy()) says the same.
+        if flags & 1:
+            raise BufferError("[buffer] tensors never change\nhint: np.array(x) is a copy")
+        return self.numpy().data
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 1, 0  # kDLCPU: reading brings the data to the host

@@ -15,6 +15,7 @@ from .creation import CREATION
 from .indexing import INDEXING, INDEXING_FORWARD
 from .interpolation import INTERPOLATION
 from .movement import MOVEMENT, MOVEMENT_FORWARD
+from .neighbor import NEIGHBOR
 from .pooling import POOLING, POOLING_FORWARD
 from .random import RANDOM
 from .reduction import REDUCTION
@@ -40,6 +41,7 @@ TABLES: Final = (
     ROWS,
     SAMPLING,
     SCAN,
+    NEIGHBOR,
     SORT,
     UNARY,
 )

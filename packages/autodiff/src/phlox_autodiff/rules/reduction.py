@@ -108,6 +108,7 @@ REDUCTION: Final[dict[str, Rule]] = {
     "any": _TRUTH,
     "argmax": _PLACE,
     "argmin": _PLACE,
+    "count_nonzero": none("the result is a count"),
     "logsumexp": _logsumexp,
     "max": _extreme,
     "mean": _mean,

@@ -23,5 +23,7 @@ def _topk(g_values: Tensor, indices: Tensor[Int], x_shape: Shape, axis: int) -> 
 
 SORT: Final[dict[str, Rule]] = {
     "argsort": _PLACE,
+    "isin": none("the result is Bool"),
+    "searchsorted": _PLACE,
     "topk": _topk,
 }

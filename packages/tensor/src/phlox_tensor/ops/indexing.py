@@ -40,7 +40,7 @@ index_add = indexing(
 
 
 def _masked_select(x: Tensor, mask: Tensor[Bool]) -> Tensor:
-    places = mask.broadcast_to(x.shape).flatten().nonzero()
+    places = nonzero(mask.broadcast_to(x.shape).flatten())
     return x.flatten().take(places, axis=0)
 
 
@@ -59,7 +59,10 @@ nonzero = indexing(
     numpy=ref.nonzero,
     shape=shapes.nonzero,
     cases=(case(MaskSample((7,))), case(MaskSample((0,)))),
-    doc="Positions of True in a 1-d mask, ascending.",
+    method=False,
+    function=False,
+    doc="Positions of True in a 1-d mask, ascending; the function of the package gives those of "
+    "what is not 0, axis by axis.",
 )
 scatter = indexing(
     "scatter",

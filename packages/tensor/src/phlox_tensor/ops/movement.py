@@ -15,6 +15,7 @@ from ..shapes import movement as shapes
 from ..shapes._equal import same
 from ..shapes.indexing import region
 from ._families import movement, view, view_by_index
+from ._repeated import repeated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -117,6 +118,7 @@ concat = movement(
         case([(4,)], axis=0),
     ),
     method=False,
+    function=False,
     doc="Tensors one after the other along an axis.",
 )
 contiguous = movement(
@@ -222,6 +224,7 @@ reshape = view(
         case((1,), shape=()),
         case((0, 3), shape=(3, 0, 2)),
     ),
+    function=False,
     doc="The elements, row by row, under a new shape; one size may be -1.",
 )
 slice_ = view(
@@ -277,13 +280,18 @@ def _in_shape(rule: ShapeRule) -> Callable[..., Any]:
 
 expand_dims = view(
     "expand_dims",
-    "x: Any; axis: int = 0 -> Any",
+    "x: Any; axis: Integers = 0 -> Any",
     numpy=np.expand_dims,
     expand=_reshaped(shapes.expand_dims),
     shape=shapes.expand_dims,
     prepare=shapes.prepare_expand_dims,
-    cases=(case((2, 3), axis=1), case((2, 3), axis=-1), case((), axis=0)),
-    doc="The tensor with an axis of size 1 more, at ``axis``.",
+    cases=(
+        case((2, 3), axis=1),
+        case((), axis=0),
+        case((2, 3), axis=(0, -1)),
+        case((2,), axis=()),
+    ),
+    doc="The tensor with axes of size 1 more, at the places ``axis`` of the result.",
 )
 flatten = view(
     "flatten",
@@ -404,14 +412,15 @@ def _blocks(x: Tensor, front: int, count: int) -> Tensor:
     return broadcast_to(reshape(x, (outer, 1, inner)), (outer, count, inner))
 
 
-def _roll(x: Tensor, shift: int, axis: int | None) -> Tensor:
+def _roll(x: Tensor, shift: tuple[int, ...], axis: tuple[int, ...] | None) -> Tensor:
     if axis is None:
-        return reshape(_roll(reshape(x, (x.size,)), shift, 0), x.shape)
-    n = x.shape[axis]
-    if not n or not shift % n:
-        return x
-    first, second = _parts(x, (n - shift % n, shift % n), axis)
-    return concat([second, first], axis)
+        return reshape(_roll(reshape(x, (x.size,)), shift, (0,)), x.shape)
+    for by, along in zip(shift, axis, strict=True):
+        n = x.shape[along]
+        if n and by % n:
+            first, second = _parts(x, (n - by % n, by % n), along)
+            x = concat([second, first], along)
+    return x
 
 
 def _stack(xs: Sequence[Tensor], axis: int) -> Tensor:
@@ -431,9 +440,10 @@ def _tile(x: Tensor, counts: Sequence[int]) -> Tensor:
 
 repeat = movement(
     "repeat",
-    "x: Any; repeats: int, axis: Axis? = None -> Any",
+    "x: Any; repeats: Count, axis: Axis? = None -> Any",
     numpy=np.repeat,
     expand=_repeat,
+    with_tensors=repeated,
     shape=shapes.repeat,
     prepare=shapes.prepare_repeat,
     cases=(
@@ -442,22 +452,25 @@ repeat = movement(
         case((2, 3), repeats=0, axis=-1),
         case((), repeats=2),
     ),
-    doc="Each element ``repeats`` times along an axis; without one, of the flattened tensor.",
+    doc="Each element ``repeats`` times along an axis; without one, of the flattened tensor. A "
+    "tensor of counts says how often for each element, and is read.",
 )
 roll = movement(
     "roll",
-    "x: Any; shift: int, axis: Axis? = None -> Any",
-    numpy=np.roll,
+    "x: Any; shift: Integers, axis: AxesInOrder? = None -> Any",
+    numpy=lambda x, shift, axis: np.roll(x, shift[0] if axis is None else shift, axis),
     expand=_roll,
     shape=same,
+    prepare=shapes.prepare_roll,
     cases=(
         case((2, 3), shift=1),
         case((2, 5), shift=-7, axis=1),
-        case((2, 3), shift=0, axis=0),
         case((0, 3), shift=1, axis=0),
+        case((2, 3, 4), shift=(1, -2), axis=(2, 0)),
+        case((5, 3), shift=(1, 1), axis=(0, 0)),
     ),
-    doc="Elements moved along an axis by ``shift``; what leaves one end enters at the other. "
-    "Without an axis the flattened tensor is rolled.",
+    doc="Elements moved along axes by ``shift``, one for all or one for each; what leaves one end "
+    "enters at the other. Without an axis the flattened tensor is rolled.",
 )
 stack = movement(
     "stack",

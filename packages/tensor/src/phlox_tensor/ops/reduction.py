@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._dtype import as_dtype
+from .._dtype import as_dtype, bool_
 from .._errors import KindError
 from .._op import case
 from ..reference import reduction as ref
@@ -38,17 +38,19 @@ def sum_dtype(specs: Specs, attributes: Attributes, backend: Backend) -> Attribu
 
 all_ = reduction(
     "all",
-    f"x: Bool; {_AXES} -> Bool",
+    f"x: Any; {_AXES} -> Bool",
     expand=lambda x, axis, keepdims: ~(~x).any(axis=axis, keepdims=keepdims),
     numpy=ref.truth(np.all),
-    doc="Whether all elements along the axes are True; True for none.",
+    truths=True,
+    doc="Whether all elements along the axes are True, or not 0; True for none.",
 )
 any_ = reduction(
     "any",
-    f"x: Bool; {_AXES} -> Bool",
+    f"x: Any; {_AXES} -> Bool",
     expand=lambda x, axis, keepdims: x.sum(axis=axis, keepdims=keepdims) != 0,
     numpy=ref.truth(np.any),
-    doc="Whether any element along the axes is True; False for none.",
+    truths=True,
+    doc="Whether any element along the axes is True, or not 0; False for none.",
 )
 argmax = reduction(
     "argmax",
@@ -71,6 +73,16 @@ argmin = reduction(
     numpy=ref.arg(np.argmin),
     shape=shapes.ordering_reduction,
     doc="Index of the first smallest element, of the flattened tensor without an axis; nan wins.",
+)
+
+
+count_nonzero = reduction(
+    "count_nonzero",
+    f"x: Any; {_AXES} -> Int",
+    expand=lambda x, axis, keepdims: x.astype(bool_).sum(axis=axis, keepdims=keepdims),
+    numpy=ref.count_nonzero,
+    method=False,
+    doc="How many elements along the axes are True, or not 0.",
 )
 
 

@@ -1,11 +1,86 @@
-"""Running totals along an axis."""
+"""Running totals along an axis, and differences between neighbors."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from .._dtype import float32
+from .._op import case
 from ..reference import scan as ref
+from ..shapes import scan as shapes
+from . import movement
+from ._cases import in_types
 from ._families import scan
 from .reduction import sum_dtype
 
+if TYPE_CHECKING:
+    from .._backend import Backend
+    from .._dtype import DType
+    from .._op import Attributes, PrepareRule, Specs
+    from .._tensor import Tensor
+
+_RUNNING = "x: Num; axis: Axis? = None, dtype: DType? = None, include_initial: bool = False -> Num"
+_RUNNING_CASES = (
+    case((7,)),
+    case((3, 4), axis=0),
+    case((3, 4), axis=-1, include_initial=True),
+    case((2, 3, 4), axis=1),
+    case((3, 70), axis=1),
+    case((2, 0), axis=1, include_initial=True),
+    case((0,)),
+    *in_types(),
+)
+
+
+def _prepared(name: str) -> PrepareRule:
+    """A rule that fills in the axis of a vector and the type of the sum."""
+
+    def prepare(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:
+        axis, dtype, include_initial = attributes
+        (dtype,) = sum_dtype(specs, (dtype,), backend)
+        return shapes.only_axis(name, specs[0].shape, axis), dtype, include_initial
+
+    return prepare
+
+
+def _with_initial(x: Tensor, axis: int, value: int) -> Tensor:
+    """One value more in front."""
+    line = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+    return movement.concat([x.zeros(line) + value, x], axis)
+
+
+def _cumulative_sum(x: Tensor, axis: int, dtype: DType, include_initial: bool) -> Tensor:
+    out = cumsum(x, axis, dtype)
+    return _with_initial(out, axis, 0) if include_initial else out
+
+
+def _cumulative_prod(x: Tensor, axis: int, dtype: DType, include_initial: bool) -> Tensor:
+    """Each pass multiplies by what stands twice as far back."""
+    out = x.astype(dtype if dtype.kind == "Int" or dtype.itemsize >= 4 else float32)
+    n, reach = x.shape[axis], 1
+    front = (slice(None),) * axis
+    while reach < n:
+        before = out[(*front, slice(0, n - reach))]
+        head, rest = out[(*front, slice(0, reach))], out[(*front, slice(reach, n))]
+        out = movement.concat([head, rest * before], axis)
+        reach *= 2
+    out = out.astype(dtype)
+    return _with_initial(out, axis, 1) if include_initial else out
+
+
+cumulative_prod = scan(
+    "cumulative_prod",
+    _RUNNING,
+    expand=_cumulative_prod,
+    numpy=ref.cumulative_prod,
+    shape=shapes.running,
+    prepare=_prepared("cumulative_prod"),
+    domain=(0.5, 1.5),
+    ulp=32,
+    cases=_RUNNING_CASES,
+    doc="Running product along an axis, in the same types as ``prod``; a vector needs no axis. "
+    "With ``include_initial`` a 1 comes first.",
+)
 cumsum = scan(
     "cumsum",
     "x: Num; axis: Axis = -1, dtype: DType? = None -> Num",
@@ -15,4 +90,54 @@ cumsum = scan(
     ulp=16,
     atol=64,
     doc="Running sum along an axis, in the same types as ``sum``.",
+)
+
+
+cumulative_sum = scan(
+    "cumulative_sum",
+    _RUNNING,
+    expand=_cumulative_sum,
+    numpy=ref.cumulative_sum,
+    shape=shapes.running,
+    prepare=_prepared("cumulative_sum"),
+    ulp=16,
+    atol=64,
+    cases=_RUNNING_CASES,
+    doc="Running sum along an axis, in the same types as ``sum``; a vector needs no axis. With "
+    "``include_initial`` a 0 comes first.",
+)
+
+
+def _diff(x: Tensor, prepend: Tensor | None, append: Tensor | None, axis: int, n: int) -> Tensor:
+    parts = [part for part in (prepend, x, append) if part is not None]
+    if len(parts) > 1:
+        x = movement.concat(parts, axis)
+    front = (slice(None),) * axis
+    for _ in range(min(n, x.shape[axis])):
+        x = x[(*front, slice(1, None))] - x[(*front, slice(0, -1))]
+    return x
+
+
+diff = scan(
+    "diff",
+    "x: Num, prepend: Num?, append: Num?; axis: Axis = -1, n: int = 1 -> Num",
+    expand=_diff,
+    numpy=ref.diff,
+    shape=shapes.diff,
+    prepare=shapes.prepare_diff,
+    linear=True,
+    ulp=4,
+    atol=8,
+    cases=(
+        case((7,), None, None),
+        case((3, 4), None, None, axis=0),
+        case((3, 4), None, None, n=3),
+        case((3, 4), None, None, n=0),
+        case((2, 3), None, None, n=5),
+        case((2, 3), (2, 2), (2, 1), n=2),
+        case((3, 4), (1, 4), None, axis=0),
+        case((2, 0), None, (2, 3)),
+    ),
+    doc="Differences between neighbors along an axis, ``n`` times over: ``x[i + 1] - x[i]``. What "
+    "is given as ``prepend`` and ``append`` is joined to both ends before.",
 )

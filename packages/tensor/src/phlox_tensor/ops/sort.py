@@ -1,23 +1,93 @@
-"""Sorting along an axis."""
+"""Sorting along an axis, and searching in what is sorted."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._op import case
+import numpy as np
+
+from .._op import SortedSample, case
 from ..reference import sort as ref
 from ..shapes import sort as shapes
-from ._families import sort
+from ._families import search, sort
 
 if TYPE_CHECKING:
-    from .._kinds import Int
+    from .._kinds import Bool, Int
     from .._tensor import Tensor
 
 argsort = sort(
     "argsort",
     "x: Num; axis: Axis = -1, descending: bool = False -> Int",
     numpy=ref.argsort,
+    function=False,
     doc="Indices that sort along an axis; stable, nan last in both directions.",
+)
+
+
+def _searchsorted(x1: Tensor, x2: Tensor, side: str) -> Tensor[Int]:
+    """Bisection of all places at once; nan counts as the largest number, as in a sort."""
+    low = x2.zeros().astype(x2.device.default_int)
+    if not x1.shape[0]:
+        return low
+    high = low + x1.shape[0]
+    for _ in range(x1.shape[0].bit_length()):
+        middle = (low + high) // 2
+        found = x1.take(middle.minimum(x1.shape[0] - 1), axis=0)
+        if side == "left":
+            behind = (found < x2) | (x2.isnan() & ~found.isnan())
+        else:
+            behind = ~((x2 < found) | (found.isnan() & ~x2.isnan()))
+        behind = behind & (middle < high)
+        low, high = behind.where(middle + 1, low), behind.where(high, middle)
+    return low
+
+
+searchsorted = search(
+    "searchsorted",
+    "x1: Num, x2: Num; side: str = 'left' -> Int",
+    expand=_searchsorted,
+    numpy=np.searchsorted,
+    shape=shapes.searchsorted,
+    function=False,
+    cases=(
+        case(SortedSample((7,)), (3, 4)),
+        case(SortedSample((64,)), (33,), side="right"),
+        case(SortedSample((1,)), ()),
+        case(SortedSample((0,)), (2,)),
+        case(SortedSample((5,)), (0, 2), side="right"),
+    ),
+    doc="Where the elements of ``x2`` would go into the sorted vector ``x1``: in front of equal "
+    "ones, or behind them with ``side='right'``.",
+)
+
+
+def _isin(x1: Tensor, x2: Tensor, invert: bool) -> Tensor[Bool]:
+    if x1.dtype.kind == "Bool":
+        x1, x2 = (x.astype(x.device.default_int) for x in (x1, x2))
+    flat = x2.flatten()
+    if not flat.size:
+        none = x1.zeros() != 0
+        return ~none if invert else none
+    line = sort_(flat)
+    near = line.take(searchsorted(line, x1).minimum(flat.size - 1), axis=0)
+    return near != x1 if invert else near == x1
+
+
+isin = search(
+    "isin",
+    "x1: Any, x2: Any; invert: bool = False -> Bool",
+    expand=_isin,
+    numpy=lambda x1, x2, invert: np.isin(x1, x2, invert=invert),
+    shape=shapes.isin,
+    cases=(
+        case((4, 5), (6,)),
+        case((4, 5), (2, 3), invert=True),
+        case((), (9,)),
+        case((3,), (0,)),
+        case((0, 2), ()),
+    ),
+    doc="Whether each element of ``x1`` is among those of ``x2``, or is not with ``invert``; nan "
+    "is among none.",
 )
 
 
@@ -30,6 +100,7 @@ sort_ = sort(
     "x: Num; axis: Axis = -1, descending: bool = False -> Num",
     expand=_sort,
     numpy=ref.sort,
+    function=False,
     doc="Elements in order along an axis; stable, nan last in both directions.",
 )
 

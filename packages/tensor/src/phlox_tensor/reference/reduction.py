@@ -66,6 +66,10 @@ def truth(function: Any) -> Any:
     return apply
 
 
+def count_nonzero(x: Array, axis: Axes, keepdims: bool) -> Array:
+    return np.asarray(np.count_nonzero(x, axis=axis, keepdims=keepdims))
+
+
 def arg(function: Any) -> Any:
     def apply(x: Array, axis: int | None, keepdims: bool) -> Array:
         return np.asarray(function(widen(x), axis=axis, keepdims=keepdims))

@@ -1,4 +1,4 @@
-"""Running totals."""
+"""Running totals and differences."""
 
 from __future__ import annotations
 
@@ -14,3 +14,25 @@ Array = np.ndarray[Any, Any]
 def cumsum(x: Array, axis: int, dtype: Any) -> Array:
     wide = in_sum_type(x, dtype)
     return np.cumsum(wide, axis=axis, dtype=wide.dtype).astype(dtype.numpy)
+
+
+def _with_initial(x: Array, axis: int, value: int) -> Array:
+    line = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+    return np.concatenate([np.full(line, value, x.dtype), x], axis=axis)
+
+
+def cumulative_sum(x: Array, axis: int, dtype: Any, include_initial: bool) -> Array:
+    out = cumsum(x, axis, dtype)
+    return _with_initial(out, axis, 0) if include_initial else out
+
+
+def cumulative_prod(x: Array, axis: int, dtype: Any, include_initial: bool) -> Array:
+    wide = in_sum_type(x, dtype)
+    out = np.cumprod(wide, axis=axis, dtype=wide.dtype).astype(dtype.numpy)
+    return _with_initial(out, axis, 1) if include_initial else out
+
+
+def diff(x: Array, prepend: Array | None, append: Array | None, axis: int, n: int) -> Array:
+    parts = [part for part in (prepend, x, append) if part is not None]
+    whole = np.concatenate(parts, axis=axis)
+    return np.diff(whole, n=n, axis=axis)

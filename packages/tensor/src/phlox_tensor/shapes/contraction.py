@@ -87,10 +87,27 @@ def linear_work(specs: Specs, attributes: Attributes) -> int:
 
 
 def prepare_vecdot(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:
-    """Count the axis from the front of both together."""
+    """Count the axis from the end of both, which agree there."""
     del backend
-    both = broadcast_shapes((specs[0].shape, specs[1].shape), "vecdot")
-    return (normalize_axis(attributes[0], "vecdot", len(both)),)
+    a, b = specs[0].shape, specs[1].shape
+    (axis,) = attributes
+    if axis >= 0 and len(a) != len(b):
+        raise ShapeError(
+            "vecdot",
+            "axis counts from the end where ranks differ",
+            got=axis,
+            expected=f"{-min(len(a), len(b))} <= axis < 0",
+        )
+    rank = min(len(a), len(b))
+    place = normalize_axis(axis, "vecdot", rank) - rank
+    if a[place] != b[place]:
+        raise ShapeError(
+            "vecdot",
+            "sizes differ along the axis",
+            got=f"{a} and {b}",
+            expected="equal sizes: only the other axes broadcast",
+        )
+    return (max(len(a), len(b)) + place,)
 
 
 def vecdot(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:

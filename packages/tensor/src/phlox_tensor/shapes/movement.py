@@ -138,16 +138,22 @@ def pad(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
 
 
 def prepare_expand_dims(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:
-    """Count the axis from the front of the result."""
+    """Count the axes from the front of the result."""
     del backend
-    return (normalize_axis(attributes[0], "expand_dims", len(specs[0].shape) + 1),)
+    rank = len(specs[0].shape) + len(attributes[0])
+    axes = sorted(normalize_axis(axis, "expand_dims", rank) for axis in attributes[0])
+    if len({*axes}) < len(axes):
+        raise ShapeError("expand_dims", "axis repeats", got=attributes[0], expected="each once")
+    return (tuple(axes),)
 
 
 def expand_dims(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
-    """A size of 1 more."""
+    """A size of 1 more for each axis."""
     del op
-    shape, axis = specs[0].shape, attributes[0]
-    return [(*shape[:axis], 1, *shape[axis:])]
+    shape = [*specs[0].shape]
+    for axis in attributes[0]:  # they ascend
+        shape.insert(axis, 1)
+    return [tuple(shape)]
 
 
 def prepare_squeeze(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:
@@ -323,6 +329,23 @@ def repeat(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     if axis is None:
         return [(prod(shape) * repeats,)]
     return [(*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :])]
+
+
+def prepare_roll(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:
+    """A shift for each axis; one alone is that of all."""
+    del specs, backend
+    shift, axis = attributes
+    if axis is None:
+        if len(shift) != 1:
+            expected = "one shift, or as many axes"
+            raise ShapeError("roll", "shifts without axes", got=shift, expected=expected)
+        return shift, None
+    if len(shift) == 1:
+        shift *= len(axis)
+    if len(shift) != len(axis):
+        got = f"{len(shift)} shifts, {len(axis)} axes"
+        raise ShapeError("roll", "shifts and axes do not pair up", got=got, expected="as many")
+    return shift, axis
 
 
 def prepare_tile(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:

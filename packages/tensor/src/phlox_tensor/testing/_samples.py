@@ -12,7 +12,7 @@ import numpy as np
 from .._backend import Backend
 from .._dtype import DType
 from .._kinds import KIND_SETS
-from .._op import Case, IndexSample, MaskSample, Op
+from .._op import Case, IndexSample, MaskSample, Op, SortedSample
 from .._signature import REQUIRED, Operand
 
 Array = np.ndarray[Any, Any]
@@ -83,6 +83,9 @@ def _values(
         return np.asarray(drawn).astype(backend.default_int.numpy)
     if isinstance(wanted, MaskSample):
         return np.asarray(rng.random(wanted.shape) < 0.5)
+    if isinstance(wanted, SortedSample):
+        drawn = _values(op, declared, wanted.shape, dtype, backend, rng)
+        return np.asarray(np.sort(drawn.astype(np.float64)), drawn.dtype)
     own = dtype if dtype.kind in KIND_SETS[declared.kind] else _default(declared.kind, backend)
     # Where the result is a place among the elements, equal elements have to occur.
     few = op.family.orders or op.signature.results[0].kind == "Int"

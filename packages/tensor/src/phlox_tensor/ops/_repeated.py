@@ -1,0 +1,27 @@
+"""Repetition by a tensor of counts, whose sum only the values tell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._attributes import normalize_axis
+from .._errors import ShapeError
+from .._tensor import Tensor
+
+if TYPE_CHECKING:
+    from .._kinds import Int
+
+
+def repeated(x: Tensor, repeats: Tensor[Int] | int, axis: int | None) -> Tensor:
+    """Element i as often as ``repeats[i]`` says; the sum of them is read."""
+    flat = x.flatten() if axis is None else x
+    along = 0 if axis is None else normalize_axis(axis, "repeat", x.ndim)
+    assert isinstance(repeats, Tensor)
+    counts = repeats.broadcast_to(flat.shape[along]).astype(x.device.default_int)
+    if counts.size and (least := counts.min().item()) < 0:
+        expected = "repeats >= 0"
+        raise ShapeError("repeat", "negative count", got=least, expected=expected)
+    ends = counts.cumsum()
+    total = ends[-1].item() if counts.size else 0
+    numbers = Tensor(x.device.ops.arange(0, 1, total, counts.dtype), x.device)
+    return flat.take(ends.searchsorted(numbers, side="right"), axis=along)
