@@ -28,25 +28,40 @@ struct Geometry {
 }
 
 impl Geometry {
-    /// Row-major; `numel` is that of the checked shape. Written where it stays: copying half-written inline arrays stalls the store buffer.
+    /// Row-major; `numel` is that of the checked shape.
     #[inline]
     fn dense(shape: &[usize], numel: usize) -> Arc<Self> {
+        Self::written(shape, numel, true, |strides| {
+            let mut step = 1isize;
+            for axis in (0..shape.len()).rev() {
+                strides[axis] = step;
+                step = step.wrapping_mul(shape[axis] as isize);
+            }
+        })
+    }
+
+    /// Any checked steps.
+    #[inline]
+    fn strided(shape: &[usize], steps: &[isize], numel: usize) -> Arc<Self> {
+        let contiguous = shape::is_contiguous(shape, steps);
+        Self::written(shape, numel, contiguous, |strides| strides.copy_from_slice(steps))
+    }
+
+    /// Written where it stays: moving inline arrays costs as much as a small kernel.
+    #[inline]
+    fn written(shape: &[usize], numel: usize, contiguous: bool, fill: impl FnOnce(&mut [isize])) -> Arc<Self> {
         let mut fresh = Arc::<Self>::new_uninit();
         let target = Arc::get_mut(&mut fresh).expect("a new Arc is unique").as_mut_ptr();
-        // SAFETY: the memory is ours; every field is written before `assume_init`.
+        // SAFETY: the memory is ours; every field is written before `assume_init`, and read after it is written only.
         unsafe {
             (&raw mut (*target).shape).write(Shape::empty());
             (&raw mut (*target).strides).write(Strides::filled(0, shape.len()));
-            let mut step = 1isize;
             for &n in shape {
                 (*target).shape.push(n);
             }
-            for axis in (0..shape.len()).rev() {
-                (&mut (*target).strides)[axis] = step;
-                step = step.wrapping_mul(shape[axis] as isize);
-            }
+            fill(&mut (*target).strides);
             (&raw mut (*target).numel).write(numel);
-            (&raw mut (*target).contiguous).write(true);
+            (&raw mut (*target).contiguous).write(contiguous);
             fresh.assume_init()
         }
     }
@@ -193,19 +208,19 @@ impl Array {
 
     /// A view of the same storage with another geometry, or an error where that is too large or leaves the storage.
     #[inline]
-    pub fn with_geometry(&self, shape: Shape, strides: Strides, offset: usize) -> Result<Self> {
-        let numel = shape::checked_numel(&shape)?;
+    pub fn with_geometry(&self, shape: &[usize], strides: &[isize], offset: usize) -> Result<Self> {
+        shape::check_rank(shape.len())?;
+        let numel = shape::checked_numel(shape)?;
         let room = self.storage.capacity() / self.dtype.itemsize();
-        let inside = match reach(&shape, &strides, offset) {
+        let inside = match reach(shape, strides, offset) {
             _ if numel == 0 => offset <= room,
             Some((first, last)) => first >= 0 && last < room as isize,
             None => false,
         };
-        if !inside {
+        if !inside || shape.len() != strides.len() {
             return Err(Error::value("view", format!("outside the storage: got {shape:?} with steps {strides:?}")));
         }
-        let contiguous = shape::is_contiguous(&shape, &strides);
-        let geometry = Arc::new(Geometry { shape, strides, numel, contiguous });
+        let geometry = Geometry::strided(shape, strides, numel);
         Ok(Self { storage: self.storage.clone(), geometry, offset, dtype: self.dtype })
     }
 
@@ -242,9 +257,7 @@ mod tests {
     #[test]
     fn no_array_is_too_large_or_leaves_its_storage() {
         let x = Array::zeros(DType::F32, &[4]).unwrap();
-        let view = |shape: &[usize], strides: &[isize], offset| {
-            x.with_geometry(Shape::from_slice(shape).unwrap(), Strides::from_slice(strides).unwrap(), offset)
-        };
+        let view = |shape: &[usize], strides: &[isize], offset| x.with_geometry(shape, strides, offset);
         let room = x.storage().capacity() / 4;
         assert!(view(&[2, 2], &[2, 1], 0).is_ok() && view(&[4], &[-1], 3).is_ok() && view(&[room], &[1], 0).is_ok());
         assert!(view(&[1 << 50, 4], &[0, 1], 0).is_ok() && view(&[0], &[1], room).is_ok());

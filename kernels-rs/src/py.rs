@@ -9,12 +9,12 @@
 //! use super::arg::*;
 //! super::ops! {
 //!     cumsum(x: Tensor, axis: usize) => scan::cumsum(x, axis);
-//!     sum(x: Tensor, axis: Ints, keepdims: bool, dtype: Dtype) => reduction::sum(x, &axis, keepdims, dtype);
+//!     sum(x: Tensor, axis: Ints, keepdims: bool, dtype: Dtype) => reduction::sum(x, axis, keepdims, dtype);
 //! }
 //! ```
 //!
 //! The right side sees plain Rust values: `Tensor` gives `&Array`, `OptTensor` `Option<&Array>`, `Tensors` (one tuple of
-//! tensors) `Vec<&Array>`, `Ints` (a tuple) `Shape`, `Steps` `Strides`, `Dtype` `DType` (from a name or an object with
+//! tensors) `Vec<&Array>`, `Ints` (a tuple) `&Shape`, `Steps` `&Strides`, `Dtype` `DType` (from a name or an object with
 //! `.name`), `Value` `Scalar`, `OptValue` `Option<Scalar>`, `Text` `&str`; `usize`, `i64`, `u64`, `f64`, `bool`, `Option<usize>`, `(usize, usize)`
 //! and pairs of those stand for themselves. It returns `Result` of an `Array`, of a tuple of two to four, or of a `Vec`.
 //! The wrapper maps errors and releases the GIL when the operands are large; a row whose work is large though its
@@ -30,6 +30,7 @@ mod elementwise;
 mod error;
 mod indexing;
 mod interpolation;
+mod key;
 mod movement;
 mod pooling;
 mod random;
@@ -79,6 +80,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     elementwise::register(module)?;
     indexing::register(module)?;
     interpolation::register(module)?;
+    key::register(module)?;
     movement::register(module)?;
     pooling::register(module)?;
     random::register(module)?;

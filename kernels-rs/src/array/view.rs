@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 
 /// Another shape with the same number of elements: a view where the layout allows it, else a copy.
 pub fn reshape(x: &Array, to: &[usize]) -> Result<Array> {
-    let new = Shape::from_slice(to)?;
+    shape::check_rank(to.len())?;
     if shape::checked_numel(to)? != x.numel() {
         return Err(Error::value(
             "reshape",
@@ -14,10 +14,10 @@ pub fn reshape(x: &Array, to: &[usize]) -> Result<Array> {
         ));
     }
     if let Some(strides) = reshaped_strides(x.shape(), x.strides(), to) {
-        return x.with_geometry(new, strides, x.offset());
+        return x.with_geometry(to, &strides, x.offset());
     }
     let dense = x.contiguous()?;
-    dense.with_geometry(new, shape::contiguous_strides(to), dense.offset())
+    dense.with_geometry(to, &shape::contiguous_strides(to), dense.offset())
 }
 
 /// Strides for the new shape over the same elements in the same order, where they exist.
@@ -72,7 +72,7 @@ pub fn permute_dims(x: &Array, axes: &[usize]) -> Result<Array> {
         new.push(x.shape()[axis]);
         strides.push(x.strides()[axis]);
     }
-    x.with_geometry(new, strides, x.offset())
+    x.with_geometry(&new, &strides, x.offset())
 }
 
 /// Element `k` along an axis is `x[start + k * step]`, `size` of them.
@@ -101,7 +101,7 @@ pub fn slice(x: &Array, start: &[usize], size: &[usize], step: &[isize]) -> Resu
             offset += start[axis] as isize * x.strides()[axis];
         }
     }
-    x.with_geometry(new, strides, offset as usize)
+    x.with_geometry(&new, &strides, offset as usize)
 }
 
 /// Stretches axes of length 1 and adds leading axes.
@@ -111,7 +111,7 @@ pub fn broadcast_to(x: &Array, to: &[usize]) -> Result<Array> {
         return Err(Error::value("broadcast_to", format!("cannot broadcast: got {:?}, expected {to:?}", x.shape())));
     }
     let strides = shape::broadcast_strides(x.shape(), x.strides(), to);
-    x.with_geometry(new, strides, x.offset())
+    x.with_geometry(&new, &strides, x.offset())
 }
 
 /// Reverses the given axes.
@@ -127,5 +127,5 @@ pub fn flip(x: &Array, axes: &[usize]) -> Result<Array> {
         }
         strides[axis] = -strides[axis];
     }
-    x.with_geometry(*x.shape(), strides, offset as usize)
+    x.with_geometry(x.shape(), &strides, offset as usize)
 }

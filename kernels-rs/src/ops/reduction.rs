@@ -124,7 +124,7 @@ fn reduce(
         None => folded,
     };
     let out = if folded.dtype() == dtype { folded } else { converted(&folded, dtype)? };
-    out.with_geometry(shape, contiguous_strides(&shape), 0)
+    out.with_geometry(&shape, &contiguous_strides(&shape), 0)
 }
 
 fn of_nothing(reduction: Reduction, dtype: DType, shape: &[usize], mean: bool) -> Result<Array> {

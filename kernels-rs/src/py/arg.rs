@@ -128,8 +128,9 @@ macro_rules! tuple_args {
         }
 
         impl Arg for $name {
-            type Out<'a> = $inline;
-            fn get(&self) -> $inline { self.0 }
+            // By reference: moving an inline array that was just written stalls the store buffer.
+            type Out<'a> = &'a $inline;
+            fn get(&self) -> &$inline { &self.0 }
         }
     )*};
 }

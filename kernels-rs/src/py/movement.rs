@@ -129,17 +129,17 @@ mod rows {
 
     crate::py::ops! {
         add_slices(parts: Tensors, shape: Ints, start: Many<usize>, step: Many<isize>)
-            => movement::add_slices(&parts, &shape, start, step);
-        broadcast_to(x: Tensor, shape: Ints) => view::broadcast_to(x, &shape);
+            => movement::add_slices(&parts, shape, start, step);
+        broadcast_to(x: Tensor, shape: Ints) => view::broadcast_to(x, shape);
         concat(xs: Tensors, axis: usize) => movement::concat(&xs, axis);
         contiguous(x: Tensor) => x.contiguous();
-        flip(x: Tensor, axis: Ints) => view::flip(x, &axis);
+        flip(x: Tensor, axis: Ints) => view::flip(x, axis);
         pad(x: Tensor, padding: Pairs, value: Value) => movement::pad(x, padding, value);
-        permute_dims(x: Tensor, axes: Ints) => view::permute_dims(x, &axes);
-        reshape(x: Tensor, shape: Ints) => view::reshape(x, &shape);
-        slice(x: Tensor, start: Ints, size: Ints, step: Steps) => view::slice(x, &start, &size, &step);
+        permute_dims(x: Tensor, axes: Ints) => view::permute_dims(x, axes);
+        reshape(x: Tensor, shape: Ints) => view::reshape(x, shape);
+        slice(x: Tensor, start: Ints, size: Ints, step: Steps) => view::slice(x, start, size, step);
         slice_scatter(x: Tensor, values: Tensor, start: Ints, size: Ints, step: Steps)
-            => movement::slice_scatter(x, values, &start, &size, &step);
+            => movement::slice_scatter(x, values, start, size, step);
     }
 
     pub fn register_rows(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {

@@ -26,7 +26,7 @@ pub struct RawTensor {
 impl RawTensor {
     /// Lengths of the axes.
     #[getter]
-    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+    pub(super) fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.array.shape().iter())
     }
 
@@ -59,7 +59,7 @@ impl RawTensor {
     #[pyo3(signature = (buffer, shape, dtype, /))]
     fn from_buffer(buffer: &Bound<'_, PyAny>, shape: Ints, dtype: Dtype) -> PyResult<Self> {
         let (shape, dtype) = (shape.get(), dtype.get());
-        let mut array = Array::uninit(dtype, &shape)?;
+        let mut array = Array::uninit(dtype, shape)?;
         let source = Source::new(buffer)?;
         let bytes = array.numel() * dtype.itemsize();
         if source.view.len as usize != bytes {
@@ -230,7 +230,7 @@ fn _dtype_of<'py>(py: Python<'py>, x: &Bound<'py, RawTensor>) -> Bound<'py, PyAn
 }
 
 /// The object registered for a dtype, else its name.
-fn dtype_object(py: Python<'_>, dtype: DType) -> Bound<'_, PyAny> {
+pub(super) fn dtype_object(py: Python<'_>, dtype: DType) -> Bound<'_, PyAny> {
     match DTYPES[dtype as usize].get(py) {
         Some(object) => object.bind(py).clone(),
         None => dtype_name(py, dtype).clone().into_any(),

@@ -88,7 +88,7 @@ fn run_any<const N: usize>(plan: &Plan, sources: [Source<'_>; N], shape: &[usize
         if strides[..] == out.strides()[..] {
             return Ok(out);
         }
-        return out.with_geometry(*out.shape(), strides, 0);
+        return out.with_geometry(out.shape(), &strides, 0);
     }
     let views = sources.map(|source| View::broadcast(plan, source, shape));
     let Some(order) = foreign_order(&sources, shape) else {
@@ -103,7 +103,7 @@ fn run_any<const N: usize>(plan: &Plan, sources: [Source<'_>; N], shape: &[usize
     order.iter().zip(out.strides().iter()).for_each(|(&axis, &step)| strides[axis] = step);
     walk_all(plan, views.map(|view| view.permuted(&order)), &dims, &out);
     let shape = Shape::from_slice(shape)?;
-    out.with_geometry(shape, strides, 0)
+    out.with_geometry(&shape, &strides, 0)
 }
 
 fn walk_all<const N: usize>(plan: &Plan, mut views: [View; N], shape: &[usize], out: &Array) {

@@ -72,5 +72,5 @@ pub fn getitem(x: &Array, parts: &[Part]) -> Result<Array> {
         shape.push(x.shape()[axis]);
         strides.push(x.strides()[axis]);
     }
-    x.with_geometry(shape, strides, offset as usize)
+    x.with_geometry(&shape, &strides, offset as usize)
 }

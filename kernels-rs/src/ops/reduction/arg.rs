@@ -285,7 +285,7 @@ fn arg_reduce(op: &str, reversed: bool, x: &Array, axis: Option<usize>, keepdims
         let job = Search { kernel: kernel(x.dtype()), reversed, x: x.data(), kept, run, len };
         job.run(out.as_mut_slice::<i64>());
     }
-    out.with_geometry(shape, contiguous_strides(&shape), 0)
+    out.with_geometry(&shape, &contiguous_strides(&shape), 0)
 }
 
 struct Search<'a> {
