@@ -69,8 +69,8 @@ impl Geometry {
 
 /// An n-dimensional array. Cheap to clone: clones share the data.
 ///
-/// What holds for each, since [`Array::uninit`] and [`Array::with_geometry`] are the only ways to make one of another shape and
-/// check it: at most [`shape::MAX_ELEMENTS`] elements, also without the axes of length 0, and all of them lie in the storage.
+/// What holds for each, since [`Array::uninit`], [`Array::with_geometry`] and [`Array::moved_to`] are the only ways to make one
+/// of another shape or place and check it: at most [`shape::MAX_ELEMENTS`] elements, also without the axes of length 0, and all of them lie in the storage.
 #[derive(Clone)]
 pub struct Array {
     storage: Storage,
@@ -211,6 +211,21 @@ impl Array {
     pub fn with_geometry(&self, shape: &[usize], strides: &[isize], offset: usize) -> Result<Self> {
         shape::check_rank(shape.len())?;
         let numel = shape::checked_numel(shape)?;
+        self.check_inside(shape, strides, numel, offset)?;
+        let geometry = Geometry::strided(shape, strides, numel);
+        Ok(Self { storage: self.storage.clone(), geometry, offset, dtype: self.dtype })
+    }
+
+    /// A view of the same geometry that begins elsewhere in the storage, or an error where it leaves the storage.
+    #[inline]
+    pub fn moved_to(&self, offset: usize) -> Result<Self> {
+        self.check_inside(self.shape(), self.strides(), self.numel(), offset)?;
+        Ok(Self { offset, ..self.clone() })
+    }
+
+    /// An error where elements lie outside the storage.
+    #[inline]
+    fn check_inside(&self, shape: &[usize], strides: &[isize], numel: usize, offset: usize) -> Result<()> {
         let room = self.storage.capacity() / self.dtype.itemsize();
         let inside = match reach(shape, strides, offset) {
             _ if numel == 0 => offset <= room,
@@ -220,8 +235,7 @@ impl Array {
         if !inside || shape.len() != strides.len() {
             return Err(Error::value("view", format!("outside the storage: got {shape:?} with steps {strides:?}")));
         }
-        let geometry = Geometry::strided(shape, strides, numel);
-        Ok(Self { storage: self.storage.clone(), geometry, offset, dtype: self.dtype })
+        Ok(())
     }
 
     /// Offset of element (0, 0, ...) from the start of the storage, in elements.

@@ -21,6 +21,8 @@ pub trait Fma: Copy + Send + Sync + 'static {
     fn fma64(a: f64, b: f64, c: f64) -> f64;
     /// `a * a - square`, exactly, where `square` is `a * a` rounded.
     fn square_error(a: f32, square: f32) -> f32;
+    /// `a - whole * b` rounded once where `whole` is an integer up to 2^24, so that its sign is right.
+    fn rest(a: f32, whole: f32, b: f32) -> f32;
 }
 
 /// One rounding, one instruction: for code compiled with FMA.
@@ -44,6 +46,10 @@ impl Fma for Fused {
     fn square_error(a: f32, square: f32) -> f32 {
         a.mul_add(a, -square)
     }
+    #[inline(always)]
+    fn rest(a: f32, whole: f32, b: f32) -> f32 {
+        (-whole).mul_add(b, a)
+    }
 }
 
 impl Fma for Split {
@@ -62,6 +68,11 @@ impl Fma for Split {
         let high = big - (big - a);
         let low = a - high;
         ((high * high - square) + 2.0 * high * low) + low * low
+    }
+    #[inline(always)]
+    fn rest(a: f32, whole: f32, b: f32) -> f32 {
+        // Both have 24 bits, so their product is exact; the sum is rounded, which keeps its sign.
+        (a as f64 - whole as f64 * b as f64) as f32
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::array::Array;
 use crate::array::shape::{self, Shape, Strides};
 use crate::error::{Error, Result};
+use crate::memory::scratch::reserved;
 
 /// Another shape with the same number of elements: a view where the layout allows it, else a copy.
 pub fn reshape(x: &Array, to: &[usize]) -> Result<Array> {
@@ -128,4 +129,64 @@ pub fn flip(x: &Array, axes: &[usize]) -> Result<Array> {
         strides[axis] = -strides[axis];
     }
     x.with_geometry(x.shape(), &strides, offset as usize)
+}
+
+/// At most `chunks` parts along an axis, equal but for the last.
+pub fn chunk(x: &Array, chunks: usize, axis: usize) -> Result<Vec<Array>> {
+    let (_, len, _) = shape::around("chunk", x.shape(), axis)?;
+    if chunks == 0 {
+        return Err(Error::value("chunk", "no parts: expected chunks >= 1"));
+    }
+    let size = len.div_ceil(chunks).max(1);
+    parts(x, (0..len.div_ceil(size).max(1)).map(|part| size.min(len - part * size)), axis)
+}
+
+/// Parts of these sizes along an axis, which add up to it.
+pub fn split(x: &Array, sizes: &[usize], axis: usize) -> Result<Vec<Array>> {
+    let (_, len, _) = shape::around("split", x.shape(), axis)?;
+    if sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size)) != Some(len) {
+        return Err(Error::value("split", format!("sizes do not add up: expected a sum of {len}")));
+    }
+    parts(x, sizes.iter().copied(), axis)
+}
+
+/// The arrays along an axis, without it.
+pub fn unstack(x: &Array, axis: usize) -> Result<Vec<Array>> {
+    let (_, len, _) = shape::around("unstack", x.shape(), axis)?;
+    let (mut shape, mut strides) = (*x.shape(), *x.strides());
+    shape.remove(axis);
+    strides.remove(axis);
+    let mut out = reserved::<Array>(len);
+    let step = if x.numel() > 0 { x.strides()[axis] } else { 0 };
+    let mut offset = x.offset() as isize;
+    for _ in 0..len {
+        let part = match out.last() {
+            None => x.with_geometry(&shape, &strides, offset as usize)?,
+            Some(last) => last.moved_to(offset as usize)?,
+        };
+        out.push(part);
+        offset = offset.wrapping_add(step);
+    }
+    Ok(out)
+}
+
+/// One part after the other; those that follow one of their size share its geometry.
+fn parts(x: &Array, sizes: impl ExactSizeIterator<Item = usize>, axis: usize) -> Result<Vec<Array>> {
+    let mut out = reserved::<Array>(sizes.len());
+    let mut start = 0;
+    for size in sizes {
+        let way = if x.numel() > 0 && size > 0 { start as isize * x.strides()[axis] } else { 0 };
+        let offset = (x.offset() as isize + way) as usize;
+        let part = match out.last() {
+            Some(last) if last.shape()[axis] == size => last.moved_to(offset)?,
+            _ => {
+                let mut shape = *x.shape();
+                shape[axis] = size;
+                x.with_geometry(&shape, x.strides(), offset)?
+            }
+        };
+        out.push(part);
+        start += size;
+    }
+    Ok(out)
 }

@@ -131,6 +131,7 @@ mod rows {
         add_slices(parts: Tensors, shape: Ints, start: Many<usize>, step: Many<isize>)
             => movement::add_slices(&parts, shape, start, step);
         broadcast_to(x: Tensor, shape: Ints) => view::broadcast_to(x, shape);
+        chunk(x: Tensor, chunks: usize, axis: usize) => view::chunk(x, chunks, axis);
         concat(xs: Tensors, axis: usize) => movement::concat(&xs, axis);
         contiguous(x: Tensor) => x.contiguous();
         flip(x: Tensor, axis: Ints) => view::flip(x, axis);
@@ -140,6 +141,8 @@ mod rows {
         slice(x: Tensor, start: Ints, size: Ints, step: Steps) => view::slice(x, start, size, step);
         slice_scatter(x: Tensor, values: Tensor, start: Ints, size: Ints, step: Steps)
             => movement::slice_scatter(x, values, start, size, step);
+        split(x: Tensor, sections: Many<usize>, axis: usize) => view::split(x, sections, axis);
+        unstack(x: Tensor, axis: usize) => view::unstack(x, axis);
     }
 
     pub fn register_rows(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {

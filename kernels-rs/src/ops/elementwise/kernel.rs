@@ -153,12 +153,12 @@ pub(super) unsafe fn map1_far(run: &Run, fast: impl Fn(f32) -> f32, slow: impl F
     }
 }
 
-/// [`map2`] for remainders, whose fast form is wrong where the quotient is large.
+/// [`map2`] for quotients and remainders, whose fast form is wrong where the quotient reaches a bound.
 ///
 /// # Safety
 /// As for [`Kernel`].
 #[inline(always)]
-pub(super) unsafe fn map2_far(run: &Run, fast: impl Fn(f32, f32) -> f32, slow: impl Fn(f32, f32) -> f32) {
+pub(super) unsafe fn map2_far(run: &Run, fast: impl Fn(f32, f32) -> f32, slow: impl Fn(f32, f32) -> f32, bound: f32) {
     const BLOCK: usize = 256;
     let mut start = 0;
     while start < run.len {
@@ -168,16 +168,16 @@ pub(super) unsafe fn map2_far(run: &Run, fast: impl Fn(f32, f32) -> f32, slow: i
         }
         // SAFETY: a part of the run.
         unsafe { map2::<f32, f32>(&part, &fast) };
-        // SAFETY: as above.
+        // SAFETY: the same part, whose slices are gone; it is of `f32`.
         let (a, b, out) = unsafe { (operand::<f32>(&part, 0), operand::<f32>(&part, 1), result::<f32>(&part)) };
         let far = match (part.unit[0], part.unit[1]) {
-            (true, true) => a.iter().zip(b).fold(false, |far, (&a, &b)| far | division::is_far(a, b)),
-            (true, false) => a.iter().fold(false, |far, &a| far | division::is_far(a, b[0])),
-            _ => b.iter().fold(false, |far, &b| far | division::is_far(a[0], b)),
+            (true, true) => a.iter().zip(b).fold(false, |far, (&a, &b)| far | division::is_far(a, b, bound)),
+            (true, false) => a.iter().fold(false, |far, &a| far | division::is_far(a, b[0], bound)),
+            _ => b.iter().fold(false, |far, &b| far | division::is_far(a[0], b, bound)),
         };
         if far {
             for (slot, (&a, &b)) in out.iter_mut().zip(a.iter().cycle().zip(b.iter().cycle())) {
-                if division::is_far(a, b) {
+                if division::is_far(a, b, bound) {
                     *slot = slow(a, b);
                 }
             }
@@ -302,9 +302,9 @@ macro_rules! select {
             _ => return None,
         })
     };
-    (num_far $map:ident => $f:expr, $fast:expr) => {
+    (num_far $map:ident => $f:expr, $fast:expr, $bound:expr) => {
         |dtype: DType| match dtype {
-            DType::F32 => Some(versions!(wide f32, |run| map2_far(run, $fast, $f))),
+            DType::F32 => Some(versions!(wide f32, |run| map2_far(run, $fast, $f, $bound))),
             DType::F64 => Some(versions!(narrow f64, |run| $map::<T, f64>(run, $f))),
             _ => (select!(int $map => $f))(dtype),
         }

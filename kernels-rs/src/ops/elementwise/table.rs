@@ -9,7 +9,7 @@
 //! | `float` | Float | same | one for `f32`, one for `f64` |
 //! | `float_far` | Float | same | as `float`; `f32` arguments beyond `trigonometric::LIMIT` go through the `f64` one |
 //! | `float_tabled` | Float | same | as `float`, after a kernel for `f32` in AVX-512 |
-//! | `num_far` | Float, Int | same | as `num`, then a fast one for `f32`, which takes quotients up to `division::LIMIT` |
+//! | `num_far` | Float, Int | same | as `num`, then a fast one for `f32`, and the bound of the quotients that it takes |
 //! | `test` | Float, Int | Bool | generic over `Num` |
 //! | `compare` | Float, Int | Bool | generic over `Num` |
 //! | `same` | any | Bool | generic over `PartialEq` |
@@ -86,8 +86,8 @@ macro_rules! binary_table {
             divide quotient => |a, b| a / b, |a, b| a / b;
             elu float => |x, a| special::elu::<M>(x, a), |x, a| if x > 0.0 { x } else { a * x.exp_m1() };
             equal same => |a, b| a == b;
-            floor_divide num => |a, b| a.floor_divided(b);
-            fmod num_far => |a, b| a.trunc_remainder(b), |a, b| division::fmod::<M>(a, b);
+            floor_divide num_far => |a, b| a.floor_divided(b), |a, b| division::floor_divide::<M>(a, b), division::WHOLE;
+            fmod num_far => |a, b| a.trunc_remainder(b), |a, b| division::fmod::<M>(a, b), division::EXACT;
             gelu_backward float_tabled => tabled::gelu_backward, |g, x| special::gelu_backward::<M>(g, x), |g, x| special::double::gelu_backward(g, x);
             greater compare => |a, b| a > b;
             greater_equal compare => |a, b| a >= b;
@@ -104,7 +104,7 @@ macro_rules! binary_table {
             multiply num => |a, b| a.times(b);
             not_equal same => |a, b| a != b;
             pow power => |a, b| exponential::pow::<M>(a, b), |a, b| a.powf(b), |a, b| a.raised(b);
-            remainder num_far => |a, b| a.floor_remainder(b), |a, b| division::remainder::<M>(a, b);
+            remainder num_far => |a, b| a.floor_remainder(b), |a, b| division::remainder::<M>(a, b), division::EXACT;
             silu_backward float => |g, x| special::silu_backward::<M>(g, x), |g, x| special::double::silu_backward(g, x);
             subtract num => |a, b| a.minus(b);
         }

@@ -241,3 +241,45 @@ fn an_index_is_a_view() {
     assert!(getitem(&x, &[Part::Keep; 4]).is_err());
     assert!(getitem(&x, &[Part::New; MAX_RANK - 2]).is_err());
 }
+
+#[test]
+fn parts_along_an_axis_are_slices_of_it() {
+    let mut rng = Rng::new(41);
+    for _ in 0..300 {
+        let mut size = shape(&mut rng, 3, &[0, 1, 2, 3, 5]);
+        size.push(rng.below(7));
+        let axis = rng.below(size.len());
+        let (x, len) = (view_of(&mut rng, DType::I32, &size, true), size[axis]);
+        let part = |start: usize, size: usize| {
+            let (mut from, mut to) = (vec![0; x.rank()], x.shape().to_vec());
+            (from[axis], to[axis]) = (start, size);
+            view::slice(&x, &from, &to, &vec![1; x.rank()]).unwrap()
+        };
+        let check = |parts: Vec<Array>, sizes: &[usize]| {
+            assert_eq!(parts.iter().map(|part| part.shape()[axis]).collect::<Vec<_>>(), sizes);
+            let mut start = 0;
+            for got in parts {
+                let expected = part(start, got.shape()[axis]);
+                assert!(got.storage().same(x.storage()) && got.same_shape(&expected), "{x:?} {axis}");
+                assert_eq!(elements::<i32>(&got), elements::<i32>(&expected), "{x:?} {axis}");
+                start += got.shape()[axis];
+            }
+            assert_eq!(start, len);
+        };
+        let cut = rng.below(len + 1);
+        check(view::split(&x, &[cut, 0, len - cut], axis).unwrap(), &[cut, 0, len - cut]);
+        check(view::split(&x, &vec![1; len], axis).unwrap(), &vec![1; len]);
+        let each = len.div_ceil(3).max(1);
+        let sizes: Vec<usize> = (0..len.max(1)).step_by(each).map(|start| each.min(len - start)).collect();
+        check(view::chunk(&x, 3, axis).unwrap(), &sizes);
+        let along = view::unstack(&x, axis).unwrap();
+        assert_eq!(along.len(), len);
+        for (at, got) in along.iter().enumerate() {
+            let mut without = x.shape().to_vec();
+            without.remove(axis);
+            assert_eq!((&got.shape()[..], elements::<i32>(got)), (&without[..], elements::<i32>(&part(at, 1))));
+        }
+        assert!(view::split(&x, &[len, 1], axis).is_err() && view::split(&x, &[usize::MAX, len + 1], axis).is_err());
+        assert!(view::chunk(&x, 0, axis).is_err() && view::unstack(&x, x.rank()).is_err());
+    }
+}
