@@ -147,6 +147,20 @@ pub trait Element: Copy + Send + Sync + 'static {
     fn to_f64(self) -> f64;
 }
 
+/// A type of which any bits are a value, so that memory may be read as it whatever was there before.
+///
+/// # Safety
+/// That holds, and there is no padding whose bytes a read would leave undefined for other types.
+pub unsafe trait Plain: Copy + 'static {}
+
+macro_rules! plain {
+    ($($rust:ident)*) => {$(
+        // SAFETY: a number: every pattern of its bits is one, and it has no padding.
+        unsafe impl Plain for $rust {}
+    )*};
+}
+plain! { BF16 F16 f32 f64 i16 i32 i64 i8 isize u16 u32 u64 u8 }
+
 macro_rules! int_elements {
     ($($rust:ident $variant:ident),*) => {$(
         impl Element for $rust {

@@ -4,8 +4,7 @@ use super::axes::{merged, offset};
 use super::strided;
 use crate::array::Array;
 use crate::array::shape::Inline;
-use crate::dtype::{DType, Element};
-use crate::machine::lanes::Real;
+use crate::dtype::{DType, Element, Plain};
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -37,6 +36,14 @@ impl<'a, T: Element> Reader<'a, T> {
         Self { from, dense: x.is_contiguous(), count: x.numel(), dims, elements: PhantomData }
     }
 
+    /// With this axis as the last one.
+    pub fn along(x: &'a Array, axis: usize) -> Self {
+        let order = (0..x.rank()).filter(|&at| at != axis).chain([axis]);
+        let dims = merged(order.map(|at| (x.shape()[at], x.strides()[at])));
+        let dense = x.numel() == 0 || matches!(dims[..], [] | [(_, 1)]);
+        Self { dense, dims, ..Self::new(x) }
+    }
+
     /// Of elements that lie together.
     pub fn of(elements: &'a [T]) -> Self {
         let from = elements.as_ptr().cast();
@@ -57,9 +64,10 @@ impl<'a, T: Element> Reader<'a, T> {
         }
     }
 
-    /// These elements. The buffer has [`Reader::room`] for them; its own type does not matter, if it is as wide as `T`.
+    /// These elements. The buffer has [`Reader::room`] for them, unless they are a part of one [`Reader::run`]; its own type
+    /// does not matter, if it is as wide as `T`.
     #[inline]
-    pub fn part<'b, W: Real>(&self, range: Range<usize>, buffer: &'b mut [W]) -> &'b [T]
+    pub fn part<'b, W: Plain>(&self, range: Range<usize>, buffer: &'b mut [W]) -> &'b [T]
     where
         'a: 'b,
     {
@@ -81,12 +89,11 @@ impl<'a, T: Element> Reader<'a, T> {
     }
 
     #[inline(never)]
-    fn gathered<'b, W: Real>(&self, range: Range<usize>, buffer: &'b mut [W]) -> &'b [T]
+    fn gathered<'b, W: Plain>(&self, range: Range<usize>, buffer: &'b mut [W]) -> &'b [T]
     where
         'a: 'b,
     {
         let len = range.len();
-        assert!(size_of::<T>() <= size_of::<W>() && len <= buffer.len(), "buffer too small for a part");
         if len == 0 {
             return &[];
         }
@@ -94,6 +101,7 @@ impl<'a, T: Element> Reader<'a, T> {
             // SAFETY: a part of a run of the array.
             return unsafe { std::slice::from_raw_parts(self.from.cast::<T>().offset(place), len) };
         }
+        assert!(size_of::<T>() <= size_of::<W>() && len <= buffer.len(), "buffer too small for a part");
         let to = buffer.as_mut_ptr();
         // SAFETY: the range lies inside the box of the array; the buffer has room, is aligned for the wider type, and
         // every element that is returned has been written.
@@ -135,5 +143,15 @@ mod tests {
             assert_eq!(reader.part(start..end, &mut buffer), &expected[start..end], "{x:?}");
         }
         assert_eq!(x.is_contiguous(), reader.room(1) == 0);
+        for axis in 0..x.rank() {
+            let order: Vec<usize> = (0..x.rank()).filter(|&at| at != axis).chain([axis]).collect();
+            let turned = elements::<T>(&crate::array::view::permute_dims(&x, &order).unwrap());
+            let (reader, len) = (Reader::<T>::along(&x, axis), x.shape()[axis]);
+            let mut buffer = vec![0f32; reader.room(x.numel())];
+            assert_eq!(reader.part(0..x.numel(), &mut buffer), &turned[..], "{x:?} {axis}");
+            if len > 1 && x.numel() > 0 && reader.run() >= len {
+                assert_eq!(reader.part::<f32>(x.numel() - len..x.numel(), &mut []), &turned[x.numel() - len..]);
+            }
+        }
     }
 }

@@ -9,14 +9,21 @@ mod portable;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86;
 
-use crate::dtype::Element;
+use crate::dtype::{Element, Plain};
 use crate::machine::simd::{Level, level};
 use crate::math::Fma;
 use std::ops::{Add, Div, Mul, Sub};
 
 /// A float type that kernels compute in.
 pub trait Real:
-    Element + Default + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self>
+    Element
+    + Plain
+    + Default
+    + PartialOrd
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
 {
     /// 512-bit registers.
     type Wide512: Lanes<Elem = Self>;

@@ -2,8 +2,8 @@
 //! from the sizes of a user. Where there is no memory for them the call ends as [`Error::OutOfMemory`]: it unwinds to
 //! [`guarded`], since a task has nobody to return an error to.
 
+use crate::dtype::Plain;
 use crate::error::{Error, Result};
-use crate::machine::lanes::Real;
 use std::alloc::{Layout, alloc_zeroed};
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -84,7 +84,7 @@ pub struct Aligned<T> {
     element: PhantomData<T>,
 }
 
-impl<T: Real> Aligned<T> {
+impl<T: Plain> Aligned<T> {
     /// `len` zeros.
     pub fn zeros(len: usize) -> Self {
         let lines = zeros(lines_of::<T>(len));
@@ -92,17 +92,17 @@ impl<T: Real> Aligned<T> {
     }
 }
 
-impl<T: Real> Deref for Aligned<T> {
+impl<T: Plain> Deref for Aligned<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
-        // SAFETY: large enough and aligned; any bits are a float.
+        // SAFETY: `zeros` made lines for so many elements, which are aligned for any; any bits are a `T`.
         unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.len) }
     }
 }
 
-impl<T: Real> DerefMut for Aligned<T> {
+impl<T: Plain> DerefMut for Aligned<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as above.
+        // SAFETY: as for `deref`, and the borrow of `self` is the only one.
         unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.len) }
     }
 }
@@ -137,16 +137,18 @@ thread_local! {
 
 /// Calls `work` with `len` elements of arbitrary but initialised memory, 64-byte aligned. Inside another call the memory
 /// is fresh, which costs an allocation.
-pub fn with_scratch<T: Real, R>(len: usize, work: impl FnOnce(&mut [T]) -> R) -> R {
+pub fn with_scratch<T: Plain, R>(len: usize, work: impl FnOnce(&mut [T]) -> R) -> R {
+    with_lines(lines_of::<T>(len), |lines| work(Room { lines }.take(len)))
+}
+
+/// [`with_scratch`] of whole lines.
+fn with_lines<R>(lines: usize, work: impl FnOnce(&mut [Line]) -> R) -> R {
     let mut buffer = BUFFER.take();
-    let lines = lines_of::<T>(len);
     if buffer.len() < lines {
         drop(std::mem::take(&mut buffer));
         buffer = zeros(lines);
     }
-    // SAFETY: large enough and aligned; any bits are a float.
-    let part = unsafe { std::slice::from_raw_parts_mut(buffer.as_mut_ptr().cast::<T>(), len) };
-    let result = work(part);
+    let result = work(&mut buffer[..lines]);
     // A sanitizer only watches what is no larger than asked for.
     if buffer.len() <= KEPT && !cfg!(feature = "exact-allocations") {
         BUFFER.with_borrow_mut(|kept| {
@@ -158,8 +160,35 @@ pub fn with_scratch<T: Real, R>(len: usize, work: impl FnOnce(&mut [T]) -> R) ->
     result
 }
 
+/// Scratch memory handed out part by part, each of its own type and from the start of a cache line.
+pub struct Room<'a> {
+    lines: &'a mut [Line],
+}
+
+impl<'a> Room<'a> {
+    /// Calls `work` with room for parts of so many bytes.
+    pub fn with<R, const N: usize>(bytes: [usize; N], work: impl FnOnce(Room<'_>) -> R) -> R {
+        let lines = bytes.iter().fold(0, |sum: usize, &bytes| sum.saturating_add(bytes.div_ceil(64)));
+        with_lines(lines, |lines| work(Room { lines }))
+    }
+
+    /// The next `len` elements, of arbitrary value.
+    pub fn take<T: Plain>(&mut self, len: usize) -> &'a mut [T] {
+        const { assert!(align_of::<T>() <= align_of::<Line>()) };
+        let (part, after) = std::mem::take(&mut self.lines).split_at_mut(lines_of::<T>(len));
+        self.lines = after;
+        // SAFETY: whole lines that hold so many elements, aligned, handed out once; any bits are a `T`.
+        unsafe { std::slice::from_raw_parts_mut(part.as_mut_ptr().cast(), len) }
+    }
+}
+
+/// Frees what this thread keeps between tasks.
+pub fn empty_thread() {
+    drop(BUFFER.take());
+}
+
 /// [`with_scratch`], cut into buffers of these lengths.
-pub fn with_buffers<T: Real, R, const N: usize>(lens: [usize; N], work: impl FnOnce([&mut [T]; N]) -> R) -> R {
+pub fn with_buffers<T: Plain, R, const N: usize>(lens: [usize; N], work: impl FnOnce([&mut [T]; N]) -> R) -> R {
     with_scratch(lens.iter().fold(0, |sum: usize, &len| sum.saturating_add(len)), |scratch| work(cut(scratch, lens)))
 }
 
@@ -197,7 +226,21 @@ mod tests {
             set_num_threads(threads);
             refused(&|| parallel(5, &|task| drop(filled(0u8, if task == 3 { 1 << 62 } else { 1 }))));
         }
+        refused(&|| Room::with([1, usize::MAX, 1], |_| ()));
         assert_eq!(guarded(|| Ok(filled(7, 3))), Ok(vec![7, 7, 7]));
         assert!(catch_unwind(|| guarded(|| -> Result<()> { panic!("no matter of memory") })).is_err());
+    }
+    #[test]
+    fn parts_of_a_room_begin_on_lines_and_do_not_meet() {
+        Room::with([3, 0, 65, 8], |mut room| {
+            let (a, none, b) = (room.take::<u8>(3), room.take::<f64>(0), room.take::<u8>(65));
+            let last = room.take::<f64>(1);
+            a.fill(1);
+            b.fill(2);
+            last.fill(3.0);
+            assert!(none.is_empty() && a == [1; 3] && b == [2; 65] && *last == [3.0]);
+            assert!([a.as_ptr() as usize, b.as_ptr() as usize, last.as_ptr() as usize].iter().all(|at| at % 64 == 0));
+            assert!(catch_unwind(AssertUnwindSafe(|| room.take::<u8>(1).len())).is_err());
+        });
     }
 }

@@ -210,15 +210,3 @@ unsafe fn pack<T: Item>(
         }
     }
 }
-
-/// Scratch that is handed out part by part.
-struct Parts<'a, W>(&'a mut [W]);
-
-impl<'a, W> Parts<'a, W> {
-    /// The next `len` elements; parts start where registers do not straddle cache lines.
-    fn take(&mut self, len: usize) -> &'a mut [W] {
-        let (part, after) = std::mem::take(&mut self.0).split_at_mut(len.next_multiple_of(16));
-        self.0 = after;
-        &mut part[..len]
-    }
-}

@@ -208,7 +208,7 @@ fn across<T: Real>(map: &Map<T>, row: &[T], out: &mut [T]) {
         }
         [a, b] => {
             for (((out, &start), &a), &b) in out.iter_mut().zip(starts).zip(a).zip(b) {
-                // SAFETY: as above.
+                // SAFETY: every run of a map lies inside its sources, here of two.
                 let (x, y) = unsafe { (*row.get_unchecked(start as usize), *row.get_unchecked(start as usize + 1)) };
                 *out = a * x + b * y;
             }
@@ -217,7 +217,7 @@ fn across<T: Real>(map: &Map<T>, row: &[T], out: &mut [T]) {
             for (i, (out, &start)) in out.iter_mut().zip(starts).enumerate() {
                 *out = T::default();
                 for (k, column) in columns.iter().enumerate() {
-                    // SAFETY: as above.
+                    // SAFETY: every run of a map lies inside its sources, here of `columns.len()`.
                     *out = *out + column[i] * unsafe { *row.get_unchecked(start as usize + k) };
                 }
             }

@@ -14,8 +14,9 @@ use crate::array::Array;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::memory::scratch::Room;
 use key::SortKey;
-use lines::{Lines, Room};
+use lines::{Lines, checked};
 use radix::{Item, Packed, Wide};
 
 /// Elements that are worth a task of their own.
@@ -23,22 +24,23 @@ const GRAIN: usize = 1 << 13;
 
 /// Elements in order along an axis.
 pub fn sort(x: &Array, axis: usize, descending: bool) -> Result<Array> {
-    let lines = Lines::new("sort", x, axis)?;
+    let size = checked("sort", x, axis)?;
     let mut out = Array::uninit(x.dtype(), x.shape())?;
-    dispatch!(num x.dtype(), T => sort_lines::<T>(&lines, &mut out, descending), else unreachable!("checked by Lines"));
+    dispatch!(num x.dtype(), T => sort_lines::<T>(&Lines::new(x, axis, size), &mut out, descending),
+        else unreachable!("checked before"));
     Ok(out)
 }
 
 /// Indices that sort along an axis, as `int64`. Equal elements keep their order, also when descending.
 pub fn argsort(x: &Array, axis: usize, descending: bool) -> Result<Array> {
-    let lines = Lines::new("argsort", x, axis)?;
+    let size = checked("argsort", x, axis)?;
     let mut out = Array::uninit(DType::I64, x.shape())?;
-    dispatch!(num x.dtype(), T => argsort_lines::<T>(&lines, &mut out, descending),
-        else unreachable!("checked by Lines"));
+    dispatch!(num x.dtype(), T => argsort_lines::<T>(&Lines::new(x, axis, size), &mut out, descending),
+        else unreachable!("checked before"));
     Ok(out)
 }
 
-fn sort_lines<T: SortKey>(lines: &Lines, out: &mut Array, descending: bool)
+fn sort_lines<T: SortKey>(lines: &Lines<'_, T>, out: &mut Array, descending: bool)
 where
     T::Key: Item,
 {
@@ -48,13 +50,12 @@ where
         let (gathered, aside) = (lines.gathered(group.len()), results.aside(group.len()));
         let (size, key) = (size_of::<T>(), size_of::<T::Key>());
         Room::with([gathered * size, aside * size, len * key, len * key], |mut room| {
-            // SAFETY: any bits are a number or a key.
-            let (items, spare) = unsafe { (room.take::<T::Key>(len), room.take(len)) };
-            // SAFETY: as above; each group has lines of its own.
+            let (items, spare) = (room.take::<T::Key>(len), room.take(len));
+            let gathered = room.take(gathered);
+            // SAFETY: the result has the lines of the operand, and each group has its own of them.
             unsafe {
-                let gathered = room.take(gathered);
                 results.fill(group.clone(), room.take(aside), |out| {
-                    lines.each::<T>(group, gathered, |at, x| {
+                    lines.each(group, gathered, |at, x| {
                         sort_line(x, &mut out[at * len..(at + 1) * len], (items, spare), descending);
                     });
                 });
@@ -130,7 +131,7 @@ fn order<T: SortKey, E: Entry>(x: &[T], descending: bool, (items, spare): (&mut 
     radix::sort(items, spare);
 }
 
-fn argsort_lines<T: SortKey>(lines: &Lines, out: &mut Array, descending: bool) {
+fn argsort_lines<T: SortKey>(lines: &Lines<'_, T>, out: &mut Array, descending: bool) {
     if packs::<T>(lines.len) {
         argsort_as::<T, Packed>(lines, out, descending);
     } else {
@@ -138,20 +139,19 @@ fn argsort_lines<T: SortKey>(lines: &Lines, out: &mut Array, descending: bool) {
     }
 }
 
-fn argsort_as<T: SortKey, E: Entry>(lines: &Lines, out: &mut Array, descending: bool) {
+fn argsort_as<T: SortKey, E: Entry>(lines: &Lines<'_, T>, out: &mut Array, descending: bool) {
     let len = lines.len;
     let results = lines.result::<i64>(out, len);
     lines.each_group(GRAIN, size_of::<i64>(), &|group| {
         let (gathered, aside) = (lines.gathered(group.len()), results.aside(group.len()));
         let item = len * size_of::<E>();
         Room::with([gathered * size_of::<T>(), aside * 8, item, item], |mut room| {
-            // SAFETY: any bits are a number or an entry.
-            let (items, spare) = unsafe { (room.take::<E>(len), room.take::<E>(len)) };
-            // SAFETY: as above; each group has lines of its own.
+            let (items, spare) = (room.take::<E>(len), room.take::<E>(len));
+            let gathered = room.take(gathered);
+            // SAFETY: the result has the lines of the operand, and each group has its own of them.
             unsafe {
-                let gathered = room.take(gathered);
                 results.fill(group.clone(), room.take(aside), |out| {
-                    lines.each::<T>(group, gathered, |at, x| {
+                    lines.each(group, gathered, |at, x| {
                         order(x, descending, (&mut *items, &mut *spare));
                         let out = &mut out[at * len..(at + 1) * len];
                         out.iter_mut().zip(&*items).for_each(|(out, &item)| *out = item.at());

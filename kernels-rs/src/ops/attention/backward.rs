@@ -5,13 +5,13 @@ use super::heads::{Heads, Item};
 use super::hidden::Part;
 use super::scores::{self, Pull, Score, State, Weights};
 use super::tile::{Left, Onto, Panels, Product, Turn};
-use super::{Job, Parts, SERIAL, pack, rows_per_group};
+use super::{Job, SERIAL, pack, rows_per_group};
 use crate::array::Array;
 use crate::array::float::Wide;
 use crate::dtype::Element;
 use crate::machine::lanes::{Block, lane_count};
 use crate::machine::threads::{self, SharedMut};
-use crate::memory::scratch::with_scratch;
+use crate::memory::scratch::Room;
 use std::ops::Range;
 
 /// Heads of keys below which the queries of a head are shared out over tasks.
@@ -63,7 +63,8 @@ pub fn run<T: Item<Wide: Score>>(job: &Job<T>, g: &Heads<T>, out: Cotangents<'_>
     let work = |index: usize| {
         let (head, chunk) = (index / chunks, index % chunks);
         let range = chunk * per..((chunk + 1) * per).min(count);
-        with_scratch(shared.scratch(), |scratch| shared.task(index, head, range, scratch));
+        let bytes = shared.scratch() * size_of::<T::Wide>();
+        Room::with([bytes], |parts| shared.task(index, head, range, parts));
     };
     if job.work() < SERIAL {
         (0..heads * chunks).for_each(work);
@@ -72,19 +73,24 @@ pub fn run<T: Item<Wide: Score>>(job: &Job<T>, g: &Heads<T>, out: Cotangents<'_>
     }
     if let Some((key, value)) = parts {
         let merge = |head: usize| {
-            merge::<T>(&key, head * chunks..(head + 1) * chunks, key_len, shared.key, head);
-            merge::<T>(&value, head * chunks..(head + 1) * chunks, value_len, shared.value, head);
+            let rows = head * chunks..(head + 1) * chunks;
+            // SAFETY: the results have a row per head, and each head one task.
+            let (to_key, to_value) = unsafe {
+                let row = |len| head * len..(head + 1) * len;
+                (shared.key.slice(row(key_len)), shared.value.slice(row(value_len)))
+            };
+            merge::<T>(&key, rows.clone(), to_key);
+            merge::<T>(&value, rows, to_value);
         };
         threads::parallel(heads, &merge);
     }
     Ok(())
 }
 
-/// Adds up the rows `parts` in order, as row `head` of the result.
-fn merge<T: Item<Wide: Score>>(from: &Array, parts: Range<usize>, len: usize, out: SharedMut<T>, head: usize) {
+/// Adds up the rows `parts` in order, as a row of the result.
+fn merge<T: Item<Wide: Score>>(from: &Array, parts: Range<usize>, out: &mut [T]) {
+    let len = out.len();
     let rows = &from.as_slice::<T::Wide>().expect("row-major")[parts.start * len..parts.end * len];
-    // SAFETY: one row per head.
-    let out = unsafe { out.slice(head * len..(head + 1) * len) };
     let mut sums = [T::Wide::ZERO; RUN];
     for first in (0..len).step_by(RUN) {
         let sums = &mut sums[..RUN.min(len - first)];
@@ -164,11 +170,10 @@ impl<T: Item<Wide: Score>> Shared<'_, T> {
         keys + rows + blocks + job.changes.buffer(job.keys, width) + 16 * 17
     }
 
-    fn buffers<'a>(&self, head: usize, scratch: &'a mut [T::Wide]) -> Buffers<'a, T::Wide> {
+    fn buffers<'a>(&self, head: usize, mut parts: Room<'a>) -> Buffers<'a, T::Wide> {
         let (job, width) = (self.job, self.width);
         let packed = job.keys.next_multiple_of(self.group);
         let (size, values) = (self.padded(job.size), self.padded(job.values));
-        let mut parts = Parts(scratch);
         let (key, value) = (job.key.get(head), job.value.get(head));
         let copy = parts.take(job.keys * job.size);
         // SAFETY: the keys of a head, and room for them.
@@ -191,7 +196,7 @@ impl<T: Item<Wide: Score>> Shared<'_, T> {
             stage: parts.take(width * job.size.max(job.values)),
             changes: parts.take(job.changes.buffer(job.keys, width)),
         };
-        // SAFETY: as above.
+        // SAFETY: keys and values of a head; the stage holds a group of rows, the others all of them in whole groups.
         unsafe {
             pack(key, (job.keys, job.size), self.group, buffers.stage, buffers.keys);
             pack(value, (job.keys, job.values), self.group, buffers.stage, buffers.values);
@@ -203,9 +208,9 @@ impl<T: Item<Wide: Score>> Shared<'_, T> {
         buffers
     }
 
-    fn task(&self, index: usize, head: usize, range: Range<usize>, scratch: &mut [T::Wide]) {
+    fn task(&self, index: usize, head: usize, range: Range<usize>, parts: Room<'_>) {
         let job = self.job;
-        let mut buffers = self.buffers(head, scratch);
+        let mut buffers = self.buffers(head, parts);
         for block in range {
             let first = block % self.blocks * self.width;
             let count = self.width.min(job.queries - first);

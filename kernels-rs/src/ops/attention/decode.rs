@@ -3,14 +3,14 @@
 
 use super::heads::Item;
 use super::scores::{Score, powers};
-use super::{Job, Parts, SERIAL};
+use super::{Job, SERIAL};
 use crate::array::Array;
 use crate::array::float::Wide;
 use crate::dtype::Element;
 use crate::error::Result;
 use crate::machine::lanes::{Block, Kernel, Lanes, Real, lane_count, launch};
 use crate::machine::threads::{self, SharedMut};
-use crate::memory::scratch::{filled, with_scratch};
+use crate::memory::scratch::{Room, filled};
 
 /// Queries of all heads that share a head of keys, at most: with more, blocks of queries are faster.
 pub const MOST: usize = 8;
@@ -37,7 +37,8 @@ pub fn run<T: Item<Wide: Score>>(job: &Job<T>, out: &mut Array) -> Result<()> {
         let (head, first) = (index / pieces, index % pieces * piece);
         // SAFETY: each task has its own row.
         let to = unsafe { shared.slice(index * len..(index + 1) * len) };
-        with_scratch(scratch(job, rows), |scratch| part(job, head, (first, piece.min(job.keys - first)), scratch, to));
+        let bytes = scratch(job, rows) * size_of::<T::Wide>();
+        Room::with([bytes], |parts| part(job, head, (first, piece.min(job.keys - first)), parts, to));
     };
     if job.work() < SERIAL {
         (0..heads * pieces).for_each(task);
@@ -62,13 +63,12 @@ fn part<T: Item<Wide: Score>>(
     job: &Job<T>,
     head: usize,
     (first, count): (usize, usize),
-    scratch: &mut [T::Wide],
+    mut parts: Room<'_>,
     to: &mut [T::Wide],
 ) {
     let group = job.heads / job.shared;
     let rows = group * job.queries;
     let pitch = job.values.next_multiple_of(lane_count::<T::Wide>());
-    let mut parts = Parts(scratch);
     let queries = parts.take(rows * job.size);
     let sums = parts.take(rows * pitch);
     let scores = parts.take(rows * TILE);
@@ -104,7 +104,7 @@ fn part<T: Item<Wide: Score>>(
                 }
             }
         }
-        // SAFETY: as above.
+        // SAFETY: the values of the tile lie inside the operand, and the copy has room for a tile.
         unsafe {
             let (at, step) = job.value.get(head).from(tile, 0).dense((keys, job.values), copy.as_mut_ptr());
             launch(Mix { weights: scores, values: job.values, at, step, keys, to: &mut *sums });
@@ -149,7 +149,7 @@ fn merge<T: Item<Wide: Score>>(job: &Job<T>, rows: usize, parts: &[T::Wide], out
 macro_rules! in_groups {
     ($kernel:expr, $lanes:ident, $rows:ident) => {
         for first in (0..$rows).step_by(ROWS) {
-            // SAFETY: passed on.
+            // SAFETY: the caller promises the instructions and all rows; these are at most those that are left.
             unsafe {
                 match $rows - first {
                     1 => $kernel.rows::<$lanes, 1>(first),
@@ -253,7 +253,7 @@ impl<W: Real> Mix<'_, W> {
     unsafe fn rows<V: Lanes<Elem = W>, const R: usize>(&mut self, first: usize) {
         let mut col = 0;
         while col < self.values {
-            // SAFETY: passed on.
+            // SAFETY: the caller promises the instructions of `V` and its rows; columns end at the last value.
             unsafe {
                 if V::ROWS > 6 && col + 4 * V::N <= self.values {
                     self.columns::<V, R, 4>(first, col, V::N);

@@ -117,7 +117,7 @@ impl<W: Real, const LINES: usize, const REGS: usize> Kernel<W> for Product<W, LI
     unsafe fn run<V: Lanes<Elem = W>>(self) {
         let mut first = 0;
         while first < self.rows {
-            // SAFETY: passed on.
+            // SAFETY: the caller promises the instructions of `V` and `rows` rows; a group is at most the rest of them.
             unsafe {
                 match (self.rows - first).min(V::ROWS) {
                     1 => self.group::<V, 1>(first),

@@ -245,7 +245,7 @@ impl<T: Real> Job<'_, T> {
         while first < place.outputs.1 {
             let count = block_of(place.outputs.1 - first);
             let strip = Strip { job: self, place, band, first };
-            // SAFETY: passed on.
+            // SAFETY: the caller promises the instructions of `V` and the band of the place; these outputs are some of its.
             unsafe {
                 match (count, V::ROWS > 6) {
                     (8, true) => strip.positions::<V, 8, 3>(),

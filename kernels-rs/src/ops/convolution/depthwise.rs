@@ -155,7 +155,7 @@ impl<T: Real> Plan<'_, T> {
     #[inline(always)]
     unsafe fn plane<V: Lanes<Elem = T>>(&self, place: &Place, output: usize, band: *const T) {
         let padded = |rows: usize| place.rows.next_multiple_of(rows);
-        // SAFETY: passed on.
+        // SAFETY: the caller promises the instructions of `V` and a band of the place; groups end at its last row.
         unsafe {
             if place.rows >= ROWS && padded(ROWS) * 8 <= padded(FEW) * 9 {
                 self.tiles::<V, ROWS>(place, output, band);

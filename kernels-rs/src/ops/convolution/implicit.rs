@@ -228,7 +228,7 @@ impl<T: Real> Plan<'_, T> {
         // One pass even without channels: the results are then the bias.
         loop {
             let end = (channel + cut.channels).min(call.channels);
-            // SAFETY: passed on.
+            // SAFETY: the caller promises the instructions of `V` and buffers for a whole task, of which this is a part.
             unsafe { self.fill::<V>(place, (channel, end), parts.band) };
             let block = Block {
                 weights: place.group * call.weight.group + channel * call.weight.channel,
@@ -244,7 +244,7 @@ impl<T: Real> Plan<'_, T> {
                 let segments = self.segments(place, first, (first + count * V::N).min(positions));
                 let sums = parts.sums.wrapping_add(first * cut.outputs.next_multiple_of(8));
                 let strip = Strip { plan: self, place, segments, block, panel: parts.panel, sums };
-                // SAFETY: passed on.
+                // SAFETY: as for `fill`, which wrote the band of these channels; each strip has its own sums.
                 unsafe {
                     match count {
                         1 => strip.run::<V, 1>(parts.band),
@@ -316,7 +316,7 @@ struct Strip<'a, T> {
 impl<T: Real> Strip<'_, T> {
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = T>, const Q: usize>(&self, band: *const T) {
-        // SAFETY: passed on.
+        // SAFETY: the caller promises the instructions of `V`, and buffers that hold a panel of `Q` registers and its sums.
         unsafe {
             panel::pack::<V, Q>(&self.segments, &self.plan.offsets[..self.block.taps], band, self.panel);
             let (mut output, end) = self.place.outputs;

@@ -266,7 +266,7 @@ impl<T: Real> Job<'_, T> {
                 return;
             }
             let part = Tile { outputs: (first, self.width.min(tile.outputs.1 - first)), ..*tile };
-            // SAFETY: passed on.
+            // SAFETY: the caller has the instructions of `V`; the band was filled for the tile, this is a block of it.
             unsafe { self.add_block::<V>(&part, band, packed, sums) };
         }
     }
@@ -274,7 +274,7 @@ impl<T: Real> Job<'_, T> {
     /// Adds one lane block of a tile, whose `outputs` are the first channel and how many.
     #[inline(always)]
     unsafe fn add_block<V: Lanes<Elem = T>>(&self, tile: &Tile, band: &[T], packed: &mut [T], sums: &mut [T]) {
-        // SAFETY: passed on.
+        // SAFETY: the caller promises the instructions of `V` and the band of the tile, which all three ways read.
         unsafe {
             if self.width == 1 {
                 self.by_positions::<V>(tile, band, sums);
@@ -445,7 +445,7 @@ impl<T: Real> Kernel<T> for Piece<'_, T> {
         // SAFETY: all tasks of the first stage have ended; each piece is its own.
         let sums = unsafe { job.partial.slice(place(0)) };
         for chunk in 1..job.chunks {
-            // SAFETY: as above.
+            // SAFETY: of another chunk, so it does not meet `sums`.
             let other = unsafe { job.partial.slice(place(chunk)) };
             sums.iter_mut().zip(other).for_each(|(sum, &mut value)| *sum = *sum + value);
         }

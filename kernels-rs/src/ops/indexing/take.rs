@@ -138,7 +138,7 @@ impl<'a> Take<'a> {
     }
 
     unsafe fn elements<T: Copy>(&self, indices: &[i64], to: *mut u8, from: *const u8) -> bool {
-        // SAFETY: as in `run`.
+        // SAFETY: the caller gives room for an element of each index; `pick` reads places on the axis alone.
         unsafe { pick(indices, self.places.check(), to.cast::<T>(), from.cast(), self.x.strides()[self.axis]) }
     }
 
@@ -154,7 +154,7 @@ impl<'a> Take<'a> {
                 bad = true;
                 continue;
             };
-            // SAFETY: as in `run`.
+            // SAFETY: the caller gives room for a slice of each index; the place is on the axis.
             unsafe {
                 let (to, from) = (to.add(k * self.pitch * size), from.offset(place as isize * step));
                 if dense {

@@ -38,7 +38,7 @@ pub fn add_slices(given: &[&Array], shape: &[usize], start: &[usize], step: &[is
             // SAFETY: nobody else has seen the result; the slice lies inside it and no step is 0 (checked).
             unsafe { add_to(part, &place)? };
         } else {
-            // SAFETY: as above.
+            // SAFETY: nobody else has seen the result, and the slice lies inside it (checked by `slice`).
             unsafe { put(part, &place) };
         }
     }
@@ -52,7 +52,7 @@ pub fn add_slices(given: &[&Array], shape: &[usize], start: &[usize], step: &[is
 unsafe fn add_to(x: &Array, to: &Array) -> Result<()> {
     let Some(axis) = (0..x.rank()).max_by_key(|&axis| x.shape()[axis]) else {
         let sum = elementwise::binary(&binary::add, Operand::Array(to), Operand::Array(x))?;
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises that nobody else has the storage, and that no element is reached twice.
         unsafe { put(&sum, to) };
         return Ok(());
     };

@@ -9,9 +9,7 @@ use crate::array::strided;
 use crate::dtype::{BF16, DType, Element, F16};
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
-use crate::memory::scratch::{filled, grow};
-use std::cell::RefCell;
-use std::marker::PhantomData;
+use crate::memory::scratch::{Room, filled};
 
 /// Elements in one piece of a row; also the grain of tasks.
 const PIECE: usize = 1 << 15;
@@ -113,18 +111,32 @@ struct ColumnJob {
 
 struct Kernel {
     size: usize,
-    row: fn(&RowJob),
-    columns: fn(&ColumnJob),
+    row: unsafe fn(&RowJob),
+    columns: unsafe fn(&ColumnJob),
 }
 
-vectorize_avx2!(best_of_row[T: Keyed](job: &RowJob, _kind: PhantomData<T>) => best_of_row_any::<T>);
-vectorize_avx2!(best_of_columns[T: Keyed](job: &ColumnJob, _kind: PhantomData<T>) => best_of_columns_any::<T>);
+vectorize_avx2!(
+    /// Finds the best of each row of a job.
+    ///
+    /// # Safety
+    /// The addresses in the job are good for what it says of them, and nothing else touches its results meanwhile.
+    best_of_row[T: Keyed](job: &RowJob) => best_of_row_any::<T>
+);
+vectorize_avx2!(
+    /// Finds the best of each column of a job.
+    ///
+    /// # Safety
+    /// As for [`best_of_row`].
+    best_of_columns[T: Keyed](job: &ColumnJob) => best_of_columns_any::<T>
+);
 
+/// # Safety
+/// As for [`best_of_row`].
 #[inline(always)]
-fn best_of_row_any<T: Keyed>(job: &RowJob, _: PhantomData<T>) {
+unsafe fn best_of_row_any<T: Keyed>(job: &RowJob) {
     let flip = T::flip(job.reversed);
     for row in 0..job.count {
-        // SAFETY: the job says that the rows are dense, and that the results exist.
+        // SAFETY: the caller promises the rows that the job speaks of, and its results.
         unsafe {
             let x = job.x.cast::<T>().offset(row as isize * job.step);
             let (key, at) = best_of::<T>(std::slice::from_raw_parts(x, job.len), flip);
@@ -180,8 +192,10 @@ fn position<T: Keyed>(x: &[T], best: T::Key, flip: T::Key) -> usize {
     skipped + x[skipped..].iter().position(|&x| x.key(flip) == best).unwrap_or(0)
 }
 
+/// # Safety
+/// As for [`best_of_columns`].
 #[inline(always)]
-fn best_of_columns_any<T: Keyed>(job: &ColumnJob, _: PhantomData<T>) {
+unsafe fn best_of_columns_any<T: Keyed>(job: &ColumnJob) {
     let flip = T::flip(job.reversed);
     let (mut best, mut at) = ([[T::LOWEST; LANES]; WIDTH / LANES], [[0i32; LANES]; WIDTH / LANES]);
     let ((count, step), (rows, row_step)) = (job.columns, job.rows);
@@ -191,7 +205,7 @@ fn best_of_columns_any<T: Keyed>(job: &ColumnJob, _: PhantomData<T>) {
             let (mut best_here, mut at_here) = (best[group], at[group]);
             let last = count - 1 - group * LANES;
             for row in round..rows.min(round + ROUND) {
-                // SAFETY: the job says that these rows and columns exist.
+                // SAFETY: the caller promises the rows and columns that the job speaks of.
                 let values: [T; LANES] = unsafe {
                     let start = x.offset(row as isize * row_step + (group * LANES) as isize * step);
                     if step == 1 && last >= LANES - 1 {
@@ -211,19 +225,13 @@ fn best_of_columns_any<T: Keyed>(job: &ColumnJob, _: PhantomData<T>) {
     }
     for i in 0..count {
         let found = Best { key: best[i / LANES][i % LANES].into(), at: at[i / LANES][i % LANES] as i64 };
-        // SAFETY: the job says that each column has its result.
+        // SAFETY: the caller promises a result for each column.
         unsafe { job.out.add(i).write(found) };
     }
 }
 
 fn kernel_of<T: Keyed>() -> &'static Kernel {
-    const {
-        &Kernel {
-            size: size_of::<T>(),
-            row: |job| best_of_row::<T>(job, PhantomData),
-            columns: |job| best_of_columns::<T>(job, PhantomData),
-        }
-    }
+    const { &Kernel { size: size_of::<T>(), row: best_of_row::<T>, columns: best_of_columns::<T> } }
 }
 
 fn kernel(dtype: DType) -> &'static Kernel {
@@ -256,10 +264,6 @@ pub fn argmin(x: &Array, axis: Option<usize>, keepdims: bool) -> Result<Array> {
 }
 
 type Dims = Inline<(usize, isize)>;
-
-thread_local! {
-    static BUFFER: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
-}
 
 fn arg_reduce(op: &str, reversed: bool, x: &Array, axis: Option<usize>, keepdims: bool) -> Result<Array> {
     let (mut shape, mut kept, mut run) = (Shape::empty(), Dims::empty(), Dims::empty());
@@ -305,10 +309,13 @@ impl Search<'_> {
         let pieces = self.len.div_ceil(PIECE);
         let mut best = filled(Best { key: 0, at: 0 }, out.len() * pieces);
         let to = SharedMut::new(best.as_mut_ptr());
-        match (&self.kept[..], &self.run[..]) {
-            (&[.., (_, near)], &[(_, far)]) if near != 0 && near.abs() < far.abs() => self.by_columns(pieces, to),
-            (_, &[] | &[(_, 1)]) => self.by_rows(pieces, false, to),
-            _ => self.by_rows(pieces, true, to),
+        // SAFETY: there is a slot for each piece of each result, and only this call knows them.
+        unsafe {
+            match (&self.kept[..], &self.run[..]) {
+                (&[.., (_, near)], &[(_, far)]) if near != 0 && near.abs() < far.abs() => self.by_columns(pieces, to),
+                (_, &[] | &[(_, 1)]) => self.by_rows(pieces, false, to),
+                _ => self.by_rows(pieces, true, to),
+            }
         }
         for (out, candidates) in out.iter_mut().zip(best.chunks(pieces)) {
             let mut first = 0;
@@ -321,7 +328,11 @@ impl Search<'_> {
         }
     }
 
-    fn by_rows(&self, pieces: usize, gather: bool, out: SharedMut<Best>) {
+    /// Rows of the run, gathered where it is not dense.
+    ///
+    /// # Safety
+    /// There is a slot for each piece of each result, which nothing else touches meanwhile.
+    unsafe fn by_rows(&self, pieces: usize, gather: bool, out: SharedMut<Best>) {
         let mut dims = self.kept;
         self.run.iter().for_each(|&dim| dims.push(dim));
         let rows: usize = self.kept.iter().map(|dim| dim.0).product();
@@ -332,33 +343,41 @@ impl Search<'_> {
             let end = rows.min(row + together);
             let len = PIECE.min(self.len - start);
             while row < end {
-                // SAFETY: a part of each row; each has its own result.
+                // SAFETY: the caller promises a slot for this piece of this row.
                 let out = unsafe { out.ptr().add(row * pieces + task % pieces) };
                 let mut job = RowJob { reversed: self.reversed, x: self.x, len, count: 1, step, out, out_step: pieces };
                 if gather {
                     job.step = len as isize;
                     job.count = if pieces == 1 { end - row } else { 1 };
-                    BUFFER.with_borrow_mut(|buffer| {
-                        grow(buffer, job.count * len, 0);
-                        let to = buffer.as_mut_ptr().cast();
-                        let (first, count) = (row * self.len + start, job.count * len);
-                        // SAFETY: as above; eight bytes an element are enough.
-                        unsafe { strided::gather(self.kernel.size, to, self.x, &dims, first, count) };
-                        (self.kernel.row)(&RowJob { x: to, ..job });
+                    let (first, count) = (row * self.len + start, job.count * len);
+                    let bytes = count * self.kernel.size;
+                    Room::with([bytes], |mut room| {
+                        let to = room.take::<u8>(bytes).as_mut_ptr();
+                        // SAFETY: a part of each of these rows, which lie in the operand; the room holds it.
+                        unsafe {
+                            strided::gather(self.kernel.size, to, self.x, &dims, first, count);
+                            (self.kernel.row)(&RowJob { x: to, ..job });
+                        }
                     });
                 } else {
                     job.count = (inner - row % inner).min(end - row);
                     let at = offset(&self.kept, row) + start as isize;
-                    // SAFETY: as above.
-                    job.x = unsafe { self.x.offset(at * self.kernel.size as isize) };
-                    (self.kernel.row)(&job);
+                    // SAFETY: a part of each of these rows, which lie in the operand as far apart as `step` says.
+                    unsafe {
+                        job.x = self.x.offset(at * self.kernel.size as isize);
+                        (self.kernel.row)(&job);
+                    }
                 }
                 row += job.count;
             }
         });
     }
 
-    fn by_columns(&self, pieces: usize, out: SharedMut<Best>) {
+    /// Neighboring columns together.
+    ///
+    /// # Safety
+    /// As for [`Search::by_rows`].
+    unsafe fn by_columns(&self, pieces: usize, out: SharedMut<Best>) {
         let (width, step) = self.kept[self.kept.len() - 1];
         let outer = &self.kept[..self.kept.len() - 1];
         let tiles = width.div_ceil(WIDTH);
@@ -370,16 +389,18 @@ impl Search<'_> {
                 let (start, count) = (piece * PIECE, WIDTH.min(width - first));
                 let mut found = [Best { key: 0, at: 0 }; WIDTH];
                 let at = offset(outer, row) + first as isize * step + start as isize * self.run[0].1;
-                (self.kernel.columns)(&ColumnJob {
-                    reversed: self.reversed,
-                    // SAFETY: an element of the operand.
-                    x: unsafe { self.x.offset(at * self.kernel.size as isize) },
-                    rows: (PIECE.min(self.len - start), self.run[0].1),
-                    columns: (count, step),
-                    out: found.as_mut_ptr(),
-                });
+                // SAFETY: rows and columns of the operand from one of its elements on; `found` holds as many results.
+                unsafe {
+                    (self.kernel.columns)(&ColumnJob {
+                        reversed: self.reversed,
+                        x: self.x.offset(at * self.kernel.size as isize),
+                        rows: (PIECE.min(self.len - start), self.run[0].1),
+                        columns: (count, step),
+                        out: found.as_mut_ptr(),
+                    });
+                }
                 for (column, &best) in found[..count].iter().enumerate() {
-                    // SAFETY: each column of each piece has its own result.
+                    // SAFETY: the caller promises a slot for this piece of each column.
                     unsafe { out.ptr().add((row * width + first + column) * pieces + piece).write(best) };
                 }
             }

@@ -10,7 +10,6 @@ use super::avx2::vectorize_avx2;
 use super::fold::Fold;
 use crate::array::narrow::widen;
 use crate::dtype::{DType, Element};
-use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
 /// Values in a block.
@@ -63,21 +62,29 @@ pub struct ColumnJob<'a> {
 pub const SCRATCH_ROWS: usize = 3 * LANES;
 
 vectorize_avx2!(
-    /// Runs a [`RowJob`]. The addresses in it must be good for what they say.
-    pub fold_rows[F: Fold](job: &RowJob, fold: PhantomData<F>) => fold_rows_any::<F>
+    /// Runs a [`RowJob`].
+    ///
+    /// # Safety
+    /// The addresses in the job are good for what it says of them, and nothing else touches its results meanwhile.
+    pub fold_rows[F: Fold](job: &RowJob) => fold_rows_any::<F>
 );
 vectorize_avx2!(
-    /// Runs a [`ColumnJob`]. The addresses in it must be good for what they say.
-    pub fold_columns[F: Fold](job: &ColumnJob<'_>, fold: PhantomData<F>) => fold_columns_any::<F>
+    /// Runs a [`ColumnJob`].
+    ///
+    /// # Safety
+    /// The addresses in the job are good for what it says of them, and nothing else touches its results and room meanwhile.
+    pub fold_columns[F: Fold](job: &ColumnJob<'_>) => fold_columns_any::<F>
 );
 
+/// # Safety
+/// As for [`fold_rows`].
 #[inline(always)]
-fn fold_rows_any<F: Fold>(job: &RowJob, _: PhantomData<F>) {
+unsafe fn fold_rows_any<F: Fold>(job: &RowJob) {
     let out = job.out.cast::<F::Acc>();
     if let Some(dtype) = stored_as::<F>(job.narrow) {
         let mut wide = [const { MaybeUninit::<F::In>::uninit() }; BLOCK];
         for row in 0..job.count {
-            // SAFETY: the job says that this row and this result exist, and that a row is at most one block long.
+            // SAFETY: the caller promises this row and this result, and that a row is at most one block long.
             unsafe {
                 widen(dtype, narrow_at(job.x, row as isize * job.stride), wide.as_mut_ptr().cast(), job.len);
                 out.add(row).write(fold_block::<F>(std::slice::from_raw_parts(wide.as_ptr().cast(), job.len)));
@@ -87,7 +94,7 @@ fn fold_rows_any<F: Fold>(job: &RowJob, _: PhantomData<F>) {
     }
     let x = job.x.cast::<F::In>();
     for row in 0..job.count {
-        // SAFETY: the job says that this row and this result exist.
+        // SAFETY: the caller promises this row and this result.
         unsafe {
             let row_x = std::slice::from_raw_parts(x.offset(row as isize * job.stride), job.len);
             out.add(row).write(fold_block::<F>(row_x));
@@ -181,15 +188,17 @@ fn fold_short<F: Fold>(x: &[F::In]) -> F::Acc {
     lanes[0]
 }
 
+/// # Safety
+/// As for [`fold_columns`].
 #[inline(always)]
-fn fold_columns_any<F: Fold>(job: &ColumnJob<'_>, _: PhantomData<F>) {
+unsafe fn fold_columns_any<F: Fold>(job: &ColumnJob<'_>) {
     let tile_len = LANES * job.width;
     let tiles = job.scratch.cast::<F::Acc>();
     let parts = job.rows.len().div_ceil(PART);
     for (part, rows) in job.rows.chunks(PART).enumerate() {
         let which = [0, 1, 1, 2][part];
-        // SAFETY: the job says that the scratch holds three tiles.
-        fill_tile::<F>(job, rows, unsafe { std::slice::from_raw_parts_mut(tiles.add(which * tile_len), tile_len) });
+        // SAFETY: the caller promises scratch for three tiles, and the rows of the job.
+        unsafe { fill_tile::<F>(job, rows, std::slice::from_raw_parts_mut(tiles.add(which * tile_len), tile_len)) };
         for &(into, from) in merges_after(part, parts) {
             // SAFETY: different tiles, both written.
             unsafe { merge_runs::<F>(tiles.add(into * tile_len), tiles.add(from * tile_len), tile_len) };
@@ -204,7 +213,7 @@ fn fold_columns_any<F: Fold>(job: &ColumnJob<'_>, _: PhantomData<F>) {
     }
     let out = job.out.cast::<F::Acc>();
     for column in 0..job.width {
-        // SAFETY: the job says that each column has its result; row 0 of the tile is written.
+        // SAFETY: the caller promises a result for each column; row 0 of the tile is written.
         unsafe { out.offset(column as isize * job.out_step).write(*tiles.add(column)) };
     }
 }
@@ -219,8 +228,11 @@ fn merges_after(part: usize, parts: usize) -> &'static [(usize, usize)] {
 }
 
 /// Folds at most [`PART`] rows, row `r` into row `r % 16` of the tile; what is not reached stays neutral.
+///
+/// # Safety
+/// As for [`fold_columns`]; the rows are some of the job's.
 #[inline(always)]
-fn fill_tile<F: Fold>(job: &ColumnJob<'_>, rows: &[isize], tile: &mut [F::Acc]) {
+unsafe fn fill_tile<F: Fold>(job: &ColumnJob<'_>, rows: &[isize], tile: &mut [F::Acc]) {
     let used = if job.rows.len() > PART { LANES } else { rows.len().min(LANES) };
     tile[..used * job.width].fill(F::NEUTRAL);
     // Dense rows are one run of elements: a whole round is one long row.
@@ -228,7 +240,7 @@ fn fill_tile<F: Fold>(job: &ColumnJob<'_>, rows: &[isize], tile: &mut [F::Acc]) 
     for (at, group) in rows.chunks(together).enumerate() {
         let len = group.len() * job.width;
         let first = at * together % LANES * job.width;
-        // SAFETY: the job says that the rows exist and that there is room for them.
+        // SAFETY: the caller promises the rows of the job, and room for them.
         let x = unsafe { std::slice::from_raw_parts(fetch::<F>(job, group[0], len), len) };
         absorb::<F>(&mut tile[first..first + len], x);
     }

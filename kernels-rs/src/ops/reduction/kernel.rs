@@ -4,7 +4,6 @@
 use super::block::{ColumnJob, RowJob, fold_columns, fold_rows};
 use super::fold::{Fold, Max, Min, Prod, Sum};
 use crate::dtype::{DType, Element};
-use std::marker::PhantomData;
 
 /// The loops of one [`Fold`].
 pub struct Kernel {
@@ -12,10 +11,10 @@ pub struct Kernel {
     pub size: usize,
     /// Type of the results.
     pub acc: DType,
-    /// Folds rows.
-    pub rows: fn(&RowJob),
-    /// Folds columns.
-    pub columns: fn(&ColumnJob<'_>),
+    /// Folds rows, as [`fold_rows`].
+    pub rows: unsafe fn(&RowJob),
+    /// Folds columns, as [`fold_columns`].
+    pub columns: unsafe fn(&ColumnJob<'_>),
     /// The narrow float that is stored, for loops over `f32`.
     pub narrow: Option<DType>,
     /// The kernel that goes on with the results of blocks.
@@ -39,8 +38,8 @@ const fn plain<F: Fold>() -> Kernel {
     Kernel {
         size: size_of::<F::In>(),
         acc: <F::Acc as Element>::DTYPE,
-        rows: |job| fold_rows::<F>(job, PhantomData),
-        columns: |job| fold_columns::<F>(job, PhantomData),
+        rows: fold_rows::<F>,
+        columns: fold_columns::<F>,
         narrow: None,
         again: kernel::<F::Again>,
     }

@@ -9,8 +9,7 @@ use crate::array::strided;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::machine::threads::{self, SharedMut};
-use crate::memory::scratch::grow;
-use std::cell::RefCell;
+use crate::memory::scratch::Room;
 
 /// Elements that are worth a task of their own.
 const GRAIN: usize = 1 << 15;
@@ -60,10 +59,6 @@ pub struct Pass<'a> {
 
 // SAFETY: tasks only read through the address; `Pass::run` has the caller's word that it is good.
 unsafe impl Sync for Pass<'_> {}
-
-thread_local! {
-    static SCRATCH: RefCell<(Vec<u64>, Vec<isize>)> = const { RefCell::new((Vec::new(), Vec::new())) };
-}
 
 /// Which loop fits the layout.
 enum Plan {
@@ -200,13 +195,14 @@ impl Pass<'_> {
         gather: bool,
         out: SharedMut<u8>,
     ) {
-        SCRATCH.with_borrow_mut(|(buffer, _)| {
-            let (size, narrow) = (self.kernel.size, self.kernel.narrow);
+        let (size, narrow) = (self.kernel.size, self.kernel.narrow);
+        let bytes = if gather { count * size } else { 0 };
+        Room::with([bytes], |mut room| {
+            let buffer = room.take::<u8>(bytes).as_mut_ptr();
             let x = if gather {
-                grow(buffer, (count * size).div_ceil(8), 0);
                 // SAFETY: the buffer is large enough, and the range lies inside the array.
-                unsafe { strided::gather(size, buffer.as_mut_ptr().cast(), self.x, dims, start, count) };
-                buffer.as_ptr().cast::<u8>()
+                unsafe { strided::gather(size, buffer, self.x, dims, start, count) };
+                buffer.cast_const()
             } else {
                 let row = start / len;
                 // SAFETY: the element exists; the row is dense.
@@ -216,9 +212,11 @@ impl Pass<'_> {
             };
             let rows = count.div_ceil(len);
             if gather && len <= BLOCK {
-                // SAFETY: the rows lie in the buffer, one after another.
-                let out = unsafe { out.ptr().add(start / len * self.kernel.acc.itemsize()) };
-                return (self.kernel.rows)(&RowJob { x, count: rows, stride: len as isize, len, out, narrow });
+                // SAFETY: the rows lie in the buffer, one after another; each has its own result.
+                return unsafe {
+                    let out = out.ptr().add(start / len * self.kernel.acc.itemsize());
+                    (self.kernel.rows)(&RowJob { x, count: rows, stride: len as isize, len, out, narrow });
+                };
             }
             for row in 0..rows {
                 let first = (start / len) + row;
@@ -284,13 +282,16 @@ impl Pass<'_> {
         let jobs = outers * blocks * tiles;
         let together = (GRAIN / (len.min(BLOCK) * tile)).max(1);
         threads::parallel(jobs.div_ceil(together), &|task| {
-            SCRATCH.with_borrow_mut(|(scratch, rows)| {
+            // Of eight bytes, which hold one result, or two widened elements; and where the rows begin.
+            let (rooms, most) = ([SCRATCH_ROWS * tile, 8 * tile], BLOCK.min(len));
+            Room::with([8 * rooms[0], 8 * rooms[1], size_of::<isize>() * most], |mut room| {
+                let [scratch, line_room] = rooms.map(|words| room.take::<u64>(words).as_mut_ptr());
+                let starts = room.take::<isize>(most);
                 for job in task * together..jobs.min((task + 1) * together) {
                     let (first, block, which) = (job % tiles * tile, job / tiles % blocks, job / tiles / blocks);
                     let width = tile.min(line.len - first);
-                    // In units of eight bytes, which hold one result, or two widened elements.
-                    grow(scratch, (SCRATCH_ROWS + 8) * width, 0);
-                    self.row_offsets(block * BLOCK, BLOCK.min(len - block * BLOCK), rows);
+                    let rows = &mut starts[..BLOCK.min(len - block * BLOCK)];
+                    self.row_offsets(block * BLOCK, rows);
                     let mut from = first as isize * line.step;
                     let mut to = first as isize * line.out + (block * block_step) as isize;
                     locate(&outer, which, |_, axis, k| (from, to) = (from + k * axis.step, to + k * axis.out));
@@ -298,14 +299,14 @@ impl Pass<'_> {
                     unsafe {
                         (self.kernel.columns)(&ColumnJob {
                             x: self.x.offset(from * self.kernel.size as isize),
-                            rows: rows.as_slice(),
+                            rows,
                             dense: self.run.len() == 1 && line.step == 1 && self.run[0].step == width as isize,
                             width,
                             step: line.step,
                             out: out.ptr().offset(to * self.kernel.acc.itemsize() as isize),
                             out_step: line.out,
-                            scratch: scratch.as_mut_ptr().cast(),
-                            row: scratch.as_mut_ptr().add(SCRATCH_ROWS * width).cast(),
+                            scratch: scratch.cast(),
+                            row: line_room.cast(),
                             narrow: self.kernel.narrow,
                         });
                     }
@@ -314,22 +315,26 @@ impl Pass<'_> {
         });
     }
 
-    /// Offsets of elements `start .. start + count` of the run.
-    fn row_offsets(&self, start: usize, count: usize, rows: &mut Vec<isize>) {
-        rows.clear();
+    /// Offsets of the elements of the run from `start` on.
+    fn row_offsets(&self, start: usize, rows: &mut [isize]) {
         if let [only] = self.run[..] {
-            rows.extend((start..start + count).map(|k| k as isize * only.step));
+            for (row, k) in rows.iter_mut().zip(start..) {
+                *row = k as isize * only.step;
+            }
             return;
         }
         let mut dims: Inline<(usize, isize)> = Inline::empty();
         self.run.iter().for_each(|axis| dims.push((axis.len, axis.step)));
         let (last_len, last_step) = dims.last().copied().unwrap_or((1, 0));
-        let mut k = start;
-        while k < start + count {
-            let together = (last_len - k % last_len).min(start + count - k);
+        let mut done = 0;
+        while done < rows.len() {
+            let k = start + done;
+            let together = (last_len - k % last_len).min(rows.len() - done);
             let first = offset(&dims, k);
-            rows.extend((0..together).map(|i| first + i as isize * last_step));
-            k += together;
+            for (row, i) in rows[done..done + together].iter_mut().zip(0..) {
+                *row = first + i * last_step;
+            }
+            done += together;
         }
     }
 }

@@ -66,7 +66,8 @@ impl Form {
         let mut out = Array::uninit(T::DTYPE, view::permute_dims(like, &self.axes)?.shape())?;
         if out.numel() > 0 {
             let to = SharedMut::new(out.mut_ptr::<T>());
-            if self.lines { self.map_lines(operands, map, to) } else { self.map_runs(operands, map, to) }
+            // SAFETY: the fresh result has the shape of the operands, and only this call knows it.
+            unsafe { if self.lines { self.map_lines(operands, map, to) } else { self.map_runs(operands, map, to) } }
         }
         let mut back = self.axes;
         self.axes.iter().enumerate().for_each(|(to, &from)| back[from] = to);

@@ -45,6 +45,7 @@ enum Pass {
 impl<T: RowElement> Columns<'_, T> {
     /// Writes the result of a softmax op.
     pub fn softmax(&self, op: Op, out: &mut [T]) {
+        assert!(out.len() == self.size.iter().product::<usize>(), "a result per element");
         let to = SharedMut::new(out.as_mut_ptr());
         self.strips(&|strip, state| {
             let (first, last) = match op {
@@ -65,12 +66,14 @@ impl<T: RowElement> Columns<'_, T> {
                     _ => {}
                 }
             }
-            strip.write(last, state, to);
+            // SAFETY: the result is as large as the matrices, and each strip belongs to one task.
+            unsafe { strip.write(last, state, to) };
         });
     }
 
     /// Writes `ln(sum of e^x)` of each column.
     pub fn logsumexp(&self, out: &mut [T]) {
+        assert!(out.len() == self.size[0] * self.size[2], "a result per column");
         let to = SharedMut::new(out.as_mut_ptr());
         self.strips(&|strip, state| {
             strip.tops(state);
@@ -87,6 +90,7 @@ impl<T: RowElement> Columns<'_, T> {
 
     /// Writes the variance of each column, over `len - correction`.
     pub fn var(&self, correction: f64, out: &mut [T]) {
+        assert!(out.len() == self.size[0] * self.size[2], "a result per column");
         let to = SharedMut::new(out.as_mut_ptr());
         let count = T::Wide::count(self.size[1]);
         let over = T::Wide::from_f64((self.size[1] as f64 - correction).max(0.0));
@@ -188,12 +192,15 @@ impl<T: RowElement> Strip<'_, T> {
     }
 
     /// Makes all lines of the result from the state.
-    fn write(&self, pass: Pass, state: &mut State<'_, T::Wide>, to: SharedMut<T>) {
+    ///
+    /// # Safety
+    /// There is room for an element of each of the matrices; nothing else touches those of this strip meanwhile.
+    unsafe fn write(&self, pass: Pass, state: &mut State<'_, T::Wide>, to: SharedMut<T>) {
         let State { tops, sums: [first, second], lines, out: out_buffer, .. } = state;
         for i in 0..self.columns.size[1] {
             let (x, y) = self.line(i, lines);
             let at = self.at + i * self.columns.size[2];
-            // SAFETY: the strip belongs to one task.
+            // SAFETY: the caller gives room for all lines, and a strip lies inside them.
             let out = unsafe { to.slice(at..at + self.width) };
             T::write(out, out_buffer, |out| {
                 launch::<T::Wide, _>(Line { pass, x, y, out, tops, sums: [first, second] });

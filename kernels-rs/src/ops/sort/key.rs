@@ -1,11 +1,11 @@
 //! Elements as unsigned integers in the order of a sort.
 
-use crate::dtype::{BF16, Element, F16};
+use crate::dtype::{BF16, Element, F16, Plain};
 
 /// An element with a key; NaN has the largest key in both directions.
-pub trait SortKey: Element {
+pub trait SortKey: Element + Plain {
     /// `u32`, or `u64` for 8-byte elements.
-    type Key: Copy + Ord + Into<u64>;
+    type Key: Plain + Ord + Into<u64>;
     /// Whether there are two zeros, which are equal though their bits differ.
     const SIGNED_ZERO: bool;
     /// The key; in it, `-0.0` is just below `0.0`.

@@ -1,5 +1,6 @@
 //! Sorting integers by some of their bytes, from the lowest to the highest (stable).
 
+use crate::dtype::Plain;
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::filled;
 
@@ -10,7 +11,7 @@ const SMALL: usize = 112;
 const LARGE: usize = 1 << 17;
 
 /// What is sorted: a key, or a key above an index in one integer, so that equal keys stay in order in any sort.
-pub trait Item: Copy + Ord + Default + Send + Sync + 'static {
+pub trait Item: Plain + Ord + Default + Send + Sync + 'static {
     /// The bytes that hold the key.
     const BYTES: std::ops::Range<usize>;
     /// One of the bytes.
@@ -24,7 +25,13 @@ pub struct Packed(pub u64);
 
 /// A 64-bit key and an index.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(C)]
 pub struct Wide(pub u64, pub u64);
+
+// SAFETY: 64-bit integers, so any bits are one, and nothing lies between them.
+unsafe impl Plain for Packed {}
+// SAFETY: as for `Packed`.
+unsafe impl Plain for Wide {}
 
 impl Item for u32 {
     const BYTES: std::ops::Range<usize> = 0..4;

@@ -5,7 +5,7 @@
 //! depend on how the row is cut.
 
 use super::key::SortKey;
-use super::lines::{Lines, Results, Room};
+use super::lines::{Lines, Results, checked};
 use super::radix::{Packed, Wide};
 use super::{Entry, order, packs};
 use crate::array::Array;
@@ -13,7 +13,7 @@ use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
-use crate::memory::scratch::filled;
+use crate::memory::scratch::{Room, filled};
 use crate::vectorize;
 use std::ops::Range;
 
@@ -31,22 +31,23 @@ const BLOCK: usize = 64;
 /// The `k` largest (or smallest) elements along an axis in order, and their indices as `int64`. NaN comes last either
 /// way, equal elements in the order of their indices: the first `k` of a sort.
 pub fn topk(x: &Array, k: usize, axis: usize, largest: bool) -> Result<(Array, Array)> {
-    let lines = Lines::new("topk", x, axis)?;
-    if k > lines.len {
-        return Err(Error::value("topk", format!("k out of range: got {k}, expected at most {}", lines.len)));
+    let size = checked("topk", x, axis)?;
+    if k > size.1 {
+        return Err(Error::value("topk", format!("k out of range: got {k}, expected at most {}", size.1)));
     }
     let mut shape = *x.shape();
     shape[axis] = k;
     let (mut values, mut indices) = (Array::uninit(x.dtype(), &shape)?, Array::uninit(DType::I64, &shape)?);
     if values.numel() > 0 {
         dispatch!(num x.dtype(), T => {
+            let lines = Lines::<T>::new(x, axis, size);
             let out = Out { values: lines.result::<T>(&mut values, k), indices: lines.result(&mut indices, k), k };
             if packs::<T>(lines.len) {
                 select::<T, Packed>(&lines, largest, &out);
             } else {
                 select::<T, Wide>(&lines, largest, &out);
             }
-        }, else unreachable!("checked by Lines"));
+        }, else unreachable!("checked before"));
     }
     Ok((values, indices))
 }
@@ -70,9 +71,9 @@ impl<T: SortKey> Out<T> {
     /// # Safety
     /// The lines exist, and no other task fills them.
     unsafe fn fill<E: Entry>(&self, lines: Range<usize>, room: &mut Room<'_>, work: impl FnOnce(&mut Put<'_, T, E>)) {
-        // SAFETY: the caller promises the lines, and that no other task fills them; any bits are a number.
+        let aside = room.take(self.indices.aside(lines.len()));
+        // SAFETY: the caller promises the lines of both results, and that no other task fills them.
         unsafe {
-            let aside = room.take(self.indices.aside(lines.len()));
             self.values.fill(lines.clone(), room.take(self.values.aside(lines.len())), |values| {
                 self.indices.fill(lines, aside, |indices| {
                     work(&mut |line, x, best| {
@@ -91,7 +92,7 @@ impl<T: SortKey> Out<T> {
 /// Takes the place of a line, what finds an element of it, and its best entries.
 type Put<'a, T, E> = dyn FnMut(usize, &dyn Fn(usize) -> T, &[E]) + 'a;
 
-fn select<T: SortKey, E: Entry>(lines: &Lines, largest: bool, out: &Out<T>) {
+fn select<T: SortKey, E: Entry>(lines: &Lines<'_, T>, largest: bool, out: &Out<T>) {
     let (len, k) = (lines.len, out.k);
     if k <= len / 8 && len > CHUNK {
         return select_long::<T, E>(lines, largest, out);
@@ -103,14 +104,12 @@ fn select<T: SortKey, E: Entry>(lines: &Lines, largest: bool, out: &Out<T>) {
         let (gathered, [values, indices]) = (lines.gathered(group.len()), out.aside(group.len()));
         let item = sorted * size_of::<E>();
         Room::with([gathered * size_of::<T>(), values, indices, item, item], |mut room| {
-            // SAFETY: any bits are a number or an entry.
-            let (gathered, items, spare) =
-                unsafe { (room.take(gathered), room.take::<E>(sorted), room.take::<E>(sorted)) };
+            let (gathered, items, spare) = (room.take(gathered), room.take::<E>(sorted), room.take::<E>(sorted));
             let mut best = Vec::new();
-            // SAFETY: each group has lines of its own.
+            // SAFETY: the results have the lines of the operand, and each group has its own of them.
             unsafe {
                 out.fill::<E>(group.clone(), &mut room, |put| {
-                    lines.each::<T>(group, gathered, |line, x| {
+                    lines.each(group, gathered, |line, x| {
                         if sorted > 0 {
                             order(x, largest, (&mut *items, &mut *spare));
                             return put(line, &|at| x[at], &items[..k]);
@@ -126,7 +125,7 @@ fn select<T: SortKey, E: Entry>(lines: &Lines, largest: bool, out: &Out<T>) {
 }
 
 /// The best of each chunk of a line, then the best of those.
-fn select_long<T: SortKey, E: Entry>(lines: &Lines, largest: bool, out: &Out<T>) {
+fn select_long<T: SortKey, E: Entry>(lines: &Lines<'_, T>, largest: bool, out: &Out<T>) {
     let chunks = lines.len.div_ceil(CHUNK);
     let mut found = filled(Vec::<E>::new(), lines.count * chunks);
     let slots = SharedMut::new(found.as_mut_ptr());
@@ -135,8 +134,7 @@ fn select_long<T: SortKey, E: Entry>(lines: &Lines, largest: bool, out: &Out<T>)
         let part = first..lines.len.min(first + CHUNK);
         let gathered = if lines.gathered(1) > 0 { part.len() } else { 0 };
         Room::with([gathered * size_of::<T>()], |mut room| {
-            // SAFETY: any bits are a number.
-            let x = lines.part::<T>(line, part, unsafe { room.take(gathered) });
+            let x = lines.part(line, part, room.take(gathered));
             // SAFETY: each task has its own slot.
             scan::<T, E>(x, first, out.k, largest, unsafe { &mut *slots.ptr().add(task) });
         });
@@ -145,7 +143,7 @@ fn select_long<T: SortKey, E: Entry>(lines: &Lines, largest: bool, out: &Out<T>)
         let mut best = parts.concat();
         best.sort_unstable();
         Room::with(out.aside(1), |mut room| {
-            // SAFETY: one line after the other.
+            // SAFETY: the results have a line for each of the operand; they are filled one after the other.
             unsafe {
                 out.fill::<E>(line..line + 1, &mut room, |put| put(0, &|at| lines.get(line, at), &best[..out.k]));
             };

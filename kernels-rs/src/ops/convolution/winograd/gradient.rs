@@ -247,7 +247,7 @@ impl<T: Real> Kernel<T> for Task<'_, T> {
         let chunks = tiles.div_ceil(self.most);
         for chunk in 0..chunks {
             let (first, end) = (chunk * tiles / chunks, (chunk + 1) * tiles / chunks);
-            // SAFETY: passed on; the scratch holds the panels of `most` tiles.
+            // SAFETY: the caller has the instructions of `V`; the tiles are the step's, the scratch holds panels of `most`.
             unsafe {
                 self.transform::<V>((first, end));
                 self.multiply::<V>(end - first, self.step.first && chunk == 0);
@@ -288,7 +288,7 @@ impl<T: Real> Task<'_, T> {
             let from = gradient.to.ptr().wrapping_add(at * gradient.pitch + self.outputs.0).cast_const();
             for lane in (0..outputs).step_by(V::N) {
                 let to = lane * count + (tile - first) * V::N;
-                // SAFETY: as above.
+                // SAFETY: a window of 2 x 2 lies inside the copy of the gradient; the panel holds all tiles.
                 unsafe {
                     let steps = (gradient.cols * gradient.pitch, gradient.pitch);
                     let points = gradient_points::<V>(self.line, from.add(lane), steps);

@@ -113,7 +113,10 @@ impl Form {
     }
 
     /// Writes the result, line by line.
-    pub fn map_lines<T: RowElement>(&self, operands: &Operands<'_, T>, map: Map<'_, T::Wide>, to: SharedMut<T>) {
+    ///
+    /// # Safety
+    /// There is room for an element of each of the operand, which nothing else touches meanwhile.
+    pub unsafe fn map_lines<T: RowElement>(&self, operands: &Operands<'_, T>, map: Map<'_, T::Wide>, to: SharedMut<T>) {
         let (lines, strips) = self.cuts_of_lines();
         let width = self.line().min(WIDE);
         let repeated = map.by.map(|values| self.repeated(values));
@@ -123,7 +126,7 @@ impl Form {
                 let mut buffers = [a, b, c, d];
                 for index in first..end {
                     let (places, range) = self.strip(index / strips, index % strips);
-                    // SAFETY: each strip of a line is written once.
+                    // SAFETY: the caller gives room for all lines, and each strip of one belongs to one task.
                     let out = unsafe { to.slice(range.clone()) };
                     let (x, g) = operands.read(range, &mut buffers);
                     let map = Map { by: repeated.each_ref().map(|values| &values[places.clone()]), ..map };

@@ -65,7 +65,10 @@ impl Form {
     }
 
     /// Writes the result, run by run.
-    pub fn map_runs<T: RowElement>(&self, operands: &Operands<'_, T>, map: Map<'_, T::Wide>, to: SharedMut<T>) {
+    ///
+    /// # Safety
+    /// There is room for an element of each of the operand, which nothing else touches meanwhile.
+    pub unsafe fn map_runs<T: RowElement>(&self, operands: &Operands<'_, T>, map: Map<'_, T::Wide>, to: SharedMut<T>) {
         let len = PIECE.min(self.len);
         let work = |first: usize, end: usize| {
             let [a, b, c, d] = operands.rooms(len);
@@ -74,7 +77,7 @@ impl Form {
                 for index in first..end {
                     let (run, piece) = self.place(index);
                     let (channel, piece) = (run % self.channels, self.piece(run, piece));
-                    // SAFETY: each piece is written once.
+                    // SAFETY: the caller gives room for all pieces, and each belongs to one task.
                     let out = unsafe { to.slice(piece.clone()) };
                     let (x, g) = operands.read(piece, &mut buffers);
                     T::write(out, out_buffer, |out| launch(MapRun { x, g, map, channel, out }));
