@@ -5,3 +5,4 @@ pub mod kept;
 pub mod owned;
 pub mod scratch;
 pub mod storage;
+pub mod trim;

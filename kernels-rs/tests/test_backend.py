@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -177,3 +179,57 @@ def test_narrow_bits_pass_through_numpy() -> None:
     assert np.asarray(up(x)).dtype == np.uint16
     half = np.array([1.5], np.float16)
     assert np.asarray(up(half)).dtype == np.float16
+
+
+def test_parts_along_an_axis_are_views() -> None:
+    x = up(np.arange(24, dtype=np.float32).reshape(2, 3, 4))
+    whole = down(x)
+    for parts, expected in [
+        (DEVICE.ops.chunk(x, 2, 1), [whole[:, :2], whole[:, 2:]]),
+        (DEVICE.ops.split(x, (1, 0, 3), 2), np.split(whole, [1, 1], 2)),
+        (DEVICE.ops.unstack(x, 1), list(np.moveaxis(whole, 1, 0))),
+    ]:
+        assert len(parts) == len(expected)
+        for part, wanted in zip(parts, expected, strict=True):
+            np.testing.assert_array_equal(down(part), wanted, strict=True)
+            assert np.shares_memory(down(part), whole) or not wanted.size
+
+
+_RESIDENT = """
+import gc
+import numpy as np
+from phlox_kernels import Cpu, _native
+from phlox_tensor import float32
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096
+
+_native._set_num_threads(3)
+device = Cpu()
+ones = np.ones(64 << 20 >> 2, np.float32)
+few = np.ones(40 << 10 >> 2, np.float32)
+kept = device.upload(few, float32)
+device.trim()
+empty = resident()
+large = [device.upload(ones, float32) for _ in range(2)]  # 128 MiB in mappings of their own
+small = [device.upload(few, float32) for _ in range(800)]  # 32 MiB from the C library
+full = resident()
+del large, small
+gc.collect()
+freed = resident()
+device.trim()
+trimmed = resident()
+assert np.array_equal(device.read(kept), few)
+print(full - empty, freed - empty, trimmed - empty, _native._memory()[2])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the resident memory from /proc")
+def test_trim_gives_freed_memory_back() -> None:
+    done = subprocess.run([sys.executable, "-c", _RESIDENT], check=True, capture_output=True)
+    full, freed, trimmed, cached = (int(number) / (1 << 20) for number in done.stdout.split())
+    assert full > 150, f"{full} MiB in use"
+    assert freed > 150, f"{freed} MiB kept for reuse"
+    assert trimmed < 8, f"{trimmed} MiB after trim"
+    assert cached == 0

@@ -141,6 +141,10 @@ class Cpu(Backend):
         current, peak, _cached = _native._memory()
         return MemoryUse(current, peak)
 
+    def trim(self) -> None:
+        """Give memory that was freed and waits for reuse back to the system; live tensors stay."""
+        _native._trim()
+
 
 def _default(setting: str, value: DTypeLike, kind: str) -> DType:
     dtype = as_dtype(value, "Cpu")

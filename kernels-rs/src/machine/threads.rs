@@ -21,6 +21,8 @@ const CLOSED: u32 = u32::MAX;
 
 struct Worker {
     parked: AtomicBool,
+    /// Number of the last errand that it ran.
+    ran: AtomicUsize,
     thread: OnceLock<Thread>,
 }
 
@@ -34,6 +36,9 @@ struct Pool {
     /// What the first task unwound with.
     payload: Mutex<Option<Box<dyn Any + Send>>>,
     busy: AtomicBool,
+    /// Number and function of the last errand for every worker.
+    errand: Mutex<(usize, fn())>,
+    errands: AtomicUsize,
     workers: Vec<Worker>,
 }
 
@@ -82,6 +87,27 @@ pub fn parallel(tasks: usize, task: Task<'_>) {
     pool.busy.store(false, Release);
     if let Err(payload) = outcome {
         resume_unwind(payload);
+    }
+}
+
+/// Runs a function once on every worker and waits for those that have nothing else to do; the others run it after their job.
+pub fn on_workers(work: fn()) {
+    const PATIENCE: Duration = Duration::from_millis(100);
+    // SAFETY: a published pool is never freed.
+    let Some(pool) = (unsafe { POOL.load(Acquire).as_ref() }) else { return };
+    let number = {
+        let mut errand = pool.errand.lock().unwrap_or_else(PoisonError::into_inner);
+        *errand = (errand.0 + 1, work);
+        pool.errands.store(errand.0, SeqCst);
+        errand.0
+    };
+    let start = Instant::now();
+    for worker in &pool.workers {
+        let Some(thread) = worker.thread.get() else { continue };
+        thread.unpark();
+        while worker.ran.load(SeqCst) < number && start.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_micros(20));
+        }
     }
 }
 
@@ -179,7 +205,8 @@ fn pool(threads: usize) -> &'static Pool {
 impl Pool {
     fn start(workers: usize) -> &'static Self {
         install_fork_handlers();
-        let new_worker = || Worker { parked: AtomicBool::new(false), thread: OnceLock::new() };
+        let new_worker =
+            || Worker { parked: AtomicBool::new(false), ran: AtomicUsize::new(0), thread: OnceLock::new() };
         let pool: &'static Self = Box::leak(Box::new(Self {
             state: AtomicU64::new(CLOSED as u64),
             task_data: AtomicPtr::default(),
@@ -188,6 +215,8 @@ impl Pool {
             unfinished: AtomicUsize::new(0),
             payload: Mutex::new(None),
             busy: AtomicBool::new(false),
+            errand: Mutex::new((0, || ())),
+            errands: AtomicUsize::new(0),
             workers: (0..workers).map(|_| new_worker()).collect(),
         }));
         for index in 0..workers {
@@ -269,11 +298,21 @@ impl Pool {
         index != CLOSED && (index as usize) < self.tasks.load(SeqCst)
     }
 
+    /// Runs the last errand, where this worker has not run it.
+    fn errand(&self, me: &Worker) {
+        if me.ran.load(SeqCst) != self.errands.load(SeqCst) {
+            let (number, work) = *self.errand.lock().unwrap_or_else(PoisonError::into_inner);
+            work();
+            me.ran.store(number, SeqCst);
+        }
+    }
+
     fn serve(&self, index: usize) {
         INSIDE.set(true);
         let me = &self.workers[index];
         loop {
             let start = Instant::now();
+            self.errand(me);
             while !self.has_work() {
                 for _ in 0..64 {
                     std::hint::spin_loop();
@@ -282,6 +321,7 @@ impl Pool {
                     me.parked.store(true, SeqCst);
                     while me.parked.load(SeqCst) && !self.has_work() {
                         std::thread::park();
+                        self.errand(me);
                     }
                     me.parked.store(false, SeqCst);
                     break;
@@ -339,6 +379,20 @@ mod tests {
                     assert!(hits.iter().all(|hit| hit.load(Relaxed) == 1), "{threads} threads, {tasks} tasks");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn an_errand_reaches_every_worker_once() {
+        static RUNS: Mutex<Vec<std::thread::ThreadId>> = Mutex::new(Vec::new());
+        set_num_threads(4);
+        parallel(8, &|_| ());
+        for wait in [0, 5] {
+            std::thread::sleep(Duration::from_millis(wait));
+            RUNS.lock().unwrap().clear();
+            on_workers(|| RUNS.lock().unwrap().push(std::thread::current().id()));
+            let ran = RUNS.lock().unwrap();
+            assert!(ran.len() >= 3 && (1..ran.len()).all(|k| !ran[k..].contains(&ran[k - 1])), "{ran:?}");
         }
     }
 

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::machine::peak;
 use crate::machine::threads;
 use crate::memory::alloc;
+use crate::memory::trim::trim;
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -265,6 +266,12 @@ fn _reset_peak() {
     alloc::reset_peak();
 }
 
+/// Gives memory that waits for reuse back to the system.
+#[pyfunction]
+fn _trim(py: Python<'_>) {
+    py.detach(trim);
+}
+
 /// Measured f32 multiply-add operations per second on a number of threads.
 #[pyfunction]
 #[pyo3(signature = (count, /))]
@@ -303,5 +310,6 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(_shape_of, module)?)?;
     module.add_function(wrap_pyfunction!(_spec_of, module)?)?;
     module.add_function(wrap_pyfunction!(_set_num_threads, module)?)?;
+    module.add_function(wrap_pyfunction!(_trim, module)?)?;
     Ok(())
 }
