@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 
 import phlox as px
+from benchmarks import train
 from benchmarks.case import Case, Run
+from examples.mnist.model import DigitsConfig
+from phlox import optim
 
 TURNS = 16
 """Ops between two reads: a read costs tens of microseconds, and training seldom reads."""
@@ -29,6 +32,11 @@ def cases(*, with_torch: bool) -> list[Case]:
     return out
 
 
+def _batches(software: bool) -> tuple[int, ...]:
+    """Images to a step of the digits network."""
+    return (8,) if software else (64, 512, 4096)
+
+
 def _sizes(software: bool) -> tuple[int, tuple[int, int], tuple[int, ...], int]:
     """Elements, rows, sides of matrices, batch of images."""
     if software:
@@ -40,20 +48,20 @@ def _on(device: px.Wgpu, twins: dict[str, Op]) -> list[Case]:
     many, rows, sides, batch = _sizes(device.is_software)
     rng = np.random.default_rng(0)
     tiny = px.ones(10, device=device)
-    x = px.asarray(rng.standard_normal(many, np.float32), device=device)
+    x, y = (px.asarray(rng.standard_normal(many, np.float32), device=device) for _ in range(2))
     r = px.asarray(rng.standard_normal(rows, np.float32), device=device)
     image = px.asarray(rng.standard_normal((batch, 64, 56, 56), np.float32), device=device)
     weight = px.asarray(rng.standard_normal((64, 64, 3, 3), np.float32), device=device)
     size, area = 4.0 * many, 4.0 * rows[0] * rows[1]
     mine: dict[str, tuple[Op, float, float]] = {
         "add of 10": (lambda: tiny + tiny, 0, 0),
-        "add": (lambda: x + x, 0, 3 * size),
+        "add": (lambda: x + y, 0, 3 * size),
         "gelu": (lambda: x.gelu(), 0, 2 * size),
         "sum": (lambda: x.sum(), 0, size),
         "softmax": (lambda: px.softmax(r), 0, 2 * area),
         "layer norm": (lambda: px.layer_norm(r), 0, 2 * area),
         "sum over rows": (lambda: r.sum(axis=0), 0, area),
-        "transpose copy": (lambda: r.T + 0.0, 0, 2 * area),
+        "transpose copy": (lambda: r.T.contiguous(), 0, 2 * area),
         "conv 64->64 3x3, 56x56": (
             lambda: px.conv2d(image, weight, padding=1),
             2.0 * batch * 64 * 64 * 9 * 56 * 56,
@@ -63,11 +71,20 @@ def _on(device: px.Wgpu, twins: dict[str, Op]) -> list[Case]:
     for n in sides:
         a = px.asarray(rng.standard_normal((n, n), np.float32), device=device)
         mine[f"matmul {n}"] = (_product(a), 2.0 * n**3, 0)
+    recording = px.Autodiff(device)
+    for count in _batches(device.is_software):
+        images, labels = _digits(count)
+        model = DigitsConfig().init(recording)
+        mine[f"digits CNN, AdamW step, b{count}"] = (
+            train.classify(model, images, labels, optim.AdamWConfig(), recording), 0, 0,
+        )  # fmt: skip
     return [
         Case(
             f"{device!r} {name}, x{TURNS}",
             _read_back(op, lambda last: last.flatten()[:1].numpy()),
-            _read_back(twins[name], lambda last: last.flatten()[:1].cpu()) if twins else None,
+            _read_back(twins[name], lambda last: last.detach().flatten()[:1].cpu())
+            if twins
+            else None,
             flops * TURNS,
             size * TURNS,
         )
@@ -86,6 +103,11 @@ def _read_back(op: Op, read: Callable[[Any], object]) -> Run:
     return run
 
 
+def _digits(count: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(1)
+    return rng.standard_normal((count, 1, 28, 28), np.float32), rng.integers(0, 10, count)
+
+
 def _product(a: Any) -> Op:
     return lambda: a @ a
 
@@ -101,13 +123,13 @@ def _cuda(software: bool) -> dict[str, Op]:
     functional = torch.nn.functional
     many, rows, sides, batch = _sizes(software)
     tiny = torch.ones(10, device="cuda")
-    x = torch.randn(many, device="cuda")
+    x, y = (torch.randn(many, device="cuda") for _ in range(2))
     r = torch.randn(rows, device="cuda")
     image = torch.randn(batch, 64, 56, 56, device="cuda")
     weight = torch.randn(64, 64, 3, 3, device="cuda")
     twins: dict[str, Op] = {
         "add of 10": lambda: tiny + tiny,
-        "add": lambda: x + x,
+        "add": lambda: x + y,
         "gelu": lambda: functional.gelu(x),
         "sum": lambda: x.sum(),
         "softmax": lambda: r.softmax(1),
@@ -118,4 +140,10 @@ def _cuda(software: bool) -> dict[str, Op]:
     }
     for n in sides:
         twins[f"matmul {n}"] = _product(torch.randn(n, n, device="cuda"))
+    for count in _batches(software):
+        model = train.torch_demo().cuda()
+        rule = torch.optim.AdamW(model.parameters(), lr=1e-3)
+        twins[f"digits CNN, AdamW step, b{count}"] = train.torch_classify(
+            model, *_digits(count), rule
+        )
     return twins

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,6 +32,21 @@ def up(gpu: Wgpu) -> Callable[[Any], GpuArray]:
         return gpu.upload(array, pt.as_dtype(array.dtype))
 
     return upload
+
+
+@pytest.fixture
+def run() -> Callable[[str], str]:
+    """Run a program in a process of its own; gives what it prints."""
+
+    def process(program: str) -> str:
+        code = textwrap.dedent(program)
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=100
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return process
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from phlox_wgpu import Wgpu
 from phlox_wgpu._array import GpuArray
 from phlox_wgpu._elementwise import Program, run_program
 from phlox_wgpu._kernel import source
+from phlox_wgpu._split import bindings, pieces
 from phlox_wgpu.wgsl import table
 from phlox_wgpu.wgsl.chain import Chain, Node, Walk, chain_source
 
@@ -170,3 +171,36 @@ def test_large_operands_against_the_grain(gpu: Wgpu, up: Up, rng: np.random.Gene
     a, b = (rng.normal(size=(600, 600)).astype(np.float32) for _ in range(2))
     got = gpu.read(gpu.ops.subtract(up(a), gpu.ops.permute_dims(up(b), (1, 0))))
     np.testing.assert_array_equal(got, a - b.T)
+
+
+@pytest.mark.parametrize("limit", [4, 5, 8])
+def test_a_chain_over_more_arrays_than_a_kernel_binds_runs_in_pieces(
+    gpu: Wgpu, up: Up, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    kinds = ("float32",) * 7 + ("float16",)
+    nodes = tuple(Node("add", (8 + i - 1 if i else 0, i + 1), "float32") for i in range(6))
+    nodes += (Node("cast", (13,), "float16"), Node("multiply", (14, 7), "float16"))
+    nodes += (Node("less", (13, 9), "bool"), Node("square", (8,), "float32"))
+    chain = Chain(kinds, nodes, (15, 16, 17, 13))
+    shapes = [(5, 8), (8,), (1, 8), (5, 1), (5, 8), (5, 8), (5, 8), (8,)]
+    operands = [up(rng.normal(size=s).astype(k)) for s, k in zip(shapes, kinds, strict=True)]
+    program = Program(chain, (pt.float16, pt.bool_, pt.float32, pt.float32))
+    whole = run_program(gpu.device, program, tuple(operands))
+    monkeypatch.setattr(gpu.device, "max_bindings", limit)
+    gpu.device.plans.clear()
+    cut = run_program(gpu.device, program, tuple(operands))
+    gpu.device.plans.clear()
+    for a, b in zip(whole, cut, strict=True):
+        assert a.shape == b.shape == (5, 8)
+        np.testing.assert_array_equal(gpu.read(a), gpu.read(b))
+
+
+def test_pieces_bind_no_more_than_allowed_and_leave_nothing_out() -> None:
+    nodes = tuple(Node("add", (i, i + 1), "float32") for i in range(11))
+    chain = Chain(("float32",) * 12, nodes, (*range(12, 23), 3))
+    for limit in range(4, 13):
+        cut = pieces(chain, [True] * 12, limit)
+        assert sum(len(piece.chain.nodes) for piece in cut) == len(nodes)
+        assert {value for piece in cut for value in piece.gives} == {*range(12, 23)}
+        assert all(bindings(p.chain, len(p.takes)) <= limit for p in cut)
+        assert all(len(p.chain.outputs) == len(p.gives) for p in cut)

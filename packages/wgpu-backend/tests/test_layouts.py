@@ -146,3 +146,12 @@ def test_float16_of_odd_length_is_uploaded_and_read(gpu: Wgpu, up: Up) -> None:
     for first in range(7):
         got = gpu.read(gpu.ops.slice(x, (first,), (7 - first,), (1,)))
         np.testing.assert_array_equal(got, values[first:])
+
+
+def test_contiguous_brings_elements_into_the_order_of_rows(gpu: Wgpu, up: Up) -> None:
+    values = np.arange(64 * 40, dtype=np.float32).reshape(64, 40)
+    x = up(values)
+    assert gpu.ops.contiguous(x) is x
+    turned = gpu.ops.contiguous(gpu.ops.permute_dims(x, (1, 0)))
+    assert turned.strides == (64, 1)
+    np.testing.assert_array_equal(gpu.read(turned), values.T)

@@ -12,6 +12,7 @@ import pytest
 import phlox_tensor as pt
 from phlox_wgpu import Wgpu
 from phlox_wgpu._array import GpuArray
+from phlox_wgpu._errors import DeviceMemoryError
 from phlox_wgpu._kernel import source
 from phlox_wgpu.wgsl.reduce import REDUCTIONS, Reduction, reduction_source
 
@@ -147,3 +148,49 @@ def test_cumsum(gpu: Wgpu, up: Up, rng: np.random.Generator, shape: tuple[int, .
             np.cumsum(floats.astype(np.float64), axis),
             atol=2e-3,
         )
+
+
+HUGE = (1 << 17, (1 << 16) + 1, 3)  # 25,769,803,776 + 393,216 elements, and 12 bytes
+
+
+def test_more_elements_than_32_bits_count(gpu: Wgpu, up: Up) -> None:
+    x = gpu.ops.broadcast_to(up(np.array([1.0, -1.0, 3.0], np.float32)), HUGE)
+    times = float(HUGE[0] * HUGE[1])
+    expected = {"sum": 3 * times, "mean": 1.0, "max": 3.0, "min": -1.0, "prod": -np.inf}
+    # An even number of factors -1 is 1, and 3 to a large power is infinite.
+    expected["prod"] = np.inf
+    for op, value in expected.items():
+        extra = (pt.float32,) if op in ("sum", "prod") else ()
+        got = gpu.read(gpu.ops[op](x, (0, 1, 2), True, *extra))
+        assert got.shape == (1, 1, 1)
+        np.testing.assert_allclose(got.item(), value, rtol=1e-6, err_msg=op)
+    got = gpu.read(gpu.ops.sum(x, (0, 1), False, pt.float32))
+    np.testing.assert_allclose(got, np.array([1, -1, 3]) * times, rtol=1e-6)
+
+
+def test_many_equal_factors_keep_their_sign_and_wrap(gpu: Wgpu, up: Up) -> None:
+    shape = (3, 65_537, 65_539)  # an odd number of elements
+    count = shape[1] * shape[2]
+    floats = gpu.ops.broadcast_to(up(np.array([-1, 1, 0], np.float32)[:, None, None]), shape)
+    assert gpu.read(gpu.ops.prod(floats, (1, 2), False, pt.float32)).tolist() == [-1, 1, 0]
+    expected = [-np.float32(count), np.float32(count), 0]
+    assert gpu.read(gpu.ops.sum(floats, (1, 2), False, pt.float32)).tolist() == expected
+    values = [-1, 3, 2]
+    integers = gpu.ops.broadcast_to(up(np.array(values, np.int32)[:, None, None]), shape)
+    for got, exact in (
+        (gpu.ops.sum(integers, (1, 2), False, pt.int32), [v * count for v in values]),
+        (gpu.ops.prod(integers, (1, 2), False, pt.int32), [pow(v, count, 2**32) for v in values]),
+    ):
+        assert gpu.read(got).tolist() == [(v + 2**31) % 2**32 - 2**31 for v in exact]
+
+
+def test_a_position_over_32_bits_is_refused(gpu: Wgpu, up: Up) -> None:
+    x = gpu.ops.broadcast_to(up(np.ones(3, np.float32)), HUGE)
+    with pytest.raises(DeviceMemoryError, match="does not fit int32"):
+        gpu.ops.argmax(x, None, False)
+
+
+def test_a_size_over_32_bits_is_refused_by_any_kernel(gpu: Wgpu, up: Up) -> None:
+    x = gpu.ops.broadcast_to(up(np.ones(1, np.float32)), (2**33,))
+    with pytest.raises(DeviceMemoryError, match="does not fit 32 bits"):
+        gpu.ops.take(x, up(np.array([5], np.int32)), 0)

@@ -8,7 +8,6 @@ import os
 import pickle
 import subprocess
 import sys
-import textwrap
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -25,6 +24,7 @@ from phlox_wgpu._kernel import Kernel
 from phlox_wgpu._pool import size_class
 from phlox_wgpu._runtime import grid
 
+Run = Callable[[str], str]
 Up = Callable[[Any], GpuArray]
 
 CHECKED = """\
@@ -37,16 +37,7 @@ def checked() -> Kernel:
     return Kernel(CHECKED, ("i32",), ("i32",), (("length", "i32"),), index_errors="take")
 
 
-def run(program: str) -> str:
-    code = textwrap.dedent(program)
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=100
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def test_a_machine_without_a_session_starts_in_silence() -> None:
+def test_a_machine_without_a_session_starts_in_silence(run: Run) -> None:
     program = "import phlox_tensor as pt, phlox_wgpu; pt.ones(1, device=phlox_wgpu.Wgpu())"
     environment = {k: v for k, v in os.environ.items() if k != "XDG_RUNTIME_DIR"}
     done = subprocess.run(
@@ -60,7 +51,7 @@ def test_a_machine_without_a_session_starts_in_silence() -> None:
     assert "XDG_RUNTIME_DIR" not in done.stderr
 
 
-def test_importing_and_making_a_device_opens_nothing() -> None:
+def test_importing_and_making_a_device_opens_nothing(run: Run) -> None:
     out = run(
         """
         import sys
@@ -209,6 +200,18 @@ def test_an_index_error_is_raised_once_at_the_next_read(gpu: Wgpu, up: Up) -> No
     gpu.sync()
 
 
+def test_a_kernel_over_the_limit_of_buffers_is_refused(gpu: Wgpu, up: Up) -> None:
+    most = gpu.device.max_bindings
+    body = "@compute @workgroup_size(1)\nfn main() { out0[0] = in0[0]; }\n"
+    xs = [up(np.zeros(1, np.float32)) for _ in range(most)]
+    out = gpu.device.empty((1,), pt.float32)
+    with pytest.raises(pt.DeviceError, match=f"at most {most} .*max-storage-buffers"):
+        gpu.device.launch(
+            ("wide", most), lambda: Kernel(body, ("f32",) * most, ("f32",)), xs, [out], (), 1
+        )
+    gpu.sync()
+
+
 def test_a_shader_that_does_not_compile(gpu: Wgpu) -> None:
     with pytest.raises(ShaderError, match="does not compile") as caught:
         gpu.device.launch("broken", lambda: Kernel("fn main() {", (), ()), [], [], (), 1)
@@ -327,7 +330,7 @@ def test_read_async(gpu: Wgpu, up: Up) -> None:
 
 
 @pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="this system has no fork")
-def test_a_forked_child_says_why_it_cannot_go_on(gpu: Wgpu) -> None:
+def test_a_forked_child_says_why_it_cannot_go_on(gpu: Wgpu, run: Run) -> None:
     del gpu
     out = run(
         """
@@ -352,7 +355,7 @@ def test_a_forked_child_says_why_it_cannot_go_on(gpu: Wgpu) -> None:
     assert "[2. 2. 2.]" in out
 
 
-def test_work_left_queued_does_not_hang_the_exit() -> None:
+def test_work_left_queued_does_not_hang_the_exit(run: Run) -> None:
     run(
         """
         import phlox_tensor as pt

@@ -150,8 +150,8 @@ def _correlate(
         *("conv", x.dtype.name, x.shape, x.strides, weight.shape, weight.offset & 3, out.shape),
         *(axes, bias is None, split),
     )
-    plan: Launch = device.plans.get(key) or device.remember(
-        key, _plan(device, x, weight, bias is not None, out, axes, split)
+    plan: Launch = device.plans.get(key) or device.plans.find(
+        key, lambda: _plan(device, x, weight, bias is not None, out, axes, split)
     )
     divisor = plan.weights[0]
     params = [*plan.head, weight.offset // divisor, *plan.weights[1:], x.offset, *plan.tail]
@@ -306,8 +306,8 @@ def conv2d_input_grad(
     geometry = (input_shape[2:], g.shape[2:], weight.shape[2:], stride)
     before = (padding[0][0], padding[1][0])
     key = ("phases", *geometry, before, dilation)
-    sides: list[list[tuple[Axis, int, int]]] = device.plans.get(key) or device.remember(
-        key, [_phases(*each) for each in zip(*geometry, before, dilation, strict=True)]
+    sides: list[list[tuple[Axis, int, int]]] = device.plans.get(key) or device.plans.find(
+        key, lambda: [_phases(*each) for each in zip(*geometry, before, dilation, strict=True)]
     )
     single = len(sides[0]) * len(sides[1]) == 1
     for down, first_y, step_y in sides[0]:
@@ -377,8 +377,8 @@ def conv2d_weight_grad(
         *("weight-grad", x.dtype.name, g.shape, g.offset & 3, x.shape, x.strides, weight_shape),
         *(stride, padding, dilation, groups),
     )
-    plan: Launch = device.plans.get(key) or device.remember(
-        key, _plan_weight(device, g, x, weight_shape, (stride, padding, dilation), groups)
+    plan: Launch = device.plans.get(key) or device.plans.find(
+        key, lambda: _plan_weight(device, g, x, weight_shape, (stride, padding, dilation), groups)
     )
     divisor = plan.weights[0]
     params = [*plan.head, g.offset // divisor, *plan.weights[1:], x.offset, *plan.tail]

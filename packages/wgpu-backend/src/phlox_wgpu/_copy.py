@@ -267,6 +267,7 @@ def slice_scatter(
 ENTRIES: Entries = {
     "arange": arange,
     "concat": concat,
+    "contiguous": contiguous,
     "full": full,
     "pad": pad,
     "slice_scatter": slice_scatter,

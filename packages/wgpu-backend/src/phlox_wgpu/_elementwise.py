@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from itertools import count
+from typing import Any
 
 import numpy as np
 
-from phlox_tensor import REGISTRY, DType, Rejected, bool_, float32, int32
+from phlox_tensor import REGISTRY, DType, Rejected, as_dtype, bool_, float32, int32
 from phlox_tensor._infer import result_dtype
 
 from ._array import ITEM_BYTES, GpuArray, dense_strides, is_dense
@@ -18,6 +19,7 @@ from ._copy import contiguous
 from ._layout import broadcast_strides, merge_axes
 from ._pipelines import Pipeline
 from ._runtime import GpuDevice, grid
+from ._split import Piece, bindings, pieces
 from ._table import Entries
 from .wgsl import table
 from .wgsl.chain import Chain, Node, Walk, chain_source, reporting_op, steps, stride_axes
@@ -54,15 +56,16 @@ class Program:
 class Plan:
     """All that a launch of a program needs beside buffers, offsets and scalar values."""
 
-    pipeline: Pipeline
-    grid: tuple[int, int, int]
-    static: tuple[int, ...]
-    access: str
     shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    size: int
-    contiguous: bool
-    copies: tuple[bool, ...]
+    pieces: tuple[tuple[Piece, Program], ...] = ()
+    pipeline: Pipeline | None = None  # None: it runs in pieces
+    grid: tuple[int, int, int] = (0, 0, 0)
+    static: tuple[int, ...] = ()
+    access: str = ""
+    strides: tuple[int, ...] = ()
+    size: int = 0
+    contiguous: bool = True
+    copies: tuple[bool, ...] = ()
 
 
 def run_program(
@@ -80,13 +83,16 @@ def run_program(
         program.token,
         *[(x.shape, x.strides, x.offset & 3) if type(x) is GpuArray else None for x in operands],
     )
-    plan = device.plans.get(key)
-    if plan is None:
-        plan = device.remember(key, _plan(device, program.chain, operands))
+    plan: Plan = device.plans.get(key) or device.plans.find(
+        key, lambda: _plan(device, program.chain, operands)
+    )
+    if plan.pieces:
+        return _run_pieces(device, program, plan, operands)
     if plan.copies:
         pairs = zip(operands, plan.copies, strict=True)
         dense = [contiguous(device, x) if c and type(x) is GpuArray else x for x, c in pairs]
         return run_program(device, program, tuple(dense))
+    assert plan.pipeline is not None
     outputs = tuple(
         [
             device.dense(plan.shape, plan.strides, plan.size, plan.size * ITEM_BYTES[t.name], t)
@@ -106,6 +112,20 @@ def run_program(
             first.append(scalar(x, dtype))
     device.record(plan.pipeline, inputs, outputs, (*first, *plan.static), *plan.grid)
     return outputs
+
+
+def _run_pieces(
+    device: GpuDevice, program: Program, plan: Plan, operands: tuple[Operand, ...]
+) -> tuple[GpuArray, ...]:
+    """Run a chain over more arrays than a kernel binds, piece by piece."""
+    values: dict[int, Any] = dict(enumerate(operands))
+    for piece, part in plan.pieces:
+        results = run_program(device, part, tuple(values[i] for i in piece.takes))
+        values |= zip(piece.gives, results, strict=True)
+    return tuple(
+        x.view(plan.shape, broadcast_strides(x.shape, x.strides, plan.shape), x.offset)
+        for x in (values[i] for i in program.chain.outputs)
+    )
 
 
 def scalar(value: float, dtype: str) -> float:
@@ -138,6 +158,8 @@ def _plan(device: GpuDevice, chain: Chain, operands: tuple[Operand, ...]) -> Pla
         shape = np.broadcast_shapes(*[x.shape for x in arrays])
     except ValueError:
         raise Rejected from None
+    if bindings(chain, len(arrays)) > device.max_bindings:
+        return Plan(shape=shape, pieces=_pieces(device, chain, operands))
     size = math.prod(shape)
     strides = [broadcast_strides(x.shape, x.strides, shape) for x in arrays]
     order = _memory_order(shape, strides)
@@ -167,6 +189,16 @@ def _plan(device: GpuDevice, chain: Chain, operands: tuple[Operand, ...]) -> Pla
         size=size,
         contiguous=is_dense(shape, result),
         copies=() if walk.vector or size < _COPY_FROM else _against(operands, merged),
+    )
+
+
+def _pieces(
+    device: GpuDevice, chain: Chain, operands: tuple[Operand, ...]
+) -> tuple[tuple[Piece, Program], ...]:
+    is_array = [isinstance(x, GpuArray) for x in operands]
+    return tuple(
+        (piece, Program(piece.chain, tuple(as_dtype(chain.dtype(i)) for i in piece.gives)))
+        for piece in pieces(chain, is_array, device.max_bindings)
     )
 
 

@@ -100,8 +100,8 @@ def _gather(device: GpuDevice, op: str, x: GpuArray, indices: GpuArray, axis: in
         *(op, x.dtype.name, x.shape, x.strides, x.offset & 3),
         *(indices.dtype.name, indices.shape, indices.strides, axis),
     )
-    plan: _Gather = device.plans.get(key) or device.remember(
-        key, _plan_gather(device, op, x, indices, axis)
+    plan: _Gather = device.plans.get(key) or device.plans.find(
+        key, lambda: _plan_gather(device, op, x, indices, axis)
     )
     out = device.empty(plan.shape, x.dtype)
     params = (*plan.walk, x.offset // plan.four, indices.offset, x.shape[axis], plan.step)

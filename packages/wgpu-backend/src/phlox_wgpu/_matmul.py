@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from phlox_tensor import float32
+from phlox_tensor import Rejected, bool_, float32
 
 from ._array import GpuArray
-from ._checked import checked_linear, checked_matmul
 from ._copy import copy
 from ._layout import Shape, broadcast_strides, merge_axes
 from ._pipelines import Pipeline
@@ -73,16 +72,34 @@ class Plan:
     parts: int = 1
 
 
-def matmul(device: GpuDevice, x1: GpuArray, x2: GpuArray) -> GpuArray:
+def matmul(device: GpuDevice, x1: Any, x2: Any) -> GpuArray:
     """Product of matrices over batches that broadcast.
 
     A vector is a row on the left, a column on the right.
+
+    Raises:
+        Rejected: the operands are not two arrays of one number type that fit.
     """
+    if type(x1) is not GpuArray or type(x2) is not GpuArray:
+        raise Rejected
+    if x1.dtype is not x2.dtype or x1.dtype is bool_:
+        raise Rejected
     return _product(device, x1, x2, None)
 
 
-def linear(device: GpuDevice, x: GpuArray, weight: GpuArray, bias: GpuArray | None) -> GpuArray:
-    """``x @ weight + bias`` in one kernel."""
+def linear(device: GpuDevice, x: Any, weight: Any, bias: Any) -> GpuArray:
+    """``x @ weight + bias`` in one kernel.
+
+    Raises:
+        Rejected: the operands are not arrays of one float type that fit.
+    """
+    given = (x, weight) if bias is None else (x, weight, bias)
+    if any(type(operand) is not GpuArray for operand in given):
+        raise Rejected
+    if x.dtype.kind != "Float" or any(operand.dtype is not x.dtype for operand in given):
+        raise Rejected
+    if len(weight.shape) != 2 or (bias is not None and bias.shape != weight.shape[1:]):
+        raise Rejected
     return _product(device, x, weight, bias)
 
 
@@ -93,7 +110,9 @@ def _layout(x: GpuArray) -> tuple[Any, ...]:
 def _product(device: GpuDevice, x1: GpuArray, x2: GpuArray, bias: GpuArray | None) -> GpuArray:
     step = None if bias is None else bias.strides[0]
     key = ("matmul", x1.dtype.name, *_layout(x1), *_layout(x2), step)
-    plan: Plan = device.plans.get(key) or device.remember(key, _plan(device, x1, x2, step))
+    plan: Plan = device.plans.get(key) or device.plans.find(
+        key, lambda: _plan(device, x1, x2, step)
+    )
     if plan.copies:
         pair = [x1, x2]
         for i in plan.copies:
@@ -155,6 +174,8 @@ def add_parts(
 
 
 def _plan(device: GpuDevice, x1: GpuArray, x2: GpuArray, bias: int | None) -> Plan:
+    if not _fits(x1.shape, x2.shape):
+        raise Rejected
     rows = x1.shape[-2:-1]
     columns = x2.shape[-1:] if len(x2.shape) > 1 else ()
     batch = np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
@@ -182,6 +203,14 @@ def _plan(device: GpuDevice, x1: GpuArray, x2: GpuArray, bias: int | None) -> Pl
         return plan_thin(device, found, stored, offsets, shape, bias)
     tile, parts = choose_tile(device, found.m, found.n, found.k, found.batches)
     return plan_tiled(device, found, tile, parts, stored, offsets, shape, bias)
+
+
+def _fits(a: Shape, b: Shape) -> bool:
+    """NumPy's rule: the inner lengths are equal, the batches broadcast."""
+    if not a or not b or a[-1] != b[-2 if len(b) > 1 else -1]:
+        return False
+    pairs = zip(reversed(a[:-2]), reversed(b[:-2]), strict=False)
+    return all(m == n or 1 in (m, n) for m, n in pairs)
 
 
 def _matrices(x1: GpuArray, x2: GpuArray, batch: Shape) -> Matrices | None:
@@ -348,4 +377,4 @@ def plan_thin(
     )
 
 
-ENTRIES: Entries = {"linear": checked_linear(linear), "matmul": checked_matmul(matmul)}
+ENTRIES: Entries = {"linear": linear, "matmul": matmul}

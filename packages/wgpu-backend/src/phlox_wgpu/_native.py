@@ -8,6 +8,8 @@ through the wrappers that raise.
 from __future__ import annotations
 
 import os
+import threading
+import time
 from itertools import count
 from typing import Any
 
@@ -27,11 +29,15 @@ Copy = tuple[Any, int, Any, int, int]
 _NULL = _ffi.NULL
 _READ = int(wgpu.MapMode.READ)
 
+_SLEEP_SHARE = 1 / 16  # of the time waited so far: what a sleep may add to it
+_LONGEST_SLEEP = 1e-3
+_CHECK_AFTER = 1.0  # seconds after which a wait asks whether the device is still there
+
 
 class Native:
     """The C handles of one device and the scratch structs that its calls reuse.
 
-    The caller holds the device lock, except in `wait` and `wait_mapped`.
+    The caller holds the device lock, except in `wait_mapped`.
     """
 
     def __init__(self, device: Any) -> None:
@@ -44,6 +50,7 @@ class Native:
         self._pass_desc = _ffi.new("WGPUComputePassDescriptor *")
         self._finish_desc = _ffi.new("WGPUCommandBufferDescriptor *")
         self._maps: dict[int, int] = {}
+        self._polling = threading.Lock()
         self._map_ids = count(1)
         # The callback must live as long as the device does.
         self._map_callback = _ffi.callback(
@@ -56,11 +63,8 @@ class Native:
     def _mapped(self, status: int, _message: Any, ticket: Any, _user: Any) -> None:
         self._maps[int(_ffi.cast("uintptr_t", ticket))] = status
 
-    def submit(self, dispatches: list[Dispatch], copies: list[Copy]) -> int:
-        """One encoder: a compute pass with all dispatches, then the copies.
-
-        Returns the number of the submission, for `wait`.
-        """
+    def submit(self, dispatches: list[Dispatch], copies: list[Copy]) -> None:
+        """One encoder: a compute pass with all dispatches, then the copies."""
         encoder = _checked.wgpuDeviceCreateCommandEncoder(self.handle, self._encoder_desc)
         try:
             if dispatches:
@@ -72,7 +76,7 @@ class Native:
             _lib.wgpuCommandEncoderRelease(encoder)
         self._buffers[0] = commands
         try:
-            return int(_checked.wgpuQueueSubmitForIndex(self.queue, 1, self._buffers))
+            _checked.wgpuQueueSubmit(self.queue, 1, self._buffers)
         finally:
             _lib.wgpuCommandBufferRelease(commands)
 
@@ -123,17 +127,49 @@ class Native:
         _checked.wgpuBufferMapAsync(staging, _READ, 0, nbytes, self._map_info[0])
         return ticket
 
-    def wait_mapped(self, ticket: int, submission: int) -> None:
+    def wait_mapped(self, ticket: int) -> None:
         """Block until the map of a ticket is done (another thread may have seen it arrive).
 
+        No poll waits inside the driver, where it would keep other threads from submitting, and no
+        two threads poll at once, which the driver does not stand. Sleeps grow with the time that
+        has passed, so that they add little to it and long waits cost no processor.
+
         Raises:
-            RuntimeError: the driver refused, as it does once the device is lost.
+            wgpu.GPUError: the device is lost.
+            RuntimeError: the driver refused.
         """
+        start = time.perf_counter()
+        checked = _CHECK_AFTER
         while ticket not in self._maps:
-            self.wait(submission)
+            self._poll(wait=False)
+            if ticket in self._maps:
+                break
+            waited = time.perf_counter() - start
+            if waited > checked:
+                self.check_alive()
+                checked = 2 * waited
+            time.sleep(min(waited * _SLEEP_SHARE, _LONGEST_SLEEP))
         status = self._maps.pop(ticket)
         if status != _lib.WGPUMapAsyncStatus_Success:
+            self.check_alive()
             raise RuntimeError(f"[read] mapping the staging buffer failed with status {status}")
+
+    def _poll(self, *, wait: bool) -> None:
+        with self._polling:
+            _checked.wgpuDevicePoll(self.handle, wait, _NULL)
+
+    def check_alive(self) -> None:
+        """Make something small, which fails on a lost device.
+
+        Raises:
+            wgpu.GPUError: the device is lost.
+        """
+        encoder = _checked.wgpuDeviceCreateCommandEncoder(self.handle, self._encoder_desc)
+        try:
+            commands = _checked.wgpuCommandEncoderFinish(encoder, self._finish_desc)
+            _lib.wgpuCommandBufferRelease(commands)
+        finally:
+            _lib.wgpuCommandEncoderRelease(encoder)
 
     def mapped(self, staging: Any, nbytes: int) -> memoryview:
         """The bytes of a mapped buffer, valid until `unmap`."""
@@ -146,10 +182,13 @@ class Native:
         """Give a mapped buffer back to the GPU."""
         _lib.wgpuBufferUnmap(staging)
 
-    def wait(self, submission: int) -> None:
-        """Block until a submission is done; the GIL is free meanwhile."""
-        index = _ffi.new("WGPUSubmissionIndex *", submission)
-        _checked.wgpuDevicePoll(self.handle, 1, index)
+    def drain(self) -> None:
+        """Block until all is done and the driver has let go of destroyed buffers.
+
+        The caller's lock keeps others from submitting, so the driver may wait here.
+        """
+        self.submit([], [])  # uploads that no submit has taken along hold their buffers
+        self._poll(wait=True)
 
 
 _NEEDED = (
@@ -160,7 +199,7 @@ _NEEDED = (
     "wgpuComputePassEncoderSetBindGroup",
     "wgpuComputePassEncoderSetPipeline",
     "wgpuDevicePoll",
-    "wgpuQueueSubmitForIndex",
+    "wgpuQueueSubmit",
     "wgpuQueueWriteBuffer",
 )
 

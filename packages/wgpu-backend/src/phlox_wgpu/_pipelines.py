@@ -9,9 +9,14 @@ from typing import Any
 
 import wgpu
 
+from phlox_tensor import DeviceError
+
 from . import _kernel
+from ._cache import Recent
 from ._errors import ShaderError
 from ._kernel import Kernel
+
+_KEPT = 4096  # a compiled kernel takes a tenth of a second to make again, and some 50 kB
 
 
 @dataclass(slots=True)
@@ -41,10 +46,11 @@ class Pipeline:
 class Pipelines:
     """All pipelines of a device. The caller holds the device lock."""
 
-    def __init__(self, gpu: Any, align: int) -> None:
+    def __init__(self, gpu: Any, limits: dict[str, int]) -> None:
         self._gpu = gpu
-        self._align = align
-        self._known: dict[Hashable, Pipeline] = {}
+        self._align = limits["min-uniform-buffer-offset-alignment"]
+        self._most = limits["max-storage-buffers-per-shader-stage"]
+        self._known: Recent[Hashable, Pipeline] = Recent(_KEPT)
         self._layouts: dict[tuple[int, int, int, bool], Layout] = {}
         self.error_ops: list[str] = [""]
 
@@ -53,8 +59,9 @@ class Pipelines:
 
         Raises:
             ShaderError: the kernel does not compile.
+            DeviceError: it binds more buffers than the adapter allows.
         """
-        return self._known.get(key) or self._compile(key, make())
+        return self._known.get(key) or self._known.find(key, lambda: self._compile(key, make()))
 
     def _compile(self, key: Hashable, kernel: Kernel) -> Pipeline:
         reports = bool(kernel.index_errors)
@@ -63,6 +70,14 @@ class Pipelines:
             if kernel.index_errors not in self.error_ops:
                 self.error_ops.append(kernel.index_errors)
             code = self.error_ops.index(kernel.index_errors)
+        buffers = len(kernel.inputs) + len(kernel.outputs) + reports
+        if buffers > self._most:
+            raise DeviceError(
+                "wgpu",
+                "a kernel binds more buffers than this adapter allows",
+                got=f"{buffers} of {str(key)[:100]}",
+                expected=f"at most {self._most} (its max-storage-buffers-per-shader-stage)",
+            )
         text = _kernel.source(kernel, code)
         packer = _kernel.packer(kernel)
         slot = -(-packer.size // self._align) * self._align if kernel.params else 0
@@ -75,10 +90,10 @@ class Pipelines:
                 label=label, layout=layout.pipeline_layout, compute=stage
             )
         except (wgpu.GPUError, RuntimeError) as error:
+            if "is lost" in str(error):
+                raise
             raise ShaderError(f"kernel {label} does not compile: {error}", text) from error
-        pipeline = Pipeline(gpu, gpu._internal, layout, packer, slot, text, reports)
-        self._known[key] = pipeline
-        return pipeline
+        return Pipeline(gpu, gpu._internal, layout, packer, slot, text, reports)
 
     def _layout(self, inputs: int, outputs: int, slot: int, index_errors: bool) -> Layout:
         key = (inputs, outputs, slot, index_errors)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable
 from typing import Any
 
 import wgpu
 
+from ._cache import Recent
+
 _USAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
 _SMALL = 1 << 20
 _MIN_BYTES = 256
-_MAX_SIZES = 1 << 16
+_KEPT_SIZES = 1 << 14
 
 
 class Buffer:
@@ -51,11 +53,11 @@ class Pool:
         self._flush = flush
         # Free bytes that may stay in the pool when it must grow, or as many as are in use.
         self.keep_bytes = 1 << 30
-        self._free: dict[int, list[Buffer]] = {}
+        self._free: defaultdict[int, list[Buffer]] = defaultdict(list)
         # Every buffer is held here as well. Held by its array alone, a buffer in a reference cycle
         # would be finalized, and released, in the same collection that hands it back to the pool.
         self._all: dict[int, Buffer] = {}
-        self._buckets: dict[int, int] = {}
+        self._buckets: Recent[int, int] = Recent(_KEPT_SIZES)
         self._serial = 0
         self.returned: deque[Buffer] = deque()
         self.current_bytes = 0
@@ -74,12 +76,10 @@ class Pool:
         """A buffer of at least `nbytes`; its content is whatever was there."""
         if self.returned:
             self.collect()
-        bucket = self._buckets.get(nbytes)
-        if bucket is None:
-            if len(self._buckets) >= _MAX_SIZES:
-                self._buckets.clear()
-            bucket = self._buckets[nbytes] = size_class(nbytes, self._limit)
-            self._free.setdefault(bucket, [])
+        buckets = self._buckets
+        bucket = buckets.get(nbytes) or buckets.find(
+            nbytes, lambda: size_class(nbytes, self._limit)
+        )
         free = self._free[bucket]
         buffer = free.pop() if free else self._create(bucket)
         current = self.current_bytes + bucket

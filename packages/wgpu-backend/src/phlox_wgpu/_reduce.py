@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from phlox_tensor import REGISTRY, DType, bool_, float32, int32, uint32
 
 from ._array import WGSL_TYPES, GpuArray
+from ._elementwise import ENTRIES as ELEMENTWISE
 from ._elementwise import cast
+from ._errors import DeviceMemoryError
 from ._layout import merge_axes
 from ._pipelines import Pipeline
 from ._runtime import GpuDevice, grid
 from ._table import Entries
 from .wgsl.reduce import WORKGROUP, Reduction, reduction_source
 
+_MOST = 2**31  # elements that 32 bits count, with a sign to spare
 _PER_LANE = 64  # elements per lane before a long reduction is cut into parts
 _ENOUGH_GROUPS = 1024  # workgroups that fill a large GPU; beyond that, no more parts
 _LETTERS = {"bool": "u", "float16": "f", "float32": "f", "int32": "i", "uint32": "u"}
@@ -59,17 +63,20 @@ class _Plan:
 
     passes: tuple[_Pass, ...]
     shape: Axes
-    partial: Axes
-    partial_types: tuple[DType, ...]
+    partial: Axes = ()
+    partial_types: tuple[DType, ...] = ()
+    repeats: int = 0
 
 
 def _reduce(
     device: GpuDevice, op: str, x: GpuArray, axes: Axes, keepdims: bool, dtype: DType
 ) -> GpuArray:
     key = (op, x.shape, x.strides, x.offset & 3, x.dtype, axes, keepdims, dtype)
-    plan = device.plans.get(key)
-    if plan is None:
-        plan = device.remember(key, _plan(device, op, x, axes, keepdims, dtype))
+    plan: _Plan = device.plans.get(key) or device.plans.find(
+        key, lambda: _plan(device, op, x, axes, keepdims, dtype)
+    )
+    if plan.repeats:
+        return _repeated(device, op, x, axes, keepdims, dtype, plan.repeats)
     out = device.empty(plan.shape, dtype)
     inputs = [x]
     if len(plan.passes) == 2:
@@ -94,14 +101,17 @@ def _plan(
     shape = tuple(1 if i in axes else n for i, n in enumerate(x.shape)) if keepdims else kept
     results = math.prod(kept)
     if not results:
-        return _Plan((), shape, (), ())
+        return _Plan((), shape)
+    count = math.prod(x.shape[i] for i in axes)
+    repeats = math.prod(x.shape[i] for i in axes if x.strides[i] == 0)
+    if count >= _MOST and repeats > 1:
+        return _Plan((), shape, repeats=repeats)
     letter = "i" if dtype is int32 and op not in _ARG else _LETTERS[x.dtype.name]
     deal = _deal(
         merge_axes(kept, [tuple(x.strides[i] for i in kept_axes)]),
         merge_axes(tuple(x.shape[i] for i in axes), [tuple(x.strides[i] for i in axes)]),
         x.offset,
     )
-    count = math.prod(x.shape[i] for i in axes)
     kernel = Reduction(
         op=op,
         source=x.wgsl,
@@ -115,7 +125,7 @@ def _plan(
         partial=False,
     )
     if deal.parts == 1:
-        return _Plan((_pass(device, kernel, deal, count),), shape, (), ())
+        return _Plan((_pass(device, kernel, deal, count),), shape)
     first = _pass(device, replace(kernel, target=""), deal, count)
     between = _ACCUMULATORS[kernel.accumulator]
     last = _deal(((results,), [(1,)]), ((deal.parts,), [(results,)]), 0, split=False)
@@ -163,6 +173,51 @@ def _deal(
     chunk = -(-length // (4 * parts)) * 4 if vector else -(-length // parts)
     parts = max(1, -(-length // chunk)) if chunk else 1
     return _Shape(kept_lengths, kept_strides, lengths, strides, lanes, along, parts, chunk, vector)
+
+
+def _repeated(
+    device: GpuDevice,
+    op: str,
+    x: GpuArray,
+    axes: Axes,
+    keepdims: bool,
+    dtype: DType,
+    repeats: int,
+) -> GpuArray:
+    """Reduce more elements than any buffer holds: most are the same ones, seen again and again."""
+    if op in _ARG:
+        raise DeviceMemoryError(
+            "wgpu",
+            "a position among so many elements does not fit int32",
+            got=f"{math.prod(x.shape[i] for i in axes)} elements",
+            expected=f"less than {_MOST}",
+            hint="reduce before broadcasting",
+        )
+    shape = tuple(1 if i in axes and not x.strides[i] else n for i, n in enumerate(x.shape))
+    once = _reduce(device, op, x.view(shape, x.strides, x.offset), axes, keepdims, dtype)
+    repeat = _REPEAT.get(op)
+    return repeat(device, once, repeats) if repeat else once
+
+
+def _times(device: GpuDevice, once: GpuArray, repeats: int) -> GpuArray:
+    """The sum of equal elements; integers wrap."""
+    wrapped = repeats if once.dtype.kind == "Float" else repeats % 2**32
+    if once.dtype is int32 and wrapped >= 2**31:
+        wrapped -= 2**32
+    return ELEMENTWISE["multiply"](device, once, wrapped)
+
+
+def _power(device: GpuDevice, once: GpuArray, repeats: int) -> GpuArray:
+    """The product of equal elements; integers wrap."""
+    even = repeats - repeats % 2  # an exponent rounded to float stays even, and the sign right
+    if once.dtype.kind == "Int" and even >= 2**31:
+        even = 2**30 + even % 2**30  # odd numbers have an order that divides 2**30, modulo 2**32
+    power = ELEMENTWISE["pow"](device, once, even)
+    return ELEMENTWISE["multiply"](device, power, once) if repeats % 2 else power
+
+
+# How a result for one element becomes the one for many equal ones; else it is the same.
+_REPEAT: dict[str, Callable[[GpuDevice, GpuArray, int], GpuArray]] = {"prod": _power, "sum": _times}
 
 
 def _pass(device: GpuDevice, kernel: Reduction, deal: _Shape, count: int) -> _Pass:

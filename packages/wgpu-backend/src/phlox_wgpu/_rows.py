@@ -12,6 +12,7 @@ from ._array import GpuArray, dense_strides
 from ._copy import contiguous, full
 from ._layout import Shape
 from ._matmul import ENOUGH_GROUPS
+from ._pipelines import Pipeline
 from ._runtime import GpuDevice, grid
 from .wgsl import matmul as sums
 from .wgsl.channels import COLUMN_PARAMS, COLUMNS, column_sums
@@ -138,12 +139,13 @@ def run(
     count = x.size // length
     aligned = not any(array.offset % 4 for array in rows)
     key = (program.name, program.columns, x.wgsl, count, length, inner, wide, aligned)
-    plan = device.plans.get(key)
-    if plan is None:
+
+    def plan_rows() -> tuple[Pipeline, tuple[int, int, int]]:
         kernel = _choose(device, program, x.wgsl, length, inner, wide, aligned)
         groups = -(-count // kernel.threads) if kernel.single else count
-        pipeline = device.pipeline(kernel, lambda: row_source(kernel))
-        plan = device.remember(key, (pipeline, grid(groups)))
+        return device.pipeline(kernel, lambda: row_source(kernel)), grid(groups)
+
+    plan = device.plans.get(key) or device.plans.find(key, plan_rows)
     outputs = [device.empty(x.shape, x.dtype) for _ in program.results]
     outputs += [device.empty((count,), float32 if wide else x.dtype) for _ in program.totals]
     params = [count, length, length, inner, *[array.offset for array in rows]]

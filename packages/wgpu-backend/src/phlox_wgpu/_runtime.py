@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import math
 import os
+import struct
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -45,10 +46,12 @@ from phlox_tensor import ArgumentError, DeviceError, IndexOutOfRangeError, Memor
 from . import _native
 from ._adapter import is_software
 from ._array import ITEM_BYTES, GpuArray, Storage, dense_strides
+from ._cache import Recent
 from ._errors import DeviceMemoryError, ShaderError
 from ._kernel import Kernel
 from ._pipelines import Layout, Pipeline, Pipelines
 from ._pool import Buffer, Pool
+from ._staging import PART_BYTES, Staging
 
 if TYPE_CHECKING:
     from phlox_tensor import DType
@@ -59,9 +62,8 @@ _MAX_GROUPS = 65535
 _RING_BYTES = 1 << 20
 _FIRST_FLUSH = 16  # starts the GPU early after a wait
 _LATER_FLUSH = 128
-_MAX_BIND_GROUPS = 8192
-_MAX_PLANS = 8192
-_MAX_KEPT_STAGING = 1 << 24
+_KEPT_BIND_GROUPS = 8192
+_KEPT_PLANS = 8192
 _ERROR_BYTES = 16
 _STORAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
 
@@ -80,6 +82,18 @@ def grid(groups: int | tuple[int, int, int]) -> tuple[int, int, int]:
         return groups, 1, 1
     rows = -(-groups // _MAX_GROUPS)
     return -(-groups // rows), rows, 1
+
+
+def _too_wide(params: Sequence[float]) -> DeviceMemoryError:
+    """Say which number of a launch is over 32 bits."""
+    widest = max(params, key=abs)
+    return DeviceMemoryError(
+        "wgpu",
+        "a size, stride or number of this call does not fit 32 bits",
+        got=widest,
+        expected="less than 2**31",
+        hint="split the tensor, or keep it on the Cpu backend",
+    )
 
 
 class _ForkedLock:
@@ -118,15 +132,17 @@ class GpuDevice:
         # A CPU that plays a GPU: barriers and long kernels cost more than they save.
         self.software = is_software(gpu.adapter_info)
         self.pool = Pool(gpu, self.max_binding_bytes, self._release_groups)
-        self.pipelines = Pipelines(gpu, self.limits["min-uniform-buffer-offset-alignment"])
-        self.plans: dict[Hashable, Any] = {}
+        self.pipelines = Pipelines(gpu, self.limits)
+        self.plans: Recent[Hashable, Any] = Recent(_KEPT_PLANS)
         self.batch = 0
-        self._submission = 0
+        # Buffers that one kernel may bind; the uniform with its parameters is none of them.
+        self.max_bindings: int = self.limits["max-storage-buffers-per-shader-stage"]
+        self._submitted = False
         self._flush_at = _FIRST_FLUSH
         self._debug = _native.debug()
         self._pending: list[_native.Dispatch] = []
-        self._groups: dict[tuple[int, ...], Any] = {}
-        self._staging: dict[int, list[Any]] = {}
+        self._groups: Recent[tuple[int, ...], Any] = Recent(_KEPT_BIND_GROUPS)
+        self._staging = Staging(gpu)
         usage = wgpu.BufferUsage.UNIFORM | wgpu.BufferUsage.COPY_DST
         self._ring = gpu.create_buffer(size=_RING_BYTES, usage=usage)
         self._ring_data = bytearray(_RING_BYTES)
@@ -185,21 +201,38 @@ class GpuDevice:
         with self.lock:
             try:
                 buffer = self.pool.take(nbytes)
-            except wgpu.GPUError:
-                self.trim()
-                buffer = self._take_again(nbytes)
+            except wgpu.GPUError as error:
+                buffer = self._take_again(nbytes, error)
         return Storage(buffer, self.pool)
 
-    def _take_again(self, nbytes: int) -> Buffer:
+    def _take_again(self, nbytes: int, error: wgpu.GPUError) -> Buffer:
+        """Take a buffer after the driver had none: with all free ones back in its hands."""
         try:
+            self.trim()
+            # The driver frees a buffer when the work that uses it is done, not when told to.
+            self.native.drain()
             return self.pool.take(nbytes)
-        except wgpu.GPUError as error:
-            raise DeviceMemoryError(
+        except wgpu.GPUError as again:
+            error = again
+        raise self._told(error, f"a request for {nbytes} bytes") from error
+
+    def _told(self, error: wgpu.GPUError, request: str) -> Exception:
+        """What to raise for an error of the driver."""
+        if "is lost" in str(error):
+            return DeviceError(
+                "wgpu",
+                "the GPU was lost, and with it the tensors on it (its driver was reset or updated, "
+                "a kernel ran too long, or it was unplugged)",
+                hint="start the program again, from the last record that it saved",
+            )
+        if "memory" in str(error):  # the driver's "Not enough memory left" comes as validation
+            return DeviceMemoryError(
                 "wgpu",
                 "out of device memory",
-                got=f"a request for {nbytes} bytes with {self.pool.current_bytes} in use",
+                got=f"{request} with {self.pool.current_bytes} in use",
                 hint="use smaller batches",
-            ) from error
+            )
+        return error
 
     def memory(self) -> MemoryUse:
         """Return the bytes of buffers in use, now and at most."""
@@ -210,6 +243,7 @@ class GpuDevice:
     def trim(self) -> int:
         """Give unused pooled memory back to the driver; returns the bytes."""
         with self.lock:
+            self._staging.trim()
             return self.pool.trim()
 
     def _release_groups(self) -> None:
@@ -226,7 +260,10 @@ class GpuDevice:
             ShaderError: the kernel does not compile (its text is in the error).
         """
         with self.lock:
-            return self.pipelines.get(key, make)
+            try:
+                return self.pipelines.get(key, make)
+            except wgpu.GPUError as error:
+                raise self._told(error, "compiling a kernel") from error
 
     def launch(
         self,
@@ -264,7 +301,10 @@ class GpuDevice:
                 if offset + pipeline.slot > _RING_BYTES:
                     self.flush()
                     offset = 0
-                pipeline.packer.pack_into(self._ring_data, offset, *params)
+                try:
+                    pipeline.packer.pack_into(self._ring_data, offset, *params)
+                except (struct.error, OverflowError) as error:
+                    raise _too_wide(params) from error
                 self._ring_used = offset + pipeline.slot
             batch = self.batch
             names = [pipeline.layout.serial]
@@ -272,10 +312,10 @@ class GpuDevice:
                 buffer = array.storage.buffer
                 buffer.batch = batch
                 names.append(buffer.serial)
-            group = self._groups.get(tuple(names))
-            if group is None:
-                group = self._bind(pipeline.layout, (*inputs, *outputs))
-                self._groups[tuple(names)] = group
+            key = tuple(names)
+            group = self._groups.get(key) or self._groups.find(
+                key, lambda: self._bind(pipeline.layout, (*inputs, *outputs))
+            )
             if pipeline.index_errors:
                 self._error_armed = True
             pending = self._pending
@@ -289,16 +329,10 @@ class GpuDevice:
         entries += [(buffer.handle, buffer.nbytes) for buffer in buffers]
         if layout.index_errors:
             entries.append((self._error._internal, _ERROR_BYTES))
-        if len(self._groups) >= _MAX_BIND_GROUPS:
-            self._groups.clear()
-        return self.native.bind_group(layout.gpu, entries)
-
-    def remember(self, key: Hashable, plan: Any) -> Any:
-        """Keep launch geometry under a key of shapes and layouts, to be found in ``plans``."""
-        if len(self.plans) >= _MAX_PLANS:
-            self.plans.clear()
-        self.plans[key] = plan
-        return plan
+        try:
+            return self.native.bind_group(layout.gpu, entries)
+        except wgpu.GPUError as error:
+            raise self._told(error, "binding the operands of a kernel") from error
 
     def flush(self) -> None:
         """Submit what is recorded; does not wait."""
@@ -313,10 +347,14 @@ class GpuDevice:
         self._pending = []
         self.batch += 1
         used, self._ring_used = self._ring_used, 0
-        if used:
-            # Ordered after the submits before and before this one: one ring serves every batch.
-            self.native.write(self._ring._internal, self._ring_data, used)
-        self._submission = self.native.submit(pending, copies)
+        try:
+            if used:
+                # Ordered after the submits before and before this one: one ring serves all.
+                self.native.write(self._ring._internal, self._ring_data, used)
+            self.native.submit(pending, copies)
+        except wgpu.GPUError as error:
+            raise self._told(error, "submitting work") from error
+        self._submitted = True
 
     # Transfers
 
@@ -334,7 +372,10 @@ class GpuDevice:
             buffer = out.storage.buffer
             if buffer.batch == self.batch:  # a recorded command still reads its old content
                 self.flush()
-            self.native.write(buffer.handle, data, data.size)
+            try:
+                self.native.write(buffer.handle, data, data.size)
+            except wgpu.GPUError as error:
+                raise self._told(error, f"the upload of {data.size} bytes") from error
         return out
 
     def read(self, x: GpuArray) -> np.ndarray:
@@ -364,16 +405,32 @@ class GpuDevice:
         return view if x.contiguous else np.array(view, order="C")
 
     def _read_bytes(self, buffer: Buffer, first: int, nbytes: int) -> bytearray:
-        """Copy to a staging buffer at the end of what is recorded, and wait for it.
+        """Copy bytes to the host, in parts that staging buffers hold, and raise what is reported.
 
-        The lock is free during the wait, so that other threads go on recording.
+        An error of the driver in between is told as that.
         """
+        data = bytearray(nbytes)
+        for start in range(0, nbytes, PART_BYTES):
+            count = min(PART_BYTES, nbytes - start)
+            try:
+                words = self._read_part(buffer, first + start, memoryview(data)[start:][:count])
+            except wgpu.GPUError as error:
+                raise self._told(error, f"a read of {nbytes} bytes") from error
+            if words:
+                self._raise_reported(words)
+        return data
+
+    def _read_part(self, buffer: Buffer, first: int, data: memoryview) -> bytes:
+        """Copy to a staging buffer at the end of what is recorded, wait for it, fill `data`.
+
+        The lock is free during the wait, so that other threads go on recording. Returns the words
+        in which kernels report errors, or nothing when none of those ran.
+        """
+        nbytes = len(data)
         with self.lock:
             armed, self._error_armed = self._error_armed, False
             total = nbytes + (_ERROR_BYTES if armed else 0)
-            bucket = 1 << max(8, (total - 1).bit_length())
-            free = self._staging.setdefault(bucket, [])
-            staging = free.pop() if free else self._new_staging(bucket)
+            size, staging = self._staging.take(total)
             target = staging._internal
             copies: list[_native.Copy] = [(buffer.handle, first, target, 0, nbytes)]
             if armed:
@@ -381,29 +438,22 @@ class GpuDevice:
             self._submit(copies)
             self._flush_at = _FIRST_FLUSH
             ticket = self.native.map(target, total)
-            submission = self._submission
-        self.native.wait_mapped(ticket, submission)
+        self.native.wait_mapped(ticket)
         with self.lock:
             mapped = self.native.mapped(target, total)
-            data = bytearray(mapped[:nbytes])
+            data[:] = mapped[:nbytes]
             words = bytes(mapped[nbytes:])
             self.native.unmap(target)
-            if bucket <= _MAX_KEPT_STAGING and len(free) < 4:
-                free.append(staging)
-            if armed:
-                self._raise_reported(words)
-        return data
-
-    def _new_staging(self, nbytes: int) -> Any:
-        usage = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
-        return self.gpu.create_buffer(size=nbytes, usage=usage)
+            self._staging.give(size, staging)
+        return words
 
     def _raise_reported(self, words: bytes) -> None:
         """Raise what `report_error` of wgsl/integer.wgsl left in the error words; clear them."""
         code, value, length, kind = memoryview(words).cast("i")
         if not code:
             return
-        self.native.write(self._error._internal, bytearray(_ERROR_BYTES), _ERROR_BYTES)
+        with self.lock:
+            self.native.write(self._error._internal, bytearray(_ERROR_BYTES), _ERROR_BYTES)
         op = self.pipelines.error_ops[code]
         hint = "the op ran on the GPU before this read; look upstream of the value that was read"
         if kind == 1:
@@ -419,10 +469,6 @@ class GpuDevice:
             IndexOutOfRangeError, ArgumentError: as `read`.
         """
         with self.lock:
-            self.flush()
-            armed, submission = self._error_armed, self._submission
-            self._flush_at = _FIRST_FLUSH
-        if armed:
+            idle = not self._submitted and not self._pending
+        if not idle:
             self._read_bytes(Buffer(self._error, _ERROR_BYTES, 0), 0, _ERROR_BYTES)
-        elif submission:
-            self.native.wait(submission)

@@ -10,6 +10,7 @@ import numpy as np
 import wgpu
 from wgpu.backends.wgpu_native import _api
 
+from ._pool import Buffer
 from ._runtime import GpuDevice
 
 _ffi: Any = _api.ffi
@@ -58,6 +59,6 @@ def _stamped(device: GpuDevice, call: Callable[[], object], turns: int) -> float
     encoder = device.gpu.create_command_encoder()
     encoder.resolve_query_set(queries, 0, 2, stamps, 0)
     device.gpu.queue.submit([encoder.finish()])
-    ticks = np.frombuffer(device.gpu.queue.read_buffer(stamps), np.uint64)
+    ticks = np.frombuffer(device._read_bytes(Buffer(stamps, 16, 0), 0, 16), np.uint64)
     period = float(_lib.wgpuQueueGetTimestampPeriod(native.queue))
     return max(0, int(ticks[1]) - int(ticks[0])) * period * 1e-9
