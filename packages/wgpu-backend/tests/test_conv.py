@@ -15,7 +15,7 @@ from phlox_wgpu import Wgpu, _conv, _matmul
 from phlox_wgpu._array import GpuArray
 from phlox_wgpu._kernel import source
 from phlox_wgpu.wgsl.conv import Conv, WeightGrad, conv_source, weight_source
-from phlox_wgpu.wgsl.matmul import Walk
+from phlox_wgpu.wgsl.matmul import Reading
 from phlox_wgpu.wgsl.tile import Tile
 
 ref: Any = convolution
@@ -247,7 +247,7 @@ def test_large_sizes_are_tiled(gpu: Wgpu) -> None:
 
 
 def test_text_is_the_golden_one(golden: Callable[[str, str], None]) -> None:
-    walk = Walk(along_depth=True, vector=True)
+    walk = Reading(along_depth=True, vector=True)
     spec = Conv(TINY, "f32", walk, True, True, True, True, False)
     golden("conv_tiny", source(conv_source(spec)))
     golden("conv_weight_tiny", source(weight_source(WeightGrad(TINY, "f16", False, False, True))))

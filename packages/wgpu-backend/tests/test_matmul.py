@@ -12,7 +12,7 @@ import pytest
 from phlox_wgpu import Wgpu, _matmul
 from phlox_wgpu._array import GpuArray
 from phlox_wgpu._kernel import source
-from phlox_wgpu.wgsl.matmul import Matmul, Walk, matmul_source
+from phlox_wgpu.wgsl.matmul import Matmul, Reading, matmul_source
 from phlox_wgpu.wgsl.tile import Tile
 
 Array = np.ndarray[Any, Any]
@@ -224,14 +224,16 @@ def test_tiles_are_chosen_by_size(gpu: Wgpu, hardware: None) -> None:
 
 
 def test_a_tile_that_its_threads_do_not_fit_is_refused() -> None:
-    rows = Walk(along_depth=False, vector=False)
+    rows = Reading(along_depth=False, vector=False)
     with pytest.raises(ValueError, match="4 threads"):
         matmul_source(Matmul(Tile(8, 8, 8, 4, 4), "f32", rows, rows, True, False, False, False))
 
 
 def test_text_is_the_golden_one(golden: Callable[[str, str], None]) -> None:
-    rows, columns = Walk(along_depth=True, vector=True), Walk(along_depth=False, vector=True)
+    rows, columns = Reading(along_depth=True, vector=True), Reading(along_depth=False, vector=True)
     spec = Matmul(_matmul.MEDIUM, "f32", rows, columns, False, True, False, False)
     golden("matmul_medium", source(matmul_source(spec)))
-    spec = Matmul(TINY, "f16", Walk(False, False), Walk(True, False), True, False, True, False)
+    spec = Matmul(
+        TINY, "f16", Reading(False, False), Reading(True, False), True, False, True, False
+    )
     golden("matmul_tiny_ragged_bias", source(matmul_source(spec)))

@@ -17,7 +17,7 @@ from ._matmul import ENOUGH_GROUPS, add_parts, choose_tile, matmul
 from ._pipelines import Pipeline
 from ._runtime import GpuDevice, grid
 from .wgsl import conv as kernels
-from .wgsl.matmul import Walk
+from .wgsl.matmul import Reading
 from .wgsl.tile import Tile
 
 if TYPE_CHECKING:
@@ -232,7 +232,7 @@ def plan_tiled(
     spec = kernels.Conv(
         tile=tile,
         stored=x.wgsl,
-        weights=Walk(along_depth=True, vector=four == 4),
+        weights=Reading(along_depth=True, vector=four == 4),
         ragged=k % tile.depth > 0,
         dense=dense,
         vector=dense and positions % 4 == 0,

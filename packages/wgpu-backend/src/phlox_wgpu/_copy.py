@@ -10,13 +10,12 @@ import numpy as np
 from phlox_tensor import DType
 
 from ._array import GpuArray, dense_strides
-from ._kernel import Kernel
 from ._layout import Shape, merge_axes, window
 from ._runtime import GpuDevice
 from ._table import Entries
+from .wgsl import copy as kernels
+from .wgsl.walk import WORKGROUP
 
-WORKGROUP = 256
-_TILE = 32
 _TILE_FROM = 4096  # smaller transposes are not worth the shared memory
 
 
@@ -60,7 +59,7 @@ def copy_into(device: GpuDevice, x: GpuArray, out: GpuArray) -> None:
     rank = len(lengths)
     device.launch(
         ("copy", word, rank),
-        lambda: _strided(word, rank),
+        lambda: kernels.strided(word, rank),
         [x],
         [out],
         (count, *offsets, *lengths[1:], *read, *write),
@@ -73,42 +72,11 @@ def _vectors(lengths: Shape, read: Shape, write: Shape, offsets: list[int]) -> b
     return read[-1] == write[-1] == 1 and all(step % 4 == 0 for step in steps)
 
 
-def _strided(word: str, rank: int) -> Kernel:
-    lines = []
-    for axis in range(rank - 1, -1, -1):
-        index = f"i32(rest % p.n{axis})" if axis else "i32(rest)"
-        lines.append(f"  at += {index} * p.r{axis};\n  to += {index} * p.w{axis};")
-        if axis:
-            lines.append(f"  rest /= p.n{axis};")
-    body = f"""\
-@compute @workgroup_size({WORKGROUP})
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
-        @builtin(local_invocation_index) lane: u32) {{
-  let i = linear_group(group, groups) * {WORKGROUP}u + lane;
-  if (i >= p.count) {{ return; }}
-  var rest = i;
-  var at = p.read_offset;
-  var to = p.write_offset;
-{chr(10).join(lines)}
-  out0[to] = in0[at];
-}}
-"""
-    params = (
-        ("count", "u32"),
-        ("read_offset", "i32"),
-        ("write_offset", "i32"),
-        *((f"n{axis}", "u32") for axis in range(1, rank)),
-        *((f"r{axis}", "i32") for axis in range(rank)),
-        *((f"w{axis}", "i32") for axis in range(rank)),
-    )
-    return Kernel(body, (word,), (word,), params)
-
-
 def _tileable(lengths: Shape, read: Shape, write: Shape) -> bool:
     """A transpose: written along the last axis, read along another one."""
     if math.prod(lengths) < _TILE_FROM or write[-1] != 1 or read[-1] == 1 or 1 not in read:
         return False
-    return min(lengths[-1], lengths[read.index(1)]) >= _TILE // 4
+    return min(lengths[-1], lengths[read.index(1)]) >= kernels.TILE // 4
 
 
 def _copy_tiles(
@@ -124,7 +92,7 @@ def _copy_tiles(
     last = len(lengths) - 1
     other = read.index(1)
     outer = [axis for axis in range(last) if axis != other]
-    tiles = [-(-lengths[last] // _TILE), -(-lengths[other] // _TILE)]
+    tiles = [-(-lengths[last] // kernels.TILE), -(-lengths[other] // kernels.TILE)]
     groups = tiles[0] * tiles[1] * math.prod(lengths[axis] for axis in outer)
     params = (
         x.offset,
@@ -140,62 +108,9 @@ def _copy_tiles(
         *(write[axis] for axis in outer),
     )
     rank = len(outer)
-    device.launch(("transpose", word, rank), lambda: _tiled(word, rank), [x], [out], params, groups)
-
-
-def _tiled(word: str, rank: int) -> Kernel:
-    """32x32 tiles, 256 threads, one column of padding against bank conflicts."""
-    lines = []
-    for axis in range(rank - 1, -1, -1):
-        index = f"i32(batch % p.n{axis})"
-        lines.append(f"  at += {index} * p.r{axis};\n  to += {index} * p.w{axis};")
-        lines.append(f"  batch /= p.n{axis};")
-    body = f"""\
-var<workgroup> tile: array<{word}, {_TILE * (_TILE + 1)}>;
-@compute @workgroup_size({WORKGROUP})
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
-        @builtin(local_invocation_index) lane: u32) {{
-  let g = linear_group(group, groups);
-  if (g >= p.groups) {{ return; }}
-  let a0 = (g % p.tiles_a) * {_TILE}u;
-  let b0 = ((g / p.tiles_a) % p.tiles_b) * {_TILE}u;
-  var batch = g / (p.tiles_a * p.tiles_b);
-  var at = p.read_offset;
-  var to = p.write_offset;
-{chr(10).join(lines)}
-  let x = lane % {_TILE}u;
-  for (var y = lane / {_TILE}u; y < {_TILE}u; y += {WORKGROUP // _TILE}u) {{
-    let a = a0 + y;
-    let b = b0 + x;
-    if (a < p.length_a && b < p.length_b) {{
-      tile[y * {_TILE + 1}u + x] = in0[at + i32(a) * p.read_a + i32(b)];
-    }}
-  }}
-  workgroupBarrier();
-  for (var y = lane / {_TILE}u; y < {_TILE}u; y += {WORKGROUP // _TILE}u) {{
-    let a = a0 + x;
-    let b = b0 + y;
-    if (a < p.length_a && b < p.length_b) {{
-      out0[to + i32(a) + i32(b) * p.write_b] = tile[x * {_TILE + 1}u + y];
-    }}
-  }}
-}}
-"""
-    params = (
-        ("read_offset", "i32"),
-        ("write_offset", "i32"),
-        ("groups", "u32"),
-        ("tiles_a", "u32"),
-        ("tiles_b", "u32"),
-        ("length_a", "u32"),
-        ("length_b", "u32"),
-        ("read_a", "i32"),
-        ("write_b", "i32"),
-        *((f"n{axis}", "u32") for axis in range(rank)),
-        *((f"r{axis}", "i32") for axis in range(rank)),
-        *((f"w{axis}", "i32") for axis in range(rank)),
+    device.launch(
+        ("transpose", word, rank), lambda: kernels.tiled(word, rank), [x], [out], params, groups
     )
-    return Kernel(body, (word,), (word,), params)
 
 
 def full(device: GpuDevice, shape: Shape, value: Any, dtype: DType) -> GpuArray:
@@ -208,20 +123,8 @@ def full(device: GpuDevice, shape: Shape, value: Any, dtype: DType) -> GpuArray:
     bits = int(np.uint32(value != 0)) if dtype.name == "bool" else int(host.view(np.uint32)[0])
     words = -(-out.size * out.item_bytes // 4)
     count = -(-words // 4)
-    device.launch(("fill",), _fill, [], [out], (count, bits), -(-count // WORKGROUP))
+    device.launch("fill", kernels.fill, [], [out], (count, bits), -(-count // WORKGROUP))
     return out
-
-
-def _fill() -> Kernel:
-    body = f"""\
-@compute @workgroup_size({WORKGROUP})
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
-        @builtin(local_invocation_index) lane: u32) {{
-  let i = linear_group(group, groups) * {WORKGROUP}u + lane;
-  if (i < p.count) {{ out0[i] = vec4<u32>(p.bits); }}
-}}
-"""
-    return Kernel(body, (), ("vec4<u32>",), (("count", "u32"), ("bits", "u32")))
 
 
 def arange(device: GpuDevice, start: float, step: float, count: int, dtype: DType) -> GpuArray:

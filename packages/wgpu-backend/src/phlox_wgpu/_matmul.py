@@ -251,17 +251,17 @@ def choose_tile(device: GpuDevice, m: int, n: int, k: int, batches: int) -> tupl
     return tile, max(1, min(2 * ENOUGH_GROUPS // groups, -(-k // tile.depth) // 4))
 
 
-def _walk(strides: Shape, batch: Shape, offset: int, length: int, k: int) -> kernels.Walk:
+def _walk(strides: Shape, batch: Shape, offset: int, length: int, k: int) -> kernels.Reading:
     """By vectors where the inner stride is 1 and all else are multiples of four."""
     outer, depth = strides
     along = length == 1 or (k > 1 and abs(depth) <= abs(outer))
     near, far, count = (depth, outer, k) if along else (outer, depth, length)
     fits = not any(step % 4 for step in (far, offset, count, *batch))
-    return kernels.Walk(along, near == 1 and fits)
+    return kernels.Reading(along, near == 1 and fits)
 
 
 def _operand(
-    position: int, walk: kernels.Walk, strides: Shape, batch: Shape
+    position: int, walk: kernels.Reading, strides: Shape, batch: Shape
 ) -> tuple[int, int, Shape]:
     """What `Plan.operands` holds: strides in vectors where the operand is read by vectors."""
     divisor = 4 if walk.vector else 1
@@ -318,7 +318,7 @@ def plan_plain(
     row_tiles = -(-found.m // (4 * kernels.PLAIN_ROWS))
     column_tiles = -(-found.n // (16 * kernels.PLAIN_COLUMNS))
     groups = row_tiles * column_tiles * found.batches
-    walk = kernels.Walk(along_depth=False, vector=False)
+    walk = kernels.Reading(along_depth=False, vector=False)
     return Plan(
         shape=shape,
         pipeline=device.pipeline(spec, lambda: kernels.plain_source(spec)),
@@ -360,7 +360,7 @@ def plan_thin(
     place: Shape = ()
     if spec.bias:
         place = (0, bias or 0) if rows else (bias or 0, 0)
-    plain = kernels.Walk(along_depth=True, vector=False)
+    plain = kernels.Reading(along_depth=True, vector=False)
     size = count * n
     return Plan(
         shape=shape,

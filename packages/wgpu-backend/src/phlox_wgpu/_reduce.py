@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from phlox_tensor import REGISTRY, DType, bool_, float32, int32, uint32
+from phlox_tensor._infer import result_dtype
 
 from ._array import WGSL_TYPES, GpuArray
 from ._elementwise import ENTRIES as ELEMENTWISE
@@ -16,11 +17,12 @@ from ._layout import merge_axes
 from ._pipelines import Pipeline
 from ._runtime import GpuDevice, grid
 from ._table import Entries
-from .wgsl.reduce import WORKGROUP, Reduction, reduction_source
+from .wgsl.reduce import REDUCTIONS, Reduction, reduction_source
+from .wgsl.walk import WORKGROUP
 
 _MOST = 2**31  # elements that 32 bits count, with a sign to spare
 _PER_LANE = 64  # elements per lane before a long reduction is cut into parts
-_ENOUGH_GROUPS = 1024  # workgroups that fill a large GPU; beyond that, no more parts
+_FILLING_GROUPS = 1024  # workgroups that fill a large GPU; beyond that, no more parts
 _LETTERS = {"bool": "u", "float16": "f", "float32": "f", "int32": "i", "uint32": "u"}
 _ACCUMULATORS = {"f32": float32, "i32": int32, "u32": uint32}
 _ARG = frozenset(
@@ -63,21 +65,27 @@ class _Plan:
 
     passes: tuple[_Pass, ...]
     shape: Axes
+    dtype: DType
     partial: Axes = ()
     partial_types: tuple[DType, ...] = ()
     repeats: int = 0
 
 
 def _reduce(
-    device: GpuDevice, op: str, x: GpuArray, axes: Axes, keepdims: bool, dtype: DType
+    device: GpuDevice,
+    op: str,
+    x: GpuArray,
+    axes: Axes,
+    keepdims: bool,
+    asked: tuple[DType, ...],
 ) -> GpuArray:
-    key = (op, x.shape, x.strides, x.offset & 3, x.dtype, axes, keepdims, dtype)
+    key = (op, x.shape, x.strides, x.offset & 3, x.dtype, axes, keepdims, asked)
     plan: _Plan = device.plans.get(key) or device.plans.find(
-        key, lambda: _plan(device, op, x, axes, keepdims, dtype)
+        key, lambda: _plan(device, op, x, axes, keepdims, asked)
     )
     if plan.repeats:
-        return _repeated(device, op, x, axes, keepdims, dtype, plan.repeats)
-    out = device.empty(plan.shape, dtype)
+        return _repeated(device, op, x, axes, keepdims, asked, plan.repeats)
+    out = device.empty(plan.shape, plan.dtype)
     inputs = [x]
     if len(plan.passes) == 2:
         inputs = [device.empty(plan.partial, t) for t in plan.partial_types]
@@ -94,18 +102,21 @@ def _run(device: GpuDevice, step: _Pass, inputs: list[GpuArray], outputs: list[G
 
 
 def _plan(
-    device: GpuDevice, op: str, x: GpuArray, axes: Axes, keepdims: bool, dtype: DType
+    device: GpuDevice, op: str, x: GpuArray, axes: Axes, keepdims: bool, asked: tuple[DType, ...]
 ) -> _Plan:
+    declared = REGISTRY[op]
+    result = declared.signature.results[0].kind
+    dtype = result_dtype(declared, result, [x.dtype], (axes, keepdims, *asked), int32)
     kept_axes = [i for i in range(len(x.shape)) if i not in axes]
     kept = tuple(x.shape[i] for i in kept_axes)
     shape = tuple(1 if i in axes else n for i, n in enumerate(x.shape)) if keepdims else kept
     results = math.prod(kept)
     if not results:
-        return _Plan((), shape)
+        return _Plan((), shape, dtype)
     count = math.prod(x.shape[i] for i in axes)
     repeats = math.prod(x.shape[i] for i in axes if x.strides[i] == 0)
     if count >= _MOST and repeats > 1:
-        return _Plan((), shape, repeats=repeats)
+        return _Plan((), shape, dtype, repeats=repeats)
     letter = "i" if dtype is int32 and op not in _ARG else _LETTERS[x.dtype.name]
     deal = _deal(
         merge_axes(kept, [tuple(x.strides[i] for i in kept_axes)]),
@@ -125,7 +136,7 @@ def _plan(
         partial=False,
     )
     if deal.parts == 1:
-        return _Plan((_pass(device, kernel, deal, count),), shape)
+        return _Plan((_pass(device, kernel, deal, count),), shape, dtype)
     first = _pass(device, replace(kernel, target=""), deal, count)
     between = _ACCUMULATORS[kernel.accumulator]
     last = _deal(((results,), [(1,)]), ((deal.parts,), [(results,)]), 0, split=False)
@@ -141,7 +152,7 @@ def _plan(
     )
     types = (between, uint32) if op in _ARG else (between,)
     passes = (first, _pass(device, final, last, count))
-    return _Plan(passes, shape, (deal.parts, results), types)
+    return _Plan(passes, shape, dtype, (deal.parts, results), types)
 
 
 def _deal(
@@ -168,8 +179,8 @@ def _deal(
         lanes = min(lanes, WORKGROUP // 32)
     groups = -(-results * lanes // WORKGROUP)
     parts = 1
-    if split and groups < _ENOUGH_GROUPS:
-        parts = max(1, min(length // (lanes * _PER_LANE), _ENOUGH_GROUPS // groups))
+    if split and groups < _FILLING_GROUPS:
+        parts = max(1, min(length // (lanes * _PER_LANE), _FILLING_GROUPS // groups))
     chunk = -(-length // (4 * parts)) * 4 if vector else -(-length // parts)
     parts = max(1, -(-length // chunk)) if chunk else 1
     return _Shape(kept_lengths, kept_strides, lengths, strides, lanes, along, parts, chunk, vector)
@@ -181,7 +192,7 @@ def _repeated(
     x: GpuArray,
     axes: Axes,
     keepdims: bool,
-    dtype: DType,
+    asked: tuple[DType, ...],
     repeats: int,
 ) -> GpuArray:
     """Reduce more elements than any buffer holds: most are the same ones, seen again and again."""
@@ -194,7 +205,7 @@ def _repeated(
             hint="reduce before broadcasting",
         )
     shape = tuple(1 if i in axes and not x.strides[i] else n for i, n in enumerate(x.shape))
-    once = _reduce(device, op, x.view(shape, x.strides, x.offset), axes, keepdims, dtype)
+    once = _reduce(device, op, x.view(shape, x.strides, x.offset), axes, keepdims, asked)
     repeat = _REPEAT.get(op)
     return repeat(device, once, repeats) if repeat else once
 
@@ -239,68 +250,24 @@ def _pass(device: GpuDevice, kernel: Reduction, deal: _Shape, count: int) -> _Pa
     return _Pass(pipeline, groups, params, deal.vector)
 
 
-def sum_(device: GpuDevice, x: GpuArray, axis: Axes, keepdims: bool, dtype: DType) -> GpuArray:
-    """Sum along the axes."""
-    return _reduce(device, "sum", _widened(device, x, dtype), axis, keepdims, dtype)
+def _entry(op: str) -> Callable[..., GpuArray]:
+    """The entry of a reduction; its declaration says what it gives, and if in a type asked for."""
+    declared = REGISTRY[op]
+    typed = "dtype" in declared.attribute_names
 
+    def run(
+        device: GpuDevice, x: GpuArray, axis: Axes | int | None, keepdims: bool, *dtype: DType
+    ) -> GpuArray:
+        axes = axis if isinstance(axis, tuple) else _axes(x, axis)
+        # Summed in the type asked for; a bool is as it is stored, as 0 and 1.
+        source = cast(device, x, dtype[0]) if typed and x.dtype is not bool_ else x
+        return _reduce(device, op, source, axes, keepdims, dtype)
 
-def prod(device: GpuDevice, x: GpuArray, axis: Axes, keepdims: bool, dtype: DType) -> GpuArray:
-    """Product along the axes."""
-    return _reduce(device, "prod", _widened(device, x, dtype), axis, keepdims, dtype)
-
-
-def _widened(device: GpuDevice, x: GpuArray, dtype: DType) -> GpuArray:
-    """Bring x to the type of the sum; a bool is summed as it is stored, as 0 and 1."""
-    return x if x.dtype is dtype or x.dtype is bool_ else cast(device, x, dtype)
-
-
-def mean(device: GpuDevice, x: GpuArray, axis: Axes, keepdims: bool) -> GpuArray:
-    """Mean along the axes, nan for none."""
-    return _reduce(device, "mean", x, axis, keepdims, x.dtype)
-
-
-def max_(device: GpuDevice, x: GpuArray, axis: Axes, keepdims: bool) -> GpuArray:
-    """Largest element along the axes; nan wins."""
-    return _reduce(device, "max", x, axis, keepdims, x.dtype)
-
-
-def min_(device: GpuDevice, x: GpuArray, axis: Axes, keepdims: bool) -> GpuArray:
-    """Smallest element along the axes; nan wins."""
-    return _reduce(device, "min", x, axis, keepdims, x.dtype)
-
-
-def any_(device: GpuDevice, x: GpuArray, axis: Axes, keepdims: bool) -> GpuArray:
-    """Whether any element is True."""
-    return _reduce(device, "any", x, axis, keepdims, bool_)
-
-
-def all_(device: GpuDevice, x: GpuArray, axis: Axes, keepdims: bool) -> GpuArray:
-    """Whether all elements are True."""
-    return _reduce(device, "all", x, axis, keepdims, bool_)
-
-
-def argmax(device: GpuDevice, x: GpuArray, axis: int | None, keepdims: bool) -> GpuArray:
-    """Place of the first largest element; the first nan wins."""
-    return _reduce(device, "argmax", x, _axes(x, axis), keepdims, int32)
-
-
-def argmin(device: GpuDevice, x: GpuArray, axis: int | None, keepdims: bool) -> GpuArray:
-    """Place of the first smallest element; the first nan wins."""
-    return _reduce(device, "argmin", x, _axes(x, axis), keepdims, int32)
+    return run
 
 
 def _axes(x: GpuArray, axis: int | None) -> Axes:
     return tuple(range(len(x.shape))) if axis is None else (axis,)
 
 
-ENTRIES: Entries = {
-    "all": all_,
-    "any": any_,
-    "argmax": argmax,
-    "argmin": argmin,
-    "max": max_,
-    "mean": mean,
-    "min": min_,
-    "prod": prod,
-    "sum": sum_,
-}
+ENTRIES: Entries = {op: _entry(op) for op in REDUCTIONS}

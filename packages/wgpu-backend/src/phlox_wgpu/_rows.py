@@ -16,7 +16,7 @@ from ._pipelines import Pipeline
 from ._runtime import GpuDevice, grid
 from .wgsl import matmul as sums
 from .wgsl.channels import COLUMN_PARAMS, COLUMNS, column_sums
-from .wgsl.rows import Program, RowKernel, Step, row_source
+from .wgsl.rows import RowKernel, RowProgram, Step, row_source
 
 if TYPE_CHECKING:
     from ._table import Entries
@@ -32,7 +32,7 @@ _TOP = Step(
     reduce=(("top", "max", "x"),),
     row=(("safe", "select(top, 0.0, bitcast<u32>(top) == 0xff800000u)"),),
 )
-SOFTMAX = Program(
+SOFTMAX = RowProgram(
     "softmax",
     ("x",),
     (
@@ -45,7 +45,7 @@ SOFTMAX = Program(
     ),
     results=("e * scale",),
 )
-LOG_SOFTMAX = Program(
+LOG_SOFTMAX = RowProgram(
     "log_softmax",
     ("x",),
     (
@@ -57,19 +57,19 @@ LOG_SOFTMAX = Program(
     ),
     results=("(x - safe) - shift",),
 )
-SOFTMAX_BACKWARD = Program(
+SOFTMAX_BACKWARD = RowProgram(
     "softmax_backward",
     ("g", "y"),
     (Step(reduce=(("inner", "sum", "g * y"),)),),
     results=("y * (g - inner)",),
 )
-LOG_SOFTMAX_BACKWARD = Program(
+LOG_SOFTMAX_BACKWARD = RowProgram(
     "log_softmax_backward",
     ("g", "y"),
     (Step(reduce=(("total", "sum", "g"),)),),
     results=("g - exp_f(y) * total",),
 )
-LOGSUMEXP = Program(
+LOGSUMEXP = RowProgram(
     "logsumexp",
     ("x",),
     (
@@ -86,19 +86,19 @@ _MOMENTS = (
     Step(reduce=(("total", "sum", "x - x_first"),), row=(("middle", "total / p.count"),)),
     Step(each=(("c", "(x - x_first) - middle"),), reduce=(("squares", "sum", "c * c"),)),
 )
-VAR = Program("var", ("x",), _MOMENTS, totals=("squares / divisor",), scalars=("divisor",))
+VAR = RowProgram("var", ("x",), _MOMENTS, totals=("squares / divisor",), scalars=("divisor",))
 _SCALE = Step(row=(("scale", "rsqrt_f(squares / p.count + epsilon)"),))
 
 
-def layer_norm_program(weight: bool, bias: bool) -> Program:
+def layer_norm_program(weight: bool, bias: bool) -> RowProgram:
     """Layer norm with the vectors that there are."""
     value = "c * scale" + " * weight" * weight + " + bias" * bias
     columns = ("weight",) * weight + ("bias",) * bias
     steps = (_MOMENTS[0], _with_scale())
-    return Program("layer_norm", ("x",), steps, (value,), (), columns, ("epsilon",))
+    return RowProgram("layer_norm", ("x",), steps, (value,), (), columns, ("epsilon",))
 
 
-def layer_norm_backward_program(weight: bool) -> Program:
+def layer_norm_backward_program(weight: bool) -> RowProgram:
     """The cotangent of x; mean and scale of each row are kept for those of weight and bias."""
     steps = (
         _MOMENTS[0],
@@ -111,7 +111,7 @@ def layer_norm_backward_program(weight: bool) -> Program:
     value = "scale * (pull - first / p.count - normal * (second / p.count))"
     columns = ("weight",) * weight
     totals = ("x_first + middle", "scale")
-    return Program(
+    return RowProgram(
         "layer_norm_backward", ("g", "x"), steps, (value,), totals, columns, ("epsilon",)
     )
 
@@ -122,7 +122,7 @@ def _with_scale() -> Step:
 
 def run(
     device: GpuDevice,
-    program: Program,
+    program: RowProgram,
     rows: Sequence[GpuArray],
     columns: Sequence[GpuArray] = (),
     scalars: Sequence[float] = (),
@@ -157,7 +157,7 @@ def run(
 
 def _choose(
     device: GpuDevice,
-    program: Program,
+    program: RowProgram,
     stored: str,
     length: int,
     inner: int,
@@ -177,7 +177,7 @@ def _choose(
 
 
 def _along(
-    device: GpuDevice, program: Program, arrays: tuple[GpuArray, ...], axis: int
+    device: GpuDevice, program: RowProgram, arrays: tuple[GpuArray, ...], axis: int
 ) -> GpuArray:
     """A program with one result, along any axis."""
     x = arrays[0]

@@ -22,8 +22,9 @@ fn apply(i: u32) {
 }
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
-        @builtin(local_invocation_index) lane: u32) {
-  let first = linear_group(group, groups) * 512u + lane;
+        @builtin(local_invocation_index) lane_index: u32) {
+  let lane = i32(lane_index);
+  let first = linear_group(group, groups) * 512u + lane_index;
   apply(first + 0u);
   apply(first + 256u);
 }

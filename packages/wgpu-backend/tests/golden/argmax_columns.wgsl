@@ -25,15 +25,18 @@ fn lift(raw: f16, place: u32) -> Acc { return Acc(key(f32(raw)), place); }
 fn kept_at(i: u32) -> i32 {
   var at = p.offset;
   var rest = i;
-  at += i32(rest) * p.ks0;
+  let c0 = i32(rest);
+  at += c0 * p.ks0;
   return at;
 }
 fn reduced_at(i: u32) -> i32 {
   var at = 0;
   var rest = i;
-  at += i32((rest % p.rn1)) * p.rs1;
+  let c1 = i32(rest % p.rn1);
+  at += c1 * p.rs1;
   rest /= p.rn1;
-  at += i32(rest) * p.rs0;
+  let c0 = i32(rest);
+  at += c0 * p.rs0;
   return at;
 }
 fn element(base: i32, k: u32) -> Acc {

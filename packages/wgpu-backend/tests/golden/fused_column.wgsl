@@ -30,14 +30,15 @@ fn apply(i: u32) {
   var at1 = p.o1;
   var at2 = p.o2;
   var rest = i;
-  let inner = i32((rest % p.n1));
+  let c1 = i32(rest % p.n1);
   rest /= p.n1;
-  at0 += i32(rest) * p.s0_0;
-  at1 += i32(rest) * p.s1_0;
-  at2 += i32(rest) * p.s2_0;
-  let b0 = in0[at0 + inner];
+  let c0 = i32(rest);
+  at0 += c0 * p.s0_0;
+  at1 += c0 * p.s1_0;
+  at2 += c0 * p.s2_0;
+  let b0 = in0[at0 + c1];
   let b1 = in1[at1];
-  let b2 = in2[at2 + inner];
+  let b2 = in2[at2 + c1];
   let rx = chain(b0.x, b1, b2.x);
   let ry = chain(b0.y, b1, b2.y);
   let rz = chain(b0.z, b1, b2.z);
@@ -47,8 +48,9 @@ fn apply(i: u32) {
 }
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
-        @builtin(local_invocation_index) lane: u32) {
-  let first = linear_group(group, groups) * 512u + lane;
+        @builtin(local_invocation_index) lane_index: u32) {
+  let lane = i32(lane_index);
+  let first = linear_group(group, groups) * 512u + lane_index;
   apply(first + 0u);
   apply(first + 256u);
 }

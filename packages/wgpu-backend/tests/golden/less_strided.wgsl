@@ -12,20 +12,24 @@ fn chain(a0: i32, a1: i32) -> bool {
 }
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
-        @builtin(local_invocation_index) lane: u32) {
-  let i = linear_group(group, groups) * 256u + lane;
+        @builtin(local_invocation_index) lane_index: u32) {
+  let lane = i32(lane_index);
+  let i = linear_group(group, groups) * 256u + lane_index;
   if (i >= p.count) { return; }
   var at0 = p.o0;
   var at1 = p.o1;
   var rest = i;
-  at0 += i32((rest % p.n2)) * p.s0_2;
-  at1 += i32((rest % p.n2)) * p.s1_2;
+  let c2 = i32(rest % p.n2);
+  at0 += c2 * p.s0_2;
+  at1 += c2 * p.s1_2;
   rest /= p.n2;
-  at0 += i32((rest % p.n1)) * p.s0_1;
-  at1 += i32((rest % p.n1)) * p.s1_1;
+  let c1 = i32(rest % p.n1);
+  at0 += c1 * p.s0_1;
+  at1 += c1 * p.s1_1;
   rest /= p.n1;
-  at0 += i32(rest) * p.s0_0;
-  at1 += i32(rest) * p.s1_0;
+  let c0 = i32(rest);
+  at0 += c0 * p.s0_0;
+  at1 += c0 * p.s1_0;
   let r = chain(in0[at0], in1[at1]);
   out0[i] = select(0u, 1u, r);
 }

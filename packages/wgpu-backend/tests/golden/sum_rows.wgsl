@@ -12,7 +12,8 @@ fn lift(raw: f32, place: u32) -> Acc { return raw; }
 fn kept_at(i: u32) -> i32 {
   var at = p.offset;
   var rest = i;
-  at += i32(rest) * p.ks0;
+  let c0 = i32(rest);
+  at += c0 * p.ks0;
   return at;
 }
 var<workgroup> shared_acc: array<Acc, 256>;

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from .._kernel import Kernel
 from . import table
+from .tile import SIGNATURE
+from .walk import WORKGROUP, coordinates, lengths, strides
 
-WORKGROUP = 256
 VECTORS_PER_THREAD = 2  # measured: two vec4 per thread move a fifth more bytes per second than one
 
 _LETTERS = {"bool": "b", "float16": "f", "float32": "f", "int32": "i", "uint32": "u"}
@@ -75,8 +76,8 @@ def chain_source(chain: Chain, walk: Walk) -> Kernel:
         for i, kind in enumerate(walk.access)
     ]
     params.append(("count", "u32"))
-    params += [(f"n{axis}", "u32") for axis in range(1, walk.rank)]
-    params += [(f"s{i}_{axis}", "i32") for i in tensors for axis in stride_axes(walk)]
+    params += lengths(walk.rank)
+    params += [pair for i in tensors for pair in strides(f"s{i}_", stride_axes(walk))]
     inputs = tuple(_bound(chain.inputs[i], walk.access[i] == "v") for i in tensors)
     outputs = tuple(_bound(chain.dtype(value), walk.vector) for value in chain.outputs)
     body = _function(chain) + (
@@ -182,47 +183,28 @@ def _store(dtype: str, text: str) -> str:
     return f"f16({text})" if dtype == "float16" else text
 
 
-_SIGNATURE = """\
-@compute @workgroup_size({size})
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
-        @builtin(local_invocation_index) lane: u32) {{
-"""
-
-
-def _positions(walk: Walk, kinds: str, first_axis: int) -> list[str]:
+def _positions(walk: Walk, kinds: str) -> list[str]:
     """Statements that turn step `i` into ``at{k}``, the place in input k."""
     used = [k for k, kind in enumerate(walk.access) if kind in kinds]
     lines = [f"  var at{k} = p.o{k};" for k in used]
-    if not used:
+    axes = stride_axes(walk)
+    if not used or not (walk.rank > 1 or axes):
         return lines
-    strided = stride_axes(walk)
-    if walk.rank > 1 or strided:
-        lines.append("  var rest = i;")
-    for axis in range(walk.rank - 1, -1, -1):
-        index = "rest" if axis == 0 else f"(rest % p.n{axis})"
-        if axis == first_axis:
-            lines.append(f"  let inner = i32({index});")
-        for k in used:
-            if axis in strided:
-                lines.append(f"  at{k} += i32({index}) * p.s{k}_{axis};")
-        if axis:
-            lines.append(f"  rest /= p.n{axis};")
-    return lines
+    places = {f"at{k}": f"s{k}_" for k in used}
+    return [*lines, "  var rest = i;", *coordinates(walk.rank, places, axes=axes)]
 
 
 def _vector_main(chain: Chain, walk: Walk) -> str:
     dense = walk.rank == 1
-    lines = [] if dense else _positions(walk, "vs", walk.rank - 1)
+    lines = [] if dense else _positions(walk, "vs")
     bound = 0
     for k, kind in enumerate(walk.access):
         if kind == "c":
             continue
+        at = f"p.o{k}" if dense else f"at{k}"
         if kind == "v":
-            lines.append(
-                f"  let b{k} = in{bound}[{f'p.o{k} + i32(i)' if dense else f'at{k} + inner'}];"
-            )
-        else:
-            lines.append(f"  let b{k} = in{bound}[{f'p.o{k}' if dense else f'at{k}'}];")
+            at += " + i32(i)" if dense else f" + c{walk.rank - 1}"
+        lines.append(f"  let b{k} = in{bound}[{at}];")
         bound += 1
     for lane in "xyzw":
         args = []
@@ -241,13 +223,13 @@ def _vector_main(chain: Chain, walk: Walk) -> str:
     )
     return (
         f"fn apply(i: u32) {{\n  if (i >= p.count) {{ return; }}\n{body}\n}}\n"
-        + _SIGNATURE.format(size=WORKGROUP)
-        + f"  let first = linear_group(group, groups) * {steps(walk)}u + lane;\n{calls}\n}}\n"
+        + SIGNATURE.format(threads=WORKGROUP)
+        + f"  let first = linear_group(group, groups) * {steps(walk)}u + lane_index;\n{calls}\n}}\n"
     )
 
 
 def _element_main(chain: Chain, walk: Walk) -> str:
-    lines = _positions(walk, "e", -1)
+    lines = _positions(walk, "e")
     args = []
     bound = 0
     for k, kind in enumerate(walk.access):
@@ -262,7 +244,7 @@ def _element_main(chain: Chain, walk: Walk) -> str:
         lines.append(f"  out{number}[i] = {_store(chain.dtype(value), f'r{field}')};")
     body = "\n".join(lines)
     return (
-        _SIGNATURE.format(size=WORKGROUP)
-        + f"  let i = linear_group(group, groups) * {WORKGROUP}u + lane;\n"
+        SIGNATURE.format(threads=WORKGROUP)
+        + f"  let i = linear_group(group, groups) * {WORKGROUP}u + lane_index;\n"
         + f"  if (i >= p.count) {{ return; }}\n{body}\n}}\n"
     )

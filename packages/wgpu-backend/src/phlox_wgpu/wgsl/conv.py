@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .._kernel import Kernel
-from .matmul import BIAS_PARAMS, MatrixLoader, Walk, dense_epilogue
+from .matmul import BIAS_PARAMS, MatrixLoader, Reading, dense_epilogue
 from .tile import SIGNATURE, TILE_PARAMS, Placement, Tile, thread_column, thread_row, tile_source
 
 _LANES = "xyzw"
@@ -29,7 +29,7 @@ class Conv:
 
     tile: Tile
     stored: str
-    weights: Walk
+    weights: Reading
     ragged: bool
     dense: bool
     vector: bool

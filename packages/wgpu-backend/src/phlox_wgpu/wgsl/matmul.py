@@ -16,7 +16,7 @@ Side = Literal["a", "b"]
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class Reading:
     """How an operand of a tiled product is read.
 
     ``along_depth``: neighbours along the inner dimension lie together, else those along the rows
@@ -39,8 +39,8 @@ class Matmul:
 
     tile: Tile
     stored: str
-    a: Walk
-    b: Walk
+    a: Reading
+    b: Reading
     ragged: bool
     vector: bool
     bias: bool
@@ -53,7 +53,7 @@ class MatrixLoader:
     Parameters {name}_outer and {name}_depth, in vectors where it is read by vectors.
     """
 
-    def __init__(self, side: Side, tile: Tile, walk: Walk, stored: str, ragged: bool) -> None:
+    def __init__(self, side: Side, tile: Tile, walk: Reading, stored: str, ragged: bool) -> None:
         """Place the loads of operand `side`, bound as in0 or in1."""
         outer = tile.rows if side == "a" else tile.columns
         self.place = Placement(

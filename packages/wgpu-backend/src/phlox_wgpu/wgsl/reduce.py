@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .._kernel import Kernel
+from .walk import WORKGROUP, coordinates, lengths, strides
 
-WORKGROUP = 256
 UNROLL = 4  # accumulators per lane: more loads in flight, shorter chains of roundings
 
 VECTORS = 4  # vec4 in flight per lane
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Fold:
     """How an op reduces: start value and combination by letter of the accumulator: f, i, u.
 
     ``place``: the result is a position; ``combine`` is the sort key of an element then.
@@ -35,16 +35,16 @@ _LOWEST = {"f": "-inf_f32()", "i": "-2147483647 - 1", "u": "0u"}
 _HIGHEST = {"f": "inf_f32()", "i": "2147483647", "u": "4294967295u"}
 _KEY = {"f": "order_key_f(x)", "i": "x", "u": "bitcast<i32>(x ^ 0x80000000u)"}
 
-REDUCTIONS: dict[str, Row] = {
-    "all": Row({"u": "1u"}, {"u": "a & b"}, truth=True),
-    "any": Row({"u": "0u"}, {"u": "a | b"}, truth=True),
-    "argmax": Row({}, _KEY, place=True),
-    "argmin": Row({}, {letter: f"~{key}" for letter, key in _KEY.items()}, place=True),
-    "max": Row(_LOWEST, dict.fromkeys("fiu", "max(a, b)"), extreme="max"),
-    "mean": Row(_ZERO, dict.fromkeys("fiu", "a + b"), divide=True),
-    "min": Row(_HIGHEST, dict.fromkeys("fiu", "min(a, b)"), extreme="min"),
-    "prod": Row(_ONE, dict.fromkeys("fiu", "a * b")),
-    "sum": Row(_ZERO, dict.fromkeys("fiu", "a + b")),
+REDUCTIONS: dict[str, Fold] = {
+    "all": Fold({"u": "1u"}, {"u": "a & b"}, truth=True),
+    "any": Fold({"u": "0u"}, {"u": "a | b"}, truth=True),
+    "argmax": Fold({}, _KEY, place=True),
+    "argmin": Fold({}, {letter: f"~{key}" for letter, key in _KEY.items()}, place=True),
+    "max": Fold(_LOWEST, dict.fromkeys("fiu", "max(a, b)"), extreme="max"),
+    "mean": Fold(_ZERO, dict.fromkeys("fiu", "a + b"), divide=True),
+    "min": Fold(_HIGHEST, dict.fromkeys("fiu", "min(a, b)"), extreme="min"),
+    "prod": Fold(_ONE, dict.fromkeys("fiu", "a * b")),
+    "sum": Fold(_ZERO, dict.fromkeys("fiu", "a + b")),
 }
 
 _VALUES = {"f": "f32", "i": "i32", "u": "u32"}
@@ -104,10 +104,10 @@ def reduction_source(r: Reduction) -> Kernel:
         ("chunk", "u32"),
         ("total", "u32"),
         ("divisor", "f32"),
-        *((f"kn{axis}", "u32") for axis in range(1, r.kept)),
-        *((f"rn{axis}", "u32") for axis in range(1, r.reduced)),
-        *((f"ks{axis}", "i32") for axis in range(r.kept)),
-        *((f"rs{axis}", "i32") for axis in range(r.reduced)),
+        *lengths(r.kept, name="kn"),
+        *lengths(r.reduced, name="rn"),
+        *strides("ks", range(r.kept)),
+        *strides("rs", range(r.reduced)),
     )
     body = _accumulator(r) + _walk("kept_at", "p.offset", r.kept, "k") + _elements(r) + _main(r)
     return Kernel(body, tuple(inputs), tuple(outputs), params)
@@ -115,14 +115,14 @@ def reduction_source(r: Reduction) -> Kernel:
 
 def _accumulator(r: Reduction) -> str:
     """Type Acc and the functions identity, combine, lift (of an element) and result."""
-    row = REDUCTIONS[r.op]
+    fold = REDUCTIONS[r.op]
     value = _VALUES[r.letter]
     if r.indexed:
         # Keys order as the op does, NaN above all; of equals the lower place wins.
         key = "raw" if r.partial else f"key({_raw(r, value)})"
         return f"""\
 struct Acc {{ value: i32, place: u32 }}
-fn key(x: {value}) -> i32 {{ return {_with_nan(row.combine[r.letter], r.letter)}; }}
+fn key(x: {value}) -> i32 {{ return {_with_nan(fold.combine[r.letter], r.letter)}; }}
 fn identity() -> Acc {{ return Acc(-2147483647 - 1, 0xffffffffu); }}
 fn combine(a: Acc, b: Acc) -> Acc {{
   let better = b.value > a.value || (b.value == a.value && b.place < a.place);
@@ -130,24 +130,24 @@ fn combine(a: Acc, b: Acc) -> Acc {{
 }}
 fn lift(raw: {r.source}, place: u32) -> Acc {{ return Acc({key}, place); }}
 """
-    if row.extreme and r.letter == "f":
+    if fold.extreme and r.letter == "f":
         # Three instructions an element: whether a NaN was seen shows in the largest magnitude.
         return f"""\
 struct Acc {{ value: f32, magnitude: u32 }}
-fn identity() -> Acc {{ return Acc({row.identity["f"]}, 0u); }}
+fn identity() -> Acc {{ return Acc({fold.identity["f"]}, 0u); }}
 fn combine(a: Acc, b: Acc) -> Acc {{
-  return Acc({row.extreme}(a.value, b.value), max(a.magnitude, b.magnitude));
+  return Acc({fold.extreme}(a.value, b.value), max(a.magnitude, b.magnitude));
 }}
 fn lift(raw: {r.source}, place: u32) -> Acc {{
   let x = {_raw(r, "f32")};
   return Acc(x, bitcast<u32>(x) & 0x7fffffffu);
 }}
 """
-    lifted = "select(0u, 1u, raw != 0u)" if row.truth else _raw(r, value)
+    lifted = "select(0u, 1u, raw != 0u)" if fold.truth else _raw(r, value)
     return f"""\
 alias Acc = {value};
-fn identity() -> Acc {{ return {row.identity[r.letter]}; }}
-fn combine(a: Acc, b: Acc) -> Acc {{ return {row.combine[r.letter]}; }}
+fn identity() -> Acc {{ return {fold.identity[r.letter]}; }}
+fn combine(a: Acc, b: Acc) -> Acc {{ return {fold.combine[r.letter]}; }}
 fn lift(raw: {r.source}, place: u32) -> Acc {{ return {lifted}; }}
 """
 
@@ -162,11 +162,7 @@ def _with_nan(key: str, letter: str) -> str:
 
 def _walk(name: str, start: str, rank: int, letter: str) -> str:
     lines = [f"fn {name}(i: u32) -> i32 {{", f"  var at = {start};", "  var rest = i;"]
-    for axis in range(rank - 1, -1, -1):
-        index = f"(rest % p.{letter}n{axis})" if axis else "rest"
-        lines.append(f"  at += i32({index}) * p.{letter}s{axis};")
-        if axis:
-            lines.append(f"  rest /= p.{letter}n{axis};")
+    lines += coordinates(rank, {"at": f"{letter}s"}, length=f"{letter}n")
     return "\n".join([*lines, "  return at;", "}", ""])
 
 

@@ -34,7 +34,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class RowProgram:
     """What happens to a row.
 
     ``rows``: inputs of the shape of x; ``columns``: vectors over a row; ``results``: an expression
@@ -60,7 +60,7 @@ class RowKernel:
     loop; ``single``: a thread per row. ``wide``: totals are stored as f32.
     """
 
-    program: Program
+    program: RowProgram
     stored: str
     threads: int
     cached: int = 0
@@ -69,7 +69,7 @@ class RowKernel:
     wide: bool = False
 
 
-def row_params(program: Program) -> tuple[tuple[str, str], ...]:
+def row_params(program: RowProgram) -> tuple[tuple[str, str], ...]:
     """Rows, their length (twice), the distance of neighbours, then offsets of all inputs."""
     return (
         *(("rows", "u32"), ("length", "i32"), ("count", "f32"), ("inner", "i32")),
@@ -124,11 +124,11 @@ fn group_{kind}(value: f32, lane: i32) -> f32 {{
     return text
 
 
-def _inputs(program: Program) -> list[tuple[str, str]]:
+def _inputs(program: RowProgram) -> list[tuple[str, str]]:
     return [(name, f"in{position}") for position, name in enumerate(program.rows)]
 
 
-def _column_loads(program: Program, place: str) -> list[str]:
+def _column_loads(program: RowProgram, place: str) -> list[str]:
     first = len(program.rows)
     return [
         f"let {name} = f32(in{first + i}[p.{name}_offset + {place} * p.{name}_step]);"
