@@ -201,20 +201,19 @@ class GpuDevice:
         with self.lock:
             try:
                 buffer = self.pool.take(nbytes)
-            except wgpu.GPUError as error:
-                buffer = self._take_again(nbytes, error)
+            except wgpu.GPUError:
+                buffer = self._take_again(nbytes)
         return Storage(buffer, self.pool)
 
-    def _take_again(self, nbytes: int, error: wgpu.GPUError) -> Buffer:
+    def _take_again(self, nbytes: int) -> Buffer:
         """Take a buffer after the driver had none: with all free ones back in its hands."""
         try:
             self.trim()
             # The driver frees a buffer when the work that uses it is done, not when told to.
             self.native.drain()
             return self.pool.take(nbytes)
-        except wgpu.GPUError as again:
-            error = again
-        raise self._told(error, f"a request for {nbytes} bytes") from error
+        except wgpu.GPUError as error:
+            raise self._told(error, f"a request for {nbytes} bytes") from error
 
     def _told(self, error: wgpu.GPUError, request: str) -> Exception:
         """What to raise for an error of the driver."""
@@ -428,9 +427,9 @@ class GpuDevice:
         """
         nbytes = len(data)
         with self.lock:
+            size, staging = self._staging.take(nbytes + _ERROR_BYTES)
             armed, self._error_armed = self._error_armed, False
             total = nbytes + (_ERROR_BYTES if armed else 0)
-            size, staging = self._staging.take(total)
             target = staging._internal
             copies: list[_native.Copy] = [(buffer.handle, first, target, 0, nbytes)]
             if armed:
