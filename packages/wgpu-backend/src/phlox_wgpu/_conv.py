@@ -12,9 +12,9 @@ from phlox_tensor import float32, int32
 
 from ._array import GpuArray, dense_strides
 from ._copy import contiguous, copy
+from ._launch import Launch
 from ._layout import Shape
 from ._matmul import ENOUGH_GROUPS, add_parts, choose_tile, matmul
-from ._pipelines import Pipeline
 from ._runtime import GpuDevice, grid
 from .wgsl import conv as kernels
 from .wgsl.matmul import Reading
@@ -53,15 +53,11 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
-    """One recorded dispatch of a plan: everything but the buffers and their offsets."""
+class Plan:
+    """A launch over weights (or a cotangent), images and a table, in so many parts of the sums."""
 
-    pipeline: Pipeline
-    head: tuple[int, ...]
-    weights: tuple[int, ...]
-    tail: tuple[int, ...]
+    launch: Launch
     table: GpuArray
-    grid: tuple[int, int, int]
     parts: int = 1
 
 
@@ -150,17 +146,16 @@ def _correlate(
         *("conv", x.dtype.name, x.shape, x.strides, weight.shape, weight.offset & 3, out.shape),
         *(axes, bias is None, split),
     )
-    plan: Launch = device.plans.get(key) or device.plans.find(
+    plan: Plan = device.plans.get(key) or device.plans.find(
         key, lambda: _plan(device, x, weight, bias is not None, out, axes, split)
     )
-    divisor = plan.weights[0]
-    params = [*plan.head, weight.offset // divisor, *plan.weights[1:], x.offset, *plan.tail]
     inputs = [weight, x, plan.table]
+    place: Shape = ()
     if bias is not None and plan.parts == 1:
         inputs.append(bias)
-        params += [bias.offset, bias.strides[0]]
+        place = (bias.offset, bias.strides[0])
     target = out if plan.parts == 1 else device.empty((plan.parts, *out.shape), float32)
-    device.record(plan.pipeline, inputs, [target], params, *plan.grid)
+    plan.launch.run(device, inputs, [target], place)
     if plan.parts > 1:
         add_parts(device, target, out, bias, math.prod(out.shape[2:]))
 
@@ -173,7 +168,7 @@ def _plan(
     out: GpuArray,
     axes: tuple[Axis, Axis],
     split: bool,
-) -> Launch:
+) -> Plan:
     groups, m, k = weight.shape
     n = x.shape[0] * axes[0].count * axes[1].count
     table = _table(device, x.shape[1] // groups, x.strides[1:], axes)
@@ -192,20 +187,23 @@ def plan_plain(
     out: GpuArray,
     axes: tuple[Axis, Axis],
     table: GpuArray,
-) -> Launch:
+) -> Plan:
     """A plan for the kernel without workgroup memory."""
     groups, m, k = weight.shape
     n = x.shape[0] * axes[0].count * axes[1].count
     spec = kernels.ConvPlain(x.wgsl, m if m <= _FEW_ROWS else _PLAIN_ROWS, bias)
     row_tiles, column_tiles = -(-m // spec.rows), -(-n // 64)
     count = row_tiles * column_tiles * groups
-    return Launch(
-        pipeline=device.pipeline(spec, lambda: kernels.conv_plain(spec)),
-        head=(count, row_tiles, column_tiles, groups, 0, 0, m, n, k),
-        weights=(1, m * k, k, 1),
-        tail=(*_image(x, groups), *_grid(axes), *_result(out, groups, axes)),
-        table=table,
-        grid=grid(count),
+    operands = (
+        (1, (m * k, k, 1)),
+        (1, (*_image(x, groups), *_grid(axes), *_result(out, groups, axes))),
+    )
+    head = (count, row_tiles, column_tiles, groups, 0, 0, m, n, k)
+    return Plan(
+        Launch(
+            device.pipeline(spec, lambda: kernels.conv_plain(spec)), grid(count), head, operands
+        ),
+        table,
     )
 
 
@@ -219,7 +217,7 @@ def plan_tiled(
     table: GpuArray,
     tile: Tile,
     parts: int,
-) -> Launch:
+) -> Plan:
     """A plan for the kernel with workgroup memory."""
     groups, m, k = weight.shape
     n = x.shape[0] * axes[0].count * axes[1].count
@@ -241,13 +239,16 @@ def plan_tiled(
     )
     row_tiles, column_tiles = -(-m // tile.rows), -(-n // tile.columns)
     count = row_tiles * column_tiles * groups * parts
-    return Launch(
-        pipeline=device.pipeline(spec, lambda: kernels.conv_source(spec)),
-        head=(count, row_tiles, column_tiles, groups, tiles, per_split, m, n, k),
-        weights=(four, m * k // four, k // four, 1),
-        tail=(*_image(x, groups), *_grid(axes), *_result(out, groups, axes)),
-        table=table,
-        grid=grid(count),
+    operands = (
+        (four, (m * k // four, k // four, 1)),
+        (1, (*_image(x, groups), *_grid(axes), *_result(out, groups, axes))),
+    )
+    head = (count, row_tiles, column_tiles, groups, tiles, per_split, m, n, k)
+    return Plan(
+        Launch(
+            device.pipeline(spec, lambda: kernels.conv_source(spec)), grid(count), head, operands
+        ),
+        table,
         parts=parts,
     )
 
@@ -377,13 +378,11 @@ def conv2d_weight_grad(
         *("weight-grad", x.dtype.name, g.shape, g.offset & 3, x.shape, x.strides, weight_shape),
         *(stride, padding, dilation, groups),
     )
-    plan: Launch = device.plans.get(key) or device.plans.find(
+    plan: Plan = device.plans.get(key) or device.plans.find(
         key, lambda: _plan_weight(device, g, x, weight_shape, (stride, padding, dilation), groups)
     )
-    divisor = plan.weights[0]
-    params = [*plan.head, g.offset // divisor, *plan.weights[1:], x.offset, *plan.tail]
     target = out if plan.parts == 1 else device.empty((plan.parts, *out.shape), float32)
-    device.record(plan.pipeline, [g, x, plan.table], [target], params, *plan.grid)
+    plan.launch.run(device, [g, x, plan.table], [target])
     if plan.parts > 1:
         add_parts(device, target, out, None, 1)
     return out
@@ -396,7 +395,7 @@ def _plan_weight(
     weight_shape: Shape,
     window: tuple[Pair, Sides, Pair],
     groups: int,
-) -> Launch:
+) -> Plan:
     stride, padding, dilation = window
     axes = (
         _along(x.shape[2], g.shape[2], weight_shape[2], stride[0], padding[0][0], dilation[0]),
@@ -422,20 +421,23 @@ def plan_weight_plain(
     axes: tuple[Axis, Axis],
     groups: int,
     table: GpuArray,
-) -> Launch:
+) -> Plan:
     """A plan for the kernel whose workgroups share a few sums."""
     m, n = weight_shape[0] // groups, math.prod(weight_shape[1:])
     positions = math.prod(g.shape[2:])
     spec = kernels.WeightPlain(x.wgsl, min(m, _FEW_ROWS))
     row_tiles, column_tiles = -(-m // spec.rows), -(-n // 4)
     count = row_tiles * column_tiles * groups
-    return Launch(
-        pipeline=device.pipeline(spec, lambda: kernels.weight_plain(spec)),
-        head=(count, row_tiles, column_tiles, groups, 0, 0, m, n, g.shape[0] * positions),
-        weights=(1, g.shape[1] * positions, m * positions, positions, 0),
-        tail=(*_image(x, groups), *_grid(axes)),
-        table=table,
-        grid=grid(count),
+    operands = (
+        (1, (g.shape[1] * positions, m * positions, positions, 0)),
+        (1, (*_image(x, groups), *_grid(axes))),
+    )
+    head = (count, row_tiles, column_tiles, groups, 0, 0, m, n, g.shape[0] * positions)
+    return Plan(
+        Launch(
+            device.pipeline(spec, lambda: kernels.weight_plain(spec)), grid(count), head, operands
+        ),
+        table,
     )
 
 
@@ -449,7 +451,7 @@ def plan_weight_tiled(
     table: GpuArray,
     tile: Tile,
     parts: int,
-) -> Launch:
+) -> Plan:
     """A plan for the kernel with workgroup memory."""
     m, n = weight_shape[0] // groups, math.prod(weight_shape[1:])
     positions = math.prod(g.shape[2:])
@@ -462,13 +464,16 @@ def plan_weight_tiled(
     row_tiles, column_tiles = -(-m // tile.rows), -(-n // tile.columns)
     count = row_tiles * column_tiles * groups * parts
     steps = (g.shape[1] * positions, m * positions, positions)
-    return Launch(
-        pipeline=device.pipeline(spec, lambda: kernels.weight_source(spec)),
-        head=(count, row_tiles, column_tiles, groups, tiles, per_split, m, n, positions),
-        weights=(four, *(step // four for step in steps), image_tiles),
-        tail=(*_image(x, groups), *_grid(axes)),
-        table=table,
-        grid=grid(count),
+    operands = (
+        (four, (*(step // four for step in steps), image_tiles)),
+        (1, (*_image(x, groups), *_grid(axes))),
+    )
+    head = (count, row_tiles, column_tiles, groups, tiles, per_split, m, n, positions)
+    return Plan(
+        Launch(
+            device.pipeline(spec, lambda: kernels.weight_source(spec)), grid(count), head, operands
+        ),
+        table,
         parts=parts,
     )
 

@@ -16,8 +16,8 @@ from phlox_tensor._infer import result_dtype
 
 from ._array import ITEM_BYTES, GpuArray, dense_strides, is_dense
 from ._copy import contiguous
+from ._launch import Launch
 from ._layout import broadcast_strides, merge_axes
-from ._pipelines import Pipeline
 from ._runtime import GpuDevice, grid
 from ._split import Piece, bindings, pieces
 from ._table import Entries
@@ -54,14 +54,11 @@ class Program:
 
 @dataclass(slots=True)
 class Plan:
-    """All that a launch of a program needs beside buffers, offsets and scalar values."""
+    """How a program runs over operands of one layout, and how its results lie."""
 
     shape: tuple[int, ...]
     pieces: tuple[tuple[Piece, Program], ...] = ()
-    pipeline: Pipeline | None = None  # None: it runs in pieces
-    grid: tuple[int, int, int] = (0, 0, 0)
-    static: tuple[int, ...] = ()
-    access: str = ""
+    launch: Launch | None = None  # None: it runs in pieces
     strides: tuple[int, ...] = ()
     size: int = 0
     contiguous: bool = True
@@ -92,7 +89,7 @@ def run_program(
         pairs = zip(operands, plan.copies, strict=True)
         dense = [contiguous(device, x) if c and type(x) is GpuArray else x for x, c in pairs]
         return run_program(device, program, tuple(dense))
-    assert plan.pipeline is not None
+    assert plan.launch is not None
     outputs = tuple(
         [
             device.dense(plan.shape, plan.strides, plan.size, plan.size * ITEM_BYTES[t.name], t)
@@ -102,15 +99,14 @@ def run_program(
     if not plan.contiguous:
         for out in outputs:
             out.contiguous = False
-    first: list[float] = []
     inputs: list[GpuArray] = []
-    for kind, x, dtype in zip(plan.access, operands, program.chain.inputs, strict=True):
+    scalars: list[float] = []
+    for x, dtype in zip(operands, program.chain.inputs, strict=True):
         if type(x) is GpuArray:
             inputs.append(x)
-            first.append(x.offset >> 2 if kind == "v" else x.offset)
         else:
-            first.append(scalar(x, dtype))
-    device.record(plan.pipeline, inputs, outputs, (*first, *plan.static), *plan.grid)
+            scalars.append(scalar(x, dtype))
+    plan.launch.run(device, inputs, outputs, scalars)
     return outputs
 
 
@@ -180,10 +176,12 @@ def _plan(device: GpuDevice, chain: Chain, operands: tuple[Operand, ...]) -> Pla
     if order is not None:
         result = tuple(result[order.index(i)] for i in range(len(shape)))
     return Plan(
-        pipeline=device.pipeline(("chain", chain, walk), lambda: chain_source(chain, walk)),
-        grid=grid(-(-total // steps(walk))),
-        static=tuple(static),
-        access=walk.access,
+        launch=Launch(
+            device.pipeline(("chain", chain, walk), lambda: chain_source(chain, walk)),
+            grid(-(-total // steps(walk))),
+            operands=tuple((4 if kind == "v" else 1, ()) for kind in kinds),
+            tail=tuple(static),
+        ),
         shape=shape,
         strides=result,
         size=size,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from phlox_tensor import float16, float32, int32, uint32
@@ -11,8 +10,8 @@ from phlox_tensor import float16, float32, int32, uint32
 from ._array import GpuArray, dense_strides
 from ._copy import copy, full
 from ._elementwise import cast
+from ._launch import Launch
 from ._layout import Shape, merge_axes
-from ._pipelines import Pipeline
 from ._runtime import GpuDevice, grid
 from ._scan import cumsum
 from ._sort import sort_keys
@@ -23,18 +22,17 @@ from .wgsl.walk import WORKGROUP
 if TYPE_CHECKING:
     from ._table import Entries
 
-Walk = tuple[int, ...]
 
 _SCAN_WORK = 1 << 22  # comparisons below which looking at all indices beats sorting them
 
 
-def _walk(shape: Shape, strides: list[Shape]) -> tuple[int, Walk]:
+def _walk(shape: Shape, strides: list[Shape]) -> tuple[int, tuple[int, ...]]:
     """The rank after merging, and the parameters that a walk starts with."""
     lengths, merged = merge_axes(shape, strides)
     return _params(lengths, merged)
 
 
-def _params(lengths: Shape, strides: list[Shape]) -> tuple[int, Walk]:
+def _params(lengths: Shape, strides: list[Shape]) -> tuple[int, tuple[int, ...]]:
     if not lengths:
         lengths, strides = (1,), [(0,) for _ in strides]
     steps = [step for own in strides for step in own]
@@ -83,36 +81,24 @@ def take_along_axis(device: GpuDevice, x: GpuArray, indices: GpuArray, axis: int
     return _gather(device, "take_along_axis", x, indices, axis)
 
 
-@dataclass(frozen=True, slots=True)
-class _Gather:
-    """A remembered gather: `four` divides the offset of x where it is read by fours."""
-
-    shape: Shape
-    pipeline: Pipeline
-    grid: tuple[int, int, int]
-    walk: Walk
-    four: int
-    step: int
-
-
 def _gather(device: GpuDevice, op: str, x: GpuArray, indices: GpuArray, axis: int) -> GpuArray:
     key = (
         *(op, x.dtype.name, x.shape, x.strides, x.offset & 3),
         *(indices.dtype.name, indices.shape, indices.strides, axis),
     )
-    plan: _Gather = device.plans.get(key) or device.plans.find(
+    plan: tuple[Shape, Launch] = device.plans.get(key) or device.plans.find(
         key, lambda: _plan_gather(device, op, x, indices, axis)
     )
-    out = device.empty(plan.shape, x.dtype)
-    params = (*plan.walk, x.offset // plan.four, indices.offset, x.shape[axis], plan.step)
-    device.record(plan.pipeline, [x, indices], [out], params, *plan.grid)
+    shape, launch = plan
+    out = device.empty(shape, x.dtype)
+    launch.run(device, [x, indices], [out])
     return out
 
 
-_Walk = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+_Steps = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
-def _across(x: GpuArray, indices: GpuArray, axis: int) -> _Walk:
+def _across(x: GpuArray, indices: GpuArray, axis: int) -> _Steps:
     """The result's shape and the steps of both operands: every index at every place of x."""
     before, after = x.strides[:axis], x.strides[axis + 1 :]
     shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
@@ -120,7 +106,7 @@ def _across(x: GpuArray, indices: GpuArray, axis: int) -> _Walk:
     return shape, x_steps, (*(0 for _ in before), *indices.strides, *(0 for _ in after))
 
 
-def _in_line(x: GpuArray, indices: GpuArray, axis: int) -> _Walk:
+def _in_line(x: GpuArray, indices: GpuArray, axis: int) -> _Steps:
     """The same for indices that line up with x."""
     return indices.shape, _without(x.strides, axis), indices.strides
 
@@ -128,7 +114,9 @@ def _in_line(x: GpuArray, indices: GpuArray, axis: int) -> _Walk:
 _WALKS = {"take": _across, "take_along_axis": _in_line}
 
 
-def _plan_gather(device: GpuDevice, op: str, x: GpuArray, indices: GpuArray, axis: int) -> _Gather:
+def _plan_gather(
+    device: GpuDevice, op: str, x: GpuArray, indices: GpuArray, axis: int
+) -> tuple[Shape, Launch]:
     shape, x_steps, i_steps = _WALKS[op](x, indices, axis)
     lengths, strides = merge_axes(shape, [x_steps, i_steps])
     word, index, step, four = _word(x), indices.wgsl, x.strides[axis], 1
@@ -139,7 +127,9 @@ def _plan_gather(device: GpuDevice, op: str, x: GpuArray, indices: GpuArray, axi
     pipeline = device.pipeline(
         ("gather", op, word, index, rank), lambda: gathers.gather(op, word, index, rank)
     )
-    return _Gather(shape, pipeline, grid(_groups(math.prod(lengths))), walk, four, step)
+    groups = grid(_groups(math.prod(lengths)))
+    operands = ((four, ()), (1, ()))
+    return shape, Launch(pipeline, groups, walk, operands, (x.shape[axis], step))
 
 
 def nonzero(device: GpuDevice, mask: GpuArray) -> GpuArray:

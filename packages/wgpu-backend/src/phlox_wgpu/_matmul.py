@@ -12,8 +12,8 @@ from phlox_tensor import Rejected, bool_, float32
 
 from ._array import GpuArray
 from ._copy import copy
+from ._launch import Launch
 from ._layout import Shape, broadcast_strides, merge_axes
-from ._pipelines import Pipeline
 from ._runtime import GpuDevice, grid
 from .wgsl import matmul as kernels
 from .wgsl import thin
@@ -53,22 +53,19 @@ class Matrices:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All that a product needs beside its buffers and their offsets.
+    """What a product needs beside its buffers and their offsets.
 
     ``copies``: the operands to make dense first, by position, over the whole batch if ``spread``
-    gives it. ``operands``: for each bound one its position, by what its offset is divided, and its
-    parameters after the offset.
+    gives it. ``order``: the positions of the operands as they are bound. ``bias``: what follows the
+    offset of the bias, if there is one to add in the launch.
     """
 
     shape: Shape
     copies: tuple[int, ...] = ()
     spread: Shape | None = None
-    pipeline: Pipeline | None = None
-    head: tuple[int, ...] = ()
-    operands: tuple[tuple[int, int, tuple[int, ...]], ...] = ()
-    tail: tuple[int, ...] = ()
+    launch: Launch | None = None
+    order: tuple[int, int] = (0, 1)
     bias: tuple[int, ...] = ()
-    grid: tuple[int, int, int] = (0, 0, 0)
     parts: int = 1
 
 
@@ -135,20 +132,17 @@ def _run(
     out = device.empty(plan.shape, pair[0].dtype)
     if not out.size:
         return out
-    assert plan.pipeline is not None
-    inputs = [pair[i] for i, _, _ in plan.operands]
-    params = list(plan.head)
-    for x, (_, divisor, rest) in zip(inputs, plan.operands, strict=True):
-        params += [x.offset // divisor, *rest]
-    params += plan.tail
+    assert plan.launch is not None
+    inputs = [pair[i] for i in plan.order]
     if plan.parts == 1:
+        place: Shape = ()
         if bias is not None:
             inputs.append(bias)
-            params += [bias.offset, *plan.bias]
-        device.record(plan.pipeline, inputs, [out], params, *plan.grid)
+            place = (bias.offset, *plan.bias)
+        plan.launch.run(device, inputs, [out], place)
         return out
     partial = device.empty((plan.parts, *plan.shape), float32)
-    device.record(plan.pipeline, inputs, [partial], params, *plan.grid)
+    plan.launch.run(device, inputs, [partial])
     add_parts(device, partial, out, bias, 1)
     return out
 
@@ -260,13 +254,11 @@ def _walk(strides: Shape, batch: Shape, offset: int, length: int, k: int) -> ker
     return kernels.Reading(along, near == 1 and fits)
 
 
-def _operand(
-    position: int, walk: kernels.Reading, strides: Shape, batch: Shape
-) -> tuple[int, int, Shape]:
-    """What `Plan.operands` holds: strides in vectors where the operand is read by vectors."""
+def _operand(walk: kernels.Reading, strides: Shape, batch: Shape) -> tuple[int, Shape]:
+    """What `Launch.operands` holds: strides in vectors where the operand is read by vectors."""
     divisor = 4 if walk.vector else 1
     outer, depth = (step // divisor for step in strides)
-    return position, divisor, (*(step // divisor for step in batch), outer, depth)
+    return divisor, (*(step // divisor for step in batch), outer, depth)
 
 
 def plan_tiled(
@@ -293,19 +285,20 @@ def plan_tiled(
         tile, stored, a, b, ragged, n % 4 == 0, bias is not None and not split, split
     )
     groups = row_tiles * column_tiles * found.batches * parts
+    head = (
+        *(groups, row_tiles, column_tiles, found.batches, tiles, per_split),
+        *(m, n, k, found.inner),
+    )
+    operands = (
+        _operand(a, found.a, found.a_batch),
+        _operand(b, found.b, found.b_batch),
+    )
     return Plan(
-        shape=shape,
-        pipeline=device.pipeline(spec, lambda: kernels.matmul_source(spec)),
-        head=(
-            *(groups, row_tiles, column_tiles, found.batches, tiles, per_split),
-            *(m, n, k, found.inner),
-        ),
-        operands=(
-            _operand(0, a, found.a, found.a_batch),
-            _operand(1, b, found.b, found.b_batch),
+        shape,
+        launch=Launch(
+            device.pipeline(spec, lambda: kernels.matmul_source(spec)), grid(groups), head, operands
         ),
         bias=() if bias is None else (bias,),
-        grid=grid(groups),
         parts=parts,
     )
 
@@ -319,16 +312,17 @@ def plan_plain(
     column_tiles = -(-found.n // (16 * kernels.PLAIN_COLUMNS))
     groups = row_tiles * column_tiles * found.batches
     walk = kernels.Reading(along_depth=False, vector=False)
+    head = (groups, row_tiles, column_tiles, found.m, found.n, found.k, found.inner)
+    operands = (
+        _operand(walk, found.a, found.a_batch),
+        _operand(walk, found.b, found.b_batch),
+    )
     return Plan(
-        shape=shape,
-        pipeline=device.pipeline(spec, lambda: kernels.plain_source(spec)),
-        head=(groups, row_tiles, column_tiles, found.m, found.n, found.k, found.inner),
-        operands=(
-            _operand(0, walk, found.a, found.a_batch),
-            _operand(1, walk, found.b, found.b_batch),
+        shape,
+        launch=Launch(
+            device.pipeline(spec, lambda: kernels.plain_source(spec)), grid(groups), head, operands
         ),
         bias=() if bias is None else (bias,),
-        grid=grid(groups),
     )
 
 
@@ -362,17 +356,22 @@ def plan_thin(
         place = (0, bias or 0) if rows else (bias or 0, 0)
     plain = kernels.Reading(along_depth=True, vector=False)
     size = count * n
+    head = (groups * parts, column_tiles, found.batches, per_split, n, k, found.inner)
+    operands = (
+        _operand(plain, v, v_batch),
+        _operand(walk, w, w_batch),
+    )
     return Plan(
-        shape=shape,
-        pipeline=device.pipeline(spec, lambda: thin.thin_source(spec)),
-        head=(groups * parts, column_tiles, found.batches, per_split, n, k, found.inner),
-        operands=(
-            _operand(1 - position, plain, v, v_batch),
-            _operand(position, walk, w, w_batch),
+        shape,
+        launch=Launch(
+            device.pipeline(spec, lambda: thin.thin_source(spec)),
+            grid(groups * parts),
+            head,
+            operands,
+            (out_t, out_n, size, size * found.batches),
         ),
-        tail=(out_t, out_n, size, size * found.batches),
+        order=(1 - position, position),
         bias=place,
-        grid=grid(groups * parts),
         parts=parts,
     )
 

@@ -13,8 +13,8 @@ from ._array import WGSL_TYPES, GpuArray
 from ._elementwise import ENTRIES as ELEMENTWISE
 from ._elementwise import cast
 from ._errors import DeviceMemoryError
+from ._launch import Launch
 from ._layout import merge_axes
-from ._pipelines import Pipeline
 from ._runtime import GpuDevice, grid
 from ._table import Entries
 from .wgsl.reduce import REDUCTIONS, Reduction, reduction_source
@@ -50,20 +50,10 @@ class _Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pass:
-    """One launch: the pipeline, its grid, its parameters behind the offset."""
-
-    pipeline: Pipeline
-    grid: tuple[int, int, int]
-    params: tuple[float, ...]
-    vector: bool
-
-
-@dataclass(frozen=True, slots=True)
 class _Plan:
     """A whole reduction: its passes, the shape of the result, and what lies between two passes."""
 
-    passes: tuple[_Pass, ...]
+    passes: tuple[Launch, ...]
     shape: Axes
     dtype: DType
     partial: Axes = ()
@@ -89,16 +79,10 @@ def _reduce(
     inputs = [x]
     if len(plan.passes) == 2:
         inputs = [device.empty(plan.partial, t) for t in plan.partial_types]
-        _run(device, plan.passes[0], [x], inputs)
+        plan.passes[0].run(device, [x], inputs)
     if plan.passes:
-        _run(device, plan.passes[-1], inputs, [out])
+        plan.passes[-1].run(device, inputs, [out])
     return out
-
-
-def _run(device: GpuDevice, step: _Pass, inputs: list[GpuArray], outputs: list[GpuArray]) -> None:
-    offset = inputs[0].offset >> 2 if step.vector else inputs[0].offset
-    params = (offset, *step.params)
-    device.record(step.pipeline, inputs, outputs, params, *step.grid)
 
 
 def _plan(
@@ -231,7 +215,7 @@ def _power(device: GpuDevice, once: GpuArray, repeats: int) -> GpuArray:
 _REPEAT: dict[str, Callable[[GpuDevice, GpuArray, int], GpuArray]] = {"prod": _power, "sum": _times}
 
 
-def _pass(device: GpuDevice, kernel: Reduction, deal: _Shape, count: int) -> _Pass:
+def _pass(device: GpuDevice, kernel: Reduction, deal: _Shape, count: int) -> Launch:
     total = math.prod(deal.kept) * deal.parts
     unit = 4 if deal.vector else 1
     params = (
@@ -247,7 +231,7 @@ def _pass(device: GpuDevice, kernel: Reduction, deal: _Shape, count: int) -> _Pa
     )
     pipeline = device.pipeline(("reduce", kernel), lambda: reduction_source(kernel))
     groups = grid(-(-total * kernel.lanes // WORKGROUP))
-    return _Pass(pipeline, groups, params, deal.vector)
+    return Launch(pipeline, groups, operands=((unit, ()),), tail=params)
 
 
 def _entry(op: str) -> Callable[..., GpuArray]:

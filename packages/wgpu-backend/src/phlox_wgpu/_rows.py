@@ -10,9 +10,9 @@ from phlox_tensor import float32
 
 from ._array import GpuArray, dense_strides
 from ._copy import contiguous, full
+from ._launch import Launch
 from ._layout import Shape
 from ._matmul import ENOUGH_GROUPS
-from ._pipelines import Pipeline
 from ._runtime import GpuDevice, grid
 from .wgsl import matmul as sums
 from .wgsl.channels import COLUMN_PARAMS, COLUMNS, column_sums
@@ -138,20 +138,23 @@ def run(
     length = x.shape[-1] if inner == 1 else x.shape[1]
     count = x.size // length
     aligned = not any(array.offset % 4 for array in rows)
-    key = (program.name, program.columns, x.wgsl, count, length, inner, wide, aligned)
+    steps = tuple(vector.strides[0] for vector in columns)
+    key = (program.name, program.columns, x.wgsl, count, length, inner, wide, aligned, steps)
 
-    def plan_rows() -> tuple[Pipeline, tuple[int, int, int]]:
+    def plan() -> Launch:
         kernel = _choose(device, program, x.wgsl, length, inner, wide, aligned)
         groups = -(-count // kernel.threads) if kernel.single else count
-        return device.pipeline(kernel, lambda: row_source(kernel)), grid(groups)
+        return Launch(
+            device.pipeline(kernel, lambda: row_source(kernel)),
+            grid(groups),
+            (count, length, length, inner),
+            (*((1, ()) for _ in rows), *((1, (step,)) for step in steps)),
+        )
 
-    plan = device.plans.get(key) or device.plans.find(key, plan_rows)
+    launch: Launch = device.plans.get(key) or device.plans.find(key, plan)
     outputs = [device.empty(x.shape, x.dtype) for _ in program.results]
     outputs += [device.empty((count,), float32 if wide else x.dtype) for _ in program.totals]
-    params = [count, length, length, inner, *[array.offset for array in rows]]
-    for vector in columns:
-        params += [vector.offset, vector.strides[0]]
-    device.record(plan[0], [*rows, *columns], outputs, (*params, *scalars), *plan[1])
+    launch.run(device, [*rows, *columns], outputs, scalars)
     return outputs
 
 

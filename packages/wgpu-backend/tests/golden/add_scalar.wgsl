@@ -1,4 +1,4 @@
-struct Params { o0: i32, c1: f32, count: u32 }
+struct Params { o0: i32, count: u32, c1: f32 }
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, read> in0: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read_write> out0: array<vec4<f32>>;

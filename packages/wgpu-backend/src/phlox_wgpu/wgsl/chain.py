@@ -66,18 +66,18 @@ def chain_source(chain: Chain, walk: Walk) -> Kernel:
     """The kernel of a chain.
 
     Bindings: the inputs that are not scalars, in order, then the outputs. Parameters: for every
-    input its offset (in vec4 for v) or its value (c); the number of steps; the lengths of all axes
-    but the first; then for every input that is not a scalar its strides (in vec4 for v) along all
-    axes but a vector walk's last. `steps` says how many steps one workgroup takes.
+    input that is not a scalar its offset (in vec4 for v); the number of steps; the lengths of all
+    axes but the first; for every input that is not a scalar its strides (in vec4 for v) along all
+    axes but a vector walk's last; the values of the scalars. `steps` says how many steps one
+    workgroup takes.
     """
     tensors = [i for i, kind in enumerate(walk.access) if kind != "c"]
-    params = [
-        (f"c{i}", _PARAMETERS[_LETTERS[chain.inputs[i]]]) if kind == "c" else (f"o{i}", "i32")
-        for i, kind in enumerate(walk.access)
-    ]
+    params = [(f"o{i}", "i32") for i in tensors]
     params.append(("count", "u32"))
     params += lengths(walk.rank)
     params += [pair for i in tensors for pair in strides(f"s{i}_", stride_axes(walk))]
+    scalars = [i for i, kind in enumerate(walk.access) if kind == "c"]
+    params += [(f"c{i}", _PARAMETERS[_LETTERS[chain.inputs[i]]]) for i in scalars]
     inputs = tuple(_bound(chain.inputs[i], walk.access[i] == "v") for i in tensors)
     outputs = tuple(_bound(chain.dtype(value), walk.vector) for value in chain.outputs)
     body = _function(chain) + (

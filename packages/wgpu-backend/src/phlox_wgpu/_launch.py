@@ -1,0 +1,44 @@
+"""What ops remember of a launch, for operands of one layout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ._array import GpuArray
+from ._pipelines import Pipeline
+from ._runtime import GpuDevice
+
+Operand = tuple[int, tuple[float, ...]]
+"""In which unit the offset of an input counts (4: it is read by fours), and what follows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A dispatch but for its buffers and offsets, and for numbers that change from call to call.
+
+    The parameters of its kernel are `head`; for each of the first inputs its offset and what
+    `operands` puts behind; `tail`; then what changes.
+    """
+
+    pipeline: Pipeline
+    grid: tuple[int, int, int]
+    head: tuple[float, ...] = ()
+    operands: tuple[Operand, ...] = ()
+    tail: tuple[float, ...] = ()
+
+    def run(
+        self,
+        device: GpuDevice,
+        inputs: Sequence[GpuArray],
+        outputs: Sequence[GpuArray],
+        changing: Sequence[float] = (),
+    ) -> None:
+        """Record the dispatch."""
+        params = [*self.head]
+        for (unit, behind), x in zip(self.operands, inputs, strict=False):
+            params.append(x.offset // unit)
+            params += behind
+        params += self.tail
+        params += changing
+        device.record(self.pipeline, inputs, outputs, params, *self.grid)
