@@ -19,6 +19,8 @@ RECORDERS = (
     pr.JsonRecorder,
     pr.NamedMsgpackGzRecorder,
     pr.NamedMsgpackRecorder,
+    pr.NpzRecorder,
+    pr.SafetensorsRecorder,
 )
 
 

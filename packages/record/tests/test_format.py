@@ -23,9 +23,9 @@ PLAIN_KINDS = (pr.CompactMsgpackRecorder, pr.JsonRecorder, pr.NamedMsgpackRecord
 NOTES = {"note": "golden"}
 
 
-@pytest.mark.parametrize("kind", PLAIN_KINDS)
+@pytest.mark.parametrize("kind", [*PLAIN_KINDS, pr.NpzRecorder, pr.SafetensorsRecorder])
 def test_golden_bytes(kind: type[pr.Recorder], small: dict[str, Any]) -> None:
-    golden = (GOLDEN / f"small{kind.extension}").read_bytes()
+    golden = (GOLDEN / "2" / f"small{kind.extension}").read_bytes()
     assert kind().to_bytes(small, metadata=NOTES) == golden
 
 
@@ -33,8 +33,12 @@ def test_golden_files_load(
     kind: type[pr.Recorder], small: dict[str, Any], plain: Callable[[Any], Any]
 ) -> None:
     # Compressed bytes depend on the zlib in use, so gzip files are compared by content only.
-    found = kind().load(GOLDEN / "small", like=small, dtype="stored")
-    assert plain(found) == plain(small)
+    files = sorted(GOLDEN.glob(f"*/small{kind.extension}"))
+    foreign = kind in (pr.NpzRecorder, pr.SafetensorsRecorder)
+    assert [path.parent.name for path in files] == (["2"] if foreign else ["1", "2"])
+    for path in files:
+        found = kind().load(path, like=small, dtype="stored")
+        assert plain(found) == plain(small)
 
 
 def test_named_file_by_the_letter(small: dict[str, Any]) -> None:
@@ -80,11 +84,19 @@ def test_named_file_by_the_letter(small: dict[str, Any]) -> None:
         b"",
         struct.pack("<f", -0.0),
     ]
-    header = {"precision": "full", "metadata": NOTES, "tree": tree, "tensors": table}
+    writer = f"phlox-record {pr.__version__}"
+    header = {
+        "writer": writer,
+        "precision": "full",
+        "metadata": NOTES,
+        "tree": tree,
+        "tensors": table,
+    }
     packed = cast("bytes", msgpack.packb(header))
-    start = b"\x89PHLOX\r\n" + struct.pack("<HHI", 1, 1, len(packed))
-    crc = zlib.crc32(start + packed)
-    expected = start + struct.pack("<II", crc, 0) + packed
+    start = b"\x89PHLOX\r\n" + struct.pack("<HHI", 2, 1, len(packed))
+    flags = bytes(4)
+    crc = zlib.crc32(start + flags + packed)
+    expected = start + struct.pack("<I", crc) + flags + packed
     for data in blocks:
         expected += bytes(-len(expected) % 64) + data + struct.pack("<I", zlib.crc32(data))
     assert pr.NamedMsgpackRecorder().to_bytes(small, metadata=NOTES) == expected
@@ -95,7 +107,8 @@ def test_compact_header_by_the_letter() -> None:
     data = pr.CompactMsgpackRecorder().to_bytes({"a": {"c": 1}, "b": [2]})
     positional = msgpack.ExtType(4, b"")
     tree = [positional, [positional, 1], [2]]
-    assert data[24:] == msgpack.packb(["full", {}, keys.digest(), tree, []])
+    writer = f"phlox-record {pr.__version__}"
+    assert data[24:] == msgpack.packb(["full", {}, keys.digest(), tree, [], writer])
 
 
 def test_tensor_data_is_aligned(tmp_path: Path, small: dict[str, Any]) -> None:
@@ -146,7 +159,7 @@ def test_damage_is_refused_or_harmless(
     raw = raw[:start] + data.draw(st.binary(max_size=8)) + raw[end:]
     if raw[:8] == b"\x89PHLOX\r\n" and len(raw) > 24:
         length = int.from_bytes(raw[12:16], "little")
-        crc = zlib.crc32(raw[24 : 24 + length], zlib.crc32(raw[:16]))
+        crc = zlib.crc32(raw[24 : 24 + length], zlib.crc32(raw[:16] + raw[20:24]))
         raw = raw[:16] + struct.pack("<I", crc) + raw[20:]
     if kind.extension.endswith(".gz"):
         raw = gzip.compress(raw, 1, mtime=0)

@@ -92,8 +92,10 @@ def test_a_recorder_without_its_functions_is_abstract() -> None:
 def test_the_extension_names_the_recorder(kind: type[pr.Recorder]) -> None:
     assert type(pr.recorder_for(f"a.b{kind.extension}")) is kind
     assert type(pr.recorder_for("plain")) is pr.NamedMsgpackRecorder
-    for unknown in ("a.pt", "a.onnx", "epoch_0.5"):
-        with pytest.raises(pr.RecordError, match=r"no recorder: got .*, expected \.cmpk.*\.mpk"):
+    for unknown in ("a.pkl", "a.onnx", "epoch_0.5"):
+        with pytest.raises(
+            pr.RecordError, match=r"no recorder: got .*, expected \.bin, \.cmpk.*\.mpk"
+        ):
             pr.recorder_for(unknown)
 
 

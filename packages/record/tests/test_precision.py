@@ -137,3 +137,52 @@ def test_big_endian_machines_store_the_same_bytes(monkeypatch: pytest.MonkeyPatc
         reverse = array.view(np.uint8).reshape(3, size)[:, ::-1]
         assert swapped.view(np.uint8).tobytes() == reverse.tobytes()
         assert back.view(np.uint8).tobytes() == array.tobytes()
+
+
+def test_patterns_choose_a_precision_by_path(kind: type[pr.Recorder]) -> None:
+    tree: Any = {
+        "body": {"weight": pt.asarray([1.0]), "norm": {"weight": pt.asarray([1.0])}},
+        "head": {"weight": pt.asarray([1.0])},
+        "steps": pt.asarray([1]),
+    }
+    settings = pr.HalfPrecision.where(
+        {"*.norm.*": pr.FullPrecision, "head.*": pr.KeepPrecision, "body.*": pr.BFloat16Precision}
+    )
+    recorder = kind(settings)
+    found = recorder.from_bytes(recorder.to_bytes(tree), like=tree, dtype="stored")
+    assert found["body"]["norm"]["weight"].dtype is pt.float32
+    assert found["body"]["weight"].dtype is pt.bfloat16
+    assert found["head"]["weight"].dtype is pt.float32
+    assert found["steps"].dtype is pt.int64
+    assert settings.name.startswith("half, full at *.norm.*")
+
+
+def test_loading_has_a_precision_of_its_own(kind: type[pr.Recorder]) -> None:
+    tree: Any = {"a": pt.asarray([0.5]), "b": pt.asarray([0.25])}
+    data = kind(pr.HalfPrecision).to_bytes(tree)
+    wanted = pr.DoublePrecision.where({"b": pr.BFloat16Precision})
+    found = kind().from_bytes(data, like=tree, dtype=wanted)
+    assert (found["a"].dtype, found["b"].dtype) == (pt.float64, pt.bfloat16)
+    assert (found["a"].tolist(), found["b"].tolist()) == ([0.5], [0.25])
+
+
+def test_overflow_is_refused_unless_asked_for(kind: type[pr.Recorder]) -> None:
+    tree: Any = {"w": pt.asarray([70000.0, -1e30, 1.0])}
+    with pytest.raises(pr.RecordError, match="does not fit float16"):
+        kind(pr.HalfPrecision).to_bytes(tree)
+    data = kind(pr.HalfPrecision.allow_overflow()).to_bytes(tree)
+    assert kind().from_bytes(data, like=tree)["w"].tolist() == [np.inf, -np.inf, 1.0]
+
+
+def test_the_loss_of_a_precision_is_what_numpy_computes() -> None:
+    values = np.random.default_rng(0).standard_normal(100_000).astype("f4")
+    values[:3] = [1e5, 1e-9, np.nan]
+    tree: Any = {"a": {"w": pt.asarray(values)}, "n": pt.asarray([1])}
+    (loss,) = pr.precision_loss(tree, pr.HalfPrecision)
+    kept = values[3:]
+    expected = np.abs(kept.astype("f8") - kept.astype("f2").astype("f8")).max()
+    assert (loss.path, loss.before, loss.after) == ("a.w", pt.float32, pt.float16)
+    assert (loss.largest_error, loss.infinite) == (expected, 1)
+    assert loss.zero == 1 + int((kept.astype("f2") == 0).sum())
+    assert pr.precision_loss(tree, pr.FullPrecision) == []
+    assert pr.precision_loss(tree, pr.DoublePrecision)[0].largest_error == 0

@@ -73,7 +73,7 @@ def test_metadata_and_precision_are_in_the_header(kind: type[pr.Recorder], tmp_p
     info = pr.inspect(path)
     assert info.recorder is kind
     assert info.metadata == notes
-    assert (info.precision, info.version) == ("half", 1)
+    assert (info.precision, info.writer) == ("half", f"phlox-record {pr.__version__}")
     assert info.nbytes == path.stat().st_size
     assert [(t.dtype, t.shape) for _, t in info.tensors()] == [(pt.float16, (1,))]
 

@@ -14,6 +14,8 @@ from ._inspect import FileInfo as FileInfo
 from ._inspect import convert as convert
 from ._inspect import inspect as inspect
 from ._limits import Limits as Limits
+from ._loss import Loss as Loss
+from ._loss import precision_loss as precision_loss
 from ._precision import BFloat16Precision as BFloat16Precision
 from ._precision import DoublePrecision as DoublePrecision
 from ._precision import FullPrecision as FullPrecision
@@ -27,6 +29,9 @@ from ._recorders import JsonGzRecorder as JsonGzRecorder
 from ._recorders import JsonRecorder as JsonRecorder
 from ._recorders import NamedMsgpackGzRecorder as NamedMsgpackGzRecorder
 from ._recorders import NamedMsgpackRecorder as NamedMsgpackRecorder
+from ._recorders import NpzRecorder as NpzRecorder
+from ._recorders import PyTorchRecorder as PyTorchRecorder
+from ._recorders import SafetensorsRecorder as SafetensorsRecorder
 from ._recorders import recorder_for as recorder_for
 from ._tensors import materialize as materialize
 from ._tree import Keyed as Keyed
@@ -34,5 +39,6 @@ from ._tree import ParamEntry as ParamEntry
 from ._tree import Record as Record
 from ._tree import RecordInput as RecordInput
 from ._tree import TensorEntry as TensorEntry
+from ._version import VERSION
 
-__version__ = "0.1.0"
+__version__ = VERSION

@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 
 from phlox_tensor.tree import nodes_with_paths
 
-from ._content import Content, Metadata, Positional, check_metadata, check_version
+from ._content import (
+    Content,
+    Metadata,
+    Positional,
+    check_metadata,
+    check_version,
+    check_writer,
+)
 from ._errors import Malformed, shown
 from ._form import Form
 from ._layout import (
@@ -23,28 +30,29 @@ from ._layout import (
     check_sum,
     describe,
     descriptor,
-    tensors,
 )
 from ._limits import MAX_DEPTH, Limits
 from ._msgpack import Ext, pack, unpack
 from ._source import Source, Write
-from ._tree import LEAF, Keyed, ParamEntry, Record, TensorEntry
+from ._tree import LEAF, Keyed, ParamEntry, Record, TensorEntry, entries
 
 MAGIC: Final = b"\x89PHLOX\r\n"
-VERSION: Final = 1
+VERSION: Final = 2
 _NAMED: Final = 1
 _COMPACT: Final = 2
 ALIGNMENT: Final = 64
 
-# magic, version, layout, header length, checksum of (these 16 bytes + header), zero
+# magic, version, layout, header length, checksum of all other bytes here and the header, flags
 _PREFIX: Final = struct.Struct("<8sHHIII")
 _CHECKED: Final = 16
 _CRC_BYTES: Final = 4
+_NO_CHECKSUMS: Final = 1  # a flag: blocks end with their elements
 
 _TENSOR: Final = 1
 _PARAM: Final = 2
 _KEYED: Final = 3
 _POSITIONAL: Final = 4
+_SHARED: Final = 5
 
 _DTYPE_NAMES: Final = {code: name for name, code in DTYPE_CODES.items()}
 
@@ -57,12 +65,12 @@ class _Block(NamedTuple):
     end: int  # behind the checksum
 
 
-def _blocks(sizes: list[int]) -> list[_Block]:
+def _blocks(sizes: list[int], behind: int) -> list[_Block]:
     result = []
     end = 0
     for size in sizes:
         start = _aligned(end)
-        result.append(_Block(end, start, start + size + _CRC_BYTES))
+        result.append(_Block(end, start, start + size + behind))
         end = result[-1].end
     return result
 
@@ -86,6 +94,7 @@ class _Skeleton:
     def __init__(self, *, compact: bool) -> None:
         self._compact = compact
         self._count = 0
+        self._params: dict[int, bytes] = {}
 
     def convert(self, node: Record) -> Any:
         if isinstance(node, Keyed):
@@ -101,7 +110,10 @@ class _Skeleton:
         if isinstance(node, list):
             return [self.convert(child) for child in node]
         if isinstance(node, ParamEntry):
-            return msgpack.ExtType(_PARAM, self._number() + node.id.encode())
+            if id(node) in self._params:
+                return msgpack.ExtType(_SHARED, self._params[id(node)])
+            self._params[id(node)] = self._number()
+            return msgpack.ExtType(_PARAM, self._params[id(node)] + node.id.encode())
         if node is None or isinstance(node, bool | int | float | str | bytes):
             return node
         return msgpack.ExtType(_TENSOR, self._number())
@@ -115,20 +127,22 @@ def _write(layout: int, content: Content, limits: Limits, write: Write) -> None:
     """Write a checked tree; tensors are read, cast and written one after the other."""
     compact = layout == _COMPACT
     tree, precision, metadata = content.tree, content.precision, content.metadata
-    leaves = tensors(tree)
+    leaves = entries(tree)
     stored = [describe(leaf) for leaf in leaves]
-    blocks = _blocks([what.nbytes for what in stored])
+    behind = _CRC_BYTES if content.checksums else 0
+    blocks = _blocks([what.nbytes for what in stored], behind)
     skeleton = _Skeleton(compact=compact).convert(tree)
     header: Any
     if compact:
         table: list[Any] = [[DTYPE_CODES[w.dtype.name], list(w.shape)] for w in stored]
-        header = [precision, metadata, name_print(tree), skeleton, table]
+        header = [precision, metadata, name_print(tree), skeleton, table, content.writer]
     else:
         table = [
             [w.dtype.name, list(w.shape), b.start, w.nbytes]
             for w, b in zip(stored, blocks, strict=True)
         ]
         header = {
+            "writer": content.writer,
             "precision": precision,
             "metadata": metadata,
             "tree": skeleton,
@@ -137,25 +151,28 @@ def _write(layout: int, content: Content, limits: Limits, write: Write) -> None:
     packed = pack(header)
     if len(packed) > limits.header_bytes:
         raise _header_too_large(len(packed), limits)
+    flags = struct.pack("<I", 0 if content.checksums else _NO_CHECKSUMS)
     start = _PREFIX.pack(MAGIC, VERSION, layout, len(packed), 0, 0)[:_CHECKED]
-    crc = zlib.crc32(packed, zlib.crc32(start))
-    write(start + struct.pack("<II", crc, 0))
+    crc = zlib.crc32(packed, zlib.crc32(start + flags))
+    write(start + struct.pack("<I", crc) + flags)
     write(packed)
     padding = _aligned(_PREFIX.size + len(packed)) - _PREFIX.size - len(packed)
     for leaf, what, block in zip(leaves, stored, blocks, strict=True):
         write(bytes(padding if block.start == 0 else block.start - block.before))
-        _write_tensor(leaf, what, write)
+        _write_tensor(leaf, what, write, checksum=content.checksums)
 
 
-def _write_tensor(tensor: TensorEntry, what: Descriptor, write: Write) -> None:
+def _write_tensor(tensor: TensorEntry, what: Descriptor, write: Write, *, checksum: bool) -> None:
     crc = count = 0
     for piece in tensor.pieces():
-        crc = zlib.crc32(piece, crc)
+        if checksum:
+            crc = zlib.crc32(piece, crc)
         count += len(piece)
         write(piece)
     if count != what.nbytes:
         raise Malformed("a tensor gave a wrong size", got=count, expected=what.nbytes)
-    write(crc.to_bytes(_CRC_BYTES, "little"))
+    if checksum:
+        write(crc.to_bytes(_CRC_BYTES, "little"))
 
 
 def _read(layout: int, source: Source, limits: Limits) -> Content:
@@ -165,24 +182,25 @@ def _read(layout: int, source: Source, limits: Limits) -> Content:
         Malformed: anything that FORMAT.md forbids.
     """
     prefix = bytes(source.read(0, _PREFIX.size))
-    magic, version, found, size, crc, zero = _PREFIX.unpack(prefix)
+    magic, version, found, size, crc, flags = _PREFIX.unpack(prefix)
     if magic != MAGIC:
         raise Malformed("not a phlox record", got=shown(prefix[:8]), expected=shown(MAGIC))
     check_version(version, VERSION)
-    if found != layout or zero:
+    if found != layout or flags > (0 if version == 1 else _NO_CHECKSUMS):
         raise Malformed("damaged prefix", got=shown(prefix))
     if size > limits.header_bytes:
         raise _header_too_large(size, limits)
     packed = bytes(source.read(_PREFIX.size, size))
-    if zlib.crc32(packed, zlib.crc32(prefix[:_CHECKED])) != crc:
+    checked = prefix[:_CHECKED] + (prefix[-4:] if version > 1 else b"")
+    if zlib.crc32(packed, zlib.crc32(checked)) != crc:
         raise Malformed("damaged header", got="a wrong checksum", hint="copy the file again")
     header = unpack(packed, depth=2 * MAX_DEPTH + 8, nodes=limits.nodes)
-    parts = _compact_parts(header) if layout == _COMPACT else _named_parts(header)
+    parts = (_compact_parts if layout == _COMPACT else _named_parts)(header, version)
     if len(parts.table) > limits.tensors:
         raise Malformed(
             "too many tensors in the file", got=len(parts.table), expected=limits.tensors
         )
-    blocks = _blocks([what.nbytes for what in parts.table])
+    blocks = _blocks([what.nbytes for what in parts.table], 0 if flags else _CRC_BYTES)
     if parts.offsets is not None:
         _check_offsets(blocks, parts.offsets)
     base = _aligned(_PREFIX.size + size)
@@ -190,14 +208,16 @@ def _read(layout: int, source: Source, limits: Limits) -> Content:
     source.check_end(end, now=False)
     if blocks:
         _check_zero(source.read(_PREFIX.size + size, base - _PREFIX.size - size))
-    entries = [
+    found = [
         _lazy(source, what, base, block) for what, block in zip(parts.table, blocks, strict=True)
     ]
     return Content(
-        tree=_Resolver(entries, named=layout == _NAMED).resolve_all(parts.tree),
+        tree=_Resolver(found, layout, version).resolve_all(parts.tree),
         precision=parts.precision,
         metadata=parts.metadata,
         version=version,
+        writer=parts.writer,
+        checksums=not flags,
         names=parts.names,
         check_end=lambda: source.check_end(end, now=True),
     )
@@ -209,10 +229,14 @@ def _lazy(source: Source, what: Descriptor, base: int, block: _Block) -> TensorE
         pad = block.start - block.before
         _check_zero(raw[:pad])
         data = raw[pad : pad + what.nbytes]
-        check_sum(data, int.from_bytes(raw[pad + what.nbytes :], "little"))
+        if block.end - block.start > what.nbytes:
+            check_sum(data, int.from_bytes(raw[pad + what.nbytes :], "little"))
         return as_array(data, what)
 
-    return TensorEntry(what.shape, what.dtype, read)
+    def drop() -> None:
+        source.drop(base + block.start, what.nbytes)
+
+    return TensorEntry(what.shape, what.dtype, read, drop=drop)
 
 
 def _check_offsets(blocks: list[_Block], declared: list[object]) -> None:
@@ -230,14 +254,15 @@ def _check_zero(padding: memoryview) -> None:
 class _Parts(NamedTuple):
     precision: str
     metadata: Metadata
+    writer: str
     names: bytes
     tree: Any
     table: list[Descriptor]
     offsets: list[object] | None
 
 
-def _named_parts(header: Any) -> _Parts:
-    wanted = ["metadata", "precision", "tensors", "tree"]
+def _named_parts(header: Any, version: int) -> _Parts:
+    wanted = ["metadata", "precision", "tensors", "tree", *(["writer"] if version > 1 else [])]
     if not isinstance(header, dict) or sorted(header) != wanted:
         raise Malformed("the header has wrong fields", expected=", ".join(wanted))
     table, offsets = [], []
@@ -248,13 +273,15 @@ def _named_parts(header: Any) -> _Parts:
         table.append(what)
         offsets.append(row[2])
     precision, metadata = check_metadata(header["precision"], header["metadata"])
-    return _Parts(precision, metadata, b"", header["tree"], table, offsets)
+    writer = check_writer(header.get("writer", ""))
+    return _Parts(precision, metadata, writer, b"", header["tree"], table, offsets)
 
 
-def _compact_parts(header: Any) -> _Parts:
-    if not isinstance(header, list) or len(header) != 5:
-        raise Malformed("the header has wrong fields", expected="five values")
-    precision, metadata, names, tree, rows = header
+def _compact_parts(header: Any, version: int) -> _Parts:
+    count = 5 if version == 1 else 6
+    if not isinstance(header, list) or len(header) != count:
+        raise Malformed("the header has wrong fields", expected=f"{count} values")
+    precision, metadata, names, tree, rows = header[:5]
     table = []
     for code, shape in _rows(rows, 2):
         if type(code) is not int or code not in _DTYPE_NAMES:
@@ -263,7 +290,8 @@ def _compact_parts(header: Any) -> _Parts:
     if not isinstance(names, bytes) or len(names) != 8:
         raise Malformed("the hash of names is wrong", got=shown(names), expected="8 bytes")
     precision, metadata = check_metadata(precision, metadata)
-    return _Parts(precision, metadata, names, tree, table, None)
+    writer = check_writer(header[5] if version > 1 else "")
+    return _Parts(precision, metadata, writer, names, tree, table, None)
 
 
 def _rows(table: object, width: int) -> list[list[Any]]:
@@ -278,12 +306,15 @@ def _rows(table: object, width: int) -> list[list[Any]]:
 class _Resolver:
     """Turns msgpack values into a tree; tensor numbers must count up from 0, each used once.
 
-    Maps have names in a named file and inside a keyed map, and none elsewhere.
+    A parameter at another place is named by the number again. Maps have names in a named file and
+    inside a keyed map, and none elsewhere.
     """
 
-    def __init__(self, entries: list[TensorEntry], *, named: bool) -> None:
-        self._entries = entries
-        self._named = named
+    def __init__(self, found: list[TensorEntry], layout: int, version: int) -> None:
+        self._entries = found
+        self._named = layout == _NAMED
+        self._params: dict[int, ParamEntry] = {}
+        self._may_share = version > 1
         self._next = 0
 
     def resolve_all(self, node: Any) -> Any:
@@ -329,6 +360,10 @@ class _Resolver:
 
     def _leaf(self, ext: Ext) -> TensorEntry | ParamEntry:
         number = int.from_bytes(ext.data[:4], "little")
+        if ext.code == _SHARED and self._may_share:
+            if len(ext.data) != 4 or number not in self._params:
+                raise Malformed("a parameter is shared before it is there", got=number)
+            return self._params[number]
         if ext.code not in (_TENSOR, _PARAM) or len(ext.data) < 4:
             raise Malformed("unknown extension in the tree", got=f"code {ext.code}")
         if ext.code == _TENSOR and len(ext.data) != 4:
@@ -340,9 +375,11 @@ class _Resolver:
         if ext.code == _TENSOR:
             return found
         try:
-            return ParamEntry(ext.data[4:].decode(), found)
+            made = ParamEntry(ext.data[4:].decode(), found)
         except UnicodeDecodeError:
             raise Malformed("a parameter id is not UTF-8") from None
+        self._params[number] = made
+        return made
 
 
 def _header_too_large(size: int, limits: Limits) -> Malformed:

@@ -31,6 +31,8 @@ class Content:
         precision: name of the settings it was written with.
         metadata: the writer's own notes.
         version: of the form of the file.
+        writer: the package that wrote the file and its version.
+        checksums: whether each tensor is written with a checksum.
         names: hash of the field names, where a file has no names itself.
         check_end: called after all tensors were read; a gzip file is only then known whole.
     """
@@ -39,12 +41,14 @@ class Content:
     precision: str = "keep"
     metadata: Metadata = field(default_factory=dict)
     version: int = 1
+    writer: str = ""
+    checksums: bool = True
     names: bytes = b""
     check_end: Callable[[], None] = _nothing
 
 
-def check_version(found: object, known: int) -> None:
-    """Raise Malformed for versions of the format that this package cannot read."""
+def check_version(found: object, known: int) -> int:
+    """Return the version of a format; raise Malformed for one that this package cannot read."""
     if type(found) is not int or found < 1:
         raise Malformed("wrong format version", got=shown(found), expected=f"1 to {known}")
     if found > known:
@@ -54,6 +58,7 @@ def check_version(found: object, known: int) -> None:
             expected=f"format {known} or older",
             hint="pip install --upgrade phlox-record",
         )
+    return found
 
 
 def check_metadata(precision: object, metadata: object) -> tuple[str, Metadata]:
@@ -65,3 +70,10 @@ def check_metadata(precision: object, metadata: object) -> tuple[str, Metadata]:
     ):
         raise Malformed("metadata is not a map of text to text", got=shown(metadata))
     return precision, metadata
+
+
+def check_writer(writer: object) -> str:
+    """Check the type of the writer's name."""
+    if not isinstance(writer, str):
+        raise Malformed("the writer is not text", got=shown(writer))
+    return writer

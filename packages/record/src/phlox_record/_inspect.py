@@ -41,6 +41,7 @@ class FileInfo:
         metadata: the writer's notes.
         tree: the record with `TensorEntry` leaves; dicts of a compact file have numbers as keys.
         nbytes: size of the file.
+        writer: the package that wrote it, with its version.
     """
 
     path: Path
@@ -50,6 +51,7 @@ class FileInfo:
     metadata: Metadata
     tree: Any
     nbytes: int
+    writer: str = ""
 
     def tensors(self) -> Iterator[tuple[str, TensorEntry]]:
         """Yield the dotted path and the unread tensor, in file order."""
@@ -86,6 +88,7 @@ def inspect(path: PathLike, *, limits: Limits | None = None) -> FileInfo:
         metadata=opened.metadata,
         tree=numbered(opened.tree),
         nbytes=len(data),
+        writer=opened.writer,
     )
 
 
@@ -115,12 +118,12 @@ def convert(
     """
     place = Path(target)
     writer = by_extension(place.name)
-    if writer is None:
+    if writer is None or not writer.writes:
         raise RecordError(
             "convert",
-            "the extension names no recorder",
+            "the extension names no recorder that writes",
             got=shown(place.name),
-            expected=", ".join(sorted(r.extension for r in kinds())),
+            expected=", ".join(sorted(r.extension for r in kinds() if r.writes)),
         )
     info = inspect(source, limits=limits)
     tree = info.tree

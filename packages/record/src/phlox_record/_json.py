@@ -7,12 +7,13 @@ import json
 import math
 import re
 import zlib
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any, Final, NoReturn
 
 from numpy.typing import NDArray
 
-from ._content import Content, check_metadata, check_version
+from ._content import Content, check_metadata, check_version, check_writer
 from ._errors import Malformed, shown
 from ._form import Form
 from ._layout import Descriptor, as_array, check_sum, describe, descriptor
@@ -21,18 +22,20 @@ from ._source import Source, Write
 from ._tree import INT_RANGE, Keyed, ParamEntry, Record, TensorEntry, TensorLike
 
 FORMAT: Final = "phlox-record"
-VERSION: Final = 1
+VERSION: Final = 2
 _WORDS: Final = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 # Possessive, so that no input makes it backtrack.
 _TOKEN: Final = re.compile(rb'[\[\]{}]|"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _QUOTE: Final = ord('"')
 _MAX_DIGITS: Final = 20
+_TENSOR: Final = ["crc32", "data", "dtype", "shape"]
 
 
 def _write(content: Content, limits: Limits, write: Write) -> None:
     """Write a checked tree, tensor by tensor."""
-    writer = _Writer(limits, write)
+    writer = TreeWriter(limits, write, checksums=content.checksums)
     writer.text(f'{{\n  "format": {_quoted(FORMAT)},\n  "version": {VERSION},\n')
+    writer.text(f'  "writer": {_quoted(content.writer)},\n')
     writer.text(f'  "precision": {_quoted(content.precision)},\n')
     notes = json.dumps(content.metadata, ensure_ascii=False)
     writer.text(f'  "metadata": {notes},\n  "tree": ')
@@ -44,13 +47,28 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-class _Writer:
-    def __init__(self, limits: Limits, write: Write) -> None:
+class TreeWriter:
+    """Writes a tree as JSON; its tensors whole, or by name where ``name`` gives one."""
+
+    def __init__(
+        self,
+        limits: Limits,
+        write: Write,
+        *,
+        checksums: bool = True,
+        name: Callable[[TensorEntry], str] | None = None,
+    ) -> None:
+        """Write text to ``write``."""
         self._cap = limits.json_bytes
         self._count = 0
         self._write = write
+        self._checksums = checksums
+        self._name = name
+        self._params: dict[int, int] = {}
+        self._tensors = 0
 
     def text(self, text: str) -> None:
+        """Write text as it is."""
         self._bytes(text.encode())
 
     def _bytes(self, data: bytes) -> None:
@@ -60,6 +78,7 @@ class _Writer:
         self._write(data)
 
     def node(self, node: Record, indent: str) -> None:
+        """Write a value and what is in it."""
         if isinstance(node, Keyed):
             self.text('{"$keyed": ')
             self._object(node, indent)
@@ -69,9 +88,7 @@ class _Writer:
         elif isinstance(node, list):
             self._array(node, indent)
         elif isinstance(node, ParamEntry):
-            self.text(f'{{"$param": {{"id": {_quoted(node.id)}, "tensor": ')
-            self._tensor(node.tensor)
-            self.text("}}")
+            self._param(node)
         elif isinstance(node, bytes):
             self.text(f'{{"$bytes": "{binascii.b2a_base64(node, newline=False).decode()}"}}')
         elif isinstance(node, float) and not math.isfinite(node):
@@ -82,6 +99,15 @@ class _Writer:
             self.text('{"$tensor": ')
             self._tensor(node)
             self.text("}")
+
+    def _param(self, node: ParamEntry) -> None:
+        if id(node) in self._params:
+            self.text(f'{{"$shared": {self._params[id(node)]}}}')
+            return
+        self._params[id(node)] = self._tensors
+        self.text(f'{{"$param": {{"id": {_quoted(node.id)}, "tensor": ')
+        self._tensor(node.tensor)
+        self.text("}}")
 
     def _object(self, node: dict[str, Record], indent: str) -> None:
         inner = indent + "  "
@@ -104,18 +130,22 @@ class _Writer:
 
     def _tensor(self, tensor: TensorLike) -> None:
         assert isinstance(tensor, TensorEntry)
+        self._tensors += 1
+        if self._name is not None:
+            self.text(_quoted(self._name(tensor)))
+            return
         what = describe(tensor)
         self.text(f'{{"dtype": "{what.dtype.name}", "shape": {list(what.shape)}, "data": "')
         crc = 0
         rest = b""
         for piece in tensor.pieces():
-            crc = zlib.crc32(piece, crc)
+            crc = zlib.crc32(piece, crc) if self._checksums else 0
             joined = rest + piece
             whole = len(joined) - len(joined) % 3
             rest = joined[whole:]
             self._bytes(binascii.b2a_base64(joined[:whole], newline=False))
         self._bytes(binascii.b2a_base64(rest, newline=False))
-        self.text(f'", "crc32": {crc}}}')
+        self.text(f'", "crc32": {crc}}}' if self._checksums else '"}')
 
 
 def _read(source: Source, limits: Limits) -> Content:
@@ -127,18 +157,18 @@ def _read(source: Source, limits: Limits) -> Content:
     text = source.read_all()
     if len(text) > limits.json_bytes:
         raise _too_large(len(text), limits.json_bytes)
-    data = bytes(text)
-    _scan(data, limits)
-    root = _parse(data)
-    del data
-    wanted = ["format", "metadata", "precision", "tree", "version"]
+    root = parse(bytes(text), limits)
     if not isinstance(root, dict) or root.get("format") != FORMAT:
         raise Malformed("not a phlox record", expected=f'"format": "{FORMAT}"')
-    check_version(root.get("version"), VERSION)
+    version = check_version(root.get("version"), VERSION)
+    wanted = ["format", "metadata", "precision", "tree", "version"]
+    wanted += ["writer"] if version > 1 else []
     if sorted(root) != wanted:
         raise Malformed("the record has wrong fields", expected=", ".join(wanted))
     precision, metadata = check_metadata(root["precision"], root["metadata"])
-    return Content(_Resolver(limits).resolve(root["tree"], 0), precision, metadata, VERSION)
+    writer = check_writer(root.get("writer", ""))
+    tree = TreeReader(limits, version).read(root["tree"])
+    return Content(tree, precision, metadata, version, writer)
 
 
 def _too_large(size: int, cap: int) -> Malformed:
@@ -170,7 +200,13 @@ def _scan(data: bytes, limits: Limits) -> None:
             raise Malformed("the file is too deep", expected=f"at most {MAX_DEPTH} levels")
 
 
-def _parse(data: bytes) -> Any:
+def parse(data: bytes, limits: Limits) -> Any:
+    """Return the one JSON value in ``data``, bounded before it is built.
+
+    Raises:
+        Malformed: no JSON, a repeated key, NaN, a number out of range, too deep, too many values.
+    """
+    _scan(data, limits)
     try:
         return json.loads(
             data.decode(),
@@ -213,11 +249,34 @@ def _constant(word: str) -> NoReturn:
     raise Malformed("not valid JSON", got=word, expected='{"$float": "nan"}')
 
 
-class _Resolver:
-    def __init__(self, limits: Limits) -> None:
+class TreeReader:
+    """Makes the tree of parsed JSON, whose tensors are there whole, or by name in ``named``."""
+
+    def __init__(
+        self, limits: Limits, version: int, named: Mapping[str, TensorEntry] | None = None
+    ) -> None:
+        """Read trees of a version of the format."""
         self._left = limits.tensors
+        self._may_share = version > 1
+        self._named = named
+        self._used: set[str] = set()
+        self._params: dict[int, ParamEntry] = {}
+        self._next = 0
+
+    def read(self, node: Any) -> Any:
+        """Return the tree; every named tensor must be in it.
+
+        Raises:
+            Malformed: a wrong tag, a tensor that nothing refers to, or that two do.
+        """
+        tree = self.resolve(node, 0)
+        left = sorted(set(self._named or ()) - self._used)
+        if left:
+            raise Malformed("tensors that nothing refers to", got=shown(", ".join(left[:4])))
+        return tree
 
     def resolve(self, node: Any, depth: int) -> Any:
+        """Return the value of a node."""
         if isinstance(node, dict):
             tag = next(iter(node), "")
             if len(node) == 1 and tag.startswith("$") and not tag.startswith("$$"):
@@ -249,7 +308,14 @@ class _Resolver:
             case "$param":
                 if not _has(value, ["id", "tensor"]) or not isinstance(value["id"], str):
                     raise Malformed("a $param is wrong", expected='{"id": text, "tensor": {…}}')
-                return ParamEntry(_text(value["id"]), self._tensor(value["tensor"]))
+                number = self._next
+                made = ParamEntry(_text(value["id"]), self._tensor(value["tensor"]))
+                self._params[number] = made
+                return made
+            case "$shared" if self._may_share:
+                if type(value) is not int or value not in self._params:
+                    raise Malformed("a parameter is shared before it is there", got=shown(value))
+                return self._params[value]
             case "$keyed" if isinstance(value, dict):
                 return Keyed(self._dict(value, depth))
             case "$bytes" if isinstance(value, str):
@@ -260,11 +326,15 @@ class _Resolver:
                 raise Malformed("unknown tag", got=shown(tag))
 
     def _tensor(self, value: Any) -> TensorEntry:
-        if not _has(value, ["crc32", "data", "dtype", "shape"]):
+        self._next += 1
+        if self._named is not None:
+            return self._by_name(self._named, value)
+        without = self._may_share and isinstance(value, dict) and "crc32" not in value
+        if not _has(value, ["data", "dtype", "shape"] if without else _TENSOR):
             raise Malformed("a tensor is wrong", expected="dtype, shape, data, crc32")
         what = descriptor(value["dtype"], value["shape"])
-        data, crc = value["data"], value["crc32"]
-        if not isinstance(data, str) or type(crc) is not int:
+        data, crc = value["data"], value.get("crc32")
+        if not isinstance(data, str) or not (without or type(crc) is int):
             raise Malformed("a tensor is wrong", expected="data: text, crc32: integer")
         if len(data) != -(-what.nbytes // 3) * 4:
             got, expected = f"{len(data)} characters", f"{what.nbytes} bytes of base64"
@@ -274,13 +344,22 @@ class _Resolver:
         self._left -= 1
         return _lazy(data, crc, what)
 
+    def _by_name(self, named: Mapping[str, TensorEntry], name: Any) -> TensorEntry:
+        if not isinstance(name, str) or name not in named:
+            raise Malformed("a tensor of the tree is not in the file", got=shown(name))
+        if name in self._used:
+            raise Malformed("two places refer to one tensor", got=shown(name))
+        self._used.add(name)
+        return named[name]
 
-def _lazy(data: str, crc: int, what: Descriptor) -> TensorEntry:
+
+def _lazy(data: str, crc: int | None, what: Descriptor) -> TensorEntry:
     def read() -> NDArray[Any]:
         raw = memoryview(_base64(data))
         if len(raw) != what.nbytes:
             raise Malformed("a tensor's data has a wrong length", got=len(raw))
-        check_sum(raw, crc)
+        if crc is not None:
+            check_sum(raw, crc)
         return as_array(raw, what)
 
     return TensorEntry(what.shape, what.dtype, read)
@@ -313,6 +392,6 @@ def _base64(text: str) -> bytes:
 JSON: Final = Form(
     write=_write,
     read=_read,
-    recognizes=lambda head: head.lstrip().startswith(b"{"),
+    recognizes=lambda head: head.lstrip().startswith(b"{") and b"\0" not in head,
     cap=lambda limits: limits.json_bytes,
 )

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phlox_tensor import DType, as_dtype
-from phlox_tensor.tree import leaves
 
 from ._errors import Malformed, shown
 from ._limits import MAX_RANK
 from ._precision import PrecisionSettings, byte_pieces, cast_array, little_endian
-from ._tree import LEAF, Leaf, ParamEntry, Record, TensorEntry
+from ._tree import TensorEntry, TensorLike
 
 # The numbers are the format's; new dtypes go to the end.
 DTYPE_CODES: Final = {
@@ -72,21 +71,16 @@ def descriptor(dtype: object, shape: object) -> Descriptor:
     return Descriptor(found, tuple(shape), math.prod(shape) * found.itemsize)
 
 
-def stored(leaf: Leaf, precision: PrecisionSettings) -> TensorEntry:
-    """Return `leaf` as a file holds it: read once when written, cast piece by piece."""
-    target = precision.target(leaf.tensor.dtype)
+def stored(tensor: TensorLike, where: str, precision: PrecisionSettings) -> TensorEntry:
+    """Return a tensor as a file holds it: read once when written, cast piece by piece."""
+    target = precision.target(tensor.dtype, where)
+    loose = precision.overflow
     return TensorEntry(
-        leaf.tensor.shape,
+        tensor.shape,
         target,
-        lambda: cast_array(leaf.tensor.numpy(), target, leaf.where),
-        lambda: byte_pieces(leaf.tensor.numpy(), target, leaf.where),
+        lambda: cast_array(tensor.numpy(), target, where, overflow=loose),
+        lambda: byte_pieces(tensor.numpy(), target, where, overflow=loose),
     )
-
-
-def tensors(tree: Record) -> list[TensorEntry]:
-    """Return the tensors of a stored tree in depth-first order."""
-    found = (item.tensor if isinstance(item, ParamEntry) else item for item in leaves(tree, LEAF))
-    return [item for item in found if isinstance(item, TensorEntry)]
 
 
 def as_array(raw: memoryview, what: Descriptor) -> NDArray[Any]:
@@ -99,6 +93,8 @@ def as_array(raw: memoryview, what: Descriptor) -> NDArray[Any]:
     if what.dtype.kind == "Bool" and flat.size and int(flat.view(np.uint8).max()) > 1:
         raise Malformed("a bool tensor holds bytes other than 0 and 1")
     array = flat.view(what.dtype.numpy).reshape(what.shape)
+    if not array.flags.aligned:  # other programs do not always align elements
+        array = array.copy()
     array.flags.writeable = False
     return array
 

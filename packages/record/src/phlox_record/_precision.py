@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from typing import Any, Final, final
 
 import numpy as np
@@ -20,24 +21,55 @@ _BLOCK: Final = 1 << 16
 @final
 @dataclass(frozen=True, slots=True)
 class PrecisionSettings:
-    """The element type that float tensors get when written. Ints and bools keep theirs.
+    """The element type that float tensors get in a file. Ints and bools keep theirs.
 
     Attributes:
         name: written into the file, for people.
         float_dtype: None leaves every tensor as it is.
+        rules: patterns of paths with settings of their own; the first that fits holds.
+        overflow: whether a number that is too large may become an infinity.
+
+    >>> from phlox_record import FullPrecision, HalfPrecision
+    >>> HalfPrecision.where({"*.norm.*": FullPrecision}).name
+    'half, full at *.norm.*'
     """
 
     name: str
     float_dtype: DType | None
+    rules: tuple[tuple[str, PrecisionSettings], ...] = ()
+    overflow: bool = False
 
-    def target(self, dtype: DType) -> DType:
-        """Return the dtype in which a tensor of `dtype` is written."""
+    def where(self, rules: Mapping[str, PrecisionSettings]) -> PrecisionSettings:
+        """Return settings with others for some paths, in which ``*`` stands for anything.
+
+        Raises:
+            TypeError: a rule is no PrecisionSettings.
+        """
+        for pattern, other in rules.items():
+            if not isinstance(other, PrecisionSettings):
+                raise TypeError(f"[where] {pattern!r}: got {other!r}, expected a PrecisionSettings")
+        more = "".join(f", {other.name} at {pattern}" for pattern, other in rules.items())
+        return replace(self, name=self.name + more, rules=(*self.rules, *rules.items()))
+
+    def allow_overflow(self) -> PrecisionSettings:
+        """Return settings that write infinities for finite numbers that are too large."""
+        rules = tuple((pattern, other.allow_overflow()) for pattern, other in self.rules)
+        return replace(self, rules=rules, overflow=True)
+
+    def target(self, dtype: DType, where: str = "") -> DType:
+        """Return the dtype in which a tensor of `dtype` at the path `where` is written."""
+        for pattern, other in self.rules:
+            if fnmatchcase(where, pattern):
+                return other.target(dtype, where)
         if self.float_dtype is None or dtype.kind != "Float":
             return dtype
         return self.float_dtype
 
     def __repr__(self) -> str:
-        return _NAMES.get(self.name, f"PrecisionSettings({self.name!r}, {self.float_dtype})")
+        base, *_ = self.name.split(",")
+        text = _NAMES.get(base, f"PrecisionSettings({base!r}, {self.float_dtype})")
+        text += f".where({dict(self.rules)!r})" if self.rules else ""
+        return text + (".allow_overflow()" if self.overflow and not self.rules else "")
 
 
 BFloat16Precision: Final = PrecisionSettings("bfloat16", bfloat16)
@@ -55,25 +87,28 @@ _NAMES: Final = {
 }
 
 
-def cast_blocks(array: NDArray[Any], target: DType, where: str) -> Iterator[NDArray[Any]]:
+def cast_blocks(
+    array: NDArray[Any], target: DType, where: str, *, overflow: bool = False
+) -> Iterator[NDArray[Any]]:
     """Yield the elements of `array` in C order as one-dimensional contiguous pieces of `target`.
 
     Pieces are small, so a cast costs no second copy of the tensor.
 
     Raises:
-        Malformed: a finite number or an int that `target` cannot hold.
+        Malformed: an int that `target` cannot hold, a finite number unless `overflow` is set.
     """
     flat = np.ascontiguousarray(array).reshape(-1)
     for start in range(0, flat.size, _BLOCK):
         block = flat[start : start + _BLOCK]
-        yield block if block.dtype == target.numpy else _cast(block, target, where)
+        same = block.dtype == target.numpy
+        yield block if same else _cast(block, target, where, overflow=overflow)
 
 
 def byte_pieces(
-    array: NDArray[Any], target: DType, where: str = "the tensor"
+    array: NDArray[Any], target: DType, where: str = "the tensor", *, overflow: bool = False
 ) -> Iterator[memoryview]:
     """Yield the elements of `array` in `target` as little-endian bytes. Raises as `cast_blocks`."""
-    for block in cast_blocks(array, target, where):
+    for block in cast_blocks(array, target, where, overflow=overflow):
         yield little_endian(block).view(np.uint8).data
 
 
@@ -84,19 +119,21 @@ def little_endian(block: NDArray[Any]) -> NDArray[Any]:
     return block.view(f"u{block.dtype.itemsize}").byteswap()
 
 
-def cast_array(array: NDArray[Any], target: DType, where: str) -> NDArray[Any]:
+def cast_array(
+    array: NDArray[Any], target: DType, where: str, *, overflow: bool = False
+) -> NDArray[Any]:
     """Return `array` in `target`, itself when nothing changes. Raises as `cast_blocks` does."""
     if array.dtype == target.numpy:
         return array
     result = np.empty(array.size, target.numpy)
     start = 0
-    for block in cast_blocks(array, target, where):
+    for block in cast_blocks(array, target, where, overflow=overflow):
         result[start : start + block.size] = block
         start += block.size
     return result.reshape(array.shape)
 
 
-def _cast(block: NDArray[Any], target: DType, where: str) -> NDArray[Any]:
+def _cast(block: NDArray[Any], target: DType, where: str, *, overflow: bool) -> NDArray[Any]:
     if target.kind == "Int":
         info = iinfo(target)
         low, high = int(block.min()), int(block.max())
@@ -105,8 +142,10 @@ def _cast(block: NDArray[Any], target: DType, where: str) -> NDArray[Any]:
         return block.astype(target.numpy)
     with np.errstate(over="ignore", invalid="ignore"):
         result = block.astype(target.numpy)
-        lost = np.isfinite(block) & ~np.isfinite(result)
-    if lost.any():
+        # One pass over the result decides: most blocks have no infinity at all.
+        lost = None if overflow or np.isfinite(result).all() else ~np.isfinite(result)
+        lost = None if lost is None else lost & np.isfinite(block)
+    if lost is not None and lost.any():
         raise _overflow(where, float(block[lost][0]), target, float(finfo(target).max))
     return result
 

@@ -6,11 +6,11 @@ import inspect
 import io
 import os
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeAlias
 
-from phlox_tensor import RecordError, Tensor
-from phlox_tensor import tree as trees
+from phlox_tensor import RecordError
 
 from ._content import Content, Metadata, check_metadata
 from ._errors import Malformed, located, shown
@@ -21,7 +21,8 @@ from ._limits import Limits
 from ._precision import FullPrecision, PrecisionSettings
 from ._source import Write
 from ._tensors import DeviceLike, LoadDType, materialize
-from ._tree import LEAF, ParamEntry, RecordInput, TensorEntry, check_tree
+from ._tree import RecordInput, TensorEntry, check_tree, exchanged
+from ._version import WRITER
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
@@ -38,21 +39,38 @@ class Recorder(ABC):
     Attributes:
         precision: the element type of floats in the file.
         limits: caps on what a file may ask for.
+        checksums: whether each tensor is written with one.
         extension: of the file name; added when a path lacks it.
+        aliases: other extensions that such files have.
         needs_like: whether loading needs the structure to load into.
+        writes: whether files can be written, or only read.
     """
 
     extension: ClassVar[str]
+    aliases: ClassVar[tuple[str, ...]] = ()
     needs_like: ClassVar[bool] = False
+    writes: ClassVar[bool] = True
 
     def __init__(
-        self, precision: PrecisionSettings = FullPrecision, *, limits: Limits | None = None
+        self,
+        precision: PrecisionSettings = FullPrecision,
+        *,
+        limits: Limits | None = None,
+        checksums: bool = True,
     ) -> None:
-        """Keep the settings."""
+        """Keep the settings.
+
+        Args:
+            precision: the element type of floats in the file.
+            limits: caps on what a file may ask for.
+            checksums: write one for each tensor, in the forms that have them. They cost about a
+                second for each gigabyte, on writing and on reading.
+        """
         if not isinstance(precision, PrecisionSettings):
             raise TypeError(f"precision is a PrecisionSettings such as HalfPrecision: {precision}")
         self.precision: Final = precision
         self.limits: Final = Limits() if limits is None else limits
+        self.checksums: Final = checksums
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Refuse an extension that files of another recorder have.
@@ -64,7 +82,7 @@ class Recorder(ABC):
         extension = vars(cls).get("extension")
         if extension is None:
             return
-        taken = [k.__name__ for k in kinds() if k.extension == extension and k is not cls]
+        taken = [k.__name__ for k in kinds() if extension in k.extensions() and k is not cls]
         if not extension.startswith(".") or any(name != cls.__name__ for name in taken):
             why = f"is that of {taken[0]}" if taken else "has no dot in front"
             raise TypeError(f"[recorder] {cls.__name__}: the extension {extension!r} {why}")
@@ -84,6 +102,11 @@ class Recorder(ABC):
         Raises:
             Exception: of any kind for damaged bytes; a RecordError is best.
         """
+
+    @classmethod
+    def extensions(cls) -> tuple[str, ...]:
+        """The extension and its aliases."""
+        return (cls.extension, *cls.aliases)
 
     @classmethod
     def recognizes(cls, data: memoryview) -> bool | None:
@@ -124,9 +147,9 @@ class Recorder(ABC):
         checked, leaves = check_tree(tree, self.limits)
         _, notes = check_metadata("", {} if metadata is None else metadata)
         check_tree(dict(notes), self.limits)
-        found = iter([stored(leaf, self.precision) for leaf in leaves])
-        same = trees.map(lambda leaf: _exchanged(leaf, lambda _: next(found)), checked, leaf=LEAF)
-        return Content(same, self.precision.name, notes)
+        found = iter([stored(leaf.tensor, leaf.where, self.precision) for leaf in leaves])
+        same = exchanged(checked, lambda _: next(found))
+        return Content(same, self.precision.name, notes, writer=WRITER, checksums=self.checksums)
 
     def load(
         self,
@@ -224,13 +247,6 @@ def _materialized(opened: Content, device: DeviceLike, dtype: LoadDType) -> Any:
     return tree
 
 
-def _exchanged(leaf: Any, change: Any) -> Any:
-    """A leaf of a record, its tensor changed if it is one."""
-    if isinstance(leaf, ParamEntry):
-        return ParamEntry(leaf.id, change(leaf.tensor))
-    return change(leaf) if isinstance(leaf, Tensor | TensorEntry) else leaf
-
-
 def kinds() -> list[type[Recorder]]:
     """The recorders that there are, by name; one's own too."""
     found: list[type[Recorder]] = []
@@ -245,8 +261,8 @@ def kinds() -> list[type[Recorder]]:
 
 def by_extension(name: str) -> type[Recorder] | None:
     """Return the recorder whose extension `name` has; of two that fit, that of the longer one."""
-    fitting = [kind for kind in kinds() if name.endswith(kind.extension)]
-    return max(fitting, key=lambda kind: len(kind.extension), default=None)
+    fitting = [(len(e), kind) for kind in kinds() for e in kind.extensions() if name.endswith(e)]
+    return max(fitting, key=lambda pair: pair[0], default=(0, None))[1]
 
 
 def recognize(data: memoryview, name: str = "") -> type[Recorder] | None:
@@ -279,12 +295,9 @@ def open_unnamed(recorder: Recorder, data: memoryview, name: str) -> Content:
             with located("read", name):
                 return tensor.numpy()
 
-        return TensorEntry(tensor.shape, tensor.dtype, read)
+        return TensorEntry(tensor.shape, tensor.dtype, read, drop=tensor.drop)
 
-    tree = trees.map(lambda leaf: _exchanged(leaf, lazy), opened.tree, leaf=LEAF)
-    return Content(
-        tree, opened.precision, opened.metadata, opened.version, opened.names, opened.check_end
-    )
+    return replace(opened, tree=exchanged(opened.tree, lazy))
 
 
 def open_data(recorder: Recorder, data: memoryview, name: str, like: RecordInput) -> Content:

@@ -12,8 +12,13 @@ from ._content import Content
 from ._errors import Malformed, shown
 from ._form import Form
 from ._json import JSON
+from ._npz import NPZ
+from ._pytorch import PYTORCH
 from ._recorder import PathLike, Recorder, by_extension, kinds
+from ._safetensors import SAFETENSORS
 from ._source import GZIP_MAGIC, BufferSource, GzipWriter, InflatingSource, Write
+
+_HEAD: Final = 512  # what tells forms apart stands there
 
 
 class _Plain(Recorder):
@@ -32,7 +37,7 @@ class _Plain(Recorder):
     @classmethod
     def recognizes(cls, data: memoryview) -> bool:
         """Whether bytes are a file of this recorder."""
-        return cls.form.recognizes(bytes(data[:16]))
+        return cls.form.recognizes(bytes(data[:_HEAD]))
 
 
 class _Zipped(Recorder):
@@ -116,6 +121,42 @@ class JsonGzRecorder(_Zipped):
     form = JSON
 
 
+@final
+class NpzRecorder(_Plain):
+    """NumPy's archive, which `numpy.load` reads: one array for each tensor, by dotted path.
+
+    Archives of other programs are read too, except arrays of objects. bfloat16 is kept as its bits.
+    """
+
+    extension = ".npz"
+    form = NPZ
+
+
+@final
+class PyTorchRecorder(_Plain):
+    """Reads what ``torch.save`` wrote, without PyTorch and without running the pickle in it.
+
+    Tensors, containers and plain values come back; a file that asks for anything else is refused.
+    """
+
+    extension = ".pt"
+    aliases = (".pth", ".bin")
+    writes = False
+    form = PYTORCH
+
+
+@final
+class SafetensorsRecorder(_Plain):
+    """The format that other frameworks read: a JSON table of names, then the elements.
+
+    What is no tensor goes into the metadata. Files of other programs are read too; their dotted
+    names become a tree. The format has no checksums.
+    """
+
+    extension = ".safetensors"
+    form = SAFETENSORS
+
+
 DEFAULT: Final = NamedMsgpackRecorder
 
 
@@ -138,7 +179,7 @@ def recorder_for(path: PathLike) -> Recorder:
             "recorder_for",
             "the extension names no recorder",
             got=shown(place.name),
-            expected=", ".join(sorted(k.extension for k in kinds())),
+            expected=", ".join(sorted(e for k in kinds() for e in k.extensions())),
             hint=f"{shown(place.name + DEFAULT.extension)!r}, or a recorder beside the path",
         )
     return (kind or DEFAULT)()

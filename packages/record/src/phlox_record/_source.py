@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import threading
 import zlib
 from collections.abc import Callable
@@ -26,6 +27,10 @@ class Source(Protocol):
 
     def read_all(self) -> memoryview:
         """Return everything there is."""
+        ...
+
+    def drop(self, offset: int, count: int) -> None:
+        """Give back the memory of bytes that were read; they can be read again."""
         ...
 
     def check_end(self, end: int, *, now: bool) -> None:
@@ -54,6 +59,16 @@ class BufferSource:
     def read_all(self) -> memoryview:
         """Return the buffer."""
         return self._data
+
+    def drop(self, offset: int, count: int) -> None:
+        """Let the system take back whole pages of a mapped file."""
+        mapped = self._data.obj
+        if not isinstance(mapped, mmap.mmap) or not hasattr(mmap, "MADV_DONTNEED"):
+            return
+        first = -(-offset // mmap.PAGESIZE) * mmap.PAGESIZE
+        size = (offset + count) // mmap.PAGESIZE * mmap.PAGESIZE - first
+        if size > 0:
+            mapped.madvise(mmap.MADV_DONTNEED, first, size)
 
     def check_end(self, end: int, *, now: bool) -> None:
         """Compare with the length of the buffer."""
@@ -95,6 +110,9 @@ class InflatingSource:
                     raise cut_short(self._at, offset + count)
                 result += piece
             return memoryview(result)
+
+    def drop(self, offset: int, count: int) -> None:
+        """Do nothing: what was inflated belongs to whoever read it."""
 
     def check_end(self, end: int, *, now: bool) -> None:
         """Hold `end` against the cap; when `now`, inflate up to there and find nothing more."""

@@ -18,11 +18,11 @@ from phlox_tensor import tree as trees
 from phlox_tensor.tree import leaves_with_paths
 
 from ._errors import located, shown
-from ._precision import cast_array
+from ._precision import PrecisionSettings, cast_array
 from ._tree import LEAF, ParamEntry, TensorEntry, TensorLike
 
 DeviceLike: TypeAlias = "Backend | str | None"
-LoadDType: TypeAlias = "DType | Literal['device', 'stored']"
+LoadDType: TypeAlias = "DType | PrecisionSettings | Literal['device', 'stored']"
 
 
 def materialize(
@@ -36,8 +36,9 @@ def materialize(
         tree: a record, as from `Recorder.open`.
         device: where to; None is the default device.
         dtype: of float tensors. ``"device"`` is the device's default float, ``"stored"`` the
-            file's, else the given one. Ints and bools keep theirs; where the device lacks an int
-            type, its default int is used if all values fit.
+            file's, else the given one; settings such as ``HalfPrecision`` say it by path. Ints
+            and bools keep theirs; where the device lacks an int type, its default int is used
+            if all values fit.
         op: the call to name in errors.
 
     Raises:
@@ -45,8 +46,18 @@ def materialize(
         DTypeError: the device lacks the dtype.
     """
     made = _Maker(as_device(device), dtype, op)
-    paths = iter(leaves_with_paths(tree, LEAF))
-    return trees.map(lambda leaf: made.leaf(next(paths)[0], leaf), tree, leaf=LEAF)
+    paths = {id(leaf): path for path, leaf in reversed(leaves_with_paths(tree, LEAF))}
+    seen: dict[int, ParamEntry] = {}
+
+    def leaf(item: Any) -> Any:
+        where = shown(paths.get(id(item), "")) or "the root"
+        if isinstance(item, ParamEntry):
+            if id(item) not in seen:
+                seen[id(item)] = ParamEntry(item.id, made.tensor(where, item.tensor))
+            return seen[id(item)]
+        return made.tensor(where, item) if isinstance(item, TensorEntry) else item
+
+    return trees.map(leaf, tree, leaf=LEAF)
 
 
 class _Maker:
@@ -57,16 +68,10 @@ class _Maker:
         self._dtype: Final = _checked(dtype)
         self._op: Final = op
 
-    def leaf(self, path: str, leaf: Any) -> Any:
-        where = shown(path) or "the root"
-        if isinstance(leaf, ParamEntry):
-            return ParamEntry(leaf.id, self._tensor(where, leaf.tensor))
-        return self._tensor(where, leaf) if isinstance(leaf, TensorEntry) else leaf
-
-    def _tensor(self, where: str, leaf: TensorLike) -> Tensor[Any]:
+    def tensor(self, where: str, leaf: TensorLike) -> Tensor[Any]:
         if isinstance(leaf, Tensor):
             return leaf
-        target = self._target(leaf.dtype)
+        target = self._target(leaf.dtype, where)
         try:
             array = leaf.numpy()
         except RecordError as error:
@@ -74,22 +79,26 @@ class _Maker:
             raise RecordError(
                 self._op, what, got=error.got, expected=error.expected, hint=error.hint
             ) from None
+        loose = isinstance(self._dtype, PrecisionSettings) and self._dtype.overflow
         with located(self._op, where):
-            array = cast_array(array, target, "the tensor")
-        return asarray(array, device=self._device, dtype=target)
+            array = cast_array(array, target, "the tensor", overflow=loose)
+        made = asarray(array, device=self._device, dtype=target)
+        leaf.drop()
+        return made
 
-    def _target(self, stored: DType) -> DType:
-        if stored.kind == "Float":
-            if self._dtype == "stored":
-                return stored
-            return self._device.default_float if self._dtype == "device" else self._dtype
-        if stored.kind == "Int" and stored not in self._device.dtypes and self._dtype != "stored":
+    def _target(self, stored: DType, where: str) -> DType:
+        wanted = self._dtype
+        if stored.kind == "Float" and wanted != "stored":
+            if isinstance(wanted, PrecisionSettings):
+                return wanted.target(stored, where)
+            return self._device.default_float if wanted == "device" else wanted
+        if stored.kind == "Int" and stored not in self._device.dtypes and wanted != "stored":
             return self._device.default_int
         return stored
 
 
 def _checked(dtype: LoadDType) -> LoadDType:
-    if dtype in {"device", "stored"}:
+    if isinstance(dtype, PrecisionSettings) or dtype in {"device", "stored"}:
         return dtype
     found = as_dtype(dtype, "load")
     if found.kind != "Float":

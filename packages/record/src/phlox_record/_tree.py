@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phlox_tensor import DType, RecordError, Tensor, as_dtype
+from phlox_tensor import tree as trees
 
 from ._errors import Malformed, shown
 from ._limits import MAX_DEPTH, MAX_RANK, Limits
@@ -27,7 +28,7 @@ class TensorEntry:
     returns an array of just this shape and dtype.
     """
 
-    __slots__ = ("_pieces", "_read", "dtype", "shape")
+    __slots__ = ("_drop", "_pieces", "_read", "dtype", "shape")
 
     def __init__(
         self,
@@ -35,12 +36,18 @@ class TensorEntry:
         dtype: DType,
         read: Callable[[], NDArray[Any]],
         pieces: Callable[[], Iterator[memoryview]] | None = None,
+        drop: Callable[[], None] | None = None,
     ) -> None:
-        """Keep the description; nothing is read. ``pieces`` is for what is made piece by piece."""
+        """Keep the description; nothing is read.
+
+        ``pieces`` is for what is made piece by piece; ``drop`` gives back memory of what was read
+        and is used no more.
+        """
         self.shape: Final = tuple(shape)
         self.dtype: Final = dtype
         self._read: Final = read
         self._pieces: Final = pieces
+        self._drop: Final = drop
 
     @classmethod
     def from_numpy(cls, array: NDArray[Any]) -> TensorEntry:
@@ -71,6 +78,11 @@ class TensorEntry:
         """
         return byte_pieces(self.numpy(), self.dtype) if self._pieces is None else self._pieces()
 
+    def drop(self) -> None:
+        """Give back the memory that reading took; arrays that were read stay valid."""
+        if self._drop is not None:
+            self._drop()
+
     def __repr__(self) -> str:
         return f"TensorEntry({self.dtype.name}, {self.shape})"
 
@@ -81,7 +93,10 @@ TensorLike: TypeAlias = "Tensor[Any] | TensorEntry"
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ParamEntry:
-    """A parameter: its tensor and the id by which an optimizer finds it again."""
+    """A parameter: its tensor and the id by which an optimizer finds it again.
+
+    One object at two places is a tied parameter: it is written once, and is one again when read.
+    """
 
     id: str
     tensor: TensorLike
@@ -89,6 +104,35 @@ class ParamEntry:
 
 # What trees of records have as leaves though it would come apart.
 LEAF: Final = (ParamEntry, TensorEntry)
+
+
+def exchanged(tree: Any, change: Callable[[TensorLike], TensorLike]) -> Any:
+    """Return the tree with its tensors changed; a parameter at two places is changed once."""
+    seen: dict[int, ParamEntry] = {}
+
+    def leaf(item: Any) -> Any:
+        if isinstance(item, ParamEntry):
+            if id(item) not in seen:
+                seen[id(item)] = ParamEntry(item.id, change(item.tensor))
+            return seen[id(item)]
+        return change(item) if isinstance(item, Tensor | TensorEntry) else item
+
+    return trees.map(leaf, tree, leaf=LEAF)
+
+
+def entries(tree: Any) -> list[TensorEntry]:
+    """Return the unread tensors of a tree in depth-first order, shared parameters once."""
+    params: dict[int, ParamEntry] = {}
+    found: list[TensorEntry] = []
+    for item in trees.leaves(tree, LEAF):
+        if isinstance(item, ParamEntry):
+            if id(item) in params:
+                continue
+            params[id(item)] = item
+        tensor = item.tensor if isinstance(item, ParamEntry) else item
+        if isinstance(tensor, TensorEntry):
+            found.append(tensor)
+    return found
 
 
 class Keyed(dict[str, "Record"]):
@@ -127,6 +171,8 @@ def dotted(parts: Sequence[str | int]) -> str:
 def check_tree(tree: RecordInput, limits: Limits) -> tuple[Record, list[Leaf]]:
     """Return `tree` and its tensors in depth-first order, after checking every value.
 
+    A parameter that stands at two places as one object is one tensor.
+
     Raises:
         Malformed: a value outside the closed set, too deep (also a cycle), too many.
     """
@@ -139,6 +185,7 @@ def check_tree(tree: RecordInput, limits: Limits) -> tuple[Record, list[Leaf]]:
 class _Walk:
     def __init__(self, limits: Limits) -> None:
         self.leaves: list[Leaf] = []
+        self._params: set[int] = set()
         self._limits = limits
         self._nodes = 0
         self._parts: list[str | int] = []
@@ -164,10 +211,7 @@ class _Walk:
             self._leaf(node)
         elif kind is ParamEntry:
             assert isinstance(node, ParamEntry)
-            self._text(node.id)
-            if not isinstance(node.tensor, Tensor | TensorEntry):
-                raise self._alien(node.tensor, "a Tensor or TensorEntry in a ParamEntry", None)
-            self._leaf(node.tensor)
+            self._param(node)
         else:
             self._scalar(node)
 
@@ -186,6 +230,15 @@ class _Walk:
             self._text(key)
             self.visit(child, depth)
             self._parts.pop()
+
+    def _param(self, node: ParamEntry) -> None:
+        if id(node) in self._params:
+            return
+        self._params.add(id(node))
+        self._text(node.id)
+        if not isinstance(node.tensor, Tensor | TensorEntry):
+            raise self._alien(node.tensor, "a Tensor or TensorEntry in a ParamEntry", None)
+        self._leaf(node.tensor)
 
     def _leaf(self, tensor: TensorLike) -> None:
         if len(self.leaves) == self._limits.tensors:

@@ -1,0 +1,163 @@
+"""The safetensors format: a JSON table of names, then the elements. See FORMAT.md.
+
+Source: github.com/huggingface/safetensors, README, "Format".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+from numpy.typing import NDArray
+
+from ._content import Content, check_writer
+from ._errors import Malformed, shown
+from ._form import Form
+from ._json import parse
+from ._layout import Descriptor, as_array, describe, descriptor
+from ._limits import Limits
+from ._skeleton import join, nested, split
+from ._source import Source, Write
+from ._tree import TensorEntry
+
+DTYPES: Final = {
+    "BF16": "bfloat16",
+    "BOOL": "bool",
+    "F16": "float16",
+    "F32": "float32",
+    "F64": "float64",
+    "I16": "int16",
+    "I32": "int32",
+    "I64": "int64",
+    "I8": "int8",
+    "U16": "uint16",
+    "U32": "uint32",
+    "U64": "uint64",
+    "U8": "uint8",
+}
+_CODES: Final = {name: code for code, name in DTYPES.items()}
+_LENGTH: Final = 8
+_ALIGNMENT: Final = 64
+_METADATA: Final = "__metadata__"
+_TREE: Final = "phlox.tree"
+_PRECISION: Final = "phlox.precision"
+_WRITER: Final = "phlox.writer"
+_OWN: Final = (_PRECISION, _TREE, _WRITER)
+
+
+def _write(content: Content, limits: Limits, write: Write) -> None:
+    tree, named = split(content.tree, limits)
+    taken = sorted(set(content.metadata) & set(_OWN))
+    if taken:
+        raise Malformed("metadata has a key of the format", got=taken[0])
+    words = {**content.metadata, _PRECISION: content.precision, _WRITER: content.writer}
+    header: dict[str, Any] = {_METADATA: {**words, _TREE: tree}}
+    # Wide elements first, so that each tensor is aligned to its own elements.
+    ordered = sorted(named.items(), key=lambda item: -item[1].dtype.itemsize)
+    end = 0
+    for name, tensor in ordered:
+        if name == _METADATA:
+            raise Malformed("a tensor has the name of the metadata", got=name)
+        what = describe(tensor)
+        offsets = [end, end + what.nbytes]
+        row = {"dtype": _CODES[what.dtype.name], "shape": list(what.shape), "data_offsets": offsets}
+        header[name] = row
+        end += what.nbytes
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-(_LENGTH + len(text)) % _ALIGNMENT)
+    if len(text) > limits.header_bytes:
+        raise _header_too_large(len(text), limits)
+    write(len(text).to_bytes(_LENGTH, "little") + text)
+    for _, tensor in ordered:
+        for piece in tensor.pieces():
+            write(piece)
+
+
+def _read(source: Source, limits: Limits) -> Content:
+    """Read and check the header; tensors stay unread.
+
+    Raises:
+        Malformed: anything that the format forbids.
+    """
+    size = int.from_bytes(source.read(0, _LENGTH), "little")
+    if size > limits.header_bytes:
+        raise _header_too_large(size, limits)
+    text = bytes(source.read(_LENGTH, size))
+    if not text.startswith(b"{"):
+        raise Malformed("not a safetensors file", got=shown(text[:8]), expected="a JSON object")
+    header = parse(text, limits)
+    assert isinstance(header, dict)
+    words = header.pop(_METADATA, {})
+    if not isinstance(words, dict) or any(not isinstance(v, str) for v in words.values()):
+        raise Malformed("metadata is not a map of text to text", got=shown(words))
+    if len(header) > limits.tensors:
+        raise Malformed("too many tensors in the file", got=len(header), expected=limits.tensors)
+    base = _LENGTH + size
+    named = dict(_entries(source, header, base))
+    end = base + sum(describe(tensor).nbytes for tensor in named.values())
+    source.check_end(end, now=False)
+    tree = join(words[_TREE], named, limits) if _TREE in words else nested(named)
+    return Content(
+        tree,
+        words.get(_PRECISION, "keep"),
+        {key: value for key, value in words.items() if key not in _OWN},
+        writer=check_writer(words.get(_WRITER, "")),
+        checksums=False,
+        check_end=lambda: source.check_end(end, now=True),
+    )
+
+
+def _entries(
+    source: Source, header: dict[str, Any], base: int
+) -> Iterator[tuple[str, TensorEntry]]:
+    """Yield the tensors in the order of the table, once their places are found to fit."""
+    spans: list[tuple[int, int, str]] = []
+    found: dict[str, Descriptor] = {}
+    for name, row in header.items():
+        where = shown(name)
+        if not isinstance(row, dict) or sorted(row) != ["data_offsets", "dtype", "shape"]:
+            raise Malformed(f"the row of {where} is wrong", expected="dtype, shape, data_offsets")
+        code = row["dtype"]
+        if not isinstance(code, str) or code not in DTYPES:
+            known = ", ".join(DTYPES)
+            raise Malformed(f"unknown dtype of {where}", got=shown(code), expected=known)
+        what = found[name] = descriptor(DTYPES[code], row["shape"])
+        offsets = row["data_offsets"]
+        if not isinstance(offsets, list) or [type(n) for n in offsets] != [int, int]:
+            raise Malformed(f"the offsets of {where} are wrong", got=shown(offsets))
+        if offsets[1] - offsets[0] != what.nbytes:
+            got = offsets[1] - offsets[0]
+            raise Malformed(f"the size of {where} is wrong", got=got, expected=what.nbytes)
+        spans.append((offsets[0], offsets[1], where))
+    end = 0
+    for start, stop, where in sorted(spans):
+        if start != end:
+            raise Malformed(f"{where} is misplaced", got=start, expected=end)
+        end = stop
+    for name, what in found.items():
+        yield name, _lazy(source, what, base + header[name]["data_offsets"][0])
+
+
+def _lazy(source: Source, what: Descriptor, start: int) -> TensorEntry:
+    def read() -> NDArray[Any]:
+        return as_array(source.read(start, what.nbytes), what)
+
+    return TensorEntry(what.shape, what.dtype, read, drop=lambda: source.drop(start, what.nbytes))
+
+
+def _header_too_large(size: int, limits: Limits) -> Malformed:
+    return Malformed(
+        "the header is too large",
+        got=f"{size:,} bytes",
+        expected=f"at most {limits.header_bytes:,} bytes",
+        hint="keep long bytes and lists in tensors; limits=Limits(header_bytes=…)",
+    )
+
+
+SAFETENSORS: Final = Form(
+    write=_write,
+    read=_read,
+    recognizes=lambda head: len(head) > _LENGTH and head[5:9] == b"\0\0\0{",
+    cap=lambda limits: limits.inflated_bytes,
+)

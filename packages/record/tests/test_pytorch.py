@@ -1,0 +1,176 @@
+"""Files that PyTorch wrote: `files/make_pytorch.py` made them, values beside them."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox_record as pr
+import phlox_tensor as pt
+
+FILES = Path(__file__).parent / "files"
+VALUES: dict[str, Any] = json.loads((FILES / "state.json").read_text())
+
+
+def test_every_tensor_of_a_state_dict_is_what_pytorch_says() -> None:
+    tree = pr.PyTorchRecorder().load(FILES / "state.pt", dtype="stored")
+    flat = dict(pt.tree.leaves_with_paths(tree))
+    assert {*flat, "exp_avg"} == set(VALUES)
+    dtypes = {"brain": pt.bfloat16, "double": pt.float64, "half": pt.float16, "ints": pt.int64}
+    dtypes |= {"bytes": pt.uint8, "mask": pt.bool_}
+    for name, tensor in flat.items():
+        assert tensor.dtype is dtypes.get(name, pt.float32), name
+        assert tensor.tolist() == VALUES[name], name
+    assert flat["empty"].shape == (0, 3)
+
+
+def test_a_checkpoint_of_dicts_and_numbers_comes_back() -> None:
+    tree = pr.recorder_for("whole.pt").load(FILES / "whole.pt")
+    assert tree["epoch"] == 3
+    assert (tree["shape"], tree["dtype"]) == ([2, 3], "torch.float16")
+    assert tree["model"]["weight"].shape == (2, 3)
+    moments = tree["optimizer"]["state"]["0"]
+    assert moments["exp_avg"].tolist() == VALUES["exp_avg"]
+    assert tree["optimizer"]["param_groups"][0]["lr"] == 0.1
+
+
+def test_names_with_dots_become_a_tree() -> None:
+    tree = pr.PyTorchRecorder().load(FILES / "parameters.pth")
+    assert tree["0"]["weight"].shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("evil.pt", "__builtin__.print"),
+        ("module.pt", "torch.nn.modules.linear.Linear"),
+        ("old.pt", "before version 1.6"),
+    ],
+)
+def test_what_would_run_code_is_refused_by_name(
+    name: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(pr.RecordError, match=says):
+        pr.PyTorchRecorder().load(FILES / name)
+    assert capsys.readouterr().out == ""
+
+
+def test_only_the_tensor_that_is_asked_for_is_read() -> None:
+    data = bytearray((FILES / "state.pt").read_bytes())
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        info = archive.getinfo("state/data/2")  # the storage of a tensor that is not `linear`
+    at = data.index(b"FB", info.header_offset + 30 + len(info.filename))
+    data[at + 70] ^= 1
+    tree = pr.PyTorchRecorder().from_bytes
+    with pytest.raises(pr.RecordError, match="damaged data of state/data/"):
+        tree(bytes(data))
+
+
+def _archive(value: bytes, **members: bytes) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("a/data.pkl", value)
+        for name, data in members.items():
+            archive.writestr(f"a/data/{name}", data)
+    return out.getvalue()
+
+
+def _tensor(size: Any, stride: Any, *, offset: int = 0, count: int = 4, key: str = "x0") -> bytes:
+    """The pickle of a tensor, written opcode by opcode."""
+
+    def plain(value: Any) -> bytes:
+        return pickle.dumps(value, 2)[2:-1]
+
+    storage = b"(" + plain("storage") + b"ctorch\nFloatStorage\n" + plain(key) + plain("cpu")
+    storage += plain(count) + b"tQ"
+    call = b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage + plain(offset) + plain(size)
+    return b"\x80\x02" + call + plain(stride) + b"\x89N" + b"tR."
+
+
+FLOATS = np.arange(4, dtype="<f4").tobytes()
+
+
+def test_a_tensor_written_by_hand_is_read() -> None:
+    data = _archive(_tensor((2, 2), (1, 2)), x0=FLOATS)
+    assert pr.PyTorchRecorder().from_bytes(data).tolist() == [[0, 2], [1, 3]]
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (_archive(_tensor((5,), (1,)), x0=FLOATS), "behind its storage"),
+        (_archive(_tensor((2,), (1,), offset=3), x0=FLOATS), "behind its storage"),
+        (_archive(_tensor((2,), (-1,), offset=3), x0=FLOATS), "strides"),
+        (_archive(_tensor((2, 2), (1,)), x0=FLOATS), "strides"),
+        (_archive(_tensor((2**20, 2**20), (0, 0)), x0=FLOATS), "repeats its elements"),
+        (_archive(_tensor((2,), (1,), count=9), x0=FLOATS), "wrong size"),
+        (_archive(_tensor((2,), (1,), key="../x"), x0=FLOATS), "not in the file"),
+        (_archive(_tensor((True,), (1,)), x0=FLOATS), "shape"),
+        (_archive(pickle.dumps(print)), "builtins.print"),
+        (_archive(pickle.dumps(complex(1, 2))), "builtins.complex"),
+        (_archive(b"\x80\x02" + b"]q\x00h\x00a."), "too deep"),  # a list that holds itself
+        (_archive(b"\x80\x02" + b"(" * 1000), "ends early"),
+        (_archive(b"\x80\x02B\xff\xff\xff\xff."), "ends early"),
+        (_archive(b"\x80\x04\x8e" + b"\xff" * 8 + b"."), "ends early"),
+        (_archive(b"\x80\x02Nr\xff\xff\xff\xff."), ""),  # a memo index costs nothing
+        (_archive(b"\x80\x02\x8a\xff" + b"\x01" * 255 + b"."), "out of range"),
+        (_archive(b"\x80\x02cos\nsystem\n(U\x04trueT\x00\x00\x00\x00tR."), "os.system"),
+        (_archive(b"\x80\x02}]N s."), "opcode"),
+        (_archive(b"."), "takes more"),
+        (b"PK\x03\x04" + bytes(60), "cut short"),
+    ],
+)
+def test_hostile_pickles(data: bytes, says: str) -> None:
+    if not says:
+        assert pr.PyTorchRecorder().from_bytes(data) is None
+        return
+    with pytest.raises(pr.RecordError, match=says):
+        pr.PyTorchRecorder().from_bytes(data)
+
+
+def test_lists_that_double_are_counted_not_built() -> None:
+    """Thirty lists, each twice in the next: they stand for 2**30 values."""
+    bomb = b"\x80\x02(]q\x00" + b"".join(
+        b"]q" + bytes([n]) + b"(h" + bytes([n - 1]) + b"h" + bytes([n - 1]) + b"e"
+        for n in range(1, 31)
+    )
+    recorder = pr.PyTorchRecorder(limits=pr.Limits(nodes=100_000))
+    with pytest.raises(pr.RecordError, match="too many values"):
+        recorder.from_bytes(_archive(bomb + b"l."))
+
+
+def test_files_of_pytorch_are_not_written(tmp_path: Path) -> None:
+    with pytest.raises(pr.RecordError, match=r"(?s)read, not written.*SafetensorsRecorder"):
+        pr.PyTorchRecorder().record({"a": 1}, tmp_path / "a")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_truncation_and_changed_byte_is_refused_or_harmless() -> None:
+    data = (FILES / "parameters.pth").read_bytes()
+    recorder = pr.PyTorchRecorder()
+
+    def values(data: bytes | bytearray) -> dict[str, Any]:
+        tree = recorder.from_bytes(data)
+        return {path: leaf.tolist() for path, leaf in pt.tree.leaves_with_paths(tree)}
+
+    good = values(data)
+    for length in range(len(data)):
+        with pytest.raises(pr.RecordError):
+            recorder.from_bytes(data[:length])
+    changed = bytearray(data)
+    refused = 0
+    for at in range(len(data)):
+        changed[at] ^= 0xFF
+        try:
+            assert values(changed) == good, at  # a byte that means nothing here: padding, a date
+        except pr.RecordError:
+            refused += 1
+        changed[at] ^= 0xFF
+    assert refused > 500
