@@ -33,6 +33,8 @@ def test(arguments: Arguments) -> int:
     steps.setup()
     long = "--long" in arguments
     chosen = [word for word in arguments if word != "--long"]
+    if long:
+        steps.install_locked(steps.bootstrap_uv(), "long")
     extra = {"PHLOX_TEST_EXAMPLES": "long"} if long else {}
     rust = 0
     if not chosen:
