@@ -1,4 +1,4 @@
-"""Files that PyTorch wrote: `files/make_pytorch.py` made them, values beside them."""
+"""Files that PyTorch wrote: `attacks/make_pytorch.py` made them; the values are beside them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes the PyTorch files of this folder; run with PyTorch: python make_pytorch.py FOLDER."""
+"""Makes the PyTorch files in tests/files, evil ones among them: python make_pytorch.py FOLDER."""
 
 from __future__ import annotations
 
