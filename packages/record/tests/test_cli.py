@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import phlox_record as pr
@@ -96,3 +97,66 @@ def test_a_damaged_source_leaves_no_target(tmp_path: Path) -> None:
     with pytest.raises(pr.RecordError, match="damaged tensor data"):
         pr.convert(path, tmp_path / "b.json")
     assert [p.name for p in tmp_path.iterdir()] == ["a.mpk"]
+
+
+def test_show_says_what_tensors_hold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    numbers = np.array([1e6 + 1, 1e6 + 2, 1e6 + 3, np.nan, np.inf], "f4")
+    tree: Any = {"w": pt.asarray(numbers), "n": pt.asarray([3, 5]), "none": pt.zeros(0)}
+    path = pr.NamedMsgpackRecorder().record(tree, tmp_path / "a")
+    assert main(["show", str(path), "--stats"]) == 0
+    out = capsys.readouterr().out
+    assert "1e+06..1e+06, mean 1e+06, std 0.8165, 1 NaN, 1 infinite" in out
+    assert "3..5, mean 4, std 1" in out
+    found = pr.statistics(pr.NamedMsgpackRecorder().open(path)["w"])
+    assert (found.low, found.high, found.mean) == (1e6 + 1, 1e6 + 3, 1e6 + 2)
+    assert found.std == pytest.approx(np.std(numbers[:3].astype("f8")), rel=1e-12)
+
+
+def test_diff(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one: Any = {"a": pt.asarray([1.0, 2.0]), "b": pt.zeros(2), "c": pt.ones(1), "n": 1, "s": "x"}
+    other: Any = {"a": pt.asarray([1.0, 2.5]), "b": pt.zeros(3), "d": pt.ones(1), "n": 1, "s": "y"}
+    a = str(pr.NamedMsgpackRecorder().record(one, tmp_path / "a"))
+    b = str(pr.SafetensorsRecorder().record(other, tmp_path / "b"))
+    same = str(pr.JsonRecorder().record(one, tmp_path / "same"))
+    assert main(["diff", a, same]) == 0
+    assert capsys.readouterr().out == ""
+    assert main(["diff", a, b]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "- c  float32 [1]",
+        "+ d  float32 [1]",
+        "~ a  1 values differ, by at most 0.5",
+        "~ b  float32 [2], float32 [3]",
+        "~ s  'x', 'y'",
+    ]
+    assert main(["diff", a, str(tmp_path / "none.mpk")]) == 2
+
+
+def test_diff_of_precisions_says_what_was_lost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree: Any = {"w": pt.asarray([1.0, 0.1, np.nan])}
+    a = str(pr.NamedMsgpackRecorder().record(tree, tmp_path / "a"))
+    b = str(pr.NamedMsgpackRecorder(pr.HalfPrecision).record(tree, tmp_path / "b"))
+    assert main(["diff", a, b]) == 1
+    assert capsys.readouterr().out == (
+        "~ w  float32 [3], float16 [3], 1 values differ, by at most 2.44e-05\n"
+    )
+
+
+def test_check(
+    kind: type[pr.Recorder],
+    small: dict[str, Any],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    good = kind().record(small, tmp_path / "good")
+    assert main(["check", str(good)]) == 0
+    assert f"good{kind.extension}: sound, {kind.__name__}, 6 tensors" in capsys.readouterr().out
+    bad = tmp_path / f"bad{kind.extension}"
+    bad.write_bytes(good.read_bytes()[:-1] + b"")
+    if kind is pr.JsonRecorder:  # its last byte is a line feed, which means nothing
+        bad.write_bytes(good.read_bytes()[:-2])
+    assert main(["check", str(good), str(bad)]) == 1
+    out, err = capsys.readouterr()
+    assert "good" in out
+    assert "bad" in err

@@ -9,6 +9,7 @@ from ._config import ConfigError as ConfigError
 from ._layer import Layer as Layer
 from ._layer import LayerConfig as LayerConfig
 from ._layers import *
+from ._loading import LoadReport as LoadReport
 from ._module import Module as Module
 from ._param import Param as Param
 from ._param import State as State

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 from phlox_record import Record
-from phlox_tensor import Backend, PhloxError, Tensor, as_device, tree
+from phlox_tensor import Backend, PhloxError, Tensor, as_device, random, tree
 
 from . import _settings
 
@@ -78,7 +78,9 @@ class Config(ABC):
             RecordError: when the record is of another module.
         """
         target = as_device(device) if device is not None else _device_of(record)
-        module: Module = self.init(target)
+        # The first values and ids are never used, so they cost no place in the random stream.
+        with random.use_generator(random.Generator()):
+            module: Module = self.init(target)
         return module.load_record(record, target)
 
     def replace(self, **changes: Any) -> Self:

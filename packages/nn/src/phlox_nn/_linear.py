@@ -41,6 +41,8 @@ class Linear(Layer[LinearConfig]):
     weight: (d_input, d_output); bias: (d_output,) or None.
     """
 
+    transposed_in_pytorch = ("weight",)
+
     weight: Param
     bias: Param | None
 

@@ -26,6 +26,7 @@ from phlox_tensor import ArgumentError, Backend, DeviceError, Tensor, as_device
 from phlox_tensor.scope import WATCH, entered, running_modules
 
 from . import _records, _walk
+from ._loading import Layout, LoadReport, Migration, Remap
 from ._param import Param, Role, new_id
 
 if TYPE_CHECKING:
@@ -91,9 +92,16 @@ class Module(_walk.Walked, metaclass=_ModuleType):
     ``class Linear(Module, config=LinearConfig)`` is called with the config's arguments and
     ``device=``: ``Linear(784, 10, device=d)`` is ``LinearConfig(784, 10).init(d)``; its own fields
     are given to ``from_fields``. A subclass of such a layer is called with its fields again.
+
+    A class whose parameters changed says ``record_version = 2`` and how a record of version 1
+    becomes one of 2: ``migrations = {1: function}``, from entries by their path in the module to
+    such entries. Records keep the version; loading runs the migrations one after the other.
     """
 
     __slots__ = ()
+
+    record_version: ClassVar[int] = 1
+    migrations: ClassVar[Mapping[int, Migration]] = {}
 
     _config: ClassVar[type[Config] | None] = None
     _handwritten: ClassVar[bool] = False
@@ -366,21 +374,47 @@ class Module(_walk.Walked, metaclass=_ModuleType):
 
     # Records
 
-    def into_record(self) -> dict[str, Record]:
-        """Return the parameters as a tree; the tensors are shared, not copied."""
-        return _records.into_record(self)
+    def into_record(self, *, layout: Layout = "phlox") -> dict[str, Record]:
+        """Return the parameters as a tree; the tensors are shared, not copied.
 
-    def load_record(self, record: Record, device: Backend | str | None = None) -> Self:
-        """Return the module with the parameters of a record; lazy ones are never initialized.
+        A parameter at two places is one entry. With ``layout="pytorch"`` the tree is that of the
+        ``state_dict`` of the same layers in PyTorch: the weights of linear maps are transposed.
+        """
+        return _records.into_record(self, layout)
+
+    def load_record(
+        self,
+        record: Record,
+        device: Backend | str | None = None,
+        *,
+        partial: bool = False,
+        remap: Remap | None = None,
+        layout: Layout = "phlox",
+    ) -> Self:
+        r"""Return the module with the parameters of a record; lazy ones are never initialized.
 
         Args:
-            record: what ``into_record`` gave or a recorder loaded.
+            record: what ``into_record`` gave or a recorder loaded or opened.
             device: where the parameters go; by default the module's own devices.
+            partial: leave what the record lacks as it is, and let go what the module lacks.
+            remap: patterns (``re``) of names in the record and what they become, one after the
+                other; None leaves out what fits: ``{r"^bert\.": "", r"position_ids$": None}``.
+            layout: ``"pytorch"`` for the ``state_dict`` of such layers in PyTorch.
 
         Raises:
-            RecordError: when the record is of another module: names or shapes differ.
+            RecordError: when the record is of another module: names or shapes differ, or nothing
+                fits; when a pattern fits no name; when no migration leads from its version.
         """
-        return _records.load_record(self, record, None if device is None else as_device(device))
+        target = None if device is None else as_device(device)
+        return _records.load_record(
+            self, record, target, partial=partial, remap=remap, layout=layout
+        )
+
+    def load_report(
+        self, record: Record, *, remap: Remap | None = None, layout: Layout = "phlox"
+    ) -> LoadReport:
+        """Return what ``load_record`` would apply, miss and not use; nothing is loaded."""
+        return _records.load_report(self, record, remap, layout)
 
     def save_file(self, path: str | Path, recorder: Recorder | None = None) -> Path:
         """Write the parameters to a file and return its path.
@@ -400,11 +434,19 @@ class Module(_walk.Walked, metaclass=_ModuleType):
         path: str | Path,
         recorder: Recorder | None = None,
         device: Backend | str | None = None,
+        *,
+        partial: bool = False,
+        remap: Remap | None = None,
+        layout: Layout = "phlox",
     ) -> Self:
-        """Return the module with the parameters of a file; recorders as in ``save_file``."""
+        """Return the module with the parameters of a file.
+
+        Recorders are chosen as in ``save_file``, the rest is as in ``load_record``.
+        """
         reader = recorder or recorder_for(path)
         like = self.into_record() if reader.needs_like else None
-        return self.load_record(reader.open(path, like=like), device)
+        record = reader.open(path, like=like)
+        return self.load_record(record, device, partial=partial, remap=remap, layout=layout)
 
     def __repr__(self) -> str:
         from ._display import printed  # noqa: PLC0415 - only when printed

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from phlox_record import ParamEntry, Record, TensorEntry
-from phlox_tensor import Backend, RecordError, Tensor, asarray
+from phlox_record import ParamEntry, Record, TensorEntry, materialize
+from phlox_tensor import Backend, RecordError, Tensor
 
 from . import _walk
+from ._foreign import from_pytorch, to_pytorch
+from ._loading import Entry, Found, Layout, LoadReport, Remap, compared, migrated, renamed
 from ._param import Param, new_id
 
 if TYPE_CHECKING:
     from ._module import Module
 
 M = TypeVar("M", bound="Module")
-Found = dict[str, ParamEntry | Tensor[Any] | TensorEntry]
+
+VERSION: Final = "(version)"  # no field has such a name
 
 
-def into_record(module: Module) -> dict[str, Record]:
+def into_record(module: Module, layout: Layout) -> dict[str, Record]:
     """Return the tree of parameters and tensors; branches without any are left out.
 
     Raises:
@@ -25,29 +28,38 @@ def into_record(module: Module) -> dict[str, Record]:
         RecordError: for a dict whose keys make no paths.
     """
     _walk.by_id(module)
-    record = _branch(module)
+    record = _Writer().branch(module)
     assert isinstance(record, dict)
-    return record
+    return record if layout == "phlox" else to_pytorch(module, record)
 
 
-def _branch(value: Any) -> Record:
-    if isinstance(value, Param):
-        return ParamEntry(value.id, _entry(value))
-    if isinstance(value, Tensor):
-        return value.detach()
-    out: dict[str, Record] = {}
-    held = [(name, part) for name, part in _walk.parts(value) if _walk.tensors(part)]
-    names = [name for name, _ in held]
-    if len(set(names)) < len(names) or any("." in name for name in names):
-        raise RecordError(
-            "into_record",
-            "keys of a dict are no names",
-            got=", ".join(map(repr, value)),
-            expected="keys that differ as text, without dots",
-        )
-    for name, part in held:
-        out[name] = _branch(part)
-    return out
+class _Writer:
+    """Makes the record of a module; a shared parameter is one entry."""
+
+    def __init__(self) -> None:
+        self._entries: dict[int, ParamEntry] = {}
+
+    def branch(self, value: Any) -> Record:
+        if isinstance(value, Param):
+            return self._entries.setdefault(id(value), ParamEntry(value.id, _entry(value)))
+        if isinstance(value, Tensor):
+            return value.detach()
+        out: dict[str, Record] = {}
+        version = getattr(type(value), "record_version", 1)
+        if isinstance(value, _walk.Walked) and version > 1:
+            out[VERSION] = version
+        held = [(name, part) for name, part in _walk.parts(value) if _walk.tensors(part)]
+        names = [name for name, _ in held]
+        if len(set(names)) < len(names) or any("." in name for name in names):
+            raise RecordError(
+                "into_record",
+                "keys of a dict are no names",
+                got=", ".join(map(repr, value)),
+                expected="keys that differ as text, without dots",
+            )
+        for name, part in held:
+            out[name] = self.branch(part)
+        return out
 
 
 def _entry(param: Param) -> Tensor[Any] | TensorEntry:
@@ -57,49 +69,68 @@ def _entry(param: Param) -> Tensor[Any] | TensorEntry:
     return TensorEntry(param.shape, param.dtype, lambda: param.value.numpy())  # noqa: PLW0108
 
 
-def load_record(module: M, record: Record, device: Backend | None) -> M:
+def load_report(module: Module, record: Record, remap: Remap | None, layout: Layout) -> LoadReport:
+    """Return what loading would apply and what not."""
+    report, _, _ = _matched(module, record, remap, layout)
+    return report
+
+
+def load_record(
+    module: M,
+    record: Record,
+    device: Backend | None,
+    *,
+    partial: bool,
+    remap: Remap | None,
+    layout: Layout,
+) -> M:
     """Return the module with the parameters and tensors of ``record``."""
-    found: Found = {}
-    _collect(record, "", found)
-    wanted: dict[str, Param | Tensor[Any]] = {}
-
-    def note(path: str, item: Any) -> Any:
-        wanted[path] = item
-        return item
-
-    _walk.changed(module, note, on_tensor=note)
-    paths = {**wanted, **dict(_walk.params(module))}  # those of a shared parameter too
-    _same_names(module, set(paths), set(found))
-    ids = _ids(paths, found)
+    report, found, paths = _matched(module, record, remap, layout)
+    report.check(type(module).__name__, partial=partial)
+    there = {path: item for path, item in paths.items() if path in found}
+    ids = _ids(there, found)
+    places = {id(item): path for path, item in reversed(there.items()) if isinstance(item, Param)}
 
     def load(path: str, param: Param) -> Param:
-        tensor = _fitting(path, found[path], param.shape)
-        value = _tensor(tensor, param.dtype.name, device or param.device)
+        place = places.get(id(param))
+        if place is None:
+            return param if device is None else param.to_device(device)
+        value = _tensor(found[place], param, device)
         return Param(value, id=ids[id(param)], trainable=not param.frozen, role=param.role)
 
     def load_tensor(path: str, old: Tensor[Any]) -> Tensor[Any]:
-        tensor = _fitting(path, found[path], old.shape)
-        return _tensor(tensor, old.dtype.name, device or old.device).detach()
+        if path not in found:
+            return old if device is None else old.to_device(device)
+        return _tensor(found[path], old, device).detach()
 
     return _walk.changed(module, load, on_tensor=load_tensor)
 
 
-def _fitting(path: str, entry: Any, shape: tuple[int, ...]) -> Tensor[Any] | TensorEntry:
-    """The tensor of an entry, of the shape that the module has there."""
-    tensor: Tensor[Any] | TensorEntry = entry.tensor if isinstance(entry, ParamEntry) else entry
-    if tuple(tensor.shape) != shape:
-        raise RecordError(
-            "load_record",
-            f"shape of {path} differs",
-            got=tuple(tensor.shape),
-            expected=shape,
-            hint="load with the config that the record was saved with",
-        )
-    return tensor
+def _matched(
+    module: Module, record: Record, remap: Remap | None, layout: Layout
+) -> tuple[LoadReport, Found, dict[str, Any]]:
+    """What fits what: the report, the entries by path, and the module's own."""
+    found: Found = {}
+    versions: dict[str, int] = {}
+    _collect(record, "", found, versions)
+    if remap:
+        found = renamed(found, remap)
+    if layout == "pytorch":
+        found = from_pytorch(module, found)
+    found = migrated(module, found, versions)
+    paths: dict[str, Any] = {}
+
+    def note(path: str, item: Any) -> Any:
+        paths[path] = item
+        return item
+
+    _walk.changed(module, note, on_tensor=note)
+    paths |= dict(_walk.params(module))  # those of a shared parameter too
+    return compared(paths, found), found, paths
 
 
 def _ids(paths: dict[str, Any], found: Found) -> dict[int, str]:
-    """The id of each parameter: the record's, and a fresh one where the record has it twice.
+    """The id of each parameter: the record's, and a fresh one where the record has none or twice.
 
     Raises:
         RecordError: when the module shares a parameter and the record holds two.
@@ -109,20 +140,16 @@ def _ids(paths: dict[str, Any], found: Found) -> dict[int, str]:
     taken: set[str] = set()
     for path, param in paths.items():
         entry = found[path]
-        if isinstance(param, Param) != isinstance(entry, ParamEntry):
-            raise RecordError(
-                "load_record",
-                f"{path} is not of one kind",
-                got=type(entry).__name__,
-                expected="a parameter" if isinstance(param, Param) else "a tensor",
-            )
-        if not isinstance(entry, ParamEntry):
+        if not isinstance(param, Param):
+            if isinstance(entry, ParamEntry):
+                raise _two_kinds(path, entry)
             continue
+        id_of = entry.id if isinstance(entry, ParamEntry) else None
         before = first.setdefault(id(param), path)
         if before == path:
-            ids[id(param)] = new_id() if entry.id in taken else entry.id
-            taken.add(entry.id)
-        elif _entry_id(found[before]) != entry.id:
+            ids[id(param)] = new_id() if id_of is None or id_of in taken else id_of
+            taken.add(ids[id(param)])
+        elif not _one(found[before], entry):
             raise RecordError(
                 "load_record",
                 "the module shares a parameter that is two in the record",
@@ -133,17 +160,30 @@ def _ids(paths: dict[str, Any], found: Found) -> dict[int, str]:
     return ids
 
 
-def _entry_id(entry: Any) -> str:
-    found: str = entry.id
-    return found
+def _two_kinds(path: str, entry: Entry) -> RecordError:
+    return RecordError(
+        "load_record",
+        f"{path} is not of one kind",
+        got=type(entry).__name__,
+        expected="a tensor",
+    )
 
 
-def _collect(record: Record, path: str, found: Found) -> None:
+def _one(a: Entry, b: Entry) -> bool:
+    """Whether two entries are one parameter; those of other programs have no id to tell."""
+    known = isinstance(a, ParamEntry) and isinstance(b, ParamEntry)
+    return a.id == b.id if known else True  # type: ignore[union-attr]
+
+
+def _collect(record: Record, path: str, found: Found, versions: dict[str, int]) -> None:
     if isinstance(record, ParamEntry | Tensor | TensorEntry) and path:
         found[path] = record
     elif isinstance(record, dict):
         for name, item in record.items():
-            _collect(item, _walk.join(path, name), found)
+            if name == VERSION and type(item) is int:
+                versions[path] = item
+            else:
+                _collect(item, _walk.join(path, name), found, versions)
     else:
         raise RecordError(
             "load_record",
@@ -153,31 +193,12 @@ def _collect(record: Record, path: str, found: Found) -> None:
         )
 
 
-def _same_names(module: Module, wanted: set[str], found: set[str]) -> None:
-    missing, unknown = sorted(wanted - found), sorted(found - wanted)
-    if not missing and not unknown:
-        return
-    parts = []
-    if missing:
-        parts.append(f"missing {_some(missing)}")
-    if unknown:
-        parts.append(f"unknown {_some(unknown)}")
-    raise RecordError(
-        "load_record",
-        f"the record is of another module than {type(module).__name__}",
-        got=", ".join(parts),
-        expected=f"{len(wanted)} parameters by the names of the module",
-        hint="print(model) shows its names, `phlox record show FILE` those of a file",
-    )
-
-
-def _some(names: list[str], most: int = 4) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
-
-
-def _tensor(entry: Tensor[Any] | TensorEntry, dtype: str, device: Backend) -> Tensor[Any]:
-    if isinstance(entry, Tensor):
-        value = entry.to_device(device)
-        return value if value.dtype.name == dtype else value.astype(dtype)
-    return asarray(entry.numpy(), dtype=dtype, device=device)
+def _tensor(entry: Entry, like: Param | Tensor[Any], device: Backend | None) -> Tensor[Any]:
+    """The tensor of an entry, of the element type that the module has there."""
+    tensor = entry.tensor if isinstance(entry, ParamEntry) else entry
+    target = device or like.device
+    if isinstance(tensor, TensorEntry):
+        chosen = like.dtype if like.dtype.kind == "Float" else "device"
+        tensor = materialize(tensor, device=target, dtype=chosen, op="load_record")
+    value = tensor.to_device(target)
+    return value if value.dtype.name == like.dtype.name else value.astype(like.dtype.name)

@@ -9,6 +9,10 @@ record = recorder.load("checkpoint", device=gpu)
 
 from phlox_tensor import RecordError as RecordError
 
+from ._checkpoint import Checkpointer as Checkpointer
+from ._compare import Statistics as Statistics
+from ._compare import differences as differences
+from ._compare import statistics as statistics
 from ._content import Content as Content
 from ._inspect import FileInfo as FileInfo
 from ._inspect import convert as convert
@@ -33,6 +37,7 @@ from ._recorders import NpzRecorder as NpzRecorder
 from ._recorders import PyTorchRecorder as PyTorchRecorder
 from ._recorders import SafetensorsRecorder as SafetensorsRecorder
 from ._recorders import recorder_for as recorder_for
+from ._saving import Saving as Saving
 from ._tensors import materialize as materialize
 from ._tree import Keyed as Keyed
 from ._tree import ParamEntry as ParamEntry

@@ -1,4 +1,4 @@
-"""`phlox record`: look into record files and convert them."""
+"""`phlox record`: look into record files, compare, check and convert them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from phlox_tensor import RecordError
 
+from ._compare import differences, statistics
 from ._errors import shown
 from ._inspect import FileInfo, convert, inspect, sized
 from ._precision import (
@@ -30,20 +31,24 @@ _PRECISIONS: Final = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `phlox record` with `argv`; return the exit status."""
     options = _parser().parse_args(argv)
+    status = 0
     try:
         for line in options.run(options):
             print(line)
+            status = options.says
     except (RecordError, OSError) as error:
         print(error, file=sys.stderr)
-        return 1
-    return 0
+        return options.fails
+    return status
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="phlox record", description=__doc__)
+    parser.set_defaults(says=0, fails=1)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     show = commands.add_parser("show", help="print what a record file holds")
     show.add_argument("file")
+    show.add_argument("--stats", action="store_true", help="read all data, say what it holds")
     show.add_argument("--verify", action="store_true", help="read all data, compare checksums")
     show.set_defaults(run=_show)
     turn = commands.add_parser("convert", help="write a record as another kind of file")
@@ -52,7 +57,31 @@ def _parser() -> argparse.ArgumentParser:
     turn.add_argument("--precision", choices=sorted(_PRECISIONS), default="keep")
     turn.add_argument("--like", metavar="FILE", help="for a compact source: a file with the names")
     turn.set_defaults(run=_convert)
+    apart = commands.add_parser("diff", help="compare two records; status 1 where they differ")
+    apart.add_argument("a")
+    apart.add_argument("b")
+    apart.set_defaults(run=_diff, says=1, fails=2)
+    check = commands.add_parser("check", help="read files whole, and say whether they are sound")
+    check.add_argument("files", nargs="+", metavar="FILE")
+    check.set_defaults(run=_check)
     return parser
+
+
+def _diff(options: argparse.Namespace) -> Iterator[str]:
+    yield from differences(inspect(options.a).tree, inspect(options.b).tree)
+
+
+def _check(options: argparse.Namespace) -> Iterator[str]:
+    for file in options.files:
+        info = inspect(file)
+        count = 0
+        for count, (_, tensor) in enumerate(info.tensors(), 1):  # noqa: B007 - said below
+            tensor.numpy()
+            tensor.drop()
+        info.check_end()
+        kind = info.recorder.__name__
+        sums = "checksums are right" if info.checksums else "it has no checksums"
+        yield f"{shown(info.path.name)}: sound, {kind}, {count:,} tensors, {sums}"
 
 
 def _show(options: argparse.Namespace) -> Iterator[str]:
@@ -61,11 +90,13 @@ def _show(options: argparse.Namespace) -> Iterator[str]:
     values = sum(math.prod(t.shape) for _, t in tensors)
     yield f"{shown(info.path.name)}: {info.recorder.__name__}, format {info.version}"
     yield f"{sized(info.nbytes)}, {shown(info.precision)} precision"
+    if info.writer:
+        yield f"written by {shown(info.writer)}"
     yield f"{len(tensors):,} tensors with {values:,} values"
     for key, value in info.metadata.items():
         yield f"{shown(key)}: {shown(value)}"
     yield ""
-    yield from _branch("record", info.tree, "")
+    yield from _branch("record", info.tree, "", stats=options.stats)
     if options.verify:
         yield from _verified(info)
 
@@ -81,19 +112,19 @@ def _verified(info: FileInfo) -> Iterator[str]:
     yield "all checksums are right"
 
 
-def _branch(name: str, node: Any, indent: str) -> Iterator[str]:
+def _branch(name: str, node: Any, indent: str, *, stats: bool) -> Iterator[str]:
     if isinstance(node, ParamEntry):
-        yield f"{indent}{name}  {_tensor(node.tensor)}  param {shown(node.id)}"
+        yield f"{indent}{name}  {_tensor(node.tensor, stats)}  param {shown(node.id)}"
     elif isinstance(node, TensorEntry):
-        yield f"{indent}{name}  {_tensor(node)}"
+        yield f"{indent}{name}  {_tensor(node, stats)}"
     elif isinstance(node, dict):
         yield f"{indent}{name}" + ("" if node else "  {}")
         for key, child in node.items():
-            yield from _branch(shown(key), child, indent + "  ")
+            yield from _branch(shown(key), child, indent + "  ", stats=stats)
     elif isinstance(node, list) and any(isinstance(c, dict | list) or _leaf(c) for c in node):
         yield f"{indent}{name}  list of {len(node)}"
         for index, child in enumerate(node):
-            yield from _branch(str(index), child, indent + "  ")
+            yield from _branch(str(index), child, indent + "  ", stats=stats)
     else:
         yield f"{indent}{name} = {shown(repr(node))}"
 
@@ -102,9 +133,10 @@ def _leaf(node: Any) -> bool:
     return isinstance(node, ParamEntry | TensorEntry)
 
 
-def _tensor(tensor: Any) -> str:
+def _tensor(tensor: Any, stats: bool) -> str:
     size = math.prod(tensor.shape) * tensor.dtype.itemsize
-    return f"{tensor.dtype.name} {list(tensor.shape)}  {sized(size)}"
+    said = f"{tensor.dtype.name} {list(tensor.shape)}  {sized(size)}"
+    return f"{said}  {statistics(tensor)}" if stats else said
 
 
 def _convert(options: argparse.Namespace) -> Iterator[str]:

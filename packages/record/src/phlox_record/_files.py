@@ -8,9 +8,11 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from ._errors import Malformed
+
+TEMPORARY: Final = ".phlox-*.tmp"  # what a killed process may leave behind
 
 
 @contextlib.contextmanager
@@ -19,7 +21,7 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
 
     The bytes reach the disk before the name does, so a crash leaves the old file or the new one.
     """
-    temporary = path.with_name(f".phlox-{os.urandom(8).hex()}.tmp")
+    temporary = path.with_name(TEMPORARY.replace("*", os.urandom(8).hex()))
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     handle = os.open(temporary, flags, 0o666)
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,8 @@ class FileInfo:
         tree: the record with `TensorEntry` leaves; dicts of a compact file have numbers as keys.
         nbytes: size of the file.
         writer: the package that wrote it, with its version.
+        checksums: whether damage to a tensor is seen.
+        check_end: sees, after all tensors were read, that a compressed file ends there.
     """
 
     path: Path
@@ -52,6 +54,8 @@ class FileInfo:
     tree: Any
     nbytes: int
     writer: str = ""
+    checksums: bool = True
+    check_end: Callable[[], None] = lambda: None
 
     def tensors(self) -> Iterator[tuple[str, TensorEntry]]:
         """Yield the dotted path and the unread tensor, in file order."""
@@ -89,7 +93,17 @@ def inspect(path: PathLike, *, limits: Limits | None = None) -> FileInfo:
         tree=numbered(opened.tree),
         nbytes=len(data),
         writer=opened.writer,
+        checksums=opened.checksums,
+        check_end=_located(place.name, opened.check_end),
     )
+
+
+def _located(name: str, check: Callable[[], None]) -> Callable[[], None]:
+    def run() -> None:
+        with located("inspect", name):
+            check()
+
+    return run
 
 
 def convert(

@@ -19,6 +19,8 @@ from ._gather import with_names
 from ._layout import stored
 from ._limits import Limits
 from ._precision import FullPrecision, PrecisionSettings
+from ._saving import Saving
+from ._shards import INDEX, read_shards, remove_shards, write_shards
 from ._source import Write
 from ._tensors import DeviceLike, LoadDType, materialize
 from ._tree import RecordInput, TensorEntry, check_tree, exchanged
@@ -114,7 +116,12 @@ class Recorder(ABC):
         return None
 
     def record(
-        self, tree: RecordInput, path: PathLike, *, metadata: Metadata | None = None
+        self,
+        tree: RecordInput,
+        path: PathLike,
+        *,
+        metadata: Metadata | None = None,
+        max_shard_size: int | None = None,
     ) -> Path:
         """Write `tree` to a file, whole or not at all, and return the file's path.
 
@@ -125,15 +132,64 @@ class Recorder(ABC):
             tree: see `Record` for what it may hold.
             path: the extension is added when absent.
             metadata: notes to keep in the header, text to text.
+            max_shard_size: most bytes of tensors in a file. Then there are several beside an index,
+                whose path is returned; ``load`` and ``open`` take the same path as without. A
+                tensor that is larger has a file of its own.
 
         Raises:
             RecordError: a value that a record cannot hold; a float too large for the precision.
             OSError: the file cannot be written.
         """
         place = self.path_for(path, op="record")
-        with located("record", place.name), atomic_file(place) as file:
-            self.write(self._content(tree, metadata), file.write)
+        with located("record", place.name):
+            return self._write_to(place, self._content(tree, metadata), max_shard_size)
+
+    def record_async(
+        self,
+        tree: RecordInput,
+        path: PathLike,
+        *,
+        metadata: Metadata | None = None,
+        max_shard_size: int | None = None,
+    ) -> Saving:
+        """Begin what ``record`` does and return at once; ``wait()`` gives the path.
+
+        The record is checked before this returns, and may be changed after. A tensor is read when
+        it is written.
+
+        Raises:
+            RecordError: a value that a record cannot hold.
+        """
+        place = self.path_for(path, op="record_async")
+        with located("record_async", place.name):
+            content = self._content(tree, metadata)
+
+        def write() -> Path:
+            with located("record_async", place.name):
+                return self._write_to(place, content, max_shard_size)
+
+        return Saving(write)
+
+    def _write_to(self, place: Path, content: Content, most: int | None) -> Path:
+        if most is not None:
+            if self.needs_like:
+                raise Malformed(
+                    "a compact file has no names to find tensors by",
+                    hint="NamedMsgpackRecorder, or no max_shard_size",
+                )
+            write = self._write_shard
+            return write_shards(content, place, self.extension, most, self.limits, write)
+        with atomic_file(place) as file:
+            self.write(content, file.write)
+        index = place.with_name(place.name + INDEX)
+        if index.exists():
+            remove_shards(index, self.limits)
         return place
+
+    def _write_shard(self, named: dict[str, TensorEntry], place: Path) -> None:
+        content = Content(named, self.precision.name, writer=WRITER, checksums=self.checksums)
+        with atomic_file(place) as file:
+            self.write(content, file.write)
 
     def to_bytes(self, tree: RecordInput, *, metadata: Metadata | None = None) -> bytes:
         """Return what `record` would write. Raises the same errors."""
@@ -175,7 +231,7 @@ class Recorder(ABC):
         """
         place = self.path_for(path, op="load")
         with located("load", place.name):
-            opened = open_data(self, self._map(place), place.name, like)
+            opened = self._opened(place, like)
             return _materialized(opened, device, dtype)
 
     def from_bytes(
@@ -204,7 +260,18 @@ class Recorder(ABC):
         """
         place = self.path_for(path, op="open")
         with located("open", place.name):
-            return open_data(self, self._map(place), place.name, like).tree
+            return self._opened(place, like).tree
+
+    def _opened(self, place: Path, like: RecordInput) -> Content:
+        """The content of a file, or of the files of an index that stands in its place."""
+        index = place.with_name(place.name + INDEX)
+        if place.exists() or not index.exists():
+            return open_data(self, self._map(place), place.name, like)
+
+        def read(shard: Path) -> Any:
+            return open_data(self, self._map(shard), shard.name, None).tree
+
+        return read_shards(index, bytes(map_file(index)), self.limits, read)
 
     def path_for(self, path: PathLike, *, op: str = "path_for") -> Path:
         """Return `path` with this recorder's extension.
@@ -213,6 +280,8 @@ class Recorder(ABC):
             RecordError: the path has the extension of another recorder.
         """
         place = Path(path)
+        if place.name.endswith(INDEX):
+            place = place.with_name(place.name.removesuffix(INDEX))
         owner = by_extension(place.name)
         if owner is type(self):
             return place

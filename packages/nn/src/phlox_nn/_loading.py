@@ -1,0 +1,197 @@
+"""What fits what when a record is loaded: names, shapes, versions, and the report of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from phlox_record import ParamEntry, TensorEntry
+from phlox_tensor import RecordError, Tensor
+
+from . import _walk
+
+if TYPE_CHECKING:
+    from ._module import Module
+
+Entry: TypeAlias = "ParamEntry | Tensor[Any] | TensorEntry"
+Found: TypeAlias = dict[str, Entry]
+Layout: TypeAlias = Literal["phlox", "pytorch"]
+Remap: TypeAlias = Mapping[str, str | None]
+Migration: TypeAlias = Callable[[Found], Found]
+
+_SHOWN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class LoadReport:
+    """What loading a record into a module does.
+
+    Attributes:
+        applied: paths that the record and the module share.
+        missing: paths of the module that the record lacks.
+        unused: paths of the record that the module lacks.
+        wrong_shape: path, shape in the record and shape in the module, where these differ.
+        similar: for missing paths, an unused one that reads alike and has the shape.
+    """
+
+    applied: tuple[str, ...]
+    missing: tuple[str, ...]
+    unused: tuple[str, ...]
+    wrong_shape: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
+    similar: Mapping[str, str]
+
+    @property
+    def complete(self) -> bool:
+        """Whether record and module are of one structure."""
+        return not (self.missing or self.unused or self.wrong_shape)
+
+    def __str__(self) -> str:
+        lines = [f"{len(self.applied)} applied"]
+        for word, paths in (("missing", self.missing), ("unused", self.unused)):
+            lines += [f"{word}: {path}{self._alike(path)}" for path in paths]
+        lines += [f"wrong shape: {p}: {a}, expected {b}" for p, a, b in self.wrong_shape]
+        return "\n".join(lines)
+
+    def _alike(self, path: str) -> str:
+        return f" (did you mean {self.similar[path]}?)" if path in self.similar else ""
+
+    def check(self, name: str, *, partial: bool) -> None:
+        """Raise RecordError for what does not fit; ``partial`` lets names be missing or unused."""
+        if self.wrong_shape:
+            path, got, expected = self.wrong_shape[0]
+            raise RecordError(
+                "load_record",
+                f"shape of {path} differs",
+                got=got,
+                expected=expected,
+                hint="load with the config that the record was saved with, or leave it out: "
+                f"partial=True, remap={{{re.escape(path)!r}: None}}",
+            )
+        if partial and not self.applied:
+            expected = some(list(self.missing)) or "parameters"
+            raise RecordError(
+                "load_record",
+                "nothing in the record fits",
+                got=some(list(self.unused)),
+                expected=expected,
+                hint='remap={r"^old\\.": "new."} changes names',
+            )
+        if partial or self.complete:
+            return
+        parts = [f"missing {some(list(self.missing))}"] if self.missing else []
+        parts += [f"unknown {some(list(self.unused))}"] if self.unused else []
+        alike = [f"{b} for {a}" for a, b in self.similar.items()]
+        meant = f"did you mean {some(alike)}? remap=... changes names; " if alike else ""
+        raise RecordError(
+            "load_record",
+            f"the record is of another module than {name}",
+            got=", ".join(parts),
+            expected=f"{len(self.applied) + len(self.missing)} parameters by the names of the "
+            "module",
+            hint=f"{meant}print(model) shows its names, `phlox record show FILE` those of a file",
+        )
+
+
+def compared(paths: Mapping[str, Any], found: Found) -> LoadReport:
+    """Return how the entries of a record fit the parameters of a module, by path."""
+    shared = {id(item) for path, item in paths.items() if path in found}
+    missing = sorted(p for p in paths if p not in found and id(paths[p]) not in shared)
+    unused = [path for path in found if path not in paths]
+    both = [path for path in paths if path in found]
+    wrong = [p for p in both if _shape(found[p]) != tuple(paths[p].shape)]
+    similar = {}
+    for path in missing:
+        fitting = [name for name in unused if _shape(found[name]) == tuple(paths[path].shape)]
+        alike = get_close_matches(path, fitting, 1, 0.5)
+        if alike:
+            similar[path] = alike[0]
+    return LoadReport(
+        tuple(path for path in both if path not in wrong),
+        tuple(missing),
+        tuple(sorted(unused)),
+        tuple((p, _shape(found[p]), tuple(paths[p].shape)) for p in wrong),
+        similar,
+    )
+
+
+def _shape(entry: Entry) -> tuple[int, ...]:
+    return tuple((entry.tensor if isinstance(entry, ParamEntry) else entry).shape)
+
+
+def renamed(found: Found, remap: Remap) -> Found:
+    """Return the entries under names that the patterns make of theirs, one after the other.
+
+    Raises:
+        RecordError: a pattern that is none or fits nothing; two entries under one name.
+    """
+    names = {name: name for name in found}
+    for pattern, new in remap.items():
+        try:
+            known = re.compile(pattern)
+            hits = [old for old, name in names.items() if known.search(name)]
+            for old in hits:
+                if new is None:
+                    del names[old]
+                else:
+                    names[old] = known.sub(new, names[old])
+        except (re.error, IndexError) as error:
+            raise RecordError("remap", f"{pattern!r} is no pattern", got=str(error)) from None
+        if not hits:
+            got, seen = repr(pattern), some(list(names.values()))
+            raise RecordError("remap", "a pattern fits no name", got=got, expected=seen)
+    result: Found = {}
+    for old, name in names.items():
+        if name in result:
+            raise RecordError("remap", "two entries get one name", got=name, expected="two names")
+        result[name] = found[old]
+    return result
+
+
+def migrated(module: Module, found: Found, versions: dict[str, int]) -> Found:
+    """Return the entries as the modules of today have them, the outer before the inner.
+
+    Raises:
+        RecordError: a version that is newer than the module, or that no migration starts from.
+    """
+    places: list[tuple[str, Any]] = [("", module)]
+    for path, value in places:  # which grows meanwhile
+        places += [(_walk.join(path, name), part) for name, part in _walk.parts(value)]
+        if isinstance(value, _walk.Walked):
+            found = _migrated(path, value, found, versions.get(path, 1))
+    return found
+
+
+def _migrated(path: str, module: Any, found: Found, version: int) -> Found:
+    kind = type(module)
+    known: int = kind.record_version
+    steps: Mapping[int, Migration] = kind.migrations
+    if version > known:
+        raise RecordError(
+            "load_record",
+            f"the record of {path or kind.__name__} is newer than the module",
+            got=f"version {version}",
+            expected=f"version {known} or older of {kind.__name__}",
+        )
+    prefix = f"{path}." if path else ""
+    for before in range(version, known):
+        if before not in steps:
+            raise RecordError(
+                "load_record",
+                f"no migration of {kind.__name__} starts from its version {before}",
+                got=f"migrations from {sorted(steps)}",
+                expected=f"one from each of {list(range(version, known))}",
+                hint=f"migrations = {{{before}: lambda entries: ...}} in {kind.__name__}",
+            )
+        own = {k.removeprefix(prefix): v for k, v in found.items() if k.startswith(prefix)}
+        rest = {k: v for k, v in found.items() if not k.startswith(prefix)}
+        found = {**rest, **{prefix + k: v for k, v in steps[before](own).items()}}
+    return found
+
+
+def some(names: list[str], most: int = _SHOWN) -> str:
+    """Some of many names, to be shown."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

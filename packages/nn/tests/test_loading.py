@@ -1,0 +1,209 @@
+"""Loading records that do not fit at once: reports, parts, other names, other layouts, versions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import phlox_nn as nn
+import phlox_record as pr
+import phlox_tensor as pt
+from phlox_tensor import RecordError
+
+FILES = Path(__file__).parent / "files"
+
+
+class Net(nn.Module):
+    body: nn.Linear
+    head: nn.Linear
+
+
+def net(width: int = 3) -> Net:
+    return Net(nn.Linear(2, width), nn.Linear(width, 2))
+
+
+def values(module: nn.Module) -> dict[str, Any]:
+    return {path: param.value.tolist() for path, param in module.params().items()}
+
+
+def test_a_report_says_what_would_happen() -> None:
+    record: Any = net(4).into_record()
+    record["tail"] = record.pop("head")
+    report = net().load_report(record)
+    assert report.applied == ()
+    assert report.missing == ("head.bias", "head.weight")
+    assert report.unused == ("tail.bias", "tail.weight")
+    assert report.wrong_shape == (("body.weight", (2, 4), (2, 3)), ("body.bias", (4,), (3,)))
+    assert not report.complete
+    assert "wrong shape: body.weight: (2, 4), expected (2, 3)" in str(report)
+    assert net().load_report(net().into_record()).complete
+
+
+def test_a_missing_name_is_shown_beside_what_was_meant() -> None:
+    record: Any = net().into_record()
+    record["heads"] = record.pop("head")
+    report = net().load_report(record)
+    assert report.similar == {"head.bias": "heads.bias", "head.weight": "heads.weight"}
+    with pytest.raises(RecordError, match=r"did you mean heads.bias for head.bias"):
+        net().load_record(record)
+
+
+def test_a_part_is_loaded_when_that_is_asked_for() -> None:
+    model, other = net(), net()
+    record: Any = other.into_record()
+    del record["head"]
+    record["more"] = {"weight": pt.ones(1)}
+    with pytest.raises(RecordError, match=r"missing head.bias, head.weight, unknown more.weight"):
+        model.load_record(record)
+    loaded = model.load_record(record, partial=True)
+    assert values(loaded.body) == values(other.body)
+    assert values(loaded.head) == values(model.head)
+    assert loaded.head.weight is model.head.weight
+
+
+def test_a_part_never_hides_another_shape_or_a_record_that_does_not_fit_at_all() -> None:
+    record: Any = net(4).into_record()
+    with pytest.raises(RecordError, match=r"shape of body\.weight differs"):
+        net().load_record(record, partial=True)
+    with pytest.raises(RecordError, match="nothing in the record fits"):
+        net().load_record({"other": record}, partial=True)
+
+
+def test_names_change_by_patterns() -> None:
+    other = net()
+    record: Any = {
+        "model": {"encoder": other.body.into_record(), "decoder": {}},
+        "extra": pt.ones(1),
+    }
+    record["model"]["decoder"]["out"] = other.head.into_record()
+    remap = {
+        r"^model\.": "",
+        r"^encoder\.(\w+)$": r"body.\1",
+        r"^decoder\.out\.": "head.",
+        "extra": None,
+    }
+    assert values(net().load_record(record, remap=remap)) == values(other)
+    with pytest.raises(RecordError, match="a pattern fits no name"):
+        net().load_record(record, remap={"^modle": ""})
+    with pytest.raises(RecordError, match="no pattern"):
+        net().load_record(record, remap={"(": ""})
+    with pytest.raises(RecordError, match="two entries get one name"):
+        net().load_record(record, remap={r".*weight$": "w"})
+
+
+def test_a_tied_parameter_is_one_entry_and_one_parameter_again(tmp_path: Path) -> None:
+    shared = nn.Linear(2, 2)
+    model = Net(shared, shared)
+    record = model.into_record()
+    assert record["body"]["weight"] is record["head"]["weight"]  # type: ignore[index, call-overload]
+    for kind in (pr.NamedMsgpackRecorder, pr.SafetensorsRecorder, pr.JsonRecorder):
+        path = model.save_file(tmp_path / f"tied{kind.extension}")
+        loaded = Net(*[nn.Linear(2, 2)] * 2).load_file(path)
+        assert loaded.body.weight is loaded.head.weight
+        assert loaded.num_params() == 6
+
+
+def test_a_tied_parameter_needs_one_of_its_names() -> None:
+    """Other programs drop the second name of what is shared."""
+    shared = nn.Linear(2, 2)
+    record: Any = Net(shared, shared).into_record()
+    del record["head"]
+    loaded = Net(*[nn.Linear(2, 2)] * 2).load_record(record)
+    assert values(loaded.head) == values(shared)
+
+
+def test_tensors_without_ids_load_under_fresh_ones() -> None:
+    record: Any = {"weight": pt.ones((2, 3)), "bias": pt.zeros(3)}
+    one, other = (nn.LinearConfig(2, 3).init_with(record) for _ in range(2))
+    assert one.weight.value.tolist() == [[1.0] * 3] * 2
+    assert one.weight.id != other.weight.id
+
+
+def test_a_module_made_from_a_record_draws_no_random_number() -> None:
+    record: Any = net().into_record()["body"]
+    pt.random.seed(7)
+    model = nn.LinearConfig(2, 3).init_with(record)
+    assert pt.random.generator().state() == (7, 0)
+    assert model.weight.id == record["weight"].id
+
+
+class Sum(nn.Module):
+    """Its two weights were one until version 2, and had another name until version 3."""
+
+    a: nn.Param
+    second: nn.Param
+
+    record_version = 3
+    migrations: ClassVar[Any] = {
+        1: lambda e: {"a": half(e["both"], 0), "b": half(e["both"], 1)},
+        2: lambda e: {("second" if k == "b" else k): v for k, v in e.items()},
+    }
+
+
+def half(entry: Any, index: int) -> Any:
+    array = entry.tensor.numpy()[index]
+    return pr.TensorEntry.from_numpy(array)
+
+
+def sums() -> Any:
+    return Outer([Sum(nn.Param(pt.zeros(2)), nn.Param(pt.zeros(2)))])
+
+
+class Outer(nn.Module):
+    parts: list[Sum]
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_files_of_every_version_load(version: int) -> None:
+    loaded = sums().load_file(FILES / f"sum-{version}.json")
+    assert values(loaded) == {"parts.0.a": [1.0, 2.0], "parts.0.second": [3.0, 4.0]}
+
+
+def test_a_record_says_its_version() -> None:
+    record: Any = sums().into_record()
+    assert record["parts"]["0"]["(version)"] == 3
+    assert "(version)" not in record
+    assert values(sums().load_record(record)) == values(sums())
+
+
+def test_versions_without_a_way_are_refused() -> None:
+    record: Any = sums().into_record()
+    record["parts"]["0"]["(version)"] = 4
+    with pytest.raises(RecordError, match=r"newer than the module.*version 4"):
+        sums().load_record(record)
+
+    class Later(Sum):
+        record_version = 5
+
+    later = Outer([Later(nn.Param(pt.zeros(2)), nn.Param(pt.zeros(2)))])
+    record["parts"]["0"]["(version)"] = 3
+    with pytest.raises(RecordError, match="no migration of Later starts from its version 3"):
+        later.load_record(record)
+
+
+def test_layers_of_pytorch_load_and_are_written() -> None:
+    """`files/layers.pt` and what it gave for ones, from PyTorch: Linear, BatchNorm1d, LayerNorm."""
+
+    class Layers(nn.Module):
+        linear: nn.Linear
+        norm: nn.BatchNorm
+        last: nn.LayerNorm
+
+        def forward(self, x: Any) -> Any:
+            return self.last(self.norm(self.linear(x)))
+
+    model = Layers(nn.Linear(3, 2), nn.BatchNorm(2), nn.LayerNorm(2))
+    model = model.load_file(FILES / "layers.pt", layout="pytorch").with_training(False)
+    expected = np.array(FILES.joinpath("layers.txt").read_text().split(), "f4").reshape(2, 2)
+    got = model(pt.asarray(np.arange(6, dtype="f4").reshape(2, 3))).numpy()
+    assert np.allclose(got, expected, rtol=1e-5, atol=1e-6)
+    state = pr.PyTorchRecorder().load(FILES / "layers.pt")
+    written: Any = model.into_record(layout="pytorch")
+    assert np.array_equal(
+        written["linear"]["weight"].tensor.numpy(), state["linear"]["weight"].numpy()
+    )
+    loaded = model.load_record(written, layout="pytorch")
+    assert values(loaded) == values(model)

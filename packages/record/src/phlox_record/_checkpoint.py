@@ -1,0 +1,218 @@
+"""Checkpoints of a training: whole or not there, the last few and the best."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from phlox_tensor import ArgumentError, RecordError
+from phlox_tensor.random import generator
+
+from ._errors import shown
+from ._files import TEMPORARY
+from ._precision import KeepPrecision
+from ._recorder import PathLike, Recorder
+from ._recorders import NamedMsgpackRecorder
+from ._tensors import materialize
+
+_DIGITS: Final = 9
+_OWN: Final = ("metrics", "random", "step")
+
+
+class Checkpointer:
+    """Keeps checkpoints of a training in a folder, one file each.
+
+    A file is written beside the others and takes its name when it is complete, so whenever the
+    process ends, even killed while it saves, the newest checkpoint is whole. It holds what is
+    given, the state of the random stream and the metrics. One process writes to a folder.
+
+    >>> import tempfile
+    >>> from phlox_record import Checkpointer
+    >>> checkpoints = Checkpointer(tempfile.mkdtemp(), keep_last=2, best="loss")
+    >>> for step in range(4):
+    ...     path = checkpoints.save(step, metrics={"loss": [3, 1, 4, 5][step]}, epoch=step)
+    >>> checkpoints.steps, checkpoints.best_step
+    ([1, 2, 3], 1)
+    >>> checkpoints.restore(epoch=0)
+    {'epoch': 3, 'step': 3}
+    """
+
+    def __init__(
+        self,
+        folder: PathLike,
+        *,
+        keep_last: int = 2,
+        best: str | None = None,
+        mode: Literal["max", "min"] = "min",
+        recorder: Recorder | None = None,
+    ) -> None:
+        """Make the folder, and remove what a killed save left there.
+
+        Args:
+            folder: where the files are.
+            keep_last: how many of the newest to keep.
+            best: the metric by which the best one is kept too.
+            mode: whether the best is the smallest or the largest.
+            recorder: by default ``NamedMsgpackRecorder(KeepPrecision)``: every bit comes back.
+
+        Raises:
+            ArgumentError: fewer than one to keep; a recorder that needs the structure to load.
+        """
+        if keep_last < 1:
+            raise ArgumentError("checkpointer", "keep_last", got=keep_last, expected="1 or more")
+        if mode not in ("max", "min"):
+            raise ArgumentError("checkpointer", "mode", got=mode, expected='"max" or "min"')
+        self.recorder: Final = NamedMsgpackRecorder(KeepPrecision) if recorder is None else recorder
+        if self.recorder.needs_like or not self.recorder.writes:
+            raise ArgumentError(
+                "checkpointer",
+                "the recorder does not write files with names",
+                got=self.recorder,
+                expected="a recorder such as NamedMsgpackRecorder(KeepPrecision)",
+            )
+        self.folder: Final = Path(folder)
+        self._keep_last: Final = keep_last
+        self._best: Final = best
+        self._sign: Final = 1.0 if mode == "min" else -1.0
+        self._scores: dict[int, float] = {}
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for left in self.folder.glob(TEMPORARY):
+            left.unlink(missing_ok=True)
+
+    def save(self, step: int, *, metrics: Mapping[str, float] | None = None, **parts: Any) -> Path:
+        """Write a checkpoint, then remove those that are neither among the last nor the best.
+
+        Args:
+            step: where the training is.
+            metrics: numbers to keep, among them the one that says which is best.
+            parts: by name, what has ``into_record()`` (modules, optimizers, schedulers) or is a
+                record: the epoch, the position in the data.
+
+        Raises:
+            ArgumentError: a part under a name of the file's own; no metric to choose the best by.
+            RecordError: as ``Recorder.record``.
+        """
+        taken = sorted(set(parts) & set(_OWN))
+        if taken or type(step) is not int or step < 0:
+            raise ArgumentError(
+                "checkpoint", "names", got=taken or step, expected=f"a step, and not {_OWN}"
+            )
+        numbers = {name: float(value) for name, value in (metrics or {}).items()}
+        if self._best is not None and self._best not in numbers:
+            raise ArgumentError(
+                "checkpoint",
+                "the metric that says which is best is not there",
+                got=sorted(numbers),
+                expected=self._best,
+                hint=f"save(step, metrics={{{self._best!r}: ...}})",
+            )
+        tree: dict[str, Any] = {
+            "step": step,
+            "metrics": numbers,
+            "random": list(generator().state()),
+            **{name: _record(part) for name, part in parts.items()},
+        }
+        path = self.recorder.record(tree, self._path(step))
+        self._scores[step] = self._score(numbers)
+        self._clean()
+        return path
+
+    def restore(self, step: int | None = None, **parts: Any) -> dict[str, Any] | None:
+        """Return the parts as they were, by name, and ``step``; None when there is no checkpoint.
+
+        The random stream goes on from where it was.
+
+        Args:
+            step: which one; None is the newest.
+            parts: those that were saved: what has ``load_record`` (a module comes back as another
+                one, an optimizer or a scheduler is changed itself), or anything for plain values.
+
+        Raises:
+            RecordError: no such checkpoint; names that differ from those saved; damaged.
+        """
+        if step is None and not self.steps:
+            return None
+        chosen = self.steps[-1] if step is None else step
+        tree = self.open(chosen)
+        saved = set(tree) - set(_OWN)
+        if saved != set(parts):
+            raise RecordError(
+                "restore",
+                "other parts were saved",
+                got=", ".join(sorted(parts)),
+                expected=", ".join(sorted(saved)),
+                hint="open(step) gives the record, to take parts of it",
+            )
+        found = {name: self._loaded(part, tree[name]) for name, part in parts.items()}
+        generator().set_state(*tree["random"])
+        return {**found, "step": tree["step"]}
+
+    def open(self, step: int | None = None) -> Any:
+        """Return the record of a checkpoint, its tensors unread; None is the newest.
+
+        Raises:
+            RecordError: no such checkpoint, or no checkpoint at all; damaged.
+        """
+        steps = self.steps
+        chosen = step if step is not None else steps[-1] if steps else None
+        if chosen not in steps:
+            raise RecordError(
+                "restore", "no such checkpoint", got=chosen, expected=f"one of {steps}"
+            )
+        assert chosen is not None
+        tree = self.recorder.open(self._path(chosen))
+        if not isinstance(tree, dict) or not set(_OWN) <= set(tree):
+            got = shown(self._path(chosen).name)
+            raise RecordError("restore", "not a checkpoint", got=got, expected=f"one with {_OWN}")
+        return tree
+
+    @property
+    def steps(self) -> list[int]:
+        """The steps of the checkpoints that there are, the newest last."""
+        name = re.compile(rf"step-(\d+){re.escape(self.recorder.extension)}")
+        found = [name.fullmatch(path.name) for path in self.folder.iterdir()]
+        return sorted(int(match[1]) for match in found if match)
+
+    @property
+    def best_step(self) -> int | None:
+        """The step of the best checkpoint by the metric; the earlier of two that are equal."""
+        if self._best is None:
+            return None
+        steps = self.steps
+        for step in steps:
+            if step not in self._scores:
+                self._scores[step] = self._score(self.open(step)["metrics"])
+        return min(steps, key=lambda step: self._scores[step], default=None)
+
+    def _score(self, metrics: Mapping[str, float]) -> float:
+        value = metrics.get(self._best or "", math.nan)
+        return math.inf if math.isnan(value) else self._sign * value
+
+    def _clean(self) -> None:
+        steps = self.steps
+        kept = {*steps[-self._keep_last :], self.best_step}
+        for step in steps:
+            if step not in kept:
+                self._path(step).unlink(missing_ok=True)
+
+    def _path(self, step: int) -> Path:
+        return self.folder / f"step-{step:0{_DIGITS}d}{self.recorder.extension}"
+
+    def _loaded(self, part: Any, record: Any) -> Any:
+        if not hasattr(part, "load_record"):
+            return materialize(record, dtype="stored", op="restore")
+        # A module reads tensors straight to its own devices; others take them as they are.
+        lazy = hasattr(part, "to_device")
+        return part.load_record(
+            record if lazy else materialize(record, dtype="stored", op="restore")
+        )
+
+    def __repr__(self) -> str:
+        return f"Checkpointer({str(self.folder)!r}, steps={self.steps})"
+
+
+def _record(part: Any) -> Any:
+    return part.into_record() if hasattr(part, "into_record") else part

@@ -1,0 +1,137 @@
+"""Records in several files beside an index, as other programs lay them out too."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from phlox_tensor import ArgumentError
+from phlox_tensor.tree import leaves_with_paths
+
+from ._content import Content
+from ._errors import Malformed, shown
+from ._files import atomic_file
+from ._json import parse
+from ._limits import Limits
+from ._skeleton import join, nested, split
+from ._tree import LEAF, ParamEntry, TensorEntry
+
+INDEX: Final = ".index.json"
+_TREE: Final = "phlox.tree"
+_PRECISION: Final = "phlox.precision"
+_WRITER: Final = "phlox.writer"
+
+WriteShard = Callable[[dict[str, TensorEntry], Path], None]
+OpenShard = Callable[[Path], Any]
+
+
+def write_shards(
+    content: Content,
+    place: Path,
+    extension: str,
+    most: int,
+    limits: Limits,
+    write: WriteShard,
+) -> Path:
+    """Write the tensors of a record to files of at most ``most`` bytes each, and their index last.
+
+    Files have names of their own at each save, and the index takes its place when all are there:
+    who reads meanwhile finds the old record or the new one.
+    """
+    if most < 1:
+        raise ArgumentError("record", "max_shard_size", got=most, expected="at least one byte")
+    tree, named = split(content.tree, limits)
+    groups: list[dict[str, TensorEntry]] = [{}]
+    room = most
+    for name, tensor in named.items():
+        size = math.prod(tensor.shape) * tensor.dtype.itemsize
+        if size > room and groups[-1]:
+            groups.append({})
+            room = most
+        groups[-1][name] = tensor
+        room -= size
+    stem = place.name.removesuffix(extension)
+    token = os.urandom(4).hex()
+    weight_map: dict[str, str] = {}
+    index = place.with_name(place.name + INDEX)
+    before = _files_of(index, limits) | ({place.name} if place.exists() else set())
+    for number, group in enumerate(groups, 1):
+        name = f"{stem}-{token}-{number:05d}-of-{len(groups):05d}{extension}"
+        write(group, place.with_name(name))
+        weight_map |= dict.fromkeys(group, name)
+    total = sum(math.prod(t.shape) * t.dtype.itemsize for t in named.values())
+    words = {**content.metadata, _PRECISION: content.precision, _WRITER: content.writer}
+    about = {"metadata": {"total_size": total, **words, _TREE: tree}, "weight_map": weight_map}
+    with atomic_file(index) as file:
+        file.write(json.dumps(about, ensure_ascii=False, indent=1).encode())
+    for old in before - set(weight_map.values()):
+        place.with_name(old).unlink(missing_ok=True)
+    return index
+
+
+def remove_shards(index: Path, limits: Limits) -> None:
+    """Remove an index of ours and its files, in whose place a file stands now."""
+    files = _files_of(index, limits)
+    if files:
+        index.unlink(missing_ok=True)
+    for name in files:
+        index.with_name(name).unlink(missing_ok=True)
+
+
+def _files_of(index: Path, limits: Limits) -> set[str]:
+    """The files of an index that is to be replaced; none, when it is not one of ours."""
+    if not index.exists():
+        return set()
+    try:
+        about, weight_map = _checked(index.read_bytes(), limits)
+    except Malformed:
+        return set()
+    return set(weight_map.values()) if _TREE in about else set()
+
+
+def read_shards(index: Path, data: bytes, limits: Limits, read: OpenShard) -> Content:
+    """Return the record of an index, its tensors unread.
+
+    Raises:
+        Malformed: no index; a file of another folder; tensors that are not where it says.
+    """
+    about, weight_map = _checked(data, limits)
+    shards: dict[str, dict[str, TensorEntry]] = {}
+    for name in sorted(set(weight_map.values())):
+        found = {}
+        for path, leaf in leaves_with_paths(read(index.with_name(name)), LEAF):
+            tensor = leaf.tensor if isinstance(leaf, ParamEntry) else leaf
+            if isinstance(tensor, TensorEntry):
+                found[path] = tensor
+        shards[name] = found
+    named: dict[str, TensorEntry] = {}
+    for key, name in weight_map.items():
+        if key not in shards[name]:
+            raise Malformed(f"{shown(key)} is not in its file", got=shown(name))
+        named[key] = shards[name][key]
+    tree = join(about[_TREE], named, limits) if _TREE in about else nested(named)
+    own = (_TREE, _PRECISION, _WRITER)
+    notes = {k: v for k, v in about.items() if isinstance(v, str) and k not in own}
+    precision, writer = str(about.get(_PRECISION, "keep")), str(about.get(_WRITER, ""))
+    return Content(tree, precision, notes, writer=writer)
+
+
+def _checked(data: bytes, limits: Limits) -> tuple[dict[str, Any], dict[str, str]]:
+    if len(data) > limits.header_bytes:
+        raise Malformed("the index is too large", got=f"{len(data):,} bytes")
+    root = parse(data, limits)
+    weight_map = root.get("weight_map") if isinstance(root, dict) else None
+    about = root.get("metadata", {}) if isinstance(root, dict) else None
+    if not isinstance(weight_map, dict) or not isinstance(about, dict):
+        raise Malformed("not an index of shards", expected="metadata and weight_map")
+    for name in weight_map.values():
+        plain = isinstance(name, str) and name not in ("", ".", "..")
+        if not plain or set(name) & set("/\\:\0"):
+            raise Malformed("an index names a file of another folder", got=shown(name))
+    if not isinstance(about.get(_TREE, ""), str):
+        raise Malformed("the tree of an index is no text")
+    return about, weight_map

@@ -1,0 +1,132 @@
+"""Saving while the program goes on, and to several files."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox_record as pr
+import phlox_tensor as pt
+
+NAMES = ("JsonRecorder", "NamedMsgpackGzRecorder", "NamedMsgpackRecorder", "SafetensorsRecorder")
+NAMED = [getattr(pr, name) for name in NAMES]
+
+
+def tensors(count: int = 6, size: int = 1000) -> dict[str, Any]:
+    return {f"t{n}": {"w": pt.asarray(np.full(size, n, "f4"))} for n in range(count)}
+
+
+def values(tree: Any) -> dict[str, Any]:
+    return {path: leaf.tolist() for path, leaf in pt.tree.leaves_with_paths(tree)}
+
+
+def test_saving_goes_on_beside_the_program(tmp_path: Path) -> None:
+    go = threading.Event()
+
+    def read() -> Any:
+        assert go.wait(60)
+        return np.ones(2, "f4")
+
+    tree: Any = {"w": pr.TensorEntry((2,), pt.float32, read), "list": [1, 2]}
+    saving = pr.NamedMsgpackRecorder().record_async(tree, tmp_path / "a")
+    assert not saving.done
+    tree["list"].append(3)  # the record is what it was when saving began
+    assert not (tmp_path / "a.mpk").exists()
+    go.set()
+    path = saving.wait()
+    assert saving.done
+    found = pr.NamedMsgpackRecorder().load(path)
+    assert (found["list"], found["w"].tolist()) == ([1, 2], [1, 1])
+
+
+def test_errors_of_saving_come_at_once_or_when_waited_for(tmp_path: Path) -> None:
+    recorder = pr.NamedMsgpackRecorder(pr.HalfPrecision)
+    alien: Any = {"a": {1, 2}}
+    with pytest.raises(pr.RecordError, match="cannot store a"):
+        recorder.record_async(alien, tmp_path / "a")
+    saving = recorder.record_async({"w": pt.asarray([1e9])}, tmp_path / "a")
+    with pytest.raises(pr.RecordError, match="w does not fit float16"):
+        saving.wait()
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", NAMED)
+def test_a_record_in_several_files_is_one(kind: type[pr.Recorder], tmp_path: Path) -> None:
+    recorder = kind()
+    tree: Any = {**tensors(), "step": 3}
+    index = recorder.record(tree, tmp_path / "a", max_shard_size=9000)
+    assert index.name == f"a{kind.extension}.index.json"
+    files = sorted(path for path in tmp_path.iterdir() if path != index)
+    assert len(files) == 3
+    for path in files:
+        assert len(recorder.load(path)) == 2
+    for name in ("a", f"a{kind.extension}", index.name):
+        found = recorder.load(tmp_path / name)
+        assert found.pop("step") == 3
+        assert values(found) == values(tensors())
+    lazy = recorder.open(tmp_path / "a")
+    assert isinstance(lazy["t5"]["w"], pr.TensorEntry)
+
+
+def test_a_later_save_takes_the_place_of_all_files(tmp_path: Path) -> None:
+    recorder = pr.NamedMsgpackRecorder()
+    recorder.record(tensors(), tmp_path / "a", max_shard_size=5000)
+    recorder.record(tensors(2), tmp_path / "a", max_shard_size=5000)
+    assert len(os.listdir(tmp_path)) == 3
+    recorder.record(tensors(1), tmp_path / "a")
+    assert os.listdir(tmp_path) == ["a.mpk"]
+    recorder.record(tensors(2), tmp_path / "a", max_shard_size=5000)
+    assert len(os.listdir(tmp_path)) == 3
+    assert values(recorder.load(tmp_path / "a")) == values(tensors(2))
+
+
+def test_a_failed_save_of_several_files_leaves_the_old_ones(tmp_path: Path) -> None:
+    recorder = pr.NamedMsgpackRecorder(pr.HalfPrecision)
+    recorder.record(tensors(), tmp_path / "a", max_shard_size=5000)
+    bad = {**tensors(), "z": pt.asarray([1e9])}
+    with pytest.raises(pr.RecordError, match="z does not fit"):
+        recorder.record(bad, tmp_path / "a", max_shard_size=5000)
+    assert values(recorder.load(tmp_path / "a")) == values(tensors())
+
+
+def test_the_safetensors_package_reads_our_shards(tmp_path: Path) -> None:
+    numpy = pytest.importorskip("safetensors.numpy", reason="safetensors is not installed")
+    index = pr.SafetensorsRecorder().record(tensors(), tmp_path / "a", max_shard_size=9000)
+    about = json.loads(index.read_text())
+    assert about["metadata"]["total_size"] == 24_000
+    for name, file in about["weight_map"].items():
+        assert numpy.load_file(tmp_path / file)[name].tolist() == values(tensors())[name]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"t0.w": "../a.mpk"}, "another folder"),
+        ({"t0.w": "/etc/passwd"}, "another folder"),
+        ({"t0.w": ".."}, "another folder"),
+        ({"t0.w": 7}, "another folder"),
+        ({"t9.w": None}, "is not in its file"),
+    ],
+)
+def test_an_index_that_lies_is_refused(change: Any, says: str, tmp_path: Path) -> None:
+    index = pr.NamedMsgpackRecorder().record(tensors(), tmp_path / "a", max_shard_size=9000)
+    about = json.loads(index.read_text())
+    first = about["weight_map"]["t0.w"]
+    about["weight_map"] |= {key: value or first for key, value in change.items()}
+    index.write_text(json.dumps(about))
+    with pytest.raises(pr.RecordError, match=says):
+        pr.NamedMsgpackRecorder().load(tmp_path / "a")
+
+
+def test_wrong_settings_of_shards(tmp_path: Path) -> None:
+    with pytest.raises(pt.ArgumentError, match="max_shard_size"):
+        pr.NamedMsgpackRecorder().record(tensors(), tmp_path / "a", max_shard_size=0)
+    with pytest.raises(pr.RecordError, match="no names"):
+        pr.CompactMsgpackRecorder().record(tensors(), tmp_path / "a", max_shard_size=10)
+    assert os.listdir(tmp_path) == []
