@@ -24,7 +24,7 @@ def run(folder: Path, device: str, die: int = 0) -> tuple[int, str]:
 
 
 def resumed(folder: Path, device: str, kills: int, seed: int) -> int:
-    """Run until it is through, killed at random moments ``kills`` times; return how often it was."""
+    """Run until it is through, killed at random moments; return how often that happened."""
     whole = run(folder / "whole", device)[1]
     assert whole
     choose = random.Random(seed)

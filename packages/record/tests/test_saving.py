@@ -35,12 +35,12 @@ def test_saving_goes_on_beside_the_program(tmp_path: Path) -> None:
 
     tree: Any = {"w": pr.TensorEntry((2,), pt.float32, read), "list": [1, 2]}
     saving = pr.NamedMsgpackRecorder().record_async(tree, tmp_path / "a")
-    assert not saving.done
+    assert repr(saving) == "Saving(going on)"
     tree["list"].append(3)  # the record is what it was when saving began
     assert not (tmp_path / "a.mpk").exists()
     go.set()
     path = saving.wait()
-    assert saving.done
+    assert repr(saving) == "Saving(done)"
     found = pr.NamedMsgpackRecorder().load(path)
     assert (found["list"], found["w"].tolist()) == ([1, 2], [1, 1])
 

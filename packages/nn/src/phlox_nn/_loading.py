@@ -61,12 +61,12 @@ class LoadReport:
     def check(self, name: str, *, partial: bool) -> None:
         """Raise RecordError for what does not fit; ``partial`` lets names be missing or unused."""
         if self.wrong_shape:
-            path, got, expected = self.wrong_shape[0]
+            path, before, wanted = self.wrong_shape[0]
             raise RecordError(
                 "load_record",
                 f"shape of {path} differs",
-                got=got,
-                expected=expected,
+                got=before,
+                expected=wanted,
                 hint="load with the config that the record was saved with, or leave it out: "
                 f"partial=True, remap={{{re.escape(path)!r}: None}}",
             )

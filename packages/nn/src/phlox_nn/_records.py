@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from phlox_record import ParamEntry, Record, TensorEntry, materialize
-from phlox_tensor import Backend, RecordError, Tensor
+from phlox_tensor import Backend, DType, RecordError, Tensor
 
 from . import _walk
 from ._foreign import from_pytorch, to_pytorch
@@ -198,7 +198,7 @@ def _tensor(entry: Entry, like: Param | Tensor[Any], device: Backend | None) -> 
     tensor = entry.tensor if isinstance(entry, ParamEntry) else entry
     target = device or like.device
     if isinstance(tensor, TensorEntry):
-        chosen = like.dtype if like.dtype.kind == "Float" else "device"
+        chosen: DType | Literal["device"] = like.dtype if like.dtype.kind == "Float" else "device"
         tensor = materialize(tensor, device=target, dtype=chosen, op="load_record")
     value = tensor.to_device(target)
     return value if value.dtype.name == like.dtype.name else value.astype(like.dtype.name)
