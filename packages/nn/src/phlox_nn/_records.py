@@ -50,11 +50,12 @@ class _Writer:
             out[VERSION] = version
         held = [(name, part) for name, part in _walk.parts(value) if _walk.tensors(part)]
         names = [name for name, _ in held]
+        keys: Any = value
         if len(set(names)) < len(names) or any("." in name for name in names):
             raise RecordError(
                 "into_record",
                 "keys of a dict are no names",
-                got=", ".join(map(repr, value)),
+                got=", ".join(map(repr, keys)),
                 expected="keys that differ as text, without dots",
             )
         for name, part in held:

@@ -1,0 +1,1 @@
+"""Semantic search with MiniLM: real weights in layers of phlox."""
