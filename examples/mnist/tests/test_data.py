@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from examples.mnist import data
-from examples.wheels import sha256
+from examples.wheels import default_cache, sha256
 
 HEADER = ",".join(["label", *(f"{i}x{j}" for i in range(1, 29) for j in range(1, 29))])
 
@@ -115,9 +115,9 @@ def test_load_without_network_says_what_to_do(
 
 def test_the_cache_folder_can_be_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PHLOX_CACHE", str(tmp_path))
-    assert data.default_cache() == tmp_path
+    assert default_cache() == tmp_path
     monkeypatch.delenv("PHLOX_CACHE")
-    assert data.default_cache() == Path.home() / ".cache" / "phlox"
+    assert default_cache() == Path.home() / ".cache" / "phlox"
 
 
 def test_a_cache_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
