@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
-
 from phlox_record import ParamEntry, Record, TensorEntry
 from phlox_tensor import Tensor
 
@@ -62,6 +60,4 @@ def _transposed(entry: Entry) -> Entry:
         return entry  # of a wrong shape, which the report says
     if isinstance(entry, Tensor):
         return TensorEntry(entry.shape[::-1], entry.dtype, lambda: entry.numpy().T)
-    return TensorEntry(
-        entry.shape[::-1], entry.dtype, lambda: np.asarray(entry.numpy()).T, drop=entry.drop
-    )
+    return TensorEntry(entry.shape[::-1], entry.dtype, lambda: entry.numpy().T, drop=entry.drop)
