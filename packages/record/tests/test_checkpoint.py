@@ -60,7 +60,7 @@ def test_the_last_and_the_best_are_kept(tmp_path: Path) -> None:
     assert checkpoints.steps == [1, 4, 5]
     assert checkpoints.best_step == 1
     assert pr.Checkpointer(tmp_path, best="loss").best_step == 1  # read from the files
-    assert pr.Checkpointer(tmp_path, best="loss", mode="max").best_step == 4
+    assert pr.Checkpointer(tmp_path, best="loss", largest=True).best_step == 4
     assert checkpoints.open(1)["metrics"] == {"loss": 1.0}
     best = checkpoints.restore(1)
     assert best == {"step": 1}
@@ -86,7 +86,7 @@ def test_forgotten_parts_are_an_error(tmp_path: Path) -> None:
 
 def test_wrong_settings_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="keep"):
-        pr.Checkpointer(tmp_path, keep_last=0, mode="min")
+        pr.Checkpointer(tmp_path, keep_last=0)
     with pytest.raises(ArgumentError, match="with names"):
         pr.Checkpointer(tmp_path, recorder=pr.CompactMsgpackRecorder())
     checkpoints = pr.Checkpointer(tmp_path, best="loss")

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from phlox_tensor import ArgumentError, RecordError
 from phlox_tensor.random import generator
@@ -46,7 +46,7 @@ class Checkpointer:
         *,
         keep_last: int = 2,
         best: str | None = None,
-        mode: Literal["max", "min"] = "min",
+        largest: bool = False,
         recorder: Recorder | None = None,
     ) -> None:
         """Make the folder, and remove what a killed save left there.
@@ -55,7 +55,7 @@ class Checkpointer:
             folder: where the files are.
             keep_last: how many of the newest to keep.
             best: the metric by which the best one is kept too.
-            mode: whether the best is the smallest or the largest.
+            largest: whether the best has the largest metric, instead of the smallest.
             recorder: by default ``NamedMsgpackRecorder(KeepPrecision)``: every bit comes back.
 
         Raises:
@@ -63,8 +63,6 @@ class Checkpointer:
         """
         if keep_last < 1:
             raise ArgumentError("checkpointer", "keep_last", got=keep_last, expected="1 or more")
-        if mode not in ("max", "min"):
-            raise ArgumentError("checkpointer", "mode", got=mode, expected='"max" or "min"')
         self.recorder: Final = NamedMsgpackRecorder(KeepPrecision) if recorder is None else recorder
         if self.recorder.needs_like or not self.recorder.writes:
             raise ArgumentError(
@@ -76,7 +74,7 @@ class Checkpointer:
         self.folder: Final = Path(folder)
         self._keep_last: Final = keep_last
         self._best: Final = best
-        self._sign: Final = 1.0 if mode == "min" else -1.0
+        self._sign: Final = -1.0 if largest else 1.0
         self._scores: dict[int, float] = {}
         self.folder.mkdir(parents=True, exist_ok=True)
         for left in self.folder.glob(TEMPORARY):
