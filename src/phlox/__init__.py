@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from . import nn as nn
     from . import optim as optim
     from . import record as record
+    from . import testing as testing
 
 __version__ = "0.1.0"
 
 _BACKENDS = {"Cpu": "phlox_kernels", "Wgpu": "phlox_wgpu"}
-_MODULES = ("nn", "optim", "record")
+_MODULES = ("nn", "optim", "record", "testing")
 # Searched in this order for any other name.
 _LAYERS = ("phlox_tensor", "phlox_autodiff")
 

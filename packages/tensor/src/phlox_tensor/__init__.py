@@ -98,6 +98,9 @@ from ._profile import ProfileReport as ProfileReport
 from ._profile import ProfileRow as ProfileRow
 from ._proposed import Proposed as Proposed
 from ._random_state import seed as seed
+from ._repr import PrintOptions as PrintOptions
+from ._repr import printoptions as printoptions
+from ._repr import set_printoptions as set_printoptions
 from ._sets import UniqueAll as UniqueAll
 from ._sets import UniqueCounts as UniqueCounts
 from ._sets import UniqueInverse as UniqueInverse

@@ -12,7 +12,7 @@ from ._fast import binary
 from ._indexing import At, Index, getitem
 from ._info import check_version
 from ._kinds import Int, K
-from ._repr import tensor_repr
+from ._repr import tensor_html, tensor_repr
 from ._standard import nonzero
 from ._tensor import Tensor, refuse_stream
 from ._transfer import to_device
@@ -42,6 +42,9 @@ class TensorMembers(Generic[K]):
 
     def __repr__(self: Tensor[K]) -> str:
         return tensor_repr(self)
+
+    def _repr_html_(self: Tensor[K]) -> str:
+        return tensor_html(self)
 
     @property
     def at(self: Tensor[K]) -> At:

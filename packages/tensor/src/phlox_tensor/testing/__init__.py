@@ -4,6 +4,7 @@
 """
 
 from .._compare import disagreement as disagreement
+from ._close import assert_close as assert_close
 from ._conformance import Check as Check
 from ._conformance import check as check
 from ._conformance import checks as checks

@@ -1,0 +1,3 @@
+"""Tests for tensors and backends: everything of phlox_tensor.testing."""
+
+from phlox_tensor.testing import *
