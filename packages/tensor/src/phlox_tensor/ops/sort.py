@@ -46,7 +46,6 @@ searchsorted = search(
     "searchsorted",
     "x1: Num, x2: Num; side: str = 'left' -> Int",
     expand=_searchsorted,
-    numpy=np.searchsorted,
     shape=shapes.searchsorted,
     function=False,
     cases=(
