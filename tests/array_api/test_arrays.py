@@ -249,7 +249,11 @@ def test_data_is_handed_on_and_taken(name: str) -> None:
     x = xp.asarray(array)
     for version in (None, (0, 8), (1, 0)):
         assert type(x.__dlpack__(max_version=version)).__name__ == "PyCapsule"
-    np.testing.assert_array_equal(np.from_dlpack(x), array)
+    theirs = np.from_dlpack(x)
+    np.testing.assert_array_equal(theirs, array)
+    theirs[...] = 1
+    np.testing.assert_array_equal(x.numpy(), array)
+    assert not np.from_dlpack(x, copy=False).flags.writeable
     assert x.__dlpack_device__() == (1, 0)
     same(xp.from_dlpack(array), array)
     same(xp.from_dlpack(array, copy=True, device=x.device), array)

@@ -165,11 +165,9 @@ class Tensor(TensorMethods[K]):
         if self.dtype.numpy.kind == "V":
             what = f"[__dlpack__] DLPack from NumPy has no {self.dtype}"
             raise BufferError(f"{what}\nhint: x.astype(pt.float32)")
-        array = self.numpy()
-        # Before version 1.0 nothing says that data is read-only, so it has to be the caller's own.
-        if copy is None and (max_version is None or max_version < (1, 0)):
-            copy = True
-        return array.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
+        # Not every library heeds that data is read-only, so it is shared only where asked for.
+        copy = copy is not False
+        return self.numpy().__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __buffer__(self, flags: int, /) -> memoryview:
         # Python 3.12 and newer ask for it; to older ones memoryview(x.numpy()) says the same.
