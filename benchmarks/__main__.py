@@ -27,6 +27,7 @@ CPU = (
     "movement",
     "threads",
     "train",
+    "compile",
 )
 GROUPS = (*CPU, "shaders")
 

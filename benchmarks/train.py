@@ -25,7 +25,7 @@ def cases(*, with_torch: bool) -> list[Case]:
     )
     images = rng.standard_normal((64, 1, 28, 28), np.float32)
     labels = rng.integers(0, 10, 64)
-    twins: dict[str, Run] = _torch(tiny, flat, images, tokens, labels) if with_torch else {}
+    twins: dict[str, Run] = torch_runs(tiny, flat, images, tokens, labels) if with_torch else {}
     adam, adam_w = optim.AdamConfig(), optim.AdamWConfig()
     mlp, cnn = networks.mlp(*MLP, device), networks.cnn(device)
     step = classify(mlp, flat, labels, adam)
@@ -67,19 +67,29 @@ def classify(
 
 def _step(model: Any, config: Any, loss_of: Any) -> Run:
     rule = config.init()
+
+    def step(model: Any, lr: float) -> tuple[Any, Any]:
+        loss = loss_of(model)
+        return rule.step(lr, model, loss.backward()), loss
+
+    return going(step, model)
+
+
+def going(step: Any, model: Any) -> Run:
+    """Return a run of ``step`` that goes on from the model of the run before."""
     place = [model]
 
     def run() -> object:
-        loss = loss_of(place[0])
-        place[0] = rule.step(1e-3, place[0], loss.backward())
+        place[0], loss = step(place[0], 1e-3)
         return loss
 
     return run
 
 
-def _torch(
+def torch_runs(
     tiny: np.ndarray, flat: np.ndarray, images: np.ndarray, tokens: np.ndarray, labels: np.ndarray
 ) -> dict[str, Run]:
+    """Return the steps of PyTorch by the names of the cases."""
     import torch  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - for comparisons
 
     n, adam, adam_w = torch.nn, torch.optim.Adam, torch.optim.AdamW

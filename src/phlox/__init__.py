@@ -1,8 +1,8 @@
 """phlox: deep learning over interchangeable backends.
 
 This package only composes the others, and loads each when a name of it is first used: tensors and
-their functions (phlox_tensor), derivatives (phlox_autodiff), the backends `Cpu` and `Wgpu`, and the
-modules `nn`, `optim` and `record`.
+their functions (phlox_tensor), derivatives (phlox_autodiff), compiled functions (phlox_fusion), the
+backends `Cpu` and `Wgpu`, and the modules `nn`, `optim` and `record`.
 """
 
 from importlib import import_module
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from phlox_autodiff import *
+    from phlox_fusion import *
     from phlox_kernels import Cpu as Cpu
     from phlox_tensor import *
     from phlox_wgpu import Wgpu as Wgpu
@@ -24,7 +25,7 @@ __version__ = "0.1.0"
 _BACKENDS = {"Cpu": "phlox_kernels", "Wgpu": "phlox_wgpu"}
 _MODULES = ("nn", "optim", "record", "testing")
 # Searched in this order for any other name.
-_LAYERS = ("phlox_tensor", "phlox_autodiff")
+_LAYERS = ("phlox_tensor", "phlox_autodiff", "phlox_fusion")
 
 
 # Type checkers read the imports above instead, and so see a name that does not exist.

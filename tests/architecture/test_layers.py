@@ -14,6 +14,7 @@ from tools.versions import Project, projects
 ALLOWED = {
     "phlox": {
         "phlox-autodiff",
+        "phlox-fusion",
         "phlox-kernels",
         "phlox-nn",
         "phlox-optim",
@@ -22,6 +23,7 @@ ALLOWED = {
         "phlox-wgpu",
     },
     "phlox-autodiff": {"phlox-tensor"},
+    "phlox-fusion": {"phlox-tensor"},
     "phlox-kernels": {"phlox-tensor"},
     "phlox-nn": {"phlox-record", "phlox-tensor"},
     "phlox-optim": {"phlox-nn", "phlox-record", "phlox-tensor"},

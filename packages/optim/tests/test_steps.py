@@ -138,7 +138,7 @@ def test_a_state_is_a_tree_that_is_saved_and_moved(recorder: Any, tmp_path: Path
         again = resumed.step(0.1, model, ones_of(model))
         model = optimizer.step(0.1, model, ones_of(model))
         assert np.array_equal(again.weight.value.numpy(), model.weight.value.numpy())
-        state = next(iter(resumed._kept.values()))
+        state = next(iter(resumed._state.get().kept.values()))
         assert state["past"][0][1][1]["deep"].device is here
         assert history(resumed) == history(optimizer)
 

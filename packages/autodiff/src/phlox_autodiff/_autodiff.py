@@ -10,7 +10,7 @@ from . import _entries as entries
 from . import _nan
 from ._backward import Gradients, backward
 from ._checkpoint import Checkpointing, NoCheckpointing
-from ._graph import LEAF, Node, Primitive, is_leaf, new, next_id, primitive
+from ._graph import LEAF, USED, Node, Primitive, is_leaf, new, next_id, primitive
 from ._mode import MODE, paused
 from ._plan import OpRule
 from ._propose import proposed
@@ -18,7 +18,7 @@ from ._rule import ByAttribute, NoDerivative, SimpleRule
 from .rules import RULES
 
 if TYPE_CHECKING:
-    from phlox_tensor import Backend, DType, Entry, Op, Tensor
+    from phlox_tensor import Backend, DType, Entry, Op, Standing, Tensor
 
 
 @final
@@ -155,6 +155,15 @@ class Autodiff(Decorator):
         node.plan = LEAF
         node.shape = self._inner.shape_of(inside)
         return out
+
+    def standing(self, primitive: Any, /) -> Standing:
+        """Return what the primitive is to this device, by its node."""
+        node = primitive.node
+        if node is None:
+            return "constant"
+        if is_leaf(node):
+            return "leaf"
+        return "freed" if node.plan is USED else "result"
 
     def backward(
         self, tensor: Tensor[Any], seed: Tensor[Any] | None, retain_graph: bool

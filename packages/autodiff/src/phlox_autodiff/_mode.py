@@ -9,6 +9,8 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, Final, ParamSpec, TypeVar, final, overload
 
+from phlox_tensor.capture import MODES, depend_on
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -37,6 +39,9 @@ def paused() -> bool:
     return _off.get()
 
 
+depend_on(lambda: True if paused() else None, mode=True)
+
+
 @final
 class Recording:
     """A block in which ops are recorded, or are not, in this thread or task."""
@@ -52,6 +57,7 @@ class Recording:
         if self._off:
             with _lock:
                 MODE.pauses += 1
+                MODES.change(1)
         self._tokens.append(_off.set(self._off))
 
     def __exit__(
@@ -64,6 +70,7 @@ class Recording:
         if self._off:
             with _lock:
                 MODE.pauses -= 1
+                MODES.change(-1)
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         @wraps(function)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 from weakref import WeakSet
 
 from phlox_tensor import GradientError, Tensor
+from phlox_tensor.capture import EAGER, MODES, depend_on
 from phlox_tensor.scope import current_path, watching
 
 from ._graph import Node, Pending, Plan, accumulate, is_primitive
@@ -39,6 +40,7 @@ class _Depth(local):
 
 
 MODE: Final = _Mode()
+depend_on(lambda: EAGER if MODE.blocks else None, mode=True)
 _depth: Final = _Depth()
 _lock: Final = Lock()
 _devices: Final[WeakSet[Backend]] = WeakSet()
@@ -89,6 +91,7 @@ def _switch(step: int, *, infinities: bool) -> None:
         before = MODE.blocks
         MODE.blocks += step
         MODE.infinities += step * infinities
+        MODES.change(step)
         if before and MODE.blocks:
             return
         for device in _devices:

@@ -35,7 +35,7 @@ def new_id() -> str:
 
 def id_of(key: int, block: int) -> str:
     """Return the id that belongs to a block of a random stream, which nobody else draws."""
-    words = key.to_bytes(8, "little") + block.to_bytes(8, "little")
+    words = int(key).to_bytes(8, "little") + int(block).to_bytes(8, "little")
     return blake2b(words, digest_size=ID_BYTES).hexdigest()
 
 
@@ -343,12 +343,17 @@ def _rebuild(children: list[Any], like: Param) -> Param:
     if isinstance(value, Proposed):
         made._proposed = value.value
     elif isinstance(value, Tensor):
-        made.shape, made.dtype, made.device = value.shape, value.dtype, value.device
-        frozen = not like.trainable and value.requires_grad
-        made._value = value.detach() if frozen else value
+        made.device = device = value.device
+        made.shape, made.dtype = device.spec_of(value.primitive)
+        trained = like.role == "weight" and not like.frozen
+        made._value = value if trained or not value.requires_grad else value.detach()
     else:
         made._value = value
     return made
 
 
-tree.register(Param, _flatten, _rebuild)
+def _static(like: Param) -> Any:
+    return like.id, like.role, like.frozen, like.shape, like.dtype, like.device
+
+
+tree.register(Param, _flatten, _rebuild, _static)

@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeVar, final
 
 from phlox_tensor import ArgumentError, Tensor
+from phlox_tensor.capture import EAGER, MODES, depend_on
 
 from . import _walk
 from ._param import Param
@@ -88,6 +89,7 @@ class Updates:
 
 
 _collecting: ContextVar[Updates | None] = ContextVar("phlox_updates", default=None)
+depend_on(lambda: None if _collecting.get() is None else EAGER, mode=True)
 
 
 @contextmanager
@@ -102,11 +104,13 @@ def collect() -> Iterator[Updates]:
     ([0.0], [0.20000000298023224])
     """
     found = Updates()
+    MODES.change(1)
     token = _collecting.set(found)
     try:
         yield found
     finally:
         _collecting.reset(token)
+        MODES.change(-1)
 
 
 def with_updates(function: Callable[P, R]) -> Callable[P, tuple[R, Updates]]:

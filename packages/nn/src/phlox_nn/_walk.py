@@ -357,4 +357,10 @@ def rebuild(children: Mapping[str, Any], rest: Any) -> Walked:
     return made
 
 
-tree.register(Walked, flatten, rebuild)
+def _static(rest: Any) -> Any:
+    """What tells modules apart whose parameters and parts are alike."""
+    cls, constants, containers, _ = rest
+    return cls, constants, containers
+
+
+tree.register(Walked, flatten, rebuild, _static)

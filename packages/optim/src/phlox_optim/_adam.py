@@ -7,6 +7,7 @@ from math import sqrt
 from typing import Any, ClassVar, final
 
 from phlox_tensor import Float, Tensor
+from phlox_tensor.capture import call
 
 from ._config import OptimizerConfig
 from ._rule import SimpleOptimizer, State, primitives
@@ -86,7 +87,7 @@ class _Moments(SimpleOptimizer):
         if config.amsgrad:
             before = None if state is None else state.get("largest")
             new["largest"] = second if before is None else second.maximum(before)
-        root = new.get("largest", second).sqrt() * (1.0 / sqrt(1.0 - config.beta_2**time))
+        root = new.get("largest", second).sqrt() * (1.0 / call(sqrt, 1.0 - config.beta_2**time))
         return first * (1.0 / (1.0 - config.beta_1**time)) / (root + config.epsilon), new
 
     def step_list(
@@ -108,7 +109,7 @@ class _Moments(SimpleOptimizer):
             primitives([s["first"] for s in before], dtype),
             primitives([s["second"] for s in before], dtype),
             primitives(largest, dtype),
-            float(lr),
+            lr,
             time,
             config.beta_1,
             config.beta_2,

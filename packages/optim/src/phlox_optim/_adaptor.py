@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from operator import is_
-from threading import Lock
 from types import NoneType
 from typing import Any, NamedTuple, final
 
 from phlox_nn import Module, Param, updates_of
 from phlox_record import Keyed, Record
 from phlox_tensor import Float, GradientError, RecordError, Tensor
+from phlox_tensor.capture import Cell, Number, recording
 
 from . import _state
 from ._clipping import GradientClipping
@@ -27,6 +27,14 @@ class _Group(NamedTuple):
     states: list[State]
 
 
+class _Content(NamedTuple):
+    """What an optimizer remembers: states by parameter id, and counts of steps."""
+
+    kept: dict[str, State]
+    steps: int
+    skipped: int
+
+
 class _Last(NamedTuple):
     """What the last step was made of, if its parameters were one group; no numbers of a model.
 
@@ -36,6 +44,7 @@ class _Last(NamedTuple):
     params: list[Any]  # what each was: id, shape, element type, device
     grads: list[Any]  # the same, without an id
     states: list[State]
+    kept: dict[str, State]  # all states after that step, to see that nobody changed them
 
 
 @final
@@ -53,20 +62,18 @@ class OptimizerAdaptor(Optimizer):
         """Wrap a rule for tensors."""
         self._rule = rule
         self._clipping = clipping
-        self._kept: dict[str, State] = {}
+        self._state = Cell(_Content({}, 0, 0))
         self._last: _Last | None = None
-        self._steps = self._skipped = 0
-        self._lock = Lock()
 
     @property
     def steps(self) -> int:
         """The number of steps that were made."""
-        return self._steps
+        return self._state.get().steps
 
     @property
     def skipped(self) -> int:
         """The number of steps that ``skip_nonfinite`` left out."""
-        return self._skipped
+        return self._state.get().skipped
 
     def step(
         self,
@@ -97,15 +104,17 @@ class OptimizerAdaptor(Optimizer):
         """
         params, found = find(module, grads, strict=strict)
         if skip_nonfinite and not _finite(found):
-            with self._lock:
-                self._skipped += 1
+            with self._state.lock:
+                content = self._state.get()
+                self._state.set(content._replace(skipped=content.skipped + 1))
             return module
         if self._clipping is not None:
             found = self._clipping.clip(found)
         seen = [(p.id, p.shape, p.dtype, p.device) for p in params]
         given = [(g.shape, g.dtype, g.device) for g in found]
-        last = self._last
-        if last is not None and last.params == seen and last.grads == given:
+        last = None if recording() else self._last
+        kept = self._state.get().kept
+        if last is not None and last.kept is kept and last.params == seen and last.grads == given:
             groups = [_Group(params, _inner(params), found, last.states)]
         else:
             if strict:
@@ -116,9 +125,11 @@ class OptimizerAdaptor(Optimizer):
         for group in groups:
             states = self._update(lr, group, new)
         again = len(groups) == 1 and all(map(is_, groups[0].grads, found))
-        self._last = _Last(seen, given, states) if again else None
-        with self._lock:
-            self._steps += 1
+        if not recording():
+            self._last = _Last(seen, given, states, self._state.get().kept) if again else None
+        with self._state.lock:
+            content = self._state.get()
+            self._state.set(content._replace(steps=content.steps + 1))
         new.update(updates_of(module, grads).params(module))
         return module.with_params(new)
 
@@ -128,12 +139,11 @@ class OptimizerAdaptor(Optimizer):
         Raises:
             GradientError: when there are both: new parameters, and states without a parameter.
         """
-        if all(param.id in self._kept for param in params) or not self._kept:
+        kept = self._state.get().kept
+        if all(param.id in kept for param in params) or not kept:
             return
-        with self._lock:
-            kept = set(self._kept)
         by_id = {param.id: path for path, param in module.params().items()}
-        lost = kept - by_id.keys()
+        lost = kept.keys() - by_id.keys()
         if lost:
             new = [by_id[param.id] for param in params if param.id not in kept]
             raise GradientError(
@@ -148,14 +158,15 @@ class OptimizerAdaptor(Optimizer):
     def _groups(self, params: list[Param], grads: list[Tensor[Float]]) -> list[_Group]:
         """What may step together, by device, element types, and what the states have in common."""
         groups: dict[Any, _Group] = {}
-        with self._lock:
-            before = [self._kept.get(param.id) for param in params]
+        numbers: list[Number] = []
+        known = self._state.get().kept
+        before = [known.get(param.id) for param in params]
         for param, grad, kept in zip(params, grads, before, strict=True):
             if grad.shape != param.shape:
                 raise misfit("a gradient", grad.shape, param.shape)
             (tensor,) = _inner([param])
             state = _state.placed(kept, tensor.device)
-            key = param.device, param.dtype, grad.dtype, _state.alike(state)
+            key = param.device, param.dtype, grad.dtype, _state.alike(state, numbers)
             group = groups.setdefault(key, _Group([], [], [], []))
             group.params.append(param)
             group.tensors.append(tensor)
@@ -178,21 +189,23 @@ class OptimizerAdaptor(Optimizer):
         ids = [param.id for param in params]
         new.update(zip(ids, after, strict=True))
         kinds = {*map(type, before), *map(type, states)}
-        with self._lock:
-            self._kept.update(zip(ids, states, strict=True))
         if NoneType in kinds:  # as in a first step, or in a rule without states
             for state in states:
                 if state is not None:
                     _state.check(state)
-            with self._lock:
-                self._kept = {key: s for key, s in self._kept.items() if s is not None}
+        with self._state.lock:
+            content = self._state.get()
+            kept = {**content.kept, **dict(zip(ids, states, strict=True))}
+            if NoneType in kinds:
+                kept = {key: state for key, state in kept.items() if state is not None}
+            self._state.set(content._replace(kept=kept))
         return states
 
     def into_record(self) -> dict[str, Record]:
         """Return the states by parameter id; the tensors are shared, not copied."""
-        with self._lock:
-            states = {key: _state.into_record(state) for key, state in self._kept.items()}
-            steps, skipped = self._steps, self._skipped
+        content = self._state.get()
+        states = {key: _state.into_record(state) for key, state in content.kept.items()}
+        steps, skipped = content.steps, content.skipped
         rule = type(self._rule).__name__
         return {"rule": rule, "steps": steps, "skipped": skipped, "states": Keyed(states)}
 
@@ -221,15 +234,14 @@ class OptimizerAdaptor(Optimizer):
                 expected=type(self._rule).__name__,
             )
         kept = {key: _state.from_record(state) for key, state in states.items()}
-        with self._lock:
-            self._kept, self._steps, self._skipped = kept, steps, skipped
-            self._last = None
+        self._state.set(_Content(kept, steps, skipped))
+        self._last = None
         return self
 
     def __repr__(self) -> str:
         clipping = "" if self._clipping is None else f", {self._clipping!r}"
-        skipped = f", skipped={self._skipped}" if self._skipped else ""
-        return f"OptimizerAdaptor({self._rule!r}{clipping}, steps={self._steps}{skipped})"
+        skipped = f", skipped={self.skipped}" if self.skipped else ""
+        return f"OptimizerAdaptor({self._rule!r}{clipping}, steps={self.steps}{skipped})"
 
 
 def _inner(params: list[Param]) -> list[Tensor[Float]]:

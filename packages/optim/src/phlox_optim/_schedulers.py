@@ -9,6 +9,7 @@ from typing import final
 from phlox_nn import Config
 from phlox_record import Record
 from phlox_tensor import RecordError
+from phlox_tensor.capture import Cell, call
 
 
 class SchedulerConfig(Config):
@@ -33,22 +34,22 @@ class Scheduler:
     def __init__(self, config: SchedulerConfig, position: int = 0) -> None:
         """Start at a step."""
         self._config = config
-        self._position = position
+        self._position = Cell(position)
 
     def step(self) -> float:
         """Return the learning rate of this step; the next call returns the next one's."""
-        rate = self._config.rate(self._position)
-        self._position += 1
-        return rate
+        position = self._position.get()
+        self._position.set(position + 1)
+        return call(self._config.rate, position)
 
     @property
     def rate(self) -> float:
         """The learning rate that ``step`` would return."""
-        return self._config.rate(self._position)
+        return call(self._config.rate, self._position.get())
 
     def into_record(self) -> dict[str, Record]:
         """Return the place as a tree."""
-        return {"position": self._position}
+        return {"position": self._position.get()}
 
     def load_record(self, record: Record) -> Scheduler:
         """Go to the place of a record, and return the scheduler itself.
@@ -64,11 +65,11 @@ class Scheduler:
                 got=repr(record)[:60],
                 expected="what schedule.into_record() gave",
             )
-        self._position = position
+        self._position.set(position)
         return self
 
     def __repr__(self) -> str:
-        return f"Scheduler({self._config!r}, position={self._position})"
+        return f"Scheduler({self._config!r}, position={self._position.get()})"
 
 
 class ConstantSchedulerConfig(SchedulerConfig):

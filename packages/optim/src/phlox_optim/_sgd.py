@@ -75,7 +75,7 @@ class Sgd(SimpleOptimizer):
             primitives(tensors, dtype),
             primitives(grads, dtype),
             primitives([s["velocity"] for s in states if s is not None], dtype),
-            float(lr),
+            lr,
             c.momentum,
             c.dampening,
             c.weight_decay,

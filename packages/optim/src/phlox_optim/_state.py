@@ -7,12 +7,13 @@ from typing import Any, Final
 from phlox_record import Record
 from phlox_tensor import ArgumentError, Backend, RecordError, Tensor
 from phlox_tensor import tree as trees
+from phlox_tensor.capture import Number
 
 from ._rule import State
 
 # A record has lists and no tuples; a tuple is a map with this one key, which no state may have.
 _TUPLE: Final = "()"
-_PLAIN: Final = (bool, int, float, str, bytes, type(None))
+_PLAIN: Final = (bool, int, float, str, bytes, type(None), Number)
 
 
 def check(state: State) -> None:
@@ -46,10 +47,27 @@ def placed(state: State, device: Backend) -> State:
     return trees.map(lambda x: x.to_device(device) if isinstance(x, Tensor) else x, state)
 
 
-def alike(state: State) -> object:
-    """Return what is equal for two states that differ in the numbers of their tensors alone."""
+def alike(state: State, numbers: list[Number]) -> object:
+    """Return what is equal for two states that differ in the numbers of their tensors alone.
+
+    Args:
+        state: the state.
+        numbers: those of a recording that were met so far, which have no hash.
+    """
+
+    def key(leaf: Any) -> object:
+        if isinstance(leaf, Tensor):
+            return leaf.dtype
+        if type(leaf) is not Number:
+            return type(leaf), leaf
+        for place, known in enumerate(numbers):
+            if known == leaf:
+                return Number, place
+        numbers.append(leaf)
+        return Number, len(numbers) - 1
+
     leaves, structure = trees.flatten(state)
-    return structure, tuple([x.dtype if isinstance(x, Tensor) else (type(x), x) for x in leaves])
+    return structure, tuple(map(key, leaves))
 
 
 def into_record(state: State) -> Record:

@@ -9,12 +9,15 @@ from math import nan as nan
 from math import pi as pi
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from . import capture as capture
 from . import ops as ops
 from . import random as random
 from . import tree as tree
 from ._backend import Backend as Backend
 from ._backend import MemoryUse as MemoryUse
+from ._backend import Standing as Standing
 from ._backend import is_inside as is_inside
+from ._cell import Cell as Cell
 from ._checked import Checked as Checked
 from ._composite import allclose as allclose
 from ._composite import broadcast_arrays as broadcast_arrays
@@ -66,6 +69,7 @@ from ._dtype import uint64 as uint64
 from ._errors import ArgumentError as ArgumentError
 from ._errors import BackendUnavailableError as BackendUnavailableError
 from ._errors import BatchingError as BatchingError
+from ._errors import CompileError as CompileError
 from ._errors import DeviceError as DeviceError
 from ._errors import DisagreementError as DisagreementError
 from ._errors import DTypeError as DTypeError

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from ._dtype import as_dtype
 from ._errors import ArgumentError, GradientError, ShapeError
+from ._number import Scalar, call
 from ._tensor import Tensor
 
 Normalizer = Callable[[Any, str, str, int], Any]  # value, attribute name, op name, rank
@@ -250,8 +251,8 @@ def refuse_recorded(value: Any, name: str, op: str) -> None:
         )
 
 
-def _scalar(value: Any, name: str, op: str, rank: int) -> bool | int | float:
-    if isinstance(value, bool | int | float):
+def _scalar(value: Any, name: str, op: str, rank: int) -> Any:
+    if isinstance(value, Scalar):
         return value
     refuse_recorded(value, name, op)
     try:
@@ -263,15 +264,15 @@ def _scalar(value: Any, name: str, op: str, rank: int) -> bool | int | float:
     return plain
 
 
-def _scalar_or_none(value: Any, name: str, op: str, rank: int) -> bool | int | float | None:
+def _scalar_or_none(value: Any, name: str, op: str, rank: int) -> Any:
     return None if value is None else _scalar(value, name, op, rank)
 
 
-def _float(value: Any, name: str, op: str, rank: int) -> float:
-    return float(_scalar(value, name, op, rank))
+def _float(value: Any, name: str, op: str, rank: int) -> Any:
+    return call(float, _scalar(value, name, op, rank))
 
 
-def _float_or_none(value: Any, name: str, op: str, rank: int) -> float | None:
+def _float_or_none(value: Any, name: str, op: str, rank: int) -> Any:
     return None if value is None else _float(value, name, op, rank)
 
 

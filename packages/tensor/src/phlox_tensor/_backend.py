@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
 from threading import RLock
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from ._dtype import DType
 from ._errors import BackendUnavailableError, DeviceError, GradientError, Rejected
+from ._number import Scalar
 from ._op import REGISTRY, Op, Shape
 from ._table import Entry, Table
 from ._tensor import Tensor
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 Primitive = Any
+Standing = Literal["constant", "leaf", "result", "freed"]
 _MOST_PASSED: Final = 4096
 
 
@@ -23,6 +28,21 @@ class MemoryUse(NamedTuple):
 
     current: int
     peak: int
+
+
+class Watcher(Protocol):
+    """What stands between base devices and their callers for a while."""
+
+    def entry(self, device: Backend, op: Op, entry: Entry, /) -> Entry:
+        """Return what runs in the place of an entry."""
+        ...
+
+    def methods(self, device: Backend, /) -> dict[str, Callable[..., Any]]:
+        """Return what runs in the place of methods that bring data from or to the host."""
+        ...
+
+
+_WATCHERS: Final[list[Watcher]] = []  # one at most
 
 
 class _Interned(ABCMeta):
@@ -175,6 +195,14 @@ class Backend(metaclass=_Interned):
         """Whether ``read`` gives the values of the primitive: printing asks."""
         return self.has_data
 
+    def standing(self, primitive: Primitive, /) -> Standing:
+        """Return what the primitive is to this very device, whatever the one inside says.
+
+        A constant; a leaf, whose gradient is wanted; a result of what was recorded; or a result
+        whose history a backward pass has freed.
+        """
+        return "constant"
+
     def detach(self, primitive: Primitive, /) -> Primitive:
         """Return the primitive without its history."""
         return primitive
@@ -194,8 +222,23 @@ class Backend(metaclass=_Interned):
     def _lay_out(self) -> None:
         """Make the tables; entries are looked up at their first use."""
         self.passed = {}
-        self.ops = Table(lambda name: self.resolve(REGISTRY[name]), REGISTRY)
+        self.ops = Table(lambda name: self._found(REGISTRY[name]), REGISTRY)
         self.checked = Table(self._resolve_checked, REGISTRY)
+
+        if self.inner is None:
+            for method in ("read", "read_async", "upload"):
+                vars(self).pop(method, None)
+            for watcher in _WATCHERS:
+                vars(self).update(watcher.methods(self))
+
+    def _found(self, op: Op) -> Entry:
+        """What runs an op; a base device's own entries are watched, formulas by their ops."""
+        if self.inner is None:
+            for watcher in _WATCHERS:
+                own = self.entry(op.name)
+                if own is not None:
+                    return watcher.entry(self, op, own)
+        return self.resolve(op)
 
     def _resolve_checked(self, name: str) -> Entry:
         return self.ops[name] if self.checks_operands(REGISTRY[name]) else _reject
@@ -253,6 +296,14 @@ def is_inside(inner: Backend, outer: Backend) -> bool:
     return False
 
 
+def watch(watcher: Watcher | None) -> None:
+    """Let all base devices be watched, or none; their entries are looked up again."""
+    with _Interned._changing:
+        _WATCHERS[:] = [] if watcher is None else [watcher]
+        for device in _Interned._objects.values():
+            device._lay_out()
+
+
 def add_op(op: Op) -> None:
     """Give all backends an op that was declared after they were made."""
     with _Interned._changing:
@@ -271,7 +322,7 @@ def expansion(op: Op, backend: Backend) -> Entry:
     several = op.signature.several
 
     def tensor(item: Any) -> Any:
-        weak = item is None or isinstance(item, bool | int | float)
+        weak = item is None or isinstance(item, Scalar)
         return item if weak else Tensor(item, backend)
 
     def run(*args: Any) -> Any:

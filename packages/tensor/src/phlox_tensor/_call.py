@@ -9,8 +9,9 @@ from ._attributes import NORMALIZERS, is_recorded
 from ._backend import Backend
 from ._dtype import DType, bool_, can_hold
 from ._errors import ArgumentError, DeviceError, Rejected
+from ._number import Number, Scalar
 from ._op import REGISTRY, Op, Spec, applied_by
-from ._operands import Scalar, check_rank, prepare_operands, require_dtype
+from ._operands import check_rank, prepare_operands, require_dtype
 from ._signature import REQUIRED
 from ._spellings import refused_keyword
 from ._tensor import Tensor
@@ -97,6 +98,8 @@ def _compared_to_far(op: Op, operands: list[Any]) -> Tensor | None:
         return None
     (tensor,) = tensors
     (number,) = (x for x in operands if not isinstance(x, Tensor))
+    if type(number) is Number and not number.ask(can_hold, tensor.dtype):
+        number = int(number)
     if type(number) is not int or can_hold(number, tensor.dtype):
         return None
     side = 1 if number > 0 else -1

@@ -12,6 +12,7 @@ from ._compare import disagreement
 from ._decorator import Decorator
 from ._device import as_device
 from ._errors import DisagreementError
+from ._number import Scalar
 from ._op import Op
 from ._table import Entry
 from ._tensor import Tensor
@@ -67,7 +68,7 @@ class Checked(Decorator):
 
     def _move(self, item: Any) -> Any:
         """An operand, copied to the reference."""
-        if item is None or isinstance(item, bool | int | float):
+        if item is None or isinstance(item, Scalar):
             return item
         if type(item) is tuple:
             return tuple(map(self._move, item))
@@ -102,7 +103,7 @@ class Checked(Decorator):
         flat: list[Any] = []
         for item in args[: len(op.signature.operands)]:
             flat.extend(item) if type(item) is tuple else flat.append(item)
-        return [p for p in flat if p is not None and not isinstance(p, bool | int | float)]
+        return [p for p in flat if p is not None and not isinstance(p, Scalar)]
 
     def _raise(self, op: Op, problem: str, args: tuple[Any, ...]) -> None:
         operands = [Tensor(p, self._inner) for p in self._operands(op, args)]

@@ -18,6 +18,7 @@ class Node(NamedTuple):
     flatten: Flatten
     rebuild: Rebuild
     known: bool  # one of Python's own containers: holds a tensor only if a part does
+    static: Callable[[Any], Any] | None = None
 
 
 def _list(children: Any, cls: type[list[Any]]) -> Any:

@@ -15,6 +15,7 @@ from ._device import as_device
 from ._dtype import DType, DTypeLike, as_dtype, bool_, number_for
 from ._errors import ArgumentError, KindError, ShapeError, SharingError
 from ._kinds import AnyKind, Bool, Float, Int
+from ._number import Number, Scalar, plain
 from ._operands import check_rank, require_dtype
 from ._stacking import holds_tensor, stacked
 from ._tensor import Tensor
@@ -23,8 +24,6 @@ from .ops.movement import broadcast_to, reshape
 from .ops.unary import positive
 
 Device = Backend | str | None
-Scalar = bool | int | float
-
 
 # Nested lists of one kind, as deep as anybody writes them.
 _Bools = bool | Sequence[bool] | Sequence[Sequence[bool]] | Sequence[Sequence[Sequence[bool]]]
@@ -85,6 +84,8 @@ def asarray(
         SharingError: with ``copy=False``, when the data has to be copied; it is a ValueError.
     """
     wanted = None if dtype is None else as_dtype(dtype, "asarray")
+    if type(obj) is Number:
+        return full((), obj, dtype=wanted, device=device)
     if holds_tensor(obj):
         given = stacked(obj, "asarray")
         out = given if device is None else given.to_device(as_device(device))
@@ -215,8 +216,14 @@ def _repeated(
 
 def number(value: Any, name: str, op: str) -> Scalar:
     """Return a plain number, read from a tensor where no derivative is lost."""
-    plain: Scalar = NORMALIZERS["Scalar"](value, name, op, 0)
-    return plain
+    found: Scalar = NORMALIZERS["Scalar"](value, name, op, 0)
+    return found
+
+
+def _plain(value: Any, name: str, op: str) -> bool | int | float:
+    """Return a number that decides about sizes, so that a recording is for its very value."""
+    found: Any = number(value, name, op)
+    return found.ask(plain) if type(found) is Number else found
 
 
 def _dtype_for(value: Scalar, dtype: DTypeLike | None, backend: Backend, op: str) -> DType:
@@ -225,7 +232,8 @@ def _dtype_for(value: Scalar, dtype: DTypeLike | None, backend: Backend, op: str
     elif isinstance(value, bool):
         chosen = bool_
     else:
-        chosen = backend.default_int if isinstance(value, int) else backend.default_float
+        whole = isinstance(plain(value), int)
+        chosen = backend.default_int if whole else backend.default_float
     require_dtype(chosen, backend, op)
     return chosen
 
@@ -352,7 +360,7 @@ def arange(
     if stop is None:
         start, stop = 0, start
     start, stop, step = (
-        number(v, n, "arange") for v, n in ((start, "start"), (stop, "stop"), (step, "step"))
+        _plain(v, n, "arange") for v, n in ((start, "start"), (stop, "stop"), (step, "step"))
     )
     if step == 0 or any(isinstance(v, float) and not isfinite(v) for v in (start, stop, step)):
         raise ArgumentError(
@@ -367,7 +375,7 @@ def arange(
     return Tensor(backend.ops.arange(start, step, count, chosen), backend)
 
 
-def _bounds(start: Scalar, step: Scalar, count: int, dtype: DType) -> tuple[Scalar, Scalar]:
+def _bounds(start: float, step: float, count: int, dtype: DType) -> tuple[float, float]:
     """Start and step of a range in its type, which holds both ends."""
     if dtype.kind == "Bool":
         raise KindError("arange", "no range of truth values", got=dtype, expected="Float or Int")
@@ -399,7 +407,7 @@ def linspace(
     (num,) = sizes(num, "linspace")
     backend = as_device(device)
     chosen = _dtype_for(0.0, dtype, backend, "linspace")
-    ends = number(start, "start", "linspace"), number(stop, "stop", "linspace")
+    ends = _plain(start, "start", "linspace"), _plain(stop, "stop", "linspace")
     values = np.linspace(*ends, num, endpoint=endpoint)
     return upload(values, chosen, backend, "linspace")
 

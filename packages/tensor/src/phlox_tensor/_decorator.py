@@ -5,8 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from ._backend import Backend, MemoryUse, Primitive, expansion
+from ._backend import Backend, MemoryUse, Primitive, Standing, expansion
 from ._device import as_device
+from ._number import Scalar
 from ._op import REGISTRY, Op, Shape
 from ._table import Entry
 from ._tensor import Tensor
@@ -65,7 +66,7 @@ class Decorator(Backend):
         return None if op.expand is None else expansion(op, self)
 
     def _lower_operand(self, item: Any) -> Any:
-        if item is None or isinstance(item, bool | int | float):
+        if item is None or isinstance(item, Scalar):
             return item
         return tuple(map(self.lower, item)) if type(item) is tuple else self.lower(item)
 
@@ -158,6 +159,14 @@ class Decorator(Backend):
             return result
         inside = target.inner() if target.device is self else target
         return self.lift(self._inner.propose(self.lower(result), inside, value))
+
+    def standing(self, primitive: Primitive, /) -> Standing:
+        """Return what the primitive is to this device.
+
+        A device with primitives of its own has to say; until it does they are ``"result"``, which
+        nobody takes apart.
+        """
+        return "constant" if type(self).lift is Decorator.lift else "result"
 
     def backward(self, tensor: Tensor, seed: Tensor | None, retain_graph: bool) -> Any:
         """Return the gradients of a tensor, which the inner device recorded."""

@@ -10,6 +10,7 @@ from importlib.metadata import entry_points
 from inspect import signature
 from typing import Any, Final
 
+from ._ambient import depend_on
 from ._backend import Backend
 from ._errors import ArgumentError, BackendUnavailableError
 
@@ -111,6 +112,9 @@ def use_device(device: Backend | str) -> Iterator[Backend]:
         yield chosen
     finally:
         _current.reset(token)
+
+
+depend_on(_current.get)
 
 
 def devices() -> list[Backend]:

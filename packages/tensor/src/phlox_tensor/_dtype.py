@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from ._errors import DTypeError, KindError
+from ._number import Number, Scalar, call, plain
 
 KindName = Literal["Float", "Int", "Bool"]
 
@@ -159,13 +160,19 @@ def can_hold(value: int, dtype: DType) -> bool:
     return bool(info.min <= value <= info.max)
 
 
-def number_for(value: bool | int | float, dtype: DType, op: str) -> bool | int | float:
+def number_for(value: Scalar, dtype: DType, op: str) -> Any:
     """Return a number as one of ``dtype``, for values that stand beside tensors of that type.
 
     Raises:
         KindError: a fraction, nan or an infinity for an Int type; not 0 or 1 for Bool.
         DTypeError: out of range.
     """
+    if type(value) is Number:
+        if dtype.kind == "Float":
+            return call(float, value)
+        if dtype.kind == "Int" and type(value.value) is int and value.ask(can_hold, dtype):
+            return value
+        return number_for(value.ask(plain), dtype, op)
     if dtype.kind == "Float":
         try:
             return float(value)

@@ -70,6 +70,10 @@ class DTypeError(PhloxError, TypeError):
     """Element types do not combine, or a backend lacks the one asked for."""
 
 
+class CompileError(PhloxError, RuntimeError):
+    """A function cannot be compiled: a replay would not do what the function does."""
+
+
 class DeviceError(PhloxError, ValueError):
     """Tensors on devices that do not combine, or a device that lacks an ability."""
 

@@ -13,6 +13,7 @@ from numpy import ndarray
 
 from ._call import call, wrap
 from ._errors import ArgumentError, Rejected, UnknownArgumentError
+from ._number import Number
 from ._op import Op
 from ._spellings import refused_keyword
 from ._tensor import Tensor
@@ -55,7 +56,7 @@ def ternary(op: Op, x1: Any, x2: Any, x3: Any) -> Any:
     return call(op, (x1, x2, x3), ())
 
 
-_KNOWN = (Tensor, bool, int, float)
+_KNOWN = (Tensor, bool, int, float, Number)
 
 
 def operator(op: Op, x1: Any, x2: Any) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ._dtype import DType, bool_
+from ._number import Scalar
 from ._op import Op, Spec, reserve
 
 Dtypes = Sequence[DType | None]  # one per operand; None for an absent one, a number, an empty list
@@ -28,7 +29,7 @@ def infer_prepared(
     Raises:
         ShapeError: shapes that do not fit.
     """
-    specs = [None if isinstance(x, bool | int | float) else x for x in operands]
+    specs = [None if isinstance(x, Scalar) else x for x in operands]
     shapes = [tuple(shape) for shape in op.shape(op, specs, attributes)]
     dtypes = [dtype_of(x) for x in specs]
     first = op.signature.results[0]

@@ -10,11 +10,10 @@ from ._device import default_device
 from ._dtype import DType, bool_, number_for, promote
 from ._errors import ArgumentError, DeviceError, DTypeError, KindError, ShapeError
 from ._kinds import KIND_SETS
+from ._number import Scalar, plain
 from ._op import Op
 from ._signature import Operand
 from ._tensor import Tensor
-
-Scalar = bool | int | float
 
 
 def prepare_operands(op: Op, operands: tuple[Any, ...]) -> tuple[Backend, list[Any]]:
@@ -114,9 +113,9 @@ def _operand(op: Op, declared: Operand, item: Any, backend: Backend) -> Any:
         return item
     scalar = getattr(item, "item", None)
     if scalar is not None and getattr(item, "shape", None) == ():
-        plain = scalar()
-        if isinstance(plain, Scalar):
-            return plain
+        number = scalar()
+        if isinstance(number, Scalar):
+            return number
     raise ArgumentError(
         op.name,
         f"{declared.name} is not a tensor",
@@ -175,10 +174,10 @@ def _group_dtype(
 
 def _scalar_dtype(kind: str, members: list[Any], backend: Backend) -> DType:
     """The type of a group of scalars alone."""
-    if kind == "Float" or any(isinstance(m, float) for m in members):
+    numbers = [plain(m) for m in members if m is not None]
+    if kind == "Float" or any(isinstance(m, float) for m in numbers):
         return backend.default_float
-    plain = [m for m in members if m is not None]
-    return bool_ if all(isinstance(m, bool) for m in plain) else backend.default_int
+    return bool_ if all(isinstance(m, bool) for m in numbers) else backend.default_int
 
 
 def require_dtype(dtype: DType, backend: Backend, op: str) -> None:
@@ -217,7 +216,7 @@ def _check_scalar(op: Op, item: Scalar, dtype: DType) -> None:
     """A weak scalar takes the tensor's type, when its kind fits and it is in range."""
     if isinstance(item, bool):
         return
-    if dtype.kind == "Bool" or (isinstance(item, float) and dtype.kind == "Int"):
+    if dtype.kind == "Bool" or (isinstance(plain(item), float) and dtype.kind == "Int"):
         raise KindError(
             op.name,
             "number and tensor of different kinds",

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Self, final
 from ._backend import Backend
 from ._decorator import Decorator
 from ._errors import ArgumentError
+from ._number import Scalar
 from ._op import Op
 from ._table import Entry
 from .scope import current_path, watching
@@ -208,7 +209,7 @@ class Profile(Decorator):
 
     def _nbytes(self, item: Any) -> int:
         """Bytes of an operand or result; 0 for a number or an absent one."""
-        if item is None or isinstance(item, bool | int | float):
+        if item is None or isinstance(item, Scalar):
             return 0
         if type(item) is tuple:
             return sum(map(self._nbytes, item))

@@ -6,9 +6,10 @@ import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from threading import Lock
-from typing import final
+from typing import Final, final
 
+from ._ambient import depend_on
+from ._cell import Cell
 from ._errors import ArgumentError
 
 _LIMIT = 2**64
@@ -22,25 +23,22 @@ class Generator:
     generator of its own with ``use_generator``.
     """
 
-    __slots__ = ("_counter", "_key", "_lock")
+    __slots__ = ("_state",)
 
     def __init__(self, seed: int = 0, counter: int = 0) -> None:
         """Start the stream of ``seed`` at block ``counter``."""
-        self._lock = Lock()
-        self._key, self._counter = 0, 0
-        self.set_state(seed, counter)
+        self._state: Final = Cell((_word(seed), _word(counter)))
 
     def draw(self, blocks: int) -> tuple[int, int]:
         """Reserve ``blocks`` blocks of four words; return the key and the first block."""
-        with self._lock:
-            first = self._counter
-            self._counter = (first + blocks) % _LIMIT
-            return self._key, first
+        with self._state.lock:
+            key, first = self._state.get()
+            self._state.set((key, (first + blocks) % _LIMIT))
+            return key, first
 
     def state(self) -> tuple[int, int]:
         """Return seed and counter, to be saved in a checkpoint."""
-        with self._lock:
-            return self._key, self._counter
+        return self._state.get()
 
     def set_state(self, seed: int, counter: int = 0) -> None:
         """Go to a state that ``state()`` gave.
@@ -48,9 +46,7 @@ class Generator:
         Raises:
             ArgumentError: when a number is not an integer in 0..2**64-1.
         """
-        key, first = (_word(n) for n in (seed, counter))
-        with self._lock:
-            self._key, self._counter = key, first
+        self._state.set((_word(seed), _word(counter)))
 
 
 def _word(number: int) -> int:
@@ -67,6 +63,9 @@ def _word(number: int) -> int:
 
 _default = Generator()
 _current: ContextVar[Generator | None] = ContextVar("phlox_generator", default=None)
+
+
+depend_on(_current.get)
 
 
 def generator() -> Generator:

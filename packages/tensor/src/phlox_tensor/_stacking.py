@@ -8,6 +8,7 @@ import numpy as np
 
 from ._dtype import number_for
 from ._errors import ShapeError
+from ._number import Scalar
 from ._tensor import Tensor
 from ._transfer import upload
 from .ops.movement import concat, reshape
@@ -38,7 +39,7 @@ def stacked(data: Any, op: str) -> Tensor[Any]:
     like = _meeting(known, op)
 
     def item_like(item: Any) -> Tensor[Any]:
-        if isinstance(item, bool | int | float):
+        if isinstance(item, Scalar):
             value = number_for(item, like.dtype, op)
             return Tensor(like.device.ops.full((), value, like.dtype), like.device)
         return upload(item, None if isinstance(item, np.ndarray) else like.dtype, like.device, op)

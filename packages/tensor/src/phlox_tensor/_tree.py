@@ -43,7 +43,12 @@ _REGISTERED: Final[dict[type, Node]] = {}
 _KINDS: Final[dict[type, Node | bool]] = {}
 
 
-def register(type: type, flatten: Flatten, rebuild: Rebuild) -> None:
+def register(
+    type: type,
+    flatten: Flatten,
+    rebuild: Rebuild,
+    static: Callable[[Any], Any] | None = None,
+) -> None:
     """Make values of ``type`` and of its subclasses nodes of trees.
 
     Args:
@@ -51,6 +56,8 @@ def register(type: type, flatten: Flatten, rebuild: Rebuild) -> None:
         flatten: gives the children, a dict by name or a sequence, and whatever else is needed to
             make the value again.
         rebuild: makes a value of what ``flatten`` gave, with other children.
+        static: for values that never change: gives, of whatever else ``flatten`` gave, a tree of
+            what tells two values of one structure apart. Without it the whole is compared.
 
     Raises:
         ArgumentError: when the type is registered already.
@@ -69,7 +76,7 @@ def register(type: type, flatten: Flatten, rebuild: Rebuild) -> None:
     """
     if type in _REGISTERED:
         raise ArgumentError("tree", "the type is registered already", got=type.__qualname__)
-    _REGISTERED[type] = Node(flatten, rebuild, known=False)
+    _REGISTERED[type] = Node(flatten, rebuild, known=False, static=static)
     _KINDS.clear()
 
 
@@ -85,6 +92,18 @@ def register_leaf(type: type) -> None:
 def is_node(value: Any) -> bool:
     """Whether a value comes apart, as opposed to a leaf."""
     return type(_kind(type(value))) is Node
+
+
+def node_of(value: Any) -> Node | None:
+    """Return how a value comes apart; None for a leaf.
+
+    Raises:
+        TreeError: for a container of a type that is not known that holds a tensor.
+    """
+    kind = _kind(type(value))
+    if kind is True:
+        _nothing_hidden(value)
+    return kind if type(kind) is Node else None
 
 
 def is_plain(value: Any) -> bool:

@@ -12,6 +12,8 @@ from contextvars import ContextVar
 from threading import Lock
 from typing import Final, final
 
+from ._ambient import EAGER, MODES, depend_on
+
 
 @final
 class _Watch:
@@ -27,6 +29,7 @@ class _Watch:
 
 
 WATCH: Final = _Watch()
+depend_on(lambda: EAGER if WATCH.count else None, mode=True)
 _lock: Final = Lock()
 _modules: Final[ContextVar[tuple[tuple[object, str], ...]]] = ContextVar("phlox_scope", default=())
 
@@ -36,11 +39,13 @@ def watching() -> Iterator[None]:
     """Let modules that are called inside the block say where they stand."""
     with _lock:
         WATCH.count += 1
+        MODES.change(1)
     try:
         yield
     finally:
         with _lock:
             WATCH.count -= 1
+            MODES.change(-1)
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Trees of containers: take apart, map, rebuild; ``register`` makes a type of one's own a node."""
 
+from ._containers import Node
 from ._tree import (
     Structure,
     children,
@@ -9,6 +10,7 @@ from ._tree import (
     leaves,
     leaves_with_paths,
     map,
+    node_of,
     nodes_with_paths,
     rebuild,
     register,
@@ -16,6 +18,7 @@ from ._tree import (
 )
 
 __all__ = [
+    "Node",
     "Structure",
     "children",
     "flatten",
@@ -24,6 +27,7 @@ __all__ = [
     "leaves",
     "leaves_with_paths",
     "map",
+    "node_of",
     "nodes_with_paths",
     "rebuild",
     "register",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import sqrt
 from typing import TYPE_CHECKING
 
+from .._number import call
 from .._op import case
 from ..reference import step as ref
 from ..shapes import step as shapes
@@ -46,7 +47,7 @@ def _adam_step(  # noqa: PLR0913, PLR0917 - what the op takes
         tops = [v.maximum(old) for v, old in zip(new_seconds, largest, strict=True)]
     new = []
     for x, m, v in zip(tensors, new_firsts, tops, strict=True):
-        root = v.sqrt() * (1.0 / sqrt(1.0 - beta_2**time))
+        root = v.sqrt() * (1.0 / call(sqrt, 1.0 - beta_2**time))
         move = m * (1.0 / (1.0 - beta_1**time)) / (root + epsilon)
         kept = x * (1.0 - lr * weight_decay) if weight_decay and decoupled else x
         new.append(kept - move * lr)

@@ -1,0 +1,89 @@
+"""Compiled functions: whole training steps and chains of small ops, replayed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import phlox as px
+from benchmarks import networks, train
+from benchmarks.case import Case, Run
+from examples.mnist.model import DigitsConfig
+from phlox import nn, optim
+
+
+def cases(*, with_torch: bool) -> list[Case]:
+    """Return the benchmarks of the group; the same work as it is written stands in ``train``."""
+    device = px.Autodiff(px.Cpu())
+    rng = np.random.default_rng(0)
+    tiny, flat, tokens = (
+        rng.standard_normal(shape, np.float32)
+        for shape in ((32, 64), (64, 784), (8, 128, train.D_MODEL))
+    )
+    images = rng.standard_normal((64, 1, 28, 28), np.float32)
+    labels = rng.integers(0, 10, 64)
+    twins: dict[str, Run] = {}
+    if with_torch:
+        twins = {**train.torch_runs(tiny, flat, images, tokens, labels), **_torch_chains()}
+    adam = optim.AdamConfig()
+    encoder = networks.encoder(train.LAYERS, train.D_MODEL, train.HEADS, train.D_WIDE, device)
+    sentence = px.asarray(tokens, device=device)
+    mine = {
+        "MLP 64-32-10, b32, Adam": _classify(
+            networks.mlp(*train.TINY, device), tiny, labels[:32], adam
+        ),
+        "MLP 784-256-10, b64, Adam": _classify(
+            networks.mlp(*train.MLP, device), flat, labels, adam
+        ),
+        "demo CNN, b64, AdamW": _classify(
+            DigitsConfig().init(device), images, labels, optim.AdamWConfig()
+        ),
+        "encoder d256 L4 h8, b8 s128, Adam": _step(
+            encoder, adam, lambda model, x: model(x).square().mean(), sentence
+        ),
+        **{f"(x*2+1).relu().exp(), {size:,}": _chain(size) for size in _CHAINS},
+    }
+    return [Case(name, run, twins.get(name)) for name, run in mine.items()]
+
+
+_CHAINS = (10, 65_536, 4_194_304)
+
+
+def _classify(model: Any, images: np.ndarray, labels: np.ndarray, config: Any) -> Run:
+    device = px.Autodiff(px.Cpu())
+    loss_of: Any = nn.CrossEntropyLossConfig().init()
+    x, target = px.asarray(images, device=device), px.asarray(labels, device=device)
+    return _step(model, config, lambda model, x, y: loss_of(model(x), y), x, target)
+
+
+def _step(model: Any, config: Any, loss_of: Any, *data: Any) -> Run:
+    rule = config.init()
+
+    @px.compile
+    def step(model: Any, lr: float, *data: Any) -> tuple[Any, Any]:
+        loss = loss_of(model, *data)
+        return rule.step(lr, model, loss.backward()), loss
+
+    run = train.going(lambda model, lr: step(model, lr, *data), model)
+    for _ in range(3):  # recorded with and without the state of the optimizer
+        run()
+    return run
+
+
+def _chain(size: int) -> Run:
+    x = px.ones(size, device=px.Cpu())
+    fast = px.compile(lambda x: (x * 2 + 1).relu().exp())
+    fast(x)
+    fast(x)
+    return lambda: fast(x)
+
+
+def _torch_chains() -> dict[str, Run]:
+    import torch  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - for comparisons
+
+    def chain(size: int) -> Run:
+        x = torch.ones(size)
+        return lambda: (x * 2 + 1).relu().exp()
+
+    return {f"(x*2+1).relu().exp(), {size:,}": chain(size) for size in _CHAINS}

@@ -1,0 +1,336 @@
+"""``compile``: a function is recorded twice, and from then on replayed without Python per op."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from functools import update_wrapper
+from operator import is_
+from threading import RLock
+from types import MethodType
+from typing import Any, Final, Generic, ParamSpec, TypeVar, final, overload
+
+from phlox_tensor import CompileError, Tensor, tree
+from phlox_tensor.capture import MODES, RECORDINGS, Graph, ambient, recording, runs_eagerly
+
+from . import _trace
+from ._captured import Captured, alike
+from ._check import compared
+from ._explain import explained
+from ._flat import flat
+from ._layout import flatten
+from ._replay import MISS, Replay, replay_of, undo_all
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_WARN_AT: Final = 10
+_MODES: Final = ("check", "off", "on")
+
+
+@final
+class Version:
+    """What was recorded for one form of arguments.
+
+    Attributes:
+        captured: what the names from outside stood for.
+        trace: the first recorded run.
+        replay: does the same; None until a second run agreed.
+        text: the replay as Python.
+        used: when it was used last.
+    """
+
+    def __init__(self, captured: list[Any], trace: _trace.Trace) -> None:
+        """Keep the first run."""
+        self.captured: Final = captured
+        self.trace: Final = trace
+        self.replay: Replay | None = None
+        self.text = ""
+        self.used = 0
+
+
+@final
+class Compiled(Generic[P, R]):
+    """A function that is replayed: what ``compile`` gives."""
+
+    def __init__(self, function: Callable[P, R], *, check: bool, versions: int) -> None:
+        """Keep the function."""
+        self._called: Callable[..., Any] = function
+        self._bound: tuple[Any, ...] = ()
+        owner = getattr(function, "__self__", None)
+        if isinstance(function, MethodType) and tree.is_node(owner):
+            self._called, self._bound = function.__func__, (owner,)
+        elif tree.is_node(function):
+            self._called, self._bound = type(function).__call__, (function,)
+        else:
+            update_wrapper(self, self._called)
+        self._captured = Captured(self._called)
+        self._mode, self._most = "check" if check else _mode(), versions
+        self._versions: dict[Any, list[Version]] = {}
+        self._clock = 0
+        self._made = 0
+        self._lock = RLock()
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Return what the function gives."""
+        given = (*self._bound, *args) if self._bound else args
+        if (
+            self._mode == "off"
+            or (MODES.entered and runs_eagerly())
+            or (RECORDINGS.count and recording() is not None)
+        ):
+            return self._called(*given, **kwargs)
+        key, leaves = self._key(given, kwargs)
+        ready = self._versions.get(key)
+        waiting: list[Version] = []
+        now = self._captured.now()
+        for version in ready or ():
+            known = version.captured
+            if not (all(map(is_, known, now)) or all(map(alike, known, now))):
+                continue
+            if version.replay is None:
+                waiting.append(version)
+                continue
+            undo: list[Any] = []
+            self._clock = version.used = self._clock + 1
+            if self._mode == "check":
+                out = compared(self._called, given, kwargs, version.trace, version.replay, leaves)
+            else:
+                try:
+                    out = version.replay(leaves, undo)
+                except Exception:
+                    # The function itself raises from the line at fault.
+                    undo_all(undo)
+                    return self._called(*given, **kwargs)
+            if out is not MISS:
+                return out
+        return self._record(key, given, kwargs, waiting)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """Let a compiled function be a method."""
+        return self if instance is None else MethodType(self, instance)
+
+    @property
+    def versions(self) -> int:
+        """The number of recordings that are kept."""
+        return sum(map(len, self._versions.values()))
+
+    @property
+    def sources(self) -> list[str]:
+        """The replays that there are, as Python."""
+        return [v.text for some in self._versions.values() for v in some if v.replay is not None]
+
+    def trace(self, *args: P.args, **kwargs: P.kwargs) -> Graph:
+        """Run the function on these arguments, and return what it did as a graph.
+
+        It is a call like any other: optimizers step, and random numbers are drawn.
+        """
+        return _trace.run(self._called, (*self._bound, *args), kwargs)[1].graph
+
+    def explain(self, *args: P.args, **kwargs: P.kwargs) -> str:
+        """Run the function on these arguments, and say what a replay does and depends on.
+
+        It is a call like any other: optimizers step, and random numbers are drawn.
+        """
+        return explained(_trace.run(self._called, (*self._bound, *args), kwargs)[1])
+
+    def __repr__(self) -> str:
+        name = getattr(self._called, "__qualname__", repr(self._called))
+        return f"<compiled {name}: {self.versions} versions>"
+
+    # Finding a version
+
+    def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, list[Any]]:
+        """What decides which recording serves a call, and the leaves of the arguments."""
+        key: list[Any] = [ambient()]
+        leaves: list[Any] = []
+        for item in (*args, *kwargs.values()) if kwargs else args:
+            cls = type(item)
+            if cls is Tensor:
+                device = item.device
+                primitive = item.primitive
+                key.append(device)
+                key.append(device.spec_of(primitive))
+                while device.inner is not None:
+                    key.append(device.standing(primitive))
+                    primitive = device.lower(primitive)
+                    device = device.inner
+                leaves.append(primitive)
+            elif cls is float or cls is int:
+                key.append(cls)
+                leaves.append(item)
+            elif item is None or cls is bool or cls is str:
+                key.append((cls, item))
+            else:
+                layout, found = flat(item)
+                key.append(layout)
+                leaves += found
+        if kwargs:
+            key.append((len(args), *kwargs))
+        if len({*map(id, leaves)}) < len(leaves):
+            key.append(_shared(args, kwargs))
+        return tuple(key), leaves
+
+    def _record(
+        self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any], waiting: list[Version]
+    ) -> Any:
+        """Run the function recorded; the second time a replay is made of it."""
+        before, sizes = self._captured.now(), self._captured.sizes()
+        out, trace = _trace.run(self._called, args, kwargs)
+        name = self._captured.changed(before, sizes)
+        if name is not None:
+            raise CompileError(
+                "compile",
+                "the function changes what a replay would leave as it is",
+                got=f"{name} is another object, or has another length, after the call",
+                expected="changes that are returned, or kept in a Cell",
+                hint=f"return {name.removeprefix('self.')}; px.Cell for a count",
+            )
+        with self._lock:
+            for version in waiting:
+                if not _fits(version.trace, trace):
+                    continue
+                other = _trace.difference(version.trace, trace)
+                if other is not None:
+                    self._drop(key, version)
+                    raise CompileError(
+                        "compile",
+                        "two runs on alike arguments did not do the same",
+                        got=other,
+                        expected="ops and captured data that depend on arguments and cells alone",
+                        hint="give what changes as an argument, or keep it in px.Cell; "
+                        "px.random in place of other random numbers",
+                    )
+                version.replay, version.text = replay_of(_positioned(version.trace, args, kwargs))
+                return out
+            self._keep(key, Version(before, trace))
+        return out
+
+    def _keep(self, key: Any, version: Version) -> None:
+        self._made += 1
+        if self._made == _WARN_AT:
+            warnings.warn(self._advice(key), stacklevel=5)
+        if self.versions >= self._most:
+            oldest = min(
+                ((k, v) for k, some in self._versions.items() for v in some),
+                key=lambda pair: pair[1].used,
+            )
+            self._drop(*oldest)
+        self._clock = version.used = self._clock + 1
+        self._versions[key] = [*self._versions.get(key, ()), version]
+
+    def _drop(self, key: Any, version: Version) -> None:
+        left = [v for v in self._versions.get(key, ()) if v is not version]
+        if left:
+            self._versions[key] = left
+        else:
+            self._versions.pop(key, None)
+
+    def _advice(self, key: Any) -> str:
+        same_key = len(self._versions.get(key, ()))
+        if same_key > 1:
+            why = "values that the program asks of numbers, or names from outside, keep changing"
+            guards = [g.line for v in self._versions[key] for g in v.trace.graph.guards]
+            why += f" (asked at {guards[0]})" if guards else ""
+        else:
+            why = "shapes, types or structure of the arguments keep changing"
+        return f"[compile] {self!r} was recorded {_WARN_AT} times: {why}"
+
+
+def _mode() -> str:
+    """What the environment says: PHLOX_COMPILE=check|off|on."""
+    mode = os.environ.get("PHLOX_COMPILE", "on")
+    if mode not in _MODES:
+        raise CompileError(
+            "compile", "no such mode in PHLOX_COMPILE", got=repr(mode), expected=", ".join(_MODES)
+        )
+    return mode
+
+
+def _shared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """Which tensors of the arguments are one; numbers that are one object count as two."""
+    seen: dict[int, int] = {}
+    pattern = []
+    for item in (*args, *kwargs.values()):
+        _, _, known = flatten(item)
+        for primitive in known:
+            if primitive is not None:
+                pattern.append(seen.setdefault(id(primitive), len(seen)))
+    return tuple(pattern)
+
+
+def _fits(first: _trace.Trace, second: _trace.Trace) -> bool:
+    """Whether two runs went the same way as far as numbers and cells decide it.
+
+    Where they do not, the second one is a version of its own.
+    """
+    if [*first.opened] == [*second.opened]:
+        for cell, place in first.opened.items():
+            if place.layout is not second.opened[cell].layout:
+                return False
+    for left, right in zip(first.graph.guards, second.graph.guards, strict=False):
+        if left.function is right.function and not _trace._same(left.value, right.value):
+            return False
+    return True
+
+
+def _positioned(trace: _trace.Trace, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _trace.Trace:
+    """The trace with a ref for each leaf of each argument, those that are one at each place."""
+    _, _, whole = flatten((args, kwargs))
+    refs = iter(trace.arguments)
+    by_tensor: dict[int, _trace.Ref] = {}
+    numbers = []
+    for primitive, ref in zip(whole, refs, strict=True):
+        if primitive is None:
+            numbers.append(ref)
+        else:
+            by_tensor[id(primitive)] = ref
+    in_order = iter(numbers)
+    placed: list[_trace.Ref] = []
+    for item in (*args, *kwargs.values()):
+        for primitive in flatten(item)[2]:
+            placed.append(next(in_order) if primitive is None else by_tensor[id(primitive)])
+    return trace._replace(arguments=tuple(placed))
+
+
+@overload
+def compile(
+    function: Callable[P, R], /, *, check: bool = False, versions: int = 64
+) -> Compiled[P, R]: ...
+@overload
+def compile(
+    *, check: bool = False, versions: int = 64
+) -> Callable[[Callable[P, R]], Compiled[P, R]]: ...
+def compile(
+    function: Callable[..., Any] | None = None, /, *, check: bool = False, versions: int = 64
+) -> Any:
+    """Return a function that does the same without running Python for each op.
+
+    The first two calls with arguments of one form run the function as it is and note its ops; they
+    must agree. Later calls repeat the ops. Tensors, modules, ints and floats among the arguments
+    may be others each time; optimizers, schedules and random numbers go on as they would. New
+    shapes are recorded anew.
+
+    What a function reads from tensors, prints, or appends to lists outside is no op: reading
+    raises, and so does what the two runs show; other side effects happen in recorded runs alone.
+
+    Args:
+        function: of tensors, modules, numbers, and containers of them; or a module.
+        check: run the function beside each replay and compare all bits. So does
+            PHLOX_COMPILE=check for all; PHLOX_COMPILE=off runs functions as they are.
+        versions: how many forms of arguments are kept; the one not used for longest goes first.
+
+    Raises:
+        CompileError: from a call, when a replay would not do what the function does.
+
+    Example:
+        >>> import phlox_tensor as pt
+        >>> double = compile(lambda x, factor: (x * factor).sum())
+        >>> [double(pt.ones(3), 2.0 + i).item() for i in range(4)]
+        [6.0, 9.0, 12.0, 15.0]
+    """
+    if versions < 1:
+        raise CompileError("compile", "no room for a version", got=versions, expected="at least 1")
+    if function is None:
+        return lambda given: Compiled(given, check=check, versions=versions)
+    return Compiled(function, check=check, versions=versions)

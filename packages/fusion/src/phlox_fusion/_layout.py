@@ -1,0 +1,337 @@
+"""Layouts: what trees of tensors and numbers have in common when only their values differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from threading import RLock
+from typing import Any, Final, NamedTuple, final
+from weakref import ref
+
+from phlox_tensor import Backend, CompileError, Spec, Tensor, tree
+from phlox_tensor.capture import Number, Packed, plain, same
+
+# What a device has of a tensor: the device, and whether the tensor is a leaf there.
+Level = tuple[Backend, bool]
+
+
+class TensorPart(NamedTuple):
+    """A tensor, by its devices from the outermost to the base."""
+
+    levels: tuple[Level, ...]
+    spec: Spec
+
+
+class NumberPart(NamedTuple):
+    """An int or a float, which may be another at each call."""
+
+    type: type
+
+
+class StaticPart(NamedTuple):
+    """Any other leaf: it stands for itself."""
+
+    value: Any
+
+
+class NodePart(NamedTuple):
+    """A container that is complete once its children are."""
+
+    type: type
+    keys: tuple[Any, ...] | None
+    size: int
+    node: tree.Node
+    rest: Any
+    static: Any
+
+
+class AgainPart(NamedTuple):
+    """A part that stood at another place before."""
+
+    part: int
+
+
+Part = TensorPart | NumberPart | StaticPart | NodePart | AgainPart
+
+
+@final
+class Layout:
+    """A tree without its tensors and numbers; one object where one recording serves both.
+
+    Attributes:
+        parts: the leaves and nodes, children before what holds them.
+        leaves: those that hold a tensor or a number.
+    """
+
+    __slots__ = ("__weakref__", "_make", "leaves", "parts")
+
+    def __init__(self, parts: list[Part]) -> None:
+        """Take the parts that ``flatten`` found."""
+        self.parts: Final = tuple(parts)
+        self.leaves: Final = tuple(p for p in parts if isinstance(p, TensorPart | NumberPart))
+        self._make: Callable[[Any], Any] | None = None
+
+    def build(self, leaves: Sequence[Any]) -> Any:
+        """Return a tree of this layout from base primitives and numbers."""
+        if self._make is None:
+            source = Source()
+            names = [f"x{i}" for i in range(len(self.leaves))]
+            if names:
+                source.line(f"{', '.join(names)}, = leaves")
+            source.line(f"return {source.tree(self, names)}")
+            self._make = source.function("make", "leaves")
+        return self._make(leaves)
+
+    def pack(self, leaves: Sequence[Any]) -> Packed:
+        """Return the content of a cell in parts."""
+        return Packed(self, leaves, Layout.build)
+
+
+_LAYOUTS: Final[dict[int, list[ref[Layout]]]] = {}
+_lock: Final = RLock()  # a layout may go while another one is looked for
+
+
+def _layout(parts: list[Part]) -> Layout:
+    """Return the layout of these parts: the one there is already, or a new one."""
+    key = hash(tuple(map(_hashable, parts)))
+
+    def forget(gone: ref[Layout]) -> None:
+        with _lock:
+            left = [kept for kept in _LAYOUTS.get(key, ()) if kept is not gone]
+            if left:
+                _LAYOUTS[key] = left
+            else:
+                _LAYOUTS.pop(key, None)
+
+    with _lock:
+        for kept in _LAYOUTS.get(key, ()):
+            known = kept()
+            if known is None or len(known.parts) != len(parts):
+                continue
+            if all(map(_equal, known.parts, parts)):
+                return known
+        made = Layout(parts)
+        _LAYOUTS[key] = [*_LAYOUTS.get(key, ()), ref(made, forget)]
+        return made
+
+
+def _hashable(part: Part) -> Any:
+    if isinstance(part, TensorPart | NumberPart | AgainPart):
+        return part
+    if isinstance(part, NodePart):
+        return part.type, part.keys, part.size
+    return type(part.value)
+
+
+def _equal(a: Part, b: Part) -> bool:
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, StaticPart) and isinstance(b, StaticPart):
+        return same_static(a.value, b.value)
+    if isinstance(a, NodePart) and isinstance(b, NodePart):
+        shape = (a.type, a.keys, a.size) == (b.type, b.keys, b.size)
+        return shape and same_static(a.static, b.static)
+    return a == b
+
+
+def same_static(a: Any, b: Any) -> bool:
+    """Whether two values that are no tensors or numbers of the tree are one.
+
+    Containers are compared part by part, tensors and arrays by identity.
+    """
+    if a is b:
+        return True
+    if type(a) is not type(b) or isinstance(a, Tensor) or hasattr(a, "__array__"):
+        return False
+    if isinstance(a, float):
+        return same(a, b)
+    if tree.is_node(a):
+        left, structure = tree.flatten(a)
+        right, other = tree.flatten(b)
+        return structure == other and all(map(same_static, left, right))
+    return bool(type(a).__hash__ is not None and a == b)
+
+
+def levels_of(tensor: Tensor[Any], where: str) -> tuple[tuple[Level, ...], Any]:
+    """Return what each device has of a tensor, and the primitive of the base device.
+
+    Raises:
+        CompileError: for a tensor with a history, which would be lost.
+    """
+    device: Backend = tensor.device
+    primitive = tensor.primitive
+    levels: list[Level] = []
+    while device.inner is not None:
+        standing = device.standing(primitive)
+        if standing == "result":
+            raise CompileError(
+                "compile",
+                f"{where} has a history, which a compiled function would lose",
+                got=f"a recorded tensor of shape {tensor.shape} on {device!r}",
+                expected="a leaf or a constant",
+                hint="x.detach(), or compile the function that px.grad returns",
+            )
+        levels.append((device, standing == "leaf"))
+        primitive = device.lower(primitive)
+        device = device.inner
+    return (*levels, (device, False)), primitive
+
+
+class _Open(NamedTuple):
+    """On a stack of work: a node whose children come first."""
+
+    part: NodePart
+    shared: Hashable
+
+
+def flatten(value: Any, where: str = "an argument") -> tuple[Layout, list[Any], list[Any]]:
+    """Take a tree apart.
+
+    Returns:
+        The layout, the base primitives and numbers, and for each what it is known by: the
+        outermost primitive of a tensor, None for a number.
+    """
+    parts: list[Part] = []
+    leaves: list[Any] = []
+    known: list[Any] = []
+    seen: dict[Hashable, int] = {}
+    work: list[Any] = [value]
+    while work:
+        item = work.pop()
+        cls = type(item)
+        if cls is _Open:
+            if item.shared is not None:
+                seen[item.shared] = len(parts)
+            parts.append(item.part)
+            continue
+        if cls is Tensor:
+            again = seen.setdefault((Tensor, id(item.primitive)), len(parts))
+            if again < len(parts):
+                parts.append(AgainPart(again))
+                continue
+            levels, primitive = levels_of(item, where)
+            parts.append(TensorPart(levels, Spec(item.shape, item.dtype)))
+            leaves.append(primitive)
+            known.append(item.primitive)
+        elif cls in (float, int, Number):
+            parts.append(NumberPart(type(plain(item))))
+            leaves.append(item)
+            known.append(None)
+        else:
+            _open(item, parts, work, seen)
+    return _layout(parts), leaves, known
+
+
+def _open(item: Any, parts: list[Part], work: list[Any], seen: dict[Hashable, int]) -> None:
+    """Put the children of a node on the stack, behind the node itself."""
+    node = tree.node_of(item)
+    if node is None:
+        parts.append(StaticPart(item))
+        return
+    shared = None if node.static is None else (type(item), id(item))
+    if shared in seen:
+        parts.append(AgainPart(seen[shared]))
+        return
+    children, rest = node.flatten(item)
+    static = rest if node.static is None else node.static(rest)
+    keys = tuple(children) if isinstance(children, dict) else None
+    values = [*children.values()] if isinstance(children, dict) else [*children]
+    work.append(_Open(NodePart(type(item), keys, len(values), node, rest, static), shared))
+    work.extend(reversed(values))
+
+
+@final
+class Source:
+    """Text of a Python function, and the values that its names stand for."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self.children: list[str] = []
+        self._lines: list[str] = []
+        self._names: dict[int, str] = {}
+        self._values: dict[str, Any] = {"new": object.__new__, "Tensor": Tensor}
+        self._count = 0
+
+    def line(self, text: str) -> None:
+        """Add a line."""
+        self._lines.append(text)
+
+    def name(self, letter: str) -> str:
+        """Return a name that nothing has yet."""
+        self._count += 1
+        return f"{letter}_{self._count}"
+
+    def constant(self, value: Any, kind: str = "k") -> str:
+        """Return what stands for a value: its text where that is the same, else a name."""
+        if value is None or type(value) in (bool, int, str):
+            return repr(value)
+        if type(value) is tuple and all(type(x) is int for x in value):
+            return repr(value)
+        name = self._names.get(id(value))
+        if name is None:
+            name = self._names[id(value)] = self.name(kind)
+            self._values[name] = value
+        return name
+
+    def tree(self, layout: Layout, leaves: Sequence[str]) -> str:
+        """Add the lines that make a tree, and return what stands for it."""
+        given = iter(leaves)
+        made: list[str] = []
+        open_parts: list[str] = []
+        for part in layout.parts:
+            if isinstance(part, TensorPart):
+                out = self._tensor(part, next(given))
+            elif isinstance(part, NumberPart):
+                out = next(given)
+            elif isinstance(part, StaticPart):
+                out = self.constant(part.value)
+            elif isinstance(part, AgainPart):
+                out = made[part.part]
+            else:
+                start = len(open_parts) - part.size
+                self.children = open_parts[start:]
+                out = self._node(part, self.children)
+                del open_parts[start:]
+            made.append(out)
+            open_parts.append(out)
+        return open_parts[0]
+
+    def _tensor(self, part: TensorPart, primitive: str) -> str:
+        for device, leaf in part.levels[-2::-1]:
+            inside = primitive
+            primitive = self.name("p")
+            make = self.constant(*((device.leaf, "leaf") if leaf else (device.lift, "lift")))
+            self.line(f"{primitive} = {make}({inside})")
+        out = self.name("t")
+        self.line(f"{out} = new(Tensor)")
+        self.line(f"{out}.primitive = {primitive}")
+        self.line(f"{out}.device = {self.constant(part.levels[0][0], 'device')}")
+        return out
+
+    def _node(self, part: NodePart, children: list[str]) -> str:
+        if part.keys is not None:
+            pairs = zip(map(self.constant, part.keys), children, strict=True)
+            inside = f"{{{', '.join(f'{key}: {child}' for key, child in pairs)}}}"
+        else:
+            inside = f"({''.join(f'{child}, ' for child in children)})"
+        out = self.name("t")
+        if part.type is tuple or part.type is dict:
+            self.line(f"{out} = {inside}")
+        elif part.type is list:
+            self.line(f"{out} = [{', '.join(children)}]")
+        else:
+            rebuild = self.constant(part.node.rebuild, "rebuild")
+            rest = self.constant(part.rest, part.type.__name__)
+            self.line(f"{out} = {rebuild}({inside}, {rest})")
+        return out
+
+    def function(self, name: str, parameters: str) -> Callable[..., Any]:
+        """Return the function."""
+        body = "\n ".join(self._lines)
+        code = compile(f"def {name}({parameters}):\n {body}\n", "<phlox_fusion>", "exec")
+        space = dict(self._values)
+        exec(code, space)
+        made: Callable[..., Any] = space[name]
+        return made
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines)

@@ -1,0 +1,206 @@
+"""From a trace to a Python function that does the same: one line per op, nothing in between."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, Final, final
+
+from phlox_tensor.capture import Cell, Formula, Graph, Node, Number, Value, same, values_of
+
+from ._flat import remember
+from ._layout import Source
+from ._trace import Place, Ref, Trace, packed
+
+Replay = Callable[[list[Any], list[Any]], Any]
+
+
+@final
+class _Miss:
+    """What a replay gives where its trace does not hold."""
+
+
+MISS: Final = _Miss()
+_MOST_FOLDED: Final = 2**16  # bytes: what is larger is cheaper to make again than to keep
+_INFIX: Final[dict[Any, str]] = {
+    operator.add: "+",
+    operator.eq: "==",
+    operator.floordiv: "//",
+    operator.ge: ">=",
+    operator.gt: ">",
+    operator.le: "<=",
+    operator.lt: "<",
+    operator.mod: "%",
+    operator.mul: "*",
+    operator.ne: "!=",
+    operator.pow: "**",
+    operator.sub: "-",
+    operator.truediv: "/",
+}
+
+
+def replay_of(trace: Trace) -> tuple[Replay, str]:
+    """Return a function of the leaves of the arguments, and its text.
+
+    It gives ``MISS`` before anything happened where a guard fails or a cell has another layout.
+    Its second argument collects what to undo, should an op fail.
+    """
+    return _Writer(trace).write()
+
+
+@final
+class _Writer:
+    """Writes the replay of one trace."""
+
+    def __init__(self, trace: Trace) -> None:
+        """Find out what is needed, and until when."""
+        self._trace = trace
+        self._source = Source()
+        self._nodes, self._constants = _folded(trace.graph)
+        self._outputs = set(trace.graph.outputs)
+        self._last: dict[int, int] = {}
+        for place, node in enumerate(self._nodes):
+            for value in (*values_of(node), *node.results):
+                self._last[value] = place
+
+    def write(self) -> tuple[Replay, str]:
+        """Return the function and its text."""
+        source, trace = self._source, self._trace
+        names = [self._ref(ref) for ref in trace.arguments]
+        if names:
+            source.line(f"{', '.join(names)}, = leaves")
+        contents = {cell: self._open(cell, place) for cell, place in trace.opened.items()}
+        self._numbers()
+        early = [c for c, p in trace.left.items() if c in contents and not _has_values(p)]
+        for cell in early:
+            self._swap(cell, contents[cell], trace.left[cell])
+        for place, node in enumerate(self._nodes):
+            self._node(place, node)
+        out = source.tree(trace.result.layout, [*map(self._ref, trace.result.refs)])
+        children = [*source.children]
+        for at, kept in trace.kept.items():
+            refs = "".join(f"{self._ref(ref)}, " for ref in kept.refs)
+            made = out if at is None else children[at]
+            layout = source.constant(kept.layout, "layout")
+            source.line(f"{source.constant(remember, 'remember')}({made}, {layout}, ({refs}))")
+        for cell, left in trace.left.items():
+            if cell not in early:
+                source.line(f"{source.constant(cell.pack, 'set')}({self._packed(left)})")
+        source.line(f"return {out}")
+        return source.function("replay", "leaves, undo"), str(source)
+
+    def _ref(self, ref: Ref) -> str:
+        if type(ref) is Value:
+            if ref.number in self._constants:
+                return self._source.constant(self._constants[ref.number])
+            return f"v{ref.number}"
+        return f"n{ref.place}" if type(ref) is Number else self._source.constant(ref)
+
+    def _open(self, cell: Cell[Any], place: Place) -> str:
+        """Read a cell, which must have the layout that it had."""
+        source = self._source
+        name = source.name("c")
+        own, layout = source.constant(cell, "cell"), source.constant(place.layout, "layout")
+        source.line(f"{name} = {own}.packed")
+        source.line(f"if {name} is None or {name}.layout is not {layout}:")
+        source.line(f" {name} = {source.constant(packed, 'packed')}({own})")
+        source.line(f" if {name}.layout is not {layout}: return {source.constant(MISS, 'MISS')}")
+        if place.refs:
+            source.line(f"{', '.join(map(self._ref, place.refs))}, = {name}.leaves")
+        return name
+
+    def _numbers(self) -> None:
+        """Compute the numbers and hold the guards."""
+        source, graph = self._source, self._trace.graph
+        miss = source.constant(MISS, "MISS")
+        for place, formula in enumerate(graph.numbers):
+            if formula.function is not None:
+                source.line(f"n{place} = {self._formula(formula)}")
+        for guard in graph.guards:
+            found = self._formula(Formula(guard.function, guard.args))
+            if type(guard.value) is bool:
+                source.line(f"if ({found}) is not {guard.value}: return {miss}")
+            else:
+                value = source.constant(guard.value)
+                source.line(
+                    f"if not {source.constant(same, 'same')}({found}, {value}): return {miss}"
+                )
+
+    def _formula(self, formula: Formula) -> str:
+        function, args = formula
+        names = [self._ref(a) if type(a) is Number else self._source.constant(a) for a in args]
+        sign = _INFIX.get(function) if len(args) == 2 else None
+        if sign is not None:
+            return f"({names[0]}) {sign} ({names[1]})"
+        return f"{self._source.constant(function, 'function')}({', '.join(names)})"
+
+    def _swap(self, cell: Cell[Any], before: str, place: Place) -> None:
+        """Set a cell of numbers before the ops run, unless another thread has set it meanwhile."""
+        source = self._source
+        after = source.name("c")
+        own = source.constant(cell, "cell")
+        source.line(f"{after} = {self._packed(place)}")
+        source.line(f"if not {own}.swap({before}, {after}):")
+        source.line(f" {source.constant(undo_all, 'undo_all')}(undo)")
+        source.line(" undo.clear()")
+        source.line(" return replay(leaves, undo)")
+        source.line(f"undo.append(({own}, {before}, {after}))")
+
+    def _packed(self, place: Place) -> str:
+        refs = "".join(f"{self._ref(ref)}, " for ref in place.refs)
+        return f"{self._source.constant(place.layout.pack, 'pack')}(({refs}))"
+
+    def _node(self, place: int, node: Node) -> None:
+        source = self._source
+        given = ", ".join(map(self._item, (*node.operands, *node.attributes)))
+        results = ", ".join(f"v{v}" for v in node.results)
+        several = node.op.signature.several
+        entry = source.constant(node.entry, node.op.name)
+        source.line(f"{results}{',' if several else ''} = {entry}({given})")
+        done = [v for v in {*values_of(node), *node.results} if self._last[v] == place]
+        kept = self._outputs | self._constants.keys()
+        gone = [f"v{v}" for v in sorted(done) if v not in kept]
+        if gone:
+            source.line(f"del {', '.join(gone)}")
+
+    def _item(self, item: Any) -> str:
+        if type(item) in (Value, Number):
+            return self._ref(item)
+        if type(item) is tuple and any(type(x) is Value for x in item):
+            return f"({''.join(f'{self._ref(x)}, ' for x in item)})"
+        return self._source.constant(item)
+
+
+def _folded(graph: Graph) -> tuple[list[Node], dict[int, Any]]:
+    """Split nodes into those to run at each call, and small results that are always the same."""
+    constants = dict(graph.constants)
+    nodes = []
+    for node in graph.live():
+        specs = [graph.specs[v] for v in node.results]
+        small = sum(prod(s.shape) * s.dtype.itemsize for s in specs) <= _MOST_FOLDED
+        given = (*node.operands, *node.attributes)
+        moving = any(type(x) is Number for x in given) or not constants.keys() >= {*values_of(node)}
+        if moving or not small:
+            nodes.append(node)
+            continue
+        out = node.entry(*(_constant(item, constants) for item in given))
+        outs = out if node.op.signature.several else (out,)
+        constants.update(zip(node.results, outs, strict=True))
+    return nodes, constants
+
+
+def _constant(item: Any, constants: dict[int, Any]) -> Any:
+    if type(item) is tuple and any(type(x) is Value for x in item):
+        return tuple(constants[x.number] for x in item)
+    return constants[item.number] if type(item) is Value else item
+
+
+def _has_values(place: Place) -> bool:
+    return any(type(ref) is Value for ref in place.refs)
+
+
+def undo_all(undo: Sequence[Any]) -> None:
+    """Put back the cells that a failed replay had set."""
+    for cell, before, after in undo[::-1]:
+        cell.swap(after, before)

@@ -1,0 +1,133 @@
+"""Numbers of a compiled function are computed anew, or guarded."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import phlox_tensor as pt
+from phlox_fusion import compile
+from phlox_tensor import Tensor
+from phlox_tensor.capture import call
+
+
+def test_a_number_may_be_another_at_each_call() -> None:
+    fast = compile(lambda x, rate: x - rate * (x * 2))
+    for i in range(6):
+        assert fast(pt.ones(1), 0.25 * i).item() == 1 - 0.5 * i
+    assert fast.versions == 1
+
+
+def test_an_int_and_a_float_are_two_forms() -> None:
+    fast = compile(lambda x, n: x * n)
+    for _ in range(3):
+        assert fast(pt.ones(1, dtype=pt.int64), 3).tolist() == [3]
+        assert fast(pt.ones(1), 2.5).tolist() == [2.5]
+
+
+def test_sizes_are_recorded_for_each_value() -> None:
+    fast = compile(lambda n: pt.zeros((n, 2)) + 1)
+    for n in (3, 1, 3, 1, 3, 1, 3):
+        assert fast(n).shape == (n, 2)
+    assert fast.versions == 2
+
+
+def test_a_branch_on_a_number_is_a_guard() -> None:
+    def warm(x: Tensor, step: int) -> Tensor:
+        return x * (step / 10) if step < 10 else x
+
+    fast = compile(warm)
+    for step in range(20):
+        assert fast(pt.ones(1), step).item() == pytest.approx(min(step / 10, 1.0))
+    assert fast.versions == 2
+
+
+def test_a_plain_value_of_a_number_is_recorded_for_each_value() -> None:
+    fast = compile(lambda x, angle: x * math.cos(angle))
+    for angle in (0.0, 1.0, 0.0, 1.0, 0.0, 1.0):
+        assert fast(pt.ones(1), angle).item() == pytest.approx(math.cos(angle))
+    assert fast.versions == 2
+
+
+def test_a_function_of_plain_numbers_can_be_kept() -> None:
+    fast = compile(lambda x, angle: x * call(math.cos, angle * 2))
+    for i in range(6):
+        assert fast(pt.ones(1), float(i)).item() == pytest.approx(math.cos(i * 2.0))
+    assert fast.versions == 1
+
+
+def test_numbers_make_tensors() -> None:
+    fast = compile(lambda x, n: (pt.asarray(n) + pt.full((2,), n) + x, pt.asarray([x.sum(), n])))
+    for i in range(4):
+        value, both = fast(pt.zeros(2), 1.5 + i)
+        assert value.tolist() == [3.0 + 2 * i] * 2
+        assert both.tolist() == [0.0, 1.5 + i]
+    assert fast.versions == 1
+
+
+def test_an_integer_outside_of_the_type_is_refused_by_a_replay_too() -> None:
+    fast = compile(lambda x, n: x + n)
+    x = pt.ones(1, dtype=pt.int8)
+    for _ in range(3):
+        fast(x, 100)
+    with pytest.raises(pt.DTypeError, match="300"):
+        fast(x, 300)
+
+
+def test_far_integers_compare_as_they_do_otherwise() -> None:
+    fast = compile(lambda x, n: x < n)
+    x = pt.ones(1, dtype=pt.int8)
+    for n in (5, 5, 5, 1000, -1000, 5, 1000, 1000):
+        assert fast(x, n).item() is (n > 1)
+
+
+def test_signed_zeros_and_nan_are_values_of_their_own() -> None:
+    fast = compile(lambda x, n: x * float(n))
+    for _ in range(3):
+        assert math.copysign(1, fast(pt.ones(1), -0.0).item()) == -1
+        assert math.copysign(1, fast(pt.ones(1), 0.0).item()) == 1
+        assert math.isnan(fast(pt.ones(1), math.nan).item())
+    assert fast.versions == 3
+
+
+def test_a_number_has_no_hash() -> None:
+    with pytest.raises(TypeError, match="hint: float"):
+        compile(lambda x, n: x * {n: 1.0}[n])(pt.ones(1), 2.0)
+
+
+_BINARY: tuple[Callable[[Any, Any], Any], ...] = (
+    operator.add,
+    operator.sub,
+    operator.mul,
+    operator.floordiv,
+    operator.mod,
+    operator.truediv,
+)
+_VALUES = st.floats(-50, 50).filter(lambda x: abs(x) > 0.01) | st.integers(1, 9)
+
+
+@given(st.lists(st.tuples(st.sampled_from(_BINARY), _VALUES, st.booleans()), max_size=6), _VALUES)
+def test_arithmetic_is_pythons(steps: list[Any], start: float) -> None:
+    def follow(value: Any) -> Any:
+        for function, other, swapped in steps:
+            if not swapped:
+                value = function(value, other)
+            elif function in (operator.add, operator.sub, operator.mul):
+                value = function(other, value)
+        return abs(-value)
+
+    fast = compile(lambda x, n: (x, follow(n)))
+    for value in (start, start + 1, start + 2):
+        try:
+            expected = follow(value)
+        except (OverflowError, ZeroDivisionError):
+            return
+        _, out = fast(pt.ones(1), value)
+        assert type(out) is type(expected)
+        assert out == expected

@@ -1,0 +1,313 @@
+"""Nothing goes stale: what a replay would leave out is followed or refused."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox_tensor as pt
+from phlox_fusion import compile
+from phlox_tensor import Cell, CompileError, Numpy, Tensor, tree
+
+HERE = r"test_traps\.py:\d+"
+
+
+def test_reading_a_value_is_refused_with_the_line() -> None:
+    for read in (
+        lambda x: x * x.sum().item(),
+        lambda x: x if x.sum() > 0 else -x,
+        lambda x: x * float(x.sum()),
+        lambda x: x + x.numpy(),
+        lambda x: pt.asarray(x.tolist()),
+        lambda x: pt.full((2,), 1.0) * int(x.sum()),
+        lambda x: x.to_device(Numpy(float="float64")),
+    ):
+        fast: Any = compile(read)
+        with pytest.raises(CompileError, match=HERE) as caught:
+            fast(pt.ones(2))
+        assert "where" in str(caught.value)
+
+
+def test_sizes_that_depend_on_values_are_refused() -> None:
+    with pytest.raises(CompileError, match="depends on values"):
+        compile(lambda x: pt.nonzero(x > 0))(pt.ones(2))
+
+
+def test_host_randomness_is_found() -> None:
+    fast = compile(lambda x: x * random.random())
+    fast(pt.ones(1))
+    with pytest.raises(CompileError, match=HERE):
+        fast(pt.ones(1))
+
+
+def test_host_data_that_changes_is_found() -> None:
+    rng = np.random.default_rng(0)
+    fast = compile(lambda x: x + pt.asarray(rng.normal(size=2)).astype(pt.float32))
+    fast(pt.ones(2))
+    with pytest.raises(CompileError, match="host data"):
+        fast(pt.ones(2))
+    same = compile(lambda x: x + pt.asarray([1.0, 2.0]))
+    assert [same(pt.ones(2)).tolist() for _ in range(4)] == [[2.0, 3.0]] * 4
+
+
+def test_a_tensor_from_outside_that_changes_is_found() -> None:
+    holder = {"w": pt.ones(1)}
+    fast = compile(lambda x: x * holder["w"])
+    fast(pt.ones(1))
+    holder["w"] = pt.ones(1) * 2
+    with pytest.raises(CompileError, match=HERE):
+        fast(pt.ones(1))
+
+
+def test_a_rebound_closure_is_followed() -> None:
+    w = pt.ones(1)
+    fast = compile(lambda x: x * w)
+    for i in range(8):
+        if i % 4 == 0:
+            w = pt.asarray([float(i + 1)])
+        assert fast(pt.ones(1)).item() == w.item()
+    assert fast.versions == 2
+
+
+SCALE = 2.0
+
+
+def test_a_rebound_global_is_followed() -> None:
+    global SCALE  # noqa: PLW0603 - what the test is about
+    fast = compile(lambda x: x * SCALE)
+    for i in range(8):
+        SCALE = 2.0 if i < 4 else 3.0
+        assert fast(pt.ones(1)).item() == SCALE
+
+
+def test_a_changed_closure_is_refused() -> None:
+    count = 0
+    seen: list[Tensor] = []
+
+    def counting(x: Tensor) -> Tensor:
+        nonlocal count
+        count += 1
+        return x
+
+    def listing(x: Tensor) -> Tensor:
+        seen.append(x)
+        return x
+
+    class Holder:
+        last: Any = None
+
+        def __init__(self) -> None:
+            self.model = pt.ones(1)
+
+        def step(self, x: Tensor) -> Tensor:
+            self.model = self.model + x
+            return self.model
+
+    for function, name in ((counting, "count"), (listing, "seen"), (Holder().step, "self.model")):
+        with pytest.raises(CompileError, match=name):
+            compile(function)(pt.ones(1))
+
+
+def test_an_argument_that_is_also_captured_is_two_things() -> None:
+    w = pt.ones(1)
+    fast = compile(lambda x: x * 10 + w)
+    for _ in range(3):
+        assert fast(w).item() == 11.0
+    assert fast(pt.asarray([2.0])).item() == 21.0
+
+
+def test_one_tensor_given_twice_is_not_two() -> None:
+    fast = compile(lambda x, y: x * 10 + y)
+    a, b = pt.asarray([1.0]), pt.asarray([2.0])
+    for x, y in [(a, a), (a, a), (a, a), (a, b), (b, a), (a, b), (b, b)]:
+        assert fast(x, y).item() == x.item() * 10 + y.item()
+
+
+def test_views_share_data_and_stay_apart() -> None:
+    fast = compile(lambda x, y: (x + 1, y * 2))
+    base = pt.arange(6).astype(pt.float32)
+    for _ in range(4):
+        one, two = fast(base[:3], base[3:])
+        assert (one.tolist(), two.tolist()) == ([1.0, 2.0, 3.0], [6.0, 8.0, 10.0])
+    turned = compile(lambda x: x @ x)
+    square = pt.arange(9).astype(pt.float32).reshape(3, 3)
+    for x in (square, square.permute_dims((1, 0)), square, square.flip(), square):
+        assert turned(x).tolist() == (x @ x).tolist()
+
+
+def test_what_comes_in_may_go_out() -> None:
+    fast = compile(lambda x, y: (x, y, x + y, x))
+    for i in range(4):
+        a, b = pt.asarray([float(i)]), pt.asarray([1.0])
+        assert [t.item() for t in fast(a, b)] == [i, 1.0, i + 1.0, i]
+
+
+def test_an_error_in_a_replay_is_the_functions_own() -> None:
+    count = Cell(0)
+
+    @compile
+    def pick(x: Tensor, index: Tensor[Any]) -> Tensor:
+        count.set(count.get() + 1)
+        noise = pt.random.uniform((1,))
+        return pt.take(x, index, axis=0) + noise * 0
+
+    x = pt.asarray([1.0, 2.0])
+    for _ in range(3):
+        pick(x, pt.asarray([1]))
+    pt.seed(1)
+    with pytest.raises(pt.IndexOutOfRangeError):
+        pick(x, pt.asarray([7]))
+    assert count.get() == 4  # as often as it was called
+    assert pt.random.generator().state() == (1, 1)
+    assert pick(x, pt.asarray([0])).tolist() == [1.0]
+    assert count.get() == 5
+
+
+def test_an_index_that_nobody_needs_is_still_checked() -> None:
+    fast = compile(lambda x, i: (pt.take(x, i, axis=0), x + 1)[1])
+    for _ in range(3):
+        fast(pt.ones(2), pt.asarray([1]))
+    with pytest.raises(pt.IndexOutOfRangeError):
+        fast(pt.ones(2), pt.asarray([2]))
+
+
+def test_an_error_while_recording_leaves_no_version() -> None:
+    def failing(x: Tensor) -> Tensor:
+        return x + pt.ones(3)
+
+    fast = compile(failing)
+    with pytest.raises(pt.ShapeError):
+        fast(pt.ones(2))
+    assert fast.versions == 0
+    assert fast(pt.ones(3)).tolist() == [2.0] * 3
+    assert (pt.ones(2) + 1).sum().item() == 4.0
+
+
+def test_cells_are_followed() -> None:
+    state: Cell[dict[str, Any]] = Cell({"count": 0, "mean": pt.zeros(2)})
+
+    @compile
+    def move(x: Tensor) -> Tensor:
+        before = state.get()
+        count = before["count"] + 1
+        mean = before["mean"] + (x - before["mean"]) / count
+        state.set({"count": count, "mean": mean})
+        return mean
+
+    values = [pt.asarray([float(i), 1.0]) for i in range(6)]
+    assert [move(x).tolist() for x in values] == [[i / 2, 1.0] for i in range(6)]
+    assert state.get()["count"] == 6
+    assert type(state.get()["count"]) is int
+    state.set({"count": 0, "mean": pt.zeros(2)})
+    assert move(values[4]).tolist() == [4.0, 1.0]
+    state.set({"count": 9, "mean": pt.zeros(2), "more": None})
+    assert state.get().keys() == {"count", "mean", "more"}
+    assert move(values[0])[1].item() == pytest.approx(0.1)
+
+
+def test_a_cell_may_change_its_structure() -> None:
+    last: Cell[Any] = Cell(None)
+
+    @compile
+    def difference(x: Tensor) -> Tensor:
+        before = last.get()
+        last.set(x)
+        return x if before is None else x - before
+
+    assert [difference(pt.asarray(float(i * i))).item() for i in range(6)] == [0, 1, 3, 5, 7, 9]
+    last.set(None)
+    assert difference(pt.asarray(7.0)).item() == 7.0
+
+
+def test_a_result_that_no_replay_can_make_is_refused() -> None:
+    class Strange:
+        __slots__ = ("value",)
+
+    with pytest.raises(CompileError, match="Strange"):
+        compile(lambda x: Strange())(pt.ones(1))
+
+
+def test_static_arguments_are_compared_by_value() -> None:
+    @compile
+    def reduce(x: Tensor, how: str, options: dict[str, Any], keep: bool) -> Tensor:
+        out = x.sum() if how == "sum" else x.mean()
+        return out * 2 if options["double"] and keep else out
+
+    x = pt.asarray([1.0, 3.0])
+    for _ in range(3):
+        assert reduce(x, "sum", {"double": True}, True).item() == 8.0
+        assert reduce(x, "mean", {"double": True}, True).item() == 4.0
+        assert reduce(x, "sum", {"double": False}, True).item() == 4.0
+        assert reduce(x, "sum", {"double": True}, False).item() == 4.0
+    assert reduce.versions == 4
+
+
+def test_the_default_device_is_followed() -> None:
+    fast = compile(lambda: pt.ones(1) + 1)
+    for _ in range(3):
+        assert fast().dtype == pt.float32
+        with pt.use_device(Numpy(float="float64")):
+            assert fast().dtype == pt.float64
+
+
+def test_modes_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = []
+
+    def counted(x: Tensor) -> Tensor:
+        runs.append(1)
+        return x
+
+    monkeypatch.setenv("PHLOX_COMPILE", "off")
+    off = compile(counted)
+    for _ in range(4):
+        off(pt.ones(1))
+    assert len(runs) == 4
+    monkeypatch.setenv("PHLOX_COMPILE", "sometimes")
+    with pytest.raises(CompileError, match="check, off, on"):
+        compile(counted)
+
+
+def test_check_mode_finds_what_slipped_through() -> None:
+    class Options:
+        __slots__ = ("factor",)
+
+    options = Options()
+    options.factor = 2.0  # type: ignore[attr-defined]
+    count = Cell(0)
+
+    def scaled(x: Tensor) -> Tensor:
+        count.set(count.get() + 1)
+        return x * options.factor + pt.random.uniform((1,)) * 0  # type: ignore[attr-defined]
+
+    fast = compile(scaled, check=True)
+    for _ in range(4):
+        assert fast(pt.ones(1)).item() == 2.0
+    assert count.get() == 4
+    assert pt.random.generator().state()[1] == 4
+    options.factor = 3.0  # type: ignore[attr-defined]
+    with pytest.raises(pt.DisagreementError, match="multiply"):
+        fast(pt.ones(1))
+
+
+def test_a_function_under_a_profile_runs_as_it_is() -> None:
+    device = pt.Profile(Numpy())
+    fast = compile(lambda x: x + 1)
+    for _ in range(3):
+        fast(pt.ones(1, device=device))
+    with device:
+        fast(pt.ones(1, device=device))
+    assert "add" in str(device.report())
+
+
+def test_layouts_are_one_object_where_they_are_alike() -> None:
+    from phlox_fusion._layout import flatten
+
+    first, _, _ = flatten({"a": pt.ones(2), "b": [1.0, "x"]})
+    again, _, _ = flatten({"a": pt.zeros(2), "b": [2.0, "x"]})
+    other, _, _ = flatten({"a": pt.zeros(2), "b": [2.0, "y"]})
+    assert first is again
+    assert first is not other
+    assert tree.leaves(first.build([pt.ones(2).primitive, 3.0]))[1:] == [3.0, "x"]

@@ -1,0 +1,202 @@
+"""Numbers inside a recorded function: they remember how they were computed."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from math import copysign, isnan
+from typing import Any, Final, NoReturn, Protocol, final
+
+Plain = bool | int | float
+
+
+class Owner(Protocol):
+    """What keeps the numbers of one recording."""
+
+    def number(self, function: Callable[..., Any], args: tuple[Any, ...], value: Any, /) -> Number:
+        """Keep a number that ``function`` gave, and return it."""
+        ...
+
+    def guard(self, function: Callable[..., Any], args: tuple[Any, ...], value: Any, /) -> None:
+        """Keep that the program went on with what ``function`` gave."""
+        ...
+
+
+@final
+class Number:
+    """An int or a float of a recorded function, which a replay computes anew.
+
+    Arithmetic with numbers gives numbers, and ops take them. Whatever turns one into a plain value
+    (``float``, ``int``, a comparison, ``if``) becomes a guard: a replay holds only while the same
+    comes out. ``call(cos, x)`` keeps a function of plain numbers in the recording.
+
+    Attributes:
+        value: what it is in this call.
+        place: which of the numbers of its recording it is.
+    """
+
+    __slots__ = ("_owner", "place", "value")
+
+    def __init__(self, value: int | float, place: int, owner: Owner) -> None:
+        """Made by a recording."""
+        self.value: Final = value
+        self.place: Final = place
+        self._owner: Final = owner
+
+    def ask(self, function: Callable[..., Any], *rest: Any) -> Any:
+        """Return ``function(value, *rest)``, which a replay must find again."""
+        out = function(self.value, *rest)
+        self._owner.guard(function, (self, *rest), out)
+        return out
+
+    def __float__(self) -> float:
+        return float(self.ask(float))
+
+    def __int__(self) -> int:
+        return int(self.ask(int))
+
+    def __index__(self) -> int:
+        return int(self.ask(operator.index))
+
+    def __bool__(self) -> bool:
+        return bool(self.ask(bool))
+
+    def __str__(self) -> str:
+        return str(self.ask(str))
+
+    def __format__(self, spec: str) -> str:
+        return format(self.ask(_itself), spec)
+
+    def __repr__(self) -> str:
+        return f"Number({self.value!r})"
+
+    def __hash__(self) -> NoReturn:
+        raise TypeError(
+            "[compile] a number of a compiled function has no hash\n"
+            "hint: float(x) or int(x), if each value may have a recording of its own"
+        )
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("[compile] a number of a compiled function is not saved\nhint: float(x)")
+
+    def __eq__(self, other: object) -> Any:
+        return _compared(operator.eq, self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return _compared(operator.ne, self, other)
+
+    def __lt__(self, other: object) -> Any:
+        return _compared(operator.lt, self, other)
+
+    def __le__(self, other: object) -> Any:
+        return _compared(operator.le, self, other)
+
+    def __gt__(self, other: object) -> Any:
+        return _compared(operator.gt, self, other)
+
+    def __ge__(self, other: object) -> Any:
+        return _compared(operator.ge, self, other)
+
+    def __neg__(self) -> Number:
+        return self._owner.number(operator.neg, (self,), -self.value)
+
+    def __pos__(self) -> Number:
+        return self
+
+    def __abs__(self) -> Number:
+        return self._owner.number(abs, (self,), abs(self.value))
+
+    def __add__(self, other: Any) -> Any:
+        return _applied(operator.add, self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return _applied(operator.add, other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return _applied(operator.sub, self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return _applied(operator.sub, other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return _applied(operator.mul, self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return _applied(operator.mul, other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return _applied(operator.truediv, self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return _applied(operator.truediv, other, self)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return _applied(operator.floordiv, self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return _applied(operator.floordiv, other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return _applied(operator.mod, self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return _applied(operator.mod, other, self)
+
+    def __pow__(self, other: Any) -> Any:
+        return _applied(operator.pow, self, other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return _applied(operator.pow, other, self)
+
+
+Scalar = bool | int | float | Number
+"""What may stand for a number; ``isinstance`` takes it."""
+
+
+def plain(item: Any) -> Any:
+    """Return what a number is in this call; everything else as it is."""
+    return item.value if type(item) is Number else item
+
+
+def call(function: Callable[..., Any], *args: Any) -> Any:
+    """Return ``function(*args)``, computed anew in each replay where a number is among ``args``.
+
+    The function must give a number, and the same one for the same arguments.
+
+    >>> from math import cos
+    >>> call(cos, 0.0)
+    1.0
+    """
+    for item in args:
+        if type(item) is Number:
+            return item._owner.number(function, args, function(*map(plain, args)))
+    return function(*args)
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two plain values are one: by type, sign of zero, and NaN beside NaN."""
+    if type(a) is not type(b):
+        return False
+    if type(a) is float:
+        return (isnan(a) and isnan(b)) or (a == b and copysign(1, a) == copysign(1, b))
+    return bool(a == b)
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _compared(function: Callable[[Any, Any], Any], a: Number, b: Any) -> Any:
+    if not isinstance(b, Scalar):
+        return NotImplemented
+    out = function(a.value, plain(b))
+    a._owner.guard(function, (a, b), out)
+    return out
+
+
+def _applied(function: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+    other = b if type(a) is Number else a
+    if not isinstance(other, Scalar):
+        return NotImplemented
+    owner: Owner = (a if type(a) is Number else b)._owner
+    return owner.number(function, (a, b), function(plain(a), plain(b)))

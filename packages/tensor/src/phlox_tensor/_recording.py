@@ -1,0 +1,312 @@
+"""Recording what a function does on the base devices, while it does it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from math import prod
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Final, NoReturn, final
+
+from . import _backend
+from ._backend import Backend
+from ._cell import RECORDINGS, Cell, recording_here
+from ._errors import CompileError
+from ._graph import Formula, Graph, Guard, Node, Value
+from ._infer import infer_prepared
+from ._number import Number, plain
+from ._op import Op, Spec
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ._dtype import DType
+    from ._table import Entry
+
+_PACKAGES: Final = ("phlox_", "phlox.", "contextlib", "functools")
+
+
+@final
+class Recording:
+    """Notes the ops of one run of a function; the run itself is the eager one.
+
+    Values are known by the primitives of the base devices, which stay alive meanwhile.
+
+    Attributes:
+        outcomes: what the cells that were set hold in the end.
+    """
+
+    def __init__(self, open_cell: Callable[[Cell[Any], Recording], Any]) -> None:
+        """Start; ``open_cell`` makes the content of a cell an input when it is first asked for."""
+        self._open_cell = open_cell
+        self._numbers: list[Formula] = []
+        self._guards: dict[Any, Guard] = {}
+        self._nodes: list[Node] = []
+        self._specs: list[Spec] = []
+        self._places: dict[int, int] = {}
+        self._kept: list[Any] = []
+        self._inputs: list[int] = []
+        self._constants: dict[int, Any] = {}
+        self.copied: dict[int, tuple[bytes, str]] = {}
+        self._contents: dict[Cell[Any], Any] = {}
+        self.outcomes: dict[Cell[Any], Any] = {}
+        self._held: list[Cell[Any]] = []
+        self._busy = False
+
+    # Values
+
+    def input(self, device: Backend, primitive: Any) -> int:
+        """Note a primitive that is given anew at each call, and return its value."""
+        value = self._note(device, primitive)
+        self._inputs.append(value)
+        return value
+
+    def value_of(self, device: Backend, primitive: Any) -> int:
+        """Return the value of a primitive; what nobody noted is a constant."""
+        value = self._places.get(id(primitive))
+        if value is None:
+            value = self._note(device, primitive)
+            self._constants[value] = primitive
+        return value
+
+    def _note(self, device: Backend, primitive: Any) -> int:
+        value = len(self._specs)
+        self._places[id(primitive)] = value
+        self._kept.append(primitive)
+        self._specs.append(Spec(*device.spec_of(primitive)))
+        return value
+
+    def handle(self, device: Backend, primitive: Any) -> Any:
+        """Return another object with the same data, so that inputs and constants do not mix."""
+        self._busy = True
+        try:
+            shape = device.shape_of(primitive)
+            out = device.ops.reshape(primitive, shape)
+            return (
+                device.upload(device.read(primitive), device.dtype_of(primitive))
+                if (out is primitive)
+                else out
+            )
+        finally:
+            self._busy = False
+
+    # Numbers
+
+    def given(self, value: int | float) -> Number:
+        """Return a number that is given anew at each call."""
+        self._numbers.append(Formula(None, ()))
+        return Number(value, len(self._numbers) - 1, self)
+
+    def number(self, function: Callable[..., Any], args: tuple[Any, ...], value: Any) -> Number:
+        """Keep a number that ``function`` gave."""
+        self._numbers.append(Formula(function, self._own(args)))
+        return Number(value, len(self._numbers) - 1, self)
+
+    def guard(self, function: Callable[..., Any], args: tuple[Any, ...], value: Any) -> None:
+        """Keep that the program went on with what ``function`` gave."""
+        key = function, tuple((Number, a.place) if type(a) is Number else a for a in args)
+        if key not in self._guards:
+            self._guards[key] = Guard(function, self._own(args), value, line_of_user())
+
+    def _own(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Numbers of other recordings count as what they are now."""
+        return tuple([a.value if type(a) is Number and a._owner is not self else a for a in args])
+
+    # Cells
+
+    def content(self, cell: Cell[Any]) -> Any:
+        """What a cell holds for the function."""
+        if cell in self.outcomes:
+            return self.outcomes[cell]
+        self._hold(cell)
+        if cell not in self._contents:
+            self._contents[cell] = self._open_cell(cell, self)
+        return self._contents[cell]
+
+    def put(self, cell: Cell[Any], value: Any) -> None:
+        """What the function leaves in a cell."""
+        self._hold(cell)
+        self.outcomes[cell] = value
+
+    def _hold(self, cell: Cell[Any]) -> None:
+        """Let no other thread set a cell before this run is over, or it would be set back."""
+        if cell not in self._held:
+            cell.lock.acquire()
+            self._held.append(cell)
+
+    # Ops
+
+    def run(self, device: Backend, op: Op, entry: Entry, args: tuple[Any, ...]) -> Any:
+        """Run an entry and note it."""
+        if self._busy:  # one entry inside another
+            return entry(*args)
+        given = self._own(args)
+        self._busy = True
+        try:
+            out = entry(*map(plain, given))
+        finally:
+            self._busy = False
+        count = len(op.signature.operands)
+        operands = tuple(self._operand(device, item) for item in given[:count])
+        self._refuse_unknown(device, op, operands, given[count:])
+        outs = out if op.signature.several else (out,)
+        results = tuple([self._note(device, each) for each in outs])
+        line = line_of_user()
+        self._nodes.append(Node(op, device, entry, operands, given[count:], results, line))
+        return out
+
+    def _operand(self, device: Backend, item: Any) -> Any:
+        if item is None or isinstance(item, bool | int | float | Number):
+            return item
+        if type(item) is tuple:
+            return tuple([Value(self.value_of(device, each)) for each in item])
+        return Value(self.value_of(device, item))
+
+    def _refuse_unknown(
+        self, device: Backend, op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]
+    ) -> None:
+        """Refuse an op whose result has a size that the values tell."""
+
+        def spec(item: Any) -> Any:
+            if type(item) is tuple:
+                return tuple(self._specs[each.number] for each in item)
+            return self._specs[item.number] if type(item) is Value else plain(item)
+
+        specs = [spec(item) for item in operands]
+        found = infer_prepared(op, specs, tuple(map(plain, attributes)), device.default_int)
+        if any(-1 in each.shape for each in found):
+            raise CompileError(
+                op.name,
+                "the size of the result depends on values, and shapes are fixed when a function "
+                "is compiled",
+                got=f"a call at {line_of_user()}",
+                expected="an op whose result has a shape that follows from shapes",
+                hint="mask.where(x, 0) keeps the shape of x; or call this op outside of the "
+                "compiled function",
+            )
+
+    def read(self, device: Backend, primitive: Any) -> None:
+        """Refuse to read a value that the next call may not find."""
+        if self._busy:
+            return
+        value = self.value_of(device, primitive)
+        if value not in self._constants:
+            _refuse_reading(self._specs[value])
+
+    def uploaded(self, device: Backend, array: np.ndarray[Any, Any], out: Any) -> None:
+        """Note host data that became a tensor: it must be the same in the next run."""
+        if not self._busy:
+            value = self.value_of(device, out)
+            self.copied[value] = array.tobytes(), line_of_user()
+
+    def graph(self, outputs: tuple[int, ...]) -> Graph:
+        """Return what was noted, given the values that are asked for."""
+        return Graph(
+            tuple(self._inputs),
+            dict(self._constants),
+            tuple(self._nodes),
+            outputs,
+            tuple(self._numbers),
+            tuple(self._guards.values()),
+            tuple(self._specs),
+        )
+
+    def close(self) -> None:
+        """Forget the primitives, and let others set the cells."""
+        while self._held:
+            self._held.pop().lock.release()
+        self._kept.clear()
+        self._places.clear()
+        self._contents.clear()
+
+
+def _refuse_reading(spec: Spec) -> NoReturn:
+    one = prod(spec.shape) == 1
+    raise CompileError(
+        "compile",
+        "the function reads a value, which a replay could not do",
+        got=f"{'a tensor of one element' if one else f'a tensor of shape {spec.shape}'} read at "
+        f"{line_of_user()}",
+        expected="ops of tensors alone",
+        hint="px.where(condition, a, b) in place of if; return the tensor and read it outside; or "
+        "compile the parts before and behind the reading",
+    )
+
+
+def line_of_user() -> str:
+    """Return file and line of the innermost frame outside of this framework."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).startswith(
+        _PACKAGES
+    ):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def recording() -> Recording | None:
+    """Return the recording under way in this thread or task, or None."""
+    return recording_here.get() if RECORDINGS.count else None
+
+
+# A recording holds the cells that it met; two could wait for each other.
+_ONE_AT_A_TIME: Final = RLock()
+
+
+@contextmanager
+def recorded(made: Recording) -> Iterator[None]:
+    """Note what the block does on base devices, in this thread or task; others wait to record."""
+    with _ONE_AT_A_TIME:
+        _backend.watch(_WATCHER)
+        RECORDINGS.count += 1
+        token = recording_here.set(made)
+        try:
+            yield
+        finally:
+            recording_here.reset(token)
+            made.close()
+            RECORDINGS.count -= 1
+            if not RECORDINGS.count:
+                _backend.watch(None)
+
+
+@final
+class _Watcher:
+    """Stands between the base devices and their callers while there are recordings."""
+
+    def entry(self, device: Backend, op: Op, entry: Entry) -> Entry:
+        """Return the entry, noted where this thread or task records."""
+
+        def run(*args: Any) -> Any:
+            made = recording_here.get()
+            return entry(*args) if made is None else made.run(device, op, entry, args)
+
+        return run
+
+    def methods(self, device: Backend) -> dict[str, Callable[..., Any]]:
+        """Return the ways from and to the host, noted in the same manner."""
+        cls = type(device)
+
+        def read(primitive: Any, /) -> Any:
+            made = recording_here.get()
+            if made is not None:
+                made.read(device, primitive)
+            return cls.read(device, primitive)
+
+        async def read_async(primitive: Any, /) -> Any:
+            made = recording_here.get()
+            if made is not None:
+                made.read(device, primitive)
+            return await cls.read_async(device, primitive)
+
+        def upload(array: np.ndarray[Any, Any], dtype: DType, /) -> Any:
+            made = recording_here.get()
+            out = cls.upload(device, array, dtype)
+            if made is not None:
+                made.uploaded(device, array, out)
+            return out
+
+        return {"read": read, "read_async": read_async, "upload": upload}
+
+
+_WATCHER: Final = _Watcher()
