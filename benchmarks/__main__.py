@@ -26,6 +26,7 @@ CPU = (
     "rows",
     "movement",
     "threads",
+    "derivatives",
     "train",
     "compile",
 )
