@@ -18,6 +18,8 @@ from .indexing import INDEXING
 from .movement import MOVEMENT
 from .random import RANDOM
 from .rows import ROWS
+from .sampling import SAMPLING
+from .statistics import STATISTICS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,6 +34,8 @@ TABLES: Final[tuple[Mapping[str, LanesRule | NoLanes], ...]] = (
     MOVEMENT,
     RANDOM,
     ROWS,
+    SAMPLING,
+    STATISTICS,
 )
 LANES: Final[dict[str, LanesRule | NoLanes]] = {k: v for table in TABLES for k, v in table.items()}
 

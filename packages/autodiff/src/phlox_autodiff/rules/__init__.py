@@ -23,6 +23,8 @@ from .rows import ROWS
 from .sampling import SAMPLING
 from .scan import SCAN
 from .sort import SORT
+from .special import SPECIAL
+from .statistics import STATISTICS
 from .unary import UNARY
 
 TABLES: Final = (
@@ -43,6 +45,8 @@ TABLES: Final = (
     SCAN,
     NEIGHBOR,
     SORT,
+    SPECIAL,
+    STATISTICS,
     UNARY,
 )
 RULES: Final[dict[str, Rule]] = {name: rule for table in TABLES for name, rule in table.items()}

@@ -26,6 +26,8 @@ from . import (
     rows,
     sampling,
     scan,
+    special,
+    statistics,
     step,
     unary,
 )
@@ -54,6 +56,8 @@ __all__ = [
     "sampling",
     "scan",
     "sort",
+    "special",
+    "statistics",
     "step",
     "unary",
 ]

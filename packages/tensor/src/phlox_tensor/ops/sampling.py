@@ -16,7 +16,7 @@ from ..reference import sampling as ref
 from ..shapes import sampling as shapes
 from ..shapes._window import window_sizes
 from . import movement
-from ._families import indexing, window
+from ._families import contraction, indexing, window
 
 if TYPE_CHECKING:
     from .._kinds import Bool, Int
@@ -45,7 +45,7 @@ def _affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool) -> Ten
     return grid.reshape((size[0], *axes, rank)).astype(theta.dtype)
 
 
-affine_grid = window(
+affine_grid = contraction(
     "affine_grid",
     "theta: Float; size: Shape, align_corners: bool = False -> Float",
     expand=_affine_grid,
@@ -262,7 +262,7 @@ def _roi_align(
     return cells.mean(axis=(3, 5)).astype(x.dtype)
 
 
-roi_align = window(
+roi_align = contraction(
     "roi_align",
     "x: Float, boxes: Float; size: Pair, spatial_scale: float = 1.0, sampling_ratio: int = 2, "
     "aligned: bool = False -> Float",

@@ -25,7 +25,7 @@ _SMALL_Q: Final = (
     1.28261652607737228e03,
     2.84423683343917062e03,
 )
-_MIDDLE_P: Final = (
+MIDDLE_P: Final = (
     2.15311535474403846e-8,
     5.64188496988670089e-1,
     8.88314979438837594e00,
@@ -36,7 +36,7 @@ _MIDDLE_P: Final = (
     2.05107837782607147e03,
     1.23033935479799725e03,
 )
-_MIDDLE_Q: Final = (
+MIDDLE_Q: Final = (
     1.0,
     1.57449261107098347e01,
     1.17693950891312499e02,
@@ -47,7 +47,7 @@ _MIDDLE_Q: Final = (
     3.43936767414372164e03,
     1.23033935480374942e03,
 )
-_LARGE_P: Final = (
+LARGE_P: Final = (
     1.63153871373020978e-2,
     3.05326634961232344e-1,
     3.60344899949804439e-1,
@@ -55,7 +55,7 @@ _LARGE_P: Final = (
     1.60837851487422766e-2,
     6.58749161529837803e-4,
 )
-_LARGE_Q: Final = (
+LARGE_Q: Final = (
     1.0,
     2.56852019228982242e00,
     1.87295284992346725e00,
@@ -77,12 +77,12 @@ def _polynomial(coefficients: tuple[float, ...], x: Array) -> Array:
 def _erfc_scaled(a: Array) -> Array:
     """exp(a²)·erfc(a) for a > 0.46875."""
     a = np.minimum(a, 1e150)
-    middle = _polynomial(_MIDDLE_P, np.minimum(a, _MIDDLE_END)) / _polynomial(
-        _MIDDLE_Q, np.minimum(a, _MIDDLE_END)
+    middle = _polynomial(MIDDLE_P, np.minimum(a, _MIDDLE_END)) / _polynomial(
+        MIDDLE_Q, np.minimum(a, _MIDDLE_END)
     )
     far = np.maximum(a, _MIDDLE_END)
     z = 1.0 / (far * far)
-    tail = z * _polynomial(_LARGE_P, z) / _polynomial(_LARGE_Q, z)
+    tail = z * _polynomial(LARGE_P, z) / _polynomial(LARGE_Q, z)
     return np.where(a <= _MIDDLE_END, middle, (1.0 / np.sqrt(np.pi) - tail) / far)
 
 

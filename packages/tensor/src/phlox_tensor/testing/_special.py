@@ -68,4 +68,5 @@ def _grid(op: Op, values: Array) -> Sample:
     if operands[0].kind == "Bool" and len(operands) > 2:
         condition = np.arange(len(values)) % 2 == 0
         return Sample((condition[:, None], values[:, None], values[None, :]), {})
-    return Sample((values[:, None], values[None, :]), {})
+    further = [np.roll(values, 5)[None, :]] * (len(operands) - 2)
+    return Sample((values[:, None], values[None, :], *further), {})

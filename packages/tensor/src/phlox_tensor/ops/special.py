@@ -1,0 +1,255 @@
+"""Special functions, and tests and repairs of numbers."""
+
+from __future__ import annotations
+
+from math import inf, log, nan, pi, sqrt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._dtype import finfo, float64
+from .._op import case
+from .._tensor import Tensor
+from ..reference import special as ref
+from ..reference._erf import LARGE_P, LARGE_Q, MIDDLE_P, MIDDLE_Q
+from ..reference._precision import in_float64
+from ._expansion import in_float32, widely
+from ._families import elementwise
+
+if TYPE_CHECKING:
+    from .._kinds import Bool
+
+_X = "x: Float -> Float"
+_SHIFT = 8  # from there on, Stirling's series is exact to float64 with eight terms
+# B(2k) / (2k·(2k - 1)) and B(2k) / 2k of Stirling's series and its derivative.
+_STIRLING = (
+    1 / 12,
+    -1 / 360,
+    1 / 1260,
+    -1 / 1680,
+    1 / 1188,
+    -691 / 360360,
+    1 / 156,
+    -3617 / 122400,
+)
+_DIGAMMA = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12, -3617 / 8160)
+
+
+def _polynomial(x: Tensor, coefficients: tuple[float, ...]) -> Tensor:
+    """Horner's rule; the first coefficient is that of the highest power."""
+    out = x * coefficients[0] + coefficients[1]
+    for c in coefficients[2:]:
+        out = out * x + c
+    return out
+
+
+def _upward(x: Tensor) -> Tensor:
+    """x, held where Stirling's series and its neighbors are finite."""
+    return (x < 0.5).where(1 - x, x)
+
+
+def _beside(x: Tensor, low: Tensor[Bool]) -> Tensor:
+    """How far x is from the whole number next to it; 1/4, which is harmless, where not ``low``."""
+    return low.where(x - x.detach().round(), 0.25)
+
+
+@widely
+def _digamma(x: Tensor) -> Tensor:
+    low = x < 0.5
+    at = _upward(x)
+    steps = sum((1 / (at + i) for i in range(1, _SHIFT)), 1 / at)
+    far = at + _SHIFT
+    part = 1 / (far * far)
+    series = _polynomial(part, _DIGAMMA[::-1]) * part
+    value = far.log() - 0.5 / far - series - steps
+    turn = pi * _beside(x, low)
+    pole = low & (x == x.floor()) & (x != 0)
+    mirrored = low.where(value - pi * turn.cos() / turn.sin(), value)
+    value = (x == 0).where(-inf, pole.where(nan, mirrored))
+    return (x == inf).where(inf, value)
+
+
+deg2rad = elementwise(
+    "deg2rad",
+    _X,
+    expand=widely(lambda x: x * (pi / 180)),
+    numpy=in_float64(np.deg2rad),
+    domain=(-360, 360),
+    ulp=2,
+    doc="Degrees as radians, elementwise: ``x·π / 180``.",
+)
+digamma = elementwise(
+    "digamma",
+    _X,
+    cases=(case((5,)), case((2, 3)), case((0, 2)), case(())),
+    expand=_digamma,
+    numpy=ref.digamma,
+    domain=(0.3, 6),
+    ulp=32,
+    atol=32,
+    doc="Derivative of ``lgamma``, elementwise; nan at negative whole numbers, -inf at 0.",
+)
+
+
+@widely
+def _erfc(x: Tensor) -> Tensor:
+    a = x.abs()
+    e = (-a * a).exp()
+    middle = e * _polynomial(a.minimum(4.0), MIDDLE_P) / _polynomial(a.minimum(4.0), MIDDLE_Q)
+    far = a.clip(4.0, 1e4)
+    part = 1 / (far * far)
+    tail = part * _polynomial(part, LARGE_P) / _polynomial(part, LARGE_Q)
+    outer = e / far * (1 / sqrt(pi) - tail)
+    value = (a <= 4).where(middle, outer)
+    return (a < 0.46875).where(1 - x.erf(), (x < 0).where(2 - value, value))
+
+
+erfc = elementwise(
+    "erfc",
+    _X,
+    cases=(case((5,)), case((2, 3)), case((0, 2)), case(())),
+    expand=_erfc,
+    numpy=ref.erfc,
+    ulp=32,
+    doc="``1 - erf(x)``, elementwise, accurate far out. Cody, 1969.",
+)
+
+
+@widely
+def _erfinv(x: Tensor) -> Tensor:
+    inside = x.abs() < 1
+    y = inside.where(x, 0.0)
+    w = -((1 - y) * (1 + y)).log()
+    near = _polynomial(w.minimum(5.0) - 2.5, ref.NEAR)
+    far = _polynomial(w.maximum(5.0).sqrt() - 3, ref.FAR)
+    out = (w < 5).where(near, far) * y
+    if x.dtype is float64:  # the polynomials are for float32; two steps of Newton's method
+        for _ in range(2):
+            gap = (y < 0).where((-out).erfc() - (1 + y), (1 - y) - out.erfc())
+            gap = (y.abs() < 0.5).where(out.erf() - y, gap)
+            out = out - gap * (out * out).exp() * (sqrt(pi) / 2)
+    edge = (x == 1).where(inf, (x == -1).where(-inf, nan))
+    return inside.where(out, edge)
+
+
+erfinv = elementwise(
+    "erfinv",
+    _X,
+    cases=(case((5,)), case((2, 3)), case((0, 2)), case(())),
+    expand=_erfinv,
+    numpy=ref.erfinv,
+    domain=(-0.95, 0.95),
+    ulp=32,
+    doc="The x of which ``erf(x)`` is given, elementwise; ±inf at ±1, nan beyond. Giles, 2010.",
+)
+
+
+def _like(x: Any, other: Any) -> Any:
+    """A number as a 0-d tensor beside another."""
+    return x if isinstance(x, Tensor) else other.zeros(()) + x
+
+
+def _isclose(x1: Any, x2: Any, rtol: float, atol: float, equal_nan: bool) -> Tensor[Bool]:
+    a, b = _like(x1, x2), _like(x2, x1)
+    if a.dtype.kind == "Int":
+        a, b = (each.astype(each.device.default_float) for each in (a, b))
+    a, b = a.to_full_precision(), b.to_full_precision()
+    near: Tensor[Bool] = (a == b) | (b.isfinite() & ((a - b).abs() <= atol + rtol * b.abs()))
+    return near | (a.isnan() & b.isnan()) if equal_nan else near
+
+
+isclose = elementwise(
+    "isclose",
+    "x1: Num, x2: Num; rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False -> Bool",
+    expand=_isclose,
+    numpy=ref.isclose,
+    cases=(
+        case((2, 3), (3,), rtol=0.5),
+        case((), (4,), atol=1.0),
+        case((5,), (5,), atol=1.0, equal_nan=True),
+    ),
+    special_ints=False,
+    method=False,
+    doc="Whether ``|x1 - x2| <= atol + rtol·|x2|``, elementwise; infinities are near themselves "
+    "alone, nan to nothing unless ``equal_nan``.",
+)
+
+
+@in_float32
+def _lerp(x1: Tensor, x2: Tensor, weight: Tensor) -> Tensor:
+    gap = x2 - x1
+    return (weight < 0.5).where(x1 + weight * gap, x2 - gap * (1 - weight))
+
+
+lerp = elementwise(
+    "lerp",
+    "x1: Float, x2: Float, weight: Float -> Float",
+    expand=_lerp,
+    ulp=4,
+    atol=8,
+    cases=(case((2, 3), (2, 3), (3,)), case((4,), (), ()), case((2, 1), (1, 3), (2, 3))),
+    doc="``x1 + weight·(x2 - x1)``, elementwise; x2 itself for a weight of 1.",
+)
+
+
+@widely
+def _lgamma(x: Tensor) -> Tensor:
+    low = x < 0.5
+    at = _upward(x)
+    product = at
+    for i in range(1, _SHIFT):
+        product = product * (at + i)
+    far = at + _SHIFT
+    close = at < 1e4  # far out the product would overflow, and Stirling's series is exact at once
+    base = close.where(far, at)
+    part = 1 / (base * base)
+    series = _polynomial(part, _STIRLING[::-1]) / base
+    value = (base - 0.5) * base.log() - base + 0.5 * log(2 * pi) + series
+    value = value - close.where(product, 1.0).log()
+    rest = _beside(x, low)
+    turn = pi * rest
+    near = turn.abs() < 1e-4  # there sin(t) / t is 1 to the last digit of float32, and nearly so
+    ratio = near.where(1 - turn * turn / 6, turn.sin() / near.where(1.0, turn))
+    value = low.where(-rest.abs().log() - ratio.log() - value, value)
+    pole = low & (x == x.floor())
+    return (pole | x.isinf()).where(inf, value)
+
+
+lgamma = elementwise(
+    "lgamma",
+    _X,
+    cases=(case((5,)), case((2, 3)), case((0, 2)), case(())),
+    expand=_lgamma,
+    numpy=ref.lgamma,
+    domain=(0.3, 6),
+    ulp=32,
+    atol=64,
+    doc="``ln |Γ(x)|``, elementwise; inf at 0 and at negative whole numbers.",
+)
+
+
+def _nan_to_num(x: Tensor, number: float, posinf: float | None, neginf: float | None) -> Tensor:
+    limits = finfo(x.dtype)
+    high = float(limits.max) if posinf is None else posinf
+    low = float(limits.min) if neginf is None else neginf
+    finite = (x == inf).where(high, (x == -inf).where(low, x))
+    return x.isnan().where(number, finite)
+
+
+nan_to_num = elementwise(
+    "nan_to_num",
+    "x: Float; nan: float = 0.0, posinf: float? = None, neginf: float? = None -> Float",
+    expand=_nan_to_num,
+    numpy=ref.nan_to_num,
+    cases=(case((7,)), case((2, 3), nan=1.0, posinf=2.0, neginf=-2.0)),
+    doc="x with numbers in place of nan and infinities; by default 0 and the largest finite ones.",
+)
+rad2deg = elementwise(
+    "rad2deg",
+    _X,
+    expand=widely(lambda x: x * (180 / pi)),
+    numpy=in_float64(np.rad2deg),
+    domain=(-7, 7),
+    ulp=2,
+    doc="Radians as degrees, elementwise: ``x·180 / π``.",
+)

@@ -1,0 +1,360 @@
+"""Order statistics, counts, moments and distances."""
+
+from __future__ import annotations
+
+from math import ceil, floor, inf, prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._creation import arange, asarray
+from .._op import IndexSample, case
+from ..reference import statistics as ref
+from ..shapes import statistics as shapes
+from . import movement
+from ._families import contraction, reduction, row, scan, sort
+from ._families import indexing as choosing
+
+if TYPE_CHECKING:
+    from .._kinds import Int
+    from .._tensor import Tensor
+
+
+def _bincount(x: Tensor[Int], minlength: int) -> Tensor[Int]:
+    size = max(minlength, int(x.max()) + 1 if x.size else 0)
+    ones = x.zeros((x.size,)) + 1
+    counts: Tensor[Int] = x.zeros((size,)).index_add(x, ones, axis=0)
+    return counts.astype(x.device.default_int)
+
+
+bincount = choosing(
+    "bincount",
+    "x: Int; minlength: int = 0 -> Int",
+    expand=_bincount,
+    numpy=lambda x, minlength: np.bincount(x.astype(np.int64), minlength=minlength),
+    shape=shapes.bincount,
+    domain=(0, 5),
+    cases=(case(IndexSample((7,), -5)), case(IndexSample((3,), -3), minlength=6)),
+    method=False,
+    doc="How often each number from 0 on occurs, 1-d, at least ``minlength`` counts; the largest "
+    "is read on the host.",
+)
+
+
+def _cdist(x1: Tensor, x2: Tensor, p: float) -> Tensor:
+    gap = (x1.to_full_precision()[..., :, None, :] - x2.to_full_precision()[..., None, :, :]).abs()
+    return _norm(gap, (gap.ndim - 1,), p).astype(x1.dtype)
+
+
+def _norm(size: Tensor, axis: tuple[int, ...], p: float) -> Tensor:
+    """The p-norm of absolute values along axes; its derivative is 0 where it is 0."""
+    if p == inf:
+        return size.max(axis=axis) if prod(size.shape[i] for i in axis) else size.sum(axis=axis)
+    if p == 1:
+        return size.sum(axis=axis)
+    if p == 0:
+        return (size != 0).astype(size.dtype).sum(axis=axis)
+    powers = (size.square() if p == 2 else size**p).sum(axis=axis)
+    none = powers == 0
+    safe = none.where(1.0, powers)
+    return none.where(0.0, safe.sqrt() if p == 2 else safe ** (1 / p))
+
+
+cdist = contraction(
+    "cdist",
+    "x1: Float, x2: Float; p: float = 2.0 -> Float",
+    expand=_cdist,
+    numpy=ref.cdist,
+    shape=shapes.cdist,
+    ulp=16,
+    atol=16,
+    cases=(
+        case((3, 2), (2, 2)),
+        case((2, 1, 2), (2, 2, 2), p=1.0),
+        case((2, 2), (1, 2), p=3.0),
+        case((1, 3), (2, 3), p=inf),
+    ),
+    method=False,
+    doc="Distance of each row of x1 (…, n, d) from each of x2 (…, m, d) in the p-norm: (…, n, m).",
+)
+
+
+def _center(x: Tensor) -> Tensor:
+    wide = x.to_full_precision()
+    rows = wide.reshape((1, -1)) if x.ndim < 2 else wide
+    return rows - rows.mean(axis=1, keepdims=True)
+
+
+def _cov(x: Tensor, correction: float) -> Tensor:
+    rows = _center(x)
+    products = rows @ rows.mT / max(rows.shape[1] - correction, 0.0)
+    return (products if x.ndim > 1 else products.reshape(())).astype(x.dtype)
+
+
+def _corrcoef(x: Tensor) -> Tensor:
+    rows = _center(x)
+    products = rows @ rows.mT
+    size = rows.square().sum(axis=1).sqrt()
+    out = (products / size[:, None] / size[None]).clip(-1.0, 1.0)
+    return (out if x.ndim > 1 else out.reshape(())).astype(x.dtype)
+
+
+corrcoef = contraction(
+    "corrcoef",
+    "x: Float -> Float",
+    expand=_corrcoef,
+    numpy=ref.corrcoef,
+    shape=shapes.cov,
+    ulp=32,
+    atol=32,
+    cases=(case((3, 5)), case((2, 4))),
+    doc="Correlation coefficients of the rows of x (variables, observations), held in [-1, 1].",
+)
+cov = contraction(
+    "cov",
+    "x: Float; correction: float = 1.0 -> Float",
+    expand=_cov,
+    numpy=ref.cov,
+    shape=shapes.cov,
+    ulp=32,
+    atol=64,
+    cases=(case((3, 5)), case((2, 4), correction=0.0), case((6,))),
+    doc="Covariances of the rows of x (variables, observations), divided by ``n - correction``.",
+)
+
+
+def _cosine(x1: Tensor, x2: Tensor, axis: int, epsilon: float) -> Tensor:
+    a, b = x1.to_full_precision(), x2.to_full_precision()
+    sizes = [_norm(x.abs(), (axis,), 2.0).maximum(epsilon) for x in (a, b)]
+    return ((a * b).sum(axis=axis) / (sizes[0] * sizes[1])).astype(x1.dtype)
+
+
+cosine_similarity = row(
+    "cosine_similarity",
+    "x1: Float, x2: Float; axis: Axis = -1, epsilon: float = 1e-8 -> Float",
+    expand=_cosine,
+    numpy=ref.cosine_similarity,
+    shape=shapes.cosine_similarity,
+    ulp=16,
+    atol=16,
+    cases=(case((2, 3), (2, 3)), case((2, 2, 1), (2, 2, 1), axis=1)),
+    method=False,
+    doc="``x1·x2 / (‖x1‖·‖x2‖)`` along an axis, with norms of at least ``epsilon``; x1 and x2 have "
+    "one shape.",
+)
+
+
+def _cummax(x: Tensor[Any], axis: int, *, turned: bool = False) -> Any:
+    """Hillis and Steele, 1986: each element meets the one 1, 2, 4, … places before it."""
+    n = x.shape[axis]
+    line = (n, *(1,) * (x.ndim - 1 - axis))
+    places = arange(n, device=x.device).reshape(line).broadcast_to(x.shape)
+    step = 1
+    while step < n:
+        rest = [(0, 0)] * (x.ndim - axis - 1)
+        cut = (slice(None),) * axis + (slice(0, n - step),)
+        before = x[cut].pad(((step, 0), *rest), 0)
+        earlier = places[cut].pad(((step, 0), *rest), -1)
+        better = (x <= before) if turned else (x >= before)
+        stays = (earlier < 0) | better | x.isnan()
+        x, places = stays.where(x, before), stays.where(places, earlier)
+        step *= 2
+    return x, places
+
+
+cummax = scan(
+    "cummax",
+    "x: Num; axis: Axis = -1 -> values: Num, indices: Int",
+    expand=_cummax,
+    numpy=lambda x, axis: ref.running(x, axis, largest=True),
+    shape=shapes.twice,
+    cases=(case((5,)), case((4, 2), axis=0), case((2, 3, 2), axis=1), case((2, 0))),
+    doc="Largest element so far along an axis, and where it is; nan wins, the last of equals wins.",
+)
+cummin = scan(
+    "cummin",
+    "x: Num; axis: Axis = -1 -> values: Num, indices: Int",
+    expand=lambda x, axis: _cummax(x, axis, turned=True),
+    numpy=lambda x, axis: ref.running(x, axis, largest=False),
+    shape=shapes.twice,
+    cases=(case((5,)), case((4, 2), axis=0), case((2, 3, 2), axis=1), case((2, 0))),
+    doc="Smallest element so far along an axis, and where it is; nan wins, the last of equals "
+    "wins.",
+)
+
+
+def _histogram(
+    x: Tensor, bins: int, low: float | None, high: float | None
+) -> tuple[Tensor[Int], Tensor]:
+    wide = x.to_full_precision().detach().reshape((x.size,))
+    first = (float(wide.min()) if x.size else 0.0) if low is None else low
+    last = (float(wide.max()) if x.size else 1.0) if high is None else high
+    if first == last:  # a single value is in the middle of a unit
+        first, last = first - 0.5, last + 0.5
+    edges = asarray(ref.edges(first, last, bins), dtype=x.dtype, device=x.device)
+    ends = edges.to_full_precision()
+    inside = (wide >= ends[0]) & (wide <= ends[-1])
+    near = ((wide - first) * (bins / (last - first))).floor()
+    place = inside.where(near, 0.0).clip(0.0, bins - 1.0).astype(x.device.default_int)
+    # Rounding may put an element beside an edge; the edges decide.
+    place = place - (inside & (wide < ends.take(place))).astype(place.dtype)
+    above = inside & (wide >= ends.take(place + 1)) & (place != bins - 1)
+    place = inside.where(place + above.astype(place.dtype), bins)
+    counts: Tensor[Int] = place.zeros((bins + 1,)).index_add(place, place.zeros() + 1, axis=0)
+    return counts[:bins], edges
+
+
+histogram = row(
+    "histogram",
+    "x: Float; bins: int = 10, min: float? = None, max: float? = None -> counts: Int, edges: Float",
+    expand=_histogram,
+    numpy=ref.histogram,
+    shape=shapes.histogram,
+    ulp=4,
+    atol=4,
+    cases=(case((9,), bins=4, min=-2.0, max=2.0), case((2, 5), bins=3, min=-3.0, max=3.0)),
+    method=False,
+    doc="How many elements are in each of ``bins`` equal intervals from ``min`` to ``max`` (by "
+    "default those of x, read on the host), the last with both its ends; and the edges.",
+)
+
+
+def _lines(x: Tensor[Any], axis: tuple[int, ...]) -> Tensor[Any]:
+    """The axes that are reduced as one, behind the others."""
+    others = tuple(i for i in range(x.ndim) if i not in axis)
+    front = tuple(x.shape[i] for i in others)
+    return x.permute_dims((*others, *axis)).reshape((*front, prod(x.shape[i] for i in axis)))
+
+
+def _between(
+    x: Tensor, q: float, axis: tuple[int, ...], keepdims: bool, interpolation: str
+) -> Tensor:
+    lines = _lines(x, axis)
+    n = lines.shape[-1]
+    ordered = lines.sort(axis=-1)
+    place = q * (n - 1)
+    low, high = floor(place), ceil(place)
+    if interpolation == "nearest":
+        low = high = round(place)
+    part = {"higher": 1.0, "linear": place - low, "lower": 0.0, "midpoint": 0.5}
+    weight = part.get(interpolation, 0.0) if low != high else 0.0
+    first, second = ordered[..., low], ordered[..., high]
+    out = second if weight == 1 else first
+    if 0 < weight < 1:
+        wide = first.to_full_precision()
+        gap = second.to_full_precision() - wide
+        out = (first == second).where(first, (wide + gap * weight).astype(x.dtype))
+    last = ordered[..., -1]  # nan is sorted behind all
+    out = last.isnan().where(last, out)
+    return (
+        out.reshape(tuple(1 if i in axis else m for i, m in enumerate(x.shape)))
+        if keepdims
+        else out
+    )
+
+
+_AXES = "axis: Axes = None, keepdims: bool = False"
+median = reduction(
+    "median",
+    f"x: Float; {_AXES} -> Float",
+    expand=lambda x, axis, keepdims: _between(x, 0.5, axis, keepdims, "linear"),
+    numpy=lambda x, axis, keepdims: ref.quantile(x, 0.5, axis, keepdims, "linear"),
+    shape=shapes.ordering,
+    ulp=4,
+    atol=2,
+    doc="Middle element along the axes, or the mean of the two in the middle; nan wins.",
+)
+
+
+def _mode(x: Tensor[Any], axis: int, keepdims: bool) -> Any:
+    order = x.argsort(axis=axis)
+    ordered = x.take_along_axis(order, axis=axis)
+    n = x.shape[axis]
+    line = (n, *(1,) * (x.ndim - 1 - axis))
+    places = arange(n, device=x.device).reshape(line).broadcast_to(x.shape)
+    front = (slice(None),) * axis
+    fresh = ordered[(*front, slice(1, n))] != ordered[(*front, slice(0, n - 1))]
+    starts = places[(*front, slice(1, n))] * fresh.astype(places.dtype)
+    starts = movement.concat([places[(*front, slice(0, 1))], starts], axis=axis)
+    length = places - starts.cummax(axis=axis)[0]
+    best = length.argmax(axis=axis, keepdims=True)
+    begin = best - length.take_along_axis(best, axis=axis)
+    values, indices = (each.take_along_axis(begin, axis=axis) for each in (ordered, order))
+    return (values, indices) if keepdims else (values.squeeze(axis), indices.squeeze(axis))
+
+
+mode = sort(
+    "mode",
+    "x: Num; axis: Axis = -1, keepdims: bool = False -> values: Num, indices: Int",
+    expand=_mode,
+    numpy=ref.mode,
+    shape=shapes.mode,
+    cases=(
+        case((9,)),
+        case((3, 5), axis=0),
+        case((2, 6), axis=1, keepdims=True),
+        case((2, 3, 4), axis=1),
+    ),
+    doc="Most frequent element along an axis, the smallest of several, and where it is first.",
+)
+quantile = reduction(
+    "quantile",
+    f"x: Float; q: float = 0.5, {_AXES}, interpolation: str = 'linear' -> Float",
+    expand=_between,
+    numpy=ref.quantile,
+    shape=shapes.quantile,
+    ulp=4,
+    atol=2,
+    cases=(
+        case((7,), q=0.25),
+        case((3, 4), q=0.9, axis=0, keepdims=True),
+        case((2, 3, 2), q=0.3, axis=(0, 2), interpolation="nearest"),
+        case((5,), q=0.3, interpolation="lower"),
+        case((5,), q=0.3, interpolation="higher"),
+        case((4,), q=0.3, interpolation="midpoint"),
+        case((4,), q=1.0),
+    ),
+    doc="What a part q of the elements along the axes is below; between two elements by "
+    "``interpolation``: linear, lower, higher, nearest or midpoint. nan wins.",
+)
+
+
+def _with_indices(x: Tensor[Any], axis: int, keepdims: bool, *, largest: bool) -> Any:
+    place = (x.argmax if largest else x.argmin)(axis=axis, keepdims=True)
+    values = x.take_along_axis(place, axis=axis)
+    return (values, place) if keepdims else (values.squeeze(axis), place.squeeze(axis))
+
+
+_CHOSEN = "x: Num; axis: Axis = -1, keepdims: bool = False -> values: Num, indices: Int"
+_CHOSEN_CASES = (case((7,)), case((3, 4), axis=0), case((2, 3, 2), axis=1, keepdims=True))
+max_with_indices = sort(
+    "max_with_indices",
+    _CHOSEN,
+    expand=lambda x, axis, keepdims: _with_indices(x, axis, keepdims, largest=True),
+    numpy=lambda x, axis, keepdims: ref.extreme(x, axis, keepdims, largest=True),
+    shape=shapes.mode,
+    cases=_CHOSEN_CASES,
+    doc="Largest element along an axis and where it is first; nan wins.",
+)
+min_with_indices = sort(
+    "min_with_indices",
+    _CHOSEN,
+    expand=lambda x, axis, keepdims: _with_indices(x, axis, keepdims, largest=False),
+    numpy=lambda x, axis, keepdims: ref.extreme(x, axis, keepdims, largest=False),
+    shape=shapes.mode,
+    cases=_CHOSEN_CASES,
+    doc="Smallest element along an axis and where it is first; nan wins.",
+)
+_MOMENTS = "x: Float; axis: Axes = None, correction: float = 0.0, keepdims: bool = False"
+var_mean = reduction(
+    "var_mean",
+    f"{_MOMENTS} -> var: Float, mean: Float",
+    expand=lambda x, axis, correction, keepdims: (
+        x.var(axis=axis, correction=correction, keepdims=keepdims),
+        x.mean(axis=axis, keepdims=keepdims),
+    ),
+    shape=shapes.var_mean,
+    ulp=16,
+    atol=8,
+    doc="``var`` and ``mean`` along the axes.",
+)

@@ -1,0 +1,91 @@
+"""Special functions in float64, by Python's own and by other methods than the expansions."""
+
+from __future__ import annotations
+
+from math import erf, exp, inf, isnan, nan, pi, sqrt
+from math import lgamma as _lgamma
+from statistics import NormalDist
+from typing import Any, Final
+
+import numpy as np
+
+from .._dtype import finfo
+from ._erf import erfc64
+from ._precision import is_float, wide64
+
+Array = np.ndarray[Any, Any]
+
+# M. Giles, "Approximating the erfinv function", 2010: single precision, two ranges.
+NEAR: Final = (
+    2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
+    -0.00125372503, -0.00417768164, 0.246640727, 1.50140941,
+)  # fmt: skip
+FAR: Final = (
+    -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773,
+    -0.0076224613, 0.00943887047, 1.00167406, 2.83297682,
+)  # fmt: skip
+
+
+def _each(function: Any, x: Array) -> Array:
+    wide = wide64(x)
+    return np.vectorize(function, otypes=[float])(wide).astype(x.dtype)
+
+
+def _digamma_of(x: float) -> float:
+    """Upward to 30, then the first terms of the asymptotic series; mirrored below 0."""
+    if isnan(x) or x == -inf:
+        return nan
+    if x == 0:
+        return -inf
+    if x < 0:
+        return nan if x == int(x) else _digamma_of(1 - x) - pi / np.tan(pi * (x - round(x)))
+    out = 0.0
+    while x < 30:
+        out -= 1 / x
+        x += 1
+    part = (1 / x) ** 2
+    tail = part * (1 / 12 - part * (1 / 120 - part * (1 / 252 - part / 240)))
+    return out + float(np.log(x)) - 0.5 / x - tail
+
+
+def digamma(x: Array) -> Array:
+    return _each(_digamma_of, x)
+
+
+def erfc(x: Array) -> Array:
+    return erfc64(x).astype(x.dtype)
+
+
+def _erfinv_of(y: float) -> float:
+    if isnan(y) or abs(y) >= 1:
+        return inf * y if abs(y) == 1 else nan
+    x: float = NormalDist().inv_cdf((1 + y) / 2) / sqrt(2)
+    # One step of Newton's method: (1 + y) / 2 has lost the last digits of a small y.
+    return x - (erf(x) - y) * exp(x * x) * sqrt(pi) / 2
+
+
+def erfinv(x: Array) -> Array:
+    return _each(_erfinv_of, x)
+
+
+def isclose(x1: Any, x2: Any, rtol: float, atol: float, equal_nan: bool) -> Array:
+    wide = [wide64(x) if is_float(np.asarray(x)) else np.asarray(x, np.float64) for x in (x1, x2)]
+    return np.isclose(wide[0], wide[1], rtol=rtol, atol=atol, equal_nan=equal_nan)
+
+
+def _lgamma_of(x: float) -> float:
+    if abs(x) > 1e300 or (x <= 0 and x == int(x)):
+        return inf
+    return _lgamma(x)
+
+
+def lgamma(x: Array) -> Array:
+    return _each(_lgamma_of, x)
+
+
+def nan_to_num(x: Array, number: float, high: float | None, low: float | None) -> Array:
+    limits = finfo(x.dtype.name)
+    top = float(limits.max) if high is None else high
+    bottom = float(limits.min) if low is None else low
+    out = np.where(x == np.inf, top, np.where(x == -np.inf, bottom, wide64(x)))
+    return np.where(np.isnan(out), number, out).astype(x.dtype)

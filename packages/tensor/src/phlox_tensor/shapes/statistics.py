@@ -1,0 +1,94 @@
+"""Shape rules of statistics and distances."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._errors import ArgumentError, ShapeError
+from ._broadcast import broadcast_shapes
+from ._equal import alike
+from .reduction import ordering_reduction, reduction
+
+if TYPE_CHECKING:
+    from .._op import Attributes, Op, Shape, Specs
+
+INTERPOLATIONS = ("higher", "linear", "lower", "midpoint", "nearest")
+
+
+def bincount(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """A size that only the values tell."""
+    if len(specs[0].shape) != 1 or attributes[0] < 0:
+        got = f"x {specs[0].shape}, minlength {attributes[0]}"
+        raise ShapeError(op.name, "not 1-d", got=got, expected="(n,), minlength >= 0")
+    return [(-1,)]
+
+
+def cdist(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """(…, n, m)."""
+    a, b = specs[0].shape, specs[1].shape
+    if min(len(a), len(b)) < 2 or a[-1] != b[-1]:
+        expected = "(…, n, d) and (…, m, d)"
+        raise ShapeError(op.name, "no rows to compare", got=f"{a} and {b}", expected=expected)
+    if not attributes[0] >= 0:
+        raise ArgumentError(op.name, "not a norm", got=attributes[0], expected="p >= 0")
+    return [(*broadcast_shapes((a[:-2], b[:-2]), op.name), a[-2], b[-2])]
+
+
+def cov(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """(n, n) of n rows; one number for a vector."""
+    del attributes
+    shape = specs[0].shape
+    if len(shape) not in (1, 2):
+        raise ShapeError(op.name, "no rows", got=shape, expected="(variables, observations)")
+    return [(shape[0], shape[0])] if len(shape) == 2 else [()]
+
+
+def cosine_similarity(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """Without the axis."""
+    (shape,) = alike(op, specs, attributes)
+    return [(*shape[: attributes[0]], *shape[attributes[0] + 1 :])]
+
+
+def histogram(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """Counts, and one edge more."""
+    del specs
+    bins, low, high = attributes
+    if bins < 1 or (low is not None and high is not None and not low < high):
+        got = f"bins {bins} from {low} to {high}"
+        raise ArgumentError(op.name, "no intervals", got=got, expected="bins >= 1, min < max")
+    return [(bins,), (bins + 1,)]
+
+
+def twice(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """X's shape, for values and indices."""
+    del op, attributes
+    return [specs[0].shape] * 2
+
+
+def ordering(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """As of ``max``."""
+    return ordering_reduction(op, specs, attributes)
+
+
+def mode(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """As of ``max``, for values and indices."""
+    return ordering_reduction(op, specs, attributes) * 2
+
+
+def quantile(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """As of ``max``."""
+    q, axis, _, interpolation = attributes
+    if not 0 <= q <= 1:
+        raise ArgumentError(op.name, "not a part of the whole", got=q, expected="0 <= q <= 1")
+    if interpolation not in INTERPOLATIONS:
+        expected = ", ".join(INTERPOLATIONS)
+        raise ArgumentError(op.name, "unknown interpolation", got=interpolation, expected=expected)
+    shape = specs[0].shape
+    if any(shape[i] == 0 for i in axis):
+        raise ShapeError(op.name, "nothing to choose from", got=f"shape {shape}, axis {axis}")
+    return reduction(op, specs, attributes)
+
+
+def var_mean(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """As of ``var``, twice."""
+    return reduction(op, specs, attributes) * 2
