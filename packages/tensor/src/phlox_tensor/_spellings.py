@@ -238,7 +238,6 @@ IDIOMS: Final = {
     "is_cuda": "x.device",
     "is_tensor": "isinstance(x, {ns}.Tensor)",
     "long": "x.astype({ns}.int64)",
-    "masked_fill": "{ns}.where(mask, 0.0, x)",
     "masked_fill_": "x = {ns}.where(mask, 0.0, x)",
     "mul_": "x = x * y",
     "narrow": "x[:, 1:3]",

@@ -19,6 +19,7 @@ from .movement import MOVEMENT
 from .random import RANDOM
 from .rows import ROWS
 from .sampling import SAMPLING
+from .selection import SELECTION
 from .statistics import STATISTICS
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ TABLES: Final[tuple[Mapping[str, LanesRule | NoLanes], ...]] = (
     RANDOM,
     ROWS,
     SAMPLING,
+    SELECTION,
     STATISTICS,
 )
 LANES: Final[dict[str, LanesRule | NoLanes]] = {k: v for table in TABLES for k, v in table.items()}

@@ -22,6 +22,7 @@ from .reduction import REDUCTION
 from .rows import ROWS
 from .sampling import SAMPLING
 from .scan import SCAN
+from .selection import SELECTION
 from .sort import SORT
 from .special import SPECIAL
 from .statistics import STATISTICS
@@ -46,6 +47,7 @@ TABLES: Final = (
     NEIGHBOR,
     SORT,
     SPECIAL,
+    SELECTION,
     STATISTICS,
     UNARY,
 )

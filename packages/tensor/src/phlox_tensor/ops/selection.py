@@ -1,0 +1,163 @@
+"""Elements marked, filled and counted: one-hot rows, masks, bags of embeddings, boxes of places."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._op import IndexSample, MaskSample, case
+from .._tensor import Tensor
+from ..reference import selection as ref
+from ..shapes import selection as shapes
+from . import movement
+from ._families import indexing, row
+
+if TYPE_CHECKING:
+    from .._kinds import Bool, Int
+
+
+def _argwhere(x: Tensor[Any]) -> Tensor[Int]:
+    mask = x if x.dtype.kind == "Bool" else x != 0
+    places: Any = mask.reshape((x.size,)).nonzero()
+    lines = []
+    for n in reversed(x.shape):
+        lines.append(places % n)
+        places = places // n
+    return movement.stack(lines[::-1], axis=1)
+
+
+argwhere = indexing(
+    "argwhere",
+    "x: Any -> Int",
+    expand=_argwhere,
+    numpy=ref.argwhere,
+    shape=shapes.argwhere,
+    cases=(case((7,)), case((3, 4)), case((2, 0))),
+    doc="Places of the elements other than 0, a row of indices for each, row by row.",
+)
+
+
+def _ctc_loss(
+    x: Tensor,
+    targets: Tensor[Int],
+    input_lengths: Tensor[Int] | None,
+    target_lengths: Tensor[Int] | None,
+    blank: int,
+) -> Tensor:
+    """The forward variables of Graves et al.: blanks around the labels, one step for each time."""
+    time, batch, _ = x.shape
+    wide, size = x.to_full_precision(), 2 * targets.shape[1] + 1
+    blanks = targets.zeros() + blank
+    pairs = movement.stack([blanks, targets], axis=2).reshape((batch, size - 1))
+    labels = movement.concat([pairs, targets.zeros((batch, 1)) + blank], axis=1)
+    places = labels.expand_dims(axis=0).broadcast_to((time, batch, size))
+    emitted = wide.take_along_axis(places, axis=2)
+    new = labels[:, 2:] != labels[:, : size - 2] if size > 2 else None
+    first = [emitted[0, :, :2], wide.zeros((batch, max(size - 2, 0))) - inf]
+    alpha = movement.concat(first, axis=1) if size > 1 else emitted[0]
+    for t in range(1, time):
+        old, parts = alpha, [alpha]
+        if new is not None:
+            parts.append(alpha[:, : size - 1].pad(((1, 0),), -inf))
+            skips = (new & (labels[:, 2:] != blank)).where(alpha[:, : size - 2], -inf)
+            parts.append(skips.pad(((2, 0),), -inf))
+        moved = movement.stack(parts, axis=0).logsumexp(axis=0) + emitted[t]
+        alpha = moved
+        if input_lengths is not None:
+            alpha = (input_lengths.reshape((batch, 1)) > t).where(moved, old)
+    last = targets.zeros((batch, 1)) + (size - 1)
+    if target_lengths is not None:
+        last = (target_lengths * 2).reshape((batch, 1))
+    ends = [alpha.take_along_axis(last, axis=1)]
+    before = alpha.take_along_axis((last - 1).maximum(0), axis=1)
+    ends.append((last > 0).where(before, -inf))
+    return (-movement.concat(ends, axis=1).logsumexp(axis=1)).astype(x.dtype)
+
+
+ctc_loss = row(
+    "ctc_loss",
+    "x: Float, targets: Int, input_lengths: Int?, target_lengths: Int?; blank: int = 0 -> Float",
+    expand=_ctc_loss,
+    numpy=ref.ctc_loss,
+    shape=shapes.ctc_loss,
+    ulp=32,
+    atol=64,
+    cases=(
+        case((5, 1, 3), IndexSample((1, 2), -3), None, None),
+        case((3, 2, 3), IndexSample((2, 2), -3), IndexSample((2,), -4), IndexSample((2,), -2)),
+        case((2, 2, 2), IndexSample((2, 1), -2), None, IndexSample((2,), -2), blank=1),
+        case((2, 1, 2), IndexSample((1, 0), -2), None, None),
+    ),
+    method=False,
+    doc="``-ln`` of the probability of each sequence of labels under logarithms of probabilities "
+    "x (time, batch, classes): targets (batch, longest), inf where the time is too short; no "
+    "lengths are the whole ones. Graves "
+    "et al., 2006.",
+)  # fmt: skip
+
+
+def _embedding_bag(weight: Tensor, indices: Tensor[Int], scale: Tensor | None, mode: str) -> Tensor:
+    found = weight.take(indices, axis=0).to_full_precision()
+    if scale is not None:
+        found = found * scale.to_full_precision().expand_dims(axis=2)
+    kinds: Any = {"max": found.max, "mean": found.mean, "sum": found.sum}
+    out: Tensor = kinds[mode](axis=1)
+    return out.astype(weight.dtype)
+
+
+embedding_bag = indexing(
+    "embedding_bag",
+    "weight: Float, indices: Int, scale: Float?; mode: str = 'mean' -> Float",
+    expand=_embedding_bag,
+    numpy=ref.embedding_bag,
+    shape=shapes.embedding_bag,
+    ulp=8,
+    atol=8,
+    cases=(
+        case((4, 2), IndexSample((2, 3), 4), None),
+        case((4, 2), IndexSample((2, 2), 4), (2, 2), mode="sum"),
+        case((5, 2), IndexSample((3, 2), 5), None, mode="max"),
+    ),
+    method=False,
+    doc="Sum, mean or largest of the rows of weight (words, d) in each bag of indices (bags, "
+    "length), each row times ``scale`` (bags, length).",
+)
+
+
+def _masked_fill(x: Tensor[Any], mask: Tensor[Bool], value: float) -> Tensor[Any]:
+    filled: Tensor[Any] = Tensor(x.device.ops.full(x.shape, value, x.dtype), x.device)
+    return mask.broadcast_to(x.shape).where(filled, x)
+
+
+masked_fill = indexing(
+    "masked_fill",
+    "x: Any, mask: Bool; value: Scalar -> Any",
+    expand=_masked_fill,
+    numpy=lambda x, mask, value: np.where(mask, np.asarray(value, x.dtype), x),
+    shape=shapes.masked_fill,
+    prepare=shapes.prepare_fill,
+    cases=(
+        case((2, 3), MaskSample((3,)), value=1),
+        case((2, 3), MaskSample((2, 3)), value=0),
+        case((), MaskSample(()), value=1),
+    ),
+    doc="x with ``value`` where the mask, which broadcasts to x, is True.",
+)
+one_hot = indexing(
+    "one_hot",
+    "x: Int; classes: int -> Int",
+    expand=lambda x, classes: x.zeros((*x.shape, classes)).scatter(
+        x.expand_dims(axis=-1), x.zeros((*x.shape, 1)) + 1, axis=-1, update="set"
+    ),
+    numpy=ref.one_hot,
+    shape=shapes.one_hot,
+    cases=(
+        case(IndexSample((4,), 3), classes=3),
+        case(IndexSample((2, 2), 4), classes=4),
+        case(IndexSample((), 2), classes=2),
+    ),
+    doc="A row of zeros with a 1 at each index; a negative one counts from the end, one outside "
+    "of the classes raises IndexOutOfRangeError.",
+)
