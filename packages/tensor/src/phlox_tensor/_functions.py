@@ -167,8 +167,36 @@ from .ops.scan import cumsum as _cumsum
 from .ops.scan import cumulative_prod as _cumulative_prod
 from .ops.scan import cumulative_sum as _cumulative_sum
 from .ops.scan import diff as _diff
+from .ops.selection import argwhere as _argwhere
+from .ops.selection import ctc_loss as _ctc_loss
+from .ops.selection import embedding_bag as _embedding_bag
+from .ops.selection import masked_fill as _masked_fill
+from .ops.selection import one_hot as _one_hot
 from .ops.sort import isin as _isin
 from .ops.sort import topk as _topk
+from .ops.special import deg2rad as _deg2rad
+from .ops.special import digamma as _digamma
+from .ops.special import erfc as _erfc
+from .ops.special import erfinv as _erfinv
+from .ops.special import isclose as _isclose
+from .ops.special import lerp as _lerp
+from .ops.special import lgamma as _lgamma
+from .ops.special import nan_to_num as _nan_to_num
+from .ops.special import rad2deg as _rad2deg
+from .ops.statistics import bincount as _bincount
+from .ops.statistics import cdist as _cdist
+from .ops.statistics import corrcoef as _corrcoef
+from .ops.statistics import cosine_similarity as _cosine_similarity
+from .ops.statistics import cov as _cov
+from .ops.statistics import cummax as _cummax
+from .ops.statistics import cummin as _cummin
+from .ops.statistics import histogram as _histogram
+from .ops.statistics import max_with_indices as _max_with_indices
+from .ops.statistics import median as _median
+from .ops.statistics import min_with_indices as _min_with_indices
+from .ops.statistics import mode as _mode
+from .ops.statistics import quantile as _quantile
+from .ops.statistics import var_mean as _var_mean
 from .ops.unary import abs_ as _abs
 from .ops.unary import acos as _acos
 from .ops.unary import acosh as _acosh
@@ -223,6 +251,7 @@ __all__ = [
     "any",
     "argmax",
     "argmin",
+    "argwhere",
     "asin",
     "asinh",
     "atan",
@@ -234,6 +263,7 @@ __all__ = [
     "avg_pool3d",
     "batch_norm",
     "batch_norm_train",
+    "bincount",
     "bitwise_and",
     "bitwise_invert",
     "bitwise_left_shift",
@@ -241,6 +271,7 @@ __all__ = [
     "bitwise_right_shift",
     "bitwise_xor",
     "broadcast_to",
+    "cdist",
     "ceil",
     "celu",
     "channel_shuffle",
@@ -254,19 +285,30 @@ __all__ = [
     "conv_transpose2d",
     "conv_transpose3d",
     "copysign",
+    "corrcoef",
     "cos",
     "cosh",
+    "cosine_similarity",
     "count_nonzero",
+    "cov",
     "cross_entropy",
+    "ctc_loss",
+    "cummax",
+    "cummin",
     "cumsum",
     "cumulative_prod",
     "cumulative_sum",
     "deform_conv2d",
+    "deg2rad",
     "diff",
+    "digamma",
     "divide",
     "elu",
+    "embedding_bag",
     "equal",
     "erf",
+    "erfc",
+    "erfinv",
     "exp",
     "expand_dims",
     "expm1",
@@ -287,18 +329,22 @@ __all__ = [
     "hard_sigmoid",
     "hard_swish",
     "hard_tanh",
+    "histogram",
     "hypot",
     "index_add",
     "interpolate",
     "interpolate2d",
+    "isclose",
     "isfinite",
     "isin",
     "isinf",
     "isnan",
     "layer_norm",
     "leaky_relu",
+    "lerp",
     "less",
     "less_equal",
+    "lgamma",
     "linear",
     "log",
     "log1p",
@@ -315,6 +361,7 @@ __all__ = [
     "lp_pool1d",
     "lp_pool2d",
     "lp_pool3d",
+    "masked_fill",
     "masked_select",
     "matmul",
     "matrix_transpose",
@@ -326,17 +373,23 @@ __all__ = [
     "max_pool3d",
     "max_pool3d_with_indices",
     "max_unpool",
+    "max_with_indices",
     "maximum",
     "mean",
+    "median",
     "min",
+    "min_with_indices",
     "minimum",
     "mish",
+    "mode",
     "moveaxis",
     "multiply",
+    "nan_to_num",
     "negative",
     "nextafter",
     "nms",
     "not_equal",
+    "one_hot",
     "outer",
     "pad",
     "pad_border",
@@ -347,7 +400,9 @@ __all__ = [
     "pow",
     "prelu",
     "prod",
+    "quantile",
     "quiet_softmax",
+    "rad2deg",
     "reciprocal",
     "relu",
     "relu6",
@@ -398,6 +453,7 @@ __all__ = [
     "unfold",
     "unstack",
     "var",
+    "var_mean",
     "vecdot",
     "vector_norm",
     "where",
@@ -552,6 +608,11 @@ def argmin(
             keepdims,
         ),
     )
+
+
+def argwhere(x: Tensor[AnyKind], /) -> Tensor[Int]:
+    """Places of the elements other than 0, a row of indices for each, row by row."""
+    return single(_argwhere, x, ())
 
 
 def asin(x: Tensor[Float], /) -> Tensor[Float]:
@@ -746,6 +807,13 @@ def batch_norm_train(
     )
 
 
+def bincount(x: Tensor[Int], /, minlength: int = 0) -> Tensor[Int]:
+    """How often each number from 0 on occurs, 1-d, at least ``minlength`` counts; the largest is
+    read on the host.
+    """
+    return single(_bincount, x, (minlength,))
+
+
 def bitwise_and(x1: Tensor[BitsKind] | float, /, x2: Tensor[BitsKind] | float) -> Tensor[BitsKind]:
     """Bits set in both, elementwise."""
     return _fast.binary(_bitwise_and, x1, x2)
@@ -781,6 +849,18 @@ def bitwise_xor(x1: Tensor[BitsKind] | float, /, x2: Tensor[BitsKind] | float) -
 def broadcast_to(x: Tensor[AnyKind], /, shape: Sequence[int]) -> Tensor[AnyKind]:
     """The tensor seen with a larger shape: sizes of 1 repeat, axes are added in front."""
     return single(_broadcast_to, x, (shape,))
+
+
+def cdist(x1: Tensor[Float], /, x2: Tensor[Float], p: float = 2.0) -> Tensor[Float]:
+    """Distance of each row of x1 (…, n, d) from each of x2 (…, m, d) in the p-norm: (…, n, m)."""
+    return call(
+        _cdist,
+        (
+            x1,
+            x2,
+        ),
+        (p,),
+    )
 
 
 def ceil(x: Tensor[NumKind], /) -> Tensor[NumKind]:
@@ -1025,6 +1105,11 @@ def copysign(x1: Tensor[Float] | float, /, x2: Tensor[Float] | float) -> Tensor[
     return _fast.binary(_copysign, x1, x2)
 
 
+def corrcoef(x: Tensor[Float], /) -> Tensor[Float]:
+    """Correlation coefficients of the rows of x (variables, observations), held in [-1, 1]."""
+    return _fast.unary(_corrcoef, x)
+
+
 def cos(x: Tensor[Float], /) -> Tensor[Float]:
     """Cosine of x in radians, elementwise; nan for infinities."""
     return _fast.unary(_cos, x)
@@ -1033,6 +1118,27 @@ def cos(x: Tensor[Float], /) -> Tensor[Float]:
 def cosh(x: Tensor[Float], /) -> Tensor[Float]:
     """Hyperbolic cosine, elementwise."""
     return _fast.unary(_cosh, x)
+
+
+def cosine_similarity(
+    x1: Tensor[Float], /, x2: Tensor[Float], axis: int = -1, epsilon: float = 1e-08, **wrong: Never
+) -> Tensor[Float]:
+    """``x1·x2 / (‖x1‖·‖x2‖)`` along an axis, with norms of at least ``epsilon``; x1 and x2 have
+    one shape.
+    """
+    if wrong:
+        raise unknown_argument(_cosine_similarity, wrong)
+    return call(
+        _cosine_similarity,
+        (
+            x1,
+            x2,
+        ),
+        (
+            axis,
+            epsilon,
+        ),
+    )
 
 
 def count_nonzero(
@@ -1055,6 +1161,11 @@ def count_nonzero(
     )
 
 
+def cov(x: Tensor[Float], /, correction: float = 1.0) -> Tensor[Float]:
+    """Covariances of the rows of x (variables, observations), divided by ``n - correction``."""
+    return single(_cov, x, (correction,))
+
+
 def cross_entropy(x: Tensor[Float], /, target: Tensor[Int]) -> Tensor[Float]:
     """``-ln softmax(x)[target]`` of each row over the last axis. x: (…, C), target: (…). A
     negative target counts from the end, as in ``take``; one outside of ``[-C, C)`` raises
@@ -1068,6 +1179,48 @@ def cross_entropy(x: Tensor[Float], /, target: Tensor[Int]) -> Tensor[Float]:
         ),
         (),
     )
+
+
+def ctc_loss(
+    x: Tensor[Float],
+    /,
+    targets: Tensor[Int],
+    input_lengths: Tensor[Int] | None = None,
+    target_lengths: Tensor[Int] | None = None,
+    blank: int = 0,
+) -> Tensor[Float]:
+    """``-ln`` of the probability of each sequence of labels under logarithms of probabilities x
+    (time, batch, classes): targets (batch, longest), inf where the time is too short; no
+    lengths are the whole ones. Graves et al., 2006.
+    """
+    return call(
+        _ctc_loss,
+        (
+            x,
+            targets,
+            input_lengths,
+            target_lengths,
+        ),
+        (blank,),
+    )
+
+
+def cummax(
+    x: Tensor[NumKind], /, axis: int = -1, **wrong: Never
+) -> tuple[Tensor[NumKind], Tensor[Int]]:
+    """Largest element so far along an axis, and where it is; nan wins, the last of equals wins."""
+    if wrong:
+        raise unknown_argument(_cummax, wrong)
+    return single(_cummax, x, (axis,))
+
+
+def cummin(
+    x: Tensor[NumKind], /, axis: int = -1, **wrong: Never
+) -> tuple[Tensor[NumKind], Tensor[Int]]:
+    """Smallest element so far along an axis, and where it is; nan wins, the last of equals wins."""
+    if wrong:
+        raise unknown_argument(_cummin, wrong)
+    return single(_cummin, x, (axis,))
 
 
 def cumsum(
@@ -1168,6 +1321,11 @@ def deform_conv2d(
     )
 
 
+def deg2rad(x: Tensor[Float], /) -> Tensor[Float]:
+    """Degrees as radians, elementwise: ``x·π / 180``."""
+    return _fast.unary(_deg2rad, x)
+
+
 def diff(
     x: Tensor[NumKind],
     /,
@@ -1196,6 +1354,11 @@ def diff(
     )
 
 
+def digamma(x: Tensor[Float], /) -> Tensor[Float]:
+    """Derivative of ``lgamma``, elementwise; nan at negative whole numbers, -inf at 0."""
+    return _fast.unary(_digamma, x)
+
+
 def divide(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[Float]:
     """Quotient, elementwise: ``x1 / x2``. Integers are divided in the default float type."""
     return _fast.binary(_divide, x1, x2)
@@ -1206,6 +1369,27 @@ def elu(x: Tensor[Float], /, alpha: float = 1.0) -> Tensor[Float]:
     return single(_elu, x, (alpha,))
 
 
+def embedding_bag(
+    weight: Tensor[Float],
+    /,
+    indices: Tensor[Int],
+    scale: Tensor[Float] | None = None,
+    mode: str = "mean",
+) -> Tensor[Float]:
+    """Sum, mean or largest of the rows of weight (words, d) in each bag of indices (bags,
+    length), each row times ``scale`` (bags, length).
+    """
+    return call(
+        _embedding_bag,
+        (
+            weight,
+            indices,
+            scale,
+        ),
+        (mode,),
+    )
+
+
 def equal(x1: Tensor[AnyKind] | float, /, x2: Tensor[AnyKind] | float) -> Tensor[Bool]:
     """Whether ``x1 == x2``, elementwise; False for nan."""
     return _fast.binary(_equal, x1, x2)
@@ -1214,6 +1398,16 @@ def equal(x1: Tensor[AnyKind] | float, /, x2: Tensor[AnyKind] | float) -> Tensor
 def erf(x: Tensor[Float], /) -> Tensor[Float]:
     """Error function, elementwise: ``2/√π · ∫₀ˣ exp(-t²) dt``."""
     return _fast.unary(_erf, x)
+
+
+def erfc(x: Tensor[Float], /) -> Tensor[Float]:
+    """``1 - erf(x)``, elementwise, accurate far out. Cody, 1969."""
+    return _fast.unary(_erfc, x)
+
+
+def erfinv(x: Tensor[Float], /) -> Tensor[Float]:
+    """The x of which ``erf(x)`` is given, elementwise; ±inf at ±1, nan beyond. Giles, 2010."""
+    return _fast.unary(_erfinv, x)
 
 
 def exp(x: Tensor[Float], /) -> Tensor[Float]:
@@ -1419,6 +1613,23 @@ def hard_tanh(x: Tensor[Float], /, min: float = -1.0, max: float = 1.0) -> Tenso
     )
 
 
+def histogram(
+    x: Tensor[Float], /, bins: int = 10, min: float | None = None, max: float | None = None
+) -> tuple[Tensor[Int], Tensor[Float]]:
+    """How many elements are in each of ``bins`` equal intervals from ``min`` to ``max`` (by
+    default those of x, read on the host), the last with both its ends; and the edges.
+    """
+    return single(
+        _histogram,
+        x,
+        (
+            bins,
+            min,
+            max,
+        ),
+    )
+
+
 def hypot(x1: Tensor[Float] | float, /, x2: Tensor[Float] | float) -> Tensor[Float]:
     """``√(x1² + x2²)``, elementwise; does not overflow half way."""
     return _fast.binary(_hypot, x1, x2)
@@ -1495,6 +1706,31 @@ def interpolate2d(
     )
 
 
+def isclose(
+    x1: Tensor[NumKind] | float,
+    /,
+    x2: Tensor[NumKind] | float,
+    rtol: float = 1e-05,
+    atol: float = 1e-08,
+    equal_nan: bool = False,
+) -> Tensor[Bool]:
+    """Whether ``|x1 - x2| <= atol + rtol·|x2|``, elementwise; infinities are near themselves
+    alone, nan to nothing unless ``equal_nan``.
+    """
+    return call(
+        _isclose,
+        (
+            x1,
+            x2,
+        ),
+        (
+            rtol,
+            atol,
+            equal_nan,
+        ),
+    )
+
+
 def isfinite(x: Tensor[NumKind], /) -> Tensor[Bool]:
     """Whether x is neither infinite nor nan, elementwise; True for integers."""
     return _fast.unary(_isfinite, x)
@@ -1555,6 +1791,13 @@ def leaky_relu(x: Tensor[Float], /, slope: float = 0.01, **wrong: Never) -> Tens
     return single(_leaky_relu, x, (slope,))
 
 
+def lerp(
+    x1: Tensor[Float] | float, /, x2: Tensor[Float] | float, weight: Tensor[Float] | float
+) -> Tensor[Float]:
+    """``x1 + weight·(x2 - x1)``, elementwise; x2 itself for a weight of 1."""
+    return _fast.ternary(_lerp, x1, x2, weight)
+
+
 def less(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[Bool]:
     """Whether ``x1 < x2``, elementwise."""
     return _fast.binary(_less, x1, x2)
@@ -1563,6 +1806,11 @@ def less(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[
 def less_equal(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[Bool]:
     """Whether ``x1 <= x2``, elementwise."""
     return _fast.binary(_less_equal, x1, x2)
+
+
+def lgamma(x: Tensor[Float], /) -> Tensor[Float]:
+    """``ln |Γ(x)|``, elementwise; inf at 0 and at negative whole numbers."""
+    return _fast.unary(_lgamma, x)
 
 
 def linear(
@@ -1724,6 +1972,18 @@ def lp_pool3d(
             padding,
             ceil_mode,
         ),
+    )
+
+
+def masked_fill(x: Tensor[AnyKind], /, mask: Tensor[Bool], value: float) -> Tensor[AnyKind]:
+    """x with ``value`` where the mask, which broadcasts to x, is True."""
+    return call(
+        _masked_fill,
+        (
+            x,
+            mask,
+        ),
+        (value,),
     )
 
 
@@ -1953,6 +2213,22 @@ def max_unpool(x: Tensor[NumKind], /, indices: Tensor[Int], size: Sequence[int])
     )
 
 
+def max_with_indices(
+    x: Tensor[NumKind], /, axis: int = -1, keepdims: bool = False, **wrong: Never
+) -> tuple[Tensor[NumKind], Tensor[Int]]:
+    """Largest element along an axis and where it is first; nan wins."""
+    if wrong:
+        raise unknown_argument(_max_with_indices, wrong)
+    return single(
+        _max_with_indices,
+        x,
+        (
+            axis,
+            keepdims,
+        ),
+    )
+
+
 def maximum(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
     """The larger one, elementwise; nan wins."""
     return _fast.binary(_maximum, x1, x2)
@@ -1970,6 +2246,26 @@ def mean(
         raise unknown_argument(_mean, wrong)
     return single(
         _mean,
+        x,
+        (
+            axis,
+            keepdims,
+        ),
+    )
+
+
+def median(
+    x: Tensor[Float],
+    /,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    **wrong: Never,
+) -> Tensor[Float]:
+    """Middle element along the axes, or the mean of the two in the middle; nan wins."""
+    if wrong:
+        raise unknown_argument(_median, wrong)
+    return single(
+        _median,
         x,
         (
             axis,
@@ -1998,6 +2294,22 @@ def min(
     )
 
 
+def min_with_indices(
+    x: Tensor[NumKind], /, axis: int = -1, keepdims: bool = False, **wrong: Never
+) -> tuple[Tensor[NumKind], Tensor[Int]]:
+    """Smallest element along an axis and where it is first; nan wins."""
+    if wrong:
+        raise unknown_argument(_min_with_indices, wrong)
+    return single(
+        _min_with_indices,
+        x,
+        (
+            axis,
+            keepdims,
+        ),
+    )
+
+
 def minimum(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
     """The smaller one, elementwise; nan wins."""
     return _fast.binary(_minimum, x1, x2)
@@ -2006,6 +2318,22 @@ def minimum(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tens
 def mish(x: Tensor[Float], /) -> Tensor[Float]:
     """``x·tanh(softplus(x))``. Misra, 2019."""
     return _fast.unary(_mish, x)
+
+
+def mode(
+    x: Tensor[NumKind], /, axis: int = -1, keepdims: bool = False, **wrong: Never
+) -> tuple[Tensor[NumKind], Tensor[Int]]:
+    """Most frequent element along an axis, the smallest of several, and where it is first."""
+    if wrong:
+        raise unknown_argument(_mode, wrong)
+    return single(
+        _mode,
+        x,
+        (
+            axis,
+            keepdims,
+        ),
+    )
 
 
 def moveaxis(
@@ -2025,6 +2353,21 @@ def moveaxis(
 def multiply(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
     """Product, elementwise: ``x1 · x2``."""
     return _fast.binary(_multiply, x1, x2)
+
+
+def nan_to_num(
+    x: Tensor[Float], /, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Tensor[Float]:
+    """x with numbers in place of nan and infinities; by default 0 and the largest finite ones."""
+    return single(
+        _nan_to_num,
+        x,
+        (
+            nan,
+            posinf,
+            neginf,
+        ),
+    )
 
 
 def negative(x: Tensor[NumKind], /) -> Tensor[NumKind]:
@@ -2056,6 +2399,13 @@ def nms(boxes: Tensor[Float], /, scores: Tensor[Float], iou_threshold: float = 0
 def not_equal(x1: Tensor[AnyKind] | float, /, x2: Tensor[AnyKind] | float) -> Tensor[Bool]:
     """Whether ``x1 != x2``, elementwise; True for nan."""
     return _fast.binary(_not_equal, x1, x2)
+
+
+def one_hot(x: Tensor[Int], /, classes: int) -> Tensor[Int]:
+    """A row of zeros with a 1 at each index; a negative one counts from the end, one outside of
+    the classes raises IndexOutOfRangeError.
+    """
+    return single(_one_hot, x, (classes,))
 
 
 def outer(x1: Tensor[NumKind], /, x2: Tensor[NumKind]) -> Tensor[NumKind]:
@@ -2162,11 +2512,42 @@ def prod(
     )
 
 
+def quantile(
+    x: Tensor[Float],
+    /,
+    q: float = 0.5,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    interpolation: str = "linear",
+    **wrong: Never,
+) -> Tensor[Float]:
+    """What a part q of the elements along the axes is below; between two elements by
+    ``interpolation``: linear, lower, higher, nearest or midpoint. nan wins.
+    """
+    if wrong:
+        raise unknown_argument(_quantile, wrong)
+    return single(
+        _quantile,
+        x,
+        (
+            q,
+            axis,
+            keepdims,
+            interpolation,
+        ),
+    )
+
+
 def quiet_softmax(x: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
     """``eˣ / (1 + Σ eˣ)`` along an axis: a softmax that may choose nothing. Miller, 2023."""
     if wrong:
         raise unknown_argument(_quiet_softmax, wrong)
     return single(_quiet_softmax, x, (axis,))
+
+
+def rad2deg(x: Tensor[Float], /) -> Tensor[Float]:
+    """Radians as degrees, elementwise: ``x·180 / π``."""
+    return _fast.unary(_rad2deg, x)
 
 
 def reciprocal(x: Tensor[Float], /) -> Tensor[Float]:
@@ -2736,6 +3117,28 @@ def var(
         raise unknown_argument(_var, wrong)
     return single(
         _var,
+        x,
+        (
+            axis,
+            correction,
+            keepdims,
+        ),
+    )
+
+
+def var_mean(
+    x: Tensor[Float],
+    /,
+    axis: int | Sequence[int] | None = None,
+    correction: float = 0.0,
+    keepdims: bool = False,
+    **wrong: Never,
+) -> tuple[Tensor[Float], Tensor[Float]]:
+    """``var`` and ``mean`` along the axes."""
+    if wrong:
+        raise unknown_argument(_var_mean, wrong)
+    return single(
+        _var_mean,
         x,
         (
             axis,

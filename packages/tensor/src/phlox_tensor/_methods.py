@@ -122,11 +122,32 @@ from .ops.scan import cumsum as _cumsum
 from .ops.scan import cumulative_prod as _cumulative_prod
 from .ops.scan import cumulative_sum as _cumulative_sum
 from .ops.scan import diff as _diff
+from .ops.selection import argwhere as _argwhere
+from .ops.selection import masked_fill as _masked_fill
+from .ops.selection import one_hot as _one_hot
 from .ops.sort import argsort as _argsort
 from .ops.sort import isin as _isin
 from .ops.sort import searchsorted as _searchsorted
 from .ops.sort import sort_ as _sort
 from .ops.sort import topk as _topk
+from .ops.special import deg2rad as _deg2rad
+from .ops.special import digamma as _digamma
+from .ops.special import erfc as _erfc
+from .ops.special import erfinv as _erfinv
+from .ops.special import lerp as _lerp
+from .ops.special import lgamma as _lgamma
+from .ops.special import nan_to_num as _nan_to_num
+from .ops.special import rad2deg as _rad2deg
+from .ops.statistics import corrcoef as _corrcoef
+from .ops.statistics import cov as _cov
+from .ops.statistics import cummax as _cummax
+from .ops.statistics import cummin as _cummin
+from .ops.statistics import max_with_indices as _max_with_indices
+from .ops.statistics import median as _median
+from .ops.statistics import min_with_indices as _min_with_indices
+from .ops.statistics import mode as _mode
+from .ops.statistics import quantile as _quantile
+from .ops.statistics import var_mean as _var_mean
 from .ops.unary import abs_ as _abs
 from .ops.unary import acos as _acos
 from .ops.unary import acosh as _acosh
@@ -732,6 +753,10 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
+    def argwhere(self: Tensor[AnyKind], /) -> Tensor[Int]:
+        """Places of the elements other than 0, a row of indices for each, row by row."""
+        return single(_argwhere, self, ())
+
     def asin(self: Tensor[Float], /) -> Tensor[Float]:
         """Inverse sine, elementwise, in radians; nan outside [-1, 1]."""
         device = self.device
@@ -860,6 +885,14 @@ class TensorMethods(TensorMembers[K]):
         """``|x1|`` with the sign of ``x2``, elementwise; a nan counts as positive."""
         return _fast.binary(_copysign, self, x2)
 
+    def corrcoef(self: Tensor[Float], /) -> Tensor[Float]:
+        """Correlation coefficients of the rows of x (variables, observations), held in [-1, 1]."""
+        device = self.device
+        try:
+            return wrap(device.checked.corrcoef(self.primitive), device)
+        except Rejected:
+            return call(_corrcoef, (self,), ())
+
     def cos(self: Tensor[Float], /) -> Tensor[Float]:
         """Cosine of x in radians, elementwise; nan for infinities."""
         device = self.device
@@ -875,6 +908,30 @@ class TensorMethods(TensorMembers[K]):
             return wrap(device.checked.cosh(self.primitive), device)
         except Rejected:
             return call(_cosh, (self,), ())
+
+    def cov(self: Tensor[Float], /, correction: float = 1.0) -> Tensor[Float]:
+        """Covariances of the rows of x (variables, observations), divided by ``n - correction``."""
+        return single(_cov, self, (correction,))
+
+    def cummax(
+        self: Tensor[NumKind], /, axis: int = -1, **wrong: Never
+    ) -> tuple[Tensor[NumKind], Tensor[Int]]:
+        """Largest element so far along an axis, and where it is; nan wins, the last of equals
+        wins.
+        """
+        if wrong:
+            raise unknown_argument(_cummax, wrong)
+        return single(_cummax, self, (axis,))
+
+    def cummin(
+        self: Tensor[NumKind], /, axis: int = -1, **wrong: Never
+    ) -> tuple[Tensor[NumKind], Tensor[Int]]:
+        """Smallest element so far along an axis, and where it is; nan wins, the last of equals
+        wins.
+        """
+        if wrong:
+            raise unknown_argument(_cummin, wrong)
+        return single(_cummin, self, (axis,))
 
     def cumsum(
         self: Tensor[NumKind], /, axis: int = -1, dtype: DTypeLike | None = None, **wrong: Never
@@ -937,6 +994,14 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
+    def deg2rad(self: Tensor[Float], /) -> Tensor[Float]:
+        """Degrees as radians, elementwise: ``x·π / 180``."""
+        device = self.device
+        try:
+            return wrap(device.checked.deg2rad(self.primitive), device)
+        except Rejected:
+            return call(_deg2rad, (self,), ())
+
     def diff(
         self: Tensor[NumKind],
         /,
@@ -964,6 +1029,14 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
+    def digamma(self: Tensor[Float], /) -> Tensor[Float]:
+        """Derivative of ``lgamma``, elementwise; nan at negative whole numbers, -inf at 0."""
+        device = self.device
+        try:
+            return wrap(device.checked.digamma(self.primitive), device)
+        except Rejected:
+            return call(_digamma, (self,), ())
+
     def divide(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[Float]:
         """Quotient, elementwise: ``x1 / x2``. Integers are divided in the default float type."""
         return _fast.binary(_divide, self, x2)
@@ -983,6 +1056,22 @@ class TensorMethods(TensorMembers[K]):
             return wrap(device.checked.erf(self.primitive), device)
         except Rejected:
             return call(_erf, (self,), ())
+
+    def erfc(self: Tensor[Float], /) -> Tensor[Float]:
+        """``1 - erf(x)``, elementwise, accurate far out. Cody, 1969."""
+        device = self.device
+        try:
+            return wrap(device.checked.erfc(self.primitive), device)
+        except Rejected:
+            return call(_erfc, (self,), ())
+
+    def erfinv(self: Tensor[Float], /) -> Tensor[Float]:
+        """The x of which ``erf(x)`` is given, elementwise; ±inf at ±1, nan beyond. Giles, 2010."""
+        device = self.device
+        try:
+            return wrap(device.checked.erfinv(self.primitive), device)
+        except Rejected:
+            return call(_erfinv, (self,), ())
 
     def exp(self: Tensor[Float], /) -> Tensor[Float]:
         """Exponential, elementwise: ``eˣ``."""
@@ -1188,6 +1277,12 @@ class TensorMethods(TensorMembers[K]):
             raise unknown_argument(_leaky_relu, wrong)
         return single(_leaky_relu, self, (slope,))
 
+    def lerp(
+        self: Tensor[Float], /, x2: Tensor[Float] | float, weight: Tensor[Float] | float
+    ) -> Tensor[Float]:
+        """``x1 + weight·(x2 - x1)``, elementwise; x2 itself for a weight of 1."""
+        return _fast.ternary(_lerp, self, x2, weight)
+
     def less(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[Bool]:
         """Whether ``x1 < x2``, elementwise."""
         return _fast.binary(_less, self, x2)
@@ -1195,6 +1290,14 @@ class TensorMethods(TensorMembers[K]):
     def less_equal(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[Bool]:
         """Whether ``x1 <= x2``, elementwise."""
         return _fast.binary(_less_equal, self, x2)
+
+    def lgamma(self: Tensor[Float], /) -> Tensor[Float]:
+        """``ln |Γ(x)|``, elementwise; inf at 0 and at negative whole numbers."""
+        device = self.device
+        try:
+            return wrap(device.checked.lgamma(self.primitive), device)
+        except Rejected:
+            return call(_lgamma, (self,), ())
 
     def log(self: Tensor[Float], /) -> Tensor[Float]:
         """Natural logarithm, elementwise; -inf at 0, nan below."""
@@ -1285,6 +1388,17 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
+    def masked_fill(self: Tensor[AnyKind], /, mask: Tensor[Bool], value: float) -> Tensor[AnyKind]:
+        """x with ``value`` where the mask, which broadcasts to x, is True."""
+        return call(
+            _masked_fill,
+            (
+                self,
+                mask,
+            ),
+            (value,),
+        )
+
     def masked_select(self: Tensor[AnyKind], /, mask: Tensor[Bool]) -> Tensor[AnyKind]:
         """The elements at which the mask, broadcast to x, is True, in order, 1-d."""
         return call(
@@ -1325,6 +1439,21 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
+    def max_with_indices(
+        self: Tensor[NumKind], /, axis: int = -1, keepdims: bool = False, **wrong: Never
+    ) -> tuple[Tensor[NumKind], Tensor[Int]]:
+        """Largest element along an axis and where it is first; nan wins."""
+        if wrong:
+            raise unknown_argument(_max_with_indices, wrong)
+        return single(
+            _max_with_indices,
+            self,
+            (
+                axis,
+                keepdims,
+            ),
+        )
+
     def maximum(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
         """The larger one, elementwise; nan wins."""
         return _fast.binary(_maximum, self, x2)
@@ -1341,6 +1470,25 @@ class TensorMethods(TensorMembers[K]):
             raise unknown_argument(_mean, wrong)
         return single(
             _mean,
+            self,
+            (
+                axis,
+                keepdims,
+            ),
+        )
+
+    def median(
+        self: Tensor[Float],
+        /,
+        axis: int | Sequence[int] | None = None,
+        keepdims: bool = False,
+        **wrong: Never,
+    ) -> Tensor[Float]:
+        """Middle element along the axes, or the mean of the two in the middle; nan wins."""
+        if wrong:
+            raise unknown_argument(_median, wrong)
+        return single(
+            _median,
             self,
             (
                 axis,
@@ -1367,6 +1515,21 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
+    def min_with_indices(
+        self: Tensor[NumKind], /, axis: int = -1, keepdims: bool = False, **wrong: Never
+    ) -> tuple[Tensor[NumKind], Tensor[Int]]:
+        """Smallest element along an axis and where it is first; nan wins."""
+        if wrong:
+            raise unknown_argument(_min_with_indices, wrong)
+        return single(
+            _min_with_indices,
+            self,
+            (
+                axis,
+                keepdims,
+            ),
+        )
+
     def minimum(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
         """The smaller one, elementwise; nan wins."""
         return _fast.binary(_minimum, self, x2)
@@ -1378,6 +1541,21 @@ class TensorMethods(TensorMembers[K]):
             return wrap(device.checked.mish(self.primitive), device)
         except Rejected:
             return call(_mish, (self,), ())
+
+    def mode(
+        self: Tensor[NumKind], /, axis: int = -1, keepdims: bool = False, **wrong: Never
+    ) -> tuple[Tensor[NumKind], Tensor[Int]]:
+        """Most frequent element along an axis, the smallest of several, and where it is first."""
+        if wrong:
+            raise unknown_argument(_mode, wrong)
+        return single(
+            _mode,
+            self,
+            (
+                axis,
+                keepdims,
+            ),
+        )
 
     def moveaxis(
         self: Tensor[AnyKind], /, source: int | Sequence[int], destination: int | Sequence[int]
@@ -1396,6 +1574,26 @@ class TensorMethods(TensorMembers[K]):
         """Product, elementwise: ``x1 · x2``."""
         return _fast.binary(_multiply, self, x2)
 
+    def nan_to_num(
+        self: Tensor[Float],
+        /,
+        nan: float = 0.0,
+        posinf: float | None = None,
+        neginf: float | None = None,
+    ) -> Tensor[Float]:
+        """x with numbers in place of nan and infinities; by default 0 and the largest finite
+        ones.
+        """
+        return single(
+            _nan_to_num,
+            self,
+            (
+                nan,
+                posinf,
+                neginf,
+            ),
+        )
+
     def negative(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         """Numerical negative, elementwise: ``-x``; wraps for unsigned integers."""
         device = self.device
@@ -1413,6 +1611,12 @@ class TensorMethods(TensorMembers[K]):
     def not_equal(self: Tensor[AnyKind], /, x2: Tensor[AnyKind] | float) -> Tensor[Bool]:
         """Whether ``x1 != x2``, elementwise; True for nan."""
         return _fast.binary(_not_equal, self, x2)
+
+    def one_hot(self: Tensor[Int], /, classes: int) -> Tensor[Int]:
+        """A row of zeros with a 1 at each index; a negative one counts from the end, one outside
+        of the classes raises IndexOutOfRangeError.
+        """
+        return single(_one_hot, self, (classes,))
 
     def outer(self: Tensor[NumKind], /, x2: Tensor[NumKind]) -> Tensor[NumKind]:
         """All products of two vectors: (n,) and (m,) give (n, m)."""
@@ -1494,11 +1698,44 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
+    def quantile(
+        self: Tensor[Float],
+        /,
+        q: float = 0.5,
+        axis: int | Sequence[int] | None = None,
+        keepdims: bool = False,
+        interpolation: str = "linear",
+        **wrong: Never,
+    ) -> Tensor[Float]:
+        """What a part q of the elements along the axes is below; between two elements by
+        ``interpolation``: linear, lower, higher, nearest or midpoint. nan wins.
+        """
+        if wrong:
+            raise unknown_argument(_quantile, wrong)
+        return single(
+            _quantile,
+            self,
+            (
+                q,
+                axis,
+                keepdims,
+                interpolation,
+            ),
+        )
+
     def quiet_softmax(self: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
         """``eˣ / (1 + Σ eˣ)`` along an axis: a softmax that may choose nothing. Miller, 2023."""
         if wrong:
             raise unknown_argument(_quiet_softmax, wrong)
         return single(_quiet_softmax, self, (axis,))
+
+    def rad2deg(self: Tensor[Float], /) -> Tensor[Float]:
+        """Radians as degrees, elementwise: ``x·180 / π``."""
+        device = self.device
+        try:
+            return wrap(device.checked.rad2deg(self.primitive), device)
+        except Rejected:
+            return call(_rad2deg, (self,), ())
 
     def reciprocal(self: Tensor[Float], /) -> Tensor[Float]:
         """``1 / x``, elementwise."""
@@ -2029,6 +2266,27 @@ class TensorMethods(TensorMembers[K]):
             raise unknown_argument(_var, wrong)
         return single(
             _var,
+            self,
+            (
+                axis,
+                correction,
+                keepdims,
+            ),
+        )
+
+    def var_mean(
+        self: Tensor[Float],
+        /,
+        axis: int | Sequence[int] | None = None,
+        correction: float = 0.0,
+        keepdims: bool = False,
+        **wrong: Never,
+    ) -> tuple[Tensor[Float], Tensor[Float]]:
+        """``var`` and ``mean`` along the axes."""
+        if wrong:
+            raise unknown_argument(_var_mean, wrong)
+        return single(
+            _var_mean,
             self,
             (
                 axis,

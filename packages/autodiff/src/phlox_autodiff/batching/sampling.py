@@ -10,5 +10,5 @@ if TYPE_CHECKING:
     from .._lanes import LanesRule
 
 SAMPLING: Final[dict[str, LanesRule | NoLanes]] = {
-    "nms": NoLanes("how many boxes stay differs from lane to lane"),
+    "nms": NoLanes("how many boxes stay depends on the values"),
 }

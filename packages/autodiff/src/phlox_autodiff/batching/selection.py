@@ -10,5 +10,5 @@ if TYPE_CHECKING:
     from .._lanes import LanesRule
 
 SELECTION: Final[dict[str, LanesRule | NoLanes]] = {
-    "argwhere": NoLanes("how many places there are differs from lane to lane"),
+    "argwhere": NoLanes("how many places there are depends on the values"),
 }

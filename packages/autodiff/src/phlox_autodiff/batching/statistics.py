@@ -10,5 +10,5 @@ if TYPE_CHECKING:
     from .._lanes import LanesRule
 
 STATISTICS: Final[dict[str, LanesRule | NoLanes]] = {
-    "bincount": NoLanes("how many counts there are differs from lane to lane"),
+    "bincount": NoLanes("how many counts there are depends on the values"),
 }
