@@ -301,7 +301,7 @@ def _nms(boxes: Tensor, scores: Tensor, iou_threshold: float) -> Tensor[Int]:
         if bool((new == kept).all()):
             break
         kept = new
-    return order.take(kept.nonzero(), axis=0)
+    return order.take(kept.nonzero()[0], axis=0)
 
 
 nms = indexing(

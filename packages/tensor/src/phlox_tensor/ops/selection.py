@@ -20,12 +20,7 @@ if TYPE_CHECKING:
 
 def _argwhere(x: Tensor[Any]) -> Tensor[Int]:
     mask = x if x.dtype.kind == "Bool" else x != 0
-    places: Any = mask.reshape((x.size,)).nonzero()
-    lines = []
-    for n in reversed(x.shape):
-        lines.append(places % n)
-        places = places // n
-    return movement.stack(lines[::-1], axis=1)
+    return movement.stack(list(mask.nonzero()), axis=1)
 
 
 argwhere = indexing(
