@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from .._op import Attributes, Op, Shape, Specs
 
 
+# How a bag becomes one row.
+_MODES = ("max", "mean", "sum")
+
+
 def argwhere(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     """As many rows as only the values tell."""
     del attributes
@@ -43,7 +47,7 @@ def ctc_loss(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
 def embedding_bag(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     """(bags, d)."""
     weight, indices, scale = specs
-    if attributes[0] not in ("max", "mean", "sum"):
+    if attributes[0] not in _MODES:
         raise ArgumentError(op.name, "unknown mode", got=attributes[0], expected="max, mean or sum")
     odd = scale is not None and scale.shape != indices.shape
     if len(weight.shape) != 2 or len(indices.shape) != 2 or odd:
