@@ -64,7 +64,7 @@ def sgd(
 def adam(
     beta_1: float = 0.9,
     beta_2: float = 0.999,
-    epsilon: float = 1e-5,
+    epsilon: float = 1e-8,
     decay: float = 0.0,
     decoupled: bool = False,
     amsgrad: bool = False,
@@ -96,7 +96,7 @@ RULES: dict[str, tuple[Any, Callable[[], Step]]] = {
     ),
     "adam-decay": (optim.AdamConfig(weight_decay=0.1), lambda: adam(decay=0.1)),
     "adam-settings": (optim.AdamConfig(0.5, 0.7, 1e-3), lambda: adam(0.5, 0.7, 1e-3)),
-    "adamw": (optim.AdamWConfig(), lambda: adam(decay=1e-4, decoupled=True)),
+    "adamw": (optim.AdamWConfig(), lambda: adam(decay=1e-2, decoupled=True)),
     "adamw-amsgrad": (
         optim.AdamWConfig(weight_decay=0.2, amsgrad=True, beta_2=0.5),
         lambda: adam(0.9, 0.5, decay=0.2, decoupled=True, amsgrad=True),

@@ -11,6 +11,7 @@ from ._layer import LayerConfig as LayerConfig
 from ._layers import *
 from ._loading import LoadReport as LoadReport
 from ._module import Module as Module
+from ._module import fits_path as fits_path
 from ._param import Param as Param
 from ._param import State as State
 from ._summary import Summary as Summary

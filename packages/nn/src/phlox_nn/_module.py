@@ -290,7 +290,7 @@ class Module(_walk.Walked, metaclass=_ModuleType):
         weights = self.params(role="weight")
         chosen = set(weights) if not where else set[str]()
         for each in where:
-            found = {path for path, param in weights.items() if _is_at(each, path, param)}
+            found = {path for path, param in weights.items() if fits_path(each, path, param)}
             if not found and isinstance(each, str):
                 raise ArgumentError(
                     "freeze" if not trainable else "unfreeze",
@@ -458,8 +458,8 @@ def _training(training: bool) -> _walk.OnFields:
     return lambda new: {**new, "training": training} if "training" in new else new
 
 
-def _is_at(where: Where, path: str, param: Param) -> bool:
-    """Whether a weight is one of those that a path, a pattern or a function means."""
+def fits_path(where: Where, path: str, param: Param) -> bool:
+    """Return whether a path, a pattern or a function means the parameter at a path."""
     if not isinstance(where, str):
         return where(path, param)
     return fnmatchcase(path, where) or fnmatchcase(path, f"{where}.*")

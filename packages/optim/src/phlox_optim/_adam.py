@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import sqrt
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, Final, final
 
-from phlox_tensor import Float, Tensor
+from phlox_tensor import Float, Tensor, where
 from phlox_tensor.capture import call
 
 from ._config import OptimizerConfig
 from ._rule import SimpleOptimizer, State, primitives
+
+_LEAST_SHARE: Final = 1e-3  # as the authors' program has it
 
 
 class _Settings(OptimizerConfig):
@@ -18,7 +20,7 @@ class _Settings(OptimizerConfig):
 
     beta_1: float = 0.9
     beta_2: float = 0.999
-    epsilon: float = 1e-5
+    epsilon: float = 1e-8
     weight_decay: float = 0.0
     amsgrad: bool = False
 
@@ -47,9 +49,18 @@ class AdamConfig(_Settings):
 
 
 class AdamWConfig(_Settings):
-    """Settings of ``AdamW``; as ``AdamConfig``, but the weight decay acts on the parameter."""
+    """Settings of ``AdamW``; as ``AdamConfig``, but the weight decay acts on the parameter.
 
-    weight_decay: float = 1e-4
+    Attributes:
+        cautious: step only where the direction has the sign of the gradient, and the more there.
+            Liang et al., 2024.
+        cautious_weight_decay: decay only where the step does not go the other way. Chen et al.,
+            2025.
+    """
+
+    weight_decay: float = 1e-2
+    cautious: bool = False
+    cautious_weight_decay: bool = False
 
     def rule(self) -> AdamW:
         """Return the rule for one tensor."""
@@ -66,11 +77,19 @@ class _Moments(SimpleOptimizer):
         self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State
     ) -> tuple[Tensor[Float], State]:
         """Return the tensor after a step, and the two means."""
-        decay = self._config.weight_decay
-        if decay and not self._decoupled:
-            grad = grad + tensor * decay
+        c = self._config
+        if c.weight_decay and not self._decoupled:
+            grad = grad + tensor * c.weight_decay
         move, state = self._direction(grad, state)
-        kept = tensor * (1.0 - lr * decay) if self._decoupled else tensor
+        if isinstance(c, AdamWConfig) and c.cautious:
+            agreed = move * grad > 0
+            share = agreed.astype(move.dtype).mean().clip(min=_LEAST_SHARE)
+            move = where(agreed, move / share, 0.0)
+        if not self._decoupled or not c.weight_decay:
+            return tensor - move * lr, state
+        kept = tensor * (1.0 - lr * c.weight_decay)
+        if isinstance(c, AdamWConfig) and c.cautious_weight_decay:
+            kept = where(move * tensor >= 0, kept, tensor)
         return kept - move * lr, state
 
     def _direction(self, grad: Tensor[Float], state: State) -> tuple[Tensor[Float], State]:
@@ -97,8 +116,10 @@ class _Moments(SimpleOptimizer):
         grads: Sequence[Tensor[Float]],
         states: Sequence[State],
     ) -> tuple[list[Tensor[Float]], list[State]]:
-        """Return all tensors after a step, and their means: one op for all."""
+        """Return all tensors after a step, and their means: one op for all, if it can say it."""
         config = self._config
+        if isinstance(config, AdamWConfig) and (config.cautious or config.cautious_weight_decay):
+            return super().step_list(lr, tensors, grads, states)
         device, dtype, count = tensors[0].device, tensors[0].dtype, len(tensors)
         before = [s for s in states if s is not None]
         time = before[0]["time"] + 1 if before else 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import is_
 from types import NoneType
 from typing import Any, NamedTuple, final
@@ -11,9 +12,10 @@ from phlox_record import Keyed, Record
 from phlox_tensor import Float, GradientError, RecordError, Tensor
 from phlox_tensor.capture import Cell, Number, recording
 
-from . import _state
+from . import _groups, _state
 from ._clipping import GradientClipping
 from ._found import find
+from ._groups import Group
 from ._optimizer import AnyGradients, M, Optimizer
 from ._rule import SimpleOptimizer, State, misfit
 
@@ -21,6 +23,7 @@ from ._rule import SimpleOptimizer, State, misfit
 class _Group(NamedTuple):
     """Parameters that step together: of one device, with states that differ in tensors alone."""
 
+    place: int  # in the groups of the optimizer; 0 for none of them
     params: list[Param]
     tensors: list[Tensor[Float]]  # the values on the inner device
     grads: list[Tensor[Float]]
@@ -41,6 +44,7 @@ class _Last(NamedTuple):
     Where the next step looks the same, it need not be sorted into groups again.
     """
 
+    place: int
     params: list[Any]  # what each was: id, shape, element type, device
     grads: list[Any]  # the same, without an id
     states: list[State]
@@ -58,10 +62,22 @@ class OptimizerAdaptor(Optimizer):
     ``step`` and ``load_record`` change the optimizer itself.
     """
 
-    def __init__(self, rule: SimpleOptimizer, clipping: GradientClipping | None = None) -> None:
-        """Wrap a rule for tensors."""
+    def __init__(
+        self,
+        rule: SimpleOptimizer,
+        clipping: GradientClipping | None = None,
+        groups: Sequence[Group] = (),
+    ) -> None:
+        """Wrap a rule for tensors.
+
+        Args:
+            rule: what a step does.
+            clipping: applied to all gradients of a step.
+            groups: other rules or rates for some parameters; the last that fits counts.
+        """
         self._rule = rule
         self._clipping = clipping
+        self._groups = tuple(groups)
         self._state = Cell(_Content({}, 0, 0))
         self._last: _Last | None = None
 
@@ -83,6 +99,7 @@ class OptimizerAdaptor(Optimizer):
         *,
         strict: bool = True,
         skip_nonfinite: bool = False,
+        divide_by: float = 1.0,
     ) -> M:
         """Return the module after a step; parameters without a gradient stay as they are.
 
@@ -95,8 +112,11 @@ class OptimizerAdaptor(Optimizer):
             skip_nonfinite: leave the module and the optimizer as they are when a gradient has a
                 NaN or an infinity, and count it in ``skipped``. Finding out reads from the
                 device at each step; without it such numbers reach the weights.
+            divide_by: what gradients are divided by before all else: the number of backward passes
+                that they are a sum of, or the scale of the loss.
 
         Raises:
+            ArgumentError: when a group fits no parameter.
             GradientError: unless ``strict=False``, when no gradient belongs to a trained parameter
                 of the module, when a key is the id of none of its parameters, or when a parameter
                 is new while the state of another has lost its parameter.
@@ -108,6 +128,8 @@ class OptimizerAdaptor(Optimizer):
                 content = self._state.get()
                 self._state.set(content._replace(skipped=content.skipped + 1))
             return module
+        if divide_by != 1.0:
+            found = [g * (1.0 / divide_by) for g in found]
         if self._clipping is not None:
             found = self._clipping.clip(found)
         seen = [(p.id, p.shape, p.dtype, p.device) for p in params]
@@ -115,18 +137,19 @@ class OptimizerAdaptor(Optimizer):
         last = None if recording() else self._last
         kept = self._state.get().kept
         if last is not None and last.kept is kept and last.params == seen and last.grads == given:
-            groups = [_Group(params, _inner(params), found, last.states)]
+            groups = [_Group(last.place, params, _inner(params), found, last.states)]
         else:
             if strict:
                 self._refuse_strangers(module, params)
-            groups = self._groups(params, found)
+            groups = self._sorted(module, params, found)
         new: dict[str, Param] = {}
         states: list[State] = []
         for group in groups:
             states = self._update(lr, group, new)
         again = len(groups) == 1 and all(map(is_, groups[0].grads, found))
         if not recording():
-            self._last = _Last(seen, given, states, self._state.get().kept) if again else None
+            known = self._state.get().kept
+            self._last = _Last(groups[0].place, seen, given, states, known) if again else None
         with self._state.lock:
             content = self._state.get()
             self._state.set(content._replace(steps=content.steps + 1))
@@ -155,8 +178,11 @@ class OptimizerAdaptor(Optimizer):
                 "anew; config.init() makes an optimizer for another module",
             )
 
-    def _groups(self, params: list[Param], grads: list[Tensor[Float]]) -> list[_Group]:
-        """What may step together, by device, element types, and what the states have in common."""
+    def _sorted(
+        self, module: Module, params: list[Param], grads: list[Tensor[Float]]
+    ) -> list[_Group]:
+        """What may step together, by group, device, types, and what the states have in common."""
+        places = _groups.places(self._groups, module) if self._groups else {}
         groups: dict[Any, _Group] = {}
         numbers: list[Number] = []
         known = self._state.get().kept
@@ -166,8 +192,9 @@ class OptimizerAdaptor(Optimizer):
                 raise misfit("a gradient", grad.shape, param.shape)
             (tensor,) = _inner([param])
             state = _state.placed(kept, tensor.device)
-            key = param.device, param.dtype, grad.dtype, _state.alike(state, numbers)
-            group = groups.setdefault(key, _Group([], [], [], []))
+            place = places.get(param.id, 0)
+            key = place, param.device, param.dtype, grad.dtype, _state.alike(state, numbers)
+            group = groups.setdefault(key, _Group(place, [], [], [], []))
             group.params.append(param)
             group.tensors.append(tensor)
             group.grads.append(grad.to_device(tensor.device))
@@ -176,10 +203,11 @@ class OptimizerAdaptor(Optimizer):
 
     def _update(self, lr: float, group: _Group, new: dict[str, Param]) -> list[State]:
         """Step the parameters of one group into ``new``; keep their states, and return them."""
-        params, tensors, grads, before = group
+        place, params, tensors, grads, before = group
         if tensors[0].device.records:  # of a device over one that records: states hold no graph
             tensors, grads = [[x.detach() for x in each] for each in (tensors, grads)]
-        values, states = self._rule.step_list(lr, tensors, grads, before)
+        rule, lr = (self._rule, lr) if not place else self._groups[place - 1].applied(lr)
+        values, states = rule.step_list(lr, tensors, grads, before)
         device, inner, dtype = params[0].device, tensors[0].device, params[0].dtype
         alike = {(v.device, v.dtype) for v in values} == {(inner, dtype)}
         if alike and device.records and dtype.kind == "Float":
@@ -201,13 +229,17 @@ class OptimizerAdaptor(Optimizer):
             self._state.set(content._replace(kept=kept))
         return states
 
+    def _rules(self) -> str:
+        """The names of all rules, by which a record is known."""
+        rules = (self._rule, *(group.rule for group in self._groups))
+        return " ".join(dict.fromkeys(type(rule).__name__ for rule in rules))
+
     def into_record(self) -> dict[str, Record]:
         """Return the states by parameter id; the tensors are shared, not copied."""
         content = self._state.get()
         states = {key: _state.into_record(state) for key, state in content.kept.items()}
         steps, skipped = content.steps, content.skipped
-        rule = type(self._rule).__name__
-        return {"rule": rule, "steps": steps, "skipped": skipped, "states": Keyed(states)}
+        return {"rule": self._rules(), "steps": steps, "skipped": skipped, "states": Keyed(states)}
 
     def load_record(self, record: Record) -> OptimizerAdaptor:
         """Take over the states of a record, and return the optimizer itself.
@@ -226,12 +258,12 @@ class OptimizerAdaptor(Optimizer):
                 got=type(record).__name__ if states is None else "states of another form",
                 expected="what optimizer.into_record() gave",
             )
-        if rule != type(self._rule).__name__:
+        if rule != self._rules():
             raise RecordError(
                 "load_record",
                 "the record is of another optimizer",
                 got=rule,
-                expected=type(self._rule).__name__,
+                expected=self._rules(),
             )
         kept = {key: _state.from_record(state) for key, state in states.items()}
         self._state.set(_Content(kept, steps, skipped))
@@ -241,7 +273,8 @@ class OptimizerAdaptor(Optimizer):
     def __repr__(self) -> str:
         clipping = "" if self._clipping is None else f", {self._clipping!r}"
         skipped = f", skipped={self.skipped}" if self.skipped else ""
-        return f"OptimizerAdaptor({self._rule!r}{clipping}, steps={self.steps}{skipped})"
+        groups = f", groups={len(self._groups)}" if self._groups else ""
+        return f"OptimizerAdaptor({self._rule!r}{clipping}{groups}, steps={self.steps}{skipped})"
 
 
 def _inner(params: list[Param]) -> list[Tensor[Float]]:

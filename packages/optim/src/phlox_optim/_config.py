@@ -5,26 +5,65 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import field
 
-from phlox_nn import Config
+from phlox_nn import Config, ConfigError
 
 from ._adaptor import OptimizerAdaptor
 from ._clipping import AnyClipping
+from ._groups import Group
 from ._rule import SimpleOptimizer
+
+Setting = float | bool | int | str | None
+_NOT_BY_GROUP = ("grad_clipping", "groups")
 
 
 class OptimizerConfig(Config):
-    """Base of configs of optimizers: the settings of a rule, and clipping.
+    """Base of configs of optimizers: the settings of a rule, clipping, and groups of parameters.
 
     Attributes:
         grad_clipping: applied to the gradients of each step.
+        groups: other settings for some parameters, by path (``*`` stands for anything), such as
+            ``{"*.bias": {"weight_decay": 0.0}, "head": {"lr_factor": 10.0}}``. The last that fits
+            counts; ``lr_factor`` multiplies the learning rate.
     """
 
     grad_clipping: AnyClipping | None = field(default=None, kw_only=True)
+    groups: dict[str, dict[str, Setting]] = field(default_factory=dict, kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Check every value, and what the groups make of them.
+
+        Raises:
+            ConfigError: naming the field.
+        """
+        super().__post_init__()
+        self.parameter_groups()
 
     @abstractmethod
     def rule(self) -> SimpleOptimizer:
         """Return the rule for one tensor."""
 
+    def parameter_groups(self) -> list[Group]:
+        """Return the groups with the rule of each.
+
+        Raises:
+            ConfigError: for a setting that a group cannot have.
+        """
+        made = []
+        for where, settings in self.groups.items():
+            own = {name: value for name, value in settings.items() if name != "lr_factor"}
+            factor = settings.get("lr_factor", 1.0)
+            odd = [name for name in own if name in _NOT_BY_GROUP]
+            if odd or isinstance(factor, str | bool) or factor is None or factor < 0:
+                raise ConfigError(
+                    "config",
+                    f"{type(self).__name__}.groups[{where!r}] makes no sense",
+                    got=odd[0] if odd else f"lr_factor {factor!r}",
+                    expected="settings of the rule, and lr_factor >= 0",
+                )
+            rule = self.replace(groups={}, **own).rule() if own else self.rule()
+            made.append(Group(where, rule, float(factor)))
+        return made
+
     def init(self) -> OptimizerAdaptor:
         """Return the optimizer for modules; its state follows the parameters' devices."""
-        return OptimizerAdaptor(self.rule(), self.grad_clipping)
+        return OptimizerAdaptor(self.rule(), self.grad_clipping, self.parameter_groups())

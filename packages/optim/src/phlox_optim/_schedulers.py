@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from math import cos, pi
-from typing import final
+from math import cos, log, pi
+from typing import Final, Literal, final
 
 from phlox_nn import Config
 from phlox_record import Record
@@ -82,6 +82,38 @@ class ConstantSchedulerConfig(SchedulerConfig):
         return self.lr
 
 
+class CosineRestartsSchedulerConfig(SchedulerConfig):
+    """Half a cosine from ``initial_lr`` to ``min_lr`` in each period. Loshchilov and Hutter, 2016.
+
+    Attributes:
+        initial_lr: the first rate of each period.
+        period: steps of the first one.
+        growth: how many times as long each next one is.
+        min_lr: what a period falls to.
+    """
+
+    initial_lr: float
+    period: int
+    growth: int = 1
+    min_lr: float = 0.0
+
+    def rate(self, step: int) -> float:
+        """Return the learning rate of a step."""
+        period, growth = self.period, self.growth
+        if growth == 1:
+            return _cosine(self.initial_lr, self.min_lr, step % period / period)
+        # The periods before the n-th take period · (growth^n - 1) / (growth - 1) steps.
+        count = int(log(step / period * (growth - 1) + 1, growth) + 1e-9)
+        start = period * (growth**count - 1) // (growth - 1)
+        return _cosine(self.initial_lr, self.min_lr, (step - start) / (period * growth**count))
+
+    def validate(self) -> None:
+        """Raise ConfigError for a setting that makes no sense."""
+        self.require("period", self.period > 0, "at least 1")
+        self.require("growth", self.growth > 0, "at least 1")
+        self.require("min_lr", 0 <= self.min_lr <= self.initial_lr, "0..initial_lr")
+
+
 class CosineSchedulerConfig(SchedulerConfig):
     """From ``initial_lr`` along half a cosine to ``min_lr`` in ``steps`` steps, then flat.
 
@@ -94,13 +126,46 @@ class CosineSchedulerConfig(SchedulerConfig):
 
     def rate(self, step: int) -> float:
         """Return the learning rate of a step."""
-        share = min(step / self.steps, 1.0)
-        return self.min_lr + (self.initial_lr - self.min_lr) * (1 + cos(pi * share)) / 2
+        return _cosine(self.initial_lr, self.min_lr, min(step / self.steps, 1.0))
 
     def validate(self) -> None:
         """Raise ConfigError for a setting that makes no sense."""
         self.require("steps", self.steps > 0, "at least 1")
         self.require("min_lr", 0 <= self.min_lr <= self.initial_lr, "0..initial_lr")
+
+
+class ExponentialSchedulerConfig(SchedulerConfig):
+    """``initial_lr``, multiplied by ``gamma`` after every step."""
+
+    initial_lr: float
+    gamma: float
+
+    def rate(self, step: int) -> float:
+        """Return the learning rate of a step."""
+        return self.initial_lr * self.gamma**step
+
+    def validate(self) -> None:
+        """Raise ConfigError for a setting that makes no sense."""
+        self.require("gamma", self.gamma > 0, "> 0")
+
+
+class InverseSquareRootSchedulerConfig(SchedulerConfig):
+    """Along a line up to ``peak_lr`` in ``warmup_steps`` steps, then with 1 / √step.
+
+    Raffel et al., 2020, with the line of Vaswani et al., 2017.
+    """
+
+    peak_lr: float
+    warmup_steps: int = 4000
+
+    def rate(self, step: int) -> float:
+        """Return the learning rate of a step."""
+        count, warm = step + 1, self.warmup_steps
+        return self.peak_lr * min(count / warm, (warm / count) ** 0.5)
+
+    def validate(self) -> None:
+        """Raise ConfigError for a setting that makes no sense."""
+        self.require("warmup_steps", self.warmup_steps > 0, "at least 1")
 
 
 class LinearSchedulerConfig(SchedulerConfig):
@@ -120,6 +185,110 @@ class LinearSchedulerConfig(SchedulerConfig):
         self.require("steps", self.steps > 0, "at least 1")
 
 
+class MultiStepSchedulerConfig(SchedulerConfig):
+    """``initial_lr``, multiplied by ``gamma`` at each of the ``milestones``."""
+
+    initial_lr: float
+    milestones: tuple[int, ...]
+    gamma: float = 0.1
+
+    def rate(self, step: int) -> float:
+        """Return the learning rate of a step."""
+        return self.initial_lr * self.gamma ** sum(step >= m for m in self.milestones)
+
+    def validate(self) -> None:
+        """Raise ConfigError for a setting that makes no sense."""
+        rising = list(self.milestones) == sorted(self.milestones)
+        self.require("milestones", rising, "steps in their order")
+
+
+class NoamSchedulerConfig(SchedulerConfig):
+    """``factor / √model_size``, times ``min(1 / √n, n / warmup_steps^1.5)`` in the n-th step.
+
+    Vaswani et al., 2017.
+    """
+
+    factor: float = 1.0
+    warmup_steps: int = 4000
+    model_size: int = 512
+
+    def rate(self, step: int) -> float:
+        """Return the learning rate of a step."""
+        count = step + 1
+        rise = count * self.warmup_steps**-1.5
+        return self.factor * self.model_size**-0.5 * min(count**-0.5, rise)
+
+    def validate(self) -> None:
+        """Raise ConfigError for a setting that makes no sense."""
+        self.require("warmup_steps", self.warmup_steps > 0, "at least 1")
+        self.require("model_size", self.model_size > 0, "at least 1")
+
+
+class OneCycleSchedulerConfig(SchedulerConfig):
+    """Up to ``max_lr`` and down to almost nothing. Smith and Topin, 2019.
+
+    Attributes:
+        max_lr: the highest rate.
+        steps: of the whole cycle; later ones stay at the last rate.
+        rising: share of the steps that go up.
+        start_divisor: the first rate is ``max_lr / start_divisor``.
+        end_divisor: the last one is the first divided by it.
+        curve: of each part, ``"cosine"`` or ``"linear"``.
+        three_phases: whether it first goes down to the first rate, in as many steps as up.
+    """
+
+    max_lr: float
+    steps: int
+    rising: float = 0.3
+    start_divisor: float = 25.0
+    end_divisor: float = 1e4
+    curve: Literal["cosine", "linear"] = "cosine"
+    three_phases: bool = False
+
+    def rate(self, step: int) -> float:
+        """Return the learning rate of a step."""
+        first = self.max_lr / self.start_divisor
+        last, top = first / self.end_divisor, self.rising * self.steps - 1
+        parts = [(top, first, self.max_lr)]
+        if self.three_phases:
+            parts.append((2 * top, self.max_lr, first))
+        parts.append((self.steps - 1, parts[-1][2], last))
+        begin = 0.0
+        for end, low, high in parts:
+            if step <= end:
+                share = (step - begin) / (end - begin) if end > begin else 1.0
+                return _CURVES[self.curve](low, high, share)
+            begin = end
+        return last
+
+    def validate(self) -> None:
+        """Raise ConfigError for a setting that makes no sense."""
+        self.require("steps", self.steps > 1, "at least 2")
+        most = 0.5 if self.three_phases else 1.0
+        self.require("rising", 0 < self.rising <= most, f"0 < rising <= {most}")
+        self.require("start_divisor", self.start_divisor > 0, "> 0")
+        self.require("end_divisor", self.end_divisor > 0, "> 0")
+
+
+class PolynomialSchedulerConfig(SchedulerConfig):
+    """From ``initial_lr`` to ``final_lr`` with the ``power`` of what is left of ``steps``."""
+
+    initial_lr: float
+    steps: int
+    power: float = 1.0
+    final_lr: float = 0.0
+
+    def rate(self, step: int) -> float:
+        """Return the learning rate of a step."""
+        left = (1.0 - min(step / self.steps, 1.0)) ** self.power
+        return self.final_lr + (self.initial_lr - self.final_lr) * left
+
+    def validate(self) -> None:
+        """Raise ConfigError for a setting that makes no sense."""
+        self.require("steps", self.steps > 0, "at least 1")
+        self.require("power", self.power > 0, "> 0")
+
+
 class StepSchedulerConfig(SchedulerConfig):
     """``initial_lr``, multiplied by ``gamma`` after every ``step_size`` steps."""
 
@@ -134,3 +303,16 @@ class StepSchedulerConfig(SchedulerConfig):
     def validate(self) -> None:
         """Raise ConfigError for a setting that makes no sense."""
         self.require("step_size", self.step_size > 0, "at least 1")
+
+
+def _cosine(start: float, end: float, share: float) -> float:
+    """The part of half a cosine between two rates."""
+    return end + (start - end) * (1 + cos(pi * share)) / 2
+
+
+def _line(start: float, end: float, share: float) -> float:
+    """The part of the line between two rates."""
+    return start + (end - start) * share
+
+
+_CURVES: Final = {"cosine": _cosine, "linear": _line}

@@ -1,0 +1,289 @@
+"""L-BFGS: steps from the whole loss, which it evaluates itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any, Literal, NamedTuple, TypeVar, final
+
+from phlox_nn import Config, Module, Param, updates_of
+from phlox_record import Record
+from phlox_tensor import ArgumentError, Float, RecordError, Tensor, concat
+
+from ._found import find
+from ._line_search import Trial, strong_wolfe
+
+M = TypeVar("M", bound=Module)
+_CURVED = 1e-10  # the least curvature along a step that is remembered, as in minFunc
+
+
+class LbfgsConfig(Config):
+    """Settings of ``Lbfgs``.
+
+    Attributes:
+        max_iterations: directions tried in one step.
+        max_evaluations: of the loss in one step, about; None for 5 / 4 of the iterations.
+        tolerance_grad: largest gradient at which a step ends.
+        tolerance_change: least change of parameters or loss at which it goes on.
+        history: number of steps that the curvature is made of.
+        line_search: how far to go: ``"strong_wolfe"`` looks, None goes by the learning rate.
+    """
+
+    max_iterations: int = 20
+    max_evaluations: int | None = None
+    tolerance_grad: float = 1e-7
+    tolerance_change: float = 1e-9
+    history: int = 100
+    line_search: Literal["strong_wolfe"] | None = None
+
+    def validate(self) -> None:
+        """Raise ConfigError for a setting that makes no sense."""
+        self.require("max_iterations", self.max_iterations > 0, "at least 1")
+        fits = self.max_evaluations is None or self.max_evaluations > 0
+        self.require("max_evaluations", fits, "at least 1, or None")
+        self.require("history", self.history > 0, "at least 1")
+
+    def init(self) -> Lbfgs:
+        """Return the optimizer."""
+        return Lbfgs(self)
+
+
+class _Memory(NamedTuple):
+    """What one step leaves to the next; vectors hold all parameters one after the other."""
+
+    iterations: int
+    evaluations: int
+    direction: Tensor[Float]
+    length: float
+    last: Tensor[Float]  # the gradient that the direction was made of
+    scale: float
+    changes: tuple[Tensor[Float], ...]  # of the gradient
+    steps: tuple[Tensor[Float], ...]  # of the parameters
+
+
+class _Place(NamedTuple):
+    loss: float
+    grad: Tensor[Float]
+
+
+@final
+class Lbfgs:
+    """Quasi-Newton steps by the curvature seen in the last ones. Liu and Nocedal, 1989.
+
+    All trained parameters are one vector, on one device and of one type. It is for losses without
+    noise: whole data, no dropout.
+
+    ``step`` and ``load_record`` change the optimizer itself.
+    """
+
+    def __init__(self, config: LbfgsConfig | None = None) -> None:
+        """Take the settings."""
+        self._config = config or LbfgsConfig()
+        self._memory: _Memory | None = None
+
+    def step(self, lr: float, module: M, loss_of: Callable[[M], Tensor[Float]]) -> tuple[M, float]:
+        """Return the module after a step of several iterations, and the loss before it.
+
+        Args:
+            lr: the length of a step, 1 as a rule; the first is shorter.
+            module: on a device that records.
+            loss_of: the loss of a module like it; called many times.
+
+        Raises:
+            GradientError: when the loss depends on no trained parameter.
+            ArgumentError: when parameters are on several devices or of several types.
+        """
+        params = _trained(module)
+        here, updates = self._at(module, params, loss_of)
+        before = here.loss
+        x = _flat([p.value.inner() if p.device.records else p.value for p in params])
+        x = self._moved(
+            lr, x, here, lambda v: self._at(_with(module, params, v), params, loss_of)[0]
+        )
+        new = {p.id: p for p in _params_of(params, x)}
+        return module.with_params({**new, **updates}), before
+
+    def _at(
+        self, module: M, params: list[Param], loss_of: Callable[[M], Tensor[Float]]
+    ) -> tuple[_Place, dict[str, Param]]:
+        """Loss and gradient of a module, and what its state becomes."""
+        loss = loss_of(module)
+        grads = loss.backward()
+        owners, found = find(module, grads, strict=True)
+        known = {p.id: g for p, g in zip(owners, found, strict=True)}
+        like = found[0]
+        parts = [known[p.id] if p.id in known else like.zeros(p.shape) for p in params]
+        return _Place(float(loss), _flat(parts)), updates_of(module, grads).params(module)
+
+    def _moved(
+        self, lr: float, x: Tensor[Float], here: _Place, at: Callable[[Tensor[Float]], _Place]
+    ) -> Tensor[Float]:
+        """The vector of parameters after the iterations of a step."""
+        c = self._config
+        most = c.max_evaluations or c.max_iterations * 5 // 4
+        evaluations = 1
+        if _largest(here.grad) <= c.tolerance_grad:
+            return x
+        for round in range(1, c.max_iterations + 1):
+            memory = self._next(here.grad, lr)
+            self._memory = memory
+            slope = _dot(here.grad, memory.direction)
+            if slope > -c.tolerance_change:
+                break
+            start, used = here, 0
+            if c.line_search is not None:
+                here, length, used = self._searched(x, here, slope, most - evaluations, at)
+                self._memory = memory = memory._replace(length=length)
+            x = x + memory.direction * memory.length
+            if c.line_search is None and round < c.max_iterations:
+                here, used = at(x), 1
+            evaluations += used
+            far = _largest(memory.direction) * abs(memory.length)
+            if (
+                evaluations >= most
+                or _largest(here.grad) <= c.tolerance_grad
+                or far <= c.tolerance_change
+                or (round < c.max_iterations and abs(here.loss - start.loss) < c.tolerance_change)
+            ):
+                break
+        assert self._memory is not None
+        total = self._memory.evaluations + evaluations
+        self._memory = self._memory._replace(evaluations=total)
+        return x
+
+    def _searched(
+        self,
+        x: Tensor[Float],
+        here: _Place,
+        slope: float,
+        most: int,
+        at: Callable[[Tensor[Float]], _Place],
+    ) -> tuple[_Place, float, int]:
+        """Where a line search ends, how far along the direction that is, and what it cost."""
+        assert self._memory is not None
+        direction = self._memory.direction
+
+        def along(length: float) -> Trial:
+            there = at(x + direction * length)
+            return Trial(length, there.loss, there.grad, _dot(there.grad, direction))
+
+        start = Trial(0.0, here.loss, here.grad, slope)
+        narrow = self._config.tolerance_change / _largest(direction)
+        end, used = strong_wolfe(along, start, self._memory.length, most, narrow)
+        return _Place(end.loss, end.grad), end.length, used
+
+    def _next(self, grad: Tensor[Float], lr: float) -> _Memory:
+        """The memory with the direction from a gradient."""
+        old = self._memory
+        if old is None:
+            length = min(1.0, 1.0 / float(grad.abs().sum())) * lr
+            return _Memory(1, 0, -grad, length, grad, 1.0, (), ())
+        changes, steps, scale = old.changes, old.steps, old.scale
+        change, step = grad - old.last, old.direction * old.length
+        curvature = _dot(change, step)
+        if curvature > _CURVED:
+            changes = (*changes, change)[-self._config.history :]
+            steps = (*steps, step)[-self._config.history :]
+            scale = curvature / _dot(change, change)
+        direction = _two_loops(grad, changes, steps, scale)
+        return _Memory(
+            old.iterations + 1, old.evaluations, direction, lr, grad, scale, changes, steps
+        )
+
+    def into_record(self) -> dict[str, Record]:
+        """Return the state as a tree; the tensors are shared, not copied."""
+        if self._memory is None:
+            return {"rule": "Lbfgs"}
+        fields: dict[str, Any] = self._memory._asdict()
+        lists = {"changes": list(fields["changes"]), "steps": list(fields["steps"])}
+        return {"rule": "Lbfgs", **fields, **lists}
+
+    def load_record(self, record: Record) -> Lbfgs:
+        """Take over the state of a record, and return the optimizer itself.
+
+        Raises:
+            RecordError: when the record is not one of L-BFGS.
+        """
+        known: Any = record if isinstance(record, dict) else {}
+        if known.get("rule") != "Lbfgs" or set(known) not in ({"rule"}, {"rule", *_Memory._fields}):
+            raise RecordError(
+                "load_record",
+                "not a record of L-BFGS",
+                got=repr(known.get("rule", type(record).__name__)),
+                expected="what optimizer.into_record() gave",
+            )
+        if len(known) == 1:
+            self._memory = None
+            return self
+        fields = {name: known[name] for name in _Memory._fields}
+        lists = {"changes": tuple(fields["changes"]), "steps": tuple(fields["steps"])}
+        self._memory = _Memory(**{**fields, **lists})
+        return self
+
+    def __repr__(self) -> str:
+        done = 0 if self._memory is None else self._memory.iterations
+        return f"Lbfgs({self._config!r}, iterations={done})"
+
+
+def _trained(module: Module) -> list[Param]:
+    """The trained parameters, each once.
+
+    Raises:
+        ArgumentError: when they cannot be one vector.
+    """
+    params = list({p.id: p for p in module.param_list() if p.trainable}.values())
+    forms = {(p.device, p.dtype) for p in params}
+    if len(forms) > 1:
+        raise ArgumentError(
+            "step",
+            "parameters do not make one vector",
+            got=", ".join(sorted(f"{dtype} on {device!r}" for device, dtype in forms)),
+            expected="one device and one element type",
+            hint="model.to_device(device)",
+        )
+    return params
+
+
+def _with(module: M, params: list[Param], x: Tensor[Float]) -> M:
+    return module.with_params({p.id: p for p in _params_of(params, x)})
+
+
+def _params_of(params: list[Param], x: Tensor[Float]) -> list[Param]:
+    """The parameters with the values in a vector."""
+    made, at = [], 0
+    for param in params:
+        size = prod(param.shape)
+        made.append(param.with_value(x[at : at + size].reshape(param.shape)))
+        at += size
+    return made
+
+
+def _flat(tensors: list[Tensor[Float]]) -> Tensor[Float]:
+    return concat([t.reshape(-1) for t in tensors], axis=0)
+
+
+def _two_loops(
+    grad: Tensor[Float],
+    changes: tuple[Tensor[Float], ...],
+    steps: tuple[Tensor[Float], ...],
+    scale: float,
+) -> Tensor[Float]:
+    """Minus the gradient times the inverse curvature. Nocedal and Wright, 2006, algorithm 7.4."""
+    q, shares = -grad, []
+    pairs = [(y, s, 1.0 / _dot(y, s)) for y, s in zip(changes, steps, strict=True)]
+    for y, s, inverse in reversed(pairs):
+        share = _dot(s, q) * inverse
+        shares.append(share)
+        q = q - y * share
+    q = q * scale
+    for (y, s, inverse), share in zip(pairs, reversed(shares), strict=True):
+        q = q + s * (share - _dot(y, q) * inverse)
+    return q
+
+
+def _dot(a: Tensor[Float], b: Tensor[Float]) -> float:
+    return float((a * b).sum())
+
+
+def _largest(x: Tensor[Float]) -> float:
+    return float(x.abs().max()) if x.size else 0.0

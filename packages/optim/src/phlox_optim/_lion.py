@@ -1,0 +1,55 @@
+"""Lion."""
+
+from __future__ import annotations
+
+from typing import final
+
+from phlox_tensor import Float, Tensor
+
+from ._config import OptimizerConfig
+from ._rule import SimpleOptimizer, State
+
+
+class LionConfig(OptimizerConfig):
+    """Settings of ``Lion``.
+
+    Attributes:
+        beta_1: share of the mean in the direction of a step.
+        beta_2: decay of the mean of gradients.
+        weight_decay: of the parameter itself, apart from the gradient.
+    """
+
+    beta_1: float = 0.9
+    beta_2: float = 0.99
+    weight_decay: float = 0.0
+
+    def validate(self) -> None:
+        """Raise ConfigError for a setting that makes no sense."""
+        self.require("beta_1", 0 <= self.beta_1 < 1, "0 <= beta_1 < 1")
+        self.require("beta_2", 0 <= self.beta_2 < 1, "0 <= beta_2 < 1")
+        self.require("weight_decay", self.weight_decay >= 0, ">= 0")
+
+    def rule(self) -> Lion:
+        """Return the rule for one tensor."""
+        return Lion(self)
+
+
+@final
+class Lion(SimpleOptimizer):
+    """Steps by the sign of a mean of gradients. Chen et al., 2023."""
+
+    def __init__(self, config: LionConfig | None = None) -> None:
+        """Take the settings."""
+        self._config = config or LionConfig()
+
+    def step(
+        self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State
+    ) -> tuple[Tensor[Float], State]:
+        """Return the tensor after a step, and the mean."""
+        c = self._config
+        direction, mean = grad * (1.0 - c.beta_1), grad * (1.0 - c.beta_2)
+        if state is not None:
+            direction = direction + state["mean"] * c.beta_1
+            mean = mean + state["mean"] * c.beta_2
+        kept = tensor * (1.0 - lr * c.weight_decay) if c.weight_decay else tensor
+        return kept - direction.sign() * lr, {"mean": mean}

@@ -1,0 +1,118 @@
+"""A learning rate that falls when a measure gets no better."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any, Literal, NamedTuple, final
+
+from phlox_nn import Config
+from phlox_record import Record
+from phlox_tensor import RecordError
+
+
+class PlateauSchedulerConfig(Config):
+    """Settings of ``PlateauScheduler``.
+
+    Attributes:
+        initial_lr: the first rate.
+        best: whether the measure is better ``"low"`` or ``"high"``.
+        factor: what the rate is multiplied by.
+        patience: measures in a row that may be no better.
+        threshold: how much better one has to be.
+        relative: whether the threshold is a share of the best measure.
+        cooldown: measures after a fall that do not count.
+        min_lr: the lowest rate.
+        epsilon: a smaller fall is left out.
+    """
+
+    initial_lr: float
+    best: Literal["low", "high"] = "low"
+    factor: float = 0.1
+    patience: int = 10
+    threshold: float = 1e-4
+    relative: bool = True
+    cooldown: int = 0
+    min_lr: float = 0.0
+    epsilon: float = 1e-8
+
+    def validate(self) -> None:
+        """Raise ConfigError for a setting that makes no sense."""
+        self.require("factor", 0 < self.factor < 1, "0 < factor < 1")
+        for name in ("patience", "threshold", "cooldown", "min_lr", "epsilon"):
+            self.require(name, getattr(self, name) >= 0, ">= 0")
+
+    def init(self) -> PlateauScheduler:
+        """Return the scheduler before the first measure."""
+        return PlateauScheduler(self)
+
+
+class _Place(NamedTuple):
+    rate: float
+    best: float
+    worse: int
+    cooling: int
+
+
+@final
+class PlateauScheduler:
+    """A rate that follows a measure, such as the loss on data that is not trained on.
+
+    ``step`` and ``load_record`` change the scheduler itself.
+    """
+
+    def __init__(self, config: PlateauSchedulerConfig) -> None:
+        """Start at the first rate."""
+        self._config = config
+        self._place = _Place(config.initial_lr, inf if config.best == "low" else -inf, 0, 0)
+
+    @property
+    def rate(self) -> float:
+        """The learning rate that now holds."""
+        return self._place.rate
+
+    def step(self, measure: float) -> float:
+        """Take a measure, and return the learning rate after it; a NaN is no better than others."""
+        c, (rate, best, worse, cooling) = self._config, self._place
+        if self._is_better(measure, best):
+            best, worse = measure, 0
+        else:
+            worse += 1
+        if cooling:
+            cooling, worse = cooling - 1, 0
+        if worse > c.patience:
+            lower = max(rate * c.factor, c.min_lr)
+            rate = lower if rate - lower > c.epsilon else rate
+            cooling, worse = c.cooldown, 0
+        self._place = _Place(rate, best, worse, cooling)
+        return rate
+
+    def _is_better(self, measure: float, best: float) -> bool:
+        c = self._config
+        sign = 1 if c.best == "high" else -1
+        if not c.relative:
+            return sign * measure > sign * best + c.threshold
+        return sign * measure > sign * best * (1 + sign * c.threshold)
+
+    def into_record(self) -> dict[str, Record]:
+        """Return the place as a tree."""
+        return dict(self._place._asdict())
+
+    def load_record(self, record: Record) -> PlateauScheduler:
+        """Go to the place of a record, and return the scheduler itself.
+
+        Raises:
+            RecordError: when the record is not one of such a scheduler.
+        """
+        known: dict[str, Any] = record if isinstance(record, dict) else {}
+        if set(known) != set(_Place._fields):
+            raise RecordError(
+                "load_record",
+                "not a record of a schedule by a measure",
+                got=repr(record)[:60],
+                expected="what schedule.into_record() gave",
+            )
+        self._place = _Place(**known)
+        return self
+
+    def __repr__(self) -> str:
+        return f"PlateauScheduler({self._config!r}, rate={self.rate})"

@@ -1,0 +1,70 @@
+"""RMSProp."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+from phlox_tensor import Float, Tensor
+
+from ._config import OptimizerConfig
+from ._rule import SimpleOptimizer, State
+
+
+class RmsPropConfig(OptimizerConfig):
+    """Settings of ``RmsProp``.
+
+    Attributes:
+        alpha: decay of the mean of squares.
+        epsilon: added to its root.
+        weight_decay: factor of an L2 penalty, added to the gradient.
+        momentum: share of the last step that is kept; 0 for none.
+        centered: whether the mean of gradients is taken out of the squares. Graves, 2013.
+    """
+
+    alpha: float = 0.99
+    epsilon: float = 1e-8
+    weight_decay: float = 0.0
+    momentum: float = 0.0
+    centered: bool = False
+
+    def validate(self) -> None:
+        """Raise ConfigError for a setting that makes no sense."""
+        self.require("alpha", 0 <= self.alpha < 1, "0 <= alpha < 1")
+        for name in ("epsilon", "weight_decay", "momentum"):
+            self.require(name, getattr(self, name) >= 0, ">= 0")
+
+    def rule(self) -> RmsProp:
+        """Return the rule for one tensor."""
+        return RmsProp(self)
+
+
+@final
+class RmsProp(SimpleOptimizer):
+    """Steps by the gradient over the root of the mean of squares. Hinton, 2012."""
+
+    def __init__(self, config: RmsPropConfig | None = None) -> None:
+        """Take the settings."""
+        self._config = config or RmsPropConfig()
+
+    def step(
+        self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State
+    ) -> tuple[Tensor[Float], State]:
+        """Return the tensor after a step, and the means."""
+        c = self._config
+        if c.weight_decay:
+            grad = grad + tensor * c.weight_decay
+        new: dict[str, Any] = {"squares": grad.square() * (1.0 - c.alpha)}
+        if state is not None:
+            new["squares"] = new["squares"] + state["squares"] * c.alpha
+        spread = new["squares"]
+        if c.centered:
+            new["mean"] = grad * (1.0 - c.alpha)
+            if state is not None:
+                new["mean"] = new["mean"] + state["mean"] * c.alpha
+            # By rounding it may be a little less than 0.
+            spread = (spread - new["mean"].square()).clip(min=0.0)
+        move = grad / (spread.sqrt() + c.epsilon)
+        if c.momentum:
+            move = move if state is None else state["velocity"] * c.momentum + move
+            new["velocity"] = move
+        return tensor - move * lr, new

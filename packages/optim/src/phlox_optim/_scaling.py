@@ -1,0 +1,103 @@
+"""Scaling of losses, so that gradients in half precision do not vanish."""
+
+from __future__ import annotations
+
+from typing import TypeVar, final
+
+from phlox_nn import Config, Module
+from phlox_record import Record
+from phlox_tensor import Float, RecordError, Tensor
+
+from ._adaptor import OptimizerAdaptor
+from ._optimizer import AnyGradients
+
+M = TypeVar("M", bound=Module)
+
+
+class LossScalingConfig(Config):
+    """Settings of ``LossScaling``.
+
+    Attributes:
+        scale: what losses are multiplied by at first.
+        growth: factor of the scale after ``interval`` good steps.
+        backoff: factor of the scale after a step whose gradients are not finite.
+        interval: good steps before the scale grows.
+    """
+
+    scale: float = 65536.0
+    growth: float = 2.0
+    backoff: float = 0.5
+    interval: int = 2000
+
+    def validate(self) -> None:
+        """Raise ConfigError for a setting that makes no sense."""
+        self.require("scale", self.scale > 0, "> 0")
+        self.require("growth", self.growth >= 1, ">= 1")
+        self.require("backoff", 0 < self.backoff < 1, "0 < backoff < 1")
+        self.require("interval", self.interval > 0, "at least 1")
+
+    def init(self) -> LossScaling:
+        """Return the scaling at its first step."""
+        return LossScaling(self)
+
+
+@final
+class LossScaling:
+    """Multiplies losses by a scale that gradients bear. Micikevicius et al., 2017.
+
+    A step whose gradients are not finite is left out and makes the scale smaller.
+
+    ``grads = scaling.scaled(loss).backward()``, then ``model = scaling.step(optimizer, lr, model,
+    grads)``. ``step`` and ``load_record`` change the scaling itself.
+    """
+
+    def __init__(self, config: LossScalingConfig | None = None) -> None:
+        """Take the settings."""
+        self._config = config or LossScalingConfig()
+        self._scale, self._good = self._config.scale, 0
+
+    @property
+    def scale(self) -> float:
+        """What losses are multiplied by."""
+        return self._scale
+
+    def scaled(self, loss: Tensor[Float]) -> Tensor[Float]:
+        """Return the loss times the scale."""
+        return loss * self._scale
+
+    def step(self, optimizer: OptimizerAdaptor, lr: float, module: M, grads: AnyGradients) -> M:
+        """Return the module after a step by gradients of the scaled loss."""
+        before = optimizer.skipped
+        module = optimizer.step(lr, module, grads, skip_nonfinite=True, divide_by=self._scale)
+        if optimizer.skipped > before:
+            self._scale, self._good = self._scale * self._config.backoff, 0
+        else:
+            self._good += 1
+            if self._good == self._config.interval:
+                self._scale, self._good = self._scale * self._config.growth, 0
+        return module
+
+    def into_record(self) -> dict[str, Record]:
+        """Return the scale as a tree."""
+        return {"scale": self._scale, "good": self._good}
+
+    def load_record(self, record: Record) -> LossScaling:
+        """Take over the scale of a record, and return the scaling itself.
+
+        Raises:
+            RecordError: when the record is not one of a scaling.
+        """
+        known = record if isinstance(record, dict) else {}
+        scale, good = known.get("scale"), known.get("good")
+        if type(scale) is not float or type(good) is not int or scale <= 0:
+            raise RecordError(
+                "load_record",
+                "not a record of a scaling",
+                got=repr(record)[:60],
+                expected="what scaling.into_record() gave",
+            )
+        self._scale, self._good = scale, good
+        return self
+
+    def __repr__(self) -> str:
+        return f"LossScaling({self._config!r}, scale={self._scale})"

@@ -1,0 +1,145 @@
+"""Settings, rates and optimizers of their own for some parameters; scaled losses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox_nn as nn
+import phlox_optim as optim
+import phlox_tensor as pt
+from phlox_nn import ConfigError
+from phlox_tensor import RecordError
+
+
+class Net(nn.Module):
+    body: nn.Linear
+    head: nn.Linear
+
+
+def net() -> Net:
+    return Net(nn.Linear(3, 2), nn.Linear(2, 2))
+
+
+def grads_of(model: Net, value: float = 1.0) -> Any:
+    return {p.id: pt.full(p.shape, value) for p in model.params().values()}
+
+
+def moved(before: Net, after: Net) -> dict[str, float]:
+    """How far each parameter went, which is the same for all its values."""
+    found = {}
+    for path, param in before.params().items():
+        way = (param.value - after.params()[path].value).numpy()
+        assert np.allclose(way, way.flat[0])
+        found[path] = round(float(way.flat[0]), 9)
+    return found
+
+
+def test_the_last_group_that_fits_counts() -> None:
+    groups: Any = {
+        "head": {"lr_factor": 10.0},
+        "*.bias": {"lr_factor": 0.5},
+        "head.weight": {"momentum": 0.5, "nesterov": True},
+    }
+    config = optim.SgdConfig(groups=groups)
+    assert optim.SgdConfig.from_dict(config.to_dict()) == config
+    model = net()
+    optimizer = config.init()
+    after = optimizer.step(0.1, model, grads_of(model))
+    assert moved(model, after) == {
+        "body.weight": 0.1,
+        "body.bias": 0.05,
+        "head.weight": 0.15,
+        "head.bias": 0.05,
+    }
+    again = optimizer.step(0.1, after, grads_of(model))
+    assert moved(after, again)["head.weight"] == 0.175
+    assert "groups=3" in repr(optimizer)
+
+
+def test_weights_without_decay() -> None:
+    model = net()
+    config = optim.AdamWConfig(weight_decay=0.5, groups={"*.bias": {"weight_decay": 0.0}})
+    plain = optim.AdamWConfig(weight_decay=0.0)
+    after = config.init().step(0.1, model, grads_of(model))
+    without = plain.init().step(0.1, model, grads_of(model))
+    for path, param in after.params().items():
+        shrunk = model.params()[path].value * 0.05 if "weight" in path else 0.0
+        want = without.params()[path].value - shrunk
+        assert np.allclose(param.value.numpy(), want.numpy(), rtol=1e-13)
+
+
+def test_several_optimizers_and_their_record() -> None:
+    config = optim.GroupsConfig(optim.AdamConfig(), {"*.weight": optim.MuonConfig()})
+    assert optim.GroupsConfig.from_dict(config.to_dict()) == config
+    model = net()
+    optimizer = config.init()
+    after = optimizer.step(0.1, model, grads_of(model))
+    assert optimizer.into_record()["rule"] == "Adam Muon"
+    resumed = config.init().load_record(optimizer.into_record())
+    want = optimizer.step(0.1, after, grads_of(model, -2.0)).params()
+    for path, param in resumed.step(0.1, after, grads_of(model, -2.0)).params().items():
+        assert np.array_equal(param.value.numpy(), want[path].value.numpy())
+    with pytest.raises(RecordError, match="got Adam Muon, expected Adam"):
+        optim.AdamConfig().init().load_record(optimizer.into_record())
+
+
+def test_a_function_says_who_is_in_a_group() -> None:
+    model = net()
+    group = optim.Group(lambda path, p: len(p.shape) == 1, optim.Sgd(), 3.0)
+    after = optim.OptimizerAdaptor(optim.Sgd(), groups=[group]).step(0.1, model, grads_of(model))
+    assert moved(model, after) == {
+        "body.weight": 0.1, "body.bias": 0.3, "head.weight": 0.1, "head.bias": 0.3,
+    }  # fmt: skip
+
+
+def test_a_group_of_nobody_is_an_error() -> None:
+    model = net()
+    optimizer = optim.SgdConfig(groups={"tail.*": {"lr_factor": 2.0}}).init()
+    with pytest.raises(ValueError, match="a group fits no weight: got 'tail"):
+        optimizer.step(0.1, model, grads_of(model))
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ({"*": {"lr": 10.0}}, "no such field: got lr"),
+        ({"*": {"momentum": -1.0}}, "momentum makes no sense"),
+        ({"*": {"lr_factor": "high"}}, "lr_factor 'high'"),
+        ({"*": {"groups": None}}, "got groups"),
+    ],
+)
+def test_groups_that_make_no_sense(groups: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        optim.SgdConfig(groups=groups)
+    clipped = optim.SgdConfig(grad_clipping=optim.ClipByValue(1.0))
+    with pytest.raises(ConfigError, match=r"GroupsConfig\.base makes no sense"):
+        optim.GroupsConfig(clipped, {})
+
+
+def test_sums_of_gradients_are_divided_before_they_are_clipped() -> None:
+    model = net()
+    optimizer = optim.SgdConfig(grad_clipping=optim.ClipByValue(1.0)).init()
+    after = optimizer.step(0.1, model, grads_of(model, 2.0), divide_by=4.0)
+    assert set(moved(model, after).values()) == {0.05}
+
+
+def test_a_scale_grows_after_good_steps_and_falls_after_bad_ones() -> None:
+    scaling = optim.LossScalingConfig(scale=8.0, interval=2).init()
+    optimizer = optim.SgdConfig().init()
+    model = net()
+    assert scaling.scaled(pt.asarray(3.0)).item() == 24.0
+    scales = []
+    for value in (8.0, 8.0, 16.0, float("inf"), 8.0, 8.0):
+        after = scaling.step(optimizer, 0.1, model, grads_of(model, value))
+        scales.append(scaling.scale)
+        assert set(moved(model, after).values()) == ({0.1} if np.isfinite(value) else {0.0})
+        model = after
+    assert scales == [8.0, 16.0, 16.0, 8.0, 8.0, 16.0]
+    assert (optimizer.steps, optimizer.skipped) == (5, 1)
+    resumed = optim.LossScaling().load_record(scaling.into_record())
+    assert (resumed.scale, resumed.into_record()) == (16.0, scaling.into_record())
+    with pytest.raises(RecordError, match="not a record of a scaling"):
+        resumed.load_record({"scale": -1.0})

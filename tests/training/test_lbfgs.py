@@ -1,0 +1,83 @@
+"""L-BFGS beside PyTorch's, on losses without noise."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox as px
+from phlox import Autodiff, Cpu, Numpy, nn, optim
+from phlox.record import DoublePrecision, NamedMsgpackRecorder
+
+KNOWN = json.loads(
+    (Path(__file__).parents[2] / "packages/optim/tests/trajectories.json").read_text()
+)["searches"]
+DEVICE = Autodiff(Numpy(float="float64"))
+
+
+class Valley(nn.Module):
+    """Rosenbrock's, whose parameters are in two pieces."""
+
+    a: nn.Param
+    b: nn.Param
+    weight: float
+
+    def loss(self) -> px.Tensor:
+        x = px.concat([self.a.value.reshape(-1), self.b.value], axis=0)
+        return (self.weight * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
+
+
+def valley(weight: float, device: Any = DEVICE) -> Valley:
+    x = np.random.default_rng(0).normal(size=(3, 2)).reshape(-1)
+    a, b = (px.asarray(part, device=device) for part in (x[:4].reshape(2, 2), x[4:]))
+    return Valley(nn.Param(a), nn.Param(b), weight)
+
+
+@pytest.mark.parametrize("name", sorted(KNOWN))
+def test_steps_are_those_of_pytorch(name: str) -> None:
+    wolfe = name == "lbfgs-wolfe"
+    config = optim.LbfgsConfig(
+        max_iterations=5, history=4, line_search="strong_wolfe" if wolfe else None
+    )
+    assert optim.LbfgsConfig.from_dict(config.to_dict()) == config
+    optimizer, model = config.init(), valley(100.0 if wolfe else 1.0)
+    recorder = NamedMsgpackRecorder(DoublePrecision)
+    for i, (loss, *x) in enumerate(KNOWN[name]):
+        model, before = optimizer.step(1.0 if wolfe else 0.2, model, Valley.loss)
+        got = np.concatenate([p.value.numpy().reshape(-1) for p in model.param_list()])
+        assert before == pytest.approx(loss, rel=1e-6, abs=1e-12), i
+        assert np.allclose(got, x, rtol=1e-6, atol=1e-9), i
+        if i == 4:  # resumed from bytes
+            data = recorder.to_bytes(optimizer.into_record())
+            optimizer = config.init().load_record(recorder.from_bytes(data, device=DEVICE.inner))
+
+
+def test_the_valley_is_crossed() -> None:
+    model, optimizer = (
+        valley(100.0, Autodiff(Cpu(float="float64"))),
+        optim.Lbfgs(optim.LbfgsConfig(line_search="strong_wolfe")),
+    )
+    model = model.map(lambda _, p: p.with_value(px.zeros_like(p.value.detach())))
+    for _ in range(12):
+        model, _ = optimizer.step(1.0, model, Valley.loss)
+    assert float(model.loss()) < 1e-10
+    again, loss = optimizer.step(1.0, model, Valley.loss)
+    assert loss < 1e-10
+    assert "iterations=" in repr(optimizer)
+    assert np.allclose(again.b.value.numpy(), 1.0)
+
+
+def test_what_has_no_gradient_or_no_record_is_refused() -> None:
+    optimizer = optim.Lbfgs()
+    other = valley(1.0)
+    with pytest.raises(px.PhloxError, match="no gradient belongs"):
+        optimizer.step(1.0, valley(1.0), lambda _: other.loss())
+    with pytest.raises(ValueError, match="not a record of L-BFGS"):
+        optimizer.load_record({"rule": "Adam"})
+    mixed = valley(1.0).replace(b=nn.Param(px.ones(2, dtype="float32", device=DEVICE)))
+    with pytest.raises(ValueError, match="do not make one vector: got float32"):
+        optimizer.step(1.0, mixed, Valley.loss)
