@@ -25,6 +25,7 @@ ALLOWED = {
     ): "a real branch, to become a table row",
     ("packages/nn/src/phlox_nn/_loss.py", "mean"): "a setting of losses",
     ("packages/nn/src/phlox_nn/_loss.py", "sum"): "a setting of losses",
+    ("packages/nn/src/phlox_nn/_loss_ctc.py", "mean"): "a setting of losses",
     ("packages/tensor/src/phlox_tensor/testing/_conformance.py", "contiguous"): "a layout",
     ("packages/wgpu-backend/src/phlox_wgpu/_indexing.py", "add"): "an update of scatter",
     ("packages/wgpu-backend/src/phlox_wgpu/bench.py", "nonzero"): "a benchmark of an op that reads",

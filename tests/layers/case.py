@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import phlox as px
 from phlox import nn
 
 Array = np.ndarray[Any, Any]
@@ -18,7 +19,7 @@ class Case(NamedTuple):
 
     config: nn.LayerConfig[Any]
     inputs: tuple[Array, ...]
-    plain: Callable[..., Array]  # of the parameters by name and the inputs
+    plain: Callable[..., Array] | None  # of the parameters by name and the inputs; or values.json
     twin: Callable[..., Any]  # of torch.nn.functional, parameters and inputs
     training: bool = False
 
@@ -39,3 +40,10 @@ def rowwise(w: Weights, x: Array, epsilon: float, at: str = "") -> Array:
     """Layer norm, whose parameters are at a path."""
     unit = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + epsilon)
     return np.asarray(unit * w[f"{at}weight"] + w.get(f"{at}bias", 0))
+
+
+def whole(found: Any) -> Any:
+    """What a layer gives, as one tensor: several are strung together."""
+    if isinstance(found, px.Tensor):
+        return found
+    return px.concat([leaf.reshape(-1) for leaf in px.tree.leaves(found)], axis=0)

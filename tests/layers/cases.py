@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from phlox import nn
-from tests.layers import sequences
+from tests.layers import more, sequences
 from tests.layers.case import Array, Case, Weights, classes, normal, rowwise
 
 
@@ -60,18 +60,45 @@ def _gelu_tanh(x: Array) -> Array:
     return np.asarray(0.5 * x * (1 + np.tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))))
 
 
+def _selu(x: Array) -> Array:
+    return np.asarray(1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(x)))
+
+
 # Each name that `nn.Activation` takes: the formula, and what PyTorch calls it.
 ACTIVATIONS: dict[str, tuple[Callable[[Array], Array], Callable[..., Any]]] = {
+    "celu": (lambda x: np.where(x > 0, x, np.expm1(x)), lambda f, w, x: f.celu(x)),
     "elu": (lambda x: np.where(x > 0, x, np.expm1(x)), lambda f, w, x: f.elu(x)),
     "gelu": (lambda x: x * (1 + np.vectorize(erf)(x * sqrt(0.5))) / 2, lambda f, w, x: f.gelu(x)),
     "gelu_tanh": (_gelu_tanh, lambda f, w, x: f.gelu(x, approximate="tanh")),
+    "hard_shrink": (lambda x: np.where(np.abs(x) > 0.5, x, 0), lambda f, w, x: f.hardshrink(x)),
+    "hard_sigmoid": (
+        lambda x: np.clip(x / 6 + 0.5, 0, 1),
+        lambda f, w, x: (x / 6 + 0.5).clamp(0, 1),
+    ),
+    "hard_swish": (lambda x: x * np.clip(x + 3, 0, 6) / 6, lambda f, w, x: f.hardswish(x)),
+    "hard_tanh": (lambda x: np.clip(x, -1, 1), lambda f, w, x: f.hardtanh(x)),
     "leaky_relu": (lambda x: np.where(x > 0, x, 0.01 * x), lambda f, w, x: f.leaky_relu(x)),
     "log_sigmoid": (lambda x: np.log(_sigmoid(x)), lambda f, w, x: f.logsigmoid(x)),
+    "mish": (lambda x: x * np.tanh(np.log1p(np.exp(x))), lambda f, w, x: f.mish(x)),
     "relu": (lambda x: np.maximum(x, 0), lambda f, w, x: f.relu(x)),
+    "relu6": (lambda x: np.clip(x, 0, 6), lambda f, w, x: f.relu6(x)),
+    "selu": (_selu, lambda f, w, x: f.selu(x)),
+    "shrink": (
+        lambda x: np.where(np.abs(x) > 0.5, x - np.sign(x) / 2, 0),
+        lambda f, w, x: f.softshrink(x),
+    ),
     "sigmoid": (_sigmoid, lambda f, w, x: x.sigmoid()),
     "silu": (lambda x: x * _sigmoid(x), lambda f, w, x: f.silu(x)),
+    "soft_shrink": (
+        lambda x: np.where(np.abs(x) > 0.5, x - np.sign(x) / 2, 0),
+        lambda f, w, x: f.softshrink(x),
+    ),
     "softplus": (lambda x: np.log1p(np.exp(x)), lambda f, w, x: f.softplus(x)),
+    "softsign": (lambda x: x / (1 + np.abs(x)), lambda f, w, x: f.softsign(x)),
     "tanh": (np.tanh, lambda f, w, x: x.tanh()),
+    "tanh_shrink": (lambda x: x - np.tanh(x), lambda f, w, x: f.tanhshrink(x)),
+    "threshold": (lambda x: np.where(x > 0, x, 0), lambda f, w, x: f.threshold(x, 0.0, 0.0)),
+    "thresholded_relu": (lambda x: np.where(x > 1, x, 0), lambda f, w, x: f.threshold(x, 1.0, 0.0)),
 }
 
 
@@ -85,8 +112,10 @@ IMAGES, ROWS = normal(2, 4, 6, 6), normal(3, 5)
 HALF = (0.5, 2.0, 1.0)
 # fmt: off
 CASES: dict[str, Case] = {
+    **more.CASES,
     **sequences.CASES,
     **{f"activation-{name}": _activation(name) for name in ACTIVATIONS},
+    "activation-settings": Case(nn.ActivationConfig("leaky_relu", {"slope": 0.3}), (normal(3, 4),), lambda w, x: np.where(x > 0, x, 0.3 * x), lambda f, w, x: f.leaky_relu(x, 0.3)),
     "avg-pool": Case(nn.AvgPool2dConfig(2), (IMAGES,), lambda w, x: windows(x, 2, 2).mean((4, 5)), lambda f, w, x: f.avg_pool2d(x, 2)),
     "avg-pool-padded": Case(nn.AvgPool2dConfig(3, stride=2, padding=1), (IMAGES,), lambda w, x: windows(x, 3, 2, 1).mean((4, 5)), lambda f, w, x: f.avg_pool2d(x, 3, 2, 1)),
     "batch-norm": Case(nn.BatchNormConfig(4, epsilon=1e-3), (IMAGES,), lambda w, x: channelwise(x, w["running_mean"], w["running_var"], w, 1e-3), lambda f, w, x: f.batch_norm(x, w["running_mean"], w["running_var"], w["weight"], w["bias"], eps=1e-3)),

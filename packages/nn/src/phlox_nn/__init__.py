@@ -10,10 +10,23 @@ from ._layer import Layer as Layer
 from ._layer import LayerConfig as LayerConfig
 from ._layers import *
 from ._loading import LoadReport as LoadReport
+from ._lora import LoraLinear as LoraLinear
+from ._lora import apply_lora as apply_lora
+from ._lora import load_lora_record as load_lora_record
+from ._lora import lora_record as lora_record
+from ._lora import merge_lora as merge_lora
 from ._module import Module as Module
 from ._module import fits_path as fits_path
 from ._param import Param as Param
 from ._param import State as State
+from ._parts import map_modules as map_modules
+from ._parts import modules as modules
+from ._parts import moving_average as moving_average
+from ._parts import visit_modules as visit_modules
+from ._quantize import WeightQuantizer as WeightQuantizer
+from ._recurrent import LstmState as LstmState
+from ._recurrent import Recurrence as Recurrence
+from ._small import Sequential as Sequential
 from ._summary import Summary as Summary
 from ._summary import SummaryRow as SummaryRow
 from ._summary import summary as summary

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import field
+from inspect import signature
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import phlox_tensor
@@ -12,22 +14,34 @@ from ._layer import Layer, LayerConfig
 
 # The one table: functions of this package, layers and what a config may name follow from it.
 Name = Literal[
-    "elu", "gelu", "gelu_tanh", "leaky_relu", "log_sigmoid", "relu", "sigmoid", "silu",
-    "softplus", "tanh",
+    "celu", "elu", "gelu", "gelu_tanh", "hard_shrink", "hard_sigmoid", "hard_swish", "hard_tanh",
+    "leaky_relu", "log_sigmoid", "mish", "relu", "relu6", "selu", "shrink", "sigmoid", "silu",
+    "soft_shrink", "softplus", "softsign", "tanh", "tanh_shrink", "threshold", "thresholded_relu",
 ]  # fmt: skip
-FUNCTIONS: Final[dict[str, Callable[[Tensor[Float]], Tensor[Float]]]] = {
+FUNCTIONS: Final[dict[str, Callable[..., Tensor[Float]]]] = {
     name: getattr(phlox_tensor, name) for name in get_args(Name)
 }
+# Where a layer's default is PyTorch's and that of the op is not.
+_DEFAULTS: Final[dict[str, dict[str, float]]] = {"hard_sigmoid": {"alpha": 1 / 6, "beta": 0.5}}
 
 
 class ActivationConfig(LayerConfig["Activation"]):
     """Settings of ``Activation``.
 
     Attributes:
-        name: the function; it has one argument, and its own settings as they are by default.
+        name: the function.
+        settings: its settings by name, such as ``{"slope": 0.2}`` of ``"leaky_relu"``; what is left
+            out is as by default. That of ``"hard_sigmoid"`` is PyTorch's, with a slope of 1 / 6.
     """
 
     name: Name = "relu"
+    settings: dict[str, float] = field(default_factory=dict)
+
+    def validate(self) -> None:
+        """Raise ConfigError for a setting that the function does not have."""
+        known = list(signature(FUNCTIONS[self.name]).parameters)[1:]
+        fits = set(self.settings) <= {name for name in known if name != "wrong"}
+        self.require("settings", fits, ", ".join(known) or f"none, {self.name} has no settings")
 
 
 class Activation(Layer[ActivationConfig]):
@@ -39,10 +53,12 @@ class Activation(Layer[ActivationConfig]):
         def __init__(
             self,
             name: Name = "relu",
+            settings: dict[str, float] = ...,
             *,
             device: Backend | str | None = None,
         ) -> None: ...
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map a tensor to the same shape."""
-        return FUNCTIONS[self.settings.name](x)
+        name = self.settings.name
+        return FUNCTIONS[name](x, **{**_DEFAULTS.get(name, {}), **self.settings.settings})

@@ -31,6 +31,22 @@ def reduce(losses: Tensor[Float], reduction: Reduction) -> Tensor[Float]:
     return losses.sum() if reduction == "sum" else losses
 
 
+def check_same(op: str, prediction: Tensor[Float], target: Tensor[Any]) -> None:
+    """Refuse to broadcast, which would hide that two tensors do not belong together.
+
+    Raises:
+        ShapeError: when the shapes differ.
+    """
+    if prediction.shape != target.shape:
+        raise ShapeError(
+            op,
+            "shapes differ",
+            got=f"{prediction.shape} and {target.shape}",
+            expected="one shape",
+            hint="target.reshape(prediction.shape)",
+        )
+
+
 class CrossEntropyLossConfig(LayerConfig["CrossEntropyLoss"]):
     """Settings of ``CrossEntropyLoss``.
 
@@ -87,7 +103,7 @@ class CrossEntropyLoss(Layer[CrossEntropyLossConfig]):
         if counts is not None:
             index = where(counts, index, 0)
         losses = cross_entropy(logits, index)
-        weights = None if s.weights is None else _like(s.weights, logits)
+        weights = None if s.weights is None else like(s.weights, logits)
         shares = None if weights is None else take(weights, index, axis=0)
         if shares is not None:
             losses = losses * shares
@@ -140,7 +156,8 @@ def _real(targets: Tensor[Int], pad_tokens: tuple[int, ...]) -> Tensor[Bool] | N
     return real
 
 
-def _like(values: tuple[float, ...], x: Tensor[Any]) -> Tensor[Any]:
+def like(values: tuple[float, ...], x: Tensor[Any]) -> Tensor[Any]:
+    """Return numbers as a tensor of the type and on the device of another."""
     return asarray(list(values), dtype=x.dtype, device=x.device)
 
 
@@ -173,12 +190,5 @@ class MseLoss(Layer[MseLossConfig]):
         Raises:
             ShapeError: when the shapes differ.
         """
-        if prediction.shape != target.shape:
-            raise ShapeError(
-                "mse_loss",
-                "shapes differ",
-                got=f"{prediction.shape} and {target.shape}",
-                expected="one shape",
-                hint="target.reshape(prediction.shape)",
-            )
+        check_same("mse_loss", prediction, target)
         return reduce((prediction - target).square(), self.settings.reduction)

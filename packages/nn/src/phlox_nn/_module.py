@@ -262,6 +262,12 @@ class Module(_walk.Walked, metaclass=_ModuleType):
         """The devices that parameters live on, each once."""
         return list(dict.fromkeys(p.device for _, p in _walk.params(self)))
 
+    def path(self, path: str) -> Any:
+        """Return what is at a path, ``model.path("layers.3")``, or raise ArgumentError."""
+        from ._parts import part_at  # noqa: PLC0415 - which imports this module
+
+        return part_at(self, path)
+
     # Freezing
 
     def freeze(self, *where: Where) -> Self:

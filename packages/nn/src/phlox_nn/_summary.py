@@ -23,6 +23,7 @@ from phlox_tensor import (
 
 from ._module import Module
 from ._param import Param
+from ._parts import modules
 
 
 class SummaryRow(NamedTuple):
@@ -172,7 +173,7 @@ def summary(model: Module, *inputs: Any) -> Summary:
     # A lazy parameter is not made for it: its shape is known.
     bare = model.with_training(False).map(lambda _, p: _bare(p, device))
     moved = bare.to_device(device)
-    layers = dict(_layers(moved, ""))
+    layers = dict(modules(moved))
     record = _Record()
     token = _record.set(record)
     try:
@@ -204,15 +205,6 @@ def _on(device: Backend, item: Any) -> Any:
     if isinstance(item, Spec):
         return empty(item.shape, dtype=item.dtype, device=device)
     return item.detach().to_device(device) if isinstance(item, Tensor) else item
-
-
-def _layers(module: Module, path: str) -> Iterator[tuple[str, Module]]:
-    """All modules with their paths, the outer before the inner; a shared one at its first place."""
-    yield path, module
-    fields = {name: getattr(module, name) for name in module.field_names()}
-    for name, leaf in tree.leaves_with_paths(fields, leaf=(Module, Param)):
-        if isinstance(leaf, Module):
-            yield from _layers(leaf, f"{path}.{name}" if path else name)
 
 
 @contextmanager

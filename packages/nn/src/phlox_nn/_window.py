@@ -54,3 +54,43 @@ def _same(n: int, kernel: int, stride: int, dilation: int) -> tuple[int, int]:
     positions = -(-n // stride)
     total = max(0, (positions - 1) * stride + dilation * (kernel - 1) + 1 - n)
     return total // 2, total - total // 2
+
+
+Single = int
+Triple = int | tuple[int, int, int]
+Padding1d = Literal["same", "valid"] | int | tuple[int, int]
+Padding3d = (
+    Literal["same", "valid"]
+    | int
+    | tuple[int, int, int]
+    | tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
+)
+
+
+def as_sizes(value: int | tuple[int, ...], axes: int) -> tuple[int, ...]:
+    """Return one size for each axis."""
+    return (value,) * axes if isinstance(value, int) else value
+
+
+def margins(
+    padding: Padding1d | Padding3d,
+    size: tuple[int, ...],
+    kernel: int | tuple[int, ...],
+    stride: int | tuple[int, ...],
+    dilation: int | tuple[int, ...],
+) -> tuple[tuple[int, int], ...]:
+    """Return (before, after) for each axis of lines or volumes of this size, as ``sides`` does."""
+    axes = len(size)
+    if padding == "valid":
+        return ((0, 0),) * axes
+    if isinstance(padding, str):
+        each = (as_sizes(v, axes) for v in (kernel, stride, dilation))
+        return tuple(_same(*values) for values in zip(size, *each, strict=True))
+    if isinstance(padding, int):
+        return ((padding, padding),) * axes
+    if axes == 1:
+        before, after = padding[:2]
+        assert isinstance(before, int)
+        assert isinstance(after, int)
+        return ((before, after),)
+    return tuple((p, p) if isinstance(p, int) else p for p in padding)

@@ -1,0 +1,379 @@
+"""Recurrent layers: RNN, GRU, LSTM, over sequences (…, length, size)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from phlox_tensor import (
+    Backend,
+    Bool,
+    Float,
+    Int,
+    ShapeError,
+    Tensor,
+    concat,
+    full,
+    stack,
+    unstack,
+    where,
+)
+
+from . import initializers as init
+from ._activation import FUNCTIONS
+from ._attention import padding_mask
+from ._dropout import Dropout, DropoutConfig
+from ._inputs import check_dtype
+from ._layer import Layer, LayerConfig
+from ._module import Module
+from ._param import Param
+
+Hidden = tuple[Tensor[Float], ...]
+Gates = Callable[[Tensor[Float], Tensor[Float], Hidden], Hidden]
+
+
+class LstmState(NamedTuple):
+    """What an LSTM remembers, for each layer and direction.
+
+    Attributes:
+        hidden: (layers · directions, …, d_hidden).
+        cell: the same.
+    """
+
+    hidden: Tensor[Float]
+    cell: Tensor[Float]
+
+
+class Recurrence(Module):
+    """The weights of one layer in one direction; gates follow each other in the columns.
+
+    weight_input: (size, gates · d_hidden); weight_hidden: (d_hidden, gates · d_hidden); biases:
+    (gates · d_hidden,) or None.
+    """
+
+    weight_input: Param
+    weight_hidden: Param
+    bias_input: Param | None
+    bias_hidden: Param | None
+
+    def run(
+        self,
+        x: Tensor[Float],
+        state: Hidden,
+        gates: Gates,
+        real: Tensor[Bool] | None,
+        backward: bool,
+    ) -> tuple[Tensor[Float], Hidden]:
+        """Map (N, length, size) to (N, length, d_hidden), and the state to the last one."""
+        inputs = x @ self.weight_input.value
+        if self.bias_input is not None:
+            inputs = inputs + self.bias_input.value
+        weight = self.weight_hidden.value
+        bias = None if self.bias_hidden is None else self.bias_hidden.value
+        steps = list(unstack(inputs, axis=1))
+        counts = None if real is None else list(unstack(real[..., None], axis=1))
+        found: list[Tensor[Float]] = []
+        for i in reversed(range(len(steps))) if backward else range(len(steps)):
+            hidden = state[0] @ weight
+            new = gates(steps[i], hidden if bias is None else hidden + bias, state)
+            if counts is None:
+                state = new
+                found.append(new[0])
+            else:  # past its end a sequence keeps its state and gives 0
+                state = tuple(where(counts[i], n, o) for n, o in zip(new, state, strict=True))
+                found.append(where(counts[i], new[0], 0.0))
+        return stack(found[::-1] if backward else found, axis=1), state
+
+
+def _recurrences(config: Any, gates: int, device: Backend | str | None) -> dict[str, Any]:
+    """The weights of all layers, both directions of one after the other, and dropout."""
+    size, directions = config.d_hidden, 2 if config.bidirectional else 1
+    first = init.Uniform(-(size**-0.5), size**-0.5)
+    made = []
+    for layer in range(config.n_layers):
+        d_input = directions * size if layer else config.d_input
+        for _ in range(directions):
+            biases = [
+                first.param((gates * size,), device) if config.bias else None for _ in range(2)
+            ]
+            weights = [first.param((n, gates * size), device) for n in (d_input, size)]
+            made.append(Recurrence(*weights, *biases))
+    return {"layers": tuple(made), "dropout": DropoutConfig(config.dropout).init(device)}
+
+
+def _validate(config: Any) -> None:
+    config.require("n_layers", config.n_layers > 0, "at least 1")
+    config.require("d_hidden", config.d_hidden > 0, "at least 1")
+    config.require("dropout", 0.0 <= config.dropout < 1.0, "a probability: 0 <= dropout < 1")
+
+
+def _run(
+    layer: Any,
+    x: Tensor[Float],
+    states: Hidden | None,
+    lengths: Tensor[Int] | None,
+    gates: Gates,
+    count: int,
+) -> tuple[Tensor[Float], Hidden]:
+    """Run all layers over (…, length, size); ``count`` tensors make a state."""
+    s, recurrences = layer.settings, layer.layers
+    check_dtype(layer, x, recurrences[0].weight_input)
+    name = type(layer).__name__
+    if x.ndim < 2 or x.shape[-1] != s.d_input or not x.shape[-2]:
+        raise ShapeError(
+            name, "no sequence of such rows", got=x.shape, expected=f"(…, length, {s.d_input})"
+        )
+    lead, length = x.shape[:-2], x.shape[-2]
+    n, shape = prod(lead), (len(recurrences), *lead, s.d_hidden)
+    if states is None:
+        zeros = full(shape, 0.0, dtype=x.dtype, device=x.device)
+        states = (zeros,) * count
+    for state in states:
+        if state.shape != shape:
+            raise ShapeError(name, "the state does not fit", got=state.shape, expected=shape)
+    real = None
+    if lengths is not None:
+        if lengths.shape != lead:
+            raise ShapeError(name, "lengths do not fit", got=lengths.shape, expected=lead)
+        real = ~padding_mask(lengths.reshape(n), length)
+    y = x.reshape(n, length, s.d_input)
+    directions, last = 2 if s.bidirectional else 1, []
+    flat = [state.reshape(len(recurrences), n, s.d_hidden) for state in states]
+    for i in range(0, len(recurrences), directions):
+        parts = []
+        for j in range(i, i + directions):
+            start = tuple(state[j] for state in flat)
+            found, end = recurrences[j].run(y, start, gates, real, backward=j > i)
+            parts.append(found)
+            last.append(end)
+        y = parts[0] if directions == 1 else concat(parts, axis=-1)
+        if i + directions < len(recurrences):
+            y = layer.dropout(y)
+    ends = tuple(stack(each, axis=0).reshape(shape) for each in zip(*last, strict=True))
+    return y.reshape(*lead, length, directions * s.d_hidden), ends
+
+
+class RnnConfig(LayerConfig["Rnn"]):
+    """Settings of ``Rnn``.
+
+    Attributes:
+        d_input: size of the last axis of the input.
+        d_hidden: size of the state.
+        n_layers: number of layers, each over the results of the one before.
+        bidirectional: whether each layer runs backward too; the results stand side by side.
+        bias: whether there are two biases.
+        dropout: probability that a result between layers is dropped in training.
+        activation: what makes the state.
+    """
+
+    d_input: int
+    d_hidden: int
+    n_layers: int = 1
+    bidirectional: bool = False
+    bias: bool = True
+    dropout: float = 0.0
+    activation: Literal["tanh", "relu"] = "tanh"
+
+    def validate(self) -> None:
+        """Raise ConfigError for a setting that makes no sense."""
+        _validate(self)
+
+    def parts(self, device: Backend | str | None) -> dict[str, Any]:
+        """Return the weights of all layers."""
+        return _recurrences(self, 1, device)
+
+
+class Rnn(Layer[RnnConfig]):
+    """A state that each element of a sequence changes. Elman, 1990."""
+
+    layers: tuple[Recurrence, ...]
+    dropout: Dropout
+
+    # The constructor, generated by tools/gen.py from RnnConfig; do not edit.
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            d_input: int,
+            d_hidden: int,
+            n_layers: int = 1,
+            bidirectional: bool = False,
+            bias: bool = True,
+            dropout: float = 0.0,
+            activation: Literal["tanh", "relu"] = "tanh",
+            *,
+            device: Backend | str | None = None,
+        ) -> None: ...
+
+    def forward(
+        self,
+        x: Tensor[Float],
+        state: Tensor[Float] | None = None,
+        *,
+        lengths: Tensor[Int] | None = None,
+    ) -> tuple[Tensor[Float], Tensor[Float]]:
+        """Map (…, length, d_input) to the states of the last layer, and to the last state.
+
+        Args:
+            x: sequences.
+            state: (layers · directions, …, d_hidden) before the first element; None for zeros.
+            lengths: (…,), how many elements count; what follows gives 0 and changes no state.
+
+        Raises:
+            ShapeError: when something does not fit.
+        """
+        activation = FUNCTIONS[self.settings.activation]
+
+        def gates(given: Tensor[Float], kept: Tensor[Float], old: Hidden) -> Hidden:
+            return (activation(given + kept),)
+
+        y, (end,) = _run(self, x, None if state is None else (state,), lengths, gates, 1)
+        return y, end
+
+
+class GruConfig(LayerConfig["Gru"]):
+    """Settings of ``Gru``.
+
+    Attributes:
+        d_input: size of the last axis of the input.
+        d_hidden: size of the state.
+        n_layers: number of layers, each over the results of the one before.
+        bidirectional: whether each layer runs backward too; the results stand side by side.
+        bias: whether there are two biases.
+        dropout: probability that a result between layers is dropped in training.
+    """
+
+    d_input: int
+    d_hidden: int
+    n_layers: int = 1
+    bidirectional: bool = False
+    bias: bool = True
+    dropout: float = 0.0
+
+    def validate(self) -> None:
+        """Raise ConfigError for a setting that makes no sense."""
+        _validate(self)
+
+    def parts(self, device: Backend | str | None) -> dict[str, Any]:
+        """Return the weights of all layers."""
+        return _recurrences(self, 3, device)
+
+
+class Gru(Layer[GruConfig]):
+    """A state with gates: reset, update, new. Cho et al., 2014; reset after the weights."""
+
+    layers: tuple[Recurrence, ...]
+    dropout: Dropout
+
+    # The constructor, generated by tools/gen.py from GruConfig; do not edit.
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            d_input: int,
+            d_hidden: int,
+            n_layers: int = 1,
+            bidirectional: bool = False,
+            bias: bool = True,
+            dropout: float = 0.0,
+            *,
+            device: Backend | str | None = None,
+        ) -> None: ...
+
+    def forward(
+        self,
+        x: Tensor[Float],
+        state: Tensor[Float] | None = None,
+        *,
+        lengths: Tensor[Int] | None = None,
+    ) -> tuple[Tensor[Float], Tensor[Float]]:
+        """Map (…, length, d_input) to the states of the last layer, and to the last state.
+
+        Arguments and errors are those of ``Rnn``.
+        """
+
+        def gates(given: Tensor[Float], kept: Tensor[Float], old: Hidden) -> Hidden:
+            size = self.settings.d_hidden
+            both = (given[..., : 2 * size] + kept[..., : 2 * size]).sigmoid()
+            reset, update = both[..., :size], both[..., size:]
+            new = (given[..., 2 * size :] + reset * kept[..., 2 * size :]).tanh()
+            return (new + update * (old[0] - new),)
+
+        y, (end,) = _run(self, x, None if state is None else (state,), lengths, gates, 1)
+        return y, end
+
+
+class LstmConfig(LayerConfig["Lstm"]):
+    """Settings of ``Lstm``.
+
+    Attributes:
+        d_input: size of the last axis of the input.
+        d_hidden: size of the state.
+        n_layers: number of layers, each over the results of the one before.
+        bidirectional: whether each layer runs backward too; the results stand side by side.
+        bias: whether there are two biases.
+        dropout: probability that a result between layers is dropped in training.
+    """
+
+    d_input: int
+    d_hidden: int
+    n_layers: int = 1
+    bidirectional: bool = False
+    bias: bool = True
+    dropout: float = 0.0
+
+    def validate(self) -> None:
+        """Raise ConfigError for a setting that makes no sense."""
+        _validate(self)
+
+    def parts(self, device: Backend | str | None) -> dict[str, Any]:
+        """Return the weights of all layers."""
+        return _recurrences(self, 4, device)
+
+
+class Lstm(Layer[LstmConfig]):
+    """A state and a memory with gates: input, forget, cell, output.
+
+    Hochreiter and Schmidhuber, 1997; forgetting: Gers et al., 2000.
+    """
+
+    layers: tuple[Recurrence, ...]
+    dropout: Dropout
+
+    # The constructor, generated by tools/gen.py from LstmConfig; do not edit.
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            d_input: int,
+            d_hidden: int,
+            n_layers: int = 1,
+            bidirectional: bool = False,
+            bias: bool = True,
+            dropout: float = 0.0,
+            *,
+            device: Backend | str | None = None,
+        ) -> None: ...
+
+    def forward(
+        self,
+        x: Tensor[Float],
+        state: LstmState | None = None,
+        *,
+        lengths: Tensor[Int] | None = None,
+    ) -> tuple[Tensor[Float], LstmState]:
+        """Map (…, length, d_input) to the states of the last layer, and to the last state.
+
+        Arguments and errors are those of ``Rnn``.
+        """
+
+        def gates(given: Tensor[Float], kept: Tensor[Float], old: Hidden) -> Hidden:
+            size, total = self.settings.d_hidden, given + kept
+            both = total[..., : 2 * size].sigmoid()
+            taken = both[..., :size] * total[..., 2 * size : 3 * size].tanh()
+            cell = both[..., size:] * old[1] + taken
+            return total[..., 3 * size :].sigmoid() * cell.tanh(), cell
+
+        y, ends = _run(self, x, state, lengths, gates, 2)
+        return y, LstmState(*ends)

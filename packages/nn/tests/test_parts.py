@@ -1,0 +1,129 @@
+"""Modules inside modules: paths, walks, exchange, averages, adapters, coarse weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox_nn as nn
+import phlox_tensor as pt
+from phlox_tensor import ArgumentError, RecordError
+
+
+class Block(nn.Module):
+    first: nn.Linear
+    norm: nn.BatchNorm
+    rest: dict[str, list[nn.Linear]]
+
+
+def block() -> Block:
+    return Block(nn.Linear(4, 4), nn.BatchNorm(4), {"tail": [nn.Linear(4, 2), nn.Linear(2, 3)]})
+
+
+def test_parts_are_found_by_path() -> None:
+    model = block()
+    assert model.path("first.weight") is model.first.weight
+    assert model.path("rest.tail.1") is model.rest["tail"][1]
+    assert model.path("") is model
+    with pytest.raises(ArgumentError, match=r"nothing is there: got 'tial' of 'rest\.tial"):
+        model.path("rest.tial.0")
+
+
+def test_modules_are_entered_and_left_in_order() -> None:
+    seen: list[str] = []
+    nn.visit_modules(
+        block(), lambda path, m: seen.append(f"+{path}"), lambda path, m: seen.append(f"-{path}")
+    )
+    assert seen == [
+        "+", "+first", "-first", "+norm", "-norm", "+rest.tail.0", "-rest.tail.0",
+        "+rest.tail.1", "-rest.tail.1", "-",
+    ]  # fmt: skip
+
+
+def test_exchanged_modules_stay_shared() -> None:
+    layer = nn.Linear(2, 2)
+    model = nn.Sequential(layer, nn.Sequential(layer), nn.Linear(2, 2))
+    paths: list[str] = []
+
+    def wider(path: str, inner: nn.Module) -> nn.Module:
+        paths.append(path)
+        return nn.Linear(2, 2) if inner is layer else inner
+
+    new = nn.map_modules(model, wider)
+    assert paths == ["layers.0", "layers.1", "layers.2"]
+    assert new[0] is new.path("layers.1.layers.0")
+    assert new[0] is not layer
+    assert new[2] is model[2]
+    assert len(new) == 3
+
+
+def test_an_average_follows_the_weights_and_takes_over_state() -> None:
+    model = block()
+    moved = model.map(lambda _, p: p.with_value(p.value + 1.0))
+    average = nn.moving_average(model.valid(), moved, 0.75)
+    for path, param in average.params().items():
+        way = (param.value - model.params()[path].value).numpy()
+        assert np.allclose(way, 1.0 if param.role == "state" else 0.25, atol=1e-6)
+    with pytest.raises(ArgumentError, match=r"first\.weight has no partner"):
+        nn.moving_average(model, block(), 0.5)
+
+
+def test_adapters_learn_alone_and_are_merged() -> None:
+    model = block()
+    adapted = nn.apply_lora(model, 2, "first", "rest.*", alpha=4.0)
+    trained = set(adapted.params(trainable=True))
+    assert trained == {
+        f"{at}.{name}" for at in ("first", "rest.tail.0", "rest.tail.1") for name in ("down", "up")
+    }
+    x = pt.random.normal((3, 4))
+    assert np.array_equal(adapted.first(x).numpy(), model.first(x).numpy())
+    learned = adapted.map(lambda path, p: p.with_value(p.value + 0.5) if path in trained else p)
+    merged = nn.merge_lora(learned)
+    assert {type(m) for _, m in nn.modules(merged)} == {Block, nn.Linear, nn.BatchNorm}
+    assert np.allclose(merged.first(x).numpy(), learned.first(x).numpy(), atol=1e-5)
+    product = learned.path("first.down").value @ learned.path("first.up").value * 2.0
+    want = model.first.weight.value + product
+    assert np.allclose(merged.first.weight.value.numpy(), want.numpy(), atol=1e-6)
+    assert merged.first.weight.id == model.first.weight.id
+    again = nn.load_lora_record(adapted, nn.lora_record(learned))
+    assert np.array_equal(again.first(x).numpy(), learned.first(x).numpy())
+
+
+def test_adapters_that_cannot_be_are_refused() -> None:
+    for where, message in (
+        (("norm",), "no linear layer has such a path: got 'norm'"),
+        ((), "rank"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            nn.apply_lora(block(), 1 if where else 0, *where)
+    with pytest.raises(ArgumentError, match="no adapters"):
+        nn.lora_record(block())
+    with pytest.raises(RecordError, match="of other adapters"):
+        nn.load_lora_record(nn.apply_lora(block(), 1), {})
+
+
+@pytest.mark.parametrize(("bits", "group"), [(8, None), (4, 1), (2, None)])
+def test_coarse_weights_are_near_the_fine_ones(bits: int, group: int | None) -> None:
+    model = block()
+    coarse = model.map(nn.WeightQuantizer(bits, group))
+    top = 2 ** (bits - 1) - 1
+    for path, param in model.params().items():
+        old, new = param.value.numpy(), coarse.params()[path].value.numpy()
+        if old.ndim < 2:
+            assert np.array_equal(old, new)
+            continue
+        width = group if group is not None and old.shape[-1] % group == 0 else old.shape[-1]
+        parts, found = old.reshape(-1, width), new.reshape(-1, width)
+        steps = np.abs(parts).max(-1, keepdims=True) / top
+        assert np.all(np.abs(parts - found) <= steps * 0.501)
+        assert np.allclose(found / steps, np.round(found / steps), atol=1e-3)
+
+
+def test_zeros_stay_and_groups_must_fit() -> None:
+    quantizer: Any = nn.WeightQuantizer(4, 3)
+    zeros = nn.Param(pt.zeros((2, 6)))
+    assert quantizer("w", zeros).value.numpy().tolist() == np.zeros((2, 6)).tolist()
+    with pytest.raises(ArgumentError, match="do not divide the last axis of w"):
+        quantizer("w", nn.Param(pt.zeros((2, 4))))

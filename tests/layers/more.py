@@ -1,0 +1,148 @@
+# ruff: noqa: E501 - one row of the table stands on one line
+"""Rows whose values are PyTorch's, kept in values.json: windows, norms, sequences, losses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from phlox import nn
+from tests.layers.case import Array, Case, classes, normal
+
+
+def torch() -> Any:
+    """PyTorch, an extra of the tests."""
+    import torch as found
+
+    return found
+
+
+def inside(w: dict[str, Any]) -> tuple[Any, Any]:
+    """Weight and bias."""
+    return w["weight"], w.get("bias")
+
+
+def recurrent(
+    w: dict[str, Any], name: str, x: Any, *states: Any, lengths: Any = None, **settings: Any
+) -> Any:
+    """A recurrent layer of PyTorch with these parameters; all it gives as one vector."""
+    t = torch()
+    both, count = settings.get("bidirectional", False), settings.get("num_layers", 1)
+    layer = getattr(t.nn, name)(4, 3, batch_first=True, dtype=t.float64, **settings)
+    given = {}
+    for i in range(count * (1 + both)):
+        end = f"l{i // (1 + both)}" + ("_reverse" if both and i % 2 else "")
+        for mine, theirs in (
+            ("weight_input", "weight_ih"),
+            ("weight_hidden", "weight_hh"),
+            ("bias_input", "bias_ih"),
+            ("bias_hidden", "bias_hh"),
+        ):
+            if f"layers.{i}.{mine}" in w:
+                value = w[f"layers.{i}.{mine}"]
+                given[f"{theirs}_{end}"] = value.T if value.ndim == 2 else value
+    if lengths is not None:
+        x = t.nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+    start = None if not states else states[0] if len(states) == 1 else states
+    y, end = t.func.functional_call(layer, given, (x,) if start is None else (x, start))
+    if lengths is not None:
+        y, _ = t.nn.utils.rnn.pad_packed_sequence(y, batch_first=True)
+    ends = end if isinstance(end, tuple) else (end,)
+    return t.cat([part.flatten() for part in (y, *ends)])
+
+
+def signs(*shape: int) -> Array:
+    """1 and -1."""
+    return np.sign(normal(*shape))
+
+
+def shares(*shape: int) -> Array:
+    """Numbers between 0 and 1."""
+    return normal(*shape) / 4.1 + 0.5
+
+
+LINES, IMAGES, VOLUMES = normal(2, 4, 7), normal(2, 4, 5, 6), normal(1, 2, 4, 5, 4)
+WORDS, ROWS = normal(2, 5, 4), normal(3, 5)
+OTHERS = ROWS[::-1, ::-1].copy()
+LENGTHS = np.array([3, 5])
+CTC = (
+    normal(3, 6, 4),
+    np.array([[1, 2, 2], [3, 3, 1], [2, 1, 0]]),
+    np.array([6, 5, 4]),
+    np.array([3, 3, 2]),
+)
+
+
+def row(config: Any, inputs: tuple[Array, ...], twin: Any, training: bool = False) -> Case:
+    """A row without a formula."""
+    return Case(config, inputs, None, twin, training)
+
+
+# fmt: off
+CASES: dict[str, Case] = {
+    "adaptive-avg-pool-1d": row(nn.AdaptiveAvgPool1dConfig(3), (LINES,), lambda f, w, x: f.adaptive_avg_pool1d(x, 3)),
+    "adaptive-avg-pool-2d": row(nn.AdaptiveAvgPool2dConfig((2, 4)), (IMAGES,), lambda f, w, x: f.adaptive_avg_pool2d(x, (2, 4))),
+    "adaptive-avg-pool-3d": row(nn.AdaptiveAvgPool3dConfig(2), (VOLUMES,), lambda f, w, x: f.adaptive_avg_pool3d(x, 2)),
+    "adaptive-max-pool-1d": row(nn.AdaptiveMaxPool1dConfig(3), (LINES,), lambda f, w, x: f.adaptive_max_pool1d(x, 3)),
+    "adaptive-max-pool-2d": row(nn.AdaptiveMaxPool2dConfig((2, 4)), (IMAGES,), lambda f, w, x: f.adaptive_max_pool2d(x, (2, 4))),
+    "adaptive-max-pool-3d": row(nn.AdaptiveMaxPool3dConfig(2), (VOLUMES,), lambda f, w, x: f.adaptive_max_pool3d(x, 2)),
+    "avg-pool-1d": row(nn.AvgPool1dConfig(3, padding=1, count_include_pad=False), (LINES,), lambda f, w, x: f.avg_pool1d(x, 3, 3, 1, count_include_pad=False)),
+    "avg-pool-3d": row(nn.AvgPool3dConfig((2, 3, 2), stride=1), (VOLUMES,), lambda f, w, x: f.avg_pool3d(x, (2, 3, 2), 1)),
+    "bilinear": row(nn.BilinearConfig(4, 5, 3), (normal(3, 4), ROWS), lambda f, w, x, y: f.bilinear(x, y, *inside(w))),
+    "binary-cross-entropy": row(nn.BinaryCrossEntropyLossConfig(), (ROWS, shares(3, 5)), lambda f, w, x, y: f.binary_cross_entropy_with_logits(x, y)),
+    "binary-cross-entropy-probabilities": row(nn.BinaryCrossEntropyLossConfig(from_logits=False, reduction="sum"), (shares(3, 5), shares(3, 5)[::-1].copy()), lambda f, w, x, y: f.binary_cross_entropy(x, y, reduction="sum")),
+    "binary-cross-entropy-weighted": row(nn.BinaryCrossEntropyLossConfig(weights=(1.0, 2.0, 0.5, 1.5, 3.0), smoothing=0.2), (ROWS, shares(3, 5)), lambda f, w, x, y: f.binary_cross_entropy_with_logits(x, y * 0.8 + 0.1, pos_weight=x.new_tensor([1.0, 2.0, 0.5, 1.5, 3.0]))),
+    "channel-dropout": row(nn.ChannelDropoutConfig(0.3), (IMAGES,), lambda f, w, x: f.dropout2d(x, 0.3, training=False)),
+    "conv-1d": row(nn.Conv1dConfig(4, 6, 3, stride=2, groups=2, padding=1), (LINES,), lambda f, w, x: f.conv1d(x, *inside(w), stride=2, padding=1, groups=2)),
+    "conv-1d-same": row(nn.Conv1dConfig(4, 2, 3, dilation=2, padding="same", bias=False), (LINES,), lambda f, w, x: f.conv1d(x, w["weight"], dilation=2, padding="same")),
+    "conv-1d-sides": row(nn.Conv1dConfig(4, 2, 3, padding=(2, 0)), (LINES,), lambda f, w, x: f.conv1d(f.pad(x, (2, 0)), *inside(w))),
+    "conv-3d": row(nn.Conv3dConfig(2, 3, (2, 3, 2), padding=(1, 0, 1)), (VOLUMES,), lambda f, w, x: f.conv3d(x, *inside(w), padding=(1, 0, 1))),
+    "conv-transpose-1d": row(nn.ConvTranspose1dConfig(4, 6, 3, stride=2, padding=1, padding_out=1, groups=2), (LINES,), lambda f, w, x: f.conv_transpose1d(x, *inside(w), 2, 1, 1, 2)),
+    "conv-transpose-2d": row(nn.ConvTranspose2dConfig(4, 3, (3, 2), stride=2, dilation=(1, 2)), (IMAGES,), lambda f, w, x: f.conv_transpose2d(x, *inside(w), 2, 0, 0, 1, (1, 2))),
+    "conv-transpose-3d": row(nn.ConvTranspose3dConfig(2, 3, 2, bias=False), (VOLUMES,), lambda f, w, x: f.conv_transpose3d(x, w["weight"])),
+    "cosine-embedding": row(nn.CosineEmbeddingLossConfig(margin=0.2), (ROWS, OTHERS, signs(3)), lambda f, w, x, y, t: f.cosine_embedding_loss(x, y, t, 0.2)),
+    "cosine-similarity": row(nn.CosineSimilarityConfig(), (ROWS, OTHERS), lambda f, w, x, y: f.cosine_similarity(x, y)),
+    "ctc": row(nn.CtcLossConfig(), CTC, lambda f, w, x, n, i, t: f.ctc_loss(x.transpose(0, 1).log_softmax(-1), n, i, t)),
+    "ctc-sum": row(nn.CtcLossConfig(blank=3, zero_infinity=True, reduction="sum"), (CTC[0], CTC[1] % 3, CTC[2], CTC[3]), lambda f, w, x, n, i, t: f.ctc_loss(x.transpose(0, 1).log_softmax(-1), n, i, t, 3, "sum", True)),
+    "gaussian-nll": row(nn.GaussianNllLossConfig(full=True), (ROWS, OTHERS, shares(3, 5)), lambda f, w, x, y, v: f.gaussian_nll_loss(x, y, v, full=True)),
+    "gaussian-noise": row(nn.GaussianNoiseConfig(0.3), (ROWS,), lambda f, w, x: x * 1),
+    "glu": row(nn.GluConfig(1), (LINES,), lambda f, w, x: f.glu(x, 1)),
+    "group-norm": row(nn.GroupNormConfig(2, 4), (IMAGES,), lambda f, w, x: f.group_norm(x, 2, *inside(w))),
+    "gru": row(nn.GruConfig(4, 3), (WORDS,), lambda f, w, x: recurrent(w, "GRU", x)),
+    "gru-both-ways": row(nn.GruConfig(4, 3, 2, bidirectional=True, bias=False), (WORDS,), lambda f, w, x: recurrent(w, "GRU", x, num_layers=2, bidirectional=True, bias=False)),
+    "hinge-embedding": row(nn.HingeEmbeddingLossConfig(), (ROWS, signs(3, 5)), lambda f, w, x, t: f.hinge_embedding_loss(x, t)),
+    "huber": row(nn.HuberLossConfig(0.7), (ROWS, OTHERS), lambda f, w, x, y: f.huber_loss(x, y, delta=0.7)),
+    "identity": row(nn.IdentityConfig(), (ROWS,), lambda f, w, x: x * 1),
+    "instance-norm": row(nn.InstanceNormConfig(4), (LINES,), lambda f, w, x: f.instance_norm(x)),
+    "instance-norm-affine": row(nn.InstanceNormConfig(4, 1e-2, affine=True), (IMAGES,), lambda f, w, x: f.instance_norm(x, None, None, *inside(w), eps=1e-2)),
+    "kl-div": row(nn.KlDivLossConfig(reduction="batch_mean"), (ROWS, shares(3, 5)), lambda f, w, x, y: f.kl_div(x, y, reduction="batchmean")),
+    "kl-div-log": row(nn.KlDivLossConfig(log_target=True), (ROWS, OTHERS), lambda f, w, x, y: (y.exp() * (y - x)).mean()),
+    "l1": row(nn.L1LossConfig(), (ROWS, OTHERS), lambda f, w, x, y: f.l1_loss(x, y)),
+    "local-response-norm": row(nn.LocalResponseNormConfig(3, 0.5, 0.7, 2.0), (IMAGES,), lambda f, w, x: f.local_response_norm(x, 3, 0.5, 0.7, 2.0)),
+    "local-response-norm-even": row(nn.LocalResponseNormConfig(2, 1.0), (LINES,), lambda f, w, x: f.local_response_norm(x, 2, 1.0)),
+    "lp": row(nn.LpLossConfig(3.0, "sum"), (ROWS, OTHERS), lambda f, w, x, y: ((x - y).abs() ** 3).sum()),
+    "lstm": row(nn.LstmConfig(4, 3), (WORDS,), lambda f, w, x: recurrent(w, "LSTM", x)),
+    "lstm-both-ways": row(nn.LstmConfig(4, 3, 2, bidirectional=True), (WORDS,), lambda f, w, x: recurrent(w, "LSTM", x, num_layers=2, bidirectional=True)),
+    "margin-ranking": row(nn.MarginRankingLossConfig(0.3), (ROWS, OTHERS, signs(3, 5)), lambda f, w, x, y, t: f.margin_ranking_loss(x, y, t, 0.3)),
+    "max-pool-1d": row(nn.MaxPool1dConfig(3, stride=2, padding=1), (LINES,), lambda f, w, x: f.max_pool1d(x, 3, 2, 1)),
+    "max-pool-1d-dilated": row(nn.MaxPool1dConfig(2, dilation=2, stride=1), (LINES,), lambda f, w, x: f.max_pool1d(x, 2, 1, 0, 2)),
+    "max-pool-3d": row(nn.MaxPool3dConfig((2, 3, 2)), (VOLUMES,), lambda f, w, x: f.max_pool3d(x, (2, 3, 2))),
+    "multi-margin": row(nn.MultiMarginLossConfig(), (ROWS, classes(5, 3)), lambda f, w, x, n: f.multi_margin_loss(x, n)),
+    "multi-margin-weighted": row(nn.MultiMarginLossConfig(2, 0.5, (1.0, 2.0, 0.5, 1.5, 3.0), "sum"), (ROWS, classes(5, 3)), lambda f, w, x, n: f.multi_margin_loss(x, n, 2, 0.5, x.new_tensor([1.0, 2.0, 0.5, 1.5, 3.0]), reduction="sum")),
+    "pairwise-distance": row(nn.PairwiseDistanceConfig(), (ROWS, OTHERS), lambda f, w, x, y: f.pairwise_distance(x, y)),
+    "pairwise-distance-cubic": row(nn.PairwiseDistanceConfig(3.0, keepdims=True), (ROWS, OTHERS), lambda f, w, x, y: f.pairwise_distance(x, y, 3.0, keepdim=True)),
+    "pixel-shuffle": row(nn.PixelShuffleConfig(2), (IMAGES,), lambda f, w, x: f.pixel_shuffle(x, 2)),
+    "pixel-unshuffle": row(nn.PixelUnshuffleConfig(3), (normal(1, 2, 3, 6),), lambda f, w, x: f.pixel_unshuffle(x, 3)),
+    "poisson-nll": row(nn.PoissonNllLossConfig(full=True), (ROWS, shares(3, 5) * 4), lambda f, w, x, y: f.poisson_nll_loss(x, y, full=True)),
+    "poisson-nll-rates": row(nn.PoissonNllLossConfig(log_input=False), (shares(3, 5), OTHERS), lambda f, w, x, y: f.poisson_nll_loss(x, y, log_input=False)),
+    "prelu": row(nn.PReluConfig(4), (IMAGES,), lambda f, w, x: f.prelu(x, w["weight"])),
+    "rnn": row(nn.RnnConfig(4, 3), (WORDS,), lambda f, w, x: recurrent(w, "RNN", x)),
+    "rnn-relu": row(nn.RnnConfig(4, 3, bidirectional=True, activation="relu"), (WORDS,), lambda f, w, x: recurrent(w, "RNN", x, bidirectional=True, nonlinearity="relu")),
+    "smooth-l1": row(nn.SmoothL1LossConfig(0.7), (ROWS, OTHERS), lambda f, w, x, y: f.smooth_l1_loss(x, y, beta=0.7)),
+    "soft-margin": row(nn.SoftMarginLossConfig(), (ROWS, signs(3, 5)), lambda f, w, x, t: (1 + (-t * x).exp()).log().mean()),
+    "swiglu": row(nn.SwiGluConfig(5, 3), (ROWS,), lambda f, w, x: f.silu(x @ w["gate.weight"]) * (x @ w["value.weight"])),
+    "triplet-margin": row(nn.TripletMarginLossConfig(), (ROWS, OTHERS, normal(3, 5) ** 2), lambda f, w, a, p, n: f.triplet_margin_loss(a, p, n)),
+    "triplet-margin-swapped": row(nn.TripletMarginLossConfig(2.0, swap=True), (ROWS, OTHERS, normal(3, 5) ** 2), lambda f, w, a, p, n: f.triplet_margin_loss(a, p, n, 2.0, swap=True)),
+}
+# fmt: on

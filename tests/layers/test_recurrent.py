@@ -1,0 +1,89 @@
+"""Recurrent layers: states given, sequences of several lengths, and what does not fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox as px
+from phlox import Numpy, nn
+from tests.layers.more import recurrent
+
+DOUBLE = Numpy(float="float64")
+KINDS: dict[str, Any] = {"GRU": nn.GruConfig, "LSTM": nn.LstmConfig, "RNN": nn.RnnConfig}
+X = np.random.default_rng(0).normal(size=(3, 5, 4))
+LENGTHS = [2, 5, 3]
+
+
+def layer(name: str) -> Any:
+    return KINDS[name](4, 3, 2, bidirectional=True).init(DOUBLE)
+
+
+def whole(y: Any, state: Any) -> Any:
+    ends = state if isinstance(state, tuple) else (state,)
+    return np.concatenate([part.numpy().ravel() for part in (y, *ends)])
+
+
+@pytest.mark.parametrize("name", sorted(KINDS))
+def test_padded_sequences_give_what_packed_ones_give(name: str) -> None:
+    torch: Any = pytest.importorskip("torch", reason="PyTorch, the twin, is not installed")
+    model = layer(name)
+    w = {path: torch.tensor(p.value.numpy()) for path, p in model.params().items()}
+    settings = {"num_layers": 2, "bidirectional": True}
+    x, lengths = px.asarray(X, device=DOUBLE), px.asarray(LENGTHS, device=DOUBLE)
+    got = whole(*model(x, lengths=lengths))
+    want = recurrent(w, name, torch.tensor(X), lengths=LENGTHS, **settings)
+    assert np.allclose(got, want.numpy(), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", sorted(KINDS))
+def test_a_padded_sequence_gives_what_it_gives_alone(name: str) -> None:
+    model, x = layer(name), px.asarray(X, device=DOUBLE)
+    y, state = model(x, lengths=px.asarray(LENGTHS, device=DOUBLE))
+    for i, length in enumerate(LENGTHS):
+        alone, end = model(x[i, :length])
+        assert np.allclose(y.numpy()[i, :length], alone.numpy(), atol=1e-13)
+        assert not y.numpy()[i, length:].any()
+        parts = zip(*((s if isinstance(s, tuple) else (s,)) for s in (state, end)), strict=True)
+        for both, one in parts:
+            assert np.allclose(both.numpy()[:, i], one.numpy(), atol=1e-13)
+
+
+@pytest.mark.parametrize("name", sorted(KINDS))
+def test_a_sequence_goes_on_from_a_state(name: str) -> None:
+    model, x = KINDS[name](4, 3, 2).init(DOUBLE), px.asarray(X, device=DOUBLE)
+    want, _ = model(x)
+    first, state = model(x[:, :2])
+    rest, _ = model(x[:, 2:], state)
+    got = np.concatenate([first.numpy(), rest.numpy()], axis=1)
+    assert np.allclose(got, want.numpy(), atol=1e-13)
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    model, x = nn.Gru(4, 3, device=DOUBLE), px.asarray(X, device=DOUBLE)
+    with pytest.raises(ValueError, match="no sequence of such rows: got"):
+        model(x[..., :2])
+    with pytest.raises(ValueError, match="the state does not fit: got"):
+        model(x, px.zeros((2, 3, 3), device=DOUBLE))
+    with pytest.raises(ValueError, match="lengths do not fit: got"):
+        model(x, lengths=px.asarray([1, 2], device=DOUBLE))
+
+
+def test_channels_are_dropped_whole_and_noise_has_its_width() -> None:
+    px.seed(0)
+    ones = px.ones((200, 5, 4, 4), device=DOUBLE)
+    dropped = nn.ChannelDropout(0.25).with_training(True)(ones).numpy()
+    assert set(np.unique(dropped)) == {0.0, 1 / 0.75}
+    assert np.array_equal(dropped, np.broadcast_to(dropped[..., :1, :1], dropped.shape))
+    assert dropped.mean() == pytest.approx(1.0, abs=0.05)
+    noise = nn.GaussianNoise(0.5).with_training(True)(ones).numpy() - 1
+    assert noise.std() == pytest.approx(0.5, rel=0.03)
+
+
+def test_ctc_of_labels_that_do_not_fit_is_infinite_or_zero() -> None:
+    logits = px.zeros((1, 2, 3), device=DOUBLE)
+    labels, two, three = (px.asarray(a, device=DOUBLE) for a in ([[1, 1, 2]], [2], [3]))
+    assert nn.CtcLoss(reduction="sum")(logits, labels, two, three).item() == float("inf")
+    assert nn.CtcLoss(reduction="sum", zero_infinity=True)(logits, labels, two, three).item() == 0
