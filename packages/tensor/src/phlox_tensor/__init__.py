@@ -46,6 +46,7 @@ from ._decorator import Decorator as Decorator
 from ._device import as_device as as_device
 from ._device import default_device as default_device
 from ._device import devices as devices
+from ._device import empty_cache as empty_cache
 from ._device import use_device as use_device
 from ._dtype import DTYPES as DTYPES
 from ._dtype import DType as DType

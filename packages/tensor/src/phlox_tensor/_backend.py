@@ -149,6 +149,9 @@ class Backend(metaclass=_Interned):
         """
         raise DeviceError("memory", f"{self!r} does not count its bytes")
 
+    def trim(self) -> None:
+        """Give back what the device keeps for later tensors; keeps nothing unless overridden."""
+
     def without_recording(self) -> Backend:
         """Return the device that computes the same and records nothing, or one level less."""
         return self
@@ -284,6 +287,11 @@ class Backend(metaclass=_Interned):
 def _reject(*args: Any) -> Any:
     """Stands in ``checked`` for an entry that checks nothing."""
     raise Rejected
+
+
+def made_devices() -> list[Backend]:
+    """Every device that this process has made, decorators among them."""
+    return list(_Interned._objects.values())
 
 
 def is_inside(inner: Backend, outer: Backend) -> bool:

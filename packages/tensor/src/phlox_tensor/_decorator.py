@@ -132,6 +132,10 @@ class Decorator(Backend):
         """Return how many bytes the tensors of the inner device hold."""
         return self._inner.memory()
 
+    def trim(self) -> None:
+        """Give back what the inner device keeps for later tensors."""
+        self._inner.trim()
+
     def without_recording(self) -> Backend:
         """Return the same decorator over the inner device without its recording."""
         if not self._inner.records:

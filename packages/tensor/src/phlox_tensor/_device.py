@@ -11,7 +11,7 @@ from inspect import signature
 from typing import Any, Final
 
 from ._ambient import depend_on
-from ._backend import Backend
+from ._backend import Backend, made_devices
 from ._errors import ArgumentError, BackendUnavailableError
 
 GROUP = "phlox.backends"
@@ -115,6 +115,24 @@ def use_device(device: Backend | str) -> Iterator[Backend]:
 
 
 depend_on(_current.get)
+
+
+def empty_cache(device: Backend | str | None = None) -> None:
+    """Give memory that no tensor holds back to the system, on ``device`` or on every one in use.
+
+    Devices keep the memory of tensors that are gone, since new ones of like size come soon.
+    Give it back between phases of different needs, or when another process wants it.
+
+    Raises:
+        ArgumentError: when no backend of that name is installed.
+
+    Examples:
+        >>> px.empty_cache()
+        >>> px.empty_cache("numpy")
+    """
+    bases = [made for made in made_devices() if made.inner is None]
+    for chosen in bases if device is None else [as_device(device, "empty_cache")]:
+        chosen.trim()
 
 
 def devices() -> list[Backend]:
