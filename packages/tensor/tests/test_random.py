@@ -217,3 +217,14 @@ def test_words_of_uniforms_are_those_of_the_spec() -> None:
     u = pt.ops.random_uniform((2,), 0.0, 1.0, "float64", 5, 9).numpy()
     radius, angle = np.sqrt(-2 * np.log(1 - u[0])), 2 * np.pi * u[1]
     assert np.allclose(z, [radius * np.cos(angle), radius * np.sin(angle)], rtol=1e-14)
+
+
+def test_two_integers_are_asked_about() -> None:
+    with pytest.raises(ArgumentError, match=r"pt.random.normal\(\(2, 3\)\)"):
+        pt.random.normal(2, 3)
+    with pytest.raises(ArgumentError, match=r"pt.random.uniform\(\(2, 3\)\)"):
+        pt.random.uniform(2, 3)
+    with pytest.raises(ArgumentError, match=r"low 1\.5, high 0\.5"):
+        pt.random.uniform((2,), 1.5, 0.5)
+    assert pt.random.normal(2, 3.0).shape == pt.random.normal(2, 3, 2).shape == (2,)
+    assert pt.random.uniform(2, 3, 3).tolist() == [3.0, 3.0]

@@ -52,7 +52,19 @@ def uniform(
     dtype: DTypeLike | None = None,
     device: Device = None,
 ) -> Tensor[Float]:
-    """Return uniform numbers in [low, high)."""
+    """Return uniform numbers in [low, high).
+
+    Raises:
+        ArgumentError: when ``low`` is above ``high``.
+    """
+    if low > high:
+        raise ArgumentError(
+            "uniform",
+            "an empty range",
+            got=f"low {low}, high {high}",
+            expected="low <= high",
+            hint=f"pt.random.uniform(({shape}, {low}))" if type(low) is int else None,
+        )
     backend = as_device(device)
     chosen, dims = _float(dtype, backend, "uniform"), sizes(shape, "uniform")
     check_rank(dims, backend, "uniform")
@@ -71,7 +83,18 @@ def normal(
     dtype: DTypeLike | None = None,
     device: Device = None,
 ) -> Tensor[Float]:
-    """Return normal numbers of the given mean and standard deviation."""
+    """Return normal numbers of the given mean and standard deviation.
+
+    Raises:
+        ArgumentError: for two integers alone, which are a shape to other libraries.
+    """
+    if type(shape) is int and type(mean) is int and mean != 0 and std == 1.0:
+        raise ArgumentError(
+            "normal",
+            "two integers, which may mean a shape or a mean",
+            got=f"{shape}, {mean}",
+            hint=f"pt.random.normal(({shape}, {mean})), or mean={float(mean)}",
+        )
     backend = as_device(device)
     chosen, dims = _float(dtype, backend, "normal"), sizes(shape, "normal")
     check_rank(dims, backend, "normal")
