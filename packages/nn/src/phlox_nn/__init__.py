@@ -5,7 +5,6 @@ from ._attention import KeyValues as KeyValues
 from ._attention import causal_mask as causal_mask
 from ._attention import padding_mask as padding_mask
 from ._config import Config as Config
-from ._config import ConfigError as ConfigError
 from ._layer import Layer as Layer
 from ._layer import LayerConfig as LayerConfig
 from ._layers import *
@@ -26,6 +25,7 @@ from ._parts import visit_modules as visit_modules
 from ._quantize import WeightQuantizer as WeightQuantizer
 from ._recurrent import LstmState as LstmState
 from ._recurrent import Recurrence as Recurrence
+from ._settings import ConfigError as ConfigError
 from ._small import Sequential as Sequential
 from ._summary import Summary as Summary
 from ._summary import SummaryRow as SummaryRow

@@ -7,31 +7,26 @@ from abc import ABC
 from dataclasses import dataclass, field, fields
 from inspect import get_annotations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
+from typing import TYPE_CHECKING, Any, Self, dataclass_transform
 
 from phlox_record import Record
-from phlox_tensor import Backend, PhloxError, Tensor, as_device, random, tree
+from phlox_tensor import Backend, Tensor, as_device, random, tree
 
 from . import _settings
+from ._settings import ConfigError
 
 if TYPE_CHECKING:
     from ._module import Module
 
 
-class ConfigError(PhloxError, ValueError):
-    """A config has a field or value that its type does not allow."""
-
-
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
-class Config(ABC):
+class Config(_settings.TypedFields, ABC):
     """Base of configs: a frozen dataclass that saves to JSON.
 
     Fields are numbers, strings, booleans, None, lists, tuples, dicts and configs, by their
     annotations. A config file names no code: which class a nested config has follows from the
     annotation, and for a union of configs from the ``kind`` written beside its fields.
     """
-
-    kind: ClassVar[str]
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Turn the subclass into a frozen dataclass.
@@ -54,7 +49,7 @@ class Config(ABC):
         _settings.check(self)
         self.validate()
 
-    def validate(self) -> None:  # noqa: B027 - a config without such settings needs none
+    def validate(self) -> None:
         """Raise ConfigError for settings that make no sense though their types are right."""
 
     def require(self, name: str, holds: bool, expected: str) -> None:

@@ -23,7 +23,7 @@ def printed(module: Module) -> str:
     return "\n".join(_lines(module, ""))
 
 
-def _lines(module: Module, indent: str) -> list[str]:
+def _lines(module: Any, indent: str) -> list[str]:
     settings = getattr(module, "settings", None)
     layer = isinstance(settings, Config)
     head = type(module).__name__ + (_shown(settings) if isinstance(settings, Config) else "")
@@ -47,9 +47,7 @@ def _shown(config: Config) -> str:
 
 
 def _field(name: str, value: Any, indent: str) -> list[str]:
-    from ._module import Module  # noqa: PLC0415 - Module prints through this module
-
-    if isinstance(value, Module):
+    if isinstance(value, _walk.Walked):
         first, *rest = _lines(value, indent)
         return [f"{indent}{name}: {first}", *rest]
     if _holds_modules(value):

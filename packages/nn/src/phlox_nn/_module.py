@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import MISSING, dataclass, field, fields
 from fnmatch import fnmatchcase
+from functools import partial
 from inspect import Parameter, Signature, get_annotations, signature
 from math import prod
 from pathlib import Path
@@ -23,7 +24,7 @@ from typing import (
 
 from phlox_record import Record, Recorder, recorder_for
 from phlox_tensor import ArgumentError, Backend, DeviceError, Tensor, as_device
-from phlox_tensor.scope import WATCH, entered, running_modules
+from phlox_tensor.scope import WATCH, run_inside, running_modules
 
 from . import _records, _walk
 from ._loading import Layout, LoadReport, Migration, Remap
@@ -197,8 +198,8 @@ class Module(_walk.Walked, metaclass=_ModuleType):
                 raise
             raise TypeError(f"{type(self).__name__} has no method 'forward' to call") from None
         if WATCH.count:  # somebody asks which module an op belongs to
-            with entered(self, _walk.place_of(self, running_modules())):
-                return forward(*args, **kwargs)
+            path = _walk.place_of(self, running_modules())
+            return run_inside(self, path, partial(forward, *args, **kwargs))
         return forward(*args, **kwargs)
 
     # Copies and pickles

@@ -6,22 +6,30 @@ import types
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from enum import Enum
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 from weakref import WeakKeyDictionary
+
+from phlox_tensor import PhloxError
 
 _HINTS: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 
 
-def _error(what: str, got: object, expected: object) -> Exception:
-    from ._config import ConfigError  # noqa: PLC0415 - Config imports this module
+class ConfigError(PhloxError, ValueError):
+    """A config has a field or value that its type does not allow."""
 
+
+class TypedFields:
+    """What has fields by annotations, and a word for its class in files; Config is the one."""
+
+    kind: ClassVar[str]
+
+
+def _error(what: str, got: object, expected: object) -> ConfigError:
     return ConfigError("config", what, got=got, expected=expected)
 
 
 def _is_config(hint: Any) -> bool:
-    from ._config import Config  # noqa: PLC0415 - Config imports this module
-
-    return isinstance(hint, type) and issubclass(hint, Config)
+    return isinstance(hint, type) and issubclass(hint, TypedFields)
 
 
 def hints(cls: Any) -> dict[str, Any]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from math import prod
@@ -20,10 +19,10 @@ from phlox_tensor import (
     empty,
     tree,
 )
+from phlox_tensor.scope import watching
 
 from ._module import Module
 from ._param import Param
-from ._parts import modules
 
 
 class SummaryRow(NamedTuple):
@@ -90,9 +89,10 @@ def _line(cells: tuple[str, ...], widths: list[int]) -> str:
 class _Call:
     """A call under way: what was counted in it, and in the calls inside."""
 
-    __slots__ = ("inside", "multiply_adds", "outputs", "path")
+    __slots__ = ("inside", "layer", "multiply_adds", "outputs", "path")
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, layer: Module, path: str) -> None:
+        self.layer = layer
         self.path = path
         self.inside = False
         self.multiply_adds = 0
@@ -101,21 +101,21 @@ class _Call:
 
 @final
 class _Record:
-    """The calls of one run, finished or under way, and the layers by path."""
+    """The calls of one run, finished or under way."""
 
     def __init__(self) -> None:
         self.calls: list[_Call] = []
         self.open: list[_Call] = []
 
-    def run(self, path: str, forward: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    def run(self, layer: Any, path: str, run: Callable[[], Any]) -> Any:
         """Run a layer and keep what it gave and cost."""
-        call = _Call(path)
+        call = _Call(layer, path if self.calls else "")
         for outer in self.open:
             outer.inside = True
         self.calls.append(call)
         self.open.append(call)
         try:
-            out = forward(*args, **kwargs)
+            out = run()
         finally:
             self.open.pop()
         tensors = [x for x in tree.leaves(out) if isinstance(x, Tensor)]
@@ -173,16 +173,14 @@ def summary(model: Module, *inputs: Any) -> Summary:
     # A lazy parameter is not made for it: its shape is known.
     bare = model.with_training(False).map(lambda _, p: _bare(p, device))
     moved = bare.to_device(device)
-    layers = dict(modules(moved))
     record = _Record()
     token = _record.set(record)
     try:
-        with _watched(layers, record):
-            given = tree.map(lambda x: _on(device, x), inputs, leaf=Spec)
-            record.run("", moved, given, {})
+        with watching(record.run):
+            moved(*tree.map(lambda x: _on(device, x), inputs, leaf=Spec))
     finally:
         _record.reset(token)
-    rows = tuple(_row(call, layers[call.path]) for call in record.calls)
+    rows = tuple(map(_row, record.calls))
     held = sum(_size(spec) for call in record.calls if not call.inside for spec in call.outputs)
     return Summary(rows, rows[0].parameters, rows[0].multiply_adds, _params_size(moved) + held)
 
@@ -207,36 +205,8 @@ def _on(device: Backend, item: Any) -> Any:
     return item.detach().to_device(device) if isinstance(item, Tensor) else item
 
 
-@contextmanager
-def _watched(layers: dict[str, Module], record: _Record) -> Iterator[None]:
-    """Keep the calls of all layers inside the model, in this thread.
-
-    ``Module.__call__`` runs ``self.forward``: an attribute of the object stands before the method.
-    """
-    watched: list[dict[str, Any]] = []
-    try:
-        for path, layer in layers.items():
-            forward, own = getattr(layer, "forward", None), vars(layer)
-            if not path or forward is None or "forward" in own:
-                continue
-            own["forward"] = _recording(path, forward, record)
-            watched.append(own)
-        yield
-    finally:
-        for own in watched:
-            del own["forward"]
-
-
-def _recording(path: str, forward: Callable[..., Any], record: _Record) -> Callable[..., Any]:
-    def run(*args: Any, **kwargs: Any) -> Any:
-        if _record.get() is not record:  # a layer without parameters may serve other threads too
-            return forward(*args, **kwargs)
-        return record.run(path, forward, args, kwargs)
-
-    return run
-
-
-def _row(call: _Call, layer: Module) -> SummaryRow:
+def _row(call: _Call) -> SummaryRow:
+    layer = call.layer
     outputs = sum(map(_size, call.outputs))
     return SummaryRow(
         call.path,

@@ -1,18 +1,23 @@
 """Where a program is: the path of the module that runs, kept only while somebody asks for it.
 
-``Profile`` asks; a package of modules answers, with ``entered`` around each call while
+``Profile`` asks; a package of modules answers: it runs each call by ``run_inside`` while
 ``WATCH.count`` is not 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from threading import Lock
-from typing import Final, final
+from typing import Any, Final, TypeVar, final
 
 from ._ambient import EAGER, MODES, depend_on
+
+R = TypeVar("R")
+# Gets the module, its path and the call, and returns what the call gives.
+Around = Callable[[object, str, Callable[[], Any]], Any]
 
 
 @final
@@ -31,21 +36,36 @@ class _Watch:
 WATCH: Final = _Watch()
 depend_on(lambda: EAGER if WATCH.count else None, mode=True)
 _lock: Final = Lock()
+_arounds: Final[ContextVar[tuple[Around, ...]]] = ContextVar("phlox_arounds", default=())
 _modules: Final[ContextVar[tuple[tuple[object, str], ...]]] = ContextVar("phlox_scope", default=())
 
 
 @contextmanager
-def watching() -> Iterator[None]:
-    """Let modules that are called inside the block say where they stand."""
+def watching(around: Around | None = None) -> Iterator[None]:
+    """Let modules that are called inside the block say where they stand.
+
+    Args:
+        around: what runs their calls, in this thread or task.
+    """
     with _lock:
         WATCH.count += 1
         MODES.change(1)
+    token = _arounds.set((*_arounds.get(), *([] if around is None else [around])))
     try:
         yield
     finally:
+        _arounds.reset(token)
         with _lock:
             WATCH.count -= 1
             MODES.change(-1)
+
+
+def run_inside(module: object, path: str, call: Callable[[], R]) -> R:
+    """Return what ``call`` gives, run as a part of ``module``, which stands at ``path``."""
+    for around in reversed(_arounds.get()):
+        call = partial(around, module, path, call)
+    with entered(module, path):
+        return call()
 
 
 @contextmanager
