@@ -258,3 +258,39 @@ def test_asarray_shares_or_copies_as_it_is_told(device: Backend) -> None:
     ):
         with pytest.raises(ValueError, match="has to be copied"):
             px.asarray(data, device=device, copy=False, **options)
+
+
+# Keys of calls
+
+ATTRIBUTES: list[Any] = [
+    *((value,) for value in (None, 0, 1, 0.0, -0.0, 1.0, float("nan"), "1")),
+    *((value,) for value in (px.float32, px.int32, (), (1,), (1.0,), ((1,),), ((1.0,),))),
+    (1, 1),
+    ((1, 2), True),
+]
+
+
+@each_device
+def test_attributes_that_compare_equal_have_keys_of_their_own(device: Backend) -> None:
+    x = px.ones((2, 3), device=device).primitive
+    keys = [device.key_of(px.ops.sum, attributes, x) for attributes in ATTRIBUTES]
+    assert None not in keys
+    assert len({*keys}) == len(ATTRIBUTES)
+    assert keys == [device.key_of(px.ops.sum, (*each,), x) for each in ATTRIBUTES]
+
+
+@each_device
+def test_a_key_tells_operands_apart(device: Backend) -> None:
+    a, b, c = (px.ones(shape, device=device).primitive for shape in ((2,), (2, 1), (2,)))
+    i = px.ones((2,), dtype=device.default_int, device=device).primitive
+    calls: list[Any] = [(a,), (b,), (i,), (a, b), (b, a), (a, None), ((a, b),), ((a,), b)]
+    keys = [device.key_of(px.ops.sum, (), *operands) for operands in calls]
+    assert len({*keys}) == len(calls)
+    assert device.key_of(px.ops.sum, (), c) == keys[0]
+
+
+@each_device
+def test_what_may_change_or_hold_memory_is_in_no_key(device: Backend) -> None:
+    x = px.ones((2, 3), device=device)
+    odd: list[Any] = [[1], x, np.float32(1), np.int64(1), 1j, object(), (1, [2])]
+    assert all(device.key_of(px.ops.sum, (item,), x.primitive) is None for item in odd)

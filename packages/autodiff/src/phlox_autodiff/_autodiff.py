@@ -103,6 +103,14 @@ class Autodiff(Decorator):
         """Return shape and element type of a primitive at once."""
         return self._inner.spec_of(primitive.value)
 
+    def key_of(
+        self, op: Op, attributes: tuple[Any, ...], first: Any, /, *others: Any
+    ) -> tuple[Any, ...] | None:
+        """What decides whether a call passes its checks; None if it has to be checked always."""
+        if not others and type(first) is Primitive:
+            return self._inner.key_of(op, attributes, first.value)
+        return self._inner.key_of(op, attributes, *map(_value, (first, *others)))
+
     def dtype_of(self, primitive: Any, /) -> DType:
         """Return the element type of a primitive."""
         return self._inner.dtype_of(primitive.value)
@@ -194,3 +202,10 @@ def rule_kind(op: Op) -> str:
     if rule is not None:
         return "rule"
     return "expansion" if op.expand is not None else "none: no rule and no expansion"
+
+
+def _value(operand: Any) -> Any:
+    """The primitives of the inner device in an operand."""
+    if type(operand) is tuple:
+        return tuple([x.value for x in operand])
+    return None if operand is None else operand.value

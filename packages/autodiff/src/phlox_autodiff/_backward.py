@@ -12,7 +12,7 @@ from phlox_tensor import GradientError, ShapeError, Tensor, tree
 from . import _nan
 from ._checkpoint import Memo
 from ._graph import LEAF, USED, Node, Pending, Plan
-from ._propose import Proposals, finding
+from ._propose import Finding, Proposals
 from ._slices import Slices
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def backward(
             expected="a result of a tensor on which require_grad() was called",
             hint="w = w.require_grad(); a model made elsewhere: model = model.train(x.device)",
         )
-    with finding() as proposals:
+    with Finding() as proposals:
         found = run({node: start(device, tensor, seed)}, retain_graph=retain_graph)
     return Gradients(found, device, proposals)
 
@@ -274,7 +274,7 @@ def _take(nodes: list[Node], seen: set[Node]) -> None:
     Raises:
         GradientError: when another pass reads one of them.
     """
-    if any(not seen.isdisjoint(other) for other in _CLAIMS.reading):
+    if _CLAIMS.reading and not all(map(seen.isdisjoint, _CLAIMS.reading)):
         raise GradientError(
             "backward",
             "another backward pass with retain_graph=True is using the graph",

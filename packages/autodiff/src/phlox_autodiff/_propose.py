@@ -6,8 +6,6 @@ proposes new values; a backward pass finds those of the results that the loss de
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -76,15 +74,19 @@ class Proposals:
         return Proposals(joined)
 
 
-@contextmanager
-def finding() -> Iterator[Proposals]:
-    """Collect what passes inside of the block find, those of checkpoints among them."""
-    made = Proposals()
-    token = _finding.set(made._found)
-    try:
-        yield made
-    finally:
-        _finding.reset(token)
+@final
+class Finding:
+    """Collects what passes inside of a ``with`` block find, those of checkpoints among them."""
+
+    __slots__ = ("_token",)
+
+    def __enter__(self) -> Proposals:
+        made = Proposals()
+        self._token = _finding.set(made._found)
+        return made
+
+    def __exit__(self, *error: object) -> None:
+        _finding.reset(self._token)
 
 
 def proposed(result: Primitive, target: Primitive, value: Tensor[Any], shape: Any) -> Primitive:

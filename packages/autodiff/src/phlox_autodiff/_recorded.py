@@ -12,7 +12,7 @@ from ._autodiff import Autodiff
 from ._batched import Batched
 from ._graph import LEAF, Node
 from ._levels import base_device, check_level, check_result, running
-from ._propose import Proposals, finding
+from ._propose import Finding, Proposals
 
 Function = Callable[..., Any]
 ArgNums = int | tuple[int, ...]
@@ -115,7 +115,7 @@ class Recorded:
             lanes = cotangent.device is Batched(self.base)
             seed = cotangent if lanes else _backward.start(self.device, leaf, cotangent)
             pending[node] = pending[node] + seed if node in pending else seed
-        with finding() as proposals:
+        with Finding() as proposals:
             found = _backward.run(pending, retain_graph=retain_graph)
         if not {node for node in found if node.plan is LEAF} <= self._nodes:
             raise GradientError(

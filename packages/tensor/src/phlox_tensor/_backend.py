@@ -10,8 +10,9 @@ import numpy as np
 
 from ._dtype import DType
 from ._errors import BackendUnavailableError, DeviceError, GradientError, Rejected
+from ._key import exact
 from ._number import Scalar
-from ._op import REGISTRY, Op, Shape
+from ._op import REGISTRY, Op, Restated, Shape
 from ._table import Entry, Table
 from ._tensor import Tensor
 
@@ -97,7 +98,7 @@ class Backend(metaclass=_Interned):
     default_int: DType
     ops: Table
     checked: Table
-    passed: dict[tuple[Any, ...], tuple[Entry, tuple[Any, ...], bool]]
+    passed: dict[tuple[Any, ...] | None, tuple[Entry, tuple[Any, ...], bool]]
     records: bool = False
     recorder: Backend | None = None
     has_data: bool = True
@@ -125,6 +126,23 @@ class Backend(metaclass=_Interned):
     def spec_of(self, primitive: Primitive, /) -> tuple[Shape, DType]:
         """Return shape and element type of a primitive at once; every call asks for both."""
         return self.shape_of(primitive), self.dtype_of(primitive)
+
+    def key_of(
+        self, op: Op, attributes: tuple[Any, ...], first: Any, /, *others: Any
+    ) -> tuple[Any, ...] | None:
+        """What decides whether a call passes its checks; None if it has to be checked every time.
+
+        Operands are primitives, tuples of them, or None.
+        """
+        plain = exact(attributes)
+        if plain is None:
+            return None
+        return (op, plain, self._part_of_key(first), *map(self._part_of_key, others))
+
+    def _part_of_key(self, operand: Any) -> Any:
+        if type(operand) is tuple:
+            return tuple(map(self.spec_of, operand))
+        return None if operand is None else self.spec_of(operand)
 
     @abstractmethod
     def upload(self, array: np.ndarray[Any, Any], dtype: DType, /) -> Primitive:
@@ -253,10 +271,13 @@ class Backend(metaclass=_Interned):
                 if is_inside(self, device):
                     device._lay_out()
 
-    def pass_on(self, key: tuple[Any, ...], op: Op, values: tuple[Any, ...]) -> None:
+    def pass_on(self, key: tuple[Any, ...], op: Op, specs: Any, values: tuple[Any, ...]) -> None:
         """Run the entry of the op at once for calls with this key; ``passed`` says what one is."""
         if len(self.passed) >= _MOST_PASSED:  # a program with ever new shapes must not grow
             self.passed.clear()
+        expand = op.expand
+        if type(expand) is Restated and self.entry(op.name) is None:
+            op, values = expand.op, expand.attributes(specs[0], values)
         self.passed[key] = self.ops[op.name], values, op.signature.several
 
     def resolve(self, op: Op) -> Entry:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import NoneType
 from typing import Any, Final, NoReturn
 
 from ._attributes import NORMALIZERS, is_recorded
@@ -16,9 +15,6 @@ from ._signature import REQUIRED
 from ._spellings import refused_keyword
 from ._tensor import Tensor
 
-_INT: Final = frozenset({int})
-# What an attribute in a key may be, beside tuples of these.
-_PLAIN: Final = frozenset({DType, NoneType, bool, float, int, str})
 # Skips the call of the constructor.
 new: Final = object.__new__
 
@@ -43,10 +39,7 @@ def call(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any:
     look = _look(op, operands, attributes)
     if look is not None:
         backend, primitives, key = look
-        try:
-            passed = backend.passed.get(key)
-        except TypeError:  # an attribute given as a list
-            passed = look = None
+        passed = backend.passed.get(key)
         if passed is not None:
             entry, values, several = passed
             out = entry(*primitives, *values)
@@ -59,8 +52,8 @@ def call(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any:
     if op.compares and (answer := _compared_to_far(op, tensors)) is not None:
         return answer
     prepared = [_primitive(t) for t in tensors]
-    if look is not None and _same(prepared, look[1]) and _are_plain(attributes):
-        backend.pass_on(look[2], op, values)
+    if look is not None and _same(prepared, look[1]):
+        backend.pass_on(look[2], op, specs, values)
     try:
         out = backend.ops[op.name](*prepared, *values)
     except Rejected:
@@ -117,10 +110,7 @@ def single(op: Op, x: Any, attributes: tuple[Any, ...]) -> Any:
     if type(x) is Tensor:
         backend = x.device
         primitive = x.primitive
-        try:
-            passed = backend.passed.get((op, _exact(attributes), backend.spec_of(primitive)))
-        except TypeError:  # an attribute given as a list
-            passed = None
+        passed = backend.passed.get(backend.key_of(op, attributes, primitive))
         if passed is not None:
             entry, values, several = passed
             out = entry(primitive, *values)
@@ -136,23 +126,19 @@ def single(op: Op, x: Any, attributes: tuple[Any, ...]) -> Any:
 def _look(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any:
     """The backend, the primitives, and what decides whether a call passes its checks.
 
-    None where operands need preparation.
+    None where operands need preparation, or an attribute is of a type that no key holds.
     """
     backend: Backend | None = None
     primitives: list[Any] = []
-    key: list[Any] = [op, _exact(attributes)]
     for item in operands:
         if type(item) is Tensor:
             if backend is None:
                 backend = item.device
             elif item.device is not backend:
                 return None
-            primitive = item.primitive
-            primitives.append(primitive)
-            key.append(backend.spec_of(primitive))
+            primitives.append(item.primitive)
         elif item is None:
             primitives.append(None)
-            key.append(None)
         elif type(item) in (list, tuple) and {*map(type, item)} == {Tensor}:
             own: Backend = item[0].device if backend is None else backend
             many = tuple([x.primitive for x in item if x.device is own])
@@ -160,32 +146,12 @@ def _look(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any
                 return None
             backend = own
             primitives.append(many)
-            key.append(tuple(map(own.spec_of, many)))
         else:
             return None
-    return None if backend is None else (backend, primitives, tuple(key))
-
-
-def _exact(attributes: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What tells attributes apart that compare equal: 1 and 1.0, 0.0 and -0.0."""
-    if not _holds_float(attributes):
-        return attributes
-    return tuple([(type(a), repr(a)) if type(a) in (float, tuple) else a for a in attributes])
-
-
-def _holds_float(items: tuple[Any, ...]) -> bool:
-    for item in items:
-        kind = type(item)
-        if kind is float or (
-            kind is tuple and not _INT.issuperset(map(type, item)) and _holds_float(item)
-        ):
-            return True
-    return False
-
-
-def _are_plain(attributes: tuple[Any, ...]) -> bool:
-    """Whether a key may keep the attributes: a tensor among them would never be freed."""
-    return all(type(a) in _PLAIN or (type(a) is tuple and _are_plain(a)) for a in attributes)
+    if backend is None:
+        return None
+    key = backend.key_of(op, attributes, *primitives)
+    return None if key is None else (backend, primitives, key)
 
 
 def _same(prepared: list[Any], given: list[Any]) -> bool:

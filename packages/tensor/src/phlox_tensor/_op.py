@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 from . import _signature
 from ._dtype import DType
@@ -208,6 +208,25 @@ class Op:
         if isinstance(self.domain, tuple):
             return self.domain
         return self.domain.get(operand, (-3.0, 3.0))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Restated:
+    """An expansion that is one call of another op, whose attributes the operand tells.
+
+    Attributes:
+        op: the other op, of one operand.
+        attributes: they, from the operand or its spec and the attributes of the call.
+    """
+
+    op: Op
+    attributes: Callable[[Any, tuple[Any, ...]], tuple[Any, ...]]
+
+    def __call__(self, x: Any, *attributes: Any) -> Any:
+        """Run the other op without its checks, which have nothing to find."""
+        entry = getattr(x.device.ops, self.op.name)
+        return type(x)(entry(x.primitive, *self.attributes(x, attributes)), x.device)
 
 
 REGISTRY: Final[dict[str, Op]] = {}

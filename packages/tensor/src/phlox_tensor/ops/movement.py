@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._op import case
+from .._op import Restated, case
 from .._tensor import Tensor
 from ..reference import movement as ref
 from ..shapes import indexing as index_shapes
@@ -264,13 +264,14 @@ def _at_once(op: Op, x: Tensor, *attributes: Any) -> Tensor:
     return Tensor(getattr(device.ops, op.name)(x.primitive, *attributes), device)
 
 
-def _reshaped(rule: ShapeRule) -> Callable[..., Tensor]:
+def _reshaped(rule: ShapeRule) -> Restated:
     """The expansion of an op that gives its elements another shape."""
+    return Restated(reshape, lambda x, attributes: (rule(reshape, (x,), attributes)[0],))
 
-    def formula(x: Tensor, *attributes: Any) -> Tensor:
-        return _at_once(reshape, x, rule(reshape, (x,), attributes)[0])
 
-    return formula
+def _permuted(order: Callable[..., tuple[int, ...]]) -> Restated:
+    """The expansion of an op that gives the axes another order, from their number."""
+    return Restated(permute_dims, lambda x, attributes: (order(len(x.shape), *attributes),))
 
 
 def _in_shape(rule: ShapeRule) -> Callable[..., Any]:
@@ -307,7 +308,7 @@ matrix_transpose = view(
     "matrix_transpose",
     "x: Any -> Any",
     numpy=lambda x: np.swapaxes(x, -1, -2),
-    expand=lambda x: _at_once(permute_dims, x, shapes.swapped(x.ndim, -1, -2)),
+    expand=_permuted(lambda rank: shapes.swapped(rank, -1, -2)),
     shape=shapes.matrix_transpose,
     cases=(case((2, 3)), case((4, 2, 3)), case((0, 3))),
     doc="The last two axes swapped; ``x.mT``.",
@@ -316,7 +317,7 @@ moveaxis = view(
     "moveaxis",
     "x: Any; source: Integers, destination: Integers -> Any",
     numpy=np.moveaxis,
-    expand=lambda x, source, to: _at_once(permute_dims, x, shapes.moved(x.ndim, source, to)),
+    expand=_permuted(shapes.moved),
     shape=shapes.moveaxis,
     prepare=shapes.prepare_moveaxis,
     cases=(
@@ -339,7 +340,7 @@ swapaxes = view(
     "swapaxes",
     "x: Any; axis1: Axis, axis2: Axis -> Any",
     numpy=np.swapaxes,
-    expand=lambda x, axis1, axis2: _at_once(permute_dims, x, shapes.swapped(x.ndim, axis1, axis2)),
+    expand=_permuted(shapes.swapped),
     shape=shapes.swapaxes,
     cases=(case((2, 3, 4), axis1=0, axis2=2), case((2, 3), axis1=-1, axis2=-1)),
     doc="The tensor with two axes swapped.",
