@@ -276,7 +276,7 @@ class Backend(metaclass=_Interned):
         if len(self.passed) >= _MOST_PASSED:  # a program with ever new shapes must not grow
             self.passed.clear()
         expand = op.expand
-        if type(expand) is Restated and self.entry(op.name) is None:
+        if isinstance(expand, Restated) and self.entry(op.name) is None:
             op, values = expand.op, expand.attributes(specs[0], values)
         self.passed[key] = self.ops[op.name], values, op.signature.several
 
