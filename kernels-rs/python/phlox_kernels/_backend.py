@@ -73,10 +73,17 @@ class Cpu(Backend):
         def spec_of(self, primitive: Any, /) -> tuple[tuple[int, ...], DType]:
             """Return shape and element type of a primitive at once."""
             ...
+
+        def key_of(
+            self, op: Op, attributes: tuple[Any, ...], first: Any, /, *others: Any
+        ) -> tuple[Any, ...] | None:
+            """What decides whether a call passes its checks; None if it must be checked always."""
+            ...
     else:  # without a Python frame in between
         shape_of = staticmethod(_native._shape_of)
         dtype_of = staticmethod(_native._dtype_of)
         spec_of = staticmethod(_native._spec_of)
+        key_of = staticmethod(_native._key_of)
 
     def __init__(self, float: DTypeLike = "float32", int: DTypeLike = "int64") -> None:
         """Choose the default element types."""
