@@ -306,7 +306,11 @@ def test_an_emptied_cache_is_that_of_the_device_named_or_of_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     trimmed: list[Backend] = []
-    monkeypatch.setattr(Numpy, "trim", lambda self: trimmed.append(self))
+
+    def trim(device: Backend) -> None:
+        trimmed.append(device)
+
+    monkeypatch.setattr(Numpy, "trim", trim)
     first, second = Numpy(), Numpy(float="float64")
     pt.empty_cache(first)
     pt.empty_cache(pt.Profile(first))  # a decorator keeps what its inner device keeps
