@@ -260,8 +260,7 @@ slice_scatter = movement(
 
 def _at_once(op: Op, x: Tensor, *attributes: Any) -> Tensor:
     """Apply an op to attributes that need no preparation, without its checks."""
-    device = x.device
-    return Tensor(getattr(device.ops, op.name)(x.primitive, *attributes), device)
+    return Tensor(getattr(x.device.ops, op.name)(x.primitive, *attributes), x.device)
 
 
 def _reshaped(rule: ShapeRule) -> Restated:
