@@ -265,9 +265,7 @@ class Module(_walk.Walked, metaclass=_ModuleType):
 
     def path(self, path: str) -> Any:
         """Return what is at a path, ``model.path("layers.3")``, or raise ArgumentError."""
-        from ._parts import part_at  # noqa: PLC0415 - which imports this module
-
-        return part_at(self, path)
+        return _walk.part_at(self, path)
 
     # Freezing
 

@@ -76,27 +76,6 @@ def map_modules(module: M, function: Callable[[str, Module], Module]) -> M:
     return found
 
 
-def part_at(module: Module, path: str) -> Any:
-    """Return what is at a path.
-
-    Raises:
-        ArgumentError: when there is nothing.
-    """
-    found: Any = module
-    for name in path.split(".") if path else ():
-        parts = dict(_walk.parts(found))
-        if name not in parts:
-            raise ArgumentError(
-                "path",
-                "nothing is there",
-                got=f"{name!r} of {path!r}",
-                expected=", ".join(list(parts)[:8]) or f"no path inside {type(found).__name__}",
-                hint="print(model)",
-            )
-        found = parts[name]
-    return found
-
-
 def moving_average(average: M, module: Module, decay: float) -> M:
     """Return ``average · decay + module · (1 - decay)`` for weights; state is taken over.
 

@@ -91,6 +91,27 @@ def place_of(module: object, outer: Sequence[tuple[object, str]]) -> str:
     return type(module).__name__
 
 
+def part_at(module: Walked, path: str) -> Any:
+    """Return what is at a path.
+
+    Raises:
+        ArgumentError: when there is nothing.
+    """
+    found: Any = module
+    for name in path.split(".") if path else ():
+        inside = dict(parts(found))
+        if name not in inside:
+            raise ArgumentError(
+                "path",
+                "nothing is there",
+                got=f"{name!r} of {path!r}",
+                expected=", ".join(list(inside)[:8]) or f"no path inside {type(found).__name__}",
+                hint="print(model)",
+            )
+        found = inside[name]
+    return found
+
+
 def join(path: str, name: str) -> str:
     """Return the path of a part."""
     return f"{path}.{name}" if path and name else path or name
