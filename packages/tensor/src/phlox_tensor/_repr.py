@@ -86,7 +86,7 @@ def _changed(options: dict[str, Any]) -> PrintOptions:
 
 def tensor_repr(tensor: Tensor[Any]) -> str:
     """Return ``Tensor([...], dtype=float32, device=Cpu())``; the shape where it is not seen."""
-    if not tensor.device.has_data:
+    if not tensor.device.is_readable(tensor.primitive):
         dtype = tensor.dtype.name
         return f"Tensor(shape={tensor.shape}, dtype={dtype}, device={tensor.device!r})"
     chosen = _options.get()
@@ -110,7 +110,7 @@ def tensor_html(tensor: Tensor[Any]) -> str:
     """Return shape, type and device, and a heat map of the first rows, for notebooks."""
     head = f"Tensor {tensor.shape}, {tensor.dtype.name}, {tensor.device!r}"
     head = f"<div><code>{escape(head)}</code></div>"
-    if not tensor.device.has_data or not tensor.size:
+    if not tensor.device.is_readable(tensor.primitive) or not tensor.size:
         return head
     array = tensor.numpy()
     matrix = array.reshape((-1, array.shape[-1] if array.ndim else 1))
