@@ -14,7 +14,7 @@ from typing import Any
 import phlox_autodiff.rules
 import phlox_tensor.ops
 from phlox_autodiff import rule_kind
-from phlox_tensor import REGISTRY, ArgumentError, Op
+from phlox_tensor import REGISTRY, ArgumentError, Op, Restated
 
 from ._coverage import installed_backends
 from ._table import table
@@ -34,7 +34,7 @@ def places(name: str) -> list[tuple[str, str]]:
         ("declaration", _row(phlox_tensor.ops, name) or "declared elsewhere"),
         ("shape rule", _function(op.shape)),
         ("reference", "the expansion" if op.numpy is None else _function(op.numpy)),
-        ("expansion", "none" if op.expand is None else _function(op.expand)),
+        ("expansion", _expansion(op)),
         ("derivative", _row(phlox_autodiff.rules, name) or rule_kind(op)),
     ]
     for backend, device in installed_backends().items():
@@ -50,7 +50,7 @@ def as_text(name: str) -> str:
 
 def _row(package: Any, name: str) -> str | None:
     """The line that begins with the name of the op, in the files of the families."""
-    start = re.compile(rf'^(\w+ = \w+\()?\s*"{name}"[,:]', re.MULTILINE)
+    start = re.compile(rf'^((\w+ = \w+\()?\s*"{name}"[,:]|{name} = )', re.MULTILINE)
     for module in iter_modules(package.__path__):
         if not module.name.startswith("_"):
             file = Path(str(import_module(f"{package.__name__}.{module.name}").__file__))
@@ -59,6 +59,12 @@ def _row(package: Any, name: str) -> str | None:
             if found is not None:
                 return _place(file, text.count("\n", 0, found.end()) + 1)
     return None
+
+
+def _expansion(op: Op) -> str:
+    if isinstance(op.expand, Restated):
+        return f"one call of {op.expand.op.name}"
+    return "none" if op.expand is None else _function(op.expand)
 
 
 def _entry(op: Op, entry: Any) -> str:

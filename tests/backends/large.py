@@ -160,6 +160,7 @@ def _meta(wanted: Any, dtype: DType) -> Any:
     return Spec(wanted, dtype)
 
 
-def every_op() -> list[Op]:
-    """All ops with operands, sorted by name."""
-    return [op for _, op in sorted(REGISTRY.items()) if op.signature.operands]
+def ops_of(device: Backend) -> list[Op]:
+    """All ops with operands that the device has an entry for; others expand into these."""
+    ops = [op for _, op in sorted(REGISTRY.items()) if op.signature.operands]
+    return [op for op in ops if device.entry(op.name) is not None]

@@ -33,7 +33,7 @@ def digest(out: Any) -> str:
 
 
 def every_op() -> Iterator[tuple[str, Any]]:
-    for op in large.every_op():
+    for op in large.ops_of(DEVICE):
         for call in large.large_calls(op, DEVICE, most=2):
             for layout in ("contiguous", "transposed"):
                 operands = tuple(_place(o, DEVICE, LAYOUTS[layout]) for o in call.sample.operands)

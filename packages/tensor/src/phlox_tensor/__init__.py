@@ -96,6 +96,7 @@ from ._meta_backend import Meta as Meta
 from ._numpy_backend import Numpy as Numpy
 from ._op import REGISTRY as REGISTRY
 from ._op import Op as Op
+from ._op import Restated as Restated
 from ._op import Spec as Spec
 from ._pickle import install as _install_pickle
 from ._profile import Profile as Profile
