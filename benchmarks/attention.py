@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import phlox as px
@@ -50,7 +52,7 @@ def _torch(arrays: list[np.ndarray], causal: bool) -> tuple[Run, Run]:
     q, k, v = (torch.from_numpy(a) for a in arrays)
     grouped = q.shape[1] != k.shape[1]
     attention = torch.nn.functional.scaled_dot_product_attention
-    tracked = [torch.from_numpy(a).requires_grad_() for a in arrays]
+    tracked: list[Any] = [torch.from_numpy(a).requires_grad_() for a in arrays]
 
     def gradients() -> object:
         out = attention(*tracked, is_causal=causal, enable_gqa=grouped).sum()

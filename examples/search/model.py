@@ -108,7 +108,8 @@ class Encoder:
 
     def __init__(self, folder: Path, device: Backend | str | None = None) -> None:
         """Load both."""
-        from tokenizers import Tokenizer  # noqa: PLC0415 - the model alone does without
+        # The model alone does without.
+        from tokenizers import Tokenizer  # noqa: PLC0415 # pyright: ignore[reportMissingImports]
 
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.enable_truncation(LONGEST)
