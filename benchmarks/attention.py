@@ -51,7 +51,7 @@ def _torch(arrays: list[np.ndarray], causal: bool) -> tuple[Run, Run]:
 
     q, k, v = (torch.from_numpy(a) for a in arrays)
     grouped = q.shape[1] != k.shape[1]
-    attention = torch.nn.functional.scaled_dot_product_attention
+    attention: Any = torch.nn.functional.scaled_dot_product_attention
     tracked: list[Any] = [torch.from_numpy(a).requires_grad_() for a in arrays]
 
     def gradients() -> object:
