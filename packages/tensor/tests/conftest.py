@@ -10,7 +10,13 @@ from phlox_tensor import Numpy, _device, use_device
 @pytest.fixture(autouse=True)
 def _on_the_reference(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(_device, "backend_classes", dict)
-    _device.load_class.cache_clear()
+    _forget()
     with use_device(Numpy()):
         yield
+    _forget()
+
+
+def _forget() -> None:
+    """Which backends there are is kept; tests of other packages see more than these."""
     _device.load_class.cache_clear()
+    _device._fallback.cache_clear()
