@@ -241,10 +241,12 @@ class Backend(metaclass=_Interned):
         return False
 
     def _lay_out(self) -> None:
-        """Make the tables; entries are looked up at their first use."""
+        """Make the tables, unless they are as new; entries are looked up at their first use."""
         self.passed = {}
-        self.ops = Table(lambda name: self._found(REGISTRY[name]), REGISTRY)
-        self.checked = Table(self._resolve_checked, REGISTRY)
+        ready = vars(self).get("ops")
+        if ready is None or ready._used:
+            self.ops = Table(lambda name: self._found(REGISTRY[name]), REGISTRY)
+            self.checked = Table(self._resolve_checked, REGISTRY)
 
         if self.inner is None:
             for method in ("read", "read_async", "upload"):

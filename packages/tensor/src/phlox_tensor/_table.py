@@ -18,11 +18,12 @@ class Table:
     use; the attribute is the entry itself from then on, which Python reads fastest.
     """
 
-    __slots__ = ("__dict__", "_resolve")
+    __slots__ = ("__dict__", "_resolve", "_used")
 
     def __init__(self, resolve: Callable[[str], Entry], names: Iterable[str]) -> None:
         """Look entries up by ``resolve``."""
         self._resolve = resolve
+        self._used = False  # whether any entry has been looked up
         for name in names:
             self._reset(name)
 
@@ -41,6 +42,7 @@ class Table:
         if entry is None:
             raise ArgumentError("ops", "no such op", got=repr(name), expected="a declared op")
         if isinstance(entry, _Unresolved):
+            self._used = True  # before, so that whoever replaces used tables sees this one too
             entry = vars(self)[name] = self._resolve(name)
         return entry
 
