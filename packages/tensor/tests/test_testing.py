@@ -232,6 +232,10 @@ def test_disagreement() -> None:
     assert disagreement(inf, -inf, ulp=9, atol=9) is not None
     assert disagreement(-one * 0, one * 0, ulp=0, atol=0) is None
     assert disagreement(-one * 0, one * 0, ulp=0, atol=0, signed_zeros=True) is not None
+    denormal = one * np.float32(1e-45)
+    assert disagreement(one * 0, denormal, ulp=0, atol=0) is not None
+    assert disagreement(one * 0, denormal, ulp=0, atol=0, denormals=False) is None
+    assert disagreement(one * 0, one, ulp=0, atol=0, denormals=False) is not None
     largest = one * np.finfo(np.float32).max
     assert disagreement(inf, largest, ulp=2, atol=0) is None
     assert disagreement(inf, largest, ulp=0, atol=0) is not None

@@ -83,6 +83,7 @@ class Checked(Decorator):
             ulp=op.ulp * slack,
             atol=op.atol * slack * self._scale(got, self._operands(op, args)),
             signed_zeros=op.signed_zeros and self._inner.strict and self.reference.strict,
+            denormals=self._inner.strict and self.reference.strict,
         )
 
     def _scale(self, got: Array, operands: list[Any]) -> float:

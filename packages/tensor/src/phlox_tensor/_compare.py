@@ -12,7 +12,13 @@ Array = np.ndarray[Any, Any]
 
 
 def disagreement(
-    got: Array, want: Array, *, ulp: float, atol: float, signed_zeros: bool = False
+    got: Array,
+    want: Array,
+    *,
+    ulp: float,
+    atol: float,
+    signed_zeros: bool = False,
+    denormals: bool = True,
 ) -> str | None:
     """Say how ``got`` differs from ``want``, or None.
 
@@ -22,6 +28,7 @@ def disagreement(
         ulp: allowed difference relative to the expected value, in units of epsilon.
         atol: allowed absolute difference in units of epsilon.
         signed_zeros: whether the sign of a zero counts.
+        denormals: whether denormals are told from zero.
     """
     if got.shape != want.shape:
         return f"shape {got.shape}, expected {want.shape}"
@@ -41,6 +48,9 @@ def disagreement(
         # Rounding to the result's type is free: half an ulp, and denormals all of one.
         near |= np.abs(wide_got - wide_want) <= _spacing(wide_want, got.dtype) * max(ulp, 0) / 2
         near |= wide_got == wide_want
+    if not denormals:
+        least = float(finfo(got.dtype).smallest_normal)
+        near |= finite & (np.abs(wide_got) < least) & (np.abs(wide_want) < least)
     same = (wide_got == wide_want) | (np.isnan(wide_got) & np.isnan(wide_want))
     edge = _near_overflow(wide_got, exact, got.dtype, ulp)
     bad = ~np.where(finite, near, same | edge)

@@ -106,6 +106,7 @@ class Check:
             and self.backend.strict
             and self.op.signed_zeros
             and self.op.ulp <= 1,
+            denormals=self.backend.strict,
         )
         if problem is not None:
             raise self._failure(problem, what, sample, layout, special)
