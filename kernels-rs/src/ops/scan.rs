@@ -19,6 +19,8 @@ const GRAIN: usize = 32 * BLOCK;
 const LANES: usize = 4;
 /// Columns that are followed at once.
 const WIDTH: usize = 256;
+/// The same of narrow matrices, which should not pay for the whole width.
+const NARROW: usize = 16;
 
 trait Add: Element {
     /// `ZERO + x` is `x`, the sign of zero included.
@@ -173,14 +175,21 @@ impl<T: Add> Job<T> {
                 let first = job % tiles * WIDTH;
                 let start = job / tiles * self.len * inner + first;
                 // SAFETY: columns of this task.
-                unsafe { self.tile(start, inner, WIDTH.min(inner - first)) };
+                unsafe {
+                    if inner <= NARROW {
+                        self.tile::<NARROW>(start, inner, inner);
+                    } else {
+                        self.tile::<WIDTH>(start, inner, WIDTH.min(inner - first));
+                    }
+                }
             }
         });
     }
 
-    unsafe fn tile(&self, start: usize, step: usize, width: usize) {
-        let (mut local, mut total) = ([T::ZERO; WIDTH], [T::ZERO; WIDTH]);
-        let mut line = [T::ZERO; WIDTH];
+    /// Sums down `width` columns, at most `MOST`.
+    unsafe fn tile<const MOST: usize>(&self, start: usize, step: usize, width: usize) {
+        let (mut local, mut total) = ([T::ZERO; MOST], [T::ZERO; MOST]);
+        let mut line = [T::ZERO; MOST];
         for row in 0..self.len {
             let at = start + row * step;
             // SAFETY: a part of a row of both arrays; the operand's is copied first where they are one.
@@ -204,7 +213,7 @@ impl<T: Add> Job<T> {
 }
 
 #[inline(always)]
-fn add_line<T: Add>(x: &[T], out: &mut [T], local: &mut [T; WIDTH], total: &[T; WIDTH]) {
+fn add_line<T: Add>(x: &[T], out: &mut [T], local: &mut [T], total: &[T]) {
     for (((out, &x), local), &total) in out.iter_mut().zip(x).zip(local).zip(total) {
         *local = local.add(x);
         *out = total.add(*local);
