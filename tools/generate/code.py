@@ -394,13 +394,15 @@ def transposes() -> str:
         "    @property\n"
         "    def T(self: Tensor[AnyKind]) -> Tensor[AnyKind]:\n"
         '        """The matrix transposed; the order of the axes reversed for other ranks."""\n'
+        "        if self.ndim == 2:  # the usual case\n"
+        "            return single(_permute_dims, self, ((1, 0),))\n"
         "        return _permute_dims(self, tuple(range(self.ndim))[::-1])\n"
     )
     out.append(
         "    @property\n"
         "    def mT(self: Tensor[AnyKind]) -> Tensor[AnyKind]:\n"
         '        """The last two axes swapped."""\n'
-        "        if self.ndim == 2:  # the usual case, without the expansion\n"
+        "        if self.ndim == 2:\n"
         "            return single(_permute_dims, self, ((1, 0),))\n"
         "        return single(_matrix_transpose, self, ())\n"
     )

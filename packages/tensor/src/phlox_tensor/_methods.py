@@ -631,12 +631,14 @@ class TensorMethods(TensorMembers[K]):
     @property
     def T(self: Tensor[AnyKind]) -> Tensor[AnyKind]:
         """The matrix transposed; the order of the axes reversed for other ranks."""
+        if self.ndim == 2:  # the usual case
+            return single(_permute_dims, self, ((1, 0),))
         return _permute_dims(self, tuple(range(self.ndim))[::-1])
 
     @property
     def mT(self: Tensor[AnyKind]) -> Tensor[AnyKind]:
         """The last two axes swapped."""
-        if self.ndim == 2:  # the usual case, without the expansion
+        if self.ndim == 2:
             return single(_permute_dims, self, ((1, 0),))
         return single(_matrix_transpose, self, ())
 
