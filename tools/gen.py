@@ -40,9 +40,9 @@ def _code() -> dict[Path, str]:
 
 
 def _pages() -> dict[Path, str]:
-    from tools.generate import pages  # noqa: PLC0415 - runs the generated functions
+    from tools.generate import onnx_ops, pages  # noqa: PLC0415 - runs the generated functions
 
-    return pages.files(DOCS)
+    return pages.files(DOCS) | onnx_ops.files(DOCS.parent)
 
 
 def _bootstrap() -> None:

@@ -13,13 +13,18 @@ _REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?\s*([^;]*)")
 
 @dataclass(frozen=True)
 class Project:
-    """One distribution of the workspace, as its pyproject.toml states it."""
+    """One distribution of the workspace, as its pyproject.toml states it.
+
+    Attributes:
+        extras: what is installed on request alone.
+    """
 
     folder: Path
     name: str
     version: str
     requires: dict[str, str]
     native: bool
+    extras: dict[str, str]
 
     @property
     def module(self) -> str:
@@ -36,9 +41,15 @@ def read_project(file: Path) -> Project:
     whole: dict[str, Any] = tomllib.loads(file.read_text())
     table: dict[str, Any] = whole["project"]
     native = whole["build-system"]["build-backend"] == "maturin"
-    found = [_REQUIREMENT.match(text) for text in table.get("dependencies", [])]
-    requires = {_key(match[1]): match[2].replace(" ", "") for match in found if match}
-    return Project(file.parent, _key(table["name"]), table["version"], requires, native)
+    requires = _specifiers(table.get("dependencies", []))
+    optional: dict[str, list[str]] = table.get("optional-dependencies", {})
+    extras = _specifiers([text for each in optional.values() for text in each])
+    return Project(file.parent, _key(table["name"]), table["version"], requires, native, extras)
+
+
+def _specifiers(requirements: list[str]) -> dict[str, str]:
+    found = [_REQUIREMENT.match(text) for text in requirements]
+    return {_key(match[1]): match[2].replace(" ", "") for match in found if match}
 
 
 def projects(root: Path = ROOT) -> list[Project]:
@@ -55,7 +66,7 @@ def problems(root: Path = ROOT) -> list[str]:
     for project in found.values():
         lines += _changelog(project, root)
         lines += _cargo(project, root)
-        for name, specifier in project.requires.items():
+        for name, specifier in (project.requires | project.extras).items():
             if name in found:
                 lines += _pin(project, found[name], specifier)
     return lines

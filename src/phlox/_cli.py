@@ -1,4 +1,4 @@
-"""The command ``phlox``: ``doctor``, ``ops``, ``record``."""
+"""The command ``phlox``: ``doctor``, ``onnx``, ``ops``, ``record``."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         from phlox_record._cli import main as record  # noqa: PLC0415 - loaded when it is needed
 
         return record(words[1:])
+    if words[:1] == ["onnx"]:
+        return _onnx(words[1:])
     parser = argparse.ArgumentParser(prog="phlox", description=__doc__)
     parser.add_argument("--version", action="store_true", help="print the version and end")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     commands.add_parser("doctor", help="print the devices of this machine and what is missing")
+    commands.add_parser("onnx", help="say what an ONNX file holds and needs", add_help=False)
     ops = commands.add_parser("ops", help="print every op: backends, gradient rule, tests")
     ops.add_argument("name", nargs="?", help="where each part of this op stands")
     ops.add_argument("--json", action="store_true", help="as JSON")
@@ -28,6 +31,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         sys.stderr.close()
         return 0
+
+
+def _onnx(words: list[str]) -> int:
+    try:
+        from . import onnx  # noqa: F401, PLC0415 - says what to install
+    except ModuleNotFoundError as error:
+        print(error, file=sys.stderr)
+        return 2
+    from phlox_onnx._cli import main  # noqa: PLC0415 - not every installation has it
+
+    return main(words)
 
 
 def _run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:

@@ -12,7 +12,7 @@ from phlox_tensor._device import backend_classes, load_class
 
 from ._table import table
 
-_PACKAGES = ("tensor", "autodiff", "record", "nn", "optim", "fusion", "kernels", "wgpu")
+_PACKAGES = ("tensor", "autodiff", "record", "nn", "optim", "fusion", "onnx", "kernels", "wgpu")
 
 
 def report() -> str:

@@ -17,6 +17,7 @@ ALLOWED = {
         "phlox-fusion",
         "phlox-kernels",
         "phlox-nn",
+        "phlox-onnx",
         "phlox-optim",
         "phlox-record",
         "phlox-tensor",
@@ -26,6 +27,7 @@ ALLOWED = {
     "phlox-fusion": {"phlox-tensor"},
     "phlox-kernels": {"phlox-tensor"},
     "phlox-nn": {"phlox-record", "phlox-tensor"},
+    "phlox-onnx": {"phlox-nn", "phlox-tensor"},
     "phlox-optim": {"phlox-nn", "phlox-record", "phlox-tensor"},
     "phlox-record": {"phlox-tensor"},
     "phlox-tensor": set[str](),
@@ -78,14 +80,16 @@ def test_every_package_has_a_place_in_the_order() -> None:
 
 @pytest.mark.parametrize("name", sorted(ALLOWED))
 def test_declared_packages_lie_below(name: str) -> None:
-    declared = {other for other in PROJECTS[name].requires if other in ALLOWED}
+    project = PROJECTS[name]
+    declared = {other for other in project.requires | project.extras if other in ALLOWED}
     assert declared <= ALLOWED[name], f"{name} declares {sorted(declared - ALLOWED[name])}"
 
 
 @pytest.mark.parametrize("name", sorted(ALLOWED))
 def test_imports_are_declared(name: str) -> None:
     project = PROJECTS[name]
-    known = modules(set(project.requires) | {name} | OPTIONAL.get(name, set()))
+    declared = set(project.requires) | set(project.extras)
+    known = modules(declared | {name} | OPTIONAL.get(name, set()))
     found = [line for file in sources(project) for line in foreign(file, known)]
     assert not found, "\n".join([f"{name} imports what it does not declare:", *found])
 

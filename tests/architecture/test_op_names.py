@@ -37,7 +37,12 @@ ALLOWED = {
 def sources() -> list[Path]:
     found = [*ROOT.glob("packages/*/src/**/*.py"), *ROOT.glob("kernels-rs/python/**/*.py")]
     found += ROOT.glob("src/**/*.py")
-    tables = ("/phlox_tensor/ops/", "/phlox_tensor/reference/", "/phlox_autodiff/rules/")
+    tables = (
+        "/phlox_tensor/ops/",
+        "/phlox_tensor/reference/",
+        "/phlox_autodiff/rules/",
+        "/phlox_onnx/table/",
+    )
     return [
         f for f in sorted(found) if not is_generated(f) and not any(t in str(f) for t in tables)
     ]

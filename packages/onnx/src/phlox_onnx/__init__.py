@@ -1,0 +1,14 @@
+"""ONNX files as trainable modules.
+
+```python
+model = load("model.onnx", device=train)  # an nn.Module: no files written, no code executed
+```
+"""
+
+from ._errors import OnnxError as OnnxError
+from ._limits import Limits as Limits
+from ._model import OnnxModel as OnnxModel
+from ._model import load as load
+from ._table import register as register
+
+__version__ = "0.1.0"

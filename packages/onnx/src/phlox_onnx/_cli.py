@@ -1,0 +1,99 @@
+"""`phlox onnx`: what a file needs, and what there is."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from ._errors import OnnxError
+from ._graph import Key, Node, walk
+from ._limits import Limits
+from ._model import prepared
+from ._roles import roles
+from ._table import unsupported
+from .table import TABLE
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run `phlox onnx` with `argv`; return the exit status."""
+    parser = argparse.ArgumentParser(prog="phlox onnx", description=__doc__)
+    parser.add_argument("file", nargs="?", help="an ONNX model")
+    parser.add_argument(
+        "--check", action="store_true", help="say what the file holds and what has no row"
+    )
+    parser.add_argument("--ops", action="store_true", help="print every op that has a row")
+    parser.add_argument("--json", action="store_true", help="as JSON")
+    options = parser.parse_args(argv)
+    try:
+        if options.ops:
+            _print(ops(), options.json)
+            return 0
+        if options.file and options.check:
+            found = checked(options.file)
+            _print(found if options.json else list(_report(found)), options.json)
+            return 1 if found["unsupported"] else 0
+    except (OnnxError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    parser.print_help()
+    return 2
+
+
+def ops() -> list[str]:
+    """The names of all ops with a row, with their domain where it is not that of ONNX."""
+    return [_name(key) for key in sorted(TABLE) if key[0] != "phlox.onnx"]
+
+
+def checked(file: str) -> dict[str, Any]:
+    """What a file holds, and every op that has no row."""
+    graph = prepared(file, Limits())
+    nodes = list(walk(graph))
+    missing = unsupported(graph)
+    out: dict[str, Any] = {
+        "inputs": [f"{v.name}: {v.dtype} {_shape(v.shape)}".strip() for v in graph.inputs],
+        "outputs": [v.name for v in graph.outputs],
+        "nodes": len(nodes),
+        "ops": len({node.key for node in nodes}),
+        "unsupported": [_missing(key, found) for key, found in sorted(missing.items())],
+    }
+    if not missing:
+        found = roles(graph)
+        out["trained"] = sum(a.size for a in found.trained.values())
+        out["state"] = sum(a.size for a in found.state.values())
+    return out
+
+
+def _missing(key: Key, nodes: list[Node]) -> dict[str, Any]:
+    names = {op: (domain, op) for domain, op in TABLE}
+    near = [_name(names[op]) for op in get_close_matches(key[1], names, 1)]
+    first = nodes[0].name or next((o for o in nodes[0].outputs if o), "")
+    return {"op": _name(key), "count": len(nodes), "first": first, "nearest": near}
+
+
+def _name(key: Key) -> str:
+    domain, op = key
+    return f"{domain}.{op}" if domain else op
+
+
+def _shape(shape: tuple[int | str | None, ...] | None) -> str:
+    return "" if shape is None else f"({', '.join('?' if n is None else str(n) for n in shape)})"
+
+
+def _report(found: dict[str, Any]) -> Iterator[str]:
+    yield from (f"input   {text!r}" for text in found["inputs"])
+    yield from (f"output  {text!r}" for text in found["outputs"])
+    yield f"nodes   {found['nodes']} of {found['ops']} ops"
+    for each in found["unsupported"]:
+        near = f", nearest {each['nearest'][0]}" if each["nearest"] else ""
+        yield f"no row  {each['op']}: {each['count']}, first {each['first']!r}{near}"
+    if not found["unsupported"]:
+        yield f"values  {found['trained']} trained, {found['state']} of state"
+        yield "every op has a row"
+
+
+def _print(found: Any, as_json: bool) -> None:
+    print(json.dumps(found, indent=1) if as_json else "\n".join(found))

@@ -1,0 +1,216 @@
+"""A model as plain data: values by name, nodes in order, graphs inside of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+
+from ._errors import OnnxError
+
+Array = np.ndarray[Any, Any]
+Key = tuple[str, str]  # domain, name
+
+
+@final
+@dataclass
+class Node:
+    """One call of an op. ``""`` among inputs and outputs is one that is absent.
+
+    Attributes:
+        attributes: numbers, text, arrays, tuples of these, or graphs.
+        opset: the version of the op's domain that the file was written for.
+    """
+
+    op: str
+    domain: str
+    inputs: list[str]
+    outputs: list[str]
+    attributes: dict[str, Any] = field(default_factory=dict)
+    name: str = ""
+    opset: int = 1
+
+    @property
+    def key(self) -> Key:
+        """What the table calls the op."""
+        return self.domain, self.op
+
+    @property
+    def graphs(self) -> dict[str, Graph]:
+        """The graphs among the attributes."""
+        return {k: v for k, v in self.attributes.items() if isinstance(v, Graph)}
+
+    def where(self) -> str:
+        """How messages name the node."""
+        name = self.name or next((o for o in self.outputs if o), "")
+        return f"{self.op} {name!r}" if name else self.op
+
+
+@final
+@dataclass
+class Value:
+    """An input or output as the file describes it: sizes are numbers, names or unknown."""
+
+    name: str
+    dtype: str = ""
+    shape: tuple[int | str | None, ...] | None = None
+
+
+@final
+@dataclass
+class Graph:
+    """Nodes between inputs and outputs; ``constants`` are the values that the file brings."""
+
+    name: str
+    inputs: list[Value]
+    outputs: list[Value]
+    nodes: list[Node]
+    constants: dict[str, Array]
+
+
+@final
+@dataclass
+class Function:
+    """A function of the file: nodes that stand for a node of its name."""
+
+    key: Key
+    inputs: list[str]
+    outputs: list[str]
+    attributes: list[str]
+    defaults: dict[str, Any]
+    nodes: list[Node]
+
+
+@final
+@dataclass(frozen=True)
+class Reference:
+    """An attribute that takes its value from the call of the function around it."""
+
+    name: str
+
+
+@final
+@dataclass
+class Model:
+    """A file: its graph, its functions, who made it."""
+
+    graph: Graph
+    opsets: dict[str, int]
+    functions: dict[Key, Function]
+    producer: str = ""
+
+
+def walk(graph: Graph) -> Iterator[Node]:
+    """Every node, those of inner graphs included."""
+    for node in graph.nodes:
+        yield node
+        for inner in node.graphs.values():
+            yield from walk(inner)
+
+
+def outer_names(graph: Graph) -> set[str]:
+    """Names that a graph takes from the graphs around it."""
+    own = {v.name for v in graph.inputs} | set(graph.constants)
+    own |= {name for node in graph.nodes for name in node.outputs}
+    used = {v.name for v in graph.outputs}
+    for node in graph.nodes:
+        used |= reads(node)
+    return used - own - {""}
+
+
+def reads(node: Node) -> set[str]:
+    """Names that a node needs: its inputs, and what its graphs take from outside."""
+    found = set(node.inputs) - {""}
+    for inner in node.graphs.values():
+        found |= outer_names(inner)
+    return found
+
+
+def in_order(graph: Graph) -> None:
+    """Sort the nodes of a graph and of those inside so that each follows what it reads.
+
+    Raises:
+        OnnxError: for a circle.
+    """
+    maker = {name: i for i, n in enumerate(graph.nodes) for name in n.outputs if name}
+    needs = [{maker[r] for r in reads(n) if r in maker} for n in graph.nodes]
+    if any(max(each, default=-1) >= i for i, each in enumerate(needs)):
+        graph.nodes = [graph.nodes[i] for i in _order(needs, graph)]
+    for node in graph.nodes:
+        for inner in node.graphs.values():
+            in_order(inner)
+
+
+def _order(needs: list[set[int]], graph: Graph) -> list[int]:
+    """Kahn's algorithm; of those that are free, the first of the file goes first."""
+    from heapq import heapify, heappop, heappush  # noqa: PLC0415 - few files need it
+
+    waiting = [len(each) for each in needs]
+    followers: list[list[int]] = [[] for _ in needs]
+    for i, each in enumerate(needs):
+        for j in each:
+            followers[j].append(i)
+    free = [i for i, n in enumerate(waiting) if n == 0]
+    heapify(free)
+    order = []
+    while free:
+        i = heappop(free)
+        order.append(i)
+        for j in followers[i]:
+            waiting[j] -= 1
+            if waiting[j] == 0:
+                heappush(free, j)
+    if len(order) < len(needs):
+        stuck = next(i for i, n in enumerate(waiting) if n > 0)
+        raise OnnxError("onnx", "nodes wait for each other", got=graph.nodes[stuck].where())
+    return order
+
+
+def with_names_once(graph: Graph) -> None:
+    """Give every value of inner graphs a name that no other value has.
+
+    Raises:
+        OnnxError: for a value that is made twice, or never.
+    """
+    taken: set[str] = set()
+    _rename(graph, {}, taken)
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    found, i = name, 1
+    while found in taken:
+        found, i = f"{name}#{i}", i + 1
+    taken.add(found)
+    return found
+
+
+def _rename(graph: Graph, around: dict[str, str], taken: set[str]) -> None:
+    scope = dict(around)
+    own: set[str] = set()
+
+    def define(name: str) -> str:
+        if not name:
+            return name
+        if name in own:
+            raise OnnxError("onnx", "a value is made twice", got=repr(name))
+        own.add(name)
+        scope[name] = _fresh(name, taken)
+        return scope[name]
+
+    def find(name: str) -> str:
+        if name and name not in scope:
+            raise OnnxError("onnx", "a value is read that nothing makes", got=repr(name))
+        return scope[name] if name else name
+
+    for value in graph.inputs:
+        value.name = define(value.name)
+    graph.constants = {define(name): array for name, array in graph.constants.items()}
+    for node in graph.nodes:
+        node.inputs = [find(name) for name in node.inputs]
+        for inner in node.graphs.values():
+            _rename(inner, scope, taken)
+        node.outputs = [define(name) for name in node.outputs]
+    for value in graph.outputs:
+        value.name = find(value.name)

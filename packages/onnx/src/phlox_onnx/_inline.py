@@ -1,0 +1,96 @@
+"""Functions of the file in place of the nodes that call them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._errors import OnnxError
+from ._graph import Function, Graph, Key, Model, Node, Reference, Value
+from ._limits import Limits
+
+
+def inlined(model: Model, limits: Limits) -> Graph:
+    """Return the graph of a model without calls of its functions.
+
+    Raises:
+        OnnxError: when functions call each other in a circle, nest too deep, or become too many
+            nodes.
+    """
+    if model.functions:
+        _Inliner(model.functions, limits).graph(model.graph, ())
+    return model.graph
+
+
+class _Inliner:
+    def __init__(self, functions: dict[Key, Function], limits: Limits) -> None:
+        self._functions, self._limits = functions, limits
+        self._calls = self._nodes = 0
+
+    def graph(self, graph: Graph, stack: tuple[Key, ...]) -> None:
+        graph.nodes = [made for node in graph.nodes for made in self._expanded(node, stack)]
+
+    def _expanded(self, node: Node, stack: tuple[Key, ...]) -> list[Node]:
+        self._nodes += 1
+        if self._nodes > self._limits.nodes:
+            raise OnnxError("onnx", "functions become too many nodes", expected=self._limits.nodes)
+        function = self._functions.get(node.key)
+        if function is None:
+            for inner in node.graphs.values():
+                self.graph(inner, stack)
+            return [node]
+        if node.key in stack:
+            raise OnnxError("onnx", "functions call each other in a circle", got=node.op)
+        if len(stack) >= self._limits.depth:
+            raise OnnxError("onnx", "functions nest too deep", expected=self._limits.depth)
+        self._calls += 1
+        body = _body(function, node, f"{node.op}.{self._calls}/")
+        return [made for each in body for made in self._expanded(each, (*stack, node.key))]
+
+
+def _body(function: Function, node: Node, prefix: str) -> list[Node]:
+    """The nodes of a function with the names and attributes of one call."""
+    given = [*node.inputs, *[""] * (len(function.inputs) - len(node.inputs))]
+    if len(given) > len(function.inputs) or len(node.outputs) > len(function.outputs):
+        raise OnnxError("onnx", "a call does not fit its function", got=node.where())
+    names = {"": ""} | dict(zip(function.inputs, given, strict=True))
+    values = {**function.defaults, **node.attributes}
+    made = [_copy(each, names, values, prefix) for each in function.nodes]
+    for inside, outside in zip(function.outputs, node.outputs, strict=False):
+        if outside:
+            source = names.get(inside, prefix + inside)
+            made.append(Node("Identity", "", [source], [outside], name=node.name, opset=16))
+    return made
+
+
+def _copy(node: Node, names: dict[str, str], values: dict[str, Any], prefix: str) -> Node:
+    def renamed(name: str) -> str:
+        return names.get(name, prefix + name)
+
+    attributes: dict[str, Any] = {}
+    for key, value in node.attributes.items():
+        found = values.get(value.name) if isinstance(value, Reference) else value
+        if isinstance(found, Graph) and not isinstance(value, Reference):
+            found = _copy_graph(found, names, values, prefix)
+        if found is not None:
+            attributes[key] = found
+    inputs = [renamed(name) for name in node.inputs]
+    outputs = [renamed(name) for name in node.outputs]
+    label = prefix + node.name
+    return Node(node.op, node.domain, inputs, outputs, attributes, label, node.opset)
+
+
+def _copy_graph(graph: Graph, names: dict[str, str], values: dict[str, Any], prefix: str) -> Graph:
+    own = {v.name for v in graph.inputs} | set(graph.constants)
+    own |= {name for node in graph.nodes for name in node.outputs}
+    names = {k: v for k, v in names.items() if k not in own or not k}
+
+    def renamed(value: Value) -> Value:
+        return Value(names.get(value.name, prefix + value.name), value.dtype, value.shape)
+
+    return Graph(
+        graph.name,
+        [renamed(v) for v in graph.inputs],
+        [renamed(v) for v in graph.outputs],
+        [_copy(n, names, values, prefix) for n in graph.nodes],
+        {prefix + k: v for k, v in graph.constants.items()},
+    )

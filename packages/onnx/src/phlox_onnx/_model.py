@@ -1,0 +1,277 @@
+"""A loaded file: a module whose parameters are its weights, under the names of the file."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from phlox_nn import Module, Param
+from phlox_tensor import DTYPES, ArgumentError, Backend, Tensor, as_device, default_device
+
+from ._errors import OnnxError
+from ._graph import Array, Graph, Node, in_order, walk, with_names_once
+from ._inline import inlined
+from ._limits import Limits
+from ._program import Program, lifted
+from ._read import read
+from ._roles import Roles, roles
+from ._table import unsupported
+from ._upgrade import upgraded
+
+Source = str | os.PathLike[str] | bytes
+
+_WORD: Final = re.compile(r"[^0-9A-Za-z_]+")
+
+
+class OnnxModel(Module):
+    """The module of an ONNX file: its weights by their names in the file, and what it computes.
+
+    Names are cut at dots and slashes: ``encoder.layer.0.weight`` is the parameter at that path.
+    The module is called with its inputs, in order or by name, and returns its output, or a tuple
+    of outputs. Inputs may be tensors, numbers or arrays of NumPy.
+
+    Attributes:
+        inputs: names of the inputs.
+        outputs: names of the outputs.
+    """
+
+    def __init__(
+        self, program: Program, paths: dict[str, tuple[str, ...]], params: dict[str, Param]
+    ) -> None:
+        """Hold a program and its parameters, by name in the file."""
+        self.inputs = tuple(v.name for v in program.graph.inputs)
+        self.outputs = tuple(v.name for v in program.graph.outputs)
+        self.program = program
+        self.paths = _Paths(paths)
+        for top, branch in _tree(paths, params).items():
+            setattr(self, top, branch)
+
+    def forward(self, *args: Any, **named: Any) -> Any:
+        """Run the graph.
+
+        Raises:
+            ArgumentError: when an input is missing, or unknown.
+        """
+        given = self._given(args, named)
+        weights = {self.program.weights[name]: at(self).value for name, at in self.paths}
+        device = self._device(weights, given)
+        found = self.program.run(given, weights, device)
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def _given(self, args: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
+        values = dict(zip(self.inputs, args, strict=False))
+        unknown = sorted(set(named) - set(self.inputs))
+        missing = [name for name in self.inputs if name not in values and name not in named]
+        if len(args) > len(self.inputs) or unknown or missing or set(values) & set(named):
+            raise ArgumentError(
+                "onnx",
+                "the inputs do not fit the model",
+                got=f"{len(args)} by position, {', '.join(named) or 'none'} by name",
+                expected=", ".join(self.inputs),
+            )
+        values |= named
+        inputs = self.program.graph.inputs
+        return [_as_value(values[v.name], v.dtype) for v in inputs]
+
+    def _device(self, weights: dict[int, Tensor[Any]], given: list[Any]) -> Backend:
+        """The device that computes: that of the inputs, or that of the weights around it."""
+        found = [t.device for t in weights.values()] or [
+            v.device for v in given if isinstance(v, Tensor)
+        ]
+        return found[0] if found else default_device()
+
+
+class _Paths:
+    """How the parameters of a module are found, by their names in the file."""
+
+    def __init__(self, paths: dict[str, tuple[str, ...]]) -> None:
+        self._paths = paths
+        self._found = [(name, _at(path)) for name, path in paths.items()]
+
+    def __iter__(self) -> Any:
+        return iter(self._found)
+
+    def __reduce__(self) -> Any:
+        return _Paths, (self._paths,)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Paths:
+        return self
+
+
+def _at(path: tuple[str, ...]) -> Callable[[Module], Any]:
+    top, *rest = path
+
+    def find(module: Module) -> Any:
+        found = getattr(module, top)
+        for name in rest:
+            found = found[name]
+        return found
+
+    return find
+
+
+def _as_value(value: Any, dtype: str) -> Any:
+    """Numbers take the type that the file gives; arrays and tensors keep theirs."""
+    if isinstance(value, list) and not _numbers(value):
+        return [_as_value(item, dtype) for item in value]
+    if value is None or isinstance(value, Tensor | np.ndarray | np.generic):
+        return np.asarray(value) if isinstance(value, np.generic) else value
+    return np.asarray(value, DTYPES[dtype].numpy if dtype in DTYPES else None)
+
+
+def _numbers(value: list[Any]) -> bool:
+    """Whether a list is one tensor, and no sequence of them."""
+    first = value[0] if value else None
+    return _numbers(first) if isinstance(first, list) else isinstance(first, bool | int | float)
+
+
+def _tree(paths: dict[str, tuple[str, ...]], params: dict[str, Param]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for name, path in paths.items():
+        branch = out
+        for word in path[:-1]:
+            branch = branch.setdefault(word, {})
+        branch[path[-1]] = params[name]
+    return out
+
+
+def paths_of(names: list[str]) -> dict[str, tuple[str, ...]]:
+    """Where each name of the file stands in the module: no two at one place or inside of another.
+
+    The first word is an attribute of the module, so it is an identifier that is none already.
+    """
+    taken: set[tuple[str, ...]] = set()
+    branches: set[tuple[str, ...]] = set()
+
+    def clashes(path: tuple[str, ...]) -> bool:
+        inside = any(path[:k] in taken for k in range(1, len(path)))
+        return inside or path in taken or path in branches
+
+    out: dict[str, tuple[str, ...]] = {}
+    for name in names:
+        words = [_WORD.sub("_", word).strip("_") for word in re.split(r"[./]", name)]
+        words = [word for word in words if word] or ["value"]
+        if not words[0][0].isalpha() or hasattr(OnnxModel, words[0]) or words[0] in _FIELDS:
+            words[0] = f"n_{words[0]}"
+        path, i = tuple(words), 1
+        while clashes(path):
+            path, i = (f"{'_'.join(words)}_{i}",), i + 1
+        taken.add(path)
+        branches |= {path[:k] for k in range(1, len(path))}
+        out[name] = path
+    return out
+
+
+_FIELDS: Final = {"inputs", "outputs", "paths", "program"}
+
+
+def load(
+    source: Source, *, device: Backend | str | None = None, limits: Limits | None = None
+) -> OnnxModel:
+    """Return the module of an ONNX file; nothing of the file is executed as code.
+
+    Weights are trained by default, state such as running statistics is not: ``params`` of the
+    module tells them apart, ``freeze`` and ``train`` change what is trained where.
+
+    Args:
+        source: the path of a file, or its bytes; data beside the file is only read with a path.
+        device: where the parameters shall be; the default device by default.
+        limits: what the file may ask for.
+
+    Raises:
+        OnnxError: when the file is malformed, or has ops without a row; all of them are named.
+        OSError: when the file cannot be read.
+
+    Example:
+        >>> import onnx
+        >>> text = '<ir_version: 8, opset_import: ["" : 18]> f (float[2] x) => (float[2] y)'
+        >>> file = onnx.parser.parse_model(text + " { y = Relu(x) }")
+        >>> load(file.SerializeToString())([-1.0, 2.0]).tolist()
+        [0.0, 2.0]
+    """
+    graph = prepared(source, limits or Limits())
+    refuse_unsupported(graph)
+    target = default_device() if device is None else as_device(device)
+    found = roles(graph)
+    return _built(graph, found, target)
+
+
+def prepared(source: Source, limits: Limits) -> Graph:
+    """Read a file as a graph of newest ops, in order, without functions."""
+    graph = inlined(read(source, limits), limits)
+    upgraded(graph)
+    _constants(graph)
+    in_order(graph)
+    with_names_once(graph)
+    return graph
+
+
+def _constants(graph: Graph) -> None:
+    """Constant nodes among the constants of their graph."""
+    kept: list[Node] = []
+    for node in graph.nodes:
+        for inner in node.graphs.values():
+            _constants(inner)
+        if node.key == ("", "Constant"):
+            graph.constants[node.outputs[0]] = _constant(node)
+        else:
+            kept.append(node)
+    graph.nodes = kept
+
+
+_NUMBERS: Final[dict[str, Any]] = {
+    "value_float": np.float32,
+    "value_floats": np.float32,
+    "value_int": np.int64,
+    "value_ints": np.int64,
+    "value_string": object,
+    "value_strings": object,
+}
+
+
+def _constant(node: Node) -> Array:
+    if len(node.attributes) != 1 or len(node.outputs) != 1:
+        raise OnnxError("onnx", "a constant without one value", got=node.where())
+    ((name, value),) = node.attributes.items()
+    if name in _NUMBERS:
+        return np.array(value, _NUMBERS[name])
+    if not isinstance(value, np.ndarray):
+        raise OnnxError("onnx", "a constant of an unknown form", got=f"{name} of {node.where()}")
+    return value
+
+
+def refuse_unsupported(graph: Graph) -> None:
+    """Name every op without a row at once.
+
+    Raises:
+        OnnxError: when there is one.
+    """
+    missing = unsupported(graph)
+    if not missing:
+        return
+    lines = [
+        f"{op if not domain else f'{domain}.{op}'} ({len(nodes)}, first {nodes[0].where()})"
+        for (domain, op), nodes in sorted(missing.items())
+    ]
+    (domain, op) = sorted(missing)[0]
+    raise OnnxError(
+        "onnx",
+        "ops without a row",
+        got="; ".join(lines),
+        hint=f"px.onnx.register({domain!r}, {op!r}, function)",
+    )
+
+
+def _built(graph: Graph, found: Roles, device: Backend) -> OnnxModel:
+    ours = {**found.trained, **found.state}
+    params = {
+        name: Param(lifted(array, device), role="weight" if name in found.trained else "state")
+        for name, array in ours.items()
+    }
+    for each in (graph, *(g for node in walk(graph) for g in node.graphs.values())):
+        each.constants = {k: v for k, v in each.constants.items() if k not in ours}
+    return OnnxModel(Program(graph, list(ours)), paths_of(list(ours)), params)

@@ -1,0 +1,312 @@
+"""A graph as steps over slots: each value has one, and is let go after its last use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, final
+
+import numpy as np
+
+from phlox_tensor import Backend, PhloxError, Tensor, asarray
+
+from ._errors import OnnxError
+from ._graph import Array, Graph, Node, reads
+from ._row import Parameter, Row
+from ._table import row_of
+
+Env = list[Any]
+Read = Callable[[Any, Backend], Any]
+
+# A result of shape arithmetic; anything larger belongs on the device.
+HOST_SIZE: Final = 1024
+
+
+def lifted(value: Any, device: Backend) -> Any:
+    """The tensor of an array; integers that the device lacks become its own."""
+    if not isinstance(value, np.ndarray):
+        return value
+    if value.dtype.kind in "iu" and value.dtype.itemsize == 8:
+        wanted = {d.name for d in device.dtypes}
+        if value.dtype.name not in wanted:
+            return asarray(value, dtype=device.default_int, device=device)
+    return asarray(value, device=device)
+
+
+def on_host(value: Any) -> Any:
+    """The array of a tensor: one read."""
+    return value.numpy() if isinstance(value, Tensor) else value
+
+
+def _host(value: Any, device: Backend) -> Any:
+    return on_host(value)
+
+
+def _ints(value: Any, device: Backend) -> Any:
+    return value if value is None else tuple(int(v) for v in np.ravel(on_host(value)))
+
+
+def _scalar(value: Any, device: Backend) -> Any:
+    return value if value is None else on_host(value).reshape(()).item()
+
+
+def _raw(value: Any, device: Backend) -> Any:
+    return value
+
+
+READS: Final[dict[str, Read]] = {
+    "Host": _host,
+    "Ints": _ints,
+    "Raw": _raw,
+    "Scalar": _scalar,
+    "Tensor": lifted,
+}
+
+
+def _cached(array: Array) -> Read:
+    """The tensor of a constant, made once for each device."""
+    made: dict[Backend, Any] = {}
+
+    def read(value: Any, device: Backend) -> Any:
+        found = made.get(device)
+        if found is None:
+            if len(made) > 3:
+                made.clear()
+            found = made[device] = lifted(array, device)
+        return found
+
+    return read
+
+
+@final
+class Step:
+    """One node: where its inputs lie, what runs, where its outputs go."""
+
+    __slots__ = (
+        "_bodies",
+        "_device",
+        "_given",
+        "_host",
+        "_plan",
+        "_row",
+        "_slots",
+        "drop",
+        "node",
+        "outputs",
+    )
+
+    def __init__(self, node: Node, row: Row, program: Program) -> None:
+        """Bind a node to a row.
+
+        Raises:
+            OnnxError: when inputs or attributes do not fit the row.
+        """
+        self.node, self._row = node, row
+        self.outputs = tuple(program.slot(name) for name in node.outputs)
+        self._plan = tuple(
+            (program.slot(name), program.read(name, p.takes), p.default)
+            for name, p in bound(node, row)
+        )
+        self._slots = tuple(slot for slot, _, _ in self._plan if slot >= 0)
+        self._given = checked_attributes(node, row)
+        graphs = node.graphs
+        self._given = {k: v for k, v in self._given.items() if k not in graphs}
+        self._bodies = {k: program.body(v) for k, v in graphs.items()}
+        if "outputs" in row.context:
+            self._given["outputs"] = len(node.outputs)
+        self._device = "device" in row.context
+        self._host = row.host
+        self.drop: tuple[int, ...] = ()
+
+    def __call__(self, env: Env, device: Backend) -> None:
+        """Run the node and put its results where they belong."""
+        try:
+            found = self._found(env, device)
+        except PhloxError as error:
+            error.add_note(f"in {self.node.where()} of the ONNX model")
+            raise
+        if type(found) is not tuple:
+            found = (found,)
+        for slot, value in zip(self.outputs, found, strict=False):
+            if slot >= 0:
+                env[slot] = value
+        for slot in self.drop:
+            env[slot] = None
+
+    def _found(self, env: Env, device: Backend) -> Any:
+        if self._host is not None and all(isinstance(env[s], np.ndarray) for s in self._slots):
+            args = [default if s < 0 else env[s] for s, _, default in self._plan]
+            return _small(self._host(*args, **self._given), device)
+        args = [default if s < 0 else read(env[s], device) for s, read, default in self._plan]
+        if self._bodies:
+            bodies = {k: body.bound(env, device) for k, body in self._bodies.items()}
+            return self._row.run(*args, **self._given, **bodies)
+        if self._device:
+            return self._row.run(*args, **self._given, device=device)
+        return self._row.run(*args, **self._given)
+
+
+def _small(found: Any, device: Backend) -> Any:
+    """What shape arithmetic gave, on the device where it outgrew shapes."""
+    if isinstance(found, tuple):
+        return tuple(_small(item, device) for item in found)
+    array = np.asarray(found)
+    return lifted(array, device) if array.size > HOST_SIZE else array
+
+
+@final
+class Body:
+    """The steps of an inner graph, run among the values of the graph around it."""
+
+    def __init__(self, steps: list[Step], inputs: list[int], outputs: list[int]) -> None:
+        """Hold the steps and where inputs and outputs lie."""
+        self.steps, self._inputs, self._outputs = steps, inputs, outputs
+
+    def bound(self, env: Env, device: Backend) -> Callable[..., list[Any]]:
+        """Return the body as a function of its inputs."""
+
+        def run(*values: Any) -> list[Any]:
+            for slot, value in zip(self._inputs, values, strict=False):
+                env[slot] = value
+            for step in self.steps:
+                step(env, device)
+            return [env[slot] for slot in self._outputs]
+
+        return run
+
+
+def bound(node: Node, row: Row) -> list[tuple[str, Parameter]]:
+    """The inputs of a node beside the parameters that take them.
+
+    Raises:
+        OnnxError: when there are too many or too few.
+    """
+    names = list(node.inputs)
+    while names and not names[-1]:
+        names.pop()
+    out = list(zip(names, row.inputs, strict=False))
+    if len(names) > len(row.inputs):
+        if row.rest is None:
+            got = f"{len(names)} of {node.where()}"
+            raise OnnxError("onnx", "too many inputs", got=got, expected=len(row.inputs))
+        out += [(name, row.rest) for name in names[len(row.inputs) :]]
+    missing = [p.name for p in row.inputs[len(names) :] if p.required]
+    missing += [p.name for name, p in out if p.required and not name]
+    if missing:
+        raise OnnxError("onnx", "an input is missing", got=node.where(), expected=missing[0])
+    return out
+
+
+def checked_attributes(node: Node, row: Row) -> dict[str, Any]:
+    """The attributes of a node, each of which the row knows.
+
+    Raises:
+        OnnxError: for one that it does not know, or lacks.
+    """
+    unknown = sorted(set(node.attributes) - set(row.attributes))
+    if unknown:
+        expected = ", ".join(row.attributes) or "none"
+        got = f"{unknown[0]} of {node.where()}"
+        raise OnnxError("onnx", "an attribute that has no use here", got=got, expected=expected)
+    missing = [k for k, must in row.attributes.items() if must and k not in node.attributes]
+    if missing:
+        raise OnnxError("onnx", "an attribute is missing", got=node.where(), expected=missing[0])
+    return node.attributes
+
+
+@final
+class Program:
+    """The steps of a graph and of the graphs inside, over one list of values.
+
+    Attributes:
+        graph: what the program was made from.
+        weights: slots of the values that are parameters, by their name in the file.
+    """
+
+    def __init__(self, graph: Graph, weights: Sequence[str]) -> None:
+        """Make the steps.
+
+        Args:
+            graph: in order, and with each name once.
+            weights: constants that the model keeps as parameters.
+        """
+        self.graph = graph
+        self._slots: dict[str, int] = {}
+        self._constants: dict[str, Array] = {}
+        self._own = frozenset(weights)
+        self._steps = self._compiled(graph)
+        self.weights = {name: self.slot(name) for name in weights}
+        self._inputs = tuple(self.slot(v.name) for v in graph.inputs)
+        self._outputs = tuple(self.slot(v.name) for v in graph.outputs)
+        given = {self.slot(name): array for name, array in self._constants.items()}
+        self._start: Env = [given.get(slot) for slot in range(len(self._slots))]
+
+    def __reduce__(self) -> Any:
+        """Pickle the graph; the steps follow from it."""
+        return Program, (self.graph, list(self.weights))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Program:
+        """Return itself: a program does not change."""
+        return self
+
+    def slot(self, name: str) -> int:
+        """The place of a value, or -1 for one that is absent."""
+        return self._slots.setdefault(name, len(self._slots)) if name else -1
+
+    def read(self, name: str, takes: str) -> Read:
+        """How a parameter of a row gets a value."""
+        if takes == "Tensor" and name in self._constants:
+            return _cached(self._constants[name])
+        return READS[takes]
+
+    def body(self, graph: Graph) -> Body:
+        """Return an inner graph."""
+        steps = self._compiled(graph)
+        inputs = [self.slot(v.name) for v in graph.inputs]
+        return Body(steps, inputs, [self.slot(v.name) for v in graph.outputs])
+
+    def _compiled(self, graph: Graph) -> list[Step]:
+        given = {k: v for k, v in graph.constants.items() if k not in self._own}
+        self._constants |= given
+        steps = []
+        for node in graph.nodes:
+            row = row_of(node.key)
+            if row is None:
+                raise OnnxError("onnx", "an op without a row", got=node.where())
+            steps.append(Step(node, row, self))
+        self._let_go(graph, steps)
+        return steps
+
+    def _let_go(self, graph: Graph, steps: list[Step]) -> None:
+        """Say after which step a value that the graph makes is read no more."""
+        last: dict[str, int] = {}
+        for i, node in enumerate(graph.nodes):
+            for name in (*node.outputs, *reads(node)):
+                last[name] = i
+        made = {name for node in graph.nodes for name in node.outputs if name}
+        made |= {v.name for v in graph.inputs}
+        kept = {v.name for v in graph.outputs}
+        drops: dict[int, list[int]] = {}
+        for name, i in last.items():
+            if name in made and name not in kept:
+                drops.setdefault(i, []).append(self.slot(name))
+        for i, slots in drops.items():
+            steps[i].drop = tuple(slots)
+
+    def run(
+        self, arguments: Sequence[Any], weights: dict[int, Tensor[Any]], device: Backend
+    ) -> list[Any]:
+        """Return the outputs for inputs in the order of the graph."""
+        env = self._start.copy()
+        for slot, tensor in weights.items():
+            env[slot] = tensor
+        for slot, value in zip(self._inputs, arguments, strict=True):
+            env[slot] = value
+        for step in self._steps:
+            step(env, device)
+        return [_out(env[slot], device) for slot in self._outputs]
+
+
+def _out(value: Any, device: Backend) -> Any:
+    if isinstance(value, list):
+        return [_out(item, device) for item in value]
+    return lifted(value, device)

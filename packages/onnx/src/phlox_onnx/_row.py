@@ -1,0 +1,103 @@
+"""What a row of the table is: a function whose parameters have the names of the schema.
+
+Positional parameters are the inputs of an op, those by keyword its attributes. What a parameter
+takes stands in its annotation:
+
+- nothing or ``Tensor``: a tensor, whatever it was before;
+- ``Host``: an array of NumPy, read from the device where that is needed;
+- ``Ints``: a tuple of integers, read likewise; ``Scalar``: one Python number;
+- ``Raw``: a tensor, an array, a list or None, as it comes.
+
+``outputs`` and ``device`` among the keywords are no attributes: how many outputs are wanted, and
+where new tensors belong. A function returns a value, or a tuple of them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, final
+
+import numpy as np
+
+Host: TypeAlias = np.ndarray[Any, Any]
+Ints: TypeAlias = tuple[int, ...]
+Scalar: TypeAlias = bool | int | float
+Raw: TypeAlias = Any
+
+CONTEXT: Final = ("outputs", "device")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """An input of a row."""
+
+    name: str
+    takes: str
+    default: Any
+    required: bool
+
+
+@final
+@dataclass(frozen=True)
+class Row:
+    """How an op runs.
+
+    Attributes:
+        version: the newest version of the op that the function fits.
+        run: the function.
+        host: what runs instead where all inputs are on the host.
+        trained: inputs whose constants are trained.
+        movement: whether elements of the inputs come out as they were, in other places.
+        inputs: the parameters by position.
+        rest: the parameter that takes all further inputs.
+        attributes: the parameters by keyword, with whether the node has to bring them.
+    """
+
+    version: int
+    run: Callable[..., Any]
+    host: Callable[..., Any] | None
+    trained: frozenset[str]
+    movement: bool
+    inputs: tuple[Parameter, ...]
+    rest: Parameter | None
+    attributes: dict[str, bool]
+    context: tuple[str, ...]
+
+
+def since(
+    version: int,
+    run: Callable[..., Any],
+    *,
+    host: Callable[..., Any] | None = None,
+    trained: str = "",
+    movement: bool = False,
+) -> Row:
+    """Return the row of an op; ``trained`` names inputs, apart by spaces."""
+    inputs: list[Parameter] = []
+    rest = None
+    attributes: dict[str, bool] = {}
+    for each in inspect.signature(run).parameters.values():
+        takes = _takes(each.annotation)
+        required = each.default is inspect.Parameter.empty
+        default = None if required else each.default
+        if each.kind is inspect.Parameter.VAR_POSITIONAL:
+            rest = Parameter(each.name, takes, None, False)
+        elif each.kind is inspect.Parameter.KEYWORD_ONLY:
+            attributes[each.name] = required
+        else:
+            inputs.append(Parameter(each.name, takes, default, required))
+    context = tuple(name for name in CONTEXT if attributes.pop(name, None) is not None)
+    names = frozenset(trained.split())
+    return Row(version, run, host, names, movement, tuple(inputs), rest, attributes, context)
+
+
+_KINDS: Final = ("Host", "Ints", "Raw", "Scalar")
+
+
+def _takes(annotation: Any) -> str:
+    text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    word = text.split("|")[0].strip()
+    return word if word in _KINDS else "Tensor"

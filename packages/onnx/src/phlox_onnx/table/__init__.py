@@ -1,0 +1,48 @@
+"""The table of ops: an op is one row, in the file of its family."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .._row import Row
+from . import (
+    attention,
+    contraction,
+    control,
+    elementwise,
+    loss,
+    microsoft,
+    movement,
+    norm,
+    quantized,
+    random,
+    recurrent,
+    reduction,
+    selection,
+    signal,
+    window,
+)
+
+_STANDARD = (
+    contraction,
+    control,
+    elementwise,
+    loss,
+    movement,
+    norm,
+    quantized,
+    random,
+    recurrent,
+    reduction,
+    selection,
+    signal,
+    window,
+)
+
+TABLE: Final[dict[tuple[str, str], Row]] = {
+    **{("", name): row for family in _STANDARD for name, row in family.ROWS.items()},
+    **{("com.microsoft", name): row for name, row in microsoft.ROWS.items()},
+    **{("phlox.onnx", name): row for name, row in movement.OWN.items()},
+    ("ai.onnx.preview", "FlexAttention"): attention.FLEX,
+    ("phlox.onnx", "BatchScan"): control.BATCH_SCAN,
+}

@@ -1,0 +1,303 @@
+"""Ops that look at one element of each operand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from math import inf
+from typing import Any, Final
+
+import numpy as np
+
+import phlox_tensor as px
+from phlox_tensor import DTYPES, Tensor
+
+from .._errors import OnnxError
+from .._read import TYPES, type_name
+from .._row import Host, Raw, Row, since
+
+T = Tensor[Any]
+
+
+def _whole(x: Any) -> bool:
+    return bool(x.dtype.kind == "Int")
+
+
+def div(A: T, B: T) -> T:
+    """Whole numbers are divided toward 0."""
+    if not _whole(A):
+        return A / B
+    quotient = A // B
+    if not A.dtype.signed:
+        return quotient
+    inexact = (A % B) != 0
+    return quotient + (inexact & ((A < 0) ^ (B < 0))).astype(A.dtype)
+
+
+def _host_div(A: Host, B: Host) -> Any:
+    if A.dtype.kind == "f":
+        return np.divide(A, B)
+    safe = np.where(B == 0, 1, B)
+    quotient = A // safe
+    return quotient + ((A % safe != 0) & ((A < 0) ^ (safe < 0))).astype(A.dtype)
+
+
+def mod(A: T, B: T, *, fmod: int = 0) -> T:
+    """The remainder has the sign of the divisor, or with ``fmod`` of the dividend."""
+    if not fmod:
+        return A % B
+    return A - div(A, B) * B if _whole(A) else px.fmod(A, B)
+
+
+def _host_mod(A: Host, B: Host, *, fmod: int = 0) -> Any:
+    return np.fmod(A, B) if fmod else np.mod(A, np.where(B == 0, 1, B))
+
+
+def pow_(X: T, Y: T) -> T:
+    """The result has the type of the base."""
+    if X.dtype.kind == Y.dtype.kind == "Int":
+        return X ** Y.astype(X.dtype)
+    if _whole(X):
+        wide = px.float64 if px.float64 in X.device.dtypes else px.float32
+        return (X.astype(wide) ** Y.astype(wide)).astype(X.dtype)
+    return X ** Y.astype(X.dtype)
+
+
+def clip(input: T, min: Raw = None, max: Raw = None) -> T:
+    """Where the bounds cross, the upper one wins."""
+    out = input
+    if min is not None:
+        out = px.maximum(out, _bound(min))
+    return out if max is None else px.minimum(out, _bound(max))
+
+
+def _bound(value: Any) -> Any:
+    return value.reshape(()).item() if isinstance(value, np.ndarray) else value.reshape(())
+
+
+def shift(X: T, Y: T, *, direction: str) -> T:
+    """Bits beyond the ends fall off."""
+    by = px.bitwise_left_shift if direction == "LEFT" else px.bitwise_right_shift
+    return by(X, Y)
+
+
+def many(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """A row for any number of operands."""
+
+    def run(*data_0: T) -> T:
+        return reduce(function, data_0)
+
+    return run
+
+
+def _host_many(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    return lambda *data_0: reduce(function, data_0)
+
+
+def mean(*data_0: T) -> T:
+    return reduce(px.add, data_0) / len(data_0)
+
+
+def to_type(code: int) -> Any:
+    """The element type of phlox behind a number of ONNX.
+
+    Raises:
+        OnnxError: when phlox has none.
+    """
+    if code not in TYPES:
+        expected = ", ".join(DTYPES)
+        raise OnnxError("Cast", "no such element type", got=type_name(code), expected=expected)
+    return DTYPES[TYPES[code]]
+
+
+def _as(x: T, dtype: Any) -> T:
+    if dtype.name == "int64" and dtype not in x.device.dtypes:
+        dtype = x.device.default_int
+    return x.astype(dtype)
+
+
+def cast(input: T, *, to: int, saturate: int = 1, round_mode: str = "up") -> T:
+    """``saturate`` and ``round_mode`` speak of types of 8 bits, which phlox lacks."""
+    return _as(input, to_type(to))
+
+
+def _host_cast(input: Host, *, to: int, saturate: int = 1, round_mode: str = "up") -> Any:
+    return input.astype(to_type(to).numpy)
+
+
+def cast_like(input: T, target_type: T, *, saturate: int = 1, round_mode: str = "up") -> T:
+    return input.astype(target_type.dtype)
+
+
+def is_inf(X: T, *, detect_negative: int = 1, detect_positive: int = 1) -> Tensor[Any]:
+    if detect_negative and detect_positive:
+        return X.isinf()
+    if not (detect_negative or detect_positive):
+        return X.isinf() & X.isnan()
+    return px.equal(X, inf if detect_positive else -inf)
+
+
+def gelu(X: T, *, approximate: str = "none") -> T:
+    return px.gelu_tanh(X) if approximate == "tanh" else px.gelu(X)
+
+
+def selu(X: T, *, alpha: float = 1.6732632423543772, gamma: float = 1.0507009873554805) -> T:
+    return gamma * (px.maximum(X, 0.0) + px.minimum(alpha * px.expm1(px.minimum(X, 0.0)), 0.0))
+
+
+def celu(X: T, *, alpha: float = 1.0) -> T:
+    return px.maximum(X, 0.0) + alpha * px.expm1(px.minimum(X, 0.0) / alpha)
+
+
+def elu(X: T, *, alpha: float = 1.0) -> T:
+    return px.elu(X, alpha)
+
+
+def prelu(X: T, slope: T) -> T:
+    if _whole(X):
+        return px.where(X < 0, X * slope, X)
+    return px.maximum(X, 0.0) + px.minimum(X, 0.0) * slope
+
+
+def shrink(input: T, *, bias: float = 0.0, lambd: float = 0.5) -> T:
+    if _whole(input):
+        low, high = input < -lambd, input > lambd
+        moved = low.where(input + int(bias), high.where(input - int(bias), 0))
+        return moved
+    return (input < -lambd).where(input + bias, (input > lambd).where(input - bias, 0.0))
+
+
+def where(condition: T, X: T, Y: T) -> T:
+    return px.where(condition, X, Y)
+
+
+def hard_sigmoid(X: T, *, alpha: float = 0.2, beta: float = 0.5) -> T:
+    return px.hard_sigmoid(X, alpha, beta)
+
+
+def one(function: Callable[[Any], Any]) -> Callable[..., Any]:
+    """A row for one operand, whatever the schema calls it."""
+
+    def run(X: T) -> T:
+        return function(X)
+
+    return run
+
+
+def two(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """A row for two operands."""
+
+    def run(A: T, B: T) -> T:
+        return function(A, B)
+
+    return run
+
+
+def softmax(input: T, *, axis: int = -1) -> T:
+    return px.softmax(input, axis)
+
+
+def log_softmax(input: T, *, axis: int = -1) -> T:
+    return px.log_softmax(input, axis)
+
+
+def hardmax(input: T, *, axis: int = -1) -> T:
+    """One at the first largest element, else zero."""
+    places = input.argmax(axis=axis, keepdims=True)
+    n = input.shape[axis]
+    line = px.arange(n, device=input.device).astype(places.dtype)
+    shape = [1] * input.ndim
+    shape[axis] = n
+    return (line.reshape(shape) == places).astype(input.dtype)
+
+
+def swish(X: T, *, alpha: float = 1.0) -> T:
+    return px.silu(X) if alpha == 1 else X * (X * alpha).sigmoid()
+
+
+def bit_cast(input: Host, *, to: int) -> Host:
+    """The same bits as another type; they are read on the host."""
+    dtype = np.dtype(to_type(to).numpy)
+    return np.frombuffer(input.tobytes(), dtype).reshape(input.shape)
+
+
+def swiglu(A: T, B: T, *, alpha: float = 1.0) -> T:
+    return swish(A, alpha=alpha) * B
+
+
+ROWS: Final[dict[str, Row]] = {
+    "Abs": since(13, one(px.abs), host=np.abs),
+    "Acos": since(22, one(px.acos)),
+    "Acosh": since(22, one(px.acosh)),
+    "Add": since(14, two(px.add), host=np.add, trained="A B"),
+    "And": since(7, two(px.logical_and), host=np.logical_and),
+    "Asin": since(22, one(px.asin)),
+    "Asinh": since(22, one(px.asinh)),
+    "Atan": since(22, one(px.atan)),
+    "Atanh": since(22, one(px.atanh)),
+    "BitCast": since(26, bit_cast),
+    "BitShift": since(28, shift),
+    "BitwiseAnd": since(18, two(px.bitwise_and)),
+    "BitwiseNot": since(18, one(px.bitwise_invert)),
+    "BitwiseOr": since(18, two(px.bitwise_or)),
+    "BitwiseXor": since(18, two(px.bitwise_xor)),
+    "Cast": since(28, cast, host=_host_cast, movement=True),
+    "CastLike": since(25, cast_like, movement=True),
+    "Ceil": since(13, one(px.ceil), host=np.ceil),
+    "Celu": since(28, celu),
+    "Clip": since(13, clip),
+    "Cos": since(22, one(px.cos)),
+    "Cosh": since(22, one(px.cosh)),
+    "Div": since(14, div, host=_host_div),
+    "Elu": since(22, elu),
+    "Equal": since(19, two(px.equal), host=np.equal),
+    "Erf": since(13, one(px.erf)),
+    "Exp": since(13, one(px.exp)),
+    "Floor": since(13, one(px.floor), host=np.floor),
+    "Gelu": since(20, gelu),
+    "Greater": since(13, two(px.greater), host=np.greater),
+    "GreaterOrEqual": since(16, two(px.greater_equal), host=np.greater_equal),
+    "HardSigmoid": since(22, hard_sigmoid),
+    "HardSwish": since(22, one(px.hard_swish)),
+    "Hardmax": since(13, hardmax),
+    "IsInf": since(20, is_inf),
+    "IsNaN": since(20, one(px.isnan)),
+    "LeakyRelu": since(16, lambda X, *, alpha=0.01: px.leaky_relu(X, alpha)),
+    "Less": since(13, two(px.less), host=np.less),
+    "LessOrEqual": since(16, two(px.less_equal), host=np.less_equal),
+    "Log": since(13, one(px.log)),
+    "LogSoftmax": since(13, log_softmax),
+    "Max": since(13, many(px.maximum), host=_host_many(np.maximum)),
+    "Mean": since(13, mean),
+    "Min": since(13, many(px.minimum), host=_host_many(np.minimum)),
+    "Mish": since(22, one(px.mish)),
+    "Mod": since(28, mod, host=_host_mod),
+    "Mul": since(14, two(px.multiply), host=np.multiply, trained="A B"),
+    "Neg": since(13, one(px.negative), host=np.negative),
+    "Not": since(1, one(px.logical_not), host=np.logical_not),
+    "Or": since(7, two(px.logical_or), host=np.logical_or),
+    "PRelu": since(16, prelu, trained="slope"),
+    "Pow": since(15, pow_),
+    "Reciprocal": since(13, one(px.reciprocal)),
+    "Relu": since(14, one(px.relu)),
+    "Round": since(22, one(px.round)),
+    "Selu": since(22, selu),
+    "Shrink": since(9, shrink),
+    "Sigmoid": since(13, one(px.sigmoid)),
+    "Sign": since(13, one(px.sign)),
+    "Sin": since(22, one(px.sin)),
+    "Sinh": since(22, one(px.sinh)),
+    "Softmax": since(13, softmax),
+    "Softplus": since(22, one(px.softplus)),
+    "Softsign": since(22, one(px.softsign)),
+    "Sqrt": since(13, one(px.sqrt), host=np.sqrt),
+    "Sub": since(14, two(px.subtract), host=np.subtract, trained="A B"),
+    "Sum": since(13, many(px.add)),
+    "SwiGLU": since(28, swiglu),
+    "Swish": since(24, swish),
+    "Tan": since(22, one(px.tan)),
+    "Tanh": since(13, one(px.tanh)),
+    "ThresholdedRelu": since(22, lambda X, *, alpha=1.0: (alpha < X).where(X, 0.0)),
+    "Where": since(16, where, host=np.where),
+    "Xor": since(7, two(px.logical_xor), host=np.logical_xor),
+}

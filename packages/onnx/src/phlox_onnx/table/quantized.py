@@ -1,0 +1,181 @@
+"""Whole numbers in place of floats: scales, zero points, and exact arithmetic with them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import phlox_tensor as px
+from phlox_tensor import Tensor
+
+from .._errors import OnnxError
+from .._row import Ints, Row, since
+from .contraction import matmul_integer
+from .elementwise import to_type
+from .window import conv
+
+T = Tensor[Any]
+
+
+def along(v: T, x: T, axis: int, block_size: int = 0) -> T:
+    """Scales or zero points as they lie along a tensor: one, one for each slice, or in blocks."""
+    if v.size == 1 and v.ndim <= 1:
+        return v.reshape(())
+    axis = axis % x.ndim
+    if v.ndim == 1 and not block_size:
+        return v.reshape((-1, *(1,) * (x.ndim - 1 - axis)))
+    n = x.shape[axis]
+    each = block_size or -(-n // v.shape[axis])
+    wide = px.repeat(v, each, axis=axis)
+    cut = tuple(slice(0, n) if i == axis else slice(None) for i in range(x.ndim))
+    return wide[cut]
+
+
+def rounded(x: T, zero: T | None, dtype: Any) -> T:
+    """Half to even, moved by the zero point, and kept within the type."""
+    limits = px.iinfo(dtype)
+    whole = x.round()
+    if zero is not None:
+        whole = whole + zero.astype(whole.dtype)
+    return whole.clip(float(limits.min), float(limits.max)).astype(dtype)
+
+
+def quantize_linear(
+    x: T,
+    y_scale: T,
+    y_zero_point: T | None = None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+    output_dtype: int = 0,
+    precision: int = 0,
+    saturate: int = 1,
+) -> T:
+    dtype = px.uint8
+    if y_zero_point is not None:
+        dtype = y_zero_point.dtype
+    elif output_dtype:
+        dtype = to_type(output_dtype)
+    wide = x.astype(px.float32 if x.dtype.kind == "Int" else x.dtype).to_full_precision()
+    scale = along(y_scale, x, axis, block_size).to_full_precision()
+    zero = None if y_zero_point is None else along(y_zero_point, x, axis, block_size)
+    return rounded(wide / scale, zero, dtype)
+
+
+def dequantize_linear(
+    x: T,
+    x_scale: T,
+    x_zero_point: T | None = None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+    output_dtype: int = 0,
+) -> T:
+    whole = x.astype(px.int32)
+    if x_zero_point is not None:
+        whole = whole - along(x_zero_point, x, axis, block_size).astype(px.int32)
+    scale = along(x_scale, x, axis, block_size)
+    out = whole.astype(px.float32) * scale.to_full_precision()
+    return out.astype(to_type(output_dtype) if output_dtype else x_scale.dtype)
+
+
+def dynamic_quantize_linear(x: T) -> tuple[T, T, T]:
+    """To uint8, over the range of the elements and 0."""
+    low, high = x.min().minimum(0.0), x.max().maximum(0.0)
+    scale = (high - low) / 255.0
+    safe = (scale == 0).where(1.0, scale)
+    zero = (-low / safe).round().clip(0.0, 255.0)
+    return rounded(x / safe, zero, px.uint8), scale, zero.astype(px.uint8)
+
+
+def _requantized(wide: T, factor: T, zero: T | None, dtype: Any) -> T:
+    return rounded(wide.astype(px.float32) * factor, zero, dtype)
+
+
+def qlinear_matmul(
+    a: T,
+    a_scale: T,
+    a_zero_point: T,
+    b: T,
+    b_scale: T,
+    b_zero_point: T,
+    y_scale: T,
+    y_zero_point: T,
+) -> T:
+    def rows(v: T) -> T:
+        return v.expand_dims(axis=-1) if v.ndim == 1 and v.size > 1 else v
+
+    whole = matmul_integer(a, b, a_zero_point, b_zero_point)
+    scale = rows(a_scale.astype(px.float32)) * b_scale.astype(px.float32)
+    out_scale = y_scale.astype(px.float32)
+    return _requantized(whole, scale / rows(out_scale), rows(y_zero_point), y_zero_point.dtype)
+
+
+def _whole_conv(x: T, w: T, x_zero: T | None, w_zero: T | None, **how: Any) -> T:
+    """A convolution of whole numbers, exact in float64 below 2⁵³."""
+    if px.float64 not in x.device.dtypes:
+        raise OnnxError("ConvInteger", "the device lacks float64", got=repr(x.device))
+    a, b = x.astype(px.float64), w.astype(px.float64)
+    if x_zero is not None:
+        a = a - x_zero.astype(px.float64).reshape(())
+    if w_zero is not None:
+        b = b - along(w_zero.astype(px.float64), w, 0)
+    return conv(a, b, None, **how)
+
+
+def conv_integer(
+    x: T,
+    w: T,
+    x_zero_point: T | None = None,
+    w_zero_point: T | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Ints | None = None,
+    group: int = 1,
+    kernel_shape: Ints | None = None,
+    pads: Ints | None = None,
+    strides: Ints | None = None,
+) -> T:
+    how = {"auto_pad": auto_pad, "dilations": dilations, "group": group}
+    how |= {"pads": pads, "strides": strides}
+    return _whole_conv(x, w, x_zero_point, w_zero_point, **how).astype(px.int32)
+
+
+def qlinear_conv(
+    x: T,
+    x_scale: T,
+    x_zero_point: T,
+    w: T,
+    w_scale: T,
+    w_zero_point: T,
+    y_scale: T,
+    y_zero_point: T,
+    B: T | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Ints | None = None,
+    group: int = 1,
+    kernel_shape: Ints | None = None,
+    pads: Ints | None = None,
+    strides: Ints | None = None,
+) -> T:
+    how = {"auto_pad": auto_pad, "dilations": dilations, "group": group}
+    how |= {"pads": pads, "strides": strides}
+    whole = _whole_conv(x, w, x_zero_point, w_zero_point, **how)
+    column = (-1, *(1,) * (x.ndim - 2))
+    if B is not None:
+        whole = whole + B.astype(px.float64).reshape(column)
+    scale = x_scale.reshape(()) * (
+        w_scale.reshape(column) if w_scale.size > 1 else w_scale.reshape(())
+    )
+    zero = y_zero_point.reshape(())
+    return _requantized(whole, scale / y_scale.reshape(()), zero, y_zero_point.dtype)
+
+
+ROWS: Final[dict[str, Row]] = {
+    "ConvInteger": since(10, conv_integer),
+    "DequantizeLinear": since(28, dequantize_linear, trained="x_scale"),
+    "DynamicQuantizeLinear": since(11, dynamic_quantize_linear),
+    "QLinearConv": since(10, qlinear_conv),
+    "QLinearMatMul": since(21, qlinear_matmul),
+    "QuantizeLinear": since(28, quantize_linear, trained="y_scale"),
+}

@@ -1,0 +1,263 @@
+"""RNN, GRU and LSTM: each direction is a loop over steps, with the inputs multiplied at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+import phlox_tensor as px
+from phlox_tensor import Tensor
+
+from .._errors import OnnxError
+from .._row import Host, Row, since
+
+T = Tensor[Any]
+Act = Callable[[Any], Any]
+Floats = tuple[float, ...]
+
+# With the values that alpha and beta have where a file gives none.
+_ACTIVATIONS: Final[dict[str, tuple[Callable[[Any, float, float], Any], float, float]]] = {
+    "affine": (lambda x, a, b: x * a + b, 1.0, 0.0),
+    "elu": (lambda x, a, b: px.elu(x, a), 1.0, 0.0),
+    "hardsigmoid": (px.hard_sigmoid, 0.2, 0.5),
+    "leakyrelu": (lambda x, a, b: px.leaky_relu(x, a), 0.01, 0.0),
+    "relu": (lambda x, a, b: px.relu(x), 0.0, 0.0),
+    "scaledtanh": (lambda x, a, b: (x * b).tanh() * a, 1.0, 1.0),
+    "sigmoid": (lambda x, a, b: x.sigmoid(), 0.0, 0.0),
+    "softplus": (lambda x, a, b: px.softplus(x), 0.0, 0.0),
+    "softsign": (lambda x, a, b: px.softsign(x), 0.0, 0.0),
+    "tanh": (lambda x, a, b: x.tanh(), 0.0, 0.0),
+    "thresholdedrelu": (lambda x, a, b: (x > a).where(x, 0.0), 1.0, 0.0),
+}
+# Activations that take alpha, or alpha and beta, from the lists of the node.
+_TAKES: Final = {
+    "affine": 2, "elu": 1, "hardsigmoid": 2, "leakyrelu": 1, "scaledtanh": 2, "thresholdedrelu": 1,
+}  # fmt: skip
+
+
+def _activations(
+    names: tuple[str, ...], alphas: Floats, betas: Floats, clip: float | None
+) -> list[Act]:
+    out: list[Act] = []
+    a, b = list(alphas), list(betas)
+    for name in names:
+        key = name.lower()
+        if key not in _ACTIVATIONS:
+            expected = ", ".join(_ACTIVATIONS)
+            raise OnnxError("RNN", "unknown activation", got=repr(name), expected=expected)
+        function, alpha, beta = _ACTIVATIONS[key]
+        takes = _TAKES.get(key, 0)
+        alpha = a.pop(0) if takes > 0 and a else alpha
+        beta = b.pop(0) if takes > 1 and b else beta
+        out.append(partial(_clipped, function=function, alpha=alpha, beta=beta, clip=clip))
+    return out
+
+
+def _clipped(x: Any, *, function: Any, alpha: float, beta: float, clip: float | None) -> Any:
+    return function(x if clip is None else x.clip(-clip, clip), alpha, beta)
+
+
+Step = Callable[[Any, tuple[Any, ...]], tuple[Any, ...]]
+
+
+def _run(
+    gates: T, state: tuple[T, ...], step: Step, lengths: Host | None, backwards: bool
+) -> tuple[T, tuple[T, ...]]:
+    """All outputs (time, batch, hidden) and the last state; short sequences stop early."""
+    count = gates.shape[0]
+    found: list[Any] = [None] * count
+    order = reversed(range(count)) if backwards else range(count)
+    whole = lengths is None or bool((lengths == count).all())
+    for t in order:
+        after = step(gates[t], state)
+        if whole:
+            state, found[t] = after, after[0]
+            continue
+        assert lengths is not None
+        runs = px.asarray((lengths > t)[:, None], device=gates.device)
+        state = tuple(runs.where(new, old) for new, old in zip(after, state, strict=True))
+        found[t] = runs.where(after[0], 0.0)
+    return px.stack(found, axis=0), state
+
+
+def _layer(
+    X: T,
+    W: T,
+    R: T,
+    B: T | None,
+    lengths: Host | None,
+    initial: tuple[T | None, ...],
+    make: Callable[[int, T, T | None], Step],
+    direction: str,
+    layout: int,
+    biased: Callable[[T, int], T],
+) -> tuple[Any, ...]:
+    """Both directions of a layer, each with its step."""
+    x = X.permute_dims((1, 0, 2)) if layout else X
+    time, batch = x.shape[:2]
+    hidden = R.shape[-1]
+    outputs, last = [], []
+    for d in range(W.shape[0]):
+        backwards = direction == "reverse" or d == 1
+        gates = x.reshape((time * batch, -1)) @ W[d].mT
+        bias = None if B is None else B[d]
+        if bias is not None:
+            gates = gates + biased(bias, hidden)
+        gates = gates.reshape((time, batch, -1))
+        state = tuple(
+            px.full((batch, hidden), 0.0, dtype=X.dtype, device=X.device)
+            if v is None
+            else (v[:, d] if layout else v[d])
+            for v in initial
+        )
+        out, end = _run(gates, state, make(d, R[d], bias), lengths, backwards)
+        outputs.append(out)
+        last.append(end)
+    Y = px.stack(outputs, axis=1)
+    Y = Y.permute_dims((2, 0, 1, 3)) if layout else Y
+    ends = [px.stack([e[i] for e in last], axis=1 if layout else 0) for i in range(len(initial))]
+    return Y, *ends
+
+
+def rnn(
+    X: T,
+    W: T,
+    R: T,
+    B: T | None = None,
+    sequence_lens: Host | None = None,
+    initial_h: T | None = None,
+    *,
+    activation_alpha: Floats = (),
+    activation_beta: Floats = (),
+    activations: tuple[str, ...] | None = None,
+    clip: float | None = None,
+    direction: str = "forward",
+    hidden_size: int = 0,
+    layout: int = 0,
+) -> tuple[Any, ...]:
+    names = activations or ("Tanh",) * W.shape[0]
+    functions = _activations(names, activation_alpha, activation_beta, clip)
+
+    def make(d: int, r: T, b: T | None) -> Step:
+        across = r.mT
+        return lambda gates, state: (functions[d](gates + state[0] @ across),)
+
+    def biased(b: T, n: int) -> T:
+        return b[:n] + b[n:]
+
+    return _layer(X, W, R, B, sequence_lens, (initial_h,), make, direction, layout, biased)
+
+
+def gru(
+    X: T,
+    W: T,
+    R: T,
+    B: T | None = None,
+    sequence_lens: Host | None = None,
+    initial_h: T | None = None,
+    *,
+    activation_alpha: Floats = (),
+    activation_beta: Floats = (),
+    activations: tuple[str, ...] | None = None,
+    clip: float | None = None,
+    direction: str = "forward",
+    hidden_size: int = 0,
+    layout: int = 0,
+    linear_before_reset: int = 0,
+) -> tuple[Any, ...]:
+    names = activations or ("Sigmoid", "Tanh") * W.shape[0]
+    functions = _activations(names, activation_alpha, activation_beta, clip)
+
+    def make(d: int, r: T, b: T | None) -> Step:
+        n = r.shape[-1]
+        f, g = functions[2 * d : 2 * d + 2]
+        gate, candidate = r[: 2 * n].mT, r[2 * n :].mT
+        whole = r.mT
+        inner = None if b is None else b[5 * n :]
+
+        def step(gates: T, state: tuple[Any, ...]) -> tuple[Any, ...]:
+            h = state[0]
+            if linear_before_reset:
+                across = h @ whole
+                zr = f(gates[:, : 2 * n] + across[:, : 2 * n])
+                past = across[:, 2 * n :]
+                past = past if inner is None else past + inner
+                new = g(gates[:, 2 * n :] + zr[:, n:] * past)
+            else:
+                zr = f(gates[:, : 2 * n] + h @ gate)
+                new = g(gates[:, 2 * n :] + (zr[:, n:] * h) @ candidate)
+            z = zr[:, :n]
+            return ((1.0 - z) * new + z * h,)
+
+        return step
+
+    def biased(b: T, n: int) -> T:
+        """Both biases, but that of the candidate where the reset gate comes after it."""
+        if not linear_before_reset:
+            return b[: 3 * n] + b[3 * n :]
+        return px.concat([b[: 2 * n] + b[3 * n : 5 * n], b[2 * n : 3 * n]])
+
+    return _layer(X, W, R, B, sequence_lens, (initial_h,), make, direction, layout, biased)
+
+
+def lstm(
+    X: T,
+    W: T,
+    R: T,
+    B: T | None = None,
+    sequence_lens: Host | None = None,
+    initial_h: T | None = None,
+    initial_c: T | None = None,
+    P: T | None = None,
+    *,
+    activation_alpha: Floats = (),
+    activation_beta: Floats = (),
+    activations: tuple[str, ...] | None = None,
+    clip: float | None = None,
+    direction: str = "forward",
+    hidden_size: int = 0,
+    input_forget: int = 0,
+    layout: int = 0,
+) -> tuple[Any, ...]:
+    """Gates are input, output, forget, cell; ``P`` lets them see the cell."""
+    names = activations or ("Sigmoid", "Tanh", "Tanh") * W.shape[0]
+    functions = _activations(names, activation_alpha, activation_beta, clip)
+
+    def make(d: int, r: T, b: T | None) -> Step:
+        n = r.shape[-1]
+        f, g, h_act = functions[3 * d : 3 * d + 3]
+        across = r.mT
+        peep = None if P is None else P[d]
+
+        def step(gates: T, state: tuple[Any, ...]) -> tuple[Any, ...]:
+            h, c = state
+            all_ = gates + h @ across
+            if peep is None:
+                iof = f(all_[:, : 3 * n])
+                i, o, forget = iof[:, :n], iof[:, n : 2 * n], iof[:, 2 * n :]
+            else:
+                i = f(all_[:, :n] + peep[:n] * c)
+                o = all_[:, n : 2 * n]
+                forget = f(all_[:, 2 * n : 3 * n] + peep[2 * n :] * c)
+            if input_forget:
+                forget = 1.0 - i
+            c = forget * c + i * g(all_[:, 3 * n :])
+            if peep is not None:
+                o = f(o + peep[n : 2 * n] * c)
+            return o * h_act(c), c
+
+        return step
+
+    def biased(b: T, n: int) -> T:
+        return b[: 4 * n] + b[4 * n :]
+
+    states = (initial_h, initial_c)
+    return _layer(X, W, R, B, sequence_lens, states, make, direction, layout, biased)
+
+
+ROWS: Final[dict[str, Row]] = {
+    "GRU": since(22, gru, trained="W R B"),
+    "LSTM": since(22, lstm, trained="W R B P"),
+    "RNN": since(22, rnn, trained="W R B"),
+}

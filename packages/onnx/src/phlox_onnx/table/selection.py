@@ -1,0 +1,242 @@
+"""Elements chosen by indices, masks and scores."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+import phlox_tensor as px
+from phlox_tensor import Tensor
+
+from .._errors import OnnxError
+from .._row import Host, Ints, Raw, Row, Scalar, since
+
+T = Tensor[Any]
+
+
+def _index(x: T) -> Any:
+    return px.int64 if px.int64 in x.device.dtypes else x.device.default_int
+
+
+def gather(data: T, indices: T, *, axis: int = 0) -> T:
+    return data.take(indices, axis=axis)
+
+
+def _host_gather(data: Host, indices: Host, *, axis: int = 0) -> Host:
+    return np.take(data, indices, axis=axis)
+
+
+def gather_elements(data: T, indices: T, *, axis: int = 0) -> T:
+    if data.shape != indices.shape:
+        data = data[_corner(data, indices, axis)]
+    return data.take_along_axis(indices, axis=axis)
+
+
+def _corner(data: T, indices: T, axis: int) -> tuple[slice, ...]:
+    """What the indices can reach: they may cover less of the other axes."""
+    axis = axis % data.ndim
+    return tuple(slice(None) if i == axis else slice(0, n) for i, n in enumerate(indices.shape))
+
+
+def _flat_places(indices: T, shape: tuple[int, ...]) -> T:
+    """Rows of indices as places in the flattened axes of ``shape``."""
+    total = None
+    stride = 1
+    for i in reversed(range(len(shape))):
+        column = indices[..., i]
+        column = (column < 0).where(column + shape[i], column)
+        part = column * stride
+        total = part if total is None else total + part
+        stride *= shape[i]
+    assert total is not None
+    return total
+
+
+def gather_nd(data: T, indices: T, *, batch_dims: int = 0) -> T:
+    """Rows of indices point at elements or slices, behind axes that line up."""
+    depth, b = indices.shape[-1], batch_dims
+    batch = data.shape[:b]
+    inner, rest = data.shape[b : b + depth], data.shape[b + depth :]
+    count = int(np.prod(batch, dtype=int))
+    places = _flat_places(indices, inner)
+    each = int(np.prod(inner, dtype=int))
+    rows = places.reshape((count, -1))
+    if count > 1:
+        offset = px.arange(count, device=data.device).astype(rows.dtype) * each
+        rows = rows + offset.reshape((count, 1))
+    table = data.reshape((count * each, *rest))
+    found = table.take(rows.flatten(), axis=0)
+    return found.reshape((*indices.shape[:-1], *rest))
+
+
+_UPDATES: Final = {"none": "set", "add": "add", "mul": "mul", "max": "max", "min": "min"}
+
+
+def _update(reduction: str) -> str:
+    if reduction not in _UPDATES:
+        expected = ", ".join(_UPDATES)
+        raise OnnxError("Scatter", "unknown reduction", got=repr(reduction), expected=expected)
+    return _UPDATES[reduction]
+
+
+def scatter_elements(
+    data: T, indices: T, updates: T, *, axis: int = 0, reduction: str = "none"
+) -> T:
+    axis = axis % data.ndim
+    update = _update(reduction)
+    corner = _corner(data, indices, axis)
+    part = data[corner] if data.shape != indices.shape else data
+    done = part.scatter(indices, updates, axis=axis, update=update)
+    return done if part.shape == data.shape else data.at[corner].set(done)
+
+
+def scatter(data: T, indices: T, updates: T, *, axis: int = 0) -> T:
+    """ScatterElements under its name of before version 11."""
+    return scatter_elements(data, indices, updates, axis=axis)
+
+
+def scatter_nd(data: T, indices: T, updates: T, *, reduction: str = "none") -> T:
+    depth = indices.shape[-1]
+    inner, rest = data.shape[:depth], data.shape[depth:]
+    each = int(np.prod(rest, dtype=int))
+    table = data.reshape((-1, each))
+    places = _flat_places(indices, inner).flatten()
+    rows = updates.reshape((places.shape[0], each))
+    at = places.reshape((-1, 1)).broadcast_to(rows.shape)
+    return table.scatter(at, rows, axis=0, update=_update(reduction)).reshape(data.shape)
+
+
+def tensor_scatter(
+    past_cache: T,
+    update: T,
+    write_indices: Host | None = None,
+    *,
+    axis: int = -2,
+    mode: str = "linear",
+) -> T:
+    """New rows in a cache, from a place of its own in each batch, round the end if circular."""
+    axis = axis % past_cache.ndim
+    size, count = past_cache.shape[axis], update.shape[axis]
+    batch = past_cache.shape[0]
+    first = np.zeros(batch, np.int64) if write_indices is None else write_indices
+    places = first.reshape(-1, 1) + np.arange(count)
+    if mode == "circular":
+        places = places % size
+    sizes = [1] * update.ndim
+    sizes[0], sizes[axis] = batch, count
+    indices = np.broadcast_to(places.reshape(sizes), update.shape)
+    at = px.asarray(indices, dtype=update.device.default_int, device=update.device)
+    corner = tuple(slice(None) if i == axis else slice(0, n) for i, n in enumerate(update.shape))
+    done = past_cache[corner].scatter(at, update, axis=axis)
+    return done if done.shape == past_cache.shape else past_cache.at[corner].set(done)
+
+
+def one_hot(indices: T, depth: Scalar, values: T, *, axis: int = -1) -> T:
+    """Indices outside of the classes give rows of the off value."""
+    count = int(depth)
+    whole = indices if indices.dtype.kind == "Int" else indices.astype(_index(indices))
+    whole = (whole < 0).where(whole + count, whole)
+    axis = axis % (indices.ndim + 1)
+    line = px.arange(count, device=indices.device).astype(whole.dtype)
+    line = line.reshape((count, *(1,) * (indices.ndim - axis)))
+    hot = whole.expand_dims(axis=axis) == line
+    return hot.where(values[1], values[0])
+
+
+def compress(input: T, condition: Host, *, axis: int | None = None) -> T:
+    places = np.nonzero(condition)[0]
+    data = input.flatten() if axis is None else input
+    at = px.asarray(places, dtype=data.device.default_int, device=data.device)
+    return data.take(at, axis=0 if axis is None else axis)
+
+
+def non_zero(X: T) -> T:
+    """The number of results depends on the elements, so they are read."""
+    if not X.ndim:
+        count = 1 if bool((X != 0) if X.dtype.kind != "Bool" else X) else 0
+        return px.full((0, count), 0, dtype=_index(X), device=X.device)
+    return px.stack(list(px.nonzero(X)), axis=0).astype(_index(X))
+
+
+def _host_unique(X: Host, axis: int | None, sorted_: int) -> tuple[Any, ...]:
+    values, first, inverse, counts = np.unique(
+        X, return_index=True, return_inverse=True, return_counts=True, axis=axis
+    )
+    inverse = inverse.reshape(-1)
+    if not sorted_:
+        order = np.argsort(first)
+        rank = np.argsort(order)
+        values = np.take(values, order, axis=0 if axis is None else axis)
+        first, inverse, counts = first[order], rank[inverse], counts[order]
+    return values, first, inverse, counts
+
+
+def unique(X: Raw, *, axis: int | None = None, sorted: int = 1, device: Any) -> tuple[Any, ...]:
+    """How many there are depends on the elements, so they are read."""
+    host = X if isinstance(X, np.ndarray) else X.numpy()
+    values, *places = _host_unique(host, axis, sorted)
+    out = px.asarray(values, device=device)
+    return out, *(px.asarray(p.astype(np.int64), device=device) for p in places)
+
+
+def _corners(boxes: Host, center: int) -> Host:
+    if center:
+        x, y, w, h = (boxes[..., i] for i in range(4))
+        return np.stack([y - h / 2, x - w / 2, y + h / 2, x + w / 2], axis=-1)
+    low = np.minimum(boxes[..., :2], boxes[..., 2:])
+    return np.concatenate([low, np.maximum(boxes[..., :2], boxes[..., 2:])], axis=-1)
+
+
+def _kept(boxes: Host, scores: Host, most: int, overlap: float, least: float | None) -> list[int]:
+    order = np.argsort(-scores, kind="stable")
+    if least is not None:
+        order = order[scores[order] > least]
+    area = np.prod(boxes[:, 2:] - boxes[:, :2], axis=1)
+    out: list[int] = []
+    for i in order:
+        if len(out) >= most:
+            break
+        low = np.maximum(boxes[i, :2], boxes[out, :2])
+        high = np.minimum(boxes[i, 2:], boxes[out, 2:])
+        common = np.prod(np.maximum(high - low, 0), axis=1)
+        if not (common > overlap * (area[i] + area[out] - common)).any():
+            out.append(int(i))
+    return out
+
+
+def non_max_suppression(
+    boxes: Host,
+    scores: Host,
+    max_output_boxes_per_class: Ints | None = None,
+    iou_threshold: Scalar | None = None,
+    score_threshold: Scalar | None = None,
+    *,
+    center_point_box: int = 0,
+    device: Any,
+) -> T:
+    """How many boxes stay depends on them, so they are read."""
+    most = max_output_boxes_per_class[0] if max_output_boxes_per_class else 0
+    found: list[list[int]] = []
+    for image in range(scores.shape[0]):
+        corners = _corners(boxes[image], center_point_box)
+        for kind in range(scores.shape[1]):
+            kept = _kept(corners, scores[image, kind], most, iou_threshold or 0, score_threshold)
+            found += [[image, kind, i] for i in kept]
+    return px.asarray(np.array(found, np.int64).reshape(-1, 3), device=device)
+
+
+ROWS: Final[dict[str, Row]] = {
+    "Compress": since(28, compress),
+    "Gather": since(13, gather, host=_host_gather, trained="data", movement=True),
+    "GatherElements": since(13, gather_elements),
+    "GatherND": since(13, gather_nd),
+    "NonMaxSuppression": since(11, non_max_suppression),
+    "NonZero": since(13, non_zero),
+    "OneHot": since(28, one_hot),
+    "Scatter": since(11, scatter),
+    "ScatterElements": since(18, scatter_elements),
+    "ScatterND": since(18, scatter_nd),
+    "TensorScatter": since(24, tensor_scatter),
+    "Unique": since(28, unique),
+}

@@ -1,0 +1,396 @@
+"""Convolutions, pools and other windows."""
+
+from __future__ import annotations
+
+from functools import reduce
+from math import ceil, inf, prod
+from typing import Any, Final
+
+import phlox_tensor as px
+from phlox_tensor import Tensor
+
+from .._errors import OnnxError
+from .._row import Ints, Row, since
+from .resize import ROWS as RESIZE
+from .resize import volumes
+
+T = Tensor[Any]
+Sides = tuple[tuple[int, int], ...]
+
+_CONV = {1: px.conv1d, 2: px.conv2d, 3: px.conv3d}
+_CONV_TRANSPOSE = {1: px.conv_transpose1d, 2: px.conv_transpose2d, 3: px.conv_transpose3d}
+_MAX_POOL = {
+    1: px.max_pool1d_with_indices,
+    2: px.max_pool2d_with_indices,
+    3: px.max_pool3d_with_indices,
+}
+_MAX_POOL_ALONE = {1: px.max_pool1d, 2: px.max_pool2d, 3: px.max_pool3d}
+_AVG_POOL = {1: px.avg_pool1d, 2: px.avg_pool2d, 3: px.avg_pool3d}
+
+
+def _for(table: dict[int, Any], op: str, rank: int) -> Any:
+    if rank not in table:
+        raise OnnxError(op, "windows over so many axes", got=rank, expected="1, 2 or 3")
+    return table[rank]
+
+
+def sides(
+    sizes: tuple[int, ...],
+    kernel: Ints,
+    strides: Ints,
+    dilations: Ints,
+    auto_pad: str,
+    pads: Ints | None,
+) -> Sides:
+    """What is added before and after each axis."""
+    n = len(kernel)
+    if auto_pad in ("NOTSET", ""):
+        given = pads or (0,) * (2 * n)
+        return tuple((given[i], given[i + n]) for i in range(n))
+    if auto_pad == "VALID":
+        return ((0, 0),) * n
+    if auto_pad not in ("SAME_UPPER", "SAME_LOWER"):
+        raise OnnxError("auto_pad", "unknown", got=repr(auto_pad), expected="SAME_UPPER")
+    out = []
+    for size, k, s, d in zip(sizes, kernel, strides, dilations, strict=True):
+        total = max(0, (ceil(size / s) - 1) * s + d * (k - 1) + 1 - size)
+        small, large = total // 2, total - total // 2
+        out.append((small, large) if auto_pad == "SAME_UPPER" else (large, small))
+    return tuple(out)
+
+
+def conv(
+    X: T,
+    W: T,
+    B: T | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Ints | None = None,
+    group: int = 1,
+    kernel_shape: Ints | None = None,
+    pads: Ints | None = None,
+    strides: Ints | None = None,
+) -> T:
+    rank = X.ndim - 2
+    stride, dilation = strides or (1,) * rank, dilations or (1,) * rank
+    padding = sides(X.shape[2:], W.shape[2:], stride, dilation, auto_pad, pads)
+    function = _for(_CONV, "Conv", rank)
+    out: T = function(X, W, B, stride, padding, dilation, group)
+    return out
+
+
+def conv_transpose(
+    X: T,
+    W: T,
+    B: T | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Ints | None = None,
+    group: int = 1,
+    kernel_shape: Ints | None = None,
+    output_padding: Ints | None = None,
+    output_shape: Ints | None = None,
+    pads: Ints | None = None,
+    strides: Ints | None = None,
+) -> T:
+    """``output_shape`` says what is cut from the sides; what is missing is added behind."""
+    rank = X.ndim - 2
+    stride, dilation = strides or (1,) * rank, dilations or (1,) * rank
+    extra = output_padding or (0,) * rank
+    sizes, kernel = X.shape[2:], W.shape[2:]
+    axes = list(zip(sizes, kernel, stride, dilation, extra, strict=True))
+    full = [(n - 1) * s + d * (k - 1) + 1 + e for n, k, s, d, e in axes]
+    if output_shape is None and auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+        output_shape = tuple(n * s for n, s in zip(sizes, stride, strict=True))
+    if output_shape is not None:
+        total = [f - wanted for f, wanted in zip(full, output_shape[-rank:], strict=True)]
+        upper = auto_pad == "SAME_UPPER"
+        padding = tuple((t // 2, t - t // 2) if upper else (t - t // 2, t // 2) for t in total)
+    else:
+        padding = sides(sizes, kernel, stride, dilation, auto_pad, pads)
+    function = _for(_CONV_TRANSPOSE, "ConvTranspose", rank)
+    none = ((0, 0),) * rank
+    fits = all(a >= 0 and b >= 0 for a, b in padding)
+    fits = fits and all(e < max(s, d) for e, s, d in zip(extra, stride, dilation, strict=True))
+    if fits:
+        return function(X, W, B, stride, padding, extra, dilation, group)
+    out: T = function(X, W, B, stride, none, (0,) * rank, dilation, group)
+    grown = tuple((max(0, -a), max(0, e - b)) for (a, b), e in zip(padding, extra, strict=True))
+    cut = tuple(
+        slice(max(0, a), n - max(0, b - e))
+        for (a, b), e, n in zip(padding, extra, out.shape[2:], strict=True)
+    )
+    out = out[(slice(None), slice(None), *cut)]
+    if not any(any(pair) for pair in grown):
+        return out
+    bias = None if B is None else B.reshape((-1, *(1,) * rank))
+    bare = out if bias is None else out - bias
+    padded = bare.pad(((0, 0), (0, 0), *grown), 0.0)
+    return padded if bias is None else padded + bias
+
+
+def max_pool(
+    X: T,
+    *,
+    kernel_shape: Ints,
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    dilations: Ints | None = None,
+    pads: Ints | None = None,
+    storage_order: int = 0,
+    strides: Ints | None = None,
+    outputs: int,
+) -> Any:
+    """Places count over the whole tensor."""
+    rank = X.ndim - 2
+    stride, dilation = strides or (1,) * rank, dilations or (1,) * rank
+    padding = sides(X.shape[2:], kernel_shape, stride, dilation, auto_pad, pads)
+    how = (kernel_shape, stride, padding, dilation, bool(ceil_mode))
+    if outputs == 1:
+        wide = any(2 * max(pair) > k for pair, k in zip(padding, kernel_shape, strict=True))
+        if wide:
+            size, grown = _sizes(X.shape[2:], kernel_shape, stride, padding, dilation, ceil_mode)
+            return _largest(X, kernel_shape, stride, dilation, size, grown)
+        return _for(_MAX_POOL_ALONE, "MaxPool", rank)(X, *how)
+    values, places = _for(_MAX_POOL, "MaxPool", rank)(X, *how)
+    plane = X.shape[2:]
+    if storage_order:
+        places = _by_columns(places, plane)
+    count = X.shape[0] * X.shape[1]
+    first = px.arange(count, device=X.device).astype(places.dtype) * prod(plane)
+    places = places + first.reshape((*X.shape[:2], *(1,) * rank))
+    whole = px.int64 if px.int64 in X.device.dtypes else X.device.default_int
+    return values, places.astype(whole)
+
+
+def _by_columns(places: T, plane: tuple[int, ...]) -> T:
+    """Places of a plane counted with the first axis the quickest."""
+    out, stride = None, 1
+    rest = places
+    columns = []
+    for n in reversed(plane):
+        columns.append(rest % n)
+        rest = rest // n
+    for column, n in zip(reversed(columns), plane, strict=True):
+        part = column * stride
+        out = part if out is None else out + part
+        stride *= n
+    assert out is not None
+    return out
+
+
+def _windows(x: T, kernel: Ints, stride: Ints, dilation: Ints, size: Ints) -> list[T]:
+    """For each place in the window the elements that lie there."""
+    parts = [x]
+    for axis, (k, s, d, n) in enumerate(zip(kernel, stride, dilation, size, strict=True), 2):
+        parts = [
+            part[(*(slice(None),) * axis, slice(i * d, i * d + (n - 1) * s + 1, s))]
+            for part in parts
+            for i in range(k)
+        ]
+    return parts
+
+
+def _sizes(
+    plane: tuple[int, ...], kernel: Ints, stride: Ints, padding: Sides, dilation: Ints, up: int
+) -> tuple[Ints, Sides]:
+    """Sizes of the result, and the padding that the last window needs."""
+    out, grown = [], []
+    for n, k, s, (low, high), d in zip(plane, kernel, stride, padding, dilation, strict=True):
+        room, reach = n + low + high, d * (k - 1) + 1
+        count = -(-(room - reach) // s) + 1 if up else (room - reach) // s + 1
+        if up and (count - 1) * s >= n + low:
+            count -= 1
+        out.append(count)
+        grown.append((low, max(high, (count - 1) * s + reach - n - low)))
+    return tuple(out), tuple(grown)
+
+
+def _summed(x: T, kernel: Ints, stride: Ints, dilation: Ints, size: Ints, grown: Sides) -> T:
+    padded = x.pad(((0, 0), (0, 0), *grown), 0.0)
+    return reduce(px.add, _windows(padded, kernel, stride, dilation, size))
+
+
+def _largest(x: T, kernel: Ints, stride: Ints, dilation: Ints, size: Ints, grown: Sides) -> T:
+    least = -inf if x.dtype.kind == "Float" else px.iinfo(x).min
+    parts = _windows(x.pad(((0, 0), (0, 0), *grown), least), kernel, stride, dilation, size)
+    return reduce(px.maximum, parts)
+
+
+def average_pool(
+    X: T,
+    *,
+    kernel_shape: Ints,
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    count_include_pad: int = 0,
+    dilations: Ints | None = None,
+    pads: Ints | None = None,
+    strides: Ints | None = None,
+) -> T:
+    rank = X.ndim - 2
+    stride, dilation = strides or (1,) * rank, dilations or (1,) * rank
+    padding = sides(X.shape[2:], kernel_shape, stride, dilation, auto_pad, pads)
+    plain = max(dilation) == 1 and all(
+        2 * max(pair) <= k for pair, k in zip(padding, kernel_shape, strict=True)
+    )
+    if plain and rank in _AVG_POOL:
+        how = (kernel_shape, stride, padding, bool(ceil_mode), bool(count_include_pad))
+        return _AVG_POOL[rank](X, *how)  # type: ignore[operator]
+    size, grown = _sizes(X.shape[2:], kernel_shape, stride, padding, dilation, ceil_mode)
+    one = px.ones((1, 1, *X.shape[2:]), device=X.device).astype(X.dtype)
+    if count_include_pad:
+        one = one.pad(((0, 0), (0, 0), *padding), 1.0)
+        grown_one = tuple((0, g - p) for (_, g), (_, p) in zip(grown, padding, strict=True))
+    else:
+        grown_one = grown
+    counts = _summed(one, kernel_shape, stride, dilation, size, grown_one)
+    return _summed(X, kernel_shape, stride, dilation, size, grown) / counts
+
+
+def lp_pool(
+    X: T,
+    *,
+    kernel_shape: Ints,
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    dilations: Ints | None = None,
+    p: int = 2,
+    pads: Ints | None = None,
+    strides: Ints | None = None,
+) -> T:
+    rank = X.ndim - 2
+    stride, dilation = strides or (1,) * rank, dilations or (1,) * rank
+    padding = sides(X.shape[2:], kernel_shape, stride, dilation, auto_pad, pads)
+    size, grown = _sizes(X.shape[2:], kernel_shape, stride, padding, dilation, ceil_mode)
+    total = _summed(X.abs() ** float(p), kernel_shape, stride, dilation, size, grown)
+    return total ** (1.0 / p)
+
+
+def _everywhere(X: T) -> tuple[int, ...]:
+    return tuple(range(2, X.ndim))
+
+
+def global_lp_pool(X: T, *, p: int = 2) -> T:
+    powers = X.abs() ** float(p)
+    return powers.sum(axis=_everywhere(X), keepdims=True) ** (1.0 / p)
+
+
+def max_unpool(
+    X: T,
+    I: T,  # noqa: E741 - the name of the schema
+    output_shape: Ints | None = None,
+    *,
+    kernel_shape: Ints,
+    pads: Ints | None = None,
+    strides: Ints | None = None,
+) -> T:
+    """Places count over the tensor that was pooled, whose sizes follow from the windows."""
+    rank = X.ndim - 2
+    stride = strides or (1,) * rank
+    padding = pads or (0,) * (2 * rank)
+    plane = tuple(
+        (n - 1) * s - padding[i] - padding[i + rank] + k
+        for i, (n, s, k) in enumerate(zip(X.shape[2:], stride, kernel_shape, strict=True))
+    )
+    shape = (*X.shape[:2], *plane)
+    flat = px.full((prod(shape),), 0.0, dtype=X.dtype, device=X.device)
+    out = flat.scatter(I.flatten(), X.flatten(), axis=0).reshape(shape)
+    if output_shape is None or tuple(output_shape) == shape:
+        return out
+    grown = tuple((0, wanted - n) for wanted, n in zip(output_shape, shape, strict=True))
+    return out.pad(grown, 0.0)
+
+
+def grid_sample(
+    X: T,
+    grid: T,
+    *,
+    align_corners: int = 0,
+    mode: str = "linear",
+    padding_mode: str = "zeros",
+) -> T:
+    if X.ndim == 5:
+        return volumes(X, grid, bool(align_corners), mode, padding_mode)
+    names = {"linear": "bilinear", "cubic": "bicubic", "nearest": "nearest"}
+    return px.grid_sample(X, grid, names.get(mode, mode), padding_mode, bool(align_corners))
+
+
+def affine_grid(theta: T, size: Ints, *, align_corners: int = 0) -> T:
+    return px.affine_grid(theta, size, bool(align_corners))
+
+
+def col2im(
+    input: T,
+    image_shape: Ints,
+    block_shape: Ints,
+    *,
+    dilations: Ints | None = None,
+    pads: Ints | None = None,
+    strides: Ints | None = None,
+) -> T:
+    """Columns added up to what they were taken from, over any number of axes."""
+    rank = len(image_shape)
+    stride, dilation = strides or (1,) * rank, dilations or (1,) * rank
+    given = pads or (0,) * (2 * rank)
+    n, block = input.shape[0], prod(block_shape)
+    channels = input.shape[1] // block
+    room = [s + given[i] + given[i + rank] for i, s in enumerate(image_shape)]
+    counts = [
+        (r - d * (k - 1) - 1) // s + 1
+        for r, k, s, d in zip(room, block_shape, stride, dilation, strict=True)
+    ]
+    parts = input.reshape((n, channels, block, *counts))
+    out = px.full((n, channels, *room), 0.0, dtype=input.dtype, device=input.device)
+    for place in range(block):
+        index: list[slice] = []
+        rest = place
+        for axis in reversed(range(rank)):
+            first = (rest % block_shape[axis]) * dilation[axis]
+            last = first + (counts[axis] - 1) * stride[axis] + 1
+            index.insert(0, slice(first, last, stride[axis]))
+            rest //= block_shape[axis]
+        out = out.at[(slice(None), slice(None), *index)].add(parts[:, :, place])
+    cut = tuple(slice(given[i], given[i] + s) for i, s in enumerate(image_shape))
+    return out[(slice(None), slice(None), *cut)]
+
+
+def deform_conv(
+    X: T,
+    W: T,
+    offset: T,
+    B: T | None = None,
+    mask: T | None = None,
+    *,
+    dilations: Ints | None = None,
+    group: int = 1,
+    kernel_shape: Ints | None = None,
+    offset_group: int = 1,
+    pads: Ints | None = None,
+    strides: Ints | None = None,
+) -> T:
+    """The number of groups of offsets follows from their channels."""
+    stride, dilation = strides or (1, 1), dilations or (1, 1)
+    padding = sides(X.shape[2:], W.shape[2:], stride, dilation, "NOTSET", pads)
+    both = (padding[0], padding[1])
+    return px.deform_conv2d(
+        X, offset, W, mask, B, (stride[0], stride[1]), both, (dilation[0], dilation[1]), group
+    )
+
+
+ROWS: Final[dict[str, Row]] = {
+    "AffineGrid": since(20, affine_grid),
+    "AveragePool": since(22, average_pool),
+    "Col2Im": since(18, col2im),
+    "Conv": since(22, conv, trained="W B"),
+    "ConvTranspose": since(22, conv_transpose, trained="W B"),
+    "DeformConv": since(22, deform_conv, trained="W B"),
+    "GlobalAveragePool": since(22, lambda X: X.mean(axis=_everywhere(X), keepdims=True)),
+    "GlobalLpPool": since(22, global_lp_pool),
+    "GlobalMaxPool": since(22, lambda X: X.max(axis=_everywhere(X), keepdims=True)),
+    "GridSample": since(22, grid_sample),
+    "LpPool": since(22, lp_pool),
+    "MaxPool": since(22, max_pool),
+    "MaxUnpool": since(22, max_unpool),
+    **RESIZE,
+}

@@ -1,0 +1,256 @@
+"""Files that lie: each is refused, before memory is asked for, with words that say why."""
+
+from __future__ import annotations
+
+import os
+import tracemalloc
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from phlox_onnx import Limits, OnnxError, load
+from phlox_tensor import PhloxError
+
+
+def honest() -> onnx.ModelProto:
+    """y = x + w, with w in the file."""
+    node = helper.make_node("Add", ["x", "w"], ["y"], name="add")
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [4])
+    w = numpy_helper.from_array(np.arange(4, dtype=np.float32), "w")
+    graph = helper.make_graph([node], "g", [x], [y], [w])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+
+
+def _huge(m: Any) -> None:
+    m.graph.initializer[0].dims[:] = [1 << 40, 1 << 20]
+
+
+def _negative(m: Any) -> None:
+    m.graph.initializer[0].dims[:] = [-4]
+
+
+def _short(m: Any) -> None:
+    m.graph.initializer[0].raw_data = b"\0" * 15
+
+
+def _deep_rank(m: Any) -> None:
+    m.graph.initializer[0].dims[:] = [1] * 33 + [4]
+
+
+def _long_name(m: Any) -> None:
+    m.graph.node[0].name = "x" * 1001
+
+
+def _circle(m: Any) -> None:
+    m.graph.node.append(helper.make_node("Add", ["y", "b"], ["a"]))
+    m.graph.node.append(helper.make_node("Add", ["a", "y"], ["b"]))
+
+
+def _twice(m: Any) -> None:
+    m.graph.node.append(helper.make_node("Neg", ["x"], ["y"]))
+
+
+def _nothing(m: Any) -> None:
+    m.graph.node[0].input[0] = "nowhere"
+
+
+def _recursion(m: Any) -> None:
+    body = [helper.make_node("f", ["a"], ["b"], domain="mine")]
+    opsets = [helper.make_opsetid("mine", 1)]
+    m.functions.append(helper.make_function("mine", "f", ["a"], ["b"], body, opsets))
+    m.opset_import.append(helper.make_opsetid("mine", 1))
+    m.graph.node.append(helper.make_node("f", ["x"], ["z"], domain="mine"))
+
+
+def _bomb(m: Any) -> None:
+    """Forty functions, each of which calls the next twice."""
+    opsets = [helper.make_opsetid("mine", 1), helper.make_opsetid("", 18)]
+    for i in range(40):
+        body = [
+            helper.make_node(f"f{i + 1}", ["a"], ["c"], domain="mine"),
+            helper.make_node(f"f{i + 1}", ["c"], ["b"], domain="mine"),
+        ]
+        m.functions.append(helper.make_function("mine", f"f{i}", ["a"], ["b"], body, opsets))
+    last = [helper.make_node("Neg", ["a"], ["b"])]
+    m.functions.append(helper.make_function("mine", "f40", ["a"], ["b"], last, opsets))
+    m.opset_import.append(helper.make_opsetid("mine", 1))
+    m.graph.node.append(helper.make_node("f0", ["x"], ["z"], domain="mine"))
+
+
+def _sparse(m: Any) -> None:
+    values = helper.make_tensor("s", TensorProto.FLOAT, [1], [1.0])
+    indices = helper.make_tensor("", TensorProto.INT64, [1], [0])
+    m.graph.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [1 << 40]))
+
+
+def _sparse_outside(m: Any) -> None:
+    values = helper.make_tensor("s", TensorProto.FLOAT, [1], [1.0])
+    indices = helper.make_tensor("", TensorProto.INT64, [1], [9])
+    m.graph.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [4]))
+
+
+def _attribute_twice(m: Any) -> None:
+    m.graph.node[0].op_type = "Softmax"
+    m.graph.node[0].attribute.extend(helper.make_attribute("axis", i) for i in (0, 1))
+
+
+def _not_text(m: Any) -> None:
+    m.graph.node[0].attribute.append(helper.make_attribute("auto_pad", b"\xff\xfe"))
+
+
+def _too_many_inputs(m: Any) -> None:
+    m.graph.node[0].input.append("x")
+
+
+def _too_few_inputs(m: Any) -> None:
+    del m.graph.node[0].input[1]
+
+
+ATTACKS: dict[str, tuple[Callable[[Any], None], str]] = {
+    "attribute_twice": (_attribute_twice, "an attribute is given twice"),
+    "bomb": (_bomb, "too many nodes"),
+    "circle": (_circle, "nodes wait for each other"),
+    "deep_rank": (_deep_rank, "impossible shape"),
+    "huge": (_huge, "other bytes than its shape"),
+    "long_name": (_long_name, "a name is too long"),
+    "negative": (_negative, "impossible shape"),
+    "not_text": (_not_text, "text is not UTF-8"),
+    "nothing": (_nothing, "read that nothing makes"),
+    "recursion": (_recursion, "call each other in a circle"),
+    "short": (_short, "other bytes than its shape"),
+    "sparse": (_sparse, "a sparse tensor is too large"),
+    "sparse_outside": (_sparse_outside, "points outside"),
+    "too_few_inputs": (_too_few_inputs, "an input is missing"),
+    "too_many_inputs": (_too_many_inputs, "too many inputs"),
+    "twice": (_twice, "a value is made twice"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(ATTACKS))
+def test_a_lie_is_told_before_memory_is_asked_for(name: str) -> None:
+    change, words = ATTACKS[name]
+    proto = honest()
+    change(proto)
+    data = proto.SerializeToString()
+    limits = Limits(nodes=20_000)
+    tracemalloc.start()
+    try:
+        with pytest.raises(OnnxError, match=words):
+            load(data, limits=limits)
+        assert tracemalloc.get_traced_memory()[1] < 50 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_honest_file_loads() -> None:
+    assert load(honest().SerializeToString())([1.0] * 4).tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_every_truncation_is_an_error_or_another_model() -> None:
+    data = honest().SerializeToString()
+    refused = 0
+    for end in range(len(data)):
+        try:
+            load(data[:end])
+        except OnnxError:
+            refused += 1
+    assert refused > len(data) // 2
+
+
+def test_flipped_bits_raise_errors_of_phlox_alone() -> None:
+    data = bytearray(honest().SerializeToString())
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        i, bit = int(rng.integers(len(data))), 1 << int(rng.integers(8))
+        data[i] ^= bit
+        with suppress(PhloxError):
+            load(bytes(data))
+        data[i] ^= bit
+
+
+def test_graphs_that_nest_too_deep_are_refused() -> None:
+    def nested(depth: int) -> onnx.GraphProto:
+        y = helper.make_tensor_value_info(f"y{depth}", TensorProto.FLOAT, [4])
+        if not depth:
+            return helper.make_graph([helper.make_node("Neg", ["x"], ["y0"])], "g", [], [y])
+        inner = nested(depth - 1)
+        node = helper.make_node("If", ["c"], [y.name], then_branch=inner, else_branch=inner)
+        return helper.make_graph([node], "g", [], [y])
+
+    proto = honest()
+    c = helper.make_tensor_value_info("c", TensorProto.BOOL, [])
+    proto.graph.input.append(c)
+    proto.graph.node.extend(nested(6).node)
+    assert load(proto.SerializeToString(), limits=Limits(depth=6)) is not None
+    with pytest.raises(OnnxError, match="graphs nest too deep"):
+        load(proto.SerializeToString(), limits=Limits(depth=5))
+
+
+def beside(folder: Path, location: str, **entries: str) -> Path:
+    """The honest model with its data in another file."""
+    proto = honest()
+    tensor = proto.graph.initializer[0]
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    for key, value in {"location": location, **entries}.items():
+        tensor.external_data.add(key=key, value=value)
+    path = folder / "model.onnx"
+    path.write_bytes(proto.SerializeToString())
+    return path
+
+
+def test_data_beside_the_file_is_read(tmp_path: Path) -> None:
+    values = np.arange(4, 9, dtype=np.float32)
+    (tmp_path / "w.bin").write_bytes(values.tobytes())
+    path = beside(tmp_path, "w.bin", offset="4", length="16", unknown="ignored")
+    assert load(path)([0.0] * 4).tolist() == [5.0, 6.0, 7.0, 8.0]
+    with pytest.raises(OnnxError, match="in another file"):
+        load(path.read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("location", "entries", "words"),
+    [
+        ("../w.bin", {}, "outside of the model's folder"),
+        ("/etc/passwd", {}, "outside of the model's folder"),
+        ("a/../../w.bin", {}, "outside of the model's folder"),
+        ("w\0.bin", {}, "outside of the model's folder"),
+        ("..\\w.bin", {}, "outside of the model's folder"),
+        ("", {}, "outside of the model's folder"),
+        ("none.bin", {}, "cannot be opened"),
+        ("folder", {}, "no plain file|cannot be opened"),
+        ("link.bin", {}, "is a link"),
+        ("linked/w.bin", {}, "is a link"),
+        ("second.bin", {}, "no plain file"),
+        ("w.bin", {"offset": "8"}, "ends too early"),
+        ("w.bin", {"offset": "-1"}, "malformed"),
+        ("w.bin", {"offset": "9" * 30}, "malformed"),
+        ("w.bin", {"length": "15"}, "another size"),
+    ],
+)
+def test_data_from_elsewhere_is_refused(
+    tmp_path: Path, location: str, entries: dict[str, str], words: str
+) -> None:
+    folder = tmp_path / "model"
+    (folder / "folder").mkdir(parents=True)
+    for path in (tmp_path / "w.bin", folder / "w.bin", folder / "first.bin"):
+        path.write_bytes(b"\0" * 16)
+    os.symlink(folder / "w.bin", folder / "link.bin")
+    os.symlink(tmp_path, folder / "linked")
+    os.link(folder / "first.bin", folder / "second.bin")
+    with pytest.raises(OnnxError, match=words):
+        load(beside(folder, location, **entries))
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(honest().SerializeToString())
+    with pytest.raises(OnnxError, match="the file is too large"):
+        load(path, limits=Limits(file_bytes=10))

@@ -1,0 +1,205 @@
+"""What a file becomes."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper, parser
+
+import phlox_tensor as px
+from phlox_onnx import OnnxError, load, register
+
+
+def model(text: str, opset: int = 18, **constants: Any) -> bytes:
+    """A file from ONNX's own notation, with further constants."""
+    head = f'<ir_version: 8, opset_import: ["" : {opset}, "com.microsoft" : 1, "mine" : 1]>'
+    proto = parser.parse_model(f"{head} g {text}")
+    for name, value in constants.items():
+        tensor = numpy_helper.from_array(np.asarray(value), name.replace("__", "."))
+        proto.graph.initializer.append(tensor)
+    return bytes(proto.SerializeToString())
+
+
+LINEAR = "(float[n, 3] x) => (float[n, 2] y) { h = MatMul(x, a)  y = Add(h, b) }"
+
+
+def linear() -> bytes:
+    rng = np.random.default_rng(0)
+    weight, bias = rng.normal(size=(3, 2)), rng.normal(size=2)
+    file = onnx.load_model_from_string(model(LINEAR))
+    for node in file.graph.node:
+        for i, name in enumerate(node.input):
+            node.input[i] = {"a": "encoder.0.weight", "b": "encoder.0.bias"}.get(name, name)
+    for name, value in (("encoder.0.weight", weight), ("encoder.0.bias", bias)):
+        file.graph.initializer.append(numpy_helper.from_array(value.astype(np.float32), name))
+    return bytes(file.SerializeToString())
+
+
+def test_weights_stand_under_their_names_in_the_file() -> None:
+    net = load(linear())
+    assert set(net.params()) == {"encoder.0.weight", "encoder.0.bias"}
+    assert all(p.trainable for p in net.params().values())
+    x = px.ones((4, 3))
+    params = {k: p.value.numpy() for k, p in net.params().items()}
+    wanted = np.ones((4, 3)) @ params["encoder.0.weight"] + params["encoder.0.bias"]
+    np.testing.assert_allclose(net(x).numpy(), wanted, rtol=1e-6)
+    np.testing.assert_allclose(net(x=x).numpy(), wanted, rtol=1e-6)
+
+
+def test_a_record_holds_the_weights_and_a_pickle_the_graph() -> None:
+    net = load(linear())
+    x = px.ones((2, 3))
+    other = load(linear()).map(lambda _, p: p.with_value(p.value * 0.0))
+    assert float(other(x).abs().sum()) == 0
+    again = other.load_record(net.into_record())
+    assert again(x).tolist() == net(x).tolist()
+    assert pickle.loads(pickle.dumps(net))(x).tolist() == net(x).tolist()
+
+
+def test_names_that_clash_or_are_no_words_are_told_apart() -> None:
+    text = "(float[2] x) => (float[2] y) { a = Add(x, w)  b = Add(a, v)  y = Add(b, u) }"
+    file = onnx.load_model_from_string(model(text))
+    names = {"w": "forward", "v": "forward.weight", "u": "/1/onnx::Add_7"}
+    for node in file.graph.node:
+        node.input[1] = names[node.input[1]]
+    for name in names.values():
+        file.graph.initializer.append(numpy_helper.from_array(np.ones(2, np.float32), name))
+    net = load(bytes(file.SerializeToString()))
+    assert sorted(net.params()) == ["n_1.onnx_Add_7", "n_forward", "n_forward_weight_1"]
+    assert net([1.0, 1.0]).tolist() == [4.0, 4.0]
+
+
+def test_statistics_are_state_and_scales_are_trained() -> None:
+    text = "(float[1, 2, 4] x) => (float[1, 2, 4] y) { y = BatchNormalization(x, s, b, m, v) }"
+    values = np.linspace(1, 2, 20, dtype=np.float32)
+    constants: dict[str, Any] = dict.fromkeys("sbmv", values)
+    net = load(model(text.replace("1, 2, 4", "1, 20, 4"), **constants))
+    assert {k: p.role for k, p in net.params().items()} == {
+        "s": "weight", "b": "weight", "m": "state", "v": "state"
+    }  # fmt: skip
+
+
+def test_shape_arithmetic_stays_on_the_host() -> None:
+    text = """(float[n, 2, 3] x) => (float[n, 6] y) {
+        s = Shape(x)  zero = Constant<value = int64[1] {0}>()  n = Gather(s, zero)
+        six = Constant<value = int64[1] {6}>()  t = Concat<axis = 0>(n, six)  y = Reshape(x, t) }"""
+    net = load(model(text))
+    device = px.Meta()  # a device that cannot be read
+    found = net(px.ones((5, 2, 3), device=device))
+    assert found.shape == (5, 6)
+
+
+def test_only_the_branch_that_is_taken_runs() -> None:
+    text = """(bool c, float[2] x) => (float[2] y) {
+        y = If (c) <then_branch = t () => (float[2] a) { a = Neg(x) },
+                    else_branch = e () => (float[2] b) { b = mine.Boom(x) }> }"""
+    calls = []
+
+    def boom(x: Any) -> Any:
+        calls.append(1)
+        return x * 2.0
+
+    register("mine", "Boom", boom)
+    net = load(model(text))
+    assert net(True, [1.0, 2.0]).tolist() == [-1.0, -2.0]
+    assert not calls
+    assert net(False, [1.0, 2.0]).tolist() == [2.0, 4.0]
+    assert calls == [1]
+
+
+def test_a_registered_op_takes_inputs_by_position_and_attributes_by_name() -> None:
+    register("mine", "Scaled", lambda x, w=None, *, by=2.0: x * by if w is None else x * w)
+    net = load(model("(float[1] x) => (float[1] y) { y = mine.Scaled<by = 3.0>(x) }"))
+    assert net([2.0]).tolist() == [6.0]
+    with pytest.raises(OnnxError, match="an attribute that has no use here: got of of Scaled"):
+        load(model("(float[1] x) => (float[1] y) { y = mine.Scaled<of = 3.0>(x) }"))
+
+
+def test_all_missing_ops_are_named_at_once() -> None:
+    text = "(float[1] x) => (float[1] y) { a = Nix(x)  b = Nix(a)  y = mine.Nought(b) }"
+    with pytest.raises(OnnxError, match=r"Nix \(2, first Nix 'a'\); mine.Nought \(1,"):
+        load(model(text))
+
+
+def test_functions_of_the_file_are_inlined() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 18, "mine" : 1]>
+    g (float[2] x) => (float[2] y) { a = mine.twice<by = 2.0>(x)  y = mine.twice(a) }
+    <domain: "mine", opset_import: ["" : 18]>
+    twice <by: float = 5.0> (v) => (w) {
+        c = Constant<value_float: float = @by>()  d = Mul(v, c)  w = Identity(d) }"""
+    net = load(bytes(parser.parse_model(text).SerializeToString()))
+    assert net([1.0, 2.0]).tolist() == [10.0, 20.0]
+
+
+def test_inputs_that_do_not_fit_are_told() -> None:
+    net = load(linear())
+    for args, named in (((), {}), ((1.0, 2.0), {}), ((), {"z": 1.0}), ((1.0,), {"x": 1.0})):
+        with pytest.raises(px.ArgumentError, match="do not fit the model"):
+            net(*args, **named)
+
+
+def test_an_error_says_in_which_node_it_rose() -> None:
+    net = load(linear())
+    with pytest.raises(px.ShapeError) as caught:
+        net(px.ones((1, 4)))
+    assert any("MatMul 'h'" in note for note in caught.value.__notes__)
+
+
+def old(op: str, opset: int, inputs: list[Any], **attributes: Any) -> Any:
+    """What a node of an old version gives."""
+    names = [f"x{i}" for i in range(len(inputs))]
+    node = helper.make_node(op, names, ["y"], **attributes)
+    values = [
+        helper.make_tensor_value_info(n, TensorProto.FLOAT, np.shape(v))
+        for n, v in zip(names, inputs, strict=True)
+    ]
+    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph([node], "g", values, [result])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    return load(made.SerializeToString())(*(np.asarray(v, np.float32) for v in inputs)).numpy()
+
+
+X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("op", "opset", "attributes", "wanted"),
+    [
+        ("Clip", 6, {"min": 3.0, "max": 5.0}, np.clip(X, 3, 5)),
+        ("Pad", 2, {"pads": [0, 0, 1, 0, 0, 0], "value": 7.0},
+         np.pad(X, ((0, 0), (0, 0), (1, 0)), constant_values=7)),
+        ("ReduceSum", 1, {"axes": [1], "keepdims": 0}, X.sum(1)),
+        ("Reshape", 1, {"shape": [0, -1]}, X.reshape(2, 12)),
+        ("Slice", 1, {"axes": [2], "starts": [1], "ends": [3]}, X[:, :, 1:3]),
+        ("Softmax", 11, {"axis": 1},
+         (np.exp(X - 23).reshape(2, 12) / np.exp(X - 23).reshape(2, 12).sum(1)[:, None])
+         .reshape(X.shape)),
+        ("Squeeze", 1, {}, X),
+        ("Unsqueeze", 1, {"axes": [0]}, X[None]),
+        ("Relu", 1, {"consumed_inputs": [0]}, X),
+        ("Dropout", 1, {"is_test": 1, "ratio": 0.5}, X),
+    ],
+)  # fmt: skip
+def test_old_forms_mean_what_they_meant(
+    op: str, opset: int, attributes: dict[str, Any], wanted: Any
+) -> None:
+    np.testing.assert_allclose(old(op, opset, [X], **attributes), wanted, rtol=1e-6)
+
+
+def test_broadcasting_along_an_axis_is_that_of_old_files() -> None:
+    found = old("Add", 6, [X, np.arange(3)], axis=1, broadcast=1)
+    np.testing.assert_allclose(found, X + np.arange(3)[:, None])
+    found = old("Upsample", 7, [X[None]], scales=[1.0, 1.0, 2.0, 1.0], mode="nearest")
+    np.testing.assert_allclose(found, np.repeat(X[None], 2, axis=2))
+
+
+def test_nodes_may_stand_in_any_order() -> None:
+    file = onnx.load_model_from_string(linear())
+    nodes = list(file.graph.node)[::-1]
+    del file.graph.node[:]
+    file.graph.node.extend(nodes)
+    assert load(bytes(file.SerializeToString()))(px.ones((1, 3))).shape == (1, 2)
