@@ -1,7 +1,7 @@
-"""The command: python -m benchmarks [GROUP…] [--vs torch] [--json FILE].
+"""The command: python -m benchmarks [GROUP…] [--vs torch|safetensors] [--json FILE].
 
 ``cpu`` stands for all groups that run on the CPU; beside PyTorch it also writes its table to
-docs/performance.md.
+docs/performance.md. The group ``record`` is compared with safetensors, the others with PyTorch.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import argparse
 import importlib
 import json
 import sys
+from collections.abc import Iterable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +32,15 @@ CPU = (
     "train",
     "compile",
 )
-GROUPS = (*CPU, "shaders")
+GROUPS = (*CPU, "record", "shaders")
+NAMES = {"safetensors": "safetensors", "torch": "PyTorch"}
 
 
 def main() -> int:
     """Run the groups and print the table."""
     parser = argparse.ArgumentParser(prog="./x bench", description=__doc__)
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"cpu, {', '.join(GROUPS)}")
-    parser.add_argument("--vs", choices=["torch"], help="measure PyTorch side by side")
+    parser.add_argument("--vs", choices=sorted(NAMES), help="measure the other side by side")
     parser.add_argument("--json", type=Path, help="also write the numbers here")
     options = parser.parse_args()
     unknown = [g for g in options.groups if g not in (*GROUPS, "cpu")]
@@ -46,7 +49,7 @@ def main() -> int:
     groups = [g for name in options.groups or GROUPS for g in (CPU if name == "cpu" else (name,))]
     facts = _facts(options.vs)
     print("\n".join(f"{key}: {value}" for key, value in facts.items()))
-    rows = [row for group in groups for row in _run(group, options.vs == "torch", facts)]
+    rows = [row for group in groups for row in _run(group, options.vs, facts)]
     if options.json:
         options.json.write_text(json.dumps({"machine": facts, "rows": rows}, indent=2) + "\n")
     if options.vs == "torch" and "cpu" in options.groups:
@@ -54,15 +57,16 @@ def main() -> int:
     return 0
 
 
-def _run(group: str, with_torch: bool, facts: dict[str, Any]) -> list[dict[str, Any]]:
+def _run(group: str, vs: str | None, facts: dict[str, Any]) -> list[dict[str, Any]]:
     module = importlib.import_module(f"benchmarks.{group}")
-    cases: list[Case] = module.cases(with_torch=with_torch)
+    versus = getattr(module, "VERSUS", "torch")
+    cases: Iterable[Case] = module.cases(**{f"with_{versus}": vs == versus})
     print(f"\n{group}: {(module.__doc__ or '').splitlines()[0]}")
-    print(f"{'':<44} {'phlox':>12} {'PyTorch':>12} {'times':>14} {'rate':>12} {'of peak':>14}")
+    print(f"{'':<44} {'phlox':>12} {NAMES[versus]:>12} {'times':>14} {'rate':>12} {'of peak':>14}")
     rows = []
     for case in cases:
         # The measured peaks are the CPU's.
-        row = {"group": group, **_measure(case, {} if group == "shaders" else facts["peak_flops"])}
+        row = {"group": group, **_measure(case, facts["peak_flops"] if group in CPU else {})}
         if machine.is_full_width(facts) and case.times_full_width:
             row["times_wanted"] = case.times_full_width
         rows.append(row)
@@ -84,15 +88,19 @@ def _facts(vs: str | None) -> dict[str, Any]:
 
         torch.set_num_threads(count)
         facts["torch"] = torch.__version__
+    if vs == "safetensors":
+        facts["safetensors"] = version("safetensors")
     return facts
 
 
 def _measure(case: Case, peaks: dict[str, float]) -> dict[str, Any]:
-    runs = [case.phlox] if case.torch is None else [case.phlox, case.torch]
-    seconds = interleaved(runs)
+    runs = [case.phlox] if case.other is None else [case.phlox, case.other]
+    seconds = interleaved(runs, case.prepare)
     row: dict[str, Any] = {"name": case.name, "phlox_seconds": seconds[0]}
-    if case.torch is not None:
-        row["torch_seconds"] = seconds[1]
+    if case.seconds:
+        row["seconds_wanted"] = case.seconds
+    if case.other is not None:
+        row["other_seconds"] = seconds[1]
         row["times"] = seconds[1] / seconds[0]
         row["times_wanted"] = case.times
     if case.flops:
@@ -108,7 +116,7 @@ def _measure(case: Case, peaks: dict[str, float]) -> dict[str, Any]:
 def _line(row: dict[str, Any]) -> str:
     cells = page.cells(row)
     return (
-        f"{row['name']:<44} {cells.phlox:>12} {cells.torch:>12} {cells.times:>14} "
+        f"{row['name']:<44} {cells.phlox:>12} {cells.other:>12} {cells.times:>14} "
         f"{cells.rate:>12} {cells.share:>14}"
     )
 

@@ -15,22 +15,26 @@ class Case:
     Attributes:
         name: what is measured.
         phlox: one run in phlox; must end with the work done.
-        torch: the same in PyTorch, None without it.
+        other: the same in PyTorch, or in what the group is compared with; None without it.
         flops: floating-point operations of one run, 0 where the measure is time.
         bytes: bytes read and written by one run, 0 where the measure is not bandwidth.
         peak: which measured peak the operations are a share of.
         share: the wanted share of peak, 0 for none.
-        times: the wanted ratio to PyTorch's time, 0 for none; where a number for full-width
+        times: the wanted ratio to the other's time, 0 for none; where a number for full-width
             AVX-512 follows, it counts on such a machine.
         times_full_width: see ``times``.
+        seconds: how long it may take, 0 for no limit.
+        prepare: called before each run, outside the time; then runs are not repeated to be longer.
     """
 
     name: str
     phlox: Run
-    torch: Run | None = None
+    other: Run | None = None
     flops: float = 0.0
     bytes: float = 0.0
     peak: str = "float32"
     share: float = 0.0
     times: float = 0.0
     times_full_width: float = 0.0
+    seconds: float = 0.0
+    prepare: Run | None = None

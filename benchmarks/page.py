@@ -16,7 +16,7 @@ class Cells:
     """A row as text; a wanted value that is not reached is marked by ``!``."""
 
     phlox: str
-    torch: str
+    other: str
     times: str
     rate: str
     share: str
@@ -30,8 +30,8 @@ def cells(row: dict[str, Any]) -> Cells:
     elif "bytes_per_second" in row:
         rate = f"{row['bytes_per_second'] / 1e9:.1f} GB/s"
     return Cells(
-        phlox=_time(row["phlox_seconds"]),
-        torch=_time(row["torch_seconds"]) if "torch_seconds" in row else "",
+        phlox=_limited(row),
+        other=_time(row["other_seconds"]) if "other_seconds" in row else "",
         times=_against(row, "times", "{:.2f}"),
         rate=rate,
         share=_against(row, "share_of_peak", "{:.0%}"),
@@ -47,6 +47,14 @@ def _against(row: dict[str, Any], key: str, form: str) -> str:
     if not wanted:
         return text
     return f"{text}{'' if row[key] >= wanted else ' !'} (≥ {form.format(wanted)})"
+
+
+def _limited(row: dict[str, Any]) -> str:
+    """The time, and the one that it may take."""
+    text, most = _time(row["phlox_seconds"]), row.get("seconds_wanted", 0.0)
+    return (
+        f"{text}{'' if row['phlox_seconds'] <= most else ' !'} (≤ {_time(most)})" if most else text
+    )
 
 
 def write(facts: dict[str, Any], rows: list[dict[str, Any]], path: Path = PAGE) -> None:
@@ -82,7 +90,7 @@ def _section(facts: dict[str, Any], rows: list[dict[str, Any]]) -> list[str]:
         for row in rows:
             if row["group"] == group:
                 c = cells(row)
-                line = (row["name"], c.phlox, c.torch, c.times, c.rate, c.share)
+                line = (row["name"], c.phlox, c.other, c.times, c.rate, c.share)
                 out.append(f"| {' | '.join(line)} |")
     return out
 

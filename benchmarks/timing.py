@@ -33,16 +33,21 @@ def _repeats(run: Callable[[], object]) -> int:
         count = max(2 * count, int(count * LEAST_SECONDS / max(seconds, 1e-7)))
 
 
-def interleaved(runs: Sequence[Callable[[], object]]) -> list[float]:
-    """Return the median seconds of each run; the samples take turns."""
-    counts = [_repeats(run) for run in runs]
+def interleaved(
+    runs: Sequence[Callable[[], object]], prepare: Callable[[], object] | None = None
+) -> list[float]:
+    """Return the median seconds of each run; the samples take turns.
+
+    With ``prepare`` each sample is one run behind a call of it, and no run comes before.
+    """
+    counts = [1 if prepare else _repeats(run) for run in runs]
     samples: list[list[float]] = [[] for _ in runs]
     gc.collect()
     start = time.perf_counter()
     for _ in range(ROUNDS):
         for place, (run, count) in enumerate(zip(runs, counts, strict=True)):
             time.sleep(SETTLE_SECONDS)
-            run()
+            (prepare or run)()
             samples[place].append(_once(run, count))
         if time.perf_counter() - start > LONGEST_SECONDS and len(samples[0]) >= 3:
             break

@@ -53,10 +53,14 @@ def test(arguments: Arguments) -> int:
 
 
 def _long_proofs() -> dict[str, int]:
-    """Every function on every float32, and the kernels under AddressSanitizer."""
-    from tools import accuracy, sanitize  # noqa: PLC0415 - the long test alone needs them
+    """Every function on every float32, the kernels under AddressSanitizer, the fuzzed parsers."""
+    from tools import accuracy, fuzz, sanitize  # noqa: PLC0415 - the long test alone needs them
 
-    return {"accuracy": accuracy.main([]), "sanitizer": sanitize.main([])}
+    return {
+        "accuracy": accuracy.main([]),
+        "fuzzing": fuzz.main([]),
+        "sanitizer": sanitize.main([]),
+    }
 
 
 def check(arguments: Arguments) -> int:
@@ -66,7 +70,7 @@ def check(arguments: Arguments) -> int:
 
 
 def bench(arguments: Arguments) -> int:
-    """Benchmark: [NAME…] [--vs torch] [--json FILE]."""
+    """Benchmark: [NAME…] [--vs torch|safetensors] [--json FILE]."""
     steps.setup()
     if "torch" in arguments:
         steps.install_locked(steps.bootstrap_uv(), "bench")

@@ -50,6 +50,7 @@ def measured(count: int, folder: Path, kind: str) -> tuple[float, float]:
     return saving, loading
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.skipif(sys.platform != "linux", reason="resident memory is read from /proc")
 @pytest.mark.parametrize(
     ("kind", "count"),

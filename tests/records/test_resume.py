@@ -54,6 +54,7 @@ def test_a_killed_training_goes_on_to_the_same_bits(device: str, tmp_path: Path)
 
 
 @pytest.mark.long
+@pytest.mark.timeout(7200)
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
 @pytest.mark.parametrize("device", ["cpu", "wgpu"])
 def test_a_training_killed_fifty_times_goes_on_to_the_same_bits(

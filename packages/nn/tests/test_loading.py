@@ -207,3 +207,65 @@ def test_layers_of_pytorch_load_and_are_written() -> None:
     )
     loaded = model.load_record(written, layout="pytorch")
     assert values(loaded) == values(model)
+
+
+class Attentions(nn.Module):
+    encoder: nn.TransformerEncoder
+    decoder: nn.TransformerDecoder
+    cross: nn.MultiHeadAttention
+
+
+def attentions() -> Attentions:
+    encoder = nn.TransformerEncoderLayerConfig(4, 2, 6, 0.0)
+    decoder = nn.TransformerDecoderLayerConfig(4, 2, 6, 0.0)
+    return Attentions(
+        nn.TransformerEncoder(encoder, 1),
+        nn.TransformerDecoder(decoder, 1),
+        nn.MultiHeadAttention(4, 2, d_key=3, d_value=5),
+    )
+
+
+def test_attention_of_pytorch_loads_and_is_written() -> None:
+    """`files/attention.pt` and what it gave, from PyTorch: one layer each of TransformerEncoder and
+    TransformerDecoder, whose three maps are one there, and MultiheadAttention with kdim and vdim.
+    """
+    model = attentions().load_file(FILES / "attention.pt", layout="pytorch").with_training(False)
+    x, keys, entries = (
+        pt.asarray(np.arange(n * m, dtype="f4").reshape(1, n, m) / scale)
+        for n, m, scale in ((3, 4, 8), (2, 3, 4), (2, 5, 4))
+    )
+    memory = model.encoder(x)
+    got = [memory, model.decoder(x, memory), model.cross(x, keys, entries)]
+    lines = FILES.joinpath("attention.txt").read_text().splitlines()
+    for line, tensor in zip(lines, got, strict=True):
+        expected = np.array(line.split(), "f4").reshape(1, 3, 4)
+        assert np.allclose(tensor.numpy(), expected, rtol=1e-5, atol=1e-5)
+    state = pr.PyTorchRecorder().load(FILES / "attention.pt")
+    written: Any = pr.NamedMsgpackRecorder().from_bytes(
+        pr.NamedMsgpackRecorder().to_bytes(model.into_record(layout="pytorch"))
+    )
+    assert arrays(written) == arrays(state)
+    assert values(attentions().load_record(written, layout="pytorch")) == values(model)
+
+
+def arrays(tree: Any) -> dict[str, Any]:
+    pairs = pt.tree.leaves_with_paths(tree, pr.ParamEntry)
+    entries: dict[str, Any] = {p: getattr(entry, "tensor", entry) for p, entry in pairs}
+    return {path: tensor.tolist() for path, tensor in entries.items()}
+
+
+def test_attention_that_pytorch_does_not_have_keeps_its_maps() -> None:
+    shared = nn.MultiHeadAttention(4, 2, n_heads_kv=1)
+    written: Any = shared.into_record(layout="pytorch")
+    assert set(written) == {"query", "key", "value", "out_proj"}
+    assert values(shared.load_record(written, layout="pytorch")) == values(shared)
+
+
+def test_a_fused_weight_of_a_wrong_shape_is_refused() -> None:
+    written: Any = nn.MultiHeadAttention(4, 2).into_record(layout="pytorch")
+    assert set(written) == {"in_proj_weight", "in_proj_bias", "out_proj"}
+    with pytest.raises(RecordError, match=r"shape of query\.weight differs"):
+        nn.MultiHeadAttention(6, 2).load_record(written, layout="pytorch")
+    written["in_proj_weight"] = pt.ones((7, 4))
+    with pytest.raises(RecordError, match="unknown in_proj_weight"):
+        nn.MultiHeadAttention(4, 2).load_record(written, layout="pytorch")

@@ -139,6 +139,24 @@ def test_every_changed_byte_is_refused(kind: type[pr.Recorder], small: dict[str,
             data[at] ^= change
 
 
+def test_of_a_changed_byte_comes_nothing_but_a_refusal(
+    kind: type[pr.Recorder], small: dict[str, Any]
+) -> None:
+    """Numbers in text, and elements without a checksum, may change unseen."""
+    recorder = kind()
+    data = bytearray(recorder.to_bytes(small))
+    refused = 0
+    for at in range(len(data)):
+        for change in (0x01, 0xFF):
+            data[at] ^= change
+            try:
+                recorder.from_bytes(data, like=small)
+            except pr.RecordError:
+                refused += 1
+            data[at] ^= change
+    assert refused > len(data) / 2
+
+
 @settings(
     deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from phlox_tensor import (
     Backend,
@@ -161,6 +161,9 @@ class MultiHeadAttention(Layer[MultiHeadAttentionConfig]):
     ``keys_values`` makes what is looked at, a value that may be kept, and ``attend`` looks;
     ``extend`` does both for the next positions of a sequence.
     """
+
+    fused_in_pytorch = ("query", "key", "value")
+    names_in_pytorch: ClassVar = {"output": "out_proj"}
 
     query: Linear
     key: Linear

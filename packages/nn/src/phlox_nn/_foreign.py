@@ -1,8 +1,13 @@
-"""Records by PyTorch's names and layouts, where these differ from ours."""
+"""Records by PyTorch's names and layouts, where these differ from ours.
+
+A layer says what differs: ``transposed_in_pytorch`` names weights that stand the other way round,
+``names_in_pytorch`` the names of parts, ``fused_in_pytorch`` linear maps that are one there.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from phlox_record import ParamEntry, Record, TensorEntry
 from phlox_tensor import Tensor
@@ -14,43 +19,142 @@ if TYPE_CHECKING:
     from ._module import Module
 
 # State that PyTorch keeps and that we count nowhere.
-_UNKNOWN_HERE = "num_batches_tracked"
+_UNKNOWN_HERE: Final = "num_batches_tracked"
+_FUSED: Final = "in_proj"
 
 
 def from_pytorch(module: Module, found: Found) -> Found:
     """Return the entries of a ``state_dict`` as the layers of ``module`` keep them."""
-    turned = _turned(module)
-    return {
-        path: _transposed(entry) if path in turned else entry
-        for path, entry in found.items()
-        if path.rpartition(".")[2] != _UNKNOWN_HERE
-    }
+    found = {p: entry for p, entry in found.items() if p.rpartition(".")[2] != _UNKNOWN_HERE}
+    turned: set[str] = set()
+    for path, part in _places(module):
+        for ours, theirs in getattr(type(part), "names_in_pytorch", {}).items():
+            found = _moved(found, _walk.join(path, theirs), _walk.join(path, ours))
+        found = _parted(found, path, getattr(type(part), "fused_in_pytorch", ()))
+        turned |= _turned(path, part)
+    return {path: _transposed(e) if path in turned else e for path, e in found.items()}
 
 
 def to_pytorch(module: Module, record: dict[str, Record]) -> dict[str, Record]:
     """Return a record as the ``state_dict`` of the same layers in PyTorch."""
-    turned = _turned(module)
+    found = dict(_flat("", record))
     seen: dict[int, Entry] = {}
+    for path, part in reversed(_places(module)):
+        for name in _turned(path, part) & set(found):
+            found[name] = seen.setdefault(id(found[name]), _transposed(found[name]))
+        found = _joined(found, path, getattr(type(part), "fused_in_pytorch", ()))
+        for ours, theirs in getattr(type(part), "names_in_pytorch", {}).items():
+            found = _moved(found, _walk.join(path, ours), _walk.join(path, theirs))
+    result: dict[str, Any] = {}
+    for path, value in found.items():
+        *branches, last = path.split(".")
+        at = result
+        for branch in branches:
+            at = at.setdefault(branch, {})
+        at[last] = value
+    return result
 
-    def branch(path: str, value: Any) -> Any:
-        if isinstance(value, dict):
-            return {name: branch(_walk.join(path, name), item) for name, item in value.items()}
-        if path not in turned:
-            return value
-        return seen.setdefault(id(value), _transposed(value))
 
-    return cast("dict[str, Record]", branch("", record))
+def _flat(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if not isinstance(value, dict):
+        yield path, value
+        return
+    for name, item in value.items():
+        yield from _flat(_walk.join(path, name), item)
 
 
-def _turned(module: Module) -> set[str]:
-    """The paths of weights that PyTorch keeps the other way round."""
-    found: set[str] = set()
+def _places(module: Module) -> list[tuple[str, Any]]:
+    """Every part of a module with its path, the outer before the inner."""
     places: list[tuple[str, Any]] = [("", module)]
     for path, value in places:  # which grows meanwhile
         places += [(_walk.join(path, name), part) for name, part in _walk.parts(value)]
-        names = getattr(type(value), "transposed_in_pytorch", ())
-        found |= {_walk.join(path, name) for name in names}
-    return found
+    return places
+
+
+def _turned(path: str, part: Any) -> set[str]:
+    """The paths of weights that PyTorch keeps the other way round."""
+    names = getattr(type(part), "transposed_in_pytorch", ())
+    return {_walk.join(path, name) for name in names}
+
+
+def _moved(found: Found, before: str, after: str) -> Found:
+    """The entries with those below one path below another."""
+    start = f"{before}."
+    return {
+        f"{after}.{path.removeprefix(start)}" if path.startswith(start) else path: entry
+        for path, entry in found.items()
+    }
+
+
+def _parted(found: Found, path: str, maps: tuple[str, ...]) -> Found:
+    """The entries with weight and bias of several maps taken out of those of the one in PyTorch."""
+    if not maps:
+        return found
+    result: Found = {}
+    alone = {_walk.join(path, f"{name[0]}_proj_weight"): name for name in maps}
+    for key, entry in found.items():
+        kind = key.removeprefix(_walk.join(path, f"{_FUSED}_"))
+        if key in alone:
+            result[_walk.join(path, f"{alone[key]}.weight")] = entry
+        elif kind in ("weight", "bias") and kind != key and _rows(entry, len(maps)):
+            for place, name in enumerate(maps):
+                result[_walk.join(path, f"{name}.{kind}")] = _part(entry, place, len(maps))
+        else:
+            result[key] = entry
+    return result
+
+
+def _joined(found: Found, path: str, maps: tuple[str, ...]) -> Found:
+    """The entries with weight and bias of several maps as those of one.
+
+    PyTorch has no layer whose heads share keys and values: there they stay as they are.
+    """
+    names = {kind: [_walk.join(path, f"{n}.{kind}") for n in maps] for kind in ("weight", "bias")}
+    weights = [found[name] for name in names["weight"] if name in found]
+    if not maps or len(weights) < len(maps) or len({_shape(w)[0] for w in weights}) > 1:
+        return found
+    alone = len({_shape(w) for w in weights}) > 1  # made from inputs of other sizes
+    result = dict(found)
+    for kind, places in names.items():
+        entries = [result.pop(place) for place in places if place in result]
+        if kind == "weight" and alone:
+            keys = [_walk.join(path, f"{name[0]}_proj_weight") for name in maps]
+            result |= dict(zip(keys, entries, strict=True))
+        elif entries:
+            result[_walk.join(path, f"{_FUSED}_{kind}")] = _concatenated(entries)
+    return result
+
+
+def _rows(entry: Entry, count: int) -> bool:
+    shape = _shape(entry)
+    return bool(shape) and shape[0] % count == 0
+
+
+def _shape(entry: Entry) -> tuple[int, ...]:
+    return tuple(_tensor(entry).shape)
+
+
+def _tensor(entry: Entry) -> Tensor[Any] | TensorEntry:
+    return entry.tensor if isinstance(entry, ParamEntry) else entry
+
+
+def _part(entry: Entry, place: int, count: int) -> TensorEntry:
+    """One of several parts of equal size, read when it is needed."""
+    tensor = _tensor(entry)
+    size = tensor.shape[0] // count
+    rows = slice(place * size, (place + 1) * size)
+    return TensorEntry((size, *tensor.shape[1:]), tensor.dtype, lambda: tensor.numpy()[rows])
+
+
+def _concatenated(entries: list[Entry]) -> TensorEntry:
+    tensors = [_tensor(entry) for entry in entries]
+    shape = (sum(t.shape[0] for t in tensors), *tensors[0].shape[1:])
+
+    def read() -> Any:
+        arrays = [tensor.numpy() for tensor in tensors]
+        return arrays[0].__array_namespace__().concat(arrays)
+
+    return TensorEntry(shape, tensors[0].dtype, read)
 
 
 def _transposed(entry: Entry) -> Entry:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from phlox_tensor import Backend, Bool, Float, Tensor
 
@@ -122,6 +122,12 @@ class TransformerEncoderLayer(Layer[TransformerEncoderLayerConfig]):
 
     Vaswani et al., 2017; with ``norm_first`` Xiong et al., 2020.
     """
+
+    names_in_pytorch: ClassVar = {
+        "feed_forward.linear1": "linear1",
+        "feed_forward.linear2": "linear2",
+        "self_attention": "self_attn",
+    }
 
     self_attention: MultiHeadAttention
     norm1: LayerNorm
@@ -313,6 +319,13 @@ class TransformerDecoderLayer(Layer[TransformerDecoderLayerConfig]):
 
     Vaswani et al., 2017; with ``norm_first`` Xiong et al., 2020.
     """
+
+    names_in_pytorch: ClassVar = {
+        "cross_attention": "multihead_attn",
+        "feed_forward.linear1": "linear1",
+        "feed_forward.linear2": "linear2",
+        "self_attention": "self_attn",
+    }
 
     self_attention: MultiHeadAttention
     norm1: LayerNorm

@@ -20,6 +20,7 @@ from ._content import (
     check_metadata,
     check_version,
     check_writer,
+    header_too_large,
 )
 from ._errors import Malformed, shown
 from ._form import Form
@@ -150,7 +151,7 @@ def _write(layout: int, content: Content, limits: Limits, write: Write) -> None:
         }
     packed = pack(header)
     if len(packed) > limits.header_bytes:
-        raise _header_too_large(len(packed), limits)
+        raise header_too_large(len(packed), limits)
     flags = struct.pack("<I", 0 if content.checksums else _NO_CHECKSUMS)
     start = _PREFIX.pack(MAGIC, VERSION, layout, len(packed), 0, 0)[:_CHECKED]
     crc = zlib.crc32(packed, zlib.crc32(start + flags))
@@ -189,7 +190,7 @@ def _read(layout: int, source: Source, limits: Limits) -> Content:
     if found != layout or flags > (0 if version == 1 else _NO_CHECKSUMS):
         raise Malformed("damaged prefix", got=shown(prefix))
     if size > limits.header_bytes:
-        raise _header_too_large(size, limits)
+        raise header_too_large(size, limits)
     packed = bytes(source.read(_PREFIX.size, size))
     checked = prefix[:_CHECKED] + (prefix[-4:] if version > 1 else b"")
     if zlib.crc32(packed, zlib.crc32(checked)) != crc:
@@ -380,15 +381,6 @@ class _Resolver:
             raise Malformed("a parameter id is not UTF-8") from None
         self._params[number] = made
         return made
-
-
-def _header_too_large(size: int, limits: Limits) -> Malformed:
-    return Malformed(
-        "the header is too large",
-        got=f"{size:,} bytes",
-        expected=f"at most {limits.header_bytes:,} bytes",
-        hint="keep long bytes and lists in tensors; limits=Limits(header_bytes=…)",
-    )
 
 
 def _recognizes(layout: int, head: bytes) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from ._errors import Malformed, shown
+from ._limits import Limits
 
 Metadata: TypeAlias = dict[str, str]
 
@@ -77,3 +78,13 @@ def check_writer(writer: object) -> str:
     if not isinstance(writer, str):
         raise Malformed("the writer is not text", got=shown(writer))
     return writer
+
+
+def header_too_large(size: int, limits: Limits) -> Malformed:
+    """Return the error of a header that is not read, or not written."""
+    return Malformed(
+        "the header is too large",
+        got=f"{size:,} bytes",
+        expected=f"at most {limits.header_bytes:,} bytes",
+        hint="keep long bytes and lists in tensors; limits=Limits(header_bytes=…)",
+    )

@@ -65,10 +65,11 @@ def descriptor(dtype: object, shape: object) -> Descriptor:
     if any(type(n) is not int or n < 0 for n in shape):
         raise Malformed("a shape in the file is not valid", got=shown(shape), expected="sizes ≥ 0")
     found = DTYPES[dtype]
+    nbytes = math.prod(shape) * found.itemsize
     # Zero sizes count as one: NumPy refuses shapes whose other sizes overflow.
-    if math.prod(max(n, 1) for n in shape) * found.itemsize > _MAX_BYTES:
+    if (nbytes or math.prod(n or 1 for n in shape) * found.itemsize) > _MAX_BYTES:
         raise Malformed("a shape in the file is impossibly large", got=shown(shape))
-    return Descriptor(found, tuple(shape), math.prod(shape) * found.itemsize)
+    return Descriptor(found, tuple(shape), nbytes)
 
 
 def stored(tensor: TensorLike, where: str, precision: PrecisionSettings) -> TensorEntry:

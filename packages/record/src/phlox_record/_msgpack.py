@@ -9,7 +9,6 @@ expect is compared with the bytes that are left.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, cast
 
 import msgpack
@@ -22,15 +21,6 @@ class Ext(NamedTuple):
 
     code: int
     data: bytes
-
-
-@dataclass(slots=True)
-class _Open:
-    """A container being filled."""
-
-    value: list[Any] | dict[str, Any]
-    left: int
-    key: str | None = None
 
 
 _NUMBERS: Final = {
@@ -46,23 +36,13 @@ _NUMBERS: Final = {
     0xD3: struct.Struct(">q"),
 }
 _CONSTANTS: Final = {0xC0: None, 0xC2: False, 0xC3: True}
-# tag -> (what follows, width of the length field); a fixed extension has no length field
-_SIZED: Final = {
-    0xC4: ("bin", 1),
-    0xC5: ("bin", 2),
-    0xC6: ("bin", 4),
-    0xC7: ("ext", 1),
-    0xC8: ("ext", 2),
-    0xC9: ("ext", 4),
-    0xD9: ("str", 1),
-    0xDA: ("str", 2),
-    0xDB: ("str", 4),
-    0xDC: ("array", 2),
-    0xDD: ("array", 4),
-    0xDE: ("map", 2),
-    0xDF: ("map", 4),
-}
 _FIXED_EXT: Final = {0xD4: 1, 0xD5: 2, 0xD6: 4, 0xD7: 8, 0xD8: 16}
+# width of the length field, by tag
+_ARRAYS: Final = {0xDC: 2, 0xDD: 4}
+_BYTES: Final = {0xC4: 1, 0xC5: 2, 0xC6: 4}
+_EXTS: Final = {0xC7: 1, 0xC8: 2, 0xC9: 4}
+_MAPS: Final = {0xDE: 2, 0xDF: 4}
+_TEXTS: Final = {0xD9: 1, 0xDA: 2, 0xDB: 4}
 
 
 def pack(value: Any) -> bytes:
@@ -82,139 +62,121 @@ def unpack(data: bytes, *, depth: int, nodes: int) -> Any:
         Malformed: cut short, bytes left over, a type outside JSON's plus bin and ext, keys that
             are not text or repeat, invalid UTF-8, more depth or nodes than allowed.
     """
-    reader = _Reader(data, depth, nodes)
-    result = reader.read()
-    if reader.at != len(data):
-        raise Malformed("bytes behind the header's value", got=len(data) - reader.at, expected=0)
-    return result
-
-
-class _Reader:
-    def __init__(self, data: bytes, depth: int, nodes: int) -> None:
-        self.at = 0
-        self._data = data
-        self._depth = depth
-        self._nodes = nodes
-        self._stack: list[_Open] = []
-        self._expected = 1
-
-    def read(self) -> Any:
-        """Read one value, filling containers from an explicit stack."""
-        while True:
-            if self._expected > min(len(self._data) - self.at, self._nodes):
-                raise self._greedy()
-            self._expected -= 1
-            self._nodes -= 1
-            value = self._value()
-            if isinstance(value, _Open):
-                if value.left:
-                    self._stack.append(value)
-                    continue
-                value = value.value
-            while self._stack:
-                top = self._stack[-1]
-                self._put(top, value)
-                if top.left:
-                    break
-                value = self._stack.pop().value
-            else:
-                return value
-
-    def _greedy(self) -> Malformed:
-        left = len(self._data) - self.at
-        if self._expected > left:
-            return Malformed(
-                "the header ends early", got=f"{left} bytes", expected=f"{self._expected} values"
-            )
-        return Malformed(
-            "too many values in the header",
-            expected=f"at most {self._nodes:,} more",
-            hint="a recorder with limits=Limits(nodes=…), if you trust the file",
-        )
-
-    def _put(self, top: _Open, value: Any) -> None:
-        top.left -= 1
-        if isinstance(top.value, list):
-            top.value.append(value)
-        elif top.key is None:
-            if type(value) is not str:
-                raise Malformed("a key in the header is not text", got=shown(value))
-            if value in top.value:
-                raise Malformed("a key stands twice in the header", got=shown(value))
-            top.key = value
-        else:
-            top.value[top.key] = value
-            top.key = None
-
-    def _take(self, count: int) -> bytes:
-        end = self.at + count
-        if end > len(self._data):
-            left = len(self._data) - self.at
-            raise Malformed("the header ends early", got=f"{left} bytes", expected=count)
-        piece = self._data[self.at : end]
-        self.at = end
-        return piece
-
-    def _value(self) -> Any:
-        tag = self._take(1)[0]
+    end, at = len(data), 0
+    expected = left = 1  # by all open containers, and by the innermost one
+    values: list[Any] = []
+    is_map = False
+    stack: list[tuple[list[Any], int, bool]] = []
+    while True:
+        while not left:
+            if not stack:
+                if at != end:
+                    raise Malformed("bytes behind the header's value", got=end - at, expected=0)
+                return values[0]
+            made = _map(values) if is_map else values
+            values, left, is_map = stack.pop()
+            values.append(made)
+        if at == end:
+            raise _cut_short(0, expected)
+        tag = data[at]
+        at += 1
+        left -= 1
+        expected -= 1
+        nodes -= 1
         if tag <= 0x7F:
-            return tag
-        if tag >= 0xE0:
-            return tag - 0x100
-        if tag <= 0x8F:
-            return self._map(tag & 0x0F)
-        if tag <= 0x9F:
-            return self._array(tag & 0x0F)
-        if tag <= 0xBF:
-            return self._text(tag & 0x1F)
-        return self._tagged(tag)
+            values.append(tag)
+        elif 0xA0 <= tag <= 0xBF:
+            piece = data[at : at + (tag & 0x1F)]
+            at += tag & 0x1F
+            values.append(_text(piece, tag & 0x1F))
+        elif tag in _NUMBERS:
+            form = _NUMBERS[tag]
+            if end - at < form.size:
+                raise _cut_short(end - at, form.size)
+            values.append(form.unpack_from(data, at)[0])
+            at += form.size
+        elif tag <= 0x9F or tag in _ARRAYS or tag in _MAPS:
+            if len(stack) == depth:
+                raise Malformed("the header is too deep", expected=f"at most {depth} levels")
+            stack.append((values, left, is_map))
+            values, is_map = [], tag <= 0x8F or tag in _MAPS
+            at, left = _count(data, at, tag)
+            expected += left
+            if expected > min(end - at, nodes):
+                raise _greedy(end - at, expected, nodes)
+        else:
+            at, value = _scalar(data, at, tag)
+            values.append(value)
 
-    def _tagged(self, tag: int) -> Any:
-        if tag in _CONSTANTS:
-            return _CONSTANTS[tag]
-        if tag in _NUMBERS:
-            number = _NUMBERS[tag]
-            return number.unpack(self._take(number.size))[0]
-        if tag in _FIXED_EXT:
-            return self._ext(_FIXED_EXT[tag])
-        if tag not in _SIZED:
-            raise Malformed("a byte in the header is no msgpack type", got=f"{tag:#x}")
-        what, width = _SIZED[tag]
-        size = int.from_bytes(self._take(width), "big")
-        match what:
-            case "bin":
-                return self._take(size)
-            case "ext":
-                return self._ext(size)
-            case "str":
-                return self._text(size)
-            case "array":
-                return self._array(size)
-            case "map":
-                return self._map(size)
-            case _:
-                raise AssertionError(what)
 
-    def _text(self, size: int) -> str:
-        try:
-            return self._take(size).decode()
-        except UnicodeDecodeError:
-            raise Malformed("text in the header is not UTF-8") from None
+def _count(data: bytes, at: int, tag: int) -> tuple[int, int]:
+    """Where the values of a container begin, and how many there are, keys included."""
+    if tag <= 0x9F:
+        return at, 2 * (tag & 0x0F) if tag <= 0x8F else tag & 0x0F
+    width = _ARRAYS.get(tag) or _MAPS[tag]
+    size = int.from_bytes(_piece(data, at, width), "big")
+    return at + width, size if tag in _ARRAYS else 2 * size
 
-    def _ext(self, size: int) -> Ext:
-        code = self._take(1)[0]
-        if code > 0x7F:
-            raise Malformed("unknown extension in the header", got=f"code {code - 0x100}")
-        return Ext(code, self._take(size))
 
-    def _array(self, size: int) -> _Open:
-        return self._open([], size)
+def _scalar(data: bytes, at: int, tag: int) -> tuple[int, Any]:
+    """Where a value ends that is no container, and the value."""
+    if tag >= 0xE0:
+        return at, tag - 0x100
+    if tag in _CONSTANTS:
+        return at, _CONSTANTS[tag]
+    width = _TEXTS.get(tag) or _BYTES.get(tag) or _EXTS.get(tag) or 0
+    if not width and tag not in _FIXED_EXT:
+        raise Malformed("a byte in the header is no msgpack type", got=f"{tag:#x}")
+    size = _FIXED_EXT.get(tag) or int.from_bytes(_piece(data, at, width), "big")
+    at += width
+    if tag in _TEXTS:
+        return at + size, _text(data[at : at + size], size)
+    if tag in _BYTES:
+        return at + size, _piece(data, at, size)
+    code = _piece(data, at, 1)[0]
+    if code > 0x7F:
+        raise Malformed("unknown extension in the header", got=f"code {code - 0x100}")
+    return at + 1 + size, Ext(code, _piece(data, at + 1, size))
 
-    def _map(self, size: int) -> _Open:
-        return self._open({}, 2 * size)
 
-    def _open(self, empty: list[Any] | dict[str, Any], size: int) -> _Open:
-        if len(self._stack) == self._depth:
-            raise Malformed("the header is too deep", expected=f"at most {self._depth} levels")
-        self._expected += size
-        return _Open(empty, size)
+def _map(flat: list[Any]) -> dict[str, Any]:
+    """The map of keys and values that follow each other."""
+    made: dict[str, Any] = {}
+    for key, value in zip(flat[::2], flat[1::2], strict=True):
+        if type(key) is not str:
+            raise Malformed("a key in the header is not text", got=shown(key))
+        if key in made:
+            raise Malformed("a key stands twice in the header", got=shown(key))
+        made[key] = value
+    return made
+
+
+def _piece(data: bytes, at: int, count: int) -> bytes:
+    piece = data[at : at + count]
+    if len(piece) < count:
+        raise _cut_short(len(piece), count)
+    return piece
+
+
+def _text(piece: bytes, size: int) -> str:
+    if len(piece) < size:
+        raise _cut_short(len(piece), size)
+    try:
+        return piece.decode()
+    except UnicodeDecodeError:
+        raise Malformed("text in the header is not UTF-8") from None
+
+
+def _greedy(left: int, expected: int, nodes: int) -> Malformed:
+    if expected > left:
+        got = f"{left} bytes"
+        return Malformed("the header ends early", got=got, expected=f"{expected} values")
+    return Malformed(
+        "too many values in the header",
+        expected=f"at most {max(nodes, 0):,} more",
+        hint="a recorder with limits=Limits(nodes=…), if you trust the file",
+    )
+
+
+def _cut_short(left: int, expected: int) -> Malformed:
+    return Malformed("the header ends early", got=f"{left} bytes", expected=expected)

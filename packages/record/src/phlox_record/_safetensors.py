@@ -11,13 +11,13 @@ from typing import Any, Final
 
 from numpy.typing import NDArray
 
-from ._content import Content, check_writer
+from ._content import Content, check_writer, header_too_large
 from ._errors import Malformed, shown
 from ._form import Form
 from ._json import parse
 from ._layout import Descriptor, as_array, describe, descriptor
 from ._limits import Limits
-from ._skeleton import join, nested, split
+from ._skeleton import PRECISION, TREE, WRITER, join, nested, split
 from ._source import Source, Write
 from ._tree import TensorEntry
 
@@ -40,10 +40,7 @@ _CODES: Final = {name: code for code, name in DTYPES.items()}
 _LENGTH: Final = 8
 _ALIGNMENT: Final = 64
 _METADATA: Final = "__metadata__"
-_TREE: Final = "phlox.tree"
-_PRECISION: Final = "phlox.precision"
-_WRITER: Final = "phlox.writer"
-_OWN: Final = (_PRECISION, _TREE, _WRITER)
+_OWN: Final = (PRECISION, TREE, WRITER)
 
 
 def _write(content: Content, limits: Limits, write: Write) -> None:
@@ -51,8 +48,8 @@ def _write(content: Content, limits: Limits, write: Write) -> None:
     taken = sorted(set(content.metadata) & set(_OWN))
     if taken:
         raise Malformed("metadata has a key of the format", got=taken[0])
-    words = {**content.metadata, _PRECISION: content.precision, _WRITER: content.writer}
-    header: dict[str, Any] = {_METADATA: {**words, _TREE: tree}}
+    words = {**content.metadata, PRECISION: content.precision, WRITER: content.writer}
+    header: dict[str, Any] = {_METADATA: {**words, TREE: tree}}
     # Wide elements first, so that each tensor is aligned to its own elements.
     ordered = sorted(named.items(), key=lambda item: -item[1].dtype.itemsize)
     end = 0
@@ -67,7 +64,7 @@ def _write(content: Content, limits: Limits, write: Write) -> None:
     text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     text += b" " * (-(_LENGTH + len(text)) % _ALIGNMENT)
     if len(text) > limits.header_bytes:
-        raise _header_too_large(len(text), limits)
+        raise header_too_large(len(text), limits)
     write(len(text).to_bytes(_LENGTH, "little") + text)
     for _, tensor in ordered:
         for piece in tensor.pieces():
@@ -82,7 +79,7 @@ def _read(source: Source, limits: Limits) -> Content:
     """
     size = int.from_bytes(source.read(0, _LENGTH), "little")
     if size > limits.header_bytes:
-        raise _header_too_large(size, limits)
+        raise header_too_large(size, limits)
     text = bytes(source.read(_LENGTH, size))
     if not text.startswith(b"{"):
         raise Malformed("not a safetensors file", got=shown(text[:8]), expected="a JSON object")
@@ -97,12 +94,12 @@ def _read(source: Source, limits: Limits) -> Content:
     named = dict(_entries(source, header, base))
     end = base + sum(describe(tensor).nbytes for tensor in named.values())
     source.check_end(end, now=False)
-    tree = join(words[_TREE], named, limits) if _TREE in words else nested(named)
+    tree = join(words[TREE], named, limits) if TREE in words else nested(named)
     return Content(
         tree,
-        words.get(_PRECISION, "keep"),
+        words.get(PRECISION, "keep"),
         {key: value for key, value in words.items() if key not in _OWN},
-        writer=check_writer(words.get(_WRITER, "")),
+        writer=check_writer(words.get(WRITER, "")),
         checksums=False,
         check_end=lambda: source.check_end(end, now=True),
     )
@@ -144,15 +141,6 @@ def _lazy(source: Source, what: Descriptor, start: int) -> TensorEntry:
         return as_array(source.read(start, what.nbytes), what)
 
     return TensorEntry(what.shape, what.dtype, read, drop=lambda: source.drop(start, what.nbytes))
-
-
-def _header_too_large(size: int, limits: Limits) -> Malformed:
-    return Malformed(
-        "the header is too large",
-        got=f"{size:,} bytes",
-        expected=f"at most {limits.header_bytes:,} bytes",
-        hint="keep long bytes and lists in tensors; limits=Limits(header_bytes=…)",
-    )
 
 
 SAFETENSORS: Final = Form(

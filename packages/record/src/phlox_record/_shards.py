@@ -17,13 +17,10 @@ from ._errors import Malformed, shown
 from ._files import atomic_file
 from ._json import parse
 from ._limits import Limits
-from ._skeleton import join, nested, split
+from ._skeleton import PRECISION, TREE, WRITER, join, nested, split
 from ._tree import LEAF, ParamEntry, TensorEntry
 
 INDEX: Final = ".index.json"
-_TREE: Final = "phlox.tree"
-_PRECISION: Final = "phlox.precision"
-_WRITER: Final = "phlox.writer"
 
 WriteShard = Callable[[dict[str, TensorEntry], Path], None]
 OpenShard = Callable[[Path], Any]
@@ -64,8 +61,8 @@ def write_shards(
         write(group, place.with_name(name))
         weight_map |= dict.fromkeys(group, name)
     total = sum(math.prod(t.shape) * t.dtype.itemsize for t in named.values())
-    words = {**content.metadata, _PRECISION: content.precision, _WRITER: content.writer}
-    about = {"metadata": {"total_size": total, **words, _TREE: tree}, "weight_map": weight_map}
+    words = {**content.metadata, PRECISION: content.precision, WRITER: content.writer}
+    about = {"metadata": {"total_size": total, **words, TREE: tree}, "weight_map": weight_map}
     with atomic_file(index) as file:
         file.write(json.dumps(about, ensure_ascii=False, indent=1).encode())
     for old in before - set(weight_map.values()):
@@ -90,7 +87,7 @@ def _files_of(index: Path, limits: Limits) -> set[str]:
         about, weight_map = _checked(index.read_bytes(), limits)
     except Malformed:
         return set()
-    return set(weight_map.values()) if _TREE in about else set()
+    return set(weight_map.values()) if TREE in about else set()
 
 
 def read_shards(index: Path, data: bytes, limits: Limits, read: OpenShard) -> Content:
@@ -113,10 +110,10 @@ def read_shards(index: Path, data: bytes, limits: Limits, read: OpenShard) -> Co
         if key not in shards[name]:
             raise Malformed(f"{shown(key)} is not in its file", got=shown(name))
         named[key] = shards[name][key]
-    tree = join(about[_TREE], named, limits) if _TREE in about else nested(named)
-    own = (_TREE, _PRECISION, _WRITER)
+    tree = join(about[TREE], named, limits) if TREE in about else nested(named)
+    own = (TREE, PRECISION, WRITER)
     notes = {k: v for k, v in about.items() if isinstance(v, str) and k not in own}
-    precision, writer = str(about.get(_PRECISION, "keep")), str(about.get(_WRITER, ""))
+    precision, writer = str(about.get(PRECISION, "keep")), str(about.get(WRITER, ""))
     return Content(tree, precision, notes, writer=writer)
 
 
@@ -132,6 +129,6 @@ def _checked(data: bytes, limits: Limits) -> tuple[dict[str, Any], dict[str, str
         plain = isinstance(name, str) and name not in ("", ".", "..")
         if not plain or set(name) & set("/\\:\0"):
             raise Malformed("an index names a file of another folder", got=shown(name))
-    if not isinstance(about.get(_TREE, ""), str):
+    if not isinstance(about.get(TREE, ""), str):
         raise Malformed("the tree of an index is no text")
     return about, weight_map

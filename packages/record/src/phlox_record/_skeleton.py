@@ -12,6 +12,11 @@ from ._json import VERSION, TreeReader, TreeWriter, parse
 from ._limits import Limits
 from ._tree import LEAF, ParamEntry, TensorEntry
 
+# What a foreign format keeps in its notes for us.
+PRECISION: Final = "phlox.precision"
+TREE: Final = "phlox.tree"
+WRITER: Final = "phlox.writer"
+
 _ROOT: Final = "tensor"
 
 
