@@ -45,6 +45,9 @@ def recorder_for(name: str) -> pr.Recorder:
         pr.JsonRecorder,
         pr.NamedMsgpackGzRecorder,
         pr.NamedMsgpackRecorder,
+        pr.NpzRecorder,
+        pr.PyTorchRecorder,
+        pr.SafetensorsRecorder,
     )
     return next(k for k in kinds if name.endswith(k.extension))(limits=LIMITS)
 

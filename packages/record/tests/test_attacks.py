@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import runpy
 import subprocess
 import sys
@@ -14,12 +15,24 @@ import pytest
 HERE = Path(__file__).parent
 BUILD = runpy.run_path(str(HERE.parent / "attacks" / "build.py"), run_name="build")
 NAMES: dict[str, str] = BUILD["expectations"]()
+# What the tests of the formats of others read in memory is read under the cap too.
+FOREIGN: dict[str, tuple[bytes, str]] = {
+    f"{number}{extension}": row
+    for module, extension in (
+        ("test_npz.py", ".npz"),
+        ("test_pytorch.py", ".pt"),
+        ("test_safetensors.py", ".safetensors"),
+    )
+    for number, row in enumerate(runpy.run_path(str(HERE / module))["HOSTILE"])
+}
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("attacks")
     BUILD["main"](str(folder))
+    for name, (data, _) in FOREIGN.items():
+        (folder / name).write_bytes(data)
     command = [sys.executable, str(HERE / "attack_reader.py"), str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=110)
     assert done.returncode == 0, done.stderr
@@ -38,6 +51,14 @@ def test_attack(name: str, results: dict[str, Any]) -> None:
     assert NAMES[name] in result["message"]
     assert all(line.isprintable() for line in result["message"].split("\n"))
     assert len(result["message"]) < 1000
+    assert result["seconds"] < 30
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_attack_on_a_format_of_others(name: str, results: dict[str, Any]) -> None:
+    result, says = results["found"][name], FOREIGN[name][1]
+    assert result["outcome"] == ("refused" if says else "accepted"), result
+    assert re.search(says, result["message"])
     assert result["seconds"] < 30
 
 
