@@ -88,8 +88,9 @@ def test_a_branch_is_seen() -> None:
 
 @pytest.mark.parametrize("backend", [Cpu(), Numpy(), Wgpu()], ids=repr)
 def test_every_op_has_an_entry_or_an_expansion(backend: Backend) -> None:
-    missing = [n for n, op in REGISTRY.items() if not (backend.entry(n) or op.expand)]
-    assert not missing
+    missing = {n for n, op in REGISTRY.items() if not (backend.entry(n) or op.expand)}
+    hosted = {n for n, op in REGISTRY.items() if op.family.hosted and not op.expand}
+    assert missing == (hosted if isinstance(backend, Wgpu) else set())
 
 
 @pytest.mark.parametrize("name", ["cpu", "wgpu", "derivatives"])

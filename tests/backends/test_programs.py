@@ -45,6 +45,8 @@ def test_every_op_is_drawn_or_left_out_with_a_reason() -> None:
     windows = {name for name, op in REGISTRY.items() if op.family.windows}
     drawn = {name for name, op in REGISTRY.items() if p.builder(op) is not None}
     made_of_others = {name for name, op in REGISTRY.items() if op.expand is not None}
-    assert drawn | windows | made_of_others | set(p.LEFT_OUT) == set(REGISTRY)
+    # Matrices have to be well conditioned: as windows.
+    hosted = {name for name, op in REGISTRY.items() if op.family.hosted}
+    assert drawn | windows | made_of_others | hosted | set(p.LEFT_OUT) == set(REGISTRY)
     assert not drawn & set(p.LEFT_OUT)
     assert set(p.BY_NAME) <= set(REGISTRY)

@@ -114,9 +114,28 @@ class Cpu(Backend):
     def entry(self, name: str) -> Callable[..., Any] | None:
         """Return the native function of the op of this name, or None."""
         function = _TABLE.get(name)
+        if function is None and (op := phlox_tensor.REGISTRY[name]).family.hosted:
+            return self._by_lapack(op)
         if function is not None and self.settings != _DEFAULTS:
             return self._adapted(name, function)
         return function
+
+    def _by_lapack(self, op: Op) -> Callable[..., Any]:
+        """The reference of an op, which is LAPACK by NumPy, on the arrays as they lie in memory."""
+        reference = phlox_tensor.Numpy(*self.settings).entry(op.name)
+        assert reference is not None
+
+        def run(*args: Any) -> Any:
+            out = reference(*[self.read(a) if type(a) is _native.RawTensor else a for a in args])
+            if isinstance(out, tuple):
+                return tuple([self.upload(each, self._type(each)) for each in out])
+            return self.upload(out, self._type(out))
+
+        return run
+
+    @staticmethod
+    def _type(array: np.ndarray[Any, Any]) -> DType:
+        return _DTYPES[array.dtype.name]
 
     def checks_operands(self, op: Op) -> bool:
         """Whether the native function of the op looks at its operands itself."""

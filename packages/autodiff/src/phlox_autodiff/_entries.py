@@ -41,7 +41,8 @@ def constant(op: Op, entry: Entry) -> Entry:
             return tuple(primitive(out) for out in entry(*map(_value, args)))
 
         return many
-    if len(signature.operands) == 1 and not signature.attributes:
+    bare = not signature.attributes and not any(o.variadic for o in signature.operands)
+    if bare and len(signature.operands) == 1:
 
         def one(a: Any) -> Primitive:
             out = new(Primitive)
@@ -50,7 +51,7 @@ def constant(op: Op, entry: Entry) -> Entry:
             return out
 
         return one
-    if len(signature.operands) == 2 and not signature.attributes:
+    if bare and len(signature.operands) == 2:
 
         def two(a: Any, b: Any) -> Primitive:
             out = new(Primitive)

@@ -10,6 +10,7 @@ from math import pi as pi
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from . import capture as capture
+from . import linalg as linalg
 from . import ops as ops
 from . import random as random
 from . import tree as tree
@@ -23,6 +24,7 @@ from ._composite import allclose as allclose
 from ._composite import broadcast_arrays as broadcast_arrays
 from ._composite import broadcast_shapes as broadcast_shapes
 from ._composite import can_cast as can_cast
+from ._composite import einsum as einsum
 from ._composite import isdtype as isdtype
 from ._composite import result_type as result_type
 from ._creation import arange as arange
@@ -103,6 +105,7 @@ from ._profile import Profile as Profile
 from ._profile import ProfileReport as ProfileReport
 from ._profile import ProfileRow as ProfileRow
 from ._proposed import Proposed as Proposed
+from ._quantized import fake_quantize as fake_quantize
 from ._random_state import seed as seed
 from ._repr import PrintOptions as PrintOptions
 from ._repr import printoptions as printoptions
@@ -127,6 +130,7 @@ from ._table import Entry as Entry
 from ._table import Table as Table
 from ._tensor import Tensor as Tensor
 
+trace = linalg.trace
 Device = Backend  # a backend is a device: the word for annotations
 bool = bool_
 newaxis = None

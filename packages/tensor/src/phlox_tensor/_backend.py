@@ -291,6 +291,12 @@ class Backend(metaclass=_Interned):
         entry = self.entry(op.name)
         if entry is not None:
             return entry
+        if op.expand is None and op.family.hosted:
+            raise BackendUnavailableError(
+                op.name,
+                f"{self!r} leaves the op to LAPACK on the host",
+                hint='x.to_device("cpu")',
+            )
         if op.expand is None:
             raise BackendUnavailableError(
                 op.name,
@@ -325,6 +331,13 @@ def is_inside(inner: Backend, outer: Backend) -> bool:
             return True
         layer = layer.inner
     return False
+
+
+def lacks(backend: Backend, op: Op) -> bool:
+    """Whether a device refuses calls of an op, which is for the host, by name."""
+    while backend.inner is not None:
+        backend = backend.inner
+    return op.family.hosted and backend.entry(op.name) is None
 
 
 def watch(watcher: Watcher | None) -> None:

@@ -11,9 +11,9 @@ import numpy as np
 from . import _dtype
 from ._dtype import DType, DTypeLike, KindName, as_dtype, number_for
 from ._errors import ArgumentError, DTypeError, KindError
-from ._kinds import AnyKind
+from ._kinds import AnyKind, NumKind
 from ._tensor import Tensor
-from .ops import movement
+from .ops import matrices, movement
 from .shapes import _broadcast
 
 Scalar = bool | int | float
@@ -60,6 +60,28 @@ def can_cast(from_: DTypeLike | Tensor[Any], to: DTypeLike, /) -> bool:
         return _promoted(own, wanted, "can_cast") is wanted
     except (DTypeError, KindError):
         return False
+
+
+def einsum(equation: str, /, *arrays: Tensor[NumKind]) -> Tensor[NumKind]:
+    """Return the sum of products over the labels that the result does not have.
+
+    Pairs are multiplied so that what is in between stays small, each as a product of matrices.
+
+    Args:
+        equation: a label for each axis of each tensor, then those of the result; without an arrow
+            the labels that occur once, in order. ``...`` stands for axes that broadcast.
+        arrays: as many as the equation has terms.
+
+    Raises:
+        ArgumentError: when the text is no equation, or names another number of tensors.
+        ShapeError: when labels and axes do not fit.
+
+    Example:
+        >>> einsum("ij,jk->ik", ones((2, 3)), ones((3, 4))).shape
+        (2, 4)
+    """
+    out: Tensor[NumKind] = matrices.einsum(arrays, equation)
+    return out
 
 
 def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...], /) -> bool:

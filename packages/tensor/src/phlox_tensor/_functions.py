@@ -82,6 +82,9 @@ from .ops.convolution_nd import conv1d as _conv1d
 from .ops.convolution_nd import conv3d as _conv3d
 from .ops.convolution_nd import conv_transpose1d as _conv_transpose1d
 from .ops.convolution_nd import conv_transpose3d as _conv_transpose3d
+from .ops.gathering import gather_nd as _gather_nd
+from .ops.gathering import masked_scatter as _masked_scatter
+from .ops.gathering import scatter_nd as _scatter_nd
 from .ops.indexing import index_add as _index_add
 from .ops.indexing import masked_select as _masked_select
 from .ops.indexing import scatter as _scatter
@@ -89,6 +92,10 @@ from .ops.indexing import take as _take
 from .ops.indexing import take_along_axis as _take_along_axis
 from .ops.interpolation import interpolate as _interpolate
 from .ops.interpolation import interpolate2d as _interpolate2d
+from .ops.matrices import cross as _cross
+from .ops.matrices import diag as _diag
+from .ops.matrices import diagonal as _diagonal
+from .ops.matrices import kron as _kron
 from .ops.movement import broadcast_to as _broadcast_to
 from .ops.movement import chunk as _chunk
 from .ops.movement import contiguous as _contiguous
@@ -130,12 +137,17 @@ from .ops.pooling_nd import max_pool1d as _max_pool1d
 from .ops.pooling_nd import max_pool1d_with_indices as _max_pool1d_with_indices
 from .ops.pooling_nd import max_pool3d as _max_pool3d
 from .ops.pooling_nd import max_pool3d_with_indices as _max_pool3d_with_indices
+from .ops.quantization import dequantize as _dequantize
+from .ops.quantization import quantize as _quantize
+from .ops.rearrangement import cartesian_prod as _cartesian_prod
 from .ops.rearrangement import channel_shuffle as _channel_shuffle
 from .ops.rearrangement import fold as _fold
 from .ops.rearrangement import max_unpool as _max_unpool
 from .ops.rearrangement import pad_border as _pad_border
 from .ops.rearrangement import pixel_shuffle as _pixel_shuffle
 from .ops.rearrangement import pixel_unshuffle as _pixel_unshuffle
+from .ops.rearrangement import rot90 as _rot90
+from .ops.rearrangement import unflatten as _unflatten
 from .ops.rearrangement import unfold as _unfold
 from .ops.reduction import all_ as _all
 from .ops.reduction import any_ as _any
@@ -167,6 +179,7 @@ from .ops.scan import cumsum as _cumsum
 from .ops.scan import cumulative_prod as _cumulative_prod
 from .ops.scan import cumulative_sum as _cumulative_sum
 from .ops.scan import diff as _diff
+from .ops.scan import logcumsumexp as _logcumsumexp
 from .ops.selection import argwhere as _argwhere
 from .ops.selection import ctc_loss as _ctc_loss
 from .ops.selection import embedding_bag as _embedding_bag
@@ -271,6 +284,7 @@ __all__ = [
     "bitwise_right_shift",
     "bitwise_xor",
     "broadcast_to",
+    "cartesian_prod",
     "cdist",
     "ceil",
     "celu",
@@ -291,6 +305,7 @@ __all__ = [
     "cosine_similarity",
     "count_nonzero",
     "cov",
+    "cross",
     "cross_entropy",
     "ctc_loss",
     "cummax",
@@ -300,6 +315,9 @@ __all__ = [
     "cumulative_sum",
     "deform_conv2d",
     "deg2rad",
+    "dequantize",
+    "diag",
+    "diagonal",
     "diff",
     "digamma",
     "divide",
@@ -319,6 +337,7 @@ __all__ = [
     "fmod",
     "fold",
     "fused_linear",
+    "gather_nd",
     "gelu",
     "gelu_tanh",
     "glu",
@@ -339,6 +358,7 @@ __all__ = [
     "isin",
     "isinf",
     "isnan",
+    "kron",
     "layer_norm",
     "leaky_relu",
     "lerp",
@@ -353,6 +373,7 @@ __all__ = [
     "log_sigmoid",
     "log_softmax",
     "logaddexp",
+    "logcumsumexp",
     "logical_and",
     "logical_not",
     "logical_or",
@@ -362,6 +383,7 @@ __all__ = [
     "lp_pool2d",
     "lp_pool3d",
     "masked_fill",
+    "masked_scatter",
     "masked_select",
     "matmul",
     "matrix_transpose",
@@ -401,6 +423,7 @@ __all__ = [
     "prelu",
     "prod",
     "quantile",
+    "quantize",
     "quiet_softmax",
     "rad2deg",
     "reciprocal",
@@ -411,9 +434,11 @@ __all__ = [
     "rms_norm",
     "roi_align",
     "roll",
+    "rot90",
     "round",
     "rsqrt",
     "scatter",
+    "scatter_nd",
     "selu",
     "shrink",
     "sigmoid",
@@ -450,6 +475,7 @@ __all__ = [
     "tile",
     "topk",
     "trunc",
+    "unflatten",
     "unfold",
     "unstack",
     "var",
@@ -851,6 +877,13 @@ def broadcast_to(x: Tensor[AnyKind], /, shape: Sequence[int]) -> Tensor[AnyKind]
     return single(_broadcast_to, x, (shape,))
 
 
+def cartesian_prod(tensors: Sequence[Tensor[AnyKind]], /) -> Tensor[AnyKind]:
+    """Every choice of one element from each vector, a row for each; the last vector runs
+    fastest.
+    """
+    return call(_cartesian_prod, (tensors,), ())
+
+
 def cdist(x1: Tensor[Float], /, x2: Tensor[Float], p: float = 2.0) -> Tensor[Float]:
     """Distance of each row of x1 (…, n, d) from each of x2 (…, m, d) in the p-norm: (…, n, m)."""
     return call(
@@ -1166,6 +1199,22 @@ def cov(x: Tensor[Float], /, correction: float = 1.0) -> Tensor[Float]:
     return single(_cov, x, (correction,))
 
 
+def cross(
+    x1: Tensor[NumKind], /, x2: Tensor[NumKind], axis: int = -1, **wrong: Never
+) -> Tensor[NumKind]:
+    """Vector perpendicular to two of size 3 along an axis; the other axes broadcast."""
+    if wrong:
+        raise unknown_argument(_cross, wrong)
+    return call(
+        _cross,
+        (
+            x1,
+            x2,
+        ),
+        (axis,),
+    )
+
+
 def cross_entropy(x: Tensor[Float], /, target: Tensor[Int]) -> Tensor[Float]:
     """``-ln softmax(x)[target]`` of each row over the last axis. x: (…, C), target: (…). A
     negative target counts from the end, as in ``take``; one outside of ``[-C, C)`` raises
@@ -1324,6 +1373,41 @@ def deform_conv2d(
 def deg2rad(x: Tensor[Float], /) -> Tensor[Float]:
     """Degrees as radians, elementwise: ``x·π / 180``."""
     return _fast.unary(_deg2rad, x)
+
+
+def dequantize(
+    x: Tensor[Int],
+    /,
+    scale: Tensor[Float],
+    zero_point: Tensor[NumKind] | None = None,
+    axis: int | None = None,
+    **wrong: Never,
+) -> Tensor[Float]:
+    """``(x - zero_point)·scale``. ``scale`` and ``zero_point`` have one number for all, or one
+    for each place along ``axis``, or the rank of x and one for each block: a size of x is a
+    multiple of theirs.
+    """
+    if wrong:
+        raise unknown_argument(_dequantize, wrong)
+    return call(
+        _dequantize,
+        (
+            x,
+            scale,
+            zero_point,
+        ),
+        (axis,),
+    )
+
+
+def diag(x: Tensor[AnyKind], /, offset: int = 0) -> Tensor[AnyKind]:
+    """Matrix with a vector on a diagonal and zeros beside it; or the diagonal of a matrix."""
+    return single(_diag, x, (offset,))
+
+
+def diagonal(x: Tensor[AnyKind], /, offset: int = 0) -> Tensor[AnyKind]:
+    """Elements of each matrix in the last two axes whose column is its row plus ``offset``."""
+    return single(_diagonal, x, (offset,))
 
 
 def diff(
@@ -1519,6 +1603,20 @@ def fused_linear(
             activation,
             scale,
         ),
+    )
+
+
+def gather_nd(x: Tensor[AnyKind], /, indices: Tensor[Int]) -> Tensor[AnyKind]:
+    """Elements of x at rows of indices: with indices (…, k) the result is (…, *x.shape[k:]).
+    Negative indices count from the end.
+    """
+    return call(
+        _gather_nd,
+        (
+            x,
+            indices,
+        ),
+        (),
     )
 
 
@@ -1760,6 +1858,11 @@ def isnan(x: Tensor[NumKind], /) -> Tensor[Bool]:
     return _fast.unary(_isnan, x)
 
 
+def kron(x1: Tensor[NumKind], /, x2: Tensor[NumKind]) -> Tensor[NumKind]:
+    """Kronecker product: x2 times each element of x1, side by side."""
+    return _fast.binary(_kron, x1, x2)
+
+
 def layer_norm(
     x: Tensor[Float],
     /,
@@ -1855,6 +1958,13 @@ def log_softmax(x: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[F
 def logaddexp(x1: Tensor[Float] | float, /, x2: Tensor[Float] | float) -> Tensor[Float]:
     """``ln(eˣ¹ + eˣ²)``, elementwise; does not overflow half way."""
     return _fast.binary(_logaddexp, x1, x2)
+
+
+def logcumsumexp(x: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
+    """Logarithm of the running sum of exponentials along an axis; none overflows."""
+    if wrong:
+        raise unknown_argument(_logcumsumexp, wrong)
+    return single(_logcumsumexp, x, (axis,))
 
 
 def logical_and(x1: Tensor[Bool], /, x2: Tensor[Bool]) -> Tensor[Bool]:
@@ -1984,6 +2094,23 @@ def masked_fill(x: Tensor[AnyKind], /, mask: Tensor[Bool], value: float) -> Tens
             mask,
         ),
         (value,),
+    )
+
+
+def masked_scatter(
+    x: Tensor[AnyKind], /, mask: Tensor[Bool], source: Tensor[AnyKind]
+) -> Tensor[AnyKind]:
+    """x with the elements of ``source``, in order, where the mask is True; too few of them are
+    an error.
+    """
+    return call(
+        _masked_scatter,
+        (
+            x,
+            mask,
+            source,
+        ),
+        (),
     )
 
 
@@ -2538,6 +2665,38 @@ def quantile(
     )
 
 
+def quantize(
+    x: Tensor[Float],
+    /,
+    scale: Tensor[Float],
+    zero_point: Tensor[NumKind] | None = None,
+    axis: int | None = None,
+    bits: int = 8,
+    dtype: DTypeLike = "int8",
+    **wrong: Never,
+) -> Tensor[Int]:
+    """``round(x/scale) + zero_point`` in integers of so many ``bits``, held in ``dtype``: what
+    is out of range becomes the nearest number in it, nan becomes 0. ``scale`` and
+    ``zero_point`` have one number for all, or one for each place along ``axis``, or the rank
+    of x and one for each block: a size of x is a multiple of theirs.
+    """
+    if wrong:
+        raise unknown_argument(_quantize, wrong)
+    return call(
+        _quantize,
+        (
+            x,
+            scale,
+            zero_point,
+        ),
+        (
+            axis,
+            bits,
+            dtype,
+        ),
+    )
+
+
 def quiet_softmax(x: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
     """``eˣ / (1 + Σ eˣ)`` along an axis: a softmax that may choose nothing. Miller, 2023."""
     if wrong:
@@ -2656,6 +2815,18 @@ def roll(
     )
 
 
+def rot90(x: Tensor[AnyKind], /, k: int = 1, axes: int | Sequence[int] = (0, 1)) -> Tensor[AnyKind]:
+    """Turned ``k`` times by 90 degrees, from the first of two axes to the second."""
+    return single(
+        _rot90,
+        x,
+        (
+            k,
+            axes,
+        ),
+    )
+
+
 def round(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     """Nearest whole number, half to even, elementwise; integers stay."""
     return _fast.unary(_round, x)
@@ -2691,6 +2862,23 @@ def scatter(
             axis,
             update,
         ),
+    )
+
+
+def scatter_nd(
+    x: Tensor[AnyKind], /, indices: Tensor[Int], values: Tensor[AnyKind], update: str = "set"
+) -> Tensor[AnyKind]:
+    """A copy of x updated at rows of indices (…, k) with values (…, *x.shape[k:]): set, add,
+    mul, min or max. Repeats combine; with set one of the values stays.
+    """
+    return call(
+        _scatter_nd,
+        (
+            x,
+            indices,
+            values,
+        ),
+        (update,),
     )
 
 
@@ -3069,6 +3257,22 @@ def topk(
 def trunc(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     """The whole number next to x towards 0, elementwise; integers stay."""
     return _fast.unary(_trunc, x)
+
+
+def unflatten(
+    x: Tensor[AnyKind], /, axis: int, sizes: Sequence[int], **wrong: Never
+) -> Tensor[AnyKind]:
+    """One axis as several, whose sizes multiply to it; one of them may be -1."""
+    if wrong:
+        raise unknown_argument(_unflatten, wrong)
+    return single(
+        _unflatten,
+        x,
+        (
+            axis,
+            sizes,
+        ),
+    )
 
 
 def unfold(

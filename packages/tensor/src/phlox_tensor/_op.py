@@ -48,8 +48,12 @@ class OpClass:
             attributes try those entries at once.
         diagonal: an element of the result depends on the elements at its place alone, so that a
             derivative scales, and a chain of such ops can be one kernel.
+        hosted: LAPACK on the host does the work. A device whose data the host sees runs the
+            reference; others refuse the call by name.
         lines: each line along the attribute ``axis`` is worked on for itself; operands have one
             shape.
+        matrices: each matrix in the last two axes is worked on for itself; the axes in front are
+            batches, which broadcast.
         memory_bound: cheap to compute again; BalancedCheckpointing recomputes such results
             instead of keeping them.
         moves: elements come to other places, and at most meet there.
@@ -67,7 +71,9 @@ class OpClass:
     broadcasts: bool = False
     checked: bool = False
     diagonal: bool = False
+    hosted: bool = False
     lines: bool = False
+    matrices: bool = False
     memory_bound: bool = False
     moves: bool = False
     orders: bool = False
@@ -84,6 +90,12 @@ class IndexSample(NamedTuple):
 
     shape: Shape
     size: int
+
+
+class DefiniteSample(NamedTuple):
+    """In a test case: symmetric matrices whose eigenvalues are well above 0."""
+
+    shape: Shape
 
 
 class MaskSample(NamedTuple):

@@ -307,13 +307,13 @@ FOREIGN: Final = _codes()
 
 def unknown_name(name: str, owner: str, ns: str, known: Iterable[str]) -> UnknownNameError:
     """Return the error for a name that ``owner`` lacks: what it is called here, or what is near."""
-    if name in REGISTRY and owner != "phlox_tensor.ops":
-        return UnknownNameError(name, f"an op, but no name of {owner}", hint=f"{ns}.ops.{name}")
     ours, code = FOREIGN.get(name, ("", ""))
     code = NAMES.get(name, code) if known else code  # a class of tensors lists nothing
     if code:
         what = f"phlox calls this {ours}" if ours else "phlox writes this otherwise"
         return UnknownNameError(name, what, hint=code.format(ns=ns))
+    if name in REGISTRY and owner != "phlox_tensor.ops":
+        return UnknownNameError(name, f"an op, but no name of {owner}", hint=f"{ns}.ops.{name}")
     from difflib import get_close_matches  # noqa: PLC0415 - only a failing call needs it
 
     near = get_close_matches(name, known, n=1, cutoff=0.7)

@@ -1,169 +1,36 @@
 """Random tensors: the same seed gives the same numbers on every backend."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from math import prod
-from typing import Any
-
-from ._backend import Backend
-from ._creation import number, sizes
-from ._device import as_device
-from ._dtype import DType, DTypeLike, as_dtype, number_for
-from ._errors import ArgumentError, KindError
-from ._kinds import Bool, Float, Int
-from ._operands import check_rank, require_dtype
+from ._distributions import (
+    beta,
+    categorical,
+    choice,
+    exponential,
+    gamma,
+    gumbel_softmax,
+    multinomial,
+    poisson,
+    truncated_normal,
+)
+from ._draws import bernoulli, normal, permutation, randint, uniform
 from ._random_state import Generator, generator, seed, use_generator
-from ._tensor import Tensor
 
 __all__ = [
     "Generator",
     "bernoulli",
+    "beta",
+    "categorical",
+    "choice",
+    "exponential",
+    "gamma",
     "generator",
+    "gumbel_softmax",
+    "multinomial",
     "normal",
     "permutation",
+    "poisson",
     "randint",
     "seed",
+    "truncated_normal",
     "uniform",
     "use_generator",
 ]
-
-Device = Backend | str | None
-_WORDS_PER_BLOCK = 4
-
-
-def _draw(words: int) -> tuple[int, int]:
-    return generator().draw(-(-words // _WORDS_PER_BLOCK))
-
-
-def _float(dtype: DTypeLike | None, backend: Backend, op: str) -> DType:
-    chosen = backend.default_float if dtype is None else as_dtype(dtype, op)
-    require_dtype(chosen, backend, op)
-    if chosen.kind != "Float":
-        raise KindError(op, "not a float type", got=chosen, expected="Float")
-    return chosen
-
-
-def uniform(
-    shape: int | Sequence[int],
-    low: float = 0.0,
-    high: float = 1.0,
-    *,
-    dtype: DTypeLike | None = None,
-    device: Device = None,
-) -> Tensor[Float]:
-    """Return uniform numbers in [low, high).
-
-    Raises:
-        ArgumentError: when ``low`` is above ``high``.
-    """
-    if low > high:
-        raise ArgumentError(
-            "uniform",
-            "an empty range",
-            got=f"low {low}, high {high}",
-            expected="low <= high",
-            hint=f"pt.random.uniform(({shape}, {low}))" if type(low) is int else None,
-        )
-    backend = as_device(device)
-    chosen, dims = _float(dtype, backend, "uniform"), sizes(shape, "uniform")
-    check_rank(dims, backend, "uniform")
-    key, counter = _draw(prod(dims) * (2 if chosen.name == "float64" else 1))
-    out = backend.ops.random_uniform(
-        dims, number(low, "low", "uniform"), number(high, "high", "uniform"), chosen, key, counter
-    )
-    return Tensor(out, backend)
-
-
-def normal(
-    shape: int | Sequence[int],
-    mean: float = 0.0,
-    std: float = 1.0,
-    *,
-    dtype: DTypeLike | None = None,
-    device: Device = None,
-) -> Tensor[Float]:
-    """Return normal numbers of the given mean and standard deviation.
-
-    Raises:
-        ArgumentError: for two integers alone, which are a shape to other libraries.
-    """
-    if type(shape) is int and type(mean) is int and mean != 0 and std == 1.0:
-        raise ArgumentError(
-            "normal",
-            "two integers, which may mean a shape or a mean",
-            got=f"{shape}, {mean}",
-            hint=f"pt.random.normal(({shape}, {mean})), or mean={float(mean)}",
-        )
-    backend = as_device(device)
-    chosen, dims = _float(dtype, backend, "normal"), sizes(shape, "normal")
-    check_rank(dims, backend, "normal")
-    pairs = (prod(dims) + 1) // 2
-    key, counter = _draw(pairs * (4 if chosen.name == "float64" else 2))
-    out = backend.ops.random_normal(
-        dims, number(mean, "mean", "normal"), number(std, "std", "normal"), chosen, key, counter
-    )
-    return Tensor(out, backend)
-
-
-def bernoulli(
-    shape: int | Sequence[int], probability: float = 0.5, *, device: Device = None
-) -> Tensor[Bool]:
-    """Return True with the given probability, element by element."""
-    if not 0.0 <= probability <= 1.0:
-        raise ArgumentError(
-            "bernoulli", "not a probability", got=probability, expected="0 <= p <= 1"
-        )
-    return uniform(shape, dtype="float32", device=device) < probability
-
-
-def randint(
-    shape: int | Sequence[int],
-    low: int,
-    high: int,
-    *,
-    dtype: DTypeLike | None = None,
-    device: Device = None,
-) -> Tensor[Int]:
-    """Return integers in [low, high), each with nearly equal probability.
-
-    A word of 32 bits is taken modulo the range, so the bias is below (high - low) / 2**32.
-
-    Raises:
-        ArgumentError: when the range is empty or wider than 2**31.
-        DTypeError: when the type does not hold the range.
-    """
-    backend = as_device(device)
-    if isinstance(high, Sequence):
-        raise ArgumentError(
-            "randint",
-            "the shape comes first",
-            got=f"{shape}, {low}, {high}",
-            expected="shape, low, high",
-            hint=f"pt.random.randint({tuple(high)}, {shape}, {low})",
-        )
-    if not 0 < high - low <= 2**31:
-        raise ArgumentError("randint", "range", got=(low, high), expected="0 < high - low <= 2**31")
-    dims = sizes(shape, "randint")
-    check_rank(dims, backend, "randint")
-    chosen = backend.default_int if dtype is None else as_dtype(dtype, "randint")
-    require_dtype(chosen, backend, "randint")
-    for end in (low, high - 1):
-        number_for(end, chosen, "randint")
-    key, counter = _draw(prod(dims))
-    words: Tensor[Any] = Tensor(backend.ops.random_bits(prod(dims), key, counter, _UINT32), backend)
-    # The offset wraps into place: int8 does not hold 200, but it holds -100 + 200.
-    offsets = (words % (high - low)).astype(chosen).reshape(dims)
-    return offsets + low
-
-
-_UINT32 = as_dtype("uint32")
-
-
-def permutation(n: int, *, device: Device = None) -> Tensor[Int]:
-    """Return 0..n-1 in random order."""
-    backend = as_device(device)
-    (n,) = sizes(n, "permutation")
-    key, counter = _draw(n)
-    words: Tensor[Any] = Tensor(backend.ops.random_bits(n, key, counter, _UINT32), backend)
-    return words.argsort()

@@ -75,6 +75,13 @@ def unfolded(out: Any, size: int) -> Any:
     return out.reshape((size, out.shape[0] // size, *out.shape[1:]))
 
 
+def matrices(call: Call) -> Any:
+    """Lanes are a further axis in front of the batches, which have to line up."""
+    rank = max(len(call.shape(i)) for i in range(len(call.operands)))
+    given = [call.full(i, rank) for i in range(len(call.operands))]
+    return call.run(*given)
+
+
 def class_rule(op: Op) -> LanesRule | None:
     """The rule that the properties of its class give an op, if they do."""
     family, operands = op.family, op.signature.operands
@@ -82,6 +89,8 @@ def class_rule(op: Op) -> LanesRule | None:
         return None
     if family.broadcasts or (family.diagonal and len(operands) == 1):
         return elementwise
+    if family.matrices:
+        return matrices
     types = {a.name: a.type for a in op.signature.attributes}
     if family.reduces and len(operands) == 1 and types.get("axis", "").startswith("Ax"):
         return along_axis

@@ -12,11 +12,13 @@ from .binary import BINARY
 from .contraction import CONTRACTION
 from .convolution import CONVOLUTION, CONVOLUTION_FORWARD
 from .creation import CREATION
+from .factorization import FACTORIZATION
 from .indexing import INDEXING, INDEXING_FORWARD
 from .interpolation import INTERPOLATION
 from .movement import MOVEMENT, MOVEMENT_FORWARD
 from .neighbor import NEIGHBOR
 from .pooling import POOLING, POOLING_FORWARD
+from .quantization import QUANTIZATION
 from .random import RANDOM
 from .reduction import REDUCTION
 from .rows import ROWS
@@ -35,10 +37,12 @@ TABLES: Final = (
     CONTRACTION,
     CONVOLUTION,
     CREATION,
+    FACTORIZATION,
     INDEXING,
     INTERPOLATION,
     MOVEMENT,
     POOLING,
+    QUANTIZATION,
     RANDOM,
     REDUCTION,
     ROWS,

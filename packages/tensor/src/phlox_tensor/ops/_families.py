@@ -1,7 +1,8 @@
 """The classes of ops, and one function per class to declare an op of it.
 
-``contraction``, ``indexing``, ``movement``, ``row``, ``step``, ``view`` and ``window`` ops bring a
-shape rule and test cases of their own; the other classes have them for all.
+``contraction``, ``factorization``, ``indexing``, ``movement``, ``quantization``, ``row``, ``step``,
+``view`` and ``window`` ops bring a shape rule and test cases of their own; the other classes have
+them for all.
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ ELEMENTWISE: Final = OpClass(
     memory_bound=True,
     takes_numbers=True,
 )
+FACTORIZATION: Final = OpClass("factorization", hosted=True, matrices=True)
 INDEXING: Final = OpClass("indexing", moves=True)
 MOVEMENT: Final = OpClass("movement", moves=True)
+QUANTIZATION: Final = OpClass("quantization", memory_bound=True)
 RANDOM: Final = OpClass("random", from_attribute)
 REDUCTION: Final = OpClass("reduction", reduced, reductions, reduces=True)
 ROW: Final = OpClass("row", lines=True)
@@ -64,8 +67,10 @@ Declare = Callable[..., Op]
 cast: Final[Declare] = partial(declare, CAST)
 contraction: Final[Declare] = partial(declare, CONTRACTION)
 creation: Final[Declare] = partial(declare, CREATION)
+factorization: Final[Declare] = partial(declare, FACTORIZATION)
 indexing: Final[Declare] = partial(declare, INDEXING)
 movement: Final[Declare] = partial(declare, MOVEMENT)
+quantization: Final[Declare] = partial(declare, QUANTIZATION)
 random: Final[Declare] = partial(declare, RANDOM)
 reduction: Final[Declare] = partial(declare, REDUCTION)
 row: Final[Declare] = partial(declare, ROW)

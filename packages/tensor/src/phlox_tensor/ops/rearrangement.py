@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .._creation import asarray
 from .._op import IndexSample, case
 from ..reference import rearrangement as ref
@@ -21,6 +23,30 @@ if TYPE_CHECKING:
 
 _HOW = "kernel: Pair, stride: Pair = 1, padding: Sides = 0, dilation: Pair = 1"
 
+
+def _cartesian_prod(tensors: list[Tensor[Any]]) -> Tensor[Any]:
+    rank = len(tensors)
+    shape = tuple(x.shape[0] for x in tensors)
+    lines = [
+        x.reshape(tuple(n if j == i else 1 for j in range(rank))).broadcast_to(shape)
+        for i, (x, n) in enumerate(zip(tensors, shape, strict=True))
+    ]
+    return movement.stack([line.reshape((prod(shape),)) for line in lines], axis=1)
+
+
+cartesian_prod = moving(
+    "cartesian_prod",
+    "*tensors: Any -> Any",
+    expand=_cartesian_prod,
+    numpy=ref.cartesian_prod,
+    shape=shapes.cartesian_prod,
+    linear=True,
+    cases=(case([(2,), (3,)]), case([(2,), (1,), (2,)]), case([(3,)]), case([(2,), (0,)])),
+    method=False,
+    example="pt.cartesian_prod([pt.asarray([1, 2]), pt.asarray([3, 4])])",
+    doc="Every choice of one element from each vector, a row for each; the last vector runs "
+    "fastest.",
+)
 channel_shuffle = moving(
     "channel_shuffle",
     "x: Any; groups: int -> Any",
@@ -158,6 +184,36 @@ pixel_unshuffle = window(
 )
 
 
+def _rot90(x: Tensor[Any], k: int, axes: tuple[int, ...]) -> Tensor[Any]:
+    first, second = axes
+    turns = k % 4
+    if turns == 2:
+        return x.flip((first, second))
+    if turns == 1:
+        return x.flip(second).swapaxes(first, second)
+    return x.swapaxes(first, second).flip(second) if turns else x
+
+
+rot90 = moving(
+    "rot90",
+    "x: Any; k: int = 1, axes: Integers = (0, 1) -> Any",
+    expand=_rot90,
+    numpy=np.rot90,
+    shape=shapes.rot90,
+    prepare=shapes.prepare_rot90,
+    linear=True,
+    cases=(
+        case((2, 3)),
+        case((2, 3), k=2),
+        case((2, 3, 4), k=3, axes=(1, 2)),
+        case((2, 3), k=-4, axes=(1, 0)),
+        case((2, 3), k=-1, axes=(-1, 0)),
+    ),
+    example="pt.rot90(pt.asarray([[1, 2], [3, 4]]))",
+    doc="Turned ``k`` times by 90 degrees, from the first of two axes to the second.",
+)
+
+
 def _unfold(x: Tensor[Any], kernel: Any, stride: Any, padding: Any, dilation: Any) -> Tensor[Any]:
     n, c = x.shape[:2]
     size = window_sizes("unfold", x.shape[2:], kernel, stride, padding, dilation)
@@ -179,4 +235,19 @@ unfold = window(
     ),
     method=False,
     doc="The windows of images (N, C, H, W) as columns (N, C·kh·kw, L), L windows row by row.",
+)
+unflatten = moving(
+    "unflatten",
+    "x: Any; axis: Axis, sizes: Shape -> Any",
+    expand=lambda x, axis, sizes: x.reshape((*x.shape[:axis], *sizes, *x.shape[axis + 1 :])),
+    numpy=lambda x, axis, sizes: x.reshape((*x.shape[:axis], *sizes, *x.shape[axis + 1 :])),
+    shape=shapes.unflatten,
+    prepare=shapes.prepare_unflatten,
+    linear=True,
+    cases=(
+        case((2, 6), axis=1, sizes=(2, 3)),
+        case((4, 3), axis=0, sizes=(-1, 2)),
+        case((0, 3), axis=0, sizes=(0, 2)),
+    ),
+    doc="One axis as several, whose sizes multiply to it; one of them may be -1.",
 )

@@ -141,3 +141,27 @@ diff = scan(
     doc="Differences between neighbors along an axis, ``n`` times over: ``x[i + 1] - x[i]``. What "
     "is given as ``prepend`` and ``append`` is joined to both ends before.",
 )
+
+
+def _logcumsumexp(x: Tensor, axis: int) -> Tensor:
+    """Hillis and Steele, 1986: each element meets the one 1, 2, 4, … places before it."""
+    out, n, step = x.to_full_precision(), x.shape[axis], 1
+    front = (slice(None),) * axis
+    while step < n:
+        later = out[(*front, slice(step, None))]
+        earlier = out[(*front, slice(0, n - step))]
+        kept = out[(*front, slice(0, step))]
+        out = movement.concat([kept, later.logaddexp(earlier)], axis)
+        step *= 2
+    return out.astype(x.dtype)
+
+
+logcumsumexp = scan(
+    "logcumsumexp",
+    "x: Float; axis: Axis = -1 -> Float",
+    expand=_logcumsumexp,
+    numpy=ref.logcumsumexp,
+    ulp=16,
+    atol=16,
+    doc="Logarithm of the running sum of exponentials along an axis; none overflows.",
+)

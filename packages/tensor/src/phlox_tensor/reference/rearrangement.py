@@ -94,3 +94,8 @@ def pixel_unshuffle(x: Array, factor: int) -> Array:
     for i, j in product(range(factor), repeat=2):
         out[:, i * factor + j :: factor**2] = x[:, :, i::factor, j::factor]
     return out
+
+
+def cartesian_prod(tensors: tuple[Array, ...]) -> Array:
+    lines = np.meshgrid(*tensors, indexing="ij")
+    return np.stack([line.reshape(-1) for line in lines], axis=1)

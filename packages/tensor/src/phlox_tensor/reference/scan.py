@@ -36,3 +36,8 @@ def diff(x: Array, prepend: Array | None, append: Array | None, axis: int, n: in
     parts = [part for part in (prepend, x, append) if part is not None]
     whole = np.concatenate(parts, axis=axis)
     return np.diff(whole, n=n, axis=axis)
+
+
+def logcumsumexp(x: Array, axis: int) -> Array:
+    wide = x.astype(np.float64)
+    return np.logaddexp.accumulate(wide, axis=axis).astype(x.dtype) if x.size else x

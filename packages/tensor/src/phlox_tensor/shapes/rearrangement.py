@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
 
+from .._attributes import normalize_axis
 from .._errors import ArgumentError, ShapeError
 from ._window import image, window_sizes
 
 if TYPE_CHECKING:
+    from .._backend import Backend
     from .._op import Attributes, Op, Shape, Specs
 
 BORDERS = ("circular", "edge", "reflect", "symmetric")
+
+
+def cartesian_prod(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """A row for each choice."""
+    del attributes
+    shapes = [spec.shape for spec in specs[0]]
+    if any(len(shape) != 1 for shape in shapes):
+        raise ShapeError(op.name, "not vectors", got=shapes, expected="(n,), (m,), …")
+    return [(prod(shape[0] for shape in shapes), len(shapes))]
 
 
 def channel_shuffle(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
@@ -104,3 +116,44 @@ def unfold(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     n, c, *size = specs[0].shape
     height, width = window_sizes(op.name, tuple(size), kernel, stride, padding, dilation)
     return [(n, c * kernel[0] * kernel[1], height * width)]
+
+
+def prepare_rot90(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:
+    """The two axes, counted from the front."""
+    del backend
+    k, axes = attributes
+    places = tuple(normalize_axis(i, "rot90", len(specs[0].shape), "axes") for i in axes)
+    if len(places) != 2 or places[0] == places[1]:
+        raise ShapeError("rot90", "not two axes", got=axes, expected="two that differ")
+    return k, places
+
+
+def rot90(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """The two axes change places where it turns once, or three times."""
+    del op
+    k, (first, second) = attributes
+    out = list(specs[0].shape)
+    if k % 2:
+        out[first], out[second] = out[second], out[first]
+    return [tuple(out)]
+
+
+def prepare_unflatten(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:
+    """Fill the size that is -1."""
+    del backend
+    axis, sizes = attributes
+    n, known = specs[0].shape[axis], prod(m for m in sizes if m != -1)
+    if sizes.count(-1) == 1 and known:
+        sizes = tuple(n // known if m == -1 else m for m in sizes)
+    if prod(sizes) != n or any(m < 0 for m in sizes):
+        expected = f"sizes whose product is {n}"
+        raise ShapeError("unflatten", "sizes do not fit", got=attributes[1], expected=expected)
+    return axis, sizes
+
+
+def unflatten(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """The sizes in the place of the axis."""
+    del op
+    axis, sizes = attributes
+    shape = specs[0].shape
+    return [(*shape[:axis], *sizes, *shape[axis + 1 :])]

@@ -3,6 +3,7 @@
 ``conformance(MyBackend())`` runs everything; ``checks(MyBackend())`` gives pytest parameters.
 """
 
+from .._backend import lacks as lacks
 from .._compare import disagreement as disagreement
 from ._close import assert_close as assert_close
 from ._conformance import Check as Check

@@ -12,7 +12,7 @@ import numpy as np
 from .._backend import Backend
 from .._dtype import DType
 from .._kinds import KIND_SETS
-from .._op import Case, IndexSample, MaskSample, Op, SortedSample
+from .._op import Case, DefiniteSample, IndexSample, MaskSample, Op, SortedSample
 from .._signature import REQUIRED, Operand
 
 Array = np.ndarray[Any, Any]
@@ -83,6 +83,10 @@ def _values(
         return np.asarray(drawn).astype(backend.default_int.numpy)
     if isinstance(wanted, MaskSample):
         return np.asarray(rng.random(wanted.shape) < 0.5)
+    if isinstance(wanted, DefiniteSample):
+        rows = rng.uniform(-1, 1, wanted.shape)
+        spread = rows @ np.swapaxes(rows, -1, -2) + np.diag(np.arange(wanted.shape[-1]) * 0.5 + 1.0)
+        return np.asarray(spread).astype(dtype.numpy)
     if isinstance(wanted, SortedSample):
         drawn = _values(op, declared, wanted.shape, dtype, backend, rng)
         return np.asarray(np.sort(drawn.astype(np.float64)), drawn.dtype)

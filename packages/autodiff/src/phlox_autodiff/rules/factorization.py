@@ -1,0 +1,227 @@
+"""Derivatives of factorisations, written in ops, so that they have derivatives too.
+
+Giles, 2008, collects the classic ones; further sources stand at the functions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from phlox_tensor import GradientError, Tensor, concat, eye, ops, tril, triu
+
+from .._plan import sum_to
+from .._rule import Rule
+
+if TYPE_CHECKING:
+    from phlox_tensor import Bool
+
+Shape = tuple[int, ...]
+
+
+def _ones(x: Tensor) -> Tensor[Bool]:
+    """The diagonal of square matrices, marked."""
+    return eye(x.shape[-1], dtype=x.dtype, device=x.device) != 0
+
+
+def _symmetric(x: Tensor) -> Tensor:
+    return (x + x.mT) / 2
+
+
+def _right(x: Tensor, upper: Tensor) -> Tensor:
+    """``x @ upper⁻ᵀ``."""
+    out: Tensor = ops.solve_triangular(upper, x.mT, True, False)
+    return out.mT
+
+
+def _cholesky(g: Tensor, y: Tensor, upper: bool) -> Tensor:
+    """Murray, 2016, equation 10."""
+    lower, g = (y.mT, g.mT) if upper else (y, g)
+    inner = tril(lower.mT @ tril(g))
+    inner = _ones(inner).where(inner / 2, inner)
+    left = ops.solve_triangular(lower.mT, inner, True, False)
+    return _symmetric(_right(left, lower.mT))
+
+
+def _cofactor(g: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """The derivative of ``det(x)·x⁻ᵀ``, where x has an inverse."""
+    inverse = ops.inv(x).mT
+    share = (g * y).sum(axis=(-2, -1), keepdims=True)
+    return share * inverse - y @ g.mT @ inverse
+
+
+def _det(g: Tensor, x: Tensor) -> Tensor:
+    return g[..., None, None] * ops.cofactor(x)
+
+
+def _eigh(
+    g_values: Tensor | None, g_vectors: Tensor | None, values: Tensor, vectors: Tensor
+) -> Tensor:
+    """Undefined, nan, where a cotangent of vectors meets equal eigenvalues."""
+    own = _ones(vectors)
+    inner: Tensor = vectors.zeros()
+    if g_vectors is not None:
+        gaps = own.where(1.0, values[..., None, :] - values[..., :, None])
+        inner = own.where(0.0, (vectors.mT @ g_vectors) / gaps)
+    if g_values is not None:
+        inner = own.where(g_values[..., None, :], inner)
+    return _symmetric(vectors @ inner @ vectors.mT)
+
+
+def _eigvalsh(g: Tensor, x: Tensor) -> Tensor:
+    vectors = ops.eigh(x)[1]
+    return (vectors * g[..., None, :]) @ vectors.mT
+
+
+def _inv(g: Tensor, y: Tensor) -> Tensor:
+    return -(y.mT @ g @ y.mT)
+
+
+def _lu(
+    g_lower: Tensor | None,
+    g_upper: Tensor | None,
+    permutation: Tensor,
+    lower: Tensor,
+    upper: Tensor,
+) -> Tensor:
+    """The part of the smaller square by its triangles, what is beside it by solving."""
+    k = upper.shape[-2]
+    one = lower.zeros() if g_lower is None else g_lower
+    two = upper.zeros() if g_upper is None else g_upper
+    square, below = lower[..., :k, :], lower[..., k:, :]
+    first, beside = upper[..., :k], upper[..., k:]
+    inner = tril(square.mT @ one[..., :k, :] - two[..., k:] @ beside.mT, k=-1)
+    inner = inner + triu(two[..., :k] @ first.mT - below.mT @ one[..., k:, :])
+    wide = concat([_right(inner, first), two[..., k:]], axis=-1)
+    out = ops.solve_triangular(square.mT, wide, True, True)
+    if below.shape[-2]:
+        out = concat([out, _right(one[..., k:, :], first)], axis=-2)
+    return permutation @ out
+
+
+def _matrix_exp(g: Tensor, x: Tensor) -> Tensor:
+    """The corner of the exponential of a block matrix: Mathias, 1996, theorem 2.1."""
+    n = x.shape[-1]
+    turned = x.mT
+    above = concat([turned, g], axis=-1)
+    below = concat([turned.zeros(), turned], axis=-1)
+    out: Tensor = ops.matrix_exp(concat([above, below], axis=-2))
+    return out[..., :n, n:]
+
+
+def _pinv(g: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """Golub and Pereyra, 1973, equation 4.12, where the rank stays."""
+    turned = g.mT
+    rows = turned @ y @ y.mT
+    columns = y.mT @ y @ turned
+    rest = rows - x @ (y @ rows) + columns - (columns @ y) @ x
+    return rest - y.mT @ g @ y.mT
+
+
+def _qr(g_q: Tensor | None, g_r: Tensor | None, q: Tensor, r: Tensor, mode: str) -> Tensor:
+    """Walter, Lehmann and Lamour, 2012; columns beyond the rows of x follow from q."""
+    m, k, n = q.shape[-2], q.shape[-1], r.shape[-1]
+    if mode != "reduced" and m > n:
+        raise GradientError(
+            "qr",
+            "the columns that complete q have no derivative",
+            got=f"mode 'complete' of a matrix of {m} rows and {n} columns",
+            hint='px.linalg.qr(x, mode="reduced")',
+        )
+    one = q.zeros() if g_q is None else g_q
+    two = r.zeros() if g_r is None else g_r
+    rest = two[..., k:]
+    if n > k:
+        one = one + q @ r[..., k:] @ rest.mT
+    first = r[..., :k]
+    inner = triu(two[..., :k] @ first.mT - q.mT @ one)
+    inner = _ones(inner).where(inner, inner + inner.mT)
+    square = _right(one + q @ inner, first)
+    return concat([square, q @ rest], axis=-1) if n > k else square
+
+
+def _slogdet(g_size: Tensor | None, x: Tensor) -> Tensor | None:
+    return None if g_size is None else g_size[..., None, None] * ops.inv(x).mT
+
+
+def _solve_x1(g: Tensor, x1: Tensor, y: Tensor, x1_shape: Shape) -> Tensor:
+    return sum_to(-(ops.solve(x1.mT, g) @ y.mT), x1_shape)
+
+
+def _solve_x2(g: Tensor, x1: Tensor, x2_shape: Shape) -> Tensor:
+    return sum_to(ops.solve(x1.mT, g), x2_shape)
+
+
+def _triangular_x1(
+    g: Tensor, x1: Tensor, y: Tensor, x1_shape: Shape, upper: bool, unit_diagonal: bool
+) -> Tensor:
+    full = -(ops.solve_triangular(x1.mT, g, not upper, unit_diagonal) @ y.mT)
+    inside = int(unit_diagonal)
+    return sum_to(triu(full, k=inside) if upper else tril(full, k=-inside), x1_shape)
+
+
+def _triangular_x2(
+    g: Tensor, x1: Tensor, x2_shape: Shape, upper: bool, unit_diagonal: bool
+) -> Tensor:
+    return sum_to(ops.solve_triangular(x1.mT, g, not upper, unit_diagonal), x2_shape)
+
+
+def _svd(
+    g_u: Tensor | None,
+    g_s: Tensor | None,
+    g_vh: Tensor | None,
+    u: Tensor,
+    s: Tensor,
+    vh: Tensor,
+    full_matrices: bool,
+) -> Tensor:
+    """Townsend, 2016; undefined, nan, where a cotangent of vectors meets equal singular values."""
+    k, m, n = s.shape[-1], u.shape[-2], vh.shape[-1]
+    if full_matrices and m != n:
+        if g_u is not None or g_vh is not None:
+            raise GradientError(
+                "svd",
+                "the vectors that complete a basis have no derivative",
+                got=f"full_matrices of a matrix of {m} rows and {n} columns",
+                hint="px.linalg.svd(x, full_matrices=False)",
+            )
+        u, vh = u[..., :k], vh[..., :k, :]
+    v, own = vh.mT, _ones(u[..., :k, :k])
+    gaps = own.where(1.0, s.square()[..., None, :] - s.square()[..., :, None])
+    inner = gaps.zeros() if g_s is None else own.where(g_s[..., None, :], 0.0)
+    outside: list[Tensor] = []
+    if g_u is not None:
+        turned = u.mT @ g_u
+        inner = inner + (turned - turned.mT) / gaps * s[..., None, :]
+        if m > k:
+            outside.append((g_u - u @ turned) / s[..., None, :] @ vh)
+    if g_vh is not None:
+        g_v = g_vh.mT
+        turned = v.mT @ g_v
+        inner = inner + (turned - turned.mT) / gaps * s[..., :, None]
+        if n > k:
+            outside.append(u @ ((g_v - v @ turned) / s[..., None, :]).mT)
+    return sum(outside, start=u @ inner @ vh)
+
+
+def _svdvals(g: Tensor, x: Tensor) -> Tensor:
+    u, _, vh = ops.svd(x, False)
+    return (u * g[..., None, :]) @ vh
+
+
+FACTORIZATION: Final[dict[str, Rule]] = {
+    "cholesky": _cholesky,
+    "cofactor": _cofactor,
+    "det": _det,
+    "eigh": _eigh,
+    "eigvalsh": _eigvalsh,
+    "inv": _inv,
+    "lu": _lu,
+    "matrix_exp": _matrix_exp,
+    "pinv": (_pinv, lambda g, rtol_shape: g.zeros(rtol_shape)),  # a bound
+    "qr": _qr,
+    "slogdet": _slogdet,
+    "solve": (_solve_x1, _solve_x2),
+    "solve_triangular": (_triangular_x1, _triangular_x2),
+    "svd": _svd,
+    "svdvals": _svdvals,
+}

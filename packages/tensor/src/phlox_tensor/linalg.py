@@ -1,0 +1,491 @@
+"""Linear algebra: the extension of the array API standard, and what people look for beside it.
+
+Matrices stand in the last two axes, batches in front of them. Factorisations are those of LAPACK:
+``Cpu()`` and ``Numpy()`` run NumPy's, others refuse them with a hint. What composes from other ops
+runs everywhere. All have derivatives of any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+from typing import Any, Literal, NamedTuple
+
+from . import ops
+from ._creation import eye
+from ._dtype import DTypeLike, finfo
+from ._errors import ArgumentError, ShapeError
+from ._functions import matmul, matrix_transpose, outer, tensordot, vecdot
+from ._kinds import AnyKind, Int, NumKind
+from ._tensor import Tensor
+from .ops import matrices
+
+__all__ = [
+    "EighResult",
+    "LstsqResult",
+    "LuResult",
+    "QrResult",
+    "SlogdetResult",
+    "SvdResult",
+    "cholesky",
+    "cross",
+    "det",
+    "diagonal",
+    "eigh",
+    "eigvalsh",
+    "inv",
+    "lstsq",
+    "lu",
+    "matmul",
+    "matrix_exp",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "matrix_transpose",
+    "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "solve_triangular",
+    "svd",
+    "svdvals",
+    "tensordot",
+    "trace",
+    "vecdot",
+    "vector_norm",
+]
+
+Order = int | float | Literal["fro", "nuc"] | None
+
+
+class EighResult(NamedTuple):
+    """What ``eigh`` gives: eigenvalues in ascending order, and eigenvectors, a column each."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+class LstsqResult(NamedTuple):
+    """What ``lstsq`` gives.
+
+    Attributes:
+        solution: the smallest of the best ones.
+        residuals: sums of squares of what is left, for each column.
+        rank: of each matrix.
+        singular_values: of each matrix, in descending order.
+    """
+
+    solution: Tensor
+    residuals: Tensor
+    rank: Tensor[Int]
+    singular_values: Tensor
+
+
+class LuResult(NamedTuple):
+    """What ``lu`` gives: a permutation, a lower triangle with ones, an upper triangle."""
+
+    P: Tensor
+    L: Tensor
+    U: Tensor
+
+
+class QrResult(NamedTuple):
+    """What ``qr`` gives: orthonormal columns and an upper triangle."""
+
+    Q: Tensor
+    R: Tensor
+
+
+class SlogdetResult(NamedTuple):
+    """What ``slogdet`` gives: the sign, and the logarithm of the absolute value."""
+
+    sign: Tensor
+    logabsdet: Tensor
+
+
+class SvdResult(NamedTuple):
+    """What ``svd`` gives: singular vectors on both sides of singular values in descending order."""
+
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
+
+def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
+    """Return the triangular factor L of ``x = L·Lᵀ``, or U of ``x = Uᵀ·U``.
+
+    Both triangles of x are read: what is factored is ``(x + xᵀ)/2``.
+
+    Raises:
+        ArgumentError: when a matrix is not positive definite.
+
+    Example:
+        >>> cholesky(asarray([[4.0, 2.0], [2.0, 5.0]])).tolist()
+        [[2.0, 0.0], [1.0, 2.0]]
+    """
+    out: Tensor = ops.cholesky(x, upper)
+    return out
+
+
+def cross(x1: Tensor[NumKind], x2: Tensor[NumKind], /, *, axis: int = -1) -> Tensor[NumKind]:
+    """Return what is perpendicular to two vectors of size 3 along an axis; the others broadcast.
+
+    Example:
+        >>> cross(asarray([1.0, 0.0, 0.0]), asarray([0.0, 1.0, 0.0])).tolist()
+        [0.0, 0.0, 1.0]
+    """
+    out: Tensor[NumKind] = matrices.cross(x1, x2, axis)
+    return out
+
+
+def det(x: Tensor, /) -> Tensor:
+    """Return the determinant of each matrix.
+
+    Example:
+        >>> det(asarray([[2.0, 0.0], [0.0, 3.0]])).item()
+        6.0
+    """
+    out: Tensor = ops.det(x)
+    return out
+
+
+def diagonal(x: Tensor[AnyKind], /, *, offset: int = 0) -> Tensor[AnyKind]:
+    """Return the elements whose column is their row plus ``offset``.
+
+    Example:
+        >>> diagonal(asarray([[1, 2], [3, 4]])).tolist()
+        [1, 4]
+    """
+    return x.diagonal(offset)
+
+
+def eigh(x: Tensor, /) -> EighResult:
+    """Return eigenvalues and eigenvectors of symmetric matrices.
+
+    Both triangles of x are read: the matrix is ``(x + xᵀ)/2``. Signs of vectors are those of
+    LAPACK. The derivative of the vectors is undefined, nan, where eigenvalues are equal.
+
+    Example:
+        >>> eigh(asarray([[2.0, 0.0], [0.0, 1.0]])).eigenvalues.tolist()
+        [1.0, 2.0]
+    """
+    return EighResult(*ops.eigh(x))
+
+
+def eigvalsh(x: Tensor, /) -> Tensor:
+    """Return eigenvalues of symmetric matrices in ascending order, as ``eigh`` reads them.
+
+    Example:
+        >>> eigvalsh(asarray([[2.0, 0.0], [0.0, 1.0]])).tolist()
+        [1.0, 2.0]
+    """
+    out: Tensor = ops.eigvalsh(x)
+    return out
+
+
+def inv(x: Tensor, /) -> Tensor:
+    """Return the inverse of each matrix.
+
+    Raises:
+        ArgumentError: when one is singular.
+
+    Example:
+        >>> inv(asarray([[2.0, 0.0], [0.0, 4.0]])).tolist()
+        [[0.5, 0.0], [0.0, 0.25]]
+    """
+    out: Tensor = ops.inv(x)
+    return out
+
+
+def lstsq(x1: Tensor, x2: Tensor, /, *, rtol: Tensor | float | None = None) -> LstsqResult:
+    """Return what comes nearest to x2 when x1 is multiplied with it, by the pseudoinverse.
+
+    Args:
+        x1: (…, m, n).
+        x2: (…, m, k); a vector of m for one column.
+        rtol: singular values up to this part of the largest count as 0.
+
+    Example:
+        >>> lstsq(asarray([[1.0], [1.0]]), asarray([1.0, 3.0])).solution.tolist()
+        [2.0]
+    """
+    columns = x2[:, None] if x2.ndim == 1 else x2
+    found = pinv(x1, rtol=rtol) @ columns
+    left = (columns - x1 @ found).square().sum(axis=-2)
+    if x2.ndim == 1:
+        found, left = found[..., 0], left[..., 0]
+    return LstsqResult(found, left, matrix_rank(x1, rtol=rtol), svdvals(x1))
+
+
+def lu(x: Tensor, /) -> LuResult:
+    """Return ``x = P·L·U`` by elimination with the largest element of a column as its pivot.
+
+    Example:
+        >>> lu(asarray([[0.0, 2.0], [1.0, 3.0]])).U.tolist()
+        [[1.0, 3.0], [0.0, 2.0]]
+    """
+    return LuResult(*ops.lu(x))
+
+
+def matrix_exp(x: Tensor, /) -> Tensor:
+    """Return ``Σ xⁿ/n!`` of square matrices, by scaling and squaring. Higham, 2005.
+
+    Example:
+        >>> matrix_exp(asarray([[0.0, 1.0], [0.0, 0.0]])).tolist()
+        [[1.0, 1.0], [0.0, 1.0]]
+    """
+    out: Tensor = ops.matrix_exp(x)
+    return out
+
+
+def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Order = "fro") -> Tensor:
+    """Return a norm of each matrix.
+
+    Args:
+        x: (…, m, n).
+        keepdims: leave two axes of size 1.
+        ord: ``"fro"``, of all elements; ``"nuc"``, the sum of singular values; 2 and -2, the
+            largest and smallest of these; 1 and -1, of the sums of columns; inf and -inf, of rows.
+
+    Raises:
+        ArgumentError: for another order.
+
+    Example:
+        >>> matrix_norm(asarray([[3.0, 0.0], [0.0, 4.0]])).item()
+        5.0
+    """
+    if x.ndim < 2:
+        raise ShapeError("matrix_norm", "not a matrix", got=x.shape, expected="(…, n, m)")
+    if ord == "fro":
+        return x.vector_norm(axis=(-2, -1), keepdims=keepdims)
+    if ord in ("nuc", 2, -2):
+        values = svdvals(x)
+        out = values.sum(axis=-1) if ord == "nuc" else _end(values, -1, largest=ord == 2)
+        return out[..., None, None] if keepdims else out
+    if ord not in (1, -1, inf, -inf):
+        expected = "'fro', 'nuc', 1, -1, 2, -2, inf or -inf"
+        raise ArgumentError("matrix_norm", "unknown order", got=repr(ord), expected=expected)
+    first = -2 if ord in (1, -1) else -1
+    sums = x.abs().sum(axis=first, keepdims=True)
+    out = _end(sums, -3 - first, largest=ord in (1, inf), keepdims=True)
+    return out if keepdims else out[..., 0, 0]
+
+
+def _end(x: Tensor, axis: int, *, largest: bool, keepdims: bool = False) -> Tensor:
+    """The largest or smallest along an axis; 0 of none, as is the norm of an empty matrix."""
+    if not x.shape[axis]:
+        return x.sum(axis=axis, keepdims=keepdims)
+    return (x.max if largest else x.min)(axis=axis, keepdims=keepdims)
+
+
+def matrix_power(x: Tensor[NumKind], n: int, /) -> Tensor[NumKind]:
+    """Return the product of ``n`` times each square matrix; of its inverse for a negative n.
+
+    Example:
+        >>> matrix_power(asarray([[1.0, 1.0], [0.0, 1.0]]), 3).tolist()
+        [[1.0, 3.0], [0.0, 1.0]]
+    """
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ShapeError("matrix_power", "not square", got=x.shape, expected="(…, n, n)")
+    power: Any = ops.inv(x) if n < 0 else x
+    rest, out = abs(n), None
+    while rest:
+        if rest & 1:
+            out = power if out is None else out @ power
+        rest >>= 1
+        if rest:
+            power = power @ power
+    if out is None:
+        one: Any = eye(x.shape[-1], dtype=x.dtype, device=x.device)
+        return one.broadcast_to(x.shape)
+    return out
+
+
+def matrix_rank(x: Tensor, /, *, rtol: Tensor | float | None = None) -> Tensor[Int]:
+    """Return how many singular values are larger than ``rtol`` of the largest one.
+
+    By default ``rtol`` is the larger size times the epsilon of the type.
+
+    Example:
+        >>> matrix_rank(asarray([[1.0, 2.0], [2.0, 4.0]])).item()
+        1
+    """
+    values = svdvals(x.detach())
+    if not values.shape[-1]:
+        none: Tensor[Int] = values.sum(axis=-1).astype(x.device.default_int)
+        return none
+    part = _part(x, rtol)
+    bound = part[..., None] if isinstance(part, Tensor) else part
+    large: Tensor[Int] = (values > values[..., :1] * bound).astype(x.device.default_int)
+    return large.sum(axis=-1)
+
+
+def _part(x: Tensor, rtol: Tensor | float | None) -> Tensor | float:
+    if isinstance(rtol, Tensor):
+        return rtol.astype(x.dtype)
+    return max(x.shape[-2:]) * finfo(x.dtype).eps if rtol is None else rtol
+
+
+def pinv(x: Tensor, /, *, rtol: Tensor | float | None = None) -> Tensor:
+    """Return the pseudoinverse of each matrix, by singular values.
+
+    Args:
+        x: (…, m, n).
+        rtol: singular values up to this part of the largest count as 0; by default the larger size
+            times the epsilon of the type. A tensor has one for each matrix.
+
+    Example:
+        >>> pinv(asarray([[2.0, 0.0], [0.0, 0.0]])).tolist()
+        [[0.5, 0.0], [0.0, 0.0]]
+    """
+    out: Tensor = ops.pinv(x, None if rtol is None else _part(x, rtol))
+    return out
+
+
+def qr(x: Tensor, /, *, mode: str = "reduced") -> QrResult:
+    """Return orthonormal columns Q and an upper triangle R with ``x = Q·R``.
+
+    Signs are those of LAPACK.
+
+    Args:
+        x: (…, m, n).
+        mode: ``"reduced"`` for as many columns as the smaller size, ``"complete"`` for m.
+
+    Example:
+        >>> qr(asarray([[3.0, 1.0], [4.0, 2.0]])).R.shape
+        (2, 2)
+    """
+    return QrResult(*ops.qr(x, mode))
+
+
+def slogdet(x: Tensor, /) -> SlogdetResult:
+    """Return the sign of the determinant, and the logarithm of its absolute value.
+
+    Example:
+        >>> slogdet(asarray([[-1.0, 0.0], [0.0, 1.0]])).sign.item()
+        -1.0
+    """
+    return SlogdetResult(*ops.slogdet(x))
+
+
+def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """Return what gives x2 when x1 is multiplied with it.
+
+    Args:
+        x1: (…, n, n).
+        x2: (…, n, k); a vector of n for one column. Batches broadcast.
+
+    Raises:
+        ArgumentError: when a matrix is singular.
+
+    Example:
+        >>> solve(asarray([[2.0, 0.0], [0.0, 4.0]]), asarray([2.0, 2.0])).tolist()
+        [1.0, 0.5]
+    """
+    if x2.ndim == 1:
+        column: Tensor = ops.solve(x1, x2[:, None])
+        return column[..., 0]
+    out: Tensor = ops.solve(x1, x2)
+    return out
+
+
+def solve_triangular(
+    x1: Tensor, x2: Tensor, /, *, upper: bool = False, unit_diagonal: bool = False
+) -> Tensor:
+    """Return what gives x2 when a triangle of x1 is multiplied with it.
+
+    Args:
+        x1: (…, n, n), of which the other triangle is not read.
+        x2: (…, n, k); a vector of n for one column. Batches broadcast.
+        upper: whether the triangle is the one above the diagonal.
+        unit_diagonal: take the diagonal for ones, whatever it holds.
+
+    Raises:
+        ArgumentError: when the diagonal has a 0.
+
+    Example:
+        >>> solve_triangular(asarray([[2.0, 9.0], [1.0, 1.0]]), asarray([2.0, 2.0])).tolist()
+        [1.0, 1.0]
+    """
+    if x2.ndim == 1:
+        column: Tensor = ops.solve_triangular(x1, x2[:, None], upper, unit_diagonal)
+        return column[..., 0]
+    out: Tensor = ops.solve_triangular(x1, x2, upper, unit_diagonal)
+    return out
+
+
+def svd(x: Tensor, /, *, full_matrices: bool = True) -> SvdResult:
+    """Return ``x = U·diag(S)·Vh`` with orthonormal columns of U and rows of Vh.
+
+    Signs of vectors are those of LAPACK. Their derivative is undefined, nan, where singular values
+    are equal, and an error for the vectors that complete a basis.
+
+    Args:
+        x: (…, m, n).
+        full_matrices: complete U to (…, m, m) and Vh to (…, n, n).
+
+    Example:
+        >>> svd(asarray([[0.0, 2.0], [1.0, 0.0]])).S.tolist()
+        [2.0, 1.0]
+    """
+    return SvdResult(*ops.svd(x, full_matrices))
+
+
+def svdvals(x: Tensor, /) -> Tensor:
+    """Return singular values in descending order.
+
+    Example:
+        >>> svdvals(asarray([[0.0, 2.0], [1.0, 0.0]])).tolist()
+        [2.0, 1.0]
+    """
+    out: Tensor = ops.svdvals(x)
+    return out
+
+
+def trace(
+    x: Tensor[NumKind], /, *, offset: int = 0, dtype: DTypeLike | None = None
+) -> Tensor[NumKind]:
+    """Return the sum of a diagonal of each matrix, in the type that ``sum`` gives.
+
+    Example:
+        >>> trace(asarray([[1, 2], [3, 4]])).item()
+        5
+    """
+    out: Tensor[NumKind] = x.diagonal(offset).sum(axis=-1, dtype=dtype)
+    return out
+
+
+def vector_norm(
+    x: Tensor,
+    /,
+    *,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    ord: float = 2,
+) -> Tensor:
+    """Return ``(Σ|x|ᵒʳᵈ)^(1/ord)`` along the axes, of all elements by default.
+
+    Args:
+        x: the elements.
+        axis: one axis or several.
+        keepdims: leave axes of size 1.
+        ord: 2 for the length; 0 counts what is not 0; inf and -inf are the largest and smallest.
+
+    Example:
+        >>> vector_norm(asarray([3.0, 4.0])).item(), vector_norm(asarray([3.0, 4.0]), ord=1).item()
+        (5.0, 7.0)
+    """
+    if ord == 2:
+        return x.vector_norm(axis=axis, keepdims=keepdims)
+    size = x.abs()
+    if ord in (inf, -inf):
+        return (size.max if ord == inf else size.min)(axis=axis, keepdims=keepdims)
+    if ord == 0:
+        return (size != 0).astype(x.dtype).sum(axis=axis, keepdims=keepdims)
+    if ord == 1:
+        return size.sum(axis=axis, keepdims=keepdims)
+    wide = size.to_full_precision()
+    powers = (wide**ord).sum(axis=axis, keepdims=keepdims)
+    none = (powers == 0).detach()  # of which a root has no derivative
+    return none.where(0.0, none.where(1.0, powers) ** (1 / ord)).astype(x.dtype)

@@ -1,0 +1,198 @@
+"""Factorisations of matrices and solutions of systems; ``px.linalg`` is the usual spelling."""
+
+from __future__ import annotations
+
+from .._op import DefiniteSample, case
+from ..reference import factorization as ref
+from ..shapes import factorization as shapes
+from ._families import factorization
+
+# Errors grow with the size of a matrix and its condition, which tests keep low.
+_ULP, _ATOL = 64, 128
+_SQUARE = (case(DefiniteSample((2, 3, 3))), case(DefiniteSample((1, 1, 1))))
+_ANY = (case((2, 3, 2)), case((2, 2, 3)), case((1, 3, 3)), case((2, 0, 3)))
+
+cholesky = factorization(
+    "cholesky",
+    "x: Float; upper: bool = False -> Float",
+    numpy=ref.cholesky,
+    shape=shapes.same,
+    ulp=_ULP,
+    atol=_ATOL,
+    cases=(*_SQUARE, case(DefiniteSample((2, 2, 2)), upper=True)),
+    internal=True,
+    doc="Triangular factor L of ``(x + xᵀ)/2 = L·Lᵀ``, or U of ``Uᵀ·U``.",
+)
+cofactor = factorization(
+    "cofactor",
+    "x: Float -> Float",
+    numpy=ref.cofactor,
+    shape=shapes.same,
+    ulp=_ULP,
+    atol=8 * _ATOL,
+    cases=(*_SQUARE, case((1, 2, 2))),
+    internal=True,
+    doc="Derivative of ``det``: ``det(x)·x⁻ᵀ``, and what that tends to where x is singular.",
+)
+det = factorization(
+    "det",
+    "x: Float -> Float",
+    numpy=ref.det,
+    shape=shapes.number,
+    ulp=_ULP,
+    atol=8 * _ATOL,
+    cases=(*_SQUARE, case((1, 3, 3))),
+    internal=True,
+    doc="Determinant of each matrix.",
+)
+eigh = factorization(
+    "eigh",
+    "x: Float -> values: Float, vectors: Float",
+    numpy=ref.eigh,
+    shape=shapes.values_and_vectors,
+    ulp=4 * _ULP,
+    atol=4 * _ATOL,
+    cases=(*_SQUARE, case((1, 2, 2))),
+    internal=True,
+    doc="Eigenvalues of ``(x + xᵀ)/2`` in ascending order, and its eigenvectors, a column each; "
+    "their signs, and what equal eigenvalues share, are as LAPACK leaves them.",
+)
+eigvalsh = factorization(
+    "eigvalsh",
+    "x: Float -> Float",
+    numpy=ref.eigvalsh,
+    shape=shapes.values,
+    ulp=_ULP,
+    atol=_ATOL,
+    cases=_SQUARE,
+    internal=True,
+    doc="Eigenvalues of ``(x + xᵀ)/2`` in ascending order.",
+)
+inv = factorization(
+    "inv",
+    "x: Float -> Float",
+    numpy=ref.inv,
+    shape=shapes.same,
+    ulp=_ULP,
+    atol=_ATOL,
+    cases=_SQUARE,
+    internal=True,
+    doc="Inverse of each matrix; a singular one is an error.",
+)
+lu = factorization(
+    "lu",
+    "x: Float -> permutation: Float, lower: Float, upper: Float",
+    numpy=ref.lu,
+    shape=shapes.lu,
+    ulp=_ULP,
+    atol=_ATOL,
+    cases=_ANY,
+    internal=True,
+    doc="``x = permutation·lower·upper``; the diagonal of ``lower`` is 1, the pivot of a "
+    "column is its largest element.",
+)
+matrix_exp = factorization(
+    "matrix_exp",
+    "x: Float -> Float",
+    numpy=ref.matrix_exp,
+    shape=shapes.same,
+    domain=(-1, 1),
+    ulp=_ULP,
+    atol=_ATOL,
+    cases=(case((2, 3, 3)), case((1, 1, 1)), case((3, 3))),
+    internal=True,
+    doc="``Σ xⁿ/n!``, computed in float64 by scaling and squaring. Higham, 2005.",
+)
+pinv = factorization(
+    "pinv",
+    "x: Float, rtol: Float? -> Float",
+    numpy=ref.pinv,
+    shape=shapes.pinv,
+    ulp=_ULP,
+    atol=8 * _ATOL,
+    cases=(case((1, 3, 2), None), case((1, 2, 3), None), case(DefiniteSample((2, 2, 2)), None)),
+    internal=True,
+    doc="Pseudoinverse of each matrix; singular values up to ``rtol`` of the largest count as 0.",
+)
+qr = factorization(
+    "qr",
+    "x: Float; mode: str = 'reduced' -> q: Float, r: Float",
+    numpy=ref.qr,
+    shape=shapes.qr,
+    ulp=4 * _ULP,
+    atol=4 * _ATOL,
+    cases=(*_SQUARE, case((1, 3, 2)), case((1, 2, 3)), case((1, 2, 3), mode="complete")),
+    internal=True,
+    doc="``x = q·r`` with orthonormal columns and what is above the diagonal; the signs are as "
+    "LAPACK leaves them.",
+)
+slogdet = factorization(
+    "slogdet",
+    "x: Float -> sign: Float, size: Float",
+    numpy=ref.slogdet,
+    shape=shapes.numbers,
+    ulp=_ULP,
+    atol=_ATOL,
+    cases=_SQUARE,
+    internal=True,
+    doc="Sign and logarithm of the absolute value of the determinant.",
+)
+solve = factorization(
+    "solve",
+    "x1: Float, x2: Float -> Float",
+    numpy=ref.solve,
+    shape=shapes.solve,
+    ulp=_ULP,
+    atol=_ATOL,
+    cases=(
+        case(DefiniteSample((2, 3, 3)), (2, 3, 2)),
+        case(DefiniteSample((1, 2, 2)), (3, 2, 1)),
+        case(DefiniteSample((2, 2, 2)), (2, 3)),
+    ),
+    internal=True,
+    doc="What gives x2 (…, n, k) when x1 (…, n, n) is multiplied with it.",
+)
+solve_triangular = factorization(
+    "solve_triangular",
+    "x1: Float, x2: Float; upper: bool = False, unit_diagonal: bool = False -> Float",
+    numpy=ref.solve_triangular,
+    shape=shapes.solve,
+    ulp=_ULP,
+    atol=_ATOL,
+    cases=(
+        case(DefiniteSample((2, 3, 3)), (2, 3, 2)),
+        case(DefiniteSample((1, 2, 2)), (3, 2, 1), upper=True),
+        case(DefiniteSample((2, 2, 2)), (2, 3), unit_diagonal=True),
+    ),
+    internal=True,
+    doc="As ``solve``, of the elements of x1 on one side of its diagonal; the others are not read, "
+    "nor is a diagonal that is declared to be 1.",
+)
+svd = factorization(
+    "svd",
+    "x: Float; full_matrices: bool = True -> u: Float, s: Float, vh: Float",
+    numpy=ref.svd,
+    shape=shapes.svd,
+    ulp=4 * _ULP,
+    atol=4 * _ATOL,
+    cases=(
+        case((1, 3, 2), full_matrices=False),
+        case((1, 2, 3), full_matrices=False),
+        case((2, 2, 2)),
+        case((1, 0, 2), full_matrices=False),
+    ),
+    internal=True,
+    doc="``x = u·diag(s)·vh``, singular values in descending order; the signs of the vectors are "
+    "as LAPACK leaves them.",
+)
+svdvals = factorization(
+    "svdvals",
+    "x: Float -> Float",
+    numpy=ref.svdvals,
+    shape=shapes.svdvals,
+    ulp=_ULP,
+    atol=_ATOL,
+    cases=_ANY,
+    internal=True,
+    doc="Singular values in descending order.",
+)

@@ -1,0 +1,102 @@
+"""Numbers as integers times a scale: for a whole tensor, along an axis, or in blocks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .._dtype import DType, int8, int16, int32, uint8
+from .._op import IndexSample, case
+from ..reference import quantization as ref
+from ..shapes import quantization as shapes
+from ._families import quantization
+
+if TYPE_CHECKING:
+    from .._kinds import Int
+    from .._tensor import Tensor
+
+_HOW = "axis: Axis? = None"
+_SCALES = (
+    "``scale`` and ``zero_point`` have one number for all, or one for each place along ``axis``, "
+    "or the rank of x and one for each block: a size of x is a multiple of theirs."
+)
+
+
+def spread(scale: Tensor[Any], shape: tuple[int, ...], axis: int | None) -> Tensor[Any]:
+    """Scales lined up with the elements that they are for."""
+    if not scale.ndim:
+        return scale
+    if axis is not None:
+        return scale.reshape(tuple(n if i == axis else 1 for i, n in enumerate(shape)))
+    blocks = tuple(size for n in scale.shape for size in (n, 1))
+    parts = tuple(
+        p for n, m in zip(shape, scale.shape, strict=True) for p in (m, n // m if m else 0)
+    )
+    return scale.reshape(blocks).broadcast_to(parts).reshape(shape)
+
+
+def _quantize(
+    x: Tensor,
+    scale: Tensor,
+    zero_point: Tensor[Any] | None,
+    axis: int | None,
+    bits: int,
+    dtype: DType,
+) -> Tensor[Int]:
+    wide = x.to_full_precision()
+    out = (wide / spread(scale.to_full_precision(), x.shape, axis)).round()
+    if zero_point is not None:
+        out = out + spread(zero_point.astype(wide.dtype), x.shape, axis)
+    low, high = ref.limits(bits, dtype.signed)
+    return out.clip(float(low), float(high)).astype(dtype)
+
+
+def _dequantize(
+    x: Tensor[Int], scale: Tensor, zero_point: Tensor[Any] | None, axis: int | None
+) -> Tensor:
+    wide = scale.to_full_precision()
+    out = x.astype(wide.dtype)
+    if zero_point is not None:
+        out = out - spread(zero_point.astype(wide.dtype), x.shape, axis)
+    return (out * spread(wide, x.shape, axis)).astype(scale.dtype)
+
+
+dequantize = quantization(
+    "dequantize",
+    f"x: Int, scale: Float, zero_point: Num?; {_HOW} -> Float",
+    expand=_dequantize,
+    numpy=ref.dequantize,
+    shape=shapes.dequantize,
+    domain={"x": (-9, 9)},
+    ulp=2,
+    atol=2,
+    cases=(
+        case((2, 3), (), None),
+        case((2, 3), (3,), IndexSample((3,), 3), axis=1),
+        case((4, 3), (2, 1), IndexSample((2, 1), 3)),
+        case((0, 3), (3,), None, axis=1),
+    ),
+    method=False,
+    example="pt.dequantize(pt.asarray([-2, 0, 5]), pt.asarray(0.5))",
+    doc=f"``(x - zero_point)·scale``. {_SCALES}",
+)
+quantize = quantization(
+    "quantize",
+    f"x: Float, scale: Float, zero_point: Num?; {_HOW}, bits: int = 8, dtype: DType = 'int8' "
+    "-> Int",
+    expand=_quantize,
+    numpy=ref.quantize,
+    shape=shapes.quantize,
+    domain={"x": (-9, 9), "scale": (0.6, 2.4)},
+    cases=(
+        case((2, 3), (), None, dtype=int32),
+        case((2, 3), (3,), IndexSample((3,), -3), axis=1, dtype=uint8),
+        case((2, 3), (3,), IndexSample((3,), 3), axis=1, bits=4, dtype=int32),
+        case((4, 3), (2, 1), IndexSample((2, 1), 3), dtype=int8),
+        case((2, 2), (2, 2), None, bits=12, dtype=int16),
+        case((0, 3), (3,), None, axis=1, dtype=int32),
+    ),
+    method=False,
+    example="pt.quantize(pt.asarray([-1.0, 0.2, 90.0]), pt.asarray(0.5))",
+    doc="``round(x/scale) + zero_point`` in integers of so many ``bits``, held in ``dtype``: what "
+    f"is out of range becomes the nearest number in it, nan becomes 0. {_SCALES}",
+)

@@ -1,0 +1,219 @@
+"""Factorisations and solutions of systems, by LAPACK through NumPy; narrow floats in float32."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from math import ceil, log2, prod
+from typing import Any, Final
+
+import numpy as np
+
+from .._errors import ArgumentError
+from ._precision import is_float, widen
+
+Array = np.ndarray[Any, Any]
+
+# Below these sizes a call of LAPACK costs less than another split of a triangle, or panel.
+_TRIANGLE: Final = 64
+_PANEL: Final = 32
+# Padé approximant of degree 13 and the norm up to which it is exact: Higham, 2005, table 2.3.
+_PADE: Final = (
+    64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0,
+    129060195264000.0, 10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0,
+    40840800.0, 960960.0, 16380.0, 182.0, 1.0,
+)  # fmt: skip
+_PADE_NORM: Final = 5.371920351148152
+
+
+def _lapack(op: str, what: str, hint: str | None = None) -> Callable[[Any], Any]:
+    """Widen narrow floats for LAPACK, round what it gives, and say what it refuses."""
+
+    def wrapper(function: Any) -> Any:
+        @wraps(function)
+        def run(*args: Any) -> Any:
+            dtype = args[0].dtype
+            wide = [widen(a) if isinstance(a, np.ndarray) and is_float(a) else a for a in args]
+            try:
+                out = function(*wide)
+            except np.linalg.LinAlgError as error:
+                raise ArgumentError(op, what, got=str(error).lower(), hint=hint) from None
+            if isinstance(out, tuple):
+                return tuple([each.astype(dtype, copy=False) for each in out])
+            return np.asarray(out).astype(dtype, copy=False)
+
+        return run
+
+    return wrapper
+
+
+_SINGULAR: Final = "a matrix is singular"
+_ENDLESS: Final = "the iteration does not converge"
+
+
+def _symmetric(x: Array) -> Array:
+    return (x + np.swapaxes(x, -1, -2)) / 2
+
+
+@_lapack("cholesky", "a matrix is not positive definite", "px.linalg.eigh(x)")
+def cholesky(x: Array, upper: bool) -> Array:
+    lower = np.linalg.cholesky(_symmetric(x))
+    return np.swapaxes(lower, -1, -2) if upper else lower
+
+
+@_lapack("cofactor", _ENDLESS)
+def cofactor(x: Array) -> Array:
+    """By singular values, of which one may be 0: ``det(u)·det(v)·u·diag(Π of the others)·vᵀ``."""
+    u, s, vh = np.linalg.svd(x)
+    n = s.shape[-1]
+    others = np.where(np.eye(n, dtype=bool), 1, s[..., None, :]).prod(axis=-1)
+    sign = np.linalg.det(u) * np.linalg.det(vh)
+    return sign[..., None, None] * ((u * others[..., None, :]) @ vh)
+
+
+@_lapack("det", _SINGULAR)
+def det(x: Array) -> Array:
+    return np.linalg.det(x)
+
+
+@_lapack("eigh", _ENDLESS)
+def eigh(x: Array) -> tuple[Array, Array]:
+    values, vectors = np.linalg.eigh(_symmetric(x))
+    return values, vectors
+
+
+@_lapack("eigvalsh", _ENDLESS)
+def eigvalsh(x: Array) -> Array:
+    return np.linalg.eigvalsh(_symmetric(x))
+
+
+@_lapack("inv", _SINGULAR, "px.linalg.pinv(x)")
+def inv(x: Array) -> Array:
+    return np.linalg.inv(x)
+
+
+@_lapack("lu", _SINGULAR)
+def lu(x: Array) -> tuple[Array, Array, Array]:
+    """Gaussian elimination by panels, with the largest element of a column as its pivot."""
+    m, n = x.shape[-2:]
+    k, batch = min(m, n), x.shape[:-2]
+    a = x.reshape((prod(batch), m, n)).copy()
+    lanes, order = np.arange(len(a)), np.tile(np.arange(m), (len(a), 1))
+    for start in range(0, k, _PANEL):
+        end = min(start + _PANEL, k)
+        for j in range(start, end):
+            pivot = j + np.argmax(np.abs(a[:, j:, j]), axis=1)
+            for each in (a, order):
+                each[lanes, j], each[lanes, pivot] = each[lanes, pivot], each[lanes, j]
+            head = a[:, j, j, None]
+            a[:, j + 1 :, j] /= np.where(head == 0, 1, head)
+            rest = a[:, j + 1 :, j, None] * a[:, j, None, j + 1 : end]
+            a[:, j + 1 :, j + 1 : end] -= rest
+        if end < n:
+            unit = np.tril(a[:, start:end, start:end], -1) + np.eye(end - start, dtype=a.dtype)
+            a[:, start:end, end:] = np.linalg.solve(unit, a[:, start:end, end:])
+            a[:, end:, end:] -= a[:, end:, start:end] @ a[:, start:end, end:]
+    lower = np.tril(a[:, :, :k], -1) + np.eye(m, k, dtype=a.dtype)
+    moved = np.swapaxes(np.eye(m, dtype=a.dtype)[order], -1, -2)
+    parts = (moved, lower, np.triu(a[:, :k]))
+    return tuple(part.reshape((*batch, *part.shape[1:])) for part in parts)  # type: ignore[return-value]
+
+
+def matrix_exp(x: Array) -> Array:
+    wide = x.astype(np.float64)
+    flat: Any = wide.reshape((prod(x.shape[:-2]), *x.shape[-2:]))
+    found = np.array([_exponential(each) for each in flat], np.float64)
+    return found.reshape(x.shape).astype(x.dtype)
+
+
+def _exponential(a: Array) -> Array:
+    """Scaling and squaring: Higham, 2005, algorithm 2.3."""
+    if not a.size:
+        return a
+    size = np.abs(a).sum(axis=0).max()
+    if not np.isfinite(size):
+        return np.full_like(a, np.nan)
+    halvings = max(0, ceil(log2(size / _PADE_NORM))) if size > 0 else 0
+    a = a / 2.0**halvings
+    b, one = _PADE, np.eye(len(a))
+    a2 = a @ a
+    a4 = a2 @ a2
+    a6 = a4 @ a2
+    odd = a6 @ (b[13] * a6 + b[11] * a4 + b[9] * a2) + b[7] * a6 + b[5] * a4 + b[3] * a2
+    even = a6 @ (b[12] * a6 + b[10] * a4 + b[8] * a2) + b[6] * a6 + b[4] * a4 + b[2] * a2
+    u, v = a @ (odd + b[1] * one), even + b[0] * one
+    out = np.linalg.solve(v - u, v + u)
+    for _ in range(halvings):
+        out = out @ out
+    return out
+
+
+@_lapack("pinv", _ENDLESS)
+def pinv(x: Array, rtol: Array | None) -> Array:
+    m, n = x.shape[-2:]
+    if not x.size:
+        return np.zeros((*x.shape[:-2], n, m), x.dtype)
+    part = max(m, n) * np.finfo(x.dtype).eps if rtol is None else rtol[..., None]
+    u, s, vh = np.linalg.svd(x, full_matrices=False)
+    large = s > part * s.max(axis=-1, keepdims=True)
+    inverse = np.where(large, 1 / np.where(large, s, 1), 0)
+    return np.swapaxes(vh, -1, -2) @ (inverse[..., None] * np.swapaxes(u, -1, -2))
+
+
+@_lapack("qr", _ENDLESS)
+def qr(x: Array, mode: Any) -> tuple[Array, Array]:
+    q, r = np.linalg.qr(x, mode=mode)
+    return q, r
+
+
+@_lapack("slogdet", _SINGULAR)
+def slogdet(x: Array) -> tuple[Array, Array]:
+    sign, size = np.linalg.slogdet(x)
+    return np.asarray(sign), np.asarray(size)
+
+
+@_lapack("solve", _SINGULAR, "px.linalg.lstsq(x1, x2)")
+def solve(x1: Array, x2: Array) -> Array:
+    return np.linalg.solve(*_matched(x1, x2))
+
+
+def _matched(x1: Array, x2: Array) -> tuple[Array, Array]:
+    """Matrices on both sides: NumPy 1 and 2 read a stack of vectors differently."""
+    rank = max(x1.ndim, x2.ndim)
+    a, b = (x.reshape((1,) * (rank - x.ndim) + x.shape) for x in (x1, x2))
+    return a, b
+
+
+@_lapack("solve_triangular", _SINGULAR)
+def solve_triangular(x1: Array, x2: Array, upper: bool, unit_diagonal: bool) -> Array:
+    half = np.triu(x1) if upper else np.tril(x1)
+    if unit_diagonal:
+        one = np.eye(x1.shape[-1], dtype=x1.dtype)
+        half = half * (1 - one) + one
+    a, b = _matched(half, x2)
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return _substituted(a, np.broadcast_to(b, (*batch, *b.shape[-2:])), upper)
+
+
+def _substituted(a: Array, b: Array, upper: bool) -> Array:
+    """Half of the unknowns, then the other half: all but small triangles is products."""
+    n = a.shape[-1]
+    if n <= _TRIANGLE:
+        return np.linalg.solve(a, b)
+    m = n // 2
+    first, second = (slice(m, n), slice(0, m)) if upper else (slice(0, m), slice(m, n))
+    x = _substituted(a[..., first, first], b[..., first, :], upper)
+    rest = b[..., second, :] - a[..., second, first] @ x
+    y = _substituted(a[..., second, second], rest, upper)
+    return np.concatenate([y, x] if upper else [x, y], axis=-2)
+
+
+@_lapack("svd", _ENDLESS)
+def svd(x: Array, full_matrices: bool) -> tuple[Array, Array, Array]:
+    u, s, vh = np.linalg.svd(x, full_matrices=full_matrices)
+    return u, s, vh
+
+
+@_lapack("svdvals", _ENDLESS)
+def svdvals(x: Array) -> Array:
+    return np.linalg.svd(x, compute_uv=False)

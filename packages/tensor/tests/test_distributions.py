@@ -1,0 +1,188 @@
+"""Random numbers against their distributions: moments here, Kolmogorov and Smirnov's test long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import comb, erf, exp, factorial, lgamma, log, pi, sqrt
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox_tensor as pt
+from phlox_tensor import ArgumentError, ShapeError, random
+
+Array = np.ndarray[Any, Any]
+MANY = 20_000
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    pt.seed(11)
+
+
+def erlang(k: int) -> Callable[[float], float]:
+    return lambda x: 1 - sum(exp(-x) * x**i / factorial(i) for i in range(k))
+
+
+def whole_beta(a: int, b: int) -> Callable[[float], float]:
+    n = a + b - 1
+    return lambda x: sum(comb(n, j) * x**j * (1 - x) ** (n - j) for j in range(a, n + 1))
+
+
+def phi(x: float) -> float:
+    return (1 + erf(x / sqrt(2))) / 2
+
+
+# By name: how to draw, the distribution function, mean and variance.
+CONTINUOUS: dict[str, tuple[Callable[[int], Any], Callable[[float], float], float, float]] = {
+    "beta 0.5 0.5": (
+        lambda n: random.beta(n, 0.5, 0.5),
+        lambda x: 2 / pi * np.arcsin(sqrt(x)), 0.5, 0.125,
+    ),
+    "beta 2 3": (lambda n: random.beta(n, 2.0, 3.0), whole_beta(2, 3), 0.4, 0.04),
+    "exponential": (lambda n: random.exponential(n, 2.0), lambda x: 1 - exp(-x / 2), 2.0, 4.0),
+    "gamma 0.5": (lambda n: random.gamma(n, 0.5), lambda x: erf(sqrt(x)), 0.5, 0.5),
+    "gamma 1": (lambda n: random.gamma(n, 1.0), erlang(1), 1.0, 1.0),
+    "gamma 7 of scale 2": (
+        lambda n: random.gamma(n, 7.0, 2.0), lambda x: erlang(7)(x / 2), 14.0, 28.0,
+    ),
+    "normal from -1 to 2": (
+        lambda n: random.truncated_normal(n, -1.0, 2.0),
+        lambda x: (phi(x) - phi(-1)) / (phi(2) - phi(-1)), 0.2296, 0.5197,
+    ),
+}  # fmt: skip
+RATES = [0.3, 4.0, 9.9, 10.0, 33.0, 400.0]
+
+
+def distance(drawn: Array, function: Callable[[float], float]) -> float:
+    """The largest gap between the two distribution functions."""
+    line = np.sort(drawn.astype(np.float64))
+    want = np.array([function(float(x)) for x in line])
+    n = len(line)
+    return float(max((np.arange(1, n + 1) / n - want).max(), (want - np.arange(n) / n).max()))
+
+
+@pytest.mark.parametrize("name", CONTINUOUS)
+def test_mean_and_variance(name: str) -> None:
+    draw, _, mean, variance = CONTINUOUS[name]
+    x = draw(MANY).numpy().astype(np.float64)
+    assert x.mean() == pytest.approx(mean, abs=5 * sqrt(variance / MANY))
+    assert x.var() == pytest.approx(variance, rel=0.1)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", CONTINUOUS)
+def test_the_distribution_function(name: str, dtype: str) -> None:
+    """A right one fails once in 10⁶ seeds: Kolmogorov's bound is 2.7/√n there."""
+    draw, function, _, _ = CONTINUOUS[name]
+    with pt.use_device(pt.Numpy(float=dtype)):
+        count = 200_000
+        x = draw(count)
+    assert x.dtype.name == dtype
+    assert distance(x.numpy(), function) < 2.7 / sqrt(count)
+
+
+def poisson_pmf(rate: float, top: int) -> Array:
+    return np.array([exp(k * log(rate) - rate - lgamma(k + 1)) for k in range(top)])
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_counts_of_events(rate: float) -> None:
+    x = random.poisson(MANY, rate)
+    assert x.dtype is x.device.default_int
+    counts = x.numpy().astype(np.float64)
+    assert counts.mean() == pytest.approx(rate, abs=5 * sqrt(rate / MANY))
+    assert counts.var() == pytest.approx(rate, rel=0.1)
+    mixed = random.poisson((MANY,), pt.full((MANY,), rate)).numpy()
+    assert mixed.mean() == pytest.approx(rate, abs=5 * sqrt(rate / MANY))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("rate", RATES)
+def test_counts_of_events_have_their_probabilities(rate: float) -> None:
+    """The statistic has mean k and variance 2k: six deviations."""
+    count = 400_000
+    top = int(rate + 12 * sqrt(rate) + 20)
+    seen = np.bincount(random.poisson(count, rate).numpy(), minlength=top)[:top]
+    want = poisson_pmf(rate, top) * count
+    likely = want > 20
+    score = float(((seen - want)[likely] ** 2 / want[likely]).sum())
+    k = int(likely.sum())
+    assert score < k + 6 * sqrt(2 * k)
+
+
+def test_categories_come_as_often_as_they_should() -> None:
+    weights = np.array([0.0, 1.0, 3.0, 6.0])
+    logits = pt.asarray(np.log(np.maximum(weights, 1e-300)).clip(-1e30), dtype="float32")
+    logits = pt.where(logits < -1e3, -np.inf, logits)
+    for drawn in (
+        random.categorical(logits, MANY),
+        random.multinomial(pt.asarray(weights), MANY),
+        random.choice(pt.arange(4), MANY, weights=pt.asarray(weights)),
+    ):
+        part = np.bincount(drawn.numpy(), minlength=4) / MANY
+        np.testing.assert_allclose(part, weights / 10, atol=5 * 0.5 / sqrt(MANY))
+        assert part[0] == 0
+
+
+def test_shapes_of_draws() -> None:
+    logits = pt.zeros((2, 5, 3))
+    assert random.categorical(logits).shape == (2, 5)
+    assert random.categorical(logits, (7,), axis=1).shape == (7, 2, 3)
+    assert random.multinomial(pt.ones((2, 5)), 4).shape == (2, 4)
+    assert random.choice(pt.ones((6, 2)), (3, 1)).shape == (3, 1, 2)
+    assert random.choice(pt.ones(6)).shape == ()
+    assert random.gamma((4, 2), pt.asarray([0.5, 2.0])).shape == (4, 2)
+    assert random.truncated_normal(3, dtype="float16").dtype is pt.float16
+
+
+def test_without_replacement_nothing_comes_twice() -> None:
+    rows = random.multinomial(pt.ones((50, 8)), 8, replacement=False).numpy()
+    assert all(sorted(row) == list(range(8)) for row in rows)
+    picked = random.choice(pt.arange(30), 30, replacement=False).numpy()
+    assert sorted(picked) == list(range(30))
+    assert picked.tolist() != list(range(30))
+    heavy = pt.asarray([0.0, 5.0, 5.0])
+    assert all(
+        set(random.multinomial(heavy, 2, replacement=False).tolist()) == {1, 2} for _ in range(20)
+    )
+
+
+def test_the_same_seed_gives_the_same_numbers() -> None:
+    def all_of_them() -> list[list[Any]]:
+        pt.seed(5)
+        return [
+            random.gamma(4, 0.7).tolist(), random.poisson(4, 50.0).tolist(),
+            random.categorical(pt.zeros(9), 4).tolist(), random.exponential(4).tolist(),
+            random.gumbel_softmax(pt.zeros(4)).tolist(),
+        ]  # fmt: skip
+
+    assert all_of_them() == all_of_them()
+
+
+def test_bounds_hold() -> None:
+    x = random.truncated_normal(MANY, 3.0, 3.5, std=1.0).numpy()
+    assert 3.0 <= x.min() <= x.max() <= 3.5
+    assert random.exponential(MANY).min().item() >= 0
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: random.exponential(3, -1.0), ArgumentError, "scale >= 0"),
+        (lambda: random.truncated_normal(3, 2.0, 1.0), ArgumentError, "low < high"),
+        (lambda: random.truncated_normal(3, 8.0, 9.0), ArgumentError, "4 std"),
+        (lambda: random.poisson(3, -1.0), ArgumentError, "rate >= 0"),
+        (lambda: random.gamma(3, pt.ones(2)), ShapeError, "broadcast"),
+        (lambda: random.multinomial(pt.ones(2), 3, replacement=False), ArgumentError, "3 of 2"),
+        (lambda: random.choice(pt.ones(0)), ShapeError, "nothing to draw"),
+        (lambda: random.choice(pt.ones(2), weights=pt.ones(3)), ShapeError, "weights"),
+        (lambda: random.categorical(pt.asarray(1.0)), ShapeError, "no categories"),
+        (lambda: random.gumbel_softmax(pt.ones(2), 0.0), ArgumentError, "temperature"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(call: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        call()
