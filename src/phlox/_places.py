@@ -69,7 +69,8 @@ def _expansion(op: Op) -> str:
 
 def _entry(op: Op, entry: Any) -> str:
     if entry is None:
-        return "the expansion" if op.expand is not None else "missing"
+        lacking = "for the host alone" if op.family.hosted else "missing"
+        return "the expansion" if op.expand is not None else lacking
     return _function(entry)
 
 
