@@ -76,11 +76,14 @@ from .ops.contraction import matmul as _matmul
 from .ops.contraction import outer as _outer
 from .ops.contraction import tensordot as _tensordot
 from .ops.contraction import vecdot as _vecdot
+from .ops.gathering import masked_scatter as _masked_scatter
 from .ops.indexing import index_add as _index_add
 from .ops.indexing import masked_select as _masked_select
 from .ops.indexing import scatter as _scatter
 from .ops.indexing import take as _take
 from .ops.indexing import take_along_axis as _take_along_axis
+from .ops.matrices import diag as _diag
+from .ops.matrices import diagonal as _diagonal
 from .ops.movement import broadcast_to as _broadcast_to
 from .ops.movement import chunk as _chunk
 from .ops.movement import contiguous as _contiguous
@@ -103,6 +106,8 @@ from .ops.neighbor import copysign as _copysign
 from .ops.neighbor import nextafter as _nextafter
 from .ops.neighbor import signbit as _signbit
 from .ops.rearrangement import pad_border as _pad_border
+from .ops.rearrangement import rot90 as _rot90
+from .ops.rearrangement import unflatten as _unflatten
 from .ops.reduction import all_ as _all
 from .ops.reduction import any_ as _any
 from .ops.reduction import argmax as _argmax
@@ -122,6 +127,7 @@ from .ops.scan import cumsum as _cumsum
 from .ops.scan import cumulative_prod as _cumulative_prod
 from .ops.scan import cumulative_sum as _cumulative_sum
 from .ops.scan import diff as _diff
+from .ops.scan import logcumsumexp as _logcumsumexp
 from .ops.selection import argwhere as _argwhere
 from .ops.selection import masked_fill as _masked_fill
 from .ops.selection import one_hot as _one_hot
@@ -1004,6 +1010,14 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_deg2rad, (self,), ())
 
+    def diag(self: Tensor[AnyKind], /, offset: int = 0) -> Tensor[AnyKind]:
+        """Matrix with a vector on a diagonal and zeros beside it; or the diagonal of a matrix."""
+        return single(_diag, self, (offset,))
+
+    def diagonal(self: Tensor[AnyKind], /, offset: int = 0) -> Tensor[AnyKind]:
+        """Elements of each matrix in the last two axes whose column is its row plus ``offset``."""
+        return single(_diagonal, self, (offset,))
+
     def diff(
         self: Tensor[NumKind],
         /,
@@ -1351,6 +1365,12 @@ class TensorMethods(TensorMembers[K]):
         """``ln(eˣ¹ + eˣ²)``, elementwise; does not overflow half way."""
         return _fast.binary(_logaddexp, self, x2)
 
+    def logcumsumexp(self: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
+        """Logarithm of the running sum of exponentials along an axis; none overflows."""
+        if wrong:
+            raise unknown_argument(_logcumsumexp, wrong)
+        return single(_logcumsumexp, self, (axis,))
+
     def logical_and(self: Tensor[Bool], /, x2: Tensor[Bool]) -> Tensor[Bool]:
         """Whether both are True, elementwise."""
         return _fast.binary(_logical_and, self, x2)
@@ -1399,6 +1419,22 @@ class TensorMethods(TensorMembers[K]):
                 mask,
             ),
             (value,),
+        )
+
+    def masked_scatter(
+        self: Tensor[AnyKind], /, mask: Tensor[Bool], source: Tensor[AnyKind]
+    ) -> Tensor[AnyKind]:
+        """x with the elements of ``source``, in order, where the mask is True; too few of them
+        are an error.
+        """
+        return call(
+            _masked_scatter,
+            (
+                self,
+                mask,
+                source,
+            ),
+            (),
         )
 
     def masked_select(self: Tensor[AnyKind], /, mask: Tensor[Bool]) -> Tensor[AnyKind]:
@@ -1810,6 +1846,19 @@ class TensorMethods(TensorMembers[K]):
             (
                 shift,
                 axis,
+            ),
+        )
+
+    def rot90(
+        self: Tensor[AnyKind], /, k: int = 1, axes: int | Sequence[int] = (0, 1)
+    ) -> Tensor[AnyKind]:
+        """Turned ``k`` times by 90 degrees, from the first of two axes to the second."""
+        return single(
+            _rot90,
+            self,
+            (
+                k,
+                axes,
             ),
         )
 
@@ -2244,6 +2293,21 @@ class TensorMethods(TensorMembers[K]):
             return wrap(device.checked.trunc(self.primitive), device)
         except Rejected:
             return call(_trunc, (self,), ())
+
+    def unflatten(
+        self: Tensor[AnyKind], /, axis: int, sizes: Sequence[int], **wrong: Never
+    ) -> Tensor[AnyKind]:
+        """One axis as several, whose sizes multiply to it; one of them may be -1."""
+        if wrong:
+            raise unknown_argument(_unflatten, wrong)
+        return single(
+            _unflatten,
+            self,
+            (
+                axis,
+                sizes,
+            ),
+        )
 
     def unstack(
         self: Tensor[AnyKind], /, axis: int = 0, **wrong: Never
