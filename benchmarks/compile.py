@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -42,12 +43,28 @@ def cases(*, with_torch: bool) -> list[Case]:
         "encoder d256 L4 h8, b8 s128, Adam": _step(
             encoder, adam, lambda model, x: model(x).square().mean(), sentence
         ),
-        **{f"(x*2+1).relu().exp(), {size:,}": _chain(size) for size in _CHAINS},
+        **{f"{name}, {size:,}": _chain(name, size) for name, size in _CHAINS},
     }
     return [Case(name, run, twins.get(name)) for name, run in mine.items()]
 
 
-_CHAINS = (10, 65_536, 4_194_304)
+def _one_input(x: Any) -> Any:
+    return (x * 2 + 1).relu().exp()
+
+
+def _three_inputs(a: Any, b: Any, c: Any) -> Any:
+    return ((((a * b + c) * 0.5).relu() - a) * b + 1).square()
+
+
+_CHAINED: dict[str, Callable[..., Any]] = {
+    "(x*2+1).relu().exp()": _one_input,
+    "eight light ops of three": _three_inputs,
+}
+_FACTORS = {"(x*2+1).relu().exp()": (1.0,), "eight light ops of three": (1.0, 0.5, 0.25)}
+_CHAINS = [
+    *(("(x*2+1).relu().exp()", size) for size in (10, 65_536, 4_194_304)),
+    *(("eight light ops of three", size) for size in (65_536, 4_194_304)),
+]
 
 
 def _classify(model: Any, images: np.ndarray, labels: np.ndarray, config: Any) -> Run:
@@ -71,19 +88,19 @@ def _step(model: Any, config: Any, loss_of: Any, *data: Any) -> Run:
     return run
 
 
-def _chain(size: int) -> Run:
-    x = px.ones(size, device=px.Cpu())
-    fast = px.compile(lambda x: (x * 2 + 1).relu().exp())
-    fast(x)
-    fast(x)
-    return lambda: fast(x)
+def _chain(name: str, size: int) -> Run:
+    given = [px.ones(size, device=px.Cpu()) * factor for factor in _FACTORS[name]]
+    fast = px.compile(_CHAINED[name])
+    for _ in range(3):
+        fast(*given)
+    return lambda: fast(*given)
 
 
 def _torch_chains() -> dict[str, Run]:
     import torch  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - for comparisons
 
-    def chain(size: int) -> Run:
-        x = torch.ones(size)
-        return lambda: (x * 2 + 1).relu().exp()
+    def chain(name: str, size: int) -> Run:
+        given = [torch.ones(size) * factor for factor in _FACTORS[name]]
+        return lambda: _CHAINED[name](*given)
 
-    return {f"(x*2+1).relu().exp(), {size:,}": chain(size) for size in _CHAINS}
+    return {f"{name}, {size:,}": chain(name, size) for name, size in _CHAINS}

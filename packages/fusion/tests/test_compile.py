@@ -227,7 +227,7 @@ def test_the_graph_and_the_report_are_text() -> None:
     assert "float32[2]" in text
     report = fast.explain(pt.ones(2), 0.5)
     assert "1 tensor, 1 number" in report
-    assert "2 calls in a row" in report
+    assert "calls: 2, of which 0 programs for 0 ops" in report
 
 
 def test_a_compiled_function_looks_like_the_function() -> None:

@@ -11,7 +11,7 @@ import pytest
 import phlox_tensor as pt
 from phlox_wgpu import Wgpu
 from phlox_wgpu._array import GpuArray
-from phlox_wgpu._elementwise import Program, run_program
+from phlox_wgpu._elementwise import Chained, run_program
 from phlox_wgpu._kernel import source
 from phlox_wgpu._split import bindings, pieces
 from phlox_wgpu.wgsl import table
@@ -68,7 +68,7 @@ def test_fused_chain_equals_its_ops(
     a, b = (np.asarray(rng.normal(size=shape), np.float32) for _ in range(2))
     if a.size > 2:
         a.flat[1] = np.nan
-    program = Program(FUSED, (pt.float32, pt.bool_))
+    program = Chained(FUSED, (pt.float32, pt.bool_))
     values, nans = run_program(gpu.device, program, (up(a), 0.5, up(b)))
     expected = np.maximum(a * np.float32(0.5) + b, b)
     np.testing.assert_allclose(gpu.read(values), expected, rtol=1e-6)
@@ -79,7 +79,7 @@ def test_float16_is_rounded_between_the_ops_of_a_chain(gpu: Wgpu, up: Up) -> Non
     nodes = (Node("add", (0, 1), "float16"), Node("subtract", (2, 1), "float16"))
     chain = Chain(("float16", "float16"), nodes, (3,))
     x, y = np.array([1.0], np.float16), np.array([2048.0], np.float16)
-    (out,) = run_program(gpu.device, Program(chain, (pt.float16,)), (up(x), up(y)))
+    (out,) = run_program(gpu.device, Chained(chain, (pt.float16,)), (up(x), up(y)))
     assert gpu.read(out) == (x + y) - y
 
 
@@ -184,7 +184,7 @@ def test_a_chain_over_more_arrays_than_a_kernel_binds_runs_in_pieces(
     chain = Chain(kinds, nodes, (15, 16, 17, 13))
     shapes = [(5, 8), (8,), (1, 8), (5, 1), (5, 8), (5, 8), (5, 8), (8,)]
     operands = [up(rng.normal(size=s).astype(k)) for s, k in zip(shapes, kinds, strict=True)]
-    program = Program(chain, (pt.float16, pt.bool_, pt.float32, pt.float32))
+    program = Chained(chain, (pt.float16, pt.bool_, pt.float32, pt.float32))
     whole = run_program(gpu.device, program, tuple(operands))
     monkeypatch.setattr(gpu.device, "max_bindings", limit)
     gpu.device.plans.clear()

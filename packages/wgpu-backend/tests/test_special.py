@@ -117,13 +117,13 @@ def test_accuracy_over_the_whole_range(
 
 
 def test_rounding_to_float16_inside_a_chain(gpu: Wgpu, up: Up, rng: np.random.Generator) -> None:
-    from phlox_wgpu._elementwise import Program, run_program
+    from phlox_wgpu._elementwise import Chained, run_program
     from phlox_wgpu.wgsl.chain import Chain, Node
 
     halves = rng.integers(0, 2**16, (2, 20_000), dtype=np.uint32).astype(np.uint16)
     a, b = halves.view(np.float16)
     nodes = (Node("multiply", (0, 1), "float16"), Node("add", (2, 1), "float16"))
-    program = Program(Chain(("float16", "float16"), nodes, (3,)), (pt.float16,))
+    program = Chained(Chain(("float16", "float16"), nodes, (3,)), (pt.float16,))
     (out,) = run_program(gpu.device, program, (up(a), up(b)))
     with np.errstate(all="ignore"):
         expected = a * b + b

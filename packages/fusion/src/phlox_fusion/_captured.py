@@ -19,9 +19,12 @@ class Captured:
     """The names that a function takes from outside, to see what stands behind them now.
 
     Names that functions called by it take are not looked at.
+
+    Attributes:
+        nothing: it takes nothing from outside, so that there is nothing to look at.
     """
 
-    __slots__ = ("_cells", "_globals", "_known", "_names", "_owner")
+    __slots__ = ("_cells", "_globals", "_known", "_names", "_owner", "nothing")
 
     def __init__(self, function: Callable[..., Any]) -> None:
         """Find the names."""
@@ -38,6 +41,7 @@ class Captured:
         known = sorted(name for name in names if name in self._globals)
         self._names = (*free, *known)
         self._known = known
+        self.nothing: Final = not self._names and self._owner is None
 
     def now(self) -> list[Any]:
         """Return what stands behind the names, and how long the containers among it are."""

@@ -83,10 +83,10 @@ class Compiled(Generic[P, R]):
         key, leaves = self._key(given, kwargs)
         ready = self._versions.get(key)
         waiting: list[Version] = []
-        now = self._captured.now()
+        now = None if self._captured.nothing else self._captured.now()
         for version in ready or ():
             known = version.captured
-            if not (all(map(is_, known, now)) or all(map(alike, known, now))):
+            if now and not (all(map(is_, known, now)) or all(map(alike, known, now))):
                 continue
             if version.replay is None:
                 waiting.append(version)
@@ -167,7 +167,7 @@ class Compiled(Generic[P, R]):
                 leaves += found
         if kwargs:
             key.append((len(args), *kwargs))
-        if len({*map(id, leaves)}) < len(leaves):
+        if len(leaves) > 1 and len({*map(id, leaves)}) < len(leaves):
             key.append(_shared(args, kwargs))
         return tuple(key), leaves
 

@@ -7,6 +7,8 @@ from collections import Counter
 from phlox_tensor.capture import Number, Value, written
 
 from ._layout import NumberPart, TensorPart
+from ._plan import Fused, Plan
+from ._replay import plan_of
 from ._trace import Trace
 
 
@@ -32,10 +34,29 @@ def explained(trace: Trace) -> str:
         how = written(guard.function, guard.args)
         lines.append(f"holds while {how} is {guard.value!r}, asked at {guard.line}")
     dropped = len(graph.nodes) - len(live)
-    lines.append(f"ops: {len(live)} calls in a row, {dropped} left out since nobody needs them")
-    counts = Counter(node.op.name for node in live)
-    lines += [f"  {count:4} {name}" for name, count in counts.most_common()]
+    lines.append(f"ops: {len(live)} to run, {dropped} left out since nobody needs them")
+    lines += _steps(plan_of(graph), len(live))
     return "\n".join(lines)
+
+
+def _steps(plan: Plan, count: int) -> list[str]:
+    """What a replay calls."""
+    fused = [step for step in plan.steps if isinstance(step, Fused)]
+    inside = sum(len(step.nodes) for step in fused)
+    ahead = count - inside - len(plan.alone)
+    lines = [f"calls: {len(plan.steps)}, of which {_count(len(fused), 'program')} for {inside} ops"]
+    if ahead:
+        lines[0] += f"; {_count(ahead, 'op')} computed once, ahead of the calls"
+    for step in fused:
+        names = ", ".join(node.op.name for node in step.nodes)
+        program = step.lowered.program
+        lines.append(
+            f"  program of {len(step.nodes)}: {names}; {_count(len(program.inputs), 'input')}, "
+            f"{_count(len(program.outputs), 'output')}, from {step.nodes[0].line}"
+        )
+    alone = Counter((node.op.name, why) for node, why in plan.alone)
+    lines += [f"  {many:4} {name}: {why}" for (name, why), many in alone.most_common()]
+    return lines
 
 
 def _count(number: int, word: str) -> str:

@@ -11,6 +11,7 @@ from phlox_tensor.capture import Cell, Formula, Graph, Node, Number, Value, same
 
 from ._flat import remember
 from ._layout import Source
+from ._plan import Fused, Plan, Step, gives, planned, takes
 from ._trace import Place, Ref, Trace, packed
 
 Replay = Callable[[list[Any], list[Any]], Any]
@@ -40,6 +41,12 @@ _INFIX: Final[dict[Any, str]] = {
 }
 
 
+def plan_of(graph: Graph) -> Plan:
+    """Return what a replay of a graph runs."""
+    nodes, _ = _folded(graph)
+    return planned(nodes, graph.specs, {*graph.outputs})
+
+
 def replay_of(trace: Trace) -> tuple[Replay, str]:
     """Return a function of the leaves of the arguments, and its text.
 
@@ -57,11 +64,12 @@ class _Writer:
         """Find out what is needed, and until when."""
         self._trace = trace
         self._source = Source()
-        self._nodes, self._constants = _folded(trace.graph)
+        nodes, self._constants = _folded(trace.graph)
         self._outputs = set(trace.graph.outputs)
+        self._steps = planned(nodes, trace.graph.specs, self._outputs).steps
         self._last: dict[int, int] = {}
-        for place, node in enumerate(self._nodes):
-            for value in (*values_of(node), *node.results):
+        for place, step in enumerate(self._steps):
+            for value in (*takes(step), *gives(step)):
                 self._last[value] = place
 
     def write(self) -> tuple[Replay, str]:
@@ -75,8 +83,8 @@ class _Writer:
         early = [c for c, p in trace.left.items() if c in contents and not _has_values(p)]
         for cell in early:
             self._swap(cell, contents[cell], trace.left[cell])
-        for place, node in enumerate(self._nodes):
-            self._node(place, node)
+        for place, step in enumerate(self._steps):
+            self._step(place, step)
         out = source.tree(trace.result.layout, [*map(self._ref, trace.result.refs)])
         children = [*source.children]
         for at, kept in trace.kept.items():
@@ -151,14 +159,18 @@ class _Writer:
         refs = "".join(f"{self._ref(ref)}, " for ref in place.refs)
         return f"{self._source.constant(place.layout.pack, 'pack')}(({refs}))"
 
-    def _node(self, place: int, node: Node) -> None:
+    def _step(self, place: int, step: Step) -> None:
         source = self._source
-        given = ", ".join(map(self._item, (*node.operands, *node.attributes)))
-        results = ", ".join(f"v{v}" for v in node.results)
-        several = node.op.signature.several
-        entry = source.constant(node.entry, node.op.name)
-        source.line(f"{results}{',' if several else ''} = {entry}({given})")
-        done = [v for v in {*values_of(node), *node.results} if self._last[v] == place]
+        results = ", ".join(f"v{v}" for v in gives(step))
+        if isinstance(step, Fused):
+            given = (*map(Value, step.lowered.inputs), *step.lowered.numbers)
+            entry, several = source.constant(step.kernel, "kernel"), True
+        else:
+            given = (*step.operands, *step.attributes)
+            entry, several = source.constant(step.entry, step.op.name), step.op.signature.several
+        called = f"{entry}({', '.join(map(self._item, given))})"
+        source.line(f"{results}{',' if several else ''} = {called}")
+        done = [v for v in {*takes(step), *gives(step)} if self._last[v] == place]
         kept = self._outputs | self._constants.keys()
         gone = [f"v{v}" for v in sorted(done) if v not in kept]
         if gone:

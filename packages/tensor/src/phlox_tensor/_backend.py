@@ -13,6 +13,7 @@ from ._errors import BackendUnavailableError, DeviceError, GradientError, Reject
 from ._key import exact
 from ._number import Scalar
 from ._op import REGISTRY, Op, Restated, Shape
+from ._program import Kernel, Program, ProgramLimits
 from ._table import Entry, Table
 from ._tensor import Tensor
 
@@ -87,6 +88,7 @@ class Backend(metaclass=_Interned):
         recorder: the device that records: this one, one that it wraps, or None.
         has_data: tensors have values to read.
         max_rank: the largest number of axes of a tensor.
+        limits: what one kernel of the backend may take of a program; nothing by default.
         slack: factor on the tolerances that ops declare, for tests.
         strict: denormals, the sign of zero and the largest numbers come out right too.
     """
@@ -103,6 +105,7 @@ class Backend(metaclass=_Interned):
     recorder: Backend | None = None
     has_data: bool = True
     max_rank: int = 16
+    limits: ProgramLimits = ProgramLimits()
     slack: float = 1.0
     strict: bool = True
 
@@ -235,6 +238,14 @@ class Backend(metaclass=_Interned):
         sees it, and where nothing is recorded it is dropped.
         """
         return result
+
+    def kernel(self, program: Program, /) -> Kernel | None:
+        """Return what runs a program at once, with the bits of its ops; None: they run one by one.
+
+        Called for programs within ``limits``, those of one instruction first: they tell which ops
+        and element types there are kernels for.
+        """
+        return None
 
     def checks_operands(self, op: Op) -> bool:
         """Whether the entry of an op raises Rejected for what it does not take as it is."""

@@ -1,9 +1,12 @@
-"""What compiled functions are made of: graphs of ops as data, numbers, cells, recordings."""
+"""What compiled functions are made of: graphs of ops, programs, numbers, cells, recordings."""
 
 from ._ambient import EAGER, MODES, ambient, depend_on, runs_eagerly
 from ._cell import RECORDINGS, Cell, Packed
 from ._graph import Formula, Graph, Guard, Node, Value, shown, values_of, written
+from ._interpreter import interpreted
+from ._lowering import Lowered, Taken, arguments_of, lowered, program_of
 from ._number import Number, call, plain, same
+from ._program import Instr, Kernel, Program, ProgramLimits
 from ._recording import Recording, line_of_user, recorded, recording
 
 __all__ = [
@@ -14,16 +17,26 @@ __all__ = [
     "Formula",
     "Graph",
     "Guard",
+    "Instr",
+    "Kernel",
+    "Lowered",
     "Node",
     "Number",
     "Packed",
+    "Program",
+    "ProgramLimits",
     "Recording",
+    "Taken",
     "Value",
     "ambient",
+    "arguments_of",
     "call",
     "depend_on",
+    "interpreted",
     "line_of_user",
+    "lowered",
     "plain",
+    "program_of",
     "recorded",
     "recording",
     "runs_eagerly",

@@ -23,6 +23,7 @@ from phlox_tensor import (
     int32,
     uint32,
 )
+from phlox_tensor.capture import Kernel, Program, ProgramLimits
 
 if TYPE_CHECKING:
     from ._array import GpuArray
@@ -125,6 +126,17 @@ class Wgpu(Backend):
         if function is None:
             return None
         return partial(function, self.device)
+
+    @property
+    def limits(self) -> ProgramLimits:  # type: ignore[override]
+        """What one kernel may bind: what the adapter says."""
+        return ProgramLimits(bindings=self.device.max_bindings)
+
+    def kernel(self, program: Program, /) -> Kernel | None:
+        """Return what runs a program at once; None for ops and types that WGSL has no row for."""
+        from ._elementwise import kernel  # noqa: PLC0415 - loads wgpu
+
+        return kernel(self.device, program)
 
     def checks_operands(self, op: Op) -> bool:
         """Whether there is an entry of a class that looks at its operands, once per shape."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from phlox_tensor import REGISTRY, DType, Rejected, as_dtype, bool_, float32, int32
 from phlox_tensor._infer import result_dtype
+from phlox_tensor.capture import Kernel, Program
 
 from ._array import ITEM_BYTES, GpuArray, dense_strides, is_dense
 from ._copy import contiguous
@@ -22,7 +23,7 @@ from ._runtime import GpuDevice, grid
 from ._split import Piece, bindings, pieces
 from ._table import Entries
 from .wgsl import table
-from .wgsl.chain import Chain, Node, Walk, chain_source, reporting_op, steps, stride_axes
+from .wgsl.chain import Chain, Node, Walk, chain_source, has_row, reporting_op, steps, stride_axes
 
 Operand = GpuArray | bool | int | float
 
@@ -39,7 +40,7 @@ _FLOAT32_MAX = 3.4028235677973366e38  # numbers from here on round to infinity
 _INT_RANGES = {"int32": (-(2**31), 2**31 - 1), "uint32": (0, 2**32 - 1)}
 
 
-class Program:
+class Chained:
     """A chain and the element types of its results; ``token`` names it in the caches."""
 
     __slots__ = ("chain", "dtypes", "token")
@@ -49,7 +50,7 @@ class Program:
     def __init__(self, chain: Chain, dtypes: tuple[DType, ...]) -> None:
         self.chain = chain
         self.dtypes = dtypes
-        self.token = next(Program._tokens)
+        self.token = next(Chained._tokens)
 
 
 @dataclass(slots=True)
@@ -57,7 +58,7 @@ class Plan:
     """How a program runs over operands of one layout, and how its results lie."""
 
     shape: tuple[int, ...]
-    pieces: tuple[tuple[Piece, Program], ...] = ()
+    pieces: tuple[tuple[Piece, Chained], ...] = ()
     launch: Launch | None = None  # None: it runs in pieces
     strides: tuple[int, ...] = ()
     size: int = 0
@@ -66,7 +67,7 @@ class Plan:
 
 
 def run_program(
-    device: GpuDevice, program: Program, operands: tuple[Operand, ...]
+    device: GpuDevice, program: Chained, operands: tuple[Operand, ...]
 ) -> tuple[GpuArray, ...]:
     """Run a chain over operands of its element types whose shapes broadcast.
 
@@ -111,7 +112,7 @@ def run_program(
 
 
 def _run_pieces(
-    device: GpuDevice, program: Program, plan: Plan, operands: tuple[Operand, ...]
+    device: GpuDevice, program: Chained, plan: Plan, operands: tuple[Operand, ...]
 ) -> tuple[GpuArray, ...]:
     """Run a chain over more arrays than a kernel binds, piece by piece."""
     values: dict[int, Any] = dict(enumerate(operands))
@@ -192,10 +193,10 @@ def _plan(device: GpuDevice, chain: Chain, operands: tuple[Operand, ...]) -> Pla
 
 def _pieces(
     device: GpuDevice, chain: Chain, operands: tuple[Operand, ...]
-) -> tuple[tuple[Piece, Program], ...]:
+) -> tuple[tuple[Piece, Chained], ...]:
     is_array = [isinstance(x, GpuArray) for x in operands]
     return tuple(
-        (piece, Program(piece.chain, tuple(as_dtype(chain.dtype(i)) for i in piece.gives)))
+        (piece, Chained(piece.chain, tuple(as_dtype(chain.dtype(i)) for i in piece.gives)))
         for piece in pieces(chain, is_array, device.max_bindings)
     )
 
@@ -256,7 +257,7 @@ def _choose(
 
 def _entry(op: str) -> Callable[..., GpuArray]:
     """Make the entry of one op; it raises Rejected for operands that it does not take as is."""
-    programs: dict[DType, Program] = {}
+    programs: dict[DType, Chained] = {}
     declared = REGISTRY[op].signature.operands
     # A condition in front is Bool beside values of another type.
     first = int(declared[0].kind == "Bool" != declared[-1].kind)
@@ -271,7 +272,7 @@ def _entry(op: str) -> Callable[..., GpuArray]:
     return run
 
 
-def _program(op: str, dtype: DType) -> Program:
+def _program(op: str, dtype: DType) -> Chained:
     """The program of one op on operands of one element type."""
     declared = REGISTRY[op]
     signature = declared.signature
@@ -285,7 +286,7 @@ def _program(op: str, dtype: DType) -> Program:
     inputs = tuple("bool" if kind == "Bool" else dtype.name for kind in kinds)
     inputs += (dtype.name,) * len(signature.attributes)
     chain = Chain(inputs, (Node(op, tuple(range(number)), result.name),), (number,))
-    return Program(chain, (result,))
+    return Chained(chain, (result,))
 
 
 def _common(operands: tuple[Operand, ...]) -> DType:
@@ -346,8 +347,43 @@ def cast(device: GpuDevice, x: GpuArray, dtype: DType) -> GpuArray:
 
 
 @cache
-def _known(chain: Chain, dtype: DType) -> Program:
-    return Program(chain, (dtype,))
+def _known(chain: Chain, dtype: DType) -> Chained:
+    return Chained(chain, (dtype,))
+
+
+# Ops that are rows one after the other, each of which takes one more argument.
+_STEPS = {"clip": ("maximum", "minimum")}
+
+
+def kernel(device: GpuDevice, program: Program) -> Kernel | None:
+    """The kernel of a program: a chain whose last inputs are numbers; None where a row is missing.
+
+    Its text is compiled at the first call, for the layout of the operands.
+    """
+    program.check()
+    values = [*range(program.start)]  # of the program, as values of the chain
+    nodes: list[Node] = []
+
+    def add(op: str, args: tuple[int, ...], dtype: str) -> int:
+        nodes.append(Node(op, args, dtype))
+        return program.start + len(nodes) - 1
+
+    for instr in program.instrs:
+        args = tuple(values[arg] for arg in instr.args)
+        steps = _STEPS.get(instr.op)
+        if steps is None:
+            values.append(add(instr.op, args, instr.dtype))
+            continue
+        value = args[0]
+        for step, arg in zip(steps, args[1:], strict=True):
+            value = add(step, (value, arg), instr.dtype)
+        values.append(value)
+    outputs = tuple(values[value] for value in program.outputs)
+    chain = Chain((*program.inputs, *program.numbers), tuple(nodes), outputs)
+    if not all(has_row(chain, node) for node in nodes):
+        return None
+    chained = Chained(chain, tuple(as_dtype(chain.dtype(value)) for value in outputs))
+    return lambda *operands: run_program(device, chained, operands)
 
 
 ENTRIES: Entries = {op: _entry(op) for op in table.ELEMENTWISE} | {"cast": cast, "clip": clip}

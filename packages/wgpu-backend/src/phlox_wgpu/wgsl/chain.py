@@ -97,6 +97,20 @@ def reporting_op(chain: Chain) -> str:
     return ""
 
 
+def has_row(chain: Chain, node: Node) -> bool:
+    """Whether there is an expression for a node, and a storage type for all that it meets."""
+    dtypes = [*map(chain.dtype, node.args), node.dtype]
+    if not {*dtypes} <= _STORED.keys():
+        return False
+    if node.op == "cast":
+        return True
+    try:
+        table.expression(node.op, _LETTERS[dtypes[-2]])
+    except KeyError:
+        return False
+    return True
+
+
 def steps(walk: Walk) -> int:
     """Vectors or elements that one workgroup handles."""
     return WORKGROUP * VECTORS_PER_THREAD if walk.vector else WORKGROUP

@@ -1,0 +1,162 @@
+"""Clusters: which ops of a graph run as one program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, final
+from weakref import WeakKeyDictionary
+
+from phlox_tensor import Backend, Spec
+from phlox_tensor.capture import Instr, Node, Program, Taken, arguments_of, values_of
+
+
+@final
+class Cluster:
+    """Ops of one device and shape that nothing outside comes between.
+
+    Attributes:
+        nodes: their places in the graph.
+        shape: of every result.
+        device: where they run.
+        reads: values from outside.
+        made: results, whoever reads them.
+        outputs: results that something outside reads.
+    """
+
+    def __init__(self, device: Backend, shape: tuple[int, ...]) -> None:
+        """Start empty."""
+        self.nodes: list[int] = []
+        self.shape: Final = shape
+        self.device: Final = device
+        self.reads: dict[int, None] = {}
+        self.made: dict[int, None] = {}
+        self.outputs: list[int] = []
+        self.wide: bool | None = None
+        self.closed = False
+
+    def take(self, place: int, node: Node) -> None:
+        """Add an op."""
+        self.nodes.append(place)
+        self.reads.update((v, None) for v in values_of(node) if v not in self.made)
+        self.made.update((v, None) for v in node.results)
+
+    def take_all(self, other: Cluster) -> None:
+        """Add the ops of another one."""
+        self.nodes = sorted({*self.nodes, *other.nodes})
+        self.made |= other.made
+        self.reads = {v: None for v in (*self.reads, *other.reads) if v not in self.made}
+        self.wide = other.wide if self.wide is None else self.wide
+
+
+def clusters_of(
+    nodes: Sequence[Node], specs: Sequence[Spec], wanted: set[int]
+) -> tuple[list[Cluster], dict[int, str]]:
+    """Return the clusters of two ops and more, and why the other ops stand alone, by place.
+
+    A cluster runs where its last op stood. An op joins those that made its operands as long as
+    nothing in between has read from them, so that no op changes places with one that it needs.
+    """
+    return _Clusters(nodes, specs, wanted).find()
+
+
+@final
+class _Clusters:
+    def __init__(self, nodes: Sequence[Node], specs: Sequence[Spec], wanted: set[int]) -> None:
+        self._nodes = nodes
+        self._specs = specs
+        self._wanted = wanted
+        self._owner: dict[int, Cluster] = {}
+        self._last: dict[int, int] = {}
+        for place, node in enumerate(nodes):
+            self._last.update((v, place) for v in values_of(node))
+        self._all: list[Cluster] = []
+        self._alone: dict[int, str] = {}
+
+    def find(self) -> tuple[list[Cluster], dict[int, str]]:
+        for place, node in enumerate(self._nodes):
+            found = self._reason(node)
+            makers = [self._owner[v] for v in values_of(node) if v in self._owner]
+            if isinstance(found, str):
+                self._alone[place] = found
+                for maker in makers:
+                    maker.closed = True
+                continue
+            self._join(place, node, [*dict.fromkeys(makers)], found)
+        kept = []
+        for cluster in self._all:
+            inside = {*cluster.nodes}
+            cluster.outputs = [v for v in cluster.made if self._leaves(v, inside)]
+            if len(inside) > 1 and cluster.outputs:
+                kept.append(cluster)
+            else:
+                self._alone.update((place, "no elementwise op beside it") for place in inside)
+        return kept, self._alone
+
+    def _reason(self, node: Node) -> bool | str | None:
+        """Why an op is in no program; else whether it takes 8 bytes an element, None for bools."""
+        device = node.device
+        if not device.limits.bindings:
+            return f"{device!r} runs no programs"
+        args = arguments_of(node, self._specs)
+        if isinstance(args, str):
+            return args
+        dtypes = [arg.dtype if isinstance(arg, Taken) else self._name(arg) for arg in args]
+        if not _runs(device, node.op.name, tuple(dtypes), self._name(node.results[0])):
+            return f"{device!r} has no kernel for {', '.join(dict.fromkeys(dtypes))}"
+        sizes = {self._size(v) for v in (*values_of(node), *node.results)} - {1}
+        return None if not sizes else max(sizes) == 8
+
+    def _name(self, value: int) -> str:
+        return self._specs[value].dtype.name
+
+    def _size(self, value: int) -> int:
+        dtype = self._specs[value].dtype
+        return 1 if dtype.kind == "Bool" else max(dtype.itemsize, 2)
+
+    def _join(self, place: int, node: Node, makers: list[Cluster], wide: bool | None) -> None:
+        shape = self._specs[node.results[0]].shape
+        mine = Cluster(node.device, shape)
+        mine.wide = wide
+        mine.take(place, node)
+        for maker in makers:
+            if self._fits(maker, mine):
+                mine.take_all(maker)
+                self._all.remove(maker)
+                self._owner.update((v, mine) for v in maker.made)
+            else:
+                maker.closed = True
+        self._all.append(mine)
+        self._owner[node.results[0]] = mine
+
+    def _fits(self, maker: Cluster, mine: Cluster) -> bool:
+        limits = mine.device.limits
+        if maker.closed or (maker.device, maker.shape) != (mine.device, mine.shape):
+            return False
+        if not limits.mixed and None not in (maker.wide, mine.wide) and maker.wide is not mine.wide:
+            return False
+        both = {*maker.nodes, *mine.nodes}
+        made = {**maker.made, **mine.made}
+        reads = {*maker.reads, *mine.reads} - made.keys()
+        outputs = [v for v in made if self._leaves(v, both)]
+        return len(both) <= limits.instrs and len(reads) + len(outputs) <= limits.bindings
+
+    def _leaves(self, value: int, inside: set[int]) -> bool:
+        """Whether something outside of these ops reads a value; one that comes later may join."""
+        if value in self._wanted:
+            return True
+        last = self._last.get(value, -1)
+        return last not in inside and last >= 0
+
+
+_RUNS: Final[WeakKeyDictionary[Backend, dict[Any, bool]]] = WeakKeyDictionary()
+
+
+def _runs(device: Backend, op: str, dtypes: tuple[str, ...], result: str) -> bool:
+    """Whether a backend has a kernel for an op of these element types."""
+    known = _RUNS.setdefault(device, {})
+    found = known.get((op, dtypes, result))
+    if found is None:
+        instr = Instr(op, tuple(range(len(dtypes))), result)
+        program = Program(dtypes, (), (instr,), (len(dtypes),))
+        found = known[op, dtypes, result] = device.kernel(program) is not None
+    return found

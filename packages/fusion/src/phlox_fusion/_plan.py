@@ -1,0 +1,125 @@
+"""Plans: what a replay calls, one op or one program at a time, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, Final, NamedTuple
+
+from phlox_tensor import Spec
+from phlox_tensor.capture import Kernel, Lowered, Node, lowered, values_of
+
+from ._cluster import Cluster, clusters_of
+
+
+class Fused(NamedTuple):
+    """A program in the place of the ops that it does."""
+
+    nodes: tuple[Node, ...]
+    lowered: Lowered
+    kernel: Kernel
+
+
+Step = Node | Fused
+
+
+class Plan(NamedTuple):
+    """The steps of a replay.
+
+    Attributes:
+        steps: in the order in which they run.
+        alone: the ops that are in no program, and why, in order.
+    """
+
+    steps: tuple[Step, ...]
+    alone: tuple[tuple[Node, str], ...]
+
+
+_PEAK: Final = "memory: as a program it would hold more at once than the ops do"
+
+
+def planned(nodes: Sequence[Node], specs: Sequence[Spec], wanted: set[int]) -> Plan:
+    """Return what runs these ops, with as many of them in programs as pays.
+
+    At no time does a plan hold more bytes than the ops would one by one.
+    """
+    clusters, alone = clusters_of(nodes, specs, wanted)
+    made: list[tuple[Cluster, Fused]] = []
+    for cluster in clusters:
+        own = tuple(nodes[place] for place in cluster.nodes)
+        parts = lowered(own, specs, cluster.outputs)
+        kernel = cluster.device.kernel(parts.program)
+        if kernel is None:
+            alone.update((place, "no kernel for them together") for place in cluster.nodes)
+        else:
+            made.append((cluster, Fused(own, parts, kernel)))
+    top = _peak(nodes, specs, wanted)[0]
+    while True:
+        steps = _in_order(nodes, made)
+        most, place = _peak(steps, specs, wanted)
+        if most <= top:
+            break
+        worst = _blamed(made, steps, place, nodes)
+        made.remove(worst)
+        alone.update((at, _PEAK) for at in worst[0].nodes)
+    return Plan(steps, tuple((nodes[place], alone[place]) for place in sorted(alone)))
+
+
+def takes(step: Step) -> Sequence[int]:
+    """Return the values that a step takes."""
+    return step.lowered.inputs if isinstance(step, Fused) else values_of(step)
+
+
+def gives(step: Step) -> Sequence[int]:
+    """Return the values that a step gives."""
+    return step.lowered.results if isinstance(step, Fused) else step.results
+
+
+def _in_order(nodes: Sequence[Node], made: list[tuple[Cluster, Fused]]) -> tuple[Step, ...]:
+    """Each program where the last of its ops stood."""
+    last = {cluster.nodes[-1]: fused for cluster, fused in made}
+    inside = {place for cluster, _ in made for place in cluster.nodes}
+    steps = [
+        last.get(place, node)
+        for place, node in enumerate(nodes)
+        if place in last or place not in inside
+    ]
+    return tuple(steps)
+
+
+def _peak(steps: Sequence[Step], specs: Sequence[Spec], wanted: set[int]) -> tuple[int, int]:
+    """Return the most bytes that the values of steps hold at once, and at which step."""
+    last: dict[int, int] = {}
+    for place, step in enumerate(steps):
+        last.update((v, place) for v in (*takes(step), *gives(step)))
+    held: set[int] = set()
+    now = most = at = 0
+    for place, step in enumerate(steps):
+        held.update(gives(step))
+        now += sum(_bytes(specs[v]) for v in gives(step))
+        if now > most:
+            most, at = now, place
+        for value in {*takes(step), *gives(step)}:
+            if last[value] == place and value not in wanted and value in held:
+                held.discard(value)
+                now -= _bytes(specs[value])
+    return most, at
+
+
+def _bytes(spec: Spec) -> int:
+    return prod(spec.shape) * spec.dtype.itemsize
+
+
+def _blamed(
+    made: list[tuple[Cluster, Fused]], steps: Sequence[Any], place: int, nodes: Sequence[Node]
+) -> tuple[Cluster, Fused]:
+    """The program at the peak, or one that is held back over it, or else the last one before."""
+    step = steps[place]
+    for pair in made:
+        if pair[1] is step:
+            return pair
+    at = next(k for k, node in enumerate(nodes) if node is step)
+    for pair in made:
+        if pair[0].nodes[0] < at < pair[0].nodes[-1]:
+            return pair
+    return max(made, key=lambda pair: (pair[0].nodes[-1] < at, pair[0].nodes[-1]))

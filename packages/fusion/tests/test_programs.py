@@ -1,0 +1,284 @@
+"""Replays run clusters of elementwise ops as programs, with the results of the ops."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import phlox_tensor as pt
+from phlox_fusion import compile
+from phlox_fusion._plan import Fused, _peak
+from phlox_fusion._replay import _folded, plan_of
+from phlox_tensor import Backend, DType, Numpy, Tensor
+from phlox_tensor.capture import Graph, Program, ProgramLimits, interpreted
+
+
+@final
+class Programs(Backend):
+    """NumPy with programs, which the reference interprets; it counts their calls."""
+
+    name = "programs"
+    dtypes = Numpy().dtypes
+    default_float = pt.float32
+    default_int = pt.int64
+
+    def __init__(self, bindings: int = 8, instrs: int = 16, *, mixed: bool = True) -> None:
+        self.settings = (bindings, instrs, mixed)
+        self.limits = ProgramLimits(bindings, instrs, mixed)
+        self.made: list[Program] = []
+
+    def entry(self, name: str) -> Any:
+        """The reference of the op."""
+        return Numpy().entry(name)
+
+    def shape_of(self, primitive: Any, /) -> tuple[int, ...]:
+        """Its shape."""
+        return Numpy().shape_of(primitive)
+
+    def dtype_of(self, primitive: Any, /) -> DType:
+        """Its element type."""
+        return Numpy().dtype_of(primitive)
+
+    def upload(self, array: Any, dtype: DType, /) -> Any:
+        """A copy."""
+        return Numpy().upload(array, dtype)
+
+    def read(self, primitive: Any, /) -> Any:
+        """The array."""
+        return Numpy().read(primitive)
+
+    def kernel(self, program: Program, /) -> Any:
+        """The interpreter; there is none for erf, and none for float16."""
+        dtypes = {*program.inputs, *(instr.dtype for instr in program.instrs)}
+        if "float16" in dtypes or any(instr.op == "erf" for instr in program.instrs):
+            return None
+        self.made.append(program)
+        return interpreted(program)
+
+
+DEVICE = Programs()
+
+
+def bits(x: Tensor) -> bytes:
+    return x.numpy().tobytes()
+
+
+def graph_of(function: Any, *args: Any) -> Graph:
+    return compile(function).trace(*args)
+
+
+def programs(function: Any, *args: Any) -> list[list[str]]:
+    """The ops of the programs that a replay runs."""
+    steps = plan_of(graph_of(function, *args)).steps
+    return [[n.op.name for n in step.nodes] for step in steps if isinstance(step, Fused)]
+
+
+def ones(*shape: int, device: Backend = DEVICE, dtype: Any = pt.float32) -> Tensor:
+    return pt.ones(shape, device=device, dtype=dtype)
+
+
+def test_a_chain_is_one_program_and_numbers_stay_free() -> None:
+    function = compile(lambda x, factor: (x * factor + 1).relu().exp())
+    x = ones(3, 2)
+    for i in range(5):
+        out = function(x, 0.5 + i)
+        assert bits(out) == bits((x * (0.5 + i) + 1).relu().exp())
+    (text,) = function.sources
+    assert text.count("kernel_") == 1
+    assert "multiply" not in text
+    assert programs(lambda x: (x * 2.0 + 1).relu().exp(), x) == [["multiply", "add", "relu", "exp"]]
+
+
+def test_branches_that_meet_are_one_program() -> None:
+    def function(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        a, b = x.exp() + 1, y.exp() * 2
+        return a * b, a
+
+    assert programs(function, ones(4), ones(4)) == [["exp", "add", "exp", "multiply", "multiply"]]
+    fast = compile(function)
+    x, y = pt.random.normal((4,), device=DEVICE), ones(4)
+    for _ in range(4):
+        assert [*map(bits, fast(x, y))] == [*map(bits, function(x, y))]
+
+
+def test_an_op_that_reads_in_between_ends_a_program() -> None:
+    def function(x: Tensor) -> Tensor:
+        y = x * 2 + 1
+        return y.exp() * 3 - y.sum() + (y - 1)
+
+    # What reads y behind the sum cannot run before it, nor y after it.
+    assert programs(function, ones(4)) == [
+        ["multiply", "add", "exp", "multiply"],
+        ["subtract", "subtract", "add"],
+    ]
+    x = pt.random.normal((4,), device=DEVICE)
+    fast = compile(function)
+    for _ in range(4):
+        assert bits(fast(x)) == bits(function(x))
+
+
+def test_shapes_are_kept_apart_and_inputs_broadcast() -> None:
+    def function(x: Tensor, row: Tensor) -> Tensor:
+        return (x + (row * 2 + 1)).exp()
+
+    assert programs(function, ones(3, 4), ones(4)) == [["multiply", "add"], ["add", "exp"]]
+
+
+def test_limits_hold() -> None:
+    def long(x: Tensor) -> Tensor:
+        for _ in range(40):
+            x = x * 2
+        return x
+
+    assert [len(ops) for ops in programs(long, ones(2))] == [16, 16, 8]
+
+    def many(*xs: Tensor) -> Tensor:
+        return sum(xs[1:], xs[0])
+
+    found = programs(many, *[ones(2) for _ in range(12)])
+    assert max(len(ops) for ops in found) == 6
+    few = Programs(bindings=2)
+    assert programs(many, *[ones(2, device=few) for _ in range(3)]) == []
+
+
+def test_wide_and_narrow_types_part_where_a_backend_says_so() -> None:
+    def function(x: Tensor) -> Tensor:
+        return (x * 2 + 1).astype(pt.float64) * 2 - 1
+
+    ops = ["multiply", "add", "cast", "multiply", "subtract"]
+    assert programs(function, ones(2)) == [ops]
+    apart = Programs(mixed=False)
+    assert programs(function, ones(2, device=apart)) == [ops[:2], ops[2:]]
+
+
+def test_ops_without_a_kernel_stand_alone() -> None:
+    assert programs(lambda x: (x + 1).erf() * 2 + 1, ones(2)) == [["multiply", "add"]]
+    assert programs(lambda x: x * 2 + 1, ones(2, dtype=pt.float16)) == []
+    assert programs(lambda x: x * 2 + 1, ones(2, device=Numpy())) == []
+
+
+def test_explain_says_what_is_fused_and_why_not() -> None:
+    fast = compile(lambda x: ((x * 2 + 1).sum(axis=0) - 1).erf())
+    text = fast.explain(ones(3, 2))
+    assert "ops: 5 to run" in text
+    assert "calls: 4, of which 1 program for 2 ops" in text
+    assert "program of 2: multiply, add; 1 input, 1 output, from " in text
+    assert "1 sum: reduction is not elementwise" in text
+    assert "1 erf: Programs" in text
+    assert "1 subtract: no elementwise op beside it" in text
+
+
+def test_a_number_that_does_not_fit_raises_as_the_function_does() -> None:
+    fast = compile(lambda x, n: (x + n) * n)
+    x = ones(2, dtype=pt.int32)
+    for n in (1, 2, 3):
+        assert fast(x, n).numpy().tolist() == [(1 + n) * n] * 2
+    with pytest.raises(pt.DTypeError, match="out of range"):
+        fast(x, 2**40)
+
+
+def test_check_mode_sees_a_program_that_is_wrong() -> None:
+    @final
+    class Wrong(Backend):
+        """Its programs are off by one."""
+
+        name = "wrong"
+        dtypes = Numpy().dtypes
+        default_float = pt.float32
+        default_int = pt.int64
+        limits = ProgramLimits(bindings=8)
+        entry = Programs.entry
+        shape_of = Programs.shape_of
+        dtype_of = Programs.dtype_of
+        upload = Programs.upload
+        read = Programs.read
+
+        def kernel(self, program: Program, /) -> Any:
+            """The interpreter, and one more."""
+            run = interpreted(program)
+            return lambda *args: tuple(out + out.dtype.type(1) for out in run(*args))
+
+    x = ones(3, device=Wrong())
+    fast = compile(lambda x: x * 2 + 1, check=True)
+    fast(x)
+    fast(x)
+    with pytest.raises(pt.DisagreementError, match="the result"):
+        fast(x)
+
+
+# Random graphs
+
+_ONE = ("exp", "negative", "abs", "sin", "floor", "square", "tanh", "relu", "isfinite")
+_TWO = ("add", "multiply", "subtract", "maximum", "less", "divide")
+
+
+@st.composite
+def functions(draw: Any) -> tuple[list[Any], list[tuple[int, ...]], set[int]]:
+    """Steps of a function, the shapes of its arguments, and what it returns."""
+    shapes = draw(
+        st.lists(st.sampled_from([(3, 4), (4,), (3, 1), (), (3, 4)]), min_size=1, max_size=3)
+    )
+    steps: list[Any] = []
+    for _ in range(draw(st.integers(1, 14))):
+        count = len(shapes) + len(steps)
+        pick = st.integers(max(0, count - 4), count - 1) | st.integers(0, count - 1)
+        kind = draw(st.sampled_from(["one", "two", "number", "sum", "view", "where"]))
+        name = draw(st.sampled_from(_ONE if kind == "one" else _TWO))
+        steps.append((kind, name, draw(pick), draw(pick), draw(pick)))
+    total = len(shapes) + len(steps)
+    kept = draw(st.sets(st.integers(len(shapes), total - 1), max_size=3))
+    return steps, shapes, kept | {total - 1}
+
+
+def run(steps: list[Any], kept: set[int], args: tuple[Tensor, ...], number: Any) -> Any:
+    values: list[Any] = [*args]
+    for kind, name, a, b, c in steps:
+        x, y = values[a], values[b]
+        if kind == "where":
+            x = pt.where(
+                values[c].astype(pt.float32) > 0, x.astype(pt.float32), y.astype(pt.float32)
+            )
+        elif kind == "one":
+            x = getattr(pt, name)(x.astype(pt.float32))
+        elif kind == "two":
+            x = getattr(pt, name)(x.astype(pt.float32), y.astype(pt.float32))
+        elif kind == "number":
+            x = x.astype(pt.float32) * number + 0.5
+        elif kind == "sum":
+            x = x.astype(pt.float32).sum(axis=0 if x.ndim else ())
+        else:
+            x = x.astype(pt.float32).broadcast_to((3, 4)) if x.ndim < 2 else x.T.T
+        try:
+            pt.broadcast_shapes(x.shape, (3, 4))
+        except pt.ShapeError:
+            x = x.reshape(-1)[:1]
+        values.append(x)
+    return tuple(values[at] for at in sorted(kept))
+
+
+@settings(max_examples=40, deadline=None)
+@given(functions())
+def test_random_graphs_give_the_bits_of_their_ops_and_hold_no_more(made: Any) -> None:
+    steps, shapes, kept = made
+    fast = compile(lambda number, *args: run(steps, kept, args, number))
+    args: tuple[Tensor, ...] = ()
+    with np.errstate(all="ignore"):
+        for turn in range(4):
+            args = tuple(pt.random.normal(shape, device=DEVICE) for shape in shapes)
+            number = 0.25 + turn
+            got, wanted = fast(number, *args), run(steps, kept, args, number)
+            assert [*map(bits, got)] == [*map(bits, wanted)]
+        graph = fast.trace(0.5, *args)
+    nodes, _ = _folded(graph)
+    wanted_values = {*graph.outputs}
+    plan = plan_of(graph)
+    assert (
+        _peak(plan.steps, graph.specs, wanted_values)[0]
+        <= _peak(nodes, graph.specs, wanted_values)[0]
+    )
+    inside = sum(len(step.nodes) for step in plan.steps if isinstance(step, Fused))
+    assert inside + len(plan.alone) == len(nodes)

@@ -1,0 +1,166 @@
+"""From graphs to programs: which ops are instructions, and what they take."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
+
+from ._composite import broadcast_shapes
+from ._dtype import DType
+from ._errors import CompileError
+from ._graph import Graph, Node, Value, values_of
+from ._number import Number, Scalar
+from ._op import Spec
+from ._program import Instr, Program
+
+
+class Taken(NamedTuple):
+    """A number that an instruction takes, and the element type as which it takes it."""
+
+    number: bool | int | float | Number
+    dtype: str
+
+
+class Lowered(NamedTuple):
+    """A program, and what its kernel is called with.
+
+    Attributes:
+        program: the ops.
+        inputs: the values of the graph that are its inputs.
+        numbers: what stands for its numbers: plain ones, and those that a replay computes.
+        results: the values of the graph that are its outputs.
+    """
+
+    program: Program
+    inputs: tuple[int, ...]
+    numbers: tuple[Any, ...]
+    results: tuple[int, ...]
+
+
+def arguments_of(node: Node, specs: Sequence[Spec]) -> tuple[int | Taken, ...] | str:
+    """Return what a node takes as an instruction, values and numbers; or why it is none."""
+    op = node.op
+    if not op.family.diagonal or op.signature.several:
+        return f"{op.family.name} is not elementwise"
+    found: list[int | Taken] = []
+    types: dict[str, DType] = {}
+    for item, declared in zip(node.operands, op.signature.operands, strict=True):
+        if type(item) is Value:
+            dtype = types.setdefault(declared.kind, specs[item.number].dtype)
+            if dtype is not specs[item.number].dtype:
+                return "operands of different element types"
+            if op.floats and dtype.kind == "Int":
+                return "integers are taken as floats first"
+    result = specs[node.results[0]].dtype
+    for item, declared in zip(node.operands, op.signature.operands, strict=True):
+        if type(item) is Value:
+            found.append(item.number)
+        elif not isinstance(item, Scalar) or declared.kind not in types:
+            return "an operand is neither a tensor nor a number beside one"
+        else:
+            found.append(Taken(item, types[declared.kind].name))
+    for item in node.attributes:
+        if isinstance(item, DType):
+            if item is not result:
+                return "an element type that is not that of the result"
+        elif not isinstance(item, Scalar):
+            return f"an attribute is no number: {item!r}"
+        else:
+            found.append(Taken(item, next(iter(types.values())).name))
+    return tuple(found)
+
+
+def lowered(nodes: Sequence[Node], specs: Sequence[Spec], wanted: Sequence[int]) -> Lowered:
+    """Return nodes that all are instructions as one program with these results.
+
+    Raises:
+        CompileError: naming an op that is no instruction.
+    """
+    made = {result for node in nodes for result in node.results}
+    inputs: dict[int, int] = {}
+    numbers: dict[Hashable, int] = {}
+    given: list[Any] = []
+    types: list[str] = []
+    taken: list[tuple[int | Taken, ...]] = []
+    for node in nodes:
+        args = arguments_of(node, specs)
+        if isinstance(args, str):
+            raise _in_the_way(node, args)
+        taken.append(args)
+        for arg in args:
+            if isinstance(arg, Taken):
+                if numbers.setdefault(_key(arg), len(numbers)) == len(given):
+                    given.append(arg.number)
+                    types.append(arg.dtype)
+            elif arg not in made:
+                inputs.setdefault(arg, len(inputs))
+    values = {node.results[0]: at for at, node in enumerate(nodes, len(inputs) + len(numbers))}
+    values |= inputs
+
+    def value(arg: int | Taken) -> int:
+        return len(inputs) + numbers[_key(arg)] if isinstance(arg, Taken) else values[arg]
+
+    instrs = tuple(
+        Instr(node.op.name, tuple(map(value, args)), specs[node.results[0]].dtype.name)
+        for node, args in zip(nodes, taken, strict=True)
+    )
+    outputs = tuple(values[result] for result in wanted)
+    program = Program(tuple(specs[v].dtype.name for v in inputs), tuple(types), instrs, outputs)
+    program.check()
+    return Lowered(program, tuple(inputs), tuple(given), tuple(wanted))
+
+
+def whole(graph: Graph) -> Lowered:
+    """Return a graph as one program.
+
+    Raises:
+        CompileError: naming the op in the way, or where a result is not the result of an op.
+    """
+    nodes = graph.live()
+    for node in nodes:
+        args = arguments_of(node, graph.specs)
+        if isinstance(args, str):
+            raise _in_the_way(node, args)
+    outputs = tuple(dict.fromkeys(graph.outputs))
+    made = {node.results[0]: node for node in nodes}
+    shapes = {graph.specs[value].shape for node in nodes for value in values_of(node)}
+    full = broadcast_shapes(*shapes)
+    for value in outputs:
+        if value not in made:
+            raise CompileError(
+                "kernel",
+                "a result is no result of an op",
+                got="an argument, or a tensor from outside, as it is",
+                expected="results of elementwise ops",
+                hint="return it outside of the kernel",
+            )
+        if graph.specs[value].shape != full:
+            why = f"a result of shape {graph.specs[value].shape} beside a space of {full}"
+            raise _in_the_way(made[value], why)
+    return lowered(nodes, graph.specs, outputs)
+
+
+def program_of(graph: Graph) -> Program:
+    """Return a graph of elementwise ops, whose results have one shape, as a program.
+
+    Raises:
+        CompileError: naming the op in the way.
+    """
+    return whole(graph).program
+
+
+def _key(arg: Taken) -> Hashable:
+    number = arg.number
+    if type(number) is Number:
+        return number.place, arg.dtype
+    return type(number), repr(number), arg.dtype
+
+
+def _in_the_way(node: Node, why: str) -> CompileError:
+    return CompileError(
+        "kernel",
+        f"{node.op.name} is in the way of one kernel",
+        got=f"{why}, at {node.line}",
+        expected="elementwise ops of tensors and numbers",
+        hint="px.compile, which fuses what it can",
+    )

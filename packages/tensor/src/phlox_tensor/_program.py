@@ -1,0 +1,109 @@
+"""Programs: elementwise ops as data that a backend may run as one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ._errors import CompileError
+
+Kernel = Callable[..., tuple[Any, ...]]
+"""A function of the primitives and then the numbers of a program that gives its outputs."""
+
+
+class Instr(NamedTuple):
+    """One elementwise op of a program.
+
+    Attributes:
+        op: its name.
+        args: the values of its operands, then of its attributes, which are numbers.
+        dtype: the element type of its result; an attribute that asks for it is no argument.
+    """
+
+    op: str
+    args: tuple[int, ...]
+    dtype: str
+
+
+class Program(NamedTuple):
+    """Elementwise ops over arrays whose shapes broadcast, and numbers.
+
+    Values count from 0: inputs, then numbers, then instructions. The outputs have the shape to
+    which all inputs broadcast. Lengths, strides and numbers are no part of a program, so one kernel
+    serves all of them; equal programs are equal as tuples.
+
+    Attributes:
+        inputs: the element types of the arrays.
+        numbers: the element types as which the numbers are taken.
+        instrs: the ops, each behind those whose results it takes. Every result has the bits that
+            the op by itself gives: float16 and bfloat16 are rounded after each.
+        outputs: the instructions whose results are wanted, as values.
+    """
+
+    inputs: tuple[str, ...]
+    numbers: tuple[str, ...]
+    instrs: tuple[Instr, ...]
+    outputs: tuple[int, ...]
+
+    @property
+    def start(self) -> int:
+        """The value of the first instruction."""
+        return len(self.inputs) + len(self.numbers)
+
+    def dtype(self, value: int) -> str:
+        """Return the element type of a value."""
+        if value >= self.start:
+            return self.instrs[value - self.start].dtype
+        return (*self.inputs, *self.numbers)[value]
+
+    def check(self) -> None:
+        """Refuse a program that no kernel could run.
+
+        Raises:
+            CompileError: without inputs or outputs, where a value is taken before it is there, or
+                where an output is no instruction or stands twice.
+        """
+        for at, instr in enumerate(self.instrs):
+            if not instr.args or not all(0 <= arg < self.start + at for arg in instr.args):
+                raise CompileError(
+                    "program",
+                    f"instruction {at} takes values that are not there",
+                    got=f"{instr.op}{instr.args}",
+                    expected=f"values from 0 up to {self.start + at - 1}",
+                )
+        made = range(self.start, self.start + len(self.instrs))
+        wanted = self.outputs
+        if not self.inputs or not wanted or len({*wanted} & {*made}) < len(wanted):
+            raise CompileError(
+                "program",
+                "the outputs are no instructions, or there is nothing to do",
+                got=f"{len(self.inputs)} inputs, outputs {wanted}",
+                expected=f"an input, and outputs among {made.start} to {made.stop - 1}",
+            )
+
+    def __str__(self) -> str:
+        names = [f"{dtype} x{i}" for i, dtype in enumerate(self.inputs)]
+        names += [f"{dtype} n{i}" for i, dtype in enumerate(self.numbers, len(self.inputs))]
+        lines = [f"program({', '.join(names)})"]
+        for value, instr in enumerate(self.instrs, self.start):
+            args = ", ".join(map(self._name, instr.args))
+            lines.append(f"  v{value}: {instr.dtype} = {instr.op}({args})")
+        return "\n".join([*lines, f"  gives {', '.join(map(self._name, self.outputs))}"])
+
+    def _name(self, value: int) -> str:
+        letter = "x" if value < len(self.inputs) else "n" if value < self.start else "v"
+        return f"{letter}{value}"
+
+
+class ProgramLimits(NamedTuple):
+    """What one kernel of a backend may take.
+
+    Attributes:
+        bindings: inputs and outputs together; 0: the backend runs no programs.
+        instrs: instructions.
+        mixed: element types of 8 bytes may stand beside those of 2 and 4.
+    """
+
+    bindings: int = 0
+    instrs: int = 64
+    mixed: bool = True
