@@ -40,6 +40,22 @@ def test_single_nodes(part: int) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("part", range(PARTS))
+def test_single_nodes_with_their_inputs_in_the_file(part: int) -> None:
+    """Weights that are parameters, and numbers that are literals, mean the same."""
+    wrong = []
+    for name in sorted(node_cases())[part::PARTS]:
+        if expected_failure(name) is None:
+            try:
+                run_case(node_cases()[name], px.Cpu(), frozen=True)
+            except Exception as error:
+                wrong.append(
+                    f"{name}: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
+                )
+    assert not wrong, "\n".join(wrong)
+
+
 def parsed(path: Path, value: Any) -> Any:
     """A value of a file, of the type that the model says."""
     kind = value.type.WhichOneof("value")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ._graph import Array, Graph, Node, in_order, walk, with_names_once
 from ._inline import inlined
 from ._limits import Limits
 from ._program import Program, lifted
+from ._quantized import Quantized, without_whole_numbers
 from ._read import read
 from ._roles import Roles, roles
 from ._table import unsupported
@@ -170,7 +171,11 @@ _FIELDS: Final = {"inputs", "outputs", "paths", "program"}
 
 
 def load(
-    source: Source, *, device: Backend | str | None = None, limits: Limits | None = None
+    source: Source,
+    *,
+    device: Backend | str | None = None,
+    quantized: Quantized = "fake",
+    limits: Limits | None = None,
 ) -> OnnxModel:
     """Return the module of an ONNX file; nothing of the file is executed as code.
 
@@ -180,9 +185,13 @@ def load(
     Args:
         source: the path of a file, or its bytes; data beside the file is only read with a path.
         device: where the parameters shall be; the default device by default.
+        quantized: what becomes of whole numbers that stand for floats. ``"fake"`` rounds floats as
+            the file does, with gradients that pass, and weights become floats; ``"float"`` does
+            not round; ``"exact"`` computes as it is written, without gradients.
         limits: what the file may ask for.
 
     Raises:
+        ArgumentError: when ``quantized`` is none of these.
         OnnxError: when the file is malformed, or has ops without a row; all of them are named.
         OSError: when the file cannot be read.
 
@@ -193,7 +202,11 @@ def load(
         >>> load(file.SerializeToString())([-1.0, 2.0]).tolist()
         [0.0, 2.0]
     """
+    if quantized not in get_args(Quantized):
+        expected = ", ".join(map(repr, get_args(Quantized)))
+        raise ArgumentError("load", "unknown quantized", got=repr(quantized), expected=expected)
     graph = prepared(source, limits or Limits())
+    without_whole_numbers(graph, quantized)
     refuse_unsupported(graph)
     target = default_device() if device is None else as_device(device)
     found = roles(graph)

@@ -62,21 +62,6 @@ READS: Final[dict[str, Read]] = {
 }
 
 
-def _cached(array: Array) -> Read:
-    """The tensor of a constant, made once for each device."""
-    made: dict[Backend, Any] = {}
-
-    def read(value: Any, device: Backend) -> Any:
-        found = made.get(device)
-        if found is None:
-            if len(made) > 3:
-                made.clear()
-            found = made[device] = lifted(array, device)
-        return found
-
-    return read
-
-
 @final
 class Step:
     """One node: where its inputs lie, what runs, where its outputs go."""
@@ -103,8 +88,7 @@ class Step:
         self.node, self._row = node, row
         self.outputs = tuple(program.slot(name) for name in node.outputs)
         self._plan = tuple(
-            (program.slot(name), program.read(name, p.takes), p.default)
-            for name, p in bound(node, row)
+            (program.slot(name), READS[p.takes], p.default) for name, p in bound(node, row)
         )
         self._slots = tuple(slot for slot, _, _ in self._plan if slot >= 0)
         self._given = checked_attributes(node, row)
@@ -251,12 +235,6 @@ class Program:
     def slot(self, name: str) -> int:
         """The place of a value, or -1 for one that is absent."""
         return self._slots.setdefault(name, len(self._slots)) if name else -1
-
-    def read(self, name: str, takes: str) -> Read:
-        """How a parameter of a row gets a value."""
-        if takes == "Tensor" and name in self._constants:
-            return _cached(self._constants[name])
-        return READS[takes]
 
     def body(self, graph: Graph) -> Body:
         """Return an inner graph."""

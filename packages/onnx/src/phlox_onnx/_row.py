@@ -81,12 +81,13 @@ def since(
     attributes: dict[str, bool] = {}
     for each in inspect.signature(run).parameters.values():
         takes = _takes(each.annotation)
-        required = each.default is inspect.Parameter.empty
-        default = None if required else each.default
+        bare = each.default is inspect.Parameter.empty
+        default = None if bare else each.default
+        required = bare and "None" not in str(each.annotation)
         if each.kind is inspect.Parameter.VAR_POSITIONAL:
             rest = Parameter(each.name, takes, None, False)
         elif each.kind is inspect.Parameter.KEYWORD_ONLY:
-            attributes[each.name] = required
+            attributes[each.name] = bare
         else:
             inputs.append(Parameter(each.name, takes, default, required))
     context = tuple(name for name in CONTEXT if attributes.pop(name, None) is not None)

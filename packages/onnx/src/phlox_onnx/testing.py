@@ -74,20 +74,45 @@ def expected_failure(name: str) -> str | None:
     return next((why for pattern, why in EXPECTED.items() if fnmatchcase(name, pattern)), None)
 
 
-def run_case(case: Any, device: Backend) -> None:
+def run_case(case: Any, device: Backend, *, frozen: bool = False) -> None:
     """Load the model of a case and compare what it gives.
+
+    Args:
+        case: one of ``node_cases``.
+        device: where it shall run.
+        frozen: puts all inputs but the first into the file, so that they become parameters or
+            literals; the results are the same.
 
     Raises:
         AssertionError: when number, shape, type or values differ.
         PhloxError: when the model cannot be loaded or run.
     """
-    model = load(case.model.SerializeToString(), device=device)
     for given, wanted in case.data_sets:
-        found = model(*(_value(v, device) for v in given))
+        file, rest = _frozen(case.model, given) if frozen else (case.model, given)
+        model = load(file.SerializeToString(), device=device)
+        found = model(*(_value(v, device) for v in rest))
         results: Sequence[Any] = found if isinstance(found, tuple) else (found,)
         assert len(results) == len(wanted), f"{len(results)} outputs, expected {len(wanted)}"
         for result, reference in zip(results, wanted, strict=True):
             _compare(result, reference, case.rtol, case.atol)
+
+
+def _frozen(model: Any, given: Sequence[Any]) -> tuple[Any, list[Any]]:
+    """The model with its inputs but the first as constants, and the inputs that are left."""
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    graph = made.graph
+    kept, rest = [], []
+    for i, (info, value) in enumerate(zip(list(graph.input), given, strict=False)):
+        plain = info.type.HasField("tensor_type") and not isinstance(value, list)
+        if i and plain and value is not None:
+            graph.initializer.append(onnx.numpy_helper.from_array(_array(value), info.name))
+        else:
+            kept.append(info)
+            rest.append(value)
+    del graph.input[:]
+    graph.input.extend(kept)
+    return made, rest
 
 
 def _array(value: Any) -> Any:

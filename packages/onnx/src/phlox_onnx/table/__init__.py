@@ -44,5 +44,6 @@ TABLE: Final[dict[tuple[str, str], Row]] = {
     **{("com.microsoft", name): row for name, row in microsoft.ROWS.items()},
     **{("phlox.onnx", name): row for name, row in movement.OWN.items()},
     ("ai.onnx.preview", "FlexAttention"): attention.FLEX,
+    ("phlox.onnx", "FakeQuantize"): quantized.FAKE,
     ("phlox.onnx", "BatchScan"): control.BATCH_SCAN,
 }

@@ -268,6 +268,9 @@ def _cached(past: T | None, x: T, first: Any, total: int) -> T:
     if past is not None and past.shape[2]:
         grown = total - past.shape[2]
         out = past.pad(((0, 0), (0, 0), (0, grown), (0, 0)), 0.0) if grown else past
+        held = np.arange(total) < np.asarray(first)[:, None]  # what is behind is of nobody
+        mask = px.asarray(held[:, None, :, None], device=x.device)
+        out = mask.where(out, 0.0)
     at = (np.asarray(first)[:, None] + np.arange(new)).reshape(batch, 1, new, 1)
     places = px.asarray(np.broadcast_to(at, x.shape), dtype=x.device.default_int, device=x.device)
     return out.scatter(places, x, axis=2)

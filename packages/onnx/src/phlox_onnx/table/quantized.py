@@ -87,6 +87,26 @@ def dynamic_quantize_linear(x: T) -> tuple[T, T, T]:
     return rounded(x / safe, zero, px.uint8), scale, zero.astype(px.uint8)
 
 
+def fake_quantize(
+    x: T,
+    y_scale: T,
+    y_zero_point: T | None = None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+    output_dtype: int = 0,
+    precision: int = 0,
+    saturate: int = 1,
+) -> T:
+    """What comes back from whole numbers; the gradient passes as if nothing had happened."""
+    how = {"axis": axis, "block_size": block_size}
+    whole = quantize_linear(
+        x, y_scale, y_zero_point, **how, output_dtype=output_dtype, precision=precision
+    )
+    back = dequantize_linear(whole, y_scale, y_zero_point, **how).astype(x.dtype)
+    return back.detach() + (x - x.detach())
+
+
 def _requantized(wide: T, factor: T, zero: T | None, dtype: Any) -> T:
     return rounded(wide.astype(px.float32) * factor, zero, dtype)
 
@@ -171,6 +191,7 @@ def qlinear_conv(
     return _requantized(whole, scale / y_scale.reshape(()), zero, y_zero_point.dtype)
 
 
+FAKE: Final = since(1, fake_quantize)
 ROWS: Final[dict[str, Row]] = {
     "ConvInteger": since(10, conv_integer),
     "DequantizeLinear": since(28, dequantize_linear, trained="x_scale"),

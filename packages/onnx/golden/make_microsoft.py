@@ -1,0 +1,122 @@
+"""Write microsoft.npz: ops of com.microsoft as ONNX Runtime computes them.
+
+Run by hand, with onnxruntime beside onnx: python golden/make_microsoft.py
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime  # pyright: ignore[reportMissingImports] - never a dependency
+from onnx import TensorProto, helper
+
+TARGET = Path(__file__).parent / "microsoft.npz"
+rng = np.random.default_rng(0)
+
+
+def f(*shape: int) -> Any:
+    """Floats."""
+    return rng.normal(size=shape).astype(np.float32)
+
+
+def whole(values: Any) -> Any:
+    """Integers, as masks and lengths are."""
+    return np.array(values, np.int32)
+
+
+COS, SIN = np.cos(f(8, 2)), np.sin(f(8, 2))
+WIDE_COS, WIDE_SIN = np.cos(f(8, 8)), np.sin(f(8, 8))
+# Op, inputs (None is absent), number of outputs, attributes.
+CASES: list[tuple[str, list[Any], int, dict[str, Any]]] = [
+    ("Attention", [f(2, 3, 8), f(8, 24), f(24)], 1, {"num_heads": 2}),
+    ("Attention", [f(2, 3, 8), f(8, 24), f(24), whole([2, 3])], 1, {"num_heads": 2}),
+    ("Attention", [f(2, 3, 8), f(8, 24), f(24), whole([[1, 1, 0], [1, 1, 1]])], 1,
+     {"num_heads": 2}),
+    ("Attention", [f(2, 3, 8), f(8, 24), f(24)], 1, {"num_heads": 2, "unidirectional": 1}),
+    ("Attention", [f(1, 2, 8), f(8, 24), f(24), None, f(2, 1, 2, 3, 4)], 2,
+     {"num_heads": 2, "unidirectional": 1}),
+    ("BiasGelu", [f(2, 3), f(3)], 1, {}),
+    ("EmbedLayerNormalization",
+     [whole([[1, 2, 0]]), whole([[0, 1, 1]]), f(4, 6), f(5, 6), f(2, 6), f(6), f(6),
+      whole([[1, 1, 0]])], 2, {"epsilon": 1e-5}),
+    ("EmbedLayerNormalization", [whole([[1, 2, 0]]), None, f(4, 6), f(5, 6), None, f(6), f(6)], 2,
+     {"epsilon": 1e-5}),
+    ("FastGelu", [f(2, 3), f(3)], 1, {}),
+    ("FastGelu", [f(2, 3)], 1, {}),
+    ("FusedMatMul", [f(3, 2), f(4, 3)], 1, {"transA": 1, "transB": 1, "alpha": 0.5}),
+    ("FusedMatMul", [f(2, 3, 4), f(2, 5, 4)], 1, {"transB": 1}),
+    ("Gelu", [f(2, 3)], 1, {}),
+    ("GroupQueryAttention",
+     [f(1, 4, 64), f(1, 4, 32), f(1, 4, 32), None, None, whole([3]), whole([4])], 3,
+     {"num_heads": 4, "kv_num_heads": 2}),
+    ("GroupQueryAttention",
+     [f(2, 1, 64), f(2, 1, 32), f(2, 1, 32), f(2, 2, 6, 16), f(2, 2, 6, 16), whole([3, 5]),
+      whole([6]), WIDE_COS, WIDE_SIN], 3, {"num_heads": 4, "kv_num_heads": 2, "do_rotary": 1}),
+    ("GroupQueryAttention",
+     [f(1, 5, 64), f(1, 5, 32), f(1, 5, 32), None, None, whole([4]), whole([5]), WIDE_COS,
+      WIDE_SIN], 3,
+     {"num_heads": 4, "kv_num_heads": 2, "do_rotary": 1, "local_window_size": 2}),
+    ("MatMulNBits",
+     [f(3, 40), rng.integers(0, 256, (5, 2, 16)).astype(np.uint8), f(10)], 1,
+     {"K": 40, "N": 5, "bits": 4, "block_size": 32}),
+    ("MatMulNBits",
+     [f(3, 40), rng.integers(0, 256, (5, 2, 16)).astype(np.uint8), f(10),
+      rng.integers(0, 256, 5).astype(np.uint8)], 1,
+     {"K": 40, "N": 5, "bits": 4, "block_size": 32}),
+    ("MultiHeadAttention", [f(2, 3, 8), f(2, 4, 8), f(2, 4, 8)], 1, {"num_heads": 2}),
+    ("MultiHeadAttention", [f(2, 3, 8), f(2, 4, 8), f(2, 4, 8), f(24), whole([3, 4])], 1,
+     {"num_heads": 2}),
+    ("MultiHeadAttention",
+     [f(2, 3, 8), f(2, 4, 8), f(2, 4, 8), None, whole([[1, 1, 0, 1], [1, 1, 1, 1]]), f(1, 2, 3, 4)],
+     1, {"num_heads": 2, "scale": 0.3}),
+    ("MultiHeadAttention",
+     [f(1, 2, 8), f(1, 2, 8), f(1, 2, 8), None, None, None, f(1, 2, 3, 4), f(1, 2, 3, 4)], 3,
+     {"num_heads": 2}),
+    ("QuickGelu", [f(2, 3)], 1, {"alpha": 1.5}),
+    ("RotaryEmbedding", [f(2, 3, 8), np.array([1]), COS, SIN], 1, {"num_heads": 2}),
+    ("RotaryEmbedding", [f(2, 2, 3, 4), np.array([[0, 2, 1], [3, 4, 5]]), COS, SIN], 1,
+     {"interleaved": 1}),
+    ("SkipLayerNormalization", [f(2, 3, 6), f(2, 3, 6), f(6), f(6), f(6)], 4, {"epsilon": 1e-5}),
+    ("SkipSimplifiedLayerNormalization", [f(2, 3, 6), f(2, 3, 6), f(6)], 4, {"epsilon": 1e-5}),
+    ("SimplifiedLayerNormalization", [f(2, 3, 6), f(6)], 1, {"epsilon": 1e-5}),
+]  # fmt: skip
+
+
+def model(op: str, inputs: list[Any], outputs: int, attributes: dict[str, Any]) -> bytes:
+    """A file of one node; the second and third of four outputs of a norm have no name."""
+    names = [f"x{i}" if v is not None else "" for i, v in enumerate(inputs)]
+    results = [f"y{i}" if outputs < 4 or i in (0, 3) else "" for i in range(outputs)]
+    domain = "" if op == "SimplifiedLayerNormalization" else "com.microsoft"
+    node = helper.make_node(op, names, results, domain=domain, **attributes)
+    given = [
+        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape)
+        for n, v in zip(names, inputs, strict=True)
+        if n
+    ]
+    found = [helper.make_tensor_value_info(n, TensorProto.UNDEFINED, None) for n in results if n]
+    for value in found:
+        value.ClearField("type")
+    graph = helper.make_graph([node], "g", given, found)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    return bytes(helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString())
+
+
+def main() -> None:
+    """Compute all cases."""
+    out: dict[str, Any] = {}
+    for number, (op, inputs, outputs, attributes) in enumerate(CASES):
+        key = f"{number:02d}_{op}"
+        data = model(op, inputs, outputs, attributes)
+        session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+        feeds = {f"x{i}": v for i, v in enumerate(inputs) if v is not None}
+        out[f"{key}/model"] = np.frombuffer(data, np.uint8)
+        out |= {f"{key}/in/{name}": value for name, value in feeds.items()}
+        for i, value in enumerate(session.run(None, feeds)):
+            out[f"{key}/out/{i}"] = value
+    np.savez_compressed(TARGET, **out)
+
+
+if __name__ == "__main__":
+    main()

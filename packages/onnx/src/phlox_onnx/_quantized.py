@@ -1,0 +1,81 @@
+"""Whole numbers that stand for floats: rounding that trains, and weights that are floats again."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from ._graph import Array, Graph, Node, walk
+from .upgrades import OWN
+
+Quantized = Literal["fake", "float", "exact"]
+
+_Q, _DQ = ("", "QuantizeLinear"), ("", "DequantizeLinear")
+
+
+def without_whole_numbers(graph: Graph, how: Quantized) -> None:
+    """Rewrite, in place, what is quantized only to be a float again; names are given once."""
+    if how == "exact":
+        return
+    constants: dict[str, Array] = {}
+    makers: dict[str, Node] = {}
+    graphs = [graph, *(g for node in walk(graph) for g in node.graphs.values())]
+    for each in graphs:
+        constants |= each.constants
+        makers |= {node.outputs[0]: node for node in each.nodes if node.key == _Q}
+    for each in graphs:
+        each.nodes = [made for node in each.nodes if (made := _floating(node, how, makers, each))]
+    used = {v.name for each in graphs for v in each.outputs}
+    used |= {name for node in walk(graph) for name in node.inputs}
+    for each in graphs:
+        each.nodes = [n for n in each.nodes if n.key != _Q or n.outputs[0] in used]
+        each.constants = {k: v for k, v in each.constants.items() if k in used}
+
+
+def _floating(node: Node, how: Quantized, makers: dict[str, Node], graph: Graph) -> Node | None:
+    """The node that takes the place of one, or None where a constant does."""
+    if node.key != _DQ:
+        return node
+    source = makers.get(node.inputs[0])
+    if source is not None and _same(source, node, graph):
+        if how == "float":
+            return Node("Identity", "", [source.inputs[0]], node.outputs, {}, node.name, 28)
+        inputs, attributes = [*source.inputs], dict(source.attributes)
+        return Node("FakeQuantize", OWN, inputs, node.outputs, attributes, node.name)
+    value = _weight(node, graph)
+    if value is None:
+        return node
+    graph.constants[node.outputs[0]] = value
+    return None
+
+
+def _same(quantize: Node, back: Node, graph: Graph) -> bool:
+    """Whether the way back is that of the way there."""
+    if quantize.attributes.get("axis", 1) != back.attributes.get("axis", 1):
+        return False
+    blocks = [n.attributes.get("block_size", 0) for n in (quantize, back)]
+    pairs = zip(quantize.inputs[1:], back.inputs[1:], strict=False)
+    counts = len(quantize.inputs) == len(back.inputs)
+    return counts and blocks[0] == blocks[1] and all(_equal(a, b, graph) for a, b in pairs)
+
+
+def _equal(one: str, other: str, graph: Graph) -> bool:
+    if one == other:
+        return True
+    a, b = graph.constants.get(one), graph.constants.get(other)
+    return a is not None and b is not None and a.dtype == b.dtype and np.array_equal(a, b)
+
+
+def _weight(node: Node, graph: Graph) -> Array | None:
+    """A constant of whole numbers as floats: one scale, or one along an axis."""
+    found = [graph.constants.get(name) for name in node.inputs]
+    if any(v is None for v in found) or node.attributes.get("block_size", 0):
+        return None
+    x, scale, *rest = (np.asarray(v) for v in found)
+    if x.ndim == 0 or scale.ndim > 1 or scale.dtype != np.float32:
+        return None
+    axis = int(node.attributes.get("axis", 1))
+    line = (-1, *(1,) * (x.ndim - 1 - axis % x.ndim)) if scale.size > 1 else ()
+    zero = rest[0].astype(np.int64).reshape(line) if rest else 0
+    return ((x.astype(np.int64) - zero) * scale.reshape(line)).astype(np.float32)

@@ -1,0 +1,75 @@
+"""Quantized files: rounding as the file says, gradients as if nothing had been rounded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper, parser
+
+import phlox_tensor as px
+from phlox_onnx import load
+
+TEXT = """<ir_version: 8, opset_import: ["" : 21]>
+g (float[n, 4] x) => (float[n, 3] y) {
+    q = QuantizeLinear(x, xs, xz)
+    d = DequantizeLinear(q, xs, xz)
+    w = DequantizeLinear<axis = 1>(wq, ws)
+    h = MatMul(d, w)
+    hq = QuantizeLinear(h, hs, hz)
+    y = DequantizeLinear(hq, hs, hz)
+}"""
+
+
+@pytest.fixture
+def file() -> bytes:
+    rng = np.random.default_rng(0)
+    constants: dict[str, Any] = {
+        "xs": np.float32(0.05),
+        "xz": np.uint8(128),
+        "wq": rng.integers(-127, 128, (4, 3)).astype(np.int8),
+        "ws": np.array([0.01, 0.02, 0.03], np.float32),
+        "hs": np.float32(0.1),
+        "hz": np.int8(3),
+    }
+    proto = parser.parse_model(TEXT)
+    for name, value in constants.items():
+        proto.graph.initializer.append(numpy_helper.from_array(np.asarray(value), name))
+    return bytes(proto.SerializeToString())
+
+
+X = np.random.default_rng(1).normal(size=(5, 4)).astype(np.float32)
+
+
+def reference(data: bytes) -> Any:
+    """The plain evaluator of the onnx wheel."""
+    from onnx.reference import ReferenceEvaluator
+
+    results: Any = ReferenceEvaluator(onnx.load_model_from_string(data)).run(None, {"x": X})
+    return results[0]
+
+
+def test_fake_and_exact_round_as_the_file_says(file: bytes) -> None:
+    wanted = reference(file)
+    for model in (load(file, quantized="fake"), load(file, quantized="exact")):
+        found = model(px.asarray(X))
+        np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_float_does_not_round(file: bytes) -> None:
+    net = load(file, quantized="float")
+    weight = net.params()["w"].value.numpy()
+    np.testing.assert_allclose(net(px.asarray(X)).numpy(), X @ weight, rtol=1e-5, atol=1e-5)
+    assert np.abs(net(px.asarray(X)).numpy() - reference(file)).max() > 1e-3
+
+
+def test_weights_of_whole_numbers_are_trained_floats(file: bytes) -> None:
+    assert list(load(file).params(trainable=True)) == ["w"]
+    assert "w" not in load(file, quantized="exact").params()
+
+
+def test_an_unknown_way_is_told(file: bytes) -> None:
+    with pytest.raises(px.ArgumentError, match="'fake', 'float', 'exact'"):
+        load(file, quantized="none")  # type: ignore[arg-type]
