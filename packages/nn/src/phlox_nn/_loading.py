@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from phlox_record import ParamEntry, TensorEntry
-from phlox_tensor import RecordError, Tensor
+from phlox_tensor import ArgumentError, RecordError, Tensor
 
 from . import _walk
 
@@ -93,6 +93,18 @@ class LoadReport:
             "module",
             hint=f"{meant}print(model) shows its names, `phlox record show FILE` those of a file",
         )
+
+
+def check_layout(layout: object, op: str) -> None:
+    """Refuse a word that is no layout.
+
+    Raises:
+        ArgumentError: also for one in capitals.
+    """
+    if layout not in get_args(Layout):
+        expected = " or ".join(map(repr, get_args(Layout)))
+        hint = 'layout="pytorch" for the names and layouts of PyTorch'
+        raise ArgumentError(op, "no such layout", got=repr(layout), expected=expected, hint=hint)
 
 
 def compared(paths: Mapping[str, Any], found: Found) -> LoadReport:

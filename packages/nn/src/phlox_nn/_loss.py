@@ -8,6 +8,7 @@ from phlox_tensor import (
     Backend,
     Bool,
     Float,
+    IndexOutOfRangeError,
     Int,
     KindError,
     ShapeError,
@@ -102,7 +103,10 @@ class CrossEntropyLoss(Layer[CrossEntropyLossConfig]):
         index = where(targets < 0, classes, targets)
         if counts is not None:
             index = where(counts, index, 0)
-        losses = cross_entropy(logits, index)
+        try:
+            losses = cross_entropy(logits, index)
+        except IndexOutOfRangeError as error:
+            raise _negative(targets, counts, classes) or error from None
         weights = None if s.weights is None else like(s.weights, logits)
         shares = None if weights is None else take(weights, index, axis=0)
         if shares is not None:
@@ -117,6 +121,22 @@ class CrossEntropyLoss(Layer[CrossEntropyLossConfig]):
         if s.reduction == "mean" and shares is not None:
             return losses.sum() / shares.sum()
         return reduce(losses, s.reduction)
+
+
+def _negative(
+    targets: Tensor[Int], counts: Tensor[Bool] | None, classes: int
+) -> IndexOutOfRangeError | None:
+    """The error of a negative target, by the number that was given; None where there is none."""
+    low = int((targets if counts is None else where(counts, targets, 0)).min())
+    if low >= 0:
+        return None
+    return IndexOutOfRangeError(
+        "cross_entropy",
+        "a target is out of range",
+        got=low,
+        expected=f"0 to {classes - 1}",
+        hint=f"nn.CrossEntropyLoss(pad_tokens=({low},)) leaves such places out",
+    )
 
 
 def _check(logits: Tensor[Float], targets: Tensor[Int], weights: tuple[float, ...] | None) -> int:

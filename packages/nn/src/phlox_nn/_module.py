@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import ABCMeta
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
-from inspect import Parameter, Signature, get_annotations, signature
+from inspect import Parameter, Signature, signature
 from math import prod
 from pathlib import Path
 from typing import (
@@ -27,6 +27,7 @@ from phlox_tensor import ArgumentError, Backend, DeviceError, Tensor, as_device
 from phlox_tensor.scope import WATCH, run_inside, running_modules
 
 from . import _records, _walk
+from ._classes import check_body, check_defaults, let_required_follow, own_fields
 from ._loading import Layout, LoadReport, Migration, Remap
 from ._param import Param, Role, new_id
 
@@ -89,6 +90,7 @@ class Module(_walk.Walked, metaclass=_ModuleType):
     Any value can be a field: modules, parameters and tensors are found in whatever containers
     ``phlox_tensor.tree`` knows; everything else is a constant. Modules never change: ``map``,
     ``to_device``, ``load_record`` return new ones that share what is equal, past constructors.
+    Lists and dicts are copied then; change one by ``replace``, since walks may not see it in place.
 
     ``class Linear(Module, config=LinearConfig)`` is called with the config's arguments and
     ``device=``: ``Linear(784, 10, device=d)`` is ``LinearConfig(784, 10).init(d)``; its own fields
@@ -125,17 +127,20 @@ class Module(_walk.Walked, metaclass=_ModuleType):
             options: for ``__init_subclass__`` of other bases.
 
         Raises:
-            TypeError: when it adds fields to a class that writes its own constructor.
+            TypeError: when it adds fields to a class that writes its own constructor, has slots,
+                holds modules or parameters that are no fields, or shares them as defaults.
         """
         super().__init_subclass__(**options)
+        check_body(cls)
         cls._config = config
         inherits = (cls._handwritten or not init) and "__init__" not in vars(cls)
         cls._handwritten = cls._handwritten or "__init__" in vars(cls)
-        before = {f.name for f in _fields(cls)}
+        before = {f.name for f in own_fields(cls)}
         if not kw_only:
-            _let_required_follow(cls)
+            let_required_follow(cls)
         dataclass(eq=False, repr=False, init=not inherits, kw_only=kw_only)(cls)
-        added = [f.name for f in _fields(cls) if f.name not in before and f.init]
+        check_defaults(cls)
+        added = [f.name for f in own_fields(cls) if f.name not in before and f.init]
         if inherits and added:
             raise TypeError(
                 f"[module] {cls.__name__} adds fields to a class with an __init__ of its own: got "
@@ -228,13 +233,22 @@ class Module(_walk.Walked, metaclass=_ModuleType):
         return _walk.mapped(self, mapper)
 
     def with_params(self, new: Mapping[str, Param]) -> Self:
-        """Return the module with the parameters of ``new``, by id; all others stay."""
+        """Return the module with the parameters of ``new``, by id; all others stay.
+
+        Raises:
+            ArgumentError: for a key that is no id, and a value that is no parameter of the shape.
+        """
         return _walk.exchanged(self, new)
 
     def params(
         self, *, trainable: bool | None = None, role: Role | None = None
     ) -> dict[str, Param]:
-        """Return the parameters by path: all, or those trained or not, or those of a role."""
+        """Return the parameters by path: all, or those trained or not, or those of a role.
+
+        Raises:
+            ArgumentError: when two that are not the same object have the same id.
+        """
+        _walk.by_id(self)
         return {
             path: param
             for path, param in _walk.params(self)
@@ -476,21 +490,3 @@ def _restore(cls: type[Module], values: dict[str, Any]) -> Module:
     vars(made).update(values)
     _walk.complete(made)
     return made
-
-
-def _fields(cls: type) -> tuple[Any, ...]:
-    return fields(cls) if hasattr(cls, "__dataclass_fields__") else ()
-
-
-def _let_required_follow(cls: type) -> None:
-    """Take required fields by keyword alone where inherited ones have defaults."""
-    inherited = {f.name: f for f in _fields(cls)}
-    if all(_is_required(f) or f.kw_only or not f.init for f in inherited.values()):
-        return
-    for name, hint in get_annotations(cls).items():
-        if name not in inherited and name not in vars(cls) and "ClassVar" not in str(hint):
-            setattr(cls, name, field(kw_only=True))
-
-
-def _is_required(given: Any) -> bool:
-    return given.default is MISSING and given.default_factory is MISSING

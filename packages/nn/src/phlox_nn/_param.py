@@ -11,6 +11,7 @@ from phlox_tensor import (
     ArgumentError,
     Backend,
     DType,
+    DTypeError,
     Float,
     GradientError,
     Proposed,
@@ -55,12 +56,15 @@ class Param:
         frozen: a weight that stays as it is.
 
     Raises:
+        ArgumentError: when the value is no tensor.
+        DTypeError: when a weight that is trained is no Float.
         GradientError: when the value has a history, which a parameter would lose.
     """
 
     __slots__ = (
         "_lock",
         "_make",
+        "_of_tree",
         "_proposed",
         "_value",
         "device",
@@ -79,6 +83,7 @@ class Param:
     device: Backend
     _value: Any
     _make: Callable[[], Tensor[Any]] | None
+    _of_tree: bool  # what a transform put there, such as a gradient; False for a value
     _proposed: Tensor[Any] | None
     _lock: Lock | None  # where the value is to be made
 
@@ -91,11 +96,17 @@ class Param:
         role: Role = "weight",
     ) -> None:
         """Hold a tensor."""
+        if not isinstance(value, Tensor):
+            raise _no_tensor(value)
+        _check_weight(value.dtype, trainable and role == "weight")
+        if value.requires_grad and role == "state":
+            raise _tracked(role)
         self.id = id or new_id()
         self.role = role
         self.frozen = not trainable
         self.shape, self.dtype, self.device = value.shape, value.dtype, value.device
         self._make = self._proposed = self._lock = None
+        self._of_tree = False
         self._value = as_leaf(value, self.trainable)
 
     @classmethod
@@ -111,10 +122,12 @@ class Param:
         role: Role = "weight",
     ) -> Param:
         """Return a parameter whose tensor ``make`` gives at the first use."""
+        _check_weight(dtype, trainable and role == "weight")
         param = cls.__new__(cls)
         param.id, param.role, param.frozen = id or new_id(), role, not trainable
         param.shape, param.dtype, param.device = shape, dtype, device
         param._value = param._proposed = None
+        param._of_tree = False
         param._wait(make)
         return param
 
@@ -129,7 +142,8 @@ class Param:
 
         Raises:
             ArgumentError: when a lazy one turns out to be of another shape, type or device.
-            GradientError: in the gradient of a module, for a parameter that is not trained.
+            GradientError: in the gradient of a module, where there is none: the parameter is not
+                trained, or the loss does not depend on it.
         """
         value: Any = self._value
         if value is None:
@@ -156,6 +170,14 @@ class Param:
         return value
 
     def _absent(self) -> GradientError:
+        if self.trainable:
+            return GradientError(
+                "param",
+                "no gradient was found for this parameter",
+                got="gradients of another model, or of a loss that does not depend on it",
+                expected="gradients of the very model that the loss was computed with",
+                hint="loss_of(model).backward().of(model)",
+            )
         return GradientError(
             "param",
             "no gradient belongs to a parameter that is not trained",
@@ -168,6 +190,11 @@ class Param:
     def is_initialized(self) -> bool:
         """Whether the tensor exists already."""
         return self._value is not None
+
+    @property
+    def holds_value(self) -> bool:
+        """Whether it is a parameter of a model, not what a transform made of it: a gradient."""
+        return not self._of_tree
 
     @property
     def proposed(self) -> Tensor[Any] | None:
@@ -197,7 +224,9 @@ class Param:
 
     def _with(self, value: Tensor[Any], id: str | None = None) -> Param:
         """A parameter like this one with a value of any form."""
-        return Param(value, id=id or self.id, trainable=not self.frozen, role=self.role)
+        made = Param(value, id=id or self.id, trainable=not self.frozen, role=self.role)
+        made._of_tree = self._of_tree
+        return made
 
     def with_inner(self, value: Tensor[Any]) -> Param:
         """Return a parameter of the same identity that holds a value from the inner device.
@@ -207,6 +236,7 @@ class Param:
         """
         device, inner = self.device, value.device
         made = self._like()
+        made._of_tree = False
         if inner.records:
             made._value = as_leaf(value.detach().to_device(device), trainable=True)
         else:
@@ -219,6 +249,7 @@ class Param:
         made.id, made.role, made.frozen = self.id, self.role, self.frozen
         made.shape, made.dtype, made.device = self.shape, self.dtype, self.device
         made._make = made._value = made._proposed = made._lock = None
+        made._of_tree = self._of_tree
         return made
 
     def _wait(self, make: Callable[[], Tensor[Any]]) -> None:
@@ -226,8 +257,11 @@ class Param:
         self._make, self._lock = make, Lock()
 
     def with_trainable(self, trainable: bool) -> Param:
-        """Return the parameter frozen or not; the values are shared. State stays as it is."""
-        if self.role == "state" or trainable != self.frozen:
+        """Return the parameter frozen or not; the values are shared.
+
+        State stays as it is, and so does what has no gradients: integers, bools.
+        """
+        if self.role == "state" or trainable != self.frozen or self.dtype.kind != "Float":
             return self
         made = self._like()
         made.frozen = not trainable
@@ -274,7 +308,7 @@ class Param:
                 (self.shape, self.dtype, self.device),
                 self._proposed,
             )
-        return restore, (self.value.detach(), self.id, not self.frozen, self.role)
+        return restore, (self.value.detach(), self.id, not self.frozen, self.role, self._of_tree)
 
     def __repr__(self) -> str:
         state = ", state" if self.role == "state" else ", frozen" if self.frozen else ""
@@ -282,13 +316,49 @@ class Param:
 
 
 def State(value: Tensor[Any], *, id: str | None = None) -> Param:
-    """Return a parameter that is state: saved and moved with the module, never trained."""
+    """Return a parameter that is state: saved and moved with the module, never trained.
+
+    Raises:
+        ArgumentError: when the value is no tensor.
+        GradientError: when a gradient flows to the value.
+    """
     return Param(value, id=id, role="state")
 
 
-def restore(value: Tensor[Any], id: str, trainable: bool, role: Role) -> Param:
+def _no_tensor(given: object) -> ArgumentError:
+    own = isinstance(given, Param)
+    return ArgumentError(
+        "param",
+        "the value is no tensor",
+        got="a Param" if own else f"a {type(given).__name__}",
+        expected="a Tensor",
+        hint="nn.Param(param.value.detach())" if own else "nn.Param(px.asarray(values))",
+    )
+
+
+def _check_weight(dtype: DType, trainable: bool) -> None:
+    """Refuse to train what has no gradients.
+
+    Raises:
+        DTypeError: for integers and bools.
+    """
+    if trainable and dtype.kind != "Float":
+        raise DTypeError(
+            "param",
+            "a weight that is trained is no Float",
+            got=dtype,
+            expected="float32, or a parameter that is not trained",
+            hint='nn.Param(x.astype("float32")), nn.State(x) or nn.Param(x, trainable=False)',
+        )
+
+
+def restore(
+    value: Tensor[Any], id: str, trainable: bool, role: Role, of_tree: bool = False
+) -> Param:
     """Make the parameter that ``__reduce__`` described."""
-    return Param(value, id=id, trainable=trainable, role=role)
+    made = Param(value, id=id, trainable=trainable, role=role)
+    made._of_tree = of_tree
+    return made
 
 
 def _restore_absent(
@@ -303,7 +373,7 @@ def _restore_absent(
     made.id, made.role, made.frozen = id, role, not trainable
     made.shape, made.dtype, made.device = shape, dtype, device
     made._value = made._make = made._lock = None
-    made._proposed = proposed
+    made._proposed, made._of_tree = proposed, True
     return made
 
 
@@ -318,14 +388,19 @@ def as_leaf(value: Tensor[Any], trainable: bool) -> Tensor[Any]:
             value = as_leaf(value.inner(), trainable).to_device(value.device)
         return value.require_grad()
     if value.requires_grad:
-        raise GradientError(
-            "param",
-            "a gradient flows to the value of a parameter that is not trained",
-            got="a tracked tensor",
-            expected="a constant",
-            hint="nn.Param(x.detach(), trainable=False)",
-        )
+        raise _tracked("weight")
     return value
+
+
+def _tracked(role: Role) -> GradientError:
+    frozen = "nn.Param(x.detach(), trainable=False)"
+    return GradientError(
+        "param",
+        "a gradient flows to the value of a parameter that is not trained",
+        got="a tracked tensor",
+        expected="a constant",
+        hint="nn.State(x.detach())" if role == "state" else frozen,
+    )
 
 
 # To transforms a parameter is a container of its value, whatever stands there: a leaf of their
@@ -340,6 +415,7 @@ def _flatten(param: Param) -> tuple[list[Any], Param]:
 def _rebuild(children: list[Any], like: Param) -> Param:
     (value,) = children
     made = like._like()
+    made._of_tree = True
     if isinstance(value, Proposed):
         made._proposed = value.value
     elif isinstance(value, Tensor):

@@ -9,7 +9,17 @@ from phlox_tensor import Backend, DType, RecordError, Tensor
 
 from . import _walk
 from ._foreign import from_pytorch, to_pytorch
-from ._loading import Entry, Found, Layout, LoadReport, Remap, compared, migrated, renamed
+from ._loading import (
+    Entry,
+    Found,
+    Layout,
+    LoadReport,
+    Remap,
+    check_layout,
+    compared,
+    migrated,
+    renamed,
+)
 from ._param import Param, new_id
 
 if TYPE_CHECKING:
@@ -24,9 +34,11 @@ def into_record(module: Module, layout: Layout) -> dict[str, Record]:
     """Return the tree of parameters and tensors; branches without any are left out.
 
     Raises:
-        ArgumentError: when two parameters that are not the same have the same id.
+        ArgumentError: for an unknown layout; when two parameters that are not the same have the
+            same id.
         RecordError: for a dict whose keys make no paths.
     """
+    check_layout(layout, "into_record")
     _walk.by_id(module)
     record = _Writer().branch(module)
     assert isinstance(record, dict)
@@ -111,6 +123,7 @@ def _matched(
     module: Module, record: Record, remap: Remap | None, layout: Layout
 ) -> tuple[LoadReport, Found, dict[str, Any]]:
     """What fits what: the report, the entries by path, and the module's own."""
+    check_layout(layout, "load_record")
     found: Found = {}
     versions: dict[str, int] = {}
     _collect(record, "", found, versions)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeVar, final
 
-from phlox_tensor import ArgumentError, Tensor
+from phlox_tensor import ArgumentError, GradientError, Tensor
 from phlox_tensor.capture import EAGER, MODES, depend_on
 
 from . import _walk
@@ -139,13 +139,22 @@ def propose(result: Tensor[Any], param: Param, value: Tensor[Any]) -> Tensor[Any
             "the parameter cannot take the value",
             got=f"{value.dtype}{list(value.shape)} for {param!r}",
             expected=f"{param.dtype}{list(param.shape)}, for state",
-            hint="nn.State(x) in the constructor",
+            hint=_taken(param, value),
         )
     found = _collecting.get()
     if found is not None:
         found.add(param, value)
         return result
     return Tensor(result.device.propose(result.primitive, param.value, value), result.device)
+
+
+def _taken(param: Param, value: Tensor[Any]) -> str:
+    """What to type for a value that a parameter cannot take."""
+    if param.role != "state":
+        return "nn.State(x) in the constructor"
+    if value.shape == param.shape:
+        return f"nn.propose(result, param, value.astype({param.dtype.name!r}))"
+    return f"nn.State(px.zeros({value.shape})) in the constructor, or a value of {param.shape}"
 
 
 def updates_of(module: Module, grads: Any) -> Updates:
@@ -176,8 +185,30 @@ def gradients_of(grads: Module, *, by: Literal["id", "path"] = "id") -> dict[str
 
     ``px.grad(loss)(model)`` is such a module, and so is ``loss.backward().of(model)``. Parameters
     without a gradient are left out.
+
+    Raises:
+        ArgumentError: for what is no module, such as ``loss.backward()`` itself.
+        GradientError: for a module that holds weights, not gradients.
     """
+    if not isinstance(grads, _walk.Walked):
+        raise ArgumentError(
+            "gradients_of",
+            "not the gradient of a module",
+            got=type(grads).__name__,
+            expected="what px.grad(loss)(model) gave",
+            hint="nn.gradients_of(grads.of(model)) for grads = loss.backward()",
+        )
     if by not in ("id", "path"):
         raise ArgumentError("gradients_of", "by", got=repr(by), expected="'id' or 'path'")
-    found = [(path, p) for path, p in _walk.params(grads) if p.trainable and p.is_initialized]
+    trained = [(path, p) for path, p in _walk.params(grads) if p.trainable]
+    weights = [path for path, p in trained if p.holds_value]
+    if weights:
+        raise GradientError(
+            "gradients_of",
+            "a module that holds weights was given for gradients",
+            got=f"{type(grads).__name__} with its {weights[0]}",
+            expected="what px.grad(loss)(model) gave",
+            hint="grads = loss_of(model).backward()",
+        )
+    found = [(path, p) for path, p in trained if p.is_initialized]
     return {path if by == "path" else p.id: p.value for path, p in found}

@@ -6,11 +6,14 @@ and that its constants are part of its structure.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType, NoneType
 from typing import Any, Final, NamedTuple, TypeVar
 
 from phlox_tensor import ArgumentError, Tensor, tree
 
+from . import _hidden
 from ._param import Param
 
 OnParam = Callable[[str, Param], Param]
@@ -26,11 +29,13 @@ class _Known(NamedTuple):
         names: the names of the fields.
         has_params: whether it holds parameters.
         undecided: whether a part does not know yet if it trains.
+        changeable: whether it holds lists or dicts of constants.
     """
 
     names: tuple[str, ...]
     has_params: bool
     undecided: bool
+    changeable: bool
 
 
 class _Flat(NamedTuple):
@@ -59,7 +64,9 @@ _set_known: Final[Any] = Walked.__dict__["_known"].__set__
 _set_flat: Final[Any] = Walked.__dict__["_flat"].__set__
 
 
-_PARTS: Final = (Walked, Param, Tensor)
+PARTS: Final = (Walked, Param, Tensor)
+# Values of these types hold nothing.
+_SIMPLE: Final = frozenset({bool, bytes, complex, float, int, str, FunctionType, NoneType})
 
 
 def fields_of(module: Walked) -> dict[str, Any]:
@@ -72,7 +79,7 @@ def parts(value: Any) -> list[tuple[str, Any]]:
     """Return the named parts of a module or container; none for a leaf."""
     if isinstance(value, Walked):
         return list(fields_of(value).items())
-    return [] if isinstance(value, _PARTS) else tree.children(value)
+    return [] if isinstance(value, PARTS) else tree.children(value)
 
 
 def place_of(module: object, outer: Sequence[tuple[object, str]]) -> str:
@@ -122,16 +129,21 @@ def complete(module: Walked) -> None:
 
     Raises:
         ArgumentError: for a tensor that wants a gradient and is no parameter.
-        TreeError: for a container of an unknown type that holds tensors, parameters or modules.
+        TreeError: for a value that does not come apart, and holds tensors, parameters or modules.
     """
     values = vars(module)
-    has_params = undecided = False
+    has_params = undecided = changeable = False
     for name, value in values.items():
-        if tree.is_plain(value):
+        if type(value) in _SIMPLE:
             continue
-        for path, leaf in _held(value):
+        _hidden.check(name, type(module).__name__, value, PARTS)
+        held = _held(value)
+        if _may_change(value):
+            changeable = changeable or not any(isinstance(x, Walked | Param) for _, x in held)
+        for path, leaf in held:
             if isinstance(leaf, Walked):
                 known = getattr(leaf, "_known", None)  # a module under construction has none
+                changeable = changeable or (known is not None and known.changeable)
                 has_params = has_params or (known is not None and known.has_params)
                 undecided = undecided or (known is not None and known.undecided)
             elif isinstance(leaf, Param):
@@ -140,7 +152,7 @@ def complete(module: Walked) -> None:
                 raise _unseen(module, join(name, path))
     if "training" in values and values["training"] is None:
         undecided = True
-    _set_known(module, _Known(tuple(values), has_params, undecided))
+    _set_known(module, _Known(tuple(values), has_params, undecided, changeable))
     if undecided and has_params:
         first = tree.leaves(module, leaf=Param)[0]  # kept nowhere: the structure changes
         _decide(module, first.device.records)
@@ -148,9 +160,16 @@ def complete(module: Walked) -> None:
 
 def _held(value: Any) -> list[tuple[str, Any]]:
     """The modules, parameters, tensors and constants in a field, by path."""
-    if isinstance(value, _PARTS):
+    if isinstance(value, PARTS):
         return [("", value)]
-    return tree.leaves_with_paths(value, leaf=_PARTS)
+    return tree.leaves_with_paths(value, leaf=PARTS)
+
+
+def _may_change(value: Any) -> bool:
+    """Whether a field is a list or dict, or a tuple with one inside."""
+    if isinstance(value, tuple):
+        return any(_may_change(item) for item in value)
+    return isinstance(value, deque | dict | list)
 
 
 def _unseen(module: Walked, path: str) -> ArgumentError:
@@ -216,12 +235,12 @@ def changed(
     def field(path: str, value: Any) -> Any:
         if tree.is_plain(value):
             return value
-        if isinstance(value, _PARTS):
+        if isinstance(value, PARTS):
             return part(path, value)
-        leaves, structure = tree.flatten(value, leaf=_PARTS)
-        if not any(isinstance(leaf, _PARTS) for leaf in leaves):
-            return value
-        named = tree.leaves_with_paths(value, leaf=_PARTS)
+        leaves, structure = tree.flatten(value, leaf=PARTS)
+        if not any(isinstance(leaf, PARTS) for leaf in leaves):
+            return structure.rebuild(leaves) if _may_change(value) else value
+        named = tree.leaves_with_paths(value, leaf=PARTS)
         return structure.rebuild([part(join(path, name), item) for name, item in named])
 
     def visit(path: str, module: Any) -> Any:
@@ -246,7 +265,7 @@ def listed(module: Walked) -> list[Param]:
 
 def mapped(module: W, on_param: OnParam) -> W:
     """Return the module with its parameters replaced, once each."""
-    found = _flat(module)
+    found = _lasting(module)
     seen: dict[int, Param] = {}
     after = []
     for path, param in zip(found.paths, found.params, strict=True):
@@ -265,6 +284,14 @@ def _flat(module: Walked) -> _Flat:
         found = _Flat(held, paths, structure, {})
         _set_flat(module, found)
     return found
+
+
+def _lasting(module: Walked) -> _Flat:
+    """The same, from which modules are made again: lists of constants are looked at anew."""
+    found = _flat(module)
+    if not module._known.changeable:
+        return found
+    return found._replace(structure=tree.flatten(module, leaf=Param)[1])
 
 
 def _rebuilt(found: _Flat, after: list[Param]) -> Any:
@@ -314,14 +341,53 @@ def _two_of_one_id(module: Walked, one: Param, other: Param) -> ArgumentError:
 
 
 def exchanged(module: W, new: Mapping[str, Param]) -> W:
-    """Return the module with the parameters of ``new``, by id."""
-    by_id(module)
-    found = _flat(module)
+    """Return the module with the parameters of ``new``, by id.
+
+    Raises:
+        ArgumentError: for a key that is no id of the module, and for a value that is no parameter
+            of the same shape.
+    """
+    old = by_id(module)
+    for key, param in new.items():
+        before = old.get(key)
+        if before is None or not _fits(before, param):
+            raise _unfit(module, key, param)
+    found = _lasting(module)
     after = [new.get(param.id, param) for param in found.params]
     if after == found.params:
         return module
     made: W = _rebuilt(found, after)
     return made
+
+
+def _fits(before: Param, given: object) -> bool:
+    return type(given) is Param and given.shape == before.shape
+
+
+def _unfit(module: Walked, key: object, given: object) -> ArgumentError:
+    """Why a parameter cannot be exchanged for what was given."""
+    by_path = dict(params(module))
+    known = {param.id: path for path, param in reversed(by_path.items())}
+    if key not in known:
+        path = key if key in by_path else next(iter(by_path), "weight")
+        return ArgumentError(
+            "with_params",
+            "a key is no id of a parameter of the module",
+            got=f"the path {key!r}" if key in by_path else repr(key),
+            expected="ids of parameters",
+            hint=f"model.with_params({{model.params()[{path!r}].id: param}})",
+        )
+    old = by_path[known[str(key)]]
+    got, change = repr(given), f"model.params()[{known[str(key)]!r}].with_value(x)"
+    if not isinstance(given, Param):
+        got = f"a {type(given).__name__}"
+    return ArgumentError(
+        "with_params",
+        f"{known[str(key)]} cannot become this",
+        got=got,
+        expected=f"a Param of shape {old.shape}",
+        hint=f"{{param.id: {change}}}; model.replace(...) for one of another shape",
+    )
 
 
 # Modules as nodes of trees: parameters and modules are children, wherever in a field they stand;
@@ -340,6 +406,7 @@ def flatten(module: Walked) -> tuple[dict[str, Any], Any]:
     children: dict[str, Any] = {}
     constants: dict[str, Any] = {}
     containers: dict[str, tuple[tree.Structure, list[Any]]] = {}
+    copied: list[str] = []  # so that no two modules share what could change
     for name, value in fields_of(module).items():
         constants[name] = value
         if tree.is_plain(value):
@@ -348,23 +415,31 @@ def flatten(module: Walked) -> tuple[dict[str, Any], Any]:
             children[name] = value
             constants[name] = None
         elif tree.is_node(value):
-            leaves, structure = tree.flatten(value, leaf=_PARTS)
+            leaves, structure = tree.flatten(value, leaf=PARTS)
             held = [_HELD if isinstance(x, Walked | Param) else x for x in leaves]
             if any(x is _HELD for x in held):
                 constants[name] = None
                 containers[name] = structure, held
-                for path, leaf in tree.leaves_with_paths(value, leaf=_PARTS):
+                for path, leaf in tree.leaves_with_paths(value, leaf=PARTS):
                     if isinstance(leaf, Walked | Param):
                         children[join(name, path)] = leaf
-    return children, (type(module), constants, containers, module._known)
+            elif _may_change(value):
+                copied.append(name)
+    return children, (type(module), constants, containers, copied, module._known)
+
+
+def _itself(leaf: Any) -> Any:
+    return leaf
 
 
 def rebuild(children: Mapping[str, Any], rest: Any) -> Walked:
     """Make a module of other parameters and modules."""
-    cls, constants, containers, known = rest
+    cls, constants, containers, copied, known = rest
     made: Walked = object.__new__(cls)
     values = vars(made)
     values.update(constants)
+    for name in copied:
+        values[name] = tree.map(_itself, values[name])
     if not containers:
         values.update(children)
     else:
@@ -380,7 +455,7 @@ def rebuild(children: Mapping[str, Any], rest: Any) -> Walked:
 
 def _static(rest: Any) -> Any:
     """What tells modules apart whose parameters and parts are alike."""
-    cls, constants, containers, _ = rest
+    cls, constants, containers, _, _ = rest
     return cls, constants, containers
 
 

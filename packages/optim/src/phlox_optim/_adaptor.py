@@ -14,7 +14,7 @@ from phlox_tensor.capture import Cell, Number, recording
 
 from . import _groups, _state
 from ._clipping import GradientClipping
-from ._found import find
+from ._found import check_rate, find
 from ._groups import Group
 from ._optimizer import AnyGradients, M, Optimizer
 from ._rule import SimpleOptimizer, State, misfit
@@ -116,12 +116,15 @@ class OptimizerAdaptor(Optimizer):
                 that they are a sum of, or the scale of the loss.
 
         Raises:
-            ArgumentError: when a group fits no parameter.
-            GradientError: unless ``strict=False``, when no gradient belongs to a trained parameter
+            ArgumentError: when a group fits no parameter; for a rate that is no finite number, and
+                for a module or gradients that are none.
+            GradientError: when a module of weights is given for gradients; unless
+                ``strict=False``, when no gradient belongs to a trained parameter
                 of the module, when a key is the id of none of its parameters, or when a parameter
                 is new while the state of another has lost its parameter.
             ShapeError: when a gradient does not have the shape of its parameter.
         """
+        check_rate(lr)
         params, found = find(module, grads, strict=strict)
         if skip_nonfinite and not _finite(found):
             with self._state.lock:

@@ -2,13 +2,87 @@
 
 from __future__ import annotations
 
+from math import isfinite
+from numbers import Real
 from typing import Any
 
 from phlox_nn import Module, Param, gradients_of
-from phlox_tensor import Float, GradientError, Tensor
+from phlox_tensor import ArgumentError, Float, GradientError, Tensor
+from phlox_tensor.capture import Number
 
 from ._optimizer import AnyGradients
 from ._state import some
+
+
+def check_rate(lr: object, op: str = "step") -> None:
+    """Refuse a learning rate that is no finite number.
+
+    Raises:
+        ArgumentError: also for arguments in another order.
+    """
+    if type(lr) is Number:
+        return
+    if not isinstance(lr, Real):
+        raise ArgumentError(
+            op,
+            "the learning rate is no number",
+            got=f"{lr!r}" if isinstance(lr, str) else f"a {type(lr).__name__}",
+            expected="a number, then the model, then its gradients",
+            hint="optimizer.step(0.1, model, grads)",
+        )
+    if not isfinite(lr):
+        raise ArgumentError(
+            op, "the learning rate is not finite", got=lr, expected="a finite number"
+        )
+
+
+def check_module(module: object) -> None:
+    """Refuse to step what is no module.
+
+    Raises:
+        ArgumentError: naming what was given.
+    """
+    if not isinstance(module, Module):
+        raise ArgumentError(
+            "step",
+            "what is stepped is no module",
+            got=f"a {type(module).__name__}",
+            expected="a module",
+            hint="optimizer.step(0.1, model, grads)",
+        )
+
+
+def _checked(module: Module, grads: Any) -> Any:
+    """Gradients by leaf, or a dict of them by parameter id.
+
+    Raises:
+        ArgumentError: for anything else, such as a loss.
+        GradientError: when a module of weights is given for gradients.
+    """
+    if isinstance(grads, Module):
+        return gradients_of(grads)
+    if isinstance(grads, dict):
+        odd = [key for key, grad in grads.items() if not isinstance(grad, Tensor)]
+        if odd:
+            paths = {param.id: path for path, param in module.params().items()}
+            raise ArgumentError(
+                "step",
+                f"the gradient of {paths.get(odd[0], odd[0])} is no tensor",
+                got=f"a {type(grads[odd[0]]).__name__}",
+                expected="a Tensor",
+                hint="px.asarray(gradient)",
+            )
+        return grads
+    if isinstance(grads, Tensor) or not hasattr(grads, "get"):
+        loss = isinstance(grads, Tensor)
+        raise ArgumentError(
+            "step",
+            "no gradients were given",
+            got="a tensor, such as a loss" if loss else f"a {type(grads).__name__}",
+            expected="what loss.backward() or px.grad(loss)(model) gave",
+            hint="optimizer.step(0.1, model, loss.backward())",
+        )
+    return grads
 
 
 def find(
@@ -17,10 +91,12 @@ def find(
     """The trained parameters that have a gradient, each once, and the gradients.
 
     Raises:
-        GradientError: when ``strict``, and gradients would be lost or there is nothing to step.
+        ArgumentError: for a module or gradients that are none.
+        GradientError: for weights as gradients; when ``strict``, and gradients would be
+            lost or there is nothing to step.
     """
-    if isinstance(grads, Module):
-        grads = gradients_of(grads)
+    check_module(module)
+    grads = _checked(module, grads)
     by_id: dict[str, Tensor[Float]] | None = grads if isinstance(grads, dict) else None
     by_leaf: Any = grads
     params: list[Param] = []

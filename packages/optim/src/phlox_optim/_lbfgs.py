@@ -10,7 +10,7 @@ from phlox_nn import Config, Module, Param, updates_of
 from phlox_record import Record
 from phlox_tensor import ArgumentError, Float, RecordError, Tensor, concat
 
-from ._found import find
+from ._found import check_module, check_rate, find
 from ._line_search import Trial, strong_wolfe
 
 M = TypeVar("M", bound=Module)
@@ -93,6 +93,8 @@ class Lbfgs:
             GradientError: when the loss depends on no trained parameter.
             ArgumentError: when parameters are on several devices or of several types.
         """
+        check_rate(lr)
+        check_module(module)
         params = _trained(module)
         here, updates = self._at(module, params, loss_of)
         before = here.loss

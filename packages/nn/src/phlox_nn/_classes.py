@@ -1,0 +1,97 @@
+"""What the class of a module has to be, found out when it is made."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, field, fields
+from inspect import get_annotations
+from typing import Any, Final
+
+from phlox_tensor import Tensor, tree
+
+from . import _walk
+from ._param import Param
+
+_CONTAINERS: Final = (dict, list, tuple)
+
+
+def check_body(cls: type) -> None:
+    """Refuse what a class body says that no walk over a module would see.
+
+    Raises:
+        TypeError: for ``__slots__``, and for modules and parameters that are no fields.
+    """
+    slots = vars(cls).get("__slots__", ())
+    if slots:
+        names = [slots] if isinstance(slots, str) else list(slots)
+        raise TypeError(
+            f"[module] {cls.__name__} keeps attributes in slots, which are no fields: got "
+            f"{', '.join(names)}\nhint: class {cls.__name__}(nn.Module): without __slots__ and "
+            "without @dataclass(slots=True); a module is a dataclass already"
+        )
+    annotated = get_annotations(cls)
+    for name, value in vars(cls).items():
+        part = _part_of(value) if name not in annotated else None
+        if part is not None:
+            kind = type(part).__name__
+            raise TypeError(
+                f"[module] {cls.__name__}.{name} is of the class, not a field, so it would never "
+                f"train or be saved: got a {kind}, expected an annotated field or an attribute\n"
+                f"hint: {name}: {_annotation(part)} in the class, or self.{name} = ... in __init__"
+            )
+
+
+def check_defaults(cls: type) -> None:
+    """Refuse defaults that all modules of a class would share.
+
+    Raises:
+        TypeError: for a default that is or holds a parameter.
+    """
+    for each in fields(cls):
+        part = _part_of(each.default)
+        if part is None or (isinstance(part, _walk.Walked) and not _walk.params(part)):
+            continue
+        kind = type(part).__name__
+        raise TypeError(
+            f"[module] all modules of {cls.__name__} would share the default of {each.name}: got "
+            f"a {kind}, expected one for each\nhint: {each.name}: {_annotation(part)} = "
+            "dataclasses.field(default_factory=lambda: ...)"
+        )
+
+
+def _annotation(part: Any) -> str:
+    if isinstance(part, Tensor):
+        return "nn.Param"
+    return (
+        f"nn.{type(part).__name__}"
+        if type(part).__module__.startswith("phlox_nn")
+        else (type(part).__name__)
+    )
+
+
+def _part_of(value: Any) -> Any:
+    """A module, parameter or tensor that wants a gradient, in an attribute of a class."""
+    if isinstance(value, _CONTAINERS):
+        leaves = tree.leaves(value, leaf=_walk.PARTS)
+        return next((leaf for leaf in leaves if _part_of(leaf) is not None), None)
+    if isinstance(value, _walk.Walked | Param):
+        return value
+    return value if isinstance(value, Tensor) and value.requires_grad else None
+
+
+def own_fields(cls: type) -> tuple[Any, ...]:
+    """The dataclass fields of a class; none before it is one."""
+    return fields(cls) if hasattr(cls, "__dataclass_fields__") else ()
+
+
+def let_required_follow(cls: type) -> None:
+    """Take required fields by keyword alone where inherited ones have defaults."""
+    inherited = {f.name: f for f in own_fields(cls)}
+    if all(_is_required(f) or f.kw_only or not f.init for f in inherited.values()):
+        return
+    for name, hint in get_annotations(cls).items():
+        if name not in inherited and name not in vars(cls) and "ClassVar" not in str(hint):
+            setattr(cls, name, field(kw_only=True))
+
+
+def _is_required(given: Any) -> bool:
+    return given.default is MISSING and given.default_factory is MISSING

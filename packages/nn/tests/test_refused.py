@@ -1,0 +1,279 @@
+"""What a module refuses: fields that no walk would see, settings that would do nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import field
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import phlox_nn as nn
+import phlox_tensor as pt
+from phlox_nn import Module, Param
+from phlox_tensor import (
+    ArgumentError,
+    Backend,
+    DTypeError,
+    GradientError,
+    IndexOutOfRangeError,
+    TreeError,
+)
+
+
+def linear() -> nn.Linear:
+    return nn.Linear(2, 2)
+
+
+class Holder(Module):
+    held: Any
+
+
+class Twice(Module):
+    first: nn.Linear
+    second: nn.Linear
+
+
+# Classes
+
+
+def test_a_module_with_slots_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"keeps attributes in slots.*got w"):
+
+        @dataclasses.dataclass(slots=True)
+        class Slotted(Module):
+            w: Param
+
+    with pytest.raises(TypeError, match=r"got one, two"):
+        type("Own", (Module,), {"__slots__": ("one", "two")})
+    assert type("Empty", (Module,), {"__slots__": ()})().num_params() == 0
+
+
+@pytest.mark.parametrize(
+    "made",
+    [linear, lambda: Param(pt.ones(2)), lambda: [linear()], lambda: {"a": nn.Dropout()}],
+    ids=["module", "parameter", "list", "dict"],
+)
+def test_a_module_in_a_class_body_that_is_no_field_is_refused(made: Callable[[], Any]) -> None:
+    with pytest.raises(TypeError, match=r"Loose.part is of the class, not a field"):
+        type("Loose", (Module,), {"part": made()})
+
+
+def test_a_tracked_tensor_in_a_class_body_is_refused(recording: Backend) -> None:
+    w = pt.ones(2, device=recording).require_grad()
+    with pytest.raises(TypeError, match=r"hint: w: nn.Param in the class, or self.w"):
+        type("Loose", (Module,), {"w": w})
+
+
+def test_constants_and_class_variables_stay_where_they_are() -> None:
+    class Fine(Module):
+        shared: ClassVar[Module] = nn.Activation("relu")
+        table = pt.zeros(3)
+        names = ("a", "b")
+
+        def forward(self, x: Any) -> Any:
+            return self.shared(x)
+
+    assert Fine().num_params() == 0
+
+
+@pytest.mark.parametrize(
+    "default",
+    [lambda: Param(pt.ones(2)), linear, lambda: field(default=linear())],
+    ids=["parameter", "module", "field"],
+)
+def test_a_default_that_all_modules_would_share_is_refused(default: Callable[[], Any]) -> None:
+    body = {"__annotations__": {"w": Any}, "w": default()}
+    with pytest.raises(TypeError, match=r"all modules of Tied would share the default of w"):
+        type("Tied", (Module,), body)
+
+
+def test_a_default_made_for_each_module_and_one_without_parameters_are_fine() -> None:
+    class Own(Module):
+        w: Param = field(default_factory=lambda: Param(pt.ones(2)))
+        act: Module = nn.Activation("relu")
+
+    assert Own().w is not Own().w
+
+
+# Fields
+
+
+@dataclasses.dataclass
+class Notes:
+    name: str = ""
+
+
+class Names(dict[str, int]):
+    pass
+
+
+class Row(list[int]):
+    pass
+
+
+class Slotted:
+    __slots__ = ("__inside",)
+
+    def __init__(self, inside: object) -> None:
+        self.__inside = inside
+
+
+def beside(container: Any, part: object) -> Any:
+    container.extra = part
+    return container
+
+
+HIDING: dict[str, Callable[[Any], Any]] = {
+    "array": lambda part: np.array([part], dtype=object),
+    "array in a list": lambda part: [1, np.array([part], dtype=object)],
+    "bound method": lambda part: part.to_device,
+    "dataclass": lambda part: beside(Notes(), part),
+    "dict": lambda part: beside(Names(), part),
+    "dict iterator": lambda part: iter({"a": part}.values()),
+    "dict key": lambda part: {part: 1},
+    "generator": lambda part: (each for each in [part]),
+    "list": lambda part: beside(Row(), part),
+    "list iterator": lambda part: iter([part]),
+    "map": lambda part: map(id, [part]),
+    "partial": lambda part: partial(id, part),
+    "partial keyword": lambda part: partial(dict, part=[part]),
+    "partial of a method": lambda part: partial(part.to_device, "numpy"),
+    "partial of a partial": lambda part: {"a": partial(map, partial(id, part))},
+    "slots": Slotted,
+}
+
+
+@pytest.mark.parametrize("part", [linear, lambda: Param(pt.ones(2))], ids=["module", "parameter"])
+@pytest.mark.parametrize("hide", HIDING.values(), ids=HIDING)
+def test_a_field_that_hides_a_parameter_is_refused(
+    hide: Callable[[Any], Any], part: Callable[[], Any]
+) -> None:
+    with pytest.raises(TreeError, match=r"held[.\w]* of Holder hides a (Linear|Param)(.|\n)*hint"):
+        Holder(hide(part()))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.array([1, None], dtype=object),
+        np.zeros(3),
+        np.zeros(2, dtype=[("a", "f4")]),
+        partial(int, base=2),
+        "text".upper,
+        Notes("a"),
+        Slotted(3),
+        iter([1]),
+        (i for i in range(3)),
+        beside(Row(), 1),
+        {(1, 2): 3},
+        print,
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_hides_nothing_is_a_constant(value: Any) -> None:
+    assert Holder(value).held is value
+    assert Holder(value).num_params() == 0
+
+
+def test_looking_into_an_iterator_does_not_use_it_up() -> None:
+    held = Holder(iter([1, 2, 3])).held
+    assert list(held) == [1, 2, 3]
+
+
+# Parameters
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [
+        (lambda: [1.0], "nn.Param(px.asarray(values))"),
+        (lambda: np.ones(2), "nn.Param(px.asarray(values))"),
+        (lambda: Param(pt.ones(1)), "nn.Param(param.value.detach())"),
+    ],
+)
+def test_a_parameter_of_no_tensor_is_refused(value: Callable[[], Any], hint: str) -> None:
+    with pytest.raises(ArgumentError, match="the value is no tensor") as error:
+        Param(value())
+    assert error.value.hint == hint
+
+
+def test_integers_are_no_trained_weight() -> None:
+    with pytest.raises(DTypeError, match="a weight that is trained is no Float: got int64"):
+        Param(pt.arange(3))
+    with pytest.raises(DTypeError):
+        Param.lazy(lambda: pt.arange(3), (3,), pt.int64, pt.Numpy())
+    kept = Holder(Param(pt.arange(3), trainable=False)).unfreeze()
+    assert not kept.held.trainable
+    assert nn.State(pt.arange(3)).dtype is pt.int64
+
+
+def test_state_of_a_tracked_value_says_how_to_make_it(recording: Backend) -> None:
+    w = pt.ones(2, device=recording).require_grad()
+    with pytest.raises(GradientError, match=r"hint: nn.State\(x.detach\(\)\)"):
+        nn.State(w)
+
+
+def test_exchanging_parameters_asks_for_ids_and_parameters_of_the_shape() -> None:
+    model = linear()
+    weight = model.weight
+    with pytest.raises(ArgumentError, match="got the path 'weight'") as error:
+        model.with_params({"weight": weight})
+    assert error.value.hint == "model.with_params({model.params()['weight'].id: param})"
+    with pytest.raises(ArgumentError, match="no id of a parameter"):
+        model.with_params({"abc": weight})
+    wrong: Any = pt.ones((2, 2))
+    with pytest.raises(ArgumentError, match="weight cannot become this: got a Tensor"):
+        model.with_params({weight.id: wrong})
+    with pytest.raises(
+        ArgumentError, match=r"got Param.*\[3\].*expected a Param of shape \(2, 2\)"
+    ):
+        model.with_params({weight.id: Param(pt.ones(3))})
+
+
+def test_two_parameters_of_one_id_are_said_when_they_are_counted() -> None:
+    one = linear()
+    for other in (one.freeze("weight"), one.to_device(pt.Numpy(float="float64"))):
+        both = Twice(one, other)
+        for use in (both.params, both.num_params):
+            with pytest.raises(ArgumentError, match="two parameters have one id"):
+                use()
+    assert Twice(one, one).num_params() == one.num_params()
+
+
+# Words
+
+
+def test_an_unknown_layout_is_refused() -> None:
+    model, word = linear(), "torch"
+    layout: Any = word
+    record = model.into_record()
+    for use in (
+        lambda: model.load_record(record, layout=layout),
+        lambda: model.into_record(layout=layout),
+        lambda: model.load_report(record, layout=layout),
+    ):
+        with pytest.raises(ArgumentError, match="no such layout: got 'torch'") as error:
+            use()
+        assert "'phlox' or 'pytorch'" in str(error.value)
+
+
+def test_a_value_that_state_cannot_take_says_the_shape() -> None:
+    x, state = pt.ones(1), nn.State(pt.zeros(2))
+    with pytest.raises(ArgumentError, match=r"hint: nn.State\(px.zeros\(\(1,\)\)\)"):
+        nn.propose(x, state, x)
+
+
+def test_a_negative_class_is_named() -> None:
+    logits, loss = pt.zeros((2, 3)), nn.CrossEntropyLoss()
+    with pytest.raises(
+        IndexOutOfRangeError, match="a target is out of range: got -1, expected 0 to 2"
+    ):
+        loss(logits, pt.asarray([0, -1]))
+    with pytest.raises(IndexOutOfRangeError, match="got -2"):
+        nn.CrossEntropyLoss(pad_tokens=(-1,))(logits, pt.asarray([-1, -2]))
+    with pytest.raises(IndexOutOfRangeError, match="3"):
+        loss(logits, pt.asarray([0, 3]))
