@@ -9,6 +9,8 @@ pub mod interpolation;
 pub mod movement;
 pub mod parts;
 pub mod pooling;
+#[cfg(target_arch = "x86_64")]
+pub mod program;
 pub mod random;
 pub mod reduction;
 pub mod rows;

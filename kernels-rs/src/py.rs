@@ -33,6 +33,7 @@ mod interpolation;
 mod key;
 mod movement;
 mod pooling;
+mod program;
 mod random;
 mod reduction;
 mod rows;
@@ -83,6 +84,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     key::register(module)?;
     movement::register(module)?;
     pooling::register(module)?;
+    program::register(module)?;
     random::register(module)?;
     reduction::register(module)?;
     rows::register(module)?;

@@ -10,6 +10,7 @@ import numpy as np
 import phlox_tensor
 from phlox_kernels import _native
 from phlox_tensor import Backend, DType, DTypeError, DTypeLike, MemoryUse, Op, as_dtype
+from phlox_tensor.capture import Kernel, Program, ProgramLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,6 +61,7 @@ class Cpu(Backend):
 
     name = "cpu"
     dtypes = frozenset(_DTYPES.values())
+    limits = ProgramLimits(bindings=24, instrs=64, mixed=False)
     if TYPE_CHECKING:
 
         def shape_of(self, primitive: Any, /) -> tuple[int, ...]:
@@ -140,6 +142,10 @@ class Cpu(Backend):
     def checks_operands(self, op: Op) -> bool:
         """Whether the native function of the op looks at its operands itself."""
         return op.family.checked and op.name in _TABLE
+
+    def kernel(self, program: Program, /) -> Kernel | None:
+        """Return what runs a program at once; None without AVX2, and for ops it has no code for."""
+        return _native._program(*program)
 
     def _adapted(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """Bring the results that have a default type to the default types of this device."""

@@ -30,36 +30,6 @@ impl Axis for (usize, isize) {
     }
 }
 
-/// An axis that several operands step along.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Together<const N: usize> {
-    /// Its length.
-    pub len: usize,
-    /// A step for each operand.
-    pub steps: [isize; N],
-}
-
-impl<const N: usize> Default for Together<N> {
-    fn default() -> Self {
-        Self { len: 0, steps: [0; N] }
-    }
-}
-
-impl<const N: usize> Axis for Together<N> {
-    #[inline(always)]
-    fn len(&self) -> usize {
-        self.len
-    }
-    #[inline(always)]
-    fn with_len(self, len: usize) -> Self {
-        Self { len, ..self }
-    }
-    #[inline(always)]
-    fn spans(&self, inner: &Self) -> bool {
-        (0..N).all(|k| self.steps[k] == inner.steps[k] * inner.len as isize)
-    }
-}
-
 /// Drops axes of length 1 and makes one of neighbours that every operand steps through as one run.
 #[inline]
 pub fn merged<A: Axis>(axes: impl IntoIterator<Item = A>) -> Inline<A> {
@@ -101,8 +71,6 @@ mod tests {
     fn runs_become_one_axis() {
         assert_eq!(merged([(2, 12), (1, 7), (3, 4), (4, 1)])[..], [(24, 1)]);
         assert_eq!(merged([(2, 12), (3, 1), (4, 3)])[..], [(2, 12), (3, 1), (4, 3)]);
-        let of = |len, steps| Together { len, steps };
-        assert_eq!(merged([of(2, [12, 0]), of(3, [4, 0]), of(4, [1, 1])])[..], [of(6, [4, 0]), of(4, [1, 1])]);
         assert!(merged([(1, 5), (1, 5)]).is_empty());
     }
 

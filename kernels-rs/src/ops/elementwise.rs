@@ -6,11 +6,11 @@ pub mod convert;
 pub mod engine;
 pub mod kernel;
 pub mod num;
-mod stream;
+pub(crate) mod stream;
 pub(crate) mod table;
 #[cfg(target_arch = "x86_64")]
-mod tabled;
-mod walk;
+pub(crate) mod tabled;
+pub(crate) mod walk;
 
 use crate::array::Array;
 use crate::array::reader::Reader;

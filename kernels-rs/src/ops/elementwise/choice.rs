@@ -53,7 +53,7 @@ fn select_kernel(dtype: DType) -> Kernel {
 
 /// An unsigned integer that stands for an element of its size. Choosing by masks keeps the loops free of branches:
 /// written as `if`, the loads move under the condition and nothing vectorises.
-trait Word: Copy {
+pub(crate) trait Word: Copy {
     /// `a` when `c` is 1, `b` when it is 0.
     fn choose(c: u8, a: Self, b: Self) -> Self;
 }

@@ -67,7 +67,8 @@ unsafe fn near_integers(run: &Run) {
 }
 
 /// Conversion between two Rust types by the rules of [`cast`].
-trait To<U> {
+pub(crate) trait To<U> {
+    /// The value as the other type.
     fn to(self) -> U;
 }
 
@@ -133,7 +134,7 @@ impl To<bool> for bool {
 /// An `f32` on its way to a narrower float: rounded to odd, so that the second rounding is the only one that counts.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-struct Odd(f32);
+pub(crate) struct Odd(pub(crate) f32);
 
 macro_rules! odd {
     ($($from:ident |$x:ident| $f:expr;)*) => {$(

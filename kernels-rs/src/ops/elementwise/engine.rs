@@ -113,7 +113,7 @@ fn walk_all<const N: usize>(plan: &Plan, mut views: [View; N], shape: &[usize], 
 
 /// The order of the axes in memory, where it is not row-major and one same for all operands of the full shape: the
 /// result takes it too, and nothing is transposed.
-fn foreign_order(sources: &[Source<'_>], to: &[usize]) -> Option<Shape> {
+pub(crate) fn foreign_order(sources: &[Source<'_>], to: &[usize]) -> Option<Shape> {
     let steps = |x: &Array, axis: usize| if to[axis] == 1 { usize::MAX } else { x.strides()[axis].unsigned_abs() };
     let full = |source: &&Source<'_>| match source {
         Source::Array(x) => x.shape()[..] == *to && (0..to.len()).all(|axis| steps(x, axis) != 0),
@@ -136,7 +136,7 @@ fn foreign_order(sources: &[Source<'_>], to: &[usize]) -> Option<Shape> {
 
 /// The strides of the result when every array has its shape and all lie in memory in one same dense order.
 #[inline]
-fn common_layout(sources: &[Source<'_>], to: &[usize]) -> Option<Strides> {
+pub(crate) fn common_layout(sources: &[Source<'_>], to: &[usize]) -> Option<Strides> {
     let mut arrays = sources.iter().filter_map(|source| match source {
         Source::Array(array) => Some(*array),
         Source::Value(_) => None,

@@ -14,7 +14,7 @@ const PIECE: usize = 4096;
 
 /// Whether a flat result of so many bytes is streamed.
 #[inline]
-pub(super) fn pays(bytes: usize) -> bool {
+pub(crate) fn pays(bytes: usize) -> bool {
     bytes >= LARGE && cfg!(target_arch = "x86_64") && level() >= Level::Avx2
 }
 
@@ -79,7 +79,7 @@ unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
 
 /// Streamed stores are not ordered with others; the end of a task must be.
 #[inline]
-fn fence() {
+pub(crate) fn fence() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86-64 CPU has SSE.
     unsafe {

@@ -6,7 +6,7 @@ use crate::math::tabled::{self, STEP, load, store};
 /// # Safety
 /// As for [`super::kernel::Kernel`]; the machine has the features.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2")]
-pub(super) unsafe fn gelu(run: &Run) {
+pub(crate) unsafe fn gelu(run: &Run) {
     // SAFETY: the caller promises a run with an operand and a result of its length, apart from one another, and the
     // features.
     unsafe {
@@ -18,7 +18,7 @@ pub(super) unsafe fn gelu(run: &Run) {
 /// # Safety
 /// As for [`gelu`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2")]
-pub(super) unsafe fn gelu_backward(run: &Run) {
+pub(crate) unsafe fn gelu_backward(run: &Run) {
     // SAFETY: the caller promises the features and a run; whole steps lie inside the run, the last elements go through
     // buffers.
     unsafe {

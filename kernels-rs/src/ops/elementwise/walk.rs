@@ -7,9 +7,8 @@ use super::engine::{Plan, Source};
 use super::kernel::Run;
 use super::stream;
 use crate::array::Array;
-use crate::array::axes::{Together, merged};
 use crate::array::narrow;
-use crate::array::shape::{self, Inline, Shape, Strides, carry, unravel};
+use crate::array::shape::{self, Shape, Strides, carry, unravel};
 use crate::dtype::DType;
 use crate::machine::threads::{self, SharedMut};
 use std::mem::MaybeUninit;
@@ -25,16 +24,16 @@ const HEAVY_GRAIN: usize = 4 << 10;
 
 /// An operand as the walkers see it.
 #[derive(Clone, Copy)]
-pub(super) struct View {
-    pub(super) data: *const u8,
+pub(crate) struct View {
+    pub(crate) data: *const u8,
     pub(super) value: u64,
     pub(super) is_value: bool,
     /// Bytes per stored element.
-    pub(super) size: usize,
+    pub(crate) size: usize,
     /// Widened before the kernel sees it.
     pub(super) narrow: Option<DType>,
     /// In elements, per merged axis.
-    pub(super) strides: Strides,
+    pub(crate) strides: Strides,
 }
 
 // SAFETY: the pointer is only read, and the arrays behind it outlive the walk.
@@ -55,6 +54,13 @@ impl View {
         }
     }
 
+    /// Elements as they are stored.
+    #[inline]
+    pub(crate) fn stored(array: &Array, strides: Strides) -> Self {
+        let size = array.dtype().itemsize();
+        Self { data: array.data(), value: 0, is_value: false, size, narrow: None, strides }
+    }
+
     #[inline]
     pub(super) fn flat(plan: &Plan, source: Source<'_>) -> Self {
         let step = isize::from(matches!(source, Source::Array(_)));
@@ -70,20 +76,20 @@ impl View {
     }
 
     /// With its axes in another order.
-    pub(super) fn permuted(mut self, order: &[usize]) -> Self {
+    pub(crate) fn permuted(mut self, order: &[usize]) -> Self {
         let strides = self.strides;
         order.iter().zip(self.strides.iter_mut()).for_each(|(&axis, step)| *step = strides[axis]);
         self
     }
 
     #[inline]
-    pub(super) fn last(&self) -> isize {
+    pub(crate) fn last(&self) -> isize {
         self.strides.last().copied().unwrap_or(1)
     }
 
     /// Address of the element at these coordinates.
     #[inline]
-    pub(super) fn at(&self, index: &[usize]) -> *const u8 {
+    pub(crate) fn at(&self, index: &[usize]) -> *const u8 {
         if self.is_value {
             return (&raw const self.value).cast();
         }
@@ -98,18 +104,33 @@ pub(super) fn is_narrow(dtype: DType) -> bool {
 }
 
 /// Drops axes of length 1 and merges neighbours that every operand steps through alike. At least one axis is left.
-pub(super) fn merge_axes<const N: usize>(views: &mut [View; N], shape: &[usize]) -> Shape {
-    let together = |(axis, &len)| Together { len, steps: std::array::from_fn(|k| views[k].strides[axis]) };
-    let mut axes: Inline<Together<N>> = merged(shape.iter().enumerate().map(together));
-    if axes.is_empty() {
-        axes.push(Together { len: 1, steps: [1; N] });
-    }
-    for (k, view) in views.iter_mut().enumerate() {
-        view.strides = Strides::empty();
-        axes.iter().for_each(|axis| view.strides.push(axis.steps[k]));
-    }
+pub(crate) fn merge_axes(views: &mut [View], shape: &[usize]) -> Shape {
     let mut dims = Shape::empty();
-    axes.iter().for_each(|axis| dims.push(axis.len));
+    for (axis, &len) in shape.iter().enumerate().filter(|&(_, &len)| len != 1) {
+        let next = dims.len();
+        let spans = |view: &View| view.strides[next - 1] == view.strides[axis] * len as isize;
+        let at = if next > 0 && views.iter().all(spans) { next - 1 } else { next };
+        if at == next {
+            dims.push(len);
+        } else {
+            dims[at] *= len;
+        }
+        // Never an axis that is still to be read.
+        for view in views.iter_mut() {
+            view.strides[at] = view.strides[axis];
+        }
+    }
+    if dims.is_empty() {
+        dims.push(1);
+        for view in views.iter_mut() {
+            view.strides = Strides::filled(1, 1);
+        }
+    }
+    for view in views {
+        while view.strides.len() > dims.len() {
+            view.strides.pop();
+        }
+    }
     dims
 }
 
@@ -321,7 +342,7 @@ impl Buffer {
 ///
 /// # Safety
 /// The walk stays inside the operand, and `to` holds `count` elements.
-unsafe fn gather(view: &View, dims: &[usize], index: &[usize], count: usize, to: *mut u8) {
+pub(crate) unsafe fn gather(view: &View, dims: &[usize], index: &[usize], count: usize, to: *mut u8) {
     // SAFETY: the caller promises that the walk stays inside the operand, and room for `count` elements.
     unsafe {
         match view.size {

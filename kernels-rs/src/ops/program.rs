@@ -1,0 +1,21 @@
+//! Chains of elementwise ops as one kernel: a program becomes an array of handlers, each of which works on the elements in eight
+//! vector registers and jumps to the next one, so that values between ops never leave the core.
+//!
+//! Handlers are made from the rows of the op tables; rows that cost much more than a call are called: the row kernel itself
+//! runs on the registers. So every value has the bits that the op by itself gives. There are handlers for AVX2 and
+//! AVX-512; elsewhere a program has no code, and its ops run one by one.
+//!
+//! A handler reads its second operand from memory: an input, a value saved in a slot, or a number that fills a slot. A program
+//! has one width, 4 or 8 bytes; bools are lanes of 0 and 1, float16 and bfloat16 are lanes of `f32` that are rounded after
+//! every instruction.
+
+mod code;
+mod handler;
+mod moves;
+mod run;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use code::{Code, Instr, Program, compile};
+pub use run::run;

@@ -1,0 +1,155 @@
+//! The handlers of those rows of the op tables that cost less than a call.
+
+use super::handler::{Cell, Handler, Jump, binary, handler, made, swapped, unary};
+use crate::array::number::Ring;
+use crate::machine::simd::Level;
+use crate::ops::elementwise::num::{Int, Num};
+use crate::ops::elementwise::table::{binary_table, unary_table};
+use std::arch::x86_64::{__m256, __m512};
+
+/// What lanes hold, with their bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// 0 or 1 in 4 bytes.
+    Bool4,
+    /// 0 or 1 in 8 bytes.
+    Bool8,
+    /// `f32`.
+    F32,
+    /// `f64`.
+    F64,
+    /// `i32`.
+    I32,
+    /// `i64`.
+    I64,
+}
+
+/// A row of one operand for these lanes.
+macro_rules! one {
+    (@as $width:tt $ty:ty, $level:ident, $f:expr) => {
+        made!($width $ty, $level, |cell, registers| unary::<$width, _, $ty, _>(registers, $f))
+    };
+    (num $level:ident, $lane:ident => $f:expr) => {
+        match $lane {
+            Lane::F32 => one!(@as 4 f32, $level, $f),
+            Lane::F64 => one!(@as 8 f64, $level, $f),
+            Lane::I32 => one!(@as 4 i32, $level, $f),
+            Lane::I64 => one!(@as 8 i64, $level, $f),
+            _ => None,
+        }
+    };
+    (test $level:ident, $lane:ident => $f:expr) => { one!(num $level, $lane => $f) };
+    (bits $level:ident, $lane:ident => $f:expr) => {
+        match $lane {
+            Lane::I32 => one!(@as 4 i32, $level, $f),
+            Lane::I64 => one!(@as 8 i64, $level, $f),
+            _ => one!(bool $level, $lane => $f),
+        }
+    };
+    (bool $level:ident, $lane:ident => $f:expr) => {
+        match $lane {
+            Lane::Bool4 => one!(@as 4 bool, $level, $f),
+            Lane::Bool8 => one!(@as 8 bool, $level, $f),
+            _ => None,
+        }
+    };
+    // What costs much more than a call is called: the row kernel itself, on the registers.
+    (float $level:ident, $lane:ident => $($f:expr),*) => { None };
+    (float_far $level:ident, $lane:ident => $($f:expr),*) => { None };
+    (float_tabled $level:ident, $lane:ident => $($f:expr),*) => { None };
+}
+
+/// A row of two operands for these lanes; `swapped`: the one in registers is the second.
+macro_rules! two {
+    (@as $width:tt $ty:ty, $level:ident, $swapped:ident, $f:expr) => {
+        two!(@to $width $ty, _, $level, $swapped, $f)
+    };
+    (@to $width:tt $ty:ty, $result:ty, $level:ident, $swapped:ident, $f:expr) => {
+        if $swapped {
+            made!($width $ty, $level, |cell, registers| {
+                swapped::<$width, _, $ty, $result>(registers, (*cell).at, $f)
+            })
+        } else {
+            made!($width $ty, $level, |cell, registers| {
+                binary::<$width, _, $ty, $result>(registers, (*cell).at, $f)
+            })
+        }
+    };
+    (num $level:ident, $lane:ident, $swapped:ident => $f:expr) => {
+        match $lane {
+            Lane::F32 => two!(@as 4 f32, $level, $swapped, $f),
+            Lane::F64 => two!(@as 8 f64, $level, $swapped, $f),
+            _ => two!(int $level, $lane, $swapped => $f),
+        }
+    };
+    (int $level:ident, $lane:ident, $swapped:ident => $f:expr) => {
+        match $lane {
+            Lane::I32 => two!(@as 4 i32, $level, $swapped, $f),
+            Lane::I64 => two!(@as 8 i64, $level, $swapped, $f),
+            _ => None,
+        }
+    };
+    (compare $level:ident, $lane:ident, $swapped:ident => $f:expr) => { two!(num $level, $lane, $swapped => $f) };
+    (same $level:ident, $lane:ident, $swapped:ident => $f:expr) => {
+        match $lane {
+            Lane::Bool4 | Lane::Bool8 => two!(bool $level, $lane, $swapped => $f),
+            _ => two!(num $level, $lane, $swapped => $f),
+        }
+    };
+    (bits $level:ident, $lane:ident, $swapped:ident => $f:expr) => {
+        match $lane {
+            Lane::Bool4 | Lane::Bool8 => two!(bool $level, $lane, $swapped => $f),
+            _ => two!(int $level, $lane, $swapped => $f),
+        }
+    };
+    (bool $level:ident, $lane:ident, $swapped:ident => $f:expr) => {
+        match $lane {
+            Lane::Bool4 => two!(@as 4 bool, $level, $swapped, $f),
+            Lane::Bool8 => two!(@as 8 bool, $level, $swapped, $f),
+            _ => None,
+        }
+    };
+    (quotient $level:ident, $lane:ident, $swapped:ident => $f:expr, $g:expr) => {
+        match $lane {
+            Lane::F32 => two!(@to 4 f32, f32, $level, $swapped, $f),
+            Lane::F64 => two!(@to 8 f64, f64, $level, $swapped, $g),
+            _ => None,
+        }
+    };
+    (num_far $level:ident, $lane:ident, $swapped:ident => $f:expr, $($fast:expr),*) => {
+        match $lane {
+            Lane::F32 => None,
+            _ => two!(num $level, $lane, $swapped => $f),
+        }
+    };
+    (float $level:ident, $lane:ident, $swapped:ident => $($f:expr),*) => { None };
+    (float_tabled $level:ident, $lane:ident, $swapped:ident => $($f:expr),*) => { None };
+    (power $level:ident, $lane:ident, $swapped:ident => $($f:expr),*) => { None };
+}
+
+macro_rules! unary_rows {
+    ($($name:ident $class:ident => $($f:expr),*;)*) => {
+        /// The handler of a row of one operand; `None` where its kernel is called.
+        pub fn of_one(name: &str, level: Level, lane: Lane) -> Option<Handler> {
+            match name {
+                $(stringify!($name) => one!($class level, lane => $($f),*),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+macro_rules! binary_rows {
+    ($($name:ident $class:ident => $($f:expr),*;)*) => {
+        /// The handler of a row of two operands, `None` where its kernel is called; `swapped`: the one in registers is the second.
+        pub fn of_two(name: &str, level: Level, lane: Lane, swapped: bool) -> Option<Handler> {
+            match name {
+                $(stringify!($name) => two!($class level, lane, swapped => $($f),*),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+unary_table!(unary_rows);
+binary_table!(binary_rows);

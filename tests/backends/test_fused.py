@@ -1,0 +1,129 @@
+"""Compiled functions on the backends with programs: the bits of the ops, and no more memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import phlox as px
+from phlox import Backend, Cpu, Tensor, Wgpu
+from phlox_kernels import _native
+from phlox_tensor.testing import LAYOUTS
+
+_ONE = (
+    "abs",
+    "ceil",
+    "exp",
+    "floor",
+    "gelu",
+    "log1p",
+    "negative",
+    "relu",
+    "sigmoid",
+    "sin",
+    "square",
+)
+_TWO = ("add", "atan2", "floor_divide", "greater", "maximum", "minimum", "multiply", "subtract")
+
+
+def device_of(name: str) -> Backend:
+    if name == "cpu":
+        return Cpu()
+    try:
+        device = Wgpu()
+        assert device.dtypes  # opens the adapter
+        return device
+    except px.BackendUnavailableError as error:
+        pytest.skip(f"no adapter: {error}")
+
+
+def function(steps: list[Any], args: tuple[Tensor, ...], number: float) -> tuple[Tensor, ...]:
+    """The last three values of a chain of random steps."""
+    values = [*args]
+    for kind, name, a, b in steps:
+        x, y = values[a % len(values)], values[b % len(values)]
+        if kind == "one":
+            out = getattr(px, name)(x.astype(px.float32))
+        elif kind == "two":
+            out = getattr(px, name)(x.astype(px.float32), y.astype(px.float32))
+        elif kind == "number":
+            out = (x.astype(px.float32) * number).clip(-2.0, 3.5)
+        elif kind == "where":
+            out = px.where(x.astype(px.float32) > 0.25, y.astype(px.float32), -number)
+        elif kind == "int":
+            out = (x.astype(px.float32).clip(-100, 100).astype(px.int32) + 3) & 6
+        else:
+            out = x.astype(px.float16).astype(px.float32) if px.float16 in x.device.dtypes else x
+        values.append(out)
+    return tuple(values[-3:])
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["one", "two", "number", "where", "int", "half"]),
+        st.integers(0, 99),
+        st.integers(0, 30),
+        st.integers(0, 30),
+    ),
+    min_size=1,
+    max_size=16,
+).map(
+    lambda steps: [
+        (kind, (_TWO if kind == "two" else _ONE)[at % len(_TWO if kind == "two" else _ONE)], a, b)
+        for kind, at, a, b in steps
+    ]
+)
+SHAPES = st.sampled_from(
+    [((3, 5), (5,), ()), ((70, 33), (70, 1), (70, 33)), ((0, 4), (4,), (0, 4))]
+)
+
+
+@pytest.mark.parametrize("name", ["cpu", "wgpu"])
+@settings(max_examples=40, deadline=None)
+@given(steps=STEPS, shapes=SHAPES, layout=st.sampled_from(sorted(LAYOUTS)), seed=st.integers(0, 99))
+def test_random_chains_have_the_bits_of_their_ops(
+    name: str, steps: Any, shapes: Any, layout: str, seed: int
+) -> None:
+    device = device_of(name)
+    rng = np.random.default_rng(seed)
+    fast = px.compile(lambda number, *args: function(steps, args, number))
+    for turn in range(4):
+        arrays = [rng.normal(size=shape).astype(np.float32) for shape in shapes]
+        args = tuple(LAYOUTS[layout](a, px.float32, device) for a in arrays)
+        number = 0.5 + turn
+        for got, wanted in zip(fast(number, *args), function(steps, args, number), strict=True):
+            assert got.numpy().tobytes() == wanted.numpy().tobytes()
+
+
+@settings(max_examples=15, deadline=None)
+@given(steps=STEPS)
+def test_a_replay_never_holds_more_than_the_ops(steps: Any) -> None:
+    device = Cpu()
+    fast = px.compile(lambda number, *args: function(steps, args, number))
+    plain = px.compile(lambda number, *args: function(steps, args, number))
+    args = tuple(px.ones((256, 512), device=device) for _ in range(3))
+
+    def peak(run: Any) -> int:
+        for _ in range(3):
+            run(0.5, *args)
+        before = device.memory().current
+        _native._reset_peak()
+        run(0.5, *args)
+        return device.memory().peak - before
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Cpu, "kernel", lambda self, program: None)
+        wanted = peak(plain)
+    assert peak(fast) <= wanted
+
+
+def test_a_training_step_runs_programs_on_the_cpu() -> None:
+    text = px.compile(lambda x: (x * 2 + 1).relu().exp()).explain(px.ones(5, device=Cpu()))
+    probe = px.compile(lambda x: x * 2 + 1).explain(px.ones(5, device=Cpu()))
+    if "program of 2" not in probe:
+        pytest.skip("no code for this machine: programs run op by op")
+    assert "program of 4: multiply, add, relu, exp; 1 input, 1 output" in text
