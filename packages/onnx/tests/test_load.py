@@ -93,6 +93,18 @@ def test_shape_arithmetic_stays_on_the_host() -> None:
     assert found.shape == (5, 6)
 
 
+def test_the_padding_that_pytorch_writes_stays_on_the_host() -> None:
+    text = """(float[n, 3] x) => (float[n, 6] y) {
+        p = Constant<value = int64[4] {1, 2, 0, 0}>()  two = Constant<value = int64[2] {-1, 2}>()
+        m = Constant<value = int64[1] {-1}>()  z = Constant<value = int64[1] {0}>()
+        r = Reshape(p, two)
+        least = Constant<value = int64[1] {-9223372036854775807}>()
+        s = Slice(r, m, least, z, m)  t = Transpose<perm = [1, 0]>(s)  flat = Reshape(t, m)
+        c = Cast<to = 7>(flat)  y = Pad(x, c) }"""
+    found = load(model(text))(px.ones((2, 3), device=px.Meta()))
+    assert found.shape == (2, 6)
+
+
 def test_only_the_branch_that_is_taken_runs() -> None:
     text = """(bool c, float[2] x) => (float[2] y) {
         y = If (c) <then_branch = t () => (float[2] a) { a = Neg(x) },

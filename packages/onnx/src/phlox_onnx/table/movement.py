@@ -54,6 +54,10 @@ def transpose(data: T, *, perm: Ints | None = None) -> T:
     return data.permute_dims(tuple(reversed(range(data.ndim))) if perm is None else perm)
 
 
+def _host_transpose(data: Host, *, perm: Ints | None = None) -> Host:
+    return np.transpose(data, perm)
+
+
 def squeeze(data: T, axes: Ints | None = None) -> T:
     chosen = tuple(i for i, n in enumerate(data.shape) if n == 1) if axes is None else axes
     return data.squeeze(chosen) if chosen else data
@@ -309,7 +313,7 @@ ROWS: Final[dict[str, Row]] = {
     "Split": since(18, split, movement=True),
     "Squeeze": since(25, squeeze, host=_host_squeeze, movement=True),
     "Tile": since(13, tile, movement=True),
-    "Transpose": since(25, transpose, movement=True),
+    "Transpose": since(25, transpose, host=_host_transpose, movement=True),
     "Trilu": since(14, trilu),
     "Unsqueeze": since(25, unsqueeze, host=_host_unsqueeze, movement=True),
 }
