@@ -1,7 +1,8 @@
-"""Convolution layers over images (N, C, H, W)."""
+"""Convolution layers over images (N, C, H, W), and what those of any number of axes share."""
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from phlox_tensor import Backend, Float, Tensor, conv2d
@@ -10,7 +11,29 @@ from . import initializers as init
 from ._inputs import check_dtype
 from ._layer import Layer, LayerConfig
 from ._param import Param
-from ._window import Padding, Pair, as_pair, sides
+from ._window import Padding, Pair, as_sizes, margins
+
+
+def divide(config: Any) -> None:
+    """Raise ConfigError unless the groups divide the channels."""
+    ins, outs = config.channels_in, config.channels_out
+    divided = config.groups > 0 and not (ins % config.groups or outs % config.groups)
+    config.require("groups", divided, f"groups that divide the channels {ins} and {outs}")
+
+
+def parts_of(
+    config: Any, axes: int, device: Backend | str | None, transposed: bool
+) -> dict[str, Any]:
+    """Weight and bias; as in PyTorch a transposed one takes its second axis for the inputs."""
+    kernel = as_sizes(config.kernel_size, axes)
+    sizes = (config.channels_out, config.channels_in)
+    first, second = sizes[::-1] if transposed else sizes
+    second //= config.groups
+    area = prod(kernel)
+    fans = init.Fans(second * area, first // config.groups * area)
+    bias = config.initializer.param((config.channels_out,), device, fans) if config.bias else None
+    weight = config.initializer.param((first, second, *kernel), device, fans)
+    return {"weight": weight, "bias": bias}
 
 
 class Conv2dConfig(LayerConfig["Conv2d"]):
@@ -40,21 +63,11 @@ class Conv2dConfig(LayerConfig["Conv2d"]):
 
     def validate(self) -> None:
         """Raise ConfigError unless the groups divide the channels."""
-        divided = self.groups > 0 and not (
-            self.channels_in % self.groups or self.channels_out % self.groups
-        )
-        channels = f"{self.channels_in} and {self.channels_out}"
-        self.require("groups", divided, f"groups that divide the channels {channels}")
+        divide(self)
 
     def parts(self, device: Backend | str | None) -> dict[str, Any]:
         """Return weight and bias."""
-        height, width = as_pair(self.kernel_size)
-        inputs, area = self.channels_in // self.groups, height * width
-        fans = init.Fans(inputs * area, self.channels_out // self.groups * area)
-        shape = (self.channels_out, inputs, height, width)
-        bias = self.initializer.param((self.channels_out,), device, fans) if self.bias else None
-        weight = self.initializer.param(shape, device, fans)
-        return {"weight": weight, "bias": bias}
+        return parts_of(self, 2, device, False)
 
 
 class Conv2d(Layer[Conv2dConfig]):
@@ -88,13 +101,6 @@ class Conv2d(Layer[Conv2dConfig]):
         """Map (N, channels_in, H, W) to (N, channels_out, H', W')."""
         check_dtype(self, x, self.weight)
         s = self.settings
-        size = (x.shape[-2], x.shape[-1]) if x.ndim > 1 else (1, 1)
-        return conv2d(
-            x,
-            self.weight.value,
-            None if self.bias is None else self.bias.value,
-            s.stride,
-            sides(s.padding, size, s.kernel_size, s.stride, s.dilation),
-            s.dilation,
-            s.groups,
-        )
+        padding = margins(s.padding, x.shape, 2, s.kernel_size, s.stride, s.dilation)
+        bias = None if self.bias is None else self.bias.value
+        return conv2d(x, self.weight.value, bias, s.stride, padding, s.dilation, s.groups)

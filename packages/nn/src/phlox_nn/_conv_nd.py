@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 from phlox_tensor import (
@@ -17,32 +16,11 @@ from phlox_tensor import (
 )
 
 from . import initializers as init
+from ._conv import divide, parts_of
 from ._inputs import check_dtype
 from ._layer import Layer, LayerConfig
 from ._param import Param
-from ._window import Padding1d, Padding3d, Pair, Single, Triple, as_sizes, margins
-
-
-def _divide(config: Any) -> None:
-    """Raise ConfigError unless the groups divide the channels."""
-    ins, outs = config.channels_in, config.channels_out
-    divided = config.groups > 0 and not (ins % config.groups or outs % config.groups)
-    config.require("groups", divided, f"groups that divide the channels {ins} and {outs}")
-
-
-def _parts(
-    config: Any, axes: int, device: Backend | str | None, transposed: bool
-) -> dict[str, Any]:
-    """Weight and bias; as in PyTorch a transposed one takes its second axis for the inputs."""
-    kernel = as_sizes(config.kernel_size, axes)
-    sizes = (config.channels_out, config.channels_in)
-    first, second = sizes[::-1] if transposed else sizes
-    second //= config.groups
-    area = prod(kernel)
-    fans = init.Fans(second * area, first // config.groups * area)
-    bias = config.initializer.param((config.channels_out,), device, fans) if config.bias else None
-    weight = config.initializer.param((first, second, *kernel), device, fans)
-    return {"weight": weight, "bias": bias}
+from ._window import Padding1d, Padding3d, Pair, Single, Triple, margins
 
 
 class Conv1dConfig(LayerConfig["Conv1d"]):
@@ -72,11 +50,11 @@ class Conv1dConfig(LayerConfig["Conv1d"]):
 
     def validate(self) -> None:
         """Raise ConfigError unless the groups divide the channels."""
-        _divide(self)
+        divide(self)
 
     def parts(self, device: Backend | str | None) -> dict[str, Any]:
         """Return weight and bias."""
-        return _parts(self, 1, device, False)
+        return parts_of(self, 1, device, False)
 
 
 class Conv1d(Layer[Conv1dConfig]):
@@ -110,7 +88,7 @@ class Conv1d(Layer[Conv1dConfig]):
         """Map (N, channels_in, L) to (N, channels_out, L')."""
         check_dtype(self, x, self.weight)
         s = self.settings
-        padding: Any = margins(s.padding, x.shape[-1:], s.kernel_size, s.stride, s.dilation)
+        padding = margins(s.padding, x.shape, 1, s.kernel_size, s.stride, s.dilation)
         bias = None if self.bias is None else self.bias.value
         return conv1d(x, self.weight.value, bias, s.stride, padding, s.dilation, s.groups)
 
@@ -142,11 +120,11 @@ class Conv3dConfig(LayerConfig["Conv3d"]):
 
     def validate(self) -> None:
         """Raise ConfigError unless the groups divide the channels."""
-        _divide(self)
+        divide(self)
 
     def parts(self, device: Backend | str | None) -> dict[str, Any]:
         """Return weight and bias."""
-        return _parts(self, 3, device, False)
+        return parts_of(self, 3, device, False)
 
 
 class Conv3d(Layer[Conv3dConfig]):
@@ -180,7 +158,7 @@ class Conv3d(Layer[Conv3dConfig]):
         """Map (N, channels_in, D, H, W) to (N, channels_out, D', H', W')."""
         check_dtype(self, x, self.weight)
         s = self.settings
-        padding: Any = margins(s.padding, x.shape[-3:], s.kernel_size, s.stride, s.dilation)
+        padding = margins(s.padding, x.shape, 3, s.kernel_size, s.stride, s.dilation)
         bias = None if self.bias is None else self.bias.value
         return conv3d(x, self.weight.value, bias, s.stride, padding, s.dilation, s.groups)
 
@@ -214,11 +192,11 @@ class ConvTranspose1dConfig(LayerConfig["ConvTranspose1d"]):
 
     def validate(self) -> None:
         """Raise ConfigError unless the groups divide the channels."""
-        _divide(self)
+        divide(self)
 
     def parts(self, device: Backend | str | None) -> dict[str, Any]:
         """Return weight and bias."""
-        return _parts(self, 1, device, True)
+        return parts_of(self, 1, device, True)
 
 
 class ConvTranspose1d(Layer[ConvTranspose1dConfig]):
@@ -294,11 +272,11 @@ class ConvTranspose2dConfig(LayerConfig["ConvTranspose2d"]):
 
     def validate(self) -> None:
         """Raise ConfigError unless the groups divide the channels."""
-        _divide(self)
+        divide(self)
 
     def parts(self, device: Backend | str | None) -> dict[str, Any]:
         """Return weight and bias."""
-        return _parts(self, 2, device, True)
+        return parts_of(self, 2, device, True)
 
 
 class ConvTranspose2d(Layer[ConvTranspose2dConfig]):
@@ -374,11 +352,11 @@ class ConvTranspose3dConfig(LayerConfig["ConvTranspose3d"]):
 
     def validate(self) -> None:
         """Raise ConfigError unless the groups divide the channels."""
-        _divide(self)
+        divide(self)
 
     def parts(self, device: Backend | str | None) -> dict[str, Any]:
         """Return weight and bias."""
-        return _parts(self, 3, device, True)
+        return parts_of(self, 3, device, True)
 
 
 class ConvTranspose3d(Layer[ConvTranspose3dConfig]):

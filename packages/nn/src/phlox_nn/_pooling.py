@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from phlox_tensor import Backend, Float, Tensor, avg_pool2d, max_pool2d, pad
+from phlox_tensor import Backend, Float, Tensor, avg_pool2d, max_pool2d
 
 from ._layer import Layer, LayerConfig
-from ._window import Padding, Pair, Sides, as_pair, sides
+from ._window import Padding, Pair, margins, room
 
 
 class MaxPool2dConfig(LayerConfig["MaxPool2d"]):
@@ -48,8 +48,9 @@ class MaxPool2d(Layer[MaxPool2dConfig]):
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map (N, C, H, W) to (N, C, H', W')."""
         s = self.settings
-        x, margins = _room(x, s.padding, s.kernel_size, s.stride, s.dilation, float("-inf"))
-        return max_pool2d(x, s.kernel_size, s.stride, margins, s.dilation, s.ceil_mode)
+        stride = s.stride or s.kernel_size
+        x, sides = room(x, s.padding, 2, s.kernel_size, stride, s.dilation)
+        return max_pool2d(x, s.kernel_size, stride, sides, s.dilation, s.ceil_mode)
 
 
 class AvgPool2dConfig(LayerConfig["AvgPool2d"]):
@@ -90,22 +91,6 @@ class AvgPool2d(Layer[AvgPool2dConfig]):
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map (N, C, H, W) to (N, C, H', W')."""
         s = self.settings
-        size = (x.shape[-2], x.shape[-1])
-        margins = sides(s.padding, size, s.kernel_size, s.stride or s.kernel_size, 1)
-        return avg_pool2d(x, s.kernel_size, s.stride, margins, s.ceil_mode, s.count_include_pad)
-
-
-def _room(
-    x: Tensor[Float],
-    padding: Padding,
-    kernel: Pair,
-    stride: Pair | None,
-    dilation: Pair,
-    value: float,
-) -> tuple[Tensor[Float], Sides]:
-    """Margins for the op, which takes at most half the kernel; larger ones are filled here."""
-    size = (x.shape[-2], x.shape[-1])
-    margins = sides(padding, size, kernel, stride or kernel, dilation)
-    if all(max(m) <= k // 2 for m, k in zip(margins, as_pair(kernel), strict=True)):
-        return x, margins
-    return pad(x, margins, value), ((0, 0), (0, 0))
+        stride = s.stride or s.kernel_size
+        sides = margins(s.padding, x.shape, 2, s.kernel_size, stride, 1)
+        return avg_pool2d(x, s.kernel_size, stride, sides, s.ceil_mode, s.count_include_pad)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from phlox_tensor import (
     Backend,
@@ -18,11 +18,10 @@ from phlox_tensor import (
     avg_pool3d,
     max_pool1d,
     max_pool3d,
-    pad,
 )
 
 from ._layer import Layer, LayerConfig
-from ._window import Padding1d, Padding3d, Pair, Single, Triple, as_sizes, margins
+from ._window import Padding1d, Padding3d, Pair, Single, Triple, margins, room
 
 
 class MaxPool1dConfig(LayerConfig["MaxPool1d"]):
@@ -64,9 +63,7 @@ class MaxPool1d(Layer[MaxPool1dConfig]):
         """Map (N, C, L) to (N, C, L')."""
         s = self.settings
         stride = s.stride or s.kernel_size
-        sides: Any = margins(s.padding, x.shape[-1:], s.kernel_size, stride, s.dilation)
-        if any(max(m) > k // 2 for m, k in zip(sides, as_sizes(s.kernel_size, 1), strict=True)):
-            x, sides = pad(x, sides, -float("inf")), 0  # the op pads by half a kernel at most
+        x, sides = room(x, s.padding, 1, s.kernel_size, stride, s.dilation)
         return max_pool1d(x, s.kernel_size, stride, sides, s.dilation, s.ceil_mode)
 
 
@@ -109,7 +106,7 @@ class AvgPool1d(Layer[AvgPool1dConfig]):
         """Map (N, C, L) to (N, C, L')."""
         s = self.settings
         stride = s.stride or s.kernel_size
-        sides: Any = margins(s.padding, x.shape[-1:], s.kernel_size, stride, 1)
+        sides = margins(s.padding, x.shape, 1, s.kernel_size, stride, 1)
         return avg_pool1d(x, s.kernel_size, stride, sides, s.ceil_mode, s.count_include_pad)
 
 
@@ -152,9 +149,7 @@ class MaxPool3d(Layer[MaxPool3dConfig]):
         """Map (N, C, D, H, W) to (N, C, D', H', W')."""
         s = self.settings
         stride = s.stride or s.kernel_size
-        sides: Any = margins(s.padding, x.shape[-3:], s.kernel_size, stride, s.dilation)
-        if any(max(m) > k // 2 for m, k in zip(sides, as_sizes(s.kernel_size, 3), strict=True)):
-            x, sides = pad(x, sides, -float("inf")), 0  # the op pads by half a kernel at most
+        x, sides = room(x, s.padding, 3, s.kernel_size, stride, s.dilation)
         return max_pool3d(x, s.kernel_size, stride, sides, s.dilation, s.ceil_mode)
 
 
@@ -197,7 +192,7 @@ class AvgPool3d(Layer[AvgPool3dConfig]):
         """Map (N, C, D, H, W) to (N, C, D', H', W')."""
         s = self.settings
         stride = s.stride or s.kernel_size
-        sides: Any = margins(s.padding, x.shape[-3:], s.kernel_size, stride, 1)
+        sides = margins(s.padding, x.shape, 3, s.kernel_size, stride, 1)
         return avg_pool3d(x, s.kernel_size, stride, sides, s.ceil_mode, s.count_include_pad)
 
 
