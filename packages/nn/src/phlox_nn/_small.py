@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 from phlox_tensor import (
     Backend,
     Float,
-    ShapeError,
     Tensor,
     as_device,
     glu,
+    pixel_shuffle,
+    pixel_unshuffle,
     prelu,
     swiglu,
     where,
@@ -348,21 +349,8 @@ class PixelShuffle(Layer[PixelShuffleConfig]):
         ) -> None: ...
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
-        """Map (…, C · r², H, W) to (…, C, H · r, W · r).
-
-        Raises:
-            ShapeError: when the channels do not come in squares.
-        """
-        r = self.settings.factor
-        if x.ndim < 3 or x.shape[-3] % (r * r):
-            raise ShapeError(
-                "PixelShuffle", "no such channels", got=x.shape, expected=f"(…, C · {r * r}, H, W)"
-            )
-        *lead, channels, height, width = x.shape
-        n = len(lead)
-        parts = x.reshape(*lead, channels // (r * r), r, r, height, width)
-        order = (*range(n), n, n + 3, n + 1, n + 4, n + 2)
-        return parts.permute_dims(order).reshape(*lead, channels // (r * r), height * r, width * r)
+        """Map (…, C · r², H, W) to (…, C, H · r, W · r)."""
+        return pixel_shuffle(x, self.settings.factor)
 
 
 class PixelUnshuffleConfig(LayerConfig["PixelUnshuffle"]):
@@ -389,18 +377,5 @@ class PixelUnshuffle(Layer[PixelUnshuffleConfig]):
         ) -> None: ...
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
-        """Map (…, C, H · r, W · r) to (…, C · r², H, W).
-
-        Raises:
-            ShapeError: when height and width are no multiples of r.
-        """
-        r = self.settings.factor
-        if x.ndim < 3 or x.shape[-1] % r or x.shape[-2] % r:
-            raise ShapeError(
-                "PixelUnshuffle", "no such size", got=x.shape, expected=f"(…, C, H · {r}, W · {r})"
-            )
-        *lead, channels, height, width = x.shape
-        n = len(lead)
-        parts = x.reshape(*lead, channels, height // r, r, width // r, r)
-        order = (*range(n), n, n + 2, n + 4, n + 1, n + 3)
-        return parts.permute_dims(order).reshape(*lead, channels * r * r, height // r, width // r)
+        """Map (…, C, H · r, W · r) to (…, C · r², H, W)."""
+        return pixel_unshuffle(x, self.settings.factor)

@@ -17,6 +17,7 @@ from .convolution import CONVOLUTION
 from .indexing import INDEXING
 from .movement import MOVEMENT
 from .random import RANDOM
+from .rearrangement import REARRANGEMENT
 from .rows import ROWS
 from .sampling import SAMPLING
 from .selection import SELECTION
@@ -34,6 +35,7 @@ TABLES: Final[tuple[Mapping[str, LanesRule | NoLanes], ...]] = (
     INDEXING,
     MOVEMENT,
     RANDOM,
+    REARRANGEMENT,
     ROWS,
     SAMPLING,
     SELECTION,

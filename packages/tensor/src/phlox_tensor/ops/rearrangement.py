@@ -146,9 +146,19 @@ pad_border = moving(
 
 
 def _pixel_shuffle(x: Tensor[Any], factor: int) -> Tensor[Any]:
-    n, c, h, w = x.shape
-    parts = x.reshape((n, c // factor**2, factor, factor, h, w))
-    return parts.permute_dims((0, 1, 4, 2, 5, 3)).reshape(ref.shuffled(x.shape, factor))
+    *lead, c, h, w = x.shape
+    n = len(lead)
+    parts = x.reshape((*lead, c // factor**2, factor, factor, h, w))
+    order = (*range(n + 1), n + 3, n + 1, n + 4, n + 2)
+    return parts.permute_dims(order).reshape(ref.shuffled(x.shape, factor))
+
+
+def _pixel_unshuffle(x: Tensor[Any], factor: int) -> Tensor[Any]:
+    *lead, c, h, w = x.shape
+    n = len(lead)
+    parts = x.reshape((*lead, c, h // factor, factor, w // factor, factor))
+    order = (*range(n + 1), n + 2, n + 4, n + 1, n + 3)
+    return parts.permute_dims(order).reshape(ref.unshuffled(x.shape, factor))
 
 
 pixel_shuffle = window(
@@ -162,25 +172,28 @@ pixel_shuffle = window(
         case((2, 4, 2, 1), factor=2),
         case((1, 9, 1, 1), factor=3),
         case((0, 4, 1, 1), factor=2),
+        case((4, 1, 2), factor=2),
+        case((2, 1, 4, 1, 1), factor=2),
     ),
     method=False,
-    doc="Images (N, C·f², H, W) with channels in place of pixels: (N, C, H·f, W·f). Shi et al., "
+    doc="Images (…, C·f², H, W) with channels in place of pixels: (…, C, H·f, W·f). Shi et al., "
     "2016.",
 )
 pixel_unshuffle = window(
     "pixel_unshuffle",
     "x: Any; factor: int -> Any",
-    expand=lambda x, factor: (
-        x.reshape((*x.shape[:2], x.shape[2] // factor, factor, x.shape[3] // factor, factor))
-        .permute_dims((0, 1, 3, 5, 2, 4))
-        .reshape(ref.unshuffled(x.shape, factor))
-    ),
+    expand=_pixel_unshuffle,
     numpy=ref.pixel_unshuffle,
     shape=shapes.pixel_unshuffle,
     linear=True,
-    cases=(case((2, 1, 4, 2), factor=2), case((0, 2, 2, 2), factor=2)),
+    cases=(
+        case((2, 1, 4, 2), factor=2),
+        case((0, 2, 2, 2), factor=2),
+        case((1, 4, 2), factor=2),
+        case((2, 1, 1, 2, 2), factor=2),
+    ),
     method=False,
-    doc="The inverse of ``pixel_shuffle``: images (N, C, H·f, W·f) as (N, C·f², H, W).",
+    doc="The inverse of ``pixel_shuffle``: images (…, C, H·f, W·f) as (…, C·f², H, W).",
 )
 
 

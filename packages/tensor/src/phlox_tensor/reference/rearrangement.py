@@ -73,26 +73,26 @@ def max_unpool(x: Array, indices: Array, size: Any) -> Array:
 
 
 def shuffled(shape: Any, factor: int) -> tuple[int, ...]:
-    n, c, h, w = shape
-    return n, c // factor**2, h * factor, w * factor
+    *lead, c, h, w = shape
+    return *lead, c // factor**2, h * factor, w * factor
 
 
 def unshuffled(shape: Any, factor: int) -> tuple[int, ...]:
-    n, c, h, w = shape
-    return n, c * factor**2, h // factor, w // factor
+    *lead, c, h, w = shape
+    return *lead, c * factor**2, h // factor, w // factor
 
 
 def pixel_shuffle(x: Array, factor: int) -> Array:
     out = np.zeros(shuffled(x.shape, factor), x.dtype)
     for i, j in product(range(factor), repeat=2):
-        out[:, :, i::factor, j::factor] = x[:, i * factor + j :: factor**2]
+        out[..., i::factor, j::factor] = x[..., i * factor + j :: factor**2, :, :]
     return out
 
 
 def pixel_unshuffle(x: Array, factor: int) -> Array:
     out = np.zeros(unshuffled(x.shape, factor), x.dtype)
     for i, j in product(range(factor), repeat=2):
-        out[:, i * factor + j :: factor**2] = x[:, :, i::factor, j::factor]
+        out[..., i * factor + j :: factor**2, :, :] = x[..., i::factor, j::factor]
     return out
 
 

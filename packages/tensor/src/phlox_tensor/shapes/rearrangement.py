@@ -83,30 +83,35 @@ def pad_border(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     return [tuple(out)]
 
 
+def _image_last(op: Op, shape: Shape) -> None:
+    if len(shape) < 3:
+        raise ShapeError(op.name, "x is no image", got=shape, expected="(…, channels, height, width)")
+
+
 def pixel_shuffle(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
-    """(N, C / f², H·f, W·f)."""
-    image(op, specs[0])
+    """(…, C / f², H·f, W·f)."""
+    _image_last(op, specs[0].shape)
     (factor,) = attributes
-    n, c, h, w = specs[0].shape
+    *lead, c, h, w = specs[0].shape
     if factor < 1 or c % factor**2:
         expected = "channels divisible by factor²"
         raise ShapeError(
             op.name, "no such factor", got=f"{c} channels, factor {factor}", expected=expected
         )
-    return [(n, c // factor**2, h * factor, w * factor)]
+    return [(*lead, c // factor**2, h * factor, w * factor)]
 
 
 def pixel_unshuffle(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
-    """(N, C·f², H / f, W / f)."""
-    image(op, specs[0])
+    """(…, C·f², H / f, W / f)."""
+    _image_last(op, specs[0].shape)
     (factor,) = attributes
-    n, c, h, w = specs[0].shape
+    *lead, c, h, w = specs[0].shape
     if factor < 1 or h % factor or w % factor:
         expected = "height and width divisible by factor"
         raise ShapeError(
             op.name, "no such factor", got=f"{(h, w)}, factor {factor}", expected=expected
         )
-    return [(n, c * factor**2, h // factor, w // factor)]
+    return [(*lead, c * factor**2, h // factor, w // factor)]
 
 
 def unfold(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
