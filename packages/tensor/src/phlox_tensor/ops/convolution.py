@@ -64,8 +64,8 @@ conv2d = window(
     f"x: Float, weight: Float, bias: Float?; {_CONV} -> Float",
     expand=_conv2d,
     numpy=ref.conv2d,
-    shape=shapes.conv2d,
-    work=shapes.conv2d_work,
+    shape=shapes.conv,
+    work=shapes.conv_work,
     ulp=16,
     atol=32,
     cases=(
@@ -214,8 +214,8 @@ conv_transpose2d = window(
     "output_padding: Extra = 0, dilation: Pair = 1, groups: int = 1 -> Float",
     expand=_conv_transpose2d,
     numpy=ref.conv_transpose2d,
-    shape=shapes.conv_transpose2d,
-    work=shapes.conv_transpose2d_work,
+    shape=shapes.conv_transpose,
+    work=shapes.conv_transpose_work,
     ulp=16,
     atol=32,
     cases=(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._op import case
 from ..reference import convolution_nd as ref
-from ..shapes import convolution_nd as shapes
+from ..shapes import convolution as shapes
 from ..shapes._window import sizes
 from . import convolution, movement
 from ._families import window
