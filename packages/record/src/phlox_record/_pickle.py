@@ -35,16 +35,24 @@ class Machine:
     beside it; both refuse what they do not know.
     """
 
-    def __init__(self, data: bytes, call: Call, persistent: Persistent, steps: int) -> None:
-        """Run at most ``steps`` opcodes of ``data``."""
+    def __init__(
+        self, data: bytes, call: Call, persistent: Persistent, steps: int, start: int | None = None
+    ) -> None:
+        """Run at most ``steps`` opcodes of ``data``; from ``start``, where more may follow."""
         self._data = data
-        self._at = 0
+        self._alone = start is None
+        self._at = start or 0
         self._call = call
         self._persistent = persistent
         self._steps = steps
         self._stack: list[Any] = []
         self._marks: list[int] = []
         self._memo: dict[int, Any] = {}
+
+    @property
+    def at(self) -> int:
+        """Where the pickle ended."""
+        return self._at
 
     def run(self) -> Any:
         """Return the value of the pickle.
@@ -56,7 +64,7 @@ class Machine:
             code = self._take(1)[0]
             if code == _STOP:
                 value = self._pop()
-                if self._stack or self._at != len(self._data):
+                if self._stack or (self._alone and self._at != len(self._data)):
                     raise Malformed("something is left behind the pickle's value")
                 return value
             step = _STEPS.get(code)

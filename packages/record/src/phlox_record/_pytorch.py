@@ -1,4 +1,4 @@
-"""Files of ``torch.save`` (``.pt``, ``.pth``): a zip file of a pickle and of storages.
+"""Files of ``torch.save`` (``.pt``, ``.pth``): a zip file of a pickle and of storages, or older.
 
 Nothing of the pickle is executed: it may ask for tensors and containers, which are made here.
 """
@@ -18,6 +18,7 @@ from ._form import Form
 from ._layout import DTYPES, Descriptor, as_array, descriptor
 from ._limits import MAX_DEPTH, Limits
 from ._pickle import Global, Machine
+from ._pytorch_old import MAGIC, old_file
 from ._skeleton import nested
 from ._source import Source, Write
 from ._tree import TensorEntry
@@ -36,7 +37,6 @@ _STORAGES: Final = {
     "torch.ShortStorage": "int16",
     "torch.storage.UntypedStorage": "uint8",
 }
-_OLD: Final = b"\x80\x02\x8a\nl\xfc\x9cF\xf9"  # the magic number of the old form, as a pickle
 
 
 class _Storage(NamedTuple):
@@ -62,17 +62,15 @@ def _read(source: Source, limits: Limits) -> Content:
         Malformed: no such file, damaged, or one that asks for more than tensors and containers.
     """
     data = source.read_all()
-    if bytes(data[: len(_OLD)]) == _OLD:
-        raise Malformed(
-            "a PyTorch file in the form before version 1.6",
-            hint="torch.save(torch.load(path), path) in PyTorch",
-        )
+    if bytes(data[: len(MAGIC)]) == MAGIC:
+        text, storages = old_file(data, _STORAGES, limits)
+        return Content(_Reader(source, storages, "", limits, checked=False).value(text))
     found = members(data, limits.tensors + 1000)
     pickles = [name for name in found if name == "data.pkl" or name.endswith("/data.pkl")]
     if len(pickles) != 1:
         got = shown(", ".join(list(found)[:4]))
         raise Malformed("not a file of torch.save", got=got, expected="one data.pkl")
-    reader = _Reader(source, found, pickles[0].removesuffix("data.pkl"), limits)
+    reader = _Reader(source, found, pickles[0].removesuffix("data.pkl"), limits, checked=True)
     return Content(reader.read(), checksums=True)
 
 
@@ -80,9 +78,16 @@ class _Reader:
     """Answers what the pickle asks for."""
 
     def __init__(
-        self, source: Source, found: dict[str, Member], folder: str, limits: Limits
+        self,
+        source: Source,
+        found: dict[str, Member],
+        folder: str,
+        limits: Limits,
+        *,
+        checked: bool,
     ) -> None:
         self._source = source
+        self._checked = checked  # whether there are checksums
         self._data = source.read_all()
         self._found = found
         self._folder = folder
@@ -95,7 +100,10 @@ class _Reader:
         if order is not None and bytes(contents(self._data, order, 64)) != b"little":
             raise Malformed("a PyTorch file of a big-endian machine")
         pickle = self._found[f"{self._folder}data.pkl"]
-        text = bytes(contents(self._data, pickle, self._limits.header_bytes))
+        return self.value(bytes(contents(self._data, pickle, self._limits.header_bytes)))
+
+    def value(self, text: bytes) -> Any:
+        """Return what the pickle of the value makes."""
         value = Machine(text, self._call, self._storage, 8 * self._limits.nodes).run()
         return self._plain(value, 0)
 
@@ -127,6 +135,9 @@ class _Reader:
         return result
 
     def _storage(self, key: Any) -> _Storage:
+        # The old form has a sixth for a view, which PyTorch ceased to write with 0.4.
+        if isinstance(key, tuple) and len(key) == 6 and not self._checked and key[5] is None:
+            key = key[:5]
         if not isinstance(key, tuple) or len(key) != 5 or key[0] != "storage":
             raise Malformed("a storage in the pickle is wrong", got=shown(key))
         _, kind, name, _, count = key
@@ -171,7 +182,7 @@ class _Reader:
         cap = self._limits.inflated_bytes if member.method else member.size
 
         def read() -> NDArray[Any]:
-            raw = contents(self._data, member, cap)
+            raw = contents(self._data, member, cap, checked=self._checked)
             whole = Descriptor(storage.dtype, (storage.length,), len(raw))
             flat = as_array(raw, whole)[offset:]
             if not what.nbytes:
@@ -223,6 +234,6 @@ def _refused(name: str) -> Malformed:
 PYTORCH: Final = Form(
     write=_write,
     read=_read,
-    recognizes=lambda head: head.startswith((b"PK\3\4", _OLD)) and b".npy" not in head,
+    recognizes=lambda head: head.startswith((b"PK\3\4", MAGIC)) and b".npy" not in head,
     cap=lambda limits: limits.inflated_bytes,
 )
