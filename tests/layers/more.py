@@ -74,6 +74,39 @@ CTC = (
 )
 
 
+def transducer(x: Any, labels: Any, steps: Any, counts: Any) -> Any:
+    """The loss of a transducer by its definition, place by place."""
+    t, log_p, losses = torch(), x.log_softmax(-1), []
+    for i in range(len(x)):
+        ways: dict[tuple[int, int], Any] = {(0, 0): x.new_zeros(())}
+        for u in range(counts[i] + 1):
+            for s in range(steps[i]):
+                parts = [ways[s - 1, u] + log_p[i, s - 1, u, 0]] if s else []
+                parts += [ways[s, u - 1] + log_p[i, s, u - 1, labels[i, u - 1]]] if u else []
+                if parts:
+                    ways[s, u] = t.logsumexp(t.stack(parts), 0)
+        end = steps[i].item() - 1, counts[i].item()
+        losses.append(-ways[end] - log_p[i, end[0], end[1], 0])
+    return t.stack(losses).mean()
+
+
+def deformed(w: dict[str, Any], x: Any, offset: Any, mask: Any) -> Any:
+    """Windows read by ``grid_sample`` at their places, one after the other; a window of 3 x 2."""
+    t, (height, width) = torch(), x.shape[2:]
+    rows, columns = offset.shape[2:]
+    parts = []
+    for place in range(6):
+        i, j = divmod(place, 2)
+        down = t.arange(rows).reshape(-1, 1) + i - 1 + offset[:, 2 * place]
+        across = t.arange(columns).reshape(1, -1) + j - 1 + offset[:, 2 * place + 1]
+        grid = t.stack([(across * 2 + 1) / width - 1, (down * 2 + 1) / height - 1], -1)
+        read = t.nn.functional.grid_sample(x, grid, align_corners=False)
+        parts.append(
+            t.einsum("nchw,oc->nohw", read * mask[:, place : place + 1], w["weight"][:, :, i, j])
+        )
+    return sum(parts) + w["bias"].reshape(1, -1, 1, 1)
+
+
 def row(config: Any, inputs: tuple[Array, ...], twin: Any, training: bool = False) -> Case:
     """A row without a formula."""
     return Case(config, inputs, None, twin, training)
@@ -105,6 +138,8 @@ CASES: dict[str, Case] = {
     "cosine-similarity": row(nn.CosineSimilarityConfig(), (ROWS, OTHERS), lambda f, w, x, y: f.cosine_similarity(x, y)),
     "ctc": row(nn.CtcLossConfig(), CTC, lambda f, w, x, n, i, t: f.ctc_loss(x.transpose(0, 1).log_softmax(-1), n, i, t)),
     "ctc-sum": row(nn.CtcLossConfig(blank=3, zero_infinity=True, reduction="sum"), (CTC[0], CTC[1] % 3, CTC[2], CTC[3]), lambda f, w, x, n, i, t: f.ctc_loss(x.transpose(0, 1).log_softmax(-1), n, i, t, 3, "sum", True)),
+    "deform-conv": row(nn.DeformConv2dConfig(4, 3, (3, 2), padding=1), (normal(1, 4, 4, 3), normal(1, 12, 4, 4) / 2.5 + 0.013, shares(1, 6, 4, 4)), lambda f, w, x, o, m: deformed(w, x, o, m)),
+    "fold": row(nn.FoldConfig((3, 4), (2, 3), padding=(1, 0)), (normal(1, 6, 8),), lambda f, w, x: f.fold(x, (3, 4), (2, 3), padding=(1, 0))),
     "gaussian-nll": row(nn.GaussianNllLossConfig(full=True), (ROWS, OTHERS, shares(3, 5)), lambda f, w, x, y, v: f.gaussian_nll_loss(x, y, v, full=True)),
     "gaussian-noise": row(nn.GaussianNoiseConfig(0.3), (ROWS,), lambda f, w, x: x * 1),
     "glu": row(nn.GluConfig(1), (LINES,), lambda f, w, x: f.glu(x, 1)),
@@ -116,6 +151,9 @@ CASES: dict[str, Case] = {
     "identity": row(nn.IdentityConfig(), (ROWS,), lambda f, w, x: x * 1),
     "instance-norm": row(nn.InstanceNormConfig(4), (LINES,), lambda f, w, x: f.instance_norm(x)),
     "instance-norm-affine": row(nn.InstanceNormConfig(4, 1e-2, affine=True), (IMAGES,), lambda f, w, x: f.instance_norm(x, None, None, *inside(w), eps=1e-2)),
+    "interpolate": row(nn.InterpolateConfig((5, 9)), (IMAGES,), lambda f, w, x: f.interpolate(x, (5, 9))),
+    "interpolate-cubic": row(nn.InterpolateConfig(7, mode="cubic", align_corners=True), (IMAGES,), lambda f, w, x: f.interpolate(x, (7, 7), mode="bicubic", align_corners=True)),
+    "interpolate-linear": row(nn.InterpolateConfig(scale_factor=1.5, mode="linear"), (LINES,), lambda f, w, x: f.interpolate(x, scale_factor=1.5, mode="linear", recompute_scale_factor=True)),
     "kl-div": row(nn.KlDivLossConfig(reduction="batch_mean"), (ROWS, shares(3, 5)), lambda f, w, x, y: f.kl_div(x, y, reduction="batchmean")),
     "kl-div-log": row(nn.KlDivLossConfig(log_target=True), (ROWS, OTHERS), lambda f, w, x, y: (y.exp() * (y - x)).mean()),
     "l1": row(nn.L1LossConfig(), (ROWS, OTHERS), lambda f, w, x, y: f.l1_loss(x, y)),
@@ -130,6 +168,10 @@ CASES: dict[str, Case] = {
     "max-pool-3d": row(nn.MaxPool3dConfig((2, 3, 2)), (VOLUMES,), lambda f, w, x: f.max_pool3d(x, (2, 3, 2))),
     "multi-margin": row(nn.MultiMarginLossConfig(), (ROWS, classes(5, 3)), lambda f, w, x, n: f.multi_margin_loss(x, n)),
     "multi-margin-weighted": row(nn.MultiMarginLossConfig(2, 0.5, (1.0, 2.0, 0.5, 1.5, 3.0), "sum"), (ROWS, classes(5, 3)), lambda f, w, x, n: f.multi_margin_loss(x, n, 2, 0.5, x.new_tensor([1.0, 2.0, 0.5, 1.5, 3.0]), reduction="sum")),
+    "pad": row(nn.PadConfig(((1, 2), (0, 1)), value=0.5), (IMAGES,), lambda f, w, x: f.pad(x, (0, 1, 1, 2), value=0.5)),
+    "pad-circular": row(nn.PadConfig(((1, 2),), "circular"), (LINES,), lambda f, w, x: f.pad(x, (1, 2), "circular")),
+    "pad-edge": row(nn.PadConfig(((1, 0), (3, 1)), "edge"), (IMAGES,), lambda f, w, x: f.pad(x, (3, 1, 1, 0), "replicate")),
+    "pad-reflect": row(nn.PadConfig(((1, 0), (3, 1)), "reflect"), (IMAGES,), lambda f, w, x: f.pad(x, (3, 1, 1, 0), "reflect")),
     "pairwise-distance": row(nn.PairwiseDistanceConfig(), (ROWS, OTHERS), lambda f, w, x, y: f.pairwise_distance(x, y)),
     "pairwise-distance-cubic": row(nn.PairwiseDistanceConfig(3.0, keepdims=True), (ROWS, OTHERS), lambda f, w, x, y: f.pairwise_distance(x, y, 3.0, keepdim=True)),
     "pixel-shuffle": row(nn.PixelShuffleConfig(2), (IMAGES,), lambda f, w, x: f.pixel_shuffle(x, 2)),
@@ -139,10 +181,13 @@ CASES: dict[str, Case] = {
     "prelu": row(nn.PReluConfig(4), (IMAGES,), lambda f, w, x: f.prelu(x, w["weight"])),
     "rnn": row(nn.RnnConfig(4, 3), (WORDS,), lambda f, w, x: recurrent(w, "RNN", x)),
     "rnn-relu": row(nn.RnnConfig(4, 3, bidirectional=True, activation="relu"), (WORDS,), lambda f, w, x: recurrent(w, "RNN", x, bidirectional=True, nonlinearity="relu")),
+    "rnnt": row(nn.RnntLossConfig(), (normal(2, 4, 3, 3), classes(2, 2, 2) + 1, np.array([4, 3]), np.array([2, 1])), lambda f, w, x, n, i, t: transducer(x, n, i, t)),
+    "rrelu": row(nn.RReluConfig(), (ROWS,), lambda f, w, x: f.rrelu(x, training=False)),
     "smooth-l1": row(nn.SmoothL1LossConfig(0.7), (ROWS, OTHERS), lambda f, w, x, y: f.smooth_l1_loss(x, y, beta=0.7)),
     "soft-margin": row(nn.SoftMarginLossConfig(), (ROWS, signs(3, 5)), lambda f, w, x, t: (1 + (-t * x).exp()).log().mean()),
     "swiglu": row(nn.SwiGluConfig(5, 3), (ROWS,), lambda f, w, x: f.silu(x @ w["gate.weight"]) * (x @ w["value.weight"])),
     "triplet-margin": row(nn.TripletMarginLossConfig(), (ROWS, OTHERS, normal(3, 5) ** 2), lambda f, w, a, p, n: f.triplet_margin_loss(a, p, n)),
     "triplet-margin-swapped": row(nn.TripletMarginLossConfig(2.0, swap=True), (ROWS, OTHERS, normal(3, 5) ** 2), lambda f, w, a, p, n: f.triplet_margin_loss(a, p, n, 2.0, swap=True)),
+    "unfold": row(nn.UnfoldConfig((2, 3), stride=(1, 2), padding=1), (IMAGES,), lambda f, w, x: f.unfold(x, (2, 3), 1, 1, (1, 2))),
 }
 # fmt: on

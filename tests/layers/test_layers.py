@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import phlox as px
-from phlox import Autodiff, Backend, Cpu, Numpy, nn
+from phlox import Autodiff, Backend, Cpu, Numpy, Wgpu, nn
 from phlox.record import DoublePrecision, NamedMsgpackRecorder
 from phlox_nn import _activation
 from tests.layers.case import Array, Case, whole
@@ -29,25 +29,29 @@ def drawn(case: Case, device: Backend) -> Any:
     px.seed(3)
     rng = np.random.default_rng(3)
     module = case.config.init(device).with_training(case.training)
-    return module.map(
-        lambda _, p: p.with_value(px.asarray(rng.uniform(0.5, 2, p.shape), device=device))
-    )
+    return module.map(lambda _, p: p.with_value(placed(rng.uniform(0.5, 2, p.shape), device)))
+
+
+def placed(array: Array, device: Backend) -> Any:
+    """The array in the floats of the device."""
+    dtype = device.default_float if array.dtype.kind == "f" else None
+    return px.asarray(array, dtype=dtype, device=device)
 
 
 def tensors(case: Case, device: Backend) -> list[Any]:
-    return [px.asarray(array, device=device) for array in case.inputs]
+    return [placed(array, device) for array in case.inputs]
 
 
 def weights(module: nn.Module) -> dict[str, Array]:
     return {path: param.value.numpy() for path, param in module.params().items()}
 
 
-def gradients(case: Case) -> tuple[Array, dict[str, Array]]:
+def gradients(case: Case, device: Backend = TRACKED) -> tuple[Array, dict[str, Array]]:
     """The output, and the gradients of its sum with unequal shares, inputs by their place."""
-    module = drawn(case, TRACKED)
-    inputs = [x.require_grad() if x.dtype.kind == "Float" else x for x in tensors(case, TRACKED)]
+    module = drawn(case, device)
+    inputs = [x.require_grad() if x.dtype.kind == "Float" else x for x in tensors(case, device)]
     out = whole(module(*inputs))
-    grads = (out * px.asarray(shares(out.shape), device=TRACKED)).sum().backward()
+    grads = (out * placed(shares(out.shape), device)).sum().backward()
     leaves = {str(i): x for i, x in enumerate(inputs) if x.dtype.kind == "Float"}
     leaves |= {path: p.value for path, p in module.params().items() if p.trainable}
     found = {}
@@ -155,6 +159,23 @@ def test_the_layer_works_where_it_is_moved(name: str) -> None:
     got, want = whole(moved(*tensors(case, there))), whole(module(*tensors(case, DOUBLE)))
     assert got.device is there
     assert np.allclose(got.numpy(), want.numpy(), rtol=1e-12, atol=1e-12)
+
+
+# Of the largest value: 4,000 ulps of float32, for sums of some hundred terms, a few on each other.
+NARROW = 4000 * 2.0**-23
+
+
+@pytest.mark.parametrize("device", [Numpy(), Cpu(), Wgpu()], ids=repr)
+@each
+def test_value_and_gradients_are_the_same_on_every_device(name: str, device: Backend) -> None:
+    case = CASES[name]
+    want, slopes = gradients(case)
+    got, found = gradients(case, Autodiff(device))
+    assert found.keys() == slopes.keys()
+    for key, mine, theirs in [("", got, want), *((k, found[k], slopes[k]) for k in slopes)]:
+        assert mine.shape == theirs.shape, key
+        scale = max(1.0, float(np.abs(theirs).max(initial=0.0)))
+        assert np.abs(mine - theirs).max(initial=0.0) <= NARROW * scale, key
 
 
 @each

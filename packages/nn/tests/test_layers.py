@@ -194,7 +194,7 @@ def test_batch_norm_in_training_moves_its_statistics(shape: tuple[int, ...]) -> 
         close(y, batch_norm(x, x.mean(axes), x.var(axes), w, 1e-5))
         close(layer.running_mean.value, mean)
         layer = updates.apply(layer)
-        mean, var = 0.75 * mean + 0.25 * x.mean(axes), 0.75 * var + 0.25 * x.var(axes)
+        mean, var = 0.75 * mean + 0.25 * x.mean(axes), 0.75 * var + 0.25 * x.var(axes, ddof=1)
         close(layer.running_mean.value, mean)
         close(layer.running_var.value, var)
 

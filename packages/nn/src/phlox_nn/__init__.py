@@ -1,6 +1,7 @@
 """Modules, parameters, configs, layers, losses and initializers."""
 
 from . import initializers as initializers
+from . import models as models
 from ._attention import KeyValues as KeyValues
 from ._attention import causal_mask as causal_mask
 from ._attention import padding_mask as padding_mask

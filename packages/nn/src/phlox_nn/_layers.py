@@ -32,6 +32,7 @@ from phlox_tensor import (
 from ._activation import Activation, ActivationConfig
 from ._attention import MultiHeadAttention, MultiHeadAttentionConfig
 from ._conv import Conv2d, Conv2dConfig
+from ._conv_deform import DeformConv2d, DeformConv2dConfig
 from ._conv_nd import (
     Conv1d,
     Conv1dConfig,
@@ -44,7 +45,14 @@ from ._conv_nd import (
     ConvTranspose3d,
     ConvTranspose3dConfig,
 )
-from ._dropout import Dropout, DropoutConfig
+from ._dropout import (
+    ChannelDropout,
+    ChannelDropoutConfig,
+    Dropout,
+    DropoutConfig,
+    GaussianNoise,
+    GaussianNoiseConfig,
+)
 from ._embedding import Embedding, EmbeddingConfig
 from ._linear import Linear, LinearConfig
 from ._loss import CrossEntropyLoss, CrossEntropyLossConfig, MseLoss, MseLossConfig
@@ -61,6 +69,7 @@ from ._loss_margin import (
     TripletMarginLoss,
     TripletMarginLossConfig,
 )
+from ._loss_rnnt import RnntLoss, RnntLossConfig
 from ._loss_same import (
     BinaryCrossEntropyLoss,
     BinaryCrossEntropyLossConfig,
@@ -122,6 +131,16 @@ from ._position import (
     SinusoidalEncodingConfig,
 )
 from ._recurrent import Gru, GruConfig, Lstm, LstmConfig, Rnn, RnnConfig
+from ._resize import (
+    Fold,
+    FoldConfig,
+    Interpolate,
+    InterpolateConfig,
+    Pad,
+    PadConfig,
+    Unfold,
+    UnfoldConfig,
+)
 from ._similarity import (
     CosineSimilarity,
     CosineSimilarityConfig,
@@ -131,10 +150,6 @@ from ._similarity import (
 from ._small import (
     Bilinear,
     BilinearConfig,
-    ChannelDropout,
-    ChannelDropoutConfig,
-    GaussianNoise,
-    GaussianNoiseConfig,
     Glu,
     GluConfig,
     Identity,
@@ -145,6 +160,8 @@ from ._small import (
     PixelUnshuffleConfig,
     PRelu,
     PReluConfig,
+    RRelu,
+    RReluConfig,
     SwiGlu,
     SwiGluConfig,
 )
@@ -210,12 +227,16 @@ __all__ = [
     "CrossEntropyLossConfig",
     "CtcLoss",
     "CtcLossConfig",
+    "DeformConv2d",
+    "DeformConv2dConfig",
     "Dropout",
     "DropoutConfig",
     "Embedding",
     "EmbeddingConfig",
     "FeedForward",
     "FeedForwardConfig",
+    "Fold",
+    "FoldConfig",
     "GaussianNllLoss",
     "GaussianNllLossConfig",
     "GaussianNoise",
@@ -234,6 +255,8 @@ __all__ = [
     "IdentityConfig",
     "InstanceNorm",
     "InstanceNormConfig",
+    "Interpolate",
+    "InterpolateConfig",
     "KlDivLoss",
     "KlDivLossConfig",
     "L1Loss",
@@ -266,6 +289,8 @@ __all__ = [
     "MultiMarginLossConfig",
     "PRelu",
     "PReluConfig",
+    "Pad",
+    "PadConfig",
     "PairwiseDistance",
     "PairwiseDistanceConfig",
     "PixelShuffle",
@@ -274,10 +299,14 @@ __all__ = [
     "PixelUnshuffleConfig",
     "PoissonNllLoss",
     "PoissonNllLossConfig",
+    "RRelu",
+    "RReluConfig",
     "RmsNorm",
     "RmsNormConfig",
     "Rnn",
     "RnnConfig",
+    "RnntLoss",
+    "RnntLossConfig",
     "RotaryEncoding",
     "RotaryEncodingConfig",
     "SinusoidalEncoding",
@@ -298,6 +327,8 @@ __all__ = [
     "TransformerEncoderLayerConfig",
     "TripletMarginLoss",
     "TripletMarginLossConfig",
+    "Unfold",
+    "UnfoldConfig",
     "celu",
     "elu",
     "gelu",

@@ -23,7 +23,7 @@ from phlox_tensor import (
 from ._layer import Layer, LayerConfig
 from ._loss import Reduction, reduce
 
-_NONE = -1e30  # stands for a probability of 0: that of -inf has no derivative
+NONE = -1e30  # stands for a probability of 0: that of -inf has no derivative
 
 
 class CtcLossConfig(LayerConfig["CtcLoss"]):
@@ -126,13 +126,13 @@ def _alignments(
     skips = (labels != blank) & (labels != before) & (places >= 2)
     index = labels[:, None, :].broadcast_to((n, steps, 2 * count + 1))
     emitted = unstack(log_probs.take_along_axis(index, axis=-1), axis=1)
-    ways = where(places <= 1, emitted[0], _NONE)
+    ways = where(places <= 1, emitted[0], NONE)
     for step in range(1, steps):
-        one = pad(ways, ((1, 0),), _NONE)[:, :-1]
-        two = where(skips, pad(ways, ((2, 0),), _NONE)[:, : 2 * count + 1], _NONE)
+        one = pad(ways, ((1, 0),), NONE)[:, :-1]
+        two = where(skips, pad(ways, ((2, 0),), NONE)[:, : 2 * count + 1], NONE)
         new = logaddexp(logaddexp(ways, one), two) + emitted[step]
         ways = where((input_lengths > step)[:, None], new, ways)
     ends = (target_lengths * 2)[:, None]
     is_end = (places == ends) | (places == ends - 1)
-    total = where(is_end, ways, _NONE).logsumexp(axis=-1)
-    return where(total < 0.5 * _NONE, -float("inf"), total)
+    total = where(is_end, ways, NONE).logsumexp(axis=-1)
+    return where(total < 0.5 * NONE, -float("inf"), total)

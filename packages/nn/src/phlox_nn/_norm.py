@@ -52,7 +52,7 @@ class BatchNorm(Layer[BatchNormConfig]):
 
     In training by the batch's own statistics, by which it proposes to move the running ones; in
     inference by the running ones. weight, bias, running_mean, running_var: (num_features,). As in
-    the variance that normalizes, the running variance is the biased one.
+    PyTorch the running variance is the unbiased one, n / (n - 1) times that of the batch.
     """
 
     weight: Param
@@ -82,7 +82,9 @@ class BatchNorm(Layer[BatchNormConfig]):
             return batch_norm(x, weight, bias, mean, var, self.settings.epsilon)
         y, mean, var = batch_norm_train(x, weight, bias, self.settings.epsilon)
         y = propose(y, self.running_mean, self._moved(self.running_mean, mean))
-        return propose(y, self.running_var, self._moved(self.running_var, var))
+        count = x.size // max(x.shape[1], 1)
+        unbiased = var * (count / max(count - 1, 1))
+        return propose(y, self.running_var, self._moved(self.running_var, unbiased))
 
     def _moved(self, running: Param, batch: Tensor[Float]) -> Tensor[Float]:
         old = running.value.detach()

@@ -10,9 +10,7 @@ Single = int
 Pair = int | tuple[int, int]
 Triple = int | tuple[int, int, int]
 Padding1d = Literal["same", "valid"] | int | tuple[int, int]
-Padding = (
-    Literal["same", "valid"] | int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]]
-)
+Padding = Literal["same", "valid"] | int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]]
 Padding3d = (
     Literal["same", "valid"]
     | int
@@ -67,7 +65,7 @@ def room(
     stride: int | tuple[int, ...],
     dilation: int | tuple[int, ...],
 ) -> tuple[Tensor[Float], Any]:
-    """A tensor and its margins for a max pool, which takes half a kernel; larger are filled here."""
+    """A tensor and margins for a max pool, which takes half a kernel; larger are filled here."""
     sides = margins(padding, x.shape, axes, kernel, stride, dilation)
     if all(max(m) <= k // 2 for m, k in zip(sides, as_sizes(kernel, axes), strict=True)):
         return x, sides

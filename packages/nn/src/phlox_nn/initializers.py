@@ -7,7 +7,7 @@ from collections.abc import Callable
 from math import prod, sqrt
 from typing import NamedTuple
 
-from phlox_tensor import ArgumentError, Backend, Float, Tensor, as_device, full
+from phlox_tensor import ArgumentError, Backend, Float, Tensor, as_device, concat, full
 from phlox_tensor.random import Generator, generator, normal, uniform, use_generator
 
 from ._config import Config
@@ -164,6 +164,37 @@ class XavierNormal(Initializer):
         return normal(shape, 0.0, std, device=device)
 
 
+class Orthogonal(Initializer):
+    """Rows at right angles, each of length ``gain``, or columns where these are fewer.
+
+    Axes behind the first count as one. A vector, such as a bias, becomes 0. Saxe et al., 2013.
+    """
+
+    gain: float = 1.0
+
+    def values(self, shape: tuple[int, ...], fans: Fans, device: Backend) -> Tensor[Float]:
+        """Return values that no direction is preferred by."""
+        if len(shape) < 2 or 0 in shape:
+            return full(shape, 0.0, device=device)
+        rows, columns = shape[0], prod(shape[1:])
+        found = _orthonormal(normal((min(rows, columns), max(rows, columns)), device=device))
+        return ((found if rows <= columns else found.mT) * self.gain).reshape(shape)
+
+
+def _orthonormal(rows: Tensor[Float]) -> Tensor[Float]:
+    """Rows by Gram and Schmidt, each freed twice of those before it, by which rounding is too."""
+    found: Tensor[Float] | None = None
+    for i in range(rows.shape[0]):
+        row = rows[i]
+        for _ in range(2 if i else 0):
+            assert found is not None
+            row = row - (found @ row) @ found
+        unit = (row / (row * row).sum().sqrt())[None]
+        found = unit if found is None else concat((found, unit), axis=0)
+    assert found is not None
+    return found
+
+
 AnyInitializer = (
     Constant
     | Zeros
@@ -174,6 +205,7 @@ AnyInitializer = (
     | KaimingNormal
     | XavierUniform
     | XavierNormal
+    | Orthogonal
     | Initializer
 )
 """What configs take: one of these, which files can name, or one of your own."""

@@ -85,7 +85,8 @@ def pad_border(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
 
 def _image_last(op: Op, shape: Shape) -> None:
     if len(shape) < 3:
-        raise ShapeError(op.name, "x is no image", got=shape, expected="(…, channels, height, width)")
+        expected = "(…, channels, height, width)"
+        raise ShapeError(op.name, "x is no image", got=shape, expected=expected)
 
 
 def pixel_shuffle(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:

@@ -1,0 +1,21 @@
+"""Models from papers, with the parameter names of their PyTorch versions."""
+
+from ._bert import Bert as Bert
+from ._bert import BertConfig as BertConfig
+from ._gpt import Gpt as Gpt
+from ._gpt import GptConfig as GptConfig
+from ._mobilenet import MobileNetV2 as MobileNetV2
+from ._mobilenet import MobileNetV2Config as MobileNetV2Config
+from ._resnet import ResNet as ResNet
+from ._resnet import ResNetConfig as ResNetConfig
+from ._resnet import resnet18 as resnet18
+from ._resnet import resnet50 as resnet50
+from ._tagger import Tagger as Tagger
+from ._tagger import TaggerConfig as TaggerConfig
+from ._unet import UNet as UNet
+from ._unet import UNetConfig as UNetConfig
+from ._vae import Vae as Vae
+from ._vae import VaeConfig as VaeConfig
+from ._vae import VaeResult as VaeResult
+from ._vit import ViT as ViT
+from ._vit import ViTConfig as ViTConfig

@@ -1,0 +1,217 @@
+"""A decoder in the manner of GPT-2."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+from phlox_tensor import (
+    ArgumentError,
+    Backend,
+    Float,
+    Int,
+    ShapeError,
+    Tensor,
+    arange,
+    attention,
+    concat,
+    random,
+    topk,
+    where,
+)
+
+from .. import initializers as init
+from .._attention import KeyValues
+from .._config import Config
+from .._dropout import Dropout, DropoutConfig
+from .._embedding import Embedding
+from .._linear import Linear, LinearConfig
+from .._module import Module
+from .._norm import LayerNorm, LayerNormConfig
+
+Caches = tuple[KeyValues, ...]
+
+
+class GptConfig(Config):
+    """Settings of ``Gpt``; the defaults are those of the smallest GPT-2.
+
+    Attributes:
+        words: number of tokens.
+        positions: the longest text.
+        d_model: size of a vector.
+        n_layers: number of blocks.
+        n_heads: heads of attention.
+        dropout: probability that a value is dropped in training.
+        epsilon: of the norms.
+    """
+
+    words: int = 50257
+    positions: int = 1024
+    d_model: int = 768
+    n_layers: int = 12
+    n_heads: int = 12
+    dropout: float = 0.1
+    epsilon: float = 1e-5
+
+    def validate(self) -> None:
+        """Raise ConfigError unless the heads divide the vector."""
+        fits = self.n_heads > 0 and not self.d_model % self.n_heads
+        self.require("n_heads", fits, f"a divisor of d_model {self.d_model}")
+
+    def init(self, device: Backend | str | None = None) -> Gpt:
+        """Return the decoder with lazy parameters."""
+        d, small = self.d_model, init.Normal(std=0.02)
+        return Gpt(
+            wte=Embedding(self.words, d, small, device=device),
+            wpe=Embedding(self.positions, d, small, device=device),
+            drop=DropoutConfig(self.dropout).init(device),
+            h=tuple(self._block(device) for _ in range(self.n_layers)),
+            ln_f=LayerNormConfig(d, self.epsilon).init(device),
+        )
+
+    def _block(self, device: Backend | str | None) -> GptBlock:
+        d, small = self.d_model, init.Normal(std=0.02)
+        last = init.Normal(std=0.02 / sqrt(2 * self.n_layers))  # as many parts are added up
+
+        def linear(d_input: int, d_output: int, first: init.Normal) -> Linear:
+            made = LinearConfig(d_input, d_output, initializer=first).init(device)
+            return made.replace(bias=init.Zeros().param((d_output,), device))
+
+        dropout = DropoutConfig(self.dropout).init(device)
+        return GptBlock(
+            ln_1=LayerNormConfig(d, self.epsilon).init(device),
+            attn=GptAttention(linear(d, 3 * d, small), linear(d, d, last), dropout, self.n_heads),
+            ln_2=LayerNormConfig(d, self.epsilon).init(device),
+            mlp=GptMlp(linear(d, 4 * d, small), linear(4 * d, d, last), dropout),
+        )
+
+
+class GptAttention(Module):
+    """Heads that look at what came before, from one linear map."""
+
+    c_attn: Linear
+    c_proj: Linear
+    dropout: Dropout
+    heads: int
+
+    def forward(self, x: Tensor[Float], cache: KeyValues | None) -> tuple[Tensor[Float], KeyValues]:
+        """Map (N, length, d) to the same shape, and to keys and values of all so far."""
+        n, length, d = x.shape
+        parts = self.c_attn(x).reshape(n, length, 3, self.heads, d // self.heads)
+        query, key, value = (parts[:, :, i].swapaxes(1, 2) for i in range(3))
+        new = KeyValues(key, value)
+        seen = new if cache is None else cache.extended(new)
+        found = attention(query, seen.keys, seen.values, is_causal=True)
+        return self.dropout(self.c_proj(found.swapaxes(1, 2).reshape(n, length, d))), seen
+
+
+class GptMlp(Module):
+    """Two linear maps with gelu between."""
+
+    c_fc: Linear
+    c_proj: Linear
+    dropout: Dropout
+
+    def forward(self, x: Tensor[Float]) -> Tensor[Float]:
+        """Map (…, d) to the same shape."""
+        return self.dropout(self.c_proj(self.c_fc(x).gelu_tanh()))
+
+
+class GptBlock(Module):
+    """Attention and maps, each after a norm and added to its input."""
+
+    ln_1: LayerNorm
+    attn: GptAttention
+    ln_2: LayerNorm
+    mlp: GptMlp
+
+    def forward(self, x: Tensor[Float], cache: KeyValues | None) -> tuple[Tensor[Float], KeyValues]:
+        """Map (N, length, d) to the same shape, and to keys and values of all so far."""
+        found, seen = self.attn(self.ln_1(x), cache)
+        x = x + found
+        return x + self.mlp(self.ln_2(x)), seen
+
+
+class Gpt(Module):
+    """A transformer that goes on with a text. Radford et al., 2019.
+
+    Parameters have the names and layout of the published files, in which linear maps are stored as
+    here; the table of tokens serves as the last map too.
+
+    Example:
+        >>> from phlox_nn import models
+        >>> models.GptConfig().init().num_params()
+        124439808
+    """
+
+    wte: Embedding
+    wpe: Embedding
+    drop: Dropout
+    h: tuple[GptBlock, ...]
+    ln_f: LayerNorm
+
+    def forward(self, tokens: Tensor[Int]) -> Tensor[Float]:
+        """Map tokens (N, length) to logits (N, length, words) of the tokens that follow."""
+        return self.extend(tokens)[0]
+
+    def extend(
+        self, tokens: Tensor[Int], cache: Caches | None = None
+    ) -> tuple[Tensor[Float], Caches]:
+        """Map the next tokens (N, length) to logits, and to what the blocks have to keep.
+
+        Raises:
+            ShapeError: for a text longer than the positions.
+        """
+        offset, length = (cache[0].length if cache else 0), tokens.shape[-1]
+        most = self.wpe.settings.n_embedding
+        if offset + length > most:
+            got = f"{offset + length} tokens"
+            raise ShapeError("Gpt", "too long", got=got, expected=f"at most {most}")
+        places = arange(offset, offset + length, device=tokens.device)
+        x = self.drop(self.wte(tokens) + self.wpe(places))
+        kept = []
+        for i, block in enumerate(self.h):
+            x, seen = block(x, cache[i] if cache else None)
+            kept.append(seen)
+        return self.ln_f(x) @ self.wte.weight.value.mT, tuple(kept)
+
+    def generate(
+        self,
+        tokens: Tensor[Int],
+        count: int,
+        *,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+    ) -> Tensor[Int]:
+        """Return tokens (N, length) followed by ``count`` more, drawn from what is likely.
+
+        Args:
+            tokens: at least one for each text.
+            count: how many are added.
+            temperature: what logits are divided by; 0 for the likeliest token each time.
+            top_k: how many tokens there are to choose from; None for all.
+
+        Raises:
+            ArgumentError: for a temperature below 0, or no token to choose from.
+            ShapeError: for a text longer than the positions.
+        """
+        if temperature < 0 or (top_k is not None and top_k < 1):
+            got = f"temperature {temperature}, top_k {top_k}"
+            raise ArgumentError("generate", "no choice", got=got, expected="0 or more; 1 or more")
+        cache: Caches | None = None
+        new = tokens
+        for _ in range(count):
+            logits, cache = self.extend(new, cache)
+            new = _drawn(logits[:, -1], temperature, top_k)[:, None].astype(tokens.dtype)
+            tokens = concat((tokens, new), axis=-1)
+        return tokens
+
+
+def _drawn(logits: Tensor[Float], temperature: float, top_k: int | None) -> Tensor[Int]:
+    """One token for each row (N, words): the largest logit after noise by Gumbel, 1954."""
+    if top_k is not None and top_k < logits.shape[-1]:
+        least = topk(logits, top_k, axis=-1)[0].min(axis=-1, keepdims=True)
+        logits = where(logits < least, -float("inf"), logits)
+    if temperature:
+        noise = random.uniform(logits.shape, 1e-7, 1.0, device=logits.device)
+        logits = logits / temperature - (-noise.log()).log().astype(logits.dtype)
+    return logits.argmax(axis=-1)
