@@ -4,9 +4,10 @@ import sys
 
 import numpy as np
 
-from examples.search.data import DataError, folder
+from examples.search.data import folder
 from examples.search.model import Encoder
 from examples.search.sentences import sentences
+from examples.wheels import DataError
 
 
 def search(encoder: Encoder, question: str, known: list[str], count: int = 5) -> list[str]:

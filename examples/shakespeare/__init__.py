@@ -1,0 +1,1 @@
+"""A small GPT that writes letters in the manner of Shakespeare."""
