@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "packages/tensor/src/phlox_tensor"
 DOCS = ROOT / "docs/ops"
+LEARNING = ROOT / "docs/layers.md"
 GENERATED_CODE = (PACKAGE / "_functions.py", PACKAGE / "_methods.py")
 
 
@@ -40,9 +41,11 @@ def _code() -> dict[Path, str]:
 
 
 def _pages() -> dict[Path, str]:
+    from phlox import _learning  # noqa: PLC0415 - loads the generated functions
     from tools.generate import onnx_ops, pages  # noqa: PLC0415 - runs the generated functions
 
-    return pages.files(DOCS) | onnx_ops.files(DOCS.parent)
+    learning = {LEARNING: _learning.page()}
+    return pages.files(DOCS) | onnx_ops.files(DOCS.parent) | learning
 
 
 def _bootstrap() -> None:

@@ -79,8 +79,8 @@ def train(
     began = perf_counter()
     pieces = batches(codes, settings.length, settings.batch, settings.seed)
     for i, (tokens, wanted) in enumerate(islice(pieces, settings.steps)):
-        given = (px.asarray(each, device=device) for each in (tokens, wanted))
-        model, loss = step(model, rule, *given, schedule.step())
+        given, after = (px.asarray(each, device=device) for each in (tokens, wanted))
+        model, loss = step(model, rule, given, after, schedule.step())
         losses.append(float(loss))
         if not i % 100:
             said(i, float(np.mean(losses[-100:])))

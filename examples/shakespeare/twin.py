@@ -24,7 +24,7 @@ def losses(works: str, settings: Settings) -> list[float]:
     pieces = batches(codes, settings.length, settings.batch, settings.seed)
     for tokens, wanted in islice(pieces, settings.steps):
         logits = _forward(torch, w, settings, torch.from_numpy(tokens))
-        loss = torch.nn.functional.cross_entropy(
+        loss: Any = torch.nn.functional.cross_entropy(
             logits.reshape(-1, len(letters)), torch.from_numpy(wanted).reshape(-1)
         )
         rule.zero_grad()

@@ -1,4 +1,4 @@
-"""The command ``phlox``: ``doctor``, ``onnx``, ``ops``, ``record``."""
+"""The command ``phlox``: ``doctor``, ``layers``, ``onnx``, ``ops``, ``optimizers``, ``record``."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="store_true", help="print the version and end")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     commands.add_parser("doctor", help="print the devices of this machine and what is missing")
+    for name in ("layers", "optimizers"):
+        told = commands.add_parser(name, help=f"print the {name}: settings, names elsewhere, tests")
+        told.add_argument("--json", action="store_true", help="as JSON")
     commands.add_parser("onnx", help="say what an ONNX file holds and needs", add_help=False)
     ops = commands.add_parser("ops", help="print every op: backends, gradient rule, tests")
     ops.add_argument("name", nargs="?", help="where each part of this op stands")
@@ -54,6 +57,12 @@ def _run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         from ._doctor import report  # noqa: PLC0415 - loads every backend
 
         print(report())
+        return 0
+    if options.command in {"layers", "optimizers"}:
+        from . import _learning  # noqa: PLC0415 - loads the packages
+
+        records = getattr(_learning, options.command)()
+        print(_learning.as_json(records) if options.json else _learning.as_text(records))
         return 0
     if options.command == "ops" and options.name:
         from phlox_tensor import PhloxError  # noqa: PLC0415 - loads every backend

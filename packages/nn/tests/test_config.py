@@ -83,15 +83,16 @@ def test_json_round_trip(config: OuterConfig, tmp_path: Path) -> None:
 def of_required(cls: Any) -> Any:
     """A config whose required fields are 4, or made of such."""
     required = [f for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING]
-    return cls(**{f.name: a_value(get_type_hints(cls)[f.name]) for f in required})
+    made = {f.name: a_value(get_type_hints(cls)[f.name]) for f in required}
+    return cls(**made, **({"size": 4} if cls is nn.InterpolateConfig else {}))  # or a factor
 
 
 def a_value(hint: Any) -> Any:
     if isinstance(hint, type) and issubclass(hint, Config):
         return of_required(hint)
-    first, *_ = get_args(hint) or (hint,)
+    first, *more = get_args(hint) or (hint,)
     if get_origin(hint) is tuple:
-        return (a_value(first),)
+        return tuple(a_value(each) for each in (first, *more) if each is not Ellipsis)
     return first(4) if first in (int, float) else a_value(first) if get_args(hint) else first
 
 

@@ -144,6 +144,7 @@ ALL: dict[Name, Any] = {
     "KaimingUniform-out": initializers.KaimingUniform(gain=2.0, fan_out_only=True),
     "Normal": initializers.Normal(1.0, 3.0),
     "Ones": initializers.Ones(),
+    "Orthogonal": initializers.Orthogonal(gain=2.0),
     "Uniform": initializers.Uniform(-1.0, 3.0),
     "XavierNormal": initializers.XavierNormal(gain=2.0),
     "XavierUniform": initializers.XavierUniform(),
@@ -159,6 +160,7 @@ MOMENTS: dict[Name, tuple[float, float]] = {
     "KaimingUniform-out": (0.0, 2 / FAN_OUT**0.5),
     "Normal": (1.0, 3.0),
     "Ones": (1.0, 0.0),
+    "Orthogonal": (0.0, 2 / FAN_IN**0.5),
     "Uniform": (1.0, 4 / 12**0.5),
     "XavierNormal": (0.0, 2 * (2 / (FAN_IN + FAN_OUT)) ** 0.5),
     "XavierUniform": (0.0, (2 / (FAN_IN + FAN_OUT)) ** 0.5),
@@ -180,6 +182,16 @@ def test_initializers_have_their_moments(name: Name) -> None:
     if name in BOUNDS:
         assert abs(values).max() <= BOUNDS[name] * (1 + 1e-6)
         assert abs(values).max() > 0.99 * BOUNDS[name]
+
+
+@pytest.mark.parametrize("shape", [(4, 7), (7, 4), (5, 5), (3, 2, 2, 2), (1, 3)])
+def test_orthogonal_rows_or_columns_are_at_right_angles(shape: tuple[int, ...]) -> None:
+    device = Numpy(float="float64")
+    values = initializers.Orthogonal(gain=3.0).param(shape, device).value.numpy()
+    flat = values.reshape(shape[0], -1)
+    product = flat @ flat.T if flat.shape[0] <= flat.shape[1] else flat.T @ flat
+    assert np.allclose(product, 9 * np.eye(min(flat.shape)), atol=1e-12)
+    assert numbers(initializers.Orthogonal().param((3,))) == [0, 0, 0]
 
 
 def test_every_initializer_is_tried() -> None:

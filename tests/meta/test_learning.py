@@ -1,0 +1,84 @@
+"""The tables of layers and optimizers: complete, and what they say of PyTorch is so."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Iterator
+from dataclasses import MISSING, fields
+from typing import Any
+
+import pytest
+
+from phlox import optim
+from phlox._cli import main
+from phlox._elsewhere import DIFFERENCES, LAYERS, OPTIMIZERS, SETTINGS
+from phlox._learning import config_of, default_of, layers, optimizers, page
+from phlox_optim import SimpleOptimizer
+
+NAMES = {**LAYERS, **OPTIMIZERS}
+
+
+def test_every_layer_and_optimizer_has_a_row() -> None:
+    assert [record["name"] for record in layers()] == sorted(LAYERS)
+    rules = {
+        n for n, v in vars(optim).items() if inspect.isclass(v) and issubclass(v, SimpleOptimizer)
+    }
+    assert rules - {"SimpleOptimizer"} | {"Lbfgs"} == set(OPTIMIZERS)
+    assert list(DIFFERENCES) == sorted(DIFFERENCES, key=lambda row: row.name)
+
+
+def test_every_row_names_a_test_that_is_there() -> None:
+    for record in (*layers(), *optimizers()):
+        assert ".py:" in record["tests"], record["name"]
+
+
+def test_the_commands_print_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["layers"]) == 0
+    text = capsys.readouterr().out
+    assert "kernel_size, stride=1, dilation=1" in text
+    assert main(["optimizers", "--json"]) == 0
+    found = {record["name"]: record for record in json.loads(capsys.readouterr().out)}
+    assert found["Sgd"]["pytorch"] == "SGD"
+    assert found["AdamW"]["settings"].startswith("beta_1=0.9, beta_2=0.999, epsilon=1e-08")
+
+
+def test_a_difference_is_of_a_setting_or_says_what_holds_here() -> None:
+    assert "| AdamW: weight_decay | 0.01 | as here | 1e-4 |" in page()
+    for row in DIFFERENCES:
+        settings = [field.name for field in fields(config_of(row.name))]
+        assert (row.what in settings) == (row.ours == ""), row
+
+
+def twins() -> Iterator[tuple[str, Any]]:
+    """Ours, and each class of PyTorch that is said to be its like."""
+    torch: Any = pytest.importorskip("torch", reason="PyTorch, the twin, is not installed")
+    for name, (pytorch, _) in NAMES.items():
+        for other in (name if pytorch == "=" else pytorch).split(", "):
+            if other and other != "…":
+                yield name, getattr(torch.nn if name in LAYERS else torch.optim, other)
+
+
+def _plain(value: Any) -> Any:
+    """A default, by what it means."""
+    value = 0 if value == "valid" else value
+    value = False if value == () else value
+    value = False if value is None else value  # left out
+    return value.__name__ if inspect.isfunction(value) else value
+
+
+def test_defaults_are_those_of_pytorch_where_no_difference_is_told() -> None:
+    told = {(row.name, row.what) for row in DIFFERENCES if row.pytorch != "as here"}
+    compared, different = 0, set()
+    for name, other in twins():
+        theirs = inspect.signature(other).parameters
+        for field in fields(config_of(name)):
+            there = theirs.get(field.name) or theirs.get(SETTINGS.get(field.name, ""))
+            ours = default_of(field)
+            if there is None or MISSING in (ours, there.default) or there.default is there.empty:
+                continue
+            compared += 1
+            if _plain(ours) != _plain(there.default):
+                different.add((name, field.name))
+    assert compared > 100
+    assert different <= told, sorted(different - told)
