@@ -124,7 +124,12 @@ class Memo:
     def __init__(self, kept: Iterable[tuple[Any, ...]]) -> None:
         """Count the uses of recipes in what the nodes of a pass keep."""
         self._values: dict[Recipe, Any] = {}
-        self._uses = Counter(item for saved in kept for item in saved if type(item) is Recipe)
+        # A Counter would cost a small graph as much as its pass.
+        self._uses: dict[Recipe, int] = {}
+        for saved in kept:
+            for item in saved:
+                if type(item) is Recipe:
+                    self._uses[item] = self._uses.get(item, 0) + 1
 
     def compute(self, recipe: Recipe) -> Any:
         """The value of a recipe, for its turn in the pass."""
@@ -137,7 +142,7 @@ class Memo:
             self._values[each] = entry(*[self._value(a) if type(a) is Recipe else a for a in args])
             for a in _recipes(each):
                 inside[a] -= 1
-                if not inside[a] and not self._uses[a]:
+                if not inside[a] and not self._uses.get(a):
                     self._values.pop(a, None)
         return self._value(recipe)
 

@@ -13,11 +13,12 @@ def check_dtype(layer: object, x: object, weight: Param) -> None:
     Raises:
         DTypeError: when the floats of the input are of another type than the weights.
     """
-    if isinstance(x, Tensor) and x.dtype.kind == "Float" and x.dtype is not weight.dtype:
+    dtype = x.dtype if isinstance(x, Tensor) else weight.dtype
+    if dtype is not weight.dtype and dtype.kind == "Float":
         raise DTypeError(
             type(layer).__name__,
             "input and weights differ in type",
-            got=f"{x.dtype} beside weights of {weight.dtype}",
+            got=f"{dtype} beside weights of {weight.dtype}",
             expected=weight.dtype,
             hint=f"x.astype({weight.dtype.name!r})",
         )
