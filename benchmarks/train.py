@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import phlox as px
-from benchmarks import networks
+from benchmarks import networks, train_models
 from benchmarks.case import Case, Run
 from examples.mnist.model import DigitsConfig
 from phlox import nn, optim
@@ -45,6 +45,11 @@ def cases(*, with_torch: bool) -> list[Case]:
             _step(encoder, adam, lambda model: model(sentence).square().mean()), 1.5,
         ),
     }  # fmt: skip
+    given = train_models.arrays()
+    for name, model in train_models.models(device).items():
+        mine[name] = classify(model, *given[name], adam), train_models.GOALS[name]
+    if with_torch:
+        twins |= train_models.torch_steps(torch_classify)
     return [Case(name, run, twins.get(name), times=times) for name, (run, times) in mine.items()]
 
 
