@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "packages/tensor/src/phlox_tensor"
 DOCS = ROOT / "docs/ops"
 LEARNING = ROOT / "docs/layers.md"
+SCHEDULES = ROOT / "docs/schedules.svg"
 GENERATED_CODE = (PACKAGE / "_functions.py", PACKAGE / "_methods.py")
 
 
@@ -42,9 +43,13 @@ def _code() -> dict[Path, str]:
 
 def _pages() -> dict[Path, str]:
     from phlox import _learning  # noqa: PLC0415 - loads the generated functions
-    from tools.generate import onnx_ops, pages  # noqa: PLC0415 - runs the generated functions
+    from tools.generate import (  # noqa: PLC0415 - run the generated functions
+        onnx_ops,
+        pages,
+        schedules,
+    )
 
-    learning = {LEARNING: _learning.page()}
+    learning = {LEARNING: _learning.page(), SCHEDULES: schedules.page()}
     return pages.files(DOCS) | onnx_ops.files(DOCS.parent) | learning
 
 
