@@ -202,30 +202,6 @@ def test_a_decoder_with_a_cache_gives_what_it_gives_at_once() -> None:
     assert np.allclose(found, whole, rtol=1e-12, atol=1e-13)
 
 
-def test_a_decoder_is_that_of_the_paper() -> None:
-    torch: Any = pytest.importorskip("torch", reason="PyTorch, the twin, is not installed")
-    w = {k: torch.tensor(p.value.numpy()) for k, p in GPT.params().items()}
-    f = torch.nn.functional
-    tokens = torch.tensor(TOKENS.numpy())
-    x = w["wte.weight"][tokens] + w["wpe.weight"][:7]
-
-    def norm(x: Any, at: str) -> Any:
-        return f.layer_norm(x, (8,), w[f"{at}.weight"], w[f"{at}.bias"])
-
-    def linear(x: Any, at: str) -> Any:
-        return x @ w[f"{at}.weight"] + w[f"{at}.bias"]
-
-    for i in range(2):
-        parts = linear(norm(x, f"h.{i}.ln_1"), f"h.{i}.attn.c_attn").split(8, -1)
-        heads = [part.reshape(2, 7, 2, 4).transpose(1, 2) for part in parts]
-        seen = f.scaled_dot_product_attention(*heads, is_causal=True)
-        x = x + linear(seen.transpose(1, 2).reshape(2, 7, 8), f"h.{i}.attn.c_proj")
-        inner = f.gelu(linear(norm(x, f"h.{i}.ln_2"), f"h.{i}.mlp.c_fc"), approximate="tanh")
-        x = x + linear(inner, f"h.{i}.mlp.c_proj")
-    want = norm(x, "ln_f") @ w["wte.weight"].T
-    assert np.allclose(GPT(TOKENS).numpy(), want.numpy(), rtol=1e-10, atol=1e-12)
-
-
 def test_the_likeliest_tokens_follow_and_drawn_ones_come_from_the_likely() -> None:
     greedy = GPT.generate(TOKENS[:, :3], 4, temperature=0.0)
     assert greedy.shape == (2, 7)

@@ -2577,14 +2577,14 @@ def permute_dims(x: Tensor[AnyKind], /, axes: Sequence[int]) -> Tensor[AnyKind]:
 
 
 def pixel_shuffle(x: Tensor[AnyKind], /, factor: int) -> Tensor[AnyKind]:
-    """Images (N, C·f², H, W) with channels in place of pixels: (N, C, H·f, W·f). Shi et al.,
+    """Images (…, C·f², H, W) with channels in place of pixels: (…, C, H·f, W·f). Shi et al.,
     2016.
     """
     return single(_pixel_shuffle, x, (factor,))
 
 
 def pixel_unshuffle(x: Tensor[AnyKind], /, factor: int) -> Tensor[AnyKind]:
-    """The inverse of ``pixel_shuffle``: images (N, C, H·f, W·f) as (N, C·f², H, W)."""
+    """The inverse of ``pixel_shuffle``: images (…, C, H·f, W·f) as (…, C·f², H, W)."""
     return single(_pixel_unshuffle, x, (factor,))
 
 

@@ -1,0 +1,40 @@
+"""A decoder of ``nn.models`` beside the same formula in PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox as px
+from phlox import Cpu
+from phlox.nn import models
+
+DEVICE = Cpu(float="float64")
+GPT = models.GptConfig(13, 16, 8, 2, 2).init(DEVICE)
+TOKENS = px.asarray(np.random.default_rng(0).integers(0, 13, (2, 7)), device=DEVICE)
+
+
+def test_a_decoder_is_that_of_the_paper() -> None:
+    torch: Any = pytest.importorskip("torch", reason="PyTorch, the twin, is not installed")
+    w = {k: torch.tensor(p.value.numpy()) for k, p in GPT.params().items()}
+    f = torch.nn.functional
+    tokens = torch.tensor(TOKENS.numpy())
+    x = w["wte.weight"][tokens] + w["wpe.weight"][:7]
+
+    def norm(x: Any, at: str) -> Any:
+        return f.layer_norm(x, (8,), w[f"{at}.weight"], w[f"{at}.bias"])
+
+    def linear(x: Any, at: str) -> Any:
+        return x @ w[f"{at}.weight"] + w[f"{at}.bias"]
+
+    for i in range(2):
+        parts = linear(norm(x, f"h.{i}.ln_1"), f"h.{i}.attn.c_attn").split(8, -1)
+        heads = [part.reshape(2, 7, 2, 4).transpose(1, 2) for part in parts]
+        seen = f.scaled_dot_product_attention(*heads, is_causal=True)
+        x = x + linear(seen.transpose(1, 2).reshape(2, 7, 8), f"h.{i}.attn.c_proj")
+        inner = f.gelu(linear(norm(x, f"h.{i}.ln_2"), f"h.{i}.mlp.c_fc"), approximate="tanh")
+        x = x + linear(inner, f"h.{i}.mlp.c_proj")
+    want = norm(x, "ln_f") @ w["wte.weight"].T
+    assert np.allclose(GPT(TOKENS).numpy(), want.numpy(), rtol=1e-10, atol=1e-12)
