@@ -212,6 +212,14 @@ macro_rules! narrow_elements {
             fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
                 self.to_f32().partial_cmp(&other.to_f32())
             }
+            #[inline(always)]
+            fn lt(&self, other: &Self) -> bool { self.to_f32() < other.to_f32() }
+            #[inline(always)]
+            fn le(&self, other: &Self) -> bool { self.to_f32() <= other.to_f32() }
+            #[inline(always)]
+            fn gt(&self, other: &Self) -> bool { self.to_f32() > other.to_f32() }
+            #[inline(always)]
+            fn ge(&self, other: &Self) -> bool { self.to_f32() >= other.to_f32() }
         }
     )*};
 }

@@ -96,6 +96,10 @@ pub trait RowElement: Float<Wide: Wide> {
     fn write(row: &mut [Self], buffer: &mut [Self::Wide], work: impl FnOnce(&mut [Self::Wide]));
     /// The row itself, where it need not be narrowed.
     fn wide(row: &mut [Self]) -> Option<&mut [Self::Wide]>;
+    /// The elements of a row, where they need no widening.
+    fn wide_at(row: *const Self) -> Option<*const Self::Wide>;
+    /// Copies a row into a buffer of its length, widened.
+    fn load(row: &[Self], buffer: &mut [Self::Wide]);
     /// Copies a buffer into a row of its length, narrowed.
     fn save(buffer: &[Self::Wide], row: &mut [Self]);
 }
@@ -120,6 +124,12 @@ macro_rules! row_elements {
             fn wide(_: &mut [Self]) -> Option<&mut [f32]> {
                 None
             }
+            fn wide_at(_: *const Self) -> Option<*const f32> {
+                None
+            }
+            fn load(row: &[Self], buffer: &mut [f32]) {
+                $widen(row, buffer);
+            }
             fn save(buffer: &[f32], row: &mut [Self]) {
                 $narrow(buffer, row);
             }
@@ -141,6 +151,12 @@ macro_rules! row_elements {
             }
             fn wide(row: &mut [Self]) -> Option<&mut [Self]> {
                 Some(row)
+            }
+            fn wide_at(row: *const Self) -> Option<*const Self> {
+                Some(row)
+            }
+            fn load(row: &[Self], buffer: &mut [Self]) {
+                buffer.copy_from_slice(row);
             }
             fn save(buffer: &[Self], row: &mut [Self]) {
                 row.copy_from_slice(buffer);

@@ -15,12 +15,12 @@ mod tests;
 mod tile;
 
 use crate::array::Array;
-use crate::array::float::Wide;
+use crate::array::float::{RowElement, Wide};
 use crate::array::shape;
 use crate::dtype::{BF16, DType, F16};
 use crate::error::{Error, Result};
 use crate::machine::lanes::{Block, Lanes, Real, lane_count};
-use heads::{Heads, Item};
+use heads::Heads;
 use hidden::Changes;
 use scores::Score;
 use tile::Turn;
@@ -123,7 +123,7 @@ struct Job<T> {
     settings: Settings,
 }
 
-impl<T: Item<Wide: Score>> Job<T> {
+impl<T: RowElement<Wide: Score>> Job<T> {
     fn new(operands: Operands<'_>, settings: Settings) -> Self {
         let Operands { query, key, value, mask, bias } = operands;
         let rank = query.rank();
@@ -189,7 +189,7 @@ fn rows_per_group<W: Real>() -> usize {
 ///
 /// # Safety
 /// The rows exist; the stage has room for a group of them, the packed ones for whole groups.
-unsafe fn pack<T: Item>(
+unsafe fn pack<T: RowElement>(
     rows: heads::Rows<T>,
     (count, cols): (usize, usize),
     group: usize,
@@ -198,7 +198,7 @@ unsafe fn pack<T: Item>(
 ) {
     // SAFETY: the caller promises rows of that many elements.
     unsafe {
-        if let Some(at) = T::wide(rows.at).filter(|_| rows.col == 1 && rows.row >= 0) {
+        if let Some(at) = T::wide_at(rows.at).filter(|_| rows.col == 1 && rows.row >= 0) {
             let from = Block { at, pitch: rows.row as usize, rows: count, cols };
             return Turn { from, to: to.as_mut_ptr(), width: group }.run();
         }

@@ -3,8 +3,9 @@
 
 use crate::array::Array;
 use crate::array::copy::dense_copy;
+use crate::array::number::Ring;
 use crate::array::shape::around;
-use crate::dtype::{DType, Element};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::filled;
@@ -21,30 +22,6 @@ const LANES: usize = 4;
 const WIDTH: usize = 256;
 /// The same of narrow matrices, which should not pay for the whole width.
 const NARROW: usize = 16;
-
-trait Add: Element {
-    /// `ZERO + x` is `x`, the sign of zero included.
-    const ZERO: Self;
-    fn add(self, other: Self) -> Self;
-}
-
-macro_rules! add {
-    ($($rust:ident $zero:literal |$a:ident, $b:ident| $body:expr;)*) => {$(
-        impl Add for $rust {
-            const ZERO: Self = $zero;
-            #[inline(always)]
-            fn add(self, other: Self) -> Self { let ($a, $b) = (self, other); $body }
-        }
-    )*};
-}
-add! {
-    f32 -0.0 |a, b| a + b;
-    f64 -0.0 |a, b| a + b;
-    i16 0 |a, b| a.wrapping_add(b);
-    i32 0 |a, b| a.wrapping_add(b);
-    i64 0 |a, b| a.wrapping_add(b);
-    i8 0 |a, b| a.wrapping_add(b);
-}
 
 /// Running sum along an axis, as `dtype`. Integers wrap; narrow floats accumulate in `f32`. The elements are cast before
 /// they are summed, unless they are the wider floats.
@@ -78,7 +55,7 @@ fn scanned(x: &Array, axis: usize) -> Result<Array> {
     }
 }
 
-fn scan<T: Add>(x: &Array, axis: usize) -> Result<Array> {
+fn scan<T: Ring>(x: &Array, axis: usize) -> Result<Array> {
     // An operand with gaps is brought in order in the result itself.
     let out = if x.is_contiguous() { Array::uninit(x.dtype(), x.shape())? } else { dense_copy(x)? };
     let from = if x.is_contiguous() { x } else { &out };
@@ -100,7 +77,7 @@ struct Job<T> {
 // SAFETY: tasks write disjoint parts of the fresh result and only read the operand.
 unsafe impl<T> Sync for Job<T> {}
 
-impl<T: Add> Job<T> {
+impl<T: Ring> Job<T> {
     fn rows(&self, rows: usize) {
         if self.len <= 2 * GRAIN {
             let together = (GRAIN / self.len).max(1);
@@ -125,11 +102,11 @@ impl<T: Add> Job<T> {
                     let start = row * self.len + part.start;
                     local_blocks(self.x.add(start), self.out.add(start), part.len());
                 });
-                let mut before = filled(T::ZERO, tasks);
+                let mut before = filled(T::NEUTRAL, tasks);
                 for task in 1..tasks {
                     let whole = out.slice(part(task - 1));
                     before[task] =
-                        whole.chunks(BLOCK).fold(before[task - 1], |sum, block| sum.add(block[block.len() - 1]));
+                        whole.chunks(BLOCK).fold(before[task - 1], |sum, block| sum.plus(block[block.len() - 1]));
                 }
                 threads::parallel(tasks, &|task| add_totals_from(before[task], out.slice(part(task))));
             }
@@ -188,8 +165,8 @@ impl<T: Add> Job<T> {
 
     /// Sums down `width` columns, at most `MOST`.
     unsafe fn tile<const MOST: usize>(&self, start: usize, step: usize, width: usize) {
-        let (mut local, mut total) = ([T::ZERO; MOST], [T::ZERO; MOST]);
-        let mut line = [T::ZERO; MOST];
+        let (mut local, mut total) = ([T::NEUTRAL; MOST], [T::NEUTRAL; MOST]);
+        let mut line = [T::NEUTRAL; MOST];
         for row in 0..self.len {
             let at = start + row * step;
             // SAFETY: a part of a row of both arrays; the operand's is copied first where they are one.
@@ -204,8 +181,8 @@ impl<T: Add> Job<T> {
             }
             if (row + 1).is_multiple_of(BLOCK) {
                 for (total, local) in total.iter_mut().zip(&mut local) {
-                    *total = total.add(*local);
-                    *local = T::ZERO;
+                    *total = total.plus(*local);
+                    *local = T::NEUTRAL;
                 }
             }
         }
@@ -213,15 +190,15 @@ impl<T: Add> Job<T> {
 }
 
 #[inline(always)]
-fn add_line<T: Add>(x: &[T], out: &mut [T], local: &mut [T], total: &[T]) {
+fn add_line<T: Ring>(x: &[T], out: &mut [T], local: &mut [T], total: &[T]) {
     for (((out, &x), local), &total) in out.iter_mut().zip(x).zip(local).zip(total) {
-        *local = local.add(x);
-        *out = total.add(*local);
+        *local = local.plus(x);
+        *out = total.plus(*local);
     }
 }
 
 /// Running sums inside each block.
-unsafe fn local_blocks<T: Add>(x: *const T, out: *mut T, len: usize) {
+unsafe fn local_blocks<T: Ring>(x: *const T, out: *mut T, len: usize) {
     let mut at = 0;
     while at < len {
         let left = len - at;
@@ -242,13 +219,13 @@ unsafe fn local_blocks<T: Add>(x: *const T, out: *mut T, len: usize) {
 
 /// Running sums of `L` runs of `len` elements, `step` apart.
 #[inline(always)]
-unsafe fn local<T: Add, const L: usize>(x: *const T, out: *mut T, len: usize, step: usize) {
-    let mut sums = [T::ZERO; L];
+unsafe fn local<T: Ring, const L: usize>(x: *const T, out: *mut T, len: usize, step: usize) {
+    let mut sums = [T::NEUTRAL; L];
     for i in 0..len {
         for (lane, sum) in sums.iter_mut().enumerate() {
             // SAFETY: the caller says that the runs exist in both arrays.
             unsafe {
-                *sum = sum.add(*x.add(lane * step + i));
+                *sum = sum.plus(*x.add(lane * step + i));
                 out.add(lane * step + i).write(*sum);
             }
         }
@@ -256,19 +233,19 @@ unsafe fn local<T: Add, const L: usize>(x: *const T, out: *mut T, len: usize, st
 }
 
 /// Adds to each block but the first the total of those before.
-fn add_totals<T: Add>(row: &mut [T]) {
+fn add_totals<T: Ring>(row: &mut [T]) {
     if row.len() > BLOCK {
-        add_totals_from(T::ZERO, row);
+        add_totals_from(T::NEUTRAL, row);
     }
 }
 
-fn add_totals_from<T: Add>(mut before: T, row: &mut [T]) {
+fn add_totals_from<T: Ring>(mut before: T, row: &mut [T]) {
     for block in row.chunks_mut(BLOCK) {
         let total = block[block.len() - 1];
         for value in block.iter_mut() {
-            *value = before.add(*value);
+            *value = before.plus(*value);
         }
-        before = before.add(total);
+        before = before.plus(total);
     }
 }
 

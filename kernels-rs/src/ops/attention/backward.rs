@@ -1,13 +1,13 @@
 //! Cotangents of attention, from scores computed again: for each block of queries all its scores at once, then five
 //! products. A task sums the cotangents of key and value over its blocks in a buffer of its own.
 
-use super::heads::{Heads, Item};
+use super::heads::Heads;
 use super::hidden::Part;
 use super::scores::{self, Pull, Score, State, Weights};
 use super::tile::{Left, Onto, Panels, Product, Turn};
 use super::{Job, SERIAL, pack, rows_per_group};
 use crate::array::Array;
-use crate::array::float::Wide;
+use crate::array::float::{RowElement, Wide};
 use crate::dtype::Element;
 use crate::machine::lanes::{Block, lane_count};
 use crate::machine::threads::{self, SharedMut};
@@ -33,7 +33,7 @@ pub struct Cotangents<'a> {
 }
 
 /// Fills the cotangents from that of the result.
-pub fn run<T: Item<Wide: Score>>(job: &Job<T>, g: &Heads<T>, out: Cotangents<'_>) -> crate::error::Result<()> {
+pub fn run<T: RowElement<Wide: Score>>(job: &Job<T>, g: &Heads<T>, out: Cotangents<'_>) -> crate::error::Result<()> {
     let width = 4 * lane_count::<T::Wide>();
     let blocks = job.queries.div_ceil(width);
     let count = blocks * (job.heads / job.shared);
@@ -88,7 +88,7 @@ pub fn run<T: Item<Wide: Score>>(job: &Job<T>, g: &Heads<T>, out: Cotangents<'_>
 }
 
 /// Adds up the rows `parts` in order, as a row of the result.
-fn merge<T: Item<Wide: Score>>(from: &Array, parts: Range<usize>, out: &mut [T]) {
+fn merge<T: RowElement<Wide: Score>>(from: &Array, parts: Range<usize>, out: &mut [T]) {
     let len = out.len();
     let rows = &from.as_slice::<T::Wide>().expect("row-major")[parts.start * len..parts.end * len];
     let mut sums = [T::Wide::ZERO; RUN];
@@ -100,12 +100,12 @@ fn merge<T: Item<Wide: Score>>(from: &Array, parts: Range<usize>, out: &mut [T])
                 *sum = *sum + x;
             }
         }
-        T::narrow_run(sums, &mut out[first..][..sums.len()]);
+        T::save(sums, &mut out[first..][..sums.len()]);
     }
 }
 
 /// What all tasks share.
-struct Shared<'a, T: Item> {
+struct Shared<'a, T: RowElement> {
     job: &'a Job<T>,
     g: Heads<T>,
     query: SharedMut<T>,
@@ -154,7 +154,7 @@ struct Place {
     seen: usize,
 }
 
-impl<T: Item<Wide: Score>> Shared<'_, T> {
+impl<T: RowElement<Wide: Score>> Shared<'_, T> {
     /// Columns of rows, filled up to whole panels.
     fn padded(&self, cols: usize) -> usize {
         cols.next_multiple_of(self.width / 2)
@@ -233,10 +233,10 @@ impl<T: Item<Wide: Score>> Shared<'_, T> {
                 // SAFETY: each task has its own rows, of the result or of its part.
                 unsafe {
                     match self.parts {
-                        None => T::narrow_run(
-                            row,
-                            out.slice((head * job.keys + key) * cols..(head * job.keys + key + 1) * cols),
-                        ),
+                        None => {
+                            let at = (head * job.keys + key) * cols;
+                            T::save(row, out.slice(at..at + cols));
+                        }
                         Some(parts) => {
                             let at = (index * job.keys + key) * cols;
                             parts[part].slice(at..at + cols).copy_from_slice(row);
@@ -405,6 +405,6 @@ impl<T: Item<Wide: Score>> Shared<'_, T> {
         }
         let start = (place.head * job.queries + place.first) * job.size;
         // SAFETY: the rows of this block.
-        T::narrow_run(rows, unsafe { self.query.slice(start..start + rows.len()) });
+        T::save(rows, unsafe { self.query.slice(start..start + rows.len()) });
     }
 }

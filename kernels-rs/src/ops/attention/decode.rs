@@ -1,11 +1,10 @@
 //! Few queries (decoding): each key and value is read once, as it lies, and the speed is that of memory. Long key axes
 //! are cut into pieces, whose results are merged in order.
 
-use super::heads::Item;
 use super::scores::{Score, powers};
 use super::{Job, SERIAL};
 use crate::array::Array;
-use crate::array::float::Wide;
+use crate::array::float::{RowElement, Wide};
 use crate::dtype::Element;
 use crate::error::Result;
 use crate::machine::lanes::{Block, Kernel, Lanes, Real, lane_count, launch};
@@ -24,7 +23,7 @@ const TASKS: usize = 8;
 const ROWS: usize = 4;
 
 /// Fills the result, which is row-major `[.., heads, queries, values]`.
-pub fn run<T: Item<Wide: Score>>(job: &Job<T>, out: &mut Array) -> Result<()> {
+pub fn run<T: RowElement<Wide: Score>>(job: &Job<T>, out: &mut Array) -> Result<()> {
     let rows = job.heads / job.shared * job.queries;
     let heads = job.batch * job.shared;
     let pieces = TASKS.div_ceil(heads).min(job.keys / PIECE).max(1);
@@ -53,13 +52,13 @@ pub fn run<T: Item<Wide: Score>>(job: &Job<T>, out: &mut Array) -> Result<()> {
     Ok(())
 }
 
-fn scratch<T: Item<Wide: Score>>(job: &Job<T>, rows: usize) -> usize {
+fn scratch<T: RowElement<Wide: Score>>(job: &Job<T>, rows: usize) -> usize {
     let lanes = lane_count::<T::Wide>();
     rows * (job.size + job.values.next_multiple_of(lanes) + TILE) + TILE * (job.size.max(job.values) + 1) + 16 * 6
 }
 
 /// Sums, total and top of each row over some of the keys.
-fn part<T: Item<Wide: Score>>(
+fn part<T: RowElement<Wide: Score>>(
     job: &Job<T>,
     head: usize,
     (first, count): (usize, usize),
@@ -116,7 +115,7 @@ fn part<T: Item<Wide: Score>>(
 }
 
 /// Adds the pieces of a head up, each faded to the largest top.
-fn merge<T: Item<Wide: Score>>(job: &Job<T>, rows: usize, parts: &[T::Wide], out: &mut [T]) {
+fn merge<T: RowElement<Wide: Score>>(job: &Job<T>, rows: usize, parts: &[T::Wide], out: &mut [T]) {
     let len = rows * (job.values + 2);
     let mut sums = filled(T::Wide::ZERO, job.values);
     for row in 0..rows {
@@ -141,7 +140,7 @@ fn merge<T: Item<Wide: Score>>(job: &Job<T>, rows: usize, parts: &[T::Wide], out
         for slot in &mut sums {
             *slot = *slot * by;
         }
-        T::narrow_run(&sums, &mut out[row * job.values..][..job.values]);
+        T::save(&sums, &mut out[row * job.values..][..job.values]);
     }
 }
 

@@ -3,13 +3,12 @@
 //! Scores are computed turned over, a row per key: then the keys are read by broadcasts, the lanes of a register are
 //! queries, the softmax runs down the lanes, and the weights are the right side of the product with the values.
 
-use super::heads::Item;
 use super::hidden::Part;
 use super::scores::{self, Score, State, Weights};
 use super::tile::{Left, Onto, Panels, Product, Turn};
 use super::{Job, SERIAL, pack, rows_per_group};
 use crate::array::Array;
-use crate::array::float::Wide;
+use crate::array::float::{RowElement, Wide};
 use crate::dtype::Element;
 use crate::machine::lanes::{Block, lane_count};
 use crate::machine::threads::{self, SharedMut};
@@ -24,7 +23,7 @@ const BLOCKS: usize = 8;
 const TASKS: usize = 16;
 
 /// Fills the result, which is row-major `[.., heads, queries, values]`.
-pub fn run<T: Item<Wide: Score>>(job: &Job<T>, out: &mut Array) {
+pub fn run<T: RowElement<Wide: Score>>(job: &Job<T>, out: &mut Array) {
     let out = SharedMut::new(out.mut_ptr::<T>());
     if job.queries <= lane_count::<T::Wide>() { blocks::<T, 1>(job, out) } else { blocks::<T, 2>(job, out) }
 }
@@ -43,7 +42,7 @@ struct Plan {
     group: usize,
 }
 
-fn blocks<T: Item<Wide: Score>, const REGS: usize>(job: &Job<T>, out: SharedMut<T>) {
+fn blocks<T: RowElement<Wide: Score>, const REGS: usize>(job: &Job<T>, out: SharedMut<T>) {
     let width = REGS * lane_count::<T::Wide>();
     let group = rows_per_group::<T::Wide>();
     let blocks = job.queries.div_ceil(width);
@@ -69,7 +68,7 @@ fn blocks<T: Item<Wide: Score>, const REGS: usize>(job: &Job<T>, out: SharedMut<
 
 impl Plan {
     /// Elements of scratch, with room for the starts of parts to be rounded up.
-    fn scratch<T: Item<Wide: Score>>(&self, job: &Job<T>) -> usize {
+    fn scratch<T: RowElement<Wide: Score>>(&self, job: &Job<T>) -> usize {
         let block = self.width * (job.size + job.values + 3);
         let stage = self.tile.max(self.width) * job.size.max(job.values);
         let rows = self.tile * (self.width + job.size + job.values);
@@ -106,7 +105,7 @@ struct Place {
     count: usize,
 }
 
-impl<T: Item<Wide: Score>, const REGS: usize> Task<'_, T, REGS> {
+impl<T: RowElement<Wide: Score>, const REGS: usize> Task<'_, T, REGS> {
     fn place(&self, shared: usize, block: usize) -> Place {
         let (plan, job) = (self.plan, self.job);
         let first = block % plan.blocks * plan.width;
@@ -249,7 +248,7 @@ impl<T: Item<Wide: Score>, const REGS: usize> Task<'_, T, REGS> {
             }
             let start = (place.head * job.queries + place.first + query) * values;
             // SAFETY: each task has its own rows.
-            T::narrow_run(row, unsafe { self.out.slice(start..start + values) });
+            T::save(row, unsafe { self.out.slice(start..start + values) });
         }
     }
 }

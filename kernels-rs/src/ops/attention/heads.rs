@@ -1,56 +1,10 @@
 //! Where the heads of the operands lie, and how their rows are read: any strides, any float dtype.
 
 use crate::array::Array;
-use crate::array::float::Wide;
-use crate::array::narrow;
+use crate::array::float::{RowElement, Wide};
 use crate::array::shape::{self, Shape, Strides};
-use crate::dtype::{BF16, Element, F16, Float};
+use crate::dtype::Element;
 use crate::machine::threads::SharedMut;
-
-/// A float that operands hold.
-pub trait Item: Float<Wide: Wide> {
-    /// Widens a run of elements.
-    fn widen_run(from: &[Self], to: &mut [Self::Wide]);
-    /// Rounds a run of values.
-    fn narrow_run(from: &[Self::Wide], to: &mut [Self]);
-    /// The elements themselves, where they need no widening.
-    fn wide(at: *const Self) -> Option<*const Self::Wide>;
-}
-
-macro_rules! items {
-    (narrow $($rust:ident $widen:path, $narrow:path;)*) => {$(
-        impl Item for $rust {
-            fn widen_run(from: &[Self], to: &mut [f32]) {
-                $widen(from, to);
-            }
-            fn narrow_run(from: &[f32], to: &mut [Self]) {
-                $narrow(from, to);
-            }
-            fn wide(_: *const Self) -> Option<*const f32> {
-                None
-            }
-        }
-    )*};
-    ($($rust:ident)*) => {$(
-        impl Item for $rust {
-            fn widen_run(from: &[Self], to: &mut [Self]) {
-                to.copy_from_slice(from);
-            }
-            fn narrow_run(from: &[Self], to: &mut [Self]) {
-                to.copy_from_slice(from);
-            }
-            fn wide(at: *const Self) -> Option<*const Self> {
-                Some(at)
-            }
-        }
-    )*};
-}
-items!(f32 f64);
-items! {
-    narrow
-    BF16 narrow::widen_bf16, narrow::narrow_bf16;
-    F16 narrow::widen_f16, narrow::narrow_f16;
-}
 
 /// The matrices of an operand `[.., heads, rows, columns]`.
 #[derive(Clone, Copy)]
@@ -107,7 +61,7 @@ impl<T: Element> Rows<T> {
     }
 }
 
-impl<T: Item> Rows<T> {
+impl<T: RowElement> Rows<T> {
     /// Copies one row out, multiplied.
     ///
     /// # Safety
@@ -116,7 +70,7 @@ impl<T: Item> Rows<T> {
         let at = self.at.wrapping_offset(row as isize * self.row);
         if self.col == 1 {
             // SAFETY: the caller promises the rows and columns of the head, and room for them.
-            T::widen_run(unsafe { std::slice::from_raw_parts(at, to.len()) }, to);
+            T::load(unsafe { std::slice::from_raw_parts(at, to.len()) }, to);
         } else {
             for (i, slot) in to.iter_mut().enumerate() {
                 // SAFETY: the caller promises the rows and columns of the head, and room for them.
@@ -146,7 +100,7 @@ impl<T: Item> Rows<T> {
     /// # Safety
     /// There are that many rows and columns, and room for them.
     pub unsafe fn dense(self, (rows, cols): (usize, usize), to: *mut T::Wide) -> (*const T::Wide, isize) {
-        match T::wide(self.at) {
+        match T::wide_at(self.at) {
             Some(at) if self.col == 1 => (at, self.row),
             _ => {
                 // SAFETY: the caller promises the rows and columns of the head, and room for them.

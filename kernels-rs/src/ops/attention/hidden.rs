@@ -1,9 +1,9 @@
 //! What mask, bias and causality do to a block of scores.
 
-use super::heads::{Heads, Item, Rows};
+use super::heads::{Heads, Rows};
 use super::scores::{self, Score};
 use super::tile::Turn;
-use crate::array::float::Wide;
+use crate::array::float::{RowElement, Wide};
 use crate::dtype::Element;
 use crate::machine::lanes::Block;
 
@@ -30,7 +30,7 @@ pub struct Part {
     pub keys: (usize, usize),
 }
 
-impl<T: Item<Wide: Score>> Changes<T> {
+impl<T: RowElement<Wide: Score>> Changes<T> {
     /// Elements of the buffer of [`Changes::apply`].
     pub fn buffer(&self, keys: usize, width: usize) -> usize {
         if self.mask.is_none() && self.bias.is_none() { 0 } else { 2 * keys * width }

@@ -1,29 +1,44 @@
 //! The pool of 2 x 2 squares side by side, the one that most networks use.
 
-use super::max::{Ordered, Places};
+use crate::array::number::Ordered;
+use crate::dtype::{BF16, F16};
 use crate::vectorize;
 
-/// For any element.
-pub fn any<T: Ordered>(rows: &[T], cols: usize, out: &mut [T], places: Option<Places<'_>>) {
+/// Where places go, and the place of the first element of the rows.
+pub type Places<'a> = (&'a mut [i64], i32);
+
+/// An element with such a pool.
+pub trait Halve: Ordered {
+    /// The maxima of 2 x 2 squares of whole pairs of rows, with their places (counted from a start) where wanted.
+    fn halve(rows: &[Self], cols: usize, out: &mut [Self], places: Option<Places<'_>>) {
+        any(rows, cols, out, places);
+    }
+}
+
+macro_rules! halves {
+    ($($rust:ident)*) => {$(
+        impl Halve for $rust {}
+    )*};
+}
+halves!(BF16 F16 f64 i16 i32 i64 i8 u16 u32 u64 u8);
+
+impl Halve for f32 {
+    // Rows are often shorter than a register of neighbours, so masks pay.
+    fn halve(rows: &[f32], cols: usize, out: &mut [f32], places: Option<Places<'_>>) {
+        #[cfg(target_arch = "x86_64")]
+        if crate::machine::simd::level() == crate::machine::simd::Level::Avx512 && cols >= 2 {
+            // SAFETY: the level says that the CPU has the instructions.
+            return unsafe { avx512::halve(rows, cols, out, places) };
+        }
+        any(rows, cols, out, places);
+    }
+}
+
+fn any<T: Ordered>(rows: &[T], cols: usize, out: &mut [T], places: Option<Places<'_>>) {
     match places {
         None => values(rows, cols, out),
         Some((places, start)) => with_places(rows, cols, out, places, start),
     }
-}
-
-/// For `f64`.
-pub fn f64(rows: &[f64], cols: usize, out: &mut [f64], places: Option<Places<'_>>) {
-    any(rows, cols, out, places);
-}
-
-/// For `f32`: rows are often shorter than a register of neighbours, so masks pay.
-pub fn f32(rows: &[f32], cols: usize, out: &mut [f32], places: Option<Places<'_>>) {
-    #[cfg(target_arch = "x86_64")]
-    if crate::machine::simd::level() == crate::machine::simd::Level::Avx512 && cols >= 2 {
-        // SAFETY: the level says that the CPU has the instructions.
-        return unsafe { avx512::halve(rows, cols, out, places) };
-    }
-    any(rows, cols, out, places);
 }
 
 vectorize!(values[T: Ordered](rows: &[T], cols: usize, out: &mut [T]) => values_body::<T>);

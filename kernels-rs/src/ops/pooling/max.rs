@@ -1,9 +1,10 @@
 //! Maximum pools.
 
+use super::halve::Halve;
 use super::row::{Folder, larger, larger_with_indices};
-use super::{Pool, PoolAxis, halve};
+use super::{Pool, PoolAxis};
 use crate::array::float::{RowElement, Wide};
-use crate::dtype::{BF16, Element, F16};
+use crate::array::number::Ordered;
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::{filled, with_scratch};
@@ -12,63 +13,6 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 /// Source elements per task.
 const TASK: usize = 1 << 15;
-
-/// An element with a maximum.
-pub trait Ordered: Element {
-    /// What loses against everything.
-    const LOWEST: Self;
-    /// Greater than the other, or NaN where the other is not.
-    fn beats(self, other: Self) -> bool;
-    /// Greater than the other; false where either is NaN.
-    fn above(self, other: Self) -> bool;
-    /// True for NaN.
-    fn is_nan(self) -> bool;
-
-    /// The maxima of 2 x 2 squares of whole pairs of rows, with their places (counted from a start) where wanted.
-    fn halve(rows: &[Self], cols: usize, out: &mut [Self], places: Option<Places<'_>>) {
-        halve::any(rows, cols, out, places);
-    }
-}
-
-/// Where places go, and the place of the first element of the rows.
-pub type Places<'a> = (&'a mut [i64], i32);
-
-macro_rules! ordered {
-    ($($rust:ident)*; $($float:ident)*; $($narrow:ident $lowest:literal)*) => {
-        $(impl Ordered for $rust {
-            const LOWEST: Self = $rust::MIN;
-            #[inline(always)]
-            fn beats(self, other: Self) -> bool { self > other }
-            #[inline(always)]
-            fn above(self, other: Self) -> bool { self > other }
-            #[inline(always)]
-            fn is_nan(self) -> bool { false }
-        })*
-        $(#[expect(clippy::neg_cmp_op_on_partial_ord, reason = "true for NaN, on purpose")]
-        impl Ordered for $float {
-            const LOWEST: Self = $float::NEG_INFINITY;
-            #[inline(always)]
-            fn beats(self, other: Self) -> bool { !(self <= other) & !other.is_nan() }
-            #[inline(always)]
-            fn above(self, other: Self) -> bool { self > other }
-            #[inline(always)]
-            fn is_nan(self) -> bool { self != self }
-            fn halve(rows: &[Self], cols: usize, out: &mut [Self], places: Option<Places<'_>>) {
-                halve::$float(rows, cols, out, places);
-            }
-        })*
-        $(impl Ordered for $narrow {
-            const LOWEST: Self = $narrow($lowest);
-            #[inline(always)]
-            fn beats(self, other: Self) -> bool { self.to_f32().beats(other.to_f32()) }
-            #[inline(always)]
-            fn above(self, other: Self) -> bool { self.to_f32() > other.to_f32() }
-            #[inline(always)]
-            fn is_nan(self) -> bool { self.to_f32().is_nan() }
-        })*
-    };
-}
-ordered!(i8 i16 i32 i64 u8 u16 u32 u64; f32 f64; F16 0xfc00 BF16 0xff80);
 
 /// Tasks of a pool: bands of output rows of one plane, or several planes.
 struct Cut {
@@ -112,7 +56,7 @@ fn halves(pool: &Pool) -> bool {
 }
 
 /// Writes all of `out`.
-pub fn values<T: Ordered>(pool: &Pool, x: &[T], out: &mut [T]) {
+pub fn values<T: Halve>(pool: &Pool, x: &[T], out: &mut [T]) {
     if out.is_empty() {
         return;
     }
@@ -134,7 +78,7 @@ pub fn values<T: Ordered>(pool: &Pool, x: &[T], out: &mut [T]) {
 }
 
 /// Writes all of `out` and `places`.
-pub fn with_indices<T: Ordered>(pool: &Pool, x: &[T], out: &mut [T], places: &mut [i64]) {
+pub fn with_indices<T: Halve>(pool: &Pool, x: &[T], out: &mut [T], places: &mut [i64]) {
     if out.is_empty() {
         return;
     }

@@ -1,7 +1,7 @@
 //! Maxima of the windows of one row.
 
 use super::PoolAxis;
-use super::max::Ordered;
+use crate::array::number::Ordered;
 use crate::memory::scratch::filled;
 
 /// Folds rows. A row of a strided pool is first split into its phases (every `stride`-th element from 0, from 1, ...),
@@ -129,7 +129,7 @@ fn is_clean<T: Ordered>(row: &[T]) -> bool {
 /// Without NaN one comparison tells.
 #[inline(always)]
 fn wins<T: Ordered, const CLEAN: bool>(value: T, other: T) -> bool {
-    if CLEAN { value.above(other) } else { value.beats(other) }
+    if CLEAN { value > other } else { value.beats(other) }
 }
 
 /// The larger of each pair.

@@ -1,3 +1,4 @@
+use super::halve::Halve;
 use super::*;
 use crate::machine::threads::set_num_threads;
 use crate::ops::elementwise::convert::cast;
@@ -67,7 +68,7 @@ fn windows(shape: [usize; 4], settings: &Settings) -> (Vec<Vec<usize>>, Vec<usiz
     (places, sizes)
 }
 
-fn check_max<T: max::Ordered>(random: &mut Random, nan: bool) {
+fn check_max<T: Halve>(random: &mut Random, nan: bool) {
     let settings = random.settings();
     let shape = random.shape(&settings);
     let x = random.array::<T>(&shape, nan);

@@ -1,5 +1,6 @@
 //! What a reduction computes: a neutral value, how an element enters, how two values become one.
 
+use crate::array::number::{Ordered, Ring};
 use crate::dtype::Element;
 use std::marker::PhantomData;
 
@@ -21,17 +22,9 @@ pub trait Fold: 'static {
 }
 
 /// A type that sums and products are computed in.
-pub trait Accumulator: Element {
+pub trait Accumulator: Ring {
     /// What the results of many blocks are added in.
     type Wide: Accumulator<Wide = Self::Wide>;
-    /// Negative zero for floats: `-0.0 + x` is `x`, the sign of zero included.
-    const ZERO: Self;
-    /// One.
-    const ONE: Self;
-    /// Integers wrap.
-    fn add(self, other: Self) -> Self;
-    /// Integers wrap.
-    fn mul(self, other: Self) -> Self;
 }
 
 /// An element that can be accumulated in `A`: exact, or wrapping (unsigned integers wrap to the same bits).
@@ -41,15 +34,9 @@ pub trait Widen<A>: Element {
 }
 
 macro_rules! accumulators {
-    ($($rust:ident $wide:ident $zero:literal $one:literal |$a:ident, $b:ident| $add:expr, $mul:expr;)*) => {$(
+    ($($rust:ident $wide:ident;)*) => {$(
         impl Accumulator for $rust {
             type Wide = $wide;
-            const ZERO: Self = $zero;
-            const ONE: Self = $one;
-            #[inline(always)]
-            fn add(self, other: Self) -> Self { let ($a, $b) = (self, other); $add }
-            #[inline(always)]
-            fn mul(self, other: Self) -> Self { let ($a, $b) = (self, other); $mul }
         }
         impl Widen<$wide> for $rust {
             #[inline(always)]
@@ -58,10 +45,10 @@ macro_rules! accumulators {
     )*};
 }
 accumulators! {
-    f32 f32 -0.0 1.0 |a, b| a + b, a * b;
-    f64 f64 -0.0 1.0 |a, b| a + b, a * b;
-    i32 i64 0 1 |a, b| a.wrapping_add(b), a.wrapping_mul(b);
-    i64 i64 0 1 |a, b| a.wrapping_add(b), a.wrapping_mul(b);
+    f32 f32;
+    f64 f64;
+    i32 i64;
+    i64 i64;
 }
 
 macro_rules! widen {
@@ -97,14 +84,14 @@ where
     type In = T;
     type Acc = A;
     type Again = Sum<A, A::Wide>;
-    const NEUTRAL: A = A::ZERO;
+    const NEUTRAL: A = A::NEUTRAL;
     #[inline(always)]
     fn lift(x: T) -> A {
         x.widen()
     }
     #[inline(always)]
     fn combine(a: A, b: A) -> A {
-        a.add(b)
+        a.plus(b)
     }
 }
 
@@ -119,40 +106,8 @@ impl<T: Widen<A>, A: Accumulator + Widen<A>> Fold for Prod<T, A> {
     }
     #[inline(always)]
     fn combine(a: A, b: A) -> A {
-        a.mul(b)
+        a.times(b)
     }
-}
-
-/// An element that can be compared. Narrow floats are compared as `f32`.
-pub trait Ordered: Element + PartialOrd {
-    /// Not above anything.
-    const LOWEST: Self;
-    /// Not below anything.
-    const HIGHEST: Self;
-    /// Not a number; unused for integers.
-    const NAN: Self;
-}
-
-macro_rules! ordered {
-    ($($rust:ident $lowest:ident $highest:ident $nan:expr;)*) => {$(
-        impl Ordered for $rust {
-            const LOWEST: Self = $rust::$lowest;
-            const HIGHEST: Self = $rust::$highest;
-            const NAN: Self = $nan;
-        }
-    )*};
-}
-ordered! {
-    f32 NEG_INFINITY INFINITY f32::NAN;
-    f64 NEG_INFINITY INFINITY f64::NAN;
-    i16 MIN MAX 0;
-    i32 MIN MAX 0;
-    i64 MIN MAX 0;
-    i8 MIN MAX 0;
-    u16 MIN MAX 0;
-    u32 MIN MAX 0;
-    u64 MIN MAX 0;
-    u8 MIN MAX 0;
 }
 
 macro_rules! extremes {
@@ -167,11 +122,10 @@ macro_rules! extremes {
                 x
             }
             #[inline(always)]
-            #[allow(clippy::eq_op)] // `b != b` finds NaN and folds away for integers.
             fn combine(a: T, b: T) -> T {
                 let better = if b $better a { b } else { a };
                 // Not `b`: a choice between `a` and `b` alone becomes a masked store, which is slow.
-                if b != b { T::NAN } else { better }
+                if b.is_nan() { T::from_f64(f64::NAN) } else { better }
             }
         }
     )*};
