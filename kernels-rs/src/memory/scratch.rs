@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use std::alloc::{Layout, alloc_zeroed};
 use std::cell::RefCell;
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -179,6 +180,26 @@ impl<'a> Room<'a> {
         self.lines = after;
         // SAFETY: whole lines that hold so many elements, aligned, handed out once; any bits are a `T`.
         unsafe { std::slice::from_raw_parts_mut(part.as_mut_ptr().cast(), len) }
+    }
+}
+
+/// Memory on the stack, of arbitrary value, from the start of a cache line.
+#[repr(align(64))]
+pub struct Stack<const BYTES: usize>(MaybeUninit<[u8; BYTES]>);
+
+impl<const BYTES: usize> Stack<BYTES> {
+    /// Costs nothing.
+    #[inline(always)]
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "not a value: what is in it is unknown")]
+    pub const fn new() -> Self {
+        Self(MaybeUninit::uninit())
+    }
+
+    /// Where it begins.
+    #[inline(always)]
+    pub fn ptr(&mut self) -> *mut u8 {
+        self.0.as_mut_ptr().cast()
     }
 }
 

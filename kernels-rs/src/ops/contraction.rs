@@ -3,6 +3,7 @@
 //! Floats go through [`engine`], integers through [`integer`]. The result is cut into tasks by its shape alone, and a
 //! task computes its part over all of `k`, so nothing depends on the number of threads.
 
+mod call;
 mod direct;
 mod dots;
 mod engine;
@@ -21,7 +22,8 @@ use crate::array::view;
 use crate::dtype::{BF16, DType, F16, Kind};
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
-pub(crate) use engine::{Call, Gemm, multiply};
+pub(crate) use call::Call;
+pub(crate) use engine::{Gemm, multiply};
 pub use epilogue::Activation;
 pub(crate) use epilogue::Epilogue;
 use std::sync::Mutex;

@@ -1,8 +1,8 @@
 //! Two-dimensional convolution and its gradients, NCHW.
 //!
-//! The forward pass and the input gradient are one algorithm ([`correlate`]): a tile of the source is copied into scratch
+//! The forward pass and the input gradient are one algorithm ([`correlation`]): a tile of the source is copied into scratch
 //! in a form where every tap reads at a fixed distance ([`band`]), and a register tile of results stays in registers
-//! over all taps. Lanes are neighbouring positions, so images stay NCHW and weights are read where they lie. With many
+//! over all taps ([`correlate`]). Lanes are neighbouring positions, so images stay NCHW and weights are read where they lie. With many
 //! channels it is a matrix product whose right side is packed in panels through the offset table ([`implicit`]); no
 //! im2col matrix exists. Source of the idea: "The Indirect Convolution Algorithm", arXiv 1907.02129.
 //! One small plane and many weights: the input gradient is a matrix product with the weights where they lie ([`columns`]).
@@ -14,7 +14,7 @@
 pub mod axis;
 pub mod band;
 mod columns;
-pub mod correlate;
+mod correlate;
 mod cut;
 mod depthwise;
 mod implicit;
@@ -35,11 +35,54 @@ use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::machine::lanes::Real;
+use crate::machine::threads::SharedMut;
 use crate::ops::contraction::Gemm;
 use crate::ops::elementwise::convert::cast;
 use crate::ops::parts::{self, PART};
+use axis::Axis;
 use cut::{Side, cut};
 pub use window::{Settings, Window};
+
+/// `out[n, o, t, u] = bias[o] + sum over c and taps of w[o, c, tap] * source[n, c, ...]`, per group.
+struct Correlation<'a, T> {
+    /// Batch, groups.
+    batch: usize,
+    /// Groups.
+    groups: usize,
+    /// Channels of the source, per group.
+    channels: usize,
+    /// Channels of the result, per group.
+    outputs: usize,
+    /// Rows and columns of the source.
+    source_size: (usize, usize),
+    /// Rows and columns of the result.
+    out_size: (usize, usize),
+    /// The source, row-major.
+    source: &'a [T],
+    /// The kernel.
+    weight: Weights<'a, T>,
+    /// One per output channel.
+    bias: Option<&'a [T]>,
+    /// Row axis.
+    row_axis: &'a Axis,
+    /// Column axis.
+    col_axis: &'a Axis,
+}
+
+/// A kernel tensor with the meaning of its axes.
+#[derive(Clone, Copy)]
+struct Weights<'a, T> {
+    /// Row-major `[.., .., kh, kw]`.
+    data: &'a [T],
+    /// From one group to the next.
+    group: usize,
+    /// From one output channel to the next.
+    output: usize,
+    /// From one source channel to the next.
+    channel: usize,
+    /// Columns of the kernel.
+    kernel_cols: usize,
+}
 
 /// `out[n, o, i, j] = bias[o] + sum over c, k, l of x[n, c, i*s + k*d - p, j*s + l*d - p] * weight[o, c, k, l]`, per group.
 /// Narrow floats are computed in `f32`.
@@ -190,6 +233,30 @@ fn part_of_weight_grad<T: Real + Gemm>(window: &Window, g: &[T], x: &[T], out: &
     } else {
         weight_grad::run(window, g, x, out)
     }
+}
+
+/// Runs a correlation by the way that fits, writing the results at the places that the axes name.
+///
+/// # Safety
+/// `out` holds `batch * groups * outputs * out_size` elements that nobody else touches.
+unsafe fn correlation<T: Real>(call: &Correlation<'_, T>, out: SharedMut<T>) -> Result<()> {
+    if call.batch * call.groups * call.outputs * call.row_axis.count * call.col_axis.count == 0 {
+        return Ok(());
+    }
+    // SAFETY: the call goes on as it came: its arrays are as large as the caller promises.
+    unsafe {
+        if winograd::run(call, out)? {
+            return Ok(());
+        }
+        if depthwise::applies(call) {
+            depthwise::run(call, out);
+        } else if implicit::pays(call) {
+            implicit::run(call, out);
+        } else {
+            correlate::run(call, out);
+        }
+    }
+    Ok(())
 }
 
 fn slice<T: Real>(x: &Array) -> &[T] {

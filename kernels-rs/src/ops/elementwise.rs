@@ -6,6 +6,7 @@ pub mod convert;
 pub mod engine;
 pub mod kernel;
 pub mod num;
+mod run;
 pub(crate) mod stream;
 pub(crate) mod table;
 #[cfg(target_arch = "x86_64")]
@@ -20,8 +21,7 @@ use crate::dispatch;
 use crate::dtype::{BF16, DType, Element, F16, Kind};
 use crate::error::{Error, Result};
 use crate::memory::scratch::filled;
-use engine::{Plan, Source};
-use kernel::{Class, Op};
+use kernel::{Class, Kernel, Op};
 
 /// An operand: an array, or a scalar that takes the dtype of the array beside it.
 #[derive(Clone, Copy)]
@@ -30,6 +30,30 @@ pub enum Operand<'a> {
     Array(&'a Array),
     /// A weak scalar.
     Scalar(Scalar),
+}
+
+/// An operand of a [`Plan`].
+#[derive(Clone, Copy)]
+pub enum Source<'a> {
+    /// Broadcasts to the shape of the result.
+    Array(&'a Array),
+    /// One element of the compute type.
+    Value(u64),
+}
+
+/// What to run.
+#[derive(Clone, Copy)]
+pub struct Plan {
+    /// Works on the compute types of the operands.
+    pub kernel: Kernel,
+    /// Dtype of the result.
+    pub dtype: DType,
+    /// Takes elements as they are stored: float16 and bfloat16 are not widened.
+    pub raw: bool,
+    /// Costs much more than memory traffic.
+    pub heavy: bool,
+    /// Takes an operand that does not advance.
+    pub scalars: bool,
 }
 
 /// The dtype a kernel computes in: float32 for the narrow floats, else the dtype itself.

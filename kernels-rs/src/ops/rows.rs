@@ -55,6 +55,21 @@ macro_rules! float_rows {
 }
 use float_rows;
 
+/// What the softmax family makes of a row. The second operand of the forward ops is the first one.
+#[derive(Clone, Copy)]
+enum Op {
+    Softmax,
+    LogSoftmax,
+    SoftmaxBackward,
+    LogSoftmaxBackward,
+}
+
+/// What to shift a row by: the maximum, or 0 for a row of minus infinities.
+#[inline(always)]
+fn finite<W: Wide>(top: W) -> W {
+    if top == W::LOWEST { W::ZERO } else { top }
+}
+
 /// A view with some axes moved to the end: rows of `len` elements.
 struct Rows {
     view: Array,

@@ -2,15 +2,16 @@
 //! pay.
 
 use super::SERIAL;
-use super::engine::{Call, FEW_DOTS, FEWER_THAN_COLUMNS, Gemm, cells, finish, first_addend, in_place, shifted};
+use super::call::{Call, FEW_DOTS, FEWER_THAN_COLUMNS, cells, finish, first_addend, in_place, shifted};
+use super::epilogue::Sum;
 use super::format::{Format, Same, Single, Streamed, Wide};
 use super::pack::{self, SLACK};
-use super::pairs::Pairs;
 use super::tile::{Multiply, Start, Strip, wide_rows};
 use crate::array::Array;
-use crate::dtype::DType;
+use crate::dtype::{DType, Float};
 use crate::error::Result;
 use crate::machine::lanes::{Real, lane_count};
+use crate::machine::simd::has_bf16_pairs;
 use crate::machine::threads;
 use crate::memory::owned::Memory;
 use crate::memory::scratch::with_scratch;
@@ -20,7 +21,7 @@ use std::ops::Range;
 /// How both sides are read.
 pub trait Way: 'static {
     /// Cells of the columns that fill no panel, which are packed, and of a left side that is.
-    type Packed: Format<Elem: Gemm>;
+    type Packed: Format<Elem: Float<Wide: Sum>>;
     /// What the left side is read as.
     type Left: Copy;
     /// For whole panels.
@@ -39,7 +40,7 @@ type Cell<W> = <<W as Way>::Packed as Format>::Cell;
 /// Elements that are summed in their own type.
 pub struct InPlace<T>(PhantomData<T>);
 
-impl<T: Gemm<Wide = T> + Real> Way for InPlace<T> {
+impl<T: Float<Wide = T> + Real + Sum> Way for InPlace<T> {
     type Packed = Single<T>;
     type Left = T;
     type Whole = Same<T>;
@@ -53,7 +54,7 @@ impl<T: Gemm<Wide = T> + Real> Way for InPlace<T> {
 /// Elements that are widened: those of the left side once, those of the right side as they are read.
 pub struct Widened<T>(PhantomData<T>);
 
-impl<T: Gemm> Way for Widened<T> {
+impl<T: Float<Wide: Sum>> Way for Widened<T> {
     type Packed = Single<T>;
     type Left = T::Wide;
     type Whole = Streamed<T>;
@@ -61,7 +62,7 @@ impl<T: Gemm> Way for Widened<T> {
     const PACKS: bool = true;
     fn takes(call: &Call<T>) -> bool {
         // Pairs are twice as fast from where packing them pays.
-        call.size.0 <= FEW_DOTS || T::DTYPE != DType::BF16 || !Pairs::supported()
+        call.size.0 <= FEW_DOTS || T::DTYPE != DType::BF16 || !has_bf16_pairs()
     }
 }
 
@@ -96,7 +97,7 @@ impl<L> Left<L> {
 /// As `multiply`; columns of the right side lie side by side.
 pub unsafe fn run<W: Way>(call: &Call<Elem<W>>, split: bool) -> Result<bool>
 where
-    Wide<W::Packed>: super::epilogue::Sum,
+    Wide<W::Packed>: Sum,
 {
     if !W::takes(call) {
         return Ok(false);
@@ -193,7 +194,7 @@ pub unsafe fn tiny((m, k, n): (usize, usize, usize), x1: &Array, x2: &Array, to:
 
 unsafe fn columns<W: Way>(call: &Call<Elem<W>>, left: &Left<W::Left>, range: Range<usize>, width: usize, lanes: usize)
 where
-    Wide<W::Packed>: super::epilogue::Sum,
+    Wide<W::Packed>: Sum,
 {
     let (m, k, _) = call.size;
     let (cols, panel, most) = (range.len(), width * lanes, depth_of::<W>(width, call.size));

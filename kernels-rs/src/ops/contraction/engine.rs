@@ -11,9 +11,10 @@
 //! the product. Which way a product goes never depends on what is kept: so keeping changes no bit. 64x1024x1024 without and
 //! with it, GF/s: `f32` by columns 89/104, `f64` 37/46, bfloat16 185/211. Row-major `f32` and f16 are read in place instead.
 
+use super::call::{CACHED, Call, FEW_DOTS, FEWER_THAN_COLUMNS, cells, finish, first_addend, in_place, shifted};
 use super::direct::{self, InPlace, Widened};
 use super::dots::Dots;
-use super::epilogue::{Epilogue, Finish, Sum};
+use super::epilogue::{Finish, Sum};
 use super::format::{Format, Single, Wide};
 use super::pack::{self, SLACK};
 use super::pairs::{Pairs, Woven};
@@ -28,22 +29,6 @@ use crate::memory::kept::Layout;
 use crate::memory::owned::Memory;
 use crate::memory::scratch::{filled, with_scratch};
 use std::ops::Range;
-
-/// `c = epilogue(a @ b)` for sizes `(m, k, n)` of at least 1. Narrow floats accumulate in `f32` and are rounded once.
-/// Where the CPU has a bf16 dot product, bfloat16 operands below the normal range may count as 0.
-#[derive(Clone, Copy)]
-pub struct Call<T> {
-    /// `(m, k, n)`.
-    pub size: (usize, usize, usize),
-    /// The left side.
-    pub a: Matrix<T>,
-    /// The right side.
-    pub b: Matrix<T>,
-    /// The result.
-    pub c: Matrix<T>,
-    /// What happens to the product.
-    pub end: Epilogue<T>,
-}
 
 /// A float type with matrix products.
 pub trait Gemm: Float<Wide: Sum> {
@@ -94,9 +79,7 @@ impl Gemm for BF16 {
 
 /// Columns below which a product is computed transposed, where it has more rows.
 const FEW_COLUMNS: usize = 8;
-/// Rows up to which dot products beat packing.
-pub const FEW_DOTS: usize = 8;
-/// The same where sums are long and the right side is not kept. Measured on AMD EPYC (Zen 4), one thread, 1024x1024 times 8
+/// [`FEW_DOTS`] where sums are long and the right side is not kept. Measured on AMD EPYC (Zen 4), one thread, 1024x1024 times 8
 /// and 12 columns, GF/s of f32, by dots / directly: 90/36, 84/56; but 64x256 times 10 columns 47/57.
 const DEEP_DOTS: usize = 12;
 /// Length of a long sum.
@@ -107,11 +90,6 @@ const FEW_DEEP: usize = 16;
 /// f32, as it lies / packed first: 32x1024x1024 106/81, 64x784x256 113/85, 128^3 114/101,
 /// 256^3 114/105.
 const FEW_ROWS: usize = 64;
-/// The same where there are columns enough to share out.
-pub const FEWER_THAN_COLUMNS: usize = 512;
-/// Elements of a right side that stays in the first-level cache: no reason to pack it.
-pub const CACHED: usize = 1 << 12;
-
 /// Computes a product. `split` allows more than one thread; `weights`, the array behind the right side, allows keeping it
 /// packed. Neither changes a bit.
 ///
@@ -166,80 +144,6 @@ unsafe fn gathered<T: Gemm>(call: &Call<T>, split: bool) -> Result<()> {
     }
     // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them.
     unsafe { multiply(&Call { b: Matrix::new(rows, (n as isize, 1)), ..*call }, split, None) }
-}
-
-impl<T: Copy> Call<T> {
-    /// The same product by columns.
-    fn turned(&self) -> Self {
-        let (m, k, n) = self.size;
-        let (a, b) = (self.b.turned(), self.a.turned());
-        Self { size: (n, k, m), a, b, c: self.c.turned(), end: self.end.turned() }
-    }
-
-    /// Multiply-adds.
-    pub fn work(&self) -> usize {
-        self.size.0.saturating_mul(self.size.1).saturating_mul(self.size.2)
-    }
-
-    /// Cuts columns into tasks of whole panels: a function of the shape alone.
-    pub fn by_columns(&self, split: bool, panel: usize, task: &(dyn Fn(Range<usize>) + Sync)) {
-        let n = self.size.2;
-        // Few rows are bound by memory: longer runs.
-        let most = if self.size.0 <= 6 { 8 } else { 16 };
-        let pieces = if self.work() < SERIAL { 1 } else { (self.work() >> 18).clamp(2, most) };
-        let step = n.div_ceil(pieces).next_multiple_of(panel);
-        let run = |index: usize| task(index * step..n.min((index + 1) * step));
-        if split {
-            threads::parallel(n.div_ceil(step), &run);
-        } else {
-            (0..n.div_ceil(step)).for_each(run);
-        }
-    }
-}
-
-/// Where sums are kept: in the result, if it has their type and runs along rows, else aside.
-pub fn in_place<T: Float>(c: Matrix<T>) -> Option<*mut T::Wide> {
-    (size_of::<T>() == size_of::<T::Wide>() && c.col == 1).then(|| c.start.cast())
-}
-
-/// Finishes a block of sums, where there is anything to do.
-pub fn finish<T: Gemm>(
-    from: *mut T::Wide,
-    pitch: isize,
-    (rows, cols): (usize, usize),
-    to: Matrix<T>,
-    end: Epilogue<T>,
-) {
-    if !(end.is_empty() && in_place(to).is_some()) {
-        launch(Finish::<T> { from, pitch, rows, cols, to, epilogue: end });
-    }
-}
-
-/// Bias that the sums can begin with.
-pub fn first_addend<T: Float>(end: &mut Epilogue<T>) -> Start<T::Wide> {
-    let Some(bias) = end.bias.filter(|_| end.scale == 1.0 && size_of::<T>() == size_of::<T::Wide>()) else {
-        return Start::Zero;
-    };
-    let start = match (bias.row, bias.col) {
-        (0, 1) => Start::Columns(bias.start.cast_const().cast()),
-        (row, 0) => Start::Rows(bias.start.cast_const().cast(), row),
-        _ => return Start::Zero,
-    };
-    end.bias = None;
-    start
-}
-
-/// What the sums from a column on begin with.
-pub fn shifted<R>(start: Start<R>, cols: usize) -> Start<R> {
-    match start {
-        Start::Columns(at) => Start::Columns(at.wrapping_add(cols)),
-        other => other,
-    }
-}
-
-/// Cells of a scratch buffer of `W`.
-pub fn cells<C, W>(count: usize) -> usize {
-    (count * size_of::<C>()).div_ceil(64) * (64 / size_of::<W>())
 }
 
 /// The result of empty sums.

@@ -1,7 +1,7 @@
 //! Pairs of bfloat16, for machines that multiply and add them by one instruction.
 
+use super::call::{CACHED, Call};
 use super::direct::Way;
-use super::engine::{CACHED, Call};
 use super::format::Format;
 use super::tile::Multiply;
 use crate::dtype::BF16;

@@ -1,11 +1,8 @@
-//! The correlation that is both the forward pass and the input gradient. Most go to [`implicit`]; few channels per
-//! group are computed here, straight from the band.
+//! A correlation of few channels per group, straight from the band.
 
-use super::axis::Axis;
 use super::band::{Layout, Plane};
-use super::{depthwise, implicit, rows, winograd};
-use crate::error::Result;
-use crate::machine::lanes::{Kernel, Lanes, Real, lane_count, launch};
+use super::{Correlation, rows};
+use crate::machine::lanes::{Kernel, Lanes, Real, launch};
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::{Aligned, with_scratch};
 
@@ -15,47 +12,6 @@ const BAND_BYTES: usize = 256 << 10;
 const TASKS: usize = 32;
 /// Output channels that share a register of the source.
 const BLOCK: usize = 8;
-
-/// `out[n, o, t, u] = bias[o] + sum over c and taps of w[o, c, tap] * source[n, c, ...]`, per group.
-pub struct Correlation<'a, T> {
-    /// Batch, groups.
-    pub batch: usize,
-    /// Groups.
-    pub groups: usize,
-    /// Channels of the source, per group.
-    pub channels: usize,
-    /// Channels of the result, per group.
-    pub outputs: usize,
-    /// Rows and columns of the source.
-    pub source_size: (usize, usize),
-    /// Rows and columns of the result.
-    pub out_size: (usize, usize),
-    /// The source, row-major.
-    pub source: &'a [T],
-    /// The kernel.
-    pub weight: Weights<'a, T>,
-    /// One per output channel.
-    pub bias: Option<&'a [T]>,
-    /// Row axis.
-    pub row_axis: &'a Axis,
-    /// Column axis.
-    pub col_axis: &'a Axis,
-}
-
-/// A kernel tensor with the meaning of its axes.
-#[derive(Clone, Copy)]
-pub struct Weights<'a, T> {
-    /// Row-major `[.., .., kh, kw]`.
-    pub data: &'a [T],
-    /// From one group to the next.
-    pub group: usize,
-    /// From one output channel to the next.
-    pub output: usize,
-    /// From one source channel to the next.
-    pub channel: usize,
-    /// Columns of the kernel.
-    pub kernel_cols: usize,
-}
 
 /// What all tasks share.
 struct Job<'a, T> {
@@ -70,37 +26,12 @@ struct Job<'a, T> {
     output_chunk: usize,
 }
 
-/// Runs the correlation, writing the results at the places that the axes name.
+/// Runs the correlation.
 ///
 /// # Safety
-/// `out` holds `batch * groups * outputs * out_size` elements that nobody else touches.
-pub unsafe fn run<T: Real>(call: &Correlation<'_, T>, out: SharedMut<T>) -> Result<()> {
+/// As for [`super::correlation`].
+pub unsafe fn run<T: Real>(call: &Correlation<'_, T>, out: SharedMut<T>) {
     let (row_axis, col_axis) = (call.row_axis, call.col_axis);
-    if call.batch * call.groups * call.outputs * row_axis.count * col_axis.count == 0 {
-        return Ok(());
-    }
-    // SAFETY: the call goes on as it came: its arrays are as large as the caller promises.
-    if unsafe { winograd::run(call, out)? } {
-        return Ok(());
-    }
-    if depthwise::applies(call) {
-        // SAFETY: the call goes on as it came: its arrays are as large as the caller promises.
-        unsafe { depthwise::run(call, out) };
-        return Ok(());
-    }
-    let positions = row_axis.count * col_axis.count;
-    let taps = call.channels * row_axis.taps.len() * col_axis.taps.len();
-    let by_positions = call.outputs * row_axis.count * col_axis.count.next_multiple_of(lane_count::<T>()) * (taps + 1);
-    let images = if positions < 256 { call.batch } else { 1 };
-    // Weights are brought in the order of the band at each call, whatever the batch.
-    let reordered = call.outputs * taps * lane_count::<T>() * images / call.batch;
-    if implicit::cost(call.outputs, taps, images * positions, lane_count::<T>()) * lane_count::<T>()
-        < images * by_positions + reordered
-    {
-        // SAFETY: the call goes on as it came: its arrays are as large as the caller promises.
-        unsafe { implicit::run(call, out) };
-        return Ok(());
-    }
     let planes = call.batch * call.groups;
     let budget = BAND_BYTES / size_of::<T>();
     let wanted = threads::tasks(TASKS);
@@ -117,7 +48,6 @@ pub unsafe fn run<T: Real>(call: &Correlation<'_, T>, out: SharedMut<T>) -> Resu
     threads::parallel(planes * row_tiles * col_tiles * chunks, &|index| {
         with_scratch(len, |band| launch(Tile { job: &job, band, index }));
     });
-    Ok(())
 }
 
 /// Weights in the order in which the inner loop reads them: blocks of output channels as [`block_of`] cuts them, inside

@@ -6,8 +6,7 @@
 
 use super::axis::Axis;
 use super::band::{Layout, Plane};
-use super::correlate::Correlation;
-use super::rows;
+use super::{Correlation, rows};
 use crate::machine::lanes::{Kernel, Lanes, Real, launch};
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::{collected, with_scratch};

@@ -4,9 +4,9 @@
 //!
 //! Every result is one chain of multiply-adds over channels and taps in order, so it depends on nothing else.
 
+use super::Correlation;
 use super::axis::Axis;
 use super::band::{Layout, Plane};
-use super::correlate::Correlation;
 use super::panel::{self, LANES, REGISTERS, Segment, Segments};
 use crate::machine::lanes::{Kernel, Lanes, Real, lane_count, launch};
 use crate::machine::threads::{self, SharedMut};
@@ -44,8 +44,19 @@ struct Plan<'a, T> {
     chunks: usize,
 }
 
+/// Whether the panels pay, against computing straight from the band.
+pub fn pays<T: Real>(call: &Correlation<'_, T>) -> bool {
+    let (rows, cols, lanes) = (call.row_axis.count, call.col_axis.count, lane_count::<T>());
+    let taps = call.channels * call.row_axis.taps.len() * call.col_axis.taps.len();
+    let from_band = call.outputs * rows * cols.next_multiple_of(lanes) * (taps + 1);
+    let images = if rows * cols < 256 { call.batch } else { 1 };
+    // Weights are brought in the order of the band at each call, whatever the batch.
+    let reordered = call.outputs * taps * lanes * images / call.batch;
+    cost(call.outputs, taps, images * rows * cols, lanes) * lanes < images * from_band + reordered
+}
+
 /// Cycles per register of multiply-adds, roughly, for `outputs` channels of one group over `positions`.
-pub fn cost(outputs: usize, taps: usize, positions: usize, lanes: usize) -> usize {
+fn cost(outputs: usize, taps: usize, positions: usize, lanes: usize) -> usize {
     // 3 for packing a register, 6 for moving a result.
     positions.div_ceil(lanes) * (taps * (outputs.next_multiple_of(2) + 3) + 6 * outputs)
 }

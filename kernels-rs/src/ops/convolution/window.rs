@@ -1,7 +1,7 @@
 //! The sizes of a convolution, checked, and its two correlations.
 
 use super::axis::{Axis, WindowAxis};
-use super::correlate::{self, Correlation, Weights};
+use super::{Correlation, Weights, correlation};
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::machine::lanes::Real;
@@ -189,7 +189,7 @@ pub fn forward<T: Real>(window: &Window, x: &[T], weight: &[T], bias: Option<&[T
     };
     assert_eq!(out.len(), window.batch * window.outputs * window.row.output * window.col.output);
     // SAFETY: `out` has the size of the result and is ours.
-    unsafe { correlate::run(&call, SharedMut::new(out.as_mut_ptr())) }
+    unsafe { correlation(&call, SharedMut::new(out.as_mut_ptr())) }
 }
 
 /// Writes all of `out`: the input gradient, and what is added to each channel of it.
@@ -225,7 +225,7 @@ pub fn input_grad<T: Real>(window: &Window, g: &[T], weight: &[T], bias: Option<
                 col_axis,
             };
             // SAFETY: `out` has the size of the input and is ours; each pair of axes writes its own positions.
-            unsafe { correlate::run(&call, out)? };
+            unsafe { correlation(&call, out)? };
         }
     }
     Ok(())

@@ -10,9 +10,9 @@ mod points;
 mod tiles;
 mod weights;
 
+use super::Correlation;
 use super::axis::{Axis, WindowAxis};
 use super::band::{Layout, Plane};
-use super::correlate::Correlation;
 use super::panel::{self, REGISTERS, Segment, Segments};
 use crate::array::Array;
 use crate::error::Result;

@@ -1,15 +1,14 @@
 //! The walk for an operand whose last axis takes large steps while another one takes small ones: in bands of a few rows, so
 //! that every cache line of it is read once, and transposed into a buffer from which the kernel reads runs.
 
-use super::engine::Plan;
-use super::kernel::Run;
+use super::Plan;
+use super::run::Run;
 use super::walk::{View, is_narrow};
 use crate::array::narrow;
 use crate::array::shape::{self, Shape, contiguous_strides, unravel};
 use crate::array::strided::{Axis, copy_serial};
 use crate::machine::threads::{self, SharedMut};
-use crate::memory::scratch::with_scratch;
-use std::mem::MaybeUninit;
+use crate::memory::scratch::{Stack, with_scratch};
 
 /// Rows of a band: four cache lines of `f32`, since memory is slow to jump from line to line.
 const ROWS: usize = 64;
@@ -45,8 +44,7 @@ pub(super) struct Band<'a, const N: usize> {
 }
 
 /// A run of `f32`.
-#[repr(align(64))]
-struct Wide(MaybeUninit<[f32; COLUMNS]>);
+type Wide = Stack<{ COLUMNS * size_of::<f32>() }>;
 
 impl<const N: usize> Band<'_, N> {
     /// Everything, on several threads.
@@ -103,13 +101,14 @@ impl<const N: usize> Band<'_, N> {
 
     /// One kernel call.
     fn row(&self, block: &Run, down: &[isize; N], row: isize, to: usize) {
-        let mut widened = [const { Wide(MaybeUninit::uninit()) }; N];
-        let mut narrowed = Wide(MaybeUninit::uninit());
+        let mut widened = [const { Wide::new() }; N];
+        let mut narrowed = Wide::new();
         let mut run = Run { ..*block };
         for (k, view) in self.views.iter().enumerate() {
             run.src[k] = block.src[k].wrapping_offset(row * down[k] * view.size as isize);
             if let Some(dtype) = view.narrow {
-                let (to, count) = (widened[k].0.as_mut_ptr().cast::<f32>(), if run.unit[k] { run.len } else { 1 });
+                let to: *mut f32 = widened[k].ptr().cast();
+                let count = if run.unit[k] { run.len } else { 1 };
                 // SAFETY: `count` stored elements are readable there; the buffer holds a run.
                 unsafe { narrow::widen(dtype, run.src[k].cast(), to, count) };
                 run.src[k] = to.cast_const().cast();
@@ -117,12 +116,12 @@ impl<const N: usize> Band<'_, N> {
         }
         let slot = self.target.ptr().wrapping_add(to * self.plan.dtype.itemsize());
         let narrow = !self.plan.raw && is_narrow(self.plan.dtype);
-        run.dst = if narrow { narrowed.0.as_mut_ptr().cast() } else { slot };
+        run.dst = if narrow { narrowed.ptr() } else { slot };
         // SAFETY: operands and result hold `len` elements of the kernel's types; each row belongs to one task.
         unsafe {
             (self.plan.kernel)(&run);
             if narrow {
-                narrow::narrow(self.plan.dtype, narrowed.0.as_ptr().cast(), slot.cast(), run.len);
+                narrow::narrow(self.plan.dtype, narrowed.ptr().cast(), slot.cast(), run.len);
             }
         }
     }

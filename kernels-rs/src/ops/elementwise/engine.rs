@@ -3,39 +3,23 @@
 //! Kernels only see contiguous runs. Here the order of the axes is chosen, and the axes are merged where all layouts
 //! allow it; [`super::walk`] does the rest. So no op is compiled per layout.
 
-use super::kernel::{Kernel, Run};
-use super::walk::{View, execute, is_narrow, merge_axes};
+use super::band::{self, Band};
+use super::run::Run;
+use super::walk::{View, Walk, is_narrow, merge_axes};
+pub use super::{Plan, Source};
 use crate::array::Array;
 use crate::array::shape::{self, Shape, Strides};
-use crate::dtype::DType;
 use crate::error::Result;
+use crate::machine::threads::{self, SharedMut};
 
 /// Elements up to which bookkeeping costs more than the work.
 const SMALL: usize = 4 << 10;
-
-/// An operand.
-#[derive(Clone, Copy)]
-pub enum Source<'a> {
-    /// Broadcasts to the shape of the result.
-    Array(&'a Array),
-    /// One element of the compute type.
-    Value(u64),
-}
-
-/// What to run.
-#[derive(Clone, Copy)]
-pub struct Plan {
-    /// Works on the compute types of the operands.
-    pub kernel: Kernel,
-    /// Dtype of the result.
-    pub dtype: DType,
-    /// Takes elements as they are stored: float16 and bfloat16 are not widened.
-    pub raw: bool,
-    /// Costs much more than memory traffic.
-    pub heavy: bool,
-    /// Takes an operand that does not advance.
-    pub scalars: bool,
-}
+/// Shortest last axis for which a kernel call per run is cheaper than tiles.
+const SHORT: usize = 24;
+/// Elements of light work that are worth a task of their own.
+const GRAIN: usize = 16 << 10;
+/// The same for heavy work.
+const HEAVY_GRAIN: usize = 4 << 10;
 
 /// Runs `plan` on operands that are known to broadcast to `shape`.
 #[inline]
@@ -109,6 +93,31 @@ fn run_any<const N: usize>(plan: &Plan, sources: [Source<'_>; N], shape: &[usize
 fn walk_all<const N: usize>(plan: &Plan, mut views: [View; N], shape: &[usize], out: &Array) {
     let dims = merge_axes(&mut views, shape);
     execute(plan, &views, &dims, out);
+}
+
+/// Fills the dense `out`, whose elements in memory order are the walk over `dims`.
+#[inline]
+fn execute<const N: usize>(plan: &Plan, views: &[View; N], dims: &[usize], out: &Array) {
+    let len = shape::numel(dims);
+    let target = SharedMut::new(out.data().cast_mut());
+    let walk = Walk { plan, views, dims, target };
+    let last = dims[dims.len() - 1];
+    let steps_ok = views.iter().all(|view| view.narrow.is_none() && matches!(view.last(), 0 | 1));
+    let moving = views.iter().any(|view| view.last() == 1);
+    let scalars_ok = plan.scalars || views.iter().all(|view| view.last() == 1);
+    let direct =
+        steps_ok && moving && scalars_ok && (plan.raw || !is_narrow(plan.dtype)) && (dims.len() == 1 || last >= SHORT);
+    let grain = if plan.heavy { HEAVY_GRAIN } else { GRAIN };
+    if len < 2 * grain {
+        if len > 0 {
+            walk.range(direct, 0, len);
+        }
+        return;
+    }
+    if let Some(axis) = band::axis(views, dims) {
+        return Band { plan, views, dims, axis, target }.run(grain);
+    }
+    threads::for_ranges(len, grain, &|range| walk.range(direct, range.start, range.end));
 }
 
 /// The order of the axes in memory, where it is not row-major and one same for all operands of the full shape: the

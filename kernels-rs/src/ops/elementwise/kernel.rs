@@ -1,30 +1,14 @@
 //! Kernels made from the rows of the table: loops over contiguous runs, compiled per dtype and instruction set.
 
 use super::num::{Int, Num};
+pub use super::run::{Kernel, Run};
+pub(super) use super::run::{operand, result};
 use super::table::{binary_table, unary_table};
 #[cfg(target_arch = "x86_64")]
 use super::tabled;
 use crate::array::number::Ring;
 use crate::dtype::DType;
 use crate::math::{Baseline, division, exponential, libm, special, trigonometric};
-
-/// One call of a kernel: `len` elements of each operand that is a run (`unit`), the same one where it is not.
-pub struct Run {
-    /// First element of each operand.
-    pub src: [*const u8; 3],
-    /// Whether the operand advances.
-    pub unit: [bool; 3],
-    /// First element of the result.
-    pub dst: *mut u8,
-    /// Number of elements.
-    pub len: usize,
-}
-
-/// Reads operands and writes results of fixed types.
-///
-/// # Safety
-/// The pointers of the [`Run`] are valid for its length and of the kernel's types, and the result overlaps no operand.
-pub type Kernel = unsafe fn(&Run);
 
 /// What the class of a row implies beyond its kernels.
 #[allow(non_camel_case_types)]
@@ -184,24 +168,6 @@ pub(super) unsafe fn map2_far(run: &Run, fast: impl Fn(f32, f32) -> f32, slow: i
         }
         start += part.len;
     }
-}
-
-/// # Safety
-/// The operand is valid for this type and the length of the run (1 where it does not advance).
-#[inline(always)]
-pub(super) unsafe fn operand<T>(run: &Run, at: usize) -> &[T] {
-    let len = if run.unit[at] { run.len } else { run.len.min(1) };
-    // SAFETY: the caller promises a run of `len` elements of these types; one that does not move has one.
-    unsafe { std::slice::from_raw_parts(run.src[at].cast(), len) }
-}
-
-/// # Safety
-/// The result is valid for this type and the length of the run, and nothing else refers to it.
-#[inline(always)]
-#[allow(clippy::mut_from_ref)] // The run only carries the address.
-pub(super) unsafe fn result<T>(run: &Run) -> &mut [T] {
-    // SAFETY: the caller promises a run of `len` elements of these types; one that does not move has one.
-    unsafe { std::slice::from_raw_parts_mut(run.dst.cast(), run.len) }
 }
 
 /// Compiles a body (with `T` and `M` bound) for the instruction sets and picks one. `wide` adds AVX-512.

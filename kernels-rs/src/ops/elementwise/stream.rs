@@ -1,10 +1,10 @@
 //! Writing past the caches: for results so large that they would push everything else out and be gone before the next op
 //! reads them, a line is not read from memory only to be overwritten.
 
-use super::engine::Plan;
-use super::kernel::Run;
+use super::Plan;
+use super::run::Run;
 use crate::machine::simd::{Level, level};
-use std::mem::MaybeUninit;
+use crate::memory::scratch::Stack;
 
 /// Bytes of a result from which on it is written past the caches: more than half of the 32 MiB of third-level cache that
 /// both kinds of measured machine have.
@@ -18,17 +18,14 @@ pub(crate) fn pays(bytes: usize) -> bool {
     bytes >= LARGE && cfg!(target_arch = "x86_64") && level() >= Level::Avx2
 }
 
-#[repr(align(64))]
-struct Piece(MaybeUninit<[u8; PIECE]>);
-
 /// Runs a kernel over operands that advance by whole elements or not at all.
 ///
 /// # Safety
-/// As for [`super::kernel::Kernel`]; `run.dst` is 64-byte aligned, `sizes` are the bytes per element of the operands.
+/// As for [`super::run::Kernel`]; `run.dst` is 64-byte aligned, `sizes` are the bytes per element of the operands.
 pub(super) unsafe fn run<const N: usize>(plan: &Plan, mut run: Run, sizes: [usize; N]) {
     let size = plan.dtype.itemsize();
-    let (mut piece, mut left) = (Piece(MaybeUninit::uninit()), run.len);
-    let (buffer, mut to) = (piece.0.as_mut_ptr().cast::<u8>(), run.dst);
+    let (mut piece, mut left) = (Stack::<PIECE>::new(), run.len);
+    let (buffer, mut to) = (piece.ptr(), run.dst);
     run.dst = buffer;
     while left > 0 {
         run.len = left.min(PIECE / size);

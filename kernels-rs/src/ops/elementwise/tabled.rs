@@ -1,10 +1,10 @@
 //! Kernels of [`crate::math::tabled`].
 
-use super::kernel::{Run, operand, result};
+use super::run::{Run, operand, result};
 use crate::math::tabled::{self, STEP, load, store};
 
 /// # Safety
-/// As for [`super::kernel::Kernel`]; the machine has the features.
+/// As for [`super::run::Kernel`]; the machine has the features.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2")]
 pub(crate) unsafe fn gelu(run: &Run) {
     // SAFETY: the caller promises a run with an operand and a result of its length, apart from one another, and the

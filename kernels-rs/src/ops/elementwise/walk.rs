@@ -2,25 +2,19 @@
 //! axis; in tiles, where operands that are strided or narrow (float16, bfloat16) are first gathered and widened into a
 //! buffer in the first-level cache; or in bands, where an operand is transposed ([`super::band`]).
 
-use super::band::{self, Band};
-use super::engine::{Plan, Source};
-use super::kernel::Run;
-use super::stream;
+use super::run::Run;
+use super::{Plan, Source, stream};
 use crate::array::Array;
 use crate::array::narrow;
 use crate::array::shape::{self, Shape, Strides, carry, unravel};
 use crate::dtype::DType;
-use crate::machine::threads::{self, SharedMut};
-use std::mem::MaybeUninit;
+use crate::machine::threads::SharedMut;
+use crate::memory::scratch::Stack;
 
 /// Elements per tile.
 const TILE: usize = 512;
-/// Shortest last axis for which a kernel call per run is cheaper than tiles.
-const SHORT: usize = 24;
-/// Elements of light work that are worth a task of their own.
-const GRAIN: usize = 16 << 10;
-/// The same for heavy work.
-const HEAVY_GRAIN: usize = 4 << 10;
+/// Room for two tiles of the widest element.
+type Tiles = Stack<{ 2 * TILE * size_of::<u64>() }>;
 
 /// An operand as the walkers see it.
 #[derive(Clone, Copy)]
@@ -134,41 +128,18 @@ pub(crate) fn merge_axes(views: &mut [View], shape: &[usize]) -> Shape {
     dims
 }
 
-/// Fills the dense `out`, whose elements in memory order are the walk over `dims`.
-#[inline]
-pub(super) fn execute<const N: usize>(plan: &Plan, views: &[View; N], dims: &[usize], out: &Array) {
-    let len = shape::numel(dims);
-    let target = SharedMut::new(out.data().cast_mut());
-    let walk = Walk { plan, views, dims, target };
-    let last = dims[dims.len() - 1];
-    let steps_ok = views.iter().all(|view| view.narrow.is_none() && matches!(view.last(), 0 | 1));
-    let moving = views.iter().any(|view| view.last() == 1);
-    let scalars_ok = plan.scalars || views.iter().all(|view| view.last() == 1);
-    let direct =
-        steps_ok && moving && scalars_ok && (plan.raw || !is_narrow(plan.dtype)) && (dims.len() == 1 || last >= SHORT);
-    let grain = if plan.heavy { HEAVY_GRAIN } else { GRAIN };
-    if len < 2 * grain {
-        if len > 0 {
-            walk.range(direct, 0, len);
-        }
-        return;
-    }
-    if let Some(axis) = band::axis(views, dims) {
-        return Band { plan, views, dims, axis, target }.run(grain);
-    }
-    threads::for_ranges(len, grain, &|range| walk.range(direct, range.start, range.end));
-}
-
-struct Walk<'a, const N: usize> {
-    plan: &'a Plan,
-    views: &'a [View; N],
-    dims: &'a [usize],
-    target: SharedMut<u8>,
+/// Operands and a dense result, whose elements in memory order are the walk over `dims`.
+pub(super) struct Walk<'a, const N: usize> {
+    pub(super) plan: &'a Plan,
+    pub(super) views: &'a [View; N],
+    pub(super) dims: &'a [usize],
+    pub(super) target: SharedMut<u8>,
 }
 
 impl<const N: usize> Walk<'_, N> {
+    /// Elements `start .. end`; `direct` where every run can go to the kernel as it lies.
     #[inline]
-    fn range(&self, direct: bool, start: usize, end: usize) {
+    pub(super) fn range(&self, direct: bool, start: usize, end: usize) {
         match direct {
             true if self.dims.len() == 1 && stream::pays(self.dims[0] * self.plan.dtype.itemsize()) => {
                 self.streamed(start, end);
@@ -237,9 +208,9 @@ impl<const N: usize> Walk<'_, N> {
 
     /// A kernel call per tile; operands are gathered and widened as needed.
     fn tiled(&self, start: usize, end: usize) {
-        let mut gathered = [const { Buffer::new() }; N];
-        let mut widened = [const { Buffer::new() }; N];
-        let mut narrow_out = Buffer::new();
+        let mut gathered = [const { Tiles::new() }; N];
+        let mut widened = [const { Tiles::new() }; N];
+        let mut narrow_out = Tiles::new();
         let narrowing = (!self.plan.raw && is_narrow(self.plan.dtype)).then_some(self.plan.dtype);
         let mut run = Run { src: [std::ptr::null(); 3], unit: [false; 3], dst: std::ptr::null_mut(), len: 0 };
         let lies = self.lies();
@@ -321,21 +292,6 @@ enum Lie {
     Periodic,
     /// Gathered tile by tile.
     Any,
-}
-
-/// Room for two tiles of the widest element.
-#[repr(align(64))]
-struct Buffer(MaybeUninit<[u64; 2 * TILE]>);
-
-impl Buffer {
-    const fn new() -> Self {
-        Self(MaybeUninit::uninit())
-    }
-
-    #[inline]
-    fn ptr(&mut self) -> *mut u8 {
-        self.0.as_mut_ptr().cast()
-    }
 }
 
 /// Copies `count` elements of the walk, from `index` on, into a dense buffer.

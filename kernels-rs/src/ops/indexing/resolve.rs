@@ -46,7 +46,7 @@ pub fn part_len(x: &Array) -> usize {
 
 /// What a task gathers indices into.
 #[derive(Default)]
-pub struct Room {
+pub struct Converted {
     raw: Vec<f64>,
     values: Vec<i64>,
 }
@@ -73,11 +73,11 @@ impl Indices {
     }
 
     /// These values as they came.
-    pub fn part<'a>(&'a self, range: Range<usize>, room: &'a mut Room) -> &'a [i64] {
+    pub fn part<'a>(&'a self, range: Range<usize>, room: &'a mut Converted) -> &'a [i64] {
         if self.raw.is_contiguous() && self.raw.dtype() == DType::I64 {
             return &self.raw.as_slice::<i64>().expect("dense")[range];
         }
-        let Room { raw, values } = room;
+        let Converted { raw, values } = room;
         if self.raw.dtype() == DType::I64 {
             grow(raw, range.len(), 0.0);
             return Reader::new(&self.raw).part(range, raw);
@@ -107,7 +107,7 @@ impl Indices {
 
     /// Checks all of them: for kernels that use none.
     pub fn check_all(&self) {
-        let mut room = Room::default();
+        let mut room = Converted::default();
         for first in (0..self.len()).step_by(PART) {
             let part = self.part(first..self.len().min(first + PART), &mut room);
             self.note(part.iter().any(|&value| self.check().place(value).is_none()));
@@ -119,7 +119,7 @@ impl Indices {
         if !self.bad.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let (Target { op, axis, size }, check, mut room) = (self.target, self.check(), Room::default());
+        let (Target { op, axis, size }, check, mut room) = (self.target, self.check(), Converted::default());
         let outside = |&value: &i64| check.place(value).is_none();
         let mut parts = (0..self.len()).step_by(PART).map(|first| first..self.len().min(first + PART));
         let bad = parts.find_map(|part| self.part(part, &mut room).iter().copied().find(outside));

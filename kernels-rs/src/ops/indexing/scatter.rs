@@ -1,6 +1,6 @@
 //! Writing at indices: `scatter` and `index_add`. Updates of one element are made in the order of the indices.
 
-use super::resolve::{Indices, Room, Target, part_len};
+use super::resolve::{Converted, Indices, Target, part_len};
 use super::{check_along, check_axis};
 use crate::array::Array;
 use crate::array::copy::dense_copy;
@@ -10,7 +10,7 @@ use crate::array::shape::around;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
-use crate::memory::scratch::filled;
+use crate::memory::scratch::with_scratch;
 use crate::ops::parts;
 use std::ops::Range;
 
@@ -221,30 +221,35 @@ impl Along<'_> {
             let together = (part / each).min(outers.div_ceil(4 * threads::num_threads()));
             return threads::parallel(outers.div_ceil(together), &|task| {
                 let (first, end) = (task * together, outers.min((task + 1) * together));
-                let (mut room, mut aside, mut bad) = (Room::default(), filled(0.0, values.room(part)), false);
+                let (mut room, mut bad) = (Converted::default(), false);
                 let indices = self.places.part(first * each..end * each, &mut room);
-                let values = values.part(first * each..end * each, &mut aside);
-                let parts = indices.chunks_exact(each).zip(values.chunks_exact(each));
-                for (outer, (indices, values)) in (first..end).zip(parts) {
-                    begin(outer, &(0..inner));
-                    // SAFETY: this part of the result belongs to this task.
-                    bad |= unsafe { self.change(indices, values, inner, out.ptr().add(outer * size * inner), &change) };
-                }
+                with_scratch(values.room(part), |aside: &mut [f64]| {
+                    let values = values.part(first * each..end * each, aside);
+                    let parts = indices.chunks_exact(each).zip(values.chunks_exact(each));
+                    for (outer, (indices, values)) in (first..end).zip(parts) {
+                        begin(outer, &(0..inner));
+                        let out = out.ptr().wrapping_add(outer * size * inner);
+                        // SAFETY: this part of the result belongs to this task.
+                        bad |= unsafe { self.change(indices, values, inner, out, &change) };
+                    }
+                });
                 self.places.note(bad);
             });
         }
         self.tiles.each(self.dims, &|outer, _, columns| {
             begin(outer, &columns);
-            let (mut room, mut aside, mut bad) = (Room::default(), filled(0.0, values.room(part)), false);
-            each_part(part, (count, inner), &columns, &mut |lines, columns| {
-                let first = (outer * count + lines.start) * inner + columns.start;
-                let part = first..first + (lines.len() - 1) * inner + columns.len();
-                let indices = self.places.part(part.clone(), &mut room);
-                // SAFETY: these columns belong to this task.
-                bad |= unsafe {
-                    let out = out.ptr().add(outer * size * inner + columns.start);
-                    self.change(indices, values.part(part, &mut aside), columns.len(), out, &change)
-                };
+            let (mut room, mut bad) = (Converted::default(), false);
+            with_scratch(values.room(part), |aside: &mut [f64]| {
+                each_part(part, (count, inner), &columns, &mut |lines, columns| {
+                    let first = (outer * count + lines.start) * inner + columns.start;
+                    let part = first..first + (lines.len() - 1) * inner + columns.len();
+                    let indices = self.places.part(part.clone(), &mut room);
+                    // SAFETY: these columns belong to this task.
+                    bad |= unsafe {
+                        let out = out.ptr().add(outer * size * inner + columns.start);
+                        self.change(indices, values.part(part, aside), columns.len(), out, &change)
+                    };
+                });
             });
             self.places.note(bad);
         });
@@ -314,27 +319,29 @@ impl Slices<'_> {
         let Self { outer, count, inner, size, .. } = *self;
         let check = self.places.check();
         Tiles::new(outer, count, inner, size).each([outer, count, inner, size], &|outer, rows, columns| {
-            let (mut room, mut aside, mut bad) = (Room::default(), filled(0.0, values.room(part)), false);
-            each_part(part, (count, inner), &columns, &mut |lines, columns| {
-                let first = (outer * count + lines.start) * inner + columns.start;
-                let part = first..first + (lines.len() - 1) * inner + columns.len();
-                let indices = self.places.part(lines, &mut room);
-                let values = values.part(part, &mut aside);
-                for (&index, values) in indices.iter().zip(values.chunks_exact(columns.len())) {
-                    let Some(place) = check.place(index) else {
-                        bad = true;
-                        continue;
-                    };
-                    if !rows.contains(&place) {
-                        continue;
+            let (mut room, mut bad) = (Converted::default(), false);
+            with_scratch(values.room(part), |aside: &mut [f64]| {
+                each_part(part, (count, inner), &columns, &mut |lines, columns| {
+                    let first = (outer * count + lines.start) * inner + columns.start;
+                    let part = first..first + (lines.len() - 1) * inner + columns.len();
+                    let indices = self.places.part(lines, &mut room);
+                    let values = values.part(part, aside);
+                    for (&index, values) in indices.iter().zip(values.chunks_exact(columns.len())) {
+                        let Some(place) = check.place(index) else {
+                            bad = true;
+                            continue;
+                        };
+                        if !rows.contains(&place) {
+                            continue;
+                        }
+                        let to = (outer * size + place) * inner;
+                        // SAFETY: the place was checked; these rows and columns belong to this task.
+                        let out = unsafe { out.slice(to + columns.start..to + columns.end) };
+                        for (out, &value) in out.iter_mut().zip(values) {
+                            *out = out.plus(value);
+                        }
                     }
-                    let to = (outer * size + place) * inner;
-                    // SAFETY: the place was checked; these rows and columns belong to this task.
-                    let out = unsafe { out.slice(to + columns.start..to + columns.end) };
-                    for (out, &value) in out.iter_mut().zip(values) {
-                        *out = out.plus(value);
-                    }
-                }
+                });
             });
             self.places.note(bad);
         });

@@ -1,7 +1,7 @@
 //! Reading at indices: `take`, `take_along_axis`.
 
 use super::check_axis;
-use super::resolve::{Check, Indices, Room, Target};
+use super::resolve::{Check, Converted, Indices, Target};
 use crate::array::Array;
 use crate::array::axes::{merged, offset};
 use crate::array::copy::dense_copy;
@@ -113,7 +113,7 @@ impl<'a> Take<'a> {
         let together = (GRAIN / (self.row * size)).max(1);
         let slice = Plan::new(size, &self.inner).expect("the result is not empty");
         threads::parallel(rows.div_ceil(together), &|task| {
-            let (mut row, mut room) = (task * together, Room::default());
+            let (mut row, mut room) = (task * together, Converted::default());
             let end = rows.min(row + together);
             while row < end {
                 let (outer, first) = (row / self.places.len(), row % self.places.len());
@@ -240,7 +240,7 @@ struct Along<'a> {
 impl Along<'_> {
     /// Elements of the result in row-major order. Those of bad indices are left as they are.
     unsafe fn fill<T: Copy>(&self, range: Range<usize>, to: *mut u8) {
-        let (mut room, mut bad) = (Room::default(), false);
+        let (mut room, mut bad) = (Converted::default(), false);
         let part = self.places.part_len();
         for first in range.clone().step_by(part) {
             let end = range.end.min(first + part);

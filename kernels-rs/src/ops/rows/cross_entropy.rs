@@ -1,8 +1,8 @@
 //! Cross-entropy of rows with one class each, and its gradient: a row is read once from memory, and its softmax is never
 //! stored on the way forward.
 
-use super::softmax::{finite, shifted_exp};
-use super::{RowElement, Wide, float_rows, for_gathered_rows};
+use super::softmax::shifted_exp;
+use super::{RowElement, Wide, finite, float_rows, for_gathered_rows};
 use crate::array::Array;
 use crate::array::fold::largest;
 use crate::array::reader::Reader;
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::machine::lanes::{Kernel, Lanes, launch};
 use crate::machine::threads::SharedMut;
 use crate::memory::scratch::with_buffers;
-use crate::ops::indexing::resolve::{Indices, Room, Target};
+use crate::ops::indexing::resolve::{Converted, Indices, Target};
 
 /// Exponentials held at a time: a quarter of the first-level cache.
 const WORK: usize = 1 << 11;
@@ -28,7 +28,7 @@ pub fn cross_entropy(x: &Array, target: &Array) -> Result<Array> {
             let out = unsafe { to.slice(first..end) };
             let range = first * len..end * len;
             let rooms = [T::buffer(len), WORK.min(len), source.room(range.len())];
-            let (mut room, check) = (Room::default(), targets.check());
+            let (mut room, check) = (Converted::default(), targets.check());
             with_buffers(rooms, |[buffer, work, gathered]: [&mut [<T as Float>::Wide]; _]| {
                 let rows = source.part(range, gathered).chunks_exact(len);
                 for ((x, &target), slot) in rows.zip(targets.part(first..end, &mut room)).zip(out) {
@@ -60,7 +60,7 @@ pub fn cross_entropy_backward(g: &Array, x: &Array, target: &Array) -> Result<Ar
             // SAFETY: each task owns its rows of the result.
             let out = unsafe { to.slice(range.clone()) };
             let rooms = [T::buffer(len), T::buffer(len), source.room(range.len()), gradient.room(end - first)];
-            let (mut room, check) = (Room::default(), targets.check());
+            let (mut room, check) = (Converted::default(), targets.check());
             with_buffers(rooms, |[buffer, out_buffer, gathered, for_g]: [&mut [<T as Float>::Wide]; _]| {
                 let g = gradient.part(first..end, for_g).iter().zip(targets.part(first..end, &mut room));
                 let rows = source.part(range, gathered).chunks_exact(len);

@@ -3,7 +3,7 @@
 //! Along the last axis a row is a slice. Along another axis the same passes run over many columns at once.
 
 use super::columns::Columns;
-use super::{RowElement, Wide, check_alike, float_rows, for_gathered_rows};
+use super::{Op, RowElement, Wide, check_alike, finite, float_rows, for_gathered_rows};
 use crate::array::Array;
 use crate::array::fold::{dot, largest, sum};
 use crate::array::reader::Reader;
@@ -33,19 +33,6 @@ pub fn softmax_backward(g: &Array, y: &Array, axis: usize) -> Result<Array> {
 pub fn log_softmax_backward(g: &Array, y: &Array, axis: usize) -> Result<Array> {
     check_alike("log_softmax_backward", g, y)?;
     run(Op::LogSoftmaxBackward, "log_softmax_backward", g, Some(y), axis)
-}
-
-/// What happens to a row. `y` is `x` itself in the forward ops.
-#[derive(Clone, Copy)]
-pub enum Op {
-    /// See [`softmax`].
-    Softmax,
-    /// See [`log_softmax`].
-    LogSoftmax,
-    /// See [`softmax_backward`].
-    SoftmaxBackward,
-    /// See [`log_softmax_backward`].
-    LogSoftmaxBackward,
 }
 
 fn run(op: Op, name: &str, x: &Array, y: Option<&Array>, axis: usize) -> Result<Array> {
@@ -133,12 +120,6 @@ impl<W: Wide> Kernel<W> for Row<'_, W> {
             }
         }
     }
-}
-
-/// What to shift by: the maximum, or 0 for a row of minus infinities.
-#[inline(always)]
-pub fn finite<W: Wide>(top: W) -> W {
-    if top == W::LOWEST { W::ZERO } else { top }
 }
 
 /// Writes `e^(x - top)` and returns its sum; a `top` of minus infinity does not shift.
