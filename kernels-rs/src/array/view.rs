@@ -1,6 +1,7 @@
 //! Views: other geometries over the same storage.
 
 use crate::array::Array;
+use crate::array::axes::Axis;
 use crate::array::shape::{self, Shape, Strides};
 use crate::error::{Error, Result};
 use crate::memory::scratch::reserved;
@@ -48,7 +49,7 @@ fn reshaped_strides(old: &[usize], strides: &[isize], to: &[usize]) -> Option<St
             }
         }
         // The old axes of the group must be one run.
-        if kept[first_old..i].windows(2).any(|pair| pair[0].1 != pair[1].1 * pair[1].0 as isize) {
+        if kept[first_old..i].windows(2).any(|pair| !pair[0].spans(&pair[1])) {
             return None;
         }
         let mut step = kept[i - 1].1;

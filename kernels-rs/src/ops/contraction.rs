@@ -17,7 +17,8 @@ mod tests;
 mod tile;
 
 use crate::array::Array;
-use crate::array::shape::{self, Shape, Strides};
+use crate::array::axes::{Axis, offset};
+use crate::array::shape::{self, Inline, Shape, Strides};
 use crate::array::view;
 use crate::dtype::{BF16, DType, F16, Kind};
 use crate::error::{Error, Result};
@@ -178,10 +179,8 @@ struct Product {
     m: usize,
     k: usize,
     n: usize,
-    /// Leading axes.
-    batch: Shape,
-    batch_a: Strides,
-    batch_b: Strides,
+    /// Leading axes with the steps of each operand.
+    batch: [Inline<(usize, isize)>; 2],
     /// Row and column steps.
     a: (isize, isize),
     b: (isize, isize),
@@ -218,43 +217,46 @@ impl Product {
         }
         let batch_a = shape::broadcast_strides(&a_shape[..a_rank - 2], &a_strides[..a_rank - 2], &batch);
         let batch_b = shape::broadcast_strides(&b_shape[..b_rank - 2], &b_strides[..b_rank - 2], &batch);
+        let batch = [batch_a, batch_b].map(|steps| {
+            let mut axes = Inline::empty();
+            batch.iter().zip(steps.iter()).for_each(|(&len, &step)| axes.push((len, step)));
+            axes
+        });
         let a = (a_strides[a_rank - 2], a_strides[a_rank - 1]);
         let b = (b_strides[b_rank - 2], b_strides[b_rank - 1]);
-        Ok(Self { shape, m, k, n, batch, batch_a, batch_b, a, b }.collapsed())
+        Ok(Self { shape, m, k, n, batch, a, b }.collapsed())
     }
 
     /// One right side for the whole batch, and a left side whose rows follow each other through the batch: one product.
     fn collapsed(mut self) -> Self {
-        while let Some(last) = self.batch.len().checked_sub(1) {
-            let follows = self.m == 1 || self.batch_a[last] == self.a.0 * self.m as isize;
-            if self.batch[last] != 1 && (self.batch_b[last] != 0 || !follows) {
+        while let [Some(&(len, step)), Some(&(_, fixed))] = self.batch.each_ref().map(|axes| axes.last()) {
+            let follows = self.m == 1 || (len, step).spans(&(self.m, self.a.0));
+            if len != 1 && (fixed != 0 || !follows) {
                 break;
             }
-            if self.batch[last] != 1 {
-                self.a.0 = if self.m == 1 { self.batch_a[last] } else { self.a.0 };
-                self.m *= self.batch[last];
+            if len != 1 {
+                self.a.0 = if self.m == 1 { step } else { self.a.0 };
+                self.m *= len;
             }
-            self.batch.remove(last);
-            self.batch_a.remove(last);
-            self.batch_b.remove(last);
+            for axes in &mut self.batch {
+                axes.pop();
+            }
         }
         self
     }
 
+    /// The number of products.
+    fn count(&self) -> usize {
+        self.batch[0].iter().map(|axis| axis.0).product()
+    }
+
     /// Offsets of the operands of one product.
     fn offsets(&self, index: usize) -> (isize, isize) {
-        let (mut rest, mut a, mut b) = (index, 0, 0);
-        for axis in (0..self.batch.len()).rev() {
-            let at = (rest % self.batch[axis]) as isize;
-            rest /= self.batch[axis];
-            a += at * self.batch_a[axis];
-            b += at * self.batch_b[axis];
-        }
-        (a, b)
+        (offset(&self.batch[0], index), offset(&self.batch[1], index))
     }
 
     fn float<T: Gemm>(&self, x1: &Array, x2: &Array, end: &End<'_>, out: &mut Array) -> Result<()> {
-        let count = shape::numel(&self.batch);
+        let count = self.count();
         if out.numel() == 0 {
             return Ok(());
         }
@@ -276,7 +278,7 @@ impl Product {
             c: Matrix::new(c.ptr(), (self.n as isize, 1)),
             end: epilogue,
         };
-        if count == 1 && self.batch.is_empty() {
+        if self.batch[0].is_empty() {
             // SAFETY: the operands were checked; the result is fresh.
             return unsafe { engine::multiply(&call, true, Some(x2)) };
         }

@@ -1,8 +1,9 @@
 //! Where the heads of the operands lie, and how their rows are read: any strides, any float dtype.
 
 use crate::array::Array;
+use crate::array::axes::offset;
 use crate::array::float::{RowElement, Wide};
-use crate::array::shape::{self, Shape, Strides};
+use crate::array::shape::{self, Inline};
 use crate::dtype::Element;
 use crate::machine::threads::SharedMut;
 
@@ -10,8 +11,7 @@ use crate::machine::threads::SharedMut;
 #[derive(Clone, Copy)]
 pub struct Heads<T> {
     start: SharedMut<T>,
-    lead: Shape,
-    steps: Strides,
+    lead: Inline<(usize, isize)>,
     row: isize,
     col: isize,
 }
@@ -32,22 +32,15 @@ impl<T: Element> Heads<T> {
     pub fn new(x: &Array, to: &[usize]) -> Self {
         let steps = shape::broadcast_strides(x.shape(), x.strides(), to);
         let rank = to.len();
-        let (mut lead, mut lead_steps) = (Shape::empty(), Strides::empty());
-        for axis in 0..rank - 2 {
-            lead.push(to[axis]);
-            lead_steps.push(steps[axis]);
-        }
+        let mut lead = Inline::empty();
+        (0..rank - 2).for_each(|axis| lead.push((to[axis], steps[axis])));
         let start = SharedMut::new(x.ptr::<T>().cast_mut());
-        Self { start, lead, steps: lead_steps, row: steps[rank - 2], col: steps[rank - 1] }
+        Self { start, lead, row: steps[rank - 2], col: steps[rank - 1] }
     }
 
     /// The matrix number `index` in row-major order of the leading axes.
     pub fn get(&self, index: usize) -> Rows<T> {
-        let (mut rest, mut at) = (index, self.start.ptr().cast_const());
-        for (&n, &step) in self.lead.iter().zip(self.steps.iter()).rev() {
-            at = at.wrapping_offset((rest % n) as isize * step);
-            rest /= n;
-        }
+        let at = self.start.ptr().cast_const().wrapping_offset(offset(&self.lead, index));
         Rows { at, row: self.row, col: self.col }
     }
 }

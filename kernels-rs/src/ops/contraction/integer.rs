@@ -3,7 +3,6 @@
 use super::Product;
 use crate::array::Array;
 use crate::array::number::Ring;
-use crate::array::shape;
 use crate::dispatch;
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
@@ -22,7 +21,7 @@ fn typed<T: Ring>(product: &Product, x1: &Array, x2: &Array, out: &mut Array) ->
     if out.numel() == 0 {
         return Ok(());
     }
-    let count = shape::numel(&product.batch);
+    let count = product.count();
     // Rows of the right side must lie side by side for the inner loop; a copy costs 1/m of the work.
     let dense = if n > 1 && product.b.1 != 1 { Some(x2.contiguous()?) } else { None };
     let dense_b = if let Some(dense) = &dense { Product::new(x1, dense)? } else { Product::new(x1, x2)? };
