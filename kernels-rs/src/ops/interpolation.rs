@@ -12,7 +12,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::machine::lanes::Real;
 use crate::machine::threads::{self, SharedMut};
-use crate::memory::scratch::grow;
+use crate::memory::scratch::with_scratch;
 use crate::ops::parts;
 use crate::vectorize;
 use map::Map;
@@ -124,38 +124,53 @@ impl<T: Real> Image<T> {
         threads::parallel(count.div_ceil(together) * bands, &|task| {
             let (group, number) = (task / bands, task % bands);
             let rows = number * band..height.min((number + 1) * band);
-            let mut buffer = Vec::new();
-            for plane in group * together..count.min((group + 1) * together) {
-                let at = plane * height;
-                // SAFETY: each task has its own rows of the result.
-                let part = unsafe { to.slice((at + rows.start) * width..(at + rows.end) * width) };
-                band_of(self, &x[plane * size..(plane + 1) * size], rows.clone(), &mut buffer, part);
-            }
+            let (sources, room) = self.buffer(rows.clone());
+            with_scratch(room, |buffer| {
+                for plane in group * together..count.min((group + 1) * together) {
+                    let at = plane * height;
+                    // SAFETY: each task has its own rows of the result.
+                    let part = unsafe { to.slice((at + rows.start) * width..(at + rows.end) * width) };
+                    band_of(self, &x[plane * size..(plane + 1) * size], (rows.clone(), sources.start), buffer, part);
+                }
+            });
         });
+    }
+
+    /// Whether rows are summed first, since the result has fewer.
+    fn shrinks(&self) -> bool {
+        self.rows.sources > self.rows.len()
+    }
+
+    /// Rows of the source that some rows of results are made of, and the elements of a buffer for them.
+    fn buffer(&self, rows: Range<usize>) -> (Range<usize>, usize) {
+        let runs = || rows.clone().map(|row| self.rows.run(row)).filter(|run| !run.is_empty());
+        let first = runs().map(|run| run.start).min().unwrap_or(0);
+        let end = runs().map(|run| run.end).max().unwrap_or(0);
+        (first..end, if self.shrinks() { self.cols.sources } else { (end - first) * self.cols.len() })
     }
 }
 
 vectorize!(
-    band_of[T: Real](image: &Image<T>, source: &[T], rows: Range<usize>, buffer: &mut Vec<T>, out: &mut [T])
+    band_of[T: Real](image: &Image<T>, source: &[T], rows: (Range<usize>, usize), buffer: &mut [T], out: &mut [T])
         => band_body::<T>
 );
 
 #[inline(always)]
-fn band_body<T: Real>(image: &Image<T>, source: &[T], rows: Range<usize>, buffer: &mut Vec<T>, out: &mut [T]) {
+fn band_body<T: Real>(
+    image: &Image<T>,
+    source: &[T],
+    (rows, first): (Range<usize>, usize),
+    buffer: &mut [T],
+    out: &mut [T],
+) {
     let (width, cols) = (image.cols.len(), image.cols.sources);
-    if image.rows.sources > image.rows.len() {
-        grow(buffer, cols, T::default());
+    if image.shrinks() {
         for (row, line) in rows.zip(out.chunks_exact_mut(width)) {
             down(&image.rows, row, source, cols, 0, buffer);
             across(&image.cols, buffer, line);
         }
         return;
     }
-    let runs = || rows.clone().map(|row| image.rows.run(row)).filter(|run| !run.is_empty());
-    let first = runs().map(|run| run.start).min().unwrap_or(0);
-    let end = runs().map(|run| run.end).max().unwrap_or(0);
-    grow(buffer, (end - first) * width, T::default());
-    buffer.truncate((end - first) * width);
     for (line, from) in buffer.chunks_exact_mut(width).zip(source[first * cols..].chunks_exact(cols)) {
         across(&image.cols, from, line);
     }
