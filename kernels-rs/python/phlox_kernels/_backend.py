@@ -123,7 +123,7 @@ class Cpu(Backend):
         return function
 
     def _by_lapack(self, op: Op) -> Callable[..., Any]:
-        """The reference of an op, which is LAPACK by NumPy, on the arrays as they lie in memory."""
+        """The reference of an op, a library of NumPy, on the arrays as they lie in memory."""
         reference = phlox_tensor.Numpy(*self.settings).entry(op.name)
         assert reference is not None
 

@@ -176,7 +176,8 @@ def _linear(op: Op, xs: list[Any], ts: list[Any], attributes: tuple[Any, ...]) -
             return x if t is None else t
         return x.zeros()
 
-    return [op(*map(moved, xs, ts), *attributes)]
+    out = op(*map(moved, xs, ts), *attributes)
+    return list(out) if op.signature.several else [out]
 
 
 def _multilinear(op: Op, xs: list[Any], ts: list[Any], attributes: tuple[Any, ...]) -> list[Any]:

@@ -10,6 +10,7 @@ from math import pi as pi
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from . import capture as capture
+from . import fft as fft
 from . import linalg as linalg
 from . import ops as ops
 from . import random as random

@@ -348,7 +348,7 @@ def lacks(backend: Backend, op: Op) -> bool:
     """Whether a device refuses calls of an op, which is for the host, by name."""
     while backend.inner is not None:
         backend = backend.inner
-    return op.family.hosted and backend.entry(op.name) is None
+    return op.family.hosted and op.expand is None and backend.entry(op.name) is None
 
 
 def watch(watcher: Watcher | None) -> None:

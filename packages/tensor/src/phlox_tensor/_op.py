@@ -48,8 +48,8 @@ class OpClass:
             attributes try those entries at once.
         diagonal: an element of the result depends on the elements at its place alone, so that a
             derivative scales, and a chain of such ops can be one kernel.
-        hosted: LAPACK on the host does the work. A device whose data the host sees runs the
-            reference; others refuse the call by name.
+        hosted: a library on the host does the work. A device whose data the host sees runs the
+            reference; others run the expansion, or refuse the call by name where there is none.
         lines: each line along the attribute ``axis`` is worked on for itself; operands have one
             shape.
         matrices: each matrix in the last two axes is worked on for itself; the axes in front are

@@ -25,6 +25,7 @@ from .rows import ROWS
 from .sampling import SAMPLING
 from .scan import SCAN
 from .selection import SELECTION
+from .signal import SIGNAL
 from .sort import SORT
 from .special import SPECIAL
 from .statistics import STATISTICS
@@ -48,6 +49,7 @@ TABLES: Final = (
     ROWS,
     SAMPLING,
     SCAN,
+    SIGNAL,
     NEIGHBOR,
     SORT,
     SPECIAL,

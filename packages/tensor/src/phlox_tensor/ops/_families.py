@@ -1,8 +1,8 @@
 """The classes of ops, and one function per class to declare an op of it.
 
 ``contraction``, ``factorization``, ``indexing``, ``movement``, ``quantization``, ``row``, ``step``,
-``view`` and ``window`` ops bring a shape rule and test cases of their own; the other classes have
-them for all.
+``transform``, ``view`` and ``window`` ops bring a shape rule and test cases of their own; the
+other classes have them for all.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ SCAN: Final = OpClass("scan", same, lines, lines=True)
 SEARCH: Final = OpClass("search")
 SORT: Final = OpClass("sort", same, lines, lines=True, orders=True)
 STEP: Final = OpClass("step")
+TRANSFORM: Final = OpClass("transform", hosted=True, lines=True)
 VIEW: Final = OpClass("view", memory_bound=True, moves=True)
 # A view whose entries may read the index themselves, so that a slice costs one call.
 VIEW_BY_INDEX: Final = OpClass("view", checked=True, memory_bound=True, moves=True)
@@ -78,6 +79,7 @@ scan: Final[Declare] = partial(declare, SCAN)
 search: Final[Declare] = partial(declare, SEARCH)
 sort: Final[Declare] = partial(declare, SORT)
 step: Final[Declare] = partial(declare, STEP)
+transform: Final[Declare] = partial(declare, TRANSFORM)
 view: Final[Declare] = partial(declare, VIEW)
 view_by_index: Final[Declare] = partial(declare, VIEW_BY_INDEX)
 window: Final[Declare] = partial(declare, WINDOW)

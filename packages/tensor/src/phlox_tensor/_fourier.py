@@ -1,0 +1,336 @@
+"""Fourier transforms of real numbers and of pairs of real and imaginary parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+from typing import Any, NamedTuple
+
+from . import ops
+from ._attributes import normalize_axis
+from ._backend import Backend
+from ._creation import arange
+from ._dtype import DTypeLike
+from ._errors import ArgumentError, ShapeError
+from ._kinds import AnyKind
+from ._tensor import Tensor
+from .ops import movement
+
+
+class Spectrum(NamedTuple):
+    """Complex numbers as two tensors of one shape.
+
+    Attributes:
+        real: the real parts.
+        imag: the imaginary parts.
+    """
+
+    real: Tensor
+    imag: Tensor
+
+    def abs(self) -> Tensor:
+        """Return the absolute values.
+
+        Example:
+            >>> Spectrum(asarray([3.0]), asarray([4.0])).abs().tolist()
+            [5.0]
+        """
+        return self.real.hypot(self.imag)
+
+
+Complex = Tensor | tuple[Tensor, Tensor]
+Axes = Sequence[int] | None
+Sizes = Sequence[int] | None
+_NORMS = ("backward", "forward", "ortho")
+
+
+def fft(x: Complex, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Spectrum:
+    """Return the transform along an axis: ``Σ x[j]·exp(-2πi·j·k/n)``.
+
+    Args:
+        x: a tensor of real numbers, or a pair.
+        n: length of the axis: cut off, or filled with zeros; its size by default.
+        axis: along which.
+        norm: where the factor 1/n stands: ``"backward"``, ``"forward"``, or half ``"ortho"`` each.
+
+    Raises:
+        ArgumentError: for another norm.
+        ShapeError: for a length below 1, or an axis that is not there.
+
+    Example:
+        >>> fft(asarray([1.0, 0.0, 0.0])).real.tolist()
+        [1.0, 1.0, 1.0]
+    """
+    return _transformed("fft", x, n, axis, norm, inverse=False)
+
+
+def ifft(
+    x: Complex, /, *, n: int | None = None, axis: int = -1, norm: str = "backward"
+) -> Spectrum:
+    """Return the inverse of ``fft``.
+
+    Example:
+        >>> ifft(fft(asarray([1.0, 0.0]))).real.tolist()
+        [1.0, 0.0]
+    """
+    return _transformed("ifft", x, n, axis, norm, inverse=True)
+
+
+def fftn(x: Complex, /, *, s: Sizes = None, axes: Axes = None, norm: str = "backward") -> Spectrum:
+    """Return the transform along several axes, all by default.
+
+    Example:
+        >>> fftn(ones((2, 2))).real.tolist()
+        [[4.0, 0.0], [0.0, 0.0]]
+    """
+    for n, axis in _each("fftn", x, s, axes):
+        x = fft(x, n=n, axis=axis, norm=norm)
+    return as_pair("fftn", x)
+
+
+def ifftn(x: Complex, /, *, s: Sizes = None, axes: Axes = None, norm: str = "backward") -> Spectrum:
+    """Return the inverse of ``fftn``.
+
+    Example:
+        >>> ifftn(fftn(ones((2, 2)))).real.tolist()
+        [[1.0, 1.0], [1.0, 1.0]]
+    """
+    for n, axis in _each("ifftn", x, s, axes):
+        x = ifft(x, n=n, axis=axis, norm=norm)
+    return as_pair("ifftn", x)
+
+
+def rfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Spectrum:
+    """Return the first n//2 + 1 of ``fft(x)``, which tell the others where x is real.
+
+    Example:
+        >>> rfft(asarray([1.0, 2.0, 3.0, 2.0])).real.tolist()
+        [8.0, -2.0, 0.0]
+    """
+    place = normalize_axis(axis, "rfft", x.ndim)
+    x = _sized("rfft", x, n, place)
+    real, imag = ops.dft(x, None, place, False, True)
+    return _scaled(Spectrum(real, imag), _factor("rfft", x.shape[place], norm, inverse=False))
+
+
+def irfft(x: Complex, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """Return the real numbers whose ``rfft`` is x.
+
+    Args:
+        x: a pair, or real parts alone.
+        n: how many; by default twice one less than the size of x.
+        axis: along which.
+        norm: as of ``fft``.
+
+    Example:
+        >>> irfft(rfft(asarray([1.0, 2.0, 3.0, 2.0]))).tolist()
+        [1.0, 2.0, 3.0, 2.0]
+    """
+    given = as_pair("irfft", x)
+    place = normalize_axis(axis, "irfft", given.real.ndim)
+    count = 2 * (given.real.shape[place] - 1) if n is None else n
+    real, imag = (_sized("irfft", part, count // 2 + 1, place) for part in given)
+    front = (slice(None),) * place
+    behind = (*front, slice(1, count - count // 2))
+    real = movement.concat([real, real[behind].flip(place)], axis=place)
+    imag = movement.concat([imag, -imag[behind].flip(place)], axis=place)
+    out: Tensor = ops.dft(real, imag, place, True, False)[0]
+    return _times(out, _factor("irfft", count, norm, inverse=True))
+
+
+def rfftn(x: Tensor, /, *, s: Sizes = None, axes: Axes = None, norm: str = "backward") -> Spectrum:
+    """Return ``rfft`` along the last of the axes, then ``fft`` along the others.
+
+    Example:
+        >>> rfftn(ones((2, 4))).real.shape
+        (2, 3)
+    """
+    *others, (n, axis) = _each("rfftn", x, s, axes)
+    out = rfft(x, n=n, axis=axis, norm=norm)
+    for size, place in reversed(others):
+        out = fft(out, n=size, axis=place, norm=norm)
+    return out
+
+
+def irfftn(x: Complex, /, *, s: Sizes = None, axes: Axes = None, norm: str = "backward") -> Tensor:
+    """Return the inverse of ``rfftn``.
+
+    Example:
+        >>> irfftn(rfftn(ones((2, 4)))).shape
+        (2, 4)
+    """
+    *others, (_, axis) = _each("irfftn", x, s, axes)
+    for size, place in others:
+        x = ifft(x, n=size, axis=place, norm=norm)
+    return irfft(x, n=None if s is None else s[-1], axis=axis, norm=norm)
+
+
+def hfft(x: Complex, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """Return the real transform of numbers of which x is one half: each other is a conjugate.
+
+    Example:
+        >>> hfft(Spectrum(asarray([1.0, 1.0]), asarray([0.0, 0.0]))).tolist()
+        [2.0, 0.0]
+    """
+    given = as_pair("hfft", x)
+    return irfft(Spectrum(given.real, -given.imag), n=n, axis=axis, norm=_turned("hfft", norm))
+
+
+def ihfft(
+    x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward"
+) -> Spectrum:
+    """Return the inverse of ``hfft``.
+
+    Example:
+        >>> ihfft(asarray([2.0, 0.0])).real.tolist()
+        [1.0, 1.0]
+    """
+    found = rfft(x, n=n, axis=axis, norm=_turned("ihfft", norm))
+    return Spectrum(found.real, -found.imag)
+
+
+def fftfreq(
+    n: int,
+    /,
+    *,
+    d: float = 1.0,
+    dtype: DTypeLike | None = None,
+    device: Backend | str | None = None,
+) -> Tensor:
+    """Return the frequencies of ``fft``, in cycles for each unit of the distance ``d`` of samples.
+
+    Example:
+        >>> fftfreq(4).tolist()
+        [0.0, 0.25, -0.5, -0.25]
+    """
+    _require_length("fftfreq", n)
+    places: Any = arange(n, device=device)
+    places = places - (places > (n - 1) // 2).astype(places.dtype) * n
+    return _typed(places, dtype) * (1.0 / (n * d))
+
+
+def rfftfreq(
+    n: int,
+    /,
+    *,
+    d: float = 1.0,
+    dtype: DTypeLike | None = None,
+    device: Backend | str | None = None,
+) -> Tensor:
+    """Return the frequencies of ``rfft``.
+
+    Example:
+        >>> rfftfreq(4).tolist()
+        [0.0, 0.25, 0.5]
+    """
+    _require_length("rfftfreq", n)
+    return _typed(arange(n // 2 + 1, device=device), dtype) * (1.0 / (n * d))
+
+
+def fftshift(x: Tensor[AnyKind], /, *, axes: int | Sequence[int] | None = None) -> Tensor[AnyKind]:
+    """Bring what is of frequency 0 from the front of the axes to their middle.
+
+    Example:
+        >>> fftshift(fftfreq(4)).tolist()
+        [-0.5, -0.25, 0.0, 0.25]
+    """
+    places = _axes("fftshift", x.ndim, axes)
+    return x.roll([x.shape[i] // 2 for i in places], axis=places) if places else x
+
+
+def ifftshift(x: Tensor[AnyKind], /, *, axes: int | Sequence[int] | None = None) -> Tensor[AnyKind]:
+    """Undo ``fftshift``.
+
+    Example:
+        >>> ifftshift(fftshift(arange(3))).tolist()
+        [0, 1, 2]
+    """
+    places = _axes("ifftshift", x.ndim, axes)
+    return x.roll([-(x.shape[i] // 2) for i in places], axis=places) if places else x
+
+
+def _typed(places: Tensor[Any], dtype: DTypeLike | None) -> Tensor:
+    wanted = places.device.default_float if dtype is None else dtype
+    out: Tensor = places.astype(wanted)
+    return out
+
+
+def _axes(op: str, rank: int, axes: int | Sequence[int] | None) -> list[int]:
+    given = range(rank) if axes is None else [axes] if isinstance(axes, int) else axes
+    return [normalize_axis(axis, op, rank) for axis in given]
+
+
+def _each(op: str, x: Complex, s: Sizes, axes: Axes) -> list[tuple[int | None, int]]:
+    """Length and place of each axis."""
+    rank = as_pair(op, x).real.ndim
+    if axes is None and s is not None:
+        axes = range(rank - len(s), rank)
+    places = _axes(op, rank, axes)
+    if not places or len({*places}) < len(places):
+        raise ShapeError(op, "no axes, or one twice", got=axes, expected="different axes")
+    if s is not None and len(s) != len(places):
+        raise ShapeError(op, "sizes and axes differ", got=s, expected=f"{len(places)} sizes")
+    counts: Sequence[int | None] = [None] * len(places) if s is None else s
+    return list(zip(counts, places, strict=True))
+
+
+def as_pair(op: str, x: Complex) -> Spectrum:
+    """Real numbers with imaginary parts of 0, a pair as it is."""
+    if isinstance(x, Tensor):
+        return Spectrum(x, x.zeros())
+    given: tuple[Any, ...] = x  # as type checkers cannot know it
+    if len(given) != 2 or not all(isinstance(part, Tensor) for part in given):
+        expected = "a tensor, or a pair of real and imaginary parts"
+        raise ArgumentError(op, "not complex numbers", got=type(x).__name__, expected=expected)
+    return Spectrum(*given)
+
+
+def _transformed(
+    op: str, x: Complex, n: int | None, axis: int, norm: str, *, inverse: bool
+) -> Spectrum:
+    real, imag = (x, None) if isinstance(x, Tensor) else as_pair(op, x)
+    place = normalize_axis(axis, op, real.ndim)
+    real = _sized(op, real, n, place)
+    if imag is not None:
+        imag = _sized(op, imag, n, place)
+    out = Spectrum(*ops.dft(real, imag, place, inverse, False))
+    return _scaled(out, _factor(op, real.shape[place], norm, inverse=inverse))
+
+
+def _require_length(op: str, n: int) -> None:
+    if n < 1:
+        raise ShapeError(op, "no length", got=n, expected="1 or more")
+
+
+def _sized(op: str, x: Tensor, n: int | None, axis: int) -> Tensor:
+    """Cut off, or filled with zeros."""
+    own = x.shape[axis]
+    _require_length(op, own if n is None else n)
+    if n is None or n == own:
+        return x
+    if n < own:
+        return x[(*(slice(None),) * axis, slice(0, n))]
+    rest = x.zeros((*x.shape[:axis], n - own, *x.shape[axis + 1 :]))
+    return movement.concat([x, rest], axis=axis)
+
+
+def _factor(op: str, n: int, norm: str, *, inverse: bool) -> float:
+    if norm not in _NORMS:
+        raise ArgumentError(op, "unknown norm", got=norm, expected=", ".join(_NORMS))
+    if norm == "ortho":
+        return 1 / sqrt(n)
+    return 1 / n if (norm == "backward") is inverse else 1.0
+
+
+def _turned(op: str, norm: str) -> str:
+    """The norm that puts the factor into the other direction."""
+    _factor(op, 1, norm, inverse=False)
+    return {"backward": "forward", "forward": "backward"}.get(norm, norm)
+
+
+def _times(x: Tensor, factor: float) -> Tensor:
+    return x if factor == 1 else x * factor
+
+
+def _scaled(x: Spectrum, factor: float) -> Spectrum:
+    return Spectrum(*(_times(part, factor) for part in x))

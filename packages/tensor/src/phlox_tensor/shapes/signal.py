@@ -1,0 +1,23 @@
+"""Shape rules of Fourier transforms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._errors import ShapeError
+
+if TYPE_CHECKING:
+    from .._op import Attributes, Op, Shape, Specs
+
+
+def dft(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """The same, or n//2 + 1 along the axis, twice."""
+    axis, _, half = attributes
+    shape = specs[0].shape
+    if specs[1] is not None and specs[1].shape != shape:
+        raise ShapeError(op.name, "parts differ", got=specs[1].shape, expected=shape)
+    if half:
+        if specs[1] is not None:
+            raise ShapeError(op.name, "half of the result tells it for real numbers alone")
+        shape = (*shape[:axis], shape[axis] // 2 + 1, *shape[axis + 1 :])
+    return [shape, shape]
