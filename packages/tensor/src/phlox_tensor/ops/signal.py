@@ -10,8 +10,8 @@ from .._creation import asarray
 from .._op import case
 from ..reference import signal as ref
 from ..shapes import signal as shapes
+from . import movement
 from ._families import transform
-from .movement import concat
 
 if TYPE_CHECKING:
     from .._tensor import Tensor
@@ -78,7 +78,7 @@ def _chirped(x: _Pair, n: int, sign: float) -> _Pair:
 
 
 def _lengthened(x: Tensor, n: int) -> Tensor:
-    return concat([x, x.zeros((*x.shape[:-1], n - x.shape[-1]))], axis=-1)
+    return movement.concat([x, x.zeros((*x.shape[:-1], n - x.shape[-1]))], axis=-1)
 
 
 def _dft(
