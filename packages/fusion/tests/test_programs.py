@@ -26,9 +26,11 @@ class Programs(Backend):
     default_float = pt.float32
     default_int = pt.int64
 
-    def __init__(self, bindings: int = 8, instrs: int = 16, *, mixed: bool = True) -> None:
-        self.settings = (bindings, instrs, mixed)
-        self.limits = ProgramLimits(bindings, instrs, mixed)
+    def __init__(
+        self, bindings: int = 8, instrs: int = 16, *, mixed: bool = True, pays_from: int = 0
+    ) -> None:
+        self.settings = (bindings, instrs, mixed, pays_from)
+        self.limits = ProgramLimits(bindings, instrs, mixed, pays_from)
         self.made: list[Program] = []
 
     def entry(self, name: str) -> Any:
@@ -153,6 +155,15 @@ def test_wide_and_narrow_types_part_where_a_backend_says_so() -> None:
     assert programs(function, ones(2)) == [ops]
     apart = Programs(mixed=False)
     assert programs(function, ones(2, device=apart)) == [ops[:2], ops[2:]]
+
+
+def test_two_ops_on_little_stand_alone_where_a_backend_says_so() -> None:
+    device = Programs(pays_from=64)
+    assert programs(lambda x: x * 2 + 1, ones(15, device=device)) == []
+    assert programs(lambda x: x * 2 + 1, ones(16, device=device)) == [["multiply", "add"]]
+    assert programs(lambda x: (x * 2 + 1).exp(), ones(1, device=device)) == [
+        ["multiply", "add", "exp"]
+    ]
 
 
 def test_ops_without_a_kernel_stand_alone() -> None:

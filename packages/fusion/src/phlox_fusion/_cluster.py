@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any, Final, final
 from weakref import WeakKeyDictionary
 
@@ -86,11 +87,17 @@ class _Clusters:
         for cluster in self._all:
             inside = {*cluster.nodes}
             cluster.outputs = [v for v in cluster.made if self._leaves(v, inside)]
-            if len(inside) > 1 and cluster.outputs:
-                kept.append(cluster)
-            else:
+            if len(inside) == 1 or not cluster.outputs:
                 self._alone.update((place, "no elementwise op beside it") for place in inside)
+            elif len(inside) == 2 and self._bytes(cluster) < cluster.device.limits.pays_from:
+                self._alone.update((place, "two calls on little cost less") for place in inside)
+            else:
+                kept.append(cluster)
         return kept, self._alone
+
+    def _bytes(self, cluster: Cluster) -> int:
+        spec = self._specs[cluster.outputs[0]]
+        return prod(spec.shape) * spec.dtype.itemsize
 
     def _reason(self, node: Node) -> bool | str | None:
         """Why an op is in no program; else whether it takes 8 bytes an element, None for bools."""

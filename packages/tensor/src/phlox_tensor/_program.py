@@ -102,8 +102,10 @@ class ProgramLimits(NamedTuple):
         bindings: inputs and outputs together; 0: the backend runs no programs.
         instrs: instructions.
         mixed: element types of 8 bytes may stand beside those of 2 and 4.
+        pays_from: bytes of a result from which two ops are faster as a program; below, three are.
     """
 
     bindings: int = 0
     instrs: int = 64
     mixed: bool = True
+    pays_from: int = 0
