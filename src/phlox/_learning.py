@@ -75,13 +75,11 @@ def page() -> str:
 
 def _record(name: str, package: str, names: dict[str, tuple[str, str]]) -> dict[str, str]:
     pytorch, burn = (name if other == "=" else other or "-" for other in names[name])
-    settings = ", ".join(map(_setting, _settings(config_of(name))))
+    shared = _OF_ALL_OPTIMIZERS if package == "optim" else ()
+    own = [field for field in fields(config_of(name)) if field.name not in shared]
+    settings = ", ".join(map(_setting, own))
     tests = _place(package, name)
     return dict(zip(map(str.lower, _HEAD), (name, settings, pytorch, burn, tests), strict=True))
-
-
-def _settings(config: Any) -> list[Field[Any]]:
-    return [field for field in fields(config) if field.name not in _OF_ALL_OPTIMIZERS]
 
 
 def _setting(field: Field[Any]) -> str:

@@ -36,7 +36,7 @@ def test_every_row_names_a_test_that_is_there() -> None:
 def test_the_commands_print_tables(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["layers"]) == 0
     text = capsys.readouterr().out
-    assert "kernel_size, stride=1, dilation=1" in text
+    assert "kernel_size, stride=1, dilation=1, groups=1, padding='valid'" in text
     assert main(["optimizers", "--json"]) == 0
     found = {record["name"]: record for record in json.loads(capsys.readouterr().out)}
     assert found["Sgd"]["pytorch"] == "SGD"
