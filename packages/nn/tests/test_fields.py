@@ -238,7 +238,7 @@ def test_state_changes_by_what_forwards_propose() -> None:
     _, other = nn.with_updates(norm)(x * 5)
     assert (updates + other).apply(norm).running_mean.value.tolist() == [3.0]
     assert other.map(lambda t: t * 2).apply(norm).running_mean.value.tolist() == [10.0]
-    assert updates.apply(nn.BatchNorm(1)).running_mean.value.tolist() == [0]
+    assert updates.apply(nn.BatchNorm(1), strict=False).running_mean.value.tolist() == [0]
 
 
 @pytest.mark.parametrize("value", [pt.ones(2), pt.ones(1, dtype=pt.float64)])

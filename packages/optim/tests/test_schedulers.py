@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from math import cos, pi
 from pathlib import Path
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 import phlox_optim as optim
 import phlox_record as record
 from phlox_nn import ConfigError
-from phlox_tensor import RecordError
+from phlox_tensor import RecordError, UnknownNameError
 
 CONFIGS: dict[str, Any] = {
     "constant": optim.ConstantSchedulerConfig(0.3),
@@ -124,3 +125,48 @@ def test_loading_changes_the_schedule_itself() -> None:
     with pytest.raises(RecordError):
         schedule.load_record({"position": True})
     assert schedule.rate == pytest.approx(0.4)
+
+
+def test_a_schedule_refuses_the_place_of_another() -> None:
+    noam = optim.NoamSchedulerConfig().init()
+    noam.step()
+    cosine = optim.CosineSchedulerConfig(1.0, 10).init()
+    with pytest.raises(
+        RecordError, match="of another schedule: got NoamScheduler, expected Cosine"
+    ):
+        cosine.load_record(noam.into_record())
+    assert cosine.rate == 1.0
+    old: Any = {"position": 3}
+    assert repr(cosine.load_record(old)).endswith("position=3)")
+    longer = optim.CosineSchedulerConfig(1.0, 20).init()
+    assert longer.load_record(cosine.into_record()) is longer
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: optim.SgdConfig(momentum=0.9, dampening=NAN),
+        lambda: optim.AdamConfig(epsilon=NAN),
+        lambda: optim.ConstantSchedulerConfig(NAN),
+        lambda: optim.LinearSchedulerConfig(0.1, NAN, 3),
+        lambda: optim.SgdConfig(momentum=0.5, groups={"*": {"dampening": NAN}}),
+    ],
+)
+def test_a_setting_that_is_no_number_is_refused(make: Callable[[], Any]) -> None:
+    with pytest.raises(ConfigError, match="got nan, expected a number"):
+        make()
+
+
+@pytest.mark.parametrize("name", ["SGD", "RMSprop", "LBFGS", "Adagrad", "lr_scheduler"])
+def test_names_of_pytorch_say_what_to_type(name: str) -> None:
+    with pytest.raises(UnknownNameError, match="phlox writes this otherwise") as error:
+        getattr(optim, name)
+    hint = error.value.hint
+    assert hint is not None
+    assert eval(hint, {"optim": optim})
+    with pytest.raises(UnknownNameError) as near:
+        getattr(optim, "SgdConfg")  # noqa: B009 - checkers know that it is none
+    assert near.value.hint == "optim.SgdConfig"

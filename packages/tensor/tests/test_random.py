@@ -163,6 +163,11 @@ def test_uniforms_fill_their_interval(dtype: str) -> None:
     assert unit.max() < 1
 
 
+def test_a_negative_standard_deviation_is_refused() -> None:
+    with pytest.raises(ArgumentError, match=r"negative standard deviation: got -1, expected std"):
+        pt.random.normal((2,), std=-1)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("count", [0, 1, 5, 20_001])
 def test_normals_have_their_moments(dtype: str, count: int) -> None:

@@ -1,11 +1,15 @@
 """Modules, parameters, configs, layers, losses and initializers."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from . import initializers as initializers
 from . import models as models
 from ._attention import KeyValues as KeyValues
 from ._attention import causal_mask as causal_mask
 from ._attention import padding_mask as padding_mask
 from ._config import Config as Config
+from ._elsewhere import NAMES as _NAMES
+from ._elsewhere import unknown_name as _unknown_name
 from ._layer import Layer as Layer
 from ._layer import LayerConfig as LayerConfig
 from ._layers import *
@@ -16,7 +20,6 @@ from ._lora import load_lora_record as load_lora_record
 from ._lora import lora_record as lora_record
 from ._lora import merge_lora as merge_lora
 from ._module import Module as Module
-from ._module import fits_path as fits_path
 from ._param import Param as Param
 from ._param import State as State
 from ._parts import map_modules as map_modules
@@ -38,5 +41,21 @@ from ._updates import gradients_of as gradients_of
 from ._updates import propose as propose
 from ._updates import updates_of as updates_of
 from ._updates import with_updates as with_updates
+from ._where import fits_path as fits_path
 
 __version__ = "0.1.0"
+
+
+# Type checkers would take any name for one that exists.
+if not _TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Say what a name of PyTorch is called here, or which name is near."""
+        if name.startswith("_"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise _unknown_name(name, "phlox_nn", _NAMES, __dir__())
+
+
+def __dir__() -> list[str]:
+    """Every public name."""
+    return sorted(name for name in globals() if not name.startswith("_"))

@@ -6,7 +6,6 @@ from abc import ABCMeta
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from functools import partial
 from inspect import Parameter, Signature, signature
 from math import prod
@@ -26,17 +25,17 @@ from phlox_record import Record, Recorder, recorder_for
 from phlox_tensor import ArgumentError, Backend, DeviceError, Tensor, as_device
 from phlox_tensor.scope import WATCH, run_inside, running_modules
 
-from . import _records, _walk
+from . import _elsewhere, _records, _walk
 from ._classes import check_body, check_defaults, let_required_follow, own_fields
 from ._loading import Layout, LoadReport, Migration, Remap
 from ._param import Param, Role, new_id
+from ._where import Where, check_where, fits_path
 
 if TYPE_CHECKING:
     from ._config import Config
 
 Visitor = Callable[[str, Param], object]
 Mapper = Callable[[str, Param], Param]
-Where = str | Callable[[str, Param], bool]
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 
@@ -293,7 +292,7 @@ class Module(_walk.Walked, metaclass=_ModuleType):
                 (``"encoder.*"``), or functions of path and parameter.
 
         Raises:
-            ArgumentError: when a path belongs to no weight.
+            ArgumentError: when a path belongs to no weight; for what is no path and no function.
         """
         return self._with_trainable(where, False)
 
@@ -309,6 +308,7 @@ class Module(_walk.Walked, metaclass=_ModuleType):
         weights = self.params(role="weight")
         chosen = set(weights) if not where else set[str]()
         for each in where:
+            check_where("unfreeze" if trainable else "freeze", each)
             found = {path for path, param in weights.items() if fits_path(each, path, param)}
             if not found and isinstance(each, str):
                 raise ArgumentError(
@@ -365,12 +365,13 @@ class Module(_walk.Walked, metaclass=_ModuleType):
             on_fields=_training(False),
         )
 
-    def train(self, device: Backend | str) -> Self:
+    def train(self, device: Backend | str | None = None) -> Self:
         """Return the module for training on ``device``, which must record.
 
         Raises:
-            DeviceError: when the device does not record.
+            DeviceError: when the device does not record, or none is given.
         """
+        _elsewhere.check_device(device)
         target = as_device(device)
         if not target.records:
             raise DeviceError(
@@ -388,7 +389,15 @@ class Module(_walk.Walked, metaclass=_ModuleType):
         )
 
     def with_training(self, training: bool) -> Self:
-        """Return the module, on the same device, in training or in inference."""
+        """Return the module, on the same device, in training or in inference.
+
+        Raises:
+            ArgumentError: for anything but True and False.
+        """
+        if type(training) is not bool:
+            raise ArgumentError(
+                "with_training", "not a bool", got=repr(training), expected="True or False"
+            )
         return _walk.changed(self, on_fields=_training(training))
 
     # Records
@@ -473,15 +482,11 @@ class Module(_walk.Walked, metaclass=_ModuleType):
         return printed(self)
 
 
+_elsewhere.install(Module)
+
+
 def _training(training: bool) -> _walk.OnFields:
     return lambda new: {**new, "training": training} if "training" in new else new
-
-
-def fits_path(where: Where, path: str, param: Param) -> bool:
-    """Return whether a path, a pattern or a function means the parameter at a path."""
-    if not isinstance(where, str):
-        return where(path, param)
-    return fnmatchcase(path, where) or fnmatchcase(path, f"{where}.*")
 
 
 def _restore(cls: type[Module], values: dict[str, Any]) -> Module:

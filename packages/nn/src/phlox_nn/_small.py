@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from phlox_tensor import (
+    ArgumentError,
     Backend,
     Float,
     Tensor,
@@ -59,7 +60,21 @@ class Sequential(Module):
     """
 
     def __init__(self, *layers: Module) -> None:
-        """Take the layers in order."""
+        """Take the layers in order.
+
+        Raises:
+            ArgumentError: for what cannot be called, such as a list of layers.
+        """
+        given: tuple[object, ...] = layers
+        odd = [layer for layer in given if not callable(layer)]
+        if odd:
+            raise ArgumentError(
+                "Sequential",
+                "not a layer",
+                got=f"a {type(odd[0]).__name__}",
+                expected="layers, each an argument",
+                hint="nn.Sequential(*layers)",
+            )
         self.layers: tuple[Module, ...] = layers
 
     def forward(self, x: Any) -> Any:

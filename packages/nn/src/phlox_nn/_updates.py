@@ -70,8 +70,26 @@ class Updates:
         made._found.update({k: [function(v) for v in vs] for k, vs in self._found.items()})
         return made
 
-    def apply(self, module: M) -> M:
-        """Return the module with the new values; those for parameters of others are ignored."""
+    def apply(self, module: M, *, strict: bool = True) -> M:
+        """Return the module with the new values.
+
+        Args:
+            module: the module whose forward proposed them.
+            strict: whether values for parameters that it lacks are an error, or left out.
+
+        Raises:
+            ArgumentError: when ``strict``, and a value is for another module.
+        """
+        known = _walk.by_id(module)
+        lost = sum(key not in known for key in self._found)
+        if strict and lost:
+            raise ArgumentError(
+                "apply",
+                "updates are for state that the module lacks",
+                got=f"{lost} of {len(self)}, for {type(module).__name__}",
+                expected="the module whose forward proposed them, or one that holds it",
+                hint="updates.apply(module, strict=False) leaves the others out",
+            )
         return module.with_params(self.params(module))
 
     def __add__(self, other: Updates) -> Updates:

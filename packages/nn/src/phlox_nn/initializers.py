@@ -103,6 +103,10 @@ class Uniform(Initializer):
         """Return uniform values."""
         return uniform(shape, self.min, self.max, device=device)
 
+    def validate(self) -> None:
+        """Raise ConfigError for a setting that makes no sense."""
+        self.require("max", self.min <= self.max, "at least min")
+
 
 class Normal(Initializer):
     """Normal with a mean and a standard deviation."""
@@ -113,6 +117,10 @@ class Normal(Initializer):
     def values(self, shape: tuple[int, ...], fans: Fans, device: Backend) -> Tensor[Float]:
         """Return normal values."""
         return normal(shape, self.mean, self.std, device=device)
+
+    def validate(self) -> None:
+        """Raise ConfigError for a setting that makes no sense."""
+        self.require("std", self.std >= 0, ">= 0")
 
 
 class KaimingUniform(Initializer):

@@ -1,5 +1,8 @@
 """Optimizers, the adaptor from tensors to modules, gradient clipping, learning-rate schedules."""
 
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from ._adafactor import Adafactor as Adafactor
 from ._adafactor import AdafactorConfig as AdafactorConfig
 from ._adagrad import AdaGrad as AdaGrad
@@ -53,3 +56,28 @@ from ._sgd import Sgd as Sgd
 from ._sgd import SgdConfig as SgdConfig
 
 __version__ = "0.1.0"
+
+
+# Names of ``torch.optim`` -> what to type.
+_NAMES = {
+    "Adagrad": "optim.AdaGradConfig().init()",
+    "LBFGS": "optim.LbfgsConfig().init()",
+    "RMSprop": "optim.RmsPropConfig().init()",
+    "SGD": "optim.SgdConfig(momentum=0.9).init()",
+    "lr_scheduler": "optim.CosineSchedulerConfig(initial_lr=0.1, steps=1000).init()",
+}
+
+# Type checkers would take any name for one that exists.
+if not _TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Say what a name of PyTorch is called here, or which name is near."""
+        if name.startswith("_"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        unknown = _import_module("phlox_nn")._unknown_name
+        raise unknown(name, "phlox_optim", _NAMES, __dir__())
+
+
+def __dir__() -> list[str]:
+    """Every public name."""
+    return sorted(name for name in globals() if not name.startswith("_"))

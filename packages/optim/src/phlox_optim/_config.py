@@ -9,6 +9,7 @@ from phlox_nn import Config, ConfigError
 
 from ._adaptor import OptimizerAdaptor
 from ._clipping import AnyClipping
+from ._found import refuse_nan
 from ._groups import Group
 from ._rule import SimpleOptimizer
 
@@ -35,6 +36,7 @@ class OptimizerConfig(Config):
         Raises:
             ConfigError: naming the field.
         """
+        refuse_nan(self)
         super().__post_init__()
         self.parameter_groups()
 

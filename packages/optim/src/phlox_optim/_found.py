@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from math import isfinite
+from math import isfinite, isnan
 from numbers import Real
 from typing import Any
 
-from phlox_nn import Module, Param, gradients_of
+from phlox_nn import Config, Module, Param, gradients_of
 from phlox_tensor import ArgumentError, Float, GradientError, Tensor
 from phlox_tensor.capture import Number
 
 from ._optimizer import AnyGradients
 from ._state import some
+
+
+def refuse_nan(config: Config) -> None:
+    """Refuse a setting that is no number, which comparisons may let pass.
+
+    Raises:
+        ConfigError: naming the field.
+    """
+    for name, value in vars(config).items():
+        if isinstance(value, float):
+            config.require(name, not isnan(value), "a number")
 
 
 def check_rate(lr: object, op: str = "step") -> None:

@@ -11,9 +11,20 @@ from phlox_record import Record
 from phlox_tensor import RecordError
 from phlox_tensor.capture import Cell, call
 
+from ._found import refuse_nan
+
 
 class SchedulerConfig(Config):
     """Base of schedules: a learning rate for each step, counted from 0."""
+
+    def __post_init__(self) -> None:
+        """Check every value.
+
+        Raises:
+            ConfigError: naming the field.
+        """
+        refuse_nan(self)
+        super().__post_init__()
 
     @abstractmethod
     def rate(self, step: int) -> float:
@@ -49,14 +60,22 @@ class Scheduler:
 
     def into_record(self) -> dict[str, Record]:
         """Return the place as a tree."""
-        return {"position": self._position.get()}
+        return {"position": self._position.get(), "schedule": self._config.kind}
 
     def load_record(self, record: Record) -> Scheduler:
         """Go to the place of a record, and return the scheduler itself.
 
         Raises:
-            RecordError: when the record is not one of a scheduler.
+            RecordError: when the record is not one of a scheduler, or of another schedule.
         """
+        schedule = record.get("schedule") if isinstance(record, dict) else None
+        if schedule not in (None, self._config.kind):  # None: of an older version
+            raise RecordError(
+                "load_record",
+                "the record is of another schedule",
+                got=schedule,
+                expected=self._config.kind,
+            )
         position = record.get("position") if isinstance(record, dict) else None
         if type(position) is not int or position < 0:
             raise RecordError(

@@ -129,7 +129,8 @@ class Checkpointer:
                 one, an optimizer or a scheduler is changed itself), or anything for plain values.
 
         Raises:
-            RecordError: no such checkpoint; names that differ from those saved; damaged.
+            RecordError: no such checkpoint; names that differ from those saved; damaged; a part of
+                another structure. All parts are then as before.
         """
         if step is None and not self.steps:
             return None
@@ -144,7 +145,7 @@ class Checkpointer:
                 expected=", ".join(sorted(saved)),
                 hint="open(step) gives the record, to take parts of it",
             )
-        found = {name: self._loaded(part, tree[name]) for name, part in parts.items()}
+        found = self._all_loaded(parts, tree)
         generator().set_state(*tree["random"])
         return {**found, "step": tree["step"]}
 
@@ -199,6 +200,23 @@ class Checkpointer:
     def _path(self, step: int) -> Path:
         return self.folder / f"step-{step:0{_DIGITS}d}{self.recorder.extension}"
 
+    def _all_loaded(self, parts: dict[str, Any], tree: Any) -> dict[str, Any]:
+        """The parts as they were saved; none is changed unless all fit."""
+        found: dict[str, Any] = {}
+        before: list[tuple[Any, Any]] = []
+        # A module comes back as another one, so that these can fail without harm.
+        for name in sorted(parts, key=lambda name: _changes(parts[name])):
+            part = parts[name]
+            try:
+                if _changes(part):
+                    before.append((part, part.into_record()))
+                found[name] = self._loaded(part, tree[name])
+            except BaseException:
+                for changed, record in before:
+                    changed.load_record(record)
+                raise
+        return {name: found[name] for name in parts}
+
     def _loaded(self, part: Any, record: Any) -> Any:
         if not hasattr(part, "load_record"):
             return materialize(record, dtype="stored", op="restore")
@@ -210,6 +228,11 @@ class Checkpointer:
 
     def __repr__(self) -> str:
         return f"Checkpointer({str(self.folder)!r}, steps={self.steps})"
+
+
+def _changes(part: Any) -> bool:
+    """Whether loading changes the part itself, as of optimizers and schedules."""
+    return hasattr(part, "load_record") and not hasattr(part, "to_device")
 
 
 def _record(part: Any) -> Any:

@@ -20,21 +20,38 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
     """Give a file to write to; it takes the place of `path` only when the body succeeds.
 
     The bytes reach the disk before the name does, so a crash leaves the old file or the new one.
+
+    Raises:
+        OSError: naming ``path``, when it cannot be written.
     """
     temporary = path.with_name(TEMPORARY.replace("*", os.urandom(8).hex()))
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    handle = os.open(temporary, flags, 0o666)
+    try:
+        handle = os.open(temporary, flags, 0o666)
+    except OSError as error:
+        raise _of_path(error, path) from None
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        try:
+            os.replace(temporary, path)
+        except OSError as error:
+            raise _of_path(error, path) from None
     except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
     _sync_folder(path.parent)
+
+
+def _of_path(error: OSError, path: Path) -> OSError:
+    """The error by the name that the caller gave, not by that of the temporary file."""
+    text = error.strerror or str(error)
+    if isinstance(error, FileNotFoundError):
+        text += f"; there is no folder {str(path.parent)!r}, which os.makedirs makes"
+    return OSError(error.errno, text, str(path))
 
 
 def _sync_folder(folder: Path) -> None:

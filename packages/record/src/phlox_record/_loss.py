@@ -65,6 +65,7 @@ def precision_loss(
     """
     with located("precision_loss", "the record"):
         _, leaves = check_tree(tree, Limits() if limits is None else limits)
+        precision.check_paths([leaf.where for leaf in leaves])
         found = []
         for leaf in leaves:
             target = precision.target(leaf.tensor.dtype, leaf.where)

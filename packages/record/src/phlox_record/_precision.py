@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any, Final, final
@@ -16,6 +16,7 @@ from phlox_tensor import DType, bfloat16, finfo, float16, float32, float64, iinf
 from ._errors import Malformed
 
 _BLOCK: Final = 1 << 16
+_SHOWN: Final = 4
 # Bits without the sign from which on a number is not finite: NumPy tests these types slowly.
 _INFINITE: Final = {"bfloat16": 0x7F80, "float16": 0x7C00}
 
@@ -44,6 +45,8 @@ class PrecisionSettings:
     def where(self, rules: Mapping[str, PrecisionSettings]) -> PrecisionSettings:
         """Return settings with others for some paths, in which ``*`` stands for anything.
 
+        Writing a record refuses a pattern that fits none of its tensors.
+
         Raises:
             TypeError: a rule is no PrecisionSettings.
         """
@@ -57,6 +60,24 @@ class PrecisionSettings:
         """Return settings that write infinities for finite numbers that are too large."""
         rules = tuple((pattern, other.allow_overflow()) for pattern, other in self.rules)
         return replace(self, rules=rules, overflow=True)
+
+    def check_paths(self, paths: Collection[str]) -> None:
+        """Refuse a pattern that fits none of the paths of a record.
+
+        Raises:
+            Malformed: also for one inside the settings of another pattern.
+        """
+        for pattern, other in self.rules:
+            fitting = [path for path in paths if fnmatchcase(path, pattern)]
+            if not fitting:
+                known = list(paths)[:_SHOWN]
+                raise Malformed(
+                    "a pattern of the precision fits no tensor",
+                    got=repr(pattern),
+                    expected=", ".join(known) or "a record with tensors",
+                    hint=f"{self!r} without it",
+                )
+            other.check_paths(fitting)
 
     def target(self, dtype: DType, where: str = "") -> DType:
         """Return the dtype in which a tensor of `dtype` at the path `where` is written."""

@@ -6,6 +6,7 @@ import inspect
 import io
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeAlias
@@ -137,7 +138,8 @@ class Recorder(ABC):
                 tensor that is larger has a file of its own.
 
         Raises:
-            RecordError: a value that a record cannot hold; a float too large for the precision.
+            RecordError: a value that a record cannot hold; a float too large for the precision; a
+                pattern of the precision that fits no tensor.
             OSError: the file cannot be written.
         """
         place = self.path_for(path, op="record")
@@ -180,7 +182,7 @@ class Recorder(ABC):
             write = self._write_shard
             return write_shards(content, place, self.extension, most, self.limits, write)
         with atomic_file(place) as file:
-            self.write(content, file.write)
+            self._give(content, file.write)
         index = place.with_name(place.name + INDEX)
         if index.exists():
             remove_shards(index, self.limits)
@@ -189,13 +191,36 @@ class Recorder(ABC):
     def _write_shard(self, named: dict[str, TensorEntry], place: Path) -> None:
         content = Content(named, self.precision.name, writer=WRITER, checksums=self.checksums)
         with atomic_file(place) as file:
-            self.write(content, file.write)
+            self._give(content, file.write)
+
+    def _give(self, content: Content, sink: Write) -> None:
+        """Write, and see that something was written.
+
+        Raises:
+            Malformed: when ``write`` gave nothing to ``sink``.
+        """
+        size = 0
+
+        def counted(data: bytes | memoryview) -> object:
+            nonlocal size
+            size += len(data)
+            return sink(data)
+
+        call: Callable[..., object] = self.write
+        result = call(content, counted)
+        if not size:
+            raise Malformed(
+                f"{type(self).__name__}.write gave no bytes to its sink",
+                got="nothing" if result is None else f"a {type(result).__name__} it returned",
+                expected="calls of sink",
+                hint="def write(self, content, sink): sink(data)",
+            )
 
     def to_bytes(self, tree: RecordInput, *, metadata: Metadata | None = None) -> bytes:
         """Return what `record` would write. Raises the same errors."""
         sink = io.BytesIO()
         with located("to_bytes", _BYTES):
-            self.write(self._content(tree, metadata), sink.write)
+            self._give(self._content(tree, metadata), sink.write)
         return sink.getvalue()
 
     def _content(self, tree: RecordInput, metadata: Metadata | None) -> Content:
@@ -203,6 +228,7 @@ class Recorder(ABC):
         checked, leaves = check_tree(tree, self.limits)
         _, notes = check_metadata("", {} if metadata is None else metadata)
         check_tree(dict(notes), self.limits)
+        self.precision.check_paths([leaf.where for leaf in leaves])
         found = iter([stored(leaf.tensor, leaf.where, self.precision) for leaf in leaves])
         same = exchanged(checked, lambda _: next(found))
         return Content(same, self.precision.name, notes, writer=WRITER, checksums=self.checksums)

@@ -74,8 +74,13 @@ def normal(
     """Return normal numbers of the given mean and standard deviation.
 
     Raises:
-        ArgumentError: for two integers alone, which are a shape to other libraries.
+        ArgumentError: for two integers alone, which are a shape to other libraries; for a negative
+            standard deviation.
     """
+    if std < 0:
+        raise ArgumentError(
+            "normal", "a negative standard deviation", got=std, expected="std >= 0", hint="std=1.0"
+        )
     if type(shape) is int and type(mean) is int and mean != 0 and std == 1.0:
         raise ArgumentError(
             "normal",
