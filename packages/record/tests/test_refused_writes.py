@@ -31,6 +31,8 @@ def test_a_pattern_of_a_precision_that_fits_nothing_is_refused(
             use()
         assert repr(pattern) in str(error.value)
         assert "bias, norm.weight" in str(error.value)
+        assert error.value.hint is not None
+        assert error.value.hint.startswith("precision.where({'")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -54,7 +54,7 @@ def check_defaults(cls: type) -> None:
         raise TypeError(
             f"[module] all modules of {cls.__name__} would share the default of {each.name}: got "
             f"a {kind}, expected one for each\nhint: {each.name}: {_annotation(part)} = "
-            "dataclasses.field(default_factory=lambda: ...)"
+            f"dataclasses.field(default_factory=lambda: {_annotation(part)}(...))"
         )
 
 

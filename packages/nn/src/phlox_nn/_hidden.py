@@ -15,6 +15,8 @@ from ._param import Param
 Inside = Callable[[Any], list[Any]]
 
 _LEAVES: Final = (Backend, Param, Tensor, type)
+_OPENERS: Final[dict[type, Inside | None]] = {}
+_DEEP: Final = 32  # levels of containers for the quick look, which a list in itself would never end
 _OF_PYTHON: Final = ("builtins", "itertools")
 
 
@@ -30,6 +32,8 @@ def check(name: str, owner: str, value: Any, parts: tuple[type, ...]) -> None:
     Raises:
         TreeError: when it does.
     """
+    if _is_clear(value, parts, _DEEP):
+        return
     seen: set[int] = set()
     work: list[tuple[str, Any]] = [(name, value)]
     while work:
@@ -47,6 +51,19 @@ def check(name: str, owner: str, value: Any, parts: tuple[type, ...]) -> None:
             held = inside(leaf) if inside is not None else []
             _refuse(where, owner, leaf, held, parts)
             work += [(where, each) for each in held]
+
+
+def _is_clear(value: Any, parts: tuple[type, ...], depth: int) -> bool:
+    """Whether nothing is hidden, as far as a quick look tells."""
+    cls = type(value)
+    if isinstance(value, parts):
+        return True
+    if cls is list or cls is tuple:
+        return depth > 0 and all(_is_clear(item, parts, depth - 1) for item in value)
+    if cls is dict:
+        named = depth > 0 and all(type(key) is str for key in value)
+        return named and all(_is_clear(item, parts, depth - 1) for item in value.values())
+    return not tree.is_node(value) and opener(cls) is None
 
 
 def _refuse(path: str, owner: str, value: Any, held: list[Any], parts: tuple[type, ...]) -> None:
@@ -94,6 +111,12 @@ def _beside(node: Any) -> list[Any]:
 
 def opener(cls: type) -> Inside | None:
     """How to look into values of a type that does not come apart; None where nothing can hide."""
+    if cls not in _OPENERS:
+        _OPENERS[cls] = _opener(cls)
+    return _OPENERS[cls]
+
+
+def _opener(cls: type) -> Inside | None:
     if _is_array(cls):
         return lambda x: list(x.flat) if x.dtype.hasobject and x.dtype.names is None else []
     if issubclass(cls, partial):

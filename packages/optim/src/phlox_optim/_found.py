@@ -71,7 +71,13 @@ def _checked(module: Module, grads: Any) -> Any:
         GradientError: when a module of weights is given for gradients.
     """
     if isinstance(grads, Module):
-        return gradients_of(grads)
+        try:
+            return gradients_of(grads)
+        except GradientError as error:
+            got, expected = error.got, error.expected
+            raise GradientError(
+                "step", error.what, got=got, expected=expected, hint=error.hint
+            ) from None
     if isinstance(grads, dict):
         odd = [key for key, grad in grads.items() if not isinstance(grad, Tensor)]
         if odd:

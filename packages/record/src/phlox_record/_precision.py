@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, Final, final
 
@@ -71,11 +72,12 @@ class PrecisionSettings:
             fitting = [path for path in paths if fnmatchcase(path, pattern)]
             if not fitting:
                 known = list(paths)[:_SHOWN]
+                near = get_close_matches(pattern, paths, 1, 0.0) or ["*"]
                 raise Malformed(
                     "a pattern of the precision fits no tensor",
                     got=repr(pattern),
                     expected=", ".join(known) or "a record with tensors",
-                    hint=f"{self!r} without it",
+                    hint=f"precision.where({{{near[0]!r}: {other!r}}})",
                 )
             other.check_paths(fitting)
 
