@@ -187,6 +187,23 @@ def test_values_are_checked_when_read(values: dict[str, Any], text: str) -> None
     assert isinstance(caught.value, ValueError)
 
 
+def test_two_classes_of_one_kind_are_told_apart_or_refused() -> None:
+    class BaseConfig(nn.Config):
+        size: int = 0
+
+    class Twin(BaseConfig):
+        pass
+
+    first = Twin
+
+    class Twin(BaseConfig):  # type: ignore[no-redef]  # as a module that was loaded anew
+        pass
+
+    assert BaseConfig.from_dict({"size": 1}) == BaseConfig(1)
+    with pytest.raises(ConfigError, match="'Twin', of 2 classes"):
+        BaseConfig.from_dict(first(1).to_dict())
+
+
 @pytest.mark.parametrize(
     "data", [b"", b"{", b"[1]", b"\xff\xfe", b'{"count": 1', b"[" * 100_000, b"1e999", b"null"]
 )

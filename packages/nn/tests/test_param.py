@@ -232,8 +232,10 @@ def test_an_initializer_of_a_user() -> None:
     assert nn.Linear(1, 2, initializer=Ramp()).weight.value.tolist() == [[0.0, 0.5]]
     half = nn.LinearConfig(1, 2, bias=False, initializer=Ramp())
     assert half.to_dict()["initializer"] == {"kind": "Ramp", "step": 0.5}
-    with pytest.raises(nn.ConfigError, match=r"initializer.kind: got 'Ramp', expected .*'Zeros'"):
-        nn.LinearConfig.from_dict(half.to_dict())
+    assert nn.LinearConfig.from_dict(half.to_dict()) == half
+    unknown = {**half.to_dict(), "initializer": {"kind": "Hill"}}
+    with pytest.raises(nn.ConfigError, match=r"initializer.kind: got 'Hill', expected .*'Zeros'"):
+        nn.LinearConfig.from_dict(unknown)
 
 
 def test_the_base_initializer_says_what_is_missing() -> None:

@@ -102,7 +102,7 @@ class MultiHeadAttentionConfig(LayerConfig["MultiHeadAttention"]):
     d_key: int | None = None
     d_value: int | None = None
     rotary: RotaryEncodingConfig | None = None
-    initializer: init.AnyInitializer = init.XavierUniform()
+    initializer: init.Initializer = init.XavierUniform()
 
     def validate(self) -> None:
         """Raise ConfigError unless heads divide what they must."""
@@ -186,7 +186,7 @@ class MultiHeadAttention(Layer[MultiHeadAttentionConfig]):
             d_key: int | None = None,
             d_value: int | None = None,
             rotary: RotaryEncodingConfig | None = None,
-            initializer: init.AnyInitializer = ...,
+            initializer: init.Initializer = ...,
             *,
             device: Backend | str | None = None,
         ) -> None: ...

@@ -24,8 +24,8 @@ class Config(_settings.TypedFields, ABC):
     """Base of configs: a frozen dataclass that saves to JSON.
 
     Fields are numbers, strings, booleans, None, lists, tuples, dicts and configs, by their
-    annotations. A config file names no code: which class a nested config has follows from the
-    annotation, and for a union of configs from the ``kind`` written beside its fields.
+    annotations. A config file names no code: a nested config is of the annotated class, or of
+    one below it that the program has imported and the ``kind`` beside its fields names.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:

@@ -59,7 +59,7 @@ class Conv2dConfig(LayerConfig["Conv2d"]):
     groups: int = 1
     padding: Padding = "valid"
     bias: bool = True
-    initializer: init.AnyInitializer = init.KaimingUniform()
+    initializer: init.Initializer = init.KaimingUniform()
 
     def validate(self) -> None:
         """Raise ConfigError unless the groups divide the channels."""
@@ -92,7 +92,7 @@ class Conv2d(Layer[Conv2dConfig]):
             groups: int = 1,
             padding: Padding = "valid",
             bias: bool = True,
-            initializer: init.AnyInitializer = ...,
+            initializer: init.Initializer = ...,
             *,
             device: Backend | str | None = None,
         ) -> None: ...

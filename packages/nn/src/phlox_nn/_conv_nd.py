@@ -46,7 +46,7 @@ class Conv1dConfig(LayerConfig["Conv1d"]):
     groups: int = 1
     padding: Padding1d = "valid"
     bias: bool = True
-    initializer: init.AnyInitializer = init.KaimingUniform()
+    initializer: init.Initializer = init.KaimingUniform()
 
     def validate(self) -> None:
         """Raise ConfigError unless the groups divide the channels."""
@@ -79,7 +79,7 @@ class Conv1d(Layer[Conv1dConfig]):
             groups: int = 1,
             padding: Padding1d = "valid",
             bias: bool = True,
-            initializer: init.AnyInitializer = ...,
+            initializer: init.Initializer = ...,
             *,
             device: Backend | str | None = None,
         ) -> None: ...
@@ -116,7 +116,7 @@ class Conv3dConfig(LayerConfig["Conv3d"]):
     groups: int = 1
     padding: Padding3d = "valid"
     bias: bool = True
-    initializer: init.AnyInitializer = init.KaimingUniform()
+    initializer: init.Initializer = init.KaimingUniform()
 
     def validate(self) -> None:
         """Raise ConfigError unless the groups divide the channels."""
@@ -149,7 +149,7 @@ class Conv3d(Layer[Conv3dConfig]):
             groups: int = 1,
             padding: Padding3d = "valid",
             bias: bool = True,
-            initializer: init.AnyInitializer = ...,
+            initializer: init.Initializer = ...,
             *,
             device: Backend | str | None = None,
         ) -> None: ...
@@ -188,7 +188,7 @@ class ConvTranspose1dConfig(LayerConfig["ConvTranspose1d"]):
     dilation: Single = 1
     groups: int = 1
     bias: bool = True
-    initializer: init.AnyInitializer = init.KaimingUniform()
+    initializer: init.Initializer = init.KaimingUniform()
 
     def validate(self) -> None:
         """Raise ConfigError unless the groups divide the channels."""
@@ -222,7 +222,7 @@ class ConvTranspose1d(Layer[ConvTranspose1dConfig]):
             dilation: Single = 1,
             groups: int = 1,
             bias: bool = True,
-            initializer: init.AnyInitializer = ...,
+            initializer: init.Initializer = ...,
             *,
             device: Backend | str | None = None,
         ) -> None: ...
@@ -268,7 +268,7 @@ class ConvTranspose2dConfig(LayerConfig["ConvTranspose2d"]):
     dilation: Pair = 1
     groups: int = 1
     bias: bool = True
-    initializer: init.AnyInitializer = init.KaimingUniform()
+    initializer: init.Initializer = init.KaimingUniform()
 
     def validate(self) -> None:
         """Raise ConfigError unless the groups divide the channels."""
@@ -302,7 +302,7 @@ class ConvTranspose2d(Layer[ConvTranspose2dConfig]):
             dilation: Pair = 1,
             groups: int = 1,
             bias: bool = True,
-            initializer: init.AnyInitializer = ...,
+            initializer: init.Initializer = ...,
             *,
             device: Backend | str | None = None,
         ) -> None: ...
@@ -348,7 +348,7 @@ class ConvTranspose3dConfig(LayerConfig["ConvTranspose3d"]):
     dilation: Triple = 1
     groups: int = 1
     bias: bool = True
-    initializer: init.AnyInitializer = init.KaimingUniform()
+    initializer: init.Initializer = init.KaimingUniform()
 
     def validate(self) -> None:
         """Raise ConfigError unless the groups divide the channels."""
@@ -382,7 +382,7 @@ class ConvTranspose3d(Layer[ConvTranspose3dConfig]):
             dilation: Triple = 1,
             groups: int = 1,
             bias: bool = True,
-            initializer: init.AnyInitializer = ...,
+            initializer: init.Initializer = ...,
             *,
             device: Backend | str | None = None,
         ) -> None: ...

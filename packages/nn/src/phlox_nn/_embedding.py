@@ -22,7 +22,7 @@ class EmbeddingConfig(LayerConfig["Embedding"]):
 
     n_embedding: int
     d_model: int
-    initializer: init.AnyInitializer = init.Normal()
+    initializer: init.Initializer = init.Normal()
 
     def parts(self, device: Backend | str | None) -> dict[str, Any]:
         """Return the weight."""
@@ -44,7 +44,7 @@ class Embedding(Layer[EmbeddingConfig]):
             self,
             n_embedding: int,
             d_model: int,
-            initializer: init.AnyInitializer = ...,
+            initializer: init.Initializer = ...,
             *,
             device: Backend | str | None = None,
         ) -> None: ...

@@ -25,7 +25,7 @@ class LinearConfig(LayerConfig["Linear"]):
     d_input: int
     d_output: int
     bias: bool = True
-    initializer: init.AnyInitializer = init.KaimingUniform()
+    initializer: init.Initializer = init.KaimingUniform()
 
     def parts(self, device: Backend | str | None) -> dict[str, Any]:
         """Return weight and bias."""
@@ -54,7 +54,7 @@ class Linear(Layer[LinearConfig]):
             d_input: int,
             d_output: int,
             bias: bool = True,
-            initializer: init.AnyInitializer = ...,
+            initializer: init.Initializer = ...,
             *,
             device: Backend | str | None = None,
         ) -> None: ...

@@ -105,7 +105,7 @@ class LearnedEncodingConfig(LayerConfig["LearnedEncoding"]):
 
     max_length: int
     d_model: int
-    initializer: init.AnyInitializer = init.Normal(std=0.02)
+    initializer: init.Initializer = init.Normal(std=0.02)
 
     def parts(self, device: Backend | str | None) -> dict[str, Any]:
         """Return the weight."""
@@ -127,7 +127,7 @@ class LearnedEncoding(Layer[LearnedEncodingConfig]):
             self,
             max_length: int,
             d_model: int,
-            initializer: init.AnyInitializer = ...,
+            initializer: init.Initializer = ...,
             *,
             device: Backend | str | None = None,
         ) -> None: ...

@@ -6,6 +6,7 @@ import types
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from enum import Enum
+from inspect import isabstract
 from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 from weakref import WeakKeyDictionary
 
@@ -150,13 +151,8 @@ def _key(hint: Any, key: str, where: str) -> Any:
 
 def _union_from(options: tuple[Any, ...], value: Any, where: str) -> Any:
     configs = [o for o in options if _is_config(o)]
-    if isinstance(value, dict) and configs:
-        kind = value.get("kind")
-        for option in configs:
-            if option.kind == kind:
-                return _config_from(option, value, where)
-        if len(configs) > 1 or kind is not None:
-            raise _error(f"{where}.kind", repr(kind), [c.kind for c in configs])
+    if isinstance(value, dict) and configs and (len(configs) > 1 or "kind" in value):
+        return _config_from(_of_kind(configs, value.get("kind"), where), value, where)
     for option in options:
         try:
             return from_plain(option, value, where)
@@ -165,12 +161,33 @@ def _union_from(options: tuple[Any, ...], value: Any, where: str) -> Any:
     raise _error(where, repr(value), " or ".join(map(_show, options)))
 
 
+def _of_kind(bases: list[Any], kind: Any, where: str) -> Any:
+    """The class that a file means: one of these, or a subclass that the program has imported.
+
+    Raises:
+        ConfigError: when there is none, or there are several.
+    """
+    known = [*dict.fromkeys(cls for base in bases for cls in _concrete(base))]
+    found = [cls for cls in bases if cls in known and cls.kind == kind]
+    found = found or [cls for cls in known if cls.kind == kind]
+    if not found:
+        kinds = sorted({cls.kind for cls in known})
+        raise _error(f"{where}.kind", repr(kind), kinds if len(kinds) != 1 else repr(kinds[0]))
+    if len(found) > 1:
+        raise _error(f"{where}.kind", f"{kind!r}, of {len(found)} classes", f"one of {found}")
+    return found[0]
+
+
+def _concrete(base: Any) -> list[Any]:
+    """A config class and those below it, without abstract ones."""
+    below = [cls for each in base.__subclasses__() for cls in _concrete(each)]
+    return below if isabstract(base) else [base, *below]
+
+
 def _config_from(cls: Any, value: Any, where: str) -> Any:
     if not isinstance(value, dict):
         raise _error(where, type(value).__name__, f"an object for {cls.__name__}")
-    kind = value.get("kind", cls.kind)
-    if kind != cls.kind:
-        raise _error(f"{where}.kind", repr(kind), repr(cls.kind))
+    cls = _of_kind([cls], value.get("kind", cls.kind), where)
     known = hints(cls)
     for name in value:
         if name != "kind" and name not in known:

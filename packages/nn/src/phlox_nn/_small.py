@@ -105,7 +105,7 @@ class BilinearConfig(LayerConfig["Bilinear"]):
     d_second: int
     d_output: int
     bias: bool = True
-    initializer: init.AnyInitializer = init.KaimingUniform()
+    initializer: init.Initializer = init.KaimingUniform()
 
     def parts(self, device: Backend | str | None) -> dict[str, Any]:
         """Return weight and bias."""
@@ -133,7 +133,7 @@ class Bilinear(Layer[BilinearConfig]):
             d_second: int,
             d_output: int,
             bias: bool = True,
-            initializer: init.AnyInitializer = ...,
+            initializer: init.Initializer = ...,
             *,
             device: Backend | str | None = None,
         ) -> None: ...

@@ -201,19 +201,3 @@ def _orthonormal(rows: Tensor[Float]) -> Tensor[Float]:
         found = unit if found is None else concat((found, unit), axis=0)
     assert found is not None
     return found
-
-
-AnyInitializer = (
-    Constant
-    | Zeros
-    | Ones
-    | Uniform
-    | Normal
-    | KaimingUniform
-    | KaimingNormal
-    | XavierUniform
-    | XavierNormal
-    | Orthogonal
-    | Initializer
-)
-"""What configs take: one of these, which files can name, or one of your own."""

@@ -14,7 +14,7 @@ from ._adam import AdamWConfig as AdamWConfig
 from ._adan import Adan as Adan
 from ._adan import AdanConfig as AdanConfig
 from ._adaptor import OptimizerAdaptor as OptimizerAdaptor
-from ._any import GroupsConfig as GroupsConfig
+from ._by_group import GroupsConfig as GroupsConfig
 from ._clipping import ClipByGlobalNorm as ClipByGlobalNorm
 from ._clipping import ClipByNorm as ClipByNorm
 from ._clipping import ClipByValue as ClipByValue

@@ -60,10 +60,6 @@ class ClipByGlobalNorm(_Threshold):
         return [_scaled(g, self.threshold, total.to_device(g.device)) for g in grads]
 
 
-AnyClipping = ClipByValue | ClipByNorm | ClipByGlobalNorm | GradientClipping
-"""What configs take: one of these, which files can name, or one of your own."""
-
-
 def _squares(grad: Tensor[Float]) -> Tensor[Float]:
     return grad.to_full_precision().square().sum()
 

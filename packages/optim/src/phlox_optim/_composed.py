@@ -8,18 +8,7 @@ from statistics import fmean
 from typing import Final, Literal
 
 from ._schedulers import (
-    ConstantSchedulerConfig,
-    CosineRestartsSchedulerConfig,
-    CosineSchedulerConfig,
-    ExponentialSchedulerConfig,
-    InverseSquareRootSchedulerConfig,
-    LinearSchedulerConfig,
-    MultiStepSchedulerConfig,
-    NoamSchedulerConfig,
-    OneCycleSchedulerConfig,
-    PolynomialSchedulerConfig,
     SchedulerConfig,
-    StepSchedulerConfig,
 )
 
 _REDUCTIONS: Final[dict[str, Callable[[list[float]], float]]] = {
@@ -37,7 +26,7 @@ class ComposedSchedulerConfig(SchedulerConfig):
         reduction: what becomes of their rates: ``"product"``, ``"sum"`` or ``"mean"``.
     """
 
-    schedules: tuple[AnyScheduler, ...]
+    schedules: tuple[SchedulerConfig, ...]
     reduction: Literal["product", "sum", "mean"] = "product"
 
     def rate(self, step: int) -> float:
@@ -58,7 +47,7 @@ class SequentialSchedulerConfig(SchedulerConfig):
         milestones: the first step of each but the first one.
     """
 
-    schedules: tuple[AnyScheduler, ...]
+    schedules: tuple[SchedulerConfig, ...]
     milestones: tuple[int, ...]
 
     def rate(self, step: int) -> float:
@@ -83,7 +72,7 @@ class WarmUpSchedulerConfig(SchedulerConfig):
         start: share of that rate that the line begins with.
     """
 
-    schedule: AnyScheduler
+    schedule: SchedulerConfig
     steps: int
     start: float = 0.0
 
@@ -97,23 +86,3 @@ class WarmUpSchedulerConfig(SchedulerConfig):
         """Raise ConfigError for a setting that makes no sense."""
         self.require("steps", self.steps >= 0, "at least 0")
         self.require("start", 0 <= self.start <= 1, "0 <= start <= 1")
-
-
-AnyScheduler = (
-    ComposedSchedulerConfig
-    | ConstantSchedulerConfig
-    | CosineRestartsSchedulerConfig
-    | CosineSchedulerConfig
-    | ExponentialSchedulerConfig
-    | InverseSquareRootSchedulerConfig
-    | LinearSchedulerConfig
-    | MultiStepSchedulerConfig
-    | NoamSchedulerConfig
-    | OneCycleSchedulerConfig
-    | PolynomialSchedulerConfig
-    | SequentialSchedulerConfig
-    | StepSchedulerConfig
-    | WarmUpSchedulerConfig
-    | SchedulerConfig
-)
-"""What configs take: one of these, which files can name, or one of your own."""

@@ -8,7 +8,7 @@ from dataclasses import field
 from phlox_nn import Config, ConfigError
 
 from ._adaptor import OptimizerAdaptor
-from ._clipping import AnyClipping
+from ._clipping import GradientClipping
 from ._found import refuse_nan
 from ._groups import Group
 from ._rule import SimpleOptimizer
@@ -27,7 +27,7 @@ class OptimizerConfig(Config):
             counts; ``lr_factor`` multiplies the learning rate.
     """
 
-    grad_clipping: AnyClipping | None = field(default=None, kw_only=True)
+    grad_clipping: GradientClipping | None = field(default=None, kw_only=True)
     groups: dict[str, dict[str, Setting]] = field(default_factory=dict, kw_only=True)
 
     def __post_init__(self) -> None:

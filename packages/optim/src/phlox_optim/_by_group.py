@@ -2,31 +2,9 @@
 
 from __future__ import annotations
 
-from ._adafactor import AdafactorConfig
-from ._adagrad import AdaGradConfig
-from ._adam import AdamConfig, AdamWConfig
-from ._adan import AdanConfig
 from ._config import OptimizerConfig
 from ._groups import Group
-from ._lion import LionConfig
-from ._muon import MuonConfig
-from ._rmsprop import RmsPropConfig
 from ._rule import SimpleOptimizer
-from ._sgd import SgdConfig
-
-AnyOptimizer = (
-    AdaGradConfig
-    | AdafactorConfig
-    | AdamConfig
-    | AdamWConfig
-    | AdanConfig
-    | LionConfig
-    | MuonConfig
-    | RmsPropConfig
-    | SgdConfig
-    | OptimizerConfig
-)
-"""What configs take: one of these, which files can name, or one of your own."""
 
 
 class GroupsConfig(OptimizerConfig):
@@ -42,8 +20,8 @@ class GroupsConfig(OptimizerConfig):
         >>> optimizer = optim.GroupsConfig(optim.AdamWConfig(), others).init()
     """
 
-    base: AnyOptimizer
-    others: dict[str, AnyOptimizer]
+    base: OptimizerConfig
+    others: dict[str, OptimizerConfig]
 
     def validate(self) -> None:
         """Raise ConfigError for settings that would be lost."""
