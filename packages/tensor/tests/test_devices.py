@@ -320,3 +320,25 @@ def test_an_emptied_cache_is_that_of_the_device_named_or_of_all(
     assert trimmed.count(second) == 1
     with pytest.raises(ArgumentError, match=r"\[device\] no such backend is installed: got 'gpu'"):
         pt.empty_cache("gpu")
+
+
+def test_a_setting_that_tells_no_two_devices_apart_is_refused() -> None:
+    class Plain(pt.Decorator):
+        name = "plain"
+
+        def decorate(self, op: Any, inside: Any) -> Any:
+            return inside
+
+    class Scale(Plain):
+        def __init__(self, backend: pt.Backend, scale: float = 1.0) -> None:
+            super().__init__(backend)
+            self.scale = scale
+
+    class Keyword(Plain):
+        def __init__(self, backend: pt.Backend, *, scale: float = 1.0) -> None:
+            super().__init__(backend, scale)
+
+    with pytest.raises(TypeError, match=r"in scale .*\n.*__init__\(backend, scale\)"):
+        Scale(pt.Numpy(), 2.0)
+    with pytest.raises(TypeError, match="differ in scale"):
+        Keyword(pt.Numpy())

@@ -409,7 +409,9 @@ def _tracked(role: Role) -> GradientError:
 
 def _flatten(param: Param) -> tuple[list[Any], Param]:
     absent = param._value is None and param._make is None
-    return [None if absent else param.value], param._like()
+    like = param._like()
+    like._proposed = param._proposed  # of a gradient, which may be mapped before the step
+    return [None if absent else param.value], like
 
 
 def _rebuild(children: list[Any], like: Param) -> Param:
@@ -424,7 +426,7 @@ def _rebuild(children: list[Any], like: Param) -> Param:
         trained = like.role == "weight" and not like.frozen
         made._value = value if trained or not value.requires_grad else value.detach()
     else:
-        made._value = value
+        made._value, made._proposed = value, like._proposed if value is None else None
     return made
 
 
@@ -432,4 +434,4 @@ def _static(like: Param) -> Any:
     return like.id, like.role, like.frozen, like.shape, like.dtype, like.device
 
 
-tree.register(Param, _flatten, _rebuild, _static)
+tree.register(Param, _flatten, _rebuild, _static, shared=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
+from inspect import signature
 from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Protocol
 
@@ -58,10 +59,29 @@ class _Interned(ABCMeta):
         key = cls, made.settings
         kept = _Interned._objects.get(key)
         if kept is None:
+            _require_settings(cls, made)
             with _Interned._changing:  # no op is declared between the tables and their publication
                 made._lay_out()
                 kept = _Interned._objects.setdefault(key, made)
         return kept
+
+
+def _require_settings(cls: type, made: Any) -> None:
+    """Refuse a device whose settings leave out what it was made of.
+
+    Raises:
+        TypeError: when the constructor takes more than the settings hold, or by keyword alone.
+    """
+    taken = [p for p in [*signature(cls.__init__).parameters.values()][1:] if p.kind < p.VAR_KEYWORD]
+    names = [p.name for p in taken if p.kind is not p.VAR_POSITIONAL]
+    missing = names[len(made.settings) :] if len(taken) == len(names) else []
+    missing += [p.name for p in taken if p.kind is p.KEYWORD_ONLY and p.name not in missing]
+    if missing:
+        say = "self.settings = (%s,)" if made.inner is None else "super().__init__(%s)"
+        raise TypeError(
+            f"[{cls.__name__}] devices that differ in {', '.join(missing)} would be one device\n"
+            f"hint: {say % ', '.join(names)}, and none by keyword alone"
+        )
 
 
 class Backend(metaclass=_Interned):
@@ -73,7 +93,8 @@ class Backend(metaclass=_Interned):
 
     Attributes:
         name: the class of device, such as ``"cpu"``.
-        settings: what tells two devices of one class apart; hashable.
+        settings: what tells two devices of one class apart; hashable. The constructor takes them
+            by position: pickles, and decorators without recording, are made from them.
         dtypes: the element types that the backend has.
         default_float: element type of new Float tensors.
         default_int: element type of new Int tensors.

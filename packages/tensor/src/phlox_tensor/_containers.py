@@ -19,6 +19,7 @@ class Node(NamedTuple):
     rebuild: Rebuild
     known: bool  # one of Python's own containers: holds a tensor only if a part does
     static: Callable[[Any], Any] | None = None
+    shared: bool = False  # one object at two places is one part of a tree
 
 
 def _list(children: Any, cls: type[list[Any]]) -> Any:

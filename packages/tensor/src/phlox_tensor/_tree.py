@@ -31,8 +31,20 @@ class _Step(NamedTuple):
     rest: Any
 
 
+class _Again(NamedTuple):
+    """A part of a structure that is the very object which the step of this number made."""
+
+    step: int
+
+
 class _Inside(NamedTuple):
     """On a stack of work: the end of what is inside of a value."""
+
+    value: Any
+
+
+class _End(NamedTuple):
+    """On a stack of work: the step before this made a value that may come again."""
 
     value: Any
 
@@ -48,6 +60,8 @@ def register(
     flatten: Flatten,
     rebuild: Rebuild,
     static: Callable[[Any], Any] | None = None,
+    *,
+    shared: bool = False,
 ) -> None:
     """Make values of ``type`` and of its subclasses nodes of trees.
 
@@ -58,6 +72,8 @@ def register(
         rebuild: makes a value of what ``flatten`` gave, with other children.
         static: for values that never change: gives, of whatever else ``flatten`` gave, a tree of
             what tells two values of one structure apart. Without it the whole is compared.
+        shared: one object that stands at several places is one part: its leaves come once, and it
+            is one object again after rebuilding.
 
     Raises:
         ArgumentError: when the type is registered already.
@@ -76,7 +92,7 @@ def register(
     """
     if type in _REGISTERED:
         raise ArgumentError("tree", "the type is registered already", got=type.__qualname__)
-    _REGISTERED[type] = Node(flatten, rebuild, known=False, static=static)
+    _REGISTERED[type] = Node(flatten, rebuild, known=False, static=static, shared=shared)
     _KINDS.clear()
 
 
@@ -180,7 +196,7 @@ class Structure:
 
     __slots__ = ("_steps",)
 
-    def __init__(self, steps: list[_Step | None]) -> None:
+    def __init__(self, steps: list[_Step | _Again | None]) -> None:
         """Keep the steps of ``flatten``; None stands for a leaf."""
         self._steps = steps
 
@@ -196,7 +212,7 @@ class Structure:
         return hash(tuple(self._shape()))
 
     def _shape(self) -> list[Any]:
-        return [s if s is None else (s.type, s.keys, s.size) for s in self._steps]
+        return [(s.type, s.keys, s.size) if type(s) is _Step else s for s in self._steps]
 
     def __repr__(self) -> str:
         return f"Structure({self.rebuild([_Star()] * len(self))!r})"
@@ -211,16 +227,23 @@ class Structure:
             raise TreeError("tree", "another number of leaves", got=len(leaves), expected=len(self))
         rest = iter(leaves)
         done: list[Any] = []
-        for step in self._steps:
+        shared: dict[int, Any] = {}
+        for number, step in enumerate(self._steps):
             if step is None:
                 done.append(next(rest))
+                continue
+            if type(step) is _Again:
+                done.append(shared[step.step])
                 continue
             start = len(done) - step.size
             children: Any = done[start:]
             del done[start:]
             if step.keys is not None:
                 children = dict(zip(step.keys, children, strict=True))
-            done.append(step.node.rebuild(children, step.rest))
+            made = step.node.rebuild(children, step.rest)
+            if step.node.shared:
+                shared[number] = made
+            done.append(made)
         return done[0]
 
     def leaves_of(self, other: Any, op: str = "tree") -> list[Any]:
@@ -231,8 +254,16 @@ class Structure:
         """
         out: list[Any] = []
         work: list[tuple[Any, _Path]] = [(other, None)]
-        for step in reversed(self._steps):
+        shared: dict[int, Any] = {}
+        for number in reversed(range(len(self._steps))):
+            step = self._steps[number]
             value, path = work.pop()
+            if type(step) is _Again:
+                if shared.setdefault(step.step, value) is not value:
+                    raise _part(op, path, "another object", "the object of an earlier place")
+                continue
+            if shared and shared.get(number, value) is not value:
+                raise _part(op, path, "another object", "the object of a later place")
             if step is None:
                 if is_node(value):
                     raise _part(op, path, type(value).__name__, "a leaf")
@@ -303,15 +334,19 @@ def flatten(tree: Any, leaf: Types = ()) -> tuple[list[Any], Structure]:
     if type(tree) is Tensor:
         return [tree], _LEAF
     leaves: list[Any] = []
-    steps: list[_Step | None] = []
+    steps: list[_Step | _Again | None] = []
     work: list[Any] = [tree]
     depth = 0
+    shared: dict[int, int] = {}  # by object, the number of its step
     while work:
         value = work.pop()
         cls = type(value)
         if cls is _Step:
             steps.append(value)
             depth -= 1
+            continue
+        if cls is _End:
+            shared[id(value.value)] = len(steps) - 1
             continue
         kind = _KINDS.get(cls)
         if kind is None:
@@ -322,6 +357,11 @@ def flatten(tree: Any, leaf: Types = ()) -> tuple[list[Any], Structure]:
             steps.append(None)
             leaves.append(value)
             continue
+        if kind.shared:
+            if id(value) in shared:
+                steps.append(_Again(shared[id(value)]))
+                continue
+            work.append(_End(value))
         depth += 1
         if not depth % _DEEP:
             _refuse_cycles(tree, leaf)
@@ -368,6 +408,7 @@ def nodes_with_paths(tree: Any, leaf: Types = ()) -> list[tuple[str, Any]]:
 def _paths(tree: Any, leaf: Types, *, nodes: bool) -> Iterator[tuple[_Path, Any]]:
     """The nodes or the leaves of a tree with their paths."""
     active: set[int] = set()
+    shared: set[int] = set()
     work: list[Any] = [(tree, None)]
     while work:
         entry = work.pop()
@@ -383,6 +424,10 @@ def _paths(tree: Any, leaf: Types, *, nodes: bool) -> Iterator[tuple[_Path, Any]
             if not nodes:
                 yield path, value
             continue
+        if kind.shared:
+            if id(value) in shared:
+                continue
+            shared.add(id(value))
         if id(value) in active:
             raise TreeError("tree", f"the tree contains itself at {_text(path)}", got=cls.__name__)
         active.add(id(value))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from .._lanes import LanesRule, NoLanes
+from .._tables import joined
 from ._classes import class_rule
 from .attention import ATTENTION
 from .contraction import CONTRACTION
@@ -41,7 +42,7 @@ TABLES: Final[tuple[Mapping[str, LanesRule | NoLanes], ...]] = (
     SELECTION,
     STATISTICS,
 )
-LANES: Final[dict[str, LanesRule | NoLanes]] = {k: v for table in TABLES for k, v in table.items()}
+LANES: Final[dict[str, LanesRule | NoLanes]] = joined(TABLES)
 
 
 def lanes_rule(op: Op) -> LanesRule | NoLanes | None:

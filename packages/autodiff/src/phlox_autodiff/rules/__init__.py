@@ -6,6 +6,7 @@ How rows are written is said in ``phlox_autodiff._rule``.
 from typing import Final
 
 from .._rule import Rule, Second
+from .._tables import joined
 from .activation import ACTIVATION
 from .attention import ATTENTION
 from .binary import BINARY
@@ -42,6 +43,7 @@ TABLES: Final = (
     INDEXING,
     INTERPOLATION,
     MOVEMENT,
+    NEIGHBOR,
     POOLING,
     QUANTIZATION,
     RANDOM,
@@ -49,22 +51,18 @@ TABLES: Final = (
     ROWS,
     SAMPLING,
     SCAN,
+    SELECTION,
     SIGNAL,
-    NEIGHBOR,
     SORT,
     SPECIAL,
-    SELECTION,
     STATISTICS,
     UNARY,
 )
-RULES: Final[dict[str, Rule]] = {name: rule for table in TABLES for name, rule in table.items()}
+RULES: Final[dict[str, Rule]] = joined(TABLES)
 # Second lines, for forward mode: of ops whose rule does not say how tangents move, which are not
 # declared linear, and which have no expansion to follow.
-SECOND: Final[dict[str, Second]] = {
-    **CONVOLUTION_FORWARD,
-    **INDEXING_FORWARD,
-    **MOVEMENT_FORWARD,
-    **POOLING_FORWARD,
-}
+SECOND: Final[dict[str, Second]] = joined(
+    (CONVOLUTION_FORWARD, INDEXING_FORWARD, MOVEMENT_FORWARD, POOLING_FORWARD)
+)
 
 __all__ = ["RULES", "SECOND", "TABLES"]

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from phlox_tensor import Tensor
 from phlox_tensor.ops import convolution as ops
 
 from .._rule import Rule, Second
-
-if TYPE_CHECKING:
-    pass
 
 Shape = tuple[int, ...]
 
