@@ -137,3 +137,15 @@ def test_items_of_a_list_have_to_fit() -> None:
     with pytest.raises(pt.KindError):
         pt.asarray([pt.asarray(1, device=INNER), 0.5])
     assert pt.asarray([pt.asarray(1, device=INNER), 2]).dtype is pt.int64
+
+
+def test_a_history_does_not_end_in_silence_on_the_device_inside() -> None:
+    x = vector(1.0, 2.0)
+    with pytest.raises(GradientError, match=r"(?s)does not follow it.*hint: x\.detach"):
+        ad.grad(lambda x: ((x * 2).to_device(INNER) * x).sum())(x)
+    cut = ad.grad(lambda x: ((x * 2).detach().to_device(INNER) * x).sum())(x)
+    assert cut.tolist() == [2.0, 4.0]
+    w = x.to_device(ad.Autodiff(INNER)).require_grad()
+    assert w.to_device(INNER).tolist() == [1.0, 2.0]  # a leaf has no history
+    with pytest.raises(GradientError, match="does not follow it"):
+        (w * 2).to_device(INNER)

@@ -235,3 +235,30 @@ def test_a_type_may_be_registered_as_a_leaf() -> None:
     assert tree.is_plain(value)
     assert not tree.is_node(value)
     assert tree.children({"a": value}) == [("a", value)]
+
+
+class Cell:
+    """A container that is one part wherever it stands."""
+
+    def __init__(self, value: Any) -> None:
+        """Hold a value."""
+        self.value = value
+
+
+tree.register(Cell, lambda cell: ([cell.value], None), lambda parts, _: Cell(*parts), shared=True)
+
+
+def test_a_shared_node_comes_once_and_is_one_object_again() -> None:
+    cell = Cell(1)
+    nested = {"a": cell, "b": [cell, Cell(5)], "c": cell}
+    assert tree.leaves(nested) == [1, 5]
+    assert tree.leaves_with_paths(nested) == [("a.0", 1), ("b.1.0", 5)]
+    after = tree.map(lambda x: x + 1, nested)
+    assert after["a"] is after["b"][0] is after["c"]
+    assert (after["a"].value, after["b"][1].value) == (2, 6)
+    assert tree.flatten(nested)[1] == tree.flatten(after)[1]
+    assert tree.map(lambda x, y: x + y, nested, after)["c"].value == 3
+    other = {"a": Cell(1), "b": [Cell(1), Cell(5)], "c": Cell(1)}
+    assert tree.flatten(nested)[1] != tree.flatten(other)[1]
+    with pytest.raises(TreeError, match="another object"):
+        tree.map(lambda x, y: x + y, nested, other)

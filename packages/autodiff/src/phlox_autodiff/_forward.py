@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 from phlox_tensor import Decorator, GradientError, ShapeError, Tensor, tree
 
 from ._autodiff import Autodiff
-from ._levels import base_device, check_level, running
+from ._levels import base_device, brought, check_level, running
 from ._rule import (
     ByAttribute,
     Joint,
@@ -300,7 +300,7 @@ def jvp(
                 got=f"{t.shape} of {t.dtype}",
                 expected=f"{x.shape} of {x.dtype}",
             )
-        dual = Dual(x.to_device(base).primitive, t.to_device(base).primitive)
+        dual = Dual(brought(x, base).primitive, brought(t, base).primitive)
         return Tensor(dual, device)
 
     points, structure = tree.flatten(tuple(primals))
@@ -311,13 +311,13 @@ def jvp(
     check_level("jvp", out, device)
 
     def value(leaf: Any) -> Any:
-        return leaf.to_device(base) if isinstance(leaf, Tensor) else leaf
+        return brought(leaf, base) if isinstance(leaf, Tensor) else leaf
 
     def tangent(leaf: Any) -> Any:
         if not isinstance(leaf, Tensor) or leaf.dtype.kind != "Float":
             return None
         if leaf.device is not device or leaf.primitive.tangent is None:
-            return leaf.to_device(base).zeros()
+            return brought(leaf, base).zeros()
         return Tensor(leaf.primitive.tangent, base)
 
     return tree.map(value, out), tree.map(tangent, out)

@@ -46,6 +46,13 @@ def outermost(op: str, trees: Any) -> Backend | None:
     return found
 
 
+def brought(x: Tensor[Any], device: Backend) -> Tensor[Any]:
+    """Return ``x`` on the device of a transform; what inner levels recorded of it ends here."""
+    while x.device is not device and is_inside(device, x.device):
+        x = x.inner()
+    return x.to_device(device)
+
+
 def base_device(op: str, trees: Any) -> Backend:
     """The device that results of a transform are on."""
     found = outermost(op, trees) or default_device()

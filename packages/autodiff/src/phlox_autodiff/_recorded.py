@@ -11,7 +11,7 @@ from . import _backward
 from ._autodiff import Autodiff
 from ._batched import Batched
 from ._graph import LEAF, Node
-from ._levels import base_device, check_level, check_result, running
+from ._levels import base_device, brought, check_level, check_result, running
 from ._propose import Finding, Proposals
 
 Function = Callable[..., Any]
@@ -93,7 +93,7 @@ class Recorded:
 
     def lower(self, leaf: Any) -> Any:
         """A leaf of the output, on the device that results are on."""
-        return leaf.to_device(self.base) if isinstance(leaf, Tensor) else leaf
+        return brought(leaf, self.base) if isinstance(leaf, Tensor) else leaf
 
     def pull(self, cotangents: list[Any], *, retain_graph: bool) -> tuple[Any, ...]:
         """The gradients of the inputs, given one cotangent (or None) for each output leaf."""

@@ -26,8 +26,8 @@ def to_device(tensor: Tensor[Any], device: Backend | str) -> Tensor[Any]:
 
     Raises:
         DTypeError: when the target lacks the element type, or integers do not fit.
-        GradientError: when a gradient would flow to a tensor that goes to another base device: its
-            history stays behind.
+        GradientError: when a gradient would flow to a tensor that goes to another base device, or
+            to the device inside of the one that recorded it: its history stays behind.
     """
     target = as_device(device)
     if target is tensor.device:
@@ -36,16 +36,13 @@ def to_device(tensor: Tensor[Any], device: Backend | str) -> Tensor[Any]:
         return lift(tensor, target)
     if is_inside(target, tensor.device):
         while tensor.device is not target:
+            if tensor.device.standing(tensor.primitive) == "result":
+                raise _history(tensor, target, "x.detach().to_device(device), or x.inner()")
             tensor = tensor.inner()
         return tensor
     if is_recorded(tensor):
-        raise GradientError(
-            "to_device",
-            "the history of a tensor does not follow it",
-            got=f"a recorded tensor on {tensor.device!r}",
-            expected=f"a constant, to be moved to {target!r}",
-            hint="x.detach().to_device(device), and require_grad() there",
-        )
+        hint = "x.detach().to_device(device), and require_grad() there"
+        raise _history(tensor, target, hint)
     base = target
     while base.inner is not None:
         base = base.inner
@@ -56,6 +53,16 @@ def to_device(tensor: Tensor[Any], device: Backend | str) -> Tensor[Any]:
         array = fitted(array, dtype, "to_device")
     require_dtype(dtype, base, "to_device")
     return lift(Tensor(base.upload(array, dtype), base), target)
+
+
+def _history(tensor: Tensor[Any], target: Backend, hint: str) -> GradientError:
+    return GradientError(
+        "to_device",
+        "the history of a tensor does not follow it",
+        got=f"a recorded tensor on {tensor.device!r}",
+        expected=f"a constant, to be moved to {target!r}",
+        hint=hint,
+    )
 
 
 def fitted(array: Array, dtype: DType, op: str) -> Array:
