@@ -212,7 +212,7 @@ class Structure:
         return hash(tuple(self._shape()))
 
     def _shape(self) -> list[Any]:
-        return [(s.type, s.keys, s.size) if type(s) is _Step else s for s in self._steps]
+        return [(s.type, s.keys, s.size) if isinstance(s, _Step) else s for s in self._steps]
 
     def __repr__(self) -> str:
         return f"Structure({self.rebuild([_Star()] * len(self))!r})"
@@ -232,7 +232,7 @@ class Structure:
             if step is None:
                 done.append(next(rest))
                 continue
-            if type(step) is _Again:
+            if isinstance(step, _Again):
                 done.append(shared[step.step])
                 continue
             start = len(done) - step.size
@@ -258,7 +258,7 @@ class Structure:
         for number in reversed(range(len(self._steps))):
             step = self._steps[number]
             value, path = work.pop()
-            if type(step) is _Again:
+            if isinstance(step, _Again):
                 if shared.setdefault(step.step, value) is not value:
                     raise _part(op, path, "another object", "the object of an earlier place")
                 continue
