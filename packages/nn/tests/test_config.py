@@ -191,14 +191,13 @@ def test_two_classes_of_one_kind_are_told_apart_or_refused() -> None:
     class BaseConfig(nn.Config):
         size: int = 0
 
-    class Twin(BaseConfig):
-        pass
+    def made_anew() -> type[BaseConfig]:  # as by a module that is loaded twice
+        class Twin(BaseConfig):
+            pass
 
-    first = Twin
+        return Twin
 
-    class Twin(BaseConfig):  # type: ignore[no-redef]  # as a module that was loaded anew
-        pass
-
+    first, _second = made_anew(), made_anew()
     assert BaseConfig.from_dict({"size": 1}) == BaseConfig(1)
     with pytest.raises(ConfigError, match="'Twin', of 2 classes"):
         BaseConfig.from_dict(first(1).to_dict())
