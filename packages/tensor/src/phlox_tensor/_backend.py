@@ -72,7 +72,8 @@ def _require_settings(cls: type, made: Any) -> None:
     Raises:
         TypeError: when the constructor takes more than the settings hold, or by keyword alone.
     """
-    taken = [p for p in [*signature(cls).parameters.values()] if p.kind < p.VAR_KEYWORD]
+    made_by = signature(made.__init__)  # without self; of the class, it would be the metaclass's
+    taken = [p for p in made_by.parameters.values() if p.kind < p.VAR_KEYWORD]
     names = [p.name for p in taken if p.kind is not p.VAR_POSITIONAL]
     missing = names[len(made.settings) :] if len(taken) == len(names) else []
     missing += [p.name for p in taken if p.kind is p.KEYWORD_ONLY and p.name not in missing]
