@@ -39,7 +39,7 @@ class DeformConv2dConfig(LayerConfig["DeformConv2d"]):
     offset_groups: int = 1
     padding: Padding = "valid"
     bias: bool = True
-    initializer: init.AnyInitializer = init.KaimingUniform()
+    initializer: init.Initializer = init.KaimingUniform()
 
     def validate(self) -> None:
         """Raise ConfigError unless the groups divide the channels."""
@@ -77,7 +77,7 @@ class DeformConv2d(Layer[DeformConv2dConfig]):
             offset_groups: int = 1,
             padding: Padding = "valid",
             bias: bool = True,
-            initializer: init.AnyInitializer = ...,
+            initializer: init.Initializer = ...,
             *,
             device: Backend | str | None = None,
         ) -> None: ...
