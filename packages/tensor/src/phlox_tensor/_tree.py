@@ -37,14 +37,8 @@ class _Again(NamedTuple):
     step: int
 
 
-class _Inside(NamedTuple):
-    """On a stack of work: the end of what is inside of a value."""
-
-    value: Any
-
-
 class _End(NamedTuple):
-    """On a stack of work: the step before this made a value that may come again."""
+    """On a stack of work: the end of what is inside of a value, which may come again."""
 
     value: Any
 
@@ -434,7 +428,7 @@ def _paths(tree: Any, leaf: Types, *, nodes: bool) -> Iterator[tuple[_Path, Any]
         if nodes:
             yield path, value
         children, _ = kind.flatten(value)
-        work.append(_Inside(value))
+        work.append(_End(value))
         pairs = children.items() if isinstance(children, dict) else enumerate(children)
         work.extend(reversed([(child, (path, name)) for name, child in pairs]))
 
