@@ -151,7 +151,7 @@ class _Watched(Backend):
         self.dtypes = inside.dtypes
         self.default_float = inside.default_float
         self.default_int = inside.default_int
-        self.settings = (id(entries),)
+        self.settings = (inside, id(entries))
 
     def entry(self, name: str) -> Any:
         return self._entries(name)

@@ -334,11 +334,5 @@ def test_a_setting_that_tells_no_two_devices_apart_is_refused() -> None:
             super().__init__(backend)
             self.scale = scale
 
-    class Keyword(Plain):
-        def __init__(self, backend: pt.Backend, *, scale: float = 1.0) -> None:
-            super().__init__(backend, scale)
-
     with pytest.raises(TypeError, match=r"in scale .*\n.*__init__\(backend, scale\)"):
         Scale(pt.Numpy(), 2.0)
-    with pytest.raises(TypeError, match="differ in scale"):
-        Keyword(pt.Numpy())

@@ -70,18 +70,17 @@ def _require_settings(cls: type, made: Any) -> None:
     """Refuse a device whose settings leave out what it was made of.
 
     Raises:
-        TypeError: when the constructor takes more than the settings hold, or by keyword alone.
+        TypeError: when the constructor takes more than the settings hold.
     """
     made_by = signature(made.__init__)  # without self; of the class, it would be the metaclass's
     taken = [p for p in made_by.parameters.values() if p.kind < p.VAR_KEYWORD]
     names = [p.name for p in taken if p.kind is not p.VAR_POSITIONAL]
     missing = names[len(made.settings) :] if len(taken) == len(names) else []
-    missing += [p.name for p in taken if p.kind is p.KEYWORD_ONLY and p.name not in missing]
     if missing:
         say = "self.settings = (%s,)" if made.inner is None else "super().__init__(%s)"
         raise TypeError(
             f"[{cls.__name__}] devices that differ in {', '.join(missing)} would be one device\n"
-            f"hint: {say % ', '.join(names)}, and none by keyword alone"
+            f"hint: {say % ', '.join(names)}"
         )
 
 
