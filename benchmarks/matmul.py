@@ -53,7 +53,7 @@ def cases(*, with_torch: bool) -> list[Case]:
                 _torch(a, b, "bfloat16") if with_torch else None,
                 2.0 * prod(left) * right[-1],
                 peak="bfloat16",
-                **wanted,
+                **wanted,  # type: ignore[arg-type]  # all are numbers
             )
         )
     return out
