@@ -137,6 +137,13 @@ def test_items_of_a_list_have_to_fit() -> None:
     with pytest.raises(pt.KindError):
         pt.asarray([pt.asarray(1, device=INNER), 0.5])
     assert pt.asarray([pt.asarray(1, device=INNER), 2]).dtype is pt.int64
+    pair = pt.asarray([1, 2], device=INNER)
+    for row in ([3, 0.5], [0.5, 3]):
+        with pytest.raises(pt.KindError, match=r"whole number: got 0\.5"):
+            pt.asarray([pair, row])
+    with pytest.raises(pt.KindError, match="truth value: got 2"):
+        pt.asarray([pair > 1, [1, 2]])
+    assert pt.asarray([pair, [3.0, 4]]).tolist() == [[1, 2], [3, 4]]
 
 
 def test_a_history_does_not_end_in_silence_on_the_device_inside() -> None:

@@ -42,7 +42,12 @@ def stacked(data: Any, op: str) -> Tensor[Any]:
         if isinstance(item, Scalar):
             value = number_for(item, like.dtype, op)
             return Tensor(like.device.ops.full((), value, like.dtype), like.device)
-        return upload(item, None if isinstance(item, np.ndarray) else like.dtype, like.device, op)
+        if isinstance(item, np.ndarray):
+            return upload(item, None, like.device, op)
+        if like.dtype.kind != "Float":
+            for value in np.asarray(item).reshape(-1).tolist():
+                number_for(value, like.dtype, op)
+        return upload(item, like.dtype, like.device, op)
 
     tensors = iter(known)
     parts = [next(tensors) if holds_tensor(item) else item_like(item) for item in items]
