@@ -338,3 +338,11 @@ def test_gradcheck_finds_a_wrong_second_derivative() -> None:
 def test_wrong_calls_say_what_is_wrong(call: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call()
+
+
+@pytest.mark.parametrize("transform", [ad.jvp, ad.hvp])
+def test_a_bare_tensor_is_no_tuple_of_arguments(transform: Any) -> None:
+    x = pt.ones(1)
+    for primals, tangents in ((x, x), ((x,), x)):
+        with pytest.raises(pt.GradientError, match=r"as a tuple: got Tensor.*\n.*\(x,\), \(v,\)"):
+            transform(lambda x: (x * 2).sum(), primals, tangents)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 from phlox_tensor import Decorator, GradientError, ShapeError, Tensor, tree
 
 from ._autodiff import Autodiff
-from ._levels import base_device, brought, check_level, running
+from ._levels import base_device, brought, check_level, require_arguments, running
 from ._rule import (
     ByAttribute,
     Joint,
@@ -285,8 +285,11 @@ def jvp(
     and dicts of tensors; tangents have the structure of the primals, with None for no movement.
 
     Raises:
+        GradientError: when primals or tangents are no tuple.
         ShapeError: when a tangent does not fit its primal.
     """
+    for given in (primals, tangents):
+        require_arguments("jvp", given)
     base = base_device("jvp", (primals, tangents))
     device = Forward(base)
 
@@ -304,8 +307,8 @@ def jvp(
         return Tensor(dual, device)
 
     points, structure = tree.flatten(tuple(primals))
-    given = structure.leaves_of(tuple(tangents), "jvp")
-    moving = structure.rebuild([enter(x, t) for x, t in zip(points, given, strict=True)])
+    along = structure.leaves_of(tuple(tangents), "jvp")
+    moving = structure.rebuild([enter(x, t) for x, t in zip(points, along, strict=True)])
     with running(device):
         out = function(*moving)
     check_level("jvp", out, device)

@@ -11,7 +11,7 @@ from phlox_tensor import ArgumentError, Tensor, arange, concat, tree
 from ._batched import Batched, Level, at_level
 from ._forward import jvp
 from ._lanes import Lanes
-from ._levels import transforming
+from ._levels import require_arguments, transforming
 from ._recorded import ArgNums, Function, Recorded, numbers
 from ._transform import grad
 from ._vmap import stacked, vmap
@@ -195,7 +195,7 @@ def hvp(function: Function, primals: tuple[Any, ...], vector: tuple[Any, ...]) -
     of ``primals``.
 
     Raises:
-        GradientError: when there is nothing to differentiate.
+        GradientError: when there is nothing to differentiate, or primals or vector are no tuple.
         ShapeError: when a part of the vector does not fit, or the value is not one element.
 
     Example:
@@ -204,6 +204,8 @@ def hvp(function: Function, primals: tuple[Any, ...], vector: tuple[Any, ...]) -
         >>> hvp(lambda x: (x**3).sum(), (x,), (v,))[0].tolist()
         [6.0, 0.0]
     """
+    for given in (primals, vector):
+        require_arguments("hvp", given)
     everything = tuple(range(len(primals)))
     product: tuple[Any, ...] = jvp(grad(function, everything), primals, vector)[1]
     return product

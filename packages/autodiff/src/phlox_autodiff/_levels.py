@@ -46,6 +46,22 @@ def outermost(op: str, trees: Any) -> Backend | None:
     return found
 
 
+def require_arguments(op: str, given: Any) -> None:
+    """Refuse a tensor or module where the arguments of a function stand: it would come apart.
+
+    Raises:
+        GradientError: for what is no tuple or list.
+    """
+    if not isinstance(given, tuple | list):
+        raise GradientError(
+            op,
+            "arguments come as a tuple",
+            got=type(given).__name__,
+            expected="a tuple of as many as the function takes",
+            hint=f"px.{op}(f, (x,), (v,))",
+        )
+
+
 def brought(x: Tensor[Any], device: Backend) -> Tensor[Any]:
     """Return ``x`` on the device of a transform; what inner levels recorded of it ends here."""
     while x.device is not device and is_inside(device, x.device):
