@@ -108,6 +108,7 @@ max_ = reduction(
     f"x: Num; {_AXES} -> Num",
     numpy=ref.extreme(np.max),
     shape=shapes.ordering_reduction,
+    signed_zeros=False,
     doc="Largest element along the axes; nan wins. An empty axis is an error.",
 )
 
@@ -133,6 +134,7 @@ min_ = reduction(
     expand=lambda x, axis, keepdims: _turned(_turned(x).max(axis=axis, keepdims=keepdims)),
     numpy=ref.extreme(np.min),
     shape=shapes.ordering_reduction,
+    signed_zeros=False,
     doc="Smallest element along the axes; nan wins. An empty axis is an error.",
 )
 prod = reduction(
