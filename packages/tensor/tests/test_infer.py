@@ -167,3 +167,9 @@ def test_linear_ops_are_linear(name: str) -> None:
                 assert pt.allclose(pt.asarray(got), pt.asarray(plain * factor)), sample.attributes
         seen += 1
     assert seen
+
+
+def test_bounds_without_data_are_tensors_too() -> None:
+    device = pt.Meta()
+    low = pt.asarray(0.0, device=device)
+    assert pt.zeros((3, 2), device=device).clip(low, 1.0).shape == (3, 2)

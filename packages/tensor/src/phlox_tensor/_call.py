@@ -102,7 +102,10 @@ def _compared_to_far(op: Op, operands: list[Any]) -> Tensor | None:
 
 def _is_no_number(attribute: Any) -> bool:
     """Whether an attribute is a tensor that cannot be read as one number."""
-    return isinstance(attribute, Tensor) and (attribute.size != 1 or is_recorded(attribute))
+    if not isinstance(attribute, Tensor):
+        return False
+    readable = attribute.device.is_readable(attribute.primitive)
+    return attribute.size != 1 or is_recorded(attribute) or not readable
 
 
 def single(op: Op, x: Any, attributes: tuple[Any, ...]) -> Any:
