@@ -132,3 +132,17 @@ def test_ops_made_of_products_are_counted_by_them() -> None:
 
     found = nn.summary(Attends(), Spec((1, 2, 4, 8), F32))
     assert found.multiply_adds == 2 * 4 * 4 * 16 + 64 * 64
+
+
+class AddsOnes(nn.Module):
+    """Makes a constant on the default device on its way."""
+
+    inner: nn.Linear
+
+    def forward(self, x: pt.Tensor[pt.Float]) -> pt.Tensor[pt.Float]:
+        return self.inner(x) + pt.ones(2)
+
+
+def test_constants_made_on_the_way_have_no_data_either() -> None:
+    found = nn.summary(AddsOnes(nn.Linear(3, 2)), pt.Spec((4, 3), pt.float32))
+    assert found.rows[0].outputs == (pt.Spec((4, 2), pt.float32),)

@@ -18,6 +18,7 @@ from phlox_tensor import (
     default_device,
     empty,
     tree,
+    use_device,
 )
 from phlox_tensor.scope import watching
 
@@ -176,7 +177,7 @@ def summary(model: Module, *inputs: Any) -> Summary:
     record = _Record()
     token = _record.set(record)
     try:
-        with watching(record.run):
+        with watching(record.run), use_device(device):  # what forward makes has no data either
             moved(*tree.map(lambda x: _on(device, x), inputs, leaf=Spec))
     finally:
         _record.reset(token)
