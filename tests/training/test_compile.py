@@ -136,10 +136,8 @@ def test_compiled_steps_on_the_gpu(name: str) -> None:
     device = Autodiff(wgpu())
     eager = trained(device, name, 6, compiled=False).all()
     fast = trained(device, name, 6, compiled=True)
-    if wgpu().is_software:
-        assert fast.all() == eager
-    else:  # whose driver may contract a product and a sum of one kernel
-        np.testing.assert_allclose(fast.all()[0], eager[0], rtol=1e-5)
+    # A driver may round a product and a sum of one kernel once.
+    np.testing.assert_allclose(fast.all()[0], eager[0], rtol=1e-5)
     assert fast.step.versions <= 2  # type: ignore[attr-defined]
 
 
