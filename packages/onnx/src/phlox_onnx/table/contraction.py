@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -10,7 +9,6 @@ import numpy as np
 import phlox_tensor as px
 from phlox_tensor import Tensor
 
-from .._errors import OnnxError
 from .._row import Row, since
 from .attention import ROWS as ATTENTION
 
@@ -56,88 +54,8 @@ def matmul_integer(A: T, B: T, a_zero_point: T | None = None, b_zero_point: T | 
     return a @ b
 
 
-def _terms(equation: str, ranks: list[int]) -> tuple[list[str], str]:
-    """Letters of each operand and of the result; an ellipsis becomes digits from the right."""
-    text = equation.replace(" ", "")
-    left, arrow, right = text.partition("->")
-    sources = left.split(",")
-    if len(sources) != len(ranks):
-        raise OnnxError("Einsum", "operands do not fit", got=equation, expected=len(ranks))
-    out, most = [], 0
-    for each, rank in zip(sources, ranks, strict=True):
-        source = each
-        if "..." in source:
-            count = rank - (len(source) - 3)
-            most = max(most, count)
-            source = source.replace("...", "".join(chr(48 + i) for i in reversed(range(count))))
-        if len(source) != rank:
-            raise OnnxError("Einsum", "operands do not fit", got=equation, expected=f"rank {rank}")
-        out.append(source)
-    dots = "".join(chr(48 + i) for i in reversed(range(most)))
-    if not arrow:
-        every = "".join(out)
-        right = dots + "".join(sorted(c for c in set(every) if every.count(c) == 1 and c.isalpha()))
-    return out, right.replace("...", dots)
-
-
-def _diagonal(x: T, letters: str) -> tuple[T, str]:
-    """Letters that repeat in one operand are its diagonal."""
-    for c in sorted(set(letters)):
-        while letters.count(c) > 1:
-            i = letters.index(c)
-            j = letters.index(c, i + 1)
-            n = x.shape[i]
-            line = px.arange(n, device=x.device)
-            sizes = [1] * x.ndim
-            sizes[i], shape = n, list(x.shape)
-            shape[j] = 1
-            at = line.reshape(tuple(sizes)).broadcast_to(tuple(shape))
-            x = x.take_along_axis(at, axis=j).squeeze(j)
-            letters = letters[:j] + letters[j + 1 :]
-    return x, letters
-
-
-def _pair(x: T, a: str, y: T, b: str, kept: set[str]) -> tuple[T, str]:
-    """Two operands as one product of matrices: batch, rows, columns."""
-    both = [c for c in a if c in b]
-    batch = [c for c in both if c in kept]
-    inner = [c for c in both if c not in kept]
-    size = dict(zip(a, x.shape, strict=True))
-    for c, n in zip(b, y.shape, strict=True):
-        size[c] = max(size.get(c, 1), n)
-    rows, columns = [c for c in a if c not in both], [c for c in b if c not in both]
-
-    def laid(v: T, letters: str, order: list[str], middle: list[str], last: list[str]) -> T:
-        v = v.broadcast_to(tuple(size[c] for c in letters))
-        v = v.permute_dims(tuple(letters.index(c) for c in order))
-        sizes = [size[c] for c in batch]
-        return v.reshape((*sizes, prod(size[c] for c in middle), prod(size[c] for c in last)))
-
-    left = laid(x, a, batch + rows + inner, rows, inner)
-    right = laid(y, b, batch + inner + columns, inner, columns)
-    out = left @ right
-    letters = batch + rows + columns
-    return out.reshape(tuple(size[c] for c in letters)), "".join(letters)
-
-
 def einsum(*Inputs: T, equation: str) -> T:
-    letters, result = _terms(equation, [x.ndim for x in Inputs])
-    parts = [_diagonal(x, source) for x, source in zip(Inputs, letters, strict=True)]
-    while True:
-        x, a = parts.pop(0)
-        wanted = set(result).union(*(b for _, b in parts))
-        gone = tuple(i for i, c in enumerate(a) if c not in wanted)
-        if gone:
-            x, a = x.sum(axis=gone), "".join(c for c in a if c in wanted)
-        if not parts:
-            break
-        y, b = parts.pop(0)
-        later = set(result).union(*(c for _, c in parts))
-        alone = tuple(i for i, c in enumerate(b) if c not in later and c not in a)
-        if alone:
-            y, b = y.sum(axis=alone), "".join(c for c in b if c in later or c in a)
-        parts.insert(0, _pair(x, a, y, b, later))
-    return x.permute_dims(tuple(a.index(c) for c in result))
+    return px.einsum(equation, *Inputs)
 
 
 def det(X: T) -> T:

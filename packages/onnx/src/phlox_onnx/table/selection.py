@@ -39,35 +39,16 @@ def _corner(data: T, indices: T, axis: int) -> tuple[slice, ...]:
     return tuple(slice(None) if i == axis else slice(0, n) for i, n in enumerate(indices.shape))
 
 
-def _flat_places(indices: T, shape: tuple[int, ...]) -> T:
-    """Rows of indices as places in the flattened axes of ``shape``."""
-    total = None
-    stride = 1
-    for i in reversed(range(len(shape))):
-        column = indices[..., i]
-        column = (column < 0).where(column + shape[i], column)
-        part = column * stride
-        total = part if total is None else total + part
-        stride *= shape[i]
-    assert total is not None
-    return total
-
-
 def gather_nd(data: T, indices: T, *, batch_dims: int = 0) -> T:
     """Rows of indices point at elements or slices, behind axes that line up."""
-    depth, b = indices.shape[-1], batch_dims
-    batch = data.shape[:b]
-    inner, rest = data.shape[b : b + depth], data.shape[b + depth :]
-    count = int(np.prod(batch, dtype=int))
-    places = _flat_places(indices, inner)
-    each = int(np.prod(inner, dtype=int))
-    rows = places.reshape((count, -1))
-    if count > 1:
-        offset = px.arange(count, device=data.device).astype(rows.dtype) * each
-        rows = rows + offset.reshape((count, 1))
-    table = data.reshape((count * each, *rest))
-    found = table.take(rows.flatten(), axis=0)
-    return found.reshape((*indices.shape[:-1], *rest))
+    batch = indices.shape[:batch_dims]
+    sizes = (*indices.shape[:-1], 1)
+    columns = [indices]
+    for axis in reversed(range(batch_dims)):
+        line = px.arange(batch[axis], device=indices.device).astype(indices.dtype)
+        shape = tuple(n if i == axis else 1 for i, n in enumerate(sizes))
+        columns.insert(0, line.reshape(shape).broadcast_to(sizes))
+    return px.gather_nd(data, px.concat(columns, axis=-1) if batch else indices)
 
 
 _UPDATES: Final = {"none": "set", "add": "add", "mul": "mul", "max": "max", "min": "min"}
@@ -97,14 +78,7 @@ def scatter(data: T, indices: T, updates: T, *, axis: int = 0) -> T:
 
 
 def scatter_nd(data: T, indices: T, updates: T, *, reduction: str = "none") -> T:
-    depth = indices.shape[-1]
-    inner, rest = data.shape[:depth], data.shape[depth:]
-    each = int(np.prod(rest, dtype=int))
-    table = data.reshape((-1, each))
-    places = _flat_places(indices, inner).flatten()
-    rows = updates.reshape((places.shape[0], each))
-    at = places.reshape((-1, 1)).broadcast_to(rows.shape)
-    return table.scatter(at, rows, axis=0, update=_update(reduction)).reshape(data.shape)
+    return px.scatter_nd(data, indices, updates, _update(reduction))
 
 
 def tensor_scatter(

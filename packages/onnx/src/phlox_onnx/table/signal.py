@@ -1,4 +1,4 @@
-"""Fourier transforms as products with their matrix, and windows."""
+"""Fourier transforms, and windows."""
 
 from __future__ import annotations
 
@@ -21,25 +21,6 @@ def _wide(x: T) -> Any:
     return px.float64 if px.float64 in x.device.dtypes else px.float32
 
 
-def _waves(n: int, count: int, inverse: int, like: T) -> tuple[T, T]:
-    """Cos and sin of 2π·t·k / n for n times and ``count`` frequencies."""
-    turns = np.outer(np.arange(n), np.arange(count)) % n
-    angle = 2 * pi / n * turns
-    both = (np.cos(angle), np.sin(angle) if inverse else -np.sin(angle))
-    return (
-        px.asarray(both[0], dtype=_wide(like), device=like.device),
-        px.asarray(both[1], dtype=_wide(like), device=like.device),
-    )
-
-
-def _fitted(x: T, n: int) -> T:
-    """The last axis cut, or filled with zeros."""
-    have = x.shape[-1]
-    if have > n:
-        return x[..., :n]
-    return x.pad((*((0, 0),) * (x.ndim - 1), (0, n - have)), 0.0) if have < n else x
-
-
 def dft(
     input: T,
     dft_length: Ints | None = None,
@@ -50,40 +31,20 @@ def dft(
 ) -> T:
     """The last axis is real and imaginary part, or the real part alone."""
     along = (axis[0] if axis else -2) % input.ndim
-    x = input.astype(_wide(input))
-    real = px.moveaxis(x[..., 0], along, -1)
-    imaginary = px.moveaxis(x[..., 1], along, -1) if x.shape[-1] == 2 else None
+    n = dft_length[0] if dft_length else None
+    parts = px.unstack(input.astype(_wide(input)), axis=-1)
+    x: Any = parts if len(parts) == 2 else parts[0]
     if inverse and onesided:
-        out = _to_real(real, imaginary, dft_length[0] if dft_length else 2 * (real.shape[-1] - 1))
-        return px.moveaxis(out, -1, along).expand_dims(axis=-1).astype(input.dtype)
-    n = dft_length[0] if dft_length else real.shape[-1]
-    count = n // 2 + 1 if onesided else n
-    cos, sin = _waves(n, count, inverse, input)
-    real = _fitted(real, n)
-    a, b = real @ cos, real @ sin
-    if imaginary is not None:
-        imaginary = _fitted(imaginary, n)
-        a, b = a - imaginary @ sin, b + imaginary @ cos
-    if inverse:
-        a, b = a / n, b / n
-    parts = [px.moveaxis(v, -1, along) for v in (a, b)]
-    return px.stack(parts, axis=-1).astype(input.dtype)
-
-
-def _to_real(real: T, imaginary: T | None, n: int) -> T:
-    """The real signal of n times whose first frequencies these are."""
-    count = n // 2 + 1
-    real = _fitted(real, count)
-    cos, sin = _waves(n, count, 1, real)
-    twice = np.full(count, 2.0)
-    twice[0] = 1.0
-    if n % 2 == 0:
-        twice[-1] = 1.0
-    weights = px.asarray(twice / n, dtype=real.dtype, device=real.device)
-    out = (real * weights) @ cos.mT
-    if imaginary is not None:
-        out = out - (_fitted(imaginary, count) * weights) @ sin.mT
-    return out
+        real = px.fft.irfft(x, n=n, axis=along)
+        return real.expand_dims(axis=-1).astype(input.dtype)
+    if onesided and len(parts) == 1:
+        out = px.fft.rfft(x, n=n, axis=along)
+    else:
+        out = (px.fft.ifft if inverse else px.fft.fft)(x, n=n, axis=along)
+        if onesided:
+            first = (*(slice(None),) * along, slice(0, out.real.shape[along] // 2 + 1))
+            out = px.fft.Spectrum(out.real[first], out.imag[first])
+    return px.stack(list(out), axis=-1).astype(input.dtype)
 
 
 def stft(
