@@ -110,8 +110,8 @@ def lowered(nodes: Sequence[Node], specs: Sequence[Spec], wanted: Sequence[int])
     return Lowered(program, tuple(inputs), tuple(given), tuple(wanted))
 
 
-def whole(graph: Graph) -> Lowered:
-    """Return a graph as one program.
+def program_of(graph: Graph) -> Program:
+    """Return a graph of elementwise ops, whose results have one shape, as a program.
 
     Raises:
         CompileError: naming the op in the way, or where a result is not the result of an op.
@@ -137,16 +137,7 @@ def whole(graph: Graph) -> Lowered:
         if graph.specs[value].shape != full:
             why = f"a result of shape {graph.specs[value].shape} beside a space of {full}"
             raise _in_the_way(made[value], why)
-    return lowered(nodes, graph.specs, outputs)
-
-
-def program_of(graph: Graph) -> Program:
-    """Return a graph of elementwise ops, whose results have one shape, as a program.
-
-    Raises:
-        CompileError: naming the op in the way.
-    """
-    return whole(graph).program
+    return lowered(nodes, graph.specs, outputs).program
 
 
 def _key(arg: Taken) -> Hashable:
