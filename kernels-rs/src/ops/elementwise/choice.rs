@@ -1,9 +1,9 @@
 //! `where` and `clip`: ops of three operands.
 
-use super::engine::{self, Plan, Source};
 use super::kernel::{Kernel, Run, operand, result, versions};
 use super::num::Num;
 use super::{Operand, compute_type, scalar_word, to_word};
+use super::{Plan, Source, engine};
 use crate::array::Array;
 use crate::array::scalar::Scalar;
 use crate::array::shape;

@@ -1,8 +1,8 @@
 //! `cast`, `full`, `arange`.
 
 use super::compute_type;
-use super::engine::{self, Plan, Source};
 use super::kernel::{Kernel, Run, map1, operand, result, versions};
+use super::{Plan, Source, engine};
 use crate::array::Array;
 use crate::array::narrow;
 use crate::array::scalar::Scalar;

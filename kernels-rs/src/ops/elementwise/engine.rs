@@ -6,7 +6,7 @@
 use super::band::{self, Band};
 use super::run::Run;
 use super::walk::{View, Walk, is_narrow, merge_axes};
-pub use super::{Plan, Source};
+use super::{Plan, Source};
 use crate::array::Array;
 use crate::array::shape::{self, Shape, Strides};
 use crate::error::Result;

@@ -8,10 +8,9 @@ use crate::array::shape::{self, Shape, Strides, unravel};
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::{collected, with_scratch};
-use crate::ops::elementwise::engine::{Source, common_layout, foreign_order};
-use crate::ops::elementwise::scalar_word;
-use crate::ops::elementwise::stream;
+use crate::ops::elementwise::engine::{common_layout, foreign_order};
 use crate::ops::elementwise::walk::{View, gather, merge_axes};
+use crate::ops::elementwise::{Source, scalar_word, stream};
 use std::arch::x86_64::{__m256, __m512, _mm256_setzero_ps, _mm512_setzero_ps};
 use std::ops::Range;
 
