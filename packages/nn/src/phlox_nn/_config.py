@@ -136,12 +136,12 @@ tree.register_leaf(Config)
 
 def _device_of(record: Record) -> Backend | None:
     """The device of the first tensor in a record."""
-    tensor = getattr(record, "tensor", record)
-    if isinstance(tensor, Tensor):
-        return tensor.device
-    if isinstance(record, dict):
-        for item in record.values():
-            found = _device_of(item)
-            if found is not None:
-                return found
+    work: list[Any] = [record]
+    while work:
+        item = work.pop()
+        tensor = getattr(item, "tensor", item)
+        if isinstance(tensor, Tensor):
+            return tensor.device
+        if isinstance(item, dict):
+            work += reversed(item.values())
     return None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from phlox_tensor import Tensor, tree
 
@@ -20,22 +21,85 @@ _LONGEST = 60
 
 def printed(module: Module) -> str:
     """Return the printed tree of a module."""
-    return "\n".join(_lines(module, ""))
+    lines: list[str] = []
+    weights = _Weights()
+    work: list[Any] = [("", "", module)]
+    while work:
+        entry = work.pop()
+        if isinstance(entry, _End):
+            count = weights.since(entry.start)
+            tail = f"  # {count:,} parameters" if count else ""
+            lines.append(entry.text + tail)
+            continue
+        indent, name, value = entry
+        start = f"{indent}{name}: " if name else indent
+        if isinstance(value, _walk.Walked):
+            head, inside = _module(value)
+            lines.append(start + head)
+            if inside:
+                lines[-1] += " {"
+                work.append(_End(f"{indent}}}", weights.mark()))
+        elif _holds_modules(value):
+            lines.append(f"{start}{type(value).__name__} [")
+            work.append(_End(f"{indent}]", None))
+            inside = _walk.parts(value)
+        else:
+            lines.append(start + _constant(value))
+            weights.meet(value)
+            continue
+        work += [(indent + _INDENT, key, part) for key, part in reversed(inside)]
+    return "\n".join(lines)
 
 
-def _lines(module: Any, indent: str) -> list[str]:
+class _End(NamedTuple):
+    """What closes a module or container, and the weights that were met before it."""
+
+    text: str
+    start: tuple[int, int] | None
+
+
+class _Weights:
+    """Counts the values in weights while a tree is gone through, shared ones once."""
+
+    def __init__(self) -> None:
+        self._total = 0
+        self._places: dict[int, int] = {}  # by object, the number of its last place
+        self._number = 0
+        self._again: list[tuple[int, int]] = []  # of each repeated place, the last one and size
+
+    def meet(self, value: Any) -> None:
+        """Count a parameter that is a weight."""
+        if not isinstance(value, Param) or value.role != "weight":
+            return
+        size = prod(value.shape)
+        before = self._places.get(id(value))
+        if before is not None:
+            self._again.append((before, size))
+        self._places[id(value)] = self._number
+        self._number += 1
+        self._total += size
+
+    def mark(self) -> tuple[int, int]:
+        """Where a module begins."""
+        return self._number, self._total
+
+    def since(self, start: tuple[int, int] | None) -> int:
+        """The values in weights since a mark; none are counted without one."""
+        if start is None:
+            return 0
+        number, total = start
+        twice = sum(size for before, size in self._again if before >= number)
+        return self._total - total - twice
+
+
+def _module(module: Any) -> tuple[str, list[tuple[str, Any]]]:
+    """The first words of a module, and the fields to print below; none for a plain layer."""
     settings = getattr(module, "settings", None)
     layer = isinstance(settings, Config)
+    fields = _walk.fields_of(module).items()
+    inside = [(name, value) for name, value in fields if not (layer and name == "settings")]
     head = type(module).__name__ + (_shown(settings) if isinstance(settings, Config) else "")
-    count = module.num_params()
-    out = [f"{head} {{"]
-    for name in module.field_names():
-        if not (layer and name == "settings"):
-            out.extend(_field(name, getattr(module, name), indent + _INDENT))
-    tail = f"  # {count:,} parameters" if count else ""
-    if len(out) == 1:
-        return [head if layer else f"{head} {{}}"]
-    return [*out, f"{indent}}}{tail}"]
+    return head if inside or layer else f"{head} {{}}", inside
 
 
 def _shown(config: Config) -> str:
@@ -44,18 +108,6 @@ def _shown(config: Config) -> str:
     pairs = [(row, getattr(config, row.name)) for row in rows]
     chosen = [(row, value) for row, value in pairs if row.default != value]
     return f"({', '.join(f'{row.name}={value!r}' for row, value in chosen or pairs)})"
-
-
-def _field(name: str, value: Any, indent: str) -> list[str]:
-    if isinstance(value, _walk.Walked):
-        first, *rest = _lines(value, indent)
-        return [f"{indent}{name}: {first}", *rest]
-    if _holds_modules(value):
-        pairs = [
-            line for key, item in _walk.parts(value) for line in _field(key, item, indent + _INDENT)
-        ]
-        return [f"{indent}{name}: {type(value).__name__} [", *pairs, f"{indent}]"]
-    return [f"{indent}{name}: {_constant(value)}"]
 
 
 def _holds_modules(value: Any) -> bool:

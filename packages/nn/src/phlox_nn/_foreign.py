@@ -37,7 +37,7 @@ def from_pytorch(module: Module, found: Found) -> Found:
 
 def to_pytorch(module: Module, record: dict[str, Record]) -> dict[str, Record]:
     """Return a record as the ``state_dict`` of the same layers in PyTorch."""
-    found = dict(_flat("", record))
+    found = dict(_flat(record))
     seen: dict[int, Entry] = {}
     for path, part in reversed(_places(module)):
         for name in _turned(path, part) & set(found):
@@ -55,12 +55,14 @@ def to_pytorch(module: Module, record: dict[str, Record]) -> dict[str, Record]:
     return result
 
 
-def _flat(path: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if not isinstance(value, dict):
-        yield path, value
-        return
-    for name, item in value.items():
-        yield from _flat(_walk.join(path, name), item)
+def _flat(record: dict[str, Record]) -> Iterator[tuple[str, Any]]:
+    work: list[tuple[str, Any]] = [("", record)]
+    while work:
+        path, value = work.pop()
+        if isinstance(value, dict):
+            work += [(_walk.join(path, name), value[name]) for name in reversed(value)]
+        else:
+            yield path, value
 
 
 def _places(module: Module) -> list[tuple[str, Any]]:

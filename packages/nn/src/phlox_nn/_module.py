@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABCMeta
 from collections.abc import Callable, Mapping
-from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
 from inspect import Parameter, Signature, signature
@@ -25,7 +24,7 @@ from phlox_record import Record, Recorder, recorder_for
 from phlox_tensor import ArgumentError, Backend, DeviceError, Tensor, as_device
 from phlox_tensor.scope import WATCH, run_inside, running_modules
 
-from . import _elsewhere, _records, _walk
+from . import _copying, _elsewhere, _records, _walk
 from ._classes import check_body, check_defaults, let_required_follow, own_fields
 from ._loading import Layout, LoadReport, Migration, Remap
 from ._param import Param, Role, new_id
@@ -213,12 +212,11 @@ class Module(_walk.Walked, metaclass=_ModuleType):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Return another module: its parameters have ids of their own, ties are kept inside."""
-        values = {name: deepcopy(value, memo) for name, value in _walk.fields_of(self).items()}
-        return _walk.remade(self, values)
+        return _copying.copied(self, memo)
 
     def __reduce__(self) -> Any:
         """Pickle by fields; loading calls no constructor of the class."""
-        return _restore, (type(self), _walk.fields_of(self))
+        return _copying.reduced(self)
 
     # Walking
 
@@ -487,11 +485,3 @@ _elsewhere.install(Module)
 
 def _training(training: bool) -> _walk.OnFields:
     return lambda new: {**new, "training": training} if "training" in new else new
-
-
-def _restore(cls: type[Module], values: dict[str, Any]) -> Module:
-    """Make the module that ``__reduce__`` described."""
-    made = object.__new__(cls)
-    vars(made).update(values)
-    _walk.complete(made)
-    return made

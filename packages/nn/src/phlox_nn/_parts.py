@@ -22,29 +22,22 @@ def modules(module: Module, path: str = "") -> Iterator[tuple[str, Module]]:
     >>> [path for path, _ in nn.modules(nn.Sequential(nn.Linear(1, 2), nn.Linear(2, 1)))]
     ['', 'layers.0', 'layers.1']
     """
-    yield path, module
-    for name, inner in _inner(module):
-        yield from modules(inner, _walk.join(path, name))
-
-
-def _inner(module: Module) -> list[tuple[str, Any]]:
-    """The modules in the fields of a module, by path, not those inside them."""
-    fields = _walk.fields_of(module)
-    found = tree.leaves_with_paths(fields, leaf=(Module, Param))
-    return [(name, leaf) for name, leaf in found if isinstance(leaf, Module)]
+    yield from _walk.modules(module, path)
 
 
 def visit_modules(module: Module, enter: Around, exit: Around | None = None) -> None:
     """Call ``enter(path, module)`` before, and ``exit`` after the modules inside each module."""
-
-    def visit(path: str, module: Module) -> None:
-        enter(path, module)
-        for name, inner in _inner(module):
-            visit(_walk.join(path, name), inner)
-        if exit is not None:
-            exit(path, module)
-
-    visit("", module)
+    work: list[tuple[str, Any, bool]] = [("", module, False)]
+    while work:
+        path, each, left = work.pop()
+        if left:
+            if exit is not None:
+                exit(path, each)
+            continue
+        enter(path, each)
+        work.append((path, each, True))
+        inside = reversed(_walk.inner_modules(each))
+        work += [(_walk.join(path, name), inner, False) for name, inner in inside]
 
 
 def map_modules(module: M, function: Callable[[str, Module], Module]) -> M:
@@ -55,25 +48,26 @@ def map_modules(module: M, function: Callable[[str, Module], Module]) -> M:
     """
     done: dict[int, Module] = {}
 
-    def mapped(path: str, outer: Module) -> Module:
-        changes: dict[str, Any] = {}
-        for name, value in _walk.fields_of(outer).items():
-            leaves, structure = tree.flatten(value, leaf=(Module, Param))
-            paths = [p for p, _ in tree.leaves_with_paths(value, leaf=(Module, Param))]
-            new = list(leaves)
-            for i, leaf in enumerate(leaves):
-                if isinstance(leaf, Module):
-                    at = _walk.join(_walk.join(path, name), paths[i])
-                    if id(leaf) not in done:
-                        done[id(leaf)] = function(at, mapped(at, leaf))
-                    new[i] = done[id(leaf)]
-            if any(a is not b for a, b in zip(leaves, new, strict=True)):
-                changes[name] = tree.rebuild(structure, new)
-        return outer.replace(**changes) if changes else outer
+    def leave(path: str, each: Module) -> None:
+        if id(each) not in done:
+            new = _with_inner(each, done)
+            done[id(each)] = new if each is module else function(path, new)
 
-    made: Any = mapped("", module)
+    visit_modules(module, lambda path, each: None, leave)
+    made: Any = done[id(module)]
     found: M = made
     return found
+
+
+def _with_inner(module: Module, new: dict[int, Module]) -> Module:
+    """The module with others in the place of those in its fields."""
+    changes: dict[str, Any] = {}
+    for name, value in _walk.fields_of(module).items():
+        leaves, structure = tree.flatten(value, leaf=(Module, Param))
+        after = [new[id(leaf)] if isinstance(leaf, Module) else leaf for leaf in leaves]
+        if any(a is not b for a, b in zip(leaves, after, strict=True)):
+            changes[name] = tree.rebuild(structure, after)
+    return module.replace(**changes) if changes else module
 
 
 def moving_average(average: M, module: Module, decay: float) -> M:

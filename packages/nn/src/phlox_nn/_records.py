@@ -40,39 +40,49 @@ def into_record(module: Module, layout: Layout) -> dict[str, Record]:
     """
     check_layout(layout, "into_record")
     _walk.by_id(module)
-    record = _Writer().branch(module)
-    assert isinstance(record, dict)
+    record = _record_of(module)
     return record if layout == "phlox" else to_pytorch(module, record)
 
 
-class _Writer:
-    """Makes the record of a module; a shared parameter is one entry."""
-
-    def __init__(self) -> None:
-        self._entries: dict[int, ParamEntry] = {}
-
-    def branch(self, value: Any) -> Record:
+def _record_of(module: Module) -> dict[str, Record]:
+    """The record of a module; a shared parameter is one entry."""
+    nodes: list[tuple[int, str, Any]] = [(-1, "", module)]
+    for number, (_, _, value) in enumerate(nodes):  # which grows meanwhile
+        nodes += [(number, name, part) for name, part in _walk.parts(value)]
+    kept = set[int]()  # what is or holds a parameter or tensor
+    for number in range(len(nodes) - 1, 0, -1):
+        if number in kept or isinstance(nodes[number][2], Param | Tensor):
+            kept |= {number, nodes[number][0]}
+    made: dict[int, dict[str, Record]] = {0: _branch(module)}
+    entries: dict[int, ParamEntry] = {}
+    for number in sorted(kept - {0}):
+        outer, name, value = nodes[number]
+        if "." in name or name in made[outer]:
+            raise _no_names(nodes[outer][2])
         if isinstance(value, Param):
-            return self._entries.setdefault(id(value), ParamEntry(value.id, _entry(value)))
-        if isinstance(value, Tensor):
-            return value.detach()
-        out: dict[str, Record] = {}
-        version = getattr(type(value), "record_version", 1)
-        if isinstance(value, _walk.Walked) and version > 1:
-            out[VERSION] = version
-        held = [(name, part) for name, part in _walk.parts(value) if _walk.tensors(part)]
-        names = [name for name, _ in held]
-        keys: Any = value
-        if len(set(names)) < len(names) or any("." in name for name in names):
-            raise RecordError(
-                "into_record",
-                "keys of a dict are no names",
-                got=", ".join(map(repr, keys)),
-                expected="keys that differ as text, without dots",
-            )
-        for name, part in held:
-            out[name] = self.branch(part)
-        return out
+            new = ParamEntry(value.id, _entry(value))
+            made[outer][name] = entries.setdefault(id(value), new)
+        elif isinstance(value, Tensor):
+            made[outer][name] = value.detach()
+        else:
+            made[outer][name] = made[number] = _branch(value)
+    return made[0]
+
+
+def _branch(value: Any) -> dict[str, Record]:
+    """The record of a module or container before its parts are there."""
+    version = getattr(type(value), "record_version", 1)
+    of_module = isinstance(value, _walk.Walked) and version > 1
+    return {VERSION: version} if of_module else {}
+
+
+def _no_names(keys: Any) -> RecordError:
+    return RecordError(
+        "into_record",
+        "keys of a dict are no names",
+        got=", ".join(map(repr, keys)),
+        expected="keys that differ as text, without dots",
+    )
 
 
 def _entry(param: Param) -> Tensor[Any] | TensorEntry:
@@ -126,7 +136,7 @@ def _matched(
     check_layout(layout, "load_record")
     found: Found = {}
     versions: dict[str, int] = {}
-    _collect(record, "", found, versions)
+    _collect(record, found, versions)
     if remap:
         found = renamed(found, remap)
     if layout == "pytorch":
@@ -189,22 +199,25 @@ def _one(a: Entry, b: Entry) -> bool:
     return a.id == b.id if known else True  # type: ignore[union-attr]
 
 
-def _collect(record: Record, path: str, found: Found, versions: dict[str, int]) -> None:
-    if isinstance(record, ParamEntry | Tensor | TensorEntry) and path:
-        found[path] = record
-    elif isinstance(record, dict):
-        for name, item in record.items():
-            if name == VERSION and type(item) is int:
-                versions[path] = item
-            else:
-                _collect(item, _walk.join(path, name), found, versions)
-    else:
-        raise RecordError(
-            "load_record",
-            f"not a record of a module at {path or 'the root'}",
-            got=type(record).__name__,
-            expected="a tree of parameters",
-        )
+def _collect(record: Record, found: Found, versions: dict[str, int]) -> None:
+    work: list[tuple[str, Record]] = [("", record)]
+    while work:
+        path, item = work.pop()
+        if isinstance(item, ParamEntry | Tensor | TensorEntry) and path:
+            found[path] = item
+        elif isinstance(item, dict):
+            version = item.get(VERSION)
+            if type(version) is int:
+                versions[path] = version
+            inside = [name for name in item if name != VERSION or type(version) is not int]
+            work += [(_walk.join(path, name), item[name]) for name in reversed(inside)]
+        else:
+            raise RecordError(
+                "load_record",
+                f"not a record of a module at {path or 'the root'}",
+                got=type(item).__name__,
+                expected="a tree of parameters",
+            )
 
 
 def _tensor(entry: Entry, like: Param | Tensor[Any], device: Backend | None) -> Tensor[Any]:

@@ -30,12 +30,14 @@ class _Known(NamedTuple):
         has_params: whether it holds parameters.
         undecided: whether a part does not know yet if it trains.
         changeable: whether it holds lists or dicts of constants.
+        height: how many modules stand inside each other, itself included.
     """
 
     names: tuple[str, ...]
     has_params: bool
     undecided: bool
     changeable: bool
+    height: int
 
 
 class _Flat(NamedTuple):
@@ -75,11 +77,38 @@ def fields_of(module: Walked) -> dict[str, Any]:
     return {name: values[name] for name in module._known.names}
 
 
+def height(module: Walked) -> int:
+    """Return how many modules stand inside each other, the module itself included."""
+    return module._known.height
+
+
 def parts(value: Any) -> list[tuple[str, Any]]:
     """Return the named parts of a module or container; none for a leaf."""
     if isinstance(value, Walked):
         return list(fields_of(value).items())
     return [] if isinstance(value, PARTS) else tree.children(value)
+
+
+def modules(module: Walked, path: str = "") -> list[tuple[str, Any]]:
+    """Return all modules with their paths, the outer before the inner, the module itself first."""
+    found: list[tuple[str, Any]] = []
+    work: list[tuple[str, Any]] = [(path, module)]
+    while work:
+        at, each = work.pop()
+        found.append((at, each))
+        work += [(join(at, name), inner) for name, inner in reversed(inner_modules(each))]
+    return found
+
+
+def inner_modules(module: Walked) -> list[tuple[str, Any]]:
+    """Return the modules in the fields of a module, by path, not those inside them."""
+    return [
+        (join(name, path), leaf)
+        for name, value in fields_of(module).items()
+        if not tree.is_plain(value)
+        for path, leaf in _held(value)
+        if isinstance(leaf, Walked)
+    ]
 
 
 def place_of(module: object, outer: Sequence[tuple[object, str]]) -> str:
@@ -133,6 +162,7 @@ def complete(module: Walked) -> None:
     """
     values = vars(module)
     has_params = undecided = changeable = False
+    height = 1
     for name, value in values.items():
         if type(value) in _SIMPLE:
             continue
@@ -146,13 +176,14 @@ def complete(module: Walked) -> None:
                 changeable = changeable or (known is not None and known.changeable)
                 has_params = has_params or (known is not None and known.has_params)
                 undecided = undecided or (known is not None and known.undecided)
+                height = max(height, 1 + (0 if known is None else known.height))
             elif isinstance(leaf, Param):
                 has_params = True
             elif isinstance(leaf, Tensor) and leaf.requires_grad:
                 raise _unseen(module, join(name, path))
     if "training" in values and values["training"] is None:
         undecided = True
-    _set_known(module, _Known(tuple(values), has_params, undecided, changeable))
+    _set_known(module, _Known(tuple(values), has_params, undecided, changeable, height))
     if undecided and has_params:
         first = tree.leaves(module, leaf=Param)[0]  # kept nowhere: the structure changes
         _decide(module, first.device.records)
@@ -217,10 +248,11 @@ def changed(
         on_fields: may change the new fields of each module, the inner before the outer.
     """
     seen: dict[int, Param] = {}
+    done: list[Any] = []  # modules made again, those of the next outer one last
 
     def part(path: str, item: Any) -> Any:
         if isinstance(item, Walked):
-            return visit(path, item)
+            return done.pop()
         if isinstance(item, Param):
             if on_param is None:
                 return item
@@ -243,12 +275,14 @@ def changed(
         named = tree.leaves_with_paths(value, leaf=PARTS)
         return structure.rebuild([part(join(path, name), item) for name, item in named])
 
-    def visit(path: str, module: Any) -> Any:
-        fields = fields_of(module)
+    if on_param is not None:  # in the order of the fields
+        for path, param in params(module):
+            part(path, param)
+    for path, each in reversed(modules(module)):
+        fields = fields_of(each)
         values = {name: field(join(path, name), value) for name, value in fields.items()}
-        return remade(module, values if on_fields is None else on_fields(values))
-
-    made: W = visit("", module)
+        done.append(remade(each, values if on_fields is None else on_fields(values)))
+    made: W = done.pop()
     return made
 
 
@@ -298,17 +332,6 @@ def _rebuilt(found: _Flat, after: list[Param]) -> Any:
     made = found.structure.rebuild(after)
     _set_flat(made, _Flat(after, found.paths, found.structure, {}))
     return made
-
-
-def tensors(value: Any) -> bool:
-    """Whether a module, container or leaf is or holds a parameter or a tensor."""
-    work = [value]
-    while work:
-        item = work.pop()
-        if isinstance(item, Param | Tensor):
-            return True
-        work.extend(part for _, part in parts(item))
-    return False
 
 
 def by_id(module: Walked) -> dict[str, Param]:
