@@ -64,9 +64,9 @@ def torch_models() -> dict[str, Any]:
     """The same networks in PyTorch."""
     import torch  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - for comparisons
 
-    n = torch.nn
+    n: Any = torch.nn
 
-    class TorchLast(n.Module):
+    class TorchLast(n.Module):  # type: ignore[misc]
         def __init__(self, layer: Any) -> None:
             super().__init__()
             self.layer, self.head = layer, n.Linear(SIZE, 10)
@@ -74,7 +74,7 @@ def torch_models() -> dict[str, Any]:
         def forward(self, x: Any) -> Any:
             return self.head(self.layer(x)[0][:, -1])
 
-    class TorchGpt(n.Module):
+    class TorchGpt(n.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.word, self.place = n.Embedding(WORDS, 128), n.Embedding(96, 128)
@@ -89,7 +89,7 @@ def torch_models() -> dict[str, Any]:
             x = self.blocks(x, self.mask, is_causal=True)
             return (x @ self.word.weight.T).reshape(-1, WORDS)
 
-    class Block(n.Module):
+    class Block(n.Module):  # type: ignore[misc]
         def __init__(self, before: int, after: int, stride: int) -> None:
             super().__init__()
             self.inner = n.Sequential(

@@ -29,10 +29,11 @@ def demo(arguments: Arguments) -> int:
 
 
 def test(arguments: Arguments) -> int:
-    """Run every test; --long adds the slow ones, paths and options go to pytest alone."""
+    """Run every test; --long adds the slow ones and PyTorch's, the rest goes to pytest alone."""
     steps.setup()
     long = "--long" in arguments
     chosen = [word for word in arguments if word != "--long"]
+    program = steps.peers() if long else script("python")
     if long:
         steps.install_locked(steps.bootstrap_uv(), "long")
     extra = {"PHLOX_TEST_EXAMPLES": "long"} if long else {}
@@ -44,7 +45,7 @@ def test(arguments: Arguments) -> int:
     # Two processes have to collect sets in one order.
     both = [] if chosen else ["-n", "2"]
     extra |= {"PYTHONHASHSEED": "0"} if both else {}
-    python = call(script("python"), "-m", "pytest", *both, *select, *chosen, extra=extra)
+    python = call(program, "-m", "pytest", *both, *select, *chosen, extra=extra)
     every = {"cargo test": rust, **proofs, "pytest": python}
     for name, status in every.items():
         if status:
@@ -72,9 +73,8 @@ def check(arguments: Arguments) -> int:
 def bench(arguments: Arguments) -> int:
     """Benchmark: [NAME…] [--vs torch|safetensors] [--json FILE]."""
     steps.setup()
-    if "torch" in arguments:
-        steps.install_locked(steps.bootstrap_uv(), "bench")
-    return call(script("python"), "-m", "benchmarks", *arguments)
+    python = steps.peers() if "torch" in arguments else script("python")
+    return call(python, "-m", "benchmarks", *arguments)
 
 
 def docs(arguments: Arguments) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 from tools.shell import (
     PRIVATE,
     ROOT,
+    STAMPS,
     VENV,
     CommandError,
     digest,
@@ -33,6 +34,7 @@ _COUNT_ADAPTERS = """
 import wgpu
 print(sum(a.info["backend_type"] != "OpenGL" for a in wgpu.gpu.enumerate_adapters_sync()))
 """
+_PEERS = PRIVATE / "peers"
 _UV_OPTIONS = ("--quiet", "--no-config")
 
 
@@ -115,15 +117,33 @@ def _make_venv(uv: Path) -> None:
     run(uv, "venv", *_UV_OPTIONS, "--python", sys.executable, VENV)
 
 
-def install_locked(uv: Path, name: str) -> None:
-    """Install a hashed constraints file into `.venv`."""
+def peers() -> Path:
+    """Path of a Python that has what phlox is compared with beside all of `.venv`.
+
+    An environment of its own: checkers of types would find PyTorch in `.venv` and say other things
+    than in a fresh clone.
+    """
+    uv = bootstrap_uv()
+    python = script("python", _PEERS)
+    if not python.is_file():
+        run(uv, "venv", *_UV_OPTIONS, "--python", script("python"), _PEERS)
+        (STAMPS / "bench").unlink(missing_ok=True)
+    install_locked(uv, "bench", _PEERS)
+    where = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    line = f"import site; site.addsitedir({read(script('python'), '-c', where)!r})\n"
+    Path(read(python, "-c", where), "phlox.pth").write_text(line)
+    return python
+
+
+def install_locked(uv: Path, name: str, venv: Path = VENV) -> None:
+    """Install a hashed constraints file into an environment."""
     locked = CONSTRAINTS / f"{name}.txt"
     key = digest([locked])
     if fresh(name, key):
         return
     say(f"installing constraints/{name}.txt")
     run(
-        *(uv, "pip", "install", *_UV_OPTIONS, "--python", script("python")),
+        *(uv, "pip", "install", *_UV_OPTIONS, "--python", script("python", venv)),
         *("--require-hashes", "-r", locked),
     )
     stamp(name, key)

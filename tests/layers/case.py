@@ -24,6 +24,13 @@ class Case(NamedTuple):
     training: bool = False
 
 
+def torch() -> Any:
+    """PyTorch: only twins ask for it, since an environment of the tests may lack it."""
+    import torch as found  # pyright: ignore[reportMissingImports] - see above
+
+    return found
+
+
 def normal(*shape: int) -> Array:
     """Numbers far from 0 and from each other, so that no maximum changes under a small step."""
     rng = np.random.default_rng(sum(shape) + 100 * len(shape))

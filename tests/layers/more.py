@@ -8,14 +8,7 @@ from typing import Any
 import numpy as np
 
 from phlox import nn
-from tests.layers.case import Array, Case, classes, normal
-
-
-def torch() -> Any:
-    """PyTorch, an extra of the tests."""
-    import torch as found
-
-    return found
+from tests.layers.case import Array, Case, classes, normal, torch
 
 
 def inside(w: dict[str, Any]) -> tuple[Any, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from phlox import nn
-from tests.layers.case import Array, Case, Weights, normal, rowwise
+from tests.layers.case import Array, Case, Weights, normal, rowwise, torch
 
 
 def angles(length: int, pairs: int, base: float) -> Array:
@@ -49,9 +49,7 @@ def turned_twin(x: Any, base: float = 10000.0, interleaved: bool = True) -> Any:
 
 
 def _stacked(columns: list[Any]) -> Any:
-    import torch
-
-    return torch.stack(columns, -1)
+    return torch().stack(columns, -1)
 
 
 def heads_of(x: Array, count: int) -> Array:
@@ -113,8 +111,6 @@ def attended_twin(
     rotary: bool = False,
 ) -> Any:
     """The same by PyTorch's own attention."""
-    from torch.nn.functional import scaled_dot_product_attention
-
     memory = x if memory is None else memory
     parts = [
         (a @ w[f"{at}{n}.weight"] + w.get(f"{at}{n}.bias", 0))
@@ -127,7 +123,8 @@ def attended_twin(
         )
     ]
     q, k, v = (turned_twin(parts[0]), turned_twin(parts[1]), parts[2]) if rotary else parts
-    found = scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=bool(shared))
+    attention = torch().nn.functional.scaled_dot_product_attention
+    found = attention(q, k, v, is_causal=causal, enable_gqa=bool(shared))
     return found.transpose(-3, -2).flatten(-2) @ w[f"{at}output.weight"] + w.get(
         f"{at}output.bias", 0
     )
@@ -135,14 +132,13 @@ def attended_twin(
 
 def packed(w: dict[str, Any], x: Any, memory: Any = None, *, at: str = "", mask: Any = None) -> Any:
     """The same by PyTorch's ``MultiheadAttention``, which takes one weight for all three maps."""
-    import torch
-
+    t = torch()
     names = [f"{at}{n}" for n in ("query", "key", "value")]
     memory = x if memory is None else memory
     q, k = x.transpose(0, 1), memory.transpose(0, 1)
-    weight = torch.cat([w[f"{n}.weight"].T for n in names])
-    bias = torch.cat([w[f"{n}.bias"] for n in names])
-    out = torch.nn.functional.multi_head_attention_forward(
+    weight = t.cat([w[f"{n}.weight"].T for n in names])
+    bias = t.cat([w[f"{n}.bias"] for n in names])
+    out = t.nn.functional.multi_head_attention_forward(
         q,
         k,
         k,
@@ -194,14 +190,13 @@ _ATTENTIONS = {"self_attention": "self_attn", "cross_attention": "multihead_attn
 
 def renamed(w: dict[str, Any], at: str = "") -> dict[str, Any]:
     """The parameters of a transformer layer under PyTorch's names."""
-    import torch
-
+    t = torch()
     new = {}
     for mine, name in _ATTENTIONS.items():
         if f"{at}{mine}.query.weight" in w:
             parts = [f"{at}{mine}.{n}" for n in ("query", "key", "value")]
-            new[f"{at}{name}.in_proj_weight"] = torch.cat([w[f"{p}.weight"].T for p in parts])
-            new[f"{at}{name}.in_proj_bias"] = torch.cat([w[f"{p}.bias"] for p in parts])
+            new[f"{at}{name}.in_proj_weight"] = t.cat([w[f"{p}.weight"].T for p in parts])
+            new[f"{at}{name}.in_proj_bias"] = t.cat([w[f"{p}.bias"] for p in parts])
             new[f"{at}{name}.out_proj.weight"] = w[f"{at}{mine}.output.weight"].T
             new[f"{at}{name}.out_proj.bias"] = w[f"{at}{mine}.output.bias"]
     for n in (1, 2):
@@ -214,19 +209,18 @@ def transformer(
     w: dict[str, Any], name: str, *inputs: Any, layers: int = 0, **settings: Any
 ) -> Any:
     """A transformer of PyTorch with these parameters."""
-    import torch
-
-    made = getattr(torch.nn, f"Transformer{name}Layer")(
-        4, 2, 6, 0.0, batch_first=True, dtype=torch.float64, **settings
+    t = torch()
+    made = getattr(t.nn, f"Transformer{name}Layer")(
+        4, 2, 6, 0.0, batch_first=True, dtype=t.float64, **settings
     )
     given = {} if layers else renamed(w)
     if layers:
-        norm = torch.nn.LayerNorm(4, dtype=torch.float64)
+        norm = t.nn.LayerNorm(4, dtype=t.float64)
         options = {"enable_nested_tensor": False} if name == "Encoder" else {}
-        made = getattr(torch.nn, f"Transformer{name}")(made, layers, norm, **options)
+        made = getattr(t.nn, f"Transformer{name}")(made, layers, norm, **options)
         given = {key: v for i in range(layers) for key, v in renamed(w, f"layers.{i}.").items()}
         given |= {"norm.weight": w["norm.weight"], "norm.bias": w["norm.bias"]}
-    return torch.func.functional_call(made, given, inputs)
+    return t.func.functional_call(made, given, inputs)
 
 
 def stacked(layer: Any, w: Weights, x: Array, *memory: Array) -> Array:

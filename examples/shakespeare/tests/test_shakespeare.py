@@ -37,7 +37,7 @@ def test_a_sentence_is_learned_as_pytorch_learns_it() -> None:
     trained = train(TEXT, SMALL)
     assert np.mean(trained.losses[-5:]) < 0.4 * trained.losses[0]
     assert len(written(trained, "to be", 40)) == 45
-    pytest.importorskip("torch", reason="PyTorch, the twin, is not installed")
+    pytest.importorskip("torch", reason="PyTorch comes with ./x test --long")
     from examples.shakespeare.twin import losses
 
     theirs = losses(TEXT, SMALL)
