@@ -91,9 +91,7 @@ def test_the_value_is_that_of_the_formula_or_of_pytorch(name: str) -> None:
 
 @each
 def test_value_and_gradients_are_those_of_the_twin(name: str) -> None:
-    torch: Any = pytest.importorskip(
-        "torch", reason="PyTorch comes with ./x test --long"
-    )
+    torch: Any = pytest.importorskip("torch", reason="PyTorch comes with ./x test --long")
     case = CASES[name]
     got, found = gradients(case)
     arrays = weights(drawn(case, DOUBLE))

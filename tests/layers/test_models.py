@@ -23,9 +23,7 @@ def gpt() -> models.Gpt:
 
 
 def test_a_decoder_is_that_of_the_paper(gpt: models.Gpt) -> None:
-    torch: Any = pytest.importorskip(
-        "torch", reason="PyTorch comes with ./x test --long"
-    )
+    torch: Any = pytest.importorskip("torch", reason="PyTorch comes with ./x test --long")
     w = {k: torch.tensor(p.value.numpy()) for k, p in gpt.params().items()}
     f = torch.nn.functional
     tokens = torch.tensor(TOKENS.numpy())

@@ -28,9 +28,7 @@ def whole(y: Any, state: Any) -> Any:
 
 @pytest.mark.parametrize("name", sorted(KINDS))
 def test_padded_sequences_give_what_packed_ones_give(name: str) -> None:
-    torch: Any = pytest.importorskip(
-        "torch", reason="PyTorch comes with ./x test --long"
-    )
+    torch: Any = pytest.importorskip("torch", reason="PyTorch comes with ./x test --long")
     model = layer(name)
     w = {path: torch.tensor(p.value.numpy()) for path, p in model.params().items()}
     settings = {"num_layers": 2, "bidirectional": True}

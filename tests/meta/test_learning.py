@@ -52,9 +52,7 @@ def test_a_difference_is_of_a_setting_or_says_what_holds_here() -> None:
 
 def twins() -> Iterator[tuple[str, Any]]:
     """Ours, and each class of PyTorch that is said to be its like."""
-    torch: Any = pytest.importorskip(
-        "torch", reason="PyTorch comes with ./x test --long"
-    )
+    torch: Any = pytest.importorskip("torch", reason="PyTorch comes with ./x test --long")
     for name, (pytorch, _) in NAMES.items():
         for other in (name if pytorch == "=" else pytorch).split(", "):
             if other and other != "…":
