@@ -186,18 +186,33 @@ def test_a_function_that_changes_is_refused() -> None:
         calls.append(1)
         return x * 2.0 if len(calls) == 1 else (x * 2.0).sum()
 
-    other = leaf(5.0, 6.0)
+    one, other = leaf(3.0, 4.0), leaf(5.0, 6.0)
 
     def wandering(x: Tensor[Any]) -> Tensor[Any]:
         calls.append(1)
-        return x * 2.0 if len(calls) == 1 else x * other
+        return x * (one if len(calls) == 1 else other)
+
+    def counting(x: Tensor[Any]) -> Tensor[Any]:
+        calls.append(1)
+        return x * float(len(calls))
+
+    def turning(x: Tensor[Any]) -> Tensor[Any]:
+        calls.append(1)
+        return x.sin() if len(calls) == 1 else x.cos()
+
+    def narrow(x: Tensor[Any]) -> Tensor[Any]:
+        calls.append(1)
+        return x.sin().astype("float64" if len(calls) == 1 else "float32")
 
     def drawing(x: Tensor[Any]) -> Tensor[Any]:
         calls.append(1)
         return x * pt.random.uniform((len(calls), 64), device=x.device).sum()
 
     wrong = {
-        "another value": unsteady,
+        r"a value of float64\[\]": unsteady,
+        r"a value of float32\[2\]": narrow,
+        "other steps": counting,
+        "of other steps": turning,
         "depends on another tensor": wandering,
         "other random numbers": drawing,
     }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 from dataclasses import MISSING, field, fields
 from enum import Enum
 from pathlib import Path
@@ -276,3 +278,25 @@ def test_init_with_never_initializes(monkeypatch: pytest.MonkeyPatch) -> None:
     wide = TwoConfig().init_with(record, device=Numpy(int="int32"))
     assert wide.devices == [Numpy(int="int32")]
     assert TwoConfig().init(Numpy(int="int32")).devices == [Numpy(int="int32")]
+
+
+class Sized(Config):
+    """A config with settings by keyword, and one that is worked out."""
+
+    size: int
+    scale: float = field(default=1.0, kw_only=True)
+    area: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "area", self.size**2)
+
+
+def test_settings_by_keyword_and_those_worked_out_follow() -> None:
+    config = Sized(3, scale=2.0)
+    for made in (copy.deepcopy(config), pickle.loads(pickle.dumps(config)), config.replace()):
+        assert (made, made.area) == (config, 9)
+    assert config.replace(size=4) == Sized(4, scale=2.0)
+    assert config.replace(size=4).area == 16
+    with pytest.raises(ConfigError, match="no such field: got area"):
+        config.replace(area=1)

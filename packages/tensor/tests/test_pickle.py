@@ -91,6 +91,25 @@ def test_a_device_comes_back_with_its_settings() -> None:
     assert again(pt.Numpy(float="float64")) is pt.Numpy(float="float64")
 
 
+class Scaled(pt.Decorator):
+    """A device with a setting that is taken by keyword."""
+
+    name = "scaled"
+
+    def __init__(self, backend: pt.Backend | str, *, scale: float) -> None:
+        super().__init__(backend, scale)
+
+    def decorate(self, op: pt.Op, inside: Any) -> Any:
+        return inside
+
+
+def test_a_device_with_settings_by_keyword_comes_back() -> None:
+    device = Scaled(pt.Numpy(), scale=2.0)
+    assert again(device) is copy.deepcopy(device) is device
+    assert again(pt.ones(2, device=device)).device is device
+    assert device.without_recording() is device
+
+
 def test_a_backend_that_is_not_installed_is_named_with_what_to_install() -> None:
     with pytest.raises(pt.ArgumentError, match="no such backend is installed: got 'tpu'") as caught:
         restore_tensor(b"\x00" * 4, "float32", (), Place("tpu", ()))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 import threading
 from math import sqrt
 from typing import Any
@@ -233,3 +237,42 @@ def test_two_integers_are_asked_about() -> None:
         pt.random.uniform((2,), 1.5, 0.5)
     assert pt.random.normal(2, 3.0).shape == pt.random.normal(2, 3, 2).shape == (2,)
     assert pt.random.uniform(2, 3, 3).tolist() == [3.0, 3.0]
+
+
+FORKS = """
+import json, os, phlox_tensor as pt
+
+def draw():
+    return pt.random.uniform(4).tolist()
+
+def child():
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        os.write(writing, json.dumps(draw()).encode())
+        os._exit(0)
+    os.wait()
+    return json.loads(os.read(reading, 1000))
+
+found = []
+for stream in (pt.random.generator(), pt.random.Generator()):
+    with pt.random.use_generator(stream):
+        for _ in range(2):
+            pt.seed(3)
+            found.append([child(), child(), draw()])
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_processes_that_fork_draw_other_numbers_the_same_for_one_seed() -> None:
+    def run() -> Any:
+        command = [sys.executable, "-W", "ignore", "-c", FORKS]
+        return json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+
+    found = run()
+    assert found == run()
+    pt.seed(3)
+    mine = pt.random.uniform(4).tolist()
+    assert all(parent == mine for *_, parent in found)
+    children = [tuple(draws) for *both, _ in found for draws in both]
+    assert len({*children, tuple(mine)}) == 9

@@ -44,6 +44,7 @@ class _Call(NamedTuple):
         random: seed and counter of the random numbers before.
         after: and behind.
         places: which leaves of the value are results of the step.
+        steps: the ops that were recorded, with their shapes and the numbers in them, as a hash.
     """
 
     run: Callable[[], Any]
@@ -51,6 +52,7 @@ class _Call(NamedTuple):
     random: tuple[int, int]
     after: tuple[int, int]
     places: tuple[int, ...]
+    steps: int
 
     def again(self) -> list[Any] | None:
         """Record the call and return the results of the step; None for other random numbers."""
@@ -84,16 +86,21 @@ class _Rerun(Plan):
         """Run the function again, and go back through what it records."""
         del memo
         call: _Call
-        call, device, shapes = node.saved
+        call, device, specs = node.saved
         given = cotangent if isinstance(cotangent, list) else [cotangent]
         first = next_id()
         inside: Pending = {}
         results = call.again()
         if results is None:
             raise self._differs("a value of other random numbers")
-        for result, shape, part in zip(results, shapes, given, strict=True):
-            if not _is_result(result, device, first) or result.shape != shape:
-                raise self._differs("another value")
+        if not all(_is_result(result, device, first) for result in results):
+            raise self._differs("another value")
+        for result, spec in zip(results, specs, strict=True):
+            if (result.shape, result.dtype) != spec:
+                raise self._differs(f"a value of {result.dtype}{list(result.shape)}")
+        if _recorded([r.primitive.node for r in results], first)[1] != call.steps:
+            raise self._differs("a value of other steps")
+        for result, part in zip(results, given, strict=True):
             if part is not None:
                 accumulate(inside, result.primitive.node, part)
         for parent, found in _backward.run(inside, retain_graph=False, after=first).items():
@@ -151,9 +158,12 @@ def checkpoint(function: Callable[P, R]) -> Callable[P, R]:
     twice. Derivatives of any order pass; of devices inside the one that the value is on, the
     history is kept.
 
+    The ops of both runs, their shapes, numbers and operands are compared. What constant tensors
+    hold is not: a function that reads one which changed in between has the new one's derivative.
+
     Raises:
-        GradientError: from the backward pass, when the function does something else the second
-            time; from the call, when it makes leaves of its own.
+        GradientError: from the backward pass, when the function takes other steps the second time;
+            from the call, when it makes leaves of its own.
 
     Example:
         >>> import phlox_tensor as pt
@@ -193,29 +203,37 @@ def _first(plan: _Rerun, function: Callable[[], R]) -> tuple[R, bool]:
         return output, False
     places = tuple(i for i, t in enumerate(opened) if _is_result(t, device, first))
     results = [opened[i] for i in places]
-    parents = _operands([t.primitive.node for t in results], first)
+    parents, steps = _recorded([t.primitive.node for t in results], first)
     if any(node.id > first for node in parents):
         return output, True
-    call = _Call(function, context, random, generator().state(), places)
+    call = _Call(function, context, random, generator().state(), places, steps)
     for i, result in zip(places, _as_one_step(plan, call, results, parents), strict=True):
         leaves[i] = Tensor(_with_lanes(result, leaves[i]), leaves[i].device)
     remade: R = structure.rebuild(leaves)
     return remade, False
 
 
-def _operands(results: list[Node], first: int) -> tuple[Node, ...]:
-    """The nodes up to number ``first`` behind results, and all leaves."""
+def _recorded(results: list[Node], first: int) -> tuple[tuple[Node, ...], int]:
+    """The nodes up to number ``first`` behind results and all leaves; and what lies before them."""
     parents: dict[Node, None] = {}
-    found, seen = results, set(results)
+    steps: list[Any] = []
+    found, seen = [*results], set(results)
     for node in found:  # which grows meanwhile
         if node.id <= first or node.plan is LEAF:
             parents[node] = None
             continue
+        steps.append((node.plan.name, node.shape, *_numbers(node.saved)))
         for parent in node.parents:
             if parent is not None and parent not in seen:
                 seen.add(parent)
                 found.append(parent)
-    return tuple(parents)
+    return tuple(parents), hash(tuple(steps))
+
+
+def _numbers(saved: tuple[Any, ...]) -> list[Any]:
+    """The numbers among what a node keeps, which decide what a step does; each NaN is the same."""
+    plain = [x for x in saved if isinstance(x, bool | float | int | str)]
+    return [None if x != x else x for x in plain]  # noqa: PLR0124 - only NaN differs from itself
 
 
 def _as_one_step(
@@ -223,7 +241,8 @@ def _as_one_step(
 ) -> tuple[Primitive, ...]:
     """The results as those of one step."""
     shapes = [t.shape for t in results]
-    step = make_node(plan, parents, (call, results[0].device, shapes), shapes[0])
+    specs = [(t.shape, t.dtype) for t in results]
+    step = make_node(plan, parents, (call, results[0].device, specs), shapes[0])
     values = [t.primitive.value for t in results]
     if len(values) == 1:
         return (primitive(values[0], step),)

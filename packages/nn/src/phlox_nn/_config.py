@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from inspect import get_annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, dataclass_transform
@@ -84,7 +84,7 @@ class Config(_settings.TypedFields, ABC):
         Raises:
             ConfigError: when there is no such field, or a value does not fit.
         """
-        names = [f.name for f in fields(self)]  # type: ignore[arg-type]
+        names = list(_settings.hints(type(self)))  # those that the constructor takes
         for name in changes:
             if name not in names:
                 raise ConfigError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from inspect import signature
+from inspect import Parameter, signature
 from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Protocol
 
@@ -19,7 +19,7 @@ from ._table import Entry, Table
 from ._tensor import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 Primitive = Any
 Standing = Literal["constant", "leaf", "result", "freed"]
@@ -72,8 +72,7 @@ def _require_settings(cls: type, made: Any) -> None:
     Raises:
         TypeError: when the constructor takes more than the settings hold.
     """
-    made_by = signature(made.__init__)  # without self; of the class, it would be the metaclass's
-    taken = [p for p in made_by.parameters.values() if p.kind < p.VAR_KEYWORD]
+    taken = _taken(cls)
     names = [p.name for p in taken if p.kind is not p.VAR_POSITIONAL]
     missing = names[len(made.settings) :] if len(taken) == len(names) else []
     if missing:
@@ -82,6 +81,20 @@ def _require_settings(cls: type, made: Any) -> None:
             f"[{cls.__name__}] devices that differ in {', '.join(missing)} would be one device\n"
             f"hint: {say % ', '.join(names)}"
         )
+
+
+def _taken(cls: Any) -> list[Parameter]:
+    """What the constructor of a device takes, without self."""
+    # Of the class itself, the signature would be the metaclass's.
+    found = [*signature(cls.__init__).parameters.values()][1:]
+    return [p for p in found if p.kind < p.VAR_KEYWORD]
+
+
+def of_settings(cls: Any, settings: Sequence[Any]) -> Any:
+    """Return the device of a class with these settings."""
+    by_keyword = [p.name for p in _taken(cls) if p.kind is p.KEYWORD_ONLY]
+    count = max(len(settings) - len(by_keyword), 0)
+    return cls(*settings[:count], **dict(zip(by_keyword, settings[count:], strict=False)))
 
 
 class Backend(metaclass=_Interned):
@@ -94,7 +107,8 @@ class Backend(metaclass=_Interned):
     Attributes:
         name: the class of device, such as ``"cpu"``.
         settings: what tells two devices of one class apart; hashable. The constructor takes them
-            by position: pickles, and decorators without recording, are made from them.
+            in this order, by position or by keyword: pickles, and decorators without recording, are
+            made from them.
         dtypes: the element types that the backend has.
         default_float: element type of new Float tensors.
         default_int: element type of new Int tensors.
@@ -342,7 +356,7 @@ class Backend(metaclass=_Interned):
         return f"{type(self).__name__}({arguments})"
 
     def __reduce__(self) -> Any:
-        return type(self), self.settings
+        return of_settings, (type(self), self.settings)
 
 
 def _reject(*args: Any) -> Any:

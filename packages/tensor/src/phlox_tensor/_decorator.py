@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from ._backend import Backend, MemoryUse, Primitive, Standing, expansion
+from ._backend import Backend, MemoryUse, Primitive, Standing, expansion, of_settings
 from ._device import as_device
 from ._number import Scalar
 from ._op import REGISTRY, Op, Shape
@@ -140,7 +140,8 @@ class Decorator(Backend):
         """Return the same decorator over the inner device without its recording."""
         if not self._inner.records:
             return self._inner if self.records else self
-        made: Backend = type(self)(self._inner.without_recording(), *self.settings[1:])
+        inner = self._inner.without_recording()
+        made: Backend = of_settings(type(self), (inner, *self.settings[1:]))
         return made
 
     # What the inner device records

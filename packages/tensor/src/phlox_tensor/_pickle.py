@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from ._attributes import is_recorded
-from ._backend import Backend
+from ._backend import Backend, of_settings
 from ._device import backend_classes, load_class
 from ._dtype import DType, as_dtype
 from ._errors import ArgumentError, GradientError, RecordError
@@ -113,4 +113,4 @@ def _place(device: Backend) -> Place:
 def _device(place: Place) -> Backend:
     cls = load_class(place.kind) if isinstance(place.kind, str) else place.kind
     settings = [_device(s) if isinstance(s, Place) else s for s in place.settings]
-    return cast("Backend", cls(*settings))
+    return cast("Backend", of_settings(cls, settings))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from hashlib import blake2b
 from typing import Final, final
 
 from ._ambient import depend_on
@@ -49,6 +51,37 @@ class Generator:
         self._state.set((_word(seed), _word(counter)))
 
 
+class _Forks:
+    """What keeps a process and its forks from drawing the same numbers.
+
+    A child goes on with streams of its own: the same for the same seed, draws and forks before.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._held: list[Generator] = []
+
+    def before(self) -> None:
+        """Take the streams in use, so that no thread leaves one locked in the child."""
+        self._count += 1
+        self._held = list(dict.fromkeys((_default, generator())))
+        for held in self._held:
+            held._state.lock.acquire()
+
+    def in_parent(self) -> None:
+        """Go on as before."""
+        while self._held:
+            self._held.pop()._state.lock.release()
+
+    def in_child(self) -> None:
+        """Start other streams."""
+        for held in self._held:
+            words = (*held.state(), self._count)
+            digest = blake2b(repr(words).encode(), digest_size=8, person=b"fork")
+            held.set_state(int.from_bytes(digest.digest(), "little"))
+        self.in_parent()
+
+
 def _word(number: int) -> int:
     try:
         plain = operator.index(number)
@@ -86,3 +119,12 @@ def use_generator(chosen: Generator) -> Iterator[Generator]:
 def seed(value: int) -> None:
     """Start the generator in use anew from ``value``; the same numbers follow on any device."""
     generator().set_state(value)
+
+
+if hasattr(os, "register_at_fork"):
+    _forks = _Forks()
+    os.register_at_fork(
+        before=_forks.before,
+        after_in_parent=_forks.in_parent,
+        after_in_child=_forks.in_child,
+    )
