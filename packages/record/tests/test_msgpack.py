@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
 from typing import Any
 
 import msgpack
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from phlox_record._errors import Malformed
-from phlox_record._msgpack import Ext, pack, unpack
+from phlox_record._msgpack import Ext, pack, read_carefully, read_fast, unpack
 
 VALUES = st.recursive(
     st.one_of(
@@ -56,6 +57,44 @@ def test_accepts_nothing_that_msgpack_reads_differently(data: bytes) -> None:
         return
     theirs = msgpack.unpackb(data, ext_hook=Ext)
     assert repr(ours) == repr(theirs)
+
+
+@settings(deadline=None, max_examples=500)
+@given(data=st.binary(max_size=60) | VALUES.map(pack), at=st.integers(0, 60), byte=st.binary())
+@example(data=pack([]), at=0, byte=b"\x91\xd6\xff\0\0\0\1")  # a time stamp
+@example(data=pack([]), at=0, byte=b"\x91\xc7\x0c\xff" + bytes(12))
+@example(data=pack([]), at=0, byte=b"\x91\xc8\0\x04\xff\0\0\0\1")
+@example(data=pack([]), at=0, byte=b"\x91\xd4\xfe\0")  # a code below zero
+@example(data=pack([]), at=0, byte=b"\x82\xa1a\1\xa1a\2")  # a key twice
+@example(data=pack([]), at=0, byte=b"\x81\xc4\1a\1")  # a key of bytes
+@example(data=pack([]), at=0, byte=b"\x91\xa1\xff")  # no UTF-8
+@example(data=pack([]), at=0, byte=b"\x91" * 7 + b"\1")  # too deep
+@example(data=pack([]), at=0, byte=b"\x91" * 6 + b"\1")
+@example(data=pack([]), at=0, byte=b"\x91" * 2000)
+@example(data=pack([]), at=0, byte=b"\xdd\xff\xff\xff\xff" * 9)
+def test_what_is_read_fast_is_what_is_read_carefully(data: bytes, at: int, byte: bytes) -> None:
+    changed = data[:at] + byte + data[at + len(byte) :]
+    try:
+        fast = read_fast(changed, 6)
+    except (ValueError, msgpack.UnpackException):
+        return
+    assert repr(fast) == repr(read_carefully(changed, 6, len(changed)))
+
+
+def test_what_we_write_is_read_fast() -> None:
+    value = {"a": [1, -1, 2.5, "größe", b"raw", None, True], "b": {"c": [[[]]]}}
+    assert read_fast(pack(value), 6) == value
+    assert read_fast(pack(msgpack.ExtType(1, b"\0\0\0\1")), 6) == Ext(1, b"\0\0\0\1")
+
+
+def test_lengths_that_no_bytes_bear_out_take_no_memory() -> None:
+    greedy = b"\xdd\x00\x0f\xff\xff" * 1000 + bytes(1 << 20)
+    tracemalloc.start()
+    with pytest.raises(Malformed, match="the header"):
+        unpack(greedy, depth=2000, nodes=2_000_000)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 8 << 20
 
 
 LONG_FORMS = {

@@ -70,9 +70,9 @@ def _blocks(sizes: list[int], behind: int) -> list[_Block]:
     result = []
     end = 0
     for size in sizes:
-        start = _aligned(end)
-        result.append(_Block(end, start, start + size + behind))
-        end = result[-1].end
+        before, start = end, _aligned(end)
+        end = start + size + behind
+        result.append(_Block(before, start, end))
     return result
 
 
@@ -210,7 +210,8 @@ def _read(layout: int, source: Source, limits: Limits) -> Content:
     if blocks:
         _check_zero(source.read(_PREFIX.size + size, base - _PREFIX.size - size))
     found = [
-        _lazy(source, what, base, block) for what, block in zip(parts.table, blocks, strict=True)
+        _Stored(source, what, base, block).entry()
+        for what, block in zip(parts.table, blocks, strict=True)
     ]
     return Content(
         tree=_Resolver(found, layout, version).resolve_all(parts.tree),
@@ -224,20 +225,29 @@ def _read(layout: int, source: Source, limits: Limits) -> Content:
     )
 
 
-def _lazy(source: Source, what: Descriptor, base: int, block: _Block) -> TensorEntry:
-    def read() -> NDArray[Any]:
-        raw = source.read(base + block.before, block.end - block.before)
-        pad = block.start - block.before
+class _Stored(NamedTuple):
+    """A tensor of the file."""
+
+    source: Source
+    what: Descriptor
+    base: int
+    block: _Block
+
+    def read(self) -> NDArray[Any]:
+        before, start, end = self.block
+        raw = self.source.read(self.base + before, end - before)
+        pad = start - before
         _check_zero(raw[:pad])
-        data = raw[pad : pad + what.nbytes]
-        if block.end - block.start > what.nbytes:
-            check_sum(data, int.from_bytes(raw[pad + what.nbytes :], "little"))
-        return as_array(data, what)
+        data = raw[pad : pad + self.what.nbytes]
+        if end - start > self.what.nbytes:
+            check_sum(data, int.from_bytes(raw[pad + self.what.nbytes :], "little"))
+        return as_array(data, self.what)
 
-    def drop() -> None:
-        source.drop(base + block.start, what.nbytes)
+    def drop(self) -> None:
+        self.source.drop(self.base + self.block.start, self.what.nbytes)
 
-    return TensorEntry(what.shape, what.dtype, read, drop=drop)
+    def entry(self) -> TensorEntry:
+        return TensorEntry(self.what.shape, self.what.dtype, self.read, drop=self.drop)
 
 
 def _check_offsets(blocks: list[_Block], declared: list[object]) -> None:

@@ -25,8 +25,10 @@ FORMAT: Final = "phlox-record"
 VERSION: Final = 2
 _WORDS: Final = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 # Possessive, so that no input makes it backtrack.
-_TOKEN: Final = re.compile(rb'[\[\]{}]|"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-_QUOTE: Final = ord('"')
+_QUOTED: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
+_ONE_KIND: Final = bytes.maketrans(b"{}", b"[]")
+_DEEPEST: Final = 2 * MAX_DEPTH + 8
 _MAX_DIGITS: Final = 20
 _TENSOR: Final = ["crc32", "data", "dtype", "shape"]
 
@@ -190,14 +192,13 @@ def _scan(data: bytes, limits: Limits) -> None:
             expected=f"at most {limits.nodes:,}",
             hint="a recorder with limits=Limits(nodes=…), if you trust the file",
         )
-    depth = 0
-    for token in _TOKEN.finditer(data):
-        first = data[token.start()]
-        if first == _QUOTE:
-            continue
-        depth += 1 if first in b"[{" else -1
-        if depth > 2 * MAX_DEPTH + 8:
-            raise Malformed("the file is too deep", expected=f"at most {MAX_DEPTH} levels")
+    brackets = _QUOTED.sub(b"", data).translate(_ONE_KIND, _NO_BRACKETS)
+    depth, size = 0, -1
+    while len(brackets) != size and depth <= _DEEPEST:
+        # Takes away the innermost level.
+        depth, size, brackets = depth + 1, len(brackets), brackets.replace(b"[]", b"")
+    if depth - 1 + brackets.count(b"[") > _DEEPEST:
+        raise Malformed("the file is too deep", expected=f"at most {MAX_DEPTH} levels")
 
 
 def parse(data: bytes, limits: Limits) -> Any:

@@ -62,14 +62,18 @@ def descriptor(dtype: object, shape: object) -> Descriptor:
         raise Malformed(
             "a shape in the file is not valid", got=shown(shape), expected=f"≤ {MAX_RANK} sizes"
         )
-    if any(type(n) is not int or n < 0 for n in shape):
-        raise Malformed("a shape in the file is not valid", got=shown(shape), expected="sizes ≥ 0")
     found = DTYPES[dtype]
-    nbytes = math.prod(shape) * found.itemsize
-    # Zero sizes count as one: NumPy refuses shapes whose other sizes overflow.
-    if (nbytes or math.prod(n or 1 for n in shape) * found.itemsize) > _MAX_BYTES:
+    most = found.itemsize
+    for size in shape:
+        if type(size) is not int or size < 0:
+            raise Malformed(
+                "a shape in the file is not valid", got=shown(shape), expected="sizes ≥ 0"
+            )
+        # Zero sizes count as one: NumPy refuses shapes whose other sizes overflow.
+        most *= size or 1
+    if most > _MAX_BYTES:
         raise Malformed("a shape in the file is impossibly large", got=shown(shape))
-    return Descriptor(found, tuple(shape), nbytes)
+    return Descriptor(found, tuple(shape), 0 if 0 in shape else most)
 
 
 def stored(tensor: TensorLike, where: str, precision: PrecisionSettings) -> TensorEntry:

@@ -1,14 +1,16 @@
 """A msgpack reader for bytes from strangers.
 
-The msgpack package writes our headers. Reading is done here, since a reader of untrusted bytes
-must bound depth and the number of values before it builds them, and must refuse repeated keys.
-It needs no recursion and never allocates by a declared length: what all open containers still
-expect is compared with the bytes that are left.
+A reader of untrusted bytes must bound depth and the number of values before it builds them, and
+must refuse repeated keys. The msgpack package does not, so it reads only what is known to be
+harmless. All else goes to the reader here, which says what is wrong. It needs no recursion and
+never allocates by a declared length: what all open containers still expect is compared with the
+bytes that are left.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple, cast
 
 import msgpack
@@ -44,6 +46,11 @@ _EXTS: Final = {0xC7: 1, 0xC8: 2, 0xC9: 4}
 _MAPS: Final = {0xDE: 2, 0xDF: 4}
 _TEXTS: Final = {0xD9: 1, 0xDA: 2, 0xDB: 4}
 
+_CONTAINERS: Final = frozenset({dict, list})
+# How a time stamp begins: of its length the last byte, then its code.
+_TIMESTAMPS: Final = [bytes([length, 0xFF]) for length in (4, 8, 12, 0xD6, 0xD7)]
+_UNCLEAR: Final = (ValueError, msgpack.UnpackException)
+
 
 def pack(value: Any) -> bytes:
     """Return `value` as msgpack; `msgpack.ExtType` gives an extension."""
@@ -62,6 +69,54 @@ def unpack(data: bytes, *, depth: int, nodes: int) -> Any:
         Malformed: cut short, bytes left over, a type outside JSON's plus bin and ext, keys that
             are not text or repeat, invalid UTF-8, more depth or nodes than allowed.
     """
+    if len(data) <= nodes:  # a value takes a byte at least
+        try:
+            return read_fast(data, depth)
+        except _UNCLEAR:
+            pass  # read again, to say where and why
+    return read_carefully(data, depth, nodes)
+
+
+def read_fast(data: bytes, depth: int) -> Any:
+    """Return the value by the msgpack package, as `read_carefully` would.
+
+    Raises:
+        ValueError: not such a value, or one that only `read_carefully` reads.
+    """
+    # Skipping builds nothing. What it gets through has no length that the bytes do not bear out.
+    whole = msgpack.Unpacker(max_buffer_size=len(data))
+    whole.feed(data)
+    whole.skip()
+    if b"\xff" in data and any(mark in data for mark in _TIMESTAMPS):
+        raise ValueError("maybe a time stamp, which the package does not leave an extension")
+    value = msgpack.unpackb(data, ext_hook=_ext, object_pairs_hook=_distinct)
+    level: list[Any] = [[value]]
+    for _ in range(depth + 1):
+        level = [c for node in level for c in _inside(node) if type(c) in _CONTAINERS]
+        if not level:
+            return value
+    raise ValueError("too deep")
+
+
+def _ext(code: int, data: bytes) -> Ext:
+    if code < 0:
+        raise ValueError("an extension of msgpack's own")
+    return Ext(code, data)
+
+
+def _distinct(pairs: list[tuple[Any, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs) or any(type(key) is not str for key in made):
+        raise ValueError("keys that are not text or repeat")
+    return made
+
+
+def _inside(node: Any) -> Iterable[Any]:
+    return node if type(node) is list else node.values()
+
+
+def read_carefully(data: bytes, depth: int, nodes: int) -> Any:
+    """Return the value, looking at each byte; arguments and errors are those of `unpack`."""
     end, at = len(data), 0
     expected = left = 1  # by all open containers, and by the innermost one
     values: list[Any] = []

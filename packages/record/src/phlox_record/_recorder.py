@@ -7,7 +7,6 @@ import io
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeAlias
 
@@ -24,7 +23,7 @@ from ._saving import Saving
 from ._shards import INDEX, read_shards, remove_shards, write_shards
 from ._source import Write
 from ._tensors import DeviceLike, LoadDType, materialize
-from ._tree import RecordInput, TensorEntry, check_tree, exchanged
+from ._tree import RecordInput, TensorEntry, check_tree, entries, exchanged
 from ._version import WRITER
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
@@ -381,18 +380,9 @@ def open_unnamed(recorder: Recorder, data: memoryview, name: str) -> Content:
     if recorder.recognizes(data) is False:
         raise _wrong_recorder(type(recorder), recognize(data), data)
     opened = recorder.read(data)
-
-    def lazy(tensor: Any) -> Any:
-        if not isinstance(tensor, TensorEntry):
-            return tensor
-
-        def read() -> Any:
-            with located("read", name):
-                return tensor.numpy()
-
-        return TensorEntry(tensor.shape, tensor.dtype, read, drop=tensor.drop)
-
-    return replace(opened, tree=exchanged(opened.tree, lazy))
+    for tensor in entries(opened.tree):
+        tensor.of_file(name)
+    return opened
 
 
 def open_data(recorder: Recorder, data: memoryview, name: str, like: RecordInput) -> Content:

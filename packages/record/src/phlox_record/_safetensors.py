@@ -39,6 +39,7 @@ DTYPES: Final = {
 _CODES: Final = {name: code for code, name in DTYPES.items()}
 _LENGTH: Final = 8
 _ALIGNMENT: Final = 64
+_FIELDS: Final = {"dtype": 0, "shape": 0, "data_offsets": 0}.keys()
 _METADATA: Final = "__metadata__"
 _OWN: Final = (PRECISION, TREE, WRITER)
 
@@ -112,25 +113,24 @@ def _entries(
     spans: list[tuple[int, int, str]] = []
     found: dict[str, Descriptor] = {}
     for name, row in header.items():
-        where = shown(name)
-        if not isinstance(row, dict) or sorted(row) != ["data_offsets", "dtype", "shape"]:
-            raise Malformed(f"the row of {where} is wrong", expected="dtype, shape, data_offsets")
+        if not isinstance(row, dict) or row.keys() != _FIELDS:
+            raise Malformed(f"the row of {shown(name)} is wrong", expected=", ".join(_FIELDS))
         code = row["dtype"]
         if not isinstance(code, str) or code not in DTYPES:
             known = ", ".join(DTYPES)
-            raise Malformed(f"unknown dtype of {where}", got=shown(code), expected=known)
+            raise Malformed(f"unknown dtype of {shown(name)}", got=shown(code), expected=known)
         what = found[name] = descriptor(DTYPES[code], row["shape"])
         offsets = row["data_offsets"]
         if not isinstance(offsets, list) or [type(n) for n in offsets] != [int, int]:
-            raise Malformed(f"the offsets of {where} are wrong", got=shown(offsets))
+            raise Malformed(f"the offsets of {shown(name)} are wrong", got=shown(offsets))
         if offsets[1] - offsets[0] != what.nbytes:
             got = offsets[1] - offsets[0]
-            raise Malformed(f"the size of {where} is wrong", got=got, expected=what.nbytes)
-        spans.append((offsets[0], offsets[1], where))
+            raise Malformed(f"the size of {shown(name)} is wrong", got=got, expected=what.nbytes)
+        spans.append((offsets[0], offsets[1], name))
     end = 0
-    for start, stop, where in sorted(spans):
+    for start, stop, name in sorted(spans):
         if start != end:
-            raise Malformed(f"{where} is misplaced", got=start, expected=end)
+            raise Malformed(f"{shown(name)} is misplaced", got=start, expected=end)
         end = stop
     for name, what in found.items():
         yield name, _lazy(source, what, base + header[name]["data_offsets"][0])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from phlox_tensor import DType, RecordError, Tensor, as_dtype
 from phlox_tensor import tree as trees
 
-from ._errors import Malformed, shown
+from ._errors import Malformed, located, shown
 from ._limits import MAX_DEPTH, MAX_RANK, Limits
 from ._precision import byte_pieces
 
@@ -28,7 +28,7 @@ class TensorEntry:
     returns an array of just this shape and dtype.
     """
 
-    __slots__ = ("_drop", "_pieces", "_read", "dtype", "shape")
+    __slots__ = ("_drop", "_file", "_pieces", "_read", "dtype", "shape")
 
     def __init__(
         self,
@@ -48,6 +48,7 @@ class TensorEntry:
         self._read: Final = read
         self._pieces: Final = pieces
         self._drop: Final = drop
+        self._file: str | None = None
 
     @classmethod
     def from_numpy(cls, array: NDArray[Any]) -> TensorEntry:
@@ -60,7 +61,11 @@ class TensorEntry:
         Raises:
             RecordError: damaged bytes in the file; `read` broke its promise.
         """
-        array = self._read()
+        if self._file is None:
+            array = self._read()
+        else:
+            with located("read", self._file):
+                array = self._read()
         if array.shape != self.shape or array.dtype != self.dtype.numpy:
             raise RecordError(
                 "read",
@@ -77,6 +82,10 @@ class TensorEntry:
             RecordError: as ``numpy``.
         """
         return byte_pieces(self.numpy(), self.dtype) if self._pieces is None else self._pieces()
+
+    def of_file(self, name: str) -> None:
+        """Let errors of reading name the file that the tensor comes from."""
+        self._file = name
 
     def drop(self) -> None:
         """Give back the memory that reading took; arrays that were read stay valid."""
