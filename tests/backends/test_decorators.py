@@ -110,3 +110,11 @@ def test_inference_keeps_the_decorator() -> None:
     model = nn.Linear(2, 1, device=Profile(Autodiff(Cpu()))).valid()
     assert model.weight.device is Profile(Cpu())
     assert nn.Linear(2, 1, device=Autodiff(Cpu())).valid().weight.device is Cpu()
+
+
+def test_a_device_that_compares_is_not_compiled_and_says_what_to_type() -> None:
+    for device in (Checked("cpu", "numpy"), Autodiff(Checked("cpu", "numpy"))):
+        compiled = px.compile(lambda x: (x * 2.0).sum())
+        with pytest.raises(px.CompileError, match="compares nothing") as caught:
+            compiled(px.ones(3, device=device))
+        assert "px.compile(f, check=True)" in str(caught.value.hint)

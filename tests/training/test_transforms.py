@@ -142,3 +142,21 @@ def test_detect_nan_names_the_module() -> None:
         block(X.to_device(device))
     assert error.value.op == "linear"
     assert "float32[4, 3], float32[3, 3], float32[3]" in str(error.value)
+
+
+def test_running_statistics_under_vmap_are_means_over_lanes_with_and_without_collect() -> None:
+    for device in (px.Cpu(), px.Autodiff("cpu"), px.Autodiff(px.Autodiff("cpu"))):
+        norm = nn.BatchNorm(2, device=device).with_training(True)
+        xs = px.random.normal((4, 6, 2), device=device)
+        with nn.collect() as updates:
+            px.vmap(norm)(xs)
+        found = updates.apply(norm)
+        lanes = []
+        for x in xs:
+            with nn.collect() as updates:
+                norm(x)
+            lanes.append(updates.apply(norm))
+        for path, param in found.params(role="state").items():
+            want = np.mean([lane.params()[path].value.numpy() for lane in lanes], axis=0)
+            np.testing.assert_allclose(param.value.numpy(), want, rtol=1e-5)
+            assert not np.allclose(want, norm.params()[path].value.numpy())

@@ -322,3 +322,23 @@ def test_all_lanes_may_draw_the_same_numbers() -> None:
 def test_lanes_of_lanes_draw_different_numbers() -> None:
     out = ad.vmap(ad.vmap(lambda x: x + pt.random.normal((), device=x.device)))(pt.zeros((3, 4)))
     assert len(set(out.flatten().tolist())) == 12
+
+
+# Devices
+
+
+def test_a_tensor_of_a_device_around_that_of_the_arguments_is_said_with_what_to_type() -> None:
+    recording = ad.Autodiff("numpy")
+    w = pt.ones(2, device=recording).require_grad()
+    xs = pt.ones((3, 2), device="numpy")
+    calls: list[Any] = [
+        ad.vmap(lambda x: x * w),
+        ad.vmap(ad.grad(lambda x: (x * w).sum())),
+        lambda x: ad.jvp(lambda x: x * w, (x,), (x,)),
+    ]
+    for call in calls:
+        with pytest.raises(pt.DeviceError, match="around that of its arguments") as caught:
+            call(xs)
+        assert caught.value.got == f"a tensor on {recording!r}, arguments on Numpy()"
+        assert str(caught.value.hint).startswith(f"x.to_device({recording!r}) for the arguments")
+        call(xs.to_device(recording))

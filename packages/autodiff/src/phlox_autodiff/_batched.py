@@ -15,7 +15,7 @@ from .batching import lanes_rule
 if TYPE_CHECKING:
     import numpy as np
 
-    from phlox_tensor import Backend, DType, Entry, Op
+    from phlox_tensor import Backend, DType, Entry, Op, Standing
 
     from ._backward import Gradients
 
@@ -67,6 +67,7 @@ class Batched(Decorator):
     """
 
     name = "batched"
+    transient = True
 
     def __init__(self, backend: Backend | str) -> None:
         """Take over what the inner device says about itself, with an axis less."""
@@ -153,6 +154,17 @@ class Batched(Decorator):
             _refuse("inner", "a tensor of a lane cannot go to the device inside")
         return primitive.value
 
+    def outside(self, primitive: Any, /) -> Any:
+        """Return the mean over the lanes; of what is the same in all lanes, the value."""
+        if not primitive.mapped:
+            return primitive.value
+        lanes: Tensor[Any] = Tensor(primitive.value, self._inner)
+        return lanes.mean(axis=0).primitive
+
+    def standing(self, primitive: Any, /) -> Standing:
+        """Return ``"constant"``: lanes record nothing, the history is the inner device's."""
+        return "constant"
+
     def shape_of(self, primitive: Any, /) -> Shape:
         """Return the shape in one lane."""
         shape = self._inner.shape_of(primitive.value)
@@ -221,9 +233,7 @@ class Batched(Decorator):
                 return result  # a statistic of each lane's own has no one constant to go to
             inside = target.inner()
         given: Tensor[Any] = value if value.device is self else value.to_device(self)
-        found: Tensor[Any] = Tensor(given.primitive.value, self._inner)
-        if given.primitive.mapped:
-            found = found.mean(axis=0)
+        found: Tensor[Any] = Tensor(self.outside(given.primitive), self._inner)
         out = self._inner.propose(result.value, inside, found)
         return Lanes(out, mapped=result.mapped)
 

@@ -53,6 +53,7 @@ class Forward(Decorator):
     """
 
     name = "forward"
+    transient = True
 
     def decorate(self, op: Op, inside: Entry) -> Entry:
         """Return the inner entry, followed by the derivative where an operand has a tangent."""

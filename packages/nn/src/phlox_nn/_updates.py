@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeVar, final
 
-from phlox_tensor import ArgumentError, GradientError, Tensor
+from phlox_tensor import ArgumentError, Decorator, GradientError, Tensor
 from phlox_tensor.capture import EAGER, MODES, depend_on
 
 from . import _walk
@@ -39,10 +39,12 @@ class Updates:
         self._found: Final[dict[str, list[Tensor[Any]]]] = {}
 
     def add(self, param: Param, value: Tensor[Any]) -> None:
-        """Add a proposal; it is kept without history, on the base device."""
+        """Add a proposal; it is kept without history, on the base device, as a mean over lanes."""
         value = value.detach()
-        while value.device.records:
-            value = value.inner()
+        while isinstance(device := value.device, Decorator):
+            if not (device.records or device.transient):
+                break
+            value = Tensor(device.outside(value.primitive), device.inner)
         self._found.setdefault(param.id, []).append(value)
 
     def get(self, param: Param) -> Tensor[Any] | None:

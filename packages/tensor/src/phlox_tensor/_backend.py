@@ -121,6 +121,7 @@ class Backend(metaclass=_Interned):
         inner: the backend that a decorator wraps, else None.
         records: gradients can be asked of tensors on this device; modules made on it train.
         recorder: the device that records: this one, one that it wraps, or None.
+        transient: made by a transform, such as ``vmap``, for the time of one call.
         has_data: tensors have values to read.
         max_rank: the largest number of axes of a tensor.
         limits: what one kernel of the backend may take of a program; nothing by default.
@@ -138,6 +139,7 @@ class Backend(metaclass=_Interned):
     passed: dict[tuple[Any, ...] | None, tuple[Entry, tuple[Any, ...], bool]]
     records: bool = False
     recorder: Backend | None = None
+    transient: bool = False
     has_data: bool = True
     max_rank: int = 16
     limits: ProgramLimits = ProgramLimits()
@@ -148,6 +150,14 @@ class Backend(metaclass=_Interned):
     def inner(self) -> Backend | None:
         """The backend that a decorator wraps, else None."""
         return None
+
+    @property
+    def base(self) -> Backend:
+        """The innermost backend: this one, unless it is a decorator."""
+        found: Backend = self
+        while found.inner is not None:
+            found = found.inner
+        return found
 
     @abstractmethod
     def entry(self, name: str) -> Entry | None:
@@ -381,9 +391,7 @@ def is_inside(inner: Backend, outer: Backend) -> bool:
 
 def lacks(backend: Backend, op: Op) -> bool:
     """Whether a device refuses calls of an op, which is for the host, by name."""
-    while backend.inner is not None:
-        backend = backend.inner
-    return op.family.hosted and op.expand is None and backend.entry(op.name) is None
+    return op.family.hosted and op.expand is None and backend.base.entry(op.name) is None
 
 
 def watch(watcher: Watcher | None) -> None:

@@ -8,10 +8,11 @@ from typing import Any, final
 import numpy as np
 
 from ._backend import Backend
+from ._cell import RECORDINGS, recording_here
 from ._compare import disagreement
 from ._decorator import Decorator
 from ._device import as_device
-from ._errors import DisagreementError
+from ._errors import CompileError, DisagreementError
 from ._number import Scalar
 from ._op import Op
 from ._table import Entry
@@ -54,6 +55,8 @@ class Checked(Decorator):
         count = len(op.signature.operands)
 
         def run(*args: Any) -> Any:
+            if RECORDINGS.count and recording_here.get() is not None:
+                raise self._not_replayed(op)
             out = inside(*args)
             moved = [*map(self._move, args[:count]), *args[count:]]
             want = other(*moved)
@@ -65,6 +68,16 @@ class Checked(Decorator):
             return out
 
         return run
+
+    def _not_replayed(self, op: Op) -> CompileError:
+        return CompileError(
+            op.name,
+            "a compiled function compares nothing",
+            got=repr(self),
+            expected=f"{self._inner!r}",
+            hint=f"x.to_device({self._inner!r}) for a compiled function, px.compile(f, check=True) "
+            "to compare its replays with plain calls",
+        )
 
     def _move(self, item: Any) -> Any:
         """An operand, copied to the reference."""

@@ -84,6 +84,10 @@ class Decorator(Backend):
         """Return the primitive of the inner device inside one of this device."""
         return primitive
 
+    def outside(self, primitive: Primitive, /) -> Primitive:
+        """Return the primitive of the inner device that stands for this one behind a transform."""
+        return self.lower(primitive)
+
     def detach(self, primitive: Primitive, /) -> Primitive:
         """Return the primitive without its history, here and on all devices inside."""
         return self.lift(self._inner.detach(self.lower(primitive)))

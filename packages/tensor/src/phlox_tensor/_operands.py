@@ -44,22 +44,40 @@ def _backend_of(op: Op, operands: tuple[Any, ...]) -> Backend:
         if backend is None or is_inside(backend, item.device):
             backend = item.device
         elif not is_inside(item.device, backend):
-            raise DeviceError(
-                op.name,
-                _unlike(backend, item.device),
-                got=f"{backend!r} and {item.device!r}",
-                expected="one device",
-                hint=f"y.to_device({backend!r})",
-            )
+            raise _apart(op, backend, item.device)
     return default_device() if backend is None else backend
+
+
+def _apart(op: Op, a: Backend, b: Backend) -> DeviceError:
+    """The error for tensors that no device has both of."""
+    transforms = [found for found in map(_transformed, (a, b)) if found is not None]
+    if a.base is b.base and len(transforms) == 1:
+        outer = b if _transformed(a) is not None else a
+        return DeviceError(
+            op.name,
+            "a function under a transform uses a tensor of a device around that of its arguments",
+            got=f"a tensor on {outer!r}, arguments on {transforms[0]!r}",
+            expected="one device",
+            hint=f"x.to_device({outer!r}) for the arguments of px.vmap(f), px.jvp and so on",
+        )
+    hint = f"y.to_device({a!r})"
+    return DeviceError(
+        op.name, _unlike(a, b), got=f"{a!r} and {b!r}", expected="one device", hint=hint
+    )
+
+
+def _transformed(device: Backend | None) -> Backend | None:
+    """What the outermost arguments of transforms were on; None for a device that none made."""
+    found = None
+    while device is not None:
+        found = device.inner if device.transient else found
+        device = device.inner
+    return found
 
 
 def _unlike(a: Backend, b: Backend) -> str:
     """How devices differ, innermost first."""
-    while a.inner is not None:
-        a = a.inner
-    while b.inner is not None:
-        b = b.inner
+    a, b = a.base, b.base
     if a is b:
         return "tensors on different decorators of one device"
     defaults = [(device.default_float, device.default_int) for device in (a, b)]

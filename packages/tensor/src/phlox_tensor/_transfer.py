@@ -43,9 +43,7 @@ def to_device(tensor: Tensor[Any], device: Backend | str) -> Tensor[Any]:
     if is_recorded(tensor):
         hint = "x.detach().to_device(device), and require_grad() there"
         raise _history(tensor, target, hint)
-    base = target
-    while base.inner is not None:
-        base = base.inner
+    base = target.base
     dtype = tensor.dtype
     array = tensor.numpy() if base.has_data else np.broadcast_to(dtype.numpy.type(), tensor.shape)
     if dtype.kind == "Int" and dtype not in base.dtypes:
@@ -93,9 +91,7 @@ def upload(data: Any, dtype: DType | None, device: Backend, op: str = "asarray")
     Raises:
         DTypeError: when the device lacks the element type.
     """
-    base = device
-    while base.inner is not None:
-        base = base.inner
+    base = device.base
     own = isinstance(data, np.ndarray | np.generic)
     array = np.asarray(data) if own else _from_python(data, op)
     found = as_dtype(array.dtype, op)

@@ -17,9 +17,7 @@ Place = Callable[[Array, DType, Backend], Tensor[Any]]
 
 
 def _upload(array: Array, dtype: DType, backend: Backend) -> Tensor[Any]:
-    base = backend
-    while base.inner is not None:
-        base = base.inner
+    base = backend.base
     primitive = base.upload(np.ascontiguousarray(array).reshape(array.shape), dtype)
     tensor: Tensor[Any] = Tensor(primitive, base)
     return tensor if base is backend else tensor.to_device(backend)
