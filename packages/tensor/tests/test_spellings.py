@@ -9,6 +9,7 @@ import subprocess
 import sys
 from typing import Any
 
+import numpy as np
 import pytest
 
 import phlox_tensor as pt
@@ -36,6 +37,14 @@ def values_of(text: str) -> str:
         ("pt.float", "[float] phlox writes this otherwise\nhint: pt.float32"),
         ("pt.randn", "[randn] phlox calls this random.normal\nhint: pt.random.normal((2, 3))"),
         ("pt.sofmax", "[sofmax] no such name in phlox_tensor\nhint: pt.softmax"),
+        (
+            "pt.imag",
+            "[imag] complex numbers: tensors are real, pairs are px.fft.Spectrum\n"
+            "hint: pt.fft.fft(x).imag",
+        ),
+        ("pt.linalg.expm", "[expm] phlox writes this otherwise\nhint: px.linalg.matrix_exp(x)"),
+        ("pt.linalg.solv", "[solv] no such name in px.linalg\nhint: px.linalg.solve"),
+        ("pt.fft.rffts", "[rffts] no such name in px.fft\nhint: px.fft.rfft"),
         ("pt.wholly_else", "[wholly_else] no such name in phlox_tensor"),
         ("x.clamp", "[clamp] phlox calls this clip\nhint: x.clip(0.0, 1.0)"),
         ("x.cuda", '[cuda] phlox writes this otherwise\nhint: x.to_device("wgpu")'),
@@ -47,6 +56,20 @@ def values_of(text: str) -> str:
 )
 def test_a_name_of_another_library_says_what_to_type(code: str, text: str) -> None:
     assert values_of(code) == text
+
+
+@pytest.mark.parametrize("name", ["eig", "eigvals"])
+def test_what_is_complex_says_what_to_type(name: str) -> None:
+    with pytest.raises(UnknownNameError, match=rf"\[{name}\] complex numbers.*") as caught:
+        getattr(pt.linalg, name)
+    code = re.findall(r"(?:px|numpy)\.linalg\.\w+\(x[.a-z()]*\)", str(caught.value))
+    assert len(code) == 2
+    x = pt.asarray([[2.0, 1.0], [1.0, 2.0]])
+    ours, theirs = (eval(each, {"px": pt, "numpy": np, "x": x}) for each in code)
+    if name == "eig":
+        ours, theirs = ours[0], theirs[0]
+    assert sorted(theirs) == pytest.approx(ours.tolist())
+    assert not hasattr(pt.linalg, "__wrapped__")
 
 
 def test_a_name_that_is_not_there_is_still_an_attribute_error() -> None:

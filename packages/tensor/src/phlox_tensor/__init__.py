@@ -123,7 +123,9 @@ from ._spellings import unknown_name as _unknown_name
 from ._standard import argsort as argsort
 from ._standard import astype as astype
 from ._standard import concat as concat
+from ._standard import conj as conj
 from ._standard import nonzero as nonzero
+from ._standard import real as real
 from ._standard import reshape as reshape
 from ._standard import searchsorted as searchsorted
 from ._standard import sort as sort

@@ -46,6 +46,7 @@ NETWORK_ROWS: Final = (
     ("fft.fft", "fft.fft", "fft.fft", "", "{ns}.fft.fft(x)"),
     ("fft.fftn", "fft.fftn", "fft.fftn", "", "{ns}.fft.fftn(x)"),
     ("fft.irfft", "fft.irfft", "fft.irfft", "signal.irfft", "{ns}.fft.irfft(x)"),
+    ("fft.istft", "", "istft", "", "{ns}.fft.istft(x, 256)"),
     ("fft.rfft", "fft.rfft", "fft.rfft", "signal.rfft", "{ns}.fft.rfft(x)"),
     ("fft.stft", "", "stft", "", "{ns}.fft.stft(x, 256)"),
     ("fold", "", "=", "fold4d", "{ns}.fold(x, (8, 8), 2)"),
@@ -69,7 +70,7 @@ NETWORK_ROWS: Final = (
     ("linalg.inv", "linalg.inv", "inverse", "", "{ns}.linalg.inv(x)"),
     ("linalg.lstsq", "linalg.lstsq", "linalg.lstsq", "", "{ns}.linalg.lstsq(x, y)"),
     ("linalg.lu", "", "linalg.lu", "linalg.lu_decomposition", "{ns}.linalg.lu(x)"),
-    ("linalg.matrix_exp", "", "linalg.matrix_exp", "", "{ns}.linalg.matrix_exp(x)"),
+    ("linalg.matrix_exp", "", "matrix_exp", "", "{ns}.linalg.matrix_exp(x)"),
     (
         "linalg.matrix_norm",
         "linalg.matrix_norm",

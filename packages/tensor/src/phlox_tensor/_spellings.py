@@ -73,6 +73,7 @@ _MATH: Final = tuple(
         ("cosh", "=", "=", "="),
         ("cross_entropy", "", "=", "", "{ns}.cross_entropy(logits, targets)"),
         ("cumsum", "=", "=", "="),
+        ("cumulative_prod", "cumprod", "cumprod", "cumprod", "{ns}.cumulative_prod(x, axis=0)"),
         ("divide", "=", "div", "div", "x / y"),
         ("elu", "", "=", "="),
         ("empty", "=", "=", "="),
@@ -226,11 +227,13 @@ IDIOMS: Final = {
     "dot": "x @ y",
     "double": "x.astype({ns}.float64)",
     "expand_as": "x.broadcast_to(y.shape)",
+    "expm": "{ns}.linalg.matrix_exp(x)",
     "fill_": "{ns}.full_like(x, 1.0)",
     "float": "x.astype({ns}.float32)",
     "float_power": "x ** 2.0",
     "get_device": "x.device",
     "half": "x.astype({ns}.float16)",
+    "histc": "{ns}.histogram(x, 10)",
     "hstack": "{ns}.concat([x, y], axis=1)",
     "index_put": "x.at[indices].set(y)",
     "index_put_": "x = x.at[indices].set(y)",
@@ -250,11 +253,13 @@ IDIOMS: Final = {
     "scatter_add": "x.scatter(indices, update, axis=0)",
     "scatter_add_": "x = x.scatter(indices, update, axis=0)",
     "sub_": "x = x - y",
+    "std_mean": "x.std(), x.mean()",
     "t": "x.T",
     "to": 'x.astype({ns}.float32), or x.to_device("cpu")',
     "transpose": "x.T, x.swapaxes(0, 1) or x.permute_dims(1, 0)",
     "type": "x.dtype",
     "type_as": "x.astype(y.dtype)",
+    "unique": "{ns}.unique_values(x)",
     "view_as": "x.reshape(y.shape)",
     "vstack": "{ns}.concat([x, y], axis=0)",
     "zero_": "{ns}.zeros_like(x)",
@@ -271,6 +276,16 @@ NAMES: Final = {
     "long": "{ns}.int64",
     "ndarray": "{ns}.Tensor",
     "set_default_dtype": 'with {ns}.use_device({ns}.Numpy(float="float64")): ...',
+}
+
+# What is of complex numbers in the array API.
+COMPLEX: Final = {
+    "complex128": "{ns}.fft.Spectrum(real, imag)",
+    "complex64": "{ns}.fft.Spectrum(real, imag)",
+    "eig": "{ns}.linalg.eigh(x)  # of symmetric matrices; numpy.linalg.eig(x.numpy()) of others",
+    "eigvals": "{ns}.linalg.eigvalsh(x)  # of symmetric matrices; numpy.linalg.eigvals(x.numpy())",
+    "imag": "{ns}.fft.fft(x).imag",
+    "view_as_complex": "{ns}.fft.Spectrum(x[..., 0], x[..., 1])",
 }
 
 # Keywords of NumPy and PyTorch -> ours.
@@ -307,6 +322,9 @@ FOREIGN: Final = _codes()
 
 def unknown_name(name: str, owner: str, ns: str, known: Iterable[str]) -> UnknownNameError:
     """Return the error for a name that ``owner`` lacks: what it is called here, or what is near."""
+    if name in COMPLEX:
+        what = "complex numbers: tensors are real, pairs are px.fft.Spectrum"
+        return UnknownNameError(name, what, hint=COMPLEX[name].format(ns=ns))
     ours, code = FOREIGN.get(name, ("", ""))
     code = NAMES.get(name, code) if known else code  # a class of tensors lists nothing
     if code:
@@ -320,6 +338,15 @@ def unknown_name(name: str, owner: str, ns: str, known: Iterable[str]) -> Unknow
     return UnknownNameError(
         name, f"no such name in {owner}", hint=f"{ns}.{near[0]}" if near else None
     )
+
+
+def unknown_member(name: str, module: str, known: Sequence[str]) -> AttributeError:
+    """Return the error for a name that ``px.linalg``, ``px.fft`` or the like lacks."""
+    if name.startswith("_"):  # what copying, pickling and the import system ask for
+        return AttributeError(f"module {module!r} has no attribute {name!r}")
+    owner = f"px.{module.rpartition('.')[2]}"
+    is_ours = name in COMPLEX or name in FOREIGN
+    return unknown_name(name, owner, "px" if is_ours else owner, known)
 
 
 def refused_keyword(

@@ -12,7 +12,7 @@ from ._backend import Backend
 from ._creation import copied, refuse_sharing
 from ._device import as_device
 from ._dtype import DTypeLike, bool_
-from ._errors import ShapeError
+from ._errors import KindError, ShapeError
 from ._fast import unknown_argument
 from ._kinds import AnyKind, Int, NumKind
 from ._tensor import Tensor
@@ -72,6 +72,17 @@ def concat(
     return out
 
 
+def conj(x: Tensor[NumKind], /) -> Tensor[NumKind]:
+    """Return the complex conjugates, which of real numbers are these themselves.
+
+    Example:
+        >>> conj(asarray([1.0, -2.0])).tolist()
+        [1.0, -2.0]
+    """
+    _require_numbers("conj", x)
+    return x
+
+
 def nonzero(x: Tensor[Any], /) -> tuple[Tensor[Int], ...]:
     """Return where elements are not 0: for each axis a tensor of indices, row by row.
 
@@ -96,6 +107,24 @@ def unraveled(flat: Tensor[Int], shape: tuple[int, ...]) -> tuple[Tensor[Int], .
         out.append(flat // rest % n if n else flat)
         rest *= n or 1
     return tuple(reversed(out))
+
+
+def real(x: Tensor[NumKind], /) -> Tensor[NumKind]:
+    """Return the real parts, which of real numbers are these themselves.
+
+    Example:
+        >>> real(asarray([1.0, -2.0])).tolist()
+        [1.0, -2.0]
+    """
+    _require_numbers("real", x)
+    return x
+
+
+def _require_numbers(op: str, x: Tensor[Any]) -> None:
+    if x.dtype is bool_:
+        raise KindError(
+            op, "not numbers", got=x.dtype, expected="Float or Int", hint="x.astype(px.int32)"
+        )
 
 
 def reshape(

@@ -1,10 +1,14 @@
 """Fourier transforms, of any length, with real and imaginary parts side by side.
 
-The functions and their arguments are those of the array API's extension; ``stft``, ``istft`` and
-``window`` stand beside them. Tensors are not complex, so what is complex there is a ``Spectrum``
-here: a pair of tensors, in arguments as in results. All runs on every backend and has derivatives.
+The functions and their arguments are those of the array API's extension; ``stft``, ``istft``,
+``window``, mel filters and spectrograms, ``decibels`` and ``resample`` stand beside them. Tensors
+are not complex, so what is complex there is a ``Spectrum`` here: a pair of tensors, in arguments as
+in results. All runs on every backend and has derivatives.
 """
 
+from typing import TYPE_CHECKING
+
+from ._audio import decibels, mel_filters, mel_spectrogram, resample
 from ._fourier import (
     Spectrum,
     fft,
@@ -23,9 +27,11 @@ from ._fourier import (
     rfftn,
 )
 from ._spectrogram import istft, stft, window
+from ._spellings import unknown_member as _unknown_member
 
 __all__ = [
     "Spectrum",
+    "decibels",
     "fft",
     "fftfreq",
     "fftn",
@@ -38,9 +44,19 @@ __all__ = [
     "irfft",
     "irfftn",
     "istft",
+    "mel_filters",
+    "mel_spectrogram",
+    "resample",
     "rfft",
     "rfftfreq",
     "rfftn",
     "stft",
     "window",
 ]
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Say what to type for a name that is not here."""
+        raise _unknown_member(name, __name__, __all__)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from . import ops
 from ._creation import eye
@@ -17,6 +17,7 @@ from ._dtype import DTypeLike, finfo
 from ._errors import ArgumentError, ShapeError
 from ._functions import matmul, matrix_transpose, outer, tensordot, vecdot
 from ._kinds import AnyKind, Int, NumKind
+from ._spellings import unknown_member
 from ._tensor import Tensor
 from .ops import matrices
 
@@ -489,3 +490,10 @@ def vector_norm(
     powers = (wide**ord).sum(axis=axis, keepdims=keepdims)
     none = (powers == 0).detach()  # of which a root has no derivative
     return none.where(0.0, none.where(1.0, powers) ** (1 / ord)).astype(x.dtype)
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Say what to type for a name that is not here."""
+        raise unknown_member(name, __name__, __all__)
