@@ -111,3 +111,7 @@ def test_operators_are_those_of_python(name: str, a: int, b: int) -> None:
     assert abs(pt.asarray(-3)).item() == 3
     assert (-pt.asarray(3)).item() == (~pt.asarray(2)).item() == -3
     assert (+pt.asarray(3)).item() == 3
+
+
+def test_arguments_that_the_standard_names_may_be_named() -> None:
+    assert pt.isdtype(dtype=pt.float32, kind="real floating")

@@ -8,21 +8,17 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from phlox_tensor import (
     Backend,
-    Bool,
     Float,
     Int,
     ShapeError,
     Tensor,
     concat,
     full,
+    ops,
     stack,
-    unstack,
-    where,
 )
 
 from . import initializers as init
-from ._activation import FUNCTIONS
-from ._attention import padding_mask
 from ._dropout import Dropout, DropoutConfig
 from ._inputs import check_dtype
 from ._layer import Layer, LayerConfig
@@ -30,7 +26,11 @@ from ._module import Module
 from ._param import Param
 
 Hidden = tuple[Tensor[Float], ...]
-Gates = Callable[[Tensor[Float], Tensor[Float], Hidden], Hidden]
+# What a layer in one direction does: weights, a sequence (N, length, size), the state in front of
+# it, lengths, and whether from its end; to the results and the state behind it.
+Walk = Callable[
+    ["Recurrence", Tensor[Float], Hidden, Tensor[Int] | None, bool], tuple[Tensor[Float], Hidden]
+]
 
 
 class LstmState(NamedTuple):
@@ -57,33 +57,15 @@ class Recurrence(Module):
     bias_input: Param | None
     bias_hidden: Param | None
 
-    def run(
-        self,
-        x: Tensor[Float],
-        state: Hidden,
-        gates: Gates,
-        real: Tensor[Bool] | None,
-        backward: bool,
-    ) -> tuple[Tensor[Float], Hidden]:
-        """Map (N, length, size) to (N, length, d_hidden), and the state to the last one."""
-        inputs = x @ self.weight_input.value
-        if self.bias_input is not None:
-            inputs = inputs + self.bias_input.value
-        weight = self.weight_hidden.value
-        bias = None if self.bias_hidden is None else self.bias_hidden.value
-        steps = list(unstack(inputs, axis=1))
-        counts = None if real is None else list(unstack(real[..., None], axis=1))
-        found: list[Tensor[Float]] = []
-        for i in reversed(range(len(steps))) if backward else range(len(steps)):
-            hidden = state[0] @ weight
-            new = gates(steps[i], hidden if bias is None else hidden + bias, state)
-            if counts is None:
-                state = new
-                found.append(new[0])
-            else:  # past its end a sequence keeps its state and gives 0
-                state = tuple(where(counts[i], n, o) for n, o in zip(new, state, strict=True))
-                found.append(where(counts[i], new[0], 0.0))
-        return stack(found[::-1] if backward else found, axis=1), state
+    def weights(self) -> tuple[Tensor[Float], Tensor[Float]]:
+        """Return what inputs and what states are multiplied with."""
+        return self.weight_input.value, self.weight_hidden.value
+
+    def bias(self) -> Tensor[Float] | None:
+        """Return the sum of both biases."""
+        if self.bias_input is None or self.bias_hidden is None:
+            return None
+        return self.bias_input.value + self.bias_hidden.value
 
 
 def _recurrences(config: Any, gates: int, device: Backend | str | None) -> dict[str, Any]:
@@ -113,7 +95,7 @@ def _run(
     x: Tensor[Float],
     states: Hidden | None,
     lengths: Tensor[Int] | None,
-    gates: Gates,
+    walk: Walk,
     count: int,
 ) -> tuple[Tensor[Float], Hidden]:
     """Run all layers over (…, length, size); ``count`` tensors make a state."""
@@ -132,11 +114,10 @@ def _run(
     for state in states:
         if state.shape != shape:
             raise ShapeError(name, "the state does not fit", got=state.shape, expected=shape)
-    real = None
     if lengths is not None:
         if lengths.shape != lead:
             raise ShapeError(name, "lengths do not fit", got=lengths.shape, expected=lead)
-        real = ~padding_mask(lengths.reshape(n), length)
+        lengths = lengths.reshape(n)
     y = x.reshape(n, length, s.d_input)
     directions, last = 2 if s.bidirectional else 1, []
     flat = [state.reshape(len(recurrences), n, s.d_hidden) for state in states]
@@ -144,7 +125,7 @@ def _run(
         parts = []
         for j in range(i, i + directions):
             start = tuple(state[j] for state in flat)
-            found, end = recurrences[j].run(y, start, gates, real, backward=j > i)
+            found, end = walk(recurrences[j], y, start, lengths, j > i)
             parts.append(found)
             last.append(end)
         y = parts[0] if directions == 1 else concat(parts, axis=-1)
@@ -223,13 +204,30 @@ class Rnn(Layer[RnnConfig]):
         Raises:
             ShapeError: when something does not fit.
         """
-        activation = FUNCTIONS[self.settings.activation]
+        activation = self.settings.activation
 
-        def gates(given: Tensor[Float], kept: Tensor[Float], old: Hidden) -> Hidden:
-            return (activation(given + kept),)
+        def walk(
+            part: Recurrence,
+            y: Tensor[Float],
+            start: Hidden,
+            counts: Tensor[Int] | None,
+            reverse: bool,
+        ) -> tuple[Tensor[Float], Hidden]:
+            found, end = ops.rnn(
+                y, *part.weights(), part.bias(), *start, counts, activation, reverse
+            )
+            return found, (end,)
 
-        y, (end,) = _run(self, x, None if state is None else (state,), lengths, gates, 1)
+        y, (end,) = _run(self, x, None if state is None else (state,), lengths, walk, 1)
         return y, end
+
+
+def _gru(
+    part: Recurrence, x: Tensor[Float], start: Hidden, lengths: Tensor[Int] | None, reverse: bool
+) -> tuple[Tensor[Float], Hidden]:
+    biases = (None if b is None else b.value for b in (part.bias_input, part.bias_hidden))
+    found, end = ops.gru(x, *part.weights(), *biases, *start, lengths, reverse)
+    return found, (end,)
 
 
 class GruConfig(LayerConfig["Gru"]):
@@ -292,16 +290,15 @@ class Gru(Layer[GruConfig]):
 
         Arguments and errors are those of ``Rnn``.
         """
-
-        def gates(given: Tensor[Float], kept: Tensor[Float], old: Hidden) -> Hidden:
-            size = self.settings.d_hidden
-            both = (given[..., : 2 * size] + kept[..., : 2 * size]).sigmoid()
-            reset, update = both[..., :size], both[..., size:]
-            new = (given[..., 2 * size :] + reset * kept[..., 2 * size :]).tanh()
-            return (new + update * (old[0] - new),)
-
-        y, (end,) = _run(self, x, None if state is None else (state,), lengths, gates, 1)
+        y, (end,) = _run(self, x, None if state is None else (state,), lengths, _gru, 1)
         return y, end
+
+
+def _lstm(
+    part: Recurrence, x: Tensor[Float], start: Hidden, lengths: Tensor[Int] | None, reverse: bool
+) -> tuple[Tensor[Float], Hidden]:
+    found, *end = ops.lstm(x, *part.weights(), part.bias(), *start, lengths, reverse)
+    return found, tuple(end)
 
 
 class LstmConfig(LayerConfig["Lstm"]):
@@ -367,13 +364,5 @@ class Lstm(Layer[LstmConfig]):
 
         Arguments and errors are those of ``Rnn``.
         """
-
-        def gates(given: Tensor[Float], kept: Tensor[Float], old: Hidden) -> Hidden:
-            size, total = self.settings.d_hidden, given + kept
-            both = total[..., : 2 * size].sigmoid()
-            taken = both[..., :size] * total[..., 2 * size : 3 * size].tanh()
-            cell = both[..., size:] * old[1] + taken
-            return total[..., 3 * size :].sigmoid() * cell.tanh(), cell
-
-        y, ends = _run(self, x, state, lengths, gates, 2)
+        y, ends = _run(self, x, state, lengths, _lstm, 2)
         return y, LstmState(*ends)

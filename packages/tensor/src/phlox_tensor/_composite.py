@@ -84,7 +84,7 @@ def einsum(equation: str, /, *arrays: Tensor[NumKind]) -> Tensor[NumKind]:
     return out
 
 
-def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...], /) -> bool:
+def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
     """Whether an element type is of a kind, or of one of several.
 
     Args:

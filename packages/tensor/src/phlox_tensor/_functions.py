@@ -149,6 +149,9 @@ from .ops.rearrangement import pixel_unshuffle as _pixel_unshuffle
 from .ops.rearrangement import rot90 as _rot90
 from .ops.rearrangement import unflatten as _unflatten
 from .ops.rearrangement import unfold as _unfold
+from .ops.recurrence import gru as _gru
+from .ops.recurrence import lstm as _lstm
+from .ops.recurrence import rnn as _rnn
 from .ops.reduction import all_ as _all
 from .ops.reduction import any_ as _any
 from .ops.reduction import argmax as _argmax
@@ -344,6 +347,7 @@ __all__ = [
     "greater",
     "greater_equal",
     "grid_sample",
+    "gru",
     "hard_shrink",
     "hard_sigmoid",
     "hard_swish",
@@ -382,6 +386,7 @@ __all__ = [
     "lp_pool1d",
     "lp_pool2d",
     "lp_pool3d",
+    "lstm",
     "masked_fill",
     "masked_scatter",
     "masked_select",
@@ -432,6 +437,7 @@ __all__ = [
     "remainder",
     "repeat",
     "rms_norm",
+    "rnn",
     "roi_align",
     "roll",
     "rot90",
@@ -1675,6 +1681,38 @@ def grid_sample(
     )
 
 
+def gru(
+    x: Tensor[Float],
+    /,
+    weight_input: Tensor[Float],
+    weight_hidden: Tensor[Float],
+    bias_input: Tensor[Float] | None = None,
+    bias_hidden: Tensor[Float] | None = None,
+    hidden: Tensor[Float] | None = None,
+    lengths: Tensor[Int] | None = None,
+    reverse: bool = False,
+) -> tuple[Tensor[Float], Tensor[Float]]:
+    """A GRU over x (N, steps, D): ``h' = n + z·(h - n)`` with ``r, z = sigmoid(a + b)``, ``n =
+    tanh(a + r·b)`` of ``a = x @ weight_input + bias_input`` and ``b = h @ weight_hidden +
+    bias_hidden``, each in the order r, z, n; weights (D, 3·H) and (H, 3·H). Gives h behind
+    each step (N, steps, H), and the last h (N, H); ``hidden`` and ``lengths`` are as of
+    ``lstm``. Cho et al., 2014.
+    """
+    return call(
+        _gru,
+        (
+            x,
+            weight_input,
+            weight_hidden,
+            bias_input,
+            bias_hidden,
+            hidden,
+            lengths,
+        ),
+        (reverse,),
+    )
+
+
 def hard_shrink(x: Tensor[Float], /, threshold: float = 0.5) -> Tensor[Float]:
     """x, but 0 from ``-threshold`` to ``threshold``."""
     return single(_hard_shrink, x, (threshold,))
@@ -2082,6 +2120,39 @@ def lp_pool3d(
             padding,
             ceil_mode,
         ),
+    )
+
+
+def lstm(
+    x: Tensor[Float],
+    /,
+    weight_input: Tensor[Float],
+    weight_hidden: Tensor[Float],
+    bias: Tensor[Float] | None = None,
+    hidden: Tensor[Float] | None = None,
+    cell: Tensor[Float] | None = None,
+    lengths: Tensor[Int] | None = None,
+    reverse: bool = False,
+) -> tuple[Tensor[Float], Tensor[Float], Tensor[Float]]:
+    """An LSTM over x (N, steps, D): ``c' = f·c + i·g``, ``h' = o·tanh(c')`` with the gates
+    ``sigmoid`` (of g ``tanh``) of ``x @ weight_input + h @ weight_hidden + bias``, in the
+    order i, f, g, o; weights (D, 4·H) and (H, 4·H). Gives h behind each step (N, steps, H),
+    and the last h and c (N, H). States start at 0 unless given. Of a sequence count its first
+    ``lengths`` steps; the others give 0 and change no state. Hochreiter and Schmidhuber,
+    1997.
+    """
+    return call(
+        _lstm,
+        (
+            x,
+            weight_input,
+            weight_hidden,
+            bias,
+            hidden,
+            cell,
+            lengths,
+        ),
+        (reverse,),
     )
 
 
@@ -2762,6 +2833,38 @@ def rms_norm(
             weight,
         ),
         (epsilon,),
+    )
+
+
+def rnn(
+    x: Tensor[Float],
+    /,
+    weight_input: Tensor[Float],
+    weight_hidden: Tensor[Float],
+    bias: Tensor[Float] | None = None,
+    hidden: Tensor[Float] | None = None,
+    lengths: Tensor[Int] | None = None,
+    activation: str = "tanh",
+    reverse: bool = False,
+) -> tuple[Tensor[Float], Tensor[Float]]:
+    """A plain recurrence over x (N, steps, D): ``h' = tanh(x @ weight_input + h @ weight_hidden
+    + bias)``, or ``relu``; weights (D, H) and (H, H). Gives h behind each step (N, steps, H),
+    and the last h (N, H); ``hidden`` and ``lengths`` are as of ``lstm``. Elman, 1990.
+    """
+    return call(
+        _rnn,
+        (
+            x,
+            weight_input,
+            weight_hidden,
+            bias,
+            hidden,
+            lengths,
+        ),
+        (
+            activation,
+            reverse,
+        ),
     )
 
 

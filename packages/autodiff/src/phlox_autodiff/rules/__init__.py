@@ -21,6 +21,7 @@ from .neighbor import NEIGHBOR
 from .pooling import POOLING, POOLING_FORWARD
 from .quantization import QUANTIZATION
 from .random import RANDOM
+from .recurrence import RECURRENCE
 from .reduction import REDUCTION
 from .rows import ROWS
 from .sampling import SAMPLING
@@ -47,6 +48,7 @@ TABLES: Final = (
     POOLING,
     QUANTIZATION,
     RANDOM,
+    RECURRENCE,
     REDUCTION,
     ROWS,
     SAMPLING,

@@ -1,0 +1,197 @@
+"""Derivatives of recurrent layers: gates of all steps at once, then one walk back.
+
+What the gates were is computed again in one product for all steps, and each step back is a product
+with what its cotangent has to be scaled by. The cotangent of the weights is one product again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from phlox_tensor import Tensor, concat, stack, unstack
+from phlox_tensor.ops.recurrence import real_steps
+
+from .._rule import Joint, Rule
+
+if TYPE_CHECKING:
+    from phlox_tensor import Int
+
+Cotangents = tuple["Tensor | None", ...]
+
+
+def _before(start: Tensor, states: Tensor, reverse: bool) -> Tensor:
+    """The state in front of each step."""
+    first = start[:, None]
+    if reverse:
+        return concat([states[:, 1:], first], axis=1)
+    return concat([first, states[:, :-1]], axis=1)
+
+
+def _real(lengths: Tensor[Int] | None, like: Tensor) -> Tensor | None:
+    """(N, steps, 1): 1 for the steps that count."""
+    if lengths is None:
+        return None
+    return real_steps(lengths, like.shape[1])[:, :, None].astype(like.dtype)
+
+
+def _masked(x: Tensor, real: Tensor | None) -> Tensor:
+    return x if real is None else x * real
+
+
+def _kept(x: Tensor | None, real: Tensor | None) -> Tensor | None:
+    """What a state goes on by: x where a step counts, else 1."""
+    if real is None:
+        return x
+    return 1.0 - real if x is None else x * real + (1.0 - real)
+
+
+def _weights(before: Tensor, pulls: Tensor) -> Tensor:
+    """The sum of the products of all steps."""
+    size, columns = before.shape[2], pulls.shape[2]
+    return before.reshape((-1, size)).mT @ pulls.reshape((-1, columns))
+
+
+def _back(
+    g: Tensor, weight: Tensor, scale: Tensor, kept: Tensor | None, reverse: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Cotangents of the states behind each step, of products with weights, of the start.
+
+    ``scale`` (N, steps, gates, H) turns the one into the other; ``kept`` is what of a state goes
+    on to the next one as it is.
+    """
+    n, steps, gates, size = scale.shape
+    wanted, turned = unstack(g, axis=1), weight.mT
+    scales = unstack(scale, axis=1)
+    keeps = None if kept is None else unstack(kept, axis=1)
+    carried: Tensor = g.zeros((n, size))
+    states: list[Tensor] = []
+    pulls: list[Tensor] = []
+    for t in range(steps) if reverse else reversed(range(steps)):
+        state = wanted[t] + carried
+        pull = (state[:, None] * scales[t]).reshape((n, gates * size))
+        carried = pull @ turned
+        if keeps is not None:
+            carried = carried + state * keeps[t]
+        states.append(state)
+        pulls.append(pull)
+    if not reverse:
+        states.reverse()
+        pulls.reverse()
+    return stack(states, axis=1), stack(pulls, axis=1), carried
+
+
+def _wide(*tensors: Tensor) -> list[Tensor]:
+    return [x.to_full_precision() for x in tensors]
+
+
+def _rnn_steps(
+    g: Tensor,
+    weight: Tensor,
+    hidden: Tensor,
+    lengths: Tensor[Int] | None,
+    y: Tensor,
+    activation: str,
+    reverse: bool,
+) -> Cotangents:
+    wanted, weights, start, states = _wide(g, weight, hidden, y)
+    real = _real(lengths, states)
+    slope = 1.0 - states.square() if activation == "tanh" else (states > 0).astype(states.dtype)
+    scale = _masked(slope, real)[:, :, None]
+    _, pulls, first = _back(wanted, weights, scale, _kept(None, real), reverse)
+    found = (pulls, _weights(_before(start, states, reverse), pulls), first)
+    return (*(x.astype(g.dtype) for x in found), None)
+
+
+def _gru_steps(
+    g: Tensor,
+    inputs: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    hidden: Tensor,
+    lengths: Tensor[Int] | None,
+    y: Tensor,
+    reverse: bool,
+) -> Cotangents:
+    wanted, given, weights, start, states = _wide(g, inputs, weight, hidden, y)
+    real, size = _real(lengths, states), hidden.shape[1]
+    before = _before(start, states, reverse)
+    kept = before @ weights
+    if bias is not None:
+        kept = kept + bias.to_full_precision()
+    gates = (given[..., : 2 * size] + kept[..., : 2 * size]).sigmoid()
+    reset, update = gates[..., :size], gates[..., size:]
+    new = (given[..., 2 * size :] + reset * kept[..., 2 * size :]).tanh()
+    by_new = _masked((1.0 - update) * (1.0 - new.square()), real)
+    by_reset = by_new * kept[..., 2 * size :] * (reset * (1.0 - reset))
+    by_update = _masked((before - new) * (update * (1.0 - update)), real)
+    scale = stack([by_reset, by_update, by_new * reset], axis=2)
+    found, pulls, first = _back(wanted, weights, scale, _kept(update, real), reverse)
+    outer = concat([pulls[..., : 2 * size], found * by_new], axis=2)
+    total = None if bias is None else pulls.sum(axis=(0, 1)).astype(g.dtype)
+    parts = [x.astype(g.dtype) for x in (outer, _weights(before, pulls), first)]
+    return parts[0], parts[1], total, parts[2], None
+
+
+def _lstm_steps(  # noqa: PLR0913, PLR0917 - operands and results of the op
+    g_hiddens: Tensor | None,
+    g_cells: Tensor | None,
+    inputs: Tensor,
+    weight: Tensor,
+    hidden: Tensor,
+    cell: Tensor,
+    lengths: Tensor[Int] | None,
+    hiddens: Tensor,
+    cells: Tensor,
+    reverse: bool,
+) -> Cotangents:
+    given, weights, *starts = _wide(inputs, weight, hidden, cell)
+    states, memories = _wide(hiddens, cells)
+    real, size = _real(lengths, states), hidden.shape[1]
+    before, old = _before(starts[0], states, reverse), _before(starts[1], memories, reverse)
+    total = given + before @ weights
+    gates, taken = total[..., : 2 * size].sigmoid(), total[..., 2 * size : 3 * size].tanh()
+    i, f, o = gates[..., :size], gates[..., size:], total[..., 3 * size :].sigmoid()
+    seen = memories.tanh()
+    by_cell = [taken * i * (1.0 - i), old * f * (1.0 - f), i * (1.0 - taken.square())]
+    scale = _masked(concat(by_cell, axis=2), real)
+    by_hidden = _masked(seen * o * (1.0 - o), real)
+    through = _masked(o * (1.0 - seen.square()), real)
+    none = states.zeros()
+    wanted = [none if x is None else x.to_full_precision() for x in (g_hiddens, g_cells)]
+    rows = [unstack(x, axis=1) for x in (*wanted, scale, by_hidden, through)]
+    keeps = [unstack(x, axis=1) for x in (_kept(f, real), _kept(None, real)) if x is not None]
+    pulls, first, remembered = _lstm_back(rows, keeps, weights.mT, reverse)
+    found = (pulls, _weights(before, pulls), first, remembered)
+    return (*(x.astype(inputs.dtype) for x in found), None)
+
+
+def _lstm_back(
+    rows: list[tuple[Tensor, ...]],
+    keeps: list[tuple[Tensor, ...]],
+    turned: Tensor,
+    reverse: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Cotangents of the products with weights, of the hidden state and of the cell at the start."""
+    wanted, of_cells, scales, by_hidden, through = rows
+    steps = len(wanted)
+    carried: Tensor = wanted[0].zeros()
+    memory: Tensor = wanted[0].zeros()
+    n, size = carried.shape
+    pulls: list[Tensor] = []
+    for t in range(steps) if reverse else reversed(range(steps)):
+        state = wanted[t] + carried
+        memory = of_cells[t] + memory + state * through[t]
+        part = memory[:, None] * scales[t].reshape((n, 3, size))
+        pull = concat([part.reshape((n, 3 * size)), state * by_hidden[t]], axis=1)
+        carried, memory = pull @ turned, memory * keeps[0][t]
+        if len(keeps) > 1:
+            carried = carried + state * keeps[1][t]
+        pulls.append(pull)
+    return stack(pulls if reverse else pulls[::-1], axis=1), carried, memory
+
+
+RECURRENCE: Final[dict[str, Rule]] = {
+    "gru_steps": Joint(_gru_steps),
+    "lstm_steps": Joint(_lstm_steps),
+    "rnn_steps": Joint(_rnn_steps),
+}

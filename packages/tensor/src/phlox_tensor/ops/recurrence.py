@@ -1,0 +1,318 @@
+"""Recurrent layers in one direction, each as one op: a walk over the steps of a sequence.
+
+The products with the inputs are one product for all steps; what is left are the internal ops
+``lstm_steps``, ``gru_steps`` and ``rnn_steps``, whose results are the states behind each step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .._op import IndexSample, case
+from .._tensor import Tensor
+from ..reference import recurrence as ref
+from ..shapes import recurrence as shapes
+from . import binary, movement
+from ._families import contraction
+
+if TYPE_CHECKING:
+    from .._kinds import Bool, Int
+
+State = tuple[Tensor, ...]
+_LENGTHS = IndexSample((3,), -4)
+
+
+def real_steps(lengths: Tensor[Int], steps: int) -> Tensor[Bool]:
+    """(N, steps): True for the steps that count."""
+    device = lengths.device
+    places = Tensor[Any](device.ops.arange(0, 1, steps, lengths.dtype), device)
+    found: Tensor[Bool] = binary.less(places, lengths.reshape((lengths.shape[0], 1)))
+    return found
+
+
+def _walk(
+    step: Callable[[Tensor, State], State],
+    inputs: Tensor,
+    state: State,
+    lengths: Tensor[Int] | None,
+    reverse: bool,
+) -> tuple[Tensor, ...]:
+    """The states behind each step; a step that does not count changes none."""
+    given = movement.unstack(inputs.to_full_precision(), axis=1)
+    state = tuple(each.to_full_precision() for each in state)
+    real = None if lengths is None else real_steps(lengths, len(given))
+    found: list[State] = []
+    for t in reversed(range(len(given))) if reverse else range(len(given)):
+        new = step(given[t], state)
+        if real is not None:
+            counts = real[:, t : t + 1]
+            new = tuple(counts.where(n, old) for n, old in zip(new, state, strict=True))
+        found.append(new)
+        state = new
+    if reverse:
+        found.reverse()
+    stacked = (movement.stack(list(parts), axis=1) for parts in zip(*found, strict=True))
+    return tuple(each.astype(inputs.dtype) for each in stacked)
+
+
+def _lstm_steps(
+    inputs: Tensor,
+    weight: Tensor,
+    hidden: Tensor,
+    cell: Tensor,
+    lengths: Tensor[Int] | None,
+    reverse: bool,
+) -> tuple[Tensor, Tensor]:
+    size, wide = hidden.shape[1], weight.to_full_precision()
+
+    def step(given: Tensor, state: State) -> State:
+        total = given + state[0] @ wide
+        gates = total[:, : 2 * size].sigmoid()
+        taken = gates[:, :size] * total[:, 2 * size : 3 * size].tanh()
+        new = gates[:, size:] * state[1] + taken
+        return total[:, 3 * size :].sigmoid() * new.tanh(), new
+
+    hiddens, cells = _walk(step, inputs, (hidden, cell), lengths, reverse)
+    return hiddens, cells
+
+
+lstm_steps = contraction(
+    "lstm_steps",
+    "inputs: Float, weight: Float, hidden: Float, cell: Float, lengths: Int?; "
+    "reverse: bool = False -> hiddens: Float, cells: Float",
+    expand=_lstm_steps,
+    numpy=ref.lstm_steps,
+    shape=shapes.lstm_steps,
+    work=shapes.work,
+    ulp=64,
+    atol=64,
+    cases=(
+        case((2, 2, 8), (2, 8), (2, 2), (2, 2), None),
+        case((3, 3, 4), (1, 4), (3, 1), (3, 1), _LENGTHS),
+        case((3, 3, 4), (1, 4), (3, 1), (3, 1), _LENGTHS, reverse=True),
+        case((0, 2, 4), (1, 4), (0, 1), (0, 1), None),
+    ),
+    internal=True,
+    doc="States (N, steps, H) behind each step of an LSTM, from the parts of its gates that inputs "
+    "give (N, steps, 4·H), in the order input, forget, cell, output.",
+)
+
+
+def _gru_steps(
+    inputs: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    hidden: Tensor,
+    lengths: Tensor[Int] | None,
+    reverse: bool,
+) -> Tensor:
+    size, wide = hidden.shape[1], weight.to_full_precision()
+    shift = None if bias is None else bias.to_full_precision()
+
+    def step(given: Tensor, state: State) -> State:
+        kept = state[0] @ wide if shift is None else state[0] @ wide + shift
+        gates = (given[:, : 2 * size] + kept[:, : 2 * size]).sigmoid()
+        new = (given[:, 2 * size :] + gates[:, :size] * kept[:, 2 * size :]).tanh()
+        return (new + gates[:, size:] * (state[0] - new),)
+
+    (hiddens,) = _walk(step, inputs, (hidden,), lengths, reverse)
+    return hiddens
+
+
+gru_steps = contraction(
+    "gru_steps",
+    "inputs: Float, weight: Float, bias: Float?, hidden: Float, lengths: Int?; "
+    "reverse: bool = False -> hiddens: Float",
+    expand=_gru_steps,
+    numpy=ref.gru_steps,
+    shape=shapes.gru_steps,
+    work=shapes.work,
+    ulp=64,
+    atol=64,
+    cases=(
+        case((2, 2, 6), (2, 6), None, (2, 2), None),
+        case((3, 3, 3), (1, 3), (3,), (3, 1), _LENGTHS),
+        case((3, 3, 3), (1, 3), (3,), (3, 1), _LENGTHS, reverse=True),
+        case((0, 2, 3), (1, 3), None, (0, 1), None),
+    ),
+    internal=True,
+    doc="States (N, steps, H) behind each step of a GRU, from the parts of its gates that inputs "
+    "give (N, steps, 3·H), in the order reset, update, new.",
+)
+
+
+def _rnn_steps(
+    inputs: Tensor,
+    weight: Tensor,
+    hidden: Tensor,
+    lengths: Tensor[Int] | None,
+    activation: str,
+    reverse: bool,
+) -> Tensor:
+    wide = weight.to_full_precision()
+
+    def step(given: Tensor, state: State) -> State:
+        total = given + state[0] @ wide
+        return (total.tanh() if activation == "tanh" else total.relu(),)
+
+    (hiddens,) = _walk(step, inputs, (hidden,), lengths, reverse)
+    return hiddens
+
+
+rnn_steps = contraction(
+    "rnn_steps",
+    "inputs: Float, weight: Float, hidden: Float, lengths: Int?; "
+    "activation: str = 'tanh', reverse: bool = False -> hiddens: Float",
+    expand=_rnn_steps,
+    numpy=ref.rnn_steps,
+    shape=shapes.rnn_steps,
+    work=shapes.work,
+    ulp=64,
+    atol=64,
+    cases=(
+        case((2, 3, 2), (2, 2), (2, 2), None),
+        case((3, 3, 1), (1, 1), (3, 1), _LENGTHS),
+        case((3, 3, 2), (2, 2), (3, 2), _LENGTHS, activation="relu", reverse=True),
+        case((0, 2, 1), (1, 1), (0, 1), None),
+    ),
+    internal=True,
+    doc="States (N, steps, H) behind each step of a plain recurrence, from the parts that inputs "
+    "give (N, steps, H).",
+)
+
+
+def _start(x: Tensor, weight: Tensor, state: Tensor | None) -> Tensor:
+    return x.zeros((x.shape[0], weight.shape[0])) if state is None else state
+
+
+def _projected(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    found = x @ weight
+    return found if bias is None else found + bias
+
+
+def _counted(states: Tensor, lengths: Tensor[Int] | None) -> Tensor:
+    """0 for the steps that do not count."""
+    if lengths is None:
+        return states
+    return real_steps(lengths, states.shape[1])[:, :, None].where(states, 0.0)
+
+
+def _last(states: Tensor, reverse: bool) -> Tensor:
+    return states[:, 0] if reverse else states[:, -1]
+
+
+def _lstm(
+    x: Tensor,
+    weight_input: Tensor,
+    weight_hidden: Tensor,
+    bias: Tensor | None,
+    hidden: Tensor | None,
+    cell: Tensor | None,
+    lengths: Tensor[Int] | None,
+    reverse: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    start = (_start(x, weight_hidden, each) for each in (hidden, cell))
+    inputs = _projected(x, weight_input, bias)
+    hiddens, cells = lstm_steps(inputs, weight_hidden, *start, lengths, reverse)
+    return _counted(hiddens, lengths), _last(hiddens, reverse), _last(cells, reverse)
+
+
+lstm = contraction(
+    "lstm",
+    "x: Float, weight_input: Float, weight_hidden: Float, bias: Float?, hidden: Float?, "
+    "cell: Float?, lengths: Int?; reverse: bool = False "
+    "-> y: Float, last_hidden: Float, last_cell: Float",
+    expand=_lstm,
+    numpy=ref.lstm,
+    shape=shapes.lstm,
+    ulp=64,
+    atol=64,
+    cases=(
+        case((2, 2, 1), (1, 8), (2, 8), None, None, None, None),
+        case((3, 3, 2), (2, 4), (1, 4), (4,), (3, 1), (3, 1), _LENGTHS),
+        case((3, 3, 2), (2, 4), (1, 4), (4,), None, (3, 1), _LENGTHS, reverse=True),
+    ),
+    method=False,
+    doc="An LSTM over x (N, steps, D): ``c' = f·c + i·g``, ``h' = o·tanh(c')`` with the gates "
+    "``sigmoid`` (of g ``tanh``) of ``x @ weight_input + h @ weight_hidden + bias``, in the order "
+    "i, f, g, o; weights (D, 4·H) and (H, 4·H). Gives h behind each step (N, steps, H), and the "
+    "last h and c (N, H). States start at 0 unless given. Of a sequence count its first "
+    "``lengths`` steps; the others give 0 and change no state. Hochreiter and Schmidhuber, 1997.",
+)
+
+
+def _gru(
+    x: Tensor,
+    weight_input: Tensor,
+    weight_hidden: Tensor,
+    bias_input: Tensor | None,
+    bias_hidden: Tensor | None,
+    hidden: Tensor | None,
+    lengths: Tensor[Int] | None,
+    reverse: bool,
+) -> tuple[Tensor, Tensor]:
+    start, inputs = _start(x, weight_hidden, hidden), _projected(x, weight_input, bias_input)
+    hiddens = gru_steps(inputs, weight_hidden, bias_hidden, start, lengths, reverse)
+    return _counted(hiddens, lengths), _last(hiddens, reverse)
+
+
+gru = contraction(
+    "gru",
+    "x: Float, weight_input: Float, weight_hidden: Float, bias_input: Float?, "
+    "bias_hidden: Float?, hidden: Float?, lengths: Int?; reverse: bool = False "
+    "-> y: Float, last_hidden: Float",
+    expand=_gru,
+    numpy=ref.gru,
+    shape=shapes.gru,
+    ulp=64,
+    atol=64,
+    cases=(
+        case((2, 2, 1), (1, 6), (2, 6), None, None, None, None),
+        case((3, 3, 2), (2, 3), (1, 3), (3,), (3,), (3, 1), _LENGTHS),
+        case((3, 3, 2), (2, 3), (1, 3), (3,), None, None, _LENGTHS, reverse=True),
+    ),
+    method=False,
+    doc="A GRU over x (N, steps, D): ``h' = n + z·(h - n)`` with ``r, z = sigmoid(a + b)``, "
+    "``n = tanh(a + r·b)`` of ``a = x @ weight_input + bias_input`` and ``b = h @ weight_hidden + "
+    "bias_hidden``, each in the order r, z, n; weights (D, 3·H) and (H, 3·H). Gives h behind each "
+    "step (N, steps, H), and the last h (N, H); ``hidden`` and ``lengths`` are as of ``lstm``. Cho "
+    "et al., 2014.",
+)
+
+
+def _rnn(
+    x: Tensor,
+    weight_input: Tensor,
+    weight_hidden: Tensor,
+    bias: Tensor | None,
+    hidden: Tensor | None,
+    lengths: Tensor[Int] | None,
+    activation: str,
+    reverse: bool,
+) -> tuple[Tensor, Tensor]:
+    start, inputs = _start(x, weight_hidden, hidden), _projected(x, weight_input, bias)
+    hiddens = rnn_steps(inputs, weight_hidden, start, lengths, activation, reverse)
+    return _counted(hiddens, lengths), _last(hiddens, reverse)
+
+
+rnn = contraction(
+    "rnn",
+    "x: Float, weight_input: Float, weight_hidden: Float, bias: Float?, hidden: Float?, "
+    "lengths: Int?; activation: str = 'tanh', reverse: bool = False "
+    "-> y: Float, last_hidden: Float",
+    expand=_rnn,
+    numpy=ref.rnn,
+    shape=shapes.rnn,
+    ulp=64,
+    atol=64,
+    cases=(
+        case((2, 2, 3), (3, 2), (2, 2), None, None, None),
+        case((3, 3, 2), (2, 1), (1, 1), (1,), (3, 1), _LENGTHS),
+        case((3, 3, 2), (2, 2), (2, 2), None, None, _LENGTHS, activation="relu", reverse=True),
+    ),
+    method=False,
+    doc="A plain recurrence over x (N, steps, D): ``h' = tanh(x @ weight_input + h @ weight_hidden "
+    "+ bias)``, or ``relu``; weights (D, H) and (H, H). Gives h behind each step (N, steps, H), "
+    "and the last h (N, H); ``hidden`` and ``lengths`` are as of ``lstm``. Elman, 1990.",
+)

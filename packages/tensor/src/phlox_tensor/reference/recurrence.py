@@ -1,0 +1,119 @@
+"""Recurrent layers by their formulas, one sequence and one step after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ._precision import wide64
+
+Array = np.ndarray[Any, Any]
+Step = Callable[[Array, Array], Array]
+
+
+def _sigmoid(x: Array) -> Array:
+    return np.asarray(np.exp(-np.logaddexp(0.0, -x)))
+
+
+def _walk(step: Step, inputs: Array, start: Array, lengths: Any, reverse: bool) -> Array:
+    """The states (N, steps, parts, H) from those at the start (N, parts, H)."""
+    n, steps = inputs.shape[:2]
+    out = np.zeros((n, steps, *start.shape[1:]))
+    for i in range(n):
+        state, count = start[i], steps if lengths is None else int(lengths[i])
+        for t in reversed(range(steps)) if reverse else range(steps):
+            state = step(inputs[i, t], state) if t < count else state
+            out[i, t] = state
+    return out
+
+
+def _start(*states: Array) -> Array:
+    return np.stack([wide64(state) for state in states], axis=1)
+
+
+def lstm_steps(
+    inputs: Array, weight: Array, hidden: Array, cell: Array, lengths: Any, reverse: bool
+) -> tuple[Array, Array]:
+    wide = wide64(weight)
+
+    def step(given: Array, state: Array) -> Array:
+        i, f, g, o = np.split(given + state[0] @ wide, 4)
+        new = _sigmoid(f) * state[1] + _sigmoid(i) * np.tanh(g)
+        return np.stack([_sigmoid(o) * np.tanh(new), new])
+
+    found = _walk(step, wide64(inputs), _start(hidden, cell), lengths, reverse)
+    return found[:, :, 0].astype(inputs.dtype), found[:, :, 1].astype(inputs.dtype)
+
+
+def gru_steps(
+    inputs: Array, weight: Array, bias: Array | None, hidden: Array, lengths: Any, reverse: bool
+) -> Array:
+    wide, shift = wide64(weight), 0.0 if bias is None else wide64(bias)
+
+    def step(given: Array, state: Array) -> Array:
+        a, b = np.split(given, 3), np.split(state[0] @ wide + shift, 3)
+        r, z = _sigmoid(a[0] + b[0]), _sigmoid(a[1] + b[1])
+        n = np.tanh(a[2] + r * b[2])
+        return ((1 - z) * n + z * state[0])[None]
+
+    found = _walk(step, wide64(inputs), _start(hidden), lengths, reverse)
+    return found[:, :, 0].astype(inputs.dtype)
+
+
+def rnn_steps(
+    inputs: Array, weight: Array, hidden: Array, lengths: Any, activation: str, reverse: bool
+) -> Array:
+    wide = wide64(weight)
+
+    def step(given: Array, state: Array) -> Array:
+        total = given + state @ wide
+        return np.tanh(total) if activation == "tanh" else np.maximum(total, 0)
+
+    found = _walk(step, wide64(inputs), _start(hidden), lengths, reverse)
+    return found[:, :, 0].astype(inputs.dtype)
+
+
+def _projected(x: Array, weight: Array, bias: Array | None) -> Array:
+    return wide64(x) @ wide64(weight) + (0.0 if bias is None else wide64(bias))
+
+
+def _zeros(x: Array, weight: Array, state: Array | None) -> Array:
+    return np.zeros((x.shape[0], weight.shape[0])) if state is None else state
+
+
+def _ends(states: Array, lengths: Any, reverse: bool, dtype: Any) -> tuple[Array, Array]:
+    """The states of steps that count, and the last one."""
+    steps = np.arange(states.shape[1])
+    real = True if lengths is None else (steps < np.asarray(lengths)[:, None])[..., None]
+    last = states[:, 0] if reverse else states[:, -1]
+    return np.where(real, states, 0.0).astype(dtype), last.astype(dtype)
+
+
+def lstm(
+    x: Array, weight_input: Array, weight_hidden: Array, bias: Any, hidden: Any, cell: Any,
+    lengths: Any, reverse: bool,
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    first, memory = (_zeros(x, weight_hidden, state) for state in (hidden, cell))
+    inputs = _projected(x, weight_input, bias)
+    hiddens, cells = lstm_steps(inputs, weight_hidden, first, memory, lengths, reverse)
+    return (*_ends(hiddens, lengths, reverse, x.dtype), _ends(cells, lengths, reverse, x.dtype)[1])
+
+
+def gru(
+    x: Array, weight_input: Array, weight_hidden: Array, bias_input: Any, bias_hidden: Any,
+    hidden: Any, lengths: Any, reverse: bool,
+) -> tuple[Array, Array]:  # fmt: skip
+    start, inputs = _zeros(x, weight_hidden, hidden), _projected(x, weight_input, bias_input)
+    hiddens = gru_steps(inputs, weight_hidden, bias_hidden, start, lengths, reverse)
+    return _ends(hiddens, lengths, reverse, x.dtype)
+
+
+def rnn(
+    x: Array, weight_input: Array, weight_hidden: Array, bias: Any, hidden: Any, lengths: Any,
+    activation: str, reverse: bool,
+) -> tuple[Array, Array]:  # fmt: skip
+    start, inputs = _zeros(x, weight_hidden, hidden), _projected(x, weight_input, bias)
+    hiddens = rnn_steps(inputs, weight_hidden, start, lengths, activation, reverse)
+    return _ends(hiddens, lengths, reverse, x.dtype)
