@@ -26,6 +26,7 @@ _MODULES = (
     "_rows",
     "_scan",
     "_sort",
+    "_step",
     "_views",
 )
 

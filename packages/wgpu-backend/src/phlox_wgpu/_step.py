@@ -1,0 +1,164 @@
+"""Optimizer steps: one kernel for each parameter, which reads and writes all that belongs to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from math import sqrt
+
+from phlox_tensor import DType, Rejected
+
+from ._array import GpuArray
+from ._elementwise import Chained, run_program
+from ._runtime import GpuDevice
+from ._table import Entries
+from .wgsl.chain import Chain, Node
+
+Arrays = Sequence[GpuArray]
+
+
+class _Chain:
+    """A chain in the making over inputs with names."""
+
+    def __init__(self, dtype: DType, names: Sequence[str]) -> None:
+        self.dtype = dtype
+        self.names = {name: i for i, name in enumerate(names)}
+        self.nodes: list[Node] = []
+
+    def __call__(self, op: str, *args: int) -> int:
+        """Add an op."""
+        self.nodes.append(Node(op, args, self.dtype.name))
+        return len(self.names) + len(self.nodes) - 1
+
+    def done(self, outputs: tuple[int, ...]) -> Chained:
+        """The chain, which gives these values."""
+        chain = Chain((self.dtype.name,) * len(self.names), tuple(self.nodes), outputs)
+        return Chained(chain, (self.dtype,) * len(outputs))
+
+
+@cache
+def _adam(dtype: DType, arrays: tuple[str, ...], numbers: tuple[str, ...]) -> Chained:
+    """Adam on one parameter; what is not among the names is left out of the formula."""
+    emit = _Chain(dtype, (*arrays, *numbers))
+    of = emit.names
+    x, g = of["x"], of["g"]
+    if "decay" in of:
+        g = emit("add", g, emit("multiply", x, of["decay"]))
+    m = emit("multiply", g, of["rest_1"])
+    v = emit("multiply", emit("multiply", g, g), of["rest_2"])
+    if "m" in of:
+        m = emit("add", m, emit("multiply", of["m"], of["beta_1"]))
+        v = emit("add", v, emit("multiply", of["v"], of["beta_2"]))
+    top = emit("maximum", v, of["top"]) if "top" in of else v
+    root = emit("multiply", emit("sqrt", top), of["root_scale"])
+    move = emit("multiply", m, of["scale"])
+    move = emit("divide", move, emit("add", root, of["epsilon"]))
+    kept = emit("multiply", x, of["keep"]) if "keep" in of else x
+    new = emit("subtract", kept, emit("multiply", move, of["lr"]))
+    return emit.done((new, m, v, top) if "top" in of else (new, m, v))
+
+
+def adam_step(  # noqa: PLR0913, PLR0917 - what the op takes
+    device: GpuDevice,
+    tensors: Arrays,
+    grads: Arrays,
+    firsts: Arrays | None,
+    seconds: Arrays | None,
+    largest: Arrays | None,
+    lr: float,
+    time: int,
+    beta_1: float,
+    beta_2: float,
+    epsilon: float,
+    weight_decay: float,
+    decoupled: bool,
+    amsgrad: bool,
+) -> tuple[GpuArray, ...]:
+    """A kernel for each parameter: gradient, decay, means, move."""
+    lists = {"x": tensors, "g": grads, "m": firsts, "v": seconds}
+    if amsgrad:
+        lists["top"] = largest
+    numbers = {
+        "rest_1": 1.0 - beta_1,
+        "rest_2": 1.0 - beta_2,
+        "root_scale": 1.0 / sqrt(1.0 - beta_2**time),
+        "scale": 1.0 / (1.0 - beta_1**time),
+        "epsilon": epsilon,
+        "lr": lr,
+    }
+    if firsts:
+        numbers |= {"beta_1": beta_1, "beta_2": beta_2}
+    if weight_decay:
+        numbers |= {"keep": 1.0 - lr * weight_decay} if decoupled else {"decay": weight_decay}
+    results = _each(device, _adam, lists, numbers)
+    if results and amsgrad and not largest:
+        results.append(results[2])
+    return tuple(array for part in results for array in part)
+
+
+@cache
+def _sgd(dtype: DType, arrays: tuple[str, ...], numbers: tuple[str, ...]) -> Chained:
+    """Gradient descent on one parameter; what is not among the names is left out."""
+    emit = _Chain(dtype, (*arrays, *numbers))
+    of = emit.names
+    x, g = of["x"], of["g"]
+    if "decay" in of:
+        g = emit("add", g, emit("multiply", x, of["decay"]))
+    v = g
+    if "v" in of:
+        v = emit("add", emit("multiply", of["v"], of["momentum"]), emit("multiply", g, of["rest"]))
+    move = emit("add", g, emit("multiply", v, of["nesterov"])) if "nesterov" in of else v
+    new = emit("subtract", x, emit("multiply", move, of["lr"]))
+    return emit.done((new, v) if "momentum" in of and v != of["g"] else (new,))
+
+
+def sgd_step(
+    device: GpuDevice,
+    tensors: Arrays,
+    grads: Arrays,
+    velocities: Arrays | None,
+    lr: float,
+    momentum: float,
+    dampening: float,
+    weight_decay: float,
+    nesterov: bool,
+) -> tuple[GpuArray, ...]:
+    """A kernel for each parameter: gradient, decay, velocity, move."""
+    lists = {"x": tensors, "g": grads, "v": velocities if momentum else None}
+    numbers = {"lr": lr}
+    if momentum:
+        numbers |= {"momentum": momentum, "rest": 1.0 - dampening}
+    if momentum and nesterov:
+        numbers |= {"nesterov": momentum}
+    if weight_decay:
+        numbers |= {"decay": weight_decay}
+    results = _each(device, _sgd, lists, numbers)
+    if results and momentum and len(results) == 1:
+        results.append(tuple(grads))
+    return tuple(array for part in results for array in part)
+
+
+def _each(
+    device: GpuDevice,
+    formula: Callable[[DType, tuple[str, ...], tuple[str, ...]], Chained],
+    lists: dict[str, Arrays | None],
+    numbers: dict[str, float],
+) -> list[tuple[GpuArray, ...]]:
+    """Run a formula on the arrays that belong together; gives the arrays of each of its results.
+
+    Raises:
+        Rejected: the element types differ.
+    """
+    held = {name: arrays for name, arrays in lists.items() if arrays}
+    names, values = tuple(numbers), tuple(numbers.values())
+    results = []
+    for operands in zip(*held.values(), strict=True):
+        dtype = operands[0].dtype
+        if any(x.dtype is not dtype or x.shape != operands[0].shape for x in operands):
+            raise Rejected
+        chained = formula(dtype, tuple(held), names)
+        results.append(run_program(device, chained, (*operands, *values)))
+    return list(zip(*results, strict=True))
+
+
+ENTRIES: Entries = {"adam_step": adam_step, "sgd_step": sgd_step}
