@@ -10,6 +10,7 @@ from . import _entries as entries
 from . import _nan
 from ._backward import Gradients, backward
 from ._checkpoint import Checkpointing, NoCheckpointing
+from ._derived import rule_of
 from ._graph import LEAF, USED, Node, Primitive, is_leaf, new, next_id, primitive
 from ._mode import MODE, paused
 from ._plan import OpRule
@@ -55,7 +56,7 @@ class Autodiff(Decorator):
 
     def decorate(self, op: Op, inside: Entry) -> Entry:
         """Return a closure over the inner entry, by the class and the rule of the op."""
-        rule = RULES.get(op.name)
+        rule = rule_of(op, Autodiff)
         if isinstance(rule, NoDerivative) or not op.signature.operands:
             return entries.constant(op, inside)
         if rule is None:
@@ -88,6 +89,11 @@ class Autodiff(Decorator):
         """Return the entry of an op, watched inside ``detect_nan``."""
         entry = super().resolve(op)
         return _nan.watched(op, entry, self) if _nan.MODE.blocks else entry
+
+    def unlisted(self, op: Op, entry: Entry) -> Entry:
+        """Return the entry of an op that is in no table, watched inside ``detect_nan``."""
+        made = super().unlisted(op, entry)
+        return _nan.watched(op, made, self) if _nan.MODE.blocks else made
 
     def checks_operands(self, op: Op) -> bool:
         """Whether the inner entry does; a formula would blame another op for its operands."""
@@ -196,7 +202,7 @@ class Autodiff(Decorator):
 
 def rule_kind(op: Op) -> str:
     """How an op is differentiated: ``"rule"``, ``"expansion"`` or ``"none: reason"``."""
-    rule = RULES.get(op.name)
+    rule = rule_of(op, Autodiff)
     if isinstance(rule, NoDerivative):
         return f"none: {rule.reason}"
     if rule is not None:

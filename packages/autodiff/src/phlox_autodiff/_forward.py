@@ -8,8 +8,10 @@ from operator import add
 from typing import TYPE_CHECKING, Any, final
 
 from phlox_tensor import Decorator, GradientError, ShapeError, Tensor, tree
+from phlox_tensor.capture import Number
 
 from ._autodiff import Autodiff
+from ._derived import rule_of
 from ._levels import base_device, brought, check_level, require_arguments, running
 from ._rule import (
     ByAttribute,
@@ -23,7 +25,7 @@ from ._rule import (
     parameters_of,
     rounds_otherwise,
 )
-from .rules import RULES, SECOND
+from .rules import SECOND
 
 if TYPE_CHECKING:
     from phlox_tensor import Entry, Op
@@ -106,7 +108,7 @@ class Forward(Decorator):
         return tuple(t.primitive for t in (out if op.signature.several else (out,)))
 
     def _wrap(self, value: Any) -> Any:
-        plain = value is None or type(value) in (bool, float, int)
+        plain = value is None or type(value) in (bool, float, int, Number)
         return value if plain else Tensor(value, self._inner)
 
     def _tangent(self, item: Any) -> Tensor[Any] | None:
@@ -139,7 +141,7 @@ def _is_moving(item: Any) -> bool:
 
 def _derivative(op: Op) -> Tangents | None:
     """The derivative of an op by its class; None where the expansion has it."""
-    rule = RULES.get(op.name)
+    rule = rule_of(op, Autodiff)
     if isinstance(rule, NoDerivative):
         return lambda xs, ts, ys, attributes: [None] * len(ys)
     if rule is None:

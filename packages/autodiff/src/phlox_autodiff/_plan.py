@@ -7,6 +7,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from phlox_tensor import Tensor
+from phlox_tensor.capture import Number
 
 from ._checkpoint import Memo, Recipe, compute
 from ._graph import Node, Pending, Plan, Shape, accumulate, new
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 _FLOAT_KINDS = ("Any", "Float", "Num")
 # What may be kept in the place of a primitive.
-_NO_PRIMITIVES = frozenset({Recipe, bool, float, int, tuple, type(None)})
+_NO_PRIMITIVES = frozenset({Number, Recipe, bool, float, int, tuple, type(None)})
 
 
 class Step(NamedTuple):

@@ -361,6 +361,10 @@ class Backend(metaclass=_Interned):
             )
         return expansion(op, self)
 
+    def unlisted(self, op: Op, entry: Entry) -> Entry:
+        """Return what runs an op that is in no table, given its entry on the base device."""
+        return entry
+
     def __repr__(self) -> str:
         arguments = ", ".join(map(repr, self.settings))
         return f"{type(self).__name__}({arguments})"

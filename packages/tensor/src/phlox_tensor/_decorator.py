@@ -56,6 +56,10 @@ class Decorator(Backend):
         """Return what ``decorate`` makes of the inner entry."""
         return self.decorate(REGISTRY[name], self._inner.ops[name])
 
+    def unlisted(self, op: Op, entry: Entry) -> Entry:
+        """Return what ``decorate`` makes of an op that is in no table, else its expansion."""
+        return self.decorate(op, self._inner.unlisted(op, entry)) or expansion(op, self)
+
     def lower_all(self, op: Op, args: tuple[Any, ...]) -> list[Any]:
         """Bring the operands among the arguments of an entry to the inner device."""
         count = len(op.signature.operands)

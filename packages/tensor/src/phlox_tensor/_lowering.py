@@ -59,7 +59,10 @@ def arguments_of(node: Node, specs: Sequence[Spec]) -> tuple[int | Taken, ...] |
             return "an operand is neither a tensor nor a number beside one"
         else:
             found.append(Taken(item, types[declared.kind].name))
-    for item in node.attributes:
+    for name, attribute in zip(op.attribute_names, node.attributes, strict=True):
+        item = attribute
+        if item is None and result.kind == "Float":
+            item = op.absent.get(name)
         if isinstance(item, DType):
             if item is not result:
                 return "an element type that is not that of the result"
@@ -85,7 +88,7 @@ def lowered(nodes: Sequence[Node], specs: Sequence[Spec], wanted: Sequence[int])
     for node in nodes:
         args = arguments_of(node, specs)
         if isinstance(args, str):
-            raise _in_the_way(node, args)
+            raise in_the_way("kernel", node, args)
         taken.append(args)
         for arg in args:
             if isinstance(arg, Taken):
@@ -120,7 +123,7 @@ def program_of(graph: Graph) -> Program:
     for node in nodes:
         args = arguments_of(node, graph.specs)
         if isinstance(args, str):
-            raise _in_the_way(node, args)
+            raise in_the_way("kernel", node, args)
     outputs = tuple(dict.fromkeys(graph.outputs))
     made = {node.results[0]: node for node in nodes}
     shapes = {graph.specs[value].shape for node in nodes for value in values_of(node)}
@@ -136,7 +139,7 @@ def program_of(graph: Graph) -> Program:
             )
         if graph.specs[value].shape != full:
             why = f"a result of shape {graph.specs[value].shape} beside a space of {full}"
-            raise _in_the_way(made[value], why)
+            raise in_the_way("kernel", made[value], why)
     return lowered(nodes, graph.specs, outputs).program
 
 
@@ -147,9 +150,10 @@ def _key(arg: Taken) -> Hashable:
     return type(number), repr(number), arg.dtype
 
 
-def _in_the_way(node: Node, why: str) -> CompileError:
+def in_the_way(name: str, node: Node, why: str) -> CompileError:
+    """The error for an op that keeps a function from being one kernel."""
     return CompileError(
-        "kernel",
+        name,
         f"{node.op.name} is in the way of one kernel",
         got=f"{why}, at {node.line}",
         expected="elementwise ops of tensors and numbers",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 from . import _signature
@@ -155,6 +155,10 @@ class Op:
         method: whether tensors get a method of this name.
         function: whether the function of this name is generated; ``_standard`` has the others,
             which take more than the entries.
+        absent: for attributes that may be None, the number that does the same beside floats.
+        derive: makes an op of the same sort out of a function of operands, attributes and the
+            cotangent of the result, which gives the cotangent of the operand at a place. Ops that
+            have it are in no table.
         internal: only rules, optimizers and other functions call it: no method, no function of the
             package; ``ops.name`` has it, as it has every op.
         attribute_names: the names of the attributes, in order.
@@ -184,6 +188,8 @@ class Op:
     special_ints: bool = True
     method: bool = True
     function: bool = True
+    absent: Mapping[str, float] = field(default_factory=dict)
+    derive: Callable[[Callable[..., Any], int], Any] | None = None
     internal: bool = False
     attribute_names: tuple[str, ...] = ()
 

@@ -24,18 +24,18 @@ def prepare_operands(op: Op, operands: tuple[Any, ...]) -> tuple[Backend, list[A
         KindError: an operand of a kind that the op does not take.
         DTypeError: element types that do not combine, or that the device lacks.
     """
-    backend = _backend_of(op, operands)
+    backend = device_of(op.name, operands)
     return backend, _unify(op, _on_backend(op, operands, backend), backend)
 
 
-def _flat(operands: tuple[Any, ...]) -> list[Any]:
+def _flat(operands: Sequence[Any]) -> list[Any]:
     out: list[Any] = []
     for item in operands:
         out.extend(item) if isinstance(item, list | tuple) else out.append(item)
     return out
 
 
-def _backend_of(op: Op, operands: tuple[Any, ...]) -> Backend:
+def device_of(name: str, operands: Sequence[Any]) -> Backend:
     """The outermost backend among the operands; all others must lie inside it."""
     backend: Backend | None = None
     for item in _flat(operands):
@@ -44,17 +44,17 @@ def _backend_of(op: Op, operands: tuple[Any, ...]) -> Backend:
         if backend is None or is_inside(backend, item.device):
             backend = item.device
         elif not is_inside(item.device, backend):
-            raise _apart(op, backend, item.device)
+            raise _apart(name, backend, item.device)
     return default_device() if backend is None else backend
 
 
-def _apart(op: Op, a: Backend, b: Backend) -> DeviceError:
+def _apart(name: str, a: Backend, b: Backend) -> DeviceError:
     """The error for tensors that no device has both of."""
     transforms = [found for found in map(_transformed, (a, b)) if found is not None]
     if a.base is b.base and len(transforms) == 1:
         outer = b if _transformed(a) is not None else a
         return DeviceError(
-            op.name,
+            name,
             "a function under a transform uses a tensor of a device around that of its arguments",
             got=f"a tensor on {outer!r}, arguments on {transforms[0]!r}",
             expected="one device",
@@ -62,7 +62,7 @@ def _apart(op: Op, a: Backend, b: Backend) -> DeviceError:
         )
     hint = f"y.to_device({a!r})"
     return DeviceError(
-        op.name, _unlike(a, b), got=f"{a!r} and {b!r}", expected="one device", hint=hint
+        name, _unlike(a, b), got=f"{a!r} and {b!r}", expected="one device", hint=hint
     )
 
 

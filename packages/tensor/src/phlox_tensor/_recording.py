@@ -37,9 +37,17 @@ class Recording:
         outcomes: what the cells that were set hold in the end.
     """
 
-    def __init__(self, open_cell: Callable[[Cell[Any], Recording], Any]) -> None:
-        """Start; ``open_cell`` makes the content of a cell an input when it is first asked for."""
+    def __init__(
+        self, open_cell: Callable[[Cell[Any], Recording], Any], name: str = "compile"
+    ) -> None:
+        """Start; ``open_cell`` makes the content of a cell an input when it is first asked for.
+
+        Args:
+            open_cell: says what the function finds in a cell.
+            name: of what records, for errors.
+        """
         self._open_cell = open_cell
+        self._name = name
         self._numbers: list[Formula] = []
         self._guards: dict[Any, Guard] = {}
         self._nodes: list[Node] = []
@@ -192,7 +200,7 @@ class Recording:
             return
         value = self.value_of(device, primitive)
         if value not in self._constants:
-            _refuse_reading(self._specs[value])
+            _refuse_reading(self._name, self._specs[value])
 
     def uploaded(self, device: Backend, array: np.ndarray[Any, Any], out: Any) -> None:
         """Note host data that became a tensor: it must be the same in the next run."""
@@ -221,10 +229,10 @@ class Recording:
         self._contents.clear()
 
 
-def _refuse_reading(spec: Spec) -> NoReturn:
+def _refuse_reading(name: str, spec: Spec) -> NoReturn:
     one = prod(spec.shape) == 1
     raise CompileError(
-        "compile",
+        name,
         "the function reads a value, which a replay could not do",
         got=f"{'a tensor of one element' if one else f'a tensor of shape {spec.shape}'} read at "
         f"{line_of_user()}",
@@ -254,10 +262,16 @@ _ONE_AT_A_TIME: Final = RLock()
 
 
 @contextmanager
-def recorded(made: Recording) -> Iterator[None]:
-    """Note what the block does on base devices, in this thread or task; others wait to record."""
+def recorded(made: Recording, *, watching: bool = True) -> Iterator[None]:
+    """Note what the block does on base devices, in this thread or task; others wait to record.
+
+    Args:
+        made: what notes it.
+        watching: on all devices; else on those alone that note their ops themselves.
+    """
     with _ONE_AT_A_TIME:
-        _backend.watch(_WATCHER)
+        if watching:
+            _backend.watch(_WATCHER)
         RECORDINGS.count += 1
         token = recording_here.set(made)
         try:
@@ -266,7 +280,7 @@ def recorded(made: Recording) -> Iterator[None]:
             recording_here.reset(token)
             made.close()
             RECORDINGS.count -= 1
-            if not RECORDINGS.count:
+            if watching and not RECORDINGS.count:
                 _backend.watch(None)
 
 

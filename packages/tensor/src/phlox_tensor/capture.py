@@ -2,6 +2,7 @@
 
 from ._ambient import EAGER, MODES, ambient, depend_on, runs_eagerly
 from ._cell import RECORDINGS, Cell, Packed
+from ._formula import ElementFormula
 from ._graph import Formula, Graph, Guard, Node, Value, shown, values_of, written
 from ._interpreter import interpreted
 from ._lowering import Lowered, Taken, arguments_of, lowered, program_of
@@ -14,6 +15,7 @@ __all__ = [
     "MODES",
     "RECORDINGS",
     "Cell",
+    "ElementFormula",
     "Formula",
     "Graph",
     "Guard",

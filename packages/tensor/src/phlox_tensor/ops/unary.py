@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf, nan
 from math import log as _log
-from math import nan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -477,6 +477,7 @@ clip = elementwise(
     expand=_clip,
     numpy=ref.clip,
     prepare=shapes.prepare_clip,
+    absent={"min": -inf, "max": inf},
     with_tensors=_clip_by_tensors,
     signed_zeros=False,
     cases=(

@@ -1,0 +1,93 @@
+"""``kernel``: a function of elements as one op of its own, which is one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import update_wrapper
+from inspect import Parameter, signature
+from typing import Any, Final, Generic, ParamSpec, final
+
+from phlox_tensor import CompileError, Tensor
+from phlox_tensor.capture import ElementFormula, Program
+
+P = ParamSpec("P")
+
+
+@final
+class Kernel(Generic[P]):
+    """A function that runs as one kernel: what ``kernel`` gives."""
+
+    def __init__(self, function: Callable[P, Tensor[Any]]) -> None:
+        """Keep the function."""
+        update_wrapper(self, function)
+        name = f"kernel {getattr(function, '__name__', type(function).__name__)}"
+        self._signature: Final = signature(function)
+        parameters = self._signature.parameters.values()
+        for parameter in parameters:
+            if parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD):
+                raise CompileError(
+                    name,
+                    "a kernel has a fixed number of arguments",
+                    got=str(parameter),
+                    expected="a name for each argument",
+                )
+        named = [p.name for p in parameters if p.kind is Parameter.KEYWORD_ONLY]
+        self._count: Final = len(parameters)
+        self._plain: Final = not named
+        self._formula: Final = ElementFormula(name, _positional(function, named), strict=True)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Tensor[Any]:
+        """Return what the function gives."""
+        if kwargs or len(args) != self._count or not self._plain:
+            return self._formula(*self._bound(args, kwargs))
+        return self._formula(*args)
+
+    def program(self, *args: P.args, **kwargs: P.kwargs) -> Program:
+        """Return the ops of a call with these arguments, which become the kernel.
+
+        Raises:
+            CompileError: where they are none.
+        """
+        return self._formula.program(*self._bound(args, kwargs))
+
+    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return [bound.arguments[name] for name in self._signature.parameters]
+
+    def __repr__(self) -> str:
+        return f"<{self._formula.name}>"
+
+
+def _positional(function: Callable[..., Any], named: list[str]) -> Callable[..., Any]:
+    """The function with all its arguments in a row."""
+    if not named:
+        return function
+
+    def run(*args: Any) -> Any:
+        first = len(args) - len(named)
+        return function(*args[:first], **dict(zip(named, args[first:], strict=True)))
+
+    return run
+
+
+def kernel(function: Callable[P, Tensor[Any]], /) -> Kernel[P]:
+    """Make a function of elements into one op, which is one kernel on backends with programs.
+
+    It takes tensors, which broadcast, and numbers, which may be others at each call, and gives one
+    tensor by elementwise ops. Each value has the bits that the ops one by one give. The derivative
+    is found out from the rules of its ops and is one kernel for each argument, in both modes and of
+    any order; where those are too long for one kernel, their ops run one by one. Inside of
+    ``compile`` the ops join those around them.
+
+    Raises:
+        CompileError: from a call, where the function cannot be one kernel: naming the op in the
+            way, or what it reads.
+
+    Example:
+        >>> import phlox_tensor as pt
+        >>> swish = kernel(lambda x, beta: x / (1 + (-beta * x).exp()))
+        >>> swish(pt.asarray([0.0, 4.0]), 0.0).tolist()
+        [0.0, 2.0]
+    """
+    return Kernel(function)
