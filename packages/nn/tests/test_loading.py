@@ -11,7 +11,7 @@ import pytest
 import phlox_nn as nn
 import phlox_record as pr
 import phlox_tensor as pt
-from phlox_tensor import RecordError
+from phlox_tensor import RecordError, tree
 
 FILES = Path(__file__).parent / "files"
 
@@ -207,6 +207,40 @@ def test_layers_of_pytorch_load_and_are_written() -> None:
     )
     loaded = model.load_record(written, layout="pytorch")
     assert values(loaded) == values(model)
+
+
+class Bodies(nn.Module):
+    body: nn.Sequential
+    layers: nn.Sequential  # which PyTorch calls so too
+
+    def forward(self, x: Any) -> Any:
+        return self.layers(self.body(x))
+
+
+def test_a_sequential_of_pytorch_loads_by_its_numbers_and_is_written() -> None:
+    """`files/sequential.pt` and what it gave for 0 to 5, from PyTorch."""
+    inner = nn.Sequential(nn.LayerNorm(2), nn.Linear(2, 2))
+    body = nn.Sequential(nn.Linear(3, 2), nn.Activation("relu"), inner)
+    fresh = nn.Sequential(Bodies(body, nn.Sequential(nn.Linear(2, 2))), nn.Linear(2, 2))
+    model = fresh.load_file(FILES / "sequential.pt", layout="pytorch")
+    expected = np.array(FILES.joinpath("sequential.txt").read_text().split(), "f4").reshape(2, 2)
+    got = model(pt.asarray(np.arange(6, dtype="f4").reshape(2, 3))).numpy()
+    assert np.allclose(got, expected, rtol=1e-5, atol=1e-6)
+    state = pr.PyTorchRecorder().open(FILES / "sequential.pt")
+    written: Any = model.into_record(layout="pytorch")
+    places = [
+        dict(tree.leaves_with_paths(r, (pr.ParamEntry, pr.TensorEntry))) for r in (written, state)
+    ]
+    assert set(places[0]) == set(places[1])
+    assert values(fresh.load_record(written, layout="pytorch")) == values(model)
+
+
+def test_a_sequential_by_our_names_in_their_layout_loads_too() -> None:
+    model = nn.Sequential(nn.Linear(3, 2))
+    (linear,) = model.layers
+    assert isinstance(linear, nn.Linear)
+    record: Any = {"layers": {"0": linear.into_record(layout="pytorch")}}
+    assert values(model.load_record(record, layout="pytorch")) == values(model)
 
 
 class Attentions(nn.Module):

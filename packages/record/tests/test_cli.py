@@ -37,6 +37,26 @@ def test_show(
     assert ("weight" in out) is not kind.needs_like
 
 
+def test_show_counts_a_shared_parameter_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shared = pr.ParamEntry("p-1", pt.asarray([1.0, 2.0]))
+    path = pr.NamedMsgpackRecorder().record({"a": shared, "b": [shared]}, tmp_path / "a")
+    assert main(["show", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert "1 tensors with 2 values" in out
+    assert "a  float32 [2]  8 B  param p-1\n" in out
+    assert "0  float32 [2]  8 B  param p-1, the one above\n" in out
+
+
+def test_convert_of_a_compact_file_says_what_to_type(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = pr.CompactMsgpackRecorder().record({"a": pt.asarray([1.0])}, tmp_path / "a")
+    assert main(["convert", str(path), str(tmp_path / "b.mpk")]) == 1
+    assert "--like FILE" in capsys.readouterr().err
+
+
 def test_show_finds_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = pr.NamedMsgpackRecorder().record({"a": {"w": pt.asarray([1.0])}}, tmp_path / "a")
     data = bytearray(path.read_bytes())

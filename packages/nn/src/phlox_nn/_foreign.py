@@ -1,7 +1,8 @@
 """Records by PyTorch's names and layouts, where these differ from ours.
 
 A layer says what differs: ``transposed_in_pytorch`` names weights that stand the other way round,
-``names_in_pytorch`` the names of parts, ``fused_in_pytorch`` linear maps that are one there.
+``names_in_pytorch`` the names of parts, empty where theirs are not named by it,
+``fused_in_pytorch`` linear maps that are one there.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ def from_pytorch(module: Module, found: Found) -> Found:
     turned: set[str] = set()
     for path, part in _places(module):
         for ours, theirs in getattr(type(part), "names_in_pytorch", {}).items():
-            found = _moved(found, _walk.join(path, theirs), _walk.join(path, ours))
+            if theirs or not _below(found, _walk.join(path, ours)):
+                found = _moved(found, _walk.join(path, theirs), _walk.join(path, ours))
         found = _parted(found, path, getattr(type(part), "fused_in_pytorch", ()))
         turned |= _turned(path, part)
     return {path: _transposed(e) if path in turned else e for path, e in found.items()}
@@ -80,12 +82,16 @@ def _turned(path: str, part: Any) -> set[str]:
 
 
 def _moved(found: Found, before: str, after: str) -> Found:
-    """The entries with those below one path below another."""
-    start = f"{before}."
+    """The entries with those below one path below another; all are below the empty one."""
+    start = f"{before}." if before else ""
     return {
-        f"{after}.{path.removeprefix(start)}" if path.startswith(start) else path: entry
+        _walk.join(after, path.removeprefix(start)) if path.startswith(start) else path: entry
         for path, entry in found.items()
     }
+
+
+def _below(found: Found, path: str) -> bool:
+    return any(name.startswith(f"{path}.") for name in found)
 
 
 def _parted(found: Found, path: str, maps: tuple[str, ...]) -> Found:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from phlox_tensor import (
     ArgumentError,
@@ -58,6 +58,8 @@ class Sequential(Module):
         >>> len(model), model.num_params()
         (3, 58)
     """
+
+    names_in_pytorch: ClassVar = {"layers": ""}
 
     def __init__(self, *layers: Module) -> None:
         """Take the layers in order.

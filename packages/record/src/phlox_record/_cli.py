@@ -20,7 +20,7 @@ from ._precision import (
     HalfPrecision,
     KeepPrecision,
 )
-from ._tree import ParamEntry, TensorEntry
+from ._tree import ParamEntry, TensorEntry, entries
 
 _PRECISIONS: Final = {
     p.name: p
@@ -86,8 +86,8 @@ def _check(options: argparse.Namespace) -> Iterator[str]:
 
 def _show(options: argparse.Namespace) -> Iterator[str]:
     info = inspect(options.file)
-    tensors = list(info.tensors())
-    values = sum(math.prod(t.shape) for _, t in tensors)
+    tensors = entries(info.tree)
+    values = sum(math.prod(t.shape) for t in tensors)
     yield f"{shown(info.path.name)}: {info.recorder.__name__}, format {info.version}"
     yield f"{sized(info.nbytes)}, {shown(info.precision)} precision"
     if info.writer:
@@ -96,7 +96,7 @@ def _show(options: argparse.Namespace) -> Iterator[str]:
     for key, value in info.metadata.items():
         yield f"{shown(key)}: {shown(value)}"
     yield ""
-    yield from _branch("record", info.tree, "", stats=options.stats)
+    yield from _branch("record", info.tree, "", set(), stats=options.stats)
     if options.verify:
         yield from _verified(info)
 
@@ -112,19 +112,21 @@ def _verified(info: FileInfo) -> Iterator[str]:
     yield "all checksums are right"
 
 
-def _branch(name: str, node: Any, indent: str, *, stats: bool) -> Iterator[str]:
+def _branch(name: str, node: Any, indent: str, params: set[int], *, stats: bool) -> Iterator[str]:
     if isinstance(node, ParamEntry):
-        yield f"{indent}{name}  {_tensor(node.tensor, stats)}  param {shown(node.id)}"
+        again = ", the one above" if id(node) in params else ""
+        params.add(id(node))
+        yield f"{indent}{name}  {_tensor(node.tensor, stats)}  param {shown(node.id)}{again}"
     elif isinstance(node, TensorEntry):
         yield f"{indent}{name}  {_tensor(node, stats)}"
     elif isinstance(node, dict):
         yield f"{indent}{name}" + ("" if node else "  {}")
         for key, child in node.items():
-            yield from _branch(shown(key), child, indent + "  ", stats=stats)
+            yield from _branch(shown(key), child, indent + "  ", params, stats=stats)
     elif isinstance(node, list) and any(isinstance(c, dict | list) or _leaf(c) for c in node):
         yield f"{indent}{name}  list of {len(node)}"
         for index, child in enumerate(node):
-            yield from _branch(str(index), child, indent + "  ", stats=stats)
+            yield from _branch(str(index), child, indent + "  ", params, stats=stats)
     else:
         yield f"{indent}{name} = {shown(repr(node))}"
 
@@ -142,5 +144,12 @@ def _tensor(tensor: Any, stats: bool) -> str:
 def _convert(options: argparse.Namespace) -> Iterator[str]:
     precision = _PRECISIONS[options.precision]
     chosen = None if precision is KeepPrecision else precision
+    if options.like is None and inspect(options.source).recorder.needs_like:
+        raise RecordError(
+            "convert",
+            f"{shown(options.source)}: a compact file has no names",
+            expected="a file with the structure it was written from",
+            hint="phlox record convert IN OUT --like FILE",
+        )
     place = convert(options.source, options.target, precision=chosen, like=options.like)
     yield f"{shown(place.name)}: {sized(place.stat().st_size)}"
