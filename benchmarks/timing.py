@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from statistics import median
 
 ROUNDS = 15
+LEAST_ROUNDS = 3
+LEAST_PREPARED = 5  # of samples that are one run each
 LEAST_SECONDS = 0.03
 LONGEST_SECONDS = 6.0
 # The threads of OpenMP, under PyTorch, spin for milliseconds after their work: on the cores that
@@ -17,9 +19,12 @@ SETTLE_SECONDS = 0.02
 
 def _once(run: Callable[[], object], repeats: int) -> float:
     start = time.perf_counter()
-    for _ in range(repeats):
+    for _ in range(repeats - 1):
         run()
-    return (time.perf_counter() - start) / repeats
+    result = run()
+    seconds = (time.perf_counter() - start) / repeats
+    del result  # giving back its memory is no part of the last run
+    return seconds
 
 
 def _repeats(run: Callable[[], object]) -> int:
@@ -43,12 +48,13 @@ def interleaved(
     counts = [1 if prepare else _repeats(run) for run in runs]
     samples: list[list[float]] = [[] for _ in runs]
     gc.collect()
+    least = LEAST_PREPARED if prepare else LEAST_ROUNDS
     start = time.perf_counter()
     for _ in range(ROUNDS):
         for place, (run, count) in enumerate(zip(runs, counts, strict=True)):
             time.sleep(SETTLE_SECONDS)
             (prepare or run)()
             samples[place].append(_once(run, count))
-        if time.perf_counter() - start > LONGEST_SECONDS and len(samples[0]) >= 3:
+        if time.perf_counter() - start > LONGEST_SECONDS and len(samples[0]) >= least:
             break
     return [median(values) for values in samples]
