@@ -6,6 +6,7 @@ A moment is a batch, or a point in a save: before and after bytes reach the disk
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import sys
@@ -18,6 +19,7 @@ from phlox import Autodiff, Cpu, Wgpu, nn, optim
 from phlox.record import Checkpointer, KeepPrecision, NamedMsgpackRecorder
 
 ROWS = 32
+SLOW = 280.0  # seconds, after which it says where it stands: less than its caller waits
 
 
 class Net(nn.Module):
@@ -111,4 +113,5 @@ def _layers(device: Any) -> Any:
 
 
 if __name__ == "__main__":
+    faulthandler.dump_traceback_later(SLOW, exit=True)
     main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

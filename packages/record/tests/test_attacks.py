@@ -67,3 +67,24 @@ def test_brackets_in_text_are_no_depth() -> None:
 
     value = {"text": "[{" * 1000 + '"\\'}
     assert JsonRecorder().from_bytes(JsonRecorder().to_bytes(value)) == value
+
+
+DEEPEST = 2 * 128 + 8  # tags take levels too
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "levels"),
+    [("[", "]", 1), ('{"a":', "}", 1), ('[{"a":', "}]", 2), ('["\\"[",', "]", 1)],
+)
+def test_json_is_parsed_to_a_depth_and_no_deeper(begin: str, end: str, levels: int) -> None:
+    from phlox_record import Limits
+    from phlox_record._errors import Malformed
+    from phlox_record._json import parse
+
+    def nested(count: int) -> bytes:
+        return (begin * count + "1" + end * count).encode()
+
+    assert parse(nested(DEEPEST // levels), Limits())
+    for count in (DEEPEST // levels + 1, 10 * DEEPEST):
+        with pytest.raises(Malformed, match="too deep"):
+            parse(nested(count), Limits())

@@ -193,11 +193,10 @@ def _scan(data: bytes, limits: Limits) -> None:
             hint="a recorder with limits=Limits(nodes=…), if you trust the file",
         )
     brackets = _QUOTED.sub(b"", data).translate(_ONE_KIND, _NO_BRACKETS)
-    depth, size = 0, -1
-    while len(brackets) != size and depth <= _DEEPEST:
-        # Takes away the innermost level.
-        depth, size, brackets = depth + 1, len(brackets), brackets.replace(b"[]", b"")
-    if depth - 1 + brackets.count(b"[") > _DEEPEST:
+    depth = 0
+    while depth <= _DEEPEST and b"[]" in brackets:
+        brackets, depth = brackets.replace(b"[]", b""), depth + 1  # without its innermost level
+    if depth + brackets.count(b"[") > _DEEPEST:
         raise Malformed("the file is too deep", expected=f"at most {MAX_DEPTH} levels")
 
 
