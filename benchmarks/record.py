@@ -5,9 +5,8 @@ is synced behind it. Every load ends with the numbers in memory of the process, 
 page read once more; the time to give it back counts for neither. A cold file is in no cache; a new
 file lies where none was. Files are where temporary ones are.
 
-A virtual machine gets memory from its host at the first touch, at many times the price of that
-touch, and gives it back after a while. So free memory is touched before each sample, or the side
-would lose that comes first.
+A new page may cost a virtual machine far more than a page that was in use a moment ago. So free
+memory is touched before each sample, or the side would lose that comes first.
 """
 
 from __future__ import annotations
@@ -247,5 +246,5 @@ def _knowing(*paths: Path) -> Run:
 
 
 def _touch_free_memory() -> None:
-    """Let the host of a virtual machine back what the tensors and the cache of a file will take."""
+    """Let a virtual machine have what the tensors and the cache of a file will take."""
     np.empty(_TOUCHED, np.uint8)[::4096] = 1
