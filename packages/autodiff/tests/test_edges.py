@@ -180,3 +180,18 @@ def test_a_sum_in_a_wider_type_gives_a_narrow_gradient() -> None:
     x = pt.asarray([1.5, 2.5]).astype(pt.float32)
     found = ad.grad(lambda x: x.sum(dtype=pt.float64))(x)
     assert found.dtype is pt.float32
+
+
+def test_gradients_are_divided_by_numbers_and_seeds_are_tensors() -> None:
+    x = pt.asarray([1.0, 2.0], device=ad.Autodiff("numpy")).require_grad()
+    grads = (x * x).sum().backward()
+    half = x.grad(grads / 2)
+    assert half is not None
+    assert half.tolist() == [1.0, 2.0]
+    with pytest.raises(TypeError, match="unsupported operand"):
+        _ = grads / "2"
+    with pytest.raises(pt.WrongTypeError, match="the seed is no tensor: got float") as caught:
+        x.backward(2.0)  # type: ignore[arg-type]
+    assert caught.value.hint == "x.backward(px.full((2,), 2.0))"
+    with pytest.raises(pt.WrongTypeError, match="function is not of the type"):
+        grads.map("double")

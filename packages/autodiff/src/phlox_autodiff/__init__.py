@@ -1,5 +1,9 @@
 """Derivatives of any order for any phlox backend."""
 
+import sys as _sys
+
+from phlox_tensor.arguments import explain as _explain
+
 from ._autodiff import Autodiff as Autodiff
 from ._autodiff import rule_kind as rule_kind
 from ._backward import Gradients as Gradients
@@ -28,3 +32,5 @@ from ._vmap import vmap as vmap
 from ._watch import register_hook as register_hook
 from ._watch import retain_grad as retain_grad
 from .batching import batching_kind as batching_kind
+
+_explain(_sys.modules[__name__], Gradients)

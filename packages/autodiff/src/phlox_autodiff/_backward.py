@@ -7,7 +7,7 @@ from operator import attrgetter
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, final
 
-from phlox_tensor import GradientError, ShapeError, Tensor, tree
+from phlox_tensor import GradientError, ShapeError, Tensor, WrongTypeError, tree
 
 from . import _nan
 from ._checkpoint import Memo
@@ -126,6 +126,11 @@ class Gradients:
 
     __rmul__ = __mul__
 
+    def __truediv__(self, divisor: object) -> Gradients:
+        if not isinstance(divisor, int | float):
+            return NotImplemented
+        return self.map(lambda gradient: gradient / divisor)
+
     def __iter__(self) -> Iterator[Tensor[Any]]:
         return iter(self._found.values())
 
@@ -189,6 +194,14 @@ def start(device: Backend, tensor: Tensor[Any], seed: Tensor[Any] | None) -> Ten
                 hint="x.sum().backward()",
             )
         return Tensor(inner.ops.full(shape, 1, tensor.dtype), inner)
+    if not isinstance(seed, Tensor):
+        raise WrongTypeError(
+            "backward",
+            "the seed is no tensor",
+            got=type(seed).__name__,
+            expected="a tensor of the shape of the one to go back from, or none for 1",
+            hint=f"x.backward(px.full({tensor.shape}, 2.0))",
+        )
     if seed.shape != tensor.shape or seed.dtype is not tensor.dtype:
         raise ShapeError(
             "backward",

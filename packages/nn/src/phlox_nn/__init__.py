@@ -1,6 +1,9 @@
 """Modules, parameters, configs, layers, losses and initializers."""
 
+import sys as _sys
 from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from phlox_tensor.arguments import explain as _explain
 
 from . import initializers as initializers
 from . import models as models
@@ -44,6 +47,8 @@ from ._updates import with_updates as with_updates
 from ._where import fits_path as fits_path
 
 __version__ = "0.1.0"
+
+_explain(_sys.modules[__name__], Module)
 
 
 # Type checkers would take any name for one that exists.

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from enum import Enum
 from inspect import isabstract
-from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
 from weakref import WeakKeyDictionary
 
 from phlox_tensor import PhloxError
+from phlox_tensor.arguments import fits
 
 _HINTS: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 
@@ -54,38 +55,6 @@ def check(config: Any) -> None:
         value = getattr(config, name)
         if not fits(value, hint):
             raise _error(f"{type(config).__name__}.{name}", repr(value), _show(hint))
-
-
-def fits(value: Any, hint: Any) -> bool:  # noqa: PLR0911 - one line per form of annotation
-    """Whether a value is of an annotated type."""
-    origin, args = get_origin(hint), get_args(hint)
-    if hint is Any:
-        return True
-    if origin in (Union, types.UnionType):
-        return any(fits(value, option) for option in args)
-    if origin is Literal:
-        return any(type(value) is type(a) and value == a for a in args)
-    if origin in (list, Sequence):
-        return isinstance(value, list | tuple) and all(fits(v, args[0]) for v in value)
-    if origin is tuple:
-        if len(args) == 2 and args[1] is Ellipsis:
-            return isinstance(value, tuple) and all(fits(v, args[0]) for v in value)
-        return (
-            isinstance(value, tuple)
-            and len(value) == len(args)
-            and all(fits(v, a) for v, a in zip(value, args, strict=True))
-        )
-    if origin in (dict, Mapping):
-        return isinstance(value, dict) and all(
-            fits(k, args[0]) and fits(v, args[1]) for k, v in value.items()
-        )
-    if hint is None or hint is type(None):
-        return value is None
-    if hint is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    return isinstance(value, hint)
 
 
 def _show(hint: Any) -> str:

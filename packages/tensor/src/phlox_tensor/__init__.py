@@ -3,6 +3,7 @@
 The package is an array API namespace; ``import phlox_tensor as pt`` is the usual way in.
 """
 
+import sys as _sys
 from math import e as e
 from math import inf as inf
 from math import nan as nan
@@ -88,6 +89,7 @@ from ._errors import SharingError as SharingError
 from ._errors import TreeError as TreeError
 from ._errors import UnknownArgumentError as UnknownArgumentError
 from ._errors import UnknownNameError as UnknownNameError
+from ._errors import WrongTypeError as WrongTypeError
 from ._functions import *  # noqa: F403 - generated, with __all__
 from ._info import VERSION as _version_of_the_standard
 from ._info import NamespaceInfo as _NamespaceInfo
@@ -132,6 +134,7 @@ from ._standard import sort as sort
 from ._table import Entry as Entry
 from ._table import Table as Table
 from ._tensor import Tensor as Tensor
+from .arguments import explain as _explain
 
 trace = linalg.trace
 Device = Backend  # a backend is a device: the word for annotations
@@ -144,6 +147,7 @@ __version__ = "0.1.0"
 _install()
 _install_pickle()
 _install_hints(Tensor)
+_explain(_sys.modules[__name__], fft, linalg, random, tree)
 
 
 # Type checkers would take any name for one that exists.

@@ -45,7 +45,8 @@ def call(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any:
             out = entry(*primitives, *values)
             return tuple([wrap(each, backend) for each in out]) if several else wrap(out, backend)
     if op.with_tensors is not None and any(map(_is_no_number, attributes)):
-        return op.with_tensors(*operands, *attributes)
+        _, tensors = prepare_operands(op, operands)
+        return op.with_tensors(*tensors, *attributes)
     backend, tensors, specs, values = prepared_call(op, operands, attributes)
     for shape in op.shape(op, _shaped(specs), values):
         check_rank(shape, backend, op.name)

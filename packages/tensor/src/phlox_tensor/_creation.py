@@ -13,7 +13,7 @@ from ._attributes import NORMALIZERS, refuse_recorded
 from ._backend import Backend, is_inside
 from ._device import as_device
 from ._dtype import DType, DTypeLike, as_dtype, bool_, number_for
-from ._errors import ArgumentError, KindError, ShapeError, SharingError
+from ._errors import ArgumentError, KindError, ShapeError, SharingError, WrongTypeError
 from ._kinds import AnyKind, Bool, Float, Int
 from ._number import Number, Scalar, plain
 from ._operands import check_rank, require_dtype
@@ -141,6 +141,14 @@ def from_dlpack(x: Any, /, *, device: Device = None, copy: bool | None = None) -
         return asarray(x, device=device, copy=copy)
     if copy is False:
         refuse_sharing("from_dlpack", f"{type(x).__name__} with copy=False")
+    if not hasattr(x, "__dlpack__"):
+        raise WrongTypeError(
+            "from_dlpack",
+            "the object speaks no DLPack",
+            got=type(x).__name__,
+            expected="an array with __dlpack__",
+            hint="px.asarray(x)",
+        )
     return upload(np.from_dlpack(x), None, as_device(device), "from_dlpack")
 
 

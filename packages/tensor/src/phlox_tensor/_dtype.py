@@ -113,7 +113,7 @@ def as_dtype(value: DTypeLike, op: str = "dtype") -> DType:
         return DTYPES[value]
     try:
         return _BY_NUMPY[np.dtype(value).newbyteorder("=")]
-    except (TypeError, KeyError):
+    except (TypeError, KeyError, ValueError):
         raise DTypeError(
             op, "unknown element type", got=repr(value), expected=", ".join(DTYPES)
         ) from None

@@ -124,5 +124,9 @@ class UnknownNameError(PhloxError, AttributeError):
     """A module or a tensor has no attribute of this name."""
 
 
+class WrongTypeError(ArgumentError, TypeError):
+    """An argument is of a type that the call does not take."""
+
+
 class Rejected(Exception):
     """An entry that checks its operands does not take them as they are."""

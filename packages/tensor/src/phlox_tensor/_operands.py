@@ -98,11 +98,9 @@ def _on_backend(op: Op, operands: tuple[Any, ...], backend: Backend) -> list[Any
     out: list[Any] = []
     for declared, item in zip(op.signature.operands, operands, strict=True):
         if declared.variadic:
-            if isinstance(item, Tensor) or not (item or declared.optional):
-                raise _no_list(op, declared, item)
-            if not item:
+            if item is None and declared.optional:
                 item = ()  # noqa: PLW2901 - None and no tensors are one
-            elif not isinstance(item, list | tuple):
+            elif not isinstance(item, list | tuple) or not (item or declared.optional):
                 raise _no_list(op, declared, item)
             out.append(tuple(_operand(op, declared, x, backend) for x in item))
         else:
@@ -116,10 +114,15 @@ def _no_list(op: Op, declared: Operand, item: Any) -> ArgumentError:
     return ArgumentError(
         op.name,
         f"{declared.name} is not a list of tensors",
-        got=f"a tensor of shape {item.shape}" if single else repr(item),
+        got=f"a tensor of shape {item.shape}" if single else _short(item),
         expected="a list or tuple of at least one tensor",
         hint=f"pt.{op.name}([x, y])" if single else None,
     )
+
+
+def _short(item: Any) -> str:
+    text = repr(item)
+    return f"a {type(item).__name__}" if "\n" in text or len(text) > 60 else text
 
 
 def _operand(op: Op, declared: Operand, item: Any, backend: Backend) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, Never, Self
 import numpy as np
 
 from ._dtype import DType
-from ._errors import ArgumentError, KindError
+from ._errors import ArgumentError, KindError, WrongTypeError
 from ._kinds import Float, K
 
 if TYPE_CHECKING:
@@ -246,7 +246,17 @@ class Tensor(TensorMethods[K]):
 
     def grad(self, gradients: Any) -> Tensor[Float] | None:
         """Return this leaf's gradient out of ``gradients``, on the inner backend, or None."""
-        return gradients.get(self)
+        get = None if isinstance(gradients, dict) else getattr(gradients, "get", None)
+        if get is None:
+            raise WrongTypeError(
+                "grad",
+                "not the gradients of a pass",
+                got=type(gradients).__name__,
+                expected="what backward() gave",
+                hint="x.grad(loss.backward())",
+            )
+        found: Tensor[Float] | None = get(self)
+        return found
 
     def detach(self) -> Self:
         """Return the same values without their history."""

@@ -23,6 +23,7 @@ from phlox_tensor import (
     int32,
     uint32,
 )
+from phlox_tensor.arguments import explained
 from phlox_tensor.capture import Kernel, Program, ProgramLimits
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class Wgpu(Backend):
     slack = 2.0  # WGSL allows division and square root 2.5 ulp
     strict = False  # and it may flush denormals and drop the sign of a zero
 
+    @explained
     def __init__(self, index: int = 0, power: Power = "high") -> None:
         """Name an adapter.
 

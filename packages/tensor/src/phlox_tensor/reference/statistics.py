@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._errors import ArgumentError
 from ._precision import wide64, widen
 
 Array = np.ndarray[Any, Any]
@@ -53,7 +54,13 @@ def running(x: Array, axis: int, *, largest: bool) -> tuple[Array, Array]:
 
 
 def edges(low: float, high: float, bins: int) -> Array:
-    """Ends of equal intervals, as NumPy's: a single value is in the middle of a unit."""
+    """Ends of equal intervals, as NumPy's: a single value is in the middle of a unit.
+
+    Raises:
+        ArgumentError: when the first lies behind the last.
+    """
+    if inf > low > high > -inf:
+        raise ArgumentError("histogram", "min > max", got=f"{low} > {high}", expected="min <= max")
     if low == high:
         low, high = low - 0.5, high + 0.5
     return np.linspace(low, high, bins + 1)

@@ -1,0 +1,176 @@
+"""What arguments are by their annotations: for checks of settings, and for calls that failed.
+
+A public function that is no op is written for the arguments that its annotations say. When a call
+of one fails in Python's own words, the arguments are compared with the annotations, and the error
+names the one that does not fit. A call that works pays for nothing but the ``try``.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import re
+import sys
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import cache, wraps
+from inspect import Parameter, signature
+from types import FunctionType, ModuleType
+from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from ._backend import Backend
+from ._dtype import DType
+from ._errors import PhloxError, WrongTypeError
+from ._number import Scalar
+from ._tensor import Tensor
+
+_RAW: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+_SHOWN: Final = 60
+# What annotations may name that their modules import for type checkers alone.
+_NAMES: Final = {
+    **{name: getattr(typing, name) for name in typing.__all__},
+    **{name: getattr(collections.abc, name) for name in collections.abc.__all__},
+    "Backend": Backend,
+    "DType": DType,
+    "Tensor": Tensor,
+    "np": np,
+}
+
+
+def fits(value: Any, hint: Any) -> bool:  # noqa: PLR0911 - one line per form of annotation
+    """Whether a value is of an annotated type; an annotation that says nothing fits everything."""
+    origin, args = get_origin(hint), get_args(hint)
+    if isinstance(hint, TypeVar):
+        return hint.__bound__ is None or fits(value, hint.__bound__)
+    if hint is Any:
+        return True
+    if origin in (Union, types.UnionType):
+        return any(fits(value, option) for option in args)
+    if origin is Literal:
+        return any(type(value) is type(a) and value == a for a in args)
+    if origin in (list, Sequence):
+        return isinstance(value, list | tuple) and all(fits(v, args[0]) for v in value)
+    if origin is tuple:
+        if len(args) == 2 and args[1] is Ellipsis:
+            return isinstance(value, tuple) and all(fits(v, args[0]) for v in value)
+        return (
+            isinstance(value, tuple)
+            and len(value) == len(args)
+            and all(fits(v, a) for v, a in zip(value, args, strict=True))
+        )
+    if origin in (dict, Mapping):
+        return isinstance(value, dict) and all(
+            fits(k, args[0]) and fits(v, args[1]) for k, v in value.items()
+        )
+    if hint is None or hint is type(None):
+        return value is None
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    kind = hint if origin is None else origin
+    return not isinstance(kind, type) or isinstance(value, kind)
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def explained(function: F) -> F:
+    """Return the function, whose calls that fail for an argument of a wrong type say so.
+
+    Raises:
+        WrongTypeError: from the call.
+    """
+
+    @wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except _RAW as error:
+            wrong = None if isinstance(error, PhloxError) else _misfit(function, args, kwargs)
+            if wrong is None:
+                raise
+            raise wrong from error
+
+    made: Any = run
+    return made
+
+
+def explain(*owners: type | ModuleType) -> None:
+    """Let all public functions of classes or modules say what does not fit.
+
+    Of a module these are the functions of its package that it exports, but no ops.
+    """
+    for owner in owners:
+        for name, member in list(vars(owner).items()):
+            if name.startswith("_") or type(member) is not FunctionType:
+                continue
+            if isinstance(owner, type):
+                setattr(owner, name, explained(member))
+            elif _is_own(owner, member):
+                _replace(owner, name, member)
+
+
+def _is_own(owner: ModuleType, function: Any) -> bool:
+    """Whether a function is one of the package, and none generated for ops, which check all."""
+    package, _, rest = function.__module__.partition(".")
+    own = package == owner.__name__.partition(".")[0]
+    return own and rest != "_functions" and not hasattr(function, "__wrapped__")
+
+
+def _replace(owner: ModuleType, name: str, function: FunctionType) -> None:
+    """Put the new function where it is written too, where pickles look for it."""
+    made = explained(function)
+    setattr(owner, name, made)
+    home = sys.modules[function.__module__]
+    if vars(home).get(function.__name__) is function:
+        setattr(home, function.__name__, made)
+
+
+@cache
+def _hints(function: Any) -> dict[str, Any]:
+    """The annotations of a function, without those that name what cannot be found."""
+    found: dict[str, Any] = {}
+    for name, annotation in function.__annotations__.items():
+        one = types.SimpleNamespace(__annotations__={name: annotation})
+        with suppress(NameError, TypeError):
+            found |= get_type_hints(one, function.__globals__, _NAMES)
+    return found
+
+
+def _misfit(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> WrongTypeError | None:
+    """The error for the first argument that its annotation does not take; None if all fit."""
+    made_by = signature(function)
+    try:
+        given = made_by.bind(*args, **kwargs).arguments
+    except TypeError:  # a wrong number of arguments, which Python says well
+        return None
+    hints = _hints(function)
+    for name, value in given.items():
+        kind = made_by.parameters[name].kind
+        values: Iterable[Any] = value if kind is Parameter.VAR_POSITIONAL else (value,)
+        if name not in hints or kind is Parameter.VAR_KEYWORD:
+            continue
+        for each in values:
+            if not fits(each.item() if isinstance(each, np.generic) else each, hints[name]):
+                annotation = function.__annotations__[name]
+                return _wrong(function.__name__, name, each, annotation, hints[name])
+    return None
+
+
+def _wrong(op: str, name: str, value: Any, annotation: Any, hint: Any) -> WrongTypeError:
+    text = annotation if isinstance(annotation, str) else getattr(hint, "__name__", str(hint))
+    shown = repr(value)
+    kind = type(value).__name__
+    takes_tensors = Tensor in (hint, get_origin(hint), *map(get_origin, get_args(hint)))
+    made = takes_tensors and isinstance(value, Scalar | list | np.ndarray)
+    return WrongTypeError(
+        op,
+        f"{name} is not of the type that it takes",
+        got=kind if len(shown) > _SHOWN or "\n" in shown else f"{shown} ({kind})",
+        expected=re.sub(r"\bTensor\[\w+\]", "Tensor", text),
+        hint=f"px.asarray({name})" if made else None,
+    )
