@@ -36,6 +36,8 @@ if not TYPE_CHECKING:
         """Load the package that holds a name, when the name is first used."""
         if name in _MODULES:
             return import_module(f"{__name__}.{name}")
+        if name == "__all__":  # for `import *`, which takes what is loaded already otherwise
+            return [each for each in __dir__() if not each.startswith("_")]
         if not name.startswith("_") or name.startswith("__array_"):
             for layer in (_BACKENDS[name],) if name in _BACKENDS else _LAYERS:
                 module = import_module(layer)

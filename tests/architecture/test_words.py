@@ -1,11 +1,12 @@
 """What must not stand in the tree: one machine's places, hosts, promises without a number."""
 
+import ast
 import re
 from pathlib import Path
 
 import pytest
 
-from tests.architecture.tree import files
+from tests.architecture.tree import files, is_generated
 from tools.shell import ROOT
 
 # Written in pieces, so that this file does not hold what it looks for.
@@ -75,3 +76,32 @@ def test_the_patterns_find_what_they_are_for(what: str, text: str) -> None:
 )
 def test_the_promise_pattern(text: str, bad: bool) -> None:
     assert bool(PROMISE.search(text)) is bad
+
+
+def hints() -> list[tuple[Path, int, str]]:
+    """Texts that are no docstrings and no examples, in the sources of all packages."""
+    found = []
+    for file in files(".py"):
+        if "src" not in file.parts or is_generated(file):
+            continue
+        tree = ast.parse(file.read_text())
+        left_out = [*ast.walk(tree)]
+        examples = [
+            k.value for k in left_out if isinstance(k, ast.keyword) and k.arg in ("doc", "example")
+        ]
+        docs = [n.value for n in left_out if isinstance(n, ast.Expr)]
+        skipped = {id(part) for top in [*examples, *docs] for part in ast.walk(top)}
+        for node in ast.walk(tree):
+            if (
+                isinstance(node, ast.Constant)
+                and isinstance(node.value, str)
+                and id(node) not in skipped
+            ):
+                found.append((file.relative_to(ROOT), node.lineno, node.value))
+    return found
+
+
+def test_hints_call_the_namespace_px() -> None:
+    found = [f"{file}:{line}: {text}" for file, line, text in hints() if re.search(r"\bpt\.", text)]
+    assert not found, "\n".join([*found, 'hint: px.asarray(x), x.astype("float32")'])
+    assert sum("px." in text for _, _, text in hints()) > 20

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import final
+from typing import Never, final
 
 import pytest
 
@@ -118,3 +118,26 @@ def test_a_device_that_compares_is_not_compiled_and_says_what_to_type() -> None:
         with pytest.raises(px.CompileError, match="compares nothing") as caught:
             compiled(px.ones(3, device=device))
         assert "px.compile(f, check=True)" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("name", ["cpu", "numpy"])
+def test_a_reshape_that_may_not_copy_asks_the_device_and_reads_nothing(name: str) -> None:
+    @final
+    class Unread(px.Decorator):
+        name = "unread"
+
+        def decorate(self, op: px.Op, inside: px.Entry) -> px.Entry:
+            return inside
+
+        def read(self, primitive: object, /) -> Never:
+            raise AssertionError("nothing is read")
+
+    for device in (Unread(name), Autodiff(Unread(name))):
+        x = px.ones((4, 6), device=device)
+        assert px.reshape(x[:2], (3, 4), copy=False).shape == (3, 4)
+        assert px.reshape(x[:, :2], (2, 2, 2), copy=False).shape == (2, 2, 2)
+        for moved in (x.mT, x[:, :2]):
+            with pytest.raises(px.SharingError, match="in another order in memory"):
+                px.reshape(moved, (moved.size,), copy=False)
+        flat = px.vmap(lambda row: px.reshape(row, (3, 2), copy=False))
+        assert flat(x).shape == (4, 3, 2)

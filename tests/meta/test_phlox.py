@@ -41,3 +41,16 @@ def test_a_submodule_exports_what_its_package_does() -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match=r"\[no_such_name\] no such name in phlox"):
         _ = phlox.no_such_name  # type: ignore[attr-defined]
+
+
+def test_a_star_import_takes_every_name() -> None:
+    code = (
+        "from phlox import *\n"
+        "import phlox\n"
+        "missing = {n for n in dir(phlox) if n[0] != '_'} - set(globals())\n"
+        "assert not missing, missing\n"
+        "print(Cpu(), Autodiff, vmap, nn.Linear, optim, zeros, Wgpu)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Cpu() ")

@@ -157,6 +157,10 @@ class Cpu(Backend):
         places = _index_results(name)
         return _with_indices(function, places, self.default_int.name) if places else function
 
+    def strides_of(self, primitive: _native.RawTensor, /) -> tuple[int, ...]:
+        """Return how many elements lie between neighbors along each axis."""
+        return primitive.strides
+
     def upload(self, array: np.ndarray[Any, Any], dtype: DType, /) -> Any:
         """Copy an array, whose type is ``dtype.numpy``, to the device."""
         dense = np.ascontiguousarray(array)

@@ -7,6 +7,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections import defaultdict, deque
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
@@ -248,3 +249,46 @@ def test_a_proposal_must_fit_the_state(value: Tensor) -> None:
         nn.propose(x, nn.State(pt.zeros(1)), value)
     with pytest.raises(ArgumentError, match=r"(?s)for Param.*hint: nn.State"):
         nn.propose(x, Param(pt.zeros(1)), x)
+
+
+class Holder(Module):
+    value: object
+
+
+def test_functions_that_bring_a_part_along_are_refused() -> None:
+    layer = nn.Linear(2, 2)
+    param = nn.Param(pt.ones(2))
+
+    def closing(part: Any) -> Any:
+        return lambda x: part(x * 2.0)
+
+    def keeping(part: Any) -> Any:
+        def call(x: Any) -> Any:
+            return x
+
+        vars(call)["part"] = part
+        return call
+
+    hidden: list[Any] = [
+        closing(layer),
+        closing([layer]),
+        closing({"weight": param}),
+        closing(closing(layer)),
+        closing(pt.ones(2)),
+        [partial(closing(layer))],
+        lambda x, layer=layer: layer(x),
+        keeping(layer),
+    ]
+    for value in hidden:
+        with pytest.raises(TreeError, match=r"of Holder hides a (Linear|Param|Tensor)") as caught:
+            Holder(value)
+        assert "the call written in forward" in str(caught.value.hint)
+
+    class Closed(Module):
+        def __init__(self) -> None:
+            self.inner = nn.Linear(2, 2)
+            self.call = lambda x: self.inner(x * 2.0)
+
+    with pytest.raises(TreeError, match="call of Closed hides a Closed"):
+        Closed()
+    assert Holder(closing(abs)).num_params() == 0

@@ -215,7 +215,7 @@ def test_an_op_of_a_user_is_declared_anew_and_one_of_the_package_is_not() -> Non
         assert x.again_op().tolist() == old(x).tolist() == [2.0, 3.0]
         new = elementwise("again_op", "x: Float -> Float", expand=lambda x: x * 10, doc="A test.")
         assert x.again_op().tolist() == new(x).tolist() == ns.ops.again_op(x).tolist() == [10, 20]
-        with pytest.raises(pt.ArgumentError, match=r"declared anew.*\nhint: pt.ops.again_op"):
+        with pytest.raises(pt.ArgumentError, match=r"declared anew.*\nhint: px.ops.again_op"):
             old(x)
         elementwise(
             "again_op", "x: Float -> Float", expand=lambda x: x - 1, doc="A test.", method=False

@@ -28,6 +28,7 @@ from phlox_tensor import (
     TreeError,
     UnknownArgumentError,
     UnknownNameError,
+    WrongTypeError,
 )
 
 BASES = {
@@ -47,6 +48,7 @@ BASES = {
     UnknownArgumentError: TypeError,
     TreeError: ValueError,
     UnknownNameError: AttributeError,
+    WrongTypeError: TypeError,
 }
 TEXT = re.compile(r"\[\w+\] [^\n]+(\nhint: [^\n]+)?")
 
@@ -75,7 +77,11 @@ def test_each_error_is_one_of_python_too(error: type[PhloxError]) -> None:
 
 
 def test_every_error_is_listed_above() -> None:
-    assert set(PhloxError.__subclasses__()) >= set(BASES) - {SharingError, UnknownArgumentError}
+    assert set(PhloxError.__subclasses__()) >= set(BASES) - {
+        SharingError,
+        UnknownArgumentError,
+        WrongTypeError,
+    }
     ours = {e for e in vars(pt).values() if isinstance(e, type) and issubclass(e, PhloxError)}
     assert ours == {PhloxError, *BASES}
 

@@ -86,7 +86,7 @@ def test_numpy_operators_do_not_take_tensors_off_their_device() -> None:
     for call in calls:
         with pytest.raises(ArgumentError, match=r"a NumPy array beside a tensor") as caught:
             call()
-        assert caught.value.hint == "pt.asarray(y)"
+        assert caught.value.hint == "px.asarray(y)"
     function: Any = np.exp
     with pytest.raises(TypeError):
         function(x)

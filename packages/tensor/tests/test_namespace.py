@@ -73,7 +73,7 @@ def test_helpers_of_gradients_and_optimizers_are_internal() -> None:
     with pytest.raises(pt.UnknownNameError, match=text):
         _ = ns.adam_step
     with pytest.raises(
-        pt.UnknownNameError, match=r"no such name in phlox_tensor.ops\nhint: pt.ops.exp"
+        pt.UnknownNameError, match=r"no such name in phlox_tensor.ops\nhint: px.ops.exp"
     ):
         _ = ns.ops.expp
 

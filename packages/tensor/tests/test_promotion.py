@@ -72,7 +72,7 @@ def test_kinds_do_not_mix(left: str, right: str) -> None:
         pt.where(pt.asarray([True]), x, y)
     order = ("Bool", "Int", "Float")  # the hint loses nothing
     keeps_x = order.index(left) > order.index(right)
-    hint = f"y.astype(pt.{KINDS[left]})" if keeps_x else f"x.astype(pt.{KINDS[right]})"
+    hint = f'y.astype("{KINDS[left]}")' if keeps_x else f'x.astype("{KINDS[right]}")'
     assert caught.value.hint == hint
     for call in (pt.equal, pt.add, pt.divide):
         with pytest.raises(KindError):
@@ -140,7 +140,7 @@ def test_a_kind_that_the_op_lacks_is_refused_at_the_call(call: Any, got: str) ->
     with pytest.raises(KindError, match=rf"got {got} \(\w+\), expected") as caught:
         call()
     assert caught.value.hint is not None
-    assert ".astype(pt." in caught.value.hint
+    assert '.astype("' in caught.value.hint
 
 
 def test_numbers_alone_take_the_default_types() -> None:

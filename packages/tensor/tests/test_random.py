@@ -229,9 +229,9 @@ def test_words_of_uniforms_are_those_of_the_spec() -> None:
 
 
 def test_two_integers_are_asked_about() -> None:
-    with pytest.raises(ArgumentError, match=r"pt.random.normal\(\(2, 3\)\)"):
+    with pytest.raises(ArgumentError, match=r"px.random.normal\(\(2, 3\)\)"):
         pt.random.normal(2, 3)
-    with pytest.raises(ArgumentError, match=r"pt.random.uniform\(\(2, 3\)\)"):
+    with pytest.raises(ArgumentError, match=r"px.random.uniform\(\(2, 3\)\)"):
         pt.random.uniform(2, 3)
     with pytest.raises(ArgumentError, match=r"low 1\.5, high 0\.5"):
         pt.random.uniform((2,), 1.5, 0.5)

@@ -49,7 +49,7 @@ def values_of(text: str) -> str:
         ("x.clamp", "[clamp] phlox calls this clip\nhint: x.clip(0.0, 1.0)"),
         ("x.cuda", '[cuda] phlox writes this otherwise\nhint: x.to_device("wgpu")'),
         ("x.permute", "[permute] phlox calls this permute_dims\nhint: x.permute_dims(1, 0)"),
-        ("x.unsqueeze", "[unsqueeze] phlox calls this expand_dims\nhint: pt.expand_dims(x, 0)"),
+        ("x.unsqueeze", "[unsqueeze] phlox calls this expand_dims\nhint: px.expand_dims(x, 0)"),
         ("x.view", "[view] phlox calls this reshape\nhint: x.reshape(2, 3)"),
         ("pt.Tensor.mm", "[mm] phlox calls this matmul\nhint: x @ y"),
     ],

@@ -95,7 +95,7 @@ def test_the_truth_of_several_elements_says_what_to_type() -> None:
 def test_one_tensor_where_many_are_taken() -> None:
     assert message(lambda: ns.concat(x()), ArgumentError) == (
         "[concat] xs is not a list of tensors: got a tensor of shape (2, 3), "
-        "expected a list or tuple of at least one tensor\nhint: pt.concat([x, y])"
+        "expected a list or tuple of at least one tensor\nhint: px.concat([x, y])"
     )
     assert message(lambda: ns.concat([]), ArgumentError).startswith("[concat] xs is not a list")
     assert message(lambda: ns.concat(3), ArgumentError).startswith("[concat] xs is not a list")
@@ -104,18 +104,18 @@ def test_one_tensor_where_many_are_taken() -> None:
 def test_the_hint_of_mixed_kinds_loses_nothing() -> None:
     n: Any = pt.asarray([1, 2])
     b, f = pt.asarray([True, False]), pt.asarray([0.5, 1.5])
-    assert message(lambda: n + f, KindError).endswith("hint: x.astype(pt.float32)")
-    assert message(lambda: f + n, KindError).endswith("hint: y.astype(pt.float32)")
-    assert message(lambda: ns.equal(b, n), KindError).endswith("hint: x.astype(pt.int64)")
-    assert message(lambda: ns.where(b, f, b), KindError).endswith("hint: y.astype(pt.float32)")
+    assert message(lambda: n + f, KindError).endswith('hint: x.astype("float32")')
+    assert message(lambda: f + n, KindError).endswith('hint: y.astype("float32")')
+    assert message(lambda: ns.equal(b, n), KindError).endswith('hint: x.astype("int64")')
+    assert message(lambda: ns.where(b, f, b), KindError).endswith('hint: y.astype("float32")')
 
 
 def test_a_fraction_beside_integers_says_both_ways_out() -> None:
     n: Any = pt.asarray([1, 2])
     assert message(lambda: n * 1.0, KindError).endswith(
-        "hint: 1 in place of 1.0, or x.astype(pt.float32)"
+        'hint: 1 in place of 1.0, or x.astype("float32")'
     )
-    assert message(lambda: n * 1.5, KindError).endswith("hint: x.astype(pt.float32)")
+    assert message(lambda: n * 1.5, KindError).endswith('hint: x.astype("float32")')
     assert (n / 2).tolist() == [0.5, 1.0]
 
 
@@ -142,9 +142,9 @@ def test_round_and_divmod() -> None:
 def test_sizes_outside_one_tuple(name: str) -> None:
     assert message(lambda: getattr(ns, name)(2, 3), ArgumentError) == (
         f"[{name}] more than one argument for the shape: got 2, 3, expected one tuple of sizes; "
-        f"other arguments by name\nhint: pt.{name}((2, 3))"
+        f"other arguments by name\nhint: px.{name}((2, 3))"
     )
-    assert f"hint: pt.{name}((2,), dtype=" in message(
+    assert f"hint: px.{name}((2,), dtype=" in message(
         lambda: getattr(ns, name)((2,), "float64"), ArgumentError
     )
 
@@ -152,7 +152,7 @@ def test_sizes_outside_one_tuple(name: str) -> None:
 def test_the_order_of_other_libraries_in_randint() -> None:
     assert message(lambda: ns.random.randint(0, 10, (3,)), ArgumentError) == (
         "[randint] the shape comes first: got 0, 10, (3,), expected shape, low, high\n"
-        "hint: pt.random.randint((3,), 0, 10)"
+        "hint: px.random.randint((3,), 0, 10)"
     )
 
 

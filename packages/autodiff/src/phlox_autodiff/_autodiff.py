@@ -155,7 +155,7 @@ class Autodiff(Decorator):
                 "require_grad",
                 "only Float tensors have gradients",
                 got=dtype,
-                hint="x.astype(pt.float32).require_grad()",
+                hint='x.astype("float32").require_grad()',
             )
         return self.leaf(inside.value)
 

@@ -179,6 +179,11 @@ class Batched(Decorator):
         shape, dtype = self._inner.spec_of(primitive.value)
         return (shape[1:] if primitive.mapped else shape), dtype
 
+    def strides_of(self, primitive: Any, /) -> tuple[int, ...] | None:
+        """Return how many elements lie between neighbors in one lane; None if unknown."""
+        found = self._inner.strides_of(primitive.value)
+        return found[1:] if found is not None and primitive.mapped else found
+
     def read(self, primitive: Any, /) -> np.ndarray[Any, Any]:
         """Return the data of what is the same in all lanes.
 

@@ -63,7 +63,7 @@ class Recorded:
                 "nothing to differentiate",
                 got=", ".join(describe(args[place]) for place in places) or "no arguments",
                 expected="Float tensors that are not frozen",
-                hint="x.astype(pt.float32)",
+                hint='x.astype("float32")',
             )
         with running(self.device):
             self.output = function(*given, **kwargs)

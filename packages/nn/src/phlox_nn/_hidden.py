@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import partial
-from types import GeneratorType, MethodType
+from types import FunctionType, GeneratorType, MethodType
 from typing import Any, Final
 
 from phlox_tensor import Backend, Tensor, TreeError, tree
@@ -63,6 +64,8 @@ def _is_clear(value: Any, parts: tuple[type, ...], depth: int) -> bool:
     if cls is dict:
         named = depth > 0 and all(type(key) is str for key in value)
         return named and all(_is_clear(item, parts, depth - 1) for item in value.values())
+    if cls is FunctionType:
+        return not _of_function(value)
     return not tree.is_node(value) and opener(cls) is None
 
 
@@ -89,7 +92,7 @@ def _hint(name: str, value: Any) -> str:
         return f"{name} = array.tolist()"
     if isinstance(value, Iterator):
         return f"{name} = list(parts)"
-    if isinstance(value, partial | MethodType):
+    if isinstance(value, FunctionType | MethodType | partial):
         return f"a field for what {name} binds, and the call written in forward"
     if isinstance(value, dict):
         return f'{name} = {{"first": part}}, where parts are values'
@@ -123,6 +126,8 @@ def _opener(cls: type) -> Inside | None:
         return lambda x: [x.func, *x.args, *x.keywords.values()]
     if cls is MethodType:
         return lambda x: [x.__self__]
+    if cls is FunctionType:
+        return _of_function
     if cls is GeneratorType:
         return lambda x: [] if x.gi_frame is None else list(x.gi_frame.f_locals.values())
     if cls.__module__ in _OF_PYTHON:
@@ -131,6 +136,15 @@ def _opener(cls: type) -> Inside | None:
     if not slots or issubclass(cls, _LEAVES):
         return None
     return lambda x: [getattr(x, name) for name in slots if hasattr(x, name)]
+
+
+def _of_function(function: Any) -> list[Any]:
+    """What a function brings along; what it finds by names of its module stays unseen."""
+    found = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # a cell that is not filled yet
+            found.append(cell.cell_contents)
+    return [*found, *vars(function).values()]
 
 
 def _is_array(cls: type) -> bool:

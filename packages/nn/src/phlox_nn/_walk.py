@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from types import FunctionType, NoneType
+from types import NoneType
 from typing import Any, Final, NamedTuple, TypeVar
 
 from phlox_tensor import ArgumentError, Tensor, tree
@@ -68,7 +68,7 @@ _set_flat: Final[Any] = Walked.__dict__["_flat"].__set__
 
 PARTS: Final = (Walked, Param, Tensor)
 # Values of these types hold nothing.
-_SIMPLE: Final = frozenset({bool, bytes, complex, float, int, str, FunctionType, NoneType})
+_SIMPLE: Final = frozenset({bool, bytes, complex, float, int, str, NoneType})
 
 
 def fields_of(module: Walked) -> dict[str, Any]:

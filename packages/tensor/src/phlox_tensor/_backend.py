@@ -175,6 +175,10 @@ class Backend(metaclass=_Interned):
         """Return shape and element type of a primitive at once; every call asks for both."""
         return self.shape_of(primitive), self.dtype_of(primitive)
 
+    def strides_of(self, primitive: Primitive, /) -> tuple[int, ...] | None:
+        """Return how many elements lie between neighbors along each axis; None if unknown."""
+        return None
+
     def key_of(
         self, op: Op, attributes: tuple[Any, ...], first: Any, /, *others: Any
     ) -> tuple[Any, ...] | None:

@@ -74,7 +74,7 @@ def prepared_call(
     """
     if REGISTRY.get(op.name) is not op:
         what = "the op was declared anew; this is the old one"
-        raise ArgumentError(op.name, what, hint=f"pt.ops.{op.name}(...)")
+        raise ArgumentError(op.name, what, hint=f"px.ops.{op.name}(...)")
     backend, tensors = prepare_operands(op, operands)
     specs = [_spec(t) for t in tensors]
     values = prepare_attributes(op, specs, attributes, backend)

@@ -256,7 +256,7 @@ def _one_shape(shape: Any, more: tuple[Any, ...], op: str) -> None:
             "more than one argument for the shape",
             got=given,
             expected="one tuple of sizes; other arguments by name",
-            hint=f"pt.{op}(({given}))" if sizes_alone else f"pt.{op}({shape!r}, dtype=pt.float32)",
+            hint=f"px.{op}(({given}))" if sizes_alone else f"px.{op}({shape!r}, dtype='float32')",
         )
 
 

@@ -120,6 +120,10 @@ class Decorator(Backend):
         """Return shape and element type of a primitive at once."""
         return self._inner.spec_of(self.lower(primitive))
 
+    def strides_of(self, primitive: Primitive, /) -> tuple[int, ...] | None:
+        """Return how many elements lie between neighbors along each axis; None if unknown."""
+        return self._inner.strides_of(self.lower(primitive))
+
     def upload(self, array: np.ndarray[Any, Any], dtype: DType, /) -> Primitive:
         """Copy an array to the inner device, as a constant."""
         return self.lift(self._inner.upload(array, dtype))

@@ -51,7 +51,7 @@ def uniform(
             "an empty range",
             got=f"low {low}, high {high}",
             expected="low <= high",
-            hint=f"pt.random.uniform(({shape}, {low}))" if type(low) is int else None,
+            hint=f"px.random.uniform(({shape}, {low}))" if type(low) is int else None,
         )
     backend = as_device(device)
     chosen, dims = _float(dtype, backend, "uniform"), sizes(shape, "uniform")
@@ -86,7 +86,7 @@ def normal(
             "normal",
             "two integers, which may mean a shape or a mean",
             got=f"{shape}, {mean}",
-            hint=f"pt.random.normal(({shape}, {mean})), or mean={float(mean)}",
+            hint=f"px.random.normal(({shape}, {mean})), or mean={float(mean)}",
         )
     backend = as_device(device)
     chosen, dims = _float(dtype, backend, "normal"), sizes(shape, "normal")
@@ -133,7 +133,7 @@ def randint(
             "the shape comes first",
             got=f"{shape}, {low}, {high}",
             expected="shape, low, high",
-            hint=f"pt.random.randint({tuple(high)}, {shape}, {low})",
+            hint=f"px.random.randint({tuple(high)}, {shape}, {low})",
         )
     if not 0 < high - low <= 2**31:
         raise ArgumentError("randint", "range", got=(low, high), expected="0 < high - low <= 2**31")

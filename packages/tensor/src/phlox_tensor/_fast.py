@@ -76,7 +76,7 @@ def operator(op: Op, x1: Any, x2: Any) -> Any:
             "a NumPy array beside a tensor",
             got=f"array of shape {other.shape}",
             expected="a Tensor or a number",
-            hint="pt.asarray(y)",
+            hint="px.asarray(y)",
         )
     return binary(op, x1, x2)
 

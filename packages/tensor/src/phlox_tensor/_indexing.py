@@ -116,7 +116,7 @@ def _as_index(item: Any, x: Tensor[Any]) -> Any:
         item = upload(array, None, x.device, "getitem")
     if isinstance(item, Tensor) and item.dtype.kind == "Float":
         raise KindError(
-            "getitem", "index is not Int or Bool", got=item.dtype, hint="i.astype(pt.int64)"
+            "getitem", "index is not Int or Bool", got=item.dtype, hint='i.astype("int64")'
         )
     return item
 
@@ -252,13 +252,13 @@ class AtIndex:
                 "values of another kind",
                 got=f"{b.kind} ({b})",
                 expected=f"{a.kind} ({a})",
-                hint=f"x.astype(pt.{b})",
+                hint=f'x.astype("{b}")',
             )
         if not own:
             return upload(values, a, x.device, "at")
         if a.kind == "Int" and promote(a, b, "at") is not a:
             raise DTypeError(
-                "at", "values may not fit", got=b, expected=a, hint=f"values.astype(pt.{a})"
+                "at", "values may not fit", got=b, expected=a, hint=f'values.astype("{a}")'
             )
         return found.astype(a)
 

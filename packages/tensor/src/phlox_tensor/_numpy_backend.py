@@ -53,6 +53,10 @@ class Numpy(Backend):
         """Return the element type of an array."""
         return _BY_NUMPY[primitive.dtype]
 
+    def strides_of(self, primitive: Array, /) -> tuple[int, ...]:
+        """Return how many elements lie between neighbors along each axis."""
+        return tuple(step // primitive.itemsize for step in primitive.strides)
+
     def upload(self, array: Array, dtype: DType, /) -> Array:
         """Copy an array."""
         return np.array(array, dtype=dtype.numpy, order="C")

@@ -116,7 +116,7 @@ def _no_list(op: Op, declared: Operand, item: Any) -> ArgumentError:
         f"{declared.name} is not a list of tensors",
         got=f"a tensor of shape {item.shape}" if single else _short(item),
         expected="a list or tuple of at least one tensor",
-        hint=f"pt.{op.name}([x, y])" if single else None,
+        hint=f"px.{op.name}([x, y])" if single else None,
     )
 
 
@@ -142,7 +142,7 @@ def _operand(op: Op, declared: Operand, item: Any, backend: Backend) -> Any:
         f"{declared.name} is not a tensor",
         got=type(item).__name__,
         expected="a Tensor" + (" or a number" if op.family.takes_numbers else ""),
-        hint="pt.asarray(x)",
+        hint="px.asarray(x)",
     )
 
 
@@ -229,8 +229,8 @@ def _convert(op: Op, item: Any, dtype: DType, backend: Backend, weak: bool) -> A
 
 def _number_hint(item: Scalar, dtype: DType) -> str:
     if isinstance(item, float) and item.is_integer() and dtype.kind == "Int":
-        return f"{int(item)} in place of {item}, or x.astype(pt.float32)"
-    return "x.astype(pt.float32)" if isinstance(item, float) else "x.astype(pt.int64)"
+        return f'{int(item)} in place of {item}, or x.astype("float32")'
+    return 'x.astype("float32")' if isinstance(item, float) else 'x.astype("int64")'
 
 
 def _check_scalar(op: Op, item: Scalar, dtype: DType) -> None:
@@ -251,14 +251,14 @@ def _check_scalar(op: Op, item: Scalar, dtype: DType) -> None:
 
 def _raise_kind(op: Op, dtype: DType, kind: str, operand: str) -> NoReturn:
     allowed = " or ".join(sorted(KIND_SETS[kind]))
-    target = {"Float": "pt.float32", "Int": "pt.int64", "Bool": "pt.bool"}
+    target = {"Float": "float32", "Int": "int64", "Bool": "bool"}
     wanted = next(k for k in ("Float", "Int", "Bool") if k in KIND_SETS[kind])
     raise KindError(
         op.name,
         f"{operand} is of a kind that the op does not take",
         got=f"{dtype.kind} ({dtype})",
         expected=allowed,
-        hint=f"{operand}.astype({target[wanted]})",
+        hint=f'{operand}.astype("{target[wanted]}")',
     )
 
 
@@ -271,5 +271,5 @@ def _raise_mixed(op: Op, a: DType, b: DType) -> NoReturn:
         "tensors of different kinds",
         got=f"{a} and {b}",
         expected="one kind",
-        hint=f"y.astype(pt.{a.name})" if second else f"x.astype(pt.{b.name})",
+        hint=f'y.astype("{a.name}")' if second else f'x.astype("{b.name}")',
     )

@@ -378,7 +378,7 @@ class Hint:
         self.name = name
 
     def __get__(self, instance: object, owner: type) -> Never:
-        raise unknown_name(self.name, owner.__name__, "pt", ())
+        raise unknown_name(self.name, owner.__name__, "px", ())
 
 
 def install(cls: type) -> None:

@@ -132,10 +132,10 @@ class Tensor(TensorMethods[K]):
         return complex(self._one("complex", "not one number", "x.tolist()"))
 
     def __float__(self) -> float:
-        return float(self._one("float", "not one number", "x.astype(pt.float32)"))
+        return float(self._one("float", "not one number", 'x.astype("float32")'))
 
     def __int__(self) -> int:
-        return int(self._one("int", "not one number", "x.astype(pt.int64)"))
+        return int(self._one("int", "not one number", 'x.astype("int64")'))
 
     def __index__(self) -> int:
         if self.dtype.kind != "Int":
@@ -164,7 +164,7 @@ class Tensor(TensorMethods[K]):
             refuse_stream("__dlpack__", stream)
         if self.dtype.numpy.kind == "V":
             what = f"[__dlpack__] DLPack from NumPy has no {self.dtype}"
-            raise BufferError(f"{what}\nhint: x.astype(pt.float32)")
+            raise BufferError(f'{what}\nhint: x.astype("float32")')
         # Not every library heeds that data is read-only, so it is shared only where asked for.
         copy = copy is not False
         return self.numpy().__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)

@@ -157,8 +157,14 @@ def _misfit(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Wro
         for each in values:
             if not fits(each.item() if isinstance(each, np.generic) else each, hints[name]):
                 annotation = function.__annotations__[name]
-                return _wrong(function.__name__, name, each, annotation, hints[name])
+                return _wrong(_called(function), name, each, annotation, hints[name])
     return None
+
+
+def _called(function: Any) -> str:
+    """What errors call a function; a constructor goes by the name of its class."""
+    owner, _, name = function.__qualname__.rpartition(".")
+    return owner.rpartition(".")[2] if name == "__init__" else name
 
 
 def _wrong(op: str, name: str, value: Any, annotation: Any, hint: Any) -> WrongTypeError:

@@ -154,6 +154,10 @@ class Wgpu(Backend):
         """Return the element type of an array."""
         return primitive.dtype
 
+    def strides_of(self, primitive: GpuArray, /) -> tuple[int, ...]:
+        """Return how many elements lie between neighbors along each axis."""
+        return primitive.strides
+
     def upload(self, array: np.ndarray[Any, Any], dtype: DType, /) -> GpuArray:
         """Copy an array to the GPU.
 

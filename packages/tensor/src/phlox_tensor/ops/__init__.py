@@ -86,7 +86,7 @@ def __getattr__(name: str) -> _Op:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from .._spellings import unknown_name  # noqa: PLC0415 - only a failing call needs it
 
-    raise unknown_name(name, __name__, "pt.ops", __dir__())
+    raise unknown_name(name, __name__, "px.ops", __dir__())
 
 
 def __dir__() -> list[str]:

@@ -35,6 +35,6 @@ def power(x1: Any, x2: Any) -> Array:
             "integer power with a negative exponent",
             got=int(np.min(x2)),
             expected="exponents >= 0",
-            hint="x.astype(pt.float32)",
+            hint='x.astype("float32")',
         )
     return np.power(x1, x2)
