@@ -10,18 +10,12 @@ from phlox_tensor import (
     Int,
     ShapeError,
     Tensor,
-    arange,
     log_softmax,
-    logaddexp,
-    pad,
-    stack,
-    unstack,
-    where,
+    rnnt_loss,
 )
 
 from ._layer import Layer, LayerConfig
 from ._loss import Reduction, reduce
-from ._loss_ctc import NONE
 
 
 class RnntLossConfig(LayerConfig["RnntLoss"]):
@@ -78,39 +72,8 @@ class RnntLoss(Layer[RnntLossConfig]):
                 got=", ".join(str(part.shape) for part in parts),
                 expected="(N, T, S + 1, classes), (N, S), (N,), (N,)",
             )
-        log_probs = log_softmax(logits, axis=-1)
-        steps, count = logits.shape[1], targets.shape[1]
-        index = targets[:, None, :, None].broadcast_to((*n, steps, count, 1))
-        labels = log_probs[:, :, :-1].take_along_axis(index, axis=-1)[..., 0]
-        blanks = log_probs[..., self.settings.blank]
-        return reduce(
-            -_ways(blanks, labels, input_lengths, target_lengths), self.settings.reduction
-        )
-
-
-def _ways(
-    blanks: Tensor[Float],
-    labels: Tensor[Float],
-    input_lengths: Tensor[Int],
-    target_lengths: Tensor[Int],
-) -> Tensor[Float]:
-    """The logarithm of the probability of each row of labels, (N,): section 2.4 of the paper.
-
-    Places of a step t and u labels are visited by diagonals t + u, each from the one before.
-    """
-    n, steps, width = blanks.shape
-    count = steps + width - 1
-    u = arange(width, dtype=target_lengths.dtype, device=blanks.device)
-    t = arange(count, dtype=target_lengths.dtype, device=blanks.device)[:, None] - u
-    inside = (t >= 0) & (t < steps)
-    at = t.clip(0, steps - 1).broadcast_to((n, count, width))
-    stay = where(inside, blanks.take_along_axis(at, axis=1), NONE)
-    emit = where(inside, pad(labels, ((0, 1),), NONE).take_along_axis(at, axis=1), NONE)
-    ways = where(u == 0, blanks[:, 0] * 0.0, NONE)
-    found = [ways]
-    for on, up in zip(unstack(stay, axis=1)[:-1], unstack(emit, axis=1)[:-1], strict=True):
-        ways = logaddexp(ways + on, pad(ways + up, ((1, 0),), NONE)[:, :-1])
-        found.append(ways)
-    ends = (stack(found, axis=1) + stay).reshape(n, count * width)
-    place = (input_lengths - 1 + target_lengths) * width + target_lengths
-    return ends.take_along_axis(place[:, None], axis=1)[:, 0]
+        s = self.settings
+        blank = s.blank + logits.shape[-1] if s.blank < 0 else s.blank
+        shares = log_softmax(logits, axis=-1)
+        losses = rnnt_loss(shares, targets, input_lengths, target_lengths, blank)
+        return reduce(losses, s.reduction)

@@ -188,6 +188,7 @@ from .ops.selection import ctc_loss as _ctc_loss
 from .ops.selection import embedding_bag as _embedding_bag
 from .ops.selection import masked_fill as _masked_fill
 from .ops.selection import one_hot as _one_hot
+from .ops.selection import rnnt_loss as _rnnt_loss
 from .ops.sort import isin as _isin
 from .ops.sort import topk as _topk
 from .ops.special import deg2rad as _deg2rad
@@ -438,6 +439,7 @@ __all__ = [
     "repeat",
     "rms_norm",
     "rnn",
+    "rnnt_loss",
     "roi_align",
     "roll",
     "rot90",
@@ -2865,6 +2867,31 @@ def rnn(
             activation,
             reverse,
         ),
+    )
+
+
+def rnnt_loss(
+    x: Tensor[Float],
+    /,
+    targets: Tensor[Int],
+    input_lengths: Tensor[Int] | None = None,
+    target_lengths: Tensor[Int] | None = None,
+    blank: int = 0,
+) -> Tensor[Float]:
+    """``-ln`` of the probability of each sequence of labels by all ways through a transducer,
+    under logarithms of probabilities x (batch, steps, labels + 1, classes) by step and by
+    number of labels so far: targets (batch, labels); no lengths are the whole ones, no steps
+    give inf. Graves, 2012.
+    """
+    return call(
+        _rnnt_loss,
+        (
+            x,
+            targets,
+            input_lengths,
+            target_lengths,
+        ),
+        (blank,),
     )
 
 

@@ -145,6 +145,7 @@ NETWORK_ROWS: Final = (
     ("random.truncated_normal", "", "trunc_normal_", "", "{ns}.random.truncated_normal((3,))"),
     ("relu6", "", "=", "="),
     ("rnn", "", "rnn_tanh", "", "{ns}.rnn(x, weight_input, weight_hidden)"),
+    ("rnnt_loss", "", "", ""),
     ("roi_align", "", "=", ""),
     ("rot90", "=", "=", ""),
     ("scatter_nd", "", "", "="),

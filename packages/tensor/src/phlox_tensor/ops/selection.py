@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from .._creation import arange
 from .._op import IndexSample, MaskSample, case
 from .._tensor import Tensor
 from ..reference import selection as ref
@@ -16,6 +17,10 @@ from ._families import indexing, row
 
 if TYPE_CHECKING:
     from .._kinds import Bool, Int
+
+
+# Stands for a probability of 0: that of -inf has no derivative.
+_NONE: Final = -1e30
 
 
 def _argwhere(x: Tensor[Any]) -> Tensor[Int]:
@@ -91,6 +96,60 @@ ctc_loss = row(
     "lengths are the whole ones. Graves "
     "et al., 2006.",
 )  # fmt: skip
+
+
+def _rnnt_loss(
+    x: Tensor,
+    targets: Tensor[Int],
+    input_lengths: Tensor[Int] | None,
+    target_lengths: Tensor[Int] | None,
+    blank: int,
+) -> Tensor:
+    """Section 2.4 of the paper: places of a step t and u labels are visited by diagonals t + u."""
+    n, steps, width, _ = x.shape
+    wide, count = x.to_full_precision(), steps + width - 1
+    index = targets[:, None, :, None].broadcast_to((n, steps, width - 1, 1))
+    labels = wide[:, :, : width - 1].take_along_axis(index, axis=-1)[..., 0]
+    u = arange(width, dtype=targets.dtype, device=x.device)
+    t = arange(count, dtype=targets.dtype, device=x.device)[:, None] - u
+    inside, at = (t >= 0) & (t < steps), t.clip(0, steps - 1).broadcast_to((n, count, width))
+    stay = inside.where(wide[..., blank].take_along_axis(at, axis=1), _NONE)
+    emit = labels.pad(((0, 0), (0, 0), (0, 1)), _NONE).take_along_axis(at, axis=1)
+    on, up = (movement.unstack(each, axis=1) for each in (stay, inside.where(emit, _NONE)))
+    ways = (u == 0).where(wide[:, 0, :, 0] * 0.0, _NONE)
+    found = [ways]
+    for d in range(count - 1):
+        emitted = (ways + up[d]).pad(((0, 0), (1, 0)), _NONE)[:, :width]
+        ways = (ways + on[d]).logaddexp(emitted)
+        found.append(ways)
+    ends = (movement.stack(found, axis=1) + stay).reshape((n, count * width))
+    last = targets.zeros((n,)) + steps if input_lengths is None else input_lengths
+    labeled = targets.zeros((n,)) + (width - 1) if target_lengths is None else target_lengths
+    places = ((last - 1 + labeled) * width + labeled).maximum(0).reshape((n, 1))
+    loss = -ends.take_along_axis(places.astype(targets.dtype), axis=1)[:, 0]
+    return (last > 0).where(loss, inf).astype(x.dtype)
+
+
+rnnt_loss = row(
+    "rnnt_loss",
+    "x: Float, targets: Int, input_lengths: Int?, target_lengths: Int?; blank: int = 0 -> Float",
+    expand=_rnnt_loss,
+    numpy=ref.rnnt_loss,
+    shape=shapes.rnnt_loss,
+    ulp=32,
+    atol=64,
+    cases=(
+        case((1, 3, 3, 3), IndexSample((1, 2), -3), None, None),
+        case((2, 3, 2, 3), IndexSample((2, 1), -3), IndexSample((2,), -4), IndexSample((2,), -2)),
+        case((2, 2, 3, 2), IndexSample((2, 2), -2), None, IndexSample((2,), -3), blank=1),
+        case((1, 2, 1, 2), IndexSample((1, 0), -2), None, None),
+    ),
+    method=False,
+    doc="``-ln`` of the probability of each sequence of labels by all ways through a transducer, "
+    "under logarithms of probabilities x (batch, steps, labels + 1, classes) by step and by number "
+    "of labels so far: targets (batch, labels); no lengths are the whole ones, no steps give inf. "
+    "Graves, 2012.",
+)
 
 
 def _embedding_bag(weight: Tensor, indices: Tensor[Int], scale: Tensor | None, mode: str) -> Tensor:

@@ -54,3 +54,28 @@ def ctc_loss(
                 alpha.append(_log_sum(terms) + float(wide[t, n, label]))
         out[n] = -_log_sum(alpha[-2:])
     return out.astype(x.dtype)
+
+
+def rnnt_loss(
+    x: Array, targets: Array, input_lengths: Any, target_lengths: Any, blank: int
+) -> Array:
+    """Graves, 2012, equation 16, one place after the other."""
+    wide, batch = wide64(x), x.shape[0]
+    times = np.full(batch, x.shape[1]) if input_lengths is None else input_lengths
+    counts = np.full(batch, targets.shape[1]) if target_lengths is None else target_lengths
+    out = np.full(batch, np.inf)
+    for n in range(batch):
+        steps, labels = int(times[n]), int(counts[n])
+        alpha = np.full((steps, labels + 1), -np.inf)
+        for t in range(steps):
+            for u in range(labels + 1):
+                terms = [0.0] if t == u == 0 else []
+                if t:
+                    terms.append(alpha[t - 1, u] + float(wide[n, t - 1, u, blank]))
+                if u:
+                    label = int(targets[n, u - 1])
+                    terms.append(alpha[t, u - 1] + float(wide[n, t, u - 1, label]))
+                alpha[t, u] = _log_sum(terms)
+        if steps:
+            out[n] = -(alpha[-1, -1] + float(wide[n, steps - 1, labels, blank]))
+    return out.astype(x.dtype)

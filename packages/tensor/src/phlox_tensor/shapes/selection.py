@@ -44,6 +44,24 @@ def ctc_loss(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     return [x[1:2]]
 
 
+def rnnt_loss(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """(batch,)."""
+    x, targets = specs[0].shape, specs[1].shape
+    lengths = [None if m is None else m.shape for m in specs[2:]]
+    fits = len(x) == 4 and targets == (x[0], x[2] - 1) and x[1] > 0
+    if not fits or any(length not in (None, x[:1]) for length in lengths):
+        raise ShapeError(
+            op.name,
+            "operands do not fit",
+            got=f"x {x}, targets {targets}, lengths {lengths[0]} and {lengths[1]}",
+            expected="(batch, steps, labels + 1, classes), (batch, labels), (batch,) and (batch,)",
+        )
+    if not 0 <= attributes[0] < x[3]:
+        expected = f"0 <= blank < {x[3]}"
+        raise ArgumentError(op.name, "blank is no class", got=attributes[0], expected=expected)
+    return [x[:1]]
+
+
 def embedding_bag(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     """(bags, d)."""
     weight, indices, scale = specs
