@@ -36,6 +36,7 @@ from ._plateau import PlateauScheduler as PlateauScheduler
 from ._plateau import PlateauSchedulerConfig as PlateauSchedulerConfig
 from ._rmsprop import RmsProp as RmsProp
 from ._rmsprop import RmsPropConfig as RmsPropConfig
+from ._rule import ConfiguredRule as ConfiguredRule
 from ._rule import SimpleOptimizer as SimpleOptimizer
 from ._scaling import LossScaling as LossScaling
 from ._scaling import LossScalingConfig as LossScalingConfig

@@ -8,7 +8,7 @@ from typing import Any, final
 from phlox_tensor import Float, Tensor, finfo
 
 from ._config import OptimizerConfig
-from ._rule import SimpleOptimizer, State
+from ._rule import ConfiguredRule, State
 
 
 class AdafactorConfig(OptimizerConfig):
@@ -36,22 +36,14 @@ class AdafactorConfig(OptimizerConfig):
         self.require("clipping", self.clipping >= 1, ">= 1")
         self.require("weight_decay", self.weight_decay >= 0, ">= 0")
 
-    def rule(self) -> Adafactor:
-        """Return the rule for one tensor."""
-        return Adafactor(self)
-
 
 @final
-class Adafactor(SimpleOptimizer):
+class Adafactor(ConfiguredRule[AdafactorConfig]):
     """Adam without its memory: squares are kept as one row and one column of a matrix.
 
     A tensor of more axes is taken as many matrices. The learning rate is the most that a step is
     relative to the parameter's scale; it falls with 1 / √time. Shazeer and Stern, 2018.
     """
-
-    def __init__(self, config: AdafactorConfig | None = None) -> None:
-        """Take the settings."""
-        self._config = config or AdafactorConfig()
 
     def step(
         self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State

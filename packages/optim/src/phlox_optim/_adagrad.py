@@ -7,7 +7,7 @@ from typing import final
 from phlox_tensor import Float, Tensor, full_like
 
 from ._config import OptimizerConfig
-from ._rule import SimpleOptimizer, State
+from ._rule import ConfiguredRule, State
 
 
 class AdaGradConfig(OptimizerConfig):
@@ -30,18 +30,10 @@ class AdaGradConfig(OptimizerConfig):
         for name in ("lr_decay", "epsilon", "weight_decay", "initial_sum"):
             self.require(name, getattr(self, name) >= 0, ">= 0")
 
-    def rule(self) -> AdaGrad:
-        """Return the rule for one tensor."""
-        return AdaGrad(self)
-
 
 @final
-class AdaGrad(SimpleOptimizer):
+class AdaGrad(ConfiguredRule[AdaGradConfig]):
     """Steps by the gradient over the root of the sum of all squares so far. Duchi et al., 2011."""
-
-    def __init__(self, config: AdaGradConfig | None = None) -> None:
-        """Take the settings."""
-        self._config = config or AdaGradConfig()
 
     def step(
         self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State

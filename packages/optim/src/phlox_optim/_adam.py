@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import sqrt
-from typing import Any, ClassVar, Final, final
+from typing import Any, ClassVar, Final, TypeVar, final
 
 from phlox_tensor import Float, Tensor, where
 from phlox_tensor.capture import call
 
 from ._config import OptimizerConfig
-from ._rule import SimpleOptimizer, State, primitives
+from ._rule import ConfiguredRule, State, primitives
 
+S = TypeVar("S", bound="_Settings")
 _LEAST_SHARE: Final = 1e-3  # as the authors' program has it
 
 
@@ -43,10 +44,6 @@ class AdamConfig(_Settings):
         amsgrad: divide by the largest second mean so far. Reddi et al., 2018.
     """
 
-    def rule(self) -> Adam:
-        """Return the rule for one tensor."""
-        return Adam(self)
-
 
 class AdamWConfig(_Settings):
     """Settings of ``AdamW``; as ``AdamConfig``, but the weight decay acts on the parameter.
@@ -62,16 +59,11 @@ class AdamWConfig(_Settings):
     cautious: bool = False
     cautious_weight_decay: bool = False
 
-    def rule(self) -> AdamW:
-        """Return the rule for one tensor."""
-        return AdamW(self)
 
-
-class _Moments(SimpleOptimizer):
+class _Moments(ConfiguredRule[S]):
     """Both rules; they differ in where the weight decay acts."""
 
     _decoupled: ClassVar[bool]
-    _config: _Settings
 
     def step(
         self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State
@@ -149,22 +141,14 @@ class _Moments(SimpleOptimizer):
 
 
 @final
-class Adam(_Moments):
+class Adam(_Moments[AdamConfig]):
     """Steps by the mean of gradients over the root of the mean of squares. Kingma and Ba, 2014."""
 
     _decoupled = False
 
-    def __init__(self, config: AdamConfig | None = None) -> None:
-        """Take the settings."""
-        self._config = config or AdamConfig()
-
 
 @final
-class AdamW(_Moments):
+class AdamW(_Moments[AdamWConfig]):
     """Adam with weight decay apart from the gradient. Loshchilov and Hutter, 2017."""
 
     _decoupled = True
-
-    def __init__(self, config: AdamWConfig | None = None) -> None:
-        """Take the settings."""
-        self._config = config or AdamWConfig()

@@ -8,7 +8,7 @@ from typing import final
 from phlox_tensor import Float, Tensor
 
 from ._config import OptimizerConfig
-from ._rule import SimpleOptimizer, State
+from ._rule import ConfiguredRule, State
 
 
 class AdanConfig(OptimizerConfig):
@@ -38,18 +38,10 @@ class AdanConfig(OptimizerConfig):
         self.require("epsilon", self.epsilon >= 0, ">= 0")
         self.require("weight_decay", self.weight_decay >= 0, ">= 0")
 
-    def rule(self) -> Adan:
-        """Return the rule for one tensor."""
-        return Adan(self)
-
 
 @final
-class Adan(SimpleOptimizer):
+class Adan(ConfiguredRule[AdanConfig]):
     """Adam that looks ahead by the mean of the gradient's differences. Xie et al., 2022."""
-
-    def __init__(self, config: AdanConfig | None = None) -> None:
-        """Take the settings."""
-        self._config = config or AdanConfig()
 
     def step(
         self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State

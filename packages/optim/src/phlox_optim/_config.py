@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import field
+from typing import Any, ClassVar
 
 from phlox_nn import Config, ConfigError
 
@@ -27,6 +27,8 @@ class OptimizerConfig(Config):
             counts; ``lr_factor`` multiplies the learning rate.
     """
 
+    _rule: ClassVar[type[Any] | None] = None
+
     grad_clipping: GradientClipping | None = field(default=None, kw_only=True)
     groups: dict[str, dict[str, Setting]] = field(default_factory=dict, kw_only=True)
 
@@ -40,9 +42,20 @@ class OptimizerConfig(Config):
         super().__post_init__()
         self.parameter_groups()
 
-    @abstractmethod
     def rule(self) -> SimpleOptimizer:
-        """Return the rule for one tensor."""
+        """Return the rule for one tensor.
+
+        Raises:
+            TypeError: when no ``ConfiguredRule`` belongs to the class, and it defines none.
+        """
+        made = self._rule
+        if made is None:
+            name = type(self).__name__
+            raise TypeError(
+                f"[rule] {name} belongs to no rule\n"
+                f"hint: class Rule(optim.ConfiguredRule[{name}]), or def rule(self) in {name}"
+            )
+        return made(self)
 
     def parameter_groups(self) -> list[Group]:
         """Return the groups with the rule of each.

@@ -7,7 +7,7 @@ from typing import final
 from phlox_tensor import Float, Tensor
 
 from ._config import OptimizerConfig
-from ._rule import SimpleOptimizer, State
+from ._rule import ConfiguredRule, State
 
 
 class LionConfig(OptimizerConfig):
@@ -29,18 +29,10 @@ class LionConfig(OptimizerConfig):
         self.require("beta_2", 0 <= self.beta_2 < 1, "0 <= beta_2 < 1")
         self.require("weight_decay", self.weight_decay >= 0, ">= 0")
 
-    def rule(self) -> Lion:
-        """Return the rule for one tensor."""
-        return Lion(self)
-
 
 @final
-class Lion(SimpleOptimizer):
+class Lion(ConfiguredRule[LionConfig]):
     """Steps by the sign of a mean of gradients. Chen et al., 2023."""
-
-    def __init__(self, config: LionConfig | None = None) -> None:
-        """Take the settings."""
-        self._config = config or LionConfig()
 
     def step(
         self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State

@@ -8,7 +8,7 @@ from typing import Literal, final
 from phlox_tensor import Float, ShapeError, Tensor
 
 from ._config import OptimizerConfig
-from ._rule import SimpleOptimizer, State
+from ._rule import ConfiguredRule, State
 
 Scaling = Literal["original", "match_rms_adamw"]
 
@@ -40,22 +40,14 @@ class MuonConfig(OptimizerConfig):
         for name in ("weight_decay", "momentum", "rounds", "epsilon"):
             self.require(name, getattr(self, name) >= 0, ">= 0")
 
-    def rule(self) -> Muon:
-        """Return the rule for one tensor."""
-        return Muon(self)
-
 
 @final
-class Muon(SimpleOptimizer):
+class Muon(ConfiguredRule[MuonConfig]):
     """Steps by the orthogonal part of the momentum of a matrix. Jordan et al., 2024.
 
     For matrices (inputs, outputs) alone, as ``Linear`` has them; other parameters go to another
     optimizer (``GroupsConfig``). Rounds run in the type of the parameter.
     """
-
-    def __init__(self, config: MuonConfig | None = None) -> None:
-        """Take the settings."""
-        self._config = config or MuonConfig()
 
     def step(
         self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State

@@ -7,7 +7,7 @@ from typing import Any, final
 from phlox_tensor import Float, Tensor
 
 from ._config import OptimizerConfig
-from ._rule import SimpleOptimizer, State
+from ._rule import ConfiguredRule, State
 
 
 class RmsPropConfig(OptimizerConfig):
@@ -33,18 +33,10 @@ class RmsPropConfig(OptimizerConfig):
         for name in ("epsilon", "weight_decay", "momentum"):
             self.require(name, getattr(self, name) >= 0, ">= 0")
 
-    def rule(self) -> RmsProp:
-        """Return the rule for one tensor."""
-        return RmsProp(self)
-
 
 @final
-class RmsProp(SimpleOptimizer):
+class RmsProp(ConfiguredRule[RmsPropConfig]):
     """Steps by the gradient over the root of the mean of squares. Hinton, 2012."""
-
-    def __init__(self, config: RmsPropConfig | None = None) -> None:
-        """Take the settings."""
-        self._config = config or RmsPropConfig()
 
     def step(
         self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State

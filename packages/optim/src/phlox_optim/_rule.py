@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, ClassVar, Generic, TypeVar, get_args
 
-from phlox_tensor import DType, Float, ShapeError, Tensor
+from phlox_tensor import DType, Float, ShapeError, Tensor, WrongTypeError
 
+C = TypeVar("C")
 State = Any
 """A tree of dicts with text keys, lists and tuples that holds tensors and plain values, or None."""
 
@@ -51,8 +53,60 @@ class SimpleOptimizer(ABC):
                 raise misfit("the new value", value.shape, tensor.shape)
         return [value for value, _ in pairs], [state for _, state in pairs]
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let ``step`` say what steps modules, where one is given."""
+        super().__init_subclass__(**options)
+        if "step" in vars(cls):
+            cls.step = _of_one_tensor(cls.step)  # type: ignore[method-assign]
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(repr, vars(self).values()))})"
+
+
+class ConfiguredRule(SimpleOptimizer, Generic[C]):
+    """A rule whose settings are those of a config: ``class Lion(ConfiguredRule[LionConfig])``.
+
+    ``LionConfig().rule()`` makes it then.
+    """
+
+    _config: C
+    _defaults: ClassVar[Any]
+
+    def __init__(self, config: C | None = None) -> None:
+        """Take the settings; by default those of the config."""
+        self._config = self._defaults() if config is None else config
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Belong to the config that is the type argument."""
+        super().__init_subclass__(**options)
+        arguments = [a for base in vars(cls).get("__orig_bases__", ()) for a in get_args(base)]
+        for config in arguments:
+            if isinstance(config, type):
+                cls._defaults = config
+                config._rule = cls  # type: ignore[attr-defined]
+
+
+def _of_one_tensor(step: Callable[..., Any]) -> Callable[..., Any]:
+    """The step of a rule, which says what steps modules; a call that works pays for the ``try``."""
+
+    @wraps(step)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return step(self, *args, **kwargs)
+        except TypeError as error:
+            given = kwargs.get("tensor", args[1] if len(args) > 1 else None)
+            if given is None or isinstance(given, Tensor):
+                raise
+            name = type(self).__name__
+            raise WrongTypeError(
+                "step",
+                f"{name} is the rule for one tensor",
+                got=f"a {type(given).__name__}",
+                expected="a tensor, its gradient and a state",
+                hint=f"optim.{name}Config().init().step(lr, model, grads)",
+            ) from error
+
+    return run
 
 
 def primitives(tensors: Sequence[Tensor[Float]], dtype: DType) -> tuple[Any, ...]:

@@ -8,7 +8,7 @@ from typing import final
 from phlox_tensor import Float, Tensor
 
 from ._config import OptimizerConfig
-from ._rule import SimpleOptimizer, State, primitives
+from ._rule import ConfiguredRule, State, primitives
 
 
 class SgdConfig(OptimizerConfig):
@@ -32,18 +32,10 @@ class SgdConfig(OptimizerConfig):
         self.require("nesterov", not self.nesterov or self.momentum > 0, "momentum > 0")
         self.require("weight_decay", self.weight_decay >= 0, ">= 0")
 
-    def rule(self) -> Sgd:
-        """Return the rule for one tensor."""
-        return Sgd(self)
-
 
 @final
-class Sgd(SimpleOptimizer):
+class Sgd(ConfiguredRule[SgdConfig]):
     """``p - lr·g``, with weight decay and momentum as PyTorch has them."""
-
-    def __init__(self, config: SgdConfig | None = None) -> None:
-        """Take the settings."""
-        self._config = config or SgdConfig()
 
     def step(
         self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State
