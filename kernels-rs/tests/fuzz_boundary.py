@@ -240,7 +240,7 @@ def calls_of(
     rng = random.Random(f"{seed} {name}")
     function, op = functions()[name], REGISTRY.get(name)
     # The result is no smaller than the operands, so that too large ones are refused at once.
-    whole = op is not None and op.family.memory_bound
+    whole = op is not None and op.op_class.memory_bound
     for _ in range(count):
         try:
             args = one(rng, known, whole)

@@ -19,7 +19,7 @@ DTYPES = tuple(
 OPS = tuple(
     op
     for op in REGISTRY.values()
-    if op.family.diagonal and not op.internal and DEVICE.entry(op.name) is not None
+    if op.op_class.diagonal and not op.internal and DEVICE.entry(op.name) is not None
 )
 FINITE = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.5, 1e-40, -1e-40, 3e38, -100.0, 1e6, -3e9)
 SPECIAL = np.array([*FINITE, np.inf, -np.inf, np.nan])

@@ -48,7 +48,7 @@ def coverage() -> list[dict[str, Any]]:
         out.append(
             {
                 "op": op.name,
-                "class": op.family.name,
+                "class": op.op_class.name,
                 "signature": op.signature.text,
                 "backends": {name: _support(op, b) for name, b in backends.items()},
                 "gradient": rule_kind(op),
@@ -78,7 +78,7 @@ def as_table() -> str:
         rows.append([r["op"], r["class"], *(r["backends"][n] for n in names), gradient, *tests])
     missing = [r["op"] for r in records if "missing" in r["backends"].values()]
     checks = sum(sum(r["tests"].values()) for r in records)
-    needed = sum(op.expand is None and not op.family.hosted for op in REGISTRY.values())
+    needed = sum(op.expand is None and not op.op_class.hosted for op in REGISTRY.values())
     foot = f"{len(records)} ops, {checks} conformance checks; a backend needs {needed} entries"
     if missing:
         foot += f"; missing somewhere: {', '.join(missing)}"

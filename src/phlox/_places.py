@@ -69,7 +69,7 @@ def _expansion(op: Op) -> str:
 
 def _entry(op: Op, entry: Any) -> str:
     if entry is None:
-        lacking = "for the host alone" if op.family.hosted else "missing"
+        lacking = "for the host alone" if op.op_class.hosted else "missing"
         return "the expansion" if op.expand is not None else lacking
     return _function(entry)
 

@@ -30,12 +30,11 @@ LOOKUPS = {"get", "index", "pop", "setdefault"}
 
 
 def _is_class_name(node: ast.AST | None) -> bool:
-    """Whether an expression is ``….family.name``."""
-    return (
-        isinstance(node, ast.Attribute)
-        and node.attr == "name"
-        and (isinstance(node.value, ast.Attribute) and node.value.attr == "family")
-    )
+    """Whether an expression is ``….op_class.name``, or that of a variable called so."""
+    if not isinstance(node, ast.Attribute) or node.attr != "name":
+        return False
+    owner = node.value
+    return getattr(owner, "attr", getattr(owner, "id", None)) == "op_class"
 
 
 def branches(text: str) -> Iterator[int]:
@@ -56,7 +55,7 @@ def branches(text: str) -> Iterator[int]:
 
 
 def test_nothing_branches_on_the_name_of_a_class() -> None:
-    read = [file for file in files(".py") if "family" in file.read_text()]
+    read = [file for file in files(".py") if "op_class" in file.read_text()]
     found = [
         f"{file.relative_to(ROOT)}:{line}: a class has properties; declare one in OpClass"
         for file in read
@@ -68,22 +67,45 @@ def test_nothing_branches_on_the_name_of_a_class() -> None:
 
 def test_a_branch_on_a_class_is_seen() -> None:
     text = (
-        "if op.family.name == 'row': ...\n"
-        "x = op.family.name in ('row', 'view')\n"
-        "table.get(op.family.name)\n"
-        "table[op.family.name]\n"
-        "name = op.family.name\n"
-        "print(op.family.name)\n"
+        "if op.op_class.name == 'row': ...\n"
+        "x = op.op_class.name in ('row', 'view')\n"
+        "table.get(op.op_class.name)\n"
+        "table[op.op_class.name]\n"
+        "name = op.op_class.name\n"
+        "print(op.op_class.name)\n"
+        "if op_class.name == 'row': ...\n"
     )
-    assert sorted(branches(text)) == [1, 2, 3, 4, 5]
+    assert sorted(branches(text)) == [1, 2, 3, 4, 5, 7]
+
+
+def test_no_class_goes_by_another_word() -> None:
+    """``family`` is the name of a file; an alias of a class would hide its branches."""
+    found = [
+        f"{file.relative_to(ROOT)}:{node.lineno}: call the variable op_class"
+        for file in files(".py")
+        if "op_class" in (text := file.read_text())
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Attribute)
+        and node.value.attr == "op_class"
+        and [ast.unparse(target) for target in node.targets] != ["op_class"]
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_the_page_on_architecture_lists_the_classes_there_are() -> None:
+    text = " ".join((ROOT / "docs" / "architecture.md").read_text().split())
+    listed = text.partition("- The **class** (")[2].partition(")")[0].split(", ")
+    ours = {op.op_class.name for op in REGISTRY.values()}
+    assert listed == sorted(ours)
 
 
 def test_every_property_of_a_class_is_read_somewhere() -> None:
     properties = {
-        f for f in REGISTRY["add"].family.__slots__ if f not in ("cases", "name", "shape")
+        f for f in REGISTRY["add"].op_class.__slots__ if f not in ("cases", "name", "shape")
     }
     texts = [file.read_text() for file in files(".py")]
-    unread = [p for p in sorted(properties) if not any(f"family.{p}" in text for text in texts)]
+    unread = [p for p in sorted(properties) if not any(f"op_class.{p}" in text for text in texts)]
     assert not unread, f"nothing asks for {', '.join(unread)}"
 
 

@@ -163,5 +163,5 @@ def _meta(wanted: Any, dtype: DType) -> Any:
 def ops_of(device: Backend) -> list[Op]:
     """All ops with operands that the device has an entry for; others expand into these."""
     ops = [op for _, op in sorted(REGISTRY.items()) if op.signature.operands]
-    ops = [op for op in ops if not op.family.hosted]  # work grows with the cube of the size
+    ops = [op for op in ops if not op.op_class.hosted]  # work grows with the cube of the size
     return [op for op in ops if device.entry(op.name) is not None]

@@ -394,7 +394,7 @@ LEFT_OUT = {
 
 def builder(op: Op) -> Builder | None:
     """How to draw a call of an op."""
-    return BY_NAME.get(op.name) or BY_CLASS.get(op.family)
+    return BY_NAME.get(op.name) or BY_CLASS.get(op.op_class)
 
 
 def candidates(kind: str) -> list[str]:
@@ -417,7 +417,7 @@ def _chosen(rng: np.random.Generator, kind: str) -> Op:
         return REGISTRY[rng.choice(names)]
     classes: dict[OpClass, list[str]] = {}
     for name in names:
-        classes.setdefault(REGISTRY[name].family, []).append(name)
+        classes.setdefault(REGISTRY[name].op_class, []).append(name)
     classes.pop(families.CAST, None)
     return REGISTRY[rng.choice([*classes.values()][rng.integers(len(classes))])]
 
@@ -427,7 +427,7 @@ def _held(program: Program, op: Op, at: int) -> int:
     value = program.values[at]
     dtype = DTYPES[value.dtype.name]
     low, high = op.interval(op.signature.operands[0].name)
-    if dtype.kind == "Bool" or op.family.moves:
+    if dtype.kind == "Bool" or op.op_class.moves:
         return at
     if dtype.kind == "Int":
         low, high = np.ceil(low), np.floor(high)

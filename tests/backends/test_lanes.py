@@ -37,7 +37,7 @@ def check(name: str, device: Backend) -> None:
     op = REGISTRY[name]
     sample = next(s for s in samples(op, px.float32, device) if s.operands)
     call = partial(op, **sample.attributes)
-    with_lanes = partial(lanes, matrices=op.family.matrices)
+    with_lanes = partial(lanes, matrices=op.op_class.matrices)
     operands = px.tree.map(lambda a: None if a is None else with_lanes(a), list(sample.operands))
 
     def on(place: Backend, pick: Any) -> list[Any]:

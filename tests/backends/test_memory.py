@@ -17,7 +17,7 @@ from tests.backends import large
 
 DEVICE = Cpu()
 OPS = large.ops_of(DEVICE)
-WINDOWS = [op for op in OPS if op.family.windows]
+WINDOWS = [op for op in OPS if op.op_class.windows]
 # Memory that an op may take beside its results, in parts of its operands' bytes: blocks of partial
 # sums, and what rounding up to size classes makes of it.
 ALLOWANCE = 0.25

@@ -42,11 +42,11 @@ def test_through_autodiff(program: Program) -> None:
 
 def test_every_op_is_drawn_or_left_out_with_a_reason() -> None:
     # Images and kernels: the conformance suite has their cases.
-    windows = {name for name, op in REGISTRY.items() if op.family.windows}
+    windows = {name for name, op in REGISTRY.items() if op.op_class.windows}
     drawn = {name for name, op in REGISTRY.items() if p.builder(op) is not None}
     made_of_others = {name for name, op in REGISTRY.items() if op.expand is not None}
     # Matrices have to be well conditioned: as windows.
-    hosted = {name for name, op in REGISTRY.items() if op.family.hosted}
+    hosted = {name for name, op in REGISTRY.items() if op.op_class.hosted}
     assert drawn | windows | made_of_others | hosted | set(p.LEFT_OUT) == set(REGISTRY)
     assert not drawn & set(p.LEFT_OUT)
     assert set(p.BY_NAME) <= set(REGISTRY)

@@ -21,7 +21,7 @@ def test_a_backend_needs_few_entries_in_few_lines() -> None:
 
 
 def test_the_entries_are_the_ops_without_an_expansion() -> None:
-    own = {n for n, op in REGISTRY.items() if op.expand is None and not op.family.hosted}
+    own = {n for n, op in REGISTRY.items() if op.expand is None and not op.op_class.hosted}
     assert set(ENTRIES) == own
     assert list(ENTRIES) == sorted(ENTRIES)
 

@@ -154,7 +154,7 @@ def operand_type(op: Op, operand: Operand) -> str:
         return f"{base} | None"
     if operand.variadic:
         return base
-    if op.family.takes_numbers and len(op.signature.operands) > 1 and operand.kind != "Bool":
+    if op.op_class.takes_numbers and len(op.signature.operands) > 1 and operand.kind != "Bool":
         return f"{base} | float"
     return base
 
@@ -186,7 +186,7 @@ def is_short(op: Op) -> bool:
     """Whether a call may try an entry that checks its operands itself."""
     operands = op.signature.operands
     plain = not op.signature.attributes and not any(operand.variadic for operand in operands)
-    return op.family.checked and plain and len(operands) in _BY_COUNT
+    return op.op_class.checking and plain and len(operands) in _BY_COUNT
 
 
 def call_expression(op: Op, first: str) -> str:
@@ -289,7 +289,7 @@ def _unary_body(op: Op) -> str:
     return (
         "        device = self.device\n"
         "        try:\n"
-        f"            return wrap(device.checked.{op.name}(self.primitive), device)\n"
+        f"            return wrap(device.checking.{op.name}(self.primitive), device)\n"
         "        except Rejected:\n"
         f"            return call({variable(op)}, (self,), ())\n"
     )
@@ -298,7 +298,7 @@ def _unary_body(op: Op) -> str:
 def _number_case(operands: str) -> str:
     return (
         "            if type(other) is float or type(other) is int:\n"
-        f"                return wrap(device.checked.{operands}, device)\n"
+        f"                return wrap(device.checking.{operands}, device)\n"
     )
 
 
@@ -307,13 +307,13 @@ def _dunder(symbol: str, name: str, other: str, gives: str, ignore: str = "") ->
     op = REGISTRY[name]
     own = kind(op.signature.operands[0].kind)
     target = variable(op)
-    number = _number_case(f"{name}(self.primitive, other)") if op.family.takes_numbers else ""
+    number = _number_case(f"{name}(self.primitive, other)") if op.op_class.takes_numbers else ""
     return (
         f"    def __{symbol}__(self: Tensor[{own}], other: {other}, /) -> {gives}:{ignore}\n"
         "        device = self.device\n"
         "        try:\n"
         "            if type(other) is Tensor and other.device is device:\n"
-        f"                out = device.checked.{name}(self.primitive, other.primitive)\n"
+        f"                out = device.checking.{name}(self.primitive, other.primitive)\n"
         "                made: AnyT = new(Tensor)  # as wrap() does, without its call\n"
         "                made.primitive = out\n"
         "                made.device = device\n"
@@ -333,13 +333,13 @@ def _reflected(symbol: str, name: str, other: str, gives: str) -> str:
         "        device = self.device\n"
         "        try:\n"
         "            if type(other) is float or type(other) is int:\n"
-        f"                return wrap(device.checked.{name}(other, self.primitive), device)\n"
+        f"                return wrap(device.checking.{name}(other, self.primitive), device)\n"
         "        except Rejected:\n"
         "            pass\n"
     )
     return (
         f"    def __r{symbol}__(self: Tensor[{own}], other: {other}, /) -> {gives}:\n"
-        f"{short if op.family.takes_numbers else ''}"
+        f"{short if op.op_class.takes_numbers else ''}"
         f"        return _fast.operator({variable(op)}, other, self)\n"
     )
 
@@ -351,7 +351,7 @@ def operator_methods() -> str:
         op = REGISTRY[name]
         own = kind(op.signature.operands[0].kind)
         gives = result_type(op)
-        other = f"Tensor[{own}] | float" if op.family.takes_numbers else f"Tensor[{own}]"
+        other = f"Tensor[{own}] | float" if op.op_class.takes_numbers else f"Tensor[{own}]"
         out.append(_dunder(symbol, name, other, gives))
         out.append(_reflected(symbol, name, other, gives))
     for symbol, name in COMPARISONS.items():

@@ -35,12 +35,12 @@ def example(op: Op) -> str:
     if op.example:
         return op.example
     operands = op.signature.operands
-    if op.family.broadcasts and not any(
+    if op.op_class.broadcasts and not any(
         a.default.__class__ is object for a in op.signature.attributes
     ):
         parts = [f"pt.asarray({_sample(op, o.name, o.kind)})" for o in operands]
         return f"pt.{'ops.' if op.internal else ''}{op.name}({', '.join(parts)})"
-    if op.family.reduces:
+    if op.op_class.reduces:
         return f"pt.{op.name}(pt.asarray({_matrix(operands[0].kind)}), axis=1)"
     return ""
 
@@ -70,7 +70,7 @@ def section(op: Op) -> str:
     """The part of a page about one op."""
     lines = [f"## {op.name}\n", f"```python\n{_declaration(op)}\n```\n"]
     lines.append(f"{op.doc}\n")
-    facts = [f"class {op.family.name}"]
+    facts = [f"class {op.op_class.name}"]
     if op.expand is not None:
         facts.append("has an expansion into other ops")
     if op.internal:
@@ -115,7 +115,7 @@ def spellings() -> str:
 
 def _needs() -> str:
     """How many entries a backend cannot do without, and which."""
-    needed = [op.name for op in own_ops() if op.expand is None and not op.family.hosted]
+    needed = [op.name for op in own_ops() if op.expand is None and not op.op_class.hosted]
     listed = ", ".join(f"`{name}`" for name in needed)
     return (
         f"{len(needed)} of {len(own_ops())} ops have no expansion into others, so a backend brings "
@@ -150,7 +150,7 @@ def files(folder: Path) -> dict[Path, str]:
 
 def _table(*, internal: bool) -> str:
     rows = "".join(
-        f"| [{op.name}]({module_of(op)}.md#{op.name}) | {op.family.name} "
+        f"| [{op.name}]({module_of(op)}.md#{op.name}) | {op.op_class.name} "
         f"| `{op.signature.text}` |\n"
         for op in own_ops()
         if op.internal is internal

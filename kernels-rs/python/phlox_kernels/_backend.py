@@ -30,6 +30,8 @@ _NAMES: Final = (
     "uint64",
     "uint8",
 )
+# Entries that are told the default float type, in which integers are taken; where it is another.
+_BY_FLOAT: Final[dict[str, Callable[..., Any]]] = {"divide": _native._divide_as}
 _DTYPES: Final[dict[str, DType]] = {name: as_dtype(name) for name in _NAMES}
 for _name, _dtype in _DTYPES.items():
     _native._set_dtype(_name, _dtype)
@@ -117,7 +119,7 @@ class Cpu(Backend):
     def entry(self, name: str) -> Callable[..., Any] | None:
         """Return the native function of the op of this name, or None."""
         function = _TABLE.get(name)
-        if function is None and (op := phlox_tensor.REGISTRY[name]).family.hosted:
+        if function is None and (op := phlox_tensor.REGISTRY[name]).op_class.hosted:
             return self._by_lapack(op)
         if function is not None and self.settings != _DEFAULTS:
             return self._adapted(name, function)
@@ -142,7 +144,7 @@ class Cpu(Backend):
 
     def checks_operands(self, op: Op) -> bool:
         """Whether the native function of the op looks at its operands itself."""
-        return op.family.checked and op.name in _TABLE
+        return op.op_class.checking and op.name in _TABLE
 
     def kernel(self, program: Program, /) -> Kernel | None:
         """Return what runs a program at once; None without AVX2, and for ops it has no code for."""
@@ -150,8 +152,8 @@ class Cpu(Backend):
 
     def _adapted(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """Bring the results that have a default type to the default types of this device."""
-        if name == "divide":
-            return partial(_native._divide_as, self.default_float.name)
+        if name in _BY_FLOAT:
+            return partial(_BY_FLOAT[name], self.default_float.name)
         if self.default_int is _DTYPES["int64"]:
             return function
         places = _index_results(name)

@@ -65,7 +65,7 @@ def test_lanes_give_what_a_loop_gives(name: str) -> None:
         for mapped in choices(sample):
             operands = [
                 tree.map(
-                    partial(lanes_of, like=i not in mapped, matrices=op.family.matrices), operand
+                    partial(lanes_of, like=i not in mapped, matrices=op.op_class.matrices), operand
                 )
                 for i, operand in enumerate(sample.operands)
             ]

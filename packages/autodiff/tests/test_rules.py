@@ -32,7 +32,7 @@ FLAT = sorted(
 PAIRS = sorted(
     name
     for name in DIFFERENTIABLE
-    if REGISTRY[name].family.broadcasts
+    if REGISTRY[name].op_class.broadcasts
     and [o.name for o in REGISTRY[name].signature.operands] == ["x1", "x2"]
 )
 
@@ -62,7 +62,7 @@ def calls(name: str) -> Iterator[Call]:
         def tensor(array: Any) -> Any:
             if array is None:
                 return None
-            if op.family.orders and array.dtype.kind == "f":
+            if op.op_class.orders and array.dtype.kind == "f":
                 # Ties have no derivative; sorting is sampled with many of them.
                 order = np.random.default_rng(array.size).permutation(array.size)
                 array = (order * 0.1 + 0.05).reshape(array.shape)

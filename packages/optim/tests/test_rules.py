@@ -270,7 +270,7 @@ def test_clipping_in_a_step() -> None:
 
 def test_bases_say_what_is_missing() -> None:
     base: Any = optim.GradientClipping
-    with pytest.raises(TypeError, match="abstract.*clip"):
+    with pytest.raises(TypeError, match=r"abstract.*clip"):
         base()
     with pytest.raises(TypeError, match="OptimizerConfig belongs to no rule"):
         optim.OptimizerConfig().rule()

@@ -60,7 +60,7 @@ def test_a_table_holds_ops_and_nothing_else() -> None:
 def test_entries_that_check_nothing_reject() -> None:
     x = pt.ones(2, device=Numpy())
     with pytest.raises(pt.Rejected):
-        x.device.checked.add(x.primitive, x.primitive)
+        x.device.checking.add(x.primitive, x.primitive)
     assert x.device.ops.add(x.primitive, x.primitive).tolist() == [2.0, 2.0]
 
 

@@ -51,7 +51,7 @@ class BalancedCheckpointing(Checkpointing):
 
     def recomputes(self, op: Op) -> bool:
         """What the class of the op says."""
-        return op.family.memory_bound and len(op.signature.results) == 1
+        return op.op_class.memory_bound and len(op.signature.results) == 1
 
 
 # A longer chain of results that are computed again keeps one of them: a pass then has an eighth of

@@ -116,7 +116,7 @@ def binary(op: Op, entry: Entry, rule: OpRule) -> Entry:
         _KEEPS.get(p.places(), _OTHER) for p in (both, first, second)
     )
     shape_of = rule.inner.shape_of
-    broadcasts = op.family.broadcasts
+    broadcasts = op.op_class.broadcasts
 
     def run(a: Any, b: Any) -> Primitive:
         if type(a) is Primitive:

@@ -156,7 +156,7 @@ def _derivative(op: Op) -> Tangents | None:
         return lambda xs, ts, ys, attributes: list(
             second(xs, ts, ys, dict(zip(names, attributes, strict=True)))
         )
-    if (op.family.diagonal or op.family.reduces) and not isinstance(rule, ByAttribute):
+    if (op.op_class.diagonal or op.op_class.reduces) and not isinstance(rule, ByAttribute):
         return _Diagonal(op, rule)
     if op.expand is None and not isinstance(rule, ByAttribute):
         return _Transposed(op, rule)
@@ -217,7 +217,7 @@ class _Diagonal:
             if t is None or entry is None:
                 continue
             function, sources = entry
-            reduces = self._op.family.reduces
+            reduces = self._op.op_class.reduces
             given = y.zeros() + 1 if reduces else t
             args = [self._argument(source, given, pool) for source in sources]
             part = function(*args)

@@ -110,7 +110,7 @@ class OpPlan(Plan):
         """Work out what the functions for the tracked operands need."""
         self.op = rule.op
         self.inner = rule.inner
-        self.broadcasts = rule.op.family.broadcasts
+        self.broadcasts = rule.op.op_class.broadcasts
         self.results = len(rule.op.signature.results)
         places = tuple(i for i, t in enumerate(tracked) if t and rule.uses(i))
         chosen = (0,) if rule.joint else places
@@ -266,7 +266,7 @@ class OpRule:
         if not simple or count > 2:
             return "any"
         if count == 1:
-            plain = told and not signature.attributes and self.op.family.diagonal
+            plain = told and not signature.attributes and self.op.op_class.diagonal
             return "unary" if plain else "attributes"
         return "binary" if told and not signature.attributes else "any"
 

@@ -113,7 +113,7 @@ class Backend(metaclass=_Interned):
         default_float: element type of new Float tensors.
         default_int: element type of new Int tensors.
         ops: every op on primitives that fit it: ``device.ops.add(p, q)``.
-        checked: the same for operands as they come. An entry that does not take them as they are,
+        checking: the same for operands as they come. An entry that does not take them as they are,
             or checks nothing, raises ``Rejected``; the call then brings them together.
         passed: entry and attributes of calls that passed every check, and whether they give
             several results; by what decides that: the op, the attributes as given, shapes and
@@ -135,7 +135,7 @@ class Backend(metaclass=_Interned):
     default_float: DType
     default_int: DType
     ops: Table
-    checked: Table
+    checking: Table
     passed: dict[tuple[Any, ...] | None, tuple[Entry, tuple[Any, ...], bool]]
     records: bool = False
     recorder: Backend | None = None
@@ -306,7 +306,7 @@ class Backend(metaclass=_Interned):
         ready = vars(self).get("ops")
         if ready is None or ready._used:
             self.ops = Table(lambda name: self._found(REGISTRY[name]), REGISTRY)
-            self.checked = Table(self._resolve_checked, REGISTRY)
+            self.checking = Table(self._resolve_checking, REGISTRY)
 
         if self.inner is None:
             for method in ("read", "read_async", "upload"):
@@ -323,7 +323,7 @@ class Backend(metaclass=_Interned):
                     return watcher.entry(self, op, own)
         return self.resolve(op)
 
-    def _resolve_checked(self, name: str) -> Entry:
+    def _resolve_checking(self, name: str) -> Entry:
         return self.ops[name] if self.checks_operands(REGISTRY[name]) else _reject
 
     def forget(self) -> None:
@@ -351,7 +351,7 @@ class Backend(metaclass=_Interned):
         entry = self.entry(op.name)
         if entry is not None:
             return entry
-        if op.expand is None and op.family.hosted:
+        if op.expand is None and op.op_class.hosted:
             raise BackendUnavailableError(
                 op.name,
                 f"{self!r} leaves the op to LAPACK on the host",
@@ -378,7 +378,7 @@ class Backend(metaclass=_Interned):
 
 
 def _reject(*args: Any) -> Any:
-    """Stands in ``checked`` for an entry that checks nothing."""
+    """Stands in ``checking`` for an entry that checks nothing."""
     raise Rejected
 
 
@@ -399,7 +399,7 @@ def is_inside(inner: Backend, outer: Backend) -> bool:
 
 def lacks(backend: Backend, op: Op) -> bool:
     """Whether a device refuses calls of an op, which is for the host, by name."""
-    return op.family.hosted and op.expand is None and backend.base.entry(op.name) is None
+    return op.op_class.hosted and op.expand is None and backend.base.entry(op.name) is None
 
 
 def watch(watcher: Watcher | None) -> None:
@@ -415,7 +415,7 @@ def add_op(op: Op) -> None:
     with _Interned._changing:
         for backend in _Interned._objects.values():
             backend.ops._reset(op.name)
-            backend.checked._reset(op.name)
+            backend.checking._reset(op.name)
             backend.passed.clear()  # of an op that this one takes the place of
 
 

@@ -1,7 +1,7 @@
 """The short path of elementwise and contraction calls, for operands that need no preparation.
 
-Entries in ``device.checked`` look at their operands themselves and raise Rejected for whatever they
-do not take as it is; the full path then promotes, lifts, or raises the error that users see.
+Entries in ``device.checking`` look at their operands themselves and raise Rejected for whatever
+they do not take as it is; the full path then promotes, lifts, or raises the error that users see.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def unary(op: Op, x: Any) -> Any:
     if type(x) is Tensor:
         device = x.device
         try:
-            return wrap(getattr(device.checked, op.name)(x.primitive), device)
+            return wrap(getattr(device.checking, op.name)(x.primitive), device)
         except Rejected:
             pass
     return call(op, (x,), ())
@@ -37,7 +37,7 @@ def binary(op: Op, x1: Any, x2: Any) -> Any:
         # What is no tensor of the device is for the entry to refuse.
         p2 = x2.primitive if type(x2) is Tensor and x2.device is device else x2
         try:
-            return wrap(getattr(device.checked, op.name)(x1.primitive, p2), device)
+            return wrap(getattr(device.checking, op.name)(x1.primitive, p2), device)
         except Rejected:
             pass
     return call(op, (x1, x2), ())
@@ -50,7 +50,7 @@ def ternary(op: Op, x1: Any, x2: Any, x3: Any) -> Any:
         p2 = x2.primitive if type(x2) is Tensor and x2.device is device else x2
         p3 = x3.primitive if type(x3) is Tensor and x3.device is device else x3
         try:
-            return wrap(getattr(device.checked, op.name)(x1.primitive, p2, p3), device)
+            return wrap(getattr(device.checking, op.name)(x1.primitive, p2, p3), device)
         except Rejected:
             pass
     return call(op, (x1, x2, x3), ())

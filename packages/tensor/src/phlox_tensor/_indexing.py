@@ -38,7 +38,7 @@ def getitem(x: Tensor[Any], index: Index) -> Tensor[Any]:
     """
     device = x.device
     try:  # the short path; whatever is no basic index is rejected
-        return wrap(device.checked.getitem(x.primitive, index), device)
+        return wrap(device.checking.getitem(x.primitive, index), device)
     except Rejected:
         pass
     given = [_as_index(item, x) for item in (index if isinstance(index, tuple) else (index,))]

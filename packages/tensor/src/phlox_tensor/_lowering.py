@@ -40,8 +40,8 @@ class Lowered(NamedTuple):
 def arguments_of(node: Node, specs: Sequence[Spec]) -> tuple[int | Taken, ...] | str:
     """Return what a node takes as an instruction, values and numbers; or why it is none."""
     op = node.op
-    if not op.family.diagonal or op.signature.several:
-        return f"{op.family.name} is not elementwise"
+    if not op.op_class.diagonal or op.signature.several:
+        return f"{op.op_class.name} is not elementwise"
     found: list[int | Taken] = []
     types: dict[str, DType] = {}
     for item, declared in zip(node.operands, op.signature.operands, strict=True):

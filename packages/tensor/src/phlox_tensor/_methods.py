@@ -203,13 +203,13 @@ class TensorMethods(TensorMembers[K]):
         device = self.device
         try:
             if type(other) is Tensor and other.device is device:
-                out = device.checked.add(self.primitive, other.primitive)
+                out = device.checking.add(self.primitive, other.primitive)
                 made: AnyT = new(Tensor)  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
             if type(other) is float or type(other) is int:
-                return wrap(device.checked.add(self.primitive, other), device)
+                return wrap(device.checking.add(self.primitive, other), device)
         except Rejected:
             pass
         return _fast.operator(_add, self, other)
@@ -218,7 +218,7 @@ class TensorMethods(TensorMembers[K]):
         device = self.device
         try:
             if type(other) is float or type(other) is int:
-                return wrap(device.checked.add(other, self.primitive), device)
+                return wrap(device.checking.add(other, self.primitive), device)
         except Rejected:
             pass
         return _fast.operator(_add, other, self)
@@ -227,13 +227,13 @@ class TensorMethods(TensorMembers[K]):
         device = self.device
         try:
             if type(other) is Tensor and other.device is device:
-                out = device.checked.bitwise_and(self.primitive, other.primitive)
+                out = device.checking.bitwise_and(self.primitive, other.primitive)
                 made: AnyT = new(Tensor)  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
             if type(other) is float or type(other) is int:
-                return wrap(device.checked.bitwise_and(self.primitive, other), device)
+                return wrap(device.checking.bitwise_and(self.primitive, other), device)
         except Rejected:
             pass
         return _fast.operator(_bitwise_and, self, other)
@@ -242,7 +242,7 @@ class TensorMethods(TensorMembers[K]):
         device = self.device
         try:
             if type(other) is float or type(other) is int:
-                return wrap(device.checked.bitwise_and(other, self.primitive), device)
+                return wrap(device.checking.bitwise_and(other, self.primitive), device)
         except Rejected:
             pass
         return _fast.operator(_bitwise_and, other, self)
@@ -251,13 +251,13 @@ class TensorMethods(TensorMembers[K]):
         device = self.device
         try:
             if type(other) is Tensor and other.device is device:
-                out = device.checked.floor_divide(self.primitive, other.primitive)
+                out = device.checking.floor_divide(self.primitive, other.primitive)
                 made: AnyT = new(Tensor)  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
             if type(other) is float or type(other) is int:
-                return wrap(device.checked.floor_divide(self.primitive, other), device)
+                return wrap(device.checking.floor_divide(self.primitive, other), device)
         except Rejected:
             pass
         return _fast.operator(_floor_divide, self, other)
@@ -266,7 +266,7 @@ class TensorMethods(TensorMembers[K]):
         device = self.device
         try:
             if type(other) is float or type(other) is int:
-                return wrap(device.checked.floor_divide(other, self.primitive), device)
+                return wrap(device.checking.floor_divide(other, self.primitive), device)
         except Rejected:
             pass
         return _fast.operator(_floor_divide, other, self)
@@ -275,13 +275,13 @@ class TensorMethods(TensorMembers[K]):
         device = self.device
         try:
             if type(other) is Tensor and other.device is device:
-                out = device.checked.bitwise_left_shift(self.primitive, other.primitive)
+                out = device.checking.bitwise_left_shift(self.primitive, other.primitive)
                 made: AnyT = new(Tensor)  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
             if type(other) is float or type(other) is int:
-                return wrap(device.checked.bitwise_left_shift(self.primitive, other), device)
+                return wrap(device.checking.bitwise_left_shift(self.primitive, other), device)
         except Rejected:
             pass
         return _fast.operator(_bitwise_left_shift, self, other)
@@ -290,7 +290,7 @@ class TensorMethods(TensorMembers[K]):
         device = self.device
         try:
             if type(other) is float or type(other) is int:
-                return wrap(device.checked.bitwise_left_shift(other, self.primitive), device)
+                return wrap(device.checking.bitwise_left_shift(other, self.primitive), device)
         except Rejected:
             pass
         return _fast.operator(_bitwise_left_shift, other, self)
@@ -299,7 +299,7 @@ class TensorMethods(TensorMembers[K]):
         device = self.device
         try:
             if type(other) is Tensor and other.device is device:
-                out = device.checked.matmul(self.primitive, other.primitive)
+                out = device.checking.matmul(self.primitive, other.primitive)
                 made: AnyT = new(Tensor)  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
@@ -315,13 +315,13 @@ class TensorMethods(TensorMembers[K]):
         device = self.device
         try:
             if type(other) is Tensor and other.device is device:
-                out = device.checked.remainder(self.primitive, other.primitive)
+                out = device.checking.remainder(self.primitive, other.primitive)
                 made: AnyT = new(Tensor)  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
             if type(other) is float or type(other) is int:
-                return wrap(device.checked.remainder(self.primitive, other), device)
+                return wrap(device.checking.remainder(self.primitive, other), device)
         except Rejected:
             pass
         return _fast.operator(_remainder, self, other)
@@ -330,7 +330,7 @@ class TensorMethods(TensorMembers[K]):
         device = self.device
         try:
             if type(other) is float or type(other) is int:
-                return wrap(device.checked.remainder(other, self.primitive), device)
+                return wrap(device.checking.remainder(other, self.primitive), device)
         except Rejected:
             pass
         return _fast.operator(_remainder, other, self)
@@ -339,13 +339,13 @@ class TensorMethods(TensorMembers[K]):
         device = self.device
         try:
             if type(other) is Tensor and other.device is device:
-                out = device.checked.multiply(self.primitive, other.primitive)
+                out = device.checking.multiply(self.primitive, other.primitive)
                 made: AnyT = new(Tensor)  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
             if type(other) is float or type(other) is int:
-                return wrap(device.checked.multiply(self.primitive, other), device)
+                return wrap(device.checking.multiply(self.primitive, other), device)
         except Rejected:
             pass
         return _fast.operator(_multiply, self, other)
@@ -354,7 +354,7 @@ class TensorMethods(TensorMembers[K]):
         device = self.device
         try:
             if type(other) is float or type(other) is int:
-                return wrap(device.checked.multiply(other, self.primitive), device)
+                return wrap(device.checking.multiply(other, self.primitive), device)
         except Rejected:
             pass
         return _fast.operator(_multiply, other, self)
@@ -363,13 +363,13 @@ class TensorMethods(TensorMembers[K]):
         device = self.device
         try:
             if type(other) is Tensor and other.device is device:
-                out = device.checked.bitwise_or(self.primitive, other.primitive)
+                out = device.checking.bitwise_or(self.primitive, other.primitive)
                 made: AnyT = new(Tensor)  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
             if type(other) is float or type(other) is int:
-                return wrap(device.checked.bitwise_or(self.primitive, other), device)
+                return wrap(device.checking.bitwise_or(self.primitive, other), device)
         except Rejected:
             pass
         return _fast.operator(_bitwise_or, self, other)
@@ -378,7 +378,7 @@ class TensorMethods(TensorMembers[K]):
         device = self.device
         try:
             if type(other) is float or type(other) is int:
-                return wrap(device.checked.bitwise_or(other, self.primitive), device)
+                return wrap(device.checking.bitwise_or(other, self.primitive), device)
         except Rejected:
             pass
         return _fast.operator(_bitwise_or, other, self)
@@ -387,13 +387,13 @@ class TensorMethods(TensorMembers[K]):
         device = self.device
         try:
             if type(other) is Tensor and other.device is device:
-                out = device.checked.pow(self.primitive, other.primitive)
+                out = device.checking.pow(self.primitive, other.primitive)
                 made: AnyT = new(Tensor)  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
             if type(other) is float or type(other) is int:
-                return wrap(device.checked.pow(self.primitive, other), device)
+                return wrap(device.checking.pow(self.primitive, other), device)
         except Rejected:
             pass
         return _fast.operator(_pow, self, other)
@@ -402,7 +402,7 @@ class TensorMethods(TensorMembers[K]):
         device = self.device
         try:
             if type(other) is float or type(other) is int:
-                return wrap(device.checked.pow(other, self.primitive), device)
+                return wrap(device.checking.pow(other, self.primitive), device)
         except Rejected:
             pass
         return _fast.operator(_pow, other, self)
@@ -411,13 +411,13 @@ class TensorMethods(TensorMembers[K]):
         device = self.device
         try:
             if type(other) is Tensor and other.device is device:
-                out = device.checked.bitwise_right_shift(self.primitive, other.primitive)
+                out = device.checking.bitwise_right_shift(self.primitive, other.primitive)
                 made: AnyT = new(Tensor)  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
             if type(other) is float or type(other) is int:
-                return wrap(device.checked.bitwise_right_shift(self.primitive, other), device)
+                return wrap(device.checking.bitwise_right_shift(self.primitive, other), device)
         except Rejected:
             pass
         return _fast.operator(_bitwise_right_shift, self, other)
@@ -426,7 +426,7 @@ class TensorMethods(TensorMembers[K]):
         device = self.device
         try:
             if type(other) is float or type(other) is int:
-                return wrap(device.checked.bitwise_right_shift(other, self.primitive), device)
+                return wrap(device.checking.bitwise_right_shift(other, self.primitive), device)
         except Rejected:
             pass
         return _fast.operator(_bitwise_right_shift, other, self)
@@ -435,13 +435,13 @@ class TensorMethods(TensorMembers[K]):
         device = self.device
         try:
             if type(other) is Tensor and other.device is device:
-                out = device.checked.subtract(self.primitive, other.primitive)
+                out = device.checking.subtract(self.primitive, other.primitive)
                 made: AnyT = new(Tensor)  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
             if type(other) is float or type(other) is int:
-                return wrap(device.checked.subtract(self.primitive, other), device)
+                return wrap(device.checking.subtract(self.primitive, other), device)
         except Rejected:
             pass
         return _fast.operator(_subtract, self, other)
@@ -450,7 +450,7 @@ class TensorMethods(TensorMembers[K]):
         device = self.device
         try:
             if type(other) is float or type(other) is int:
-                return wrap(device.checked.subtract(other, self.primitive), device)
+                return wrap(device.checking.subtract(other, self.primitive), device)
         except Rejected:
             pass
         return _fast.operator(_subtract, other, self)
@@ -459,13 +459,13 @@ class TensorMethods(TensorMembers[K]):
         device = self.device
         try:
             if type(other) is Tensor and other.device is device:
-                out = device.checked.divide(self.primitive, other.primitive)
+                out = device.checking.divide(self.primitive, other.primitive)
                 made: AnyT = new(Tensor)  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
             if type(other) is float or type(other) is int:
-                return wrap(device.checked.divide(self.primitive, other), device)
+                return wrap(device.checking.divide(self.primitive, other), device)
         except Rejected:
             pass
         return _fast.operator(_divide, self, other)
@@ -474,7 +474,7 @@ class TensorMethods(TensorMembers[K]):
         device = self.device
         try:
             if type(other) is float or type(other) is int:
-                return wrap(device.checked.divide(other, self.primitive), device)
+                return wrap(device.checking.divide(other, self.primitive), device)
         except Rejected:
             pass
         return _fast.operator(_divide, other, self)
@@ -483,13 +483,13 @@ class TensorMethods(TensorMembers[K]):
         device = self.device
         try:
             if type(other) is Tensor and other.device is device:
-                out = device.checked.bitwise_xor(self.primitive, other.primitive)
+                out = device.checking.bitwise_xor(self.primitive, other.primitive)
                 made: AnyT = new(Tensor)  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
             if type(other) is float or type(other) is int:
-                return wrap(device.checked.bitwise_xor(self.primitive, other), device)
+                return wrap(device.checking.bitwise_xor(self.primitive, other), device)
         except Rejected:
             pass
         return _fast.operator(_bitwise_xor, self, other)
@@ -498,7 +498,7 @@ class TensorMethods(TensorMembers[K]):
         device = self.device
         try:
             if type(other) is float or type(other) is int:
-                return wrap(device.checked.bitwise_xor(other, self.primitive), device)
+                return wrap(device.checking.bitwise_xor(other, self.primitive), device)
         except Rejected:
             pass
         return _fast.operator(_bitwise_xor, other, self)
@@ -507,13 +507,13 @@ class TensorMethods(TensorMembers[K]):
         device = self.device
         try:
             if type(other) is Tensor and other.device is device:
-                out = device.checked.equal(self.primitive, other.primitive)
+                out = device.checking.equal(self.primitive, other.primitive)
                 made: AnyT = new(Tensor)  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
             if type(other) is float or type(other) is int:
-                return wrap(device.checked.equal(self.primitive, other), device)
+                return wrap(device.checking.equal(self.primitive, other), device)
         except Rejected:
             pass
         return _fast.operator(_equal, self, other)
@@ -522,13 +522,13 @@ class TensorMethods(TensorMembers[K]):
         device = self.device
         try:
             if type(other) is Tensor and other.device is device:
-                out = device.checked.greater_equal(self.primitive, other.primitive)
+                out = device.checking.greater_equal(self.primitive, other.primitive)
                 made: AnyT = new(Tensor)  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
             if type(other) is float or type(other) is int:
-                return wrap(device.checked.greater_equal(self.primitive, other), device)
+                return wrap(device.checking.greater_equal(self.primitive, other), device)
         except Rejected:
             pass
         return _fast.operator(_greater_equal, self, other)
@@ -537,13 +537,13 @@ class TensorMethods(TensorMembers[K]):
         device = self.device
         try:
             if type(other) is Tensor and other.device is device:
-                out = device.checked.greater(self.primitive, other.primitive)
+                out = device.checking.greater(self.primitive, other.primitive)
                 made: AnyT = new(Tensor)  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
             if type(other) is float or type(other) is int:
-                return wrap(device.checked.greater(self.primitive, other), device)
+                return wrap(device.checking.greater(self.primitive, other), device)
         except Rejected:
             pass
         return _fast.operator(_greater, self, other)
@@ -552,13 +552,13 @@ class TensorMethods(TensorMembers[K]):
         device = self.device
         try:
             if type(other) is Tensor and other.device is device:
-                out = device.checked.less_equal(self.primitive, other.primitive)
+                out = device.checking.less_equal(self.primitive, other.primitive)
                 made: AnyT = new(Tensor)  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
             if type(other) is float or type(other) is int:
-                return wrap(device.checked.less_equal(self.primitive, other), device)
+                return wrap(device.checking.less_equal(self.primitive, other), device)
         except Rejected:
             pass
         return _fast.operator(_less_equal, self, other)
@@ -567,13 +567,13 @@ class TensorMethods(TensorMembers[K]):
         device = self.device
         try:
             if type(other) is Tensor and other.device is device:
-                out = device.checked.less(self.primitive, other.primitive)
+                out = device.checking.less(self.primitive, other.primitive)
                 made: AnyT = new(Tensor)  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
             if type(other) is float or type(other) is int:
-                return wrap(device.checked.less(self.primitive, other), device)
+                return wrap(device.checking.less(self.primitive, other), device)
         except Rejected:
             pass
         return _fast.operator(_less, self, other)
@@ -582,13 +582,13 @@ class TensorMethods(TensorMembers[K]):
         device = self.device
         try:
             if type(other) is Tensor and other.device is device:
-                out = device.checked.not_equal(self.primitive, other.primitive)
+                out = device.checking.not_equal(self.primitive, other.primitive)
                 made: AnyT = new(Tensor)  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
             if type(other) is float or type(other) is int:
-                return wrap(device.checked.not_equal(self.primitive, other), device)
+                return wrap(device.checking.not_equal(self.primitive, other), device)
         except Rejected:
             pass
         return _fast.operator(_not_equal, self, other)
@@ -596,21 +596,21 @@ class TensorMethods(TensorMembers[K]):
     def __abs__(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         device = self.device
         try:
-            return wrap(device.checked.abs(self.primitive), device)
+            return wrap(device.checking.abs(self.primitive), device)
         except Rejected:
             return call(_abs, (self,), ())
 
     def __neg__(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         device = self.device
         try:
-            return wrap(device.checked.negative(self.primitive), device)
+            return wrap(device.checking.negative(self.primitive), device)
         except Rejected:
             return call(_negative, (self,), ())
 
     def __pos__(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         device = self.device
         try:
-            return wrap(device.checked.positive(self.primitive), device)
+            return wrap(device.checking.positive(self.primitive), device)
         except Rejected:
             return call(_positive, (self,), ())
 
@@ -630,7 +630,7 @@ class TensorMethods(TensorMembers[K]):
     def __invert__(self: Tensor[BitsKind], /) -> Tensor[BitsKind]:
         device = self.device
         try:
-            return wrap(device.checked.bitwise_invert(self.primitive), device)
+            return wrap(device.checking.bitwise_invert(self.primitive), device)
         except Rejected:
             return call(_bitwise_invert, (self,), ())
 
@@ -652,7 +652,7 @@ class TensorMethods(TensorMembers[K]):
         """Absolute value, elementwise: ``|x|``."""
         device = self.device
         try:
-            return wrap(device.checked.abs(self.primitive), device)
+            return wrap(device.checking.abs(self.primitive), device)
         except Rejected:
             return call(_abs, (self,), ())
 
@@ -660,7 +660,7 @@ class TensorMethods(TensorMembers[K]):
         """Inverse cosine, elementwise, in radians; nan outside [-1, 1]."""
         device = self.device
         try:
-            return wrap(device.checked.acos(self.primitive), device)
+            return wrap(device.checking.acos(self.primitive), device)
         except Rejected:
             return call(_acos, (self,), ())
 
@@ -668,7 +668,7 @@ class TensorMethods(TensorMembers[K]):
         """Inverse hyperbolic cosine, elementwise; nan below 1."""
         device = self.device
         try:
-            return wrap(device.checked.acosh(self.primitive), device)
+            return wrap(device.checking.acosh(self.primitive), device)
         except Rejected:
             return call(_acosh, (self,), ())
 
@@ -769,7 +769,7 @@ class TensorMethods(TensorMembers[K]):
         """Inverse sine, elementwise, in radians; nan outside [-1, 1]."""
         device = self.device
         try:
-            return wrap(device.checked.asin(self.primitive), device)
+            return wrap(device.checking.asin(self.primitive), device)
         except Rejected:
             return call(_asin, (self,), ())
 
@@ -777,7 +777,7 @@ class TensorMethods(TensorMembers[K]):
         """Inverse hyperbolic sine, elementwise."""
         device = self.device
         try:
-            return wrap(device.checked.asinh(self.primitive), device)
+            return wrap(device.checking.asinh(self.primitive), device)
         except Rejected:
             return call(_asinh, (self,), ())
 
@@ -785,7 +785,7 @@ class TensorMethods(TensorMembers[K]):
         """Inverse tangent, elementwise, in radians."""
         device = self.device
         try:
-            return wrap(device.checked.atan(self.primitive), device)
+            return wrap(device.checking.atan(self.primitive), device)
         except Rejected:
             return call(_atan, (self,), ())
 
@@ -797,7 +797,7 @@ class TensorMethods(TensorMembers[K]):
         """Inverse hyperbolic tangent, elementwise; nan outside [-1, 1]."""
         device = self.device
         try:
-            return wrap(device.checked.atanh(self.primitive), device)
+            return wrap(device.checking.atanh(self.primitive), device)
         except Rejected:
             return call(_atanh, (self,), ())
 
@@ -809,7 +809,7 @@ class TensorMethods(TensorMembers[K]):
         """Each bit flipped, elementwise; for Bool the same as ``logical_not``."""
         device = self.device
         try:
-            return wrap(device.checked.bitwise_invert(self.primitive), device)
+            return wrap(device.checking.bitwise_invert(self.primitive), device)
         except Rejected:
             return call(_bitwise_invert, (self,), ())
 
@@ -839,7 +839,7 @@ class TensorMethods(TensorMembers[K]):
         """Smallest whole number not below x, elementwise; integers stay."""
         device = self.device
         try:
-            return wrap(device.checked.ceil(self.primitive), device)
+            return wrap(device.checking.ceil(self.primitive), device)
         except Rejected:
             return call(_ceil, (self,), ())
 
@@ -897,7 +897,7 @@ class TensorMethods(TensorMembers[K]):
         """Correlation coefficients of the rows of x (variables, observations), held in [-1, 1]."""
         device = self.device
         try:
-            return wrap(device.checked.corrcoef(self.primitive), device)
+            return wrap(device.checking.corrcoef(self.primitive), device)
         except Rejected:
             return call(_corrcoef, (self,), ())
 
@@ -905,7 +905,7 @@ class TensorMethods(TensorMembers[K]):
         """Cosine of x in radians, elementwise; nan for infinities."""
         device = self.device
         try:
-            return wrap(device.checked.cos(self.primitive), device)
+            return wrap(device.checking.cos(self.primitive), device)
         except Rejected:
             return call(_cos, (self,), ())
 
@@ -913,7 +913,7 @@ class TensorMethods(TensorMembers[K]):
         """Hyperbolic cosine, elementwise."""
         device = self.device
         try:
-            return wrap(device.checked.cosh(self.primitive), device)
+            return wrap(device.checking.cosh(self.primitive), device)
         except Rejected:
             return call(_cosh, (self,), ())
 
@@ -1006,7 +1006,7 @@ class TensorMethods(TensorMembers[K]):
         """Degrees as radians, elementwise: ``x·π / 180``."""
         device = self.device
         try:
-            return wrap(device.checked.deg2rad(self.primitive), device)
+            return wrap(device.checking.deg2rad(self.primitive), device)
         except Rejected:
             return call(_deg2rad, (self,), ())
 
@@ -1049,7 +1049,7 @@ class TensorMethods(TensorMembers[K]):
         """Derivative of ``lgamma``, elementwise; nan at negative whole numbers, -inf at 0."""
         device = self.device
         try:
-            return wrap(device.checked.digamma(self.primitive), device)
+            return wrap(device.checking.digamma(self.primitive), device)
         except Rejected:
             return call(_digamma, (self,), ())
 
@@ -1069,7 +1069,7 @@ class TensorMethods(TensorMembers[K]):
         """Error function, elementwise: ``2/√π · ∫₀ˣ exp(-t²) dt``."""
         device = self.device
         try:
-            return wrap(device.checked.erf(self.primitive), device)
+            return wrap(device.checking.erf(self.primitive), device)
         except Rejected:
             return call(_erf, (self,), ())
 
@@ -1077,7 +1077,7 @@ class TensorMethods(TensorMembers[K]):
         """``1 - erf(x)``, elementwise, accurate far out. Cody, 1969."""
         device = self.device
         try:
-            return wrap(device.checked.erfc(self.primitive), device)
+            return wrap(device.checking.erfc(self.primitive), device)
         except Rejected:
             return call(_erfc, (self,), ())
 
@@ -1085,7 +1085,7 @@ class TensorMethods(TensorMembers[K]):
         """The x of which ``erf(x)`` is given, elementwise; ±inf at ±1, nan beyond. Giles, 2010."""
         device = self.device
         try:
-            return wrap(device.checked.erfinv(self.primitive), device)
+            return wrap(device.checking.erfinv(self.primitive), device)
         except Rejected:
             return call(_erfinv, (self,), ())
 
@@ -1093,7 +1093,7 @@ class TensorMethods(TensorMembers[K]):
         """Exponential, elementwise: ``eˣ``."""
         device = self.device
         try:
-            return wrap(device.checked.exp(self.primitive), device)
+            return wrap(device.checking.exp(self.primitive), device)
         except Rejected:
             return call(_exp, (self,), ())
 
@@ -1109,7 +1109,7 @@ class TensorMethods(TensorMembers[K]):
         """``eˣ - 1``, elementwise, accurate near 0."""
         device = self.device
         try:
-            return wrap(device.checked.expm1(self.primitive), device)
+            return wrap(device.checking.expm1(self.primitive), device)
         except Rejected:
             return call(_expm1, (self,), ())
 
@@ -1138,7 +1138,7 @@ class TensorMethods(TensorMembers[K]):
         """Largest whole number not above x, elementwise; integers stay."""
         device = self.device
         try:
-            return wrap(device.checked.floor(self.primitive), device)
+            return wrap(device.checking.floor(self.primitive), device)
         except Rejected:
             return call(_floor, (self,), ())
 
@@ -1157,7 +1157,7 @@ class TensorMethods(TensorMembers[K]):
         """Gaussian error linear unit: ``x·Φ(x)``, with the exact Φ. Hendrycks and Gimpel, 2016."""
         device = self.device
         try:
-            return wrap(device.checked.gelu(self.primitive), device)
+            return wrap(device.checking.gelu(self.primitive), device)
         except Rejected:
             return call(_gelu, (self,), ())
 
@@ -1165,7 +1165,7 @@ class TensorMethods(TensorMembers[K]):
         """``gelu`` with the tanh formula for Φ. Hendrycks and Gimpel, 2016."""
         device = self.device
         try:
-            return wrap(device.checked.gelu_tanh(self.primitive), device)
+            return wrap(device.checking.gelu_tanh(self.primitive), device)
         except Rejected:
             return call(_gelu_tanh, (self,), ())
 
@@ -1208,7 +1208,7 @@ class TensorMethods(TensorMembers[K]):
         """Straight lines for ``silu``: ``x·min(max(x + 3, 0), 6) / 6``. Howard et al., 2019."""
         device = self.device
         try:
-            return wrap(device.checked.hard_swish(self.primitive), device)
+            return wrap(device.checking.hard_swish(self.primitive), device)
         except Rejected:
             return call(_hard_swish, (self,), ())
 
@@ -1254,7 +1254,7 @@ class TensorMethods(TensorMembers[K]):
         """Whether x is neither infinite nor nan, elementwise; True for integers."""
         device = self.device
         try:
-            return wrap(device.checked.isfinite(self.primitive), device)
+            return wrap(device.checking.isfinite(self.primitive), device)
         except Rejected:
             return call(_isfinite, (self,), ())
 
@@ -1275,7 +1275,7 @@ class TensorMethods(TensorMembers[K]):
         """Whether x is an infinity, elementwise; False for integers."""
         device = self.device
         try:
-            return wrap(device.checked.isinf(self.primitive), device)
+            return wrap(device.checking.isinf(self.primitive), device)
         except Rejected:
             return call(_isinf, (self,), ())
 
@@ -1283,7 +1283,7 @@ class TensorMethods(TensorMembers[K]):
         """Whether x is nan, elementwise; False for integers."""
         device = self.device
         try:
-            return wrap(device.checked.isnan(self.primitive), device)
+            return wrap(device.checking.isnan(self.primitive), device)
         except Rejected:
             return call(_isnan, (self,), ())
 
@@ -1311,7 +1311,7 @@ class TensorMethods(TensorMembers[K]):
         """``ln |Γ(x)|``, elementwise; inf at 0 and at negative whole numbers."""
         device = self.device
         try:
-            return wrap(device.checked.lgamma(self.primitive), device)
+            return wrap(device.checking.lgamma(self.primitive), device)
         except Rejected:
             return call(_lgamma, (self,), ())
 
@@ -1319,7 +1319,7 @@ class TensorMethods(TensorMembers[K]):
         """Natural logarithm, elementwise; -inf at 0, nan below."""
         device = self.device
         try:
-            return wrap(device.checked.log(self.primitive), device)
+            return wrap(device.checking.log(self.primitive), device)
         except Rejected:
             return call(_log, (self,), ())
 
@@ -1327,7 +1327,7 @@ class TensorMethods(TensorMembers[K]):
         """Logarithm to base 10, elementwise."""
         device = self.device
         try:
-            return wrap(device.checked.log10(self.primitive), device)
+            return wrap(device.checking.log10(self.primitive), device)
         except Rejected:
             return call(_log10, (self,), ())
 
@@ -1335,7 +1335,7 @@ class TensorMethods(TensorMembers[K]):
         """``ln(1 + x)``, elementwise, accurate near 0."""
         device = self.device
         try:
-            return wrap(device.checked.log1p(self.primitive), device)
+            return wrap(device.checking.log1p(self.primitive), device)
         except Rejected:
             return call(_log1p, (self,), ())
 
@@ -1343,7 +1343,7 @@ class TensorMethods(TensorMembers[K]):
         """Logarithm to base 2, elementwise."""
         device = self.device
         try:
-            return wrap(device.checked.log2(self.primitive), device)
+            return wrap(device.checking.log2(self.primitive), device)
         except Rejected:
             return call(_log2, (self,), ())
 
@@ -1351,7 +1351,7 @@ class TensorMethods(TensorMembers[K]):
         """Logarithm of the sigmoid: ``-ln(1 + e⁻ˣ)``; never overflows."""
         device = self.device
         try:
-            return wrap(device.checked.log_sigmoid(self.primitive), device)
+            return wrap(device.checking.log_sigmoid(self.primitive), device)
         except Rejected:
             return call(_log_sigmoid, (self,), ())
 
@@ -1379,7 +1379,7 @@ class TensorMethods(TensorMembers[K]):
         """True where x is False, elementwise."""
         device = self.device
         try:
-            return wrap(device.checked.logical_not(self.primitive), device)
+            return wrap(device.checking.logical_not(self.primitive), device)
         except Rejected:
             return call(_logical_not, (self,), ())
 
@@ -1576,7 +1576,7 @@ class TensorMethods(TensorMembers[K]):
         """``x·tanh(softplus(x))``. Misra, 2019."""
         device = self.device
         try:
-            return wrap(device.checked.mish(self.primitive), device)
+            return wrap(device.checking.mish(self.primitive), device)
         except Rejected:
             return call(_mish, (self,), ())
 
@@ -1636,7 +1636,7 @@ class TensorMethods(TensorMembers[K]):
         """Numerical negative, elementwise: ``-x``; wraps for unsigned integers."""
         device = self.device
         try:
-            return wrap(device.checked.negative(self.primitive), device)
+            return wrap(device.checking.negative(self.primitive), device)
         except Rejected:
             return call(_negative, (self,), ())
 
@@ -1771,7 +1771,7 @@ class TensorMethods(TensorMembers[K]):
         """Radians as degrees, elementwise: ``x·180 / π``."""
         device = self.device
         try:
-            return wrap(device.checked.rad2deg(self.primitive), device)
+            return wrap(device.checking.rad2deg(self.primitive), device)
         except Rejected:
             return call(_rad2deg, (self,), ())
 
@@ -1779,7 +1779,7 @@ class TensorMethods(TensorMembers[K]):
         """``1 / x``, elementwise."""
         device = self.device
         try:
-            return wrap(device.checked.reciprocal(self.primitive), device)
+            return wrap(device.checking.reciprocal(self.primitive), device)
         except Rejected:
             return call(_reciprocal, (self,), ())
 
@@ -1787,7 +1787,7 @@ class TensorMethods(TensorMembers[K]):
         """Rectified linear unit: ``max(x, 0)``; nan stays nan. Nair and Hinton, 2010."""
         device = self.device
         try:
-            return wrap(device.checked.relu(self.primitive), device)
+            return wrap(device.checking.relu(self.primitive), device)
         except Rejected:
             return call(_relu, (self,), ())
 
@@ -1795,7 +1795,7 @@ class TensorMethods(TensorMembers[K]):
         """``relu`` that ends at 6: ``min(max(x, 0), 6)``; nan stays nan. Krizhevsky, 2010."""
         device = self.device
         try:
-            return wrap(device.checked.relu6(self.primitive), device)
+            return wrap(device.checking.relu6(self.primitive), device)
         except Rejected:
             return call(_relu6, (self,), ())
 
@@ -1866,7 +1866,7 @@ class TensorMethods(TensorMembers[K]):
         """Nearest whole number, half to even, elementwise; integers stay."""
         device = self.device
         try:
-            return wrap(device.checked.round(self.primitive), device)
+            return wrap(device.checking.round(self.primitive), device)
         except Rejected:
             return call(_round, (self,), ())
 
@@ -1874,7 +1874,7 @@ class TensorMethods(TensorMembers[K]):
         """``1 / √x``, elementwise."""
         device = self.device
         try:
-            return wrap(device.checked.rsqrt(self.primitive), device)
+            return wrap(device.checking.rsqrt(self.primitive), device)
         except Rejected:
             return call(_rsqrt, (self,), ())
 
@@ -1924,7 +1924,7 @@ class TensorMethods(TensorMembers[K]):
         """``elu`` with the two factors that keep mean 0 and variance 1. Klambauer et al., 2017."""
         device = self.device
         try:
-            return wrap(device.checked.selu(self.primitive), device)
+            return wrap(device.checking.selu(self.primitive), device)
         except Rejected:
             return call(_selu, (self,), ())
 
@@ -1943,7 +1943,7 @@ class TensorMethods(TensorMembers[K]):
         """Logistic function: ``1 / (1 + e⁻ˣ)``; never overflows."""
         device = self.device
         try:
-            return wrap(device.checked.sigmoid(self.primitive), device)
+            return wrap(device.checking.sigmoid(self.primitive), device)
         except Rejected:
             return call(_sigmoid, (self,), ())
 
@@ -1951,7 +1951,7 @@ class TensorMethods(TensorMembers[K]):
         """-1, 0 or 1 by the sign of x, elementwise; nan stays nan."""
         device = self.device
         try:
-            return wrap(device.checked.sign(self.primitive), device)
+            return wrap(device.checking.sign(self.primitive), device)
         except Rejected:
             return call(_sign, (self,), ())
 
@@ -1961,7 +1961,7 @@ class TensorMethods(TensorMembers[K]):
         """
         device = self.device
         try:
-            return wrap(device.checked.signbit(self.primitive), device)
+            return wrap(device.checking.signbit(self.primitive), device)
         except Rejected:
             return call(_signbit, (self,), ())
 
@@ -1969,7 +1969,7 @@ class TensorMethods(TensorMembers[K]):
         """Sigmoid linear unit: ``x·σ(x)``. Elfwing et al., 2017."""
         device = self.device
         try:
-            return wrap(device.checked.silu(self.primitive), device)
+            return wrap(device.checking.silu(self.primitive), device)
         except Rejected:
             return call(_silu, (self,), ())
 
@@ -1977,7 +1977,7 @@ class TensorMethods(TensorMembers[K]):
         """Sine of x in radians, elementwise; nan for infinities."""
         device = self.device
         try:
-            return wrap(device.checked.sin(self.primitive), device)
+            return wrap(device.checking.sin(self.primitive), device)
         except Rejected:
             return call(_sin, (self,), ())
 
@@ -1985,7 +1985,7 @@ class TensorMethods(TensorMembers[K]):
         """Hyperbolic sine, elementwise."""
         device = self.device
         try:
-            return wrap(device.checked.sinh(self.primitive), device)
+            return wrap(device.checking.sinh(self.primitive), device)
         except Rejected:
             return call(_sinh, (self,), ())
 
@@ -2009,7 +2009,7 @@ class TensorMethods(TensorMembers[K]):
         """Smooth ``relu``: ``ln(1 + eˣ)``; x itself far out, never overflows."""
         device = self.device
         try:
-            return wrap(device.checked.softplus(self.primitive), device)
+            return wrap(device.checking.softplus(self.primitive), device)
         except Rejected:
             return call(_softplus, (self,), ())
 
@@ -2017,7 +2017,7 @@ class TensorMethods(TensorMembers[K]):
         """``x / (1 + |x|)``; ±1 far out. Turian et al., 2009."""
         device = self.device
         try:
-            return wrap(device.checked.softsign(self.primitive), device)
+            return wrap(device.checking.softsign(self.primitive), device)
         except Rejected:
             return call(_softsign, (self,), ())
 
@@ -2055,7 +2055,7 @@ class TensorMethods(TensorMembers[K]):
         """Square root, elementwise; nan below 0."""
         device = self.device
         try:
-            return wrap(device.checked.sqrt(self.primitive), device)
+            return wrap(device.checking.sqrt(self.primitive), device)
         except Rejected:
             return call(_sqrt, (self,), ())
 
@@ -2063,7 +2063,7 @@ class TensorMethods(TensorMembers[K]):
         """``x · x``, elementwise."""
         device = self.device
         try:
-            return wrap(device.checked.square(self.primitive), device)
+            return wrap(device.checking.square(self.primitive), device)
         except Rejected:
             return call(_square, (self,), ())
 
@@ -2211,7 +2211,7 @@ class TensorMethods(TensorMembers[K]):
         """Tangent of x in radians, elementwise."""
         device = self.device
         try:
-            return wrap(device.checked.tan(self.primitive), device)
+            return wrap(device.checking.tan(self.primitive), device)
         except Rejected:
             return call(_tan, (self,), ())
 
@@ -2219,7 +2219,7 @@ class TensorMethods(TensorMembers[K]):
         """Hyperbolic tangent, elementwise; ±1 far out."""
         device = self.device
         try:
-            return wrap(device.checked.tanh(self.primitive), device)
+            return wrap(device.checking.tanh(self.primitive), device)
         except Rejected:
             return call(_tanh, (self,), ())
 
@@ -2227,7 +2227,7 @@ class TensorMethods(TensorMembers[K]):
         """``x - tanh(x)``."""
         device = self.device
         try:
-            return wrap(device.checked.tanh_shrink(self.primitive), device)
+            return wrap(device.checking.tanh_shrink(self.primitive), device)
         except Rejected:
             return call(_tanh_shrink, (self,), ())
 
@@ -2290,7 +2290,7 @@ class TensorMethods(TensorMembers[K]):
         """The whole number next to x towards 0, elementwise; integers stay."""
         device = self.device
         try:
-            return wrap(device.checked.trunc(self.primitive), device)
+            return wrap(device.checking.trunc(self.primitive), device)
         except Rejected:
             return call(_trunc, (self,), ())
 

@@ -44,7 +44,7 @@ class OpClass:
         shape: the rule from operand shapes to result shapes; None where every op brings its own.
         cases: makes up test cases for an op; None where every op brings its own.
         broadcasts: operands broadcast together to the shape of the result.
-        checked: entries of this class may check their operands themselves; calls without
+        checking: entries of this class may check their operands themselves; calls without
             attributes try those entries at once.
         diagonal: an element of the result depends on the elements at its place alone, so that a
             derivative scales, and a chain of such ops can be one kernel.
@@ -62,6 +62,7 @@ class OpClass:
             not overlap.
         takes_numbers: a Python number may stand for an operand beside a tensor, and entries get
             it as it is.
+        weights: operands that are no images but go with every window, by name.
         windows: the op moves windows over images (N, C, H, W).
     """
 
@@ -69,7 +70,7 @@ class OpClass:
     shape: ShapeRule | None = None
     cases: Callable[[Op], Iterable[Case]] | None = None
     broadcasts: bool = False
-    checked: bool = False
+    checking: bool = False
     diagonal: bool = False
     hosted: bool = False
     lines: bool = False
@@ -79,6 +80,7 @@ class OpClass:
     orders: bool = False
     reduces: bool = False
     takes_numbers: bool = False
+    weights: frozenset[str] = frozenset()
     windows: bool = False
 
 
@@ -128,7 +130,7 @@ class Op:
 
     Attributes:
         name: the one spelling, used in every layer.
-        family: the class that carries the rules.
+        op_class: the class that carries the rules.
         signature: operands, attributes and results.
         doc: one sentence, then formula, special cases, source.
         example: a line of code and its printed result, run by the tests.
@@ -165,7 +167,7 @@ class Op:
     """
 
     name: str
-    family: OpClass
+    op_class: OpClass
     signature: Signature
     doc: str
     shape: ShapeRule
@@ -256,7 +258,7 @@ _listeners: list[Callable[[Op], None]] = []
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 
 
-def declare(family: OpClass, name: str, signature: str, **fields: Any) -> Op:
+def declare(op_class: OpClass, name: str, signature: str, **fields: Any) -> Op:
     """Register an op and return it; it takes the place of an op that a user declared before.
 
     Raises:
@@ -271,14 +273,16 @@ def declare(family: OpClass, name: str, signature: str, **fields: Any) -> Op:
         raise ValueError(f"op {name!r} needs numpy= or expand=")
     if fields.get("internal"):
         fields["method"] = False
-    shape = fields.pop("shape", None) or family.shape
+    shape = fields.pop("shape", None) or op_class.shape
     if shape is None:
-        raise ValueError(f"op {name!r} needs shape=, a rule: class {family.name} has none for all")
-    if family.cases is None and not fields.get("cases"):
-        raise ValueError(f"op {name!r} needs cases=: class {family.name} makes up none")
+        raise ValueError(
+            f"op {name!r} needs shape=, a rule: class {op_class.name} has none for all"
+        )
+    if op_class.cases is None and not fields.get("cases"):
+        raise ValueError(f"op {name!r} needs cases=: class {op_class.name} makes up none")
     op = Op(
         name=name,
-        family=family,
+        op_class=op_class,
         signature=parsed,
         shape=shape,
         attribute_names=tuple(a.name for a in parsed.attributes),

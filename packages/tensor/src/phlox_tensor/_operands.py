@@ -141,7 +141,7 @@ def _operand(op: Op, declared: Operand, item: Any, backend: Backend) -> Any:
         op.name,
         f"{declared.name} is not a tensor",
         got=type(item).__name__,
-        expected="a Tensor" + (" or a number" if op.family.takes_numbers else ""),
+        expected="a Tensor" + (" or a number" if op.op_class.takes_numbers else ""),
         hint="px.asarray(x)",
     )
 
@@ -157,7 +157,7 @@ def _unify(op: Op, tensors: list[Any], backend: Backend) -> list[Any]:
         dtype = _group_dtype(op, kind, members, places, backend)
         if dtype is None:
             continue
-        weak = op.family.takes_numbers and any(isinstance(m, Tensor) for m in members)
+        weak = op.op_class.takes_numbers and any(isinstance(m, Tensor) for m in members)
         for i in places:
             if isinstance(out[i], tuple):
                 out[i] = tuple(_convert(op, x, dtype, backend, weak) for x in out[i])

@@ -144,7 +144,7 @@ class Wgpu(Backend):
         """Whether there is an entry of a class that looks at its operands, once per shape."""
         from ._table import table  # noqa: PLC0415 - loads wgpu
 
-        return op.family.checked and op.name in table()
+        return op.op_class.checking and op.name in table()
 
     def shape_of(self, primitive: GpuArray, /) -> tuple[int, ...]:
         """Return the shape of an array."""

@@ -28,7 +28,7 @@ _ACCUMULATORS = {"f32": float32, "i32": int32, "u32": uint32}
 _ARG = frozenset(
     op.name
     for op in REGISTRY.values()
-    if op.family.reduces and op.signature.results[0].kind == "Int"
+    if op.op_class.reduces and op.signature.results[0].kind == "Int"
 )
 
 Axes = tuple[int, ...]

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from .._lanes import Call, LanesRule
 
-# Operands of windows that are no images: all lanes have to share them for one call.
-_PARAMETERS: Final = frozenset({"bias", "weight"})
 _SIZES: Final = "input_shape"
 
 
@@ -45,10 +43,11 @@ def along_axis(call: Call) -> Any:
 def images(call: Call) -> Any:
     """Lanes of images are more images: the lanes are counted along the axis of the batch."""
     names = [operand.name for operand in call.op.signature.operands]
-    if any(m for name, m in zip(names, call.mapped, strict=True) if name in _PARAMETERS):
+    weights = call.op.op_class.weights
+    if any(m for name, m in zip(names, call.mapped, strict=True) if name in weights):
         return None
     given = [
-        operand if name in _PARAMETERS else folded(call.full(i))
+        operand if name in weights else folded(call.full(i))
         for i, (name, operand) in enumerate(zip(names, call.operands, strict=True))
     ]
     attributes = call.attributes
@@ -84,18 +83,18 @@ def matrices(call: Call) -> Any:
 
 def class_rule(op: Op) -> LanesRule | None:
     """The rule that the properties of its class give an op, if they do."""
-    family, operands = op.family, op.signature.operands
+    op_class, operands = op.op_class, op.signature.operands
     if any(operand.variadic for operand in operands):
         return None
-    if family.broadcasts or (family.diagonal and len(operands) == 1):
+    if op_class.broadcasts or (op_class.diagonal and len(operands) == 1):
         return elementwise
-    if family.matrices:
+    if op_class.matrices:
         return matrices
     types = {a.name: a.type for a in op.signature.attributes}
-    if family.reduces and len(operands) == 1 and types.get("axis", "").startswith("Ax"):
+    if op_class.reduces and len(operands) == 1 and types.get("axis", "").startswith("Ax"):
         return along_axis
-    if family.lines and types.get("axis", "").startswith("Axis"):
+    if op_class.lines and types.get("axis", "").startswith("Axis"):
         return along_axis
-    if family.windows and operands[0].name not in _PARAMETERS:
+    if op_class.windows and operands[0].name not in op_class.weights:
         return images
     return None

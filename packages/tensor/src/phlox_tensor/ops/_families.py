@@ -19,14 +19,14 @@ from ..shapes.reduction import reduction as reduced
 from ._cases import broadcasting, casts, lines, reductions
 
 CAST: Final = OpClass("cast", same, casts, diagonal=True, memory_bound=True, takes_numbers=True)
-CONTRACTION: Final = OpClass("contraction", checked=True)
+CONTRACTION: Final = OpClass("contraction", checking=True)
 CREATION: Final = OpClass("creation", from_attribute, memory_bound=True)
 ELEMENTWISE: Final = OpClass(
     "elementwise",
     broadcast,
     broadcasting,
     broadcasts=True,
-    checked=True,
+    checking=True,
     diagonal=True,
     memory_bound=True,
     takes_numbers=True,
@@ -45,8 +45,8 @@ STEP: Final = OpClass("step")
 TRANSFORM: Final = OpClass("transform", hosted=True, lines=True)
 VIEW: Final = OpClass("view", memory_bound=True, moves=True)
 # A view whose entries may read the index themselves, so that a slice costs one call.
-VIEW_BY_INDEX: Final = OpClass("view", checked=True, memory_bound=True, moves=True)
-WINDOW: Final = OpClass("window", windows=True)
+VIEW_BY_INDEX: Final = OpClass("view", checking=True, memory_bound=True, moves=True)
+WINDOW: Final = OpClass("window", weights=frozenset({"bias", "weight"}), windows=True)
 
 
 def elementwise(name: str, signature: str, *, doc: str, **fields: Any) -> Op:

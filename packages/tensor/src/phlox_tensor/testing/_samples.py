@@ -58,7 +58,7 @@ def samples(op: Op, dtype: DType, backend: Backend) -> Iterator[Sample]:
 
 def _cases(op: Op, backend: Backend) -> Iterator[Case]:
     """The declared cases, or those that the class makes up; for element types that are there."""
-    made = op.cases or (op.family.cases(op) if op.family.cases is not None else ())
+    made = op.cases or (op.op_class.cases(op) if op.op_class.cases is not None else ())
     for case in made:
         if all(v in backend.dtypes for v in case.attributes.values() if isinstance(v, DType)):
             yield case
@@ -92,7 +92,7 @@ def _values(
         return np.asarray(np.sort(drawn.astype(np.float64)), drawn.dtype)
     own = dtype if dtype.kind in KIND_SETS[declared.kind] else _default(declared.kind, backend)
     # Where the result is a place among the elements, equal elements have to occur.
-    few = op.family.orders or op.signature.results[0].kind == "Int"
+    few = op.op_class.orders or op.signature.results[0].kind == "Int"
     return draw(own, wanted, op.interval(declared.name), rng, few=few)
 
 
