@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
 import pytest
 
-from phlox import optim
+import phlox_nn as nn
+import phlox_optim as optim
 from phlox._cli import main
 from phlox._elsewhere import DIFFERENCES, LAYERS, OPTIMIZERS, SETTINGS
 from phlox._learning import config_of, default_of, layers, optimizers, page
@@ -24,7 +26,7 @@ def test_every_layer_and_optimizer_has_a_row() -> None:
     rules = {
         n for n, v in vars(optim).items() if inspect.isclass(v) and issubclass(v, SimpleOptimizer)
     }
-    assert rules - {"SimpleOptimizer"} | {"Lbfgs"} == set(OPTIMIZERS)
+    assert rules - {"ConfiguredRule", "SimpleOptimizer"} | {"Lbfgs"} == set(OPTIMIZERS)
     assert list(DIFFERENCES) == sorted(DIFFERENCES, key=lambda row: row.name)
 
 
@@ -48,6 +50,25 @@ def test_a_difference_is_of_a_setting_or_says_what_holds_here() -> None:
     for row in DIFFERENCES:
         settings = [field.name for field in fields(config_of(row.name))]
         assert (row.what in settings) == (row.ours == ""), row
+
+
+def test_hints_for_names_of_pytorch_say_what_the_tables_say() -> None:
+    """The hints stand in the packages, which stand alone; the tables say the same pairs."""
+    tables: list[tuple[Any, str, Mapping[str, str], Mapping[str, tuple[str, str]]]] = [
+        (nn, r"nn\.(\w+)\([^#]*$", vars(nn)["_NAMES"], LAYERS),
+        (optim, r"optim\.(\w+)Config\(", vars(optim)["_NAMES"], OPTIMIZERS),
+    ]
+    for module, pattern, hints, table in tables:
+        theirs = {ours: row[0].replace("=", ours).split(", ") for ours, row in table.items()}
+        pairs = [(name, re.match(pattern, code)) for name, code in hints.items()]
+        hinted = [(name, found[1]) for name, found in pairs if found and found[1] in table]
+        wrong = [f"{n} -> {ours}" for n, ours in hinted if not {n, "…"} & {*theirs[ours]}]
+        assert not wrong, f"no such pairs in the table: {wrong}"
+        capitals = {name.lower() for name in dir(module)}
+        named = {each for row in theirs.values() for each in row if each not in ("", "…")}
+        lost = sorted(n for n in named if n not in hints and n.lower() not in capitals)
+        assert not lost, f"PyTorch's names without a hint: {lost}"
+        assert len(hinted) >= 3
 
 
 def twins() -> Iterator[tuple[str, Any]]:
