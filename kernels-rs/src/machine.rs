@@ -4,3 +4,4 @@ pub mod lanes;
 pub mod peak;
 pub mod simd;
 pub mod threads;
+pub mod tile;

@@ -69,8 +69,11 @@ fn elements(x: &Array, to: &[usize]) -> Vec<f64> {
     let strides = shape::broadcast_strides(x.shape(), x.strides(), to);
     (0..shape::numel(to))
         .map(|at| {
-            let index = if to.is_empty() { shape::Shape::empty() } else { shape::unravel(to, at) };
-            let offset: isize = index.iter().zip(strides.iter()).map(|(&i, &step)| i as isize * step).sum();
+            let (mut offset, mut rest) = (0, at);
+            for (&len, &step) in to.iter().zip(strides.iter()).rev() {
+                offset += (rest % len) as isize * step;
+                rest /= len;
+            }
             // SAFETY: the index lies inside the stretched shape.
             dispatch!(all x.dtype(), T => unsafe { (*x.ptr::<T>().offset(offset)).to_f64() })
         })

@@ -1,25 +1,17 @@
 //! Arrays of any layout read in row-major order, a part at a time: nothing is copied whole.
 
-use super::axes::{merged, offset};
-use super::strided;
+use super::source::{Source, Strided};
 use crate::array::Array;
-use crate::array::shape::Inline;
 use crate::dtype::{DType, Element, Plain};
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// The elements of an array in row-major order: where they lie, or gathered into the caller's buffer.
-pub struct Reader<'a, T> {
-    from: *const u8,
-    dense: bool,
+/// The elements of a source as slices: where they lie, or gathered into the caller's buffer.
+pub struct Reader<'a, T, S = Strided> {
+    source: S,
     count: usize,
-    /// (length, step) of each axis that has more than one element, neighbours merged.
-    dims: Inline<(usize, isize)>,
     elements: PhantomData<&'a [T]>,
 }
-
-// SAFETY: it only reads, and arrays are not written while they are shared.
-unsafe impl<T: Sync> Sync for Reader<'_, T> {}
 
 impl<'a, T: Element> Reader<'a, T> {
     /// Panics when `T` is not the dtype of the array.
@@ -31,37 +23,49 @@ impl<'a, T: Element> Reader<'a, T> {
     /// The bits of elements of any dtype of this size.
     pub fn bits(x: &'a Array) -> Self {
         assert!(size_of::<T>() == x.dtype().itemsize() && (T::DTYPE != DType::Bool || x.dtype() == DType::Bool));
-        let dims = merged(x.shape().iter().copied().zip(x.strides().iter().copied()));
-        let from = x.data();
-        Self { from, dense: x.is_contiguous(), count: x.numel(), dims, elements: PhantomData }
+        Self::in_order(x, 0..x.rank())
     }
 
     /// With this axis as the last one.
     pub fn along(x: &'a Array, axis: usize) -> Self {
-        let order = (0..x.rank()).filter(|&at| at != axis).chain([axis]);
-        let dims = merged(order.map(|at| (x.shape()[at], x.strides()[at])));
-        let dense = x.numel() == 0 || matches!(dims[..], [] | [(_, 1)]);
-        Self { dense, dims, ..Self::new(x) }
+        assert!(T::DTYPE == x.dtype(), "read as another dtype");
+        Self::in_order(x, (0..x.rank()).filter(|&at| at != axis).chain([axis]))
+    }
+
+    fn in_order(x: &'a Array, order: impl Iterator<Item = usize>) -> Self {
+        let source = if x.numel() == 0 {
+            Strided::dense(x.data(), size_of::<T>())
+        } else {
+            Strided::new(x.data(), size_of::<T>(), order.map(|at| (x.shape()[at], x.strides()[at])))
+        };
+        Self { source, count: x.numel(), elements: PhantomData }
     }
 
     /// Of elements that lie together.
     pub fn of(elements: &'a [T]) -> Self {
-        let from = elements.as_ptr().cast();
-        Self { from, dense: true, count: elements.len(), dims: Inline::empty(), elements: PhantomData }
+        let source = Strided::dense(elements.as_ptr().cast(), size_of::<T>());
+        Self { source, count: elements.len(), elements: PhantomData }
     }
+}
 
-    /// Elements that a buffer for parts of `len` needs: none where the array is dense.
-    pub fn room(&self, len: usize) -> usize {
-        if self.dense { 0 } else { len }
+impl<'a, T: Element, S: Source> Reader<'a, T, S> {
+    /// The `count` elements of a source.
+    ///
+    /// # Safety
+    /// It has as many, of this type, for the lifetime of the reader.
+    pub unsafe fn from_source(source: S, count: usize) -> Self {
+        assert!(source.size() == size_of::<T>() && !source.is_one(), "a source of other elements");
+        Self { source, count, elements: PhantomData }
     }
 
     /// Elements that lie together, at least.
     pub fn run(&self) -> usize {
-        match self.dims.last() {
-            _ if self.dense => self.count,
-            Some(&(len, 1)) => len,
-            _ => 1,
-        }
+        self.source.run(self.count)
+    }
+
+    /// Elements that a buffer for parts of `len` needs: none where the array is dense.
+    pub fn room(&self, len: usize) -> usize {
+        self.source.room(len)
     }
 
     /// These elements. The buffer has [`Reader::room`] for them, unless they are a part of one [`Reader::run`]; its own type
@@ -72,43 +76,12 @@ impl<'a, T: Element> Reader<'a, T> {
         'a: 'b,
     {
         assert!(range.start <= range.end && range.end <= self.count, "part outside the array");
-        if self.dense {
-            // SAFETY: the array is dense and holds the range.
-            return unsafe { std::slice::from_raw_parts(self.from.cast::<T>().add(range.start), range.len()) };
-        }
-        self.gathered(range, buffer)
-    }
-
-    /// Where these elements lie together.
-    fn in_one_run(&self, range: &Range<usize>) -> Option<isize> {
-        let run = self.run();
-        if run == 1 || range.start / run != (range.end - 1) / run {
-            return None;
-        }
-        Some(offset(&self.dims, range.start))
-    }
-
-    #[inline(never)]
-    fn gathered<'b, W: Plain>(&self, range: Range<usize>, buffer: &'b mut [W]) -> &'b [T]
-    where
-        'a: 'b,
-    {
-        let len = range.len();
-        if len == 0 {
-            return &[];
-        }
-        if let Some(place) = self.in_one_run(&range) {
-            // SAFETY: a part of a run of the array.
-            return unsafe { std::slice::from_raw_parts(self.from.cast::<T>().offset(place), len) };
-        }
-        assert!(size_of::<T>() <= size_of::<W>() && len <= buffer.len(), "buffer too small for a part");
-        let to = buffer.as_mut_ptr();
-        // SAFETY: the range lies inside the box of the array; the buffer has room, is aligned for the wider type, and
-        // every element that is returned has been written.
-        unsafe {
-            strided::gather(size_of::<T>(), to.cast(), self.from, &self.dims, range.start, len);
-            std::slice::from_raw_parts(to.cast(), len)
-        }
+        const { assert!(size_of::<T>() <= size_of::<W>()) };
+        let (len, room) =
+            (range.len(), std::ptr::slice_from_raw_parts_mut(buffer.as_mut_ptr().cast(), size_of_val(buffer)));
+        // SAFETY: the source has `count` elements `T`, and this range of them is together wherever it says; the buffer is
+        // aligned for the wider type, and lives as long as what is returned.
+        unsafe { std::slice::from_raw_parts(self.source.part(range, room).cast(), len) }
     }
 }
 

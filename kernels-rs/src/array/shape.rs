@@ -1,6 +1,7 @@
 //! Shapes and strides, held inline up to [`MAX_RANK`].
 
 use crate::error::{Error, Result};
+use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 
 /// The largest rank of an array.
@@ -8,8 +9,9 @@ pub const MAX_RANK: usize = 16;
 
 /// Up to [`MAX_RANK`] numbers, held inline. Derefs to a slice.
 #[derive(Clone, Copy)]
-pub struct Inline<T> {
-    data: [T; MAX_RANK],
+pub struct Inline<T: Copy> {
+    /// The first `len` are written, the others are not: clearing them costs as much as a small kernel.
+    data: [MaybeUninit<T>; MAX_RANK],
     len: u8,
 }
 
@@ -18,11 +20,11 @@ pub type Shape = Inline<usize>;
 /// Steps between neighbours along each axis, in elements (not bytes). May be negative or 0.
 pub type Strides = Inline<isize>;
 
-impl<T: Copy + Default> Inline<T> {
+impl<T: Copy> Inline<T> {
     /// Rank 0.
     #[inline]
     pub fn empty() -> Self {
-        Self { data: [T::default(); MAX_RANK], len: 0 }
+        Self { data: [const { MaybeUninit::uninit() }; MAX_RANK], len: 0 }
     }
 
     /// `len` times the same value. The caller keeps `len <= MAX_RANK`.
@@ -30,8 +32,8 @@ impl<T: Copy + Default> Inline<T> {
     pub fn filled(value: T, len: usize) -> Self {
         assert!(len <= MAX_RANK, "rank {len} is above {MAX_RANK}");
         let mut out = Self::empty();
+        out.data[..len].fill(MaybeUninit::new(value));
         out.len = len as u8;
-        out.data[..len].fill(value);
         out
     }
 
@@ -40,15 +42,14 @@ impl<T: Copy + Default> Inline<T> {
     pub fn from_slice(values: &[T]) -> Result<Self> {
         check_rank(values.len())?;
         let mut out = Self::empty();
-        out.len = values.len() as u8;
-        out.data[..values.len()].copy_from_slice(values);
+        values.iter().for_each(|&value| out.push(value));
         Ok(out)
     }
 
     /// Adds one more at the end. The caller keeps within [`MAX_RANK`].
     #[inline]
     pub fn push(&mut self, value: T) {
-        self.data[self.len as usize] = value;
+        self.data[self.len as usize] = MaybeUninit::new(value);
         self.len += 1;
     }
 
@@ -56,51 +57,49 @@ impl<T: Copy + Default> Inline<T> {
     #[inline]
     pub fn pop(&mut self) -> Option<T> {
         let last = *self.last()?;
-        self.remove(self.len as usize - 1);
+        self.len -= 1;
         Some(last)
     }
 
     /// Removes axis `at`.
     #[inline]
     pub fn remove(&mut self, at: usize) {
-        let len = self.len as usize;
-        self.data.copy_within(at + 1..len, at);
+        self.copy_within(at + 1.., at);
         self.len -= 1;
-        self.data[len - 1] = T::default();
     }
 
     /// Inserts before axis `at`. The caller keeps within [`MAX_RANK`].
     #[inline]
     pub fn insert(&mut self, at: usize, value: T) {
-        let len = self.len as usize;
-        self.data.copy_within(at..len, at + 1);
-        self.data[at] = value;
-        self.len += 1;
+        self.push(value);
+        self[at..].rotate_right(1);
     }
 }
 
-impl<T> Deref for Inline<T> {
+impl<T: Copy> Deref for Inline<T> {
     type Target = [T];
     #[inline]
     fn deref(&self) -> &[T] {
-        &self.data[..self.len as usize]
+        // SAFETY: so many are written.
+        unsafe { std::slice::from_raw_parts(self.data.as_ptr().cast(), self.len as usize) }
     }
 }
 
-impl<T> DerefMut for Inline<T> {
+impl<T: Copy> DerefMut for Inline<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
-        &mut self.data[..self.len as usize]
+        // SAFETY: so many are written.
+        unsafe { std::slice::from_raw_parts_mut(self.data.as_mut_ptr().cast(), self.len as usize) }
     }
 }
 
-impl<T: PartialEq> PartialEq for Inline<T> {
+impl<T: Copy + PartialEq> PartialEq for Inline<T> {
     fn eq(&self, other: &Self) -> bool {
         self[..] == other[..]
     }
 }
 
-impl<T: std::fmt::Debug> std::fmt::Debug for Inline<T> {
+impl<T: Copy + std::fmt::Debug> std::fmt::Debug for Inline<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self[..].fmt(f)
     }
@@ -143,12 +142,11 @@ pub fn checked_numel(shape: &[usize]) -> Result<usize> {
 /// Row-major strides.
 #[inline]
 pub fn contiguous_strides(shape: &[usize]) -> Strides {
-    let mut out = Strides::empty();
-    out.len = shape.len() as u8;
+    let mut out = Strides::filled(1, shape.len());
     let mut step = 1isize;
-    for axis in (0..shape.len()).rev() {
-        out.data[axis] = step;
-        step = step.wrapping_mul(shape[axis] as isize);
+    for (slot, &len) in out.iter_mut().zip(shape).rev() {
+        *slot = step;
+        step = step.wrapping_mul(len as isize);
     }
     out
 }
@@ -193,7 +191,7 @@ pub fn broadcast_strides(shape: &[usize], strides: &[isize], to: &[usize]) -> St
     let mut out = Strides::filled(0, to.len());
     let skip = to.len() - shape.len();
     for axis in 0..shape.len() {
-        out.data[skip + axis] = if shape[axis] == 1 { 0 } else { strides[axis] };
+        out[skip + axis] = if shape[axis] == 1 { 0 } else { strides[axis] };
     }
     out
 }
@@ -204,31 +202,4 @@ pub fn around(op: &str, shape: &[usize], axis: usize) -> Result<(usize, usize, u
         return Err(Error::value(op, format!("wrong axis: got {axis}, expected below {}", shape.len())));
     };
     Ok((numel(&shape[..axis]), len, numel(&shape[axis + 1..])))
-}
-
-/// Coordinates of element `at` of a row-major walk. The rank is at least 1.
-#[inline]
-pub fn unravel(dims: &[usize], mut at: usize) -> Shape {
-    let mut index = Shape::filled(0, dims.len());
-    for axis in (1..dims.len()).rev() {
-        index[axis] = at % dims[axis];
-        at /= dims[axis];
-    }
-    index[0] = at;
-    index
-}
-
-/// Moves to the start of the next run along the last axis. The rank is at least 1.
-#[inline]
-pub fn carry(index: &mut [usize], dims: &[usize]) {
-    let mut axis = dims.len() - 1;
-    index[axis] = 0;
-    while axis > 0 {
-        axis -= 1;
-        index[axis] += 1;
-        if index[axis] < dims[axis] {
-            return;
-        }
-        index[axis] = 0;
-    }
 }

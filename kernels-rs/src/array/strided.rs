@@ -1,7 +1,7 @@
 //! Copies between strided boxes, by element size alone: every data movement ends here.
 
-use super::axes::{locate, merged};
-use super::shape::{Inline, MAX_RANK};
+use super::axes::{Steps, merged};
+use super::shape::Inline;
 pub use super::transpose::Axis;
 use super::transpose::{Tile, copy_line, transpose};
 use crate::machine::threads::{self, SharedMut};
@@ -136,7 +136,7 @@ impl Plan {
 
     unsafe fn run_typed<T: Tile>(&self, to: *mut T, from: *const T, blocks: Range<usize>) {
         let cuts = (self.across.len.div_ceil(self.block.0), self.line.len.div_ceil(self.block.1));
-        let mut walk = Walk::new(&self.outer, blocks.start / (cuts.0 * cuts.1));
+        let mut steps = Steps::new(&self.outer, blocks.start / (cuts.0 * cuts.1));
         let (mut row, mut column) = (blocks.start / cuts.1 % cuts.0, blocks.start % cuts.1);
         for _ in blocks {
             let (first, start) = (row * self.block.0, column * self.block.1);
@@ -145,8 +145,9 @@ impl Plan {
             let (first, start) = (first as isize, start as isize);
             // SAFETY: a block of the caller's box.
             unsafe {
-                let to = to.offset(walk.to + first * across.to + start * line.to);
-                let from = from.offset(walk.from + first * across.from + start * line.from);
+                let (plane_to, plane_from) = steps.at();
+                let to = to.offset(plane_to + first * across.to + start * line.to);
+                let from = from.offset(plane_from + first * across.from + start * line.from);
                 if self.turned {
                     transpose(to, from, across, line, self.stream);
                 } else {
@@ -158,51 +159,32 @@ impl Plan {
                 (column, row) = (0, row + 1);
                 if row == cuts.0 {
                     row = 0;
-                    walk.step();
+                    steps.step();
                 }
             }
         }
     }
 }
 
-/// Offsets of one index after another, in row-major order.
-struct Walk<'a> {
-    axes: &'a [Axis],
-    index: [usize; MAX_RANK],
-    to: isize,
-    from: isize,
-}
-
-impl<'a> Walk<'a> {
-    fn new(axes: &'a [Axis], number: usize) -> Self {
-        let mut walk = Self { axes, index: [0; MAX_RANK], to: 0, from: 0 };
-        locate(axes, number, |at, axis, i| {
-            walk.index[at] = i as usize;
-            walk.to += i * axis.to;
-            walk.from += i * axis.from;
-        });
-        walk
-    }
-
-    #[inline]
-    fn step(&mut self) {
-        for (at, axis) in self.axes.iter().enumerate().rev() {
-            self.index[at] += 1;
-            (self.to, self.from) = (self.to + axis.to, self.from + axis.from);
-            if self.index[at] < axis.len {
-                return;
-            }
-            let len = axis.len as isize;
-            (self.to, self.from, self.index[at]) = (self.to - len * axis.to, self.from - len * axis.from, 0);
-        }
-    }
-}
+/// Bytes up to which elements are gathered line by line: a plan would take longer than the copy. Two tiles of an elementwise op.
+const FEW: usize = 8 << 10;
 
 /// Copies elements `start .. start + count` of the row-major order of a strided box to a dense run, on this thread.
 ///
 /// # Safety
 /// That of [`copy_serial`]; the range lies inside the box.
 pub unsafe fn gather(size: usize, to: *mut u8, from: *const u8, dims: &[(usize, isize)], start: usize, count: usize) {
+    if size * count <= FEW {
+        // SAFETY: the caller promises that the range lies inside the box, and room for it.
+        return unsafe {
+            match size {
+                1 => gather_lines::<u8>(to, from, dims, start, count),
+                2 => gather_lines::<u16>(to.cast(), from.cast(), dims, start, count),
+                4 => gather_lines::<u32>(to.cast(), from.cast(), dims, start, count),
+                _ => gather_lines::<u64>(to.cast(), from.cast(), dims, start, count),
+            }
+        };
+    }
     let Some((&(_, step), rest)) = dims.split_first() else {
         // SAFETY: a box without axes has one element.
         return unsafe { std::ptr::copy_nonoverlapping(from, to, size * count) };
@@ -231,6 +213,27 @@ pub unsafe fn gather(size: usize, to: *mut u8, from: *const u8, dims: &[(usize, 
         if left > 0 {
             gather(size, to, row_at(row), rest, 0, left);
         }
+    }
+}
+
+/// # Safety
+/// As for [`gather`].
+unsafe fn gather_lines<T: Copy>(to: *mut T, from: *const T, dims: &[(usize, isize)], start: usize, count: usize) {
+    let (line, outer) = dims.split_last().map_or(((count.max(1), 0), dims), |(&line, outer)| (line, outer));
+    let (mut steps, mut first) = (Steps::new(outer, start / line.0), start % line.0);
+    let mut done = 0;
+    while done < count {
+        let len = (line.0 - first).min(count - done);
+        // SAFETY: a part of a line of the box, and room for it.
+        unsafe {
+            let from = from.offset(steps.at() + first as isize * line.1);
+            match line.1 {
+                1 => std::ptr::copy_nonoverlapping(from, to.add(done), len),
+                step => copy_line(to.add(done), from, Axis { len, to: 1, from: step }),
+            }
+        }
+        (done, first) = (done + len, 0);
+        steps.step();
     }
 }
 

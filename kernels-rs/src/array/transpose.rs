@@ -29,6 +29,15 @@ impl axes::Axis for Axis {
     }
 }
 
+impl axes::Path for Axis {
+    /// Of the destination and of the source.
+    type At = (isize, isize);
+    #[inline(always)]
+    fn moved(&self, (to, from): (isize, isize), by: isize) -> (isize, isize) {
+        (to + by * self.to, from + by * self.from)
+    }
+}
+
 /// An element type with a way to transpose squares.
 pub trait Tile: Copy {
     /// Transposes as many whole squares as fit in `rows` (of the result) by `columns` and returns how many rows and

@@ -125,7 +125,7 @@ pub fn silu<M: Fma>(x: f32) -> f32 {
     let (f1, denominator, f2) = exponential::logistic_tail::<M>(a);
     let tail = a * f1 / denominator * f2;
     let right = if x > 120.0 { x } else { a - tail };
-    if x < 0.0 { -tail } else { right }
+    if x.is_sign_negative() { -tail } else { right }
 }
 
 /// `g` times the derivative of [`silu`] at `x`.

@@ -201,6 +201,12 @@ impl<const BYTES: usize> Stack<BYTES> {
     pub fn ptr(&mut self) -> *mut u8 {
         self.0.as_mut_ptr().cast()
     }
+
+    /// All of it.
+    #[inline(always)]
+    pub fn bytes(&mut self) -> *mut [u8] {
+        std::ptr::slice_from_raw_parts_mut(self.ptr(), BYTES)
+    }
 }
 
 /// Frees what this thread keeps between tasks.

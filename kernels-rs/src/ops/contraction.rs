@@ -20,7 +20,7 @@ use crate::array::Array;
 use crate::array::axes::{Axis, offset};
 use crate::array::shape::{self, Inline, Shape, Strides};
 use crate::array::view;
-use crate::dtype::{BF16, DType, F16, Kind};
+use crate::dtype::{BF16, DType, Element, F16, Kind};
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
 pub(crate) use call::Call;
@@ -90,7 +90,7 @@ pub fn matmul(x1: &Array, x2: &Array) -> Result<Array> {
         return Err(Error::Rejected("matmul wants operands of rank 1 or more"));
     }
     if dtype == DType::F32 && x1.rank() == 2 && x2.rank() == 2 && x1.shape()[1] == x2.shape()[0] {
-        return matrices(x1, x2);
+        return matrices(x1, x2, None);
     }
     let product = Product::new(x1, x2)?;
     let mut out = Array::uninit(dtype, &product.shape)?;
@@ -105,24 +105,29 @@ pub fn matmul(x1: &Array, x2: &Array) -> Result<Array> {
 }
 
 /// The most frequent case, with nothing to work out: a small product takes less than that would.
-fn matrices(x1: &Array, x2: &Array) -> Result<Array> {
+fn matrices(x1: &Array, x2: &Array, bias: Option<&Array>) -> Result<Array> {
     let (m, k, n) = (x1.shape()[0], x1.shape()[1], x2.shape()[1]);
     // A square right side: the result has the shape of the left one.
     let mut out = if k == n { x1.uninit_like(DType::F32)? } else { Array::uninit(DType::F32, &[m, n])? };
     // SAFETY: the operands were checked; the result is fresh.
-    let done = m.max(n) <= TINY && unsafe { direct::tiny((m, k, n), x1, x2, out.mut_ptr::<f32>()) };
+    let done = bias.is_none() && m.max(n) <= TINY && unsafe { direct::tiny((m, k, n), x1, x2, out.mut_ptr::<f32>()) };
     if m * n > 0 && !done {
         let call = Call::<f32> {
             size: (m, k, n),
             a: Matrix::new(x1.ptr::<f32>().cast_mut(), (x1.strides()[0], x1.strides()[1])),
             b: Matrix::new(x2.ptr::<f32>().cast_mut(), (x2.strides()[0], x2.strides()[1])),
             c: Matrix::new(out.mut_ptr::<f32>(), (n as isize, 1)),
-            end: Epilogue::default(),
+            end: Epilogue { bias: bias.map(columns), ..Epilogue::default() },
         };
         // SAFETY: the operands were checked; the result is fresh.
         unsafe { engine::multiply(&call, true, Some(x2))? };
     }
     Ok(out)
+}
+
+/// A value for each column.
+fn columns<T: Element>(bias: &Array) -> Matrix<T> {
+    Matrix::new(bias.ptr::<T>().cast_mut(), (0, bias.strides()[0]))
 }
 
 /// What happens to a product before it is stored.
@@ -135,6 +140,13 @@ pub struct End<'a> {
     pub activation: Activation,
     /// Factor of the product.
     pub scale: f64,
+}
+
+impl End<'_> {
+    /// Nothing but a bias.
+    fn is_plain(&self) -> bool {
+        self.residual.is_none() && self.activation == Activation::None && self.scale == 1.0
+    }
 }
 
 impl Default for End<'_> {
@@ -157,6 +169,9 @@ pub fn fused_linear(x: &Array, weight: &Array, end: &End<'_>) -> Result<Array> {
     }
     if x.rank() == 0 || weight.rank() != 2 || end.bias.is_some_and(|bias| bias.shape()[..] != weight.shape()[1..]) {
         return Err(Error::Rejected("linear wants x [.., in], weight [in, out], bias [out]"));
+    }
+    if end.is_plain() && dtype == DType::F32 && x.rank() == 2 && x.shape()[1] == weight.shape()[0] {
+        return matrices(x, weight, end.bias);
     }
     let product = Product::new(x, weight)?;
     if end.residual.is_some_and(|residual| residual.shape()[..] != product.shape[..]) {
@@ -265,7 +280,7 @@ impl Product {
         let residual = end.residual.map(as_rows).transpose()?;
         let epilogue = Epilogue {
             scale: end.scale,
-            bias: end.bias.map(|bias| Matrix::new(bias.ptr::<T>().cast_mut(), (0, bias.strides()[0]))),
+            bias: end.bias.map(columns),
             residual: residual.as_ref().map(|x| Matrix::new(x.ptr::<T>().cast_mut(), (x.strides()[0], x.strides()[1]))),
             activation: end.activation,
         };

@@ -34,7 +34,7 @@ pub enum Operand<'a> {
 
 /// An operand of a [`Plan`].
 #[derive(Clone, Copy)]
-pub enum Source<'a> {
+pub enum Input<'a> {
     /// Broadcasts to the shape of the result.
     Array(&'a Array),
     /// One element of the compute type.
@@ -92,7 +92,7 @@ pub fn unary(op: &'static Op<1>, x: &Array) -> Result<Array> {
     let kernel = (op.select)(compute_type(x.dtype())).ok_or(Error::Rejected("dtype outside the kind of the op"))?;
     let dtype = op.class.result(x.dtype());
     let plan = Plan { kernel, dtype, raw: false, heavy: op.class.heavy(), scalars: false };
-    engine::run(&plan, [Source::Array(x)], x.shape())
+    engine::run(&plan, [Input::Array(x)], x.shape())
 }
 
 /// Applies a row of two operands. Dtypes must agree; shapes broadcast.
@@ -132,10 +132,10 @@ pub fn binary_as(op: &'static Op<2>, a: Operand<'_>, b: Operand<'_>, float: DTyp
 }
 
 #[inline]
-fn source(operand: Operand<'_>, dtype: DType) -> Result<Source<'_>> {
+fn source(operand: Operand<'_>, dtype: DType) -> Result<Input<'_>> {
     match operand {
-        Operand::Array(array) => Ok(Source::Array(array)),
-        Operand::Scalar(value) => Ok(Source::Value(scalar_word(value, dtype)?)),
+        Operand::Array(array) => Ok(Input::Array(array)),
+        Operand::Scalar(value) => Ok(Input::Value(scalar_word(value, dtype)?)),
     }
 }
 

@@ -13,13 +13,17 @@ mod tests;
 pub use arg::{argmax, argmin};
 
 use crate::array::Array;
-use crate::array::shape::{Shape, contiguous_strides};
+use crate::array::shape::{self, Shape, contiguous_strides};
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::ops::elementwise::convert::cast;
-use kernel::Reduction;
+use block::{BLOCK, RowJob};
+use kernel::{Kernel, Reduction};
 use pass::{Axes, Axis, Pass};
+
+/// Elements up to which planning costs more than the work.
+const FEW: usize = 4 << 10;
 
 /// The sum, as `dtype`. Integers wrap; floats narrower than `f32` accumulate in `f32`. Floats are cast before they are
 /// summed as integers or as wider floats; integers after they are summed for a float, where their sums cannot wrap.
@@ -136,11 +140,32 @@ fn of_nothing(reduction: Reduction, dtype: DType, shape: &[usize], mean: bool) -
     Ok(out)
 }
 
+/// The short way for a few dense rows of one block each, where planning would cost more than the work.
+fn few_rows(kernel: &Kernel, x: &Array, axes: &[usize], dtype: DType) -> Option<Result<Array>> {
+    let kept = x.rank() - axes.len();
+    let len = shape::numel(&x.shape()[kept..]);
+    if !x.is_contiguous() || len > BLOCK || x.numel() > FEW || axes.first().is_some_and(|&first| first != kept) {
+        return None;
+    }
+    let out = match Array::uninit(pass::same_bits(kernel.acc, dtype).unwrap_or(kernel.acc), &x.shape()[..kept]) {
+        Ok(out) => out,
+        Err(error) => return Some(Err(error)),
+    };
+    let (count, to) = (out.numel(), out.storage().data());
+    let job = RowJob { x: x.data(), count, stride: len as isize, len, out: to, narrow: kernel.narrow };
+    // SAFETY: rows of the dense operand, one after the other, and a result for each.
+    unsafe { (kernel.rows)(&job) };
+    Some(Ok(out))
+}
+
 /// Reduces one group of neighbouring axes after another, the longest first, and of equal ones the last: what is left
 /// in between is small, and the order depends on the shape alone.
 fn all_runs(reduction: Reduction, x: &Array, axes: &[usize], dtype: DType) -> Result<Array> {
+    if let Some(out) = few_rows(reduction.kernel(x.dtype()), x, axes, dtype) {
+        return out;
+    }
     let mut all = Axes::empty();
-    let mut reduced = [false; crate::array::shape::MAX_RANK];
+    let mut reduced = [false; shape::MAX_RANK];
     for (axis, (&len, &step)) in x.shape().iter().zip(x.strides().iter()).enumerate() {
         if len != 1 {
             reduced[all.len()] = axes.contains(&axis);

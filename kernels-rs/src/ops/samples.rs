@@ -1,9 +1,11 @@
 //! Random arrays of every layout, and slow ways to look at them, for the tests of several modules.
 
 use crate::array::Array;
+use crate::array::source::Source;
 use crate::array::view;
 use crate::dispatch;
 use crate::dtype::{DType, Element, Kind};
+use std::ops::Range;
 
 /// A small generator (xorshift), the same numbers on every run.
 pub struct Rng(u64);
@@ -30,6 +32,34 @@ impl Rng {
     /// One of these.
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
+    }
+}
+
+/// Floats that lie nowhere: each part is computed where it is asked for, as by a program.
+pub struct Computed;
+
+impl Computed {
+    /// The element of that number.
+    pub fn at(number: usize) -> f32 {
+        (number * 37 % 101) as f32 / 8.0 - 6.0
+    }
+}
+
+impl Source for Computed {
+    fn size(&self) -> usize {
+        size_of::<f32>()
+    }
+    fn room(&self, len: usize) -> usize {
+        len
+    }
+    unsafe fn part(&self, range: Range<usize>, to: *mut [u8]) -> *const u8 {
+        assert!(range.len() * self.size() <= to.len());
+        let to = to.cast::<f32>();
+        for (at, number) in range.enumerate() {
+            // SAFETY: the caller promises the room, which was just measured.
+            unsafe { to.add(at).write(Self::at(number)) };
+        }
+        to.cast_const().cast()
     }
 }
 

@@ -1,7 +1,6 @@
 //! Sorting along an axis: stable, NaN last in both directions, lines in parallel. Work space is that of the lines that
 //! are sorted at the same time.
 
-mod key;
 mod lines;
 mod radix;
 #[cfg(test)]
@@ -11,11 +10,11 @@ mod topk;
 pub use topk::topk;
 
 use crate::array::Array;
+use crate::array::key::Keyed;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::memory::scratch::Room;
-use key::SortKey;
 use lines::{Lines, checked};
 use radix::{Item, Packed, Wide};
 
@@ -40,17 +39,17 @@ pub fn argsort(x: &Array, axis: usize, descending: bool) -> Result<Array> {
     Ok(out)
 }
 
-fn sort_lines<T: SortKey>(lines: &Lines<'_, T>, out: &mut Array, descending: bool)
+fn sort_lines<T: Keyed>(lines: &Lines<'_, T>, out: &mut Array, descending: bool)
 where
-    T::Key: Item,
+    T::Rank: Item,
 {
     let len = lines.len;
     let results = lines.result::<T>(out, len);
     lines.each_group(GRAIN, size_of::<T>(), &|group| {
         let (gathered, aside) = (lines.gathered(group.len()), results.aside(group.len()));
-        let (size, key) = (size_of::<T>(), size_of::<T::Key>());
+        let (size, key) = (size_of::<T>(), size_of::<T::Rank>());
         Room::with([gathered * size, aside * size, len * key, len * key], |mut room| {
-            let (items, spare) = (room.take::<T::Key>(len), room.take(len));
+            let (items, spare) = (room.take::<T::Rank>(len), room.take(len));
             let gathered = room.take(gathered);
             // SAFETY: the result has the lines of the operand, and each group has its own of them.
             unsafe {
@@ -64,22 +63,23 @@ where
     });
 }
 
-fn sort_line<T: SortKey>(x: &[T], out: &mut [T], (items, spare): (&mut [T::Key], &mut [T::Key]), descending: bool)
+fn sort_line<T: Keyed>(x: &[T], out: &mut [T], (items, spare): (&mut [T::Rank], &mut [T::Rank]), descending: bool)
 where
-    T::Key: Item,
+    T::Rank: Item,
 {
-    items.iter_mut().zip(x).for_each(|(item, x)| *item = x.key(descending));
+    let flip = T::flip(descending);
+    items.iter_mut().zip(x).for_each(|(item, x)| *item = T::rank(x.key(flip)));
     radix::sort(items, spare);
-    out.iter_mut().zip(&*items).for_each(|(out, &item)| *out = T::of(item, descending));
+    out.iter_mut().zip(&*items).for_each(|(out, &item)| *out = T::of(item, flip));
     if T::SIGNED_ZERO {
-        keep_zeros(x, items, out, descending);
+        keep_zeros(x, items, out, flip);
     }
 }
 
 /// Zeros of both signs are equal: puts them in the order of the operand.
-fn keep_zeros<T: SortKey>(x: &[T], keys: &[T::Key], out: &mut [T], descending: bool) {
-    let plus = T::from_i64(0).key(descending);
-    let minus = T::from_f64(-0.0).key(descending);
+fn keep_zeros<T: Keyed>(x: &[T], keys: &[T::Rank], out: &mut [T], flip: T::Key) {
+    let plus = T::rank(T::from_i64(0).key(flip));
+    let minus = T::rank(T::from_f64(-0.0).key(flip));
     let start = keys.partition_point(|&key| key < plus.min(minus));
     let end = start + keys[start..].partition_point(|&key| key <= plus.max(minus));
     let middle = start + keys[start..end].partition_point(|&key| key == plus.min(minus));
@@ -119,19 +119,20 @@ impl Entry for Wide {
 }
 
 /// Whether a key and an index fit [`Packed`].
-fn packs<T: SortKey>(len: usize) -> bool {
-    size_of::<T::Key>() == 4 && u32::try_from(len).is_ok()
+fn packs<T: Keyed>(len: usize) -> bool {
+    size_of::<T::Rank>() == 4 && u32::try_from(len).is_ok()
 }
 
 /// Sorts the entries of a line.
-fn order<T: SortKey, E: Entry>(x: &[T], descending: bool, (items, spare): (&mut [E], &mut [E])) {
+fn order<T: Keyed, E: Entry>(x: &[T], descending: bool, (items, spare): (&mut [E], &mut [E])) {
+    let flip = T::flip(descending);
     for (at, (item, &x)) in items.iter_mut().zip(x).enumerate() {
-        *item = E::new(x.equal_key(descending).into(), at);
+        *item = E::new(T::rank(x.equal_key(flip)).into(), at);
     }
     radix::sort(items, spare);
 }
 
-fn argsort_lines<T: SortKey>(lines: &Lines<'_, T>, out: &mut Array, descending: bool) {
+fn argsort_lines<T: Keyed>(lines: &Lines<'_, T>, out: &mut Array, descending: bool) {
     if packs::<T>(lines.len) {
         argsort_as::<T, Packed>(lines, out, descending);
     } else {
@@ -139,7 +140,7 @@ fn argsort_lines<T: SortKey>(lines: &Lines<'_, T>, out: &mut Array, descending: 
     }
 }
 
-fn argsort_as<T: SortKey, E: Entry>(lines: &Lines<'_, T>, out: &mut Array, descending: bool) {
+fn argsort_as<T: Keyed, E: Entry>(lines: &Lines<'_, T>, out: &mut Array, descending: bool) {
     let len = lines.len;
     let results = lines.result::<i64>(out, len);
     lines.each_group(GRAIN, size_of::<i64>(), &|group| {

@@ -5,6 +5,7 @@
 //! is read where it lies, and results stay where the next product wants them.
 
 use crate::machine::lanes::{Block, Kernel, Lanes, Real, launch};
+use crate::machine::tile::{self, Even};
 
 /// The left side, in groups of [`Lanes::ROWS`] rows: element `(r, k)` of group `g` lies at `g * group + r * row + k * step`.
 /// The row step is known when the kernel is compiled: see [`Product`].
@@ -78,21 +79,10 @@ impl<W: Real, const LINES: usize, const REGS: usize> Product<W, LINES, REGS> {
         for panel in 0..self.panels {
             // SAFETY: the caller promises whole panels; rows first..first + R and whole panels.
             unsafe {
-                let (mut a, mut b) = (left, self.b.at.add(panel * self.b.panel));
+                let a = Even { at: left, near: row_step, far: self.a.step };
+                let b = Even { at: self.b.at.add(panel * self.b.panel), near: V::N, far: self.b.row as isize };
                 let mut sums = [[V::splat(W::default()); REGS]; R];
-                for _ in 0..self.depth {
-                    let mut right = [V::splat(W::default()); REGS];
-                    for w in 0..REGS {
-                        right[w] = V::load(b.add(w * V::N));
-                    }
-                    for r in 0..R {
-                        let x = V::splat(*a.add(r * row_step));
-                        for w in 0..REGS {
-                            sums[r][w] = x.mul_add(right[w], sums[r][w]);
-                        }
-                    }
-                    (a, b) = (a.wrapping_offset(self.a.step), b.wrapping_add(self.b.row));
-                }
+                tile::multiply(self.depth, a, b, &mut sums);
                 let c = self.c.at.add(panel * self.c.panel + first * self.c.row);
                 for w in 0..REGS {
                     let fade = match self.onto {

@@ -4,6 +4,7 @@
 #![expect(clippy::needless_range_loop, reason = "counted loops over a tile are unrolled into registers")]
 
 use crate::machine::lanes::Lanes;
+use crate::machine::tile::{self, Even, Lines};
 
 /// Registers in a row of a full panel.
 pub const REGISTERS: usize = 3;
@@ -108,26 +109,12 @@ pub unsafe fn pack<V: Lanes, const Q: usize>(
 pub unsafe fn multiply<V: Lanes, const M: usize, const Q: usize>(
     taps: &[usize],
     rows: [*const V::Elem; M],
-    mut panel: *const V::Elem,
+    panel: *const V::Elem,
     acc: &mut [[V; Q]; M],
 ) {
-    for &tap in taps {
-        // SAFETY: the caller promises the instructions of `V`; segments lie inside the source, and the panel holds
-        // whole rows.
-        unsafe {
-            let mut lanes = [V::splat(V::Elem::default()); Q];
-            for q in 0..Q {
-                lanes[q] = V::load(panel.add(q * V::N));
-            }
-            for m in 0..M {
-                let weight = V::splat(*rows[m].add(tap));
-                for q in 0..Q {
-                    acc[m][q] = lanes[q].mul_add(weight, acc[m][q]);
-                }
-            }
-            panel = panel.add(Q * V::N);
-        }
-    }
+    let panel = Even { at: panel, near: V::N, far: (Q * V::N) as isize };
+    // SAFETY: the caller promises the instructions of `V`, weights at every tap, and that the panel holds whole rows.
+    unsafe { tile::multiply(taps.len(), Lines::new(rows, taps), panel, acc) }
 }
 
 /// Moves a tile `[m][lane]` of `M` output channels to its places: `plane` from channel to channel, `step` between

@@ -3,6 +3,7 @@
 #![expect(clippy::needless_range_loop, reason = "counted loops over a tile are unrolled into registers")]
 
 use crate::machine::lanes::Lanes;
+use crate::machine::tile::{self, Even, Lines};
 
 /// `acc[m][q] += sum over l of w[l][m] * x[q][offsets[l]..]`.
 ///
@@ -12,26 +13,13 @@ use crate::machine::lanes::Lanes;
 #[inline(always)]
 pub unsafe fn correlate<V: Lanes, const M: usize, const Q: usize>(
     offsets: &[usize],
-    mut w: *const V::Elem,
+    w: *const V::Elem,
     x: [*const V::Elem; Q],
     acc: &mut [[V; Q]; M],
 ) {
-    for &offset in offsets {
-        // SAFETY: the caller promises the instructions of `V`, and that each tap's row lies in the band, slack included.
-        unsafe {
-            let mut row = [V::splat(V::Elem::default()); Q];
-            for q in 0..Q {
-                row[q] = V::load(x[q].add(offset));
-            }
-            for m in 0..M {
-                let value = V::splat(*w.add(m));
-                for q in 0..Q {
-                    acc[m][q] = row[q].mul_add(value, acc[m][q]);
-                }
-            }
-            w = w.add(M);
-        }
-    }
+    let weights = Even { at: w, near: 1, far: M as isize };
+    // SAFETY: the caller promises the instructions of `V`, and that each tap's row lies in the band, slack included.
+    unsafe { tile::multiply(offsets.len(), weights, Lines::new(x, offsets), acc) }
 }
 
 /// `acc[j] += g * x[taps[j]..]`, lane by lane, the first `count` lanes only: what lies beyond may be infinite.

@@ -4,8 +4,9 @@
 use super::Plan;
 use super::run::Run;
 use super::walk::{View, is_narrow};
+use crate::array::axes::offset;
 use crate::array::narrow;
-use crate::array::shape::{self, Shape, contiguous_strides, unravel};
+use crate::array::shape::{Inline, contiguous_strides};
 use crate::array::strided::{Axis, copy_serial};
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::{Stack, with_scratch};
@@ -49,52 +50,58 @@ type Wide = Stack<{ COLUMNS * size_of::<f32>() }>;
 impl<const N: usize> Band<'_, N> {
     /// Everything, on several threads.
     pub(super) fn run(&self, grain: usize) {
-        let (last, rows) = (self.dims.len() - 1, self.dims[self.axis]);
-        let mut outer = Shape::from_slice(self.dims).expect("the rank of an array");
-        outer[self.axis] = rows.div_ceil(ROWS);
-        outer[last] = 1;
-        let bands = shape::numel(&outer);
+        let last = self.dims.len() - 1;
+        let dense = contiguous_strides(self.dims);
+        // From band to band: bytes of the operands; elements of the result, and rows.
+        let (mut from, mut to) = (Inline::<(usize, [isize; 3])>::empty(), Inline::<(usize, [isize; 3])>::empty());
+        for (axis, &len) in self.dims[..last].iter().enumerate() {
+            let (len, by) = if axis == self.axis { (len.div_ceil(ROWS), ROWS as isize) } else { (len, 1) };
+            let mut steps = [0; 3];
+            self.views.iter().zip(&mut steps).for_each(|(view, step)| *step = by * view.bytes(axis));
+            from.push((len, steps));
+            to.push((len, [by * dense[axis], by * isize::from(axis == self.axis), 0]));
+        }
+        let bands: usize = from.iter().map(|axis| axis.0).product();
         let together = (grain / (ROWS * self.dims[last])).max(1);
         threads::parallel(bands.div_ceil(together), &|task| {
             with_scratch(N * ROWS * PITCH, |blocks: &mut [f64]| {
                 for band in task * together..bands.min((task + 1) * together) {
-                    let mut index = unravel(&outer, band);
-                    index[self.axis] *= ROWS;
-                    self.band(&mut index, blocks);
+                    let [to, row, _] = offset(&to, band);
+                    self.band(offset(&from, band), to, row as usize, blocks);
                 }
             });
         });
     }
 
-    /// One band, from this element on; `blocks` holds a block of the widest elements for each operand.
-    fn band(&self, index: &mut Shape, blocks: &mut [f64]) {
+    /// One band, from this row on, with its bytes in the operands and elements in the result; `blocks` holds a block of the
+    /// widest elements for each operand.
+    fn band(&self, from: [isize; 3], to: isize, row: usize, blocks: &mut [f64]) {
         let last = self.dims.len() - 1;
-        let steps = contiguous_strides(self.dims);
-        let rows = ROWS.min(self.dims[self.axis] - index[self.axis]);
+        let pitch = contiguous_strides(self.dims)[self.axis];
+        let rows = ROWS.min(self.dims[self.axis] - row);
         for column in (0..self.dims[last]).step_by(COLUMNS) {
-            index[last] = column;
             let len = COLUMNS.min(self.dims[last] - column);
-            let to: isize = index.iter().zip(steps.iter()).map(|(&i, &step)| i as isize * step).sum();
             let mut run = Run { src: [std::ptr::null(); 3], unit: [false; 3], dst: std::ptr::null_mut(), len };
             let mut down = [0; N];
             for (k, view) in self.views.iter().enumerate() {
                 let constant = self.plan.scalars && view.last() == 0;
+                let at = view.start().wrapping_offset(from[k] + column as isize * view.bytes(last));
                 run.unit[k] = !constant;
                 (run.src[k], down[k]) = if constant || (view.last() == 1 && !view.is_value) {
                     let step = if view.is_value { 0 } else { view.strides[self.axis] };
-                    (view.at(index), step)
+                    (at, step)
                 } else {
                     let buffer = blocks[k * ROWS * PITCH..].as_mut_ptr().cast::<u8>();
                     let from = [view.strides[self.axis], view.strides[last]];
                     let axes =
                         [Axis { len: rows, to: PITCH as isize, from: from[0] }, Axis { len, to: 1, from: from[1] }];
                     // SAFETY: a block of the operand; the buffer holds as many of the widest elements.
-                    unsafe { copy_serial(view.size, buffer, view.at(index), &axes) };
+                    unsafe { copy_serial(view.size, buffer, at, &axes) };
                     (buffer.cast_const(), PITCH as isize)
                 };
             }
             for row in 0..rows as isize {
-                self.row(&run, &down, row, (to + row * steps[self.axis]) as usize);
+                self.row(&run, &down, row, (to + column as isize + row * pitch) as usize);
             }
         }
     }

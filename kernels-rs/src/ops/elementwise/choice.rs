@@ -2,8 +2,8 @@
 
 use super::kernel::{Kernel, Run, operand, result, versions};
 use super::num::Num;
+use super::{Input, Plan, engine};
 use super::{Operand, compute_type, scalar_word, to_word};
-use super::{Plan, Source, engine};
 use crate::array::Array;
 use crate::array::scalar::Scalar;
 use crate::array::shape;
@@ -20,8 +20,8 @@ pub fn select(condition: Operand<'_>, a: Operand<'_>, b: Operand<'_>) -> Result<
         _ => return Err(Error::Rejected("operands of different dtypes, or none with a dtype")),
     };
     let truth = match condition {
-        Operand::Array(array) if array.dtype() == DType::Bool => Source::Array(array),
-        Operand::Scalar(Scalar::Bool(value)) => Source::Value(to_word(value)),
+        Operand::Array(array) if array.dtype() == DType::Bool => Input::Array(array),
+        Operand::Scalar(Scalar::Bool(value)) => Input::Value(to_word(value)),
         _ => return Err(Error::Rejected("the condition is not Bool")),
     };
     let mut to = shape::Shape::empty();
@@ -35,10 +35,10 @@ pub fn select(condition: Operand<'_>, a: Operand<'_>, b: Operand<'_>) -> Result<
 }
 
 /// A scalar in the bytes of the dtype itself, not of its compute type.
-fn stored(operand: Operand<'_>, dtype: DType) -> Result<Source<'_>> {
+fn stored(operand: Operand<'_>, dtype: DType) -> Result<Input<'_>> {
     match operand {
-        Operand::Array(array) => Ok(Source::Array(array)),
-        Operand::Scalar(value) => dispatch!(all dtype, T => Ok(Source::Value(to_word(value.to::<T>()?)))),
+        Operand::Array(array) => Ok(Input::Array(array)),
+        Operand::Scalar(value) => dispatch!(all dtype, T => Ok(Input::Value(to_word(value.to::<T>()?)))),
     }
 }
 
@@ -113,7 +113,7 @@ pub fn clip(x: &Array, low: Option<Scalar>, high: Option<Scalar>) -> Result<Arra
         Some(value) => bound_word(value, dtype),
     };
     let sources =
-        [Source::Array(x), Source::Value(bound(low, f64::NEG_INFINITY)?), Source::Value(bound(high, f64::INFINITY)?)];
+        [Input::Array(x), Input::Value(bound(low, f64::NEG_INFINITY)?), Input::Value(bound(high, f64::INFINITY)?)];
     let plan = Plan { kernel: clip_kernel(compute_type(dtype)), dtype, raw: false, heavy: false, scalars: true };
     engine::run(&plan, sources, x.shape())
 }

@@ -2,7 +2,7 @@
 
 use super::compute_type;
 use super::kernel::{Kernel, Run, map1, operand, result, versions};
-use super::{Plan, Source, engine};
+use super::{Input, Plan, engine};
 use crate::array::Array;
 use crate::array::narrow;
 use crate::array::scalar::Scalar;
@@ -21,7 +21,7 @@ pub fn cast(x: &Array, dtype: DType) -> Result<Array> {
     let direct = direct_kernel(x.dtype(), dtype);
     let kernel = direct.unwrap_or_else(|| cast_kernel(compute_type(x.dtype()), dtype));
     let plan = Plan { kernel, dtype, raw: direct.is_some(), heavy: false, scalars: false };
-    engine::run(&plan, [Source::Array(x)], x.shape())
+    engine::run(&plan, [Input::Array(x)], x.shape())
 }
 
 /// Kernels on elements as they are stored, where there is a faster way than one by one.

@@ -6,7 +6,7 @@
 use super::band::{self, Band};
 use super::run::Run;
 use super::walk::{View, Walk, is_narrow, merge_axes};
-use super::{Plan, Source};
+use super::{Input, Plan};
 use crate::array::Array;
 use crate::array::shape::{self, Shape, Strides};
 use crate::error::Result;
@@ -23,7 +23,7 @@ const HEAVY_GRAIN: usize = 4 << 10;
 
 /// Runs `plan` on operands that are known to broadcast to `shape`.
 #[inline]
-pub fn run<const N: usize>(plan: &Plan, sources: [Source<'_>; N], shape: &[usize]) -> Result<Array> {
+pub fn run<const N: usize>(plan: &Plan, sources: [Input<'_>; N], shape: &[usize]) -> Result<Array> {
     match run_small(plan, &sources) {
         Some(out) => out,
         None => run_any(plan, sources, shape),
@@ -32,12 +32,12 @@ pub fn run<const N: usize>(plan: &Plan, sources: [Source<'_>; N], shape: &[usize
 
 /// The short way for a few elements in row-major order, where the bookkeeping would cost more than the work.
 #[inline]
-fn run_small<const N: usize>(plan: &Plan, sources: &[Source<'_>; N]) -> Option<Result<Array>> {
+fn run_small<const N: usize>(plan: &Plan, sources: &[Input<'_>; N]) -> Option<Result<Array>> {
     let mut first: Option<&Array> = None;
     let mut run = Run { src: [std::ptr::null(); 3], unit: [false; 3], dst: std::ptr::null_mut(), len: 0 };
     for (k, source) in sources.iter().enumerate() {
         match source {
-            Source::Array(array) => {
+            Input::Array(array) => {
                 let fits = array.is_contiguous() && (plan.raw || !is_narrow(array.dtype()));
                 if !fits || first.is_some_and(|first| !first.same_shape(array)) {
                     return None;
@@ -45,7 +45,7 @@ fn run_small<const N: usize>(plan: &Plan, sources: &[Source<'_>; N]) -> Option<R
                 first = first.or(Some(array));
                 (run.src[k], run.unit[k]) = (array.data(), true);
             }
-            Source::Value(value) => run.src[k] = (&raw const *value).cast(),
+            Input::Value(value) => run.src[k] = (&raw const *value).cast(),
         }
     }
     let like = first?;
@@ -64,7 +64,7 @@ fn run_small<const N: usize>(plan: &Plan, sources: &[Source<'_>; N]) -> Option<R
 }
 
 #[inline(never)]
-fn run_any<const N: usize>(plan: &Plan, sources: [Source<'_>; N], shape: &[usize]) -> Result<Array> {
+fn run_any<const N: usize>(plan: &Plan, sources: [Input<'_>; N], shape: &[usize]) -> Result<Array> {
     if let Some(strides) = common_layout(&sources, shape) {
         let out = Array::uninit(plan.dtype, shape)?;
         let views = sources.map(|source| View::flat(plan, source));
@@ -122,15 +122,15 @@ fn execute<const N: usize>(plan: &Plan, views: &[View; N], dims: &[usize], out: 
 
 /// The order of the axes in memory, where it is not row-major and one same for all operands of the full shape: the
 /// result takes it too, and nothing is transposed.
-pub(crate) fn foreign_order(sources: &[Source<'_>], to: &[usize]) -> Option<Shape> {
+pub(crate) fn foreign_order(sources: &[Input<'_>], to: &[usize]) -> Option<Shape> {
     let steps = |x: &Array, axis: usize| if to[axis] == 1 { usize::MAX } else { x.strides()[axis].unsigned_abs() };
-    let full = |source: &&Source<'_>| match source {
-        Source::Array(x) => x.shape()[..] == *to && (0..to.len()).all(|axis| steps(x, axis) != 0),
-        Source::Value(_) => false,
+    let full = |source: &&Input<'_>| match source {
+        Input::Array(x) => x.shape()[..] == *to && (0..to.len()).all(|axis| steps(x, axis) != 0),
+        Input::Value(_) => false,
     };
     let mut order: Option<Shape> = None;
     for source in sources.iter().filter(full) {
-        let Source::Array(x) = source else { continue };
+        let Input::Array(x) = source else { continue };
         let axes = order.get_or_insert_with(|| {
             let mut axes: Vec<usize> = (0..to.len()).collect();
             axes.sort_by_key(|&axis| std::cmp::Reverse(steps(x, axis)));
@@ -145,10 +145,10 @@ pub(crate) fn foreign_order(sources: &[Source<'_>], to: &[usize]) -> Option<Shap
 
 /// The strides of the result when every array has its shape and all lie in memory in one same dense order.
 #[inline]
-pub(crate) fn common_layout(sources: &[Source<'_>], to: &[usize]) -> Option<Strides> {
+pub(crate) fn common_layout(sources: &[Input<'_>], to: &[usize]) -> Option<Strides> {
     let mut arrays = sources.iter().filter_map(|source| match source {
-        Source::Array(array) => Some(*array),
-        Source::Value(_) => None,
+        Input::Array(array) => Some(*array),
+        Input::Value(_) => None,
     });
     let first = arrays.next()?;
     if first.shape()[..] != *to {

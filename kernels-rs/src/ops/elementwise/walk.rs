@@ -3,10 +3,12 @@
 //! buffer in the first-level cache; or in bands, where an operand is transposed ([`super::band`]).
 
 use super::run::Run;
-use super::{Plan, Source, stream};
+use super::{Input, Plan, stream};
 use crate::array::Array;
+use crate::array::axes::{Axis, Steps, merged};
 use crate::array::narrow;
-use crate::array::shape::{self, Shape, Strides, carry, unravel};
+use crate::array::shape::{self, Inline, Shape, Strides};
+use crate::array::source::{Held, Operand, Source, Strided, Widened};
 use crate::dtype::DType;
 use crate::machine::threads::SharedMut;
 use crate::memory::scratch::Stack;
@@ -35,14 +37,14 @@ unsafe impl Sync for View {}
 
 impl View {
     #[inline]
-    fn new(plan: &Plan, source: Source<'_>, strides: Strides) -> Self {
+    fn new(plan: &Plan, source: Input<'_>, strides: Strides) -> Self {
         match source {
-            Source::Array(array) => {
+            Input::Array(array) => {
                 let narrow = (!plan.raw && is_narrow(array.dtype())).then_some(array.dtype());
                 let size = array.dtype().itemsize();
                 Self { data: array.data(), value: 0, is_value: false, size, narrow, strides }
             }
-            Source::Value(value) => {
+            Input::Value(value) => {
                 Self { data: std::ptr::null(), value, is_value: true, size: 0, narrow: None, strides }
             }
         }
@@ -56,15 +58,15 @@ impl View {
     }
 
     #[inline]
-    pub(super) fn flat(plan: &Plan, source: Source<'_>) -> Self {
-        let step = isize::from(matches!(source, Source::Array(_)));
+    pub(super) fn flat(plan: &Plan, source: Input<'_>) -> Self {
+        let step = isize::from(matches!(source, Input::Array(_)));
         Self::new(plan, source, Strides::filled(step, 1))
     }
 
-    pub(super) fn broadcast(plan: &Plan, source: Source<'_>, to: &[usize]) -> Self {
+    pub(super) fn broadcast(plan: &Plan, source: Input<'_>, to: &[usize]) -> Self {
         let strides = match source {
-            Source::Array(array) => shape::broadcast_strides(array.shape(), array.strides(), to),
-            Source::Value(_) => Strides::filled(0, to.len()),
+            Input::Array(array) => shape::broadcast_strides(array.shape(), array.strides(), to),
+            Input::Value(_) => Strides::filled(0, to.len()),
         };
         Self::new(plan, source, strides)
     }
@@ -81,14 +83,22 @@ impl View {
         self.strides.last().copied().unwrap_or(1)
     }
 
-    /// Address of the element at these coordinates.
+    /// Address of the element at 0.
     #[inline]
-    pub(crate) fn at(&self, index: &[usize]) -> *const u8 {
-        if self.is_value {
-            return (&raw const self.value).cast();
-        }
-        let offset: isize = index.iter().zip(self.strides.iter()).map(|(&i, &step)| i as isize * step).sum();
-        self.data.wrapping_offset(offset * self.size as isize)
+    pub(crate) fn start(&self) -> *const u8 {
+        if self.is_value { (&raw const self.value).cast() } else { self.data }
+    }
+
+    /// Bytes from one element to the next along an axis.
+    #[inline]
+    pub(super) fn bytes(&self, axis: usize) -> isize {
+        self.strides[axis] * self.size as isize
+    }
+
+    /// The operand as it is stored, over these axes.
+    pub(crate) fn lying(&self, dims: &[usize]) -> Strided {
+        let size = if self.is_value { size_of::<u64>() } else { self.size };
+        Strided::new(self.start(), size, dims.iter().copied().zip(self.strides.iter().copied()))
     }
 }
 
@@ -97,33 +107,41 @@ pub(super) fn is_narrow(dtype: DType) -> bool {
     matches!(dtype, DType::F16 | DType::BF16)
 }
 
+/// An axis of operands that hold their steps apart.
+#[derive(Clone, Copy)]
+struct Apart<'a> {
+    len: usize,
+    /// Which it is.
+    at: usize,
+    views: &'a [View],
+}
+
+impl Axis for Apart<'_> {
+    fn len(&self) -> usize {
+        self.len
+    }
+    fn with_len(self, len: usize) -> Self {
+        Self { len, ..self }
+    }
+    fn spans(&self, inner: &Self) -> bool {
+        self.views.iter().all(|view| view.strides[self.at] == view.strides[inner.at] * inner.len as isize)
+    }
+}
+
 /// Drops axes of length 1 and merges neighbours that every operand steps through alike. At least one axis is left.
 pub(crate) fn merge_axes(views: &mut [View], shape: &[usize]) -> Shape {
-    let mut dims = Shape::empty();
-    for (axis, &len) in shape.iter().enumerate().filter(|&(_, &len)| len != 1) {
-        let next = dims.len();
-        let spans = |view: &View| view.strides[next - 1] == view.strides[axis] * len as isize;
-        let at = if next > 0 && views.iter().all(spans) { next - 1 } else { next };
-        if at == next {
-            dims.push(len);
-        } else {
-            dims[at] *= len;
-        }
-        // Never an axis that is still to be read.
-        for view in views.iter_mut() {
-            view.strides[at] = view.strides[axis];
-        }
+    let (mut dims, mut kept) = (Shape::empty(), Shape::empty());
+    for axis in merged(shape.iter().enumerate().map(|(at, &len)| Apart { len, at, views })).iter() {
+        dims.push(axis.len);
+        kept.push(axis.at);
+    }
+    for view in views {
+        let mut strides = if kept.is_empty() { Strides::filled(1, 1) } else { Strides::empty() };
+        kept.iter().for_each(|&at| strides.push(view.strides[at]));
+        view.strides = strides;
     }
     if dims.is_empty() {
         dims.push(1);
-        for view in views.iter_mut() {
-            view.strides = Strides::filled(1, 1);
-        }
-    }
-    for view in views {
-        while view.strides.len() > dims.len() {
-            view.strides.pop();
-        }
     }
     dims
 }
@@ -153,7 +171,8 @@ impl<const N: usize> Walk<'_, N> {
     fn streamed(&self, start: usize, end: usize) {
         let mut run = Run { src: [std::ptr::null(); 3], unit: [false; 3], dst: self.slot(start), len: end - start };
         for (k, view) in self.views.iter().enumerate() {
-            (run.src[k], run.unit[k]) = (view.at(&[start]), view.last() == 1);
+            (run.src[k], run.unit[k]) =
+                (view.start().wrapping_offset(start as isize * view.bytes(0)), view.last() == 1);
         }
         // SAFETY: the run lies inside each operand and is this task's part of the fresh result; results begin on lines,
         // and tasks at multiples of 64 elements.
@@ -168,81 +187,74 @@ impl<const N: usize> Walk<'_, N> {
     /// A kernel call per run along the last axis.
     #[inline]
     fn direct(&self, start: usize, end: usize) {
+        let (last, mut outer) = (self.dims.len() - 1, Inline::<(usize, [isize; 3])>::empty());
+        for (axis, &len) in self.dims[..last].iter().enumerate() {
+            let mut steps = [0; 3];
+            self.views.iter().zip(&mut steps).for_each(|(view, step)| *step = view.bytes(axis));
+            outer.push((len, steps));
+        }
         let mut run = Run { src: [std::ptr::null(); 3], unit: [false; 3], dst: std::ptr::null_mut(), len: 0 };
         for (k, view) in self.views.iter().enumerate() {
             run.unit[k] = view.last() == 1;
         }
-        let last = self.dims.len() - 1;
-        let mut index = unravel(self.dims, start);
+        let (mut steps, mut first) = (Steps::new(&outer, start / self.dims[last]), start % self.dims[last]);
         let mut at = start;
-        loop {
+        while at < end {
             for (k, view) in self.views.iter().enumerate() {
-                run.src[k] = view.at(&index);
+                run.src[k] = view.start().wrapping_offset(steps.at()[k] + first as isize * view.bytes(last));
             }
-            // Runs up to the end of the axis before the last: from one to the next every operand takes the same step.
-            let left = if last > 0 { self.dims[last - 1] - index[last - 1] } else { 1 };
-            for _ in 0..left {
-                let skipped = index[last];
-                run.len = (self.dims[last] - skipped).min(end - at);
-                run.dst = self.slot(at);
-                // SAFETY: the run lies inside each operand (steps 0 or 1 along the last axis) and inside this task's
-                // part of the fresh result.
-                unsafe { (self.plan.kernel)(&run) };
-                at += run.len;
-                if at == end {
-                    return;
-                }
-                index[last] = 0;
-                for (k, view) in self.views.iter().enumerate() {
-                    let step = if last > 0 { view.strides[last - 1] } else { 0 };
-                    let back = if run.unit[k] { skipped as isize } else { 0 };
-                    run.src[k] = run.src[k].wrapping_offset((step - back) * view.size as isize);
-                }
-            }
-            if last > 0 {
-                index[last - 1] = self.dims[last - 1] - 1;
-            }
-            carry(&mut index, self.dims);
+            run.len = (self.dims[last] - first).min(end - at);
+            run.dst = self.slot(at);
+            // SAFETY: the run lies inside each operand (steps 0 or 1 along the last axis) and inside this task's part of
+            // the fresh result.
+            unsafe { (self.plan.kernel)(&run) };
+            (at, first) = (at + run.len, 0);
+            steps.step();
         }
     }
 
     /// A kernel call per tile; operands are gathered and widened as needed.
     fn tiled(&self, start: usize, end: usize) {
-        let mut gathered = [const { Tiles::new() }; N];
-        let mut widened = [const { Tiles::new() }; N];
+        let lying = self.views.each_ref().map(|view| view.lying(self.dims));
+        let mut held = [const { Tiles::new() }; N];
+        let mut operands = std::array::from_fn(|k| {
+            let held = self.held(&lying[k], &mut held[k]);
+            Widened { source: Operand { lying: &lying[k], held }, narrow: self.views[k].narrow }
+        });
+        // At least one has to move, since kernels need a run.
+        if operands.iter().all(Source::is_one)
+            && let Some(at) = self.views.iter().position(|view| !view.is_value)
+        {
+            operands[at].source.held = Held::No;
+        }
+        self.tiles(&operands, start, end);
+    }
+
+    /// What is held of an operand: one element, where the kernel takes it so, or a short run that comes over and over.
+    fn held(&self, lying: &Strided, room: &mut Tiles) -> Held {
+        match (lying.is_constant(), lying.cycle()) {
+            (true, _) if self.plan.scalars => Held::One,
+            // SAFETY: the room is that of two tiles, and lives as long as the walk.
+            (_, Some(len)) if len <= TILE => unsafe { lying.hold_cycle(len, TILE, room.bytes()) },
+            _ => Held::No,
+        }
+    }
+
+    /// A kernel call per tile of any sources of the elements that the kernel reads.
+    fn tiles<S: Source>(&self, sources: &[S; N], start: usize, end: usize) {
+        let mut rooms = [const { Tiles::new() }; N];
         let mut narrow_out = Tiles::new();
         let narrowing = (!self.plan.raw && is_narrow(self.plan.dtype)).then_some(self.plan.dtype);
         let mut run = Run { src: [std::ptr::null(); 3], unit: [false; 3], dst: std::ptr::null_mut(), len: 0 };
-        let lies = self.lies();
-        for (k, lie) in lies.iter().enumerate() {
-            if *lie == Lie::Periodic {
-                // SAFETY: the walk stays inside the operand; the buffer holds two tiles.
-                unsafe { gather(&self.views[k], self.dims, &unravel(self.dims, 0), 2 * TILE, gathered[k].ptr()) };
-            }
+        for (unit, source) in run.unit.iter_mut().zip(sources) {
+            *unit = !source.is_one();
         }
         let mut at = start;
         while at < end {
             run.len = TILE.min(end - at);
-            let index = unravel(self.dims, at);
             for k in 0..N {
-                let view = &self.views[k];
-                run.unit[k] = lies[k] != Lie::Constant;
-                let count = if run.unit[k] { run.len } else { 1 };
-                let mut from = match lies[k] {
-                    Lie::Constant | Lie::Dense => view.at(&index),
-                    Lie::Periodic => gathered[k].ptr().wrapping_add(index[index.len() - 1] * view.size).cast_const(),
-                    Lie::Any => {
-                        // SAFETY: the walk stays inside the operand; the buffer holds a tile.
-                        unsafe { gather(view, self.dims, &index, count, gathered[k].ptr()) };
-                        gathered[k].ptr().cast_const()
-                    }
-                };
-                if let Some(dtype) = view.narrow {
-                    // SAFETY: `count` stored elements are readable at `from`; the buffer holds a tile of f32.
-                    unsafe { narrow::widen(dtype, from.cast(), widened[k].ptr().cast(), count) };
-                    from = widened[k].ptr();
-                }
-                run.src[k] = from;
+                // SAFETY: a part of the walk; the room holds two tiles of the widest elements.
+                run.src[k] = unsafe { sources[k].part(at..at + run.len, rooms[k].bytes()) };
             }
             run.dst = if narrowing.is_some() { narrow_out.ptr() } else { self.slot(at) };
             // SAFETY: operands and result hold `len` elements of the kernel's types.
@@ -254,86 +266,28 @@ impl<const N: usize> Walk<'_, N> {
             at += run.len;
         }
     }
-
-    /// How each operand lies along the walk. At least one is not constant, since kernels need a run.
-    fn lies(&self) -> [Lie; N] {
-        let mut out = [Lie::Any; N];
-        let inner = self.dims[self.dims.len() - 1];
-        let dense = shape::contiguous_strides(self.dims);
-        for (slot, view) in out.iter_mut().zip(self.views) {
-            let outer_fixed = view.strides.iter().rev().skip(1).all(|&step| step == 0);
-            *slot = if self.plan.scalars && outer_fixed && view.last() == 0 {
-                Lie::Constant
-            } else if view.strides.is_empty() || view.strides == dense {
-                Lie::Dense
-            } else if outer_fixed && inner <= TILE && !view.is_value {
-                Lie::Periodic
-            } else {
-                Lie::Any
-            };
-        }
-        if out.iter().all(|lie| *lie == Lie::Constant)
-            && let Some(at) = self.views.iter().position(|view| !view.is_value)
-        {
-            out[at] = Lie::Any;
-        }
-        out
-    }
 }
 
-/// How an operand lies along a walk.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Lie {
-    /// One element all along.
-    Constant,
-    /// The elements in the order of the walk, without gaps.
-    Dense,
-    /// The same run of the last axis over and over: gathered once.
-    Periodic,
-    /// Gathered tile by tile.
-    Any,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::elementwise::kernel::binary;
+    use crate::ops::elementwise::{Operand as Given, binary as apply};
+    use crate::ops::samples::Computed;
 
-/// Copies `count` elements of the walk, from `index` on, into a dense buffer.
-///
-/// # Safety
-/// The walk stays inside the operand, and `to` holds `count` elements.
-pub(crate) unsafe fn gather(view: &View, dims: &[usize], index: &[usize], count: usize, to: *mut u8) {
-    // SAFETY: the caller promises that the walk stays inside the operand, and room for `count` elements.
-    unsafe {
-        match view.size {
-            1 => gather_sized::<u8>(view, dims, index, count, to.cast()),
-            2 => gather_sized::<u16>(view, dims, index, count, to.cast()),
-            4 => gather_sized::<u32>(view, dims, index, count, to.cast()),
-            _ => gather_sized::<u64>(view, dims, index, count, to.cast()),
+    #[test]
+    fn what_is_mapped_may_be_computed_as_it_is_read() {
+        for len in [1, 7, TILE, 3 * TILE + 5] {
+            let x: Vec<f32> = (0..len).map(Computed::at).collect();
+            let x = Array::from_slice(&x, &[len]).unwrap();
+            let want = apply(&binary::multiply, Given::Array(&x), Given::Array(&x)).unwrap();
+            let kernel = (binary::multiply.select)(DType::F32).unwrap();
+            let plan = Plan { kernel, dtype: DType::F32, raw: false, heavy: false, scalars: true };
+            let mut got = vec![0f32; len];
+            let views = [Input::Array(&x); 2].map(|input| View::flat(&plan, input));
+            let target = SharedMut::new(got.as_mut_ptr().cast());
+            Walk { plan: &plan, views: &views, dims: &[len], target }.tiles(&[Computed, Computed], 0, len);
+            assert_eq!(want.as_slice::<f32>().unwrap(), got);
         }
-    }
-}
-
-/// # Safety
-/// As for [`gather`].
-unsafe fn gather_sized<S: Copy>(view: &View, dims: &[usize], index: &[usize], count: usize, to: *mut S) {
-    let mut index = Shape::from_slice(index).expect("the rank of an array");
-    let inner = dims[dims.len() - 1];
-    let step = view.last();
-    let mut done = 0;
-    while done < count {
-        let len = (inner - index[index.len() - 1]).min(count - done);
-        let from = view.at(&index).cast::<S>();
-        // SAFETY: the caller promises that the walk stays inside the operand, and room for `count` elements.
-        unsafe {
-            let out = std::slice::from_raw_parts_mut(to.add(done), len);
-            if step == 1 {
-                out.copy_from_slice(std::slice::from_raw_parts(from, len));
-            } else if step == 0 {
-                out.fill(*from);
-            } else {
-                for (i, slot) in out.iter_mut().enumerate() {
-                    *slot = *from.offset(i as isize * step);
-                }
-            }
-        }
-        done += len;
-        carry(&mut index, dims);
     }
 }

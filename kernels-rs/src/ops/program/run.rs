@@ -4,13 +4,14 @@ use super::code::{Code, Place};
 use super::handler::{Cell, Jump};
 use crate::array::Array;
 use crate::array::scalar::Scalar;
-use crate::array::shape::{self, Shape, Strides, unravel};
+use crate::array::shape::{self, Strides};
+use crate::array::source::{Held, Operand, Source, Strided};
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::{collected, with_scratch};
 use crate::ops::elementwise::engine::{common_layout, foreign_order};
-use crate::ops::elementwise::walk::{View, gather, merge_axes};
-use crate::ops::elementwise::{Source, scalar_word, stream};
+use crate::ops::elementwise::walk::{View, merge_axes};
+use crate::ops::elementwise::{Input, scalar_word, stream};
 use std::arch::x86_64::{__m256, __m512, _mm256_setzero_ps, _mm512_setzero_ps};
 use std::ops::Range;
 
@@ -37,7 +38,7 @@ pub fn run(code: &Code, operands: &[&Array], numbers: &[Scalar]) -> Result<Vec<A
     for x in &operands[1..] {
         to = shape::broadcast(&to, x.shape())?;
     }
-    let sources = collected(operands.iter().map(|x| Source::Array(x)));
+    let sources = collected(operands.iter().map(|x| Input::Array(x)));
     if let Some(strides) = common_layout(&sources, &to) {
         let outputs = code.outputs.iter().map(|&dtype| Array::uninit(dtype, &to)).collect::<Result<Vec<_>>>()?;
         let views = collected(operands.iter().map(|x| View::stored(x, Strides::filled(1, 1))));
@@ -69,36 +70,18 @@ pub fn run(code: &Code, operands: &[&Array], numbers: &[Scalar]) -> Result<Vec<A
 /// Fills the dense outputs, whose elements in memory order are the walk over `dims`.
 fn fill(code: &Code, words: &[u64], views: &[View], dims: &[usize], outputs: &[Array]) {
     let len = shape::numel(dims);
-    let dense = shape::contiguous_strides(dims);
-    let lies = collected(views.iter().map(|view| match view {
-        _ if view.strides == dense => Lie::Dense,
-        _ if view.strides.iter().all(|&step| step == 0) => Lie::Constant,
-        _ => Lie::Any,
-    }));
+    let operands = collected(views.iter().map(|view| view.lying(dims)));
     let targets = collected(outputs.iter().map(|out| SharedMut::new(out.data().cast_mut())));
     let bytes: usize = outputs.iter().map(|out| len * out.dtype().itemsize()).sum();
-    let walk = Walk { code, words, views, lies: &lies, dims, targets: &targets, streamed: stream::pays(bytes) };
+    let walk = Walk { code, words, operands: &operands, targets: &targets, streamed: stream::pays(bytes) };
     let grain = (GRAIN / (3 + code.weight)).next_multiple_of(1 << 10);
     threads::for_ranges(len, grain, &|range| walk.range(range));
-}
-
-/// How an operand lies along the walk.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Lie {
-    /// One element all along.
-    Constant,
-    /// The elements in the order of the walk, without gaps.
-    Dense,
-    /// Read where it lies or gathered, block by block.
-    Any,
 }
 
 struct Walk<'a> {
     code: &'a Code,
     words: &'a [u64],
-    views: &'a [View],
-    lies: &'a [Lie],
-    dims: &'a [usize],
+    operands: &'a [Strided],
     targets: &'a [SharedMut<u8>],
     streamed: bool,
 }
@@ -126,9 +109,10 @@ impl Blocks {
 }
 
 /// What a task changes from block to block.
-struct Task {
+struct Task<'a> {
     blocks: Blocks,
     cells: Vec<Cell>,
+    inputs: Vec<Operand<'a>>,
     /// Where the block of each input lies.
     places: Vec<*const u8>,
 }
@@ -136,10 +120,10 @@ struct Task {
 impl Walk<'_> {
     fn range(&self, range: Range<usize>) {
         let (code, bytes) = (self.code, self.code.bytes());
-        let count = code.slots + self.views.len() + self.targets.len();
+        let count = code.slots + self.operands.len() + self.targets.len();
         with_scratch(count * bytes / 8, |room: &mut [u64]| {
             let start = room.as_mut_ptr().cast();
-            let mut task = self.task(Blocks { start, bytes, slots: code.slots, inputs: self.views.len() });
+            let mut task = self.task(Blocks { start, bytes, slots: code.slots, inputs: self.operands.len() });
             let mut at = range.start;
             while at < range.end {
                 let len = code.block().min(range.end - at);
@@ -152,8 +136,8 @@ impl Walk<'_> {
         }
     }
 
-    fn task(&self, blocks: Blocks) -> Task {
-        self.prepare(&blocks);
+    fn task(&self, blocks: Blocks) -> Task<'_> {
+        let inputs = self.prepare(&blocks);
         let steps = &self.code.steps;
         let cells = collected(steps.iter().map(|step| {
             let handler = step.streamed.filter(|_| self.streamed).unwrap_or(step.handler);
@@ -164,12 +148,12 @@ impl Walk<'_> {
             };
             Cell { handler, at: fixed(step.at), other: fixed(step.other) }
         }));
-        let places = collected(self.views.iter().map(|_| std::ptr::null()));
-        Task { blocks, cells, places }
+        let places = collected(self.operands.iter().map(|_| std::ptr::null()));
+        Task { blocks, cells, inputs, places }
     }
 
     /// Fills the slots of numbers, and the blocks of operands of one element.
-    fn prepare(&self, blocks: &Blocks) {
+    fn prepare(&self, blocks: &Blocks) -> Vec<Operand<'_>> {
         let count = self.code.block();
         for (at, &word) in self.words.iter().enumerate() {
             let slot = blocks.slot(at);
@@ -184,18 +168,20 @@ impl Walk<'_> {
                 }
             }
         }
-        for (at, view) in self.views.iter().enumerate().filter(|(at, _)| self.lies[*at] == Lie::Constant) {
-            // SAFETY: steps of 0 stay at the one element; a block holds `count` of any type of the program.
-            unsafe { gather(view, &[count], &[0], count, blocks.input(at)) };
-        }
+        collected(self.operands.iter().enumerate().map(|(at, lying)| {
+            if !lying.is_constant() {
+                return Operand { lying, held: Held::No };
+            }
+            // SAFETY: a block holds `count` of any type of the program, and lives as long as the task.
+            Operand { lying, held: unsafe { lying.hold_block(count, blocks.input(at)) } }
+        }))
     }
 
     /// The `len` elements from `at` on.
     fn block(&self, task: &mut Task, at: usize, len: usize) {
         let whole = len == self.code.block();
-        let index = if self.lies.contains(&Lie::Any) || !whole { unravel(self.dims, at) } else { Shape::empty() };
         for (operand, place) in task.places.iter_mut().enumerate() {
-            *place = self.operand(&task.blocks, operand, &index, at, len);
+            *place = self.operand(&task.inputs[operand], at..at + len, task.blocks.input(operand));
         }
         let result = |result: usize| {
             let size = self.code.outputs[result].itemsize();
@@ -225,27 +211,20 @@ impl Walk<'_> {
         }
     }
 
-    /// Where a block of an operand lies; it is gathered where it does not lie in a run.
-    fn operand(&self, blocks: &Blocks, operand: usize, index: &[usize], at: usize, len: usize) -> *const u8 {
-        let (view, buffer) = (&self.views[operand], blocks.input(operand));
-        let whole = len == self.code.block();
-        match self.lies[operand] {
-            Lie::Constant => return buffer,
-            Lie::Dense if whole => return view.data.wrapping_add(at * view.size),
-            Lie::Any if whole && view.last() == 1 => {
-                let last = self.dims.len() - 1;
-                if self.dims[last] - index[last] >= len {
-                    return view.at(index);
-                }
-            }
-            _ => {}
+    /// Where a block of an operand is: where it lies, or in `block`; with zeros behind it where it is not a whole one.
+    fn operand(&self, operand: &Operand<'_>, range: Range<usize>, block: *mut u8) -> *const u8 {
+        let (len, size, count) = (range.len(), operand.size(), self.code.block());
+        // SAFETY: a part of the operand; a block holds `count` of any type of the program.
+        let at = unsafe { operand.part(range, std::ptr::slice_from_raw_parts_mut(block, count * size)) };
+        if len == count || operand.held != Held::No {
+            return at;
         }
-        // SAFETY: the walk stays inside the operand; the buffer holds a block, whose rest is zeros.
+        // SAFETY: the part has `len` elements, and a block has room for `count`.
         unsafe {
-            gather(view, self.dims, index, len, buffer);
-            buffer.add(len * view.size).write_bytes(0, (self.code.block() - len) * view.size);
+            std::ptr::copy(at, block, len * size);
+            block.add(len * size).write_bytes(0, (count - len) * size);
         }
-        buffer
+        block
     }
 }
 

@@ -4,9 +4,10 @@
 use super::avx2::vectorize_avx2;
 use crate::array::Array;
 use crate::array::axes::{merged, offset};
+use crate::array::key::Keyed;
 use crate::array::shape::{Inline, Shape, contiguous_strides};
-use crate::array::strided;
-use crate::dtype::{BF16, DType, Element, F16};
+use crate::array::source::{Source, Strided};
+use crate::dtype::{BF16, DType, F16};
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::{Room, filled};
@@ -20,66 +21,6 @@ const WIDTH: usize = 128;
 /// Columns that are followed in registers, for [`ROUND`] rows at a time.
 const LANES: usize = 16;
 const ROUND: usize = 32;
-
-/// An element with a key.
-trait Keyed: Element {
-    type Key: Copy + Ord + Default + Into<i64> + 'static;
-    const LOWEST: Self::Key;
-    /// `flip` is 0, or all ones to reverse the order.
-    fn key(self, flip: Self::Key) -> Self::Key;
-    fn flip(reversed: bool) -> Self::Key;
-}
-
-macro_rules! keyed {
-    ($($rust:ident $key:ident |$x:ident| $nan:expr, $body:expr;)*) => {$(
-        impl Keyed for $rust {
-            type Key = $key;
-            const LOWEST: $key = $key::MIN;
-            #[inline(always)]
-            fn key(self, flip: $key) -> $key {
-                let $x = self;
-                let key: $key = $body;
-                if $nan { $key::MAX } else { key ^ flip }
-            }
-            #[inline(always)]
-            fn flip(reversed: bool) -> $key { -(reversed as $key) }
-        }
-    )*};
-}
-keyed! {
-    BF16 i32 |x| x.0 & 0x7fff > 0x7f80, signed16(x.0);
-    F16 i32 |x| x.0 & 0x7fff > 0x7c00, signed16(x.0);
-    f32 i32 |x| x.is_nan(), signed32((x + 0.0).to_bits());
-    f64 i64 |x| x.is_nan(), signed64((x + 0.0).to_bits());
-    i16 i32 |x| false, x as i32;
-    i32 i32 |x| false, x;
-    i64 i64 |x| false, x;
-    i8 i32 |x| false, x as i32;
-    u16 i32 |x| false, x as i32;
-    u32 i32 |x| false, (x ^ 1 << 31) as i32;
-    u64 i64 |x| false, (x ^ 1 << 63) as i64;
-    u8 i32 |x| false, x as i32;
-}
-
-/// Bits of a float as an integer of the same order.
-#[inline(always)]
-fn signed32(bits: u32) -> i32 {
-    let bits = bits as i32;
-    bits ^ ((bits >> 31) as u32 >> 1) as i32
-}
-
-/// The same for narrow floats, with one zero.
-#[inline(always)]
-fn signed16(bits: u16) -> i32 {
-    let bits = if bits == 0x8000 { 0 } else { bits as i16 };
-    (bits ^ ((bits >> 15) as u16 >> 1) as i16) as i32
-}
-
-#[inline(always)]
-fn signed64(bits: u64) -> i64 {
-    let bits = bits as i64;
-    bits ^ ((bits >> 63) as u64 >> 1) as i64
-}
 
 /// The best key and where it was found.
 #[derive(Clone, Copy)]
@@ -148,9 +89,9 @@ unsafe fn best_of_row_any<T: Keyed>(job: &RowJob) {
 #[inline(always)]
 fn best_of<T: Keyed>(x: &[T], flip: T::Key) -> (T::Key, usize) {
     if x.len() < 32 {
-        let (mut best, mut at) = (x[0].key(flip), 0);
+        let (mut best, mut at) = (x[0].equal_key(flip), 0);
         for (i, x) in x.iter().enumerate().skip(1) {
-            let key = x.key(flip);
+            let key = x.equal_key(flip);
             at = if key > best { i } else { at };
             best = best.max(key);
         }
@@ -173,7 +114,7 @@ fn highest_key<T: Keyed>(x: &[T], flip: T::Key) -> T::Key {
     let (chunks, rest) = x.as_chunks::<32>();
     for chunk in chunks {
         for (lane, &x) in lanes.iter_mut().zip(chunk) {
-            *lane = x.key(flip).max(*lane);
+            *lane = x.equal_key(flip).max(*lane);
         }
     }
     for half in [16, 8, 4, 2, 1] {
@@ -181,15 +122,15 @@ fn highest_key<T: Keyed>(x: &[T], flip: T::Key) -> T::Key {
             lanes[lane] = lanes[lane].max(lanes[lane + half]);
         }
     }
-    rest.iter().fold(lanes[0], |best, &x| best.max(x.key(flip)))
+    rest.iter().fold(lanes[0], |best, &x| best.max(x.equal_key(flip)))
 }
 
 #[inline(always)]
 fn position<T: Keyed>(x: &[T], best: T::Key, flip: T::Key) -> usize {
     let (chunks, _) = x.as_chunks::<32>();
-    let found = |chunk: &[T; 32]| chunk.iter().fold(false, |found, &x| found | (x.key(flip) == best));
+    let found = |chunk: &[T; 32]| chunk.iter().fold(false, |found, &x| found | (x.equal_key(flip) == best));
     let skipped = chunks.iter().take_while(|chunk| !found(chunk)).count() * 32;
-    skipped + x[skipped..].iter().position(|&x| x.key(flip) == best).unwrap_or(0)
+    skipped + x[skipped..].iter().position(|&x| x.equal_key(flip) == best).unwrap_or(0)
 }
 
 /// # Safety
@@ -215,7 +156,7 @@ unsafe fn best_of_columns_any<T: Keyed>(job: &ColumnJob) {
                     }
                 };
                 for i in 0..LANES {
-                    let key = values[i].key(flip);
+                    let key = values[i].equal_key(flip);
                     at_here[i] = if key > best_here[i] { row as i32 } else { at_here[i] };
                     best_here[i] = best_here[i].max(key);
                 }
@@ -333,8 +274,8 @@ impl Search<'_> {
     /// # Safety
     /// There is a slot for each piece of each result, which nothing else touches meanwhile.
     unsafe fn by_rows(&self, pieces: usize, gather: bool, out: SharedMut<Best>) {
-        let mut dims = self.kept;
-        self.run.iter().for_each(|&dim| dims.push(dim));
+        let all = self.kept.iter().chain(self.run.iter()).copied();
+        let source = Strided::new(self.x, self.kernel.size, all);
         let rows: usize = self.kept.iter().map(|dim| dim.0).product();
         let (inner, step) = self.kept.last().copied().unwrap_or((1, 0));
         let together = (PIECE / self.len).max(1);
@@ -350,13 +291,12 @@ impl Search<'_> {
                     job.step = len as isize;
                     job.count = if pieces == 1 { end - row } else { 1 };
                     let (first, count) = (row * self.len + start, job.count * len);
-                    let bytes = count * self.kernel.size;
+                    let bytes = source.room(count) * self.kernel.size;
                     Room::with([bytes], |mut room| {
-                        let to = room.take::<u8>(bytes).as_mut_ptr();
-                        // SAFETY: a part of each of these rows, which lie in the operand; the room holds it.
+                        // SAFETY: a part of each of these rows, which lie in the operand; elements of the room are aligned.
                         unsafe {
-                            strided::gather(self.kernel.size, to, self.x, &dims, first, count);
-                            (self.kernel.row)(&RowJob { x: to, ..job });
+                            let x = source.part(first..first + count, room.take::<u8>(bytes));
+                            (self.kernel.row)(&RowJob { x, ..job });
                         }
                     });
                 } else {

@@ -3,9 +3,9 @@
 use super::block::{BLOCK, ColumnJob, RowJob, SCRATCH_ROWS};
 use super::kernel::Kernel;
 use crate::array::Array;
-use crate::array::axes::{self, locate, merged, offset};
+use crate::array::axes::{self, Path as _, merged, offset};
 use crate::array::shape::{Inline, Shape, numel};
-use crate::array::strided;
+use crate::array::source::{Source, Strided};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::machine::threads::{self, SharedMut};
@@ -37,6 +37,14 @@ impl axes::Axis for Axis {
     fn spans(&self, inner: &Self) -> bool {
         let len = inner.len as isize;
         self.step == inner.step * len && self.out == inner.out * len
+    }
+}
+
+impl axes::Path for Axis {
+    /// Of the source and of the result.
+    type At = (isize, isize);
+    fn moved(&self, (from, to): (isize, isize), by: isize) -> (isize, isize) {
+        (from + by * self.step, to + by * self.out)
     }
 }
 
@@ -155,6 +163,7 @@ impl Pass<'_> {
         let outputs: usize = kept.iter().map(|axis| axis.len).product();
         let mut dims: Inline<(usize, isize)> = Inline::empty();
         kept.iter().chain(self.run.iter()).for_each(|axis| dims.push((axis.len, axis.step)));
+        let source = Strided::new(self.x, self.kernel.size, dims.iter().copied());
         // Sixteen rows of a transposed matrix at a time use whole cache lines.
         let grain = match dims[..] {
             [.., (_, near), (inner, far)] if gather && near.abs() < far.abs() && inner <= 1 << 14 => {
@@ -167,7 +176,7 @@ impl Pass<'_> {
             threads::parallel(outputs * pieces, &|task| {
                 let (row, start) = (task / pieces, task % pieces * grain);
                 // SAFETY: a part of one row.
-                unsafe { self.row_part(&dims, row * len + start, grain.min(len - start), len, gather, out) };
+                unsafe { self.row_part(&source, row * len + start, grain.min(len - start), len, out) };
             });
         } else {
             let rows = (grain / len).max(1);
@@ -176,7 +185,7 @@ impl Pass<'_> {
                 // SAFETY: whole rows.
                 unsafe {
                     if gather {
-                        self.row_part(&dims, first * len, count * len, len, true, out);
+                        self.row_part(&source, first * len, count * len, len, out);
                     } else {
                         self.row_group(&kept, first, count, len, out);
                     }
@@ -186,33 +195,15 @@ impl Pass<'_> {
     }
 
     /// Elements `start .. start + count` of the row-major order of all: whole rows, or whole blocks of one row.
-    unsafe fn row_part(
-        &self,
-        dims: &[(usize, isize)],
-        start: usize,
-        count: usize,
-        len: usize,
-        gather: bool,
-        out: SharedMut<u8>,
-    ) {
+    unsafe fn row_part<S: Source>(&self, source: &S, start: usize, count: usize, len: usize, out: SharedMut<u8>) {
         let (size, narrow) = (self.kernel.size, self.kernel.narrow);
-        let bytes = if gather { count * size } else { 0 };
+        let bytes = source.room(count) * size;
         Room::with([bytes], |mut room| {
-            let buffer = room.take::<u8>(bytes).as_mut_ptr();
-            let x = if gather {
-                // SAFETY: the buffer is large enough, and the range lies inside the array.
-                unsafe { strided::gather(size, buffer, self.x, dims, start, count) };
-                buffer.cast_const()
-            } else {
-                let row = start / len;
-                // SAFETY: the element exists; the row is dense.
-                unsafe {
-                    self.x.offset((offset(&dims[..dims.len() - 1], row) + (start % len) as isize) * size as isize)
-                }
-            };
+            // SAFETY: the range lies inside the array; elements of the room are aligned.
+            let x = unsafe { source.part(start..start + count, room.take::<u8>(bytes)) };
             let rows = count.div_ceil(len);
-            if gather && len <= BLOCK {
-                // SAFETY: the rows lie in the buffer, one after another; each has its own result.
+            if len <= BLOCK {
+                // SAFETY: the rows lie one after another; each has its own result.
                 return unsafe {
                     let out = out.ptr().add(start / len * self.kernel.acc.itemsize());
                     (self.kernel.rows)(&RowJob { x, count: rows, stride: len as isize, len, out, narrow });
@@ -220,7 +211,7 @@ impl Pass<'_> {
             }
             for row in 0..rows {
                 let first = (start / len) + row;
-                // SAFETY: the row lies inside the array or the buffer.
+                // SAFETY: the row lies inside the part.
                 unsafe { self.one_row(x.add(row * len * size), first, start % len, len.min(count), len, out) };
             }
         });
@@ -292,9 +283,8 @@ impl Pass<'_> {
                     let width = tile.min(line.len - first);
                     let rows = &mut starts[..BLOCK.min(len - block * BLOCK)];
                     self.row_offsets(block * BLOCK, rows);
-                    let mut from = first as isize * line.step;
-                    let mut to = first as isize * line.out + (block * block_step) as isize;
-                    locate(&outer, which, |_, axis, k| (from, to) = (from + k * axis.step, to + k * axis.out));
+                    let (from, to) = line.moved(offset(&outer, which), first as isize);
+                    let to = to + (block * block_step) as isize;
                     // SAFETY: the job lies inside the array; each of its columns has its own result.
                     unsafe {
                         (self.kernel.columns)(&ColumnJob {
@@ -340,7 +330,7 @@ impl Pass<'_> {
 }
 
 /// The wanted dtype, where values of `have` are stored with the same bits.
-fn same_bits(have: DType, wanted: DType) -> Option<DType> {
+pub fn same_bits(have: DType, wanted: DType) -> Option<DType> {
     let plain = |dtype| match dtype {
         DType::Bool => DType::U8,
         DType::U32 => DType::I32,
@@ -348,4 +338,30 @@ fn same_bits(have: DType, wanted: DType) -> Option<DType> {
         other => other,
     };
     (plain(have) == plain(wanted)).then_some(wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::reduction::kernel::Reduction;
+    use crate::ops::reduction::{max, sum};
+    use crate::ops::samples::Computed;
+
+    #[test]
+    fn what_is_folded_may_be_computed_as_it_is_read() {
+        for (count, len) in [(3, 5), (7, 1024), (40, 17)] {
+            let x: Vec<f32> = (0..count * len).map(Computed::at).collect();
+            let x = Array::from_slice(&x, &[count, len]).unwrap();
+            let sums = sum(&x, &[1], false, DType::F32).unwrap();
+            for (reduction, want) in [(Reduction::Sum, sums), (Reduction::Max, max(&x, &[1], false).unwrap())] {
+                let kernel = reduction.kernel(DType::F32);
+                let (kept, run) = (Axes::empty(), Axes::empty());
+                let pass = Pass { kernel, x: std::ptr::null(), kept, run, wanted: DType::F32 };
+                let mut got = vec![0f32; count];
+                // SAFETY: a result for each row.
+                unsafe { pass.row_part(&Computed, 0, count * len, len, SharedMut::new(got.as_mut_ptr().cast())) };
+                assert_eq!(want.as_slice::<f32>().unwrap(), got);
+            }
+        }
+    }
 }

@@ -8,6 +8,7 @@ use crate::array::Array;
 use crate::array::fold::{dot, largest, sum};
 use crate::array::reader::Reader;
 use crate::array::shape;
+use crate::array::source::Source;
 use crate::error::{Error, Result};
 use crate::machine::lanes::{Kernel, Lanes, launch};
 use crate::machine::threads::SharedMut;
@@ -53,7 +54,14 @@ fn run(op: Op, name: &str, x: &Array, y: Option<&Array>, axis: usize) -> Result<
     })
 }
 
-fn rows<T: RowElement>(op: Op, xs: &Reader<'_, T>, ys: Option<&Reader<'_, T>>, len: usize, out: &mut [T]) {
+/// Rows of `len` elements of any sources, one after the other.
+fn rows<T: RowElement, S: Source>(
+    op: Op,
+    xs: &Reader<'_, T, S>,
+    ys: Option<&Reader<'_, T, S>>,
+    len: usize,
+    out: &mut [T],
+) {
     let count = out.len() / len;
     let to = SharedMut::new(out.as_mut_ptr());
     let gaps = xs.room(1) > 0 || ys.is_some_and(|ys| ys.room(1) > 0);
@@ -134,4 +142,23 @@ pub unsafe fn shifted_exp<V: Lanes<Elem: Wide>>(x: &[V::Elem], top: V::Elem, out
     }
     // SAFETY: the caller has the instructions.
     unsafe { sum::<V>(out) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::samples::Computed;
+
+    #[test]
+    fn rows_may_be_computed_as_they_are_read() {
+        for (count, len) in [(3, 5), (40, 700), (1, 9)] {
+            let x: Vec<f32> = (0..count * len).map(Computed::at).collect();
+            let want = softmax(&Array::from_slice(&x, &[count, len]).unwrap(), 1).unwrap();
+            let mut got = vec![0.0; count * len];
+            // SAFETY: it has as many elements as one asks for.
+            let computed = unsafe { Reader::<f32, _>::from_source(Computed, got.len()) };
+            rows(Op::Softmax, &computed, None, len, &mut got);
+            assert_eq!(want.as_slice::<f32>().unwrap(), got);
+        }
+    }
 }

@@ -4,11 +4,11 @@
 //! far. Few of a long row pass, and those wait in a buffer that is cut back to the best when it is full. The order of (key, index) is total, so the result does not
 //! depend on how the row is cut.
 
-use super::key::SortKey;
 use super::lines::{Lines, Results, checked};
 use super::radix::{Packed, Wide};
 use super::{Entry, order, packs};
 use crate::array::Array;
+use crate::array::key::Keyed;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -59,7 +59,7 @@ struct Out<T> {
     k: usize,
 }
 
-impl<T: SortKey> Out<T> {
+impl<T: Keyed> Out<T> {
     /// Bytes of room for so many lines.
     fn aside(&self, lines: usize) -> [usize; 2] {
         [self.values.aside(lines) * size_of::<T>(), self.indices.aside(lines) * size_of::<i64>()]
@@ -92,7 +92,7 @@ impl<T: SortKey> Out<T> {
 /// Takes the place of a line, what finds an element of it, and its best entries.
 type Put<'a, T, E> = dyn FnMut(usize, &dyn Fn(usize) -> T, &[E]) + 'a;
 
-fn select<T: SortKey, E: Entry>(lines: &Lines<'_, T>, largest: bool, out: &Out<T>) {
+fn select<T: Keyed, E: Entry>(lines: &Lines<'_, T>, largest: bool, out: &Out<T>) {
     let (len, k) = (lines.len, out.k);
     if k <= len / 8 && len > CHUNK {
         return select_long::<T, E>(lines, largest, out);
@@ -125,7 +125,7 @@ fn select<T: SortKey, E: Entry>(lines: &Lines<'_, T>, largest: bool, out: &Out<T
 }
 
 /// The best of each chunk of a line, then the best of those.
-fn select_long<T: SortKey, E: Entry>(lines: &Lines<'_, T>, largest: bool, out: &Out<T>) {
+fn select_long<T: Keyed, E: Entry>(lines: &Lines<'_, T>, largest: bool, out: &Out<T>) {
     let chunks = lines.len.div_ceil(CHUNK);
     let mut found = filled(Vec::<E>::new(), lines.count * chunks);
     let slots = SharedMut::new(found.as_mut_ptr());
@@ -152,36 +152,36 @@ fn select_long<T: SortKey, E: Entry>(lines: &Lines<'_, T>, largest: bool, out: &
 }
 
 vectorize!(
-    scan[T: SortKey, E: Entry](x: &[T], start: usize, k: usize, largest: bool, best: &mut Vec<E>) => scan_body::<T, E>
+    scan[T: Keyed, E: Entry](x: &[T], start: usize, k: usize, largest: bool, best: &mut Vec<E>) => scan_body::<T, E>
 );
 
 /// Puts the best `k` entries of `x` (all of them when there are fewer) into `best`, sorted. Indices count from `start`.
 #[inline(always)]
-fn scan_body<T: SortKey, E: Entry>(x: &[T], start: usize, k: usize, largest: bool, best: &mut Vec<E>) {
+fn scan_body<T: Keyed, E: Entry>(x: &[T], start: usize, k: usize, largest: bool, best: &mut Vec<E>) {
     // Known directions make loops that vectorise.
     if largest { scan_in::<T, E, true>(x, start, k, best) } else { scan_in::<T, E, false>(x, start, k, best) }
 }
 
 #[inline(always)]
-fn scan_in<T: SortKey, E: Entry, const LARGEST: bool>(x: &[T], start: usize, k: usize, best: &mut Vec<E>) {
-    let room = (4 * k).max(BLOCK);
+fn scan_in<T: Keyed, E: Entry, const LARGEST: bool>(x: &[T], start: usize, k: usize, best: &mut Vec<E>) {
+    let (room, flip) = ((4 * k).max(BLOCK), T::flip(LARGEST));
     best.reserve(room + BLOCK);
     let (head, rest) = x.split_at(if k <= FEW { 0 } else { room.min(x.len()) });
     for (at, &x) in head.iter().enumerate() {
-        best.push(E::new(x.equal_key(LARGEST).into(), start + at));
+        best.push(E::new(T::rank(x.equal_key(flip)).into(), start + at));
     }
     // What is better than `limit` may be among the best, and what equals it where `equal` says so.
     let (mut limit, mut equal) = if k <= FEW {
         (bound_of::<T, LARGEST>(&x[..x.len().min(LOOK)], k), true)
     } else {
         let last = cut(best, k);
-        (x[last.at() as usize - start].equal_key(LARGEST), false)
+        (x[last.at() as usize - start].equal_key(flip), false)
     };
     for (number, block) in rest.chunks(BLOCK).enumerate() {
         let at = start + head.len() + number * BLOCK;
         let mut keys = [limit; BLOCK];
         for (key, &x) in keys.iter_mut().zip(block) {
-            *key = x.equal_key(LARGEST);
+            *key = x.equal_key(flip);
         }
         let mut any = false;
         for &key in &keys[..block.len()] {
@@ -199,13 +199,13 @@ fn scan_in<T: SortKey, E: Entry, const LARGEST: bool>(x: &[T], start: usize, k: 
             let i = hits.trailing_zeros() as usize;
             hits &= hits - 1;
             if i < block.len() {
-                best.push(E::new(keys[i].into(), at + i));
+                best.push(E::new(T::rank(keys[i]).into(), at + i));
             }
         }
         if best.len() > room {
             let last = cut(best, k);
             // From here on an equal one comes later, so it loses.
-            (limit, equal) = (x[last.at() as usize - start].equal_key(LARGEST), false);
+            (limit, equal) = (x[last.at() as usize - start].equal_key(flip), false);
         }
     }
     cut(best, k);
@@ -215,13 +215,14 @@ fn scan_in<T: SortKey, E: Entry, const LARGEST: bool>(x: &[T], start: usize, k: 
 /// A key that at least `k` elements do not exceed, and few more: the `k`-th of the best of as many groups as a block has
 /// elements.
 #[inline(always)]
-fn bound_of<T: SortKey, const LARGEST: bool>(x: &[T], k: usize) -> T::Key {
-    let worst = T::from_f64(f64::NAN).equal_key(LARGEST);
-    let worst = x.iter().take(BLOCK).map(|x| x.equal_key(LARGEST)).max().unwrap_or(worst);
+fn bound_of<T: Keyed, const LARGEST: bool>(x: &[T], k: usize) -> T::Key {
+    let flip = T::flip(LARGEST);
+    let worst = T::from_f64(f64::NAN).equal_key(flip);
+    let worst = x.iter().take(BLOCK).map(|x| x.equal_key(flip)).max().unwrap_or(worst);
     let mut least = [worst; BLOCK];
     for block in x.chunks(BLOCK) {
         for (least, &x) in least.iter_mut().zip(block) {
-            let key = x.equal_key(LARGEST);
+            let key = x.equal_key(flip);
             *least = if key < *least { key } else { *least };
         }
     }

@@ -97,11 +97,7 @@ class Checked(Decorator):
             want,
             ulp=op.ulp * slack,
             atol=op.atol * slack * self._scale(got, self._operands(op, args)),
-            # As in conformance: what rounds on its way may round to either zero.
-            signed_zeros=op.signed_zeros
-            and op.ulp <= 1
-            and self._inner.strict
-            and self.reference.strict,
+            signed_zeros=op.keeps_signs and self._inner.strict and self.reference.strict,
             denormals=self._inner.strict and self.reference.strict,
         )
 

@@ -152,7 +152,8 @@ class Op:
         ulp: allowed error in units of the result type's epsilon.
         atol: allowed absolute error, in units of epsilon, for results near zero.
         cases: test cases for ops whose class cannot make them up.
-        signed_zeros: whether the sign of a zero result is defined.
+        signed_zeros: whether the sign of a zero result is defined; not said, it is where ``ulp``
+            is at most 1: what rounds on its way may round to either zero.
         special_ints: whether tests try every pair of extreme integers.
         method: whether tensors get a method of this name.
         function: whether the function of this name is generated; ``_standard`` has the others,
@@ -186,7 +187,7 @@ class Op:
     ulp: float = 0.0
     atol: float = 0.0
     cases: tuple[Case, ...] = ()
-    signed_zeros: bool = True
+    signed_zeros: bool | None = None
     special_ints: bool = True
     method: bool = True
     function: bool = True
@@ -222,6 +223,11 @@ class Op:
 
     def __repr__(self) -> str:
         return f"<op {self.name}: {self.signature.text}>"
+
+    @property
+    def keeps_signs(self) -> bool:
+        """Whether the sign of a zero result is defined."""
+        return self.ulp <= 1 if self.signed_zeros is None else self.signed_zeros
 
     def interval(self, operand: str) -> tuple[float, float]:
         """The interval from which tests draw the values of ``operand``."""

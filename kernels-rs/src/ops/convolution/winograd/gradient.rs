@@ -14,6 +14,7 @@ use crate::array::Array;
 use crate::error::Result;
 use crate::machine::lanes::{Block, Kernel, Lanes, Real, lane_count, launch};
 use crate::machine::threads::{self, SharedMut};
+use crate::machine::tile::{self, Even};
 use crate::memory::scratch::with_scratch;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -367,27 +368,16 @@ impl Sums {
     #[inline(always)]
     unsafe fn rows<V: Lanes, const M: usize, const Q: usize>(
         &self,
-        mut gradient: *const V::Elem,
-        mut source: *const V::Elem,
+        gradient: *const V::Elem,
+        source: *const V::Elem,
         to: *mut V::Elem,
     ) {
         // SAFETY: the caller promises the instructions of `V`; panels are padded to whole registers.
         unsafe {
             let mut acc = [[V::splat(V::Elem::default()); Q]; M];
-            for _ in 0..self.count {
-                let mut lanes = [V::splat(V::Elem::default()); Q];
-                for q in 0..Q {
-                    lanes[q] = V::load(source.add(q * V::N));
-                }
-                for m in 0..M {
-                    let value = V::splat(*gradient.add(m));
-                    for q in 0..Q {
-                        acc[m][q] = lanes[q].mul_add(value, acc[m][q]);
-                    }
-                }
-                gradient = gradient.add(V::N);
-                source = source.add(Q * V::N);
-            }
+            let gradient = Even { at: gradient, near: 1, far: V::N as isize };
+            let source = Even { at: source, near: V::N, far: (Q * V::N) as isize };
+            tile::multiply(self.count, gradient, source, &mut acc);
             for m in 0..M {
                 for q in 0..Q {
                     let at = to.add(m * self.width + q * V::N);

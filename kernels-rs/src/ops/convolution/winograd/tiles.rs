@@ -6,6 +6,7 @@ use super::super::panel::Segments;
 use super::{PAD, POINTS, ROWS};
 use crate::dtype::Element;
 use crate::machine::lanes::Lanes;
+use crate::machine::tile::{self, Even};
 
 /// A row of the points `B' d B` of every channel and tile: `panel[point][channel][tile]`.
 ///
@@ -57,27 +58,16 @@ pub unsafe fn transform<V: Lanes, const Q: usize>(
 #[inline(always)]
 pub unsafe fn product<V: Lanes, const M: usize, const Q: usize>(
     channels: usize,
-    mut weights: *const V::Elem,
-    mut source: *const V::Elem,
+    weights: *const V::Elem,
+    source: *const V::Elem,
     to: *mut V::Elem,
 ) {
     // SAFETY: the caller promises the instructions of `V`, and sources, products and results of whole tiles.
     unsafe {
         let mut acc = [[V::splat(V::Elem::default()); Q]; M];
-        for _ in 0..channels {
-            let mut lanes = [V::splat(V::Elem::default()); Q];
-            for q in 0..Q {
-                lanes[q] = V::load(source.add(q * V::N));
-            }
-            for m in 0..M {
-                let weight = V::splat(*weights.add(m));
-                for q in 0..Q {
-                    acc[m][q] = lanes[q].mul_add(weight, acc[m][q]);
-                }
-            }
-            weights = weights.add(ROWS);
-            source = source.add(Q * V::N);
-        }
+        let weights = Even { at: weights, near: 1, far: ROWS as isize };
+        let source = Even { at: source, near: V::N, far: (Q * V::N) as isize };
+        tile::multiply(channels, weights, source, &mut acc);
         for m in 0..M {
             for q in 0..Q {
                 acc[m][q].store(to.add((m * Q + q) * V::N));

@@ -345,6 +345,7 @@ silu = elementwise(
     "x: Float -> Float",
     expand=_silu,
     numpy=ref.silu,
+    signed_zeros=True,
     domain=(-10, 10),
     ulp=6,
     atol=2,

@@ -102,10 +102,7 @@ class Check:
             wide.numpy(),
             ulp=ulp,
             atol=self.op.atol * slack,
-            signed_zeros=special
-            and self.backend.strict
-            and self.op.signed_zeros
-            and self.op.ulp <= 1,
+            signed_zeros=special and self.backend.strict and self.op.keeps_signs,
             denormals=self.backend.strict,
         )
         if problem is not None:
