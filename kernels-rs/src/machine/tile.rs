@@ -24,15 +24,6 @@ pub trait Right<V: Lanes, const Q: usize> {
     /// # Safety
     /// They are there, and the machine has the instructions of `V`.
     unsafe fn values(&self) -> [V; Q];
-    /// `sum + factor * value`.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `V`.
-    #[inline(always)]
-    unsafe fn accumulate(factor: V, value: V, sum: V) -> V {
-        // SAFETY: as the caller promises.
-        unsafe { value.mul_add(factor, sum) }
-    }
     /// Goes to the next depth.
     fn step(&mut self);
 }
@@ -57,7 +48,7 @@ pub unsafe fn multiply<V: Lanes, L: Left<V>, R: Right<V, Q>, const M: usize, con
             for m in 0..M {
                 let factor = left.factor(m);
                 for q in 0..Q {
-                    kept[m][q] = R::accumulate(factor, values[q], kept[m][q]);
+                    kept[m][q] = values[q].mul_add(factor, kept[m][q]);
                 }
             }
         }
@@ -157,69 +148,5 @@ impl<V: Lanes, const Q: usize> Right<V, Q> for Lines<'_, V::Elem, Q> {
     #[inline(always)]
     fn step(&mut self) {
         self.place = self.place.wrapping_add(1);
-    }
-}
-
-/// Cells at the same places around one point after the other.
-#[derive(Clone, Copy)]
-pub struct Around<'a, T, const N: usize> {
-    /// The point.
-    pub at: *const T,
-    /// The places.
-    pub places: &'a [usize; N],
-    /// From one point to the next.
-    pub far: isize,
-}
-
-impl<V: Lanes, const M: usize> Left<V> for Around<'_, V::Elem, M> {
-    #[inline(always)]
-    unsafe fn factor(&self, m: usize) -> V {
-        // SAFETY: as the caller promises.
-        unsafe { V::splat(*self.at.add(self.places[m])) }
-    }
-    #[inline(always)]
-    fn step(&mut self) {
-        self.at = self.at.wrapping_offset(self.far);
-    }
-}
-
-/// Registers of planes of which the walk goes along: both sides of sums whose lanes are added up at the end.
-#[derive(Clone, Copy)]
-pub struct Planes<T> {
-    /// The first plane.
-    pub at: *const T,
-    /// From one plane to the next.
-    pub plane: usize,
-    /// Lanes that are left; those beyond are 0.
-    pub left: usize,
-}
-
-impl<V: Lanes> Left<V> for Planes<V::Elem> {
-    #[inline(always)]
-    unsafe fn factor(&self, m: usize) -> V {
-        // SAFETY: as the caller promises.
-        unsafe { V::load_some(self.at.add(m * self.plane), self.left.min(V::N)) }
-    }
-    #[inline(always)]
-    fn step(&mut self) {
-        (self.at, self.left) = (self.at.wrapping_add(V::N), self.left.saturating_sub(V::N));
-    }
-}
-
-impl<V: Lanes, const Q: usize> Right<V, Q> for Planes<V::Elem> {
-    #[inline(always)]
-    unsafe fn values(&self) -> [V; Q] {
-        // SAFETY: as the caller promises.
-        unsafe {
-            let mut values = [V::splat(V::Elem::default()); Q];
-            for q in 0..Q {
-                values[q] = <Self as Left<V>>::factor(self, q);
-            }
-            values
-        }
-    }
-    #[inline(always)]
-    fn step(&mut self) {
-        <Self as Left<V>>::step(self);
     }
 }

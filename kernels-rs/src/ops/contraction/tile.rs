@@ -2,7 +2,6 @@
 
 use crate::machine::lanes::{Kernel, Lanes, Real};
 use crate::machine::simd::{Level, level, prefetch};
-use crate::machine::tile::{self, Left, Right};
 
 /// How a cell of the left side meets a register of the right side.
 pub trait Multiply: 'static {
@@ -203,14 +202,11 @@ impl<M: Multiply> Strip<M> {
             let mut sums = self.start_values::<V, R, W>(first, skipped, to);
             match self.left_steps {
                 Some(steps) if !P => {
-                    let left = Lying::<M>::new(self.left.wrapping_offset(first as isize * steps.0), steps);
-                    let right = Panel::<M, true> { at: right, step: self.right_step, prefetch: self.prefetch };
-                    tile::multiply(self.k, left, right, &mut sums);
+                    let left = self.left.wrapping_offset(first as isize * steps.0);
+                    self.walk_direct::<V, R, W>(left, steps, right, &mut sums);
                 }
                 _ if P || W == 4 => {
-                    let left = Packed::<M, R>(self.left.wrapping_add(first * self.k));
-                    let right = Panel::<M, false> { at: right, step: self.right_step, prefetch: self.prefetch };
-                    tile::multiply(self.k, left, right, &mut sums);
+                    self.walk_packed::<V, R, W>(self.left.wrapping_add(first * self.k), right, &mut sums);
                 }
                 _ => unreachable!("packed tiles are told so"),
             }
@@ -285,82 +281,79 @@ impl<M: Multiply> Strip<M> {
     fn lanes<V: Lanes<Elem = M::Real>>(&self, w: usize) -> usize {
         self.cols.saturating_sub(w * V::N).min(V::N)
     }
-}
 
-/// A packed left side: `R` cells for each depth.
-struct Packed<M: Multiply, const R: usize>(*const M::Left);
-
-impl<M: Multiply, V: Lanes<Elem = M::Real>, const R: usize> Left<V> for Packed<M, R> {
+    /// The loop that counts, over a packed left side.
     #[inline(always)]
-    unsafe fn factor(&self, m: usize) -> V {
-        // SAFETY: as the caller promises.
-        unsafe { M::splat::<V>(self.0.add(m)) }
-    }
-    #[inline(always)]
-    fn step(&mut self) {
-        self.0 = self.0.wrapping_add(R);
-    }
-}
-
-/// A left side that is read where it lies.
-struct Lying<M: Multiply> {
-    /// One pointer per three rows: the others are a step and two steps away, which addressing modes reach.
-    groups: [*const M::Left; 3],
-    row: isize,
-    deep: isize,
-}
-
-impl<M: Multiply> Lying<M> {
-    #[inline(always)]
-    fn new(left: *const M::Left, (row, deep): (isize, isize)) -> Self {
-        Self { groups: [0, 3, 6].map(|first| left.wrapping_offset(first * row)), row, deep }
-    }
-}
-
-impl<M: Multiply, V: Lanes<Elem = M::Real>> Left<V> for Lying<M> {
-    #[inline(always)]
-    unsafe fn factor(&self, m: usize) -> V {
-        // SAFETY: as the caller promises.
-        unsafe { M::splat::<V>(self.groups[m / 3].wrapping_offset((m % 3) as isize * self.row)) }
-    }
-    #[inline(always)]
-    fn step(&mut self) {
-        self.groups = self.groups.map(|group| group.wrapping_offset(self.deep));
-    }
-}
-
-/// The right side; `ALL` asks for all cache lines ahead, else the first.
-struct Panel<M: Multiply, const ALL: bool> {
-    at: *const M::Right,
-    step: isize,
-    /// How many cells ahead to ask for; 0 for none.
-    prefetch: isize,
-}
-
-impl<M: Multiply, V: Lanes<Elem = M::Real>, const W: usize, const ALL: bool> Right<V, W> for Panel<M, ALL> {
-    #[inline(always)]
-    unsafe fn values(&self) -> [V; W] {
-        // SAFETY: as the caller promises; prefetching never faults.
-        let values = unsafe { M::load_all::<V, W>(self.at, self.step) };
-        if ALL && self.prefetch != 0 {
-            // A line holds the narrow elements of two registers.
-            let each = 64 / size_of::<M::Right>();
-            for w in 0..(W * V::N).div_ceil(each) {
-                M::ask(self.at.wrapping_offset(self.prefetch).wrapping_add(w * each), self.step);
+    #[expect(
+        clippy::needless_range_loop,
+        reason = "an iterator would take an address, and the sums leave the registers"
+    )]
+    unsafe fn walk_packed<V: Lanes<Elem = M::Real>, const R: usize, const W: usize>(
+        &self,
+        mut left: *const M::Left,
+        mut right: *const M::Right,
+        sums: &mut [[V; W]; R],
+    ) {
+        // A copy of which no address is taken: it stays in registers.
+        let mut kept = *sums;
+        for _ in 0..self.k {
+            // SAFETY: inside the operands.
+            unsafe {
+                let values = M::load_all::<V, W>(right, self.right_step);
+                if M::LYING {
+                    M::ask(right.wrapping_offset(self.prefetch), self.right_step);
+                }
+                for i in 0..R {
+                    let factor = M::splat::<V>(left.add(i));
+                    for w in 0..W {
+                        kept[i][w] = M::accumulate(factor, values[w], kept[i][w]);
+                    }
+                }
+                left = left.add(R);
             }
+            right = right.wrapping_offset(self.right_step);
         }
-        if !ALL && M::LYING {
-            M::ask(self.at.wrapping_offset(self.prefetch), self.step);
+        *sums = kept;
+    }
+
+    /// The loop that counts, over a left side that is read where it lies.
+    #[inline(always)]
+    unsafe fn walk_direct<V: Lanes<Elem = M::Real>, const R: usize, const W: usize>(
+        &self,
+        left: *const M::Left,
+        (row, deep): (isize, isize),
+        mut right: *const M::Right,
+        sums: &mut [[V; W]; R],
+    ) {
+        let mut kept = *sums;
+        // One pointer per three rows: the others are a step and two steps away, which addressing modes reach.
+        let mut groups = [left; 3];
+        for (g, group) in groups.iter_mut().enumerate() {
+            *group = left.wrapping_offset(3 * g as isize * row);
         }
-        values
-    }
-    #[inline(always)]
-    unsafe fn accumulate(factor: V, value: V, sum: V) -> V {
-        // SAFETY: as the caller promises.
-        unsafe { M::accumulate(factor, value, sum) }
-    }
-    #[inline(always)]
-    fn step(&mut self) {
-        self.at = self.at.wrapping_offset(self.step);
+        for _ in 0..self.k {
+            // SAFETY: inside the operands; prefetching never faults.
+            unsafe {
+                let values = M::load_all::<V, W>(right, self.right_step);
+                if self.prefetch != 0 {
+                    // A line holds the narrow elements of two registers.
+                    let each = 64 / size_of::<M::Right>();
+                    for w in 0..(W * V::N).div_ceil(each) {
+                        M::ask(right.wrapping_offset(self.prefetch).wrapping_add(w * each), self.right_step);
+                    }
+                }
+                for i in 0..R {
+                    let factor = M::splat::<V>(groups[i / 3].wrapping_offset((i % 3) as isize * row));
+                    for w in 0..W {
+                        kept[i][w] = M::accumulate(factor, values[w], kept[i][w]);
+                    }
+                }
+            }
+            for group in &mut groups[..R.div_ceil(3)] {
+                *group = group.wrapping_offset(deep);
+            }
+            right = right.wrapping_offset(self.right_step);
+        }
+        *sums = kept;
     }
 }

@@ -12,7 +12,6 @@ use crate::array::Array;
 use crate::error::Result;
 use crate::machine::lanes::{Block, Kernel, Lanes, Real, lane_count, launch};
 use crate::machine::threads::{self, SharedMut};
-use crate::machine::tile::{self, Planes};
 use crate::memory::scratch::with_scratch;
 
 /// Rows and columns of a tile of sums; half as many columns where there are sixteen registers.
@@ -236,8 +235,21 @@ impl<T: Real> Run<T> {
                     }
                 }
             }
-            let [g, x] = [g, x].map(|at| Planes { at, plane: self.plane, left: self.len });
-            tile::multiply(self.len.div_ceil(V::N), g, x, &mut acc);
+            let mut at = 0;
+            while at < self.len {
+                let count = (self.len - at).min(V::N);
+                let mut values = [V::splat(T::default()); S];
+                for j in 0..S {
+                    values[j] = V::load_some(x.add(j * self.plane + at), count);
+                }
+                for i in 0..R {
+                    let value = V::load_some(g.add(i * self.plane + at), count);
+                    for j in 0..S {
+                        acc[i][j] = values[j].mul_add(value, acc[i][j]);
+                    }
+                }
+                at += V::N;
+            }
             for i in 0..R {
                 for j in 0..S {
                     acc[i][j].store(sums.add((i * C + j) * V::N));
