@@ -42,7 +42,9 @@ impl<T: Copy> Inline<T> {
     pub fn from_slice(values: &[T]) -> Result<Self> {
         check_rank(values.len())?;
         let mut out = Self::empty();
-        values.iter().for_each(|&value| out.push(value));
+        for &value in values {
+            out.push(value);
+        }
         Ok(out)
     }
 

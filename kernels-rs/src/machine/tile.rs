@@ -102,7 +102,7 @@ impl<V: Lanes, const Q: usize> Right<V, Q> for Even<V::Elem> {
 /// Cells or registers of several lines, all at the same places of theirs.
 #[derive(Clone, Copy)]
 pub struct Lines<'a, T, const N: usize> {
-    lines: [*const T; N],
+    at: [*const T; N],
     place: *const usize,
     places: PhantomData<&'a [usize]>,
 }
@@ -111,13 +111,13 @@ impl<'a, T, const N: usize> Lines<'a, T, N> {
     /// A place for each depth.
     #[inline(always)]
     pub fn new(lines: [*const T; N], places: &'a [usize]) -> Self {
-        Self { lines, place: places.as_ptr(), places: PhantomData }
+        Self { at: lines, place: places.as_ptr(), places: PhantomData }
     }
 
     #[inline(always)]
     unsafe fn at(&self, i: usize) -> *const T {
         // SAFETY: the caller says that there is a place for this depth, and what lies there.
-        unsafe { self.lines[i].add(*self.place) }
+        unsafe { self.at[i].add(*self.place) }
     }
 }
 

@@ -54,10 +54,10 @@ impl Source for Computed {
     }
     unsafe fn part(&self, range: Range<usize>, to: *mut [u8]) -> *const u8 {
         assert!(range.len() * self.size() <= to.len());
-        let to = to.cast::<f32>();
+        let to = to.cast::<[u8; 4]>();
         for (at, number) in range.enumerate() {
             // SAFETY: the caller promises the room, which was just measured.
-            unsafe { to.add(at).write(Self::at(number)) };
+            unsafe { to.add(at).write(Self::at(number).to_ne_bytes()) };
         }
         to.cast_const().cast()
     }

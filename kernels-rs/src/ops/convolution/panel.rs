@@ -1,8 +1,6 @@
 //! The inner loops of the implicit matrix product: lanes are result positions. A panel `[tap][position]` is packed from
 //! the band through the offset table, a few registers wide; rows of weights are read where they lie.
 
-#![expect(clippy::needless_range_loop, reason = "counted loops over a tile are unrolled into registers")]
-
 use crate::machine::lanes::Lanes;
 use crate::machine::tile::{self, Even, Lines};
 
