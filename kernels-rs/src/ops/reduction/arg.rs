@@ -89,9 +89,9 @@ unsafe fn best_of_row_any<T: Keyed>(job: &RowJob) {
 #[inline(always)]
 fn best_of<T: Keyed>(x: &[T], flip: T::Key) -> (T::Key, usize) {
     if x.len() < 32 {
-        let (mut best, mut at) = (x[0].equal_key(flip), 0);
+        let (mut best, mut at) = (x[0].summed_key(flip), 0);
         for (i, x) in x.iter().enumerate().skip(1) {
-            let key = x.equal_key(flip);
+            let key = x.summed_key(flip);
             at = if key > best { i } else { at };
             best = best.max(key);
         }
@@ -114,7 +114,7 @@ fn highest_key<T: Keyed>(x: &[T], flip: T::Key) -> T::Key {
     let (chunks, rest) = x.as_chunks::<32>();
     for chunk in chunks {
         for (lane, &x) in lanes.iter_mut().zip(chunk) {
-            *lane = x.equal_key(flip).max(*lane);
+            *lane = x.summed_key(flip).max(*lane);
         }
     }
     for half in [16, 8, 4, 2, 1] {
@@ -122,15 +122,15 @@ fn highest_key<T: Keyed>(x: &[T], flip: T::Key) -> T::Key {
             lanes[lane] = lanes[lane].max(lanes[lane + half]);
         }
     }
-    rest.iter().fold(lanes[0], |best, &x| best.max(x.equal_key(flip)))
+    rest.iter().fold(lanes[0], |best, &x| best.max(x.summed_key(flip)))
 }
 
 #[inline(always)]
 fn position<T: Keyed>(x: &[T], best: T::Key, flip: T::Key) -> usize {
     let (chunks, _) = x.as_chunks::<32>();
-    let found = |chunk: &[T; 32]| chunk.iter().fold(false, |found, &x| found | (x.equal_key(flip) == best));
+    let found = |chunk: &[T; 32]| chunk.iter().fold(false, |found, &x| found | (x.summed_key(flip) == best));
     let skipped = chunks.iter().take_while(|chunk| !found(chunk)).count() * 32;
-    skipped + x[skipped..].iter().position(|&x| x.equal_key(flip) == best).unwrap_or(0)
+    skipped + x[skipped..].iter().position(|&x| x.summed_key(flip) == best).unwrap_or(0)
 }
 
 /// # Safety
@@ -156,7 +156,7 @@ unsafe fn best_of_columns_any<T: Keyed>(job: &ColumnJob) {
                     }
                 };
                 for i in 0..LANES {
-                    let key = values[i].equal_key(flip);
+                    let key = values[i].summed_key(flip);
                     at_here[i] = if key > best_here[i] { row as i32 } else { at_here[i] };
                     best_here[i] = best_here[i].max(key);
                 }
