@@ -31,6 +31,8 @@ CPU = (
     "derivatives",
     "train",
     "compile",
+    "numerical",
+    "families",
 )
 GROUPS = (*CPU, "record", "shaders")
 NAMES = {"safetensors": "safetensors", "torch": "PyTorch"}
