@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from phlox_tensor import Tensor, concat, stack, unstack
+from phlox_tensor import Tensor, concat, unstack
 from phlox_tensor.ops.recurrence import real_steps
 
 from .._rule import Joint, Rule
@@ -34,6 +34,13 @@ def _real(lengths: Tensor[Int] | None, like: Tensor) -> Tensor | None:
     return real_steps(lengths, like.shape[1])[:, :, None].astype(like.dtype)
 
 
+def _joined(steps: list[Tensor], reverse: bool) -> Tensor:
+    """(N, steps, size) of the steps in the order of the walk back."""
+    n, size = steps[0].shape
+    ordered = steps if reverse else steps[::-1]
+    return concat(ordered, axis=1).reshape((n, len(steps), size))
+
+
 def _masked(x: Tensor, real: Tensor | None) -> Tensor:
     return x if real is None else x * real
 
@@ -56,10 +63,11 @@ def _back(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Cotangents of the states behind each step, of products with weights, of the start.
 
-    ``scale`` (N, steps, gates, H) turns the one into the other; ``kept`` is what of a state goes
+    ``scale`` (N, steps, gates · H) turns the one into the other; ``kept`` is what of a state goes
     on to the next one as it is.
     """
-    n, steps, gates, size = scale.shape
+    n, steps, size = g.shape
+    gates = scale.shape[2] // size
     wanted, turned = unstack(g, axis=1), weight.mT
     scales = unstack(scale, axis=1)
     keeps = None if kept is None else unstack(kept, axis=1)
@@ -68,16 +76,13 @@ def _back(
     pulls: list[Tensor] = []
     for t in range(steps) if reverse else reversed(range(steps)):
         state = wanted[t] + carried
-        pull = (state[:, None] * scales[t]).reshape((n, gates * size))
+        pull = (state if gates == 1 else concat([state] * gates, axis=1)) * scales[t]
         carried = pull @ turned
         if keeps is not None:
             carried = carried + state * keeps[t]
         states.append(state)
         pulls.append(pull)
-    if not reverse:
-        states.reverse()
-        pulls.reverse()
-    return stack(states, axis=1), stack(pulls, axis=1), carried
+    return _joined(states, reverse), _joined(pulls, reverse), carried
 
 
 def _wide(*tensors: Tensor) -> list[Tensor]:
@@ -96,7 +101,7 @@ def _rnn_steps(
     wanted, weights, start, states = _wide(g, weight, hidden, y)
     real = _real(lengths, states)
     slope = 1.0 - states.square() if activation == "tanh" else (states > 0).astype(states.dtype)
-    scale = _masked(slope, real)[:, :, None]
+    scale = _masked(slope, real)
     _, pulls, first = _back(wanted, weights, scale, _kept(None, real), reverse)
     found = (pulls, _weights(_before(start, states, reverse), pulls), first)
     return (*(x.astype(g.dtype) for x in found), None)
@@ -124,7 +129,7 @@ def _gru_steps(
     by_new = _masked((1.0 - update) * (1.0 - new.square()), real)
     by_reset = by_new * kept[..., 2 * size :] * (reset * (1.0 - reset))
     by_update = _masked((before - new) * (update * (1.0 - update)), real)
-    scale = stack([by_reset, by_update, by_new * reset], axis=2)
+    scale = concat([by_reset, by_update, by_new * reset], axis=2)
     found, pulls, first = _back(wanted, weights, scale, _kept(update, real), reverse)
     outer = concat([pulls[..., : 2 * size], found * by_new], axis=2)
     total = None if bias is None else pulls.sum(axis=(0, 1)).astype(g.dtype)
@@ -153,12 +158,11 @@ def _lstm_steps(  # noqa: PLR0913, PLR0917 - operands and results of the op
     i, f, o = gates[..., :size], gates[..., size:], total[..., 3 * size :].sigmoid()
     seen = memories.tanh()
     by_cell = [taken * i * (1.0 - i), old * f * (1.0 - f), i * (1.0 - taken.square())]
-    scale = _masked(concat(by_cell, axis=2), real)
-    by_hidden = _masked(seen * o * (1.0 - o), real)
+    scale = _masked(concat([*by_cell, seen * o * (1.0 - o)], axis=2), real)
     through = _masked(o * (1.0 - seen.square()), real)
     none = states.zeros()
     wanted = [none if x is None else x.to_full_precision() for x in (g_hiddens, g_cells)]
-    rows = [unstack(x, axis=1) for x in (*wanted, scale, by_hidden, through)]
+    rows = [unstack(x, axis=1) for x in (*wanted, scale, through)]
     keeps = [unstack(x, axis=1) for x in (_kept(f, real), _kept(None, real)) if x is not None]
     pulls, first, remembered = _lstm_back(rows, keeps, weights.mT, reverse)
     found = (pulls, _weights(before, pulls), first, remembered)
@@ -172,22 +176,20 @@ def _lstm_back(
     reverse: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Cotangents of the products with weights, of the hidden state and of the cell at the start."""
-    wanted, of_cells, scales, by_hidden, through = rows
+    wanted, of_cells, scales, through = rows
     steps = len(wanted)
     carried: Tensor = wanted[0].zeros()
     memory: Tensor = wanted[0].zeros()
-    n, size = carried.shape
     pulls: list[Tensor] = []
     for t in range(steps) if reverse else reversed(range(steps)):
         state = wanted[t] + carried
         memory = of_cells[t] + memory + state * through[t]
-        part = memory[:, None] * scales[t].reshape((n, 3, size))
-        pull = concat([part.reshape((n, 3 * size)), state * by_hidden[t]], axis=1)
+        pull = concat([memory, memory, memory, state], axis=1) * scales[t]
         carried, memory = pull @ turned, memory * keeps[0][t]
         if len(keeps) > 1:
             carried = carried + state * keeps[1][t]
         pulls.append(pull)
-    return stack(pulls if reverse else pulls[::-1], axis=1), carried, memory
+    return _joined(pulls, reverse), carried, memory
 
 
 RECURRENCE: Final[dict[str, Rule]] = {

@@ -52,8 +52,11 @@ def _walk(
         state = new
     if reverse:
         found.reverse()
-    stacked = (movement.stack(list(parts), axis=1) for parts in zip(*found, strict=True))
-    return tuple(each.astype(inputs.dtype) for each in stacked)
+    n, size = state[0].shape
+    # One copy: ``stack`` would look at each of the many small tensors once more.
+    joined = (movement.concat(list(parts), axis=1) for parts in zip(*found, strict=True))
+    shape = (n, len(given), size)
+    return tuple(each.reshape(shape).astype(inputs.dtype) for each in joined)
 
 
 def _lstm_steps(
