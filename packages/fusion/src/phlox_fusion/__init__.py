@@ -2,7 +2,8 @@
 
 from ._compile import Compiled as Compiled
 from ._compile import compile as compile
+from ._fusion import Fusion as Fusion
 from ._kernel import Kernel as Kernel
 from ._kernel import kernel as kernel
 
-__all__ = ["Compiled", "Kernel", "compile", "kernel"]
+__all__ = ["Compiled", "Fusion", "Kernel", "compile", "kernel"]

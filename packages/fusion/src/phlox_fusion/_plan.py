@@ -38,10 +38,21 @@ class Plan(NamedTuple):
 _PEAK: Final = "memory: as a program it would hold more at once than the ops do"
 
 
-def planned(nodes: Sequence[Node], specs: Sequence[Spec], wanted: set[int]) -> Plan:
+def planned(
+    nodes: Sequence[Node],
+    specs: Sequence[Spec],
+    wanted: set[int],
+    owned: frozenset[int] = frozenset(),
+) -> Plan:
     """Return what runs these ops, with as many of them in programs as pays.
 
     At no time does a plan hold more bytes than the ops would one by one.
+
+    Args:
+        nodes: the ops, in the order in which they ran.
+        specs: of each value.
+        wanted: values that stay.
+        owned: values from outside that go with their last use.
     """
     clusters, alone = clusters_of(nodes, specs, wanted)
     made: list[tuple[Cluster, Fused]] = []
@@ -53,10 +64,10 @@ def planned(nodes: Sequence[Node], specs: Sequence[Spec], wanted: set[int]) -> P
             alone.update((place, "no kernel for them together") for place in cluster.nodes)
         else:
             made.append((cluster, Fused(own, parts, kernel)))
-    top = _peak(nodes, specs, wanted)[0]
+    top = _peak(nodes, specs, wanted, owned)[0]
     while True:
         steps = _in_order(nodes, made)
-        most, place = _peak(steps, specs, wanted)
+        most, place = _peak(steps, specs, wanted, owned)
         if most <= top:
             break
         worst = _blamed(made, steps, place, nodes)
@@ -87,13 +98,19 @@ def _in_order(nodes: Sequence[Node], made: list[tuple[Cluster, Fused]]) -> tuple
     return tuple(steps)
 
 
-def _peak(steps: Sequence[Step], specs: Sequence[Spec], wanted: set[int]) -> tuple[int, int]:
+def _peak(
+    steps: Sequence[Step],
+    specs: Sequence[Spec],
+    wanted: set[int],
+    owned: frozenset[int] = frozenset(),
+) -> tuple[int, int]:
     """Return the most bytes that the values of steps hold at once, and at which step."""
     last: dict[int, int] = {}
     for place, step in enumerate(steps):
         last.update((v, place) for v in (*takes(step), *gives(step)))
-    held: set[int] = set()
-    now = most = at = 0
+    held = {value for value in owned if value in last}
+    now = most = sum(_bytes(specs[value]) for value in held)
+    at = 0
     for place, step in enumerate(steps):
         held.update(gives(step))
         now += sum(_bytes(specs[v]) for v in gives(step))

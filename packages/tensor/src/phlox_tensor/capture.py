@@ -4,7 +4,9 @@ from ._ambient import EAGER, MODES, ambient, depend_on, runs_eagerly
 from ._cell import RECORDINGS, Cell, Packed
 from ._formula import ElementFormula
 from ._graph import Formula, Graph, Guard, Node, Value, shown, values_of, written
+from ._infer import infer_prepared
 from ._interpreter import interpreted
+from ._kinds import KIND_SETS
 from ._lowering import Lowered, Taken, arguments_of, lowered, program_of
 from ._number import Number, call, plain, same
 from ._program import Instr, Kernel, Program, ProgramLimits
@@ -12,6 +14,7 @@ from ._recording import Recording, line_of_user, recorded, recording
 
 __all__ = [
     "EAGER",
+    "KIND_SETS",
     "MODES",
     "RECORDINGS",
     "Cell",
@@ -34,6 +37,7 @@ __all__ = [
     "arguments_of",
     "call",
     "depend_on",
+    "infer_prepared",
     "interpreted",
     "line_of_user",
     "lowered",

@@ -1,0 +1,308 @@
+"""Streams: ops that wait until somebody needs a result, and then run as programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from threading import RLock
+from typing import Any, Final, NamedTuple, final
+from weakref import ref
+
+from phlox_tensor import Backend, Entry, Op, Spec
+from phlox_tensor.capture import Node, Number, Value
+
+from ._plan import Fused, gives, planned, takes
+
+_MOST_PLANS: Final = 1024
+
+
+@final
+class Deferred:
+    """A primitive of a lazy device: of the device inside, or to be made.
+
+    Attributes:
+        spec: shape and element type.
+        value: the primitive of the device inside; None while it waits.
+        stream: where it waits, else None.
+        place: which value of the stream it is.
+    """
+
+    __slots__ = ("__weakref__", "place", "spec", "stream", "value")
+
+    def __init__(self, spec: Any, value: Any, stream: Stream | None, place: int = -1) -> None:
+        """Hold a primitive, or stand for one to be made."""
+        self.spec = spec
+        self.value = value
+        self.stream = stream
+        self.place = place
+
+
+class Input(NamedTuple):
+    """A value that a stream takes from outside.
+
+    Attributes:
+        place: which value of the stream it is.
+        primitive: of the device inside.
+        alive: whether anybody else still has it.
+    """
+
+    place: int
+    primitive: Any
+    alive: ref[Deferred]
+
+
+class Waiting(NamedTuple):
+    """An op that waits.
+
+    Attributes:
+        op: the op.
+        entry: what the device inside runs for it.
+        operands: values as ``Value``, numbers as ``Number``.
+        attributes: numbers as ``Number``; what else there is as it is.
+        result: the value that it gives.
+        made: what stands for the result.
+    """
+
+    op: Op
+    entry: Entry
+    operands: tuple[Any, ...]
+    attributes: tuple[Any, ...]
+    result: int
+    made: ref[Deferred]
+
+
+class Step(NamedTuple):
+    """One call of a plan.
+
+    Attributes:
+        function: an entry or a kernel.
+        args: values as ``Value``, numbers as ``Number``.
+        results: the values that it gives.
+        nodes: the ops of a kernel; an entry has none.
+        ended: values that nobody needs after it.
+    """
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    results: tuple[int, ...]
+    nodes: tuple[Node, ...]
+    ended: tuple[int, ...]
+
+
+@final
+class Plans:
+    """The plans of a device, by what waits and what of it is needed."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._kept: dict[Hashable, tuple[Step, ...]] = {}
+        self.made = 0
+
+    def find(self, key: Hashable, make: Callable[[], tuple[Step, ...]]) -> tuple[Step, ...]:
+        """Return a plan, made now where there is none."""
+        found = self._kept.get(key)
+        if found is None:
+            if len(self._kept) >= _MOST_PLANS:
+                self._kept.clear()
+            found = self._kept[key] = make()
+            self.made += 1
+        return found
+
+
+@final
+class _Owner:
+    """Numbers of a stream are plain; nothing asks them for anything."""
+
+    def number(self, function: Any, args: Any, value: Any, /) -> Any:
+        raise AssertionError(function)
+
+    def guard(self, function: Any, args: Any, value: Any, /) -> None:
+        raise AssertionError(function)
+
+
+_OWNER: Final = _Owner()
+
+
+@final
+class Stream:
+    """The ops of one thread on one device that wait.
+
+    It never holds more bytes than the ops would, had they run at once: nothing else takes memory
+    while they wait, and what their plan holds is compared with what they would hold one by one.
+    """
+
+    def __init__(self, device: Backend, plans: Plans, most: int) -> None:
+        """Start empty.
+
+        Args:
+            device: that inside.
+            plans: of the device.
+            most: ops that may wait.
+        """
+        self.lock: Final = RLock()
+        self._device: Final = device
+        self._plans: Final = plans
+        self._most: Final = most
+        self._clear()
+
+    def _clear(self) -> None:
+        self._specs: list[Spec] = []
+        self._inputs: list[Input] = []
+        self._known: dict[int, int] = {}  # inputs by the id of their primitives, kept meanwhile
+        self._calls: list[Waiting] = []
+        self._numbers: list[int | float] = []
+        self._key: list[Hashable] = []
+
+    def put(self, op: Op, entry: Entry, count: int, args: Sequence[Any], spec: Spec) -> Deferred:
+        """Let an op wait, and return what stands for its result."""
+        with self.lock:
+            operands = tuple([self._operand(item) for item in args[:count]])
+            attributes = tuple([self._number(item) for item in args[count:]])
+            place = len(self._specs)
+            self._specs.append(spec)
+            made = Deferred(spec, None, self, place)
+            self._calls.append(Waiting(op, entry, operands, attributes, place, ref(made)))
+            self._key.append((op, *map(_key, operands), *map(_key, attributes), spec))
+            if len(self._calls) >= self._most:
+                self.flush()
+            return made
+
+    def _operand(self, item: Any) -> Any:
+        if type(item) is not Deferred:
+            return self._number(item)
+        if item.stream is self:
+            return Value(item.place)
+        place = self._known.get(id(item.value))
+        if place is None:
+            place = self._known[id(item.value)] = len(self._specs)
+            self._specs.append(item.spec)
+            self._inputs.append(Input(place, item.value, ref(item)))
+            self._key.append(item.spec)
+        return Value(place)
+
+    def _number(self, item: Any) -> Any:
+        if type(item) is int or type(item) is float:
+            self._numbers.append(item)
+            return Number(item, len(self._numbers) - 1, _OWNER)
+        return item
+
+    # Running
+
+    def flush(self) -> None:
+        """Run what waits, as far as anybody needs it."""
+        with self.lock:
+            if not self._calls:
+                return
+            calls, inputs, numbers = self._calls, self._inputs, self._numbers
+            specs, key = tuple(self._specs), tuple(self._key)
+            self._clear()
+            needed = [made for call in calls if (made := call.made()) is not None]
+            wanted = tuple([made.place for made in needed])
+            if not wanted:
+                return
+            owned = tuple([item.place for item in inputs if item.alive() is None])
+            steps = self._plans.find(
+                (key, wanted, owned),
+                lambda: _steps(self._device, calls, specs, {*wanted}, frozenset(owned)),
+            )
+            used = {item.number for step in steps for item in step.args if type(item) is Value}
+            values = {item.place: item.primitive for item in inputs if item.place in used}
+            inputs.clear()
+            try:
+                _run(steps, values, numbers)
+            except BaseException as error:
+                _fail(needed, values, error)
+                raise
+            for made in needed:
+                made.value, made.stream = values[made.place], None
+
+
+class Failed(NamedTuple):
+    """Stands for the result of an op that failed when it ran."""
+
+    error: BaseException
+
+
+def _fail(needed: Sequence[Deferred], values: dict[int, Any], error: BaseException) -> None:
+    """Leave what was made; who asks for the rest gets the error."""
+    for made in needed:
+        made.value, made.stream = values.get(made.place, Failed(error)), None
+
+
+def _run(steps: Sequence[Step], values: dict[int, Any], numbers: Sequence[int | float]) -> None:
+    for step in steps:
+        if not step.nodes:
+            values[step.results[0]] = step.function(*_given(step.args, values, numbers))
+        else:
+            try:
+                out = step.function(*_given(step.args, values, numbers))
+            except Exception:
+                out = _one_by_one(step, values, numbers)  # which raises from the op at fault
+            values.update(zip(step.results, out, strict=True))
+            del out
+        for value in step.ended:
+            values.pop(value, None)
+
+
+def _given(
+    args: Sequence[Any], values: dict[int, Any], numbers: Sequence[int | float]
+) -> list[Any]:
+    found = []
+    for item in args:
+        kind = type(item)
+        if kind is Value:
+            found.append(values[item.number])
+        elif kind is Number:
+            found.append(numbers[item.place])
+        else:
+            found.append(item)
+    return found
+
+
+def _one_by_one(step: Step, values: dict[int, Any], numbers: Sequence[int | float]) -> list[Any]:
+    """What a program gives, by its ops."""
+    inside = dict(values)
+    for node in step.nodes:
+        args = _given((*node.operands, *node.attributes), inside, numbers)
+        inside[node.results[0]] = node.entry(*args)
+    return [inside[value] for value in step.results]
+
+
+def _steps(
+    device: Backend,
+    calls: Sequence[Waiting],
+    specs: Sequence[Spec],
+    wanted: set[int],
+    owned: frozenset[int],
+) -> tuple[Step, ...]:
+    """The plan of what waits: programs and ops, and what ends with each."""
+    live = set(wanted)
+    nodes: list[Node] = []
+    for call in reversed(calls):
+        if call.result in live:
+            results = (call.result,)
+            live.update(item.number for item in call.operands if type(item) is Value)
+            nodes.append(
+                Node(call.op, device, call.entry, call.operands, call.attributes, results, "")
+            )
+    nodes.reverse()
+    steps = planned(nodes, specs, wanted, owned).steps
+    last: dict[int, int] = {}
+    for at, step in enumerate(steps):
+        last.update((value, at) for value in (*takes(step), *gives(step)))
+    found: list[Step] = []
+    for at, step in enumerate(steps):
+        ended = tuple(v for v in {*takes(step), *gives(step)} if last[v] == at and v not in wanted)
+        if isinstance(step, Fused):
+            args = (*map(Value, step.lowered.inputs), *step.lowered.numbers)
+            found.append(Step(step.kernel, args, step.lowered.results, step.nodes, ended))
+        else:
+            args = (*step.operands, *step.attributes)
+            found.append(Step(step.entry, args, step.results, (), ended))
+    return tuple(found)
+
+
+def _key(item: Any) -> Hashable:
+    """What tells calls apart: numbers only by their type and place."""
+    if type(item) is Number:
+        return type(item.value), item.place
+    return item

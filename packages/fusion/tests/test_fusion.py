@@ -1,0 +1,177 @@
+"""The lazy device: what waits, when it runs, and what it leaves alone."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, final
+
+import pytest
+
+import phlox_tensor as pt
+from phlox_fusion import Fusion, compile, kernel
+from phlox_tensor import Backend, DType, Entry, Numpy, Tensor
+
+LAZY = Fusion(Numpy(), least=0)
+
+
+def waits(x: Tensor[Any]) -> bool:
+    return x.primitive.stream is not None
+
+
+def test_ops_of_elements_wait_until_a_result_is_read() -> None:
+    x = pt.asarray([1.0, -2.0], device=LAZY)
+    y = (x * 2 + 1).relu()
+    assert (y.shape, y.dtype, waits(y)) == ((2,), pt.float32, True)
+    assert y.tolist() == [3.0, 0.0]
+    assert not waits(y)
+
+
+def test_an_op_of_another_class_makes_what_it_takes() -> None:
+    x = pt.asarray([1.0, -2.0], device=LAZY)
+    y = x.exp()
+    total = (y * 2).sum()
+    assert not waits(total)
+    assert not waits(y)
+    assert total.item() == pytest.approx(2 * (2.7182817 + 0.13533528))
+
+
+def test_what_nobody_needs_is_not_computed() -> None:
+    seen: list[str] = []
+    device = Fusion(Noting(seen), least=0)
+    x = pt.ones(3, device=device)
+    seen.clear()
+    x.exp()
+    y = x.log() + 1
+    assert y.tolist() == [1.0, 1.0, 1.0]
+    assert seen == ["log", "add"]
+
+
+def test_ops_of_integers_and_on_little_run_at_once() -> None:
+    device = Fusion(Numpy())
+    assert not waits(pt.ones(3, device=device).exp())
+    assert waits(pt.ones(1 << 16, device=device).exp())
+    whole = pt.asarray([1, 2], device=LAZY)
+    assert not waits(whole + 1)
+    with pytest.raises(pt.ArgumentError):
+        whole ** pt.asarray([-1, 2], device=LAZY)
+
+
+def test_errors_come_from_the_line_of_the_op() -> None:
+    x = pt.ones((2, 3), device=LAZY).exp()
+    with pytest.raises(pt.ShapeError, match="add"):
+        x + x[:, :2]
+    assert x.shape == (2, 3)
+    with pytest.raises(pt.KindError):
+        pt.add(x, pt.asarray([True], device=LAZY))  # type: ignore[type-var]
+
+
+def test_at_most_so_many_ops_wait() -> None:
+    device = Fusion(Numpy(), pending=4, least=0)
+    x = pt.ones(2, device=device)
+    for turn in range(1, 10):
+        x = x + 1
+        assert waits(x) is (turn % 4 != 0)
+    assert x.tolist() == [10.0, 10.0]
+    off = Fusion(Numpy(), pending=0)
+    assert (pt.ones(1 << 17, device=off) + 1).primitive.shape == (1 << 17,)
+    assert repr(off) == "Fusion(Numpy(), pending=0)"
+    assert Fusion(Numpy()) is Fusion("numpy")
+
+
+def test_sync_memory_and_flush_run_what_waits() -> None:
+    for run in (LAZY.sync, LAZY.flush):
+        y = pt.ones(2, device=LAZY).exp()
+        run()
+        assert not waits(y)
+    y = pt.ones(2, device=LAZY).exp()
+    with pytest.raises(pt.DeviceError, match="does not count"):
+        LAZY.memory()
+    assert not waits(y)
+
+
+def test_a_known_sequence_is_planned_once() -> None:
+    device = Fusion(Numpy(), pending=9, least=0)
+    for turn in range(5):
+        y = pt.ones((2, 2), device=device) * float(turn) + 0.5
+        assert y.tolist() == [[turn + 0.5] * 2] * 2
+    assert device.plans == 1
+    pt.ones((2, 3), device=device).exp().tolist()
+    assert device.plans == 2
+
+
+def test_tensors_cross_threads() -> None:
+    def work(turn: int) -> list[float]:
+        x = pt.ones(8, device=LAZY) * turn
+        out: list[float] = ((x + shared) * 2).tolist()
+        return out
+
+    shared = pt.ones(8, device=LAZY).exp()
+    e = shared.detach()
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(work, range(40)))
+    wanted = (pt.ones(8) * 1.0).exp()
+    assert found == [((pt.ones(8) * turn + wanted) * 2).tolist() for turn in range(40)]
+    assert e.tolist() == wanted.tolist()
+
+
+def test_an_op_that_fails_tells_whoever_asks() -> None:
+    device = Fusion(Noting([], failing="exp"), least=0)
+    x = pt.ones(3, device=device)
+    good, bad = x + 1, x.exp()
+    for _ in range(2):
+        with pytest.raises(MemoryError):
+            bad.tolist()
+    assert good.tolist() == [2.0, 2.0, 2.0]
+    assert (x * 3).tolist() == [3.0, 3.0, 3.0]
+
+
+def test_it_nests_and_takes_kernels_and_compiled_functions() -> None:
+    twice = Fusion(LAZY)
+    x = pt.asarray([0.5, -1.0], device=twice)
+    assert (x * 2).exp().tolist() == (pt.asarray([0.5, -1.0]) * 2).exp().tolist()
+    swish = kernel(lambda x: x / (1 + (-x).exp()))
+    y = pt.asarray([0.5, -1.0], device=LAZY)
+    assert swish(y + 1).tolist() == swish(pt.asarray([0.5, -1.0]) + 1).tolist()
+    fast = compile(lambda x, n: (x * n + 1).exp())
+    for n in (1.0, 2.0, 3.0, 4.0):
+        got = fast(y + 1, n)
+        assert got.device is LAZY
+        assert got.tolist() == ((pt.asarray([0.5, -1.0]) + 1) * n + 1).exp().tolist()
+
+
+@final
+class Noting(Backend):
+    """NumPy that notes what it runs, and fails where it should."""
+
+    name = "noting"
+    dtypes = Numpy().dtypes
+    default_float, default_int = pt.float32, pt.int64
+
+    def __init__(self, seen: list[str], failing: str = "") -> None:
+        self.settings = (id(seen), failing)
+        self._seen, self._failing = seen, failing
+
+    def entry(self, name: str) -> Entry | None:
+        inside = Numpy().entry(name)
+        if inside is None:
+            return None
+
+        def run(*args: Any) -> Any:
+            self._seen.append(name)
+            if name == self._failing:
+                raise MemoryError(name)
+            return inside(*args)
+
+        return run
+
+    def shape_of(self, primitive: Any, /) -> tuple[int, ...]:
+        return Numpy().shape_of(primitive)
+
+    def dtype_of(self, primitive: Any, /) -> DType:
+        return Numpy().dtype_of(primitive)
+
+    def upload(self, array: Any, dtype: DType, /) -> Any:
+        return Numpy().upload(array, dtype)
+
+    def read(self, primitive: Any, /) -> Any:
+        return Numpy().read(primitive)
