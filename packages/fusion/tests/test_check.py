@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import phlox_tensor as pt
-from phlox_fusion._check import _as_near
+from phlox_fusion._bisect import alike
 
 
 class Loose(pt.Decorator):
@@ -29,9 +29,9 @@ def test_floats_of_a_device_that_is_not_strict_may_differ_in_the_last_bits() -> 
     loose, strict = Loose(pt.Numpy()), pt.Numpy()
     own = np.array([1.0, 2.0, np.inf, np.nan], np.float32)
     near, far = own + np.float32(1e-7), own * np.float32(1.01)
-    assert _as_near(near, own, pt.float32, loose)
-    assert not _as_near(near, own, pt.float32, strict)
-    assert not _as_near(far, own, pt.float32, loose)
-    assert not _as_near(own[::-1].copy(), own, pt.float32, loose)
+    assert alike(near, own, pt.float32, loose)
+    assert not alike(near, own, pt.float32, strict)
+    assert not alike(far, own, pt.float32, loose)
+    assert not alike(own[::-1].copy(), own, pt.float32, loose)
     whole = np.arange(3)
-    assert not _as_near(whole, whole + 1, pt.int64, loose)
+    assert not alike(whole, whole + 1, pt.int64, loose)

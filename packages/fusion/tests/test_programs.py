@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import phlox_tensor as pt
 from phlox_fusion import compile
 from phlox_fusion._plan import Fused, _peak
-from phlox_fusion._replay import _folded, plan_of
+from phlox_fusion._replay import folded, plan_of
 from phlox_tensor import Backend, DType, Numpy, Tensor
-from phlox_tensor.capture import Graph, Program, ProgramLimits, interpreted
+from phlox_tensor.capture import Graph, Instr, Program, ProgramLimits, interpreted
 
 
 @final
@@ -221,6 +221,50 @@ def test_check_mode_sees_a_program_that_is_wrong() -> None:
         fast(x)
 
 
+def test_a_check_names_the_program_and_the_op_at_fault() -> None:
+    class Off(Backend):
+        """Its programs have another tanh than its ops."""
+
+        name = "off"
+        dtypes = Numpy().dtypes
+        default_float = pt.float32
+        default_int = pt.int64
+        limits = ProgramLimits(bindings=8)
+        entry = Programs.entry
+        shape_of = Programs.shape_of
+        dtype_of = Programs.dtype_of
+        upload = Programs.upload
+        read = Programs.read
+
+        def kernel(self, program: Program, /) -> Any:
+            """The interpreter with sin in the place of tanh, in what is more than one op."""
+            if len(program.instrs) == 1:
+                return interpreted(program)
+            wrong = [i._replace(op="sin") if i.op == "tanh" else i for i in program.instrs]
+            return interpreted(program._replace(instrs=tuple(wrong)))
+
+    def chain(x: Tensor, factor: float) -> tuple[Tensor, Tensor]:
+        good = ((x - 1) * factor).sum()
+        return good, ((x * factor + 1).tanh() * 2).exp()
+
+    fast = compile(chain, check=True)
+    x = ones(3, device=Off())
+    fast(x, 0.5)
+    fast(x, 0.25)
+    with pytest.raises(pt.DisagreementError) as caught:
+        fast(x, 0.125)
+    text = str(caught.value)
+    assert "a program parts from its ops" in text
+    assert "tanh, op 3 of a program of 5 (multiply, add, tanh, multiply, exp), at " in text
+    assert __file__ in text
+    # The lines to paste hold.
+    space: dict[str, Any] = {"Program": Program, "Instr": Instr}
+    lines = [line for line in text.splitlines() if line.startswith(("program =", "numbers ="))]
+    exec(lines[0] + "\n" + lines[1].partition("#")[0], space)
+    assert space["program"].inputs == ("float32",)
+    assert 0.125 in space["numbers"]
+
+
 # Random graphs
 
 _ONE = ("exp", "negative", "abs", "sin", "floor", "square", "tanh", "relu", "isfinite")
@@ -284,7 +328,7 @@ def test_random_graphs_give_the_bits_of_their_ops_and_hold_no_more(made: Any) ->
             got, wanted = fast(number, *args), run(steps, kept, args, number)
             assert [*map(bits, got)] == [*map(bits, wanted)]
         graph = fast.trace(0.5, *args)
-    nodes, _ = _folded(graph)
+    nodes, _ = folded(graph)
     wanted_values = {*graph.outputs}
     plan = plan_of(graph)
     assert (

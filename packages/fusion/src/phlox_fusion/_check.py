@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf
-from typing import Any, Final
+from typing import Any
 
-from phlox_tensor import Backend, DisagreementError, DType, finfo
+from phlox_tensor import DisagreementError
 from phlox_tensor.capture import Cell, Packed, same
 
+from ._bisect import alike, fault
 from ._layout import Layout, TensorPart, flatten
 from ._replay import MISS, Replay
 from ._trace import Trace, packed
-
-Array = Any  # of NumPy, which devices read into
-# In units of epsilon of the largest value: drivers of GPUs choose how a kernel rounds.
-_CONTRACTED: Final = 256
 
 
 def compared(
@@ -41,10 +37,28 @@ def compared(
         cell.pack(content)
     expected = function(*args, **kwargs)
     wanted = [packed(cell) for cell in cells]
-    _agree("the result", _parts(out), _parts(expected), trace)
-    for cell, mine, own in zip(cells, after, wanted, strict=True):
-        _agree(f"what it leaves in {_name(cell)}", mine, own, trace)
+    try:
+        _agree("the result", _parts(out), _parts(expected), trace)
+        for cell, mine, own in zip(cells, after, wanted, strict=True):
+            _agree(f"what it leaves in {_name(cell)}", mine, own, trace)
+    except DisagreementError as error:
+        known = dict(zip(cells, before, strict=True))
+        found = fault(trace, leaves, [known[cell].leaves for cell in trace.opened])
+        if found is None:
+            raise
+        raise _faulty(error, found) from error
     return out
+
+
+def _faulty(error: DisagreementError, found: str) -> DisagreementError:
+    """The error where a program is at fault."""
+    return DisagreementError(
+        "compile",
+        f"{error.what}: a program parts from its ops",
+        got=found,
+        expected="the bits of its ops",
+        hint="phlox_tensor.capture.interpreted(program) is the reference to compare with",
+    )
 
 
 def _name(cell: Cell[Any]) -> str:
@@ -65,24 +79,11 @@ def _agree(what: str, mine: Packed, own: Packed, trace: Trace) -> None:
         if isinstance(part, TensorPart):
             device = part.levels[-1][0]
             left, right = device.read(a), device.read(b)
-            if left.tobytes() == right.tobytes() or _as_near(left, right, part.spec.dtype, device):
+            if alike(left, right, part.spec.dtype, device):
                 continue
             raise _parted(what, f"tensor {place} of shape {part.spec.shape}", trace)
         if not same(a, b):
             raise _parted(what, f"number {place}: {a} and {b}", trace)
-
-
-def _as_near(left: Array, right: Array, dtype: DType, device: Backend) -> bool:
-    """Whether floats differ by what a driver may change that contracts products and sums."""
-    if device.strict or dtype.kind != "Float":
-        return False
-    mine, own = left.astype("float64"), right.astype("float64")
-    finite = abs(own) < inf
-    nan = ~(abs(mine) <= inf) & ~(abs(own) <= inf)
-    if not (finite | nan | (mine == own)).all():
-        return False
-    largest = abs(own[finite]).max(initial=0.0)
-    return bool((abs(mine[finite] - own[finite]) <= _CONTRACTED * finfo(dtype).eps * largest).all())
 
 
 def _parted(what: str, got: str, trace: Trace) -> DisagreementError:

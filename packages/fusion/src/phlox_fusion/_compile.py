@@ -94,7 +94,8 @@ class Compiled(Generic[P, R]):
             undo: list[Any] = []
             self._clock = version.used = self._clock + 1
             if self._mode == "check":
-                out = compared(self._called, given, kwargs, version.trace, version.replay, leaves)
+                trace = _positioned(version.trace, given, kwargs)
+                out = compared(self._called, given, kwargs, trace, version.replay, leaves)
             else:
                 try:
                     out = version.replay(leaves, undo)

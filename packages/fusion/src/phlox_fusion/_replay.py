@@ -43,7 +43,7 @@ _INFIX: Final[dict[Any, str]] = {
 
 def plan_of(graph: Graph) -> Plan:
     """Return what a replay of a graph runs."""
-    nodes, _ = _folded(graph)
+    nodes, _ = folded(graph)
     return planned(nodes, graph.specs, {*graph.outputs})
 
 
@@ -64,7 +64,7 @@ class _Writer:
         """Find out what is needed, and until when."""
         self._trace = trace
         self._source = Source()
-        nodes, self._constants = _folded(trace.graph)
+        nodes, self._constants = folded(trace.graph)
         self._outputs = set(trace.graph.outputs)
         self._steps = planned(nodes, trace.graph.specs, self._outputs).steps
         self._last: dict[int, int] = {}
@@ -184,7 +184,7 @@ class _Writer:
         return self._source.constant(item)
 
 
-def _folded(graph: Graph) -> tuple[list[Node], dict[int, Any]]:
+def folded(graph: Graph) -> tuple[list[Node], dict[int, Any]]:
     """Split nodes into those to run at each call, and small results that are always the same."""
     constants = dict(graph.constants)
     nodes = []
