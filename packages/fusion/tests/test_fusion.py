@@ -10,6 +10,7 @@ import pytest
 import phlox_tensor as pt
 from phlox_fusion import Fusion, compile, kernel
 from phlox_tensor import Backend, DType, Entry, Numpy, Tensor
+from phlox_tensor.capture import Kernel, Program, ProgramLimits, interpreted
 
 LAZY = Fusion(Numpy(), least=0)
 
@@ -125,6 +126,24 @@ def test_an_op_that_fails_tells_whoever_asks() -> None:
     assert (x * 3).tolist() == [3.0, 3.0, 3.0]
 
 
+def test_a_mode_of_the_environment_switches_it_off_and_checks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PHLOX_FUSION", "off")
+    assert pt.ones(3, device=Fusion(Numpy(), 31, 0)).exp().primitive.shape == (3,)
+    monkeypatch.setenv("PHLOX_FUSION", "sometimes")
+    with pytest.raises(pt.CompileError, match="check, off, on"):
+        Fusion(Numpy(), 32, 0)
+    monkeypatch.setenv("PHLOX_FUSION", "check")
+    x = pt.ones(3, device=Fusion(Noting([], wrong="tanh"), 33, 0))
+    fine = (x * 2 + 1).exp()
+    assert fine.tolist() == pytest.approx([20.085537] * 3)
+    bad = (x * 2).tanh() + 1
+    with pytest.raises(pt.DisagreementError) as caught:
+        bad.tolist()
+    assert f"tanh, op 2 of a program of 3 (multiply, tanh, add), at {__file__}" in str(caught.value)
+
+
 def test_it_nests_and_takes_kernels_and_compiled_functions() -> None:
     twice = Fusion(LAZY)
     x = pt.asarray([0.5, -1.0], device=twice)
@@ -147,9 +166,16 @@ class Noting(Backend):
     dtypes = Numpy().dtypes
     default_float, default_int = pt.float32, pt.int64
 
-    def __init__(self, seen: list[str], failing: str = "") -> None:
-        self.settings = (id(seen), failing)
-        self._seen, self._failing = seen, failing
+    def __init__(self, seen: list[str], failing: str = "", wrong: str = "") -> None:
+        self.settings = (id(seen), failing, wrong)
+        self._seen, self._failing, self._wrong = seen, failing, wrong
+        self.limits = ProgramLimits(bindings=8 if wrong else 0)
+
+    def kernel(self, program: Program, /) -> Kernel | None:
+        if len(program.instrs) == 1:
+            return interpreted(program)
+        off = [i._replace(op="sin") if i.op == self._wrong else i for i in program.instrs]
+        return interpreted(program._replace(instrs=tuple(off)))
 
     def entry(self, name: str) -> Entry | None:
         inside = Numpy().entry(name)

@@ -46,9 +46,9 @@ def fault(trace: Trace, leaves: Sequence[Any], opened: Sequence[Sequence[Any]]) 
     nodes, constants = folded(graph)
     values |= constants
     for node in nodes:
-        values.update(_run(node, values, numbers))
+        values.update(ran(node, values, numbers))
     for step in plan_of(graph).steps:
-        if isinstance(step, Fused) and (found := _parts(step, graph.specs, values, numbers)):
+        if isinstance(step, Fused) and (found := parts_of(step, graph.specs, values, numbers)):
             return found
     return None
 
@@ -78,7 +78,9 @@ def _given(
     return values, numbers
 
 
-def _run(node: Node, values: dict[int, Any], numbers: Sequence[Any]) -> dict[int, Any]:
+def ran(node: Node, values: dict[int, Any], numbers: Sequence[Any]) -> dict[int, Any]:
+    """What an op gives, by value."""
+
     def item(x: Any) -> Any:
         if type(x) is tuple and any(type(each) is Value for each in x):
             return tuple(map(item, x))
@@ -90,7 +92,7 @@ def _run(node: Node, values: dict[int, Any], numbers: Sequence[Any]) -> dict[int
     return dict(zip(node.results, out if node.op.signature.several else (out,), strict=True))
 
 
-def _parts(
+def parts_of(
     step: Fused, specs: Sequence[Spec], values: dict[int, Any], numbers: Sequence[Any]
 ) -> str | None:
     """Where a program parts from its ops, given what the ops gave."""

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from math import prod
 from threading import local
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, final
 
-from phlox_tensor import Backend, Decorator, DType, MemoryUse, Spec
+from phlox_tensor import Backend, CompileError, Decorator, DType, MemoryUse, Spec
 from phlox_tensor.capture import KIND_SETS, RECORDINGS, infer_prepared, recording
 
 from ._stream import Deferred, Failed, Plans, Stream
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from phlox_tensor import Entry, Op, Standing
 
+_MODES: Final = ("check", "off", "on")
 _PENDING: Final = 64
 _LEAST: Final = 1 << 18  # below, two ops took less time than their program (Sapphire Rapids)
 _FAR: Final = 65504.0  # every element type of floats holds numbers up to here
@@ -33,6 +33,8 @@ class Fusion(Decorator):
     more is not computed. No more memory is held than the ops one by one would hold. Ops of
     integers run at once, since they may refuse values, and so do those on little, which gain
     nothing. Over a device that is no base device nothing waits.
+    With PHLOX_FUSION=off in the environment nothing waits anywhere; with check each program runs
+    beside its ops, and an error names the op at which they part.
 
     Args:
         backend: the device inside, or its name.
@@ -54,8 +56,10 @@ class Fusion(Decorator):
         """Start with nothing that waits."""
         super().__init__(backend, pending, least)
         self.pending, self.least = pending, least
-        self._lazy = self._inner.inner is None and self._inner.has_data and pending > 0
-        self._plans = Plans()
+        mode = _mode()
+        base = self._inner.inner is None and self._inner.has_data
+        self._lazy = base and pending > 0 and mode != "off"
+        self._plans = Plans(check=mode == "check")
         self._threads = local()
         self._shapes: dict[Any, Spec | None] = {}
 
@@ -191,7 +195,7 @@ class Fusion(Decorator):
             return spec
         return self._inner.spec_of(primitive)
 
-    def upload(self, array: np.ndarray[Any, Any], dtype: DType, /) -> Any:
+    def upload(self, array: Any, dtype: DType, /) -> Any:
         """Copy an array to the device inside."""
         self.flush()
         return self.lift(self._inner.upload(array, dtype))
@@ -229,6 +233,16 @@ class Fusion(Decorator):
         """Run what waits in this thread, and return how many bytes the device inside holds."""
         self.flush()
         return self._inner.memory()
+
+
+def _mode() -> str:
+    """What the environment says: PHLOX_FUSION=check|off|on."""
+    mode = os.environ.get("PHLOX_FUSION", "on")
+    if mode not in _MODES:
+        raise CompileError(
+            "fusion", "no such mode in PHLOX_FUSION", got=repr(mode), expected=", ".join(_MODES)
+        )
+    return mode
 
 
 def _near(item: Any) -> bool:

@@ -7,9 +7,10 @@ from threading import RLock
 from typing import Any, Final, NamedTuple, final
 from weakref import ref
 
-from phlox_tensor import Backend, Entry, Op, Spec
-from phlox_tensor.capture import Node, Number, Value
+from phlox_tensor import Backend, DisagreementError, Entry, Op, Spec
+from phlox_tensor.capture import Node, Number, Value, line_of_user
 
+from ._bisect import parts_of, ran
 from ._plan import Fused, gives, planned, takes
 
 _MOST_PLANS: Final = 1024
@@ -60,6 +61,7 @@ class Waiting(NamedTuple):
         attributes: numbers as ``Number``; what else there is as it is.
         result: the value that it gives.
         made: what stands for the result.
+        line: where the user's program asked for it, in check mode.
     """
 
     op: Op
@@ -68,6 +70,7 @@ class Waiting(NamedTuple):
     attributes: tuple[Any, ...]
     result: int
     made: ref[Deferred]
+    line: str
 
 
 class Step(NamedTuple):
@@ -77,14 +80,14 @@ class Step(NamedTuple):
         function: an entry or a kernel.
         args: values as ``Value``, numbers as ``Number``.
         results: the values that it gives.
-        nodes: the ops of a kernel; an entry has none.
+        fused: the program of a kernel; an entry has none.
         ended: values that nobody needs after it.
     """
 
     function: Callable[..., Any]
     args: tuple[Any, ...]
     results: tuple[int, ...]
-    nodes: tuple[Node, ...]
+    fused: Fused | None
     ended: tuple[int, ...]
 
 
@@ -92,8 +95,9 @@ class Step(NamedTuple):
 class Plans:
     """The plans of a device, by what waits and what of it is needed."""
 
-    def __init__(self) -> None:
-        """Start empty."""
+    def __init__(self, *, check: bool) -> None:
+        """Start empty; ``check`` lets streams run each program beside its ops."""
+        self.check: Final = check
         self._kept: dict[Hashable, tuple[Step, ...]] = {}
         self.made = 0
 
@@ -160,7 +164,8 @@ class Stream:
             place = len(self._specs)
             self._specs.append(spec)
             made = Deferred(spec, None, self, place)
-            self._calls.append(Waiting(op, entry, operands, attributes, place, ref(made)))
+            line = line_of_user() if self._plans.check else ""
+            self._calls.append(Waiting(op, entry, operands, attributes, place, ref(made), line))
             self._key.append((op, *map(_key, operands), *map(_key, attributes), spec))
             if len(self._calls) >= self._most:
                 self.flush()
@@ -208,7 +213,7 @@ class Stream:
             values = {item.place: item.primitive for item in inputs if item.place in used}
             inputs.clear()
             try:
-                _run(steps, values, numbers)
+                _run(steps, values, numbers, specs if self._plans.check else None)
             except BaseException as error:
                 _fail(needed, values, error)
                 raise
@@ -228,15 +233,23 @@ def _fail(needed: Sequence[Deferred], values: dict[int, Any], error: BaseExcepti
         made.value, made.stream = values.get(made.place, Failed(error)), None
 
 
-def _run(steps: Sequence[Step], values: dict[int, Any], numbers: Sequence[int | float]) -> None:
+def _run(
+    steps: Sequence[Step],
+    values: dict[int, Any],
+    numbers: Sequence[int | float],
+    check: Sequence[Spec] | None,
+) -> None:
+    """Run a plan on its values; ``check`` has their specs where programs are compared."""
     for step in steps:
-        if not step.nodes:
+        if step.fused is None:
             values[step.results[0]] = step.function(*_given(step.args, values, numbers))
         else:
+            if check is not None:
+                _compare(step.fused, check, values, numbers)
             try:
                 out = step.function(*_given(step.args, values, numbers))
             except Exception:
-                out = _one_by_one(step, values, numbers)  # which raises from the op at fault
+                out = _one_by_one(step.fused, values, numbers)  # raises from the op at fault
             values.update(zip(step.results, out, strict=True))
             del out
         for value in step.ended:
@@ -258,13 +271,30 @@ def _given(
     return found
 
 
-def _one_by_one(step: Step, values: dict[int, Any], numbers: Sequence[int | float]) -> list[Any]:
+def _one_by_one(fused: Fused, values: dict[int, Any], numbers: Sequence[Any]) -> list[Any]:
     """What a program gives, by its ops."""
     inside = dict(values)
-    for node in step.nodes:
-        args = _given((*node.operands, *node.attributes), inside, numbers)
-        inside[node.results[0]] = node.entry(*args)
-    return [inside[value] for value in step.results]
+    for node in fused.nodes:
+        inside.update(ran(node, inside, numbers))
+    return [inside[value] for value in fused.lowered.results]
+
+
+def _compare(
+    fused: Fused, specs: Sequence[Spec], values: dict[int, Any], numbers: Sequence[Any]
+) -> None:
+    """Run a program beside its ops.
+
+    Raises:
+        DisagreementError: naming the op at which it parts.
+    """
+    inside = dict(values)
+    for node in fused.nodes:
+        inside.update(ran(node, inside, numbers))
+    found = parts_of(fused, specs, inside, numbers)
+    if found is not None:
+        raise DisagreementError(
+            "fusion", "a program parts from its ops", got=found, expected="the bits of its ops"
+        )
 
 
 def _steps(
@@ -279,11 +309,9 @@ def _steps(
     nodes: list[Node] = []
     for call in reversed(calls):
         if call.result in live:
-            results = (call.result,)
             live.update(item.number for item in call.operands if type(item) is Value)
-            nodes.append(
-                Node(call.op, device, call.entry, call.operands, call.attributes, results, "")
-            )
+            given = call.operands, call.attributes, (call.result,), call.line
+            nodes.append(Node(call.op, device, call.entry, *given))
     nodes.reverse()
     steps = planned(nodes, specs, wanted, owned).steps
     last: dict[int, int] = {}
@@ -294,10 +322,10 @@ def _steps(
         ended = tuple(v for v in {*takes(step), *gives(step)} if last[v] == at and v not in wanted)
         if isinstance(step, Fused):
             args = (*map(Value, step.lowered.inputs), *step.lowered.numbers)
-            found.append(Step(step.kernel, args, step.lowered.results, step.nodes, ended))
+            found.append(Step(step.kernel, args, step.lowered.results, step, ended))
         else:
             args = (*step.operands, *step.attributes)
-            found.append(Step(step.entry, args, step.results, (), ended))
+            found.append(Step(step.entry, args, step.results, None, ended))
     return tuple(found)
 
 
