@@ -187,7 +187,7 @@ def _cases() -> list[Op]:
     for op in REGISTRY.values():
         operands = op.signature.operands
         kinds = {o.kind for o in operands} <= {"Any", "Float", "Num"} and not op.signature.several
-        if op.family.diagonal and op.family.broadcasts and kinds and not op.attribute_names:
+        if op.op_class.diagonal and op.op_class.broadcasts and kinds and not op.attribute_names:
             found.append(op)
     return found
 

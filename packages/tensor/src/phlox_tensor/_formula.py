@@ -152,7 +152,7 @@ class ElementFormula:
 
         return Op(
             name=self.name,
-            family=ELEMENTWISE,
+            op_class=ELEMENTWISE,
             signature=_signature(ordered, len(tensors), found.dtype),
             doc=self.name,
             shape=elementwise,
