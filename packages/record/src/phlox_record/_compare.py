@@ -12,7 +12,7 @@ import numpy as np
 from phlox_tensor.tree import leaves_with_paths
 
 from ._errors import shown
-from ._tree import LEAF, ParamEntry, TensorEntry
+from ._tree import LEAF, TensorEntry, tensor_of
 
 _BLOCK: Final = 1 << 20
 
@@ -100,7 +100,7 @@ def differences(one: Any, other: Any) -> Iterator[str]:
 
 def _leaves(tree: Any) -> dict[str, Any]:
     pairs = leaves_with_paths(tree, LEAF)
-    return {path: leaf.tensor if isinstance(leaf, ParamEntry) else leaf for path, leaf in pairs}
+    return {path: tensor_of(leaf) for path, leaf in pairs}
 
 
 def _described(leaf: Any) -> str:

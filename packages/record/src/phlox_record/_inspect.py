@@ -26,7 +26,7 @@ from ._recorder import (
     open_unnamed,
     recognize,
 )
-from ._tree import LEAF, ParamEntry, RecordInput, TensorEntry
+from ._tree import LEAF, RecordInput, TensorEntry, tensor_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,9 @@ class FileInfo:
     check_end: Callable[[], None] = lambda: None
 
     def tensors(self) -> Iterator[tuple[str, TensorEntry]]:
-        """Yield the dotted path and the unread tensor, in file order."""
+        """Yield the dotted path and the unread tensor, in file order, at each place."""
         for path, leaf in leaves_with_paths(self.tree, LEAF):
-            tensor = leaf.tensor if isinstance(leaf, ParamEntry) else leaf
+            tensor = tensor_of(leaf)
             if isinstance(tensor, TensorEntry):
                 yield shown(path) or "the root", tensor
 

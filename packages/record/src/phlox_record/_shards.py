@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 from phlox_tensor import ArgumentError
-from phlox_tensor.tree import leaves_with_paths
 
 from ._content import Content
 from ._errors import Malformed, shown
 from ._files import atomic_file
 from ._json import parse
+from ._layout import describe
 from ._limits import Limits
 from ._skeleton import PRECISION, TREE, WRITER, join, nested, split
-from ._tree import LEAF, ParamEntry, TensorEntry
+from ._tree import TensorEntry, entries_with_paths
 
 INDEX: Final = ".index.json"
 
@@ -45,7 +44,7 @@ def write_shards(
     groups: list[dict[str, TensorEntry]] = [{}]
     room = most
     for name, tensor in named.items():
-        size = math.prod(tensor.shape) * tensor.dtype.itemsize
+        size = describe(tensor).nbytes
         if size > room and groups[-1]:
             groups.append({})
             room = most
@@ -60,7 +59,7 @@ def write_shards(
         name = f"{stem}-{token}-{number:05d}-of-{len(groups):05d}{extension}"
         write(group, place.with_name(name))
         weight_map |= dict.fromkeys(group, name)
-    total = sum(math.prod(t.shape) * t.dtype.itemsize for t in named.values())
+    total = sum(describe(tensor).nbytes for tensor in named.values())
     words = {**content.metadata, PRECISION: content.precision, WRITER: content.writer}
     about = {"metadata": {"total_size": total, **words, TREE: tree}, "weight_map": weight_map}
     with atomic_file(index) as file:
@@ -99,12 +98,7 @@ def read_shards(index: Path, data: bytes, limits: Limits, read: OpenShard) -> Co
     about, weight_map = _checked(data, limits)
     shards: dict[str, dict[str, TensorEntry]] = {}
     for name in sorted(set(weight_map.values())):
-        found = {}
-        for path, leaf in leaves_with_paths(read(index.with_name(name)), LEAF):
-            tensor = leaf.tensor if isinstance(leaf, ParamEntry) else leaf
-            if isinstance(tensor, TensorEntry):
-                found[path] = tensor
-        shards[name] = found
+        shards[name] = dict(entries_with_paths(read(index.with_name(name))))
     named: dict[str, TensorEntry] = {}
     for key, name in weight_map.items():
         if key not in shards[name]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from phlox_tensor.tree import leaves_with_paths
-
 from ._errors import Malformed
 from ._json import VERSION, TreeReader, TreeWriter, parse
 from ._limits import Limits
-from ._tree import LEAF, ParamEntry, TensorEntry
+from ._tree import TensorEntry, entries_with_paths
 
 # What a foreign format keeps in its notes for us.
 PRECISION: Final = "phlox.precision"
@@ -29,10 +27,7 @@ def split(
     """
     named: dict[str, TensorEntry] = {}
     names: dict[int, str] = {}
-    for path, leaf in leaves_with_paths(tree, LEAF):
-        tensor = leaf.tensor if isinstance(leaf, ParamEntry) else leaf
-        if not isinstance(tensor, TensorEntry) or id(tensor) in names:
-            continue
+    for path, tensor in entries_with_paths(tree):
         first, count = safe(path or _ROOT), 1
         name = first
         while name in named:

@@ -14,12 +14,10 @@ from phlox_tensor import (
     as_dtype,
     asarray,
 )
-from phlox_tensor import tree as trees
-from phlox_tensor.tree import leaves_with_paths
 
 from ._errors import located, shown
 from ._precision import PrecisionSettings, cast_array
-from ._tree import LEAF, ParamEntry, TensorEntry, TensorLike
+from ._tree import TensorLike, entries_with_paths, exchanged
 
 DeviceLike: TypeAlias = "Backend | str | None"
 LoadDType: TypeAlias = "DType | PrecisionSettings | Literal['device', 'stored']"
@@ -46,18 +44,10 @@ def materialize(
         DTypeError: the device lacks the dtype.
     """
     made = _Maker(as_device(device), dtype, op)
-    paths = {id(leaf): path for path, leaf in reversed(leaves_with_paths(tree, LEAF))}
-    seen: dict[int, ParamEntry] = {}
-
-    def leaf(item: Any) -> Any:
-        where = shown(paths.get(id(item), "")) or "the root"
-        if isinstance(item, ParamEntry):
-            if id(item) not in seen:
-                seen[id(item)] = ParamEntry(item.id, made.tensor(where, item.tensor))
-            return seen[id(item)]
-        return made.tensor(where, item) if isinstance(item, TensorEntry) else item
-
-    return trees.map(leaf, tree, leaf=LEAF)
+    paths = {id(tensor): path for path, tensor in entries_with_paths(tree)}
+    return exchanged(
+        tree, lambda tensor: made.tensor(shown(paths.get(id(tensor), "")) or "the root", tensor)
+    )
 
 
 class _Maker:

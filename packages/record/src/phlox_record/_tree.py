@@ -129,19 +129,25 @@ def exchanged(tree: Any, change: Callable[[TensorLike], TensorLike]) -> Any:
     return trees.map(leaf, tree, leaf=LEAF)
 
 
+def tensor_of(leaf: Any) -> Any:
+    """Return the tensor of a parameter, and any other leaf itself."""
+    return leaf.tensor if isinstance(leaf, ParamEntry) else leaf
+
+
 def entries(tree: Any) -> list[TensorEntry]:
-    """Return the unread tensors of a tree in depth-first order, shared parameters once."""
-    params: dict[int, ParamEntry] = {}
-    found: list[TensorEntry] = []
-    for item in trees.leaves(tree, LEAF):
-        if isinstance(item, ParamEntry):
-            if id(item) in params:
-                continue
-            params[id(item)] = item
-        tensor = item.tensor if isinstance(item, ParamEntry) else item
+    """Return the unread tensors of a tree in depth-first order, shared ones once."""
+    found = [tensor_of(leaf) for leaf in trees.leaves(tree, LEAF)]
+    return list({id(item): item for item in found if isinstance(item, TensorEntry)}.values())
+
+
+def entries_with_paths(tree: Any) -> list[tuple[str, TensorEntry]]:
+    """Return what `entries` does, each with the first of its dotted paths; this takes longer."""
+    found: dict[int, tuple[str, TensorEntry]] = {}
+    for path, leaf in trees.leaves_with_paths(tree, LEAF):
+        tensor = tensor_of(leaf)
         if isinstance(tensor, TensorEntry):
-            found.append(tensor)
-    return found
+            found.setdefault(id(tensor), (path, tensor))
+    return list(found.values())
 
 
 class Keyed(dict[str, "Record"]):
