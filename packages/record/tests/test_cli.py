@@ -32,7 +32,8 @@ def test_show(
     assert "6 tensors with 10 values" in out
     assert r"note: \x1b[2J" in out
     assert "float16 [2, 2]  8 B  param w-1" in out
-    assert out.endswith("all checksums are right\n")
+    without = kind is pr.SafetensorsRecorder
+    assert out.endswith("there are no checksums\n" if without else "all checksums are right\n")
     assert "größe" in out
     assert ("weight" in out) is not kind.needs_like
 
@@ -173,10 +174,36 @@ def test_check(
     assert main(["check", str(good)]) == 0
     assert f"good{kind.extension}: sound, {kind.__name__}, 6 tensors" in capsys.readouterr().out
     bad = tmp_path / f"bad{kind.extension}"
-    bad.write_bytes(good.read_bytes()[:-1] + b"")
+    bad.write_bytes(good.read_bytes()[:-1])
     if kind is pr.JsonRecorder:  # its last byte is a line feed, which means nothing
         bad.write_bytes(good.read_bytes()[:-2])
-    assert main(["check", str(good), str(bad)]) == 1
+    assert main(["check", str(bad), str(good)]) == 1
     out, err = capsys.readouterr()
     assert "good" in out
     assert "bad" in err
+
+
+def test_check_names_what_is_damaged_and_counts_a_shared_parameter_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shared = pr.ParamEntry("p-1", pt.asarray([1.0, 2.0]))
+    path = pr.NamedMsgpackRecorder().record({"a": shared, "b": [shared]}, tmp_path / "a")
+    assert main(["check", str(path)]) == 0
+    assert "1 tensors, all checksums are right" in capsys.readouterr().out
+    data = bytearray(path.read_bytes())
+    data[-5] ^= 1
+    path.write_bytes(data)
+    assert main(["check", str(path)]) == 1
+    out, err = capsys.readouterr()
+    assert (out, "damaged tensor data" in err) == ("damaged: a\n", True)
+
+
+@pytest.mark.parametrize("kind", [pr.JsonRecorder, pr.NamedMsgpackGzRecorder])
+def test_check_does_not_praise_checksums_that_are_not_there(
+    kind: type[pr.Recorder], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = kind(checksums=False).record({"a": pt.asarray([1.0])}, tmp_path / "a")
+    old = Path(__file__).parent / "files" / "old.pt"  # of a form without
+    assert main(["check", str(path), str(old)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.endswith("there are no checksums") for line in lines] == [True, True]

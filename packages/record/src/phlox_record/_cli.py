@@ -13,6 +13,7 @@ from phlox_tensor import RecordError
 from ._compare import differences, statistics
 from ._errors import shown
 from ._inspect import FileInfo, convert, inspect, sized
+from ._layout import describe
 from ._precision import (
     BFloat16Precision,
     DoublePrecision,
@@ -20,7 +21,7 @@ from ._precision import (
     HalfPrecision,
     KeepPrecision,
 )
-from ._tree import ParamEntry, TensorEntry, entries
+from ._tree import ParamEntry, TensorEntry, entries, entries_with_paths
 
 _PRECISIONS: Final = {
     p.name: p
@@ -34,8 +35,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     status = 0
     try:
         for line in options.run(options):
-            print(line)
-            status = options.says
+            found = isinstance(line, str)
+            print(line, file=sys.stdout if found else sys.stderr)
+            status = max(status, options.says if found else options.fails)
     except (RecordError, OSError) as error:
         print(error, file=sys.stderr)
         return options.fails
@@ -71,17 +73,16 @@ def _diff(options: argparse.Namespace) -> Iterator[str]:
     yield from differences(inspect(options.a).tree, inspect(options.b).tree)
 
 
-def _check(options: argparse.Namespace) -> Iterator[str]:
+def _check(options: argparse.Namespace) -> Iterator[str | Exception]:
     for file in options.files:
-        info = inspect(file)
-        count = 0
-        for count, (_, tensor) in enumerate(info.tensors(), 1):  # noqa: B007 - said below
-            tensor.numpy()
-            tensor.drop()
-        info.check_end()
-        kind = info.recorder.__name__
-        sums = "checksums are right" if info.checksums else "it has no checksums"
-        yield f"{shown(info.path.name)}: sound, {kind}, {count:,} tensors, {sums}"
+        try:
+            info = inspect(file)
+            yield from _read_whole(info)
+        except (RecordError, OSError) as error:
+            yield error  # the other files may be sound
+            continue
+        about = f"{info.recorder.__name__}, {len(entries(info.tree)):,} tensors"
+        yield f"{shown(info.path.name)}: sound, {about}, {_sums(info)}"
 
 
 def _show(options: argparse.Namespace) -> Iterator[str]:
@@ -98,18 +99,25 @@ def _show(options: argparse.Namespace) -> Iterator[str]:
     yield ""
     yield from _branch("record", info.tree, "", set(), stats=options.stats)
     if options.verify:
-        yield from _verified(info)
+        yield ""
+        yield from _read_whole(info)
+        yield _sums(info)
 
 
-def _verified(info: FileInfo) -> Iterator[str]:
-    yield ""
-    for where, tensor in info.tensors():
+def _read_whole(info: FileInfo) -> Iterator[str]:
+    """Yield a line only where a tensor is damaged, before the error."""
+    for path, tensor in entries_with_paths(info.tree):
         try:
             tensor.numpy()
         except RecordError:
-            yield f"damaged: {where}"
+            yield f"damaged: {shown(path) or 'the root'}"
             raise
-    yield "all checksums are right"
+        tensor.drop()
+    info.check_end()
+
+
+def _sums(info: FileInfo) -> str:
+    return "all checksums are right" if info.checksums else "there are no checksums"
 
 
 def _branch(name: str, node: Any, indent: str, params: set[int], *, stats: bool) -> Iterator[str]:
@@ -136,8 +144,7 @@ def _leaf(node: Any) -> bool:
 
 
 def _tensor(tensor: Any, stats: bool) -> str:
-    size = math.prod(tensor.shape) * tensor.dtype.itemsize
-    said = f"{tensor.dtype.name} {list(tensor.shape)}  {sized(size)}"
+    said = f"{tensor.dtype.name} {list(tensor.shape)}  {sized(describe(tensor).nbytes)}"
     return f"{said}  {statistics(tensor)}" if stats else said
 
 

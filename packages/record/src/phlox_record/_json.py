@@ -169,8 +169,9 @@ def _read(source: Source, limits: Limits) -> Content:
         raise Malformed("the record has wrong fields", expected=", ".join(wanted))
     precision, metadata = check_metadata(root["precision"], root["metadata"])
     writer = check_writer(root.get("writer", ""))
-    tree = TreeReader(limits, version).read(root["tree"])
-    return Content(tree, precision, metadata, version, writer)
+    reader = TreeReader(limits, version)
+    tree = reader.read(root["tree"])
+    return Content(tree, precision, metadata, version, writer, reader.checksums)
 
 
 def _too_large(size: int, cap: int) -> Malformed:
@@ -256,6 +257,7 @@ class TreeReader:
         self, limits: Limits, version: int, named: Mapping[str, TensorEntry] | None = None
     ) -> None:
         """Read trees of a version of the format."""
+        self.checksums = True  # whether every tensor that was read has one
         self._left = limits.tensors
         self._may_share = version > 1
         self._named = named
@@ -342,6 +344,7 @@ class TreeReader:
         if self._left == 0:
             raise Malformed("too many tensors in the file", hint="limits=Limits(tensors=…)")
         self._left -= 1
+        self.checksums = self.checksums and not without
         return _lazy(data, crc, what)
 
     def _by_name(self, named: Mapping[str, TensorEntry], name: Any) -> TensorEntry:

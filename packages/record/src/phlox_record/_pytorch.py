@@ -64,14 +64,15 @@ def _read(source: Source, limits: Limits) -> Content:
     data = source.read_all()
     if bytes(data[: len(MAGIC)]) == MAGIC:
         text, storages = old_file(data, _STORAGES, limits)
-        return Content(_Reader(source, storages, "", limits, checked=False).value(text))
+        reader = _Reader(source, storages, "", limits, checked=False)
+        return Content(reader.value(text), checksums=False)
     found = members(data, limits.tensors + 1000)
     pickles = [name for name in found if name == "data.pkl" or name.endswith("/data.pkl")]
     if len(pickles) != 1:
         got = shown(", ".join(list(found)[:4]))
         raise Malformed("not a file of torch.save", got=got, expected="one data.pkl")
     reader = _Reader(source, found, pickles[0].removesuffix("data.pkl"), limits, checked=True)
-    return Content(reader.read(), checksums=True)
+    return Content(reader.read())
 
 
 class _Reader:
