@@ -14,7 +14,7 @@ from phlox_record import ParamEntry, Record, TensorEntry
 from phlox_tensor import Tensor
 
 from . import _walk
-from ._loading import Entry, Found
+from ._loading import Entry, Found, shape_of, tensor_of
 
 if TYPE_CHECKING:
     from ._module import Module
@@ -28,7 +28,7 @@ def from_pytorch(module: Module, found: Found) -> Found:
     """Return the entries of a ``state_dict`` as the layers of ``module`` keep them."""
     found = {p: entry for p, entry in found.items() if p.rpartition(".")[2] != _UNKNOWN_HERE}
     turned: set[str] = set()
-    for path, part in _places(module):
+    for path, part in _walk.modules(module):
         for ours, theirs in getattr(type(part), "names_in_pytorch", {}).items():
             if theirs or not _below(found, _walk.join(path, ours)):
                 found = _moved(found, _walk.join(path, theirs), _walk.join(path, ours))
@@ -41,7 +41,7 @@ def to_pytorch(module: Module, record: dict[str, Record]) -> dict[str, Record]:
     """Return a record as the ``state_dict`` of the same layers in PyTorch."""
     found = dict(_flat(record))
     seen: dict[int, Entry] = {}
-    for path, part in reversed(_places(module)):
+    for path, part in reversed(_walk.modules(module)):
         for name in _turned(path, part) & set(found):
             found[name] = seen.setdefault(id(found[name]), _transposed(found[name]))
         found = _joined(found, path, getattr(type(part), "fused_in_pytorch", ()))
@@ -65,14 +65,6 @@ def _flat(record: dict[str, Record]) -> Iterator[tuple[str, Any]]:
             work += [(_walk.join(path, name), value[name]) for name in reversed(value)]
         else:
             yield path, value
-
-
-def _places(module: Module) -> list[tuple[str, Any]]:
-    """Every part of a module with its path, the outer before the inner."""
-    places: list[tuple[str, Any]] = [("", module)]
-    for path, value in places:  # which grows meanwhile
-        places += [(_walk.join(path, name), part) for name, part in _walk.parts(value)]
-    return places
 
 
 def _turned(path: str, part: Any) -> set[str]:
@@ -119,9 +111,9 @@ def _joined(found: Found, path: str, maps: tuple[str, ...]) -> Found:
     """
     names = {kind: [_walk.join(path, f"{n}.{kind}") for n in maps] for kind in ("weight", "bias")}
     weights = [found[name] for name in names["weight"] if name in found]
-    if not maps or len(weights) < len(maps) or len({_shape(w)[0] for w in weights}) > 1:
+    if not maps or len(weights) < len(maps) or len({shape_of(w)[0] for w in weights}) > 1:
         return found
-    alone = len({_shape(w) for w in weights}) > 1  # made from inputs of other sizes
+    alone = len({shape_of(w) for w in weights}) > 1  # made from inputs of other sizes
     result = dict(found)
     for kind, places in names.items():
         entries = [result.pop(place) for place in places if place in result]
@@ -134,28 +126,20 @@ def _joined(found: Found, path: str, maps: tuple[str, ...]) -> Found:
 
 
 def _rows(entry: Entry, count: int) -> bool:
-    shape = _shape(entry)
+    shape = shape_of(entry)
     return bool(shape) and shape[0] % count == 0
-
-
-def _shape(entry: Entry) -> tuple[int, ...]:
-    return tuple(_tensor(entry).shape)
-
-
-def _tensor(entry: Entry) -> Tensor[Any] | TensorEntry:
-    return entry.tensor if isinstance(entry, ParamEntry) else entry
 
 
 def _part(entry: Entry, place: int, count: int) -> TensorEntry:
     """One of several parts of equal size, read when it is needed."""
-    tensor = _tensor(entry)
+    tensor = tensor_of(entry)
     size = tensor.shape[0] // count
     rows = slice(place * size, (place + 1) * size)
     return TensorEntry((size, *tensor.shape[1:]), tensor.dtype, lambda: tensor.numpy()[rows])
 
 
 def _concatenated(entries: list[Entry]) -> TensorEntry:
-    tensors = [_tensor(entry) for entry in entries]
+    tensors = [tensor_of(entry) for entry in entries]
     shape = (sum(t.shape[0] for t in tensors), *tensors[0].shape[1:])
 
     def read() -> Any:

@@ -113,10 +113,10 @@ def compared(paths: Mapping[str, Any], found: Found) -> LoadReport:
     missing = sorted(p for p in paths if p not in found and id(paths[p]) not in shared)
     unused = [path for path in found if path not in paths]
     both = [path for path in paths if path in found]
-    wrong = [p for p in both if _shape(found[p]) != tuple(paths[p].shape)]
+    wrong = [p for p in both if shape_of(found[p]) != tuple(paths[p].shape)]
     similar = {}
     for path in missing:
-        fitting = [name for name in unused if _shape(found[name]) == tuple(paths[path].shape)]
+        fitting = [name for name in unused if shape_of(found[name]) == tuple(paths[path].shape)]
         alike = get_close_matches(path, fitting, 1, 0.5)
         if alike:
             similar[path] = alike[0]
@@ -124,13 +124,19 @@ def compared(paths: Mapping[str, Any], found: Found) -> LoadReport:
         tuple(path for path in both if path not in wrong),
         tuple(missing),
         tuple(sorted(unused)),
-        tuple((p, _shape(found[p]), tuple(paths[p].shape)) for p in wrong),
+        tuple((p, shape_of(found[p]), tuple(paths[p].shape)) for p in wrong),
         similar,
     )
 
 
-def _shape(entry: Entry) -> tuple[int, ...]:
-    return tuple((entry.tensor if isinstance(entry, ParamEntry) else entry).shape)
+def tensor_of(entry: Entry) -> Tensor[Any] | TensorEntry:
+    """Return the tensor of an entry."""
+    return entry.tensor if isinstance(entry, ParamEntry) else entry
+
+
+def shape_of(entry: Entry) -> tuple[int, ...]:
+    """Return the shape of the tensor of an entry."""
+    return tuple(tensor_of(entry).shape)
 
 
 def renamed(found: Found, remap: Remap) -> Found:
@@ -168,11 +174,8 @@ def migrated(module: Module, found: Found, versions: dict[str, int]) -> Found:
     Raises:
         RecordError: a version that is newer than the module, or that no migration starts from.
     """
-    places: list[tuple[str, Any]] = [("", module)]
-    for path, value in places:  # which grows meanwhile
-        places += [(_walk.join(path, name), part) for name, part in _walk.parts(value)]
-        if isinstance(value, _walk.Walked):
-            found = _migrated(path, value, found, versions.get(path, 1))
+    for path, part in _walk.modules(module):
+        found = _migrated(path, part, found, versions.get(path, 1))
     return found
 
 

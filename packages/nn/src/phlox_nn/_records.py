@@ -19,6 +19,7 @@ from ._loading import (
     compared,
     migrated,
     renamed,
+    tensor_of,
 )
 from ._param import Param, new_id
 
@@ -222,7 +223,7 @@ def _collect(record: Record, found: Found, versions: dict[str, int]) -> None:
 
 def _tensor(entry: Entry, like: Param | Tensor[Any], device: Backend | None) -> Tensor[Any]:
     """The tensor of an entry, of the element type that the module has there."""
-    tensor = entry.tensor if isinstance(entry, ParamEntry) else entry
+    tensor = tensor_of(entry)
     target = device or like.device
     if isinstance(tensor, TensorEntry):
         chosen: DType | Literal["device"] = like.dtype if like.dtype.kind == "Float" else "device"
