@@ -67,6 +67,17 @@ def test_quotient_and_remainder_make_the_dividend(device: Backend) -> None:
 
 
 @each_device
+def test_division_by_the_largest_numbers_is_that_of_numpy(device: Backend) -> None:
+    values = [1.0, -5.0, 4e37, 5e37, 8.6e37, -1.8e38, 3e38, 3.4028235e38, np.inf, np.nan]
+    a, b = (side.ravel() for side in np.meshgrid(*[np.array(values, np.float32)] * 2))
+    with np.errstate(all="ignore"):
+        expected = a / b
+    got = (px.asarray(a, device=device) / px.asarray(b, device=device)).numpy()
+    denormal = 1.2e-38  # which GPUs may flush
+    np.testing.assert_allclose(got, expected, rtol=4e-7, atol=denormal)
+
+
+@each_device
 def test_floor_division_at_the_edges_is_that_of_numpy(device: Backend) -> None:
     values = [0.0, -0.0, 1.0, -1.0, 3e38, -3e38, 1e-30, -1e-30, np.inf, -np.inf, np.nan]
     a, b = (side.ravel() for side in np.meshgrid(*[np.array(values, np.float32)] * 2))

@@ -111,6 +111,13 @@ fn rsqrt_f(x: f32) -> f32 {
   return inverseSqrt(x);
 }
 
+// WGSL says how exact a quotient is for divisors up to 2^126: a device multiplies with the reciprocal, and takes that of
+// a larger one for zero.
+fn divide_f(a: f32, b: f32) -> f32 {
+  let scale = select(1.0, 0.0625, abs(b) > 4.2535296e37);
+  return (a * scale) / (b * scale);
+}
+
 // Exact remainder with the dividend's sign: the significands are divided as integers, eight bits a step.
 fn fmod_f(a: f32, b: f32) -> f32 {
   let ua = bitcast<u32>(a) & 0x7fffffffu;
@@ -156,7 +163,7 @@ fn floor_divide_f(a: f32, b: f32) -> f32 {
   // By their bits, since a device may take denormals for zeros.
   let below = (bitcast<u32>(rest) << 1u) != 0u && ((bitcast<u32>(rest) ^ bitcast<u32>(b)) >> 31u) == 1u;
   let zero = bitcast<f32>((bitcast<u32>(a) ^ bitcast<u32>(b)) & 0x80000000u);
-  let whole = select(round((a - rest) / b), zero, a == rest);
+  let whole = select(round(divide_f(a - rest, b)), zero, a == rest);
   return select(whole, whole - 1.0, below);
 }
 

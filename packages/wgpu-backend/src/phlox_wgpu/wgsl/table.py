@@ -30,7 +30,7 @@ ELEMENTWISE: dict[str, Row] = {
     "ceil": {"f": "ceil_f({x})", "iu": "{x}"},
     "cos": "cos_f({x})",
     "cosh": "cosh_f({x})",
-    "divide": {"f": "{x1} / {x2}", "iu": "f32({x1}) / f32({x2})"},
+    "divide": {"f": "divide_f({x1}, {x2})", "iu": "f32({x1}) / f32({x2})"},
     "elu": "select({x2} * expm1_f({x1}), {x1}, {x1} > 0.0)",
     "equal": {"f": "equal_f({x1}, {x2})", "biu": "{x1} == {x2}"},
     "erf": "erf_f({x})",
