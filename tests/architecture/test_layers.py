@@ -27,7 +27,7 @@ ALLOWED = {
     "phlox-fusion": {"phlox-tensor"},
     "phlox-kernels": {"phlox-tensor"},
     "phlox-nn": {"phlox-record", "phlox-tensor"},
-    "phlox-onnx": {"phlox-nn", "phlox-tensor"},
+    "phlox-onnx": {"phlox-nn", "phlox-record", "phlox-tensor"},
     "phlox-optim": {"phlox-nn", "phlox-record", "phlox-tensor"},
     "phlox-record": {"phlox-tensor"},
     "phlox-tensor": set[str](),

@@ -2,6 +2,7 @@
 
 ```python
 model = load("model.onnx", device=train)  # an nn.Module: no files written, no code executed
+write("model.onnx", "mymodel")  # a Python package of layers, with its weights
 ```
 """
 
@@ -10,5 +11,9 @@ from ._limits import Limits as Limits
 from ._model import OnnxModel as OnnxModel
 from ._model import load as load
 from ._table import register as register
+from .source import Package as Package
+from .source import source as source
+from .source import verify as verify
+from .source import write as write
 
 __version__ = "0.1.0"

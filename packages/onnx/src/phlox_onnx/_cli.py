@@ -7,14 +7,21 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Final, get_args
 
-from ._errors import OnnxError
+import numpy as np
+
+from phlox_tensor import ArgumentError, PhloxError
+
 from ._graph import Key, Node, walk
 from ._limits import Limits
 from ._model import prepared
+from ._quantized import Quantized
 from ._roles import roles
 from ._table import unsupported
+from .source import feeds_of, verify, write
+from .source._package import report_of
+from .source._verify import Against
 from .table import TABLE
 
 
@@ -27,6 +34,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--ops", action="store_true", help="print every op that has a row")
     parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.add_argument("--out", metavar="FOLDER", help="write the model as a Python package")
+    parser.add_argument(
+        "--bind",
+        action="append",
+        default=[],
+        metavar="NAME=SIZE",
+        help="with --out: a size that becomes a number in the source",
+    )
+    parser.add_argument(
+        "--quantized",
+        choices=get_args(Quantized),
+        default="fake",
+        help="with --out: what becomes of whole numbers that stand for floats",
+    )
+    parser.add_argument("--sample", metavar="FILE.npz", help="with --out: inputs to verify with")
+    parser.add_argument(
+        "--against",
+        choices=get_args(Against),
+        default="load",
+        help="with --out: what the source is compared with",
+    )
     options = parser.parse_args(argv)
     try:
         if options.ops:
@@ -36,11 +64,42 @@ def main(argv: Sequence[str] | None = None) -> int:
             found = checked(options.file)
             _print(found if options.json else list(_report(found)), options.json)
             return 1 if found["unsupported"] else 0
-    except (OnnxError, OSError) as error:
+        if options.file and options.out:
+            return _write(options)
+    except (PhloxError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
     parser.print_help()
     return 2
+
+
+# How far source and file may be apart, as a share of the largest value of an output.
+_CLOSE: Final = 1e-4
+
+
+def _write(options: argparse.Namespace) -> int:
+    """Write a package, run it beside the file, and say how far they are apart."""
+    bind = dict(map(_bound, options.bind))
+    made = write(options.file, options.out, bind=bind, quantized=options.quantized)
+    print(report_of(made), end="")
+    if options.sample:
+        with np.load(options.sample) as sample:
+            feeds = dict(sample)
+    else:
+        feeds = feeds_of(made.inputs, {"": 1, **bind})
+    words = {"against": options.against, "quantized": options.quantized}
+    found = verify(options.file, options.out, feeds, **words)
+    for name, off in found.items():
+        print(f"- {name!r} beside {options.against}: {off:.1e} of its largest value")
+    return 0 if all(off <= _CLOSE for off in found.values()) else 1
+
+
+def _bound(text: str) -> tuple[str, int]:
+    name, _, size = text.partition("=")
+    if not size.isdigit():
+        hint = "--bind batch=8"
+        raise ArgumentError("onnx", "no size", got=repr(text), expected="NAME=SIZE", hint=hint)
+    return name, int(size)
 
 
 def ops() -> list[str]:

@@ -90,11 +90,11 @@ def run_case(case: Any, device: Backend, *, frozen: bool = False) -> None:
     for given, wanted in case.data_sets:
         file, rest = _frozen(case.model, given) if frozen else (case.model, given)
         model = load(file.SerializeToString(), device=device)
-        found = model(*(_value(v, device) for v in rest))
+        found = model(*(on_device(v, device) for v in rest))
         results: Sequence[Any] = found if isinstance(found, tuple) else (found,)
         assert len(results) == len(wanted), f"{len(results)} outputs, expected {len(wanted)}"
         for result, reference in zip(results, wanted, strict=True):
-            _compare(result, reference, case.rtol, case.atol)
+            compare(result, reference, case.rtol, case.atol)
 
 
 def _frozen(model: Any, given: Sequence[Any]) -> tuple[Any, list[Any]]:
@@ -121,20 +121,26 @@ def _array(value: Any) -> Any:
     return np.asarray(value)
 
 
-def _value(value: Any, device: Backend) -> Any:
+def on_device(value: Any, device: Backend) -> Any:
+    """A value of a case as a tensor, a list of them, or None."""
     if value is None:
         return None
     if isinstance(value, list):
-        return [_value(item, device) for item in value]
+        return [on_device(item, device) for item in value]
     return asarray(_array(value), device=device)
 
 
-def _compare(found: Any, wanted: Any, rtol: float, atol: float) -> None:
+def compare(found: Any, wanted: Any, rtol: float, atol: float) -> None:
+    """Compare a result with that of a case.
+
+    Raises:
+        AssertionError: when they differ.
+    """
     if isinstance(wanted, list):
         assert isinstance(found, list)
         assert len(found) == len(wanted), f"{len(found)} items, expected {len(wanted)}"
         for one, other in zip(found, wanted, strict=True):
-            _compare(one, other, rtol, atol)
+            compare(one, other, rtol, atol)
         return
     if wanted is None:
         assert found is None

@@ -52,7 +52,7 @@ def loop(
     return (*carried, *(_stacked(line) for line in scanned))
 
 
-def _line(x: Any, axis: int, backwards: int) -> list[Any]:
+def _slices_of(x: Any, axis: int, backwards: int) -> list[Any]:
     """The slices of a tensor along an axis."""
     at = range(x.shape[axis])
     before = (slice(None),) * (axis % x.ndim)
@@ -75,7 +75,7 @@ def scan(
         raise OnnxError("Scan", "num_scan_inputs does not fit", got=n, expected=len(values))
     state, scanned = list(values[:-n]), values[-n:]
     axes, turned = scan_input_axes or (0,) * n, scan_input_directions or (0,) * n
-    lines = [_line(x, a, b) for x, a, b in zip(scanned, axes, turned, strict=True)]
+    lines = [_slices_of(x, a, b) for x, a, b in zip(scanned, axes, turned, strict=True)]
     found: list[list[Any]] = []
     for items in zip(*lines, strict=True):
         out = body(*state, *items)
@@ -123,6 +123,14 @@ def sequence_map(input_sequence: Raw, *additional_inputs: Raw, body: Branch) -> 
         more = [x[i] if isinstance(x, list) else x for x in additional_inputs]
         rows.append(body(item, *more))
     return tuple(list(column) for column in zip(*rows, strict=True))
+
+
+def sequence_construct(*inputs: Raw) -> list[Any]:
+    return list(inputs)
+
+
+def sequence_empty(*, dtype: int = 1) -> list[Any]:
+    return []
 
 
 def _at(position: Ints | None, default: int) -> int:
@@ -199,8 +207,8 @@ ROWS: Final[dict[str, Row]] = {
     "OptionalHasElement": since(28, optional_has),
     "Scan": since(25, scan),
     "SequenceAt": since(11, sequence_at),
-    "SequenceConstruct": since(11, lambda *inputs: list(inputs)),
-    "SequenceEmpty": since(11, lambda *, dtype=1: []),
+    "SequenceConstruct": since(11, sequence_construct),
+    "SequenceEmpty": since(11, sequence_empty),
     "SequenceErase": since(11, sequence_erase),
     "SequenceInsert": since(11, sequence_insert),
     "SequenceLength": since(11, sequence_length),

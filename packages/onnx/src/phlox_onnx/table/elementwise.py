@@ -141,6 +141,14 @@ def gelu(X: T, *, approximate: str = "none") -> T:
     return px.gelu_tanh(X) if approximate == "tanh" else px.gelu(X)
 
 
+def leaky_relu(X: T, *, alpha: float = 0.01) -> T:
+    return px.leaky_relu(X, alpha)
+
+
+def thresholded_relu(X: T, *, alpha: float = 1.0) -> T:
+    return (alpha < X).where(X, 0.0)
+
+
 def selu(X: T, *, alpha: float = 1.6732632423543772, gamma: float = 1.0507009873554805) -> T:
     return gamma * (px.maximum(X, 0.0) + px.minimum(alpha * px.expm1(px.minimum(X, 0.0)), 0.0))
 
@@ -262,7 +270,7 @@ ROWS: Final[dict[str, Row]] = {
     "Hardmax": since(13, hardmax),
     "IsInf": since(20, is_inf),
     "IsNaN": since(20, one(px.isnan)),
-    "LeakyRelu": since(16, lambda X, *, alpha=0.01: px.leaky_relu(X, alpha)),
+    "LeakyRelu": since(16, leaky_relu),
     "Less": since(13, two(px.less), host=np.less),
     "LessOrEqual": since(16, two(px.less_equal), host=np.less_equal),
     "Log": since(13, one(px.log)),
@@ -297,7 +305,7 @@ ROWS: Final[dict[str, Row]] = {
     "Swish": since(24, swish),
     "Tan": since(22, one(px.tan)),
     "Tanh": since(13, one(px.tanh)),
-    "ThresholdedRelu": since(22, lambda X, *, alpha=1.0: (alpha < X).where(X, 0.0)),
+    "ThresholdedRelu": since(22, thresholded_relu),
     "Where": since(16, where, host=np.where),
     "Xor": since(7, two(px.logical_xor), host=np.logical_xor),
 }

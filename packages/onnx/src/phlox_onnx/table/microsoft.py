@@ -172,7 +172,7 @@ def multi_head_attention(
     return together(out), k, v
 
 
-def attention(
+def packed_attention(
     input: T,
     weights: T,
     bias: T | None = None,
@@ -276,7 +276,7 @@ def _cached(past: T | None, x: T, first: Any, total: int) -> T:
     return out.scatter(places, x, axis=2)
 
 
-def rotary_embedding(
+def microsoft_rotary_embedding(
     input: T,
     position_ids: T,
     cos_cache: T,
@@ -320,12 +320,14 @@ def matmul_n_bits(
     if bits not in (4, 8) or g_idx is not None:
         raise OnnxError("MatMulNBits", "such weights have no row", got=f"{bits} bits")
     blocks = -(-K // block_size)
-    whole = _unpacked(B.reshape(N, -1), bits).reshape(N, blocks, block_size)
+    whole = _unpacked_weights(B.reshape(N, -1), bits).reshape(N, blocks, block_size)
     if zero_points is None:
         zero: Any = float(1 << (bits - 1))
     elif zero_points.dtype == np.uint8:
         per = -(-blocks * bits // 8)
-        zero = _unpacked(zero_points.reshape(N, per), bits)[:, :blocks, None].astype(np.float32)
+        zero = _unpacked_weights(zero_points.reshape(N, per), bits)[:, :blocks, None].astype(
+            np.float32
+        )
     else:
         zero = zero_points.reshape(N, blocks, 1).astype(np.float32)
     off = px.asarray(whole.astype(np.float32) - zero, dtype=scales.dtype, device=A.device)
@@ -334,14 +336,14 @@ def matmul_n_bits(
     return out if bias is None else out + bias
 
 
-def _unpacked(data: Any, bits: int) -> Any:
+def _unpacked_weights(data: Any, bits: int) -> Any:
     if bits == 8:
         return data
     return np.stack([data & 15, data >> 4], axis=-1).reshape(data.shape[0], -1)
 
 
 ROWS: Final[dict[str, Row]] = {
-    "Attention": since(1, attention, trained="weights bias"),
+    "Attention": since(1, packed_attention, trained="weights bias"),
     "BiasGelu": since(1, bias_gelu, trained="B"),
     "EmbedLayerNormalization": since(
         1,
@@ -355,7 +357,7 @@ ROWS: Final[dict[str, Row]] = {
     "MatMulNBits": since(1, matmul_n_bits, trained="scales bias"),
     "MultiHeadAttention": since(1, multi_head_attention, trained="bias"),
     "QuickGelu": since(1, quick_gelu),
-    "RotaryEmbedding": since(1, rotary_embedding),
+    "RotaryEmbedding": since(1, microsoft_rotary_embedding),
     "SkipLayerNormalization": since(1, skip_layer_normalization, trained="gamma beta bias"),
     "SkipSimplifiedLayerNormalization": since(
         1, skip_simplified_layer_normalization, trained="gamma bias"

@@ -112,6 +112,14 @@ def _running(function: Callable[..., Any], start: float) -> Callable[..., Any]:
     return run
 
 
+def _products(x: T, axis: int) -> T:
+    return px.cumulative_prod(x, axis=axis)
+
+
+def _sums(x: T, axis: int) -> T:
+    return px.cumsum(x, axis=axis)
+
+
 def top_k(X: T, K: Ints, *, axis: int = -1, largest: int = 1, sorted: int = 1) -> tuple[T, T]:
     """The elements come in order, whether that is asked for or not."""
     values, places = px.topk(X, K[0], axis=axis, largest=bool(largest))
@@ -152,8 +160,8 @@ def _prod(x: T, *, axis: Any, keepdims: bool) -> T:
 ROWS: Final[dict[str, Row]] = {
     "ArgMax": since(13, _place("argmax")),
     "ArgMin": since(13, _place("argmin")),
-    "CumProd": since(26, _running(lambda x, axis: px.cumulative_prod(x, axis=axis), 1.0)),
-    "CumSum": since(14, _running(lambda x, axis: px.cumsum(x, axis=axis), 0.0)),
+    "CumProd": since(26, _running(_products, 1.0)),
+    "CumSum": since(14, _running(_sums, 0.0)),
     "ReduceL1": since(18, reduced(_sum, px.abs)),
     "ReduceL2": since(18, reduced(_sum, px.square, _root)),
     "ReduceLogSum": since(28, reduced(_sum, None, _log)),

@@ -149,7 +149,9 @@ def max_pool(
     if outputs == 1:
         wide = any(2 * max(pair) > k for pair, k in zip(padding, kernel_shape, strict=True))
         if wide:
-            size, grown = _sizes(X.shape[2:], kernel_shape, stride, padding, dilation, ceil_mode)
+            size, grown = _window_sizes(
+                X.shape[2:], kernel_shape, stride, padding, dilation, ceil_mode
+            )
             return _largest(X, kernel_shape, stride, dilation, size, grown)
         return _for(_MAX_POOL_ALONE, "MaxPool", rank)(X, *how)
     values, places = _for(_MAX_POOL, "MaxPool", rank)(X, *how)
@@ -191,7 +193,7 @@ def _windows(x: T, kernel: Ints, stride: Ints, dilation: Ints, size: Ints) -> li
     return parts
 
 
-def _sizes(
+def _window_sizes(
     plane: tuple[int, ...], kernel: Ints, stride: Ints, padding: Sides, dilation: Ints, up: int
 ) -> tuple[Ints, Sides]:
     """Sizes of the result, and the padding that the last window needs."""
@@ -237,7 +239,7 @@ def average_pool(
     if plain and rank in _AVG_POOL:
         how = (kernel_shape, stride, padding, bool(ceil_mode), bool(count_include_pad))
         return _AVG_POOL[rank](X, *how)  # type: ignore[operator]
-    size, grown = _sizes(X.shape[2:], kernel_shape, stride, padding, dilation, ceil_mode)
+    size, grown = _window_sizes(X.shape[2:], kernel_shape, stride, padding, dilation, ceil_mode)
     one = px.ones((1, 1, *X.shape[2:]), device=X.device).astype(X.dtype)
     if count_include_pad:
         one = one.pad(((0, 0), (0, 0), *padding), 1.0)
@@ -262,7 +264,7 @@ def lp_pool(
     rank = X.ndim - 2
     stride, dilation = strides or (1,) * rank, dilations or (1,) * rank
     padding = sides(X.shape[2:], kernel_shape, stride, dilation, auto_pad, pads)
-    size, grown = _sizes(X.shape[2:], kernel_shape, stride, padding, dilation, ceil_mode)
+    size, grown = _window_sizes(X.shape[2:], kernel_shape, stride, padding, dilation, ceil_mode)
     total = _summed(X.abs() ** float(p), kernel_shape, stride, dilation, size, grown)
     return total ** (1.0 / p)
 
@@ -378,6 +380,14 @@ def deform_conv(
     )
 
 
+def global_average_pool(X: T) -> T:
+    return X.mean(axis=_everywhere(X), keepdims=True)
+
+
+def global_max_pool(X: T) -> T:
+    return X.max(axis=_everywhere(X), keepdims=True)
+
+
 ROWS: Final[dict[str, Row]] = {
     "AffineGrid": since(20, affine_grid),
     "AveragePool": since(22, average_pool),
@@ -385,9 +395,9 @@ ROWS: Final[dict[str, Row]] = {
     "Conv": since(22, conv, trained="W B"),
     "ConvTranspose": since(22, conv_transpose, trained="W B"),
     "DeformConv": since(22, deform_conv, trained="W B"),
-    "GlobalAveragePool": since(22, lambda X: X.mean(axis=_everywhere(X), keepdims=True)),
+    "GlobalAveragePool": since(22, global_average_pool),
     "GlobalLpPool": since(22, global_lp_pool),
-    "GlobalMaxPool": since(22, lambda X: X.max(axis=_everywhere(X), keepdims=True)),
+    "GlobalMaxPool": since(22, global_max_pool),
     "GridSample": since(22, grid_sample),
     "LpPool": since(22, lp_pool),
     "MaxPool": since(22, max_pool),

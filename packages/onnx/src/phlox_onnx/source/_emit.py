@@ -1,0 +1,480 @@
+"""A graph as lines of source: nodes become layers, what their rows write, or calls of copies."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, Final, final
+
+import numpy as np
+
+import phlox_tensor as px
+from phlox_tensor import DTYPES, PhloxError
+
+from .._errors import OnnxError
+from .._graph import Graph, Node
+from .._program import bound
+from .._row import Parameter, Row
+from .._table import row_of
+from . import _expr as e
+from ._copy import Copies
+from ._expr import Block, Branch, FieldRef, Inner, Ref
+from ._layers import Layer, layer_of
+from ._names import META, Name, Place, Trace, cases_of, source_of
+from ._run import spelled_call, written
+from ._size import Size, UnknownError
+from ._specs import specs_of, words_of
+from ._values import LITERAL, Field, Values
+from ._writers import HOST, WRITERS, ints
+
+# A row that writes more lines than this is a function of its own.
+ROW_LINES: Final = 8
+
+
+@final
+class Emitter:
+    """Writes a graph; ``fields`` and ``copies`` are what its lines stand on."""
+
+    def __init__(
+        self,
+        trained: set[str],
+        sizes: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]] | None],
+    ) -> None:
+        """Take which constants are trained, and both shapes of each input."""
+        self.trace = Trace()
+        self.copies = Copies()
+        self.called: Counter[str] = Counter()
+        self._sizes = sizes
+        self._results: list[Any] = []
+        self._values = Values(self.trace, trained)
+        self.fields, self._keys = self._values.fields, self._values.keys
+        self._constants = self._values.constants
+        self._tensor, self._whole = self._values.tensor, self._values.whole
+        self._device = self._values.device
+
+    def model(self, graph: Graph) -> tuple[list[int], Block]:
+        """The numbers of the inputs, and the lines."""
+        env: dict[str, Any] = {}
+        numbers = []
+        for value in graph.inputs:
+            number = self.trace.fresh()
+            numbers.append(number)
+            env[value.name] = Name(self.trace, Ref(number), self._input(value))
+            if self._values.place is None and value.dtype:
+                self._values.place = Place(e.member(Ref(number), "device"))
+        block = self._block(graph, env)
+        return numbers, block
+
+    def _input(self, value: Any) -> Any:
+        shapes = self._sizes.get(value.name)
+        if shapes is None or value.dtype not in DTYPES:
+            return None
+        kind = DTYPES[value.dtype]
+        return tuple(px.zeros(s, dtype=kind, device=META) for s in shapes)
+
+    def _block(self, graph: Graph, env: dict[str, Any]) -> Block:
+        before, self.trace.block = self.trace.block, Block()
+        self._constants.update(graph.constants)
+        try:
+            for node in graph.nodes:
+                self._node(node, env)
+            values = [self._tensor(self._get(v.name, env)) for v in graph.outputs]
+            self.trace.block.results = [source_of(v) for v in values]
+            self._results = values
+            return self.trace.block
+        finally:
+            self.trace.block = before
+
+    def _get(self, name: str, env: dict[str, Any]) -> Any:
+        return env[name] if name in env else self._constants[name]
+
+    # Nodes
+
+    def _node(self, node: Node, env: dict[str, Any]) -> None:
+        try:
+            found = self._found(node, env)
+        except PhloxError as error:
+            error.add_note(f"in {node.where()} of the ONNX model")
+            raise
+        results = found if isinstance(found, tuple) else (found,)
+        env |= {o: v for o, v in zip(node.outputs, results, strict=False) if o}
+
+    def _found(self, node: Node, env: dict[str, Any]) -> Any:
+        if node.key == ("", "If"):
+            return self._branch(node, env)
+        values = [self._get(n, env) if n else None for n in node.inputs]
+        for way in (self._on_host, self._layer, self._short, self._by_row):
+            found = self._tried(way, node, values)
+            if found is not None:
+                return found
+        return self._called(node, values, env)
+
+    def _tried(self, way: Callable[..., Any], node: Node, values: list[Any]) -> Any:
+        """What a way gives, or None and no lines."""
+        back = self._mark()
+        self.trace.limit = len(self.trace.block.lines) + ROW_LINES
+        try:
+            return way(node, values)
+        except (UnknownError, TypeError, ValueError, IndexError, AttributeError, PhloxError):
+            back()
+            return None
+        finally:
+            self.trace.limit = None
+
+    def _mark(self) -> Callable[[], None]:
+        """What takes back all that is written from now on."""
+        lines, fields, count = self.trace.block.lines, len(self.fields), self.trace.count
+        length, keys, called = len(lines), dict(self._keys), self.called.copy()
+
+        def back() -> None:
+            del lines[length:]
+            del self.fields[fields:]
+            self._keys.clear()
+            self._keys.update(keys)
+            self.trace.count, self.called = count, called
+
+        return back
+
+    def _on_host(self, node: Node, values: list[Any]) -> Any:
+        row = row_of(node.key)
+        given = [v for v in values if v is not None]
+        if row is None or row.host is None or not all(isinstance(v, np.ndarray) for v in given):
+            return None
+        if not any(v.dtype == object for v in given) and any(v.size > LITERAL for v in given):
+            return None
+        sized = any(v.dtype == object for v in given)
+        if sized and node.key in HOST:
+            return HOST[node.key](node, *values)
+        found = row.host(*values, **node.attributes)
+        out = np.asarray(found)
+        if out.dtype == object and not any(isinstance(v, Size) for v in out.reshape(-1)):
+            out = np.array(out.tolist()).reshape(out.shape)
+        if out.dtype == object and not sized:
+            return None
+        return out
+
+    def _layer(self, node: Node, values: list[Any]) -> Any:
+        layer = layer_of(node, self._constants)
+        if layer is None:
+            return None
+        given: list[Any] = [
+            self._tensor(values[i]) if i < len(values) and values[i] is not None else None
+            for i in layer.inputs
+        ]
+        field = self._field(node, layer)
+        if layer.kind in ("Gru", "Lstm"):
+            return self._recurrent(node, field, given)
+        expr = e.Expr(((FieldRef(field), e.ATOM), "(", (given[0].expr, e.ANY), ")"))
+        return Name(self.trace, self.trace.keep(expr), self._specs(node, values))
+
+    def _field(self, node: Node, layer: Layer) -> int:
+        key = (node.key, layer.sources, repr(layer.settings))
+        if key not in self._keys:
+            state = ("running_mean", "running_var")
+            arrays = {k: (v, "state" if k in state else "weight") for k, v in layer.arrays.items()}
+            words = (*layer.sources, node.name, layer.default)
+            self.fields.append(Field(layer.kind, layer.settings, arrays, words))
+            self._keys[key] = len(self.fields) - 1
+        return self._keys[key]
+
+    def _recurrent(self, node: Node, field: int, given: list[Any]) -> Any:
+        """Sequences of ONNX begin with the time, those of layers with the batch."""
+        x, *states = given
+        two = node.attributes.get("direction") == "bidirectional"
+        states = [s for s in states if s is not None]
+        args = [x.permute_dims((1, 0, 2)).expr]
+        if len(states) == 2:
+            args.append(e.call("nn.LstmState", [s.expr for s in states]))
+        elif states and self.fields[field].kind == "Gru":
+            args.append(states[0].expr)
+        elif states:
+            raise UnknownError("half a state")
+        call = e.Expr(((FieldRef(field), e.ATOM), *e.call("", args).parts))
+        y, state = self.trace.keep_several(call, 2)
+        hidden = node.attributes.get("hidden_size") or self._constants[node.inputs[2]].shape[2]
+        specs = None
+        if x.specs is not None:
+            width = hidden * (2 if two else 1)
+            specs = tuple(px.zeros((s.shape[1], s.shape[0], width), device=META) for s in x.specs)
+        out = Name(self.trace, y, specs)
+        if two:
+            n, t, _ = out.shape
+            whole = out.reshape((n, t, 2, hidden)).permute_dims((1, 2, 0, 3))
+        else:
+            whole = out.permute_dims((1, 0, 2)).expand_dims(axis=1)
+        ends = None
+        if x.specs is not None:
+            size = 2 if two else 1
+            ends = tuple(px.zeros((size, s.shape[1], hidden), device=META) for s in x.specs)
+        if self.fields[field].kind == "Gru":
+            return whole, Name(self.trace, state, ends)
+        parts = [e.member(state, k) for k in ("hidden", "cell")]
+        return whole, *(Name(self.trace, p, ends) for p in parts)
+
+    def _range(self, values: list[Any]) -> Any:
+        """Whole numbers between sizes."""
+        bounds = [ints(v)[0] for v in values]
+        start, stop, step = bounds
+        args = [stop] if start == 0 and step == 1 else [start, stop, *([] if step == 1 else [step])]
+        device = self._device()
+        words = {"dtype": e.member(device, "default_int"), "device": device}
+        specs = tuple(px.arange(*cases_of(args)[c], dtype=px.int64, device=META) for c in (0, 1))
+        return Name(self.trace, e.call("px.arange", [source_of(a) for a in args], words), specs)
+
+    def _short(self, node: Node, values: list[Any]) -> Any:
+        if node.key == ("", "Range"):
+            return self._range(values)
+        writer = WRITERS.get(node.key)
+        if writer is None:
+            return None
+        known = [
+            v if isinstance(v, np.ndarray | None) and i else self._tensor(v)
+            for i, v in enumerate(values)
+        ]
+        return writer(node, *known)
+
+    def _by_row(self, node: Node, values: list[Any]) -> Any:
+        row = row_of(node.key)
+        if row is None or node.graphs:
+            return None
+        names = dict(zip(node.inputs, values, strict=True))
+        args = [self._read(names[n] if n else None, p) for n, p in bound(node, row)]
+        words = words_of(node, row)
+        if "device" in row.context:
+            words["device"] = Place(self._device())
+        found = written(row.run, self.trace)(*args, **words)
+        return self._checked(found)
+
+    def _checked(self, found: Any) -> Any:
+        for each in found if isinstance(found, tuple) else (found,):
+            if not isinstance(each, Name | np.ndarray):
+                raise UnknownError("a result of another kind")
+        return found
+
+    def _read(self, value: Any, parameter: Parameter) -> Any:
+        """A value as a row takes it."""
+        if value is None:
+            return parameter.default
+        takes = parameter.takes
+        if takes == "Tensor":
+            return self._tensor(value)
+        if takes == "Ints":
+            return ints(value)
+        if takes == "Scalar":
+            if isinstance(value, np.ndarray):
+                return value.reshape(-1)[0] if value.dtype == object else value.reshape(()).item()
+            raise UnknownError("a value")
+        if takes == "Host" and isinstance(value, Name):
+            raise UnknownError("a value")
+        if isinstance(value, np.ndarray) and value.dtype == object:
+            raise UnknownError("sizes")
+        return value
+
+    def _specs(self, node: Node, values: list[Any]) -> Any:
+        """What a node gives in both cases, by its row on the device without data."""
+        known = specs_of(node, values)
+        return known[0] if known else None
+
+    # Copies
+
+    def _called(self, node: Node, values: list[Any], env: dict[str, Any]) -> Any:
+        row = row_of(node.key)
+        if row is None:
+            raise OnnxError("source", "an op without a row", got=node.where())
+        plain = _function_of(row)
+        if plain and not node.attributes:
+            self.called[node.op] += 1
+            args = [self._whole(v).expr for v in values]
+            return Name(self.trace, self.trace.keep(spelled_call(plain, args)), None)
+        name = self.copies.row(node.op, row.run)
+        self.called[node.op] += 1
+        names = dict(zip(node.inputs, values, strict=True))
+        args = [
+            self._argument(names[n] if n else None, p, bool(node.graphs))
+            for n, p in bound(node, row)
+        ]
+        words: dict[str, Any] = {}
+        for word, value in node.attributes.items():
+            words[word] = (
+                self._body(node, value, values, env)
+                if isinstance(value, Graph)
+                else e.literal(_plain(value))
+            )
+        if "outputs" in row.context:
+            words["outputs"] = e.literal(len(node.outputs))
+        if "device" in row.context:
+            words["device"] = self._device()
+        expr = e.call(f"_ops.{name}", args, words)
+        specs = None if node.graphs else specs_of(node, values)
+        return self._results_of(node, row, expr, specs)
+
+    def _results_of(self, node: Node, row: Row, expr: Any, specs: Any) -> Any:
+        kind = str(row.run.__annotations__.get("return", "Any"))
+        several = kind.startswith("tuple") or (kind == "Any" and len(node.outputs) > 1)
+        if kind == "Any" and len(node.outputs) == 1:
+            expr = e.call(f"_ops.{self.copies.take(first)}", [expr])
+        if kind == "Host":
+            device = self._device()
+            expr = e.call("px.asarray", [expr], {"device": device})
+        if not several:
+            return Name(self.trace, self.trace.keep(expr), specs[0] if specs else None)
+        if len(node.outputs) == 1:
+            ref = self.trace.keep(e.item(expr, [e.literal(0)]))
+            return (Name(self.trace, ref, specs[0] if specs else None),)
+        count = len(specs) if specs else len(node.outputs)
+        refs = self.trace.keep_several(expr, count)
+        known = specs or [None] * count
+        return tuple(Name(self.trace, r, s) for r, s in zip(refs, known, strict=True))
+
+    def _argument(self, value: Any, parameter: Parameter, lifted: bool) -> Any:
+        """A value as the copy of a row takes it."""
+        if value is None:
+            return e.literal(parameter.default)
+        takes = parameter.takes
+        if not isinstance(value, np.ndarray):
+            return _read_later(value, takes)
+        if takes == "Tensor" or (takes == "Raw" and (lifted or value.size > 1)):
+            return self._whole(value).expr
+        if takes == "Ints":
+            return source_of(ints(value))
+        if takes == "Scalar":
+            return source_of(value.reshape(-1)[0])
+        if value.dtype == object:
+            return e.call("np.array", [source_of(value.tolist())])
+        if value.size > 64:
+            return e.method(self._whole(value).expr, "numpy", [])
+        return e.literal(value)
+
+    # Graphs inside
+
+    def _branch(self, node: Node, env: dict[str, Any]) -> Any:
+        condition = self._get(node.inputs[0], env)
+        host = isinstance(condition, np.ndarray)
+        if host and condition.dtype != object:
+            word = "then_branch" if bool(condition.reshape(())) else "else_branch"
+            return self._inlined(node.attributes[word], dict(env))
+        blocks, outs = [], []
+        for word in ("then_branch", "else_branch"):
+            inner = node.attributes[word]
+            blocks.append(self._block(inner, dict(env)))
+            outs.append(self._results)
+        test = (
+            source_of(condition.reshape(-1)[0])
+            if host
+            else e.method(source_of(condition), "item", [])
+        )
+        targets = [self.trace.fresh() for _ in node.outputs]
+        self.trace.block.lines.append(Branch(targets, test, (blocks[0], blocks[1])))
+        made = []
+        for target, one, two in zip(targets, *outs, strict=False):
+            made.append(Name(self.trace, Ref(target), _common(one, two)))
+        return tuple(made)
+
+    def _inlined(self, graph: Graph, env: dict[str, Any]) -> Any:
+        self._constants.update(graph.constants)
+        for node in graph.nodes:
+            self._node(node, env)
+        return tuple(self._get(v.name, env) for v in graph.outputs)
+
+    def _body(self, node: Node, graph: Graph, values: list[Any], env: dict[str, Any]) -> Any:
+        """A function inside of the function; what is carried keeps its shape, or has none."""
+        known = self._carried(node, graph, values)
+        if any(known):
+            back = self._mark()
+            found = self._function(node, graph, env, known)
+            if self._kept_shape(node, known):
+                return found
+            back()
+        return self._function(node, graph, env, [None] * len(graph.inputs))
+
+    def _carried(self, node: Node, graph: Graph, values: list[Any]) -> list[Any]:
+        """Both cases of what a body starts with."""
+        if node.op == "Loop":
+            first: list[Any] = [tuple(px.zeros((), dtype=d, device=META) for _ in "ab")
+                                for d in (px.int64, px.bool)]  # fmt: skip
+            rest = [self._tensor(v) for v in values[2:]]
+            return [*first, *(v.specs if isinstance(v, Name) else None for v in rest)]
+        if node.op != "Scan" or node.attributes.get("scan_input_axes"):
+            return [None] * len(graph.inputs)
+        n = node.attributes["num_scan_inputs"]
+        names = [self._tensor(v) for v in values]
+        out = [v.specs for v in names[:-n]]
+        return [*out, *(v.specs and tuple(s[0] for s in v.specs) for v in names[-n:])]
+
+    def _kept_shape(self, node: Node, known: list[Any]) -> bool:
+        """Whether what a body gives is as what it was given."""
+        skipped = 1 if node.op == "Loop" else 0
+        count = (
+            len(known) - 2 if node.op == "Loop" else len(known) - node.attributes["num_scan_inputs"]
+        )
+        carried = known[2:] if node.op == "Loop" else known[:count]
+        for before, after in zip(carried, self._results[skipped : skipped + count], strict=True):
+            if before is None:
+                continue
+            if not isinstance(after, Name) or after.specs is None:
+                return False
+            if any(a.shape != b.shape for a, b in zip(before, after.specs, strict=True)):
+                return False
+        return True
+
+    def _function(self, node: Node, graph: Graph, env: dict[str, Any], known: list[Any]) -> Any:
+        start = dict(env)
+        numbers = []
+        for value, specs in zip(graph.inputs, known, strict=True):
+            number = self.trace.fresh()
+            numbers.append(number)
+            start[value.name] = Name(self.trace, Ref(number), specs)
+        lines = Block()
+        if node.op == "Loop":  # the first two are no tensors
+            before, self.trace.block = self.trace.block, lines
+            for value, number, specs in list(zip(graph.inputs, numbers, known, strict=True))[:2]:
+                device = {"device": self._device()}
+                lifted = self.trace.keep(e.call("px.asarray", [Ref(number)], device))
+                start[value.name] = Name(self.trace, lifted, specs)
+            self.trace.block = before
+        block = self._block(graph, start)
+        block.lines[:0] = lines.lines
+        target = self.trace.fresh()
+        self.trace.block.lines.append(Inner(target, numbers, block))
+        return Ref(target)
+
+
+def first(found: Any) -> Any:
+    """The one result of an op that may give several."""
+    return found[0] if isinstance(found, tuple) else found
+
+
+def _read_later(value: Any, takes: str) -> Any:
+    """A tensor as numbers of the host, read when the source runs."""
+    if takes == "Host":
+        return e.method(value.expr, "numpy", [])
+    if takes == "Scalar":
+        return e.method(value.expr, "item", [])
+    if takes == "Ints":
+        flat = e.method(value.expr, "reshape", [e.literal((-1,))])
+        return e.call("tuple", [e.method(flat, "tolist", [])])
+    return source_of(value)
+
+
+def _function_of(row: Row) -> str:
+    """The name of the one function of phlox that a row is made of, or nothing."""
+    cells = [c.cell_contents for c in row.run.__closure__ or ()]
+    if len(cells) != 1 or not callable(cells[0]) or "<locals>" not in row.run.__qualname__:
+        return ""
+    word = str(cells[0].__name__)
+    return word if getattr(px, word, None) is cells[0] and row.rest is None else ""
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, list) else value
+
+
+def _common(one: Any, two: Any) -> Any:
+    if not (isinstance(one, Name) and isinstance(two, Name)):
+        return None
+    if one.specs is None or two.specs is None:
+        return None
+    same = all(
+        a.shape == b.shape and a.dtype is b.dtype for a, b in zip(one.specs, two.specs, strict=True)
+    )
+    return one.specs if same else None

@@ -1,0 +1,301 @@
+"""Nodes whose weights are constants, as layers of phlox: settings, weights, and the call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+import numpy as np
+
+from .._graph import Array, Key, Node
+from ._patterns import NN
+
+Settings = list[tuple[str, Any]]
+# Settings that are as layers have them by themselves are not written.
+DEFAULTS: Final[dict[str, Any]] = {
+    "bias": True,
+    "bidirectional": False,
+    "dilation": 1,
+    "epsilon": 1e-5,
+    "groups": 1,
+    "momentum": 0.1,
+    "stride": 1,
+}
+# "valid" of convolutions and 0 of transposed ones.
+NO_PADDING: Final = 0
+
+
+@final
+@dataclass(frozen=True)
+class Layer:
+    """A layer and what it is made of.
+
+    Attributes:
+        kind: its name in ``phlox.nn``.
+        settings: arguments of its constructor; those without a name come first.
+        arrays: its parameters, by their path in the layer.
+        sources: the names of the constants that it takes.
+        inputs: which inputs of the node it is called with.
+        default: what the layer is called where the file has no name.
+    """
+
+    kind: str
+    settings: Settings
+    arrays: dict[str, Array]
+    sources: tuple[str, ...]
+    inputs: tuple[int, ...] = (0,)
+    default: str = ""
+
+
+Constants = Mapping[str, Array]
+
+
+def layer_of(node: Node, constants: Constants) -> Layer | None:
+    """The layer of a node, or None."""
+    make = LAYERS.get(node.key)
+    if make is None or node.graphs:
+        return None
+    found = make(node, constants)
+    if found is None or any(a.dtype != np.float32 for a in found.arrays.values()):
+        return None
+    return found
+
+
+def _given(node: Node, constants: Constants, *places: int) -> list[Array | None] | None:
+    """The constants at some inputs, None for absent ones; None when one is no constant."""
+    out: list[Array | None] = []
+    for i in places:
+        name = node.inputs[i] if i < len(node.inputs) else ""
+        if name and name not in constants:
+            return None
+        out.append(constants[name] if name else None)
+    return out
+
+
+def _sources(node: Node, *places: int) -> tuple[str, ...]:
+    return tuple(node.inputs[i] for i in places if i < len(node.inputs) and node.inputs[i])
+
+
+def _one(values: Any) -> Any:
+    """One number where all are the same."""
+    values = tuple(int(v) for v in values)
+    return values[0] if len(set(values)) == 1 else values
+
+
+def linear(node: Node, constants: Constants) -> Layer | None:
+    found = _given(node, constants, 1, 2)
+    if found is None or found[0] is None or found[0].ndim != 2:
+        return None
+    weight, bias = found[0], found[1]
+    settings: Settings = [("", weight.shape[0]), ("", weight.shape[1])]
+    arrays = {"weight": weight} | ({} if bias is None else {"bias": bias})
+    if bias is not None and bias.shape != (weight.shape[1],):
+        return None
+    settings.append(("bias", bias is not None))
+    return Layer("Linear", settings, arrays, _sources(node, 1, 2), (0,), "linear")
+
+
+def _pads(node: Node, rank: int) -> Any:
+    """The padding as layers write it, or None where they cannot."""
+    words = node.attributes
+    auto = words.get("auto_pad", "NOTSET")
+    if auto == "VALID":
+        return 0
+    if auto == "SAME_UPPER":
+        return "same"
+    if auto not in ("NOTSET", ""):
+        return None
+    pads = words.get("pads") or (0,) * (2 * rank)
+    pairs = [(int(pads[i]), int(pads[i + rank])) for i in range(rank)]
+    if any(a < 0 or b < 0 for a, b in pairs):
+        return None
+    if all(a == b for a, b in pairs):
+        found = _one(a for a, _ in pairs)
+        return found if rank > 1 or isinstance(found, int) else pairs[0]
+    return pairs[0] if rank == 1 else tuple(pairs)
+
+
+def conv(node: Node, constants: Constants) -> Layer | None:
+    found = _given(node, constants, 1, 2)
+    if found is None or found[0] is None or found[0].ndim not in (3, 4, 5):
+        return None
+    weight, bias = found[0], found[1]
+    rank, groups = weight.ndim - 2, int(node.attributes.get("group", 1))
+    padding = _pads(node, rank)
+    if padding is None:
+        return None
+    settings: Settings = [("", weight.shape[1] * groups), ("", weight.shape[0])]
+    settings += [("", _one(weight.shape[2:]))]
+    settings += _steps(node, rank)
+    settings += [("groups", groups), ("padding", padding)]
+    return _with_bias(f"Conv{rank}d", settings, weight, bias, node, "conv")
+
+
+def _steps(node: Node, rank: int) -> Settings:
+    out: Settings = []
+    for word, key in (("stride", "strides"), ("dilation", "dilations")):
+        value = _one(node.attributes.get(key) or (1,) * rank)
+        out.append((word, value))
+    return out
+
+
+def _with_bias(
+    kind: str, settings: Settings, weight: Array, bias: Array | None, node: Node, word: str
+) -> Layer:
+    arrays = {"weight": weight} | ({} if bias is None else {"bias": bias})
+    settings.append(("bias", bias is not None))
+    return Layer(kind, settings, arrays, _sources(node, 1, 2), (0,), word)
+
+
+def conv_transpose(node: Node, constants: Constants) -> Layer | None:
+    found = _given(node, constants, 1, 2)
+    if found is None or found[0] is None or found[0].ndim not in (3, 4, 5):
+        return None
+    weight, bias = found[0], found[1]
+    rank, groups = weight.ndim - 2, int(node.attributes.get("group", 1))
+    padding = _pads(node, rank)
+    flat = padding if isinstance(padding, tuple) else (padding,)
+    if not all(isinstance(p, int) for p in flat) or node.attributes.get("output_shape"):
+        return None
+    more = _one(node.attributes.get("output_padding") or (0,) * rank)
+    if more:
+        return None
+    settings: Settings = [("", weight.shape[0]), ("", weight.shape[1] * groups)]
+    settings += [("", _one(weight.shape[2:]))]
+    settings += _steps(node, rank)
+    settings += [("groups", groups), ("padding", padding)]
+    return _with_bias(f"ConvTranspose{rank}d", settings, weight, bias, node, "conv")
+
+
+def batch_norm(node: Node, constants: Constants) -> Layer | None:
+    found = _given(node, constants, 1, 2, 3, 4)
+    many = len([o for o in node.outputs if o]) > 1
+    if found is None or many or node.attributes.get("training_mode", 0):
+        return None
+    names = ("weight", "bias", "running_mean", "running_var")
+    arrays = {k: v for k, v in zip(names, found, strict=True) if v is not None}
+    if len(arrays) < 4 or arrays["weight"].ndim != 1:
+        return None
+    settings: Settings = [("", arrays["weight"].size)]
+    settings += _epsilon(node)
+    momentum = round(1 - float(node.attributes.get("momentum", 0.9)), 6)
+    settings += [("momentum", momentum)]
+    return Layer("BatchNorm", settings, arrays, _sources(node, 1, 2, 3, 4), (0,), "norm")
+
+
+def _epsilon(node: Node) -> Settings:
+    epsilon = float(str(np.float32(node.attributes.get("epsilon", 1e-5))))
+    return [("epsilon", epsilon)]
+
+
+def _row_norm(kind: str) -> Callable[[Node, Constants], Layer | None]:
+    def make(node: Node, constants: Constants) -> Layer | None:
+        found = _given(node, constants, 1, 2)
+        many = len([o for o in node.outputs if o]) > 1
+        if found is None or found[0] is None or many or node.attributes.get("axis", -1) != -1:
+            return None
+        weight, bias = found[0], found[1]
+        if weight.ndim != 1 or (bias is not None and bias.ndim != 1):
+            return None
+        arrays = {"weight": weight} | ({} if bias is None else {"bias": bias})
+        settings: Settings = [("", weight.size), *_epsilon(node)]
+        settings += [("bias", bias is not None)] if kind == "LayerNorm" else []
+        return Layer(kind, settings, arrays, _sources(node, 1, 2), (0,), "norm")
+
+    return make
+
+
+def group_norm(node: Node, constants: Constants) -> Layer | None:
+    found = _given(node, constants, 1, 2)
+    if found is None or found[0] is None or found[1] is None:
+        return None
+    weight, bias = found[0], found[1]
+    groups = int(node.attributes["num_groups"])
+    if weight.ndim != 1 or weight.size == groups:  # before version 21 one for each group
+        return None
+    settings: Settings = [("", groups), ("", weight.size), *_epsilon(node)]
+    arrays = {"weight": weight, "bias": bias}
+    return Layer("GroupNorm", settings, arrays, _sources(node, 1, 2), (0,), "norm")
+
+
+def instance_norm(node: Node, constants: Constants) -> Layer | None:
+    found = _given(node, constants, 1, 2)
+    if found is None or found[0] is None or found[1] is None:
+        return None
+    settings: Settings = [("", found[0].size), *_epsilon(node), ("affine", True)]
+    arrays = {"weight": found[0], "bias": found[1]}
+    return Layer("InstanceNorm", settings, arrays, _sources(node, 1, 2), (0,), "norm")
+
+
+def embedding(node: Node, constants: Constants) -> Layer | None:
+    table = constants.get(node.inputs[0])
+    whole = table is not None and table.ndim == 2 and table.dtype.kind == "f"
+    if table is None or not whole or node.attributes.get("axis", 0) or node.inputs[1] in constants:
+        return None
+    settings: Settings = [("", table.shape[0]), ("", table.shape[1])]
+    return Layer("Embedding", settings, {"weight": table}, _sources(node, 0), (1,), "embedding")
+
+
+def prelu(node: Node, constants: Constants) -> Layer | None:
+    slope = constants.get(node.inputs[1])
+    if slope is None or slope.ndim != 3 or slope.shape[1:] != (1, 1):
+        return None
+    settings: Settings = [("", slope.size)]
+    arrays = {"weight": slope.reshape(-1)}
+    return Layer("PRelu", settings, arrays, _sources(node, 1), (0,), "prelu")
+
+
+# Where the gates of a layer stand among those of ONNX.
+_GATES: Final = {"Lstm": (0, 2, 3, 1), "Gru": (1, 0, 2)}
+
+
+def _recurrent(kind: str) -> Callable[[Node, Constants], Layer | None]:
+    def make(node: Node, constants: Constants) -> Layer | None:
+        words = node.attributes
+        direction = words.get("direction", "forward")
+        odd = any(words.get(k) for k in ("activations", "clip", "input_forget", "layout"))
+        odd = odd or direction == "reverse"
+        odd = odd or any(len(node.inputs) > i and node.inputs[i] for i in (4, 7))
+        if kind == "Gru":
+            odd = odd or not words.get("linear_before_reset", 0)
+        found = None if odd else _given(node, constants, 1, 2, 3)
+        if found is None or found[0] is None or found[1] is None:
+            return None
+        w, r, b = found[0], found[1], found[2]
+        if b is None:
+            b = np.zeros((w.shape[0], 2 * w.shape[1]), w.dtype)
+        arrays: dict[str, Array] = {}
+        for d in range(w.shape[0]):
+            for word, value in (("input", b[d, : w.shape[1]]), ("hidden", b[d, w.shape[1] :])):
+                arrays[f"layers.{d}.bias_{word}"] = _gates(value, kind)
+            arrays[f"layers.{d}.weight_input"] = _gates(w[d], kind).T
+            arrays[f"layers.{d}.weight_hidden"] = _gates(r[d], kind).T
+        settings: Settings = [("", w.shape[2]), ("", r.shape[2])]
+        settings += [("bidirectional", w.shape[0] == 2)]
+        return Layer(kind, settings, arrays, _sources(node, 1, 2, 3), (0, 5, 6), kind.lower())
+
+    return make
+
+
+def _gates(value: Array, kind: str) -> Array:
+    order = _GATES[kind]
+    parts = np.split(value, len(order), axis=0)
+    return np.ascontiguousarray(np.concatenate([parts[i] for i in order], axis=0))
+
+
+LAYERS: Final[dict[Key, Callable[[Node, Constants], Layer | None]]] = {
+    ("", "BatchNormalization"): batch_norm,
+    ("", "Conv"): conv,
+    ("", "ConvTranspose"): conv_transpose,
+    ("", "GRU"): _recurrent("Gru"),
+    ("", "Gather"): embedding,
+    ("", "GroupNormalization"): group_norm,
+    ("", "InstanceNormalization"): instance_norm,
+    ("", "LSTM"): _recurrent("Lstm"),
+    ("", "LayerNormalization"): _row_norm("LayerNorm"),
+    ("", "PRelu"): prelu,
+    ("", "RMSNormalization"): _row_norm("RmsNorm"),
+    ("", "SimplifiedLayerNormalization"): _row_norm("RmsNorm"),
+    (NN, "Linear"): linear,
+}

@@ -1,0 +1,428 @@
+"""Formulas that exporters write out, as the op or layer that they are."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Final, final
+
+import numpy as np
+
+from .._graph import Array, Graph, Node, walk
+from ._simplify import without_unused
+
+NN: Final = "phlox.nn"
+CLOSE: Final = 1e-3  # exporters round their constants
+
+
+@final
+class Finder:
+    """Who makes a value, and how many read it."""
+
+    def __init__(self, graph: Graph, around: dict[str, Array]) -> None:
+        """Look at one graph."""
+        self.graph = graph
+        self.constants = {**around, **graph.constants}
+        self.makers = {o: n for n in graph.nodes for o in n.outputs if o}
+        self.uses = Counter(i for n in walk(graph) for i in n.inputs)
+        self.uses.update(v.name for v in graph.outputs)
+        for node in walk(graph):
+            self.uses.update(v.name for g in node.graphs.values() for v in g.outputs)
+        self.gone: set[int] = set()
+
+    def maker(self, name: str, *ops: str) -> Node | None:
+        """The node behind a value, if it is one of these."""
+        node = self.makers.get(name)
+        return node if node is not None and not node.domain and node.op in ops else None
+
+    def number(self, name: str) -> float | None:
+        """The one number of a constant."""
+        value = self.constants.get(name)
+        if value is None or value.size != 1 or value.dtype.kind not in "fiu":
+            return None
+        return float(value.reshape(-1)[0])
+
+    def is_number(self, name: str, wanted: float) -> bool:
+        """Whether a constant is a number, nearly."""
+        found = self.number(name)
+        return found is not None and math.isclose(found, wanted, rel_tol=CLOSE)
+
+    def split(self, node: Node | None) -> tuple[str, float] | None:
+        """The operand of a commutative node that is no number, and the number."""
+        if node is None or len(node.inputs) != 2:
+            return None
+        for one, two in (node.inputs, node.inputs[::-1]):
+            found = self.number(two)
+            if found is not None and self.number(one) is None:
+                return one, found
+        return None
+
+    def pairs(self, node: Node) -> list[tuple[str, str]]:
+        """Both orders of two operands."""
+        a, b = node.inputs
+        return [(a, b), (b, a)]
+
+    def once(self, *names: str) -> bool:
+        """Whether nobody else reads these."""
+        return all(self.uses[n] == 1 for n in names)
+
+
+def _made(op: str, inputs: list[str], node: Node, domain: str = "", **attributes: Any) -> Node:
+    return Node(op, domain, inputs, [node.outputs[0]], attributes, node.name, 28)
+
+
+def hard_swish(node: Node, f: Finder) -> Node | None:
+    """``x * clip(x + 3, 0, 6) / 6`` in any order."""
+    if node.op == "Div" and f.is_number(node.inputs[1], 6):
+        product = f.maker(node.inputs[0], "Mul")
+    elif node.op == "Mul":
+        inner = f.split(node)
+        scaled = inner is not None and math.isclose(inner[1], 1 / 6, rel_tol=CLOSE)
+        product = f.maker(inner[0], "Mul") if inner and scaled else None
+    else:
+        return None
+    if product is None or not f.once(product.outputs[0]):
+        return None
+    for x, gate in f.pairs(product):
+        if _relu6(f, gate) == x:
+            return _made("HardSwish", [x], node)
+    return None
+
+
+def _relu6(f: Finder, name: str) -> str | None:
+    """The x of ``clip(x + 3, 0, 6)``."""
+    clip = f.maker(name, "Clip")
+    if clip is None or len(clip.inputs) != 3:
+        return None
+    if f.number(clip.inputs[1]) != 0 or not f.is_number(clip.inputs[2], 6):
+        return None
+    added = f.split(f.maker(clip.inputs[0], "Add"))
+    return added[0] if added is not None and added[1] == 3 else None
+
+
+def hard_swish_of_sigmoid(node: Node, f: Finder) -> Node | None:
+    """``x * hard_sigmoid(x)`` with the slope 1/6."""
+    if node.op != "Mul":
+        return None
+    for x, gate in f.pairs(node):
+        made = f.maker(gate, "HardSigmoid")
+        if made is not None and made.inputs[0] == x:
+            alpha = made.attributes.get("alpha", 0.2)
+            if (
+                math.isclose(alpha, 1 / 6, rel_tol=CLOSE)
+                and made.attributes.get("beta", 0.5) == 0.5
+            ):
+                return _made("HardSwish", [x], node)
+    return None
+
+
+def silu(node: Node, f: Finder) -> Node | None:
+    """``x * sigmoid(x)``."""
+    if node.op != "Mul":
+        return None
+    for x, gate in f.pairs(node):
+        made = f.maker(gate, "Sigmoid")
+        if made is not None and made.inputs[0] == x:
+            return _made("Swish", [x], node)
+    return None
+
+
+def _factors(f: Finder, name: str, depth: int = 3) -> tuple[list[str], float]:
+    """A product as its factors and one number; a quotient by a number counts."""
+    found = f.number(name)
+    if found is not None:
+        return [], found
+    node = f.makers.get(name)
+    if node is None or node.domain or not depth:
+        return [name], 1.0
+    if node.op == "Mul":
+        (a, x), (b, y) = (_factors(f, n, depth - 1) for n in node.inputs)
+        return a + b, x * y
+    if node.op == "Div" and f.number(node.inputs[1]):
+        a, x = _factors(f, node.inputs[0], depth - 1)
+        return a, x / (f.number(node.inputs[1]) or 1.0)
+    return [name], 1.0
+
+
+def gelu(node: Node, f: Finder) -> Node | None:
+    """``x * 0.5 * (1 + erf(x / sqrt(2)))``, or with tanh for the erf."""
+    if node.op not in ("Mul", "Div"):
+        return None
+    names, factor = _factors(f, node.outputs[0])
+    if len(names) != 2 or not math.isclose(factor, 0.5, rel_tol=CLOSE):
+        return None
+    for x, gate in (names, names[::-1]):
+        added = f.split(f.maker(gate, "Add"))
+        if added is None or added[1] != 1:
+            continue
+        erf, tanh = f.maker(added[0], "Erf"), f.maker(added[0], "Tanh")
+        if erf is not None:
+            inside, scale = _factors(f, erf.inputs[0])
+            if inside == [x] and math.isclose(scale, math.sqrt(0.5), rel_tol=CLOSE):
+                return _made("Gelu", [x], node)
+        if tanh is not None and _cubic(f, tanh.inputs[0], x):
+            return _made("Gelu", [x], node, approximate="tanh")
+    return None
+
+
+def _cubic(f: Finder, name: str, x: str) -> bool:
+    """Whether a value is ``sqrt(2 / pi) * (x + 0.044715 * x ** 3)``."""
+    names, scale = _factors(f, name, 1)
+    if len(names) != 1 or not math.isclose(scale, math.sqrt(2 / math.pi), rel_tol=CLOSE):
+        return False
+    total = f.maker(names[0], "Add")
+    if total is None or x not in total.inputs:
+        return False
+    rest = total.inputs[1 - total.inputs.index(x)]
+    inside, factor = _factors(f, rest, 4)
+    powers = 0
+    for each in inside:
+        power = f.maker(each, "Pow")
+        known = f.number(power.inputs[1]) if power is not None and power.inputs[0] == x else None
+        powers += 1 if each == x else int(known) if known is not None else 100
+    return powers == 3 and math.isclose(factor, 0.044715, rel_tol=CLOSE)
+
+
+def _mean(f: Finder, name: str) -> str | None:
+    """The x of a mean over the last axis that is kept."""
+    node = f.maker(name, "ReduceMean")
+    if node is None or not node.attributes.get("keepdims", 1) or len(node.inputs) != 2:
+        return None
+    return node.inputs[0] if f.number(node.inputs[1]) == -1 else None
+
+
+def _squared(f: Finder, name: str) -> str | None:
+    power = f.maker(name, "Pow")
+    if power is not None and f.number(power.inputs[1]) == 2:
+        return power.inputs[0]
+    product = f.maker(name, "Mul")
+    return product.inputs[0] if product and product.inputs[0] == product.inputs[1] else None
+
+
+def _root(f: Finder, name: str) -> tuple[str, float] | None:
+    """The variance and epsilon of ``sqrt(variance + epsilon)``."""
+    root = f.maker(name, "Sqrt")
+    return f.split(f.maker(root.inputs[0], "Add")) if root is not None else None
+
+
+def _quotient(f: Finder, name: str) -> tuple[str, str] | None:
+    """What is divided, and by which root."""
+    node = f.maker(name, "Div")
+    if node is not None:
+        return node.inputs[0], node.inputs[1]
+    product = f.maker(name, "Mul")
+    for x, y in f.pairs(product) if product is not None else []:
+        inverse = f.maker(y, "Reciprocal")
+        if inverse is not None:
+            return x, inverse.inputs[0]
+        one = f.maker(y, "Div")
+        if one is not None and f.number(one.inputs[0]) == 1:
+            return x, one.inputs[1]
+    return None
+
+
+def _vector(f: Finder, name: str) -> bool:
+    value = f.constants.get(name)
+    return value is not None and value.ndim == 1 and value.size > 1
+
+
+def layer_norm(node: Node, f: Finder) -> Node | None:
+    """``(x - mean(x)) / sqrt(mean((x - mean(x)) ** 2) + epsilon) * weight + bias``."""
+    if node.op != "Add":
+        return None
+    for scaled, bias in f.pairs(node):
+        product = f.maker(scaled, "Mul") if _vector(f, bias) else None
+        for normal, weight in f.pairs(product) if product is not None else []:
+            found = _normal(f, normal) if _vector(f, weight) else None
+            if found is not None and found[2]:
+                x, epsilon, _ = found
+                return _made(
+                    "LayerNormalization", [x, weight, bias], node, axis=-1, epsilon=epsilon
+                )
+    return None
+
+
+def rms_norm(node: Node, f: Finder) -> Node | None:
+    """``x / sqrt(mean(x ** 2) + epsilon) * weight``."""
+    if node.op != "Mul":
+        return None
+    for normal, weight in f.pairs(node):
+        found = _normal(f, normal) if _vector(f, weight) else None
+        if found is not None and not found[2]:
+            return _made("RMSNormalization", [found[0], weight], node, axis=-1, epsilon=found[1])
+    return None
+
+
+def _normal(f: Finder, name: str) -> tuple[str, float, bool] | None:
+    """The x of a normalized row, epsilon, and whether its mean is taken away."""
+    parts = _quotient(f, name)
+    root = _root(f, parts[1]) if parts is not None else None
+    if parts is None or root is None:
+        return None
+    off, (variance, epsilon) = parts[0], root
+    mean_of = _mean(f, variance)
+    squared = _squared(f, mean_of) if mean_of is not None else None
+    if squared is None:
+        return None
+    away = f.maker(off, "Sub")
+    if away is not None and _mean(f, away.inputs[1]) == away.inputs[0]:
+        other = f.maker(squared, "Sub")
+        same = squared == off or (other is not None and other.inputs == away.inputs)
+        return (away.inputs[0], epsilon, True) if same else None
+    return (off, epsilon, False) if squared == off else None
+
+
+def linear(node: Node, f: Finder) -> Node | None:
+    """A product with a constant matrix, and a vector that is added."""
+    if node.op == "Add":
+        for product, bias in f.pairs(node):
+            made = f.maker(product, "MatMul") if _vector(f, bias) else None
+            weight = f.constants.get(made.inputs[1]) if made is not None else None
+            if made is None or weight is None or weight.ndim != 2 or not f.once(product):
+                continue
+            if weight.shape[1] == f.constants[bias].size:
+                return _made("Linear", [*made.inputs, bias], made_as(node, made), NN)
+    return None
+
+
+def made_as(node: Node, product: Node) -> Node:
+    """A node under the name of the product, whose scope is the layer's."""
+    return Node(node.op, node.domain, node.inputs, node.outputs, {}, product.name or node.name)
+
+
+def bare_linear(node: Node, f: Finder) -> Node | None:
+    """A product with a constant matrix alone."""
+    if node.op != "MatMul":
+        return None
+    weight = f.constants.get(node.inputs[1])
+    whole = weight is not None and weight.ndim == 2 and weight.dtype.kind == "f"
+    if not whole or node.inputs[0] in f.constants:
+        return None
+    for user in f.graph.nodes:  # a vector comes with the next pattern
+        if node.outputs[0] in user.inputs and user.op == "Add" and linear(user, f) is not None:
+            return None
+    return _made("Linear", list(node.inputs), node, NN)
+
+
+def gemm(node: Node, f: Finder) -> Node | None:
+    """A Gemm without factors."""
+    if node.op != "Gemm" or node.attributes.get("transA", 0):
+        return None
+    if node.attributes.get("alpha", 1.0) != 1 or node.attributes.get("beta", 1.0) != 1:
+        return None
+    weight = f.constants.get(node.inputs[1])
+    if weight is None or weight.dtype.kind != "f" or node.inputs[0] in f.constants:
+        return None
+    name, turned = node.inputs[1], bool(node.attributes.get("transB", 0))
+    if turned:
+        name = f"{node.inputs[1]}/turned"
+        f.graph.constants[name] = f.constants[name] = np.ascontiguousarray(weight.T)
+    columns = weight.shape[0 if turned else 1]
+    rest = [n for n in node.inputs[2:] if n]
+    if rest:
+        bias = f.constants.get(rest[0])
+        if bias is None or bias.size != columns or bias.ndim > 2:
+            return None
+        if bias.ndim == 2:
+            flat = f"{rest[0]}/flat"
+            f.graph.constants[flat] = f.constants[flat] = bias.reshape(-1)
+            rest = [flat]
+    return _made("Linear", [node.inputs[0], name, *rest], node, NN)
+
+
+def _scaled(f: Finder, name: str) -> tuple[str, float]:
+    """A value without a number that it is multiplied with."""
+    node = f.maker(name, "Mul", "Div")
+    inner = f.split(node)
+    if node is None or inner is None or not f.once(name):
+        return name, 1.0
+    if node.op == "Div":
+        return (inner[0], 1 / inner[1]) if node.inputs[0] == inner[0] and inner[1] else (name, 1.0)
+    return inner
+
+
+def attention(node: Node, f: Finder) -> Node | None:
+    """``softmax(query @ keyᵀ * scale + bias) @ value`` of four axes."""
+    if node.op != "MatMul":
+        return None
+    made = f.maker(node.inputs[0], "Softmax")
+    shown = made
+    if made is None:  # guarded against rows that see nothing
+        guard = f.maker(node.inputs[0], "Where")
+        test = f.maker(guard.inputs[0], "IsNaN") if guard is not None else None
+        if guard is None or test is None or test.inputs[0] != guard.inputs[2]:
+            return None
+        if f.number(guard.inputs[1]) != 0:
+            return None
+        made = shown = f.maker(guard.inputs[2], "Softmax")
+    if made is None or shown is None or made.attributes.get("axis", -1) not in (-1, 3):
+        return None
+    scores, bias = made.inputs[0], ""
+    added = f.maker(scores, "Add")
+    if added is not None and f.once(scores):
+        for one, two in f.pairs(added):
+            if f.maker(_scaled(f, one)[0], "MatMul") is not None:
+                scores, bias = one, two
+    scores, scale = _scaled(f, scores)
+    product = f.maker(scores, "MatMul")
+    if product is None or not f.once(scores):
+        return None
+    query, by = _scaled(f, product.inputs[0])
+    key, times = _scaled(f, product.inputs[1])
+    turned = f.maker(key, "Transpose")
+    if turned is None or not f.once(key):
+        return None
+    perm = turned.attributes.get("perm")
+    if perm is None or len(perm) != 4:
+        return None
+    source = turned.inputs[0]
+    if tuple(perm) != (0, 1, 3, 2):
+        way = tuple(perm[i] for i in (0, 1, 3, 2))
+        source = f"{key}/rows"
+        f.graph.nodes.insert(
+            f.graph.nodes.index(product),
+            Node("Transpose", "", [turned.inputs[0]], [source], {"perm": way}, turned.name, 28),
+        )
+        f.makers[source] = f.graph.nodes[f.graph.nodes.index(product) - 1]
+    inputs = [query, source, node.inputs[1], *([bias] if bias else [])]
+    return _made("Attention", inputs, node, NN, scale=scale * by * times)
+
+
+PATTERNS: Final[dict[str, Callable[[Node, Finder], Node | None]]] = {
+    "hard_swish": hard_swish,
+    "hard_swish of hard_sigmoid": hard_swish_of_sigmoid,
+    "silu": silu,
+    "gelu": gelu,
+    "layer norm": layer_norm,
+    "rms norm": rms_norm,
+    "attention": attention,
+    "gemm": gemm,
+    "linear": linear,
+    "linear without bias": bare_linear,
+}
+
+
+def recognised(graph: Graph) -> Counter[str]:
+    """Put ops in the place of their formulas, and return how often each was found."""
+    return _recognised(graph, {})
+
+
+def _recognised(graph: Graph, around: dict[str, Array]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for word, pattern in PATTERNS.items():
+        finder = Finder(graph, around)
+        for node in list(graph.nodes):
+            if node.domain:
+                continue
+            made = pattern(node, finder)
+            if made is not None:
+                graph.nodes[graph.nodes.index(node)] = made
+                finder.makers[made.outputs[0]] = made
+                found[word] += 1
+        without_unused(graph)
+    known = {**around, **graph.constants}
+    for node in graph.nodes:
+        for inner in node.graphs.values():
+            found += _recognised(inner, known)
+    return found

@@ -1,0 +1,112 @@
+"""Values of the host as tensors of the source: numbers, lists, parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+import numpy as np
+
+import phlox_tensor as px
+
+from .._errors import OnnxError
+from .._graph import Array
+from . import _expr as e
+from ._expr import FieldRef
+from ._names import META, Name, Place, Trace, cases_of, source_of
+
+LITERAL: Final = 16  # elements of a list in the source
+
+
+@final
+@dataclass
+class Field:
+    """A field of the model: a layer, or one parameter.
+
+    Attributes:
+        kind: the class, of ``nn`` but for ``Param``.
+        words: the names from the file that it may be called by, the best first.
+    """
+
+    kind: str
+    settings: list[tuple[str, Any]]
+    arrays: dict[str, tuple[Array, str]]
+    words: tuple[str, ...]
+
+
+@final
+class Values:
+    """Makes names of values; what is too large for the source is a field.
+
+    Attributes:
+        fields: what the model holds.
+        keys: which field stands for what.
+        constants: what the file brings.
+        place: the device of the first input.
+    """
+
+    def __init__(self, trace: Trace, trained: set[str]) -> None:
+        """Take which constants are trained."""
+        self.trace, self._trained = trace, trained
+        self.fields: list[Field] = []
+        self.keys: dict[Any, int] = {}
+        self.constants: dict[str, Array] = {}
+        self.place: Place | None = None
+
+    def tensor(self, value: Any) -> Any:
+        """The name of a tensor for a value of the host."""
+        if not isinstance(value, np.ndarray):
+            return value
+        if value.dtype == object:
+            return self._of_sizes(value)
+        specs = tuple(px.asarray(np.zeros(value.shape, value.dtype), device=META) for _ in "ab")
+        if value.size == 1 and value.dtype.kind in "biuf":
+            number = value.reshape(()).item()
+            return Name(self.trace, e.literal(number), specs, number)
+        if value.size <= LITERAL and value.dtype.kind in "biu":
+            return Name(self.trace, self._filled(value), specs)
+        return Name(self.trace, e.member(FieldRef(self._param(value)), "value"), specs)
+
+    def whole(self, value: Any) -> Any:
+        """The same, where a number would not do."""
+        name = self.tensor(value)
+        if isinstance(name, Name) and name.scalar is not None:
+            assert name.specs is not None
+            whole = np.full(name.specs[0].shape, name.scalar, name.dtype.numpy)
+            return Name(self.trace, self._filled(whole), name.specs)
+        return name
+
+    def _filled(self, value: Any) -> Any:
+        dtype = e.literal(px.as_dtype(value.dtype))
+        if value.dtype == np.int64:
+            dtype = e.member(self.device(), "default_int")
+        return e.call(
+            "px.asarray", [e.literal(value.tolist())], {"dtype": dtype, "device": self.device()}
+        )
+
+    def _of_sizes(self, value: Any) -> Name:
+        items = value.tolist()
+        specs = tuple(px.asarray(np.array(c), device=META) for c in cases_of(items))
+        device = self.device()
+        words = {"device": device}
+        if specs[0].dtype.kind == "Int":
+            words["dtype"] = e.member(device, "default_int")
+        return Name(self.trace, e.call("px.asarray", [source_of(items)], words), specs)
+
+    def device(self) -> Any:
+        """The device that new tensors belong on."""
+        if self.place is None:
+            if not self.fields:
+                raise OnnxError("source", "a model without inputs and weights has no device")
+            return e.call("px.default_device", [])
+        return self.place.expr
+
+    def _param(self, value: Array) -> int:
+        name = next((k for k, v in self.constants.items() if v is value), "table")
+        key = ("", name) if name != "table" else id(value)
+        if key not in self.keys:
+            role = "weight" if name in self._trained and value.dtype.kind == "f" else "state"
+            settings = [("", value.shape), ("dtype", px.as_dtype(value.dtype))]
+            self.fields.append(Field("Param", settings, {"": (value, role)}, (name, "table")))
+            self.keys[key] = len(self.fields) - 1
+        return self.keys[key]

@@ -1,0 +1,461 @@
+"""Classes, fields and lines as the text of a module."""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+from collections.abc import Iterator
+from typing import Any, Final, final
+
+from phlox_nn import Module
+
+from . import _expr as e
+from ._expr import Block, Branch, FieldRef, Inner, Line, Ref, Stmt, rendered
+from ._layers import DEFAULTS
+from ._structure import Part, Structure, line_refs
+from ._values import Field
+from ._wrap import COLUMNS, wrapped
+
+_POSITIONS: Final[dict[str, tuple[str, ...]]] = {
+    "BatchNorm": ("num_features",),
+    "Embedding": ("n_embedding", "d_model"),
+    "GroupNorm": ("num_groups", "num_channels"),
+    "Gru": ("d_input", "d_hidden"),
+    "InstanceNorm": ("num_channels",),
+    "LayerNorm": ("d_model",),
+    "Linear": ("d_input", "d_output"),
+    "Lstm": ("d_input", "d_hidden"),
+    "PRelu": ("num_parameters",),
+    "RmsNorm": ("d_model",),
+}
+_CONV: Final = ("channels_in", "channels_out", "kernel_size")
+_NOTHING: Final = re.compile(r"^(onnx|\d.*|[Cc]onstant.*|val|value|const|weight|bias|.)$")
+_POOLS: Final = {
+    "Bool": ("mask", "seen", "kept"),
+    "Float": ("x", "y", "z", "u", "v", "w", "a", "b", "c", "d"),
+    "Int": ("indices", "places"),
+}
+
+
+def word_of(name: str) -> str:
+    """A name from a file as an identifier, or nothing."""
+    text = re.sub(r"[^0-9A-Za-z]+", "_", name)
+    text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text).strip("_").lower()
+    text = re.sub(r"(_\d+)+$", "", text)[:40].strip("_")
+    if not text or not text[0].isalpha() or _NOTHING.match(text):
+        return ""
+    taken = keyword.iskeyword(text) or keyword.issoftkeyword(text) or hasattr(builtins, text)
+    return f"{text}_" if taken else text
+
+
+def field_word(made: Field) -> str:
+    """What a field may be called: the layer's place in the names of the file."""
+    *names, default = made.words
+    for name in names:
+        pieces = [p for p in re.split(r"[./:]", name) if p]
+        inner = pieces[:-1] if made.kind != "Param" else pieces
+        for piece in reversed(inner):
+            found = word_of(piece)
+            if found:
+                return found
+    return word_of(default) or "part"
+
+
+@final
+class Names:
+    """Words that are each given once."""
+
+    def __init__(self, taken: Any = ()) -> None:
+        """Start with what is taken."""
+        self.taken = set(taken)
+
+    def new(self, word: str) -> str:
+        """The word, or with a number."""
+        found, i = word, 1
+        while found in self.taken:
+            i += 1
+            found = f"{word}_{i}" if word[-1:].isdigit() else f"{word}{i}"
+        self.taken.add(found)
+        return found
+
+
+_OF_MODULE: Final = frozenset(dir(Module)) | {"device", "self", "px", "nn", "np", "math"}
+
+
+@final
+class Writer:
+    """The text of a divided model."""
+
+    def __init__(
+        self, structure: Structure, kinds: dict[int, str], inputs: list[str], title: str
+    ) -> None:
+        """Take the classes and the names of the inputs in the file."""
+        self._s, self._kinds, self._title = structure, kinds, title
+        self._parts = {p.name: p for p in structure.parts}
+        self._attributes: dict[str, list[tuple[str, list[int]]]] = {}
+        self._columns: dict[str, list[tuple[str, list[Any]]]] = {}
+        self._inputs = inputs
+        for part in [*structure.parts, structure.model]:
+            self._attributes[part.name] = self._named(part)
+        for part in structure.parts:
+            self._columns[part.name] = self._differing(part)
+
+    # Fields
+
+    def _named(self, part: Part) -> list[tuple[str, list[int]]]:
+        """The attributes of a class, each with one position, or with those of a tuple."""
+        names = Names(_OF_MODULE)
+        own = part.fields[0]
+        kinds = [self._s.fields[f].kind for f in own]
+        out: list[tuple[str, list[int]]] = []
+        done: set[int] = set()
+        for i, kind in enumerate(kinds):
+            if i in done:
+                continue
+            alike = [j for j, k in enumerate(kinds) if k == kind] if kind in self._parts else [i]
+            done.update(alike)
+            word = field_word(self._s.fields[own[i]])
+            if kind in self._parts:
+                word = kind.lower() if len(alike) == 1 else f"{kind.lower()}s"
+            out.append((names.new(word), alike))
+        return out
+
+    def _path(self, part: Part, position: int) -> str:
+        for name, places in self._attributes[part.name]:
+            if position in places:
+                return name if len(places) == 1 else f"{name}.{places.index(position)}"
+        raise KeyError(position)
+
+    def arrays(self) -> Iterator[tuple[str, Any, str]]:
+        """Every parameter: path, value, role."""
+        yield from self._arrays(self._s.model, self._s.model.fields[0], "")
+
+    def _arrays(self, part: Part, own: list[int], prefix: str) -> Iterator[tuple[str, Any, str]]:
+        for i, number in enumerate(own):
+            made = self._s.fields[number]
+            path = prefix + self._path(part, i)
+            if made.kind in self._parts:
+                yield from self._arrays(self._parts[made.kind], made.settings[0][1], f"{path}.")
+                continue
+            for name, (array, role) in made.arrays.items():
+                yield f"{path}.{name}" if name else path, array, role
+
+    def _differing(self, part: Part) -> list[tuple[str, list[Any]]]:
+        """What instances of a class differ in: a parameter of the function that makes them."""
+        names = Names({"device"})
+        out: list[tuple[str, list[Any]]] = []
+        for j in range(len(part.fields[0])):
+            for word, values in self._values(part, j):
+                if len(set(map(repr, values))) > 1 and values not in [c for _, c in out]:
+                    out.append((names.new(word), values))
+        return out
+
+    def _values(self, part: Part, j: int) -> Iterator[tuple[str, list[Any]]]:
+        """The settings of a field, each over all instances."""
+        made = [self._s.fields[own[j]] for own in part.fields]
+        kind = made[0].kind
+        if kind in self._parts:
+            inner = self._parts[kind]
+            places = [inner.fields.index(m.settings[0][1]) for m in made]
+            for word, column in self._columns[kind]:
+                yield word, [column[p] for p in places]
+            return
+        words = _POSITIONS.get(kind, _CONV)
+        for i, (word, _) in enumerate(made[0].settings):
+            name = word or (words[i] if kind != "Param" else "shape")
+            yield name, [m.settings[i][1] for m in made]
+
+    # Text
+
+    def source(self, uses_ops: bool) -> str:
+        """The whole module."""
+        body: list[str] = []
+        for part in self._s.parts:
+            body += ["", "", *self._class(part)]
+        body += ["", "", *self._class(self._s.model)]
+        for part in self._s.parts:
+            body += ["", "", *self._maker(part)]
+        body += ["", "", *self._config()]
+        text = "\n".join(body)
+        head = [f'"""{self._title}"""', "", "from __future__ import annotations", ""]
+        standard = ["import math"] if "math." in text else []
+        standard += ["from pathlib import Path", "from typing import Any"]
+        head += [*standard, ""]
+        head += ["import numpy as np", ""] if "np." in text else []
+        head += ["import phlox as px", "from phlox import Tensor, nn"]
+        head += ["", "from . import _ops"] if uses_ops else []
+        if "_param(" in text:
+            head += ["", "", *_PARAM]
+        return "\n".join([*head, *body]) + "\n"
+
+    def _class(self, part: Part) -> list[str]:
+        own, count = part.fields[0], len(part.fields)
+        title = f"One of {count} equal parts." if count > 1 else "A part of the model."
+        if part is self._s.model:
+            title = "The model."
+        out = [f"class {part.name}(nn.Module):", f'    """{title}"""', ""]
+        for name, places in self._attributes[part.name]:
+            kind = self._kind(own[places[0]])
+            out.append(
+                f"    {name}: {kind}" if len(places) == 1 else f"    {name}: tuple[{kind}, ...]"
+            )
+        out += [""] if own else []
+        return out + [f"    {line}" if line else "" for line in self._forward(part)]
+
+    def _kind(self, number: int) -> str:
+        kind = self._s.fields[number].kind
+        return kind if kind in self._parts else f"nn.{kind}"
+
+    def _forward(self, part: Part) -> list[str]:
+        namer = _Values(part, self._kinds, self._inputs if part is self._s.model else None)
+        own = {f: i for i, f in enumerate(part.fields[0])}
+
+        def name(ref: Ref | FieldRef) -> str:
+            if isinstance(ref, Ref):
+                return namer.names[ref.value]
+            path = self._path(part, own[ref.field])
+            head, _, place = path.partition(".")
+            return f"self.{head}[{place}]" if place else f"self.{head}"
+
+        body = _lines(part.block, namer, name)
+        results = part.block.results
+        texts = [rendered(r, name) for r in results]
+        kind = "Any" if any(_is_unknown(r, self._kinds) for r in results) else "Tensor[Any]"
+        if len(texts) > 1:
+            few = len(texts) <= 3
+            kind = f"tuple[{', '.join([kind] * len(texts))}]" if few else f"tuple[{kind}, ...]"
+        arguments = ", ".join(f"{namer.names[i]}: Tensor[Any]" for i in part.inputs)
+        separator = ", " if arguments else ""
+        out = wrapped(f"def forward(self{separator}{arguments}) -> {kind}:", 4)
+        doc = self._doc() if part is self._s.model else "Return what the lines give."
+        last = f"return {', '.join(texts)}"
+        if len(last) + 8 > COLUMNS and len(texts) > 1:
+            last = f"return ({', '.join(texts)})"
+        body = [f'"""{doc}"""', *body, *wrapped(last, 8)]
+        return [*out, *(f"    {line}" for line in body)]
+
+    def _doc(self) -> str:
+        return "Return the outputs of the model."
+
+    def _maker(self, part: Part) -> list[str]:
+        columns = self._columns[part.name]
+        words = "".join(f", {name}: {_type(values)}" for name, values in columns)
+        head = f"def _{part.name.lower()}(device: px.Backend | str | None{words}) -> {part.name}:"
+        return [*wrapped(head, 0), *(f"    {line}" for line in self._built(part, columns))]
+
+    def _built(self, part: Part, columns: list[tuple[str, list[Any]]]) -> list[str]:
+        lines = []
+        for name, places in self._attributes[part.name]:
+            made = [self._made(part, j, columns) for j in places]
+            if len(made) == 1:
+                lines += wrapped(f"{name}={made[0]},", 8)
+            elif len(set(made)) == 1:
+                lines += wrapped(f"{name}=tuple({made[0]} for _ in range({len(made)})),", 8)
+            else:
+                lines.append(f"{name}=(")
+                for each in made:
+                    lines += [f"    {line}" for line in wrapped(f"{each},", 12)]
+                lines.append("),")
+        return [f"return {part.name}(", *(f"    {line}" for line in lines), ")"]
+
+    def _made(self, part: Part, j: int, columns: list[tuple[str, list[Any]]]) -> str:
+        """The call that makes a field."""
+        made = self._s.fields[part.fields[0][j]]
+        args: list[str] = []
+        for (word, _), (_, values) in zip(
+            [(w, 0) for w, _ in self._settings(made)], self._values(part, j), strict=True
+        ):
+            known = next((n for n, c in columns if c == values), None)
+            if known is None and len(set(map(repr, values))) > 1:
+                raise KeyError(word)
+            if known is None and (word in DEFAULTS and values[0] == DEFAULTS[word]):
+                continue
+            if known is None and word == "padding" and values[0] == 0:
+                continue
+            text = known or rendered(e.literal(values[0]), str)
+            args.append(f"{word}={text}" if word else text)
+        if made.kind in self._parts:
+            return f"_{made.kind.lower()}({', '.join(['device', *args])})"
+        if made.kind == "Param":
+            return f'_param({args[0]}, {args[1].partition("=")[2]}, "{made.arrays[""][1]}", device)'
+        return f"nn.{made.kind}({', '.join([*args, 'device=device'])})"
+
+    def _settings(self, made: Field) -> list[tuple[str, Any]]:
+        if made.kind in self._parts:
+            return [("", 0) for _ in self._columns[made.kind]]
+        return made.settings
+
+    def _config(self) -> list[str]:
+        built = self._built(self._s.model, [])
+        return [
+            "class ModelConfig(nn.Config):",
+            '    """How the model is made; it has no settings."""',
+            "",
+            "    def init(self, device: px.Backend | str | None = None) -> Model:",
+            '        """Return the model with new parameters."""',
+            *(f"        {line}" for line in built),
+            "",
+            "",
+            "def load(device: px.Backend | str | None = None) -> Model:",
+            '    """Return the model with the weights of the file beside this one."""',
+            '    path = Path(__file__).with_name("weights.mpk")',
+            "    record = px.record.NamedMsgpackRecorder().open(path)",
+            "    model: Model = ModelConfig().init_with(record, device or px.default_device())",
+            "    return model",
+        ]
+
+
+_PARAM: Final = '''def _param(
+    shape: tuple[int, ...], dtype: px.DType, role: Any, device: px.Backend | str | None
+) -> nn.Param:
+    """Return a parameter of zeros; integers that the device lacks become its own."""
+    target = px.as_device(device)
+    found = dtype if dtype in target.dtypes else target.default_int
+    return nn.Param(px.zeros(shape, dtype=found, device=target), role=role)'''.splitlines()
+
+
+def _type(values: list[Any]) -> str:
+    kinds = {type(v) for v in values}
+    if len(kinds) == 1 and kinds <= {bool, float, int}:
+        return kinds.pop().__name__
+    return "Any"
+
+
+def _is_unknown(result: Any, kinds: dict[int, str]) -> bool:
+    return False
+
+
+@final
+class _Values:
+    """What the values of a forward are called: a name is free again after its last use."""
+
+    def __init__(self, part: Part, kinds: dict[int, str], inputs: list[str] | None) -> None:
+        self.names: dict[int, str] = {}
+        self._kinds, self._ever = kinds, set[str](_RESERVED)
+        self._free: dict[str, list[str]] = {}
+        for i, value in enumerate(part.inputs):
+            word = word_of(inputs[i]) if inputs is not None and len(inputs) > 1 else ""
+            self.names[value] = self._word(word) if word else self._fresh(value)
+        self._walk(part.block, part.inputs)
+
+    def _fresh(self, value: int, prefer: tuple[str, ...] = ()) -> str:
+        kind = self._kinds.get(value, "")
+        free = self._free.get(kind, [])
+        for word in prefer:
+            if word in free:
+                free.remove(word)
+                return word
+        if free and kind:
+            return free.pop(0)
+        for word in _POOLS.get(kind, ()):
+            if word not in self._ever:
+                return self._word(word)
+        return self._word({"Float": "x", "Bool": "mask", "Int": "indices"}.get(kind, "value"))
+
+    def _word(self, word: str) -> str:
+        found, i = word, 1
+        while found in self._ever:
+            i += 1
+            found = f"{word}{i}"
+        self._ever.add(found)
+        return found
+
+    def _walk(self, block: Block, inputs: list[int]) -> None:
+        last = _last_uses(block)
+        for i, line in enumerate(block.lines):
+            if isinstance(line, Stmt):
+                order = list(dict.fromkeys(r.value for r in line_refs(line) if isinstance(r, Ref)))
+                dying = [v for v in order if last.get(v) == i and v in self.names]
+                self._release(dying)
+                prefer = tuple(self.names[v] for v in dying)
+                for target in line.targets:
+                    self.names[target] = self._fresh(target, prefer)
+                self._release([t for t in line.targets if t not in last])
+                continue
+            held, self._free = self._free, {}  # names of blocks inside are their own
+            if isinstance(line, Branch):
+                for target in line.targets:
+                    self.names[target] = self._fresh(target)
+            else:
+                self.names[line.target] = self._word("body")
+                for value in line.parameters:
+                    self.names[value] = self._fresh(value)
+            for inner in line.blocks if isinstance(line, Branch) else (line.block,):
+                for each in inner.lines:
+                    self._inside(each)
+            self._free = held
+        del inputs
+
+    def _inside(self, line: Line) -> None:
+        if isinstance(line, Inner):
+            self.names[line.target] = self._word("body")
+            for value in line.parameters:
+                self.names[value] = self._fresh(value)
+        for target in [] if isinstance(line, Inner) else line.targets:
+            self.names[target] = self._fresh(target)
+        inner = (
+            line.blocks
+            if isinstance(line, Branch)
+            else (line.block,)
+            if isinstance(line, Inner)
+            else ()
+        )
+        for block in inner:
+            for each in block.lines:
+                self._inside(each)
+
+    def _release(self, values: list[int]) -> None:
+        for value in values:
+            word = self.names[value]
+            kind = self._kinds.get(value, "")
+            if kind and word not in self._free.setdefault(kind, []):
+                self._free[kind].append(word)
+
+
+_RESERVED: Final = {"self", "px", "nn", "np", "math", "device", "Path", "Any", "Tensor"}
+
+
+def _last_uses(block: Block) -> dict[int, int]:
+    last: dict[int, int] = {}
+    waiting: dict[int, set[int]] = {}
+    for i, line in enumerate(block.lines):
+        refs = {r.value for r in line_refs(line) if isinstance(r, Ref)}
+        if isinstance(line, Inner):
+            waiting[line.target] = refs
+        for ref in list(refs):
+            refs |= waiting.get(ref, set())  # what a function reads, it reads where it is called
+        last |= dict.fromkeys(refs, i)
+    for result in block.results:
+        after = [r.value for r in e.references(result) if isinstance(r, Ref)]
+        last |= dict.fromkeys(after, len(block.lines))
+    return last
+
+
+def _lines(block: Block, namer: _Values, name: Any) -> list[str]:
+    out: list[str] = []
+    for line in block.lines:
+        if isinstance(line, Stmt):
+            targets = ", ".join(namer.names[t] for t in line.targets)
+            out += wrapped(f"{targets} = {rendered(line.expr, name)}", 8)
+            continue
+        if isinstance(line, Branch):
+            one, two = line.blocks
+            out.append(f"if {rendered(line.condition, name)}:")
+            out += [f"    {t}" for t in _branch(one, line.targets, namer, name)]
+            out.append("else:")
+            out += [f"    {t}" for t in _branch(two, line.targets, namer, name)]
+            continue
+        given = ", ".join(f"{namer.names[p]}: Any" for p in line.parameters)
+        out += ["", *wrapped(f"def {namer.names[line.target]}({given}) -> list[Any]:", 8)]
+        out += [f"    {t}" for t in _lines(line.block, namer, name)]
+        results = ", ".join(rendered(r, name) for r in line.block.results)
+        out += [*(f"    {t}" for t in wrapped(f"return [{results}]", 12)), ""]
+    return out
+
+
+def _branch(block: Block, targets: list[int], namer: _Values, name: Any) -> list[str]:
+    out = _lines(block, namer, name)
+    for target, result in zip(targets, block.results, strict=True):
+        out += wrapped(f"{namer.names[target]} = {rendered(result, name)}", 12)
+    return out or ["pass"]
