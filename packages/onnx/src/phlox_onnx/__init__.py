@@ -11,6 +11,7 @@ from ._limits import Limits as Limits
 from ._model import OnnxModel as OnnxModel
 from ._model import load as load
 from ._table import register as register
+from .save import save as save
 from .source import Package as Package
 from .source import source as source
 from .source import verify as verify
