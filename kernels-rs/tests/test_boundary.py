@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from phlox_kernels import _native
+from phlox_tensor import ArgumentError
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the memory of a process")
@@ -38,6 +40,14 @@ def test_more_memory_than_there_is_raises_and_harms_nothing(size: int, dtype: st
     with pytest.raises(MemoryError):
         _native.full((0, size, size), 0, dtype)
     assert np.asarray(_native.full((3,), 1, dtype)).tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "op", [_native.logsumexp, lambda x, axis, keep: _native.var(x, axis, 0.0, keep)]
+)
+def test_an_axis_that_has_none_after_it_is_refused(op: Callable[..., object]) -> None:
+    with pytest.raises(ArgumentError, match="wrong axis"):
+        op(_native.full((2, 3), 1, "float32"), ((1 << 64) - 1, 0), False)
 
 
 def test_a_view_of_too_many_elements_is_refused() -> None:

@@ -26,7 +26,7 @@ NESTED = [
     Fusion(Autodiff(Cpu())),
     Fusion(LAZY),
 ]
-WAITING = [n for n, op in REGISTRY.items() if op.family.diagonal and not op.signature.several]
+WAITING = [n for n, op in REGISTRY.items() if op.op_class.diagonal and not op.signature.several]
 
 
 @pytest.mark.parametrize("check", checks(LAZY, WAITING)[::4], ids=str)

@@ -63,7 +63,7 @@ pub fn logsumexp(x: &Array, axes: &[usize], keepdims: bool) -> Result<Array> {
 /// of elements, or nothing is left to do in columns.
 fn columns(x: &Array, axes: &[usize]) -> Option<[usize; 3]> {
     let (&first, &last) = (axes.first()?, axes.last()?);
-    if last >= x.rank() || axes.windows(2).any(|pair| pair[0] + 1 != pair[1]) {
+    if last >= x.rank() || axes.windows(2).any(|pair| pair[0].checked_add(1) != Some(pair[1])) {
         return None;
     }
     let size = [&x.shape()[..first], &x.shape()[first..=last], &x.shape()[last + 1..]].map(numel);

@@ -82,7 +82,7 @@ class Fusion(Decorator):
             out = inside(*operands, *args[count:])
             return tuple(map(self.lift, out)) if several else self.lift(out)
 
-        if not op.family.diagonal or several or op.derive is not None:
+        if not op.op_class.diagonal or several or op.derive is not None:
             return run
         shapes = self._shapes
 

@@ -200,11 +200,6 @@ class Op:
         """Apply the op to tensors, then attributes, by position or name."""
         return _apply[0](self, args, kwargs)
 
-    @property
-    def family(self) -> OpClass:
-        """What ``op_class`` was called."""
-        return self.op_class
-
     def infer(self, *args: Any, device: Any = None, **kwargs: Any) -> Any:
         """Return what a call would give, as a Spec or a tuple of them, without running anything.
 
