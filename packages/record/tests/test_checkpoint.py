@@ -104,3 +104,50 @@ def test_what_a_killed_save_left_is_removed(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     pr.Checkpointer(tmp_path)
     assert sorted(os.listdir(tmp_path)) == ["notes.txt", "step-000000001.mpk"]
+
+
+def test_a_step_before_the_newest_is_refused_instead_of_removed_at_once(tmp_path: Path) -> None:
+    checkpoints = pr.Checkpointer(tmp_path, keep_last=2)
+    checkpoints.save(900, x=1)
+    checkpoints.save(1000, x=1)
+    with pytest.raises(ArgumentError, match=r"remove_after\(1\)"):
+        checkpoints.save(1, x=2)
+    assert checkpoints.steps == [900, 1000]
+    checkpoints.remove_after(900)
+    assert checkpoints.save(950, x=3).exists()
+    assert checkpoints.restore(x=0) == {"x": 3, "step": 950}
+
+
+def test_another_checkpointer_leaves_alone_what_is_being_written(tmp_path: Path) -> None:
+    def read() -> np.ndarray[Any, Any]:
+        pr.Checkpointer(tmp_path)
+        return np.ones(2, np.float32)
+
+    checkpoints = pr.Checkpointer(tmp_path)
+    checkpoints.save(1, x=pr.TensorEntry((2,), pt.float32, read))
+    assert checkpoints.steps == [1]
+    left = tmp_path / ".phlox-0.tmp"
+    left.write_bytes(b"of a killed process")
+    pr.Checkpointer(tmp_path)
+    assert not left.exists()
+
+
+def test_checkpoints_of_another_recorder_are_not_overlooked(tmp_path: Path) -> None:
+    pr.Checkpointer(tmp_path, recorder=pr.JsonRecorder(pr.KeepPrecision)).save(3, x=1)
+    with pytest.raises(pt.RecordError, match=r"hint: Checkpointer\(.*JsonRecorder"):
+        pr.Checkpointer(tmp_path).restore(x=0)
+
+
+def test_wrong_settings_of_a_checkpointer_are_refused(tmp_path: Path) -> None:
+    wrong: Any
+    for wrong in (1.5, "2", None, True):
+        with pytest.raises(ArgumentError, match="keep_last"):
+            pr.Checkpointer(tmp_path, keep_last=wrong)
+    for wrong in (3, pr.JsonRecorder, pr.HalfPrecision):
+        with pytest.raises(ArgumentError, match="not a recorder"):
+            pr.Checkpointer(tmp_path, recorder=wrong)
+    checkpoints = pr.Checkpointer(tmp_path)
+    checkpoints.save(1, x=1)
+    wrong = 1.0
+    with pytest.raises(pt.RecordError, match="no such checkpoint"):
+        checkpoints.restore(wrong, x=0)

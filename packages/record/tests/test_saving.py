@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -130,3 +131,12 @@ def test_wrong_settings_of_shards(tmp_path: Path) -> None:
     with pytest.raises(pr.RecordError, match="no names"):
         pr.CompactMsgpackRecorder().record(tensors(), tmp_path / "a", max_shard_size=10)
     assert os.listdir(tmp_path) == []
+
+
+def test_a_failure_that_nobody_waits_for_is_a_warning(tmp_path: Path) -> None:
+    recorder = pr.NamedMsgpackRecorder(pr.HalfPrecision)
+    savings = [recorder.record_async({"a": pt.asarray([1e9])}, tmp_path / "a")]
+    while not savings[0].done:
+        time.sleep(0.01)
+    with pytest.warns(RuntimeWarning, match=r"nothing was saved: .*float16"):
+        savings.clear()

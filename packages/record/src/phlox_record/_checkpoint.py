@@ -12,9 +12,9 @@ from phlox_tensor import ArgumentError, RecordError
 from phlox_tensor.random import generator
 
 from ._errors import shown
-from ._files import TEMPORARY
+from ._files import remove_left
 from ._precision import KeepPrecision
-from ._recorder import PathLike, Recorder
+from ._recorder import PathLike, Recorder, kinds
 from ._recorders import NamedMsgpackRecorder
 from ._tensors import materialize
 
@@ -27,7 +27,8 @@ class Checkpointer:
 
     A file is written beside the others and takes its name when it is complete, so whenever the
     process ends, even killed while it saves, the newest checkpoint is whole. It holds what is
-    given, the state of the random stream and the metrics. One process writes to a folder.
+    given, the state of the random stream and the metrics. One process writes to a folder, with
+    steps that grow.
 
     >>> import tempfile
     >>> from phlox_record import Checkpointer
@@ -61,8 +62,15 @@ class Checkpointer:
         Raises:
             ArgumentError: fewer than one to keep; a recorder that needs the structure to load.
         """
-        if keep_last < 1:
+        if type(keep_last) is not int or keep_last < 1:
             raise ArgumentError("checkpointer", "keep_last", got=keep_last, expected="1 or more")
+        if not isinstance(recorder, Recorder | None):
+            raise ArgumentError(
+                "checkpointer",
+                "not a recorder",
+                got=recorder,
+                expected="a recorder such as NamedMsgpackRecorder(KeepPrecision)",
+            )
         self.recorder: Final = NamedMsgpackRecorder(KeepPrecision) if recorder is None else recorder
         if self.recorder.needs_like or not self.recorder.writes:
             raise ArgumentError(
@@ -77,8 +85,7 @@ class Checkpointer:
         self._sign: Final = -1.0 if largest else 1.0
         self._scores: dict[int, float] = {}
         self.folder.mkdir(parents=True, exist_ok=True)
-        for left in self.folder.glob(TEMPORARY):
-            left.unlink(missing_ok=True)
+        remove_left(self.folder)
 
     def save(self, step: int, *, metrics: Mapping[str, float] | None = None, **parts: Any) -> Path:
         """Write a checkpoint, then remove those that are neither among the last nor the best.
@@ -90,7 +97,8 @@ class Checkpointer:
                 record: the epoch, the position in the data.
 
         Raises:
-            ArgumentError: a part under a name of the file's own; no metric to choose the best by.
+            ArgumentError: a part under a name of the file's own; no metric to choose the best by;
+                a step before the newest that is there.
             RecordError: as ``Recorder.record``.
         """
         taken = sorted(set(parts) & set(_OWN))
@@ -98,6 +106,7 @@ class Checkpointer:
             raise ArgumentError(
                 "checkpoint", "names", got=taken or step, expected=f"a step, and not {_OWN}"
             )
+        self._check_newest(step)
         numbers = {name: float(value) for name, value in (metrics or {}).items()}
         if self._best is not None and self._best not in numbers:
             raise ArgumentError(
@@ -133,9 +142,9 @@ class Checkpointer:
                 another structure. All parts are then as before.
         """
         if step is None and not self.steps:
+            self._check_others()
             return None
-        chosen = self.steps[-1] if step is None else step
-        tree = self.open(chosen)
+        tree = self.open(step)
         saved = set(tree) - set(_OWN)
         if saved != set(parts):
             raise RecordError(
@@ -157,23 +166,58 @@ class Checkpointer:
         """
         steps = self.steps
         chosen = step if step is not None else steps[-1] if steps else None
-        if chosen not in steps:
+        if type(chosen) is not int or chosen not in steps:
             raise RecordError(
                 "restore", "no such checkpoint", got=chosen, expected=f"one of {steps}"
             )
-        assert chosen is not None
         tree = self.recorder.open(self._path(chosen))
         if not isinstance(tree, dict) or not set(_OWN) <= set(tree):
             got = shown(self._path(chosen).name)
             raise RecordError("restore", "not a checkpoint", got=got, expected=f"one with {_OWN}")
         return tree
 
+    def remove_after(self, step: int) -> None:
+        """Remove the checkpoints of later steps, to go on from an earlier one."""
+        for later in self.steps:
+            if later > step:
+                self._path(later).unlink(missing_ok=True)
+                self._scores.pop(later, None)
+
     @property
     def steps(self) -> list[int]:
         """The steps of the checkpoints that there are, the newest last."""
-        name = re.compile(rf"step-(\d+){re.escape(self.recorder.extension)}")
+        return self._steps_of(self.recorder.extension)
+
+    def _steps_of(self, extension: str) -> list[int]:
+        name = re.compile(rf"step-(\d+){re.escape(extension)}")
         found = [name.fullmatch(path.name) for path in self.folder.iterdir()]
         return sorted(int(match[1]) for match in found if match)
+
+    def _check_newest(self, step: int) -> None:
+        """Refuse a step that would be removed at once, or that ``restore()`` would not take."""
+        newest = max(self.steps, default=step)
+        if step < newest:
+            raise ArgumentError(
+                "checkpoint",
+                "the step is before the newest checkpoint, from which restore() goes on",
+                got=step,
+                expected=f"{newest} or more",
+                hint=f"restore(...) first, another folder, or remove_after({step})",
+            )
+
+    def _check_others(self) -> None:
+        """Refuse to begin anew where another recorder wrote the checkpoints."""
+        for kind in kinds():
+            steps = self._steps_of(kind.extension)
+            if steps:
+                raise RecordError(
+                    "restore",
+                    "the checkpoints are of another recorder",
+                    got=f"{self.recorder}, steps {steps} of {kind.__name__}",
+                    expected=kind.__name__,
+                    hint=f"Checkpointer({str(self.folder)!r}, "
+                    f"recorder={kind.__name__}(KeepPrecision))",
+                )
 
     @property
     def best_step(self) -> int | None:

@@ -6,11 +6,15 @@ import contextlib
 import mmap
 import os
 import stat
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from ._errors import Malformed
+
+if sys.platform != "win32":
+    import fcntl
 
 TEMPORARY: Final = ".phlox-*.tmp"  # what a killed process may leave behind
 
@@ -32,6 +36,7 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
         raise _of_path(error, path) from None
     try:
         with os.fdopen(handle, "wb") as file:
+            _lock(handle)
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -46,10 +51,33 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
     _sync_folder(path.parent)
 
 
+def remove_left(folder: Path) -> None:
+    """Remove what killed processes left in a folder, but no file that is being written."""
+    for left in folder.glob(TEMPORARY):
+        # A file that is gone by now, or that Windows keeps while it is open.
+        with contextlib.suppress(OSError):
+            handle = os.open(left, os.O_RDONLY)
+            try:
+                if _lock(handle):
+                    left.unlink()
+            finally:
+                os.close(handle)
+
+
+def _lock(handle: int) -> bool:
+    """Mark a file as being written until it is closed; False when somebody else did."""
+    if sys.platform != "win32":
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:  # also where a network file system has no locks: then nothing is removed
+            return False
+    return True
+
+
 def _of_path(error: OSError, path: Path) -> OSError:
     """The error by the name that the caller gave, not by that of the temporary file."""
     text = error.strerror or str(error)
-    if isinstance(error, FileNotFoundError):
+    if isinstance(error, FileNotFoundError) and not path.parent.exists():
         text += f"; there is no folder {str(path.parent)!r}, which os.makedirs makes"
     return OSError(error.errno, text, str(path))
 

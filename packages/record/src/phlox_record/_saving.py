@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import final
 
 
@@ -13,22 +14,18 @@ class Saving:
     """A file that is being written by another thread.
 
     Tensors never change, so it holds what the record was when saving began. The program ends only
-    when the file is complete.
+    when the file is complete. A failure of which nobody asked is a RuntimeWarning.
     """
 
     def __init__(self, write: Callable[[], Path]) -> None:
         """Start writing."""
-        self._write = write
-        self._path: Path | None = None
-        self._error: BaseException | None = None
-        self._thread = Thread(target=self._run, name="phlox-saving", daemon=False)
+        self._outcome: list[Path | BaseException] = []
+        self._left = Event()
+        self._told = False
+        # The thread does not hold the object, which ends when the program lets go of it.
+        work = (write, self._outcome, self._left)
+        self._thread = Thread(target=_run, args=work, name="phlox-saving", daemon=False)
         self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            self._path = self._write()
-        except BaseException as error:
-            self._error = error
 
     @property
     def done(self) -> bool:
@@ -43,10 +40,32 @@ class Saving:
             OSError: the file cannot be written.
         """
         self._thread.join()
-        if self._error is not None:
-            raise self._error
-        assert self._path is not None
-        return self._path
+        outcome = self._outcome[0]
+        self._told = True
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    def __del__(self) -> None:
+        """Let a failure be said that ``wait`` did not say, now or when it comes."""
+        self._left.set()
+        if self._outcome and not self._told:
+            _warn(self._outcome[0])
 
     def __repr__(self) -> str:
         return f"Saving({'done' if self.done else 'going on'})"
+
+
+def _run(write: Callable[[], Path], outcome: list[Path | BaseException], left: Event) -> None:
+    try:
+        outcome.append(write())
+    except BaseException as error:
+        outcome.append(error)
+        if left.is_set():
+            _warn(error)
+
+
+def _warn(outcome: Path | BaseException) -> None:
+    if isinstance(outcome, BaseException):
+        text = f"[record_async] nothing was saved: {outcome}\nhint: saving.wait()"
+        warnings.warn(text, RuntimeWarning, stacklevel=3)

@@ -88,10 +88,10 @@ class _Maker:
 
 
 def _checked(dtype: LoadDType) -> LoadDType:
-    if isinstance(dtype, PrecisionSettings) or dtype in {"device", "stored"}:
+    if isinstance(dtype, PrecisionSettings) or dtype in ("device", "stored"):
         return dtype
-    found = as_dtype(dtype, "load")
-    if found.kind != "Float":
+    found = None if dtype is None else as_dtype(dtype, "load")
+    if found is None or found.kind != "Float":
         raise ArgumentError(
             "load",
             "dtype is that of floats",

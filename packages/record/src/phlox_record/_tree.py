@@ -291,6 +291,8 @@ class _Walk:
 
 
 def _advice(node: object) -> str:
+    if hasattr(node, "into_record"):
+        return "value.into_record()"
     if isinstance(node, tuple):
         return "list(value): a tuple would come back as a list"
     if isinstance(node, np.ndarray):

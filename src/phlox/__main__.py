@@ -1,0 +1,7 @@
+"""``python -m phlox``: the command ``phlox``."""
+
+import sys
+
+from ._cli import main
+
+sys.exit(main())
