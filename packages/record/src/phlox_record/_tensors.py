@@ -90,7 +90,8 @@ class _Maker:
 def _checked(dtype: LoadDType) -> LoadDType:
     if isinstance(dtype, PrecisionSettings) or dtype in ("device", "stored"):
         return dtype
-    found = None if dtype is None else as_dtype(dtype, "load")
+    given: Any = dtype  # None would name NumPy's float64
+    found = None if given is None else as_dtype(given, "load")
     if found is None or found.kind != "Float":
         raise ArgumentError(
             "load",
