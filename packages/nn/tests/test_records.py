@@ -227,3 +227,42 @@ def test_the_same_seed_gives_the_same_file(recorder: Any) -> None:
         files.append(recorder(record.FullPrecision).to_bytes(net().into_record()))
     assert files[0] == files[1]
     assert recorder(record.FullPrecision).to_bytes(net().into_record()) != files[0]
+
+
+class Typed(nn.Module):
+    count: pt.Tensor[Any]
+    weight: nn.Param
+
+
+@pytest.mark.parametrize("read", [False, True])
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("count", np.array([1.5, 2.0], "f4")),
+        ("count", np.array([3e10, 2.0], "f4")),
+        ("count", np.array([np.nan, 2.0], "f4")),
+        ("count", np.array([2**40, 2])),
+        ("weight", np.array([1e9, 2.0], "f4")),
+    ],
+)
+def test_numbers_that_the_module_cannot_hold_are_refused(
+    name: str, array: Any, *, read: bool
+) -> None:
+    made = Typed(
+        count=pt.asarray(np.array([1, 2], "i4")), weight=nn.Param(pt.ones(2, dtype=pt.float16))
+    )
+    entry: Any = pt.asarray(array) if read else record.TensorEntry.from_numpy(array)
+    tree = {**made.into_record(), name: entry}
+    with pytest.raises(RecordError, match=rf"{name}.* does not fit"):
+        made.load_record(tree)
+
+
+def test_numbers_of_another_type_that_fit_are_loaded() -> None:
+    made = Typed(
+        count=pt.asarray(np.array([1, 2], "i4")), weight=nn.Param(pt.ones(2, dtype=pt.float16))
+    )
+    tree: Any = {"count": pt.asarray([3.0, -4.0]), "weight": pt.asarray([0.1, float("inf")])}
+    loaded = made.load_record(tree)
+    assert loaded.count.dtype is pt.int32
+    assert loaded.count.tolist() == [3, -4]
+    assert loaded.weight.value.tolist() == pytest.approx([0.1, float("inf")], rel=1e-3)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 import phlox_record as pr
 import phlox_tensor as pt
 from phlox_record import Checkpointer, HalfPrecision, NamedMsgpackRecorder, Recorder
-from phlox_tensor import RecordError
+from phlox_tensor import ArgumentError, RecordError, WrongTypeError
 
 TREE: Any = {"bias": pt.zeros(2), "norm": {"weight": pt.ones(2)}}
 
@@ -143,3 +145,67 @@ def test_a_restore_that_fails_leaves_every_part_as_it_was(wrong: str, tmp_path: 
     assert found is not None
     assert list(found) == ["first", "model", "second", "step"]
     assert first.count == 5
+
+
+@pytest.mark.parametrize("path", ["", ".", "..", "/", "a\0b"])
+def test_paths_without_a_file_name_are_refused(path: str) -> None:
+    for call in (pr.JsonRecorder().load, lambda p: pr.JsonRecorder().record({"a": 1}, p)):
+        with pytest.raises(RecordError, match="no file name"):
+            call(path)
+
+
+def test_arguments_of_wrong_types_are_named(tmp_path: Path) -> None:
+    wrong: Any = 3
+    recorder = pr.NamedMsgpackRecorder()
+    for call in (recorder.load, recorder.open, pr.inspect, pr.recorder_for, recorder.from_bytes):
+        with pytest.raises(WrongTypeError):
+            call(wrong)
+    with pytest.raises(WrongTypeError, match="precision"):
+        pr.precision_loss({"a": 1}, wrong)
+    with pytest.raises(WrongTypeError, match="limits"):
+        pr.NamedMsgpackRecorder(limits=wrong)
+    for wrong in ("1GB", 1.5, True):
+        with pytest.raises(ArgumentError, match="max_shard_size"):
+            recorder.record({"a": pt.ones(2)}, tmp_path / "a", max_shard_size=wrong)
+    for wrong in (3, None, {3: pr.FullPrecision}):
+        with pytest.raises(WrongTypeError, match="where"):
+            pr.HalfPrecision.where(wrong)
+    checkpoints = pr.Checkpointer(tmp_path)
+    for wrong in (3, {"loss": "a"}, {"loss": None}):
+        with pytest.raises(ArgumentError, match="metrics"):
+            checkpoints.save(1, metrics=wrong)
+    wrong = None
+    with pytest.raises(ArgumentError, match="a float type"):
+        pr.materialize({"a": 1}, dtype=wrong)
+
+
+def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path) -> None:
+    recorder = pr.JsonRecorder()
+    real = recorder.record({"a": 1}, tmp_path / "real")
+    link = tmp_path / "link.json"
+    link.symlink_to(real.name)
+    recorder.record({"a": 2}, link)
+    assert link.is_symlink()
+    assert recorder.load(real) == {"a": 2}
+
+
+def test_a_full_disk_names_the_file_and_leaves_nothing(tmp_path: Path) -> None:
+    def full() -> Any:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    tree: Any = {"a": pt.ones(3), "b": pr.TensorEntry((3,), pt.float32, full)}
+    with pytest.raises(OSError, match=r"No space.*a\.mpk"):
+        pr.NamedMsgpackRecorder().record(tree, tmp_path / "a")
+    with pytest.raises(OSError, match=r"No space.*a-.*\.mpk"):
+        pr.NamedMsgpackRecorder().record(tree, tmp_path / "a", max_shard_size=4)
+    assert not list(tmp_path.iterdir())
+
+
+def test_files_of_an_index_are_looked_into_together(tmp_path: Path) -> None:
+    tree = {"a": pt.ones(30), "b": pt.ones(3)}
+    index = pr.NamedMsgpackRecorder().record(tree, tmp_path / "a", max_shard_size=60)
+    assert [name for name, _ in pr.inspect(index).tensors()] == ["a", "b"]
+    assert pr.convert(index, tmp_path / "b.json").exists()
+    next(tmp_path.glob("a-*")).unlink()
+    with pytest.raises(RecordError, match="a file of the record is missing"):
+        pr.NamedMsgpackRecorder().load(tmp_path / "a")

@@ -119,13 +119,13 @@ def load_record(
         place = places.get(id(param))
         if place is None:
             return param if device is None else param.to_device(device)
-        value = _tensor(found[place], param, device)
+        value = _tensor(place, found[place], param, device)
         return Param(value, id=ids[id(param)], trainable=not param.frozen, role=param.role)
 
     def load_tensor(path: str, old: Tensor[Any]) -> Tensor[Any]:
         if path not in found:
             return old if device is None else old.to_device(device)
-        return _tensor(found[path], old, device).detach()
+        return _tensor(path, found[path], old, device).detach()
 
     return _walk.changed(module, load, on_tensor=load_tensor)
 
@@ -221,12 +221,42 @@ def _collect(record: Record, found: Found, versions: dict[str, int]) -> None:
             )
 
 
-def _tensor(entry: Entry, like: Param | Tensor[Any], device: Backend | None) -> Tensor[Any]:
-    """The tensor of an entry, of the element type that the module has there."""
+def _tensor(
+    path: str, entry: Entry, like: Param | Tensor[Any], device: Backend | None
+) -> Tensor[Any]:
+    """The tensor of an entry, of the element type that the module has there.
+
+    Raises:
+        RecordError: when that type cannot hold its numbers.
+    """
     tensor = tensor_of(entry)
     target = device or like.device
     if isinstance(tensor, TensorEntry):
         chosen: DType | Literal["device"] = like.dtype if like.dtype.kind == "Float" else "device"
-        tensor = materialize(tensor, device=target, dtype=chosen, op="load_record")
+        # With its path, which errors name.
+        tree = {path: tensor}
+        tensor = materialize(tree, device=target, dtype=chosen, op="load_record")[path]
     value = tensor.to_device(target)
-    return value if value.dtype.name == like.dtype.name else value.astype(like.dtype.name)
+    return value if value.dtype.name == like.dtype.name else _cast(path, value, like.dtype)
+
+
+def _cast(path: str, value: Tensor[Any], dtype: DType) -> Tensor[Any]:
+    """The tensor in another type: floats may be rounded, nothing else may be lost."""
+    value = value.detach()
+    made = value.astype(dtype.name)
+    if value.dtype.kind == dtype.kind == "Float":
+        lost = value.isfinite() & ~made.isfinite()
+    else:
+        lost = made.astype(value.dtype.name) != value
+        if value.dtype.kind == dtype.kind == "Int":  # -1 becomes 2**64 - 1, and -1 again
+            lost = lost | ((made < 0) != (value < 0))
+    if lost.any().item():
+        first = value.reshape((-1,))[lost.reshape((-1,)).astype("int32").argmax()]
+        raise RecordError(
+            "load_record",
+            f"{path} does not fit {dtype.name}",
+            got=f"{value.dtype.name}, {first.item()} among it",
+            expected=f"values of {dtype.name}",
+            hint=f"keep what the module has there: partial=True, remap={{{path!r}: None}}",
+        )
+    return made

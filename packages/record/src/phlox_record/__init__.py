@@ -7,7 +7,10 @@ record = recorder.load("checkpoint", device=gpu)
 ```
 """
 
+import sys as _sys
+
 from phlox_tensor import RecordError as RecordError
+from phlox_tensor.arguments import explain as _explain
 
 from ._checkpoint import Checkpointer as Checkpointer
 from ._compare import Statistics as Statistics
@@ -47,3 +50,5 @@ from ._tree import TensorEntry as TensorEntry
 from ._version import VERSION
 
 __version__ = VERSION
+
+_explain(_sys.modules[__name__], Checkpointer, Recorder)

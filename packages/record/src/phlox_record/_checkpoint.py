@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -71,6 +72,8 @@ class Checkpointer:
                 got=recorder,
                 expected="a recorder such as NamedMsgpackRecorder(KeepPrecision)",
             )
+        if not isinstance(folder, str | os.PathLike):
+            raise ArgumentError("checkpointer", "folder", got=folder, expected="a path")
         self.recorder: Final = NamedMsgpackRecorder(KeepPrecision) if recorder is None else recorder
         if self.recorder.needs_like or not self.recorder.writes:
             raise ArgumentError(
@@ -97,8 +100,8 @@ class Checkpointer:
                 record: the epoch, the position in the data.
 
         Raises:
-            ArgumentError: a part under a name of the file's own; no metric to choose the best by;
-                a step before the newest that is there.
+            ArgumentError: metrics that are no numbers; a part under a name of the file's own; no
+                metric to choose the best by; a step before the newest that is there.
             RecordError: as ``Recorder.record``.
         """
         taken = sorted(set(parts) & set(_OWN))
@@ -107,7 +110,7 @@ class Checkpointer:
                 "checkpoint", "names", got=taken or step, expected=f"a step, and not {_OWN}"
             )
         self._check_newest(step)
-        numbers = {name: float(value) for name, value in (metrics or {}).items()}
+        numbers = _numbers({} if metrics is None else metrics)
         if self._best is not None and self._best not in numbers:
             raise ArgumentError(
                 "checkpoint",
@@ -277,6 +280,19 @@ class Checkpointer:
 def _changes(part: Any) -> bool:
     """Whether loading changes the part itself, as of optimizers and schedules."""
     return hasattr(part, "load_record") and not hasattr(part, "to_device")
+
+
+def _numbers(metrics: Mapping[str, float]) -> dict[str, float]:
+    try:
+        return {name: float(value) for name, value in metrics.items()}
+    except (AttributeError, TypeError, ValueError):
+        raise ArgumentError(
+            "checkpoint",
+            "metrics are no numbers by name",
+            got=metrics,
+            expected="a number each",
+            hint='save(step, metrics={"loss": loss.item()})',
+        ) from None
 
 
 def _record(part: Any) -> Any:

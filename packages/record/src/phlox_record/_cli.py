@@ -38,6 +38,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             found = isinstance(line, str)
             print(line, file=sys.stdout if found else sys.stderr)
             status = max(status, options.says if found else options.fails)
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        sys.stderr.close()
+        return 0
     except (RecordError, OSError) as error:
         print(error, file=sys.stderr)
         return options.fails

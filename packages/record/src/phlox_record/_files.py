@@ -28,6 +28,8 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
     Raises:
         OSError: naming ``path``, when it cannot be written.
     """
+    if path.is_symlink():  # the link stays, and the file that it names is replaced
+        path = path.resolve()
     temporary = path.with_name(TEMPORARY.replace("*", os.urandom(8).hex()))
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
@@ -44,9 +46,11 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
             os.replace(temporary, path)
         except OSError as error:
             raise _of_path(error, path) from None
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
+        if isinstance(error, OSError) and error.filename is None:  # such as a full disk
+            raise _of_path(error, path) from None
         raise
     _sync_folder(path.parent)
 

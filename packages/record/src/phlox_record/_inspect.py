@@ -26,6 +26,7 @@ from ._recorder import (
     open_unnamed,
     recognize,
 )
+from ._shards import INDEX
 from ._tree import LEAF, RecordInput, TensorEntry, tensor_of
 
 
@@ -77,6 +78,8 @@ def inspect(path: PathLike, *, limits: Limits | None = None) -> FileInfo:
         RecordError: not a record, or a damaged one.
     """
     place = Path(path)
+    if place.name.endswith(INDEX):
+        return _inspect_shards(place, limits)
     with located("inspect", place.name):
         data = map_file(place)
         kind = recognize(data, place.name)
@@ -95,6 +98,28 @@ def inspect(path: PathLike, *, limits: Limits | None = None) -> FileInfo:
         writer=opened.writer,
         checksums=opened.checksums,
         check_end=_located(place.name, opened.check_end),
+    )
+
+
+def _inspect_shards(index: Path, limits: Limits | None) -> FileInfo:
+    """What the files beside an index hold together."""
+    name = index.name.removesuffix(INDEX)
+    with located("inspect", index.name):
+        kind = by_extension(name)
+        map_file(index)
+        if kind is None:
+            raise Malformed("the index names no recorder", got=name, expected="NAME.mpk" + INDEX)
+        opened = kind(limits=limits)._opened(index.with_name(name), None)
+        files = sorted(index.parent.glob(f"{name.removesuffix(kind.extension)}-*{kind.extension}"))
+    return FileInfo(
+        path=index,
+        recorder=kind,
+        version=opened.version,
+        precision=opened.precision,
+        metadata=opened.metadata,
+        tree=opened.tree,
+        nbytes=sum(file.stat().st_size for file in files),
+        writer=opened.writer,
     )
 
 

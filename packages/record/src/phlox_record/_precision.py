@@ -12,7 +12,16 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from phlox_tensor import DType, bfloat16, finfo, float16, float32, float64, iinfo
+from phlox_tensor import (
+    DType,
+    WrongTypeError,
+    bfloat16,
+    finfo,
+    float16,
+    float32,
+    float64,
+    iinfo,
+)
 
 from ._errors import Malformed
 
@@ -49,11 +58,22 @@ class PrecisionSettings:
         Writing a record refuses a pattern that fits none of its tensors.
 
         Raises:
-            TypeError: a rule is no PrecisionSettings.
+            WrongTypeError: the rules are no dict, a pattern no text, a rule no PrecisionSettings.
         """
+        given: Any = rules
+        if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
+            raise WrongTypeError(
+                "where",
+                "rules",
+                got=rules,
+                expected="settings by pattern",
+                hint='HalfPrecision.where({"*.norm.*": FullPrecision})',
+            )
         for pattern, other in rules.items():
             if not isinstance(other, PrecisionSettings):
-                raise TypeError(f"[where] {pattern!r}: got {other!r}, expected a PrecisionSettings")
+                raise WrongTypeError(
+                    "where", repr(pattern), got=other, expected="settings such as FullPrecision"
+                )
         more = "".join(f", {other.name} at {pattern}" for pattern, other in rules.items())
         return replace(self, name=self.name + more, rules=(*self.rules, *rules.items()))
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeAlias
 
-from phlox_tensor import RecordError
+from phlox_tensor import RecordError, WrongTypeError
 
 from ._content import Content, Metadata, check_metadata
 from ._errors import Malformed, located, shown
@@ -26,7 +26,7 @@ from ._tensors import DeviceLike, LoadDType, materialize
 from ._tree import RecordInput, TensorEntry, check_tree, entries, exchanged
 from ._version import WRITER
 
-PathLike: TypeAlias = "str | os.PathLike[str]"
+PathLike: TypeAlias = str | os.PathLike[str]
 
 _BYTES: Final = "<bytes>"
 
@@ -69,7 +69,11 @@ class Recorder(ABC):
                 second for each gigabyte, on writing and on reading.
         """
         if not isinstance(precision, PrecisionSettings):
-            raise TypeError(f"precision is a PrecisionSettings such as HalfPrecision: {precision}")
+            raise WrongTypeError(
+                "recorder", "precision", got=precision, expected="settings such as HalfPrecision"
+            )
+        if not isinstance(limits, Limits | None):
+            raise WrongTypeError("recorder", "limits", got=limits, expected="Limits(…)")
         self.precision: Final = precision
         self.limits: Final = Limits() if limits is None else limits
         self.checksums: Final = checksums
@@ -294,6 +298,12 @@ class Recorder(ABC):
             return open_data(self, self._map(place), place.name, like)
 
         def read(shard: Path) -> Any:
+            if not shard.exists():
+                raise Malformed(
+                    "a file of the record is missing",
+                    got=f"no {shown(shard.name)}",
+                    expected="all files that the index names beside it",
+                )
             return open_data(self, self._map(shard), shard.name, None).tree
 
         return read_shards(index, bytes(map_file(index)), self.limits, read)
@@ -302,9 +312,17 @@ class Recorder(ABC):
         """Return `path` with this recorder's extension.
 
         Raises:
-            RecordError: the path has the extension of another recorder.
+            RecordError: the path has the extension of another recorder, or no file name.
         """
         place = Path(path)
+        if place.name in {"", ".."} or "\0" in str(place):
+            raise RecordError(
+                op,
+                "the path has no file name",
+                got=repr(str(path)),
+                expected="a folder and a name",
+                hint=repr(os.path.join(path, f"model{self.extension}")),
+            )
         if place.name.endswith(INDEX):
             place = place.with_name(place.name.removesuffix(INDEX))
         owner = by_extension(place.name)

@@ -38,8 +38,10 @@ def write_shards(
     Files have names of their own at each save, and the index takes its place when all are there:
     who reads meanwhile finds the old record or the new one.
     """
-    if most < 1:
-        raise ArgumentError("record", "max_shard_size", got=most, expected="at least one byte")
+    if type(most) is not int or most < 1:
+        raise ArgumentError(
+            "record", "max_shard_size", got=most, expected="a number of bytes such as 10**9"
+        )
     tree, named = split(content.tree, limits)
     groups: list[dict[str, TensorEntry]] = [{}]
     room = most
@@ -55,10 +57,15 @@ def write_shards(
     weight_map: dict[str, str] = {}
     index = place.with_name(place.name + INDEX)
     before = _files_of(index, limits) | ({place.name} if place.exists() else set())
-    for number, group in enumerate(groups, 1):
-        name = f"{stem}-{token}-{number:05d}-of-{len(groups):05d}{extension}"
-        write(group, place.with_name(name))
-        weight_map |= dict.fromkeys(group, name)
+    try:
+        for number, group in enumerate(groups, 1):
+            name = f"{stem}-{token}-{number:05d}-of-{len(groups):05d}{extension}"
+            weight_map |= dict.fromkeys(group, name)
+            write(group, place.with_name(name))
+    except BaseException:
+        for name in set(weight_map.values()):
+            place.with_name(name).unlink(missing_ok=True)
+        raise
     total = sum(describe(tensor).nbytes for tensor in named.values())
     words = {**content.metadata, PRECISION: content.precision, WRITER: content.writer}
     about = {"metadata": {"total_size": total, **words, TREE: tree}, "weight_map": weight_map}
