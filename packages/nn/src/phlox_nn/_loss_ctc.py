@@ -4,26 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from phlox_tensor import (
-    Backend,
-    Float,
-    Int,
-    ShapeError,
-    Tensor,
-    arange,
-    full,
-    log_softmax,
-    logaddexp,
-    pad,
-    stack,
-    unstack,
-    where,
-)
+from phlox_tensor import Backend, Float, Int, ShapeError, Tensor, ctc_loss, log_softmax, where
 
 from ._layer import Layer, LayerConfig
 from ._loss import Reduction, reduce
-
-NONE = -1e30  # stands for a probability of 0: that of -inf has no derivative
 
 
 class CtcLossConfig(LayerConfig["CtcLoss"]):
@@ -75,8 +59,12 @@ class CtcLoss(Layer[CtcLossConfig]):
         """
         _check_ctc(logits, targets, input_lengths, target_lengths)
         log_probs = log_softmax(logits, axis=-1)
-        losses = -_alignments(
-            log_probs, targets, input_lengths, target_lengths, self.settings.blank
+        losses = ctc_loss(
+            log_probs.permute_dims((1, 0, 2)),
+            targets,
+            input_lengths,
+            target_lengths,
+            blank=self.settings.blank,
         )
         if self.settings.zero_infinity:
             losses = where(losses.isfinite(), losses, 0.0)
@@ -102,37 +90,3 @@ def _check_ctc(
             got=", ".join(map(str, shapes)),
             expected="(N, T, classes), (N, S), (N,), (N,)",
         )
-
-
-def _alignments(
-    log_probs: Tensor[Float],
-    targets: Tensor[Int],
-    input_lengths: Tensor[Int],
-    target_lengths: Tensor[Int],
-    blank: int,
-) -> Tensor[Float]:
-    """The logarithm of the probability of each row of labels, (N,); -inf where there is no way.
-
-    Section 4.1 of the paper: labels with blanks around them, ``2S + 1`` places, and for each
-    the sum over all ways that end there.
-    """
-    n, steps, _ = log_probs.shape
-    count = targets.shape[1]
-    blanks = full((n, count), blank, dtype=targets.dtype, device=targets.device)
-    labels = pad(stack((blanks, targets), axis=-1).reshape(n, 2 * count), ((0, 1),), blank)
-    places = arange(2 * count + 1, dtype=targets.dtype, device=targets.device)
-    # A label may follow another one without a blank between them, unless they are the same.
-    before = pad(labels, ((2, 0),), blank)[:, : 2 * count + 1]
-    skips = (labels != blank) & (labels != before) & (places >= 2)
-    index = labels[:, None, :].broadcast_to((n, steps, 2 * count + 1))
-    emitted = unstack(log_probs.take_along_axis(index, axis=-1), axis=1)
-    ways = where(places <= 1, emitted[0], NONE)
-    for step in range(1, steps):
-        one = pad(ways, ((1, 0),), NONE)[:, :-1]
-        two = where(skips, pad(ways, ((2, 0),), NONE)[:, : 2 * count + 1], NONE)
-        new = logaddexp(logaddexp(ways, one), two) + emitted[step]
-        ways = where((input_lengths > step)[:, None], new, ways)
-    ends = (target_lengths * 2)[:, None]
-    is_end = (places == ends) | (places == ends - 1)
-    total = where(is_end, ways, NONE).logsumexp(axis=-1)
-    return where(total < 0.5 * NONE, -float("inf"), total)
