@@ -184,6 +184,26 @@ def test_versions_without_a_way_are_refused() -> None:
         later.load_record(record)
 
 
+@pytest.mark.parametrize(
+    ("migration", "says"),
+    [
+        (
+            lambda e: {"a": e["bothh"]},
+            r"Broken from version 3 failed.*KeyError: 'bothh'.*second",
+        ),
+        (lambda e: None, "Broken from version 3 gave no entries.*NoneType"),
+    ],
+)
+def test_migrations_that_fail_are_named(migration: Any, says: str) -> None:
+    class Broken(Sum):
+        record_version = 4
+        migrations: ClassVar[Any] = {3: migration}
+
+    broken = Outer([Broken(nn.Param(pt.zeros(2)), nn.Param(pt.zeros(2)))])
+    with pytest.raises(RecordError, match=says):
+        broken.load_record(sums().into_record())
+
+
 def test_layers_of_pytorch_load_and_are_written() -> None:
     """`files/layers.pt` and what it gave for ones, from PyTorch: Linear, BatchNorm1d, LayerNorm."""
 

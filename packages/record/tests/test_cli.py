@@ -86,6 +86,7 @@ def test_convert(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "says"),
     [
         (["show", "none.mpk"], "No such file"),
+        (["show", "texts.mpk"], "there is text.mpk"),
         (["show", "text.mpk"], "not a phlox record"),
         (["convert", "a.mpk", "b.pt"], "the extension names no recorder"),
         (["convert", "c.cmpk", "b.json"], "a compact file has no names"),

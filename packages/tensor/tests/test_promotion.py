@@ -209,6 +209,9 @@ def test_casts_follow_the_numeric_spec() -> None:
     assert pt.asarray([300, -1]).astype("uint8").tolist() == [44, 255]
     with pytest.raises(DTypeError, match="unknown element type: got 'float12'"):
         special.astype("float12")
+    untyped: Any = None  # float64 to NumPy
+    with pytest.raises(DTypeError, match="unknown element type: got None"):
+        special.astype(untyped)
 
 
 @pytest.mark.parametrize("spelling", ["float64", np.float64, np.dtype("float64"), float, ">f8"])

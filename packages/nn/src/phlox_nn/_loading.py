@@ -202,8 +202,28 @@ def _migrated(path: str, module: Any, found: Found, version: int) -> Found:
             )
         own = {k.removeprefix(prefix): v for k, v in found.items() if k.startswith(prefix)}
         rest = {k: v for k, v in found.items() if not k.startswith(prefix)}
-        found = {**rest, **{prefix + k: v for k, v in steps[before](own).items()}}
+        after = _after(kind, before, steps[before], own)
+        found = {**rest, **{prefix + k: v for k, v in after.items()}}
     return found
+
+
+def _after(kind: type, version: int, migration: Migration, own: Found) -> Found:
+    """What a migration makes of the entries of its module."""
+    name = f"the migration of {kind.__name__} from version {version}"
+    try:
+        after: Any = migration(own)
+    except Exception as error:
+        got = f"{type(error).__name__}: {error}, with entries {some(sorted(own))}"
+        raise RecordError("load_record", f"{name} failed", got=got) from error
+    if not isinstance(after, Mapping):
+        raise RecordError(
+            "load_record",
+            f"{name} gave no entries",
+            got=type(after).__name__,
+            expected="a dict from paths to entries",
+            hint="return entries",
+        )
+    return dict(after)
 
 
 def some(names: list[str], most: int = _SHOWN) -> str:

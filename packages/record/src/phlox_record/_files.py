@@ -7,7 +7,8 @@ import mmap
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -84,6 +85,21 @@ def _of_path(error: OSError, path: Path) -> OSError:
     if isinstance(error, FileNotFoundError) and not path.parent.exists():
         text += f"; there is no folder {str(path.parent)!r}, which os.makedirs makes"
     return OSError(error.errno, text, str(path))
+
+
+def not_found(error: FileNotFoundError, path: Path, like: Iterable[str] = ()) -> FileNotFoundError:
+    """The error of a file that is missing, with those of its folder that may have been meant.
+
+    Args:
+        error: what the system says.
+        path: the file.
+        like: names to look for; none are those that the missing one begins or resembles.
+    """
+    there = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+    near = [name for name in there if name.startswith(path.name)]
+    found = sorted(set(like) & set(there)) or near or get_close_matches(path.name, there)
+    hint = f"; there is {', '.join(found)}" if found else ""
+    return FileNotFoundError(error.errno, f"{error.strerror}{hint}", str(path))
 
 
 def _sync_folder(folder: Path) -> None:

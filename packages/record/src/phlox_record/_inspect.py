@@ -13,7 +13,7 @@ from phlox_tensor.tree import leaves_with_paths
 
 from ._content import Metadata
 from ._errors import Malformed, located, shown
-from ._files import map_file
+from ._files import map_file, not_found
 from ._gather import numbered
 from ._limits import Limits
 from ._precision import PrecisionSettings
@@ -81,7 +81,10 @@ def inspect(path: PathLike, *, limits: Limits | None = None) -> FileInfo:
     if place.name.endswith(INDEX):
         return _inspect_shards(place, limits)
     with located("inspect", place.name):
-        data = map_file(place)
+        try:
+            data = map_file(place)
+        except FileNotFoundError as error:
+            raise not_found(error, place) from None
         kind = recognize(data, place.name)
         if kind is None:
             got = f"{len(data):,} bytes that start with {bytes(data[:8])!r}"

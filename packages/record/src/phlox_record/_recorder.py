@@ -14,7 +14,7 @@ from phlox_tensor import RecordError, WrongTypeError
 
 from ._content import Content, Metadata, check_metadata
 from ._errors import Malformed, located, shown
-from ._files import atomic_file, map_file
+from ._files import atomic_file, map_file, not_found
 from ._gather import with_names
 from ._layout import stored
 from ._limits import Limits
@@ -346,11 +346,7 @@ class Recorder(ABC):
             return map_file(place)
         except FileNotFoundError as error:
             stem = place.name.removesuffix(self.extension)
-            others = [place.with_name(stem + other.extension) for other in kinds()]
-            found = [p.name for p in others if p.exists()]
-            hint = f"; there is {', '.join(found)}" if found else ""
-            text = f"{error.strerror}{hint}"
-            raise FileNotFoundError(error.errno, text, str(place)) from None
+            raise not_found(error, place, [stem + other.extension for other in kinds()]) from None
 
 
 def _materialized(opened: Content, device: DeviceLike, dtype: LoadDType) -> Any:

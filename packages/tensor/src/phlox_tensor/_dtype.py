@@ -112,6 +112,8 @@ def as_dtype(value: DTypeLike, op: str = "dtype") -> DType:
     if isinstance(value, str) and value in DTYPES:
         return DTYPES[value]
     try:
+        if value is None:  # float64 to NumPy
+            raise TypeError
         return _BY_NUMPY[np.dtype(value).newbyteorder("=")]
     except (TypeError, KeyError, ValueError):
         raise DTypeError(
