@@ -2,8 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
 from phlox_tensor import PhloxError
+
+if TYPE_CHECKING:
+    from ._graph import Node
+
+# What code that trusts its operands raises for those that a file makes up.
+RAW: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
 
 class OnnxError(PhloxError, ValueError):
     """A file is no ONNX model, is malformed, or holds what phlox has no row for."""
+
+
+def refused(error: Exception, node: Node) -> OnnxError:
+    """The error of a node that asks for what cannot be."""
+    return OnnxError(
+        "onnx",
+        "a node does not fit what it is given",
+        got=f"{type(error).__name__}: {error}, in {node.where()}",
+        hint="onnx.checker.check_model(path, full_check=True)",
+    )
+
+
+@contextmanager
+def within(node: Node) -> Iterator[None]:
+    """Name the node in whatever goes wrong while the file is prepared."""
+    try:
+        yield
+    except PhloxError:
+        raise
+    except RAW as error:
+        raise refused(error, node) from error

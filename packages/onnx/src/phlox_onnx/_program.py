@@ -9,7 +9,7 @@ import numpy as np
 
 from phlox_tensor import Backend, PhloxError, Tensor, asarray
 
-from ._errors import OnnxError
+from ._errors import RAW, OnnxError, refused, within
 from ._graph import Array, Graph, Node, reads
 from ._row import Parameter, Row
 from ._table import row_of
@@ -108,6 +108,8 @@ class Step:
         except PhloxError as error:
             error.add_note(f"in {self.node.where()} of the ONNX model")
             raise
+        except RAW as error:
+            raise refused(error, self.node) from error
         if type(found) is not tuple:
             found = (found,)
         for slot, value in zip(self.outputs, found, strict=False):
@@ -250,7 +252,8 @@ class Program:
             row = row_of(node.key)
             if row is None:
                 raise OnnxError("onnx", "an op without a row", got=node.where())
-            steps.append(Step(node, row, self))
+            with within(node):
+                steps.append(Step(node, row, self))
         self._let_go(graph, steps)
         return steps
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from ._errors import within
 from ._graph import Array, Graph, Node, walk
 from .upgrades import OWN
 
@@ -37,6 +38,11 @@ def _floating(node: Node, how: Quantized, makers: dict[str, Node], graph: Graph)
     """The node that takes the place of one, or None where a constant does."""
     if node.key != _DQ:
         return node
+    with within(node):
+        return _of_floats(node, how, makers, graph)
+
+
+def _of_floats(node: Node, how: Quantized, makers: dict[str, Node], graph: Graph) -> Node | None:
     source = makers.get(node.inputs[0])
     if source is not None and _same(source, node, graph):
         if how == "float":

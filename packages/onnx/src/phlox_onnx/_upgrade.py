@@ -6,6 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
+from ._errors import within
 from ._graph import Graph, Node
 from .upgrades import EVERYWHERE, UPGRADES
 
@@ -35,7 +36,8 @@ def _newest(node: Node, maker: Maker) -> list[Node]:
     for before, rewrite in UPGRADES.get(node.op, ()):
         if node.opset < before:
             maker.made = []
-            after = rewrite(node, maker) or []
+            with within(node):
+                after = rewrite(node, maker) or []
             out = [*out[:-1], *maker.made, node, *after]
     return out
 

@@ -196,13 +196,20 @@ def _windows(x: T, kernel: Ints, stride: Ints, dilation: Ints, size: Ints) -> li
 def _window_sizes(
     plane: tuple[int, ...], kernel: Ints, stride: Ints, padding: Sides, dilation: Ints, up: int
 ) -> tuple[Ints, Sides]:
-    """Sizes of the result, and the padding that the last window needs."""
+    """Sizes of the result, and the padding that the last window needs.
+
+    Raises:
+        OnnxError: when no window fits, or a number is not positive.
+    """
     out, grown = [], []
     for n, k, s, (low, high), d in zip(plane, kernel, stride, padding, dilation, strict=True):
         room, reach = n + low + high, d * (k - 1) + 1
         count = -(-(room - reach) // s) + 1 if up else (room - reach) // s + 1
         if up and (count - 1) * s >= n + low:
             count -= 1
+        if min(k, s, d, count) < 1:
+            got = f"a window of {k} in steps of {s}, dilated by {d}"
+            raise OnnxError("pool", "windows that do not fit", got=got, expected=f"in {room}")
         out.append(count)
         grown.append((low, max(high, (count - 1) * s + reach - n - low)))
     return tuple(out), tuple(grown)
