@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, final
 
 import numpy as np
@@ -192,28 +193,46 @@ def test_a_number_that_does_not_fit_raises_as_the_function_does() -> None:
         fast(x, 2**40)
 
 
+@final
+class Altered(Backend):
+    """NumPy whose programs are not those of its ops."""
+
+    name = "altered"
+    dtypes = Numpy().dtypes
+    default_float = pt.float32
+    default_int = pt.int64
+    limits = ProgramLimits(bindings=8)
+    entry = Programs.entry
+    shape_of = Programs.shape_of
+    dtype_of = Programs.dtype_of
+    upload = Programs.upload
+    read = Programs.read
+
+    def __init__(self, kernel: Callable[[Program], Any]) -> None:
+        self.settings = (kernel,)
+        self._kernel = kernel
+
+    def kernel(self, program: Program, /) -> Any:
+        """What runs a program."""
+        return self._kernel(program)
+
+
+def off_by_one(program: Program) -> Any:
+    """The interpreter, and one more."""
+    run = interpreted(program)
+    return lambda *args: tuple(out + out.dtype.type(1) for out in run(*args))
+
+
+def sin_for_tanh(program: Program) -> Any:
+    """The interpreter with sin in the place of tanh, in what is more than one op."""
+    if len(program.instrs) == 1:
+        return interpreted(program)
+    wrong = [i._replace(op="sin") if i.op == "tanh" else i for i in program.instrs]
+    return interpreted(program._replace(instrs=tuple(wrong)))
+
+
 def test_check_mode_sees_a_program_that_is_wrong() -> None:
-    @final
-    class Wrong(Backend):
-        """Its programs are off by one."""
-
-        name = "wrong"
-        dtypes = Numpy().dtypes
-        default_float = pt.float32
-        default_int = pt.int64
-        limits = ProgramLimits(bindings=8)
-        entry = Programs.entry
-        shape_of = Programs.shape_of
-        dtype_of = Programs.dtype_of
-        upload = Programs.upload
-        read = Programs.read
-
-        def kernel(self, program: Program, /) -> Any:
-            """The interpreter, and one more."""
-            run = interpreted(program)
-            return lambda *args: tuple(out + out.dtype.type(1) for out in run(*args))
-
-    x = ones(3, device=Wrong())
+    x = ones(3, device=Altered(off_by_one))
     fast = compile(lambda x: x * 2 + 1, check=True)
     fast(x)
     fast(x)
@@ -222,33 +241,12 @@ def test_check_mode_sees_a_program_that_is_wrong() -> None:
 
 
 def test_a_check_names_the_program_and_the_op_at_fault() -> None:
-    class Off(Backend):
-        """Its programs have another tanh than its ops."""
-
-        name = "off"
-        dtypes = Numpy().dtypes
-        default_float = pt.float32
-        default_int = pt.int64
-        limits = ProgramLimits(bindings=8)
-        entry = Programs.entry
-        shape_of = Programs.shape_of
-        dtype_of = Programs.dtype_of
-        upload = Programs.upload
-        read = Programs.read
-
-        def kernel(self, program: Program, /) -> Any:
-            """The interpreter with sin in the place of tanh, in what is more than one op."""
-            if len(program.instrs) == 1:
-                return interpreted(program)
-            wrong = [i._replace(op="sin") if i.op == "tanh" else i for i in program.instrs]
-            return interpreted(program._replace(instrs=tuple(wrong)))
-
     def chain(x: Tensor, factor: float) -> tuple[Tensor, Tensor]:
         good = ((x - 1) * factor).sum()
         return good, ((x * factor + 1).tanh() * 2).exp()
 
     fast = compile(chain, check=True)
-    x = ones(3, device=Off())
+    x = ones(3, device=Altered(sin_for_tanh))
     fast(x, 0.5)
     fast(x, 0.25)
     with pytest.raises(pt.DisagreementError) as caught:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable
 from functools import update_wrapper
@@ -20,12 +19,12 @@ from ._check import compared
 from ._explain import explained
 from ._flat import flat
 from ._layout import flatten
+from ._mode import mode_of
 from ._replay import MISS, Replay, replay_of, undo_all
 
 P = ParamSpec("P")
 R = TypeVar("R")
 _WARN_AT: Final = 10
-_MODES: Final = ("check", "off", "on")
 
 
 @final
@@ -65,7 +64,7 @@ class Compiled(Generic[P, R]):
         else:
             update_wrapper(self, self._called)
         self._captured = Captured(self._called)
-        self._mode, self._most = "check" if check else _mode(), versions
+        self._mode, self._most = "check" if check else mode_of("compile"), versions
         self._versions: dict[Any, list[Version]] = {}
         self._clock = 0
         self._made = 0
@@ -236,16 +235,6 @@ class Compiled(Generic[P, R]):
         else:
             why = "shapes, types or structure of the arguments keep changing"
         return f"[compile] {self!r} was recorded {_WARN_AT} times: {why}"
-
-
-def _mode() -> str:
-    """What the environment says: PHLOX_COMPILE=check|off|on."""
-    mode = os.environ.get("PHLOX_COMPILE", "on")
-    if mode not in _MODES:
-        raise CompileError(
-            "compile", "no such mode in PHLOX_COMPILE", got=repr(mode), expected=", ".join(_MODES)
-        )
-    return mode
 
 
 def _shared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from math import prod
 from threading import local
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, final
 
-from phlox_tensor import Backend, CompileError, Decorator, DType, MemoryUse, Spec
+from phlox_tensor import Backend, Decorator, DType, MemoryUse, Spec
 from phlox_tensor.capture import KIND_SETS, RECORDINGS, infer_prepared, recording
 
+from ._mode import mode_of
 from ._stream import Deferred, Failed, Plans, Stream
 
 if TYPE_CHECKING:
     from phlox_tensor import Entry, Op, Standing
 
-_MODES: Final = ("check", "off", "on")
 _PENDING: Final = 64
 _LEAST: Final = 1 << 18  # below, two ops took less time than their program (Sapphire Rapids)
 _FAR: Final = 65504.0  # every element type of floats holds numbers up to here
@@ -56,7 +55,7 @@ class Fusion(Decorator):
         """Start with nothing that waits."""
         super().__init__(backend, pending, least)
         self.pending, self.least = pending, least
-        mode = _mode()
+        mode = mode_of("fusion")
         base = self._inner.inner is None and self._inner.has_data
         self._lazy = base and pending > 0 and mode != "off"
         self._plans = Plans(check=mode == "check")
@@ -233,16 +232,6 @@ class Fusion(Decorator):
         """Run what waits in this thread, and return how many bytes the device inside holds."""
         self.flush()
         return self._inner.memory()
-
-
-def _mode() -> str:
-    """What the environment says: PHLOX_FUSION=check|off|on."""
-    mode = os.environ.get("PHLOX_FUSION", "on")
-    if mode not in _MODES:
-        raise CompileError(
-            "fusion", "no such mode in PHLOX_FUSION", got=repr(mode), expected=", ".join(_MODES)
-        )
-    return mode
 
 
 def _near(item: Any) -> bool:

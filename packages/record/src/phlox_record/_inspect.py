@@ -11,7 +11,7 @@ from typing import Any
 from phlox_tensor import RecordError
 from phlox_tensor.tree import leaves_with_paths
 
-from ._content import Metadata
+from ._content import Content, Metadata
 from ._errors import Malformed, located, shown
 from ._files import map_file, not_found
 from ._gather import numbered
@@ -90,18 +90,7 @@ def inspect(path: PathLike, *, limits: Limits | None = None) -> FileInfo:
             got = f"{len(data):,} bytes that start with {bytes(data[:8])!r}"
             raise Malformed("not a phlox record, or cut short", got=got)
         opened = open_unnamed(kind(limits=limits), data, place.name)
-    return FileInfo(
-        path=place,
-        recorder=kind,
-        version=opened.version,
-        precision=opened.precision,
-        metadata=opened.metadata,
-        tree=numbered(opened.tree),
-        nbytes=len(data),
-        writer=opened.writer,
-        checksums=opened.checksums,
-        check_end=_located(place.name, opened.check_end),
-    )
+    return _info(place, kind, opened, len(data))
 
 
 def _inspect_shards(index: Path, limits: Limits | None) -> FileInfo:
@@ -114,15 +103,21 @@ def _inspect_shards(index: Path, limits: Limits | None) -> FileInfo:
             raise Malformed("the index names no recorder", got=name, expected="NAME.mpk" + INDEX)
         opened = kind(limits=limits)._opened(index.with_name(name), None)
         files = sorted(index.parent.glob(f"{name.removesuffix(kind.extension)}-*{kind.extension}"))
+    return _info(index, kind, opened, sum(file.stat().st_size for file in files))
+
+
+def _info(path: Path, kind: type[Recorder], opened: Content, nbytes: int) -> FileInfo:
     return FileInfo(
-        path=index,
+        path=path,
         recorder=kind,
         version=opened.version,
         precision=opened.precision,
         metadata=opened.metadata,
-        tree=opened.tree,
-        nbytes=sum(file.stat().st_size for file in files),
+        tree=numbered(opened.tree),
+        nbytes=nbytes,
         writer=opened.writer,
+        checksums=opened.checksums,
+        check_end=_located(path.name, opened.check_end),
     )
 
 

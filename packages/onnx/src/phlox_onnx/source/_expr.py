@@ -85,6 +85,13 @@ class Block:
     results: list[Any_] = field(default_factory=list)
 
 
+def blocks_of(line: Line) -> tuple[Block, ...]:
+    """The blocks inside of a line."""
+    if isinstance(line, Stmt):
+        return ()
+    return line.blocks if isinstance(line, Branch) else (line.block,)
+
+
 def text(value: str, binds: int = ATOM) -> Expr:
     """Plain text."""
     return Expr((value,), binds)

@@ -8,7 +8,18 @@ from dataclasses import dataclass, field
 from typing import Any, Final, final
 
 from . import _expr as e
-from ._expr import Block, Branch, FieldRef, Inner, Line, Ref, Stmt, references, rendered
+from ._expr import (
+    Block,
+    Branch,
+    FieldRef,
+    Inner,
+    Line,
+    Ref,
+    Stmt,
+    blocks_of,
+    references,
+    rendered,
+)
 from ._values import Field
 
 WIDTH: Final = 74  # of an expression that others are written into
@@ -44,7 +55,7 @@ def without_unread(block: Block) -> Block:
             line = Branch(line.targets, line.condition, (one, two))  # noqa: PLW2901 - the same
         elif isinstance(line, Inner):
             line = Inner(line.target, line.parameters, without_unread(line.block))  # noqa: PLW2901
-        needed |= {r.value for r in _line_refs(line) if isinstance(r, Ref)}
+        needed |= {r.value for r in line_refs(line) if isinstance(r, Ref)}
         kept.append(line)
     return Block(kept[::-1], block.results)
 
@@ -78,7 +89,7 @@ def nested(block: Block) -> Block:
                 continue
             out.lines.append(Stmt(line.targets, filled(line.expr, WIDTH), line.moves))
             continue
-        for ref in _line_refs(line):
+        for ref in line_refs(line):
             if isinstance(ref, Ref) and ref.value in waiting:
                 stmt = waiting.pop(ref.value)
                 out.lines.append(stmt)
@@ -108,27 +119,21 @@ def _length(expr: Any) -> int:
     return len(rendered(expr, lambda r: "x" if isinstance(r, Ref) else "self.field"))
 
 
-def _line_refs(line: Line) -> Iterator[Ref | FieldRef]:
+def line_refs(line: Line) -> Iterator[Ref | FieldRef]:
+    """Every reference of a line, those of blocks inside included."""
     if isinstance(line, Stmt):
         yield from references(line.expr)
     elif isinstance(line, Branch):
         yield from references(line.condition)
-        for block in line.blocks:
-            yield from _all_refs(block)
-    else:
-        yield from _all_refs(line.block)
+    for block in blocks_of(line):
+        yield from _all_refs(block)
 
 
 def _all_refs(block: Block) -> Iterator[Ref | FieldRef]:
     for line in block.lines:
-        yield from _line_refs(line)
+        yield from line_refs(line)
     for result in block.results:
         yield from references(result)
-
-
-def line_refs(line: Line) -> Iterator[Ref | FieldRef]:
-    """Every reference of a line, those of blocks inside included."""
-    return _line_refs(line)
 
 
 def made_by(line: Line) -> list[int]:
@@ -241,7 +246,7 @@ class Structure:
         count = Counter(
             f
             for line in block.lines
-            for f in {r.field for r in _line_refs(line) if isinstance(r, FieldRef)}
+            for f in {r.field for r in line_refs(line) if isinstance(r, FieldRef)}
         )
         return {f for f, n in count.items() if n > 1}
 
@@ -249,7 +254,7 @@ class Structure:
         """The last line that reads each value."""
         last: dict[int, int] = {}
         for i, line in enumerate(block.lines):
-            last |= {r.value: i for r in _line_refs(line) if isinstance(r, Ref)}
+            last |= {r.value: i for r in line_refs(line) if isinstance(r, Ref)}
         for result in block.results:
             last |= {r.value: len(block.lines) for r in references(result) if isinstance(r, Ref)}
         return last
@@ -284,7 +289,7 @@ class Structure:
 
     def _ports(self, lines: list[Line]) -> tuple[list[int], list[int], list[int]]:
         made = [t for line in lines for t in made_by(line)]
-        refs = [r for line in lines for r in _line_refs(line)]
+        refs = [r for line in lines for r in line_refs(line)]
         inner = {p for line in lines for p in _inner_values(line)}
         inputs = list(
             dict.fromkeys(
@@ -340,7 +345,7 @@ class Structure:
 
     def _read_after(self, part: Part, start: int, length: int, made: list[int]) -> list[int]:
         lines = part.block.lines[start + length :]
-        after = {r.value for line in lines for r in _line_refs(line) if isinstance(r, Ref)}
+        after = {r.value for line in lines for r in line_refs(line) if isinstance(r, Ref)}
         for result in part.block.results:
             after |= {r.value for r in references(result) if isinstance(r, Ref)}
         return [v for v in made if v in after]
@@ -397,7 +402,7 @@ def _fields_of(lines: list[Line], results: list[Any]) -> list[int]:
                 continue
             if isinstance(line, Branch):
                 visit(line.condition)
-            for block in line.blocks if isinstance(line, Branch) else (line.block,):
+            for block in blocks_of(line):
                 walk(block.lines)
                 for result in block.results:
                     visit(result)
@@ -410,22 +415,12 @@ def _fields_of(lines: list[Line], results: list[Any]) -> list[int]:
 
 def _inner_values(line: Line) -> set[int]:
     """Values that only blocks inside of a line have."""
-    blocks = (
-        line.blocks
-        if isinstance(line, Branch)
-        else (line.block,)
-        if isinstance(line, Inner)
-        else ()
-    )
     found = set(line.parameters) if isinstance(line, Inner) else set()
-    for block in blocks:
+    for block in blocks_of(line):
         for inner in block.lines:
             found |= {*made_by(inner), *_inner_values(inner)}
     return found
 
 
 def _height(line: Line) -> int:
-    if isinstance(line, Stmt):
-        return 1
-    blocks = line.blocks if isinstance(line, Branch) else (line.block,)
-    return 1 + sum(sum(map(_height, b.lines)) + len(b.results) for b in blocks)
+    return 1 + sum(sum(map(_height, b.lines)) + len(b.results) for b in blocks_of(line))

@@ -11,7 +11,7 @@ from typing import Any, Final, final
 from phlox_nn import Module
 
 from . import _expr as e
-from ._expr import Block, Branch, FieldRef, Inner, Line, Ref, Stmt, rendered
+from ._expr import Block, Branch, FieldRef, Inner, Line, Ref, Stmt, blocks_of, rendered
 from ._layers import DEFAULTS
 from ._structure import Part, Structure, line_refs
 from ._values import Field
@@ -374,16 +374,7 @@ class _Values:
                 self._release([t for t in line.targets if t not in last])
                 continue
             held, self._free = self._free, {}  # names of blocks inside are their own
-            if isinstance(line, Branch):
-                for target in line.targets:
-                    self.names[target] = self._fresh(target)
-            else:
-                self.names[line.target] = self._word("body")
-                for value in line.parameters:
-                    self.names[value] = self._fresh(value)
-            for inner in line.blocks if isinstance(line, Branch) else (line.block,):
-                for each in inner.lines:
-                    self._inside(each)
+            self._inside(line)
             self._free = held
         del inputs
 
@@ -394,14 +385,7 @@ class _Values:
                 self.names[value] = self._fresh(value)
         for target in [] if isinstance(line, Inner) else line.targets:
             self.names[target] = self._fresh(target)
-        inner = (
-            line.blocks
-            if isinstance(line, Branch)
-            else (line.block,)
-            if isinstance(line, Inner)
-            else ()
-        )
-        for block in inner:
+        for block in blocks_of(line):
             for each in block.lines:
                 self._inside(each)
 

@@ -38,9 +38,7 @@ def ctc_loss(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
             got=f"x {x}, targets {targets}, lengths {lengths[0]} and {lengths[1]}",
             expected="(time, batch, classes), (batch, longest), (batch,) and (batch,)",
         )
-    if not 0 <= attributes[0] < x[2]:
-        expected = f"0 <= blank < {x[2]}"
-        raise ArgumentError(op.name, "blank is no class", got=attributes[0], expected=expected)
+    _blank_is_a_class(op, attributes[0], x[2])
     return [x[1:2]]
 
 
@@ -56,10 +54,14 @@ def rnnt_loss(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
             got=f"x {x}, targets {targets}, lengths {lengths[0]} and {lengths[1]}",
             expected="(batch, steps, labels + 1, classes), (batch, labels), (batch,) and (batch,)",
         )
-    if not 0 <= attributes[0] < x[3]:
-        expected = f"0 <= blank < {x[3]}"
-        raise ArgumentError(op.name, "blank is no class", got=attributes[0], expected=expected)
+    _blank_is_a_class(op, attributes[0], x[3])
     return [x[:1]]
+
+
+def _blank_is_a_class(op: Op, blank: int, classes: int) -> None:
+    if not 0 <= blank < classes:
+        expected = f"0 <= blank < {classes}"
+        raise ArgumentError(op.name, "blank is no class", got=blank, expected=expected)
 
 
 def embedding_bag(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
