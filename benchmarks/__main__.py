@@ -34,7 +34,7 @@ CPU = (
     "numerical",
     "families",
 )
-GROUPS = (*CPU, "record", "shaders")
+GROUPS = (*CPU, "checkpoints", "record", "shaders")
 NAMES = {"safetensors": "safetensors", "torch": "PyTorch"}
 
 
@@ -61,6 +61,10 @@ def main() -> int:
 
 def _run(group: str, vs: str | None, facts: dict[str, Any]) -> list[dict[str, Any]]:
     module = importlib.import_module(f"benchmarks.{group}")
+    if hasattr(module, "report"):  # one that measures more than time
+        print(f"\n{group}: {(module.__doc__ or '').splitlines()[0]}")
+        own: list[dict[str, Any]] = module.report(with_torch=vs == "torch")
+        return own
     versus = getattr(module, "VERSUS", "torch")
     cases: Iterable[Case] = module.cases(**{f"with_{versus}": vs == versus})
     print(f"\n{group}: {(module.__doc__ or '').splitlines()[0]}")

@@ -178,6 +178,45 @@ def test_products_and_random_numbers_are_not_computed_again() -> None:
     assert counting.calls["matmul"] == products + 2  # one for each side of the product
 
 
+def test_norms_are_computed_again_and_sums_over_lines_are_kept() -> None:
+    counting = Counting()
+    device = ad.Autodiff(counting, checkpointing=ad.BalancedCheckpointing())
+    x = pt.asarray(np.eye(4), device=device).require_grad()
+    w = pt.asarray(np.eye(4), device=device).require_grad()
+    labels = pt.asarray([0, 1, 2, 3], device=device)
+    loss = (pt.layer_norm(x @ w, None, None) @ w).sum()
+    loss = loss + pt.cross_entropy(x @ w, labels).square().sum()
+    counting.calls.clear()
+    loss.backward()
+    assert counting.calls["layer_norm"] == 1
+    assert counting.calls["cross_entropy"] == 0
+
+
+def test_of_several_results_the_large_ones_are_computed_again() -> None:
+    """What normalizes a batch also gives its mean and variance."""
+    counting = Counting()
+    device = ad.Autodiff(counting, checkpointing=ad.BalancedCheckpointing())
+    images = np.random.default_rng(0).standard_normal((2, 3, 4, 4))
+    x = pt.asarray(images, device=device).require_grad()
+    ones = pt.ones((3,), device=device)
+    y, mean, _ = pt.ops.batch_norm_train(x * 2.0, ones, ones)
+    loss = y.sigmoid().square().sum() + mean.square().sum()
+    kept = ad.graph(loss).kept()
+    assert [k.name for k in kept if k.again and k.nbytes > 100] == ["x"]
+    assert not [k for k in kept if not k.again and k.nbytes > 100]  # x is that of the user
+    counting.calls.clear()
+    grads = loss.backward()
+    assert counting.calls["batch_norm_train"] == 1
+    plain = pt.asarray(images, device=PLAIN).require_grad()
+    units = pt.ones((3,), device=PLAIN)
+    y, mean, _ = pt.ops.batch_norm_train(plain * 2.0, units, units)
+    other = plain.grad((y.sigmoid().square().sum() + mean.square().sum()).backward())
+    found = x.grad(grads)
+    assert found is not None
+    assert other is not None
+    np.testing.assert_array_equal(found.numpy(), other.numpy())
+
+
 def test_a_chain_of_recomputed_values_may_be_deep() -> None:
     x = pt.asarray([0.5], device=BALANCED).require_grad()
     y = x

@@ -25,7 +25,10 @@ class Checkpointing(ABC):
 
     @abstractmethod
     def recomputes(self, op: Op) -> bool:
-        """Whether a backward pass may compute results of ``op`` again instead of keeping them."""
+        """Whether a backward pass may compute results of ``op`` again instead of keeping them.
+
+        Of ops over lines, such as norms, results as large as the operands alone are.
+        """
 
 
 @final
@@ -45,13 +48,13 @@ class BalancedCheckpointing(Checkpointing):
     """Keep what is expensive to compute; compute again what only costs memory traffic.
 
     Never holds more than ``NoCheckpointing``: a value that was computed again goes with its last
-    use. Results of elementwise ops, views and casts are computed from their operands when a rule
-    asks for them; contractions, windows, reductions and random numbers are kept.
+    use. Results of elementwise ops, norms, views and casts are computed from their operands when a
+    rule asks for them; contractions, windows, reductions and random numbers are kept.
     """
 
     def recomputes(self, op: Op) -> bool:
         """What the class of the op says."""
-        return op.op_class.memory_bound and len(op.signature.results) == 1
+        return op.op_class.memory_bound
 
 
 # A longer chain of results that are computed again keeps one of them: a pass then has an eighth of

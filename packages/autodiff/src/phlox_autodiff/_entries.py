@@ -29,6 +29,7 @@ from ._rule import rounds_otherwise
 if TYPE_CHECKING:
     from phlox_tensor import Backend, Entry, Op
 
+    from ._graph import Shape
     from ._plan import OpPlan, OpRule
 
 
@@ -259,10 +260,11 @@ def recomputed(op: Op, entry: Entry, rule: OpRule, strategy: Checkpointing) -> E
     """Entry of any op with a rule, on a device that may compute values again."""
     count = len(op.signature.operands)
     single = len(op.signature.results) == 1
-    recomputes = single and strategy.recomputes(op)
+    recomputes = strategy.recomputes(op)
     typed = _typed(op)
     inner = rule.inner
     shape_of = inner.shape_of
+    entries = [entry] if single else [_one_of(entry, i) for i in range(len(op.signature.results))]
 
     def run(*args: Any) -> Any:
         operands, attributes = args[:count], args[count:]
@@ -280,21 +282,43 @@ def recomputed(op: Op, entry: Entry, rule: OpRule, strategy: Checkpointing) -> E
                 for i in plan.pool:
                     if i < count:
                         _keep(operands[i])
-                recipe = None
+                recipes: list[Recipe | None] = [None] * len(results)
                 if recomputes:
                     costs = {id(a.value): _cost(a, inner) for a in operands if is_primitive(a)}
-                    recipe = recipe_for(entry, (*held, *attributes), costs, _nbytes(out, inner))
-                kept = results if recipe is None else (recipe,)
+                    call = (*held, *attributes)
+                    recipes = [
+                        recipe_for(again, call, costs, _nbytes(r, inner))
+                        if _is_worth(op, shape, values, inner)
+                        else None
+                        for again, r, shape in zip(entries, results, shapes, strict=True)
+                    ]
+                kept = [r if m is None else m for r, m in zip(results, recipes, strict=True)]
                 node.saved = _saved(plan, rule, [*held, *kept, *attributes], values)
-                if single:
-                    made = primitive(out, node, recipe)
-                    if count in plan.pool:
-                        _keep(made)
-                    return made
-                return ports(node, results, shapes, rule.keeps_float)
+                made: tuple[Primitive, ...] = (
+                    (primitive(out, node),)
+                    if single
+                    else ports(node, results, shapes, rule.keeps_float)
+                )
+                for i, (each, recipe) in enumerate(zip(made, recipes, strict=True), count):
+                    each.recipe = recipe
+                    if i in plan.pool:
+                        _keep(each)
+                return made[0] if single else made
         return primitive(out) if single else tuple(map(primitive, out))
 
     return run
+
+
+def _one_of(entry: Entry, index: int) -> Entry:
+    """The entry of an op of several results for one of them."""
+    return lambda *args: entry(*args)[index]
+
+
+def _is_worth(op: Op, shape: Shape, operands: list[Any], inner: Backend) -> bool:
+    """Whether a result is as large as what it is computed from: sums over lines are kept."""
+    if not op.op_class.lines:
+        return True
+    return prod(shape) >= max(prod(inner.shape_of(v)) for v in operands if v is not None)
 
 
 def _keep(item: Any) -> None:
