@@ -18,6 +18,7 @@ import numpy as np
 import phlox_record as pr
 import phlox_tensor as pt
 from phlox_record import _shards
+from phlox_record._content import Content
 from phlox_record._errors import Malformed, located
 from phlox_record._recorder import recognize
 
@@ -135,7 +136,7 @@ def _read_index(data: bytes) -> Any:
     """Read an index whose files all hold the same two tensors."""
     arrays = {name: pr.TensorEntry.from_numpy(np.arange(2.0)) for name in ("a", "b.c")}
     with located("load", "index"):
-        found = _shards.read_shards(Path("index"), data, LIMITS, lambda _: arrays)
+        found = _shards.read_shards(Path("index"), data, LIMITS, lambda _: Content(arrays))
         return pr.materialize(found.tree, device=NUMPY, dtype="stored")
 
 

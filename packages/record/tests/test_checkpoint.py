@@ -84,6 +84,17 @@ def test_forgotten_parts_are_an_error(tmp_path: Path) -> None:
         checkpoints.restore(model=None, optimizer=None, schedule=None)
 
 
+def test_a_class_in_place_of_its_object_is_refused(tmp_path: Path) -> None:
+    class Model:
+        def into_record(self) -> Any:
+            return {}
+
+    saved = pr.Checkpointer(tmp_path)
+    for call in (lambda: saved.save(1, model=Model), lambda: saved.restore(model=Model)):
+        with pytest.raises(ArgumentError, match=r"a part is a class(.|\n)*model=Model\(\.\.\.\)"):
+            call()
+
+
 def test_wrong_settings_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="keep"):
         pr.Checkpointer(tmp_path, keep_last=0)

@@ -57,6 +57,38 @@ def test_errors_of_saving_come_at_once_or_when_waited_for(tmp_path: Path) -> Non
     assert os.listdir(tmp_path) == []
 
 
+def test_of_two_savings_to_one_path_the_later_one_stays(tmp_path: Path) -> None:
+    go = threading.Event()
+
+    def slowly() -> Any:
+        assert go.wait(60)
+        return np.zeros(2, "f4")
+
+    recorder = pr.NamedMsgpackRecorder()
+    slow = pr.TensorEntry((2,), pt.float32, slowly)
+    earlier = recorder.record_async({"w": slow}, tmp_path / "a")
+    later = recorder.record_async({"w": pt.ones(2)}, tmp_path / "a.mpk")
+    elsewhere = recorder.record_async({"w": pt.ones(2)}, tmp_path / "b").wait()
+    assert (elsewhere.exists(), later.done) == (True, False)
+    go.set()
+    assert recorder.load(later.wait())["w"].tolist() == [1, 1]
+    assert earlier.done
+
+
+def test_shards_say_whether_they_have_checksums_and_are_read_to_their_end(tmp_path: Path) -> None:
+    said = {}
+    for recorder in (pr.NamedMsgpackRecorder(), pr.SafetensorsRecorder()):
+        index = recorder.record(tensors(), tmp_path / "a", max_shard_size=9000)
+        said[type(recorder).__name__] = pr.inspect(index).checksums
+    assert said == {"NamedMsgpackRecorder": True, "SafetensorsRecorder": False}
+    packed = pr.NamedMsgpackGzRecorder()
+    packed.record(tensors(), tmp_path / "a", max_shard_size=9000)
+    shard = sorted(tmp_path.glob("a-*.mpk.gz"))[0]
+    shard.write_bytes(shard.read_bytes() + b"more")
+    with pytest.raises(pr.RecordError):
+        packed.load(tmp_path / "a")
+
+
 @pytest.mark.parametrize("kind", NAMED)
 def test_a_record_in_several_files_is_one(kind: type[pr.Recorder], tmp_path: Path) -> None:
     recorder = kind()

@@ -109,6 +109,7 @@ class Checkpointer:
             raise ArgumentError(
                 "checkpoint", "names", got=taken or step, expected=f"a step, and not {_OWN}"
             )
+        _check_parts("checkpoint", parts)
         self._check_newest(step)
         numbers = _numbers({} if metrics is None else metrics)
         if self._best is not None and self._best not in numbers:
@@ -144,6 +145,7 @@ class Checkpointer:
             RecordError: no such checkpoint; names that differ from those saved; damaged; a part of
                 another structure. All parts are then as before.
         """
+        _check_parts("restore", parts)
         if step is None and not self.steps:
             self._check_others()
             return None
@@ -275,6 +277,19 @@ class Checkpointer:
 
     def __repr__(self) -> str:
         return f"Checkpointer({str(self.folder)!r}, steps={self.steps})"
+
+
+def _check_parts(op: str, parts: Mapping[str, Any]) -> None:
+    """Refuse a class where an object of it is meant."""
+    for name, part in parts.items():
+        if isinstance(part, type):
+            raise ArgumentError(
+                op,
+                "a part is a class",
+                got=f"{name}={part.__name__}",
+                expected=f"a {part.__name__}",
+                hint=f"{name}={part.__name__}(...)",
+            )
 
 
 def _changes(part: Any) -> bool:

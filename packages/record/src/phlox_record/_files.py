@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import mmap
 import os
 import stat
@@ -10,7 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final, final
 
 from ._errors import Malformed
 
@@ -18,6 +19,7 @@ if sys.platform != "win32":
     import fcntl
 
 TEMPORARY: Final = ".phlox-*.tmp"  # what a killed process may leave behind
+_PORTION: Final = 1 << 22
 
 
 @contextlib.contextmanager
@@ -38,7 +40,7 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
     except OSError as error:
         raise _of_path(error, path) from None
     try:
-        with os.fdopen(handle, "wb") as file:
+        with io.BufferedWriter(_Flowing(handle, "wb")) as file:
             _lock(handle)
             yield file
             file.flush()
@@ -54,6 +56,24 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
             raise _of_path(error, path) from None
         raise
     _sync_folder(path.parent)
+
+
+@final
+class _Flowing(io.FileIO):
+    """A file whose bytes are on their way to the disk while more come, not only at the end."""
+
+    _here = 0  # bytes that the system holds
+    _sent = 0  # those of them that it was told to write
+
+    def write(self, data: Any) -> int:
+        count = super().write(data)
+        self._here += count
+        if self._here - self._sent >= _PORTION and hasattr(os, "posix_fadvise"):
+            # Advice that begins writing: pages that are not on the disk yet are kept.
+            portion = self._sent, self._here - self._sent
+            os.posix_fadvise(self.fileno(), *portion, os.POSIX_FADV_DONTNEED)
+            self._sent = self._here
+        return count
 
 
 def remove_left(folder: Path) -> None:

@@ -160,7 +160,7 @@ def _entry(source: Source, member: Member, limits: Limits, *, narrow: bool) -> T
     start = 8 + width + length
     if length > _MOST_HEADER or start > len(head):
         raise Malformed(f"the header of {where} is too long", got=length, expected=_MOST_HEADER)
-    what, fortran = _described(head[8 + width : start], where, narrow=narrow)
+    what, fortran, swapped = _described(head[8 + width : start], where, narrow=narrow)
     if member.size - start != what.nbytes:
         got = member.size - start
         raise Malformed(f"the size of {where} is wrong", got=got, expected=what.nbytes)
@@ -168,6 +168,8 @@ def _entry(source: Source, member: Member, limits: Limits, *, narrow: bool) -> T
     def read() -> NDArray[Any]:
         raw = contents(data, member, limits.inflated_bytes if member.method else member.size)
         array = as_array(raw[start:], what)
+        if swapped:
+            array = array.byteswap()
         return array.reshape(what.shape[::-1]).T if fortran else array
 
     def drop() -> None:
@@ -182,8 +184,8 @@ def _start(data: memoryview, member: Member, limits: Limits) -> bytes:
     return bytes(data[member.start : member.start + min(member.size, _MOST_HEADER + 12)])
 
 
-def _described(text: bytes, where: str, *, narrow: bool) -> tuple[Descriptor, bool]:
-    """What the literal in the header of an array says."""
+def _described(text: bytes, where: str, *, narrow: bool) -> tuple[Descriptor, bool, bool]:
+    """What the literal in a header says: elements, whether in Fortran's order, if big-endian."""
     try:
         said = ast.literal_eval(text.decode("latin-1").strip())
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
@@ -191,13 +193,14 @@ def _described(text: bytes, where: str, *, narrow: bool) -> tuple[Descriptor, bo
     if not isinstance(said, dict) or set(said) != {"descr", "fortran_order", "shape"}:
         raise Malformed(f"the header of {where} is wrong", got=shown(text[:80]))
     code, fortran, shape = said["descr"], said["fortran_order"], said["shape"]
-    if not isinstance(code, str) or code not in _TYPES:
+    little = code.replace(">", "<", 1) if isinstance(code, str) else None
+    if little not in _TYPES:
         known = ", ".join(_TYPES)
         raise Malformed(f"{where} has a type that is not read", got=shown(code), expected=known)
     if not isinstance(shape, tuple) or len(shape) > MAX_RANK or not isinstance(fortran, bool):
         raise Malformed(f"the header of {where} is wrong", got=shown(text[:80]))
-    name = "bfloat16" if narrow and code == _CODES["bfloat16"] else _TYPES[code]
-    return descriptor(name, list(shape)), fortran
+    name = "bfloat16" if narrow and little == _CODES["bfloat16"] else _TYPES[little]
+    return descriptor(name, list(shape)), fortran, little != code
 
 
 NPZ: Final = Form(

@@ -160,7 +160,7 @@ class Recorder(ABC):
         """Begin what ``record`` does and return at once; ``wait()`` gives the path.
 
         The record is checked before this returns, and may be changed after. A tensor is read when
-        it is written.
+        it is written. Of two that go on for one path, the later one waits for the earlier.
 
         Raises:
             RecordError: a value that a record cannot hold.
@@ -173,7 +173,7 @@ class Recorder(ABC):
             with located("record_async", place.name):
                 return self._write_to(place, content, max_shard_size)
 
-        return Saving(write)
+        return Saving(write, place)
 
     def _write_to(self, place: Path, content: Content, most: int | None) -> Path:
         if most is not None:
@@ -297,14 +297,14 @@ class Recorder(ABC):
         if place.exists() or not index.exists():
             return open_data(self, self._map(place), place.name, like)
 
-        def read(shard: Path) -> Any:
+        def read(shard: Path) -> Content:
             if not shard.exists():
                 raise Malformed(
                     "a file of the record is missing",
                     got=f"no {shown(shard.name)}",
                     expected="all files that the index names beside it",
                 )
-            return open_data(self, self._map(shard), shard.name, None).tree
+            return open_data(self, self._map(shard), shard.name, None)
 
         return read_shards(index, bytes(map_file(index)), self.limits, read)
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from threading import Event, Thread
-from typing import final
+from threading import Event, Lock, Thread
+from typing import Final, final
+from weakref import WeakValueDictionary
+
+_NEWEST: Final = WeakValueDictionary[str, Thread]()  # by the path that each writes to
+_ORDER: Final = Lock()
 
 
 @final
@@ -17,15 +22,18 @@ class Saving:
     when the file is complete. A failure of which nobody asked is a RuntimeWarning.
     """
 
-    def __init__(self, write: Callable[[], Path]) -> None:
-        """Start writing."""
+    def __init__(self, write: Callable[[], Path], place: Path) -> None:
+        """Start writing, or begin when what is written to the place already is there."""
         self._outcome: list[Path | BaseException] = []
         self._left = Event()
         self._told = False
         # The thread does not hold the object, which ends when the program lets go of it.
-        work = (write, self._outcome, self._left)
-        self._thread = Thread(target=_run, args=work, name="phlox-saving", daemon=False)
-        self._thread.start()
+        with _ORDER:
+            key = os.path.realpath(place)
+            work = (write, _NEWEST.get(key), self._outcome, self._left)
+            self._thread = Thread(target=_run, args=work, name="phlox-saving", daemon=False)
+            _NEWEST[key] = self._thread
+            self._thread.start()
 
     @property
     def done(self) -> bool:
@@ -56,7 +64,14 @@ class Saving:
         return f"Saving({'done' if self.done else 'going on'})"
 
 
-def _run(write: Callable[[], Path], outcome: list[Path | BaseException], left: Event) -> None:
+def _run(
+    write: Callable[[], Path],
+    before: Thread | None,
+    outcome: list[Path | BaseException],
+    left: Event,
+) -> None:
+    if before is not None:
+        before.join()
     try:
         outcome.append(write())
     except BaseException as error:

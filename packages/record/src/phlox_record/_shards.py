@@ -22,7 +22,7 @@ from ._tree import TensorEntry, entries_with_paths
 INDEX: Final = ".index.json"
 
 WriteShard = Callable[[dict[str, TensorEntry], Path], None]
-OpenShard = Callable[[Path], Any]
+OpenShard = Callable[[Path], Content]
 
 
 def write_shards(
@@ -103,9 +103,8 @@ def read_shards(index: Path, data: bytes, limits: Limits, read: OpenShard) -> Co
         Malformed: no index; a file of another folder; tensors that are not where it says.
     """
     about, weight_map = _checked(data, limits)
-    shards: dict[str, dict[str, TensorEntry]] = {}
-    for name in sorted(set(weight_map.values())):
-        shards[name] = dict(entries_with_paths(read(index.with_name(name))))
+    opened = {name: read(index.with_name(name)) for name in sorted(set(weight_map.values()))}
+    shards = {name: dict(entries_with_paths(content.tree)) for name, content in opened.items()}
     named: dict[str, TensorEntry] = {}
     for key, name in weight_map.items():
         if key not in shards[name]:
@@ -115,7 +114,19 @@ def read_shards(index: Path, data: bytes, limits: Limits, read: OpenShard) -> Co
     own = (TREE, PRECISION, WRITER)
     notes = {k: v for k, v in about.items() if isinstance(v, str) and k not in own}
     precision, writer = str(about.get(PRECISION, "keep")), str(about.get(WRITER, ""))
-    return Content(tree, precision, notes, writer=writer)
+
+    def check_ends() -> None:
+        for content in opened.values():
+            content.check_end()
+
+    return Content(
+        tree,
+        precision,
+        notes,
+        writer=writer,
+        checksums=all(content.checksums for content in opened.values()),
+        check_end=check_ends,
+    )
 
 
 def _checked(data: bytes, limits: Limits) -> tuple[dict[str, Any], dict[str, str]]:
