@@ -34,6 +34,9 @@ from ._recurrent import LstmState as LstmState
 from ._recurrent import Recurrence as Recurrence
 from ._settings import ConfigError as ConfigError
 from ._small import Sequential as Sequential
+from ._stored import QuantizedWeight as QuantizedWeight
+from ._stored import dequantize_weights as dequantize_weights
+from ._stored import quantize_weights as quantize_weights
 from ._summary import Summary as Summary
 from ._summary import SummaryRow as SummaryRow
 from ._summary import summary as summary

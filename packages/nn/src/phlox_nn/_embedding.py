@@ -55,4 +55,8 @@ class Embedding(Layer[EmbeddingConfig]):
         Raises:
             IndexOutOfRangeError: when an index has no row.
         """
-        return take(self.weight.value, indices, axis=0)
+        weight: Any = self.weight
+        if type(weight) is not Param:  # stored as integers
+            found: Tensor[Float] = weight.rows(indices)
+            return found
+        return take(weight.value, indices, axis=0)

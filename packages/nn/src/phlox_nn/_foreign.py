@@ -2,7 +2,8 @@
 
 A layer says what differs: ``transposed_in_pytorch`` names weights that stand the other way round,
 ``names_in_pytorch`` the names of parts, empty where theirs are not named by it,
-``fused_in_pytorch`` linear maps that are one there.
+``fused_in_pytorch`` linear maps that are one there, ``hint_for_pytorch`` what to do with a part
+that has no form there.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from phlox_record import ParamEntry, Record, TensorEntry
-from phlox_tensor import Tensor
+from phlox_tensor import RecordError, Tensor
 
 from . import _walk
 from ._loading import Entry, Found, shape_of, tensor_of
@@ -42,6 +43,14 @@ def to_pytorch(module: Module, record: dict[str, Record]) -> dict[str, Record]:
     found = dict(_flat(record))
     seen: dict[int, Entry] = {}
     for path, part in reversed(_walk.modules(module)):
+        if hasattr(type(part), "hint_for_pytorch"):
+            raise RecordError(
+                "into_record",
+                f"{path} has no form in PyTorch",
+                got=type(part).__name__,
+                expected="parameters",
+                hint=type(part).hint_for_pytorch,
+            )
         for name in _turned(path, part) & set(found):
             found[name] = seen.setdefault(id(found[name]), _transposed(found[name]))
         found = _joined(found, path, getattr(type(part), "fused_in_pytorch", ()))

@@ -61,6 +61,10 @@ class Linear(Layer[LinearConfig]):
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map (…, d_input) to (…, d_output)."""
-        check_dtype(self, x, self.weight)
+        weight: Any = self.weight
+        check_dtype(self, x, weight)
         bias = None if self.bias is None else self.bias.value
-        return linear(x, self.weight.value, bias)
+        if type(weight) is not Param:  # stored as integers
+            found: Tensor[Float] = weight.linear(x, bias)
+            return found
+        return linear(x, weight.value, bias)

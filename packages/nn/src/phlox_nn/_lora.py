@@ -34,7 +34,9 @@ class LoraLinear(Module):
 
     def merged(self) -> Linear:
         """Return one linear map that gives the same."""
-        weight = self.base.weight
+        weight: Any = self.base.weight
+        if not isinstance(weight, Param):  # stored as integers
+            weight = weight.into_param()
         product = self.down.value.detach() @ self.up.value.detach() * self.scale
         value = weight.value.detach() + product
         return self.base.replace(weight=weight.with_value(value))
@@ -42,6 +44,8 @@ class LoraLinear(Module):
 
 def apply_lora(model: M, rank: int, *where: str, alpha: float | None = None) -> M:
     """Return the model frozen, with adapters beside its linear layers.
+
+    Of a model whose weights are stored as integers (``quantize_weights``) these stay as they are.
 
     Args:
         model: any module.
@@ -82,7 +86,10 @@ def apply_lora(model: M, rank: int, *where: str, alpha: float | None = None) -> 
 
 
 def merge_lora(model: M) -> M:
-    """Return the model with each adapter added to the linear layer beside it, trainable again."""
+    """Return the model with each adapter added to the linear layer beside it, trainable again.
+
+    A weight that was stored as integers becomes floats there; ``quantize_weights`` stores it again.
+    """
 
     def merged(path: str, inner: Module) -> Module:
         return inner.merged() if isinstance(inner, LoraLinear) else inner

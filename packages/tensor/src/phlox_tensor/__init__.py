@@ -109,6 +109,8 @@ from ._profile import ProfileReport as ProfileReport
 from ._profile import ProfileRow as ProfileRow
 from ._proposed import Proposed as Proposed
 from ._quantized import fake_quantize as fake_quantize
+from ._quantized import pack_int4 as pack_int4
+from ._quantized import unpack_int4 as unpack_int4
 from ._random_state import seed as seed
 from ._repr import PrintOptions as PrintOptions
 from ._repr import printoptions as printoptions

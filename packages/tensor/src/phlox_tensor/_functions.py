@@ -139,6 +139,7 @@ from .ops.pooling_nd import max_pool3d as _max_pool3d
 from .ops.pooling_nd import max_pool3d_with_indices as _max_pool3d_with_indices
 from .ops.quantization import dequantize as _dequantize
 from .ops.quantization import quantize as _quantize
+from .ops.quantization import quantized_linear as _quantized_linear
 from .ops.rearrangement import cartesian_prod as _cartesian_prod
 from .ops.rearrangement import channel_shuffle as _channel_shuffle
 from .ops.rearrangement import fold as _fold
@@ -430,6 +431,7 @@ __all__ = [
     "prod",
     "quantile",
     "quantize",
+    "quantized_linear",
     "quiet_softmax",
     "rad2deg",
     "reciprocal",
@@ -2767,6 +2769,31 @@ def quantize(
             bits,
             dtype,
         ),
+    )
+
+
+def quantized_linear(
+    x: Tensor[Float],
+    /,
+    weight: Tensor[Int],
+    scale: Tensor[Float],
+    bias: Tensor[Float] | None = None,
+    bits: int = 8,
+) -> Tensor[Float]:
+    """``x @ (weight·scale) + bias`` with integers of shape (in, out) and scales of shape
+    (groups, out), each for in/groups neighbors of a column. With 4 ``bits`` a weight of int8
+    has the shape (in/2, out): each integer is two, as ``pack_int4`` made it. The backward
+    pass keeps the integers, never the weight that they stand for.
+    """
+    return call(
+        _quantized_linear,
+        (
+            x,
+            weight,
+            scale,
+            bias,
+        ),
+        (bits,),
     )
 
 

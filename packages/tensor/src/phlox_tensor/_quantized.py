@@ -1,12 +1,14 @@
-"""``fake_quantize``: values as if they were quantised, with gradients as if they were not."""
+"""Values as if they were quantised, with gradients as if they were not; two integers in one."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from ._dtype import int8
+from ._errors import DTypeError, ShapeError
 from ._kinds import Int
 from ._tensor import Tensor
-from .ops.quantization import spread
+from .ops.quantization import spread, two_of_each
 from .reference.quantization import limits
 from .shapes.quantization import fitting
 
@@ -59,3 +61,47 @@ def _spread(op: str, scale: Any, like: Tensor, axis: int | None) -> Any:
     place = None if axis is None else axis % max(like.ndim, 1)
     fitting(op, like.shape, scale.shape, place)
     return spread(scale.astype(like.dtype), like.shape, place)
+
+
+def pack_int4(x: Tensor[Int], axis: int = -1) -> Tensor[Int]:
+    """Return integers of 8 bits that hold two neighbors along an axis each, which are in -8 to 7.
+
+    Of other numbers the lowest four bits stay. The type stays too: int8, but where a device has
+    none.
+
+    Raises:
+        DTypeError: for integers without a sign.
+        ShapeError: when the size along the axis is odd.
+
+    Example:
+        >>> pack_int4(asarray([1, -2, 7, -8], dtype="int8")).tolist()
+        [-31, -121]
+    """
+    place = _place("pack_int4", x, axis)
+    if x.shape[place] % 2:
+        raise ShapeError("pack_int4", "no pairs", got=x.shape, expected=f"even along axis {axis}")
+    pairs = x.reshape(*x.shape[:place], x.shape[place] // 2, 2, *x.shape[place + 1 :])
+    low, high = pairs.unstack(axis=place + 1)
+    return (low & 15) + (((high & 15) ^ 8) - 8) * 16
+
+
+def unpack_int4(x: Tensor[Int], axis: int = -1) -> Tensor[Int]:
+    """Return the integers, twice as many along an axis, that ``pack_int4`` put together.
+
+    Raises:
+        DTypeError: for integers without a sign.
+
+    Example:
+        >>> unpack_int4(asarray([-31, -121], dtype="int8")).tolist()
+        [1, -2, 7, -8]
+    """
+    return two_of_each(x, _place("unpack_int4", x, axis))
+
+
+def _place(op: str, x: Tensor[Int], axis: int) -> int:
+    """The axis counted from the front."""
+    if x.dtype.kind != "Int" or not x.dtype.signed:
+        raise DTypeError(op, "wrong type", got=x.dtype, expected=int8, hint='x.astype("int8")')
+    if not -x.ndim <= axis < x.ndim:
+        raise ShapeError(op, "no such axis", got=axis, expected=f"an axis of {x.shape}")
+    return axis % x.ndim

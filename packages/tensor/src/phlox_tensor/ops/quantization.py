@@ -8,10 +8,14 @@ from .._dtype import DType, int8, int16, int32, uint8
 from .._op import IndexSample, case
 from ..reference import quantization as ref
 from ..shapes import quantization as shapes
-from ._families import quantization
+from ..shapes.contraction import linear_work
+from . import contraction as products
+from . import movement
+from ._families import contraction, quantization
 
 if TYPE_CHECKING:
     from .._kinds import Int
+    from .._op import Shape
     from .._tensor import Tensor
 
 _HOW = "axis: Axis? = None"
@@ -27,11 +31,14 @@ def spread(scale: Tensor[Any], shape: tuple[int, ...], axis: int | None) -> Tens
         return scale
     if axis is not None:
         return scale.reshape(tuple(n if i == axis else 1 for i, n in enumerate(shape)))
-    blocks = tuple(size for n in scale.shape for size in (n, 1))
-    parts = tuple(
-        p for n, m in zip(shape, scale.shape, strict=True) for p in (m, n // m if m else 0)
-    )
-    return scale.reshape(blocks).broadcast_to(parts).reshape(shape)
+    parts, beside = _blocks(shape, scale.shape)
+    return scale.reshape(beside).broadcast_to(parts).reshape(shape)
+
+
+def _blocks(shape: Shape, scales: Shape) -> tuple[Shape, Shape]:
+    """The shape of elements cut into blocks, and that of their scales beside them."""
+    parts = [p for n, m in zip(shape, scales, strict=True) for p in (m, n // m if m else 0)]
+    return tuple(parts), tuple(size for m in scales for size in (m, 1))
 
 
 def _quantize(
@@ -55,9 +62,38 @@ def _dequantize(
 ) -> Tensor:
     wide = scale.to_full_precision()
     out = x.astype(wide.dtype)
+    if axis is None and scale.ndim:  # blocks, beside which no scale has to be repeated
+        parts, beside = _blocks(x.shape, scale.shape)
+        out = out.reshape(parts)
+        if zero_point is not None:
+            out = out - zero_point.astype(wide.dtype).reshape(beside)
+        return (out * wide.reshape(beside)).reshape(x.shape).astype(scale.dtype)
     if zero_point is not None:
         out = out - spread(zero_point.astype(wide.dtype), x.shape, axis)
     return (out * spread(wide, x.shape, axis)).astype(scale.dtype)
+
+
+def two_of_each(x: Tensor[Int], axis: int) -> Tensor[Int]:
+    """The two integers of 4 bits in each one of 8 as neighbors along an axis, the low one first."""
+    low = ((x & 15) ^ 8) - 8
+    parts = movement.stack((low, x >> 4), axis=axis + 1)
+    shape = tuple(2 * n if i == axis else n for i, n in enumerate(x.shape))
+    return parts.reshape(shape)
+
+
+def weight_of(weight: Tensor[Int], scale: Tensor, bits: int) -> Tensor:
+    """The weight of ``quantized_linear`` as floats."""
+    if bits == 4:
+        weight = two_of_each(weight, 0)
+    if scale.shape[0] == 1:
+        return dequantize(weight, scale.reshape(scale.shape[1]), axis=1)
+    return dequantize(weight, scale)
+
+
+def _quantized_linear(
+    x: Tensor, weight: Tensor[Int], scale: Tensor, bias: Tensor | None, bits: int
+) -> Tensor:
+    return products.linear(x, weight_of(weight, scale, bits).astype(x.dtype), bias)
 
 
 dequantize = quantization(
@@ -99,4 +135,25 @@ quantize = quantization(
     example="pt.quantize(pt.asarray([-1.0, 0.2, 90.0]), pt.asarray(0.5))",
     doc="``round(x/scale) + zero_point`` in integers of so many ``bits``, held in ``dtype``: what "
     f"is out of range becomes the nearest number in it, nan becomes 0. {_SCALES}",
+)
+quantized_linear = contraction(
+    "quantized_linear",
+    "x: Float, weight: Int, scale: Float, bias: Float?; bits: int = 8 -> Float",
+    expand=_quantized_linear,
+    shape=shapes.quantized_linear,
+    work=linear_work,
+    domain={"weight": (-3, 3)},
+    ulp=8,
+    atol=64,  # sums of products up to 27
+    cases=(
+        case((3, 4), (4, 5), (1, 5), (5,)),
+        case((2, 3, 4), (4, 2), (2, 2), None),
+        case((4,), (4, 3), (4, 3), (3,)),
+    ),
+    method=False,
+    example="pt.quantized_linear(pt.ones((2,)), pt.asarray([[1], [2]]), pt.asarray([[0.5]]), None)",
+    doc="``x @ (weight·scale) + bias`` with integers of shape (in, out) and scales of shape "
+    "(groups, out), each for in/groups neighbors of a column. With 4 ``bits`` a weight of int8 has "
+    "the shape (in/2, out): each integer is two, as ``pack_int4`` made it. The backward pass "
+    "keeps the integers, never the weight that they stand for.",
 )

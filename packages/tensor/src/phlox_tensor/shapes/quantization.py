@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._errors import ArgumentError, ShapeError
+from .._dtype import int8
+from .._errors import ArgumentError, DTypeError, ShapeError
 
 if TYPE_CHECKING:
     from .._op import Attributes, Op, Shape, Specs
@@ -52,3 +53,31 @@ def quantize(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
         expected = f"1 <= bits <= {min(8 * dtype.itemsize, 16)} in {dtype}"
         raise ArgumentError(op.name, "too many or few bits", got=bits, expected=expected)
     return _check(op, specs, axis)
+
+
+def quantized_linear(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """(…, in) times (in, out), or (in/2, out) of two integers each, plus (out,)."""
+    (bits,) = attributes
+    x, weight, scale, bias = specs
+    if bits not in (4, 8):
+        raise ArgumentError(op.name, "no such width", got=f"{bits} bits", expected="4 or 8")
+    if bits == 4 and not weight.dtype.signed:
+        raise DTypeError(op.name, "not two integers in one", got=weight.dtype, expected=int8)
+    inner = x.shape[-1] if x.shape else 0
+    held = inner // 2 if bits == 4 else inner
+    if not x.shape or len(weight.shape) != 2 or weight.shape[0] != held or inner * bits % 8:
+        rows = "in/2" if bits == 4 else "in"
+        raise ShapeError(
+            op.name,
+            "inner sizes differ",
+            got=f"x {x.shape}, weight {weight.shape}",
+            expected=f"x (…, in), weight ({rows}, out)",
+        )
+    columns = weight.shape[1]
+    fits = len(scale.shape) == 2 and scale.shape[1] == columns and scale.shape[0] > 0
+    if not fits or inner % scale.shape[0]:
+        expected = f"(groups, {columns}), groups a divisor of {inner}"
+        raise ShapeError(op.name, "scale does not fit", got=scale.shape, expected=expected)
+    if bias is not None and bias.shape != (columns,):
+        raise ShapeError(op.name, "bias does not fit", got=bias.shape, expected=(columns,))
+    return [(*x.shape[:-1], columns)]

@@ -1,0 +1,272 @@
+"""Weights stored as integers of 8 or 4 bits, in the place of parameters of any layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from math import prod
+from typing import Any, ClassVar, Final, Literal, TypeVar
+
+from phlox_tensor import (
+    ArgumentError,
+    Backend,
+    DType,
+    Float,
+    Int,
+    Tensor,
+    dequantize,
+    int8,
+    pack_int4,
+    quantized_linear,
+    take,
+    tree,
+    unpack_int4,
+)
+
+from . import _walk
+from ._linear import Linear
+from ._module import Module
+from ._param import Param
+from ._parts import map_modules
+from ._where import Where, check_where, fits_path
+
+M = TypeVar("M", bound=Module)
+
+Bits = Literal[4, 8]
+_WIDTHS: Final = (4, 8)
+
+
+class QuantizedWeight(Module):
+    """A weight as integers and scales; ``value`` is made from them whenever it is asked for.
+
+    It stands where a layer has a parameter, which is not trained. The weight is seen as a matrix:
+    that of a linear layer (in, out), of others with all axes but the first as one.
+
+    integers: that matrix, int8 where the device has it; of 4 bits two are one along ``axis``, and
+    count as one; scales: one for each group.
+
+    Attributes:
+        bits: of each integer.
+        shape: of the weight.
+        axis: along which neighbors of a group lie: 0 for linear layers, else 1.
+    """
+
+    hint_for_pytorch: ClassVar = "nn.dequantize_weights(model)"
+
+    integers: Param
+    scales: Param
+    bits: int
+    shape: tuple[int, ...]
+    axis: int
+
+    @property
+    def value(self) -> Tensor[Float]:
+        """The weight, which is near the one that was quantized."""
+        return self._floats(self._whole, self.scales.value).reshape(self.shape)
+
+    @property
+    def dtype(self) -> DType:
+        """The element type of ``value``."""
+        return self.scales.dtype
+
+    @property
+    def device(self) -> Backend:
+        """Where it is."""
+        return self.scales.device
+
+    @property
+    def trainable(self) -> bool:
+        """False: gradients do not reach integers."""
+        return False
+
+    def rows(self, indices: Tensor[Int]) -> Tensor[Float]:
+        """Return rows of a matrix by index, without making the others."""
+        flat = indices.reshape(-1)
+        integers = take(self._whole, flat, axis=0)
+        found = self._floats(integers, take(self.scales.value, flat, axis=0))
+        return found.reshape(*indices.shape, self.shape[-1])
+
+    def linear(self, x: Tensor[Float], bias: Tensor[Float] | None) -> Tensor[Float]:
+        """Return ``x @ value + bias``; of what is recorded, only integers are kept."""
+        return quantized_linear(x, self._whole, self.scales.value, bias, bits=self.bits)
+
+    @property
+    def _whole(self) -> Tensor[Int]:
+        value: Tensor[Any] = self.integers.value
+        return value
+
+    def _floats(self, integers: Tensor[Int], scales: Tensor[Float]) -> Tensor[Float]:
+        return dequantize(unpack_int4(integers, self.axis) if self.bits == 4 else integers, scales)
+
+    def into_param(self) -> Param:
+        """Return a parameter of the same identity with the value, to be trained again."""
+        return Param(self.value.detach(), id=self.integers.id)
+
+
+def quantize_weights(model: M, *where: Where, bits: Bits = 8, group: int | None = None) -> M:
+    """Return the model with weights stored as integers: a quarter of the bytes, or an eighth.
+
+    Each group of neighbors has a scale, such that the largest is 127, or 7 with 4 bits. Vectors,
+    such as biases and norms, stay as they are. What was lazy stays lazy. Records of the model hold
+    the integers; load them into a model that was quantized in the same way. With adapters beside
+    it (``apply_lora``) the model is trained as in QLoRA. Dettmers et al., 2023. What reads another
+    format, such as ONNX, is given ``dequantize_weights(model)``.
+
+    Args:
+        model: any module.
+        where: paths of weights or layers, in which ``*`` stands for anything, or functions of path
+            and parameter; none for all.
+        bits: 8, or 4 for two in a byte.
+        group: how many inputs of an output share a scale; None for all: a scale per channel.
+
+    Raises:
+        ArgumentError: when a path is that of no weight, or groups do not divide what one output is
+            computed from.
+
+    Example:
+        >>> import phlox_nn as nn
+        >>> model = nn.quantize_weights(nn.Linear(64, 8), bits=4, group=32)
+        >>> model.weight.integers
+        Param(int8[32, 8], frozen)
+        >>> nn.dequantize_weights(model).weight
+        Param(float32[64, 8])
+    """
+    if bits not in _WIDTHS or (group is not None and group < 1):
+        raise ArgumentError(
+            "quantize_weights",
+            "a width that is not stored" if bits not in _WIDTHS else "a group without weights",
+            got=bits if bits not in _WIDTHS else group,
+            expected="bits 4 or 8" if bits not in _WIDTHS else "group at least 1, or None",
+        )
+    paths = _chosen(model, where)
+    made: dict[int, QuantizedWeight] = {}
+
+    def exchanged(path: str, leaf: Any, owner: Module) -> Any:
+        if not isinstance(leaf, Param) or path not in paths:
+            return leaf
+        if id(leaf) not in made:
+            made[id(leaf)] = _quantized(leaf, path, bits, group, axis=_axis_of(owner))
+        return made[id(leaf)]
+
+    return _mapped(model, exchanged)
+
+
+def dequantize_weights(model: M) -> M:
+    """Return the model with parameters in the place of quantized weights, trained again."""
+    made: dict[int, Param] = {}
+
+    def exchanged(path: str, leaf: Any, owner: Module) -> Any:
+        del path, owner
+        if not isinstance(leaf, QuantizedWeight):
+            return leaf
+        key = id(leaf.integers)  # which is one where the weight is shared
+        return made.get(key) or made.setdefault(key, leaf.into_param())
+
+    return _mapped(model, exchanged)
+
+
+def _axis_of(owner: Module) -> int:
+    return 0 if isinstance(owner, Linear) else 1
+
+
+def _chosen(model: Module, where: tuple[Where, ...]) -> set[str]:
+    """The paths of the weights that are meant."""
+    able = {
+        path: param
+        for path, param in _walk.params(model)
+        if param.role == "weight" and len(param.shape) > 1 and param.dtype.kind == "Float"
+    }
+    found = set() if where else set(able)
+    for each in where:
+        check_where("quantize_weights", each)
+        fitting = {path for path, param in able.items() if fits_path(each, path, param)}
+        if not fitting and isinstance(each, str):
+            raise _none(repr(each), able)
+        found |= fitting
+    if not found:
+        raise _none("none", able)
+    shared = {id(able[path]) for path in found}
+    return {path for path, param in able.items() if id(param) in shared}
+
+
+def _none(got: str, able: dict[str, Param]) -> ArgumentError:
+    return ArgumentError(
+        "quantize_weights",
+        "no weight has such a path",
+        got=got,
+        expected=", ".join(list(able)[:4]) or "a model with matrices that are no integers yet",
+        hint="print(model)",
+    )
+
+
+def _quantized(
+    param: Param, path: str, bits: Bits, group: int | None, *, axis: int
+) -> QuantizedWeight:
+    """The stored form of a parameter."""
+    first, *rest = param.shape
+    sizes = (first, prod(rest))
+    inner = sizes[axis]
+    width = inner if group is None else group
+    if not inner or inner % width or (bits == 4 and inner % 2):
+        raise ArgumentError(
+            "quantize_weights",
+            f"{path} does not come apart",
+            got=f"{inner} values per output in groups of {width}{', in pairs' * (bits == 4)}",
+            expected="a multiple",
+            hint=f"nn.quantize_weights(model, lambda path, param: path != {path!r}, ...)",
+        )
+    held = tuple(n * bits // 8 if i == axis else n for i, n in enumerate(sizes))
+    groups = tuple(n // width if i == axis else n for i, n in enumerate(sizes))
+
+    @cache
+    def both() -> tuple[Tensor[Int], Tensor[Float]]:
+        return _integers(param.value.detach().reshape(sizes), bits, width, axis)
+
+    device = param.device
+    if param.is_initialized:
+        integers, scales = both()
+        whole = Param(integers, id=param.id, trainable=False)
+        return QuantizedWeight(whole, Param(scales, role="state"), bits, param.shape, axis)
+    return QuantizedWeight(
+        Param.lazy(lambda: both()[0], held, int8, device, id=param.id, trainable=False),
+        Param.lazy(lambda: both()[1], groups, param.dtype, device, role="state"),
+        bits,
+        param.shape,
+        axis,
+    )
+
+
+def _integers(
+    x: Tensor[Float], bits: Bits, width: int, axis: int
+) -> tuple[Tensor[Int], Tensor[Float]]:
+    """Integers of a matrix, packed along an axis, and scales of groups of neighbors along it."""
+    rows, columns = x.shape
+    cut = (rows // width, width, columns) if axis == 0 else (rows, columns // width, width)
+    parts = x.reshape(cut)
+    place = axis + 1
+    top = 2 ** (bits - 1) - 1
+    scales = parts.abs().max(axis=place, keepdims=True) * (1.0 / top)
+    whole = (parts / (scales == 0).where(1.0, scales)).round().clip(-top, top)
+    integers = whole.reshape(rows, columns).astype(int8)
+    return (pack_int4(integers, axis) if bits == 4 else integers), scales.squeeze(place)
+
+
+def _mapped(model: M, function: Callable[[str, Any, Module], Any]) -> M:
+    """The model with ``function(path, part, owner)`` in place of what fields hold."""
+
+    def inside(path: str, module: Module) -> Module:
+        changes: dict[str, Any] = {}
+        for name, value in _walk.fields_of(module).items():
+            if tree.is_plain(value):
+                continue
+            named = tree.leaves_with_paths(value, leaf=(Module, Param))
+            after = [
+                function(_walk.join(_walk.join(path, name), at), leaf, module) for at, leaf in named
+            ]
+            if any(a is not b for a, (_, b) in zip(after, named, strict=True)):
+                changes[name] = tree.flatten(value, leaf=(Module, Param))[1].rebuild(after)
+        return module.replace(**changes) if changes else module
+
+    inner: Any = inside("", map_modules(model, inside))
+    found: M = inner
+    return found

@@ -1,0 +1,137 @@
+"""Weights stored as integers: bytes, values, gradients, adapters, records, what is refused."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox_nn as nn
+import phlox_tensor as pt
+from phlox_tensor import ArgumentError, RecordError, Tensor
+
+WAYS = [(8, None), (8, 16), (4, None), (4, 16)]
+
+
+def linear() -> nn.Linear:
+    pt.seed(0)
+    return nn.Linear(64, 24)
+
+
+def stored_bytes(model: nn.Module) -> int:
+    return sum(p.value.numpy().nbytes for p in model.params().values())
+
+
+def by_numpy(weight: np.ndarray, bits: int, group: int | None) -> np.ndarray:
+    """Columns of a matrix (in, out) on their grids: what the integers stand for."""
+    rows, columns = weight.shape
+    parts = weight.reshape(rows // (group or rows), group or rows, columns)
+    steps = np.abs(parts).max(axis=1, keepdims=True) * np.float32(1.0 / (2 ** (bits - 1) - 1))
+    return (np.round(parts / steps) * steps).reshape(rows, columns)
+
+
+@pytest.mark.parametrize(("bits", "group"), WAYS)
+def test_values_are_those_of_the_grid_and_take_fewer_bytes(bits: Any, group: int | None) -> None:
+    model = linear()
+    stored = nn.quantize_weights(model, bits=bits, group=group)
+    weight: Any = stored.weight
+    assert weight.integers.dtype is pt.int8
+    assert weight.integers.shape == (64 * bits // 8, 24)
+    scales = 24 * (64 // (group or 64))
+    assert stored_bytes(stored) == 64 * 24 * bits // 8 + 4 * (scales + 24)
+    want = by_numpy(model.weight.value.numpy(), bits, group)
+    np.testing.assert_allclose(weight.value.numpy(), want, rtol=1e-6, atol=1e-7)
+    x = pt.random.normal((2, 5, 64))
+    assert model.bias is not None
+    expected = x.numpy() @ want + model.bias.value.numpy()
+    np.testing.assert_allclose(stored(x).numpy(), expected, rtol=1e-4, atol=1e-5)
+    back = nn.dequantize_weights(stored)
+    assert back.weight.id == model.weight.id
+    np.testing.assert_array_equal(back(x).numpy(), stored(x).numpy())
+
+
+@pytest.mark.parametrize(
+    ("model", "x"),
+    [
+        (nn.Embedding(10, 8), pt.asarray([[1, 9], [0, 3]])),
+        (nn.Conv2d(4, 6, 3), pt.ones((1, 4, 5, 5))),
+        (nn.Gru(8, 4), pt.ones((2, 3, 8))),
+        (nn.MultiHeadAttention(8, 2), pt.ones((2, 3, 8))),
+    ],
+    ids=lambda item: type(item).__name__,
+)
+@pytest.mark.parametrize("bits", [4, 8])
+def test_any_layer_computes_with_stored_weights(model: Any, x: Tensor[Any], bits: Any) -> None:
+    stored = nn.quantize_weights(model, bits=bits, group=2)
+    plain = nn.dequantize_weights(stored)
+    found, want = (pt.tree.leaves(m(x))[0].numpy() for m in (stored, plain))
+    np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-6)
+    for path, param in plain.params().items():
+        old = model.params()[path].value.numpy()
+        assert np.abs(param.value.numpy() - old).max() <= np.abs(old).max() / (2 ** (bits - 1) - 1)
+
+
+def test_a_shared_weight_is_stored_once() -> None:
+    table = nn.Embedding(6, 4)
+    model = nn.quantize_weights(nn.Sequential(table, nn.Sequential(table)))
+    assert len({p.id for p in model.params().values()}) == 2
+    assert len({p.id for p in nn.dequantize_weights(model).params().values()}) == 1
+
+
+def test_lazy_weights_stay_lazy_and_records_come_back() -> None:
+    stored = nn.quantize_weights(nn.Sequential(linear(), nn.Linear(24, 2)), bits=4, group=8)
+    x = pt.random.normal((3, 64))
+    want = stored(x).numpy()
+    fresh = nn.quantize_weights(nn.Sequential(linear(), nn.Linear(24, 2)), bits=4, group=8)
+    assert not any(p.is_initialized for p in fresh.params().values())
+    np.testing.assert_array_equal(fresh.load_record(stored.into_record())(x).numpy(), want)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(stored))(x).numpy(), want)
+    np.testing.assert_array_equal(copy.deepcopy(stored)(x).numpy(), want)
+
+
+def test_adapters_beside_stored_weights_merge_and_are_saved_alone() -> None:
+    model = nn.quantize_weights(nn.Sequential(linear(), nn.Linear(24, 6)), bits=4, group=8)
+    adapted = nn.apply_lora(model, 2, "layers.0")
+    assert set(adapted.params(trainable=True)) == {"layers.0.down", "layers.0.up"}
+    learned = adapted.map(lambda _, p: p.with_value(p.value + 0.1) if p.trainable else p)
+    x = pt.random.normal((3, 64))
+    assert np.abs(learned(x).numpy() - adapted(x).numpy()).max() > 0.1
+    again = nn.load_lora_record(nn.apply_lora(model, 2, "layers.0"), nn.lora_record(learned))
+    np.testing.assert_array_equal(again(x).numpy(), learned(x).numpy())
+    merged = nn.merge_lora(learned)
+    assert isinstance(merged.path("layers.0.weight"), nn.Param)
+    assert isinstance(merged.path("layers.1.weight"), nn.QuantizedWeight)
+    np.testing.assert_allclose(merged(x).numpy(), learned(x).numpy(), rtol=1e-4, atol=1e-4)
+    whole = nn.load_lora_record(adapted, nn.lora_record(learned)).load_record(learned.into_record())
+    np.testing.assert_array_equal(whole(x).numpy(), learned(x).numpy())
+
+
+def test_summaries_count_the_bytes_of_integers() -> None:
+    x = pt.Spec((1, 64), pt.float32)
+    plain, stored = (nn.summary(m, x).bytes for m in (linear(), nn.quantize_weights(linear())))
+    assert plain - stored == 64 * 24 * 3 - 24 * 4
+
+
+def test_unfrozen_models_do_not_train_integers() -> None:
+    assert set(nn.quantize_weights(linear()).unfreeze().params(trainable=True)) == {"bias"}
+
+
+def test_what_cannot_be_stored_is_refused() -> None:
+    for call, message in (
+        (lambda: nn.quantize_weights(linear(), bits=3), "bits 4 or 8"),  # type: ignore[arg-type]
+        (lambda: nn.quantize_weights(linear(), group=0), "at least 1"),
+        (lambda: nn.quantize_weights(linear(), group=7), "weight does not come apart: got 64"),
+        (lambda: nn.quantize_weights(nn.Linear(3, 2), bits=4), "in pairs"),
+        (lambda: nn.quantize_weights(linear(), "head"), "no weight has such a path: got 'head'"),
+        (lambda: nn.quantize_weights(nn.BatchNorm(3)), "no weight has such a path"),
+        (lambda: nn.quantize_weights(linear(), 3), "not a path"),  # type: ignore[arg-type]
+        (lambda: nn.quantize_weights(nn.quantize_weights(linear())), "no integers yet"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            call()
+    with pytest.raises(RecordError, match="no form in PyTorch") as found:
+        nn.quantize_weights(linear()).into_record(layout="pytorch")
+    assert "dequantize_weights" in str(found.value)
