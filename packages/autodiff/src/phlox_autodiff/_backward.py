@@ -12,8 +12,8 @@ from phlox_tensor import GradientError, ShapeError, Tensor, WrongTypeError, tree
 from . import _nan
 from ._checkpoint import Memo
 from ._graph import LEAF, USED, Node, Pending, Plan
-from ._propose import Finding, Proposals
-from ._slices import Slices
+from ._propose import NO_PROPOSALS, PROPOSED, Proposals
+from ._slices import Slices, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,20 +43,24 @@ class Gradients:
     __slots__ = ("_device", "_found", "_proposals")
 
     def __init__(
-        self, found: dict[Node, Tensor[Any]], device: Backend, proposals: Proposals | None = None
+        self,
+        found: dict[Node, Tensor[Any]],
+        device: Backend,
+        proposals: Proposals = NO_PROPOSALS,
     ) -> None:
         """Keep the tensors that a pass left at the leaves, and the values it found on its way."""
         self._found = found
         self._device = device
-        self._proposals = Proposals() if proposals is None else proposals
+        self._proposals = proposals
 
     def get(self, tensor: Tensor[Any]) -> Tensor[Any] | None:
         """Return the gradient of a leaf, or of a tensor that ``retain_grad`` gave.
 
         None when no gradient flowed to it, or it is another tensor.
         """
-        node = self._node(tensor)  # None for a constant, of which there is none here
-        return None if node is None else self._found.get(node)
+        own = tensor.device is self._device
+        node = tensor.primitive.node if own else self._node(tensor)
+        return None if node is None else self._found.get(node)  # None for a constant
 
     def of(self, values: Any) -> Any:
         """Return a tree with the gradient of each leaf in its place, None where there is none.
@@ -174,9 +178,8 @@ def backward(
             hint="w = w.require_grad(); a model that is frozen: model = model.unfreeze(); one made "
             f"elsewhere: model = model.train({device!r})",
         )
-    with Finding() as proposals:
-        found = run({node: start(device, tensor, seed)}, retain_graph=retain_graph)
-    return Gradients(found, device, proposals)
+    found = run({node: start(device, tensor, seed)}, retain_graph=retain_graph)
+    return Gradients(found, device, found.pop(PROPOSED, NO_PROPOSALS))
 
 
 def start(device: Backend, tensor: Tensor[Any], seed: Tensor[Any] | None) -> Tensor[Any]:
@@ -212,21 +215,10 @@ def start(device: Backend, tensor: Tensor[Any], seed: Tensor[Any] | None) -> Ten
     return seed.to_device(inner)
 
 
-@final
-class _Claims:
-    """Which passes are under way, so that two threads never walk one graph at once.
-
-    Attributes:
-        lock: held while a pass looks for its nodes and takes them.
-        reading: the nodes of the passes under way that keep their graph.
-    """
-
-    def __init__(self) -> None:
-        self.lock = Lock()
-        self.reading: list[set[Node]] = []
-
-
-_CLAIMS: Final = _Claims()
+# Held while a pass looks for its nodes and takes them, so that no two threads walk one graph.
+_TAKING: Final = Lock()
+# The nodes of the passes under way that keep their graph.
+_READING: Final[list[set[Node]]] = []
 
 
 def reachable(roots: list[Node], after: int) -> tuple[list[Node], set[Node]]:
@@ -258,48 +250,49 @@ def reachable(roots: list[Node], after: int) -> tuple[list[Node], set[Node]]:
     return found, seen
 
 
-def run(pending: Pending, *, retain_graph: bool, after: int = -1) -> dict[Node, Tensor[Any]]:
+def run(pending: Pending, *, retain_graph: bool, after: int = -1) -> Pending:
     """Carry cotangents from the nodes in ``pending`` to the leaves, which stay in it.
 
-    Nodes with numbers up to ``after`` count as leaves.
+    Nodes with numbers up to ``after`` count as leaves. Proposals stay in it too.
     """
-    with _CLAIMS.lock:
+    with _TAKING:
         nodes, seen = reachable(list(pending), after)
         plans = [node.plan for node in nodes]
         if retain_graph:
-            _CLAIMS.reading.append(seen)
+            _READING.append(seen)
         else:
-            _take(nodes, seen)
-    try:
-        _carry(nodes, plans, pending, retain_graph=retain_graph)
-    finally:
-        if retain_graph:
-            with _CLAIMS.lock:
-                _CLAIMS.reading.remove(seen)
-    for node, cotangent in pending.items():
-        if type(cotangent) is Slices:
-            pending[node] = cotangent.tensor()
+            if _READING:
+                _refuse_shared(seen)
+            for node in nodes:
+                node.plan = USED
+    if retain_graph:
+        try:
+            _carry(nodes, plans, pending, Memo(node.saved for node in nodes))
+        finally:
+            with _TAKING:
+                _READING.remove(seen)
+    else:
+        _carry(nodes, plans, pending, None)
+    if Slices in map(type, pending.values()):
+        pending.update({node: whole(cotangent) for node, cotangent in pending.items()})
     return pending
 
 
-def _take(nodes: list[Node], seen: set[Node]) -> None:
-    """Mark nodes as used, for whoever comes next.
+def _refuse_shared(seen: set[Node]) -> None:
+    """Refuse to free nodes that another pass reads.
 
     Raises:
-        GradientError: when another pass reads one of them.
+        GradientError: when there are some.
     """
-    if _CLAIMS.reading and not all(map(seen.isdisjoint, _CLAIMS.reading)):
+    if not all(map(seen.isdisjoint, _READING)):
         raise GradientError(
             "backward",
             "another backward pass with retain_graph=True is using the graph",
             hint="wait for its thread, or pass retain_graph=True here too",
         )
-    for node in nodes:
-        node.plan = USED
 
 
-def _carry(nodes: list[Node], plans: list[Plan], pending: Pending, *, retain_graph: bool) -> None:
-    memo = Memo(node.saved for node in nodes) if retain_graph else None
+def _carry(nodes: list[Node], plans: list[Plan], pending: Pending, memo: Memo | None) -> None:
     watched = _nan.MODE.blocks > 0
     for node, plan in zip(nodes, plans, strict=True):
         cotangent = pending.pop(node, None)
@@ -311,6 +304,6 @@ def _carry(nodes: list[Node], plans: list[Plan], pending: Pending, *, retain_gra
             else:
                 plan.push(node, cotangent, pending, memo)
         if memo is None:
-            node.saved, node.parents = (), ()
+            node.saved = node.parents = ()
         else:
             memo.used(node.saved)

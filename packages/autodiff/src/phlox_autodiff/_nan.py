@@ -15,6 +15,7 @@ from phlox_tensor.scope import current_path, watching
 
 from ._graph import Node, Pending, Plan, accumulate, is_primitive
 from ._lanes import Lanes
+from ._propose import PROPOSED
 from ._slices import whole
 
 if TYPE_CHECKING:
@@ -137,6 +138,8 @@ def push(plan: Plan, node: Node, cotangent: Any, pending: Pending, memo: Memo | 
     _depth.calls += 1
     try:
         plan.push(node, cotangent, fresh, memo)
+        if PROPOSED in fresh:
+            accumulate(pending, PROPOSED, fresh.pop(PROPOSED))
         for parent, found in fresh.items():
             item = whole(found)
             items = item if isinstance(item, list) else [item]

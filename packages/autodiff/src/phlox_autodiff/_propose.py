@@ -6,19 +6,17 @@ proposes new values; a backward pass finds those of the results that the loss de
 
 from __future__ import annotations
 
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, final
 
-from ._graph import Node, Pending, Plan, Primitive, accumulate, make_node, primitive
+from ._graph import LEAF, Node, Pending, Plan, Primitive, accumulate, make_node, primitive
 
 if TYPE_CHECKING:
     from phlox_tensor import Tensor
 
     from ._checkpoint import Memo
 
-# Of one pass: the primitive of each constant that has proposals, kept alive, and the values.
-_Found = dict[int, tuple[Primitive, list[Any]]]
-_finding: ContextVar[_Found | None] = ContextVar("phlox_proposals", default=None)
+# Where a pass leaves the proposals that it meets, beside the gradients of its leaves.
+PROPOSED: Final = make_node(LEAF, (), (), ())
 
 
 @final
@@ -35,10 +33,7 @@ class _Proposal(Plan):
     def push(self, node: Node, cotangent: Any, pending: Pending, memo: Memo | None) -> None:
         """Pass the cotangent on, and leave the value with the pass."""
         del memo
-        target, value = node.saved
-        found = _finding.get()
-        if found is not None:
-            found.setdefault(id(target), (target, []))[1].append(value)
+        pending.setdefault(PROPOSED, Proposals()).add(*node.saved)
         for parent in node.parents:
             if parent is not None:
                 accumulate(pending, parent, cotangent)
@@ -53,9 +48,14 @@ class Proposals:
 
     __slots__ = ("_found",)
 
-    def __init__(self, found: _Found | None = None) -> None:
-        """Keep what ``finding`` filled."""
-        self._found: Final = {} if found is None else found
+    def __init__(self) -> None:
+        """None yet."""
+        # The primitive of each constant, which keeps its identity its own, and the values.
+        self._found: Final[dict[int, tuple[Primitive, list[Any]]]] = {}
+
+    def add(self, target: Primitive, *values: Tensor[Any]) -> None:
+        """Take over values for a constant."""
+        self._found.setdefault(id(target), (target, []))[1].extend(values)
 
     def get(self, target: Primitive) -> Tensor[Any] | None:
         """Return the mean of what was proposed for a constant; None if nothing was."""
@@ -68,25 +68,13 @@ class Proposals:
         return total if len(values) == 1 else total * (1.0 / len(values))
 
     def __add__(self, other: Proposals) -> Proposals:
-        joined = {key: (target, list(values)) for key, (target, values) in self._found.items()}
-        for key, (target, values) in other._found.items():
-            joined.setdefault(key, (target, []))[1].extend(values)
-        return Proposals(joined)
+        joined = Proposals()
+        for target, values in (*self._found.values(), *other._found.values()):
+            joined.add(target, *values)
+        return joined
 
 
-@final
-class Finding:
-    """Collects what passes inside of a ``with`` block find, those of checkpoints among them."""
-
-    __slots__ = ("_token",)
-
-    def __enter__(self) -> Proposals:
-        made = Proposals()
-        self._token = _finding.set(made._found)
-        return made
-
-    def __exit__(self, *error: object) -> None:
-        _finding.reset(self._token)
+NO_PROPOSALS: Final = Proposals()
 
 
 def proposed(result: Primitive, target: Primitive, value: Tensor[Any], shape: Any) -> Primitive:

@@ -12,7 +12,7 @@ from ._autodiff import Autodiff
 from ._batched import Batched
 from ._graph import LEAF, Node
 from ._levels import base_device, brought, check_level, check_result, running
-from ._propose import Finding, Proposals
+from ._propose import NO_PROPOSALS, PROPOSED, Proposals
 
 Function = Callable[..., Any]
 ArgNums = int | tuple[int, ...]
@@ -115,8 +115,8 @@ class Recorded:
             lanes = cotangent.device is Batched(self.base)
             seed = cotangent if lanes else _backward.start(self.device, leaf, cotangent)
             pending[node] = pending[node] + seed if node in pending else seed
-        with Finding() as proposals:
-            found = _backward.run(pending, retain_graph=retain_graph)
+        found = _backward.run(pending, retain_graph=retain_graph)
+        proposals = found.pop(PROPOSED, NO_PROPOSALS)
         if not {node for node in found if node.plan is LEAF} <= self._nodes:
             raise GradientError(
                 self._op,

@@ -25,6 +25,7 @@ from ._graph import (
 )
 from ._lanes import Lanes
 from ._mode import Recording
+from ._propose import PROPOSED
 
 if TYPE_CHECKING:
     from phlox_tensor import Backend
@@ -110,7 +111,7 @@ class _Rerun(Plan):
                     f"{self._name} runs again, so that no tensor inside of it stays",
                     hint="retain_grad() of what the function of checkpoint takes or gives",
                 )
-            if parent not in node.parents:
+            if parent not in node.parents and parent is not PROPOSED:
                 raise self._differs("a value that depends on another tensor")
             accumulate(pending, parent, found)
 

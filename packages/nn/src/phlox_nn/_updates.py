@@ -60,7 +60,9 @@ class Updates:
     def params(self, module: Module) -> dict[str, Param]:
         """Return the parameters of a module that get a new value, with it, by id."""
         new: dict[str, Param] = {}
-        for param in _walk.by_id(module).values() if self._found else ():
+        if not self._found:
+            return new
+        for param in _walk.by_id(module).values():
             value = self.get(param)
             if value is not None:
                 new[param.id] = param.with_value(value.to_device(param.device))
@@ -194,8 +196,7 @@ def updates_of(module: Module, grads: Any) -> Updates:
     else:
         return found
     for param in _walk.by_id(module).values():
-        value = ask(param) if param.role == "state" else None
-        if value is not None:
+        if param.role == "state" and (value := ask(param)) is not None:
             found.add(param, value)
     return found
 

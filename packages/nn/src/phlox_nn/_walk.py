@@ -342,11 +342,11 @@ def by_id(module: Walked) -> dict[str, Param]:
     """
     found = _flat(module)
     if not found.by_id:
-        known = {param.id: param for param in reversed(found.params)}
+        known: dict[str, Param] = {}
         for param in found.params:
-            if known[param.id] is not param:
+            if known.setdefault(param.id, param) is not param:
                 raise _two_of_one_id(module, known[param.id], param)
-        found.by_id.update(reversed(known.items()))
+        found.by_id.update(known)
     return found.by_id
 
 

@@ -45,8 +45,7 @@ class _Last(NamedTuple):
     """
 
     place: int
-    params: list[Any]  # what each was: id, shape, element type, device
-    grads: list[Any]  # the same, without an id
+    seen: list[Any]  # id, shape, element type, device of each, and those of its gradient
     states: list[State]
     kept: dict[str, State]  # all states after that step, to see that nobody changed them
 
@@ -135,29 +134,41 @@ class OptimizerAdaptor(Optimizer):
             found = [g * (1.0 / divide_by) for g in found]
         if self._clipping is not None:
             found = self._clipping.clip(found)
-        seen = [(p.id, p.shape, p.dtype, p.device) for p in params]
-        given = [(g.shape, g.dtype, g.device) for g in found]
-        last = None if recording() else self._last
-        kept = self._state.get().kept
-        if last is not None and last.kept is kept and last.params == seen and last.grads == given:
+        followed = recording()
+        content = self._state.get()
+        seen = [
+            (p.id, p.shape, p.dtype, p.device, g.device, g.device.spec_of(g.primitive))
+            for p, g in zip(params, found, strict=True)
+        ]
+        last = None if followed else self._last
+        if last is not None and last.kept is content.kept and last.seen == seen:
             groups = [_Group(last.place, params, _inner(params), found, last.states)]
         else:
             if strict:
                 self._refuse_strangers(module, params)
             groups = self._sorted(module, params, found)
         new: dict[str, Param] = {}
+        after: dict[str, State] = {}
         states: list[State] = []
         for group in groups:
             states = self._update(lr, group, new)
-        again = len(groups) == 1 and all(map(is_, groups[0].grads, found))
-        if not recording():
-            known = self._state.get().kept
-            self._last = _Last(groups[0].place, seen, given, states, known) if again else None
-        with self._state.lock:
-            content = self._state.get()
-            self._state.set(content._replace(steps=content.steps + 1))
+            after.update(zip([p.id for p in group.params], states, strict=True))
+        kept = self._keep(after)
+        if not followed:
+            again = len(groups) == 1 and all(map(is_, groups[0].grads, found))
+            self._last = _Last(groups[0].place, seen, states, kept) if again else None
         new.update(updates_of(module, grads).params(module))
         return module.with_params(new)
+
+    def _keep(self, after: dict[str, State]) -> dict[str, State]:
+        """Count a step, and return all states after it."""
+        with self._state.lock:
+            kept, steps, skipped = self._state.get()
+            joined = {**kept, **after}
+            if NoneType in map(type, after.values()):  # of a rule without states
+                joined = {key: state for key, state in joined.items() if state is not None}
+            self._state.set(_Content(joined, steps + 1, skipped))
+        return joined
 
     def _refuse_strangers(self, module: Module, params: list[Param]) -> None:
         """Weights put in by hand have ids of their own; the states of the old ones would be lost.
@@ -205,7 +216,7 @@ class OptimizerAdaptor(Optimizer):
         return list(groups.values())
 
     def _update(self, lr: float, group: _Group, new: dict[str, Param]) -> list[State]:
-        """Step the parameters of one group into ``new``; keep their states, and return them."""
+        """Step the parameters of one group into ``new``, and return their states."""
         place, params, tensors, grads, before = group
         if tensors[0].device.records:  # of a device over one that records: states hold no graph
             tensors, grads = [[x.detach() for x in each] for each in (tensors, grads)]
@@ -217,19 +228,12 @@ class OptimizerAdaptor(Optimizer):
             after = [p.with_inner(v) for p, v in zip(params, values, strict=True)]
         else:
             after = [p.with_value(v.to_device(device)) for p, v in zip(params, values, strict=True)]
-        ids = [param.id for param in params]
-        new.update(zip(ids, after, strict=True))
-        kinds = {*map(type, before), *map(type, states)}
-        if NoneType in kinds:  # as in a first step, or in a rule without states
+        for param in after:
+            new[param.id] = param
+        if before[0] is None:  # as in a first step; those of a group are alike
             for state in states:
                 if state is not None:
                     _state.check(state)
-        with self._state.lock:
-            content = self._state.get()
-            kept = {**content.kept, **dict(zip(ids, states, strict=True))}
-            if NoneType in kinds:
-                kept = {key: state for key, state in kept.items() if state is not None}
-            self._state.set(content._replace(kept=kept))
         return states
 
     def _rules(self) -> str:

@@ -33,7 +33,7 @@ def check_rate(lr: object, op: str = "step") -> None:
     """
     if type(lr) is Number:
         return
-    if not isinstance(lr, Real):
+    if not isinstance(lr, float | Real):  # most are floats, which is found out faster
         raise ArgumentError(
             op,
             "the learning rate is no number",
@@ -118,10 +118,12 @@ def find(
     by_leaf: Any = grads
     params: list[Param] = []
     found: list[Tensor[Float]] = []
-    known = {param.id: param for param in module.param_list()}
-    if strict and by_id is not None and not by_id.keys() <= known.keys():
-        raise _unknown(module, [key for key in by_id if key not in known])
-    for param in known.values():
+    every = dict.fromkeys(module.param_list())
+    if strict and by_id is not None:
+        known = {param.id for param in every}
+        if not by_id.keys() <= known:
+            raise _unknown(module, [key for key in by_id if key not in known])
+    for param in every:
         if not param.trainable:
             continue
         if by_id is not None:

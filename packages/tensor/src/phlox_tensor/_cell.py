@@ -79,7 +79,9 @@ class Cell(Generic[T]):
             if recording is not None:
                 inside: T = recording.content(self)
                 return inside
-        return self.current()
+        value = self._value
+        found: T = self.current() if value is _ABSENT else value
+        return found
 
     def current(self) -> T:
         """Return the value that stands here, whatever a recording would put in its place."""

@@ -188,14 +188,14 @@ class Structure:
     registered values are not compared.
     """
 
-    __slots__ = ("_steps",)
+    __slots__ = ("_count", "_steps")
 
-    def __init__(self, steps: list[_Step | _Again | None]) -> None:
-        """Keep the steps of ``flatten``; None stands for a leaf."""
-        self._steps = steps
+    def __init__(self, steps: list[_Step | _Again | None], count: int) -> None:
+        """Keep the steps of ``flatten``; None stands for a leaf, of which there are ``count``."""
+        self._steps, self._count = steps, count
 
     def __len__(self) -> int:
-        return self._steps.count(None)
+        return self._count
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Structure):
@@ -217,8 +217,8 @@ class Structure:
         Raises:
             TreeError: when there are more or fewer leaves than the tree has.
         """
-        if len(leaves) != len(self):
-            raise TreeError("tree", "another number of leaves", got=len(leaves), expected=len(self))
+        if len(leaves) != (own := self._count):
+            raise TreeError("tree", "another number of leaves", got=len(leaves), expected=own)
         rest = iter(leaves)
         done: list[Any] = []
         shared: dict[int, Any] = {}
@@ -229,13 +229,14 @@ class Structure:
             if isinstance(step, _Again):
                 done.append(shared[step.step])
                 continue
-            start = len(done) - step.size
+            _, node, keys, size, constants = step
+            start = len(done) - size
             children: Any = done[start:]
             del done[start:]
-            if step.keys is not None:
-                children = dict(zip(step.keys, children, strict=True))
-            made = step.node.rebuild(children, step.rest)
-            if step.node.shared:
+            if keys is not None:
+                children = dict(zip(keys, children, strict=True))
+            made = node.rebuild(children, constants)
+            if node.shared:
                 shared[number] = made
             done.append(made)
         return done[0]
@@ -366,7 +367,7 @@ def flatten(tree: Any, leaf: Types = ()) -> tuple[list[Any], Structure]:
         else:
             work.append(_Step(cls, kind, None, len(children), rest))
             work.extend(children if len(children) < 2 else [*children][::-1])
-    return leaves, Structure(steps)
+    return leaves, Structure(steps, len(leaves))
 
 
 def leaves(tree: Any, leaf: Types = ()) -> list[Any]:
@@ -496,4 +497,4 @@ def _holds_tensor(part: Any) -> bool:
     return False
 
 
-_LEAF: Final = Structure([None])
+_LEAF: Final = Structure([None], 1)

@@ -96,22 +96,50 @@ def explained(function: F) -> F:
             raise wrong from error
 
     made: Any = run
+    made._explained = True  # once is enough
     return made
 
 
 def explain(*owners: type | ModuleType) -> None:
     """Let all public functions of classes or modules say what does not fit.
 
-    Of a module these are the functions of its package that it exports, but no ops.
+    Of a module these are the functions of its package that it exports, but no ops; of a class its
+    methods and its constructor, those of bases in the same package among them.
     """
     for owner in owners:
-        for name, member in list(vars(owner).items()):
-            if name.startswith("_") or type(member) is not FunctionType:
-                continue
-            if isinstance(owner, type):
-                setattr(owner, name, explained(member))
-            elif _is_own(owner, member):
-                _replace(owner, name, member)
+        if isinstance(owner, ModuleType):
+            for name, member in list(vars(owner).items()):
+                if type(member) is FunctionType and name[0] != "_" and _is_own(owner, member):
+                    _replace(owner, name, member)
+            continue
+        package = owner.__module__.partition(".")[0]
+        for base in owner.__mro__:
+            if base.__module__.partition(".")[0] == package:
+                _explain_methods(base)
+
+
+def classes_of(module: ModuleType) -> list[type]:
+    """The classes of its package that a module exports, without devices and errors."""
+    package = module.__name__
+    return [
+        member
+        for name, member in vars(module).items()
+        if isinstance(member, type)
+        and name[0] != "_"
+        and member.__module__.partition(".")[0] == package
+        and not issubclass(member, Backend | BaseException)
+    ]
+
+
+def _explain_methods(cls: type) -> None:
+    for name, member in list(vars(cls).items()):
+        bound = isinstance(member, classmethod | staticmethod)
+        function = member.__func__ if bound else member
+        if name != "__init__" and name[0] == "_":
+            continue
+        if type(function) is FunctionType and not hasattr(function, "_explained"):
+            made = explained(function)
+            setattr(cls, name, type(member)(made) if bound else made)
 
 
 def _is_own(owner: ModuleType, function: Any) -> bool:

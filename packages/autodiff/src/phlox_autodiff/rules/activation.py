@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from phlox_tensor.ops import activation as ops
 
 from .._rule import Rule
+from .._unchecked import unchecked
 
 if TYPE_CHECKING:
     from phlox_tensor import Tensor
@@ -48,14 +49,14 @@ def _silu_bend(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
 
 ACTIVATION: Final[dict[str, Rule]] = {
     "elu": _elu,
-    "gelu": lambda g, x: ops.gelu_backward(g, x),
+    "gelu": lambda g, x: unchecked(ops.gelu_backward, (g, x)),
     "gelu_backward": (lambda gg, x: ops.gelu_backward(gg, x), _gelu_bend),
     "gelu_tanh": _gelu_tanh,
     "leaky_relu": lambda g, x, slope: (x >= 0).where(g, g * slope),
     "log_sigmoid": lambda g, x: g * (-x).sigmoid(),
     "relu": lambda g, y: (y > 0).where(g, 0.0),
     "sigmoid": lambda g, y: g * (y * (1 - y)),
-    "silu": lambda g, x: ops.silu_backward(g, x),
+    "silu": lambda g, x: unchecked(ops.silu_backward, (g, x)),
     "silu_backward": (lambda gg, x: ops.silu_backward(gg, x), _silu_bend),
     "softplus": lambda g, x: g * x.sigmoid(),
 }

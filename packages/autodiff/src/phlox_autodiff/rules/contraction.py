@@ -5,13 +5,12 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Final
 
-from phlox_tensor import Tensor
-
 from .._plan import sum_to
 from .._rule import Rule
+from .._unchecked import summed, transposed
 
 if TYPE_CHECKING:
-    pass
+    from phlox_tensor import Tensor
 
 Shape = tuple[int, ...]
 
@@ -48,27 +47,21 @@ def _matmul_x2(g: Tensor, x1: Tensor, x2_shape: Shape) -> Tensor:
     return sum_to(out, line).reshape(x2_shape)
 
 
-def _transposed(x: Tensor) -> Tensor:
-    """A matrix transposed, past the checks of a call, which have nothing to find."""
-    device = x.device
-    return Tensor(device.ops.permute_dims(x.primitive, (1, 0)), device)
-
-
 def _linear_x(g: Tensor, weight: Tensor) -> Tensor:
-    return g @ _transposed(weight)
+    return g @ transposed(weight)
 
 
 def _linear_weight(g: Tensor, x: Tensor) -> Tensor:
     if len(g.shape) != 2:
         x, g = _rows(x), _rows(g)
-    return _transposed(x) @ g
+    return transposed(x) @ g
 
 
 def _linear_bias(g: Tensor) -> Tensor:
     rank = len(g.shape)
     if rank == 2:
-        return g.sum(0)
-    return g if rank == 1 else g.sum(tuple(range(rank - 1)))
+        return summed(g, (0,))
+    return g if rank == 1 else summed(g, tuple(range(rank - 1)))
 
 
 CONTRACTION: Final[dict[str, Rule]] = {

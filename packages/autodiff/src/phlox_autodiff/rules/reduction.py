@@ -5,9 +5,10 @@ from __future__ import annotations
 from math import inf, prod
 from typing import TYPE_CHECKING, Final
 
-from phlox_tensor import broadcast_to, concat, stack
+from phlox_tensor import concat, stack
 
 from .._rule import Rule, none
+from .._unchecked import broadcast
 
 if TYPE_CHECKING:
     from phlox_tensor import DType, Tensor
@@ -30,7 +31,7 @@ def spread(g: Tensor, shape: Shape, axis: Axes) -> Tensor:
     if given:  # one number broadcasts as it is
         line = kept(shape, axis)
         g = g if given == line else g.reshape(line)
-    return broadcast_to(g, shape)
+    return broadcast(g, shape)
 
 
 def _count(shape: Shape, axis: Axes) -> int:
@@ -100,7 +101,7 @@ def _prod(g: Tensor, x: Tensor, axis: Axes, x_dtype: DType) -> Tensor:
 
 
 def _sum(g: Tensor, x_shape: Shape, x_dtype: DType, axis: Axes) -> Tensor:
-    return spread(g.astype(x_dtype), x_shape, axis)
+    return spread(g if g.dtype is x_dtype else g.astype(x_dtype), x_shape, axis)
 
 
 REDUCTION: Final[dict[str, Rule]] = {

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from phlox_tensor.ops import rows as ops
 
 from .._rule import Joint, Rule
+from .._unchecked import unchecked
 
 if TYPE_CHECKING:
     from phlox_tensor import Tensor
@@ -81,13 +82,13 @@ ROWS: Final[dict[str, Rule]] = {
     ),
     "batch_norm_train": Joint(_batch_norm_train),
     "cross_entropy": (
-        lambda g, x, target: ops.cross_entropy_backward(g, x, target),
+        lambda g, x, target: unchecked(ops.cross_entropy_backward, (g, x, target)),
         None,
     ),
     "layer_norm": Joint(
         lambda g, x, weight, epsilon: ops.layer_norm_backward(g, x, weight, epsilon)
     ),
-    "log_softmax": lambda g, y, axis: ops.log_softmax_backward(g, y, axis),
+    "log_softmax": lambda g, y, axis: unchecked(ops.log_softmax_backward, (g, y), axis),
     "rms_norm": Joint(lambda g, x, weight, epsilon: ops.rms_norm_backward(g, x, weight, epsilon)),
-    "softmax": lambda g, y, axis: ops.softmax_backward(g, y, axis),
+    "softmax": lambda g, y, axis: unchecked(ops.softmax_backward, (g, y), axis),
 }

@@ -1,0 +1,41 @@
+"""Ops in rules, past the checks of a call: what a pass brings together fits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from phlox_tensor import Tensor
+
+if TYPE_CHECKING:
+    from phlox_tensor import Op
+
+Shape = tuple[int, ...]
+
+
+def transposed(x: Tensor[Any]) -> Tensor[Any]:
+    """A matrix with its axes exchanged."""
+    device = x.device
+    return Tensor(device.ops.permute_dims(x.primitive, (1, 0)), device)
+
+
+def broadcast(x: Tensor[Any], shape: Shape) -> Tensor[Any]:
+    """The tensor seen with a larger shape."""
+    device = x.device
+    return Tensor(device.ops.broadcast_to(x.primitive, shape), device)
+
+
+def summed(x: Tensor[Any], axes: Shape) -> Tensor[Any]:
+    """The sum of floats over axes, which the result lacks."""
+    device = x.device
+    return Tensor(device.ops.sum(x.primitive, axes, False, x.dtype), device)
+
+
+def unchecked(op: Op, operands: tuple[Tensor[Any], ...], *attributes: Any) -> Tensor[Any]:
+    """The one result of an op of tensors; attributes are as entries get them, and all there."""
+    device = operands[0].device
+    for x in operands:
+        if x.device is not device:  # one has lanes, the others have none
+            out: Tensor[Any] = op(*operands, *attributes)
+            return out
+    entry = getattr(device.ops, op.name)
+    return Tensor(entry(*[x.primitive for x in operands], *attributes), device)
