@@ -15,9 +15,8 @@ import pytest
 from onnx import helper, numpy_helper, parser
 
 import phlox as px
-from phlox import Autodiff, Cpu, Numpy, optim
+from phlox import Autodiff, Cpu, optim
 from phlox_onnx.source._verify import imported
-from phlox_onnx.testing import compare, expected_failure, node_cases, on_device
 
 HEAD = '<ir_version: 9, opset_import: ["" : 20, "com.microsoft" : 1]> g '
 
@@ -317,48 +316,3 @@ def test_names_of_a_file_never_leave_a_word_or_a_string() -> None:
             assert type(each).__name__ in ALLOWED, ast.dump(each)
         if isinstance(each, ast.Import):
             assert {a.name for a in each.names} <= {"phlox", "numpy", "math"}
-
-
-# Cases that have no source: a row made with numbers that it does not keep, and absent inputs.
-UNWRITTEN = ("window", "optional_has_element", "optional_get_element")
-
-
-def run_from_source(name: str, folder: Path) -> None:
-    case = node_cases()[name]
-    px.onnx.write(case.model.SerializeToString(), folder)
-    model = imported(folder).load(Numpy())
-    for given, wanted in case.data_sets:
-        found = model(*(on_device(v, Numpy()) for v in given))
-        results = found if isinstance(found, tuple) else (found,)
-        assert len(results) == len(wanted)
-        for result, reference in zip(results, wanted, strict=True):
-            compare(result, reference, case.rtol, case.atol)
-
-
-def wrong_of(names: list[str], folder: Path) -> list[str]:
-    wrong = []
-    for name in names:
-        if expected_failure(name) is not None or any(word in name for word in UNWRITTEN):
-            continue
-        try:
-            with px.use_device(Numpy()):
-                run_from_source(name, folder / name)
-        except Exception as error:
-            text = " ".join(str(error).split())[:200]
-            wrong.append(f"{name}: {type(error).__name__}: {text}")
-    return wrong
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_some_single_nodes_from_source(tmp_path: Path) -> None:
-    wrong = wrong_of(sorted(node_cases())[::40], tmp_path)
-    assert not wrong, "\n".join(wrong)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(900)
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("part", range(8))
-def test_single_nodes_from_source(part: int, tmp_path: Path) -> None:
-    wrong = wrong_of(sorted(node_cases())[part::8], tmp_path)
-    assert not wrong, "\n".join(wrong)

@@ -1,4 +1,4 @@
-"""The models of the onnx wheel on the CPU: single nodes, and what exporters wrote once."""
+"""The models of the onnx wheel on the CPU: what exporters wrote once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import onnx.backend.test
 import pytest
 
 import phlox as px
-from phlox_onnx.testing import expected_failure, node_cases, run_case
 
 DATA = Path(str(onnx.backend.test.__file__)).parent / "data"
 FOLDERS = [
@@ -22,38 +21,6 @@ FOLDERS = [
 LIGHT = sorted((DATA / "light").glob("*.onnx"))
 # Strings, and a graph that asks for its own derivative.
 REFUSED = {f.name for f in FOLDERS if f.name.startswith(("test_gradient_of", "test_strnorm"))}
-PARTS = 8
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("part", range(PARTS))
-def test_single_nodes(part: int) -> None:
-    wrong = []
-    for name in sorted(node_cases())[part::PARTS]:
-        if expected_failure(name) is None:
-            try:
-                run_case(node_cases()[name], px.Cpu())
-            except Exception as error:
-                wrong.append(
-                    f"{name}: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
-                )
-    assert not wrong, "\n".join(wrong)
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("part", range(PARTS))
-def test_single_nodes_with_their_inputs_in_the_file(part: int) -> None:
-    """Weights that are parameters, and numbers that are literals, mean the same."""
-    wrong = []
-    for name in sorted(node_cases())[part::PARTS]:
-        if expected_failure(name) is None:
-            try:
-                run_case(node_cases()[name], px.Cpu(), frozen=True)
-            except Exception as error:
-                wrong.append(
-                    f"{name}: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
-                )
-    assert not wrong, "\n".join(wrong)
 
 
 def parsed(path: Path, value: Any) -> Any:

@@ -2,9 +2,11 @@
 
 from fnmatch import fnmatchcase
 
+import onnx
 import pytest
 
-from phlox_onnx.testing import EXPECTED, expected_failure, node_cases, run_case
+from phlox_onnx._types import LACKING, TYPES
+from phlox_onnx.testing import EXPECTED, EXPECTED_ON, expected_failure, node_cases, wrong_of
 from phlox_tensor import Numpy
 
 PARTS = 16
@@ -20,25 +22,22 @@ def test_there_are_as_many_cases_as_this_was_written_for() -> None:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("part", range(PARTS))
 def test_cases_pass_but_those_that_cannot(part: int) -> None:
-    wrong = []
-    for name in sorted(node_cases())[part::PARTS]:
-        why = expected_failure(name)
-        try:
-            run_case(node_cases()[name], Numpy())
-        except Exception as error:
-            if why is None:
-                wrong.append(
-                    f"{name}: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
-                )
-        else:
-            if why is not None:
-                wrong.append(f"{name} passes, but is expected to fail: {why}")
+    wrong = wrong_of(sorted(node_cases())[part::PARTS], Numpy())
     assert not wrong, "\n".join(wrong)
 
 
+KNOWN = sorted({*EXPECTED, *(name for each in EXPECTED_ON.values() for name in each)})
+
+
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("pattern", sorted(EXPECTED))
+@pytest.mark.parametrize("pattern", KNOWN)
 def test_an_expected_failure_names_cases(pattern: str) -> None:
     if pattern.startswith("test_image_decoder"):
         pytest.importorskip("PIL", reason="the cases are made with Pillow")
     assert any(fnmatchcase(name, pattern) for name in node_cases())
+
+
+def test_every_number_of_an_element_type_is_known() -> None:
+    names = {code: name.lower() for name, code in onnx.TensorProto.DataType.items() if code}
+    ours = {"float": "float32", "double": "float64", "int4": "int8", "uint4": "uint8"}
+    assert {code: ours.get(name, name) for code, name in names.items()} == TYPES | LACKING

@@ -8,6 +8,7 @@ import numpy as np
 
 from ._errors import within
 from ._graph import Array, Graph, Node, walk
+from ._types import CODES
 from .upgrades import OWN
 
 Quantized = Literal["fake", "float", "exact"]
@@ -17,6 +18,7 @@ _Q, _DQ = ("", "QuantizeLinear"), ("", "DequantizeLinear")
 
 def without_whole_numbers(graph: Graph, how: Quantized) -> None:
     """Rewrite, in place, what is quantized only to be a float again; names are given once."""
+    _with_types(graph)
     if how == "exact":
         return
     constants: dict[str, Array] = {}
@@ -32,6 +34,17 @@ def without_whole_numbers(graph: Graph, how: Quantized) -> None:
     for each in graphs:
         each.nodes = [n for n in each.nodes if n.key != _Q or n.outputs[0] in used]
         each.constants = {k: v for k, v in each.constants.items() if k in used}
+
+
+def _with_types(graph: Graph) -> None:
+    """Say to which type is quantized, since a device may hold the zero point in a wider one."""
+    known = {v.name: v.dtype for v in graph.inputs}
+    nodes = list(walk(graph))
+    for each in (graph, *(g for node in nodes for g in node.graphs.values())):
+        known |= {name: value.dtype.name for name, value in each.constants.items()}
+    for node in nodes:
+        if node.key == _Q and len(node.inputs) > 2 and known.get(node.inputs[2]) in CODES:
+            node.attributes.setdefault("output_dtype", CODES[known[node.inputs[2]]])
 
 
 def _floating(node: Node, how: Quantized, makers: dict[str, Node], graph: Graph) -> Node | None:

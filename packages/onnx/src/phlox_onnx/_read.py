@@ -17,26 +17,9 @@ from ._errors import OnnxError
 from ._external import mapped
 from ._graph import Array, Function, Graph, Key, Model, Node, Reference, Value
 from ._limits import Limits
+from ._types import TYPES, type_name
 
 _T: Final = onnx.TensorProto
-# Names are phlox's; int4 and uint4 are read into bytes.
-TYPES: Final[dict[int, str]] = {
-    _T.FLOAT: "float32",
-    _T.UINT8: "uint8",
-    _T.INT8: "int8",
-    _T.UINT16: "uint16",
-    _T.INT16: "int16",
-    _T.INT32: "int32",
-    _T.INT64: "int64",
-    _T.BOOL: "bool",
-    _T.FLOAT16: "float16",
-    _T.DOUBLE: "float64",
-    _T.UINT32: "uint32",
-    _T.UINT64: "uint64",
-    _T.BFLOAT16: "bfloat16",
-    _T.UINT4: "uint8",
-    _T.INT4: "int8",
-}
 _PACKED: Final = {_T.UINT4, _T.INT4}
 _FIELDS: Final = {
     _T.FLOAT: "float_data",
@@ -46,13 +29,6 @@ _FIELDS: Final = {
     _T.UINT64: "uint64_data",
 }
 _A: Final = onnx.AttributeProto
-
-
-def type_name(code: int) -> str:
-    """The name of an element type, as ONNX has it where phlox lacks it."""
-    if code in TYPES:
-        return TYPES[code]
-    return next((k.lower() for k, v in _T.DataType.items() if v == code), f"type {code}")
 
 
 def read(source: str | os.PathLike[str] | bytes, limits: Limits) -> Model:

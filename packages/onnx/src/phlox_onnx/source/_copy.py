@@ -85,7 +85,14 @@ class Copies:
         code: types.CodeType = function.__code__
         cells = function.__closure__ or ()
         given = zip(code.co_freevars, (c.cell_contents for c in cells), strict=True)
-        return f"{factory}({', '.join(f'{k}={self._cell(v)}' for k, v in given)})"
+        takes = inspect.signature(getattr(module, factory)).parameters
+        words: list[str] = []
+        for name, value in given:
+            if takes[name].kind is inspect.Parameter.VAR_POSITIONAL:
+                words += map(self._cell, value)
+            else:
+                words.append(f"{name}={self._cell(value)}")
+        return f"{factory}({', '.join(words)})"
 
     def _cell(self, value: Any) -> str:
         if not callable(value):

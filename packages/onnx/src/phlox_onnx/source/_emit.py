@@ -20,7 +20,7 @@ from . import _expr as e
 from ._copy import Copies
 from ._expr import Block, Branch, FieldRef, Inner, Ref
 from ._layers import Layer, layer_of
-from ._names import META, Name, Place, Trace, cases_of, source_of
+from ._names import META, Name, Place, Trace, cases_of, sliced, source_of
 from ._run import spelled_call, written
 from ._size import Size, UnknownError
 from ._specs import specs_of, words_of
@@ -62,7 +62,7 @@ class Emitter:
             env[value.name] = Name(self.trace, Ref(number), self._input(value))
             if self._values.place is None and value.dtype:
                 self._values.place = Place(e.member(Ref(number), "device"))
-        block = self._block(graph, env)
+        block = self._block(graph, env, whole=True)
         return numbers, block
 
     def _input(self, value: Any) -> Any:
@@ -72,13 +72,14 @@ class Emitter:
         kind = DTYPES[value.dtype]
         return tuple(px.zeros(s, dtype=kind, device=META) for s in shapes)
 
-    def _block(self, graph: Graph, env: dict[str, Any]) -> Block:
+    def _block(self, graph: Graph, env: dict[str, Any], whole: bool = False) -> Block:
         before, self.trace.block = self.trace.block, Block()
         self._constants.update(graph.constants)
         try:
             for node in graph.nodes:
                 self._node(node, env)
-            values = [self._tensor(self._get(v.name, env)) for v in graph.outputs]
+            lifted = self._whole if whole else self._tensor
+            values = [lifted(self._get(v.name, env)) for v in graph.outputs]
             self.trace.block.results = [source_of(v) for v in values]
             self._results = values
             return self.trace.block
@@ -237,6 +238,8 @@ class Emitter:
         row = row_of(node.key)
         if row is None or node.graphs:
             return None
+        if node.op == "OptionalHasElement" and any(v.specs is None for v in values if v):
+            return None  # what is absent is only known when the source runs
         names = dict(zip(node.inputs, values, strict=True))
         args = [self._read(names[n] if n else None, p) for n, p in bound(node, row)]
         words = words_of(node, row)
@@ -322,6 +325,8 @@ class Emitter:
             ref = self.trace.keep(e.item(expr, [e.literal(0)]))
             return (Name(self.trace, ref, specs[0] if specs else None),)
         count = len(specs) if specs else len(node.outputs)
+        if not specs and kind.startswith("tuple") and "outputs" not in row.context:
+            expr = e.item(expr, [sliced(slice(count))])  # there may be more than are asked for
         refs = self.trace.keep_several(expr, count)
         known = specs or [None] * count
         return tuple(Name(self.trace, r, s) for r, s in zip(refs, known, strict=True))
@@ -356,7 +361,7 @@ class Emitter:
         blocks, outs = [], []
         for word in ("then_branch", "else_branch"):
             inner = node.attributes[word]
-            blocks.append(self._block(inner, dict(env)))
+            blocks.append(self._block(inner, dict(env), whole=True))
             outs.append(self._results)
         test = (
             source_of(condition.reshape(-1)[0])

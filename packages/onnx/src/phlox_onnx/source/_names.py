@@ -186,7 +186,7 @@ class Name:
 
     def __getitem__(self, places: Any) -> Any:
         whole = places if isinstance(places, tuple) else (places,)
-        parts = [_sliced(p) for p in whole]
+        parts = [sliced(p) for p in whole]
         return finished(
             self.trace, e.item(_whole(self), parts), lambda c: self.cases[c][cases_of(places)[c]]
         )
@@ -252,7 +252,7 @@ def source_of(value: Any) -> Any_:
         raise UnknownError(str(error)) from None
 
 
-def _sliced(place: Any) -> Any_:
+def sliced(place: Any) -> Any_:
     if place is Ellipsis:
         return e.text("...")
     if not isinstance(place, slice):

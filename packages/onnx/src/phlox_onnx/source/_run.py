@@ -110,12 +110,13 @@ def _shortened(
 
 
 def _uniform(value: Any) -> Any:
-    """One number for a tuple of equal ones."""
-    while isinstance(value, tuple) and value and all(isinstance(v, int | tuple) for v in value):
-        if any(v != value[0] for v in value):
-            return value
-        value = value[0]
-    return value
+    """One number for a tuple of equal ones, and one for both sides of an axis."""
+    if not isinstance(value, tuple) or not value:
+        return value
+    shorter = tuple(map(_uniform, value))
+    if not all(isinstance(v, int) for v in shorter):
+        return value
+    return shorter[0] if len(set(shorter)) == 1 else shorter
 
 
 def spelled_call(name: str, parts: list[Any], words: dict[str, Any] | None = None) -> e.Expr:

@@ -11,7 +11,7 @@ import numpy as np
 import phlox_tensor as px
 
 from .._graph import Key, Node
-from ..table.elementwise import to_type
+from .._types import to_type
 from ..table.resize import _simple
 from . import _expr as e
 from ._names import Name, cases_of, finished, source_of

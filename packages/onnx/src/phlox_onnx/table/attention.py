@@ -13,7 +13,7 @@ from phlox_tensor import Tensor
 
 from .._errors import OnnxError
 from .._row import Row, since
-from .elementwise import to_type
+from .._types import to_type
 
 T = Tensor[Any]
 

@@ -10,11 +10,10 @@ from typing import Any, Final
 import numpy as np
 
 import phlox_tensor as px
-from phlox_tensor import DTYPES, Tensor
+from phlox_tensor import Tensor
 
-from .._errors import OnnxError
-from .._read import TYPES, type_name
 from .._row import Host, Raw, Row, since
+from .._types import to_type
 
 T = Tensor[Any]
 
@@ -96,18 +95,6 @@ def _host_many(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
 
 def mean(*data_0: T) -> T:
     return reduce(px.add, data_0) / len(data_0)
-
-
-def to_type(code: int) -> Any:
-    """The element type of phlox behind a number of ONNX.
-
-    Raises:
-        OnnxError: when phlox has none.
-    """
-    if code not in TYPES:
-        expected = ", ".join(DTYPES)
-        raise OnnxError("Cast", "no such element type", got=type_name(code), expected=expected)
-    return DTYPES[TYPES[code]]
 
 
 def _as(x: T, dtype: Any) -> T:

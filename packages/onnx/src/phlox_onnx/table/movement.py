@@ -12,6 +12,7 @@ from phlox_tensor import Tensor
 
 from .._errors import OnnxError
 from .._row import Host, Ints, Raw, Row, Scalar, since
+from .._types import to_type
 
 T = Tensor[Any]
 
@@ -243,8 +244,6 @@ def trilu(input: T, k: Ints | None = None, *, upper: int = 1) -> T:
 
 
 def eye_like(input: T, *, dtype: int | None = None, k: int = 0) -> T:
-    from .elementwise import to_type  # noqa: PLC0415 - which would import this file's rows
-
     chosen = input.dtype if dtype is None else to_type(dtype)
     return px.eye(*input.shape, k=k, dtype=px.float32, device=input.device).astype(chosen)
 

@@ -10,7 +10,7 @@ from phlox_tensor import Tensor
 
 from .._errors import OnnxError
 from .._row import Row, Scalar, since
-from .elementwise import to_type
+from .._types import to_type
 
 T = Tensor[Any]
 

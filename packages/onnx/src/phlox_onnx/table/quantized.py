@@ -9,8 +9,8 @@ from phlox_tensor import Tensor
 
 from .._errors import OnnxError
 from .._row import Ints, Row, since
+from .._types import to_type
 from .contraction import matmul_integer
-from .elementwise import to_type
 from .window import conv
 
 T = Tensor[Any]
@@ -36,7 +36,20 @@ def rounded(x: T, zero: T | None, dtype: Any) -> T:
     whole = x.round()
     if zero is not None:
         whole = whole + zero.astype(whole.dtype)
-    return whole.clip(float(limits.min), float(limits.max)).astype(dtype)
+    return whole.clip(float(limits.min), float(limits.max)).astype(held(dtype, x.device))
+
+
+def held(dtype: Any, device: Any) -> Any:
+    """The type that a device has for whole numbers of a narrow one."""
+    return dtype if dtype in device.dtypes else device.default_int
+
+
+def _narrow(zero: T, op: str) -> Any:
+    """The type of a zero point, which says where numbers are cut off."""
+    if zero.dtype.itemsize > 2:
+        got = f"{zero.dtype.name} on {zero.device!r}"
+        raise OnnxError(op, "the type of the zero point is lost", got=got, expected="8 or 16 bits")
+    return zero.dtype
 
 
 def quantize_linear(
@@ -51,10 +64,10 @@ def quantize_linear(
     saturate: int = 1,
 ) -> T:
     dtype = px.uint8
-    if y_zero_point is not None:
-        dtype = y_zero_point.dtype
-    elif output_dtype:
+    if output_dtype:
         dtype = to_type(output_dtype)
+    elif y_zero_point is not None:
+        dtype = _narrow(y_zero_point, "QuantizeLinear")
     wide = x.astype(px.float32 if x.dtype.kind == "Int" else x.dtype).to_full_precision()
     scale = along(y_scale, x, axis, block_size).to_full_precision()
     zero = None if y_zero_point is None else along(y_zero_point, x, axis, block_size)
@@ -84,7 +97,7 @@ def dynamic_quantize_linear(x: T) -> tuple[T, T, T]:
     scale = (high - low) / 255.0
     safe = (scale == 0).where(1.0, scale)
     zero = (-low / safe).round().clip(0.0, 255.0)
-    return rounded(x / safe, zero, px.uint8), scale, zero.astype(px.uint8)
+    return rounded(x / safe, zero, px.uint8), scale, zero.astype(held(px.uint8, x.device))
 
 
 def fake_quantize(
@@ -127,7 +140,8 @@ def qlinear_matmul(
     whole = matmul_integer(a, b, a_zero_point, b_zero_point)
     scale = rows(a_scale.astype(px.float32)) * b_scale.astype(px.float32)
     out_scale = y_scale.astype(px.float32)
-    return _requantized(whole, scale / rows(out_scale), rows(y_zero_point), y_zero_point.dtype)
+    dtype = _narrow(y_zero_point, "QLinearMatMul")
+    return _requantized(whole, scale / rows(out_scale), rows(y_zero_point), dtype)
 
 
 def _whole_conv(x: T, w: T, x_zero: T | None, w_zero: T | None, **how: Any) -> T:
@@ -188,7 +202,8 @@ def qlinear_conv(
         w_scale.reshape(column) if w_scale.size > 1 else w_scale.reshape(())
     )
     zero = y_zero_point.reshape(())
-    return _requantized(whole, scale / y_scale.reshape(()), zero, y_zero_point.dtype)
+    dtype = _narrow(y_zero_point, "QLinearConv")
+    return _requantized(whole, scale / y_scale.reshape(()), zero, dtype)
 
 
 FAKE: Final = since(1, fake_quantize)

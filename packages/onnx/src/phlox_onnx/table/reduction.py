@@ -48,14 +48,14 @@ def _extreme(name: str, low: bool) -> Callable[..., Any]:
     """Largest or smallest element; of none it is the least or greatest that the type has."""
 
     def run(x: T, *, axis: Any, keepdims: bool) -> T:
-        flags = x.dtype.kind == "Bool"
-        wide = x.astype(px.uint8) if flags else x
+        if x.dtype.kind == "Bool":
+            return (x.any if low else x.all)(axis=axis, keepdims=keepdims)
         if any(x.shape[a] == 0 for a in axis):
             shape = [1 if a in axis else n for a, n in enumerate(x.shape)]
             if not keepdims:
                 shape = [n for a, n in enumerate(x.shape) if a not in axis]
-            return px.full(shape, _least(wide, low), dtype=wide.dtype, device=x.device)
-        return getattr(wide, name)(axis=axis, keepdims=keepdims)
+            return px.full(shape, _least(x, low), dtype=x.dtype, device=x.device)
+        return getattr(x, name)(axis=axis, keepdims=keepdims)
 
     return run
 

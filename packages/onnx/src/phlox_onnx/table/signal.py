@@ -11,7 +11,7 @@ import phlox_tensor as px
 from phlox_tensor import Tensor
 
 from .._row import Ints, Row, Scalar, since
-from .elementwise import to_type
+from .._types import to_type
 
 T = Tensor[Any]
 
