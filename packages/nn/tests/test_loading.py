@@ -323,3 +323,27 @@ def test_a_fused_weight_of_a_wrong_shape_is_refused() -> None:
     written["in_proj_weight"] = pt.ones((7, 4))
     with pytest.raises(RecordError, match="unknown in_proj_weight"):
         nn.MultiHeadAttention(4, 2).load_record(written, layout="pytorch")
+
+
+@pytest.mark.parametrize(("layer", "gates"), [(nn.Rnn, 1), (nn.Gru, 3), (nn.Lstm, 4)])
+@pytest.mark.parametrize("both", [False, True])
+def test_recurrent_layers_of_pytorch_load_and_are_written(
+    layer: Any, gates: int, both: bool
+) -> None:
+    """The names are those of ``torch.nn.LSTM``: two layers, perhaps in both directions."""
+    model = nn.Sequential(layer(5, 3, 2, bidirectional=both))
+    written: Any = model.into_record(layout="pytorch")
+    wide = 6 if both else 3
+    sizes = {"l0": 5, "l0_reverse": 5, "l1": wide, "l1_reverse": wide}
+    want = {
+        f"{kind}_{part}_{at}": (gates * 3, *((size if part == "ih" else 3,) * (kind == "weight")))
+        for at, size in sizes.items()
+        for kind in ("weight", "bias")
+        for part in ("ih", "hh")
+        if both or "reverse" not in at
+    }
+    assert {name: entry.tensor.shape for name, entry in written["0"].items()} == want
+    weight = model.path("layers.0.layers.0.weight_input").value.numpy()
+    assert (written["0"]["weight_ih_l0"].tensor.numpy() == weight.T).all()
+    fresh = nn.Sequential(layer(5, 3, 2, bidirectional=both))
+    assert values(fresh.load_record(written, layout="pytorch")) == values(model)

@@ -30,7 +30,7 @@ def from_pytorch(module: Module, found: Found) -> Found:
     found = {p: entry for p, entry in found.items() if p.rpartition(".")[2] != _UNKNOWN_HERE}
     turned: set[str] = set()
     for path, part in _walk.modules(module):
-        for ours, theirs in getattr(type(part), "names_in_pytorch", {}).items():
+        for ours, theirs in getattr(part, "names_in_pytorch", {}).items():
             if theirs or not _below(found, _walk.join(path, ours)):
                 found = _moved(found, _walk.join(path, theirs), _walk.join(path, ours))
         found = _parted(found, path, getattr(type(part), "fused_in_pytorch", ()))
@@ -54,7 +54,7 @@ def to_pytorch(module: Module, record: dict[str, Record]) -> dict[str, Record]:
         for name in _turned(path, part) & set(found):
             found[name] = seen.setdefault(id(found[name]), _transposed(found[name]))
         found = _joined(found, path, getattr(type(part), "fused_in_pytorch", ()))
-        for ours, theirs in getattr(type(part), "names_in_pytorch", {}).items():
+        for ours, theirs in getattr(part, "names_in_pytorch", {}).items():
             found = _moved(found, _walk.join(path, ours), _walk.join(path, theirs))
     result: dict[str, Any] = {}
     for path, value in found.items():
@@ -83,10 +83,14 @@ def _turned(path: str, part: Any) -> set[str]:
 
 
 def _moved(found: Found, before: str, after: str) -> Found:
-    """The entries with those below one path below another; all are below the empty one."""
+    """The entries with those at or below one path at another; all are below the empty one."""
     start = f"{before}." if before else ""
     return {
-        _walk.join(after, path.removeprefix(start)) if path.startswith(start) else path: entry
+        after
+        if path == before
+        else _walk.join(after, path.removeprefix(start))
+        if path.startswith(start)
+        else path: entry
         for path, entry in found.items()
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import cycle
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -52,6 +53,8 @@ class Recurrence(Module):
     (gates · d_hidden,) or None.
     """
 
+    transposed_in_pytorch = ("weight_input", "weight_hidden")
+
     weight_input: Param
     weight_hidden: Param
     bias_input: Param | None
@@ -66,6 +69,17 @@ class Recurrence(Module):
         if self.bias_input is None or self.bias_hidden is None:
             return None
         return self.bias_input.value + self.bias_hidden.value
+
+
+def _names_in_pytorch(layer: Any) -> dict[str, str]:
+    """What PyTorch calls the weights of each layer and direction, by our paths."""
+    directions = ("", "_reverse") if layer.settings.bidirectional else ("",)
+    return {
+        f"layers.{i}.{kind}_{ours}": f"{kind}_{theirs}_l{i // len(directions)}{way}"
+        for i, way in zip(range(len(layer.layers)), cycle(directions), strict=False)
+        for kind in ("weight", "bias")
+        for ours, theirs in (("input", "ih"), ("hidden", "hh"))
+    }
 
 
 def _recurrences(config: Any, gates: int, device: Backend | str | None) -> dict[str, Any]:
@@ -187,6 +201,11 @@ class Rnn(Layer[RnnConfig]):
             device: Backend | str | None = None,
         ) -> None: ...
 
+    @property
+    def names_in_pytorch(self) -> dict[str, str]:
+        """What PyTorch calls the weights, by their paths here."""
+        return _names_in_pytorch(self)
+
     def forward(
         self,
         x: Tensor[Float],
@@ -279,6 +298,11 @@ class Gru(Layer[GruConfig]):
             device: Backend | str | None = None,
         ) -> None: ...
 
+    @property
+    def names_in_pytorch(self) -> dict[str, str]:
+        """What PyTorch calls the weights, by their paths here."""
+        return _names_in_pytorch(self)
+
     def forward(
         self,
         x: Tensor[Float],
@@ -352,6 +376,11 @@ class Lstm(Layer[LstmConfig]):
             *,
             device: Backend | str | None = None,
         ) -> None: ...
+
+    @property
+    def names_in_pytorch(self) -> dict[str, str]:
+        """What PyTorch calls the weights, by their paths here."""
+        return _names_in_pytorch(self)
 
     def forward(
         self,
