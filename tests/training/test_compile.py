@@ -139,6 +139,26 @@ def test_compiled_steps_on_the_gpu(name: str) -> None:
     # A driver may round a product and a sum of one kernel once.
     np.testing.assert_allclose(fast.all()[0], eager[0], rtol=1e-5)
     assert fast.step.versions <= 2  # type: ignore[attr-defined]
+    (text,) = [source for source in fast.step.sources if "_step" in source]  # type: ignore[attr-defined]
+    assert " = repeated_" in text  # forward and backward pass, without the ops
+
+
+def test_ops_that_only_check_their_indices_run_on_the_gpu_too() -> None:
+    device = wgpu()
+
+    @px.compile
+    def scaled(x: Tensor, at: Tensor[px.Int], rate: float) -> Tensor:
+        px.take(x, at, axis=0)
+        px.take(x, at, axis=0)
+        return x * rate
+
+    x = px.ones(3, device=device)
+    inside, outside = (px.asarray([0, last], device=device) for last in (2, 3))
+    assert [scaled(x, inside, 2.0 * n).tolist() for n in range(4)] == [
+        [2.0 * n] * 3 for n in range(4)
+    ]
+    with pytest.raises(px.IndexOutOfRangeError, match="take"):
+        scaled(x, outside, 2.0).tolist()
 
 
 def test_compiled_steps_with_checkpoints() -> None:

@@ -11,7 +11,8 @@ from phlox_tensor.capture import Cell, Formula, Graph, Node, Number, Value, same
 
 from ._flat import remember
 from ._layout import Source
-from ._plan import Fused, Plan, Step, gives, planned, takes
+from ._plan import Plan, planned
+from ._steps import named, with_repeated, write_steps
 from ._trace import Place, Ref, Trace, packed
 
 Replay = Callable[[list[Any], list[Any]], Any]
@@ -66,11 +67,9 @@ class _Writer:
         self._source = Source()
         nodes, self._constants = folded(trace.graph)
         self._outputs = set(trace.graph.outputs)
-        self._steps = planned(nodes, trace.graph.specs, self._outputs).steps
-        self._last: dict[int, int] = {}
-        for place, step in enumerate(self._steps):
-            for value in (*takes(step), *gives(step)):
-                self._last[value] = place
+        steps = planned(nodes, trace.graph.specs, self._outputs).steps
+        kept = self._outputs | self._constants.keys()
+        self._steps = with_repeated(steps, trace.graph.specs, kept, self._constants)
 
     def write(self) -> tuple[Replay, str]:
         """Return the function and its text."""
@@ -83,8 +82,7 @@ class _Writer:
         early = [c for c, p in trace.left.items() if c in contents and not _has_values(p)]
         for cell in early:
             self._swap(cell, contents[cell], trace.left[cell])
-        for place, step in enumerate(self._steps):
-            self._step(place, step)
+        write_steps(source, self._steps, self._outputs | self._constants.keys(), self._constants)
         out = source.tree(trace.result.layout, [*map(self._ref, trace.result.refs)])
         children = [*source.children]
         for at, kept in trace.kept.items():
@@ -99,11 +97,7 @@ class _Writer:
         return source.function("replay", "leaves, undo"), str(source)
 
     def _ref(self, ref: Ref) -> str:
-        if type(ref) is Value:
-            if ref.number in self._constants:
-                return self._source.constant(self._constants[ref.number])
-            return f"v{ref.number}"
-        return f"n{ref.place}" if type(ref) is Number else self._source.constant(ref)
+        return named(self._source, ref, self._constants)
 
     def _open(self, cell: Cell[Any], place: Place) -> str:
         """Read a cell, which must have the layout that it had."""
@@ -158,30 +152,6 @@ class _Writer:
     def _packed(self, place: Place) -> str:
         refs = "".join(f"{self._ref(ref)}, " for ref in place.refs)
         return f"{self._source.constant(place.layout.pack, 'pack')}(({refs}))"
-
-    def _step(self, place: int, step: Step) -> None:
-        source = self._source
-        results = ", ".join(f"v{v}" for v in gives(step))
-        if isinstance(step, Fused):
-            given = (*map(Value, step.lowered.inputs), *step.lowered.numbers)
-            entry, several = source.constant(step.kernel, "kernel"), True
-        else:
-            given = (*step.operands, *step.attributes)
-            entry, several = source.constant(step.entry, step.op.name), step.op.signature.several
-        called = f"{entry}({', '.join(map(self._item, given))})"
-        source.line(f"{results}{',' if several else ''} = {called}")
-        done = [v for v in {*takes(step), *gives(step)} if self._last[v] == place]
-        kept = self._outputs | self._constants.keys()
-        gone = [f"v{v}" for v in sorted(done) if v not in kept]
-        if gone:
-            source.line(f"del {', '.join(gone)}")
-
-    def _item(self, item: Any) -> str:
-        if type(item) in (Value, Number):
-            return self._ref(item)
-        if type(item) is tuple and any(type(x) is Value for x in item):
-            return f"({''.join(f'{self._ref(x)}, ' for x in item)})"
-        return self._source.constant(item)
 
 
 def folded(graph: Graph) -> tuple[list[Node], dict[int, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
+from collections.abc import Callable
 from inspect import Parameter, signature
 from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Protocol
@@ -14,7 +15,7 @@ from ._errors import BackendUnavailableError, DeviceError, GradientError, Reject
 from ._key import exact
 from ._number import Scalar
 from ._op import REGISTRY, Op, Restated, Shape
-from ._program import Kernel, Program, ProgramLimits
+from ._program import Kernel, Program, ProgramLimits, Run
 from ._table import Entry, Table
 from ._tensor import Tensor
 
@@ -293,6 +294,17 @@ class Backend(metaclass=_Interned):
 
         Called for programs within ``limits``, those of one instruction first: they tell which ops
         and element types there are kernels for.
+        """
+        return None
+
+    def repeated(self, make: Callable[[], Run], /) -> Run | None:
+        """Return what does the same as a function of ops, with less work for each of them.
+
+        Args:
+            make: makes the function, which needs no values and leaves none behind but its results.
+
+        Returns:
+            The function to call in its place; None where calling the ops is as good.
         """
         return None
 

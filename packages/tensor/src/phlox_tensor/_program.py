@@ -11,6 +11,10 @@ Kernel = Callable[..., tuple[Any, ...]]
 """A function of the primitives and then the numbers of a program that gives its outputs."""
 
 
+Run = Callable[[Any], tuple[Any, ...]]
+"""A function of a sequence of primitives: the same ops with the same attributes at each call."""
+
+
 class Instr(NamedTuple):
     """One elementwise op of a program.
 

@@ -9,7 +9,7 @@ from ._interpreter import interpreted
 from ._kinds import KIND_SETS
 from ._lowering import Lowered, Taken, arguments_of, lowered, program_of
 from ._number import Number, call, plain, same
-from ._program import Instr, Kernel, Program, ProgramLimits
+from ._program import Instr, Kernel, Program, ProgramLimits, Run
 from ._recording import Recording, line_of_user, recorded, recording
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "Program",
     "ProgramLimits",
     "Recording",
+    "Run",
     "Taken",
     "Value",
     "ambient",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, final
 
@@ -24,7 +25,7 @@ from phlox_tensor import (
     uint32,
 )
 from phlox_tensor.arguments import explained
-from phlox_tensor.capture import Kernel, Program, ProgramLimits
+from phlox_tensor.capture import Kernel, Program, ProgramLimits, Run
 
 if TYPE_CHECKING:
     from ._array import GpuArray
@@ -139,6 +140,12 @@ class Wgpu(Backend):
         from ._elementwise import kernel  # noqa: PLC0415 - loads wgpu
 
         return kernel(self.device, program)
+
+    def repeated(self, make: Callable[[], Run], /) -> Run:
+        """Return what hands over the kernels that a function of ops ran, without the ops."""
+        from ._repeat import Repeated  # noqa: PLC0415 - loads wgpu
+
+        return Repeated(self.device, make())
 
     def checks_operands(self, op: Op) -> bool:
         """Whether there is an entry of a class that looks at its operands, once per shape."""

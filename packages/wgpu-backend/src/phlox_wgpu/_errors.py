@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from phlox_tensor import PhloxError
+from collections.abc import Sequence
+from typing import NoReturn
+
+from phlox_tensor import DeviceError, PhloxError
 
 
 class DeviceMemoryError(PhloxError, MemoryError):
@@ -23,3 +26,29 @@ class ShaderError(PhloxError, RuntimeError):
     def listing(self) -> str:
         """Return the text with line numbers."""
         return "\n".join(f"{i:4} {line}" for i, line in enumerate(self.wgsl.splitlines(), 1))
+
+
+def too_wide(params: Sequence[float]) -> DeviceMemoryError:
+    """Say which number of a launch is over 32 bits."""
+    widest = max(params, key=abs)
+    return DeviceMemoryError(
+        "wgpu",
+        "a size, stride or number of this call does not fit 32 bits",
+        got=widest,
+        expected="less than 2**31",
+        hint="split the tensor, or keep it on the Cpu backend",
+    )
+
+
+class ForkedLock:
+    """Stands for the lock of a device in a process that did not open it."""
+
+    def __enter__(self) -> NoReturn:
+        raise DeviceError(
+            "wgpu",
+            "the device was opened before fork(), in the parent process",
+            hint='multiprocessing.set_start_method("spawn")',
+        )
+
+    def __exit__(self, *_: object) -> None:
+        """Do nothing: the lock is never entered."""

@@ -36,7 +36,8 @@ import os
 import struct
 import threading
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import wgpu
@@ -47,11 +48,12 @@ from . import _native
 from ._adapter import is_software
 from ._array import ITEM_BYTES, GpuArray, Storage, dense_strides
 from ._cache import Recent
-from ._errors import DeviceMemoryError, ShaderError
+from ._errors import DeviceMemoryError, ForkedLock, ShaderError, too_wide
 from ._kernel import Kernel
 from ._pipelines import Layout, Pipeline, Pipelines
 from ._pool import Buffer, Pool
 from ._staging import PART_BYTES, Staging
+from ._tape import Pass, Scratch, Tape, Varying
 
 if TYPE_CHECKING:
     from phlox_tensor import DType
@@ -65,6 +67,7 @@ _LATER_FLUSH = 128
 _KEPT_BIND_GROUPS = 8192
 _KEPT_PLANS = 8192
 _ERROR_BYTES = 16
+_UNIFORM = wgpu.BufferUsage.UNIFORM | wgpu.BufferUsage.COPY_DST
 _STORAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
 
 
@@ -82,32 +85,6 @@ def grid(groups: int | tuple[int, int, int]) -> tuple[int, int, int]:
         return groups, 1, 1
     rows = -(-groups // _MAX_GROUPS)
     return -(-groups // rows), rows, 1
-
-
-def _too_wide(params: Sequence[float]) -> DeviceMemoryError:
-    """Say which number of a launch is over 32 bits."""
-    widest = max(params, key=abs)
-    return DeviceMemoryError(
-        "wgpu",
-        "a size, stride or number of this call does not fit 32 bits",
-        got=widest,
-        expected="less than 2**31",
-        hint="split the tensor, or keep it on the Cpu backend",
-    )
-
-
-class _ForkedLock:
-    """Stands for the lock of a device in a process that did not open it."""
-
-    def __enter__(self) -> NoReturn:
-        raise DeviceError(
-            "wgpu",
-            "the device was opened before fork(), in the parent process",
-            hint='multiprocessing.set_start_method("spawn")',
-        )
-
-    def __exit__(self, *_: object) -> None:
-        """Do nothing: the lock is never entered."""
 
 
 class GpuDevice:
@@ -135,6 +112,8 @@ class GpuDevice:
         self.pipelines = Pipelines(gpu, self.limits)
         self.plans: Recent[Hashable, Any] = Recent(_KEPT_PLANS)
         self.batch = 0
+        self.tape: Tape | None = None
+        self.scratch = Scratch()
         # Buffers that one kernel may bind; the uniform with its parameters is none of them.
         self.max_bindings: int = self.limits["max-storage-buffers-per-shader-stage"]
         self._submitted = False
@@ -143,8 +122,7 @@ class GpuDevice:
         self._pending: list[_native.Dispatch] = []
         self._groups: Recent[tuple[int, ...], Any] = Recent(_KEPT_BIND_GROUPS)
         self._staging = Staging(gpu)
-        usage = wgpu.BufferUsage.UNIFORM | wgpu.BufferUsage.COPY_DST
-        self._ring = gpu.create_buffer(size=_RING_BYTES, usage=usage)
+        self._ring = gpu.create_buffer(size=_RING_BYTES, usage=_UNIFORM)
         self._ring_data = bytearray(_RING_BYTES)
         self._ring_used = 0
         self._error = gpu.create_buffer(size=_ERROR_BYTES, usage=_STORAGE)
@@ -154,7 +132,7 @@ class GpuDevice:
 
     def _after_fork(self) -> None:
         # Every call into the driver takes the lock first; in the child it would hang or crash.
-        self.lock = _ForkedLock()  # type: ignore[assignment]
+        self.lock = ForkedLock()  # type: ignore[assignment]
 
     # Memory
 
@@ -203,7 +181,10 @@ class GpuDevice:
                 buffer = self.pool.take(nbytes)
             except wgpu.GPUError:
                 buffer = self._take_again(nbytes)
-        return Storage(buffer, self.pool)
+            storage = Storage(buffer, self.pool)
+            if self.tape is not None:
+                self.tape.made.add(storage)
+        return storage
 
     def _take_again(self, nbytes: int) -> Buffer:
         """Take a buffer after the driver had none: with all free ones back in its hands."""
@@ -243,6 +224,7 @@ class GpuDevice:
         """Give unused pooled memory back to the driver; returns the bytes."""
         with self.lock:
             self._staging.trim()
+            self.scratch.clear()
             return self.pool.trim()
 
     def _release_groups(self) -> None:
@@ -303,7 +285,7 @@ class GpuDevice:
                 try:
                     pipeline.packer.pack_into(self._ring_data, offset, *params)
                 except (struct.error, OverflowError) as error:
-                    raise _too_wide(params) from error
+                    raise too_wide(params) from error
                 self._ring_used = offset + pipeline.slot
             batch = self.batch
             names = [pipeline.layout.serial]
@@ -313,18 +295,23 @@ class GpuDevice:
                 names.append(buffer.serial)
             key = tuple(names)
             group = self._groups.get(key) or self._groups.find(
-                key, lambda: self._bind(pipeline.layout, (*inputs, *outputs))
+                key, lambda: self._bind_arrays(pipeline.layout, (*inputs, *outputs))
             )
             if pipeline.index_errors:
                 self._error_armed = True
+            if self.tape is not None:
+                self.tape.note(pipeline, inputs, outputs, params, (x, y, z))
             pending = self._pending
             pending.append((pipeline.handle, group._internal, group, offset, x, y, z))
             if len(pending) >= self._flush_at or self._debug:
                 self.flush()
 
-    def _bind(self, layout: Layout, arrays: tuple[GpuArray, ...]) -> Any:
-        entries = [(self._ring._internal, layout.slot)] if layout.slot else []
-        buffers = [array.storage.buffer for array in arrays]
+    def _bind_arrays(self, layout: Layout, arrays: tuple[GpuArray, ...]) -> Any:
+        return self.bind(layout, self._ring, [array.storage.buffer for array in arrays])
+
+    def bind(self, layout: Layout, uniform: Any, buffers: Sequence[Buffer]) -> Any:
+        """Make a bind group, whose kernel reads its parameters from `uniform`."""
+        entries = [(uniform._internal, layout.slot)] if layout.slot else []
         entries += [(buffer.handle, buffer.nbytes) for buffer in buffers]
         if layout.index_errors:
             entries.append((self._error._internal, _ERROR_BYTES))
@@ -332,6 +319,32 @@ class GpuDevice:
             return self.native.bind_group(layout.gpu, entries)
         except wgpu.GPUError as error:
             raise self._told(error, "binding the operands of a kernel") from error
+
+    def uniform(self, data: bytearray) -> Any:
+        """Make a buffer of parameters that stay."""
+        uniform = self.gpu.create_buffer(size=max(len(data), 4), usage=_UNIFORM)
+        if data:
+            self.native.write(uniform._internal, data, len(data))
+        return uniform
+
+    def record_again(self, run: Sequence[Pass], table: Sequence[Buffer], *, armed: bool) -> None:
+        """Record dispatches that were noted before, `table` being what they bind anew each time.
+
+        The caller holds the lock.
+        """
+        self._error_armed = self._error_armed or armed
+        groups = self._groups
+        for item in run:
+            if isinstance(item, Varying):
+                buffers = [table[p] if isinstance(p, int) else p for p in item.places]
+                key = (*item.key, *[buffer.serial for buffer in buffers])
+                group = groups.get(key) or groups.find(key, partial(item.bind, buffers))
+                item = (item.handle, group._internal, group, *item.rest)  # noqa: PLW2901
+            self._pending.append(item)
+            if len(self._pending) >= self._flush_at:
+                self.flush()
+        for buffer in table:
+            buffer.batch = self.batch
 
     def flush(self) -> None:
         """Submit what is recorded; does not wait."""
@@ -375,6 +388,8 @@ class GpuDevice:
                 self.native.write(buffer.handle, data, data.size)
             except wgpu.GPUError as error:
                 raise self._told(error, f"the upload of {data.size} bytes") from error
+            if self.tape is not None:
+                self.tape.filled.add(out.storage)
         return out
 
     def read(self, x: GpuArray) -> np.ndarray:
@@ -427,6 +442,8 @@ class GpuDevice:
         """
         nbytes = len(data)
         with self.lock:
+            if self.tape is not None:
+                self.tape.whole = False
             size, staging = self._staging.take(nbytes + _ERROR_BYTES)
             armed, self._error_armed = self._error_armed, False
             total = nbytes + (_ERROR_BYTES if armed else 0)

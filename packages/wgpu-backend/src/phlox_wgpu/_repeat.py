@@ -1,0 +1,203 @@
+"""Functions of ops that run again and again: their dispatches, handed over without the ops."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import count
+from typing import Any, NamedTuple, final
+
+from phlox_tensor import DType
+from phlox_tensor.capture import Run
+
+from ._array import GpuArray, Storage
+from ._cache import Recent
+from ._pool import Buffer
+from ._runtime import GpuDevice
+from ._tape import Noted, Pass, Tape, Varying
+
+_KEPT = 8  # layouts of the operands of one function
+_MOST_SCRATCH = 1 << 26  # bytes held for one function; the kernels of a larger one take longer
+_serials = count(1)
+
+
+class _Result(NamedTuple):
+    """An array to give: the place of its buffer among operands, new ones and kept ones."""
+
+    place: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+    dtype: DType
+
+    def over(self, storages: Sequence[Storage]) -> GpuArray:
+        return GpuArray(storages[self.place], self.shape, self.strides, self.offset, self.dtype)
+
+
+class _Script(NamedTuple):
+    """What to do for operands of one layout.
+
+    Attributes:
+        turn: of the scratch buffers that it binds.
+        run: the dispatches.
+        armed: whether one of them may report an index.
+        new: the sizes of the buffers that results need.
+        kept: storages that results show, the same each time.
+        results: what to give.
+        held: what the dispatches use and nobody else may hold.
+    """
+
+    turn: int
+    run: tuple[Pass, ...]
+    armed: bool
+    new: tuple[int, ...]
+    kept: tuple[Storage, ...]
+    results: tuple[_Result, ...]
+    held: Any
+
+
+@final
+class _Known:
+    """What is known of operands of one layout."""
+
+    script: _Script | None = None
+    refused: bool = False
+
+
+@final
+class Repeated:
+    """Runs a function of arrays; what it dispatched for one layout is noted, and then repeated."""
+
+    def __init__(self, device: GpuDevice, run: Run) -> None:
+        """Keep the function."""
+        self._device = device
+        self._run = run
+        self._known: Recent[Any, _Known] = Recent(_KEPT)
+
+    def __call__(self, operands: Sequence[GpuArray]) -> tuple[GpuArray, ...]:
+        """Run the function, or do what it did."""
+        first: dict[Storage, int] = {}
+        key = tuple(
+            [
+                (x.shape, x.strides, x.offset, first.setdefault(x.storage, place))
+                for place, x in enumerate(operands)
+            ]
+        )
+        with self._device.lock:
+            known = self._known.get(key) or self._known.find(key, _Known)
+            if not known.refused:
+                return self._again(known, operands)
+        return self._run(operands)
+
+    def _again(self, known: _Known, operands: Sequence[GpuArray]) -> tuple[GpuArray, ...]:
+        device, script = self._device, known.script
+        if script is None:
+            return self._noted(known, operands)
+        storages = [x.storage for x in operands]
+        storages += [device.storage(nbytes) for nbytes in script.new]
+        if script.turn != device.scratch.turn:  # memory was short, now or before
+            return self._noted(known, operands)
+        table = [storage.buffer for storage in storages]
+        device.record_again(script.run, table, armed=script.armed)
+        storages += script.kept
+        return tuple([result.over(storages) for result in script.results])
+
+    def _noted(self, known: _Known, operands: Sequence[GpuArray]) -> tuple[GpuArray, ...]:
+        """Run the function and note how to do it again."""
+        device = self._device
+        device.tape = tape = Tape()
+        try:
+            results = self._run(operands)
+        finally:
+            device.tape = None
+        known.script = _script(device, tape, operands, results)
+        known.refused = known.script is None
+        return results
+
+
+def _script(
+    device: GpuDevice, tape: Tape, operands: Sequence[GpuArray], results: Sequence[GpuArray]
+) -> _Script | None:
+    """Return how to do again what a tape has; None where that would not be the same, or large."""
+    places: dict[Storage, int] = {}
+    for place, x in enumerate(operands):
+        places.setdefault(x.storage, place)
+    own = tape.made - tape.filled  # what the dispatches wrote
+    writes = {s for one in tape.noted for s in one.storages[len(one.storages) - one.written :]}
+    if not tape.whole or not writes <= own:
+        return None
+    shown = list(dict.fromkeys(r.storage for r in results if r.storage not in places))
+    new = [storage for storage in shown if storage in own]
+    kept = [storage for storage in shown if storage not in own]
+    places |= {storage: len(operands) + n for n, storage in enumerate([*new, *kept])}
+    slots, sizes = _slots(tape.noted, own - {*new})
+    if sum(sizes) > _MOST_SCRATCH:
+        return None
+    scratch = device.scratch.take(sizes, device.storage)
+    anew = {storage: place for storage, place in places.items() if storage not in {*kept}}
+    bound = {storage: scratch[slot] for storage, slot in slots.items()} | anew
+    uniform, run = _dispatches(device, tape.noted, bound)
+    return _Script(
+        turn=device.scratch.turn,
+        run=run,
+        armed=any(one.pipeline.index_errors for one in tape.noted),
+        new=tuple(storage.buffer.nbytes for storage in new),
+        kept=tuple(kept),
+        results=tuple(
+            _Result(places[r.storage], r.shape, r.strides, r.offset, r.dtype) for r in results
+        ),
+        held=(uniform, [s for one in tape.noted for s in one.storages if s not in bound]),
+    )
+
+
+def _slots(noted: Sequence[Noted], inner: set[Storage]) -> tuple[dict[Storage, int], list[int]]:
+    """Give each inner storage a slot, one slot to several that are not used at the same time.
+
+    Returns:
+        The slots, and the size of each.
+    """
+    last = {s: place for place, one in enumerate(noted) for s in one.storages}
+    slots: dict[Storage, int] = {}
+    sizes: list[int] = []
+    free: defaultdict[int, list[int]] = defaultdict(list)
+    for place, one in enumerate(noted):
+        mine = [s for s in dict.fromkeys(one.storages) if s in inner]
+        for storage in mine:
+            if storage not in slots:
+                size = storage.buffer.nbytes
+                if not free[size]:
+                    free[size].append(len(sizes))
+                    sizes.append(size)
+                slots[storage] = free[size].pop()
+        for storage in mine:
+            if last[storage] == place:
+                free[storage.buffer.nbytes].append(slots[storage])
+    return slots, sizes
+
+
+def _dispatches(
+    device: GpuDevice, noted: Sequence[Noted], bound: Mapping[Storage, Buffer | int]
+) -> tuple[Any, tuple[Pass, ...]]:
+    """Return a buffer with the parameters of all dispatches, and the dispatches that read it."""
+    data = bytearray()
+    offsets = []
+    for one in noted:
+        offsets.append(len(data) if one.pipeline.slot else -1)
+        data += one.params.ljust(one.pipeline.slot, b"\0")
+    uniform = device.uniform(data)
+    serial = next(_serials)
+    run: list[Pass] = []
+    for one, offset in zip(noted, offsets, strict=True):
+        layout = one.pipeline.layout
+        places = tuple([bound.get(s, s.buffer) for s in one.storages])
+        buffers = [place for place in places if isinstance(place, Buffer)]
+        rest = (offset, *one.grid)
+        if len(buffers) < len(places):
+            key = (layout.serial, -serial) if layout.slot else (layout.serial,)
+            bind = partial(device.bind, layout, uniform)
+            run.append(Varying(one.pipeline.handle, key, places, bind, rest))
+        else:
+            group = device.bind(layout, uniform, buffers)
+            run.append((one.pipeline.handle, group._internal, group, *rest))
+    return uniform, tuple(run)

@@ -1,0 +1,105 @@
+"""What the runtime notes of the kernels that run, so that they can run again without the ops."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, final
+
+from . import _native
+from ._array import GpuArray, Storage
+from ._pipelines import Pipeline
+from ._pool import Buffer
+
+
+class Noted(NamedTuple):
+    """A dispatch: what it binds, of which the last ``written`` are outputs, and its numbers."""
+
+    pipeline: Pipeline
+    storages: tuple[Storage, ...]
+    written: int
+    params: bytes
+    grid: tuple[int, int, int]
+
+
+@final
+@dataclass(slots=True)
+class Tape:
+    """What happened on a device while one function ran under its lock.
+
+    Attributes:
+        noted: the dispatches, in order. They hold their buffers, so that none is used twice.
+        made: the storages that were taken from the pool.
+        filled: those of them that got their content from the host.
+        whole: False when the host read something, of which the rest may depend.
+    """
+
+    noted: list[Noted] = field(default_factory=list)
+    made: set[Storage] = field(default_factory=set)
+    filled: set[Storage] = field(default_factory=set)
+    whole: bool = True
+
+    def note(
+        self,
+        pipeline: Pipeline,
+        inputs: Sequence[GpuArray],
+        outputs: Sequence[GpuArray],
+        params: Sequence[float],
+        grid: tuple[int, int, int],
+    ) -> None:
+        """Add a dispatch."""
+        storages = tuple([array.storage for array in (*inputs, *outputs)])
+        packed = pipeline.packer.pack(*params) if pipeline.slot else b""
+        self.noted.append(Noted(pipeline, storages, len(outputs), packed, grid))
+
+
+class Varying(NamedTuple):
+    """A dispatch that binds other buffers each time.
+
+    Attributes:
+        handle: of the pipeline.
+        key: names the layout and the buffer of parameters among all bind groups.
+        places: what it binds: a buffer, or the place of one in a table.
+        bind: makes the bind group.
+        rest: the offset of the parameters, then the grid.
+    """
+
+    handle: Any
+    key: tuple[int, ...]
+    places: tuple[Buffer | int, ...]
+    bind: Callable[[Sequence[Buffer]], Any]
+    rest: tuple[int, int, int, int]
+
+
+Pass = Varying | _native.Dispatch
+
+
+@final
+class Scratch:
+    """Buffers for what lives only inside of a repeated function; all such functions share them.
+
+    One queue runs everything in order, so what one leaves in them is used when the next one runs.
+    """
+
+    def __init__(self) -> None:
+        """Hold nothing."""
+        self.turn = 0  # of clearing: buffers of an earlier turn are gone
+        self._held: dict[int, list[Storage]] = {}
+
+    def take(self, sizes: Sequence[int], make: Callable[[int], Storage]) -> list[Buffer]:
+        """Return a buffer for each size class, no two the same."""
+        found = []
+        used: Counter[int] = Counter()
+        for size in sizes:
+            held = self._held.setdefault(size, [])
+            if used[size] == len(held):
+                held.append(make(size))
+            found.append(held[used[size]].buffer)
+            used[size] += 1
+        return found
+
+    def clear(self) -> None:
+        """Give all buffers back to the pool."""
+        self.turn += 1
+        self._held = {}
