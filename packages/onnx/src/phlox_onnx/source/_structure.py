@@ -151,13 +151,14 @@ class Structure:
         self.parts: list[Part] = []
         self.model = Part("Model", inputs, without_unread(block))
 
-    def divide(self) -> None:
-        """Find what is repeated, then cut what is long."""
-        while self._repeated():
+    def divide(self, *, whole: bool = False) -> None:
+        """Find what is repeated, then cut what is long; or leave it whole."""
+        while not whole and self._repeated():
             pass
         for part in [*self.parts, self.model]:
             part.block = nested(part.block)
-        self._cut(self.model)
+        if not whole:
+            self._cut(self.model)
         self.model.fields = [self._own(self.model.block)]
 
     # Repeated lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, final
 
 from phlox_nn import Module
@@ -168,15 +168,15 @@ class Writer:
 
     # Text
 
-    def source(self, uses_ops: bool) -> str:
-        """The whole module."""
+    def source(self, uses_ops: bool, freeze: Sequence[str] = ()) -> str:
+        """The whole module; ``freeze`` are paths that ``load`` does not train."""
         body: list[str] = []
         for part in self._s.parts:
             body += ["", "", *self._class(part)]
         body += ["", "", *self._class(self._s.model)]
         for part in self._s.parts:
             body += ["", "", *self._maker(part)]
-        body += ["", "", *self._config()]
+        body += ["", "", *self._config(freeze)]
         text = "\n".join(body)
         head = [f'"""{self._title}"""', "", "from __future__ import annotations", ""]
         standard = ["import math"] if "math." in text else []
@@ -286,8 +286,10 @@ class Writer:
             return [("", 0) for _ in self._columns[made.kind]]
         return made.settings
 
-    def _config(self) -> list[str]:
+    def _config(self, freeze: Sequence[str]) -> list[str]:
         built = self._built(self._s.model, [])
+        words = ", ".join(e.rendered(e.literal(where), str) for where in freeze)
+        frozen = f".freeze({words})" if words else ""
         return [
             "class ModelConfig(nn.Config):",
             '    """How the model is made; it has no settings."""',
@@ -302,7 +304,7 @@ class Writer:
             '    path = Path(__file__).with_name("weights.mpk")',
             "    record = px.record.NamedMsgpackRecorder().open(path)",
             "    model: Model = ModelConfig().init_with(record, device or px.default_device())",
-            "    return model",
+            *(f"    {line}" for line in wrapped(f"return model{frozen}", 4)),
         ]
 
 
