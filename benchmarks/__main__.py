@@ -34,7 +34,7 @@ CPU = (
     "numerical",
     "families",
 )
-GROUPS = (*CPU, "checkpoints", "record", "shaders")
+GROUPS = (*CPU, "checkpoints", "gpu", "record", "shaders")
 NAMES = {"safetensors": "safetensors", "torch": "PyTorch"}
 
 

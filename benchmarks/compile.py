@@ -31,13 +31,11 @@ def cases(*, with_torch: bool) -> list[Case]:
     encoder = networks.encoder(train.LAYERS, train.D_MODEL, train.HEADS, train.D_WIDE, device)
     sentence = px.asarray(tokens, device=device)
     mine = {
-        "MLP 64-32-10, b32, Adam": _classify(
+        "MLP 64-32-10, b32, Adam": classify(
             networks.mlp(*train.TINY, device), tiny, labels[:32], adam
         ),
-        "MLP 784-256-10, b64, Adam": _classify(
-            networks.mlp(*train.MLP, device), flat, labels, adam
-        ),
-        "demo CNN, b64, AdamW": _classify(
+        "MLP 784-256-10, b64, Adam": classify(networks.mlp(*train.MLP, device), flat, labels, adam),
+        "demo CNN, b64, AdamW": classify(
             DigitsConfig().init(device), images, labels, optim.AdamWConfig()
         ),
         "encoder d256 L4 h8, b8 s128, Adam": _step(
@@ -67,8 +65,15 @@ _CHAINS = [
 ]
 
 
-def _classify(model: Any, images: np.ndarray, labels: np.ndarray, config: Any) -> Run:
-    device = px.Autodiff(px.Cpu())
+def classify(
+    model: Any,
+    images: np.ndarray,
+    labels: np.ndarray,
+    config: Any,
+    device: px.Backend | None = None,
+) -> Run:
+    """Return what `train.classify` does, compiled."""
+    device = device or px.Autodiff(px.Cpu())
     loss_of: Any = nn.CrossEntropyLossConfig().init()
     x, target = px.asarray(images, device=device), px.asarray(labels, device=device)
     return _step(model, config, lambda model, x, y: loss_of(model(x), y), x, target)

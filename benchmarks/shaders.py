@@ -6,21 +6,13 @@ own clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import phlox as px
-from benchmarks import train
-from benchmarks.case import Case, Run
-from examples.mnist.model import DigitsConfig
-from phlox import optim
-
-TURNS = 16
-"""Ops between two reads: a read costs tens of microseconds, and training seldom reads."""
-
-Op = Callable[[], Any]
+from benchmarks.case import Case
+from benchmarks.gpu import TURNS, Op, read_back
 
 
 def cases(*, with_torch: bool) -> list[Case]:
@@ -30,11 +22,6 @@ def cases(*, with_torch: bool) -> list[Case]:
         twins = _cuda(device.is_software) if with_torch and not device.is_software else {}
         out.extend(_on(device, twins))
     return out
-
-
-def _batches(software: bool) -> tuple[int, ...]:
-    """Images to a step of the digits network."""
-    return (8,) if software else (64, 512, 4096)
 
 
 def _sizes(software: bool) -> tuple[int, tuple[int, int], tuple[int, ...], int]:
@@ -71,18 +58,11 @@ def _on(device: px.Wgpu, twins: dict[str, Op]) -> list[Case]:
     for n in sides:
         a = px.asarray(rng.standard_normal((n, n), np.float32), device=device)
         mine[f"matmul {n}"] = (_product(a), 2.0 * n**3, 0)
-    recording = px.Autodiff(device)
-    for count in _batches(device.is_software):
-        images, labels = _digits(count)
-        model = DigitsConfig().init(recording)
-        mine[f"digits CNN, AdamW step, b{count}"] = (
-            train.classify(model, images, labels, optim.AdamWConfig(), recording), 0, 0,
-        )  # fmt: skip
     return [
         Case(
             f"{device!r} {name}, x{TURNS}",
-            _read_back(op, lambda last: last.flatten()[:1].numpy()),
-            _read_back(twins[name], lambda last: last.detach().flatten()[:1].cpu())
+            read_back(op, lambda last: last.flatten()[:1].numpy()),
+            read_back(twins[name], lambda last: last.detach().flatten()[:1].cpu())
             if twins
             else None,
             flops * TURNS,
@@ -90,22 +70,6 @@ def _on(device: px.Wgpu, twins: dict[str, Op]) -> list[Case]:
         )
         for name, (op, flops, size) in mine.items()
     ]
-
-
-def _read_back(op: Op, read: Callable[[Any], object]) -> Run:
-    """Run the op several times, then read one element of the last result."""
-
-    def run() -> object:
-        for _ in range(TURNS - 1):
-            op()
-        return read(op())
-
-    return run
-
-
-def _digits(count: int) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(1)
-    return rng.standard_normal((count, 1, 28, 28), np.float32), rng.integers(0, 10, count)
 
 
 def _product(a: Any) -> Op:
@@ -140,10 +104,4 @@ def _cuda(software: bool) -> dict[str, Op]:
     }
     for n in sides:
         twins[f"matmul {n}"] = _product(torch.randn(n, n, device="cuda"))
-    for count in _batches(software):
-        model = train.torch_demo().cuda()
-        rule = torch.optim.AdamW(model.parameters(), lr=1e-3)
-        twins[f"digits CNN, AdamW step, b{count}"] = train.torch_classify(
-            model, *_digits(count), rule
-        )
     return twins
