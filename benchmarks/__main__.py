@@ -1,7 +1,8 @@
-"""The command: python -m benchmarks [GROUP…] [--vs torch|safetensors] [--json FILE].
+"""The command: python -m benchmarks [GROUP…] [--vs torch|onnxruntime|safetensors] [--json FILE].
 
 ``cpu`` stands for all groups that run on the CPU; beside PyTorch it also writes its table to
-docs/performance.md. The group ``record`` is compared with safetensors, the others with PyTorch.
+docs/performance.md. The group ``onnx`` is compared with ONNX Runtime, ``record`` with safetensors,
+the others with PyTorch.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 from benchmarks import machine, page
@@ -34,8 +36,8 @@ CPU = (
     "numerical",
     "families",
 )
-GROUPS = (*CPU, "checkpoints", "gpu", "record", "shaders")
-NAMES = {"safetensors": "safetensors", "torch": "PyTorch"}
+GROUPS = (*CPU, "checkpoints", "gpu", "onnx", "record", "shaders")
+NAMES = {"onnxruntime": "ONNX Runtime", "safetensors": "safetensors", "torch": "PyTorch"}
 
 
 def main() -> int:
@@ -77,6 +79,14 @@ def _run(group: str, vs: str | None, facts: dict[str, Any]) -> list[dict[str, An
             row["times_wanted"] = case.times_full_width
         rows.append(row)
         print(_line(row), flush=True)
+    ratios = [row["times"] for row in rows if "times" in row]
+    wanted = getattr(module, "MEAN", 0.0)
+    if ratios and wanted:
+        mean = geometric_mean(ratios)
+        mark = "" if mean >= wanted else " !"
+        print(
+            f"{'geometric mean':<44} {'':>12} {'':>12} {f'{mean:.2f}{mark} (≥ {wanted:.2f})':>14}"
+        )
     return rows
 
 
@@ -94,8 +104,8 @@ def _facts(vs: str | None) -> dict[str, Any]:
 
         torch.set_num_threads(count)
         facts["torch"] = torch.__version__
-    if vs == "safetensors":
-        facts["safetensors"] = version("safetensors")
+    elif vs is not None:
+        facts[vs] = version(vs)
     return facts
 
 

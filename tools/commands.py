@@ -71,9 +71,9 @@ def check(arguments: Arguments) -> int:
 
 
 def bench(arguments: Arguments) -> int:
-    """Benchmark: [NAME…] [--vs torch|safetensors] [--json FILE]."""
+    """Benchmark: [NAME…] [--vs torch|onnxruntime|safetensors] [--json FILE]."""
     steps.setup()
-    python = steps.peers() if "torch" in arguments else script("python")
+    python = steps.peers() if {"onnxruntime", "torch"} & {*arguments} else script("python")
     return call(python, "-m", "benchmarks", *arguments)
 
 
