@@ -2,6 +2,7 @@
 
 import sys as _sys
 
+from phlox_tensor.arguments import classes_of as _classes_of
 from phlox_tensor.arguments import explain as _explain
 
 from ._autodiff import Autodiff as Autodiff
@@ -33,4 +34,4 @@ from ._watch import register_hook as register_hook
 from ._watch import retain_grad as retain_grad
 from .batching import batching_kind as batching_kind
 
-_explain(_sys.modules[__name__], Gradients)
+_explain(_sys.modules[__name__], *_classes_of(_sys.modules[__name__]))

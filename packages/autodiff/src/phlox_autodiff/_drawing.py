@@ -118,6 +118,8 @@ def graph(*tensors: Tensor[Any]) -> Graph:
         2 sum () <- 1
         keeps 8 bytes
     """
+    if not tensors:
+        raise GradientError("graph", "no tensors were given", hint="px.graph(loss)")
     roots: list[Node] = []
     for tensor in tensors:
         item = tensor

@@ -9,6 +9,7 @@ import numpy as np
 
 from phlox_tensor import GradientError, Tensor, asarray, finfo, tree
 
+from ._levels import require_arguments
 from ._transform import vjp
 
 Array = np.ndarray[Any, Any]
@@ -51,6 +52,8 @@ def gradcheck(
     Raises:
         GradientError: naming the element that differs most, and the two values.
     """
+    if not isinstance(args, Tensor):
+        require_arguments("gradcheck", args)
     given = (args,) if isinstance(args, Tensor) else tuple(args)
     places = [leaf for leaf in tree.leaves(given) if _is_float(leaf)]
 

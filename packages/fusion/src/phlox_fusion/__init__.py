@@ -1,5 +1,10 @@
 """Compiled functions: recorded once, replayed without Python per op; functions that are kernels."""
 
+import sys as _sys
+
+from phlox_tensor.arguments import classes_of as _classes_of
+from phlox_tensor.arguments import explain as _say_arguments
+
 from ._compile import Compiled as Compiled
 from ._compile import compile as compile
 from ._fusion import Fusion as Fusion
@@ -7,3 +12,5 @@ from ._kernel import Kernel as Kernel
 from ._kernel import kernel as kernel
 
 __all__ = ["Compiled", "Fusion", "Kernel", "compile", "kernel"]
+
+_say_arguments(_sys.modules[__name__], *_classes_of(_sys.modules[__name__]))

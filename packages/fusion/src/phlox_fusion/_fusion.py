@@ -7,7 +7,7 @@ from threading import local
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, final
 
-from phlox_tensor import Backend, Decorator, DType, MemoryUse, Spec
+from phlox_tensor import ArgumentError, Backend, Decorator, DType, MemoryUse, Spec
 from phlox_tensor.capture import KIND_SETS, RECORDINGS, infer_prepared, recording
 
 from ._mode import mode_of
@@ -53,6 +53,9 @@ class Fusion(Decorator):
         self, backend: Backend | str, pending: int = _PENDING, least: int = _LEAST
     ) -> None:
         """Start with nothing that waits."""
+        for name, value in (("pending", pending), ("least", least)):
+            if type(value) is not int or value < 0:
+                raise ArgumentError("fusion", name, got=value, expected="a number of ops")
         super().__init__(backend, pending, least)
         self.pending, self.least = pending, least
         mode = mode_of("fusion")

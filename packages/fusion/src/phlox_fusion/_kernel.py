@@ -21,7 +21,11 @@ class Kernel(Generic[P]):
         """Keep the function."""
         update_wrapper(self, function)
         name = f"kernel {getattr(function, '__name__', type(function).__name__)}"
-        self._signature: Final = signature(function)
+        try:
+            self._signature: Final = signature(function)
+        except (TypeError, ValueError):
+            what, expected = "not a function in Python", "a function of elements"
+            raise CompileError("kernel", what, got=repr(function), expected=expected) from None
         parameters = self._signature.parameters.values()
         for parameter in parameters:
             if parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD):

@@ -3,6 +3,7 @@
 import sys as _sys
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from phlox_tensor.arguments import classes_of as _classes_of
 from phlox_tensor.arguments import explain as _explain
 
 from . import initializers as initializers
@@ -51,7 +52,10 @@ from ._where import fits_path as fits_path
 
 __version__ = "0.1.0"
 
-_explain(_sys.modules[__name__], Module)
+_parts = [
+    c for c in _classes_of(_sys.modules[__name__]) if c is Module or not issubclass(c, Module)
+]
+_explain(_sys.modules[__name__], *_parts)
 
 
 # Type checkers would take any name for one that exists.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, dataclass_transform
 
 from phlox_record import Record
-from phlox_tensor import Backend, Tensor, as_device, random, tree
+from phlox_tensor import Backend, Tensor, WrongTypeError, as_device, random, tree
 
 from . import _settings
 from ._settings import ConfigError
@@ -59,8 +59,13 @@ class Config(_settings.TypedFields, ABC):
             raise ConfigError("config", what, got=repr(getattr(self, name)), expected=expected)
 
     def init(self, *args: Any, **kwargs: Any) -> Any:
-        """Return what the config describes; that of a module takes the device."""
-        raise TypeError(f"{type(self).__name__} describes no module: it defines no init(device)")
+        """Return what the config describes; that of a module takes the device.
+
+        Raises:
+            WrongTypeError: when it describes nothing that could be made.
+        """
+        what = f"{type(self).__name__} describes no module: it defines no init(device)"
+        raise WrongTypeError("init", what)
 
     def init_with(self, record: Record, device: Backend | str | None = None) -> Any:
         """Return the module with the parameters of a record; none is initialized first.
@@ -108,8 +113,12 @@ class Config(_settings.TypedFields, ABC):
         return made
 
     def save(self, path: str | Path) -> Path:
-        """Write the config as JSON and return the path."""
-        target = Path(path)
+        """Write the config as JSON and return the path.
+
+        Raises:
+            ConfigError: for a path that no file can have.
+        """
+        target = _place("save", path)
         target.write_text(json.dumps(self.to_dict(), indent=2) + "\n", encoding="utf-8")
         return target
 
@@ -121,7 +130,7 @@ class Config(_settings.TypedFields, ABC):
             ConfigError: when the file is not JSON or does not fit the class.
             FileNotFoundError: when there is no such file.
         """
-        data = Path(path).read_bytes()
+        data = _place("load", path).read_bytes()
         try:
             values = json.loads(data)
         except (ValueError, RecursionError) as error:
@@ -145,3 +154,9 @@ def _device_of(record: Record) -> Backend | None:
         if isinstance(item, dict):
             work += reversed(item.values())
     return None
+
+
+def _place(op: str, path: str | Path) -> Path:
+    if "\0" in str(path):
+        raise ConfigError(op, "the path has a NUL character", got=repr(str(path)))
+    return Path(path)

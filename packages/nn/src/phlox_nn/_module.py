@@ -21,7 +21,8 @@ from typing import (
 )
 
 from phlox_record import Record, Recorder, recorder_for
-from phlox_tensor import ArgumentError, Backend, DeviceError, Tensor, as_device
+from phlox_tensor import ArgumentError, Backend, DeviceError, PhloxError, Tensor, as_device
+from phlox_tensor.arguments import RAW, misfit
 from phlox_tensor.scope import WATCH, run_inside, running_modules
 
 from . import _copying, _elsewhere, _records, _walk
@@ -203,7 +204,16 @@ class Module(_walk.Walked, metaclass=_ModuleType):
         if WATCH.count:  # somebody asks which module an op belongs to
             path = _walk.place_of(self, running_modules())
             return run_inside(self, path, partial(forward, *args, **kwargs))
-        return forward(*args, **kwargs)
+        try:
+            return forward(*args, **kwargs)
+        except RAW as error:
+            own = type(self).__module__.startswith("phlox_nn.") and not isinstance(
+                error, PhloxError
+            )
+            wrong = misfit(type(self).forward, (self, *args), kwargs) if own else None
+            if wrong is None:
+                raise
+            raise wrong from error
 
     # Copies and pickles
 

@@ -50,7 +50,7 @@ class WeightQuantizer(Config):
         Raises:
             ArgumentError: when groups do not divide the last axis.
         """
-        width = value.shape[-1]
+        width = value.shape[-1] if value.shape else 0
         group = width if self.group is None else self.group
         if not width or width % group:
             raise ArgumentError(

@@ -84,6 +84,10 @@ class Updates:
         Raises:
             ArgumentError: when ``strict``, and a value is for another module.
         """
+        given: object = module
+        if not isinstance(given, _walk.Walked):
+            got = f"a {type(given).__name__}"
+            raise ArgumentError("apply", "not a module", got=got, hint="updates.apply(model)")
         known = _walk.by_id(module)
         lost = sum(key not in known for key in self._found)
         if strict and lost:

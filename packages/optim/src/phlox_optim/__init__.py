@@ -1,7 +1,11 @@
 """Optimizers, the adaptor from tensors to modules, gradient clipping, learning-rate schedules."""
 
+import sys as _sys
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from phlox_tensor.arguments import classes_of as _classes_of
+from phlox_tensor.arguments import explain as _explain
 
 from ._adafactor import Adafactor as Adafactor
 from ._adafactor import AdafactorConfig as AdafactorConfig
@@ -57,6 +61,8 @@ from ._sgd import Sgd as Sgd
 from ._sgd import SgdConfig as SgdConfig
 
 __version__ = "0.1.0"
+
+_explain(_sys.modules[__name__], *_classes_of(_sys.modules[__name__]))
 
 
 # Names of ``torch.optim`` -> what to type.

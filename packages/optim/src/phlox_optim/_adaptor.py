@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, final
 
 from phlox_nn import Module, Param, updates_of
 from phlox_record import Keyed, Record
-from phlox_tensor import Float, GradientError, RecordError, Tensor
+from phlox_tensor import Float, GradientError, RecordError, Tensor, WrongTypeError
 from phlox_tensor.capture import Cell, Number, recording
 
 from . import _groups, _state
@@ -73,7 +73,15 @@ class OptimizerAdaptor(Optimizer):
             rule: what a step does.
             clipping: applied to all gradients of a step.
             groups: other rules or rates for some parameters; the last that fits counts.
+
+        Raises:
+            WrongTypeError: for what is no rule, no clipping, no group.
         """
+        _check(rule, SimpleOptimizer, "optim.Adam()")
+        if clipping is not None:
+            _check(clipping, GradientClipping, "optim.ClipByGlobalNorm(1.0)")
+        for group in groups:
+            _check(group, Group, "optim.AdamConfig(groups={...}).init()")
         self._rule = rule
         self._clipping = clipping
         self._groups = tuple(groups)
@@ -282,6 +290,13 @@ class OptimizerAdaptor(Optimizer):
         skipped = f", skipped={self.skipped}" if self.skipped else ""
         groups = f", groups={len(self._groups)}" if self._groups else ""
         return f"OptimizerAdaptor({self._rule!r}{clipping}{groups}, steps={self.steps}{skipped})"
+
+
+def _check(given: object, kind: type, hint: str) -> None:
+    if not isinstance(given, kind):
+        got, expected = f"a {type(given).__name__}", f"a {kind.__name__}"
+        what = "a part is of another type"
+        raise WrongTypeError("optimizer", what, got=got, expected=expected, hint=hint)
 
 
 def _inner(params: list[Param]) -> list[Tensor[Float]]:

@@ -8,7 +8,7 @@ from typing import Final, Literal, final
 
 from phlox_nn import Config
 from phlox_record import Record
-from phlox_tensor import RecordError
+from phlox_tensor import ArgumentError, RecordError, WrongTypeError
 from phlox_tensor.capture import Cell, call
 
 from ._found import refuse_nan
@@ -43,7 +43,22 @@ class Scheduler:
     """
 
     def __init__(self, config: SchedulerConfig, position: int = 0) -> None:
-        """Start at a step."""
+        """Start at a step.
+
+        Raises:
+            WrongTypeError: for what describes no schedule.
+            ArgumentError: for a position that is no number of steps.
+        """
+        if not isinstance(config, SchedulerConfig):
+            raise WrongTypeError(
+                "scheduler",
+                "what is given describes no schedule",
+                got=f"a {type(config).__name__}",
+                expected="a config, whose init() makes the scheduler",
+                hint="optim.CosineSchedulerConfig(initial_lr=0.1, steps=1000).init()",
+            )
+        if type(position) is not int or position < 0:
+            raise ArgumentError("scheduler", "position", got=position, expected="steps that passed")
         self._config = config
         self._position = Cell(position)
 

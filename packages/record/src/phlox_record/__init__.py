@@ -10,6 +10,7 @@ record = recorder.load("checkpoint", device=gpu)
 import sys as _sys
 
 from phlox_tensor import RecordError as RecordError
+from phlox_tensor.arguments import classes_of as _classes_of
 from phlox_tensor.arguments import explain as _explain
 
 from ._checkpoint import Checkpointer as Checkpointer
@@ -51,4 +52,4 @@ from ._version import VERSION
 
 __version__ = VERSION
 
-_explain(_sys.modules[__name__], Checkpointer, Recorder)
+_explain(_sys.modules[__name__], *_classes_of(_sys.modules[__name__]))

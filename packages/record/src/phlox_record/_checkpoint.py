@@ -82,6 +82,8 @@ class Checkpointer:
                 got=self.recorder,
                 expected="a recorder such as NamedMsgpackRecorder(KeepPrecision)",
             )
+        if "\0" in str(folder):
+            raise RecordError("checkpointer", "the path has a NUL character", got=repr(str(folder)))
         self.folder: Final = Path(folder)
         self._keep_last: Final = keep_last
         self._best: Final = best

@@ -78,6 +78,8 @@ def inspect(path: PathLike, *, limits: Limits | None = None) -> FileInfo:
         RecordError: not a record, or a damaged one.
     """
     place = Path(path)
+    if "\0" in str(place):
+        raise RecordError("inspect", "the path has a NUL character", got=repr(str(place)))
     if place.name.endswith(INDEX):
         return _inspect_shards(place, limits)
     with located("inspect", place.name):

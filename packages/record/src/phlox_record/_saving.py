@@ -56,6 +56,8 @@ class Saving:
 
     def __del__(self) -> None:
         """Let a failure be said that ``wait`` did not say, now or when it comes."""
+        if not hasattr(self, "_thread"):  # its making failed
+            return
         self._left.set()
         if self._outcome and not self._told:
             _warn(self._outcome[0])

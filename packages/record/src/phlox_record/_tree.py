@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias, cast, final
 import numpy as np
 from numpy.typing import NDArray
 
-from phlox_tensor import DType, RecordError, Tensor, as_dtype
+from phlox_tensor import DType, RecordError, Tensor, WrongTypeError, as_dtype
 from phlox_tensor import tree as trees
 
 from ._errors import Malformed, located, shown
@@ -156,6 +156,23 @@ class Keyed(dict[str, "Record"]):
     Compact files hold no names, and take them from the structure they are loaded into. From a
     `Keyed` down they are stored, since no structure can know them. Elsewhere it is a plain dict.
     """
+
+    def __init__(self, entries: Mapping[str, Record] | None = None, /) -> None:
+        """Copy the entries of a dict; without one, be empty.
+
+        Raises:
+            WrongTypeError: for what is no dict with text keys.
+        """
+        given: Any = {} if entries is None else entries
+        if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
+            raise WrongTypeError(
+                "keyed",
+                "what is given is no dict with text keys",
+                got=f"a {type(given).__name__}",
+                expected="entries by parameter id",
+                hint="px.record.Keyed({param.id: tensor})",
+            )
+        super().__init__(given)
 
     def __repr__(self) -> str:
         return f"Keyed({super().__repr__()})"

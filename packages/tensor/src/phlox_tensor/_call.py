@@ -10,7 +10,7 @@ from ._dtype import DType, bool_, can_hold
 from ._errors import ArgumentError, DeviceError, Rejected
 from ._number import Number, Scalar
 from ._op import REGISTRY, Op, Spec, applied_by
-from ._operands import check_rank, prepare_operands, require_dtype
+from ._operands import check_shape, prepare_operands, require_dtype
 from ._signature import REQUIRED
 from ._spellings import refused_keyword
 from ._tensor import Tensor
@@ -49,7 +49,7 @@ def call(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any:
         return op.with_tensors(*tensors, *attributes)
     backend, tensors, specs, values = prepared_call(op, operands, attributes)
     for shape in op.shape(op, _shaped(specs), values):
-        check_rank(shape, backend, op.name)
+        check_shape(shape, backend, op.name)
     if op.compares and (answer := _compared_to_far(op, tensors)) is not None:
         return answer
     prepared = [_primitive(t) for t in tensors]

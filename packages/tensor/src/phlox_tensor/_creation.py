@@ -16,7 +16,7 @@ from ._dtype import DType, DTypeLike, as_dtype, bool_, number_for
 from ._errors import ArgumentError, KindError, ShapeError, SharingError, WrongTypeError
 from ._kinds import AnyKind, Bool, Float, Int
 from ._number import Number, Scalar, plain
-from ._operands import check_rank, require_dtype
+from ._operands import check_shape, require_dtype
 from ._stacking import holds_tensor, stacked
 from ._tensor import Tensor
 from ._transfer import upload
@@ -206,7 +206,7 @@ def full(
     value = number(fill_value, "fill_value", "full")
     chosen = _dtype_for(value, dtype, backend, "full")
     dims = sizes(shape, "full")
-    check_rank(dims, backend, "full")
+    check_shape(dims, backend, "full")
     return Tensor(backend.ops.full(dims, number_for(value, chosen, "full"), chosen), backend)
 
 

@@ -12,7 +12,7 @@ from ._device import as_device
 from ._dtype import DType, DTypeLike, as_dtype, number_for
 from ._errors import ArgumentError, KindError
 from ._kinds import Bool, Float, Int
-from ._operands import check_rank, require_dtype
+from ._operands import check_shape, require_dtype
 from ._random_state import generator
 from ._tensor import Tensor
 
@@ -55,7 +55,7 @@ def uniform(
         )
     backend = as_device(device)
     chosen, dims = _float(dtype, backend, "uniform"), sizes(shape, "uniform")
-    check_rank(dims, backend, "uniform")
+    check_shape(dims, backend, "uniform")
     key, counter = _draw(prod(dims) * (2 if chosen.name == "float64" else 1))
     out = backend.ops.random_uniform(
         dims, number(low, "low", "uniform"), number(high, "high", "uniform"), chosen, key, counter
@@ -90,7 +90,7 @@ def normal(
         )
     backend = as_device(device)
     chosen, dims = _float(dtype, backend, "normal"), sizes(shape, "normal")
-    check_rank(dims, backend, "normal")
+    check_shape(dims, backend, "normal")
     pairs = (prod(dims) + 1) // 2
     key, counter = _draw(pairs * (4 if chosen.name == "float64" else 2))
     out = backend.ops.random_normal(
@@ -138,7 +138,7 @@ def randint(
     if not 0 < high - low <= 2**31:
         raise ArgumentError("randint", "range", got=(low, high), expected="0 < high - low <= 2**31")
     dims = sizes(shape, "randint")
-    check_rank(dims, backend, "randint")
+    check_shape(dims, backend, "randint")
     chosen = backend.default_int if dtype is None else as_dtype(dtype, "randint")
     require_dtype(chosen, backend, "randint")
     for end in (low, high - 1):

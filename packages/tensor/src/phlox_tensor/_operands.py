@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from math import prod
+from typing import Any, Final, NoReturn
 
 from ._backend import Backend, is_inside
 from ._device import default_device
@@ -14,6 +15,10 @@ from ._number import Scalar, plain
 from ._op import Op
 from ._signature import Operand
 from ._tensor import Tensor
+
+# What an address of 64 bits reaches in elements of the widest type, and room to spare.
+_MOST_ELEMENTS: Final = 2**56
+_INT_BITS: Final = 63  # entries take integers of 64 bits with their sign
 
 
 def prepare_operands(op: Op, operands: tuple[Any, ...]) -> tuple[Backend, list[Any]]:
@@ -208,12 +213,15 @@ def require_dtype(dtype: DType, backend: Backend, op: str) -> None:
         raise DTypeError(op, f"{backend!r} lacks the element type", got=dtype, expected=have)
 
 
-def check_rank(shape: Sequence[int], backend: Backend, op: str) -> None:
-    """Raise ShapeError when the backend takes no tensor of so many axes."""
+def check_shape(shape: Sequence[int], backend: Backend, op: str) -> None:
+    """Raise ShapeError when the backend takes no tensor of so many axes, or nobody one so large."""
     if len(shape) > backend.max_rank:
         raise ShapeError(
             op, "too many axes", got=len(shape), expected=f"at most {backend.max_rank}"
         )
+    if max(prod(shape), *shape, 0, 0) > _MOST_ELEMENTS:
+        most = f"at most 2**{_MOST_ELEMENTS.bit_length() - 1}"
+        raise ShapeError(op, "too many elements", got=tuple(shape), expected=most)
 
 
 def _convert(op: Op, item: Any, dtype: DType, backend: Backend, weak: bool) -> Any:
@@ -222,6 +230,8 @@ def _convert(op: Op, item: Any, dtype: DType, backend: Backend, weak: bool) -> A
     if item is None:
         return None
     _check_scalar(op, item, dtype)
+    if dtype.kind == "Float" and type(item) is int and item.bit_length() > _INT_BITS:
+        item = number_for(item, dtype, op.name)
     if weak:
         return item
     return Tensor(backend.ops.full((), item, dtype), backend)

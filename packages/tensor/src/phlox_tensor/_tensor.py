@@ -63,6 +63,14 @@ class Tensor(TensorMethods[K]):
 
     def __init__(self, primitive: Any, device: Backend, /) -> None:
         """Wrap a primitive of ``device``."""
+        if not hasattr(device, "spec_of"):
+            raise WrongTypeError(
+                "tensor",
+                "the device of a primitive is no Backend",
+                got=repr(device),
+                expected="a Backend, from its author; values become tensors by functions",
+                hint="px.asarray(values, device=device)",
+            )
         self.primitive = primitive
         self.device = device
 

@@ -11,7 +11,7 @@ from ._backend import Backend, is_inside
 from ._device import as_device
 from ._dtype import DType, as_dtype, iinfo
 from ._errors import DTypeError, GradientError
-from ._operands import check_rank, lift, require_dtype
+from ._operands import check_shape, lift, require_dtype
 from ._tensor import Tensor
 from .reference.unary import cast
 
@@ -101,7 +101,7 @@ def upload(data: Any, dtype: DType | None, device: Backend, op: str = "asarray")
             defaults = {"Float": base.default_float, "Int": base.default_int}
             dtype = defaults.get(found.kind, found)
     require_dtype(dtype, base, op)
-    check_rank(array.shape, base, op)
+    check_shape(array.shape, base, op)
     if found is not dtype:
         if found.kind == dtype.kind == "Int":
             array = fitted(array, dtype, op)

@@ -27,7 +27,8 @@ from ._errors import PhloxError, WrongTypeError
 from ._number import Scalar
 from ._tensor import Tensor
 
-_RAW: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+# What Python raises where an argument is not what a function was written for.
+RAW: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 _SHOWN: Final = 60
 # What annotations may name that their modules import for type checkers alone.
 _NAMES: Final = {
@@ -72,7 +73,8 @@ def fits(value: Any, hint: Any) -> bool:  # noqa: PLR0911 - one line per form of
     if hint is int:
         return isinstance(value, int) and not isinstance(value, bool)
     kind = hint if origin is None else origin
-    return not isinstance(kind, type) or isinstance(value, kind)
+    unknown = not isinstance(kind, type) or getattr(kind, "_is_protocol", False)
+    return unknown or isinstance(value, kind)
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -89,8 +91,8 @@ def explained(function: F) -> F:
     def run(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
-        except _RAW as error:
-            wrong = None if isinstance(error, PhloxError) else _misfit(function, args, kwargs)
+        except RAW as error:
+            wrong = None if isinstance(error, PhloxError) else misfit(function, args, kwargs)
             if wrong is None:
                 raise
             raise wrong from error
@@ -162,15 +164,20 @@ def _replace(owner: ModuleType, name: str, function: FunctionType) -> None:
 def _hints(function: Any) -> dict[str, Any]:
     """The annotations of a function, without those that name what cannot be found."""
     found: dict[str, Any] = {}
+    names = dict(_NAMES)
+    for package in (__name__.partition(".")[0], function.__module__.partition(".")[0]):
+        exported = vars(sys.modules[package]) if package in sys.modules else {}
+        names |= {name: kind for name, kind in exported.items() if isinstance(kind, type)}
+    names |= function.__globals__
     for name, annotation in function.__annotations__.items():
         one = types.SimpleNamespace(__annotations__={name: annotation})
         with suppress(NameError, TypeError):
-            found |= get_type_hints(one, function.__globals__, _NAMES)
+            found |= get_type_hints(one, names)
     return found
 
 
-def _misfit(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> WrongTypeError | None:
-    """The error for the first argument that its annotation does not take; None if all fit."""
+def misfit(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> WrongTypeError | None:
+    """Return the error for the first argument that does not fit its annotation; None if all do."""
     made_by = signature(function)
     try:
         given = made_by.bind(*args, **kwargs).arguments
