@@ -7,6 +7,7 @@ from functools import wraps
 from typing import Any, Final, final
 
 from phlox_tensor import Backend, GradientError, Tensor, tree
+from phlox_tensor.arguments import require_callable
 
 from ._autodiff import Autodiff
 from ._batched import Batched, Level, at_level, level_of
@@ -45,6 +46,7 @@ def custom_gradient(function: Function) -> Callable[..., Any]:
         >>> grad(lambda x: (clipped(x) * 5.0).sum())(pt.asarray([1.0, 2.0])).tolist()
         [1.0, 1.0]
     """
+    require_callable("custom_gradient", function, "@px.custom_gradient above a def")
     return _decorated(function, forwards=False)
 
 
@@ -67,6 +69,7 @@ def custom_jvp(function: Function) -> Callable[..., Any]:
         >>> jvp(smooth, (x,), (x,))[1].tolist(), grad(lambda x: smooth(x).sum())(x).tolist()
         ([0.0, 20.0], [0.0, 1.0])
     """
+    require_callable("custom_jvp", function, "@px.custom_jvp above a def")
     return _decorated(function, forwards=True)
 
 

@@ -7,6 +7,7 @@ from math import prod
 from typing import Any, Final
 
 from phlox_tensor import ArgumentError, Tensor, arange, concat, tree
+from phlox_tensor.arguments import require_callable
 
 from ._batched import Batched, Level, at_level
 from ._forward import jvp
@@ -50,6 +51,7 @@ def jacobian(
         >>> jacobian(lambda x: x * x)(pt.asarray([1.0, 2.0])).tolist()
         [[2.0, 0.0], [0.0, 4.0]]
     """
+    require_callable("jacobian", function, "px.jacobian(f)(x)")
     if mode not in _MODES:
         raise ArgumentError("jacobian", "mode", got=repr(mode), expected="'rows', 'columns', None")
 
@@ -183,6 +185,7 @@ def hessian(function: Function, argnums: ArgNums = 0, *, chunk_size: int | None 
     For a tensor the result has the shape ``x.shape + x.shape``. ``chunk_size`` is that of
     ``jacobian``.
     """
+    require_callable("hessian", function, "px.hessian(f)(x)")
     return jacobian(grad(function, argnums), argnums, mode="rows", chunk_size=chunk_size)
 
 

@@ -8,6 +8,7 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, final
 
 from phlox_tensor import GradientError, Tensor, tree
+from phlox_tensor.arguments import require_callable
 from phlox_tensor.random import Generator, generator, use_generator
 
 from . import _backward
@@ -174,6 +175,7 @@ def checkpoint(function: Callable[P, R]) -> Callable[P, R]:
         >>> x.grad(block(x).sum().backward()).shape
         (2,)
     """
+    require_callable("checkpoint", function, "px.checkpoint(block)(x)")
     plan = _Rerun(getattr(function, "__name__", type(function).__name__))
 
     @wraps(function, updated=())

@@ -6,6 +6,7 @@ from functools import wraps
 from typing import Any
 
 from phlox_tensor import GradientError, ShapeError, Tensor, tree
+from phlox_tensor.arguments import require_callable
 
 from ._recorded import ArgNums, Function, Recorded, describe, numbers
 
@@ -35,6 +36,7 @@ def value_and_grad(function: Function, argnums: ArgNums = 0, *, has_aux: bool = 
         >>> float(value), aux, slope.tolist()
         (11.0, {'size': 2}, [3.0, 4.0])
     """
+    require_callable("value_and_grad", function, "px.value_and_grad(loss_of)(model)")
     name = "grad"
 
     @wraps(function, updated=())
@@ -67,6 +69,7 @@ def grad(function: Function, argnums: ArgNums = 0, *, has_aux: bool = False) -> 
 
     With ``has_aux`` it gives ``(gradient, aux)``.
     """
+    require_callable("grad", function, "px.grad(loss_of)(model)")
     both = value_and_grad(function, argnums, has_aux=has_aux)
 
     @wraps(function, updated=())

@@ -7,6 +7,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from phlox_tensor import ArgumentError, Proposed, ShapeError, Tensor, concat, tree
+from phlox_tensor.arguments import require_callable
 
 from ._batched import Batched, Level, at_level
 from ._lanes import Lanes
@@ -69,6 +70,7 @@ def vmap(
         >>> vmap(lambda x, w: (x * w).sum(), in_axes=(0, None))(xs, w).tolist()
         [12.0, 34.0]
     """
+    require_callable("vmap", function, "px.vmap(f)(xs)")
     if randomness not in _RANDOMNESS:
         raise ArgumentError(
             "vmap", "randomness", got=repr(randomness), expected="'different' or 'same'"

@@ -11,6 +11,7 @@ from types import MethodType
 from typing import Any, Final, Generic, ParamSpec, TypeVar, final, overload
 
 from phlox_tensor import CompileError, Tensor, tree
+from phlox_tensor.arguments import require_callable
 from phlox_tensor.capture import MODES, RECORDINGS, Graph, ambient, recording, runs_eagerly
 
 from . import _trace
@@ -54,6 +55,7 @@ class Compiled(Generic[P, R]):
 
     def __init__(self, function: Callable[P, R], *, check: bool, versions: int) -> None:
         """Keep the function."""
+        require_callable("compile", function, "px.compile(step)")
         self._called: Callable[..., Any] = function
         self._bound: tuple[Any, ...] = ()
         owner = getattr(function, "__self__", None)

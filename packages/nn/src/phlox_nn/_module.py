@@ -28,7 +28,7 @@ from phlox_tensor.scope import WATCH, run_inside, running_modules
 from . import _copying, _elsewhere, _records, _walk
 from ._classes import check_body, check_defaults, let_required_follow, own_fields
 from ._loading import Layout, LoadReport, Migration, Remap
-from ._param import Param, Role, new_id
+from ._param import Param, Role, check_field, new_id
 from ._where import Where, check_where, fits_path
 
 if TYPE_CHECKING:
@@ -186,6 +186,8 @@ class Module(_walk.Walked, metaclass=_ModuleType):
                 f"[replace] no such field: got {', '.join(sorted(unknown))}, "
                 f"expected {', '.join(values)}"
             )
+        for name, value in changes.items():
+            check_field(name, values[name], value)
         return _walk.remade(self, {**values, **changes})
 
     if TYPE_CHECKING:

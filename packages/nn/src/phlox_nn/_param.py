@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from hashlib import blake2b
 from threading import Lock
-from typing import Any, Final, Literal, final
+from typing import Any, Final, Literal, Never, final
 
 from phlox_tensor import (
     ArgumentError,
@@ -62,6 +62,7 @@ class Param:
     """
 
     __slots__ = (
+        "_frozen",
         "_lock",
         "_make",
         "_of_tree",
@@ -69,7 +70,6 @@ class Param:
         "_value",
         "device",
         "dtype",
-        "frozen",
         "id",
         "role",
         "shape",
@@ -77,7 +77,7 @@ class Param:
 
     id: str
     role: Role
-    frozen: bool
+    _frozen: bool
     shape: tuple[int, ...]
     dtype: DType
     device: Backend
@@ -103,7 +103,7 @@ class Param:
             raise _tracked(role)
         self.id = id or new_id()
         self.role = role
-        self.frozen = not trainable
+        self._frozen = not trainable
         self.shape, self.dtype, self.device = value.shape, value.dtype, value.device
         self._make = self._proposed = self._lock = None
         self._of_tree = False
@@ -124,7 +124,7 @@ class Param:
         """Return a parameter whose tensor ``make`` gives at the first use."""
         _check_weight(dtype, trainable and role == "weight")
         param = cls.__new__(cls)
-        param.id, param.role, param.frozen = id or new_id(), role, not trainable
+        param.id, param.role, param._frozen = id or new_id(), role, not trainable
         param.shape, param.dtype, param.device = shape, dtype, device
         param._value = param._proposed = None
         param._of_tree = False
@@ -134,7 +134,19 @@ class Param:
     @property
     def trainable(self) -> bool:
         """Whether gradients are wanted: a weight that is not frozen."""
-        return not self.frozen and self.role == "weight"
+        return not self._frozen and self.role == "weight"
+
+    @property
+    def frozen(self) -> bool:
+        """Whether it is a weight that stays as it is."""
+        return self._frozen
+
+    @frozen.setter
+    def frozen(self, value: Never) -> None:
+        raise AttributeError(
+            "[param] parameters do not change: got an assignment to 'frozen'\n"
+            'hint: model = model.freeze("encoder.*"), or param.with_trainable(False)'
+        )
 
     @property
     def value(self) -> Tensor[Float]:
@@ -246,7 +258,7 @@ class Param:
     def _like(self) -> Param:
         """This parameter without a value."""
         made = Param.__new__(Param)
-        made.id, made.role, made.frozen = self.id, self.role, self.frozen
+        made.id, made.role, made._frozen = self.id, self.role, self._frozen
         made.shape, made.dtype, made.device = self.shape, self.dtype, self.device
         made._make = made._value = made._proposed = made._lock = None
         made._of_tree = self._of_tree
@@ -264,7 +276,7 @@ class Param:
         if self.role == "state" or trainable != self.frozen or self.dtype.kind != "Float":
             return self
         made = self._like()
-        made.frozen = not trainable
+        made._frozen = not trainable
         if self.is_initialized:
             made._value = as_leaf(self.value.detach(), made.trainable)
         else:
@@ -336,6 +348,33 @@ def _no_tensor(given: object) -> ArgumentError:
     )
 
 
+def check_field(name: str, before: Any, given: Any) -> None:
+    """Refuse a tensor in the place of a parameter: it would be a constant, which nobody trains.
+
+    Raises:
+        ArgumentError: naming the field.
+    """
+    if isinstance(before, Param) and isinstance(given, Tensor):
+        raise ArgumentError(
+            "replace",
+            f"{name} is a parameter, and would be a constant",
+            got="a Tensor",
+            expected="a Param",
+            hint=f"model.replace({name}=model.{name}.with_value(x)), or nn.Param(x) for a new one",
+        )
+
+
+def no_param(path: str, given: object) -> ArgumentError:
+    """Return the error for a mapper that gives something else for a parameter."""
+    return ArgumentError(
+        "map",
+        f"{path} becomes no parameter",
+        got=f"a {type(given).__name__}",
+        expected="a Param for each",
+        hint="model.map(lambda path, param: param.with_value(param.value * 2))",
+    )
+
+
 def _check_weight(dtype: DType, trainable: bool) -> None:
     """Refuse to train what has no gradients.
 
@@ -370,7 +409,7 @@ def _restore_absent(
     id, trainable, role = identity
     shape, dtype, device = form
     made = Param.__new__(Param)
-    made.id, made.role, made.frozen = id, role, not trainable
+    made.id, made.role, made._frozen = id, role, not trainable
     made.shape, made.dtype, made.device = shape, dtype, device
     made._value = made._make = made._lock = None
     made._proposed, made._of_tree = proposed, True

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from phlox_tensor import ArgumentError, Tensor, tree
 
 from . import _hidden
-from ._param import Param
+from ._param import Param, no_param
 
 OnParam = Callable[[str, Param], Param]
 OnTensor = Callable[[str, Tensor[Any]], Tensor[Any]]
@@ -306,6 +306,8 @@ def mapped(module: W, on_param: OnParam) -> W:
         new = seen.get(id(param))
         if new is None:
             new = seen[id(param)] = on_param(path, param)
+            if not isinstance(new, Param):
+                raise no_param(path, new)
         after.append(new)
     return _rebuilt(found, after)
 

@@ -14,10 +14,11 @@ from phlox_tensor.capture import Cell, Number, recording
 
 from . import _groups, _state
 from ._clipping import GradientClipping
-from ._found import check_rate, find
+from ._found import check_divisor, check_rate, find
 from ._groups import Group
 from ._optimizer import AnyGradients, M, Optimizer
 from ._rule import SimpleOptimizer, State, misfit
+from ._settled import Settled
 
 
 class _Group(NamedTuple):
@@ -51,7 +52,7 @@ class _Last(NamedTuple):
 
 
 @final
-class OptimizerAdaptor(Optimizer):
+class OptimizerAdaptor(Settled, Optimizer):
     """Applies a ``SimpleOptimizer`` to every trained parameter that has a gradient.
 
     Gradients are found by parameter, given as ``loss.backward()`` gives them or as a dict by
@@ -60,6 +61,8 @@ class OptimizerAdaptor(Optimizer):
 
     ``step`` and ``load_record`` change the optimizer itself.
     """
+
+    _hint = "optimizer.step(0.1, model, grads): a rate belongs to each step, settings to the config"
 
     def __init__(
         self,
@@ -139,6 +142,7 @@ class OptimizerAdaptor(Optimizer):
                 self._state.set(content._replace(skipped=content.skipped + 1))
             return module
         if divide_by != 1.0:
+            check_divisor(divide_by)
             found = [g * (1.0 / divide_by) for g in found]
         if self._clipping is not None:
             found = self._clipping.clip(found)

@@ -47,6 +47,20 @@ def check_rate(lr: object, op: str = "step") -> None:
         )
 
 
+def check_divisor(divide_by: object) -> None:
+    """Refuse to divide gradients by what is no finite number, or by 0.
+
+    Raises:
+        ArgumentError: naming what was given.
+    """
+    if type(divide_by) is Number:
+        return
+    if not isinstance(divide_by, Real) or not isfinite(divide_by) or divide_by == 0:
+        raise ArgumentError(
+            "step", "divide_by", got=divide_by, expected="a finite number that is not 0"
+        )
+
+
 def check_module(module: object) -> None:
     """Refuse to step what is no module.
 

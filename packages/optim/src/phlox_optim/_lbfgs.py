@@ -12,6 +12,7 @@ from phlox_tensor import ArgumentError, Float, RecordError, Tensor, concat
 
 from ._found import check_module, check_rate, find
 from ._line_search import Trial, strong_wolfe
+from ._settled import Settled
 
 M = TypeVar("M", bound=Module)
 _CURVED = 1e-10  # the least curvature along a step that is remembered, as in minFunc
@@ -67,7 +68,7 @@ class _Place(NamedTuple):
 
 
 @final
-class Lbfgs:
+class Lbfgs(Settled):
     """Quasi-Newton steps by the curvature seen in the last ones. Liu and Nocedal, 1989.
 
     All trained parameters are one vector, on one device and of one type. It is for losses without
@@ -75,6 +76,8 @@ class Lbfgs:
 
     ``step`` and ``load_record`` change the optimizer itself.
     """
+
+    _hint = "optim.LbfgsConfig(...).init(): settings belong to the config"
 
     def __init__(self, config: LbfgsConfig | None = None) -> None:
         """Take the settings."""

@@ -9,6 +9,8 @@ from phlox_nn import Config
 from phlox_record import Record
 from phlox_tensor import RecordError
 
+from ._settled import Settled
+
 
 class PlateauSchedulerConfig(Config):
     """Settings of ``PlateauScheduler``.
@@ -54,11 +56,13 @@ class _Place(NamedTuple):
 
 
 @final
-class PlateauScheduler:
+class PlateauScheduler(Settled):
     """A rate that follows a measure, such as the loss on data that is not trained on.
 
     ``step`` and ``load_record`` change the scheduler itself.
     """
+
+    _hint = "a config with other settings, or scheduler.load_record(record)"
 
     def __init__(self, config: PlateauSchedulerConfig) -> None:
         """Start at the first rate."""

@@ -12,6 +12,7 @@ from phlox_tensor import ArgumentError, RecordError, WrongTypeError
 from phlox_tensor.capture import Cell, call
 
 from ._found import refuse_nan
+from ._settled import Settled
 
 
 class SchedulerConfig(Config):
@@ -36,11 +37,13 @@ class SchedulerConfig(Config):
 
 
 @final
-class Scheduler:
+class Scheduler(Settled):
     """A place on a schedule; ``step()`` gives the learning rate and moves on.
 
     ``step`` and ``load_record`` change the scheduler itself.
     """
+
+    _hint = "a config with other settings, or scheduler.load_record(record)"
 
     def __init__(self, config: SchedulerConfig, position: int = 0) -> None:
         """Start at a step.

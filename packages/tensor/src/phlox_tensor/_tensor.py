@@ -237,6 +237,13 @@ class Tensor(TensorMethods[K]):
         """Whether a gradient would flow to this tensor."""
         return self.device.is_tracked(self.primitive)
 
+    @requires_grad.setter
+    def requires_grad(self, value: Never) -> None:
+        raise AttributeError(
+            "[tensor] tensors never change: got an assignment to 'requires_grad'\n"
+            "hint: x = x.require_grad(), or x = x.detach()"
+        )
+
     def backward(
         self: Tensor[Float], seed: Tensor[Float] | None = None, *, retain_graph: bool = False
     ) -> Any:

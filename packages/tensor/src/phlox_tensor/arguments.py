@@ -102,6 +102,17 @@ def explained(function: F) -> F:
     return made
 
 
+def require_callable(op: str, given: object, hint: str) -> None:
+    """Refuse what cannot be called where a function is wrapped, not at the call of what is made.
+
+    Raises:
+        WrongTypeError: with the hint.
+    """
+    if not callable(given):
+        got = f"a {type(given).__name__}"
+        raise WrongTypeError(op, "not a function", got=got, expected="a function", hint=hint)
+
+
 def explain(*owners: type | ModuleType) -> None:
     """Let all public functions of classes or modules say what does not fit.
 
