@@ -8,6 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, final
 
 from phlox_tensor import GradientError, ShapeError, Tensor, WrongTypeError, tree
+from phlox_tensor.capture import wrap
 
 from . import _nan
 from ._checkpoint import Memo
@@ -196,7 +197,7 @@ def start(device: Backend, tensor: Tensor[Any], seed: Tensor[Any] | None) -> Ten
                 expected="one element, or a seed of that shape",
                 hint="x.sum().backward()",
             )
-        return Tensor(inner.ops.full(shape, 1, tensor.dtype), inner)
+        return wrap(inner.ops.full(shape, 1, tensor.dtype), inner)
     if not isinstance(seed, Tensor):
         raise WrongTypeError(
             "backward",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from phlox_tensor import Tensor
+from phlox_tensor.capture import wrap
 
 if TYPE_CHECKING:
-    from phlox_tensor import Op
+    from phlox_tensor import Op, Tensor
 
 Shape = tuple[int, ...]
 
@@ -15,19 +15,19 @@ Shape = tuple[int, ...]
 def transposed(x: Tensor[Any]) -> Tensor[Any]:
     """A matrix with its axes exchanged."""
     device = x.device
-    return Tensor(device.ops.permute_dims(x.primitive, (1, 0)), device)
+    return wrap(device.ops.permute_dims(x.primitive, (1, 0)), device)
 
 
 def broadcast(x: Tensor[Any], shape: Shape) -> Tensor[Any]:
     """The tensor seen with a larger shape."""
     device = x.device
-    return Tensor(device.ops.broadcast_to(x.primitive, shape), device)
+    return wrap(device.ops.broadcast_to(x.primitive, shape), device)
 
 
 def summed(x: Tensor[Any], axes: Shape) -> Tensor[Any]:
     """The sum of floats over axes, which the result lacks."""
     device = x.device
-    return Tensor(device.ops.sum(x.primitive, axes, False, x.dtype), device)
+    return wrap(device.ops.sum(x.primitive, axes, False, x.dtype), device)
 
 
 def unchecked(op: Op, operands: tuple[Tensor[Any], ...], *attributes: Any) -> Tensor[Any]:
@@ -38,4 +38,4 @@ def unchecked(op: Op, operands: tuple[Tensor[Any], ...], *attributes: Any) -> Te
             out: Tensor[Any] = op(*operands, *attributes)
             return out
     entry = getattr(device.ops, op.name)
-    return Tensor(entry(*[x.primitive for x in operands], *attributes), device)
+    return wrap(entry(*[x.primitive for x in operands], *attributes), device)

@@ -19,6 +19,7 @@ from phlox_tensor import (
     is_inside,
     tree,
 )
+from phlox_tensor.capture import wrap
 from phlox_tensor.random import generator
 
 ID_BYTES: Final = 8
@@ -252,7 +253,7 @@ class Param:
         if inner.records:
             made._value = as_leaf(value.detach().to_device(device), trainable=True)
         else:
-            made._value = Tensor(device.leaf(inner.detach(value.primitive)), device)
+            made._value = wrap(device.leaf(inner.detach(value.primitive)), device)
         return made
 
     def _like(self) -> Param:

@@ -7,7 +7,7 @@ from math import sqrt
 from typing import Any, ClassVar, Final, TypeVar, final
 
 from phlox_tensor import Float, Tensor, where
-from phlox_tensor.capture import call
+from phlox_tensor.capture import call, wrap
 
 from ._config import OptimizerConfig
 from ._rule import ConfiguredRule, State, primitives
@@ -131,7 +131,7 @@ class _Moments(ConfiguredRule[S]):
             self._decoupled,
             config.amsgrad,
         )
-        new = [Tensor(p, device) for p in out]
+        new = [wrap(p, device) for p in out]
         pairs = zip(new[count : 2 * count], new[2 * count : 3 * count], strict=True)
         after: list[dict[str, Any]] = [{"time": time, "first": f, "second": s} for f, s in pairs]
         if config.amsgrad:

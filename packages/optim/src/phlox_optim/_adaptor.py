@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, final
 from phlox_nn import Module, Param, updates_of
 from phlox_record import Keyed, Record
 from phlox_tensor import Float, GradientError, RecordError, Tensor, WrongTypeError
-from phlox_tensor.capture import Cell, Number, recording
+from phlox_tensor.capture import Cell, Number, recording, wrap
 
 from . import _groups, _state
 from ._clipping import GradientClipping
@@ -309,7 +309,7 @@ def _inner(params: list[Param]) -> list[Tensor[Float]]:
     inner = device.inner if device.records else None
     if inner is None:
         return [param.value for param in params]
-    return [Tensor(device.lower(param.value.primitive), inner) for param in params]
+    return [wrap(device.lower(param.value.primitive), inner) for param in params]
 
 
 def _finite(grads: list[Tensor[Float]]) -> bool:

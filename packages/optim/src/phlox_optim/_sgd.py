@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import final
 
 from phlox_tensor import Float, Tensor
+from phlox_tensor.capture import wrap
 
 from ._config import OptimizerConfig
 from ._rule import ConfiguredRule, State, primitives
@@ -73,7 +74,7 @@ class Sgd(ConfiguredRule[SgdConfig]):
             c.weight_decay,
             c.nesterov,
         )
-        new = [Tensor(p, device) for p in out]
+        new = [wrap(p, device) for p in out]
         if not c.momentum:
             return new, [None] * count
         return new[:count], [{"velocity": velocity} for velocity in new[count:]]

@@ -1,6 +1,7 @@
 """What compiled functions are made of: graphs of ops, programs, numbers, cells, recordings."""
 
 from ._ambient import EAGER, MODES, ambient, depend_on, runs_eagerly
+from ._call import wrap
 from ._cell import RECORDINGS, Cell, Packed
 from ._formula import ElementFormula
 from ._graph import Formula, Graph, Guard, Node, Value, shown, values_of, written
@@ -50,5 +51,6 @@ __all__ = [
     "same",
     "shown",
     "values_of",
+    "wrap",
     "written",
 ]
