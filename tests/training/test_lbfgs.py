@@ -81,3 +81,12 @@ def test_what_has_no_gradient_or_no_record_is_refused() -> None:
     mixed = valley(1.0).replace(b=nn.Param(px.ones(2, dtype="float32", device=DEVICE)))
     with pytest.raises(ValueError, match="do not make one vector: got float32"):
         optimizer.step(1.0, mixed, Valley.loss)
+
+
+@pytest.mark.parametrize("wrong", [None, 3.0, lambda model: 3, lambda model: None])
+def test_what_is_no_loss_of_a_module_is_refused(wrong: Any) -> None:
+    with pytest.raises(px.WrongTypeError, match="a function from a module to its loss"):
+        optim.Lbfgs().step(1.0, valley(1.0), wrong)
+    grads = valley(1.0).loss().backward()
+    with pytest.raises(px.WrongTypeError, match="got a Gradients"):
+        optim.Lbfgs().step(1.0, valley(1.0), grads)

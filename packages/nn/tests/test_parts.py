@@ -68,6 +68,9 @@ def test_an_average_follows_the_weights_and_takes_over_state() -> None:
         assert np.allclose(way, 1.0 if param.role == "state" else 0.25, atol=1e-6)
     with pytest.raises(ArgumentError, match=r"first\.weight has no partner"):
         nn.moving_average(model, block(), 0.5)
+    for decay in (-0.1, 1.5, float("nan")):
+        with pytest.raises(ArgumentError, match="0 <= decay <= 1"):
+            nn.moving_average(model, model, decay)
 
 
 def test_adapters_learn_alone_and_are_merged() -> None:

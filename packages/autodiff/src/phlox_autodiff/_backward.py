@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from operator import attrgetter
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, Never, final
 
 from phlox_tensor import GradientError, ShapeError, Tensor, WrongTypeError, tree
 from phlox_tensor.capture import wrap
@@ -108,6 +108,25 @@ class Gradients:
             device, primitive = device.inner, device.lower(primitive)
         node: Node | None = primitive.node
         return node
+
+    def __copy__(self) -> Gradients:
+        return self  # which never changes
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Gradients:
+        return self
+
+    def __reduce__(self) -> Never:
+        raise GradientError(
+            "gradients",
+            "gradients belong to tensors of this process",
+            got="a pickle",
+            expected="gradients by the ids or paths of parameters",
+            hint="nn.gradients_of(grads.of(model)), a dict that optimizer.step takes too",
+        )
+
+    def __radd__(self, other: object) -> Gradients:
+        # ``sum`` starts from 0.
+        return self if type(other) is int and not other else NotImplemented
 
     def __add__(self, other: object) -> Gradients:
         if not isinstance(other, Gradients):

@@ -151,7 +151,16 @@ class _Call:
         ]
         count = len(parts) - len(self._names)
         keywords = dict(zip(self._names, parts[count:], strict=True))
-        value, follow = self._function(*parts[:count], **keywords)
+        made: Any = self._function(*parts[:count], **keywords)
+        if not isinstance(made, tuple) or len(made) != 2 or not callable(made[1]):
+            raise GradientError(
+                self._plan.name,
+                "the function gives no pair of a value and what carries its derivative on",
+                got=type(made).__name__,
+                expected="a tuple of a value and a function",
+                hint="return x * 2, lambda g: g * 2",
+            )
+        value, follow = made
         leaves, structure = tree.flatten(value)
         for leaf in leaves:
             if not isinstance(leaf, Tensor):

@@ -6,14 +6,14 @@ from functools import wraps
 from math import prod
 from typing import Any, Final
 
-from phlox_tensor import ArgumentError, Tensor, arange, concat, tree
+from phlox_tensor import ArgumentError, GradientError, Tensor, arange, concat, tree
 from phlox_tensor.arguments import require_callable
 
 from ._batched import Batched, Level, at_level
 from ._forward import jvp
 from ._lanes import Lanes
 from ._levels import require_arguments, transforming
-from ._recorded import ArgNums, Function, Recorded, numbers
+from ._recorded import ArgNums, Function, Recorded, describe, numbers
 from ._transform import grad
 from ._vmap import stacked, vmap
 
@@ -44,7 +44,8 @@ def jacobian(
             is then ``(jacobian, aux)``.
 
     Raises:
-        GradientError: from the call, when there is no Float tensor to differentiate.
+        GradientError: from the call, when there is no Float tensor to differentiate, or the value
+            holds none.
 
     Example:
         >>> import phlox_tensor as pt
@@ -59,6 +60,13 @@ def jacobian(
     def run(*args: Any, **kwargs: Any) -> Any:
         places = numbers(argnums)
         call = Recorded("jacobian", function, args, places, kwargs, has_aux=has_aux)
+        if not any(map(_is_float, tree.leaves(call.output))):
+            raise GradientError(
+                "jacobian",
+                "the value holds no Float tensor",
+                got=describe(call.output),
+                expected="a tensor with a derivative, or a tree of them",
+            )
         if mode == "columns" or (mode is None and _elements(call, call.output) > _inputs(call)):
 
             def of(*chosen: Any) -> Any:

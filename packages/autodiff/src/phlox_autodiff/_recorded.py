@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, final
 
+import numpy as np
+
 from phlox_tensor import GradientError, Proposed, Tensor, asarray, tree
 
 from . import _backward
@@ -58,12 +60,14 @@ class Recorded:
         self.inputs = tuple(given[place] for place in places)
         self._nodes = {t.primitive.node for t in self.tracked(self.inputs)}
         if not self._nodes:
+            leaves = tree.leaves([args[place] for place in places])
+            arrays = any(isinstance(leaf, np.ndarray) for leaf in leaves)
             raise GradientError(
                 op,
                 "nothing to differentiate",
                 got=", ".join(describe(args[place]) for place in places) or "no arguments",
                 expected="Float tensors that are not frozen",
-                hint='x.astype("float32")',
+                hint="px.asarray(x)" if arrays else 'x.astype("float32")',
             )
         with running(self.device):
             self.output = function(*given, **kwargs)

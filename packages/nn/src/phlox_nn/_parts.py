@@ -77,7 +77,8 @@ def moving_average(average: M, module: Module, decay: float) -> M:
     reinforcement learning, is the same with another decay. Polyak and Juditsky, 1992.
 
     Raises:
-        ArgumentError: when a parameter of one has no partner in the other.
+        ArgumentError: when a parameter of one has no partner in the other, and for a decay that
+            is no share.
 
     Example:
         >>> import phlox_nn as nn
@@ -85,6 +86,10 @@ def moving_average(average: M, module: Module, decay: float) -> M:
         >>> nn.moving_average(model, model, 0.9).num_params()
         3
     """
+    if not 0.0 <= decay <= 1.0:
+        raise ArgumentError(
+            "moving_average", "no share of the average", got=decay, expected="0 <= decay <= 1"
+        )
     partners = {param.id: param for _, param in _walk.params(module)}
 
     def mixed(path: str, param: Param) -> Param:

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, final
 
 from phlox_nn import Config, Module, Param, updates_of
 from phlox_record import Record
-from phlox_tensor import ArgumentError, Float, RecordError, Tensor, concat
+from phlox_tensor import ArgumentError, Float, RecordError, Tensor, WrongTypeError, concat
 
 from ._found import check_module, check_rate, find
 from ._line_search import Trial, strong_wolfe
@@ -95,6 +95,7 @@ class Lbfgs(Settled):
         Raises:
             GradientError: when the loss depends on no trained parameter.
             ArgumentError: when parameters are on several devices or of several types.
+            WrongTypeError: when ``loss_of`` is no function, or gives no tensor.
         """
         check_rate(lr)
         check_module(module)
@@ -112,7 +113,11 @@ class Lbfgs(Settled):
         self, module: M, params: list[Param], loss_of: Callable[[M], Tensor[Float]]
     ) -> tuple[_Place, dict[str, Param]]:
         """Loss and gradient of a module, and what its state becomes."""
+        if not callable(loss_of):
+            raise _no_loss("the loss is no function of the module", loss_of)
         loss = loss_of(module)
+        if not isinstance(loss, Tensor):
+            raise _no_loss("the function gives no loss", loss)
         grads = loss.backward()
         owners, found = find(module, grads, strict=True)
         known = {p.id: g for p, g in zip(owners, found, strict=True)}
@@ -228,6 +233,16 @@ class Lbfgs(Settled):
     def __repr__(self) -> str:
         done = 0 if self._memory is None else self._memory.iterations
         return f"Lbfgs({self._config!r}, iterations={done})"
+
+
+def _no_loss(what: str, given: object) -> WrongTypeError:
+    return WrongTypeError(
+        "Lbfgs",
+        what,
+        got=f"a {type(given).__name__}",
+        expected="a function from a module to its loss, which is called many times",
+        hint="optimizer.step(1.0, model, lambda model: (model(x) - y).square().mean())",
+    )
 
 
 def _trained(module: Module) -> list[Param]:

@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Never
+
+from phlox_tensor import UnknownNameError
+
+# Names of optimizers and schedulers of PyTorch -> what to type.
+_NAMES: Final[Mapping[str, str]] = {
+    "add_param_group": 'optim.GroupsConfig(optim.AdamConfig(), {"head.*": optim.SgdConfig()})',
+    "get_last_lr": "schedule.rate",
+    "last_epoch": "schedule.into_record()",
+    "load_state_dict": "optimizer.load_record(record)",
+    "param_groups": 'optim.GroupsConfig(optim.AdamConfig(), {"head.*": optim.SgdConfig()})',
+    "state": "optimizer.into_record()",
+    "state_dict": "optimizer.into_record()",
+    "zero_grad": "grads = loss.backward(): gradients are values, and there is nothing to reset",
+}
 
 
 class Settled:
@@ -18,3 +33,12 @@ class Settled:
                 f"{name!r}\nhint: {self._hint}"
             )
         object.__setattr__(self, name, value)
+
+    if not TYPE_CHECKING:  # checkers would take any name for one that exists
+
+        def __getattr__(self, name: str) -> Never:
+            """Say what a name of PyTorch is here."""
+            if name in _NAMES:
+                raise UnknownNameError(name, "phlox writes this otherwise", hint=_NAMES[name])
+            what = f"{type(self).__name__!r} object has no attribute {name!r}"
+            raise AttributeError(what)
