@@ -17,16 +17,24 @@ sums: Any = reduction
 Array = np.ndarray[Any, Any]
 Up = Callable[[Any], GpuArray]
 
-# One thread per row; registers by ones and by fours, 64 and 256 threads; a loop.
-LENGTHS = [7, 33, 100, 257, 1024, 5000]
+# One thread per row; registers by ones and by fours, 32 to 256 threads; a loop.
+LENGTHS = [7, 33, 100, 257, 600, 1024, 2048, 4000, 5000]
 TOLERANCE = {"float16": 4e-3, "float32": 2e-5}
 
 
-@pytest.fixture
-def hardware(gpu: Wgpu, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Choose kernels as on a GPU, also where the adapter is software."""
+@pytest.fixture(params=["subgroups", "rounds"])
+def hardware(
+    gpu: Wgpu, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[None]:
+    """Choose kernels as on a GPU, also where there is none; with subgroups and without."""
+    features = gpu.device.features
+    if request.param == "rounds":
+        features -= {"subgroup"}
+    elif "subgroup" not in features:
+        pytest.skip("this adapter has no subgroups")
     gpu.device.plans.clear()
     monkeypatch.setattr(gpu.device, "software", False)
+    monkeypatch.setattr(gpu.device, "features", features)
     yield
     gpu.device.plans.clear()
 

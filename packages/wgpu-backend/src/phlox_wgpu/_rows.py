@@ -27,6 +27,7 @@ _SHORT = 32  # rows up to here go to one thread each
 _SOFTWARE_SHORT = 4096
 _ACROSS = 1024  # the longest row across memory for one thread; longer ones are turned first
 _CACHED = 16  # elements per thread in registers
+_MOST_CACHED = 32  # where more threads would wait for each other longer
 
 _TOP = Step(
     reduce=(("top", "max", "x"),),
@@ -172,11 +173,19 @@ def _choose(
         return RowKernel(program, stored, 64, single=True, wide=wide)
     four = 4 if aligned and length % 4 == 0 else 1
     units = -(-length // four)
-    threads = 64 if units <= 128 else 256
-    each = 1 << (-(-units // threads) - 1).bit_length()
-    if each * four > _CACHED:
-        return RowKernel(program, stored, 256, wide=wide)
-    return RowKernel(program, stored, threads, each * four, four == 4, wide=wide)
+    subgroups = "subgroup" in device.features
+    # As few threads as hold the row: combining what each has takes longer than what each does.
+    choices = [(32, _CACHED), (64, _CACHED), (128, _CACHED), (256, _CACHED)]
+    if not subgroups:
+        choices = [(64, _CACHED), (128, _CACHED), (128, _MOST_CACHED)]
+    for threads, most in choices:
+        each = 1 << (-(-units // threads) - 1).bit_length()
+        if each * four <= most:
+            vector = four == 4
+            return RowKernel(
+                program, stored, threads, each * four, vector, wide=wide, subgroups=subgroups
+            )
+    return RowKernel(program, stored, 256, wide=wide, subgroups=subgroups)
 
 
 def _along(

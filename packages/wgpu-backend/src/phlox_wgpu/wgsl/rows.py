@@ -57,7 +57,8 @@ class RowKernel:
     """A program for one stored type and one way to run it.
 
     ``threads`` per workgroup; ``cached`` elements per thread, in fours when ``vector``, or 0 for a
-    loop; ``single``: a thread per row. ``wide``: totals are stored as f32.
+    loop; ``single``: a thread per row. ``wide``: totals are stored as f32. ``subgroups``: threads
+    that run in step combine their values without memory.
     """
 
     program: RowProgram
@@ -67,6 +68,7 @@ class RowKernel:
     vector: bool = False
     single: bool = False
     wide: bool = False
+    subgroups: bool = False
 
 
 def row_params(program: RowProgram) -> tuple[tuple[str, str], ...]:
@@ -85,7 +87,8 @@ def row_source(spec: RowKernel) -> Kernel:
     if spec.single:
         text = _single(spec)
     else:
-        text = _shared(spec) + (_cached(spec) if spec.cached else _looped(spec))
+        shared = _by_subgroups(spec) if spec.subgroups else _by_rounds(spec)
+        text = shared + (_cached(spec) if spec.cached else _looped(spec))
     element = f"vec4<{spec.stored}>" if spec.vector else spec.stored
     inputs = (*[element] * len(program.rows), *[spec.stored] * len(program.columns))
     total = "f32" if spec.wide else spec.stored
@@ -93,31 +96,63 @@ def row_source(spec: RowKernel) -> Kernel:
     return Kernel(text, inputs, outputs, row_params(program))
 
 
+_LANE_INDEX = "@builtin(local_invocation_index) lane_index: u32"
+_SUBGROUP_INDICES = """,
+        @builtin(subgroup_id) subgroup: u32, @builtin(num_subgroups) subgroups: u32,
+        @builtin(subgroup_invocation_id) invocation: u32"""
 _IDENTITY = {"max": "-inf_f32()", "sum": "0.0"}
 _COMBINE = {"max": "max_f({a}, {b})", "sum": "{a} + {b}"}
+_SUBGROUP = {"max": "subgroupMax", "sum": "subgroupAdd"}
 
 
-def _shared(spec: RowKernel) -> str:
-    """Functions that combine one value of each thread, in two rounds of the square root of them."""
-    side = 8 if spec.threads == 64 else 16
+def _reductions(spec: RowKernel) -> list[Reduction]:
+    return sorted({kind for step in spec.program.steps for _, kind, _ in step.reduce})
+
+
+def _by_subgroups(spec: RowKernel) -> str:
+    """Functions that combine one value of each thread: of a subgroup at once, then of them all.
+
+    What a subgroup makes of a NaN as the largest is left open; the sums that follow have it.
+    """
     text = f"var<workgroup> parts: array<f32, {spec.threads}>;\n"
-    text += f"var<workgroup> sums: array<f32, {side}>;\n"
-    used = {kind for step in spec.program.steps for _, kind, _ in step.reduce}
-    for kind in sorted(used):
-        one = _COMBINE[kind].format(a="all", b=f"parts[lane * {side} + (i + lane) % {side}]")
+    text += "var<private> part: u32;\nvar<private> part_count: u32;\nvar<private> part_lane: u32;\n"
+    for kind in _reductions(spec):
+        combined = _COMBINE[kind].format(a="all", b="parts[i]")
+        text += f"""\
+fn group_{kind}(value: f32, lane: i32) -> f32 {{
+  let mine = {_SUBGROUP[kind]}(value);
+  workgroupBarrier();
+  if (part_lane == 0u) {{ parts[part] = mine; }}
+  workgroupBarrier();
+  var all = parts[0];
+  for (var i = 1u; i < part_count; i++) {{ all = {combined}; }}
+  return all;
+}}
+"""
+    return text
+
+
+def _by_rounds(spec: RowKernel) -> str:
+    """Functions that combine one value of each thread, in two rounds of about their root."""
+    first = 8 if spec.threads == 64 else 16
+    second = spec.threads // first
+    text = f"var<workgroup> parts: array<f32, {spec.threads}>;\n"
+    text += f"var<workgroup> sums: array<f32, {second}>;\n"
+    for kind in _reductions(spec):
+        one = _COMBINE[kind].format(a="all", b=f"parts[lane * {first} + (i + lane) % {first}]")
         two = _COMBINE[kind].format(a="all", b="sums[i]")
         text += f"""\
 fn group_{kind}(value: f32, lane: i32) -> f32 {{
   parts[lane] = value;
   workgroupBarrier();
   var all = {_IDENTITY[kind]};
-  if (lane < {side}) {{
-    for (var i = 0; i < {side}; i++) {{ all = {one}; }}
+  if (lane < {second}) {{
+    for (var i = 0; i < {first}; i++) {{ all = {one}; }}
     sums[lane] = all;
   }}
   workgroupBarrier();
   all = {_IDENTITY[kind]};
-  for (var i = 0; i < {side}; i++) {{ all = {two}; }}
+  for (var i = 0; i < {second}; i++) {{ all = {two}; }}
   return all;
 }}
 """
@@ -137,8 +172,12 @@ def _column_loads(program: RowProgram, place: str) -> list[str]:
 
 
 def _group_head(spec: RowKernel) -> list[str]:
+    signature = SIGNATURE.format(threads=spec.threads).rstrip()
+    if spec.subgroups:
+        signature = signature.replace(_LANE_INDEX, _LANE_INDEX + _SUBGROUP_INDICES)
+        signature += "\n  part = subgroup;\n  part_count = subgroups;\n  part_lane = invocation;"
     return [
-        SIGNATURE.format(threads=spec.threads).rstrip(),
+        signature,
         "  let row_index = linear_group(group, groups);",
         "  if (row_index >= p.rows) { return; }",
         "  let row = i32(row_index);",
