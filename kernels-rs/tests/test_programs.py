@@ -172,6 +172,62 @@ def test_any_layout_is_read_and_foreign_orders_are_kept() -> None:
     assert double.strides == turned.strides
 
 
+def softmax(dtype: str) -> Program:
+    """As users write it."""
+    instrs = (
+        Instr("max", (0,), dtype),
+        Instr("subtract", (0, 2), dtype),
+        Instr("exp", (3,), dtype),
+        Instr("sum", (4,), dtype),
+        Instr("divide", (4, 5), dtype),
+        Instr("multiply", (5, 1), dtype),
+    )
+    return Program((dtype, dtype), (), instrs, (6, 7, 3), 1, True, (1,))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(4, 1), (300, 7), (3, 5, 129), (65, 1024), (9, 5000), (2, 70_000)])
+def test_folds_have_the_bits_of_reductions(dtype: str, shape: tuple[int, ...]) -> None:
+    kernel, entry, last = kernel_of(softmax(dtype)), DEVICE.ops, (len(shape) - 1,)
+    rng = np.random.default_rng(4)
+    of_rows = put(rng.normal(size=(*shape[:-1], 1)).astype(as_dtype(dtype).numpy))
+    base = put(rng.normal(size=shape[::-1]).astype(as_dtype(dtype).numpy))
+    turned = entry.permute_dims(base, tuple(reversed(range(len(shape)))))
+    for x in (turned, entry.add(turned, 0)):
+        e = entry.exp(entry.subtract(x, entry.max(x, last, True)))
+        total = entry.sum(e, last, True, as_dtype(dtype))
+        wanted = entry.divide(e, total), entry.multiply(total, of_rows), entry.max(x, last, True)
+        for mine, own in zip(kernel(x, of_rows), wanted, strict=True):
+            assert mine.shape == own.shape
+            assert bits(mine) == bits(own)
+
+
+def test_rows_may_be_gone_and_span_axes() -> None:
+    chain = (Instr("square", (0,), "float32"), Instr("mean", (1,), "float32"))
+    for inner in (1, 2, 3):
+        x = put(np.random.default_rng(5).normal(size=(6, 50, 70)).astype(np.float32))
+        axes = tuple(range(3 - inner, 3))
+        (mine,) = kernel_of(Program(("float32",), (), chain, (2,), inner, False))(x)
+        own = DEVICE.ops.mean(DEVICE.ops.square(x), axes, False)
+        assert (mine.shape, bits(mine)) == (own.shape, bits(own))
+
+
+def test_calls_together_give_what_they_give_one_by_one() -> None:
+    needs_code()
+    kernel: Any = kernel_of(CHAIN)
+    rng = np.random.default_rng(6)
+    calls = []
+    for size in (3, 40_000, 1):
+        x, y = (put(rng.normal(size=size).astype(np.float32)) for _ in range(2))
+        calls.append((x, y, put(rng.random(size) < 0.5), 0.5 * size))
+    wanted = [out for call in calls for out in kernel(*call)]
+    for mine, own in zip(kernel.over(calls), wanted, strict=True):
+        assert (mine.shape, bits(mine)) == (own.shape, bits(own))
+    assert kernel.over([]) == ()
+    with pytest.raises(Rejected):
+        kernel.over([calls[0], calls[0][:2]])
+
+
 def test_the_reference_agrees_where_no_function_is_rounded() -> None:
     needs_code()
     program = Program(

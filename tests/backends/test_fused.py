@@ -29,6 +29,7 @@ _ONE = (
     "sin",
     "square",
 )
+_FOLDS = ("max", "mean", "min", "prod", "sum")
 _TWO = ("add", "atan2", "floor_divide", "greater", "maximum", "minimum", "multiply", "subtract")
 
 
@@ -58,6 +59,11 @@ def function(steps: list[Any], args: tuple[Tensor, ...], number: float) -> tuple
             out = px.where(x.astype(px.float32) > 0.25, y.astype(px.float32), -number)
         elif kind == "int":
             out = (x.astype(px.float32).clip(-100, 100).astype(px.int32) + 3) & 6
+        elif kind == "fold":
+            fold = getattr(px, _FOLDS[a % len(_FOLDS)])
+            out = fold(x.astype(px.float32), axis=-1 if x.ndim else (), keepdims=True)
+        elif kind == "total":
+            out = x.astype(px.float32).sum()
         else:
             out = x.astype(px.float16).astype(px.float32) if px.float16 in x.device.dtypes else x
         values.append(out)
@@ -66,7 +72,7 @@ def function(steps: list[Any], args: tuple[Tensor, ...], number: float) -> tuple
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["one", "two", "number", "where", "int", "half"]),
+        st.sampled_from(["one", "two", "number", "where", "int", "half", "fold", "total"]),
         st.integers(0, 99),
         st.integers(0, 30),
         st.integers(0, 30),

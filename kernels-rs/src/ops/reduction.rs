@@ -4,6 +4,7 @@
 mod arg;
 mod avx2;
 mod block;
+mod dense;
 mod fold;
 mod kernel;
 mod pass;
@@ -11,6 +12,8 @@ mod pass;
 mod tests;
 
 pub use arg::{argmax, argmin};
+pub use block::BLOCK;
+pub use dense::RowFold;
 
 use crate::array::Array;
 use crate::array::shape::{self, Shape, contiguous_strides};
@@ -18,7 +21,7 @@ use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::ops::elementwise::convert::cast;
-use block::{BLOCK, RowJob};
+use block::RowJob;
 use kernel::{Kernel, Reduction};
 use pass::{Axes, Axis, Pass};
 

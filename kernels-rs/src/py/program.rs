@@ -6,9 +6,11 @@ use pyo3::types::PyModule;
 #[cfg(target_arch = "x86_64")]
 mod kernel {
     use crate::array::Array;
+    use crate::array::scalar::Scalar;
     use crate::dtype::DType;
+    use crate::error::Result;
     use crate::machine::simd::level;
-    use crate::ops::program::{self, Code, Instr, Program};
+    use crate::ops::program::{self, Code, Folds, Instr, Program, Stages};
     use crate::py::arg;
     use crate::py::error::rejected;
     use crate::py::tensor::RawTensor;
@@ -18,38 +20,88 @@ mod kernel {
     /// What runs a program: a function of its operands, then its numbers, that gives a tuple of results.
     #[pyclass(frozen, module = "phlox_kernels._native")]
     pub struct Kernel {
-        code: Code,
+        code: Any,
         inputs: usize,
+    }
+
+    enum Any {
+        Map(Code),
+        Folds(Stages),
     }
 
     #[pymethods]
     impl Kernel {
         #[pyo3(signature = (*args))]
         fn __call__<'py>(&self, py: Python<'py>, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
-            let mut tensors = Vec::new();
-            let mut numbers = Vec::new();
+            let call = Call::of(args, self.inputs)?;
+            let arrays = call.arrays();
+            arg::run(py, call.work(), || self.run(&arrays, &call.numbers))
+        }
+
+        /// Runs it for each of some tuples of arguments, and gives the results of all, one after the other.
+        fn over<'py>(&self, py: Python<'py>, calls: Vec<Bound<'py, PyTuple>>) -> PyResult<Bound<'py, PyAny>> {
+            let calls = calls.iter().map(|args| Call::of(args, self.inputs)).collect::<PyResult<Vec<_>>>()?;
+            let given: Vec<(Vec<&Array>, &[Scalar])> =
+                calls.iter().map(|call| (call.arrays(), &call.numbers[..])).collect();
+            arg::run(py, calls.iter().map(Call::work).sum(), || {
+                let mut results = Vec::new();
+                for (arrays, numbers) in &given {
+                    results.extend(self.run(arrays, numbers)?);
+                }
+                Ok(results)
+            })
+        }
+    }
+
+    impl Kernel {
+        fn run(&self, arrays: &[&Array], numbers: &[Scalar]) -> Result<Vec<Array>> {
+            match &self.code {
+                Any::Map(code) => program::run(code, arrays, numbers),
+                Any::Folds(stages) => program::run_stages(stages, arrays, numbers),
+            }
+        }
+    }
+
+    /// The arguments of a call.
+    struct Call<'a, 'py> {
+        tensors: Vec<Borrowed<'a, 'py, RawTensor>>,
+        numbers: Vec<Scalar>,
+    }
+
+    impl<'a, 'py> Call<'a, 'py> {
+        fn of(args: &'a Bound<'py, PyTuple>, inputs: usize) -> PyResult<Self> {
+            let mut call = Call { tensors: Vec::new(), numbers: Vec::new() };
             for (at, item) in args.iter_borrowed().enumerate() {
-                if at < self.inputs {
+                if at < inputs {
                     let tensor = item.cast::<RawTensor>();
-                    tensors.push(tensor.map_err(|_| rejected("operand is not a primitive of this backend"))?);
+                    call.tensors.push(tensor.map_err(|_| rejected("operand is not a primitive of this backend"))?);
                 } else {
-                    numbers.push(arg::scalar(&item)?);
+                    call.numbers.push(arg::scalar(&item)?);
                 }
             }
-            let arrays: Vec<&Array> = tensors.iter().map(|tensor| &tensor.get().array).collect();
-            let work = arrays.iter().map(|array| array.numel()).sum();
-            arg::run(py, work, || program::run(&self.code, &arrays, &numbers))
+            Ok(call)
+        }
+
+        fn arrays(&self) -> Vec<&Array> {
+            self.tensors.iter().map(|tensor| &tensor.get().array).collect()
+        }
+
+        fn work(&self) -> usize {
+            self.tensors.iter().map(|tensor| tensor.get().array.numel()).sum()
         }
     }
 
     /// The kernel of a program, or `None` where this machine has no code for it.
     #[pyfunction]
-    #[pyo3(signature = (inputs, numbers, instrs, outputs, /))]
+    #[pyo3(signature = (inputs, numbers, instrs, outputs, inner, keepdims, rows, /))]
     pub fn _program(
         inputs: Vec<Bound<'_, PyString>>,
         numbers: Vec<Bound<'_, PyString>>,
         instrs: Vec<(String, Vec<usize>, Bound<'_, PyString>)>,
         outputs: Vec<usize>,
+        inner: usize,
+        keepdims: bool,
+        rows: Vec<usize>,
     ) -> PyResult<Option<Kernel>> {
         let dtype = |name: &Bound<'_, PyString>| -> PyResult<DType> { Ok(DType::from_name(&name.to_cow()?)?) };
         let dtypes = |names: &[Bound<'_, PyString>]| names.iter().map(dtype).collect::<PyResult<Vec<_>>>();
@@ -59,7 +111,12 @@ mod kernel {
         };
         let (inputs, numbers) = (dtypes(&inputs)?, dtypes(&numbers)?);
         let instrs = instrs.into_iter().map(instr).collect::<PyResult<Vec<_>>>()?;
-        let code = program::compile(&Program { inputs, numbers, instrs, outputs }, level())?;
+        let program = Program { inputs, numbers, instrs, outputs };
+        let code = if inner == 0 {
+            program::compile(&program, level())?.map(Any::Map)
+        } else {
+            program::staged(&Folds { program, inner, keepdims, rows }, level())?.map(Any::Folds)
+        };
         Ok(code.map(|code| Kernel { code, inputs: count }))
     }
 }
@@ -67,17 +124,12 @@ mod kernel {
 #[cfg(not(target_arch = "x86_64"))]
 mod kernel {
     use pyo3::prelude::*;
+    use pyo3::types::PyTuple;
 
     /// There is no code for this machine.
     #[pyfunction]
-    #[pyo3(signature = (_inputs, _numbers, _instrs, _outputs, /))]
-    pub fn _program(
-        _inputs: &Bound<'_, PyAny>,
-        _numbers: &Bound<'_, PyAny>,
-        _instrs: &Bound<'_, PyAny>,
-        _outputs: &Bound<'_, PyAny>,
-    ) {
-    }
+    #[pyo3(signature = (*_parts))]
+    pub fn _program(_parts: &Bound<'_, PyTuple>) {}
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -28,11 +28,18 @@ class Programs(Backend):
     default_int = pt.int64
 
     def __init__(
-        self, bindings: int = 8, instrs: int = 16, *, mixed: bool = True, pays_from: int = 0
+        self,
+        bindings: int = 8,
+        instrs: int = 16,
+        *,
+        mixed: bool = True,
+        pays_from: int = 0,
+        folds: bool = False,
     ) -> None:
-        self.settings = (bindings, instrs, mixed, pays_from)
-        self.limits = ProgramLimits(bindings, instrs, mixed, pays_from)
+        self.settings = (bindings, instrs, mixed, pays_from, folds)
+        self.limits = ProgramLimits(bindings, instrs, mixed, pays_from, folds)
         self.made: list[Program] = []
+        self.calls = 0
 
     def entry(self, name: str) -> Any:
         """The reference of the op."""
@@ -60,10 +67,18 @@ class Programs(Backend):
         if "float16" in dtypes or any(instr.op == "erf" for instr in program.instrs):
             return None
         self.made.append(program)
-        return interpreted(program)
+        run = interpreted(program)
+
+        def counted(*args: Any) -> Any:
+            out = run(*args)
+            self.calls += 1
+            return out
+
+        return counted
 
 
 DEVICE = Programs()
+FOLDING = Programs(folds=True)
 
 
 def bits(x: Tensor) -> bytes:
@@ -201,15 +216,15 @@ class Altered(Backend):
     dtypes = Numpy().dtypes
     default_float = pt.float32
     default_int = pt.int64
-    limits = ProgramLimits(bindings=8)
     entry = Programs.entry
     shape_of = Programs.shape_of
     dtype_of = Programs.dtype_of
     upload = Programs.upload
     read = Programs.read
 
-    def __init__(self, kernel: Callable[[Program], Any]) -> None:
-        self.settings = (kernel,)
+    def __init__(self, kernel: Callable[[Program], Any], *, folds: bool = False) -> None:
+        self.settings = (kernel, folds)
+        self.limits = ProgramLimits(bindings=8, folds=folds)
         self._kernel = kernel
 
     def kernel(self, program: Program, /) -> Any:
@@ -263,9 +278,120 @@ def test_a_check_names_the_program_and_the_op_at_fault() -> None:
     assert 0.125 in space["numbers"]
 
 
+# Folds
+
+
+def softmax(x: Tensor) -> Tensor:
+    e = (x - x.max(axis=-1, keepdims=True)).exp()
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def layer_norm(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    d = x - x.mean(axis=-1, keepdims=True)
+    return d / (d.square().mean(axis=-1, keepdims=True) + 1e-5).sqrt() * scale + shift
+
+
+def test_softmax_and_layer_norm_as_users_write_them_are_one_program() -> None:
+    x, row = (pt.random.normal(shape, device=FOLDING) for shape in ((3, 5), (5,)))
+    cases: list[tuple[Any, tuple[Tensor, ...]]] = [(softmax, (x,)), (layer_norm, (x, row, row))]
+    for function, args in cases:
+        (ops,) = programs(function, *args)
+        assert len(ops) == {softmax: 5, layer_norm: 9}[function]
+        fast, before = compile(function), FOLDING.calls
+        for _ in range(4):
+            assert bits(fast(*args)) == bits(function(*args))
+        assert FOLDING.calls == before + 2  # the first two calls record
+    assert FOLDING.made[-1].inner == 1
+    assert programs(softmax, ones(3, 5)) == [["subtract", "exp"]]  # without folds
+
+
+def test_a_map_that_ends_in_a_fold_is_one_program_and_goes_on_with_what_it_gives() -> None:
+    x = pt.random.normal((2, 3, 4), device=FOLDING)
+    cases: list[tuple[Any, list[list[str]]]] = [
+        (lambda x: (x * 2 - 1).square().mean(), [["multiply", "subtract", "square", "mean"]]),
+        (lambda x: x.abs().max().sqrt() + 1, [["abs", "max", "sqrt", "add"]]),
+        (lambda x: x / x.sum(), [["sum", "divide"]]),
+        (lambda x: x.square().sum(axis=(1, 2)).sqrt(), [["square", "sum", "sqrt"]]),
+        (lambda x: x.square().min(axis=2) + x.square().sum(axis=2), [["square", "min", "square", "sum", "add"]]),
+        # Other axes, and axes that are gone when what they were folded to is read.
+        (lambda x: x.square().sum(axis=0), []),
+        (lambda x: x.square() - x.square().sum(axis=(0, 1), keepdims=True), [["square", "subtract"]]),
+        (lambda x: (x * x).sum(axis=2) - x[:, 0, 0].reshape(2, 1), [["multiply", "sum"]]),
+        (lambda x: x.sum(axis=2) * 2, []),
+    ]
+    for function, wanted in cases:
+        assert programs(function, x) == wanted
+        fast, before = compile(function), FOLDING.calls
+        for _ in range(4):
+            assert bits(fast(x)) == bits(function(x))
+        assert FOLDING.calls == before + 2 * len(wanted)
+
+
+def test_rows_of_as_many_elements_as_there_are_rows_are_not_taken_for_columns() -> None:
+    def function(x: Tensor) -> Tensor:
+        return (x * 2 - x.square().sum(axis=1)).exp()  # the sums lie along the last axis
+
+    x = pt.random.normal((3, 3), device=FOLDING)
+    assert programs(function, x) == [["square", "sum"], ["multiply", "subtract", "exp"]]
+    fast = compile(function)
+    for _ in range(4):
+        assert bits(fast(x)) == bits(function(x))
+
+
+def test_a_gradient_through_what_folds_is_what_it_is_without_programs() -> None:
+    numbers = np.random.default_rng(0).standard_normal((4, 6)).astype("f4")
+    found = []
+    for device in (FOLDING, DEVICE):
+        x = pt.asarray(numbers, device=device)
+        fast = compile(lambda x: softmax(x * 3) * x.mean(axis=-1, keepdims=True))
+        found += [bits(fast(x)) for _ in range(3)]
+    assert len({*found}) == 1
+
+
+def test_explain_says_why_a_reduction_stands_alone() -> None:
+    text = compile(lambda x: (x.square().sum(axis=0) - 1).exp().sum()).explain(
+        ones(3, 2, device=FOLDING)
+    )
+    assert "1 sum: it folds other axes than the last ones" in text
+    assert "program of 3: subtract, exp, sum; 1 input, 1 output" in text
+
+
+def sums_for_means(program: Program) -> Any:
+    """The interpreter with sums in the place of means, in what is more than one op."""
+    if len(program.instrs) == 1:
+        return interpreted(program)
+    wrong = [i._replace(op="sum") if i.op == "mean" else i for i in program.instrs]
+    return interpreted(program._replace(instrs=tuple(wrong)))
+
+
+def test_a_check_names_the_fold_at_fault() -> None:
+    device = Altered(sums_for_means, folds=True)
+    fast = compile(lambda x: (x.square().mean(axis=-1, keepdims=True) - x).exp(), check=True)
+    x = pt.random.normal((2, 3), device=device)
+    fast(x)
+    fast(x)
+    with pytest.raises(pt.DisagreementError, match=r"mean, op 2 of a program of 4 \(square, mean, "):
+        fast(x)
+
+
+def test_a_program_whose_folds_have_nothing_to_fold_is_refused() -> None:
+    fold = Program(("float32",), (), (Instr("sum", (0,), "float32"),), (1,), 1)
+    (out,) = interpreted(fold)(np.float32([[1, 2], [3, 4]]))
+    assert out.tolist() == [[3.0], [7.0]]
+    assert interpreted(fold._replace(keepdims=False))(np.float32([1, 2]))[0].shape == ()
+    for wrong in (fold._replace(inner=0), fold._replace(rows=(0,))):
+        with pytest.raises(pt.CompileError, match="nothing to fold"):
+            interpreted(wrong)
+    for shape in ((), (0, 2), (2, 0)):
+        with pytest.raises(pt.Rejected, match="to fold"):
+            interpreted(fold)(np.ones(shape, "f4"))
+    assert "program(float32 x0), folded along 1 of its axes" in str(fold)
+
+
 # Random graphs
 
 _ONE = ("exp", "negative", "abs", "sin", "floor", "square", "tanh", "relu", "isfinite")
+_FOLDS = ("max", "mean", "min", "prod", "sum")
 _TWO = ("add", "multiply", "subtract", "maximum", "less", "divide")
 
 
@@ -279,7 +405,7 @@ def functions(draw: Any) -> tuple[list[Any], list[tuple[int, ...]], set[int]]:
     for _ in range(draw(st.integers(1, 14))):
         count = len(shapes) + len(steps)
         pick = st.integers(max(0, count - 4), count - 1) | st.integers(0, count - 1)
-        kind = draw(st.sampled_from(["one", "two", "number", "sum", "view", "where"]))
+        kind = draw(st.sampled_from(["one", "two", "number", "sum", "fold", "fold", "view", "where"]))
         name = draw(st.sampled_from(_ONE if kind == "one" else _TWO))
         steps.append((kind, name, draw(pick), draw(pick), draw(pick)))
     total = len(shapes) + len(steps)
@@ -303,6 +429,10 @@ def run(steps: list[Any], kept: set[int], args: tuple[Tensor, ...], number: Any)
             x = x.astype(pt.float32) * number + 0.5
         elif kind == "sum":
             x = x.astype(pt.float32).sum(axis=0 if x.ndim else ())
+        elif kind == "fold":
+            axis = -1 if x.ndim and a % 3 else tuple(range(x.ndim))
+            fold = getattr(pt, _FOLDS[b % len(_FOLDS)])
+            x = fold(x.astype(pt.float32), axis=axis, keepdims=c % 3 > 0)
         else:
             x = x.astype(pt.float32).broadcast_to((3, 4)) if x.ndim < 2 else x.T.T
         try:
@@ -313,22 +443,28 @@ def run(steps: list[Any], kept: set[int], args: tuple[Tensor, ...], number: Any)
     return tuple(values[at] for at in sorted(kept))
 
 
+@pytest.mark.parametrize("device", [DEVICE, FOLDING])
 @settings(max_examples=40, deadline=None)
-@given(functions())
-def test_random_graphs_give_the_bits_of_their_ops_and_hold_no_more(made: Any) -> None:
+@given(made=functions())
+def test_random_graphs_give_the_bits_of_their_ops_and_hold_no_more(
+    device: Programs, made: Any
+) -> None:
     steps, shapes, kept = made
     fast = compile(lambda number, *args: run(steps, kept, args, number))
     args: tuple[Tensor, ...] = ()
     with np.errstate(all="ignore"):
+        before = 0
         for turn in range(4):
-            args = tuple(pt.random.normal(shape, device=DEVICE) for shape in shapes)
+            args = tuple(pt.random.normal(shape, device=device) for shape in shapes)
             number = 0.25 + turn
+            before = device.calls
             got, wanted = fast(number, *args), run(steps, kept, args, number)
             assert [*map(bits, got)] == [*map(bits, wanted)]
         graph = fast.trace(0.5, *args)
     nodes, _ = folded(graph)
     wanted_values = {*graph.outputs}
     plan = plan_of(graph)
+    assert device.calls - before == sum(isinstance(step, Fused) for step in plan.steps)
     assert (
         _peak(plan.steps, graph.specs, wanted_values)[0]
         <= _peak(nodes, graph.specs, wanted_values)[0]

@@ -10,6 +10,9 @@ use crate::memory::scratch::filled;
 use crate::ops::elementwise::compute_type;
 use crate::ops::elementwise::kernel::{Class, Kernel, binary, unary};
 
+/// Elements of work of weight 1 that are worth a task of their own: as for the row kernels, a light op has 16K.
+pub(super) const GRAIN: usize = 64 << 10;
+
 /// One elementwise op: its name, the values it takes, the type of its result.
 #[derive(Clone, Debug)]
 pub struct Instr {
@@ -83,6 +86,16 @@ impl Code {
         self.bytes() / self.width
     }
 
+    /// Bytes of scratch of a task: a block for each slot, input and output.
+    pub(super) fn room(&self) -> usize {
+        (self.slots + self.inputs.len() + self.outputs.len()) * self.bytes()
+    }
+
+    /// Elements that are worth a task of their own.
+    pub(super) fn grain(&self) -> usize {
+        (GRAIN / (3 + self.weight)).next_multiple_of(1 << 10)
+    }
+
     /// Bytes of a block: eight registers.
     #[inline]
     pub(super) fn bytes(&self) -> usize {
@@ -153,7 +166,7 @@ fn fits(op: &str, args: &[DType], result: DType) -> bool {
     }
 }
 
-fn dtype_of(program: &Program, value: usize) -> DType {
+pub(super) fn dtype_of(program: &Program, value: usize) -> DType {
     let (inputs, numbers) = (program.inputs.len(), program.numbers.len());
     match value {
         _ if value < inputs => program.inputs[value],
@@ -414,7 +427,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-fn is_heavy(op: &str) -> bool {
+pub(super) fn is_heavy(op: &str) -> bool {
     let one = unary::ALL.iter().find(|row| row.name == op).map(|row| row.class);
     let class = one.or_else(|| binary::ALL.iter().find(|row| row.name == op).map(|row| row.class));
     class.is_some_and(Class::heavy)

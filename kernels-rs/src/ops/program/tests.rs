@@ -15,11 +15,11 @@ use crate::ops::samples::{Rng, elements, view_of};
 
 const DTYPES: [DType; 7] = [DType::F32, DType::F64, DType::I32, DType::I64, DType::Bool, DType::F16, DType::BF16];
 
-fn instr(op: &str, args: &[usize], dtype: DType) -> Instr {
+pub(super) fn instr(op: &str, args: &[usize], dtype: DType) -> Instr {
     Instr { op: op.to_owned(), args: args.to_vec(), dtype }
 }
 
-fn program(inputs: &[DType], numbers: &[DType], instrs: Vec<Instr>, outputs: &[usize]) -> Program {
+pub(super) fn program(inputs: &[DType], numbers: &[DType], instrs: Vec<Instr>, outputs: &[usize]) -> Program {
     Program { inputs: inputs.to_vec(), numbers: numbers.to_vec(), instrs, outputs: outputs.to_vec() }
 }
 
@@ -37,7 +37,7 @@ fn bits(x: &Array) -> Vec<u64> {
 }
 
 #[track_caller]
-fn same(got: &Array, wanted: &Array, what: &str) {
+pub(super) fn same(got: &Array, wanted: &Array, what: &str) {
     assert_eq!((got.dtype(), &got.shape()[..]), (wanted.dtype(), &wanted.shape()[..]), "{what}");
     let (got_bits, wanted_bits) = (bits(got), bits(wanted));
     let off = got_bits.iter().zip(&wanted_bits).position(|(a, b)| a != b);
@@ -88,7 +88,7 @@ fn agrees(program: &Program, operands: &[&Array], numbers: &[Scalar]) -> bool {
 }
 
 /// Special values and samples of all bits, as many as asked for.
-fn values(rng: &mut Rng, dtype: DType, count: usize) -> Array {
+pub(super) fn values(rng: &mut Rng, dtype: DType, count: usize) -> Array {
     const SPECIAL: [f64; 16] = [
         0.0,
         -0.0,
@@ -121,7 +121,7 @@ fn values(rng: &mut Rng, dtype: DType, count: usize) -> Array {
     })
 }
 
-fn there_is_code() -> bool {
+pub(super) fn there_is_code() -> bool {
     level() >= Level::Avx2
 }
 
@@ -193,7 +193,7 @@ fn every_cast_of_one_width_has_the_bits_of_its_kernel() {
 }
 
 /// A random program over these inputs, all of one width.
-fn random_program(rng: &mut Rng, dtypes: &[DType]) -> (Program, Vec<Scalar>) {
+pub(super) fn random_program(rng: &mut Rng, dtypes: &[DType]) -> (Program, Vec<Scalar>) {
     let count = 1 + rng.below(4);
     let inputs: Vec<DType> = (0..count).map(|_| rng.pick(dtypes)).collect();
     let numbers: Vec<DType> = (0..rng.below(3)).map(|_| rng.pick(dtypes)).collect();

@@ -7,7 +7,7 @@ from math import inf
 from typing import Any, Final
 
 from phlox_tensor import Backend, DType, Spec, finfo
-from phlox_tensor.capture import Node, Number, Value, lowered
+from phlox_tensor.capture import Node, Number, Program, Value, lowered
 
 from ._plan import Fused
 from ._replay import folded, plan_of
@@ -96,15 +96,15 @@ def parts_of(
     step: Fused, specs: Sequence[Spec], values: dict[int, Any], numbers: Sequence[Any]
 ) -> str | None:
     """Where a program parts from its ops, given what the ops gave."""
-    wanted = step.lowered.results
-    if _agrees(step.nodes, wanted, specs, values, numbers):
+    wanted, whole = step.lowered.results, step.lowered.program
+    if _agrees(step.nodes, wanted, specs, values, numbers, whole):
         return None
     # The shortest program of its first ops that parts: the last of them is at fault.
     count = next(
         (
             at
             for at in range(1, len(step.nodes))
-            if not _agrees(step.nodes[:at], step.nodes[at - 1].results, specs, values, numbers)
+            if not _agrees(step.nodes[:at], step.nodes[at - 1].results, specs, values, numbers, whole)
         ),
         len(step.nodes),
     )
@@ -125,10 +125,11 @@ def _agrees(
     specs: Sequence[Spec],
     values: dict[int, Any],
     numbers: Sequence[Any],
+    whole: Program,
 ) -> bool:
-    """Whether ops as one program give what they gave one by one."""
+    """Whether ops as one program give what they gave one by one; ``whole``: the program of all."""
     device = nodes[0].device
-    parts = lowered(nodes, specs, wanted)
+    parts = lowered(nodes, specs, wanted, whole.inner, whole.keepdims)
     kernel = device.kernel(parts.program)
     if kernel is None:
         return True

@@ -8,16 +8,28 @@ from typing import Any, Final, final
 from weakref import WeakKeyDictionary
 
 from phlox_tensor import Backend, Spec
-from phlox_tensor.capture import Instr, Node, Program, Taken, arguments_of, values_of
+from phlox_tensor.capture import (
+    Instr,
+    Node,
+    Program,
+    Taken,
+    arguments_of,
+    fold_of,
+    values_of,
+)
 
 
 @final
 class Cluster:
     """Ops of one device and shape that nothing outside comes between.
 
+    Folds may be among them: reductions of the last axes of this shape, and ops on what they give.
+
     Attributes:
         nodes: their places in the graph.
-        shape: of every result.
+        shape: of every result that is not one of rows.
+        inner: how many axes are folded; 0 without folds.
+        row: the shape of what folds give.
         device: where they run.
         reads: values from outside.
         made: results, whoever reads them.
@@ -27,13 +39,20 @@ class Cluster:
     def __init__(self, device: Backend, shape: tuple[int, ...]) -> None:
         """Start empty."""
         self.nodes: list[int] = []
-        self.shape: Final = shape
+        self.shape = shape
+        self.inner = 0
+        self.row: tuple[int, ...] = ()
         self.device: Final = device
         self.reads: dict[int, None] = {}
         self.made: dict[int, None] = {}
         self.outputs: list[int] = []
         self.wide: bool | None = None
         self.closed = False
+
+    @property
+    def keepdims(self) -> bool:
+        """Whether folds keep the axes that they fold."""
+        return len(self.row) == len(self.shape)
 
     def take(self, place: int, node: Node) -> None:
         """Add an op."""
@@ -47,6 +66,8 @@ class Cluster:
         self.made |= other.made
         self.reads = {v: None for v in (*self.reads, *other.reads) if v not in self.made}
         self.wide = other.wide if self.wide is None else self.wide
+        if other.inner:
+            self.shape, self.inner, self.row = other.shape, other.inner, other.row
 
 
 def clusters_of(
@@ -87,7 +108,7 @@ class _Clusters:
         for cluster in self._all:
             inside = {*cluster.nodes}
             cluster.outputs = [v for v in cluster.made if self._leaves(v, inside)]
-            if len(inside) == 1 or not cluster.outputs:
+            if len(inside) == 1 or not cluster.outputs or self._only_ends(cluster):
                 self._alone.update((place, "no elementwise op beside it") for place in inside)
             elif len(inside) == 2 and self._bytes(cluster) < cluster.device.limits.pays_from:
                 self._alone.update((place, "two calls on little cost less") for place in inside)
@@ -96,19 +117,28 @@ class _Clusters:
         return kept, self._alone
 
     def _bytes(self, cluster: Cluster) -> int:
-        spec = self._specs[cluster.outputs[0]]
-        return prod(spec.shape) * spec.dtype.itemsize
+        return prod(cluster.shape) * self._specs[cluster.outputs[0]].dtype.itemsize
+
+    def _only_ends(self, cluster: Cluster) -> bool:
+        """Whether it is a fold, and one op on what it gives: nothing to save."""
+        shapes = [self._specs[v].shape for v in cluster.made]
+        return len(cluster.nodes) == 2 and cluster.inner > 0 and cluster.shape not in shapes
 
     def _reason(self, node: Node) -> bool | str | None:
         """Why an op is in no program; else whether it takes 8 bytes an element, None for bools."""
         device = node.device
         if not device.limits.bindings:
             return f"{device!r} runs no programs"
-        args = arguments_of(node, self._specs)
-        if isinstance(args, str):
-            return args
+        inner: int | str = 0
+        args: tuple[int | Taken, ...] | str
+        if node.op.folds and device.limits.folds:
+            inner, args = fold_of(node, self._specs), (*values_of(node),)
+        else:
+            args = arguments_of(node, self._specs)
+        if isinstance(inner, str) or isinstance(args, str):
+            return str(inner or args)
         dtypes = [arg.dtype if isinstance(arg, Taken) else self._name(arg) for arg in args]
-        if not _runs(device, node.op.name, tuple(dtypes), self._name(node.results[0])):
+        if not _runs(device, node.op.name, tuple(dtypes), self._name(node.results[0]), inner):
             return f"{device!r} has no kernel for {', '.join(dict.fromkeys(dtypes))}"
         sizes = {self._size(v) for v in (*values_of(node), *node.results)} - {1}
         return None if not sizes else max(sizes) == 8
@@ -121,13 +151,18 @@ class _Clusters:
         return 1 if dtype.kind == "Bool" else max(dtype.itemsize, 2)
 
     def _join(self, place: int, node: Node, makers: list[Cluster], wide: bool | None) -> None:
-        shape = self._specs[node.results[0]].shape
-        mine = Cluster(node.device, shape)
-        mine.wide = wide
-        mine.take(place, node)
+        # Those that fold come first: they tell which shapes go together.
+        order = sorted(makers, key=lambda maker: not maker.inner)
+        for tried in (order, [maker for maker in order if not maker.inner]):
+            mine, joined = self._alone_with(place, node, wide), list[Cluster]()
+            for maker in tried:
+                if self._fits(maker, mine):
+                    mine.take_all(maker)
+                    joined.append(maker)
+            if self._rows_stand(mine):
+                break
         for maker in makers:
-            if self._fits(maker, mine):
-                mine.take_all(maker)
+            if maker in joined:
                 self._all.remove(maker)
                 self._owner.update((v, mine) for v in maker.made)
             else:
@@ -135,9 +170,19 @@ class _Clusters:
         self._all.append(mine)
         self._owner[node.results[0]] = mine
 
+    def _alone_with(self, place: int, node: Node, wide: bool | None) -> Cluster:
+        shape = self._specs[node.results[0]].shape
+        mine = Cluster(node.device, shape)
+        if node.op.folds and node.device.limits.folds:
+            mine.shape, mine.row = self._specs[values_of(node)[0]].shape, shape
+            mine.inner = int(fold_of(node, self._specs))
+        mine.wide = wide
+        mine.take(place, node)
+        return mine
+
     def _fits(self, maker: Cluster, mine: Cluster) -> bool:
         limits = mine.device.limits
-        if maker.closed or (maker.device, maker.shape) != (mine.device, mine.shape):
+        if maker.closed or maker.device != mine.device or not self._in_form(maker, mine):
             return False
         if not limits.mixed and None not in (maker.wide, mine.wide) and maker.wide is not mine.wide:
             return False
@@ -146,6 +191,28 @@ class _Clusters:
         reads = {*maker.reads, *mine.reads} - made.keys()
         outputs = [v for v in made if self._leaves(v, both)]
         return len(both) <= limits.instrs and len(reads) + len(outputs) <= limits.bindings
+
+    def _in_form(self, maker: Cluster, mine: Cluster) -> bool:
+        """Whether the shapes of two clusters go together."""
+        folded, other = (maker, mine) if maker.inner else (mine, maker)
+        if not folded.inner:
+            return maker.shape == mine.shape
+        if other.inner:
+            return (other.shape, other.inner, other.row) == (folded.shape, folded.inner, folded.row)
+        return other.shape in (folded.shape, folded.row)
+
+    def _rows_stand(self, cluster: Cluster) -> bool:
+        """Whether what has one element for each row broadcasts as the program lets it."""
+        if not cluster.inner or cluster.keepdims or not cluster.row:
+            return True
+        # Without their axes, rows do not broadcast, nor are they told from what does.
+        for node in map(self._nodes.__getitem__, cluster.nodes):
+            on_rows = self._specs[node.results[0]].shape == cluster.row and not node.op.folds
+            for value in values_of(node):
+                shape = self._specs[value].shape
+                if shape and value not in cluster.made if on_rows else shape == cluster.row:
+                    return False
+        return True
 
     def _leaves(self, value: int, inside: set[int]) -> bool:
         """Whether something outside of these ops reads a value; one that comes later may join."""
@@ -158,12 +225,12 @@ class _Clusters:
 _RUNS: Final[WeakKeyDictionary[Backend, dict[Any, bool]]] = WeakKeyDictionary()
 
 
-def _runs(device: Backend, op: str, dtypes: tuple[str, ...], result: str) -> bool:
+def _runs(device: Backend, op: str, dtypes: tuple[str, ...], result: str, inner: int) -> bool:
     """Whether a backend has a kernel for an op of these element types."""
     known = _RUNS.setdefault(device, {})
     found = known.get((op, dtypes, result))
     if found is None:
         instr = Instr(op, tuple(range(len(dtypes))), result)
-        program = Program(dtypes, (), (instr,), (len(dtypes),))
+        program = Program(dtypes, (), (instr,), (len(dtypes),), min(inner, 1))
         found = known[op, dtypes, result] = device.kernel(program) is not None
     return found

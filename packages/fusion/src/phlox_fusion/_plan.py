@@ -58,7 +58,7 @@ def planned(
     made: list[tuple[Cluster, Fused]] = []
     for cluster in clusters:
         own = tuple(nodes[place] for place in cluster.nodes)
-        parts = lowered(own, specs, cluster.outputs)
+        parts = lowered(own, specs, cluster.outputs, cluster.inner, cluster.keepdims)
         kernel = cluster.device.kernel(parts.program)
         if kernel is None:
             alone.update((place, "no kernel for them together") for place in cluster.nodes)

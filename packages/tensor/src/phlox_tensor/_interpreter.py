@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ._dtype import as_dtype
+from ._errors import Rejected
 from ._numpy_backend import Numpy
 from ._op import REGISTRY
 from ._program import Instr, Kernel, Program
@@ -24,18 +27,31 @@ def interpreted(program: Program) -> Kernel:
     """
     program.check()
     entries = Numpy().ops
+    of_rows, inner = program.of_rows(), program.inner
 
     def run(*args: Any) -> tuple[Any, ...]:
         values = list(args)
+        shape = np.broadcast_shapes(*[x.shape for x in args[: len(program.inputs)]])
+        if inner > len(shape) or (inner and 0 in shape):
+            raise Rejected("no axes to fold, or nothing to fold")
         for instr in program.instrs:
             given = [values[arg] for arg in instr.args]
-            values.append(entries[instr.op](*given, *_asked(instr)))
+            if REGISTRY[instr.op].folds:
+                given = [np.broadcast_to(given[0], shape)]
+            values.append(entries[instr.op](*given, *_asked(instr, len(shape), inner)))
+        for value in program.outputs:
+            if of_rows[value] and not program.keepdims:
+                values[value] = values[value].reshape(shape[: len(shape) - inner])
         return tuple(values[value] for value in program.outputs)
 
     return run
 
 
-def _asked(instr: Instr) -> list[Any]:
-    """The element type of the result, where the op takes it as an attribute."""
-    attributes = REGISTRY[instr.op].signature.attributes
-    return [as_dtype(instr.dtype) for attribute in attributes if attribute.type == "DType"]
+def _asked(instr: Instr, rank: int, inner: int) -> list[Any]:
+    """The attributes that are no numbers: the element type of the result; how rows are folded."""
+    op = REGISTRY[instr.op]
+    known: dict[str, Any] = {"DType": as_dtype(instr.dtype)}
+    if op.folds:
+        known |= {"Axes": tuple(range(rank - inner, rank)), "bool": True}
+    kinds = [item.type.removesuffix("?") for item in op.signature.attributes]
+    return [known[kind] for kind in kinds if kind in known]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 from ._composite import broadcast_shapes
@@ -73,8 +74,38 @@ def arguments_of(node: Node, specs: Sequence[Spec]) -> tuple[int | Taken, ...] |
     return tuple(found)
 
 
-def lowered(nodes: Sequence[Node], specs: Sequence[Spec], wanted: Sequence[int]) -> Lowered:
+def fold_of(node: Node, specs: Sequence[Spec]) -> int | str:
+    """Return how many axes, the last ones, a node folds; or why it is no instruction that does."""
+    if not node.op.folds:
+        return f"{node.op.op_class.name} is not elementwise"
+    (operand,) = node.operands
+    given = dict(zip(node.op.attribute_names, node.attributes, strict=True))
+    axes, shape = given["axis"], specs[operand.number].shape
+    first = len(shape) - len(axes)
+    if specs[operand.number].dtype is not specs[node.results[0]].dtype:
+        return "it gives another element type"
+    if not axes or tuple(axes) != tuple(range(first, len(shape))):
+        return "it folds other axes than the last ones"
+    if prod(shape[first:]) == 1 or 0 in shape:
+        return "there is nothing to fold"
+    return len(axes)
+
+
+def lowered(
+    nodes: Sequence[Node],
+    specs: Sequence[Spec],
+    wanted: Sequence[int],
+    inner: int = 0,
+    keepdims: bool = True,
+) -> Lowered:
     """Return nodes that all are instructions as one program with these results.
+
+    Args:
+        nodes: in an order in which they can run.
+        specs: of each value.
+        wanted: the results.
+        inner: how many axes the folds among the nodes fold.
+        keepdims: whether they keep them.
 
     Raises:
         CompileError: naming an op that is no instruction.
@@ -86,7 +117,7 @@ def lowered(nodes: Sequence[Node], specs: Sequence[Spec], wanted: Sequence[int])
     types: list[str] = []
     taken: list[tuple[int | Taken, ...]] = []
     for node in nodes:
-        args = arguments_of(node, specs)
+        args = (*values_of(node),) if node.op.folds and inner else arguments_of(node, specs)
         if isinstance(args, str):
             raise in_the_way("kernel", node, args)
         taken.append(args)
@@ -108,7 +139,11 @@ def lowered(nodes: Sequence[Node], specs: Sequence[Spec], wanted: Sequence[int])
         for node, args in zip(nodes, taken, strict=True)
     )
     outputs = tuple(values[result] for result in wanted)
-    program = Program(tuple(specs[v].dtype.name for v in inputs), tuple(types), instrs, outputs)
+    rows = [at for v, at in inputs.items() if {1}.issuperset(specs[v].shape[-inner:])]
+    dtypes = tuple(specs[v].dtype.name for v in inputs)
+    program = Program(dtypes, tuple(types), instrs, outputs)
+    if inner:
+        program = program._replace(inner=inner, keepdims=keepdims, rows=tuple(rows))
     program.check()
     return Lowered(program, tuple(inputs), tuple(given), tuple(wanted))
 

@@ -147,6 +147,8 @@ class Op:
             several elements, or with a derivative; others are read.
         prepare: fills attributes that depend on shapes, types or the backend.
         floats: Int operands are taken in the default float type.
+        folds: a reduction that makes elements of one type one of the same type, so that a program
+            may hold it.
         truths: operands of other kinds are taken as Bool, by whether they are not 0.
         domain: the interval that tests draw from, or one per operand name.
         ulp: allowed error in units of the result type's epsilon.
@@ -182,6 +184,7 @@ class Op:
     with_tensors: Callable[..., Any] | None = None
     prepare: PrepareRule | None = None
     floats: bool = False
+    folds: bool = False
     truths: bool = False
     domain: tuple[float, float] | Mapping[str, tuple[float, float]] = (-3.0, 3.0)
     ulp: float = 0.0

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ._errors import CompileError
+from ._op import REGISTRY
 
 Kernel = Callable[..., tuple[Any, ...]]
 """A function of the primitives and then the numbers of a program that gives its outputs."""
@@ -16,7 +17,7 @@ Run = Callable[[Any], tuple[Any, ...]]
 
 
 class Instr(NamedTuple):
-    """One elementwise op of a program.
+    """One op of a program: elementwise, or a reduction that folds.
 
     Attributes:
         op: its name.
@@ -30,10 +31,11 @@ class Instr(NamedTuple):
 
 
 class Program(NamedTuple):
-    """Elementwise ops over arrays whose shapes broadcast, and numbers.
+    """Elementwise ops over arrays whose shapes broadcast, and numbers; and folds of rows.
 
     Values count from 0: inputs, then numbers, then instructions. The outputs have the shape to
-    which all inputs broadcast. Lengths, strides and numbers are no part of a program, so one kernel
+    which all inputs broadcast. With ``inner``, the last so many axes are a row: reductions make one
+    element of it, which is there for each element of the row again where others read it. Lengths, strides and numbers are no part of a program, so one kernel
     serves all of them; equal programs are equal as tuples.
 
     Attributes:
@@ -42,12 +44,18 @@ class Program(NamedTuple):
         instrs: the ops, each behind those whose results it takes. Every result has the bits that
             the op by itself gives: float16 and bfloat16 are rounded after each.
         outputs: the instructions whose results are wanted, as values.
+        inner: how many axes, the last ones, are folded by the reductions among the instructions.
+        keepdims: whether outputs that have one element for each row keep these axes.
+        rows: the inputs that have one element for each row: of length 1 along these axes.
     """
 
     inputs: tuple[str, ...]
     numbers: tuple[str, ...]
     instrs: tuple[Instr, ...]
     outputs: tuple[int, ...]
+    inner: int = 0
+    keepdims: bool = True
+    rows: tuple[int, ...] = ()
 
     @property
     def start(self) -> int:
@@ -60,12 +68,20 @@ class Program(NamedTuple):
             return self.instrs[value - self.start].dtype
         return (*self.inputs, *self.numbers)[value]
 
+    def of_rows(self) -> tuple[bool, ...]:
+        """Return for each value whether it has one element for each row, as numbers have."""
+        found = [at in self.rows for at in range(len(self.inputs))] + [True] * len(self.numbers)
+        for op, args, _ in self.instrs:
+            found.append(REGISTRY[op].folds or all(found[arg] for arg in args))
+        return tuple(found)
+
     def check(self) -> None:
         """Refuse a program that no kernel could run.
 
         Raises:
             CompileError: without inputs or outputs, where a value is taken before it is there, or
-                where an output is no instruction or stands twice.
+                where an output is no instruction or stands twice; where folds have no axes, or
+                take what has one element for each row.
         """
         for at, instr in enumerate(self.instrs):
             if not instr.args or not all(0 <= arg < self.start + at for arg in instr.args):
@@ -84,11 +100,23 @@ class Program(NamedTuple):
                 got=f"{len(self.inputs)} inputs, outputs {wanted}",
                 expected=f"an input, and outputs among {made.start} to {made.stop - 1}",
             )
+        rows = self.of_rows()
+        for op, args, _ in self.instrs:
+            if REGISTRY[op].folds and (self.inner < 1 or len(args) != 1 or rows[args[0]]):
+                raise CompileError(
+                    "program",
+                    "a fold has nothing to fold",
+                    got=f"{op}{args} along {self.inner} axes",
+                    expected="a value that is not one of rows, along the last axes",
+                )
 
     def __str__(self) -> str:
         names = [f"{dtype} x{i}" for i, dtype in enumerate(self.inputs)]
         names += [f"{dtype} n{i}" for i, dtype in enumerate(self.numbers, len(self.inputs))]
-        lines = [f"program({', '.join(names)})"]
+        for at in self.rows:
+            names[at] = f"row {names[at]}"
+        folded = f", folded along {self.inner} of its axes" if self.inner else ""
+        lines = [f"program({', '.join(names)}){folded}"]
         for value, instr in enumerate(self.instrs, self.start):
             args = ", ".join(map(self._name, instr.args))
             lines.append(f"  v{value}: {instr.dtype} = {instr.op}({args})")
@@ -106,6 +134,7 @@ class ProgramLimits(NamedTuple):
         bindings: inputs and outputs together; 0: the backend runs no programs.
         instrs: instructions.
         mixed: element types of 8 bytes may stand beside those of 2 and 4.
+        folds: reductions of the last axes may stand among the instructions.
         pays_from: bytes of a result from which two ops are faster as a program; below, three are.
     """
 
@@ -113,3 +142,4 @@ class ProgramLimits(NamedTuple):
     instrs: int = 64
     mixed: bool = True
     pays_from: int = 0
+    folds: bool = False

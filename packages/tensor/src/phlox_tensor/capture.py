@@ -8,7 +8,7 @@ from ._graph import Formula, Graph, Guard, Node, Value, shown, values_of, writte
 from ._infer import infer_prepared
 from ._interpreter import interpreted
 from ._kinds import KIND_SETS
-from ._lowering import Lowered, Taken, arguments_of, lowered, program_of
+from ._lowering import Lowered, Taken, arguments_of, fold_of, lowered, program_of
 from ._number import Number, call, plain, same
 from ._program import Instr, Kernel, Program, ProgramLimits, Run
 from ._recording import Recording, line_of_user, recorded, recording
@@ -39,6 +39,7 @@ __all__ = [
     "arguments_of",
     "call",
     "depend_on",
+    "fold_of",
     "infer_prepared",
     "interpreted",
     "line_of_user",

@@ -106,6 +106,7 @@ logsumexp = reduction(
 max_ = reduction(
     "max",
     f"x: Num; {_AXES} -> Num",
+    folds=True,
     numpy=ref.extreme(np.max),
     shape=shapes.ordering_reduction,
     signed_zeros=False,
@@ -121,6 +122,7 @@ def _mean(x: Tensor, axis: tuple[int, ...], keepdims: bool) -> Tensor:
 mean = reduction(
     "mean",
     f"x: Float; {_AXES} -> Float",
+    folds=True,
     expand=_mean,
     numpy=ref.mean,
     linear=True,
@@ -131,6 +133,7 @@ mean = reduction(
 min_ = reduction(
     "min",
     f"x: Num; {_AXES} -> Num",
+    folds=True,
     expand=lambda x, axis, keepdims: _turned(_turned(x).max(axis=axis, keepdims=keepdims)),
     numpy=ref.extreme(np.min),
     shape=shapes.ordering_reduction,
@@ -140,6 +143,7 @@ min_ = reduction(
 prod = reduction(
     "prod",
     f"x: Num; {_AXES}, dtype: DType? = None -> Num",
+    folds=True,
     numpy=ref.product,
     prepare=sum_dtype,
     domain=(0.5, 1.5),
@@ -175,6 +179,7 @@ std = reduction(
 sum_ = reduction(
     "sum",
     f"x: Any; {_AXES}, dtype: DType? = None -> Num",
+    folds=True,
     numpy=ref.total,
     linear=True,
     prepare=sum_dtype,
