@@ -278,6 +278,57 @@ def test_a_check_names_the_program_and_the_op_at_fault() -> None:
     assert 0.125 in space["numbers"]
 
 
+# Equal programs
+
+@final
+class Over:
+    """A kernel that takes several calls at once, and notes how many."""
+
+    def __init__(self, program: Program) -> None:
+        self._run = interpreted(program)
+        self.counts: list[int] = []
+
+    def __call__(self, *args: Any) -> Any:
+        self.counts.append(1)
+        return self._run(*args)
+
+    def over(self, calls: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+        self.counts.append(len(calls))
+        return tuple(out for args in calls for out in self._run(*args))
+
+
+def test_the_rule_of_an_optimizer_is_one_call_over_all_parameters() -> None:
+    kernels: list[Over] = []
+
+    def kernel(program: Program) -> Over:
+        kernels.append(Over(program))
+        return kernels[-1]
+
+    device = Altered(kernel)
+
+    def step(rate: float, tensors: list[Tensor], grads: list[Tensor]) -> list[Tensor]:
+        small = [tensor * (1.0 - rate) for tensor in tensors]  # held, so that more at once is not
+        moved = [(t - g.sign() * rate) * (1.0 - rate) for t, g in zip(tensors, grads, strict=True)]
+        return [*moved, *small]
+
+    tensors, grads = (
+        [pt.random.normal(shape, device=device) for shape in ((3, 4), (4,), (4, 2), (2,))]
+        for _ in range(2)
+    )
+    fast = compile(step)
+    for i in range(4):
+        got, wanted = fast(0.1 * i, tensors, grads), step(0.1 * i, tensors, grads)
+        assert [*map(bits, got)] == [*map(bits, wanted)]
+    assert [k.counts for k in kernels if k.counts] == [[4, 4]]
+    assert fast.sources[0].count("kernel_") == 1
+    # A program that takes what the one before gives waits for it.
+    chain = compile(lambda x: ((x * 2 + 1).sum(axis=0) * 2 + 1).sum(axis=0) * 2 + 1)
+    del kernels[:]
+    for _ in range(3):
+        chain(ones(3, 3, device=device))
+    assert {count for k in kernels for count in k.counts} == {1}
+
+
 # Folds
 
 

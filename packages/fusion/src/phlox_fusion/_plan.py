@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, Final, NamedTuple
 
@@ -21,6 +22,13 @@ class Fused(NamedTuple):
 
 
 Step = Node | Fused
+
+
+class Together(NamedTuple):
+    """Equal programs of which none takes what another one gives: one call of a kernel."""
+
+    each: tuple[Fused, ...]
+    over: Callable[[list[tuple[Any, ...]]], tuple[Any, ...]]
 
 
 class Plan(NamedTuple):
@@ -76,13 +84,51 @@ def planned(
     return Plan(steps, tuple((nodes[place], alone[place]) for place in sorted(alone)))
 
 
-def takes(step: Step) -> Sequence[int]:
+def together(
+    steps: Sequence[Step], specs: Sequence[Spec], wanted: set[int]
+) -> tuple[Step | Together, ...]:
+    """Return steps with equal programs that follow each other as one, where no more is held.
+
+    A kernel that takes several calls at once has ``over``: it gets a list of their arguments, and
+    gives the results of all. So the rule of an optimizer is one call over all parameters.
+    """
+    runs: list[list[Step]] = []
+    for step in steps:
+        if runs and _goes_on(runs[-1], step):
+            runs[-1].append(step)
+        else:
+            runs.append([step])
+    top = _peak(steps, specs, wanted)[0]
+    for at, run in enumerate(runs):
+        each = tuple(step for step in run if isinstance(step, Fused))
+        if len(run) > 1:
+            one: Any = Together(each, each[0].kernel.over)  # type: ignore[attr-defined]
+            tried = [*itertools.chain(*runs[:at]), one, *itertools.chain(*runs[at + 1 :])]
+            if _peak(tried, specs, wanted)[0] <= top:
+                runs[at] = [one]
+    return tuple(itertools.chain(*runs))
+
+
+def _goes_on(run: Sequence[Step], step: Step) -> bool:
+    first = run[0]
+    if not isinstance(first, Fused) or not isinstance(step, Fused):
+        return False
+    same = first.lowered.program == step.lowered.program
+    same = same and first.nodes[0].device is step.nodes[0].device and hasattr(first.kernel, "over")
+    return same and {*takes(step)}.isdisjoint(value for each in run for value in gives(each))
+
+
+def takes(step: Step | Together) -> Sequence[int]:
     """Return the values that a step takes."""
+    if isinstance(step, Together):
+        return [value for each in step.each for value in takes(each)]
     return step.lowered.inputs if isinstance(step, Fused) else values_of(step)
 
 
-def gives(step: Step) -> Sequence[int]:
+def gives(step: Step | Together) -> Sequence[int]:
     """Return the values that a step gives."""
+    if isinstance(step, Together):
+        return [value for each in step.each for value in gives(each)]
     return step.lowered.results if isinstance(step, Fused) else step.results
 
 
@@ -99,7 +145,7 @@ def _in_order(nodes: Sequence[Node], made: list[tuple[Cluster, Fused]]) -> tuple
 
 
 def _peak(
-    steps: Sequence[Step],
+    steps: Sequence[Step | Together],
     specs: Sequence[Spec],
     wanted: set[int],
     owned: frozenset[int] = frozenset(),

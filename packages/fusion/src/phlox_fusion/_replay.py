@@ -11,7 +11,7 @@ from phlox_tensor.capture import Cell, Formula, Graph, Node, Number, Value, same
 
 from ._flat import remember
 from ._layout import Source
-from ._plan import Plan, planned
+from ._plan import Plan, planned, together
 from ._steps import named, with_repeated, write_steps
 from ._trace import Place, Ref, Trace, packed
 
@@ -67,9 +67,10 @@ class _Writer:
         self._source = Source()
         nodes, self._constants = folded(trace.graph)
         self._outputs = set(trace.graph.outputs)
-        steps = planned(nodes, trace.graph.specs, self._outputs).steps
+        specs = trace.graph.specs
+        steps = together(planned(nodes, specs, self._outputs).steps, specs, self._outputs)
         kept = self._outputs | self._constants.keys()
-        self._steps = with_repeated(steps, trace.graph.specs, kept, self._constants)
+        self._steps = with_repeated(steps, specs, kept, self._constants)
 
     def write(self) -> tuple[Replay, str]:
         """Return the function and its text."""

@@ -11,7 +11,7 @@ from phlox_tensor import Backend, Spec
 from phlox_tensor.capture import Number, Run, Value
 
 from ._layout import Source
-from ._plan import Fused, Step, gives, takes
+from ._plan import Fused, Step, Together, gives, takes
 
 _MOST_REPEATED: Final = 2**25  # bytes of results: of larger ones the device has enough to do
 
@@ -24,7 +24,8 @@ class Repeated(NamedTuple):
     run: Run
 
 
-Line = Step | Repeated
+Call = Step | Together
+Line = Call | Repeated
 
 
 def named(source: Source, ref: Any, constants: Mapping[int, Any]) -> str:
@@ -54,8 +55,11 @@ def _write(source: Source, step: Line, constants: Mapping[int, Any]) -> None:
     if isinstance(step, Repeated):
         given = (tuple(map(Value, step.inputs)),)
         entry, several = source.constant(step.run, "repeated"), True
+    elif isinstance(step, Together):
+        given = (_Calls(map(_given, step.each)),)
+        entry, several = source.constant(step.over, "kernel"), True
     elif isinstance(step, Fused):
-        given = (*map(Value, step.lowered.inputs), *step.lowered.numbers)
+        given = _given(step)
         entry, several = source.constant(step.kernel, "kernel"), True
     else:
         given = (*step.operands, *step.attributes)
@@ -66,7 +70,17 @@ def _write(source: Source, step: Line, constants: Mapping[int, Any]) -> None:
     source.line(f"{into}{entry}({operands})")
 
 
+class _Calls(list[Any]):
+    """The arguments of several calls, which are one."""
+
+
+def _given(step: Fused) -> tuple[Any, ...]:
+    return (*map(Value, step.lowered.inputs), *step.lowered.numbers)
+
+
 def _operand(source: Source, item: Any, constants: Mapping[int, Any]) -> str:
+    if type(item) is _Calls:
+        return f"[{', '.join(_operand(source, call, constants) for call in item)}]"
     if type(item) is tuple and any(type(x) is Value for x in item):
         return f"({''.join(f'{named(source, x, constants)}, ' for x in item)})"
     return named(source, item, constants)
@@ -85,7 +99,7 @@ def _last_uses(steps: Sequence[Line]) -> dict[int, int]:
 
 
 def with_repeated(
-    steps: Sequence[Step], specs: Sequence[Spec], kept: set[int], constants: Mapping[int, Any]
+    steps: Sequence[Call], specs: Sequence[Spec], kept: set[int], constants: Mapping[int, Any]
 ) -> list[Line]:
     """Return the steps, those that follow each other on a device that repeats them as one."""
     last = _last_uses(steps)
@@ -108,7 +122,7 @@ def with_repeated(
 
 
 def _repeated(
-    device: Backend, steps: Sequence[Step], wanted: set[int], constants: Mapping[int, Any]
+    device: Backend, steps: Sequence[Call], wanted: set[int], constants: Mapping[int, Any]
 ) -> Repeated | None:
     given = {v for step in steps for v in gives(step)}
     taken = dict.fromkeys(v for step in steps for v in takes(step))
@@ -119,7 +133,7 @@ def _repeated(
 
 
 def _function(
-    steps: Sequence[Step],
+    steps: Sequence[Call],
     inputs: tuple[int, ...],
     results: tuple[int, ...],
     constants: Mapping[int, Any],
@@ -133,11 +147,15 @@ def _function(
     return source.function("run", "operands")
 
 
-def _device(step: Step) -> Backend:
+def _device(step: Call) -> Backend:
+    if isinstance(step, Together):
+        return _device(step.each[0])
     return step.nodes[0].device if isinstance(step, Fused) else step.device
 
 
-def _has_numbers(step: Step) -> bool:
+def _has_numbers(step: Call) -> bool:
+    if isinstance(step, Together):
+        return any(map(_has_numbers, step.each))
     if isinstance(step, Fused):
         return any(type(item) is Number for item in step.lowered.numbers)
     return any(type(item) is Number for item in (*step.operands, *step.attributes))
