@@ -27,6 +27,7 @@ def cases(*, with_torch: bool) -> list[Case]:
     twins: dict[str, Run] = {}
     if with_torch:
         twins = {**train.torch_runs(tiny, flat, images, tokens, labels), **_torch_chains()}
+        twins |= _torch_rows()
     adam = optim.AdamConfig()
     encoder = networks.encoder(train.LAYERS, train.D_MODEL, train.HEADS, train.D_WIDE, device)
     sentence = px.asarray(tokens, device=device)
@@ -42,6 +43,8 @@ def cases(*, with_torch: bool) -> list[Case]:
             encoder, adam, lambda model, x: model(x).square().mean(), sentence
         ),
         **{f"{name}, {size:,}": _chain(name, size) for name, size in _CHAINS},
+        **{name: _rows(name) for name in _WRITTEN},
+        "Lion, 1,000,000 in 4 parameters": _lion(),
     }
     return [Case(name, run, twins.get(name)) for name, run in mine.items()]
 
@@ -63,6 +66,50 @@ _CHAINS = [
     *(("(x*2+1).relu().exp()", size) for size in (10, 65_536, 4_194_304)),
     *(("eight light ops of three", size) for size in (65_536, 4_194_304)),
 ]
+
+
+def _softmax(x: Any, top: Any) -> Any:
+    e = (x - top(x)).exp()
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def _layer_norm(x: Any, _: Any) -> Any:
+    d = x - x.mean(axis=-1, keepdims=True)
+    return d / (d.square().mean(axis=-1, keepdims=True) + 1e-5).sqrt()
+
+
+_ROWS = (4096, 1024)
+_WRITTEN: dict[str, Callable[..., Any]] = {
+    "softmax as users write it, 4096 x 1024": _softmax,
+    "layer norm as users write it, 4096 x 1024": _layer_norm,
+}
+
+
+def _rows(name: str) -> Run:
+    x = px.random.normal(_ROWS, device=px.Cpu())
+    function = _WRITTEN[name]
+    fast = px.compile(lambda x: function(x, lambda x: x.max(axis=-1, keepdims=True)))
+    for _ in range(3):
+        fast(x)
+    return lambda: fast(x)
+
+
+def _lion() -> Run:
+    """The update alone, of a rule that is written in ops."""
+    device = px.Cpu()
+    rule = optim.LionConfig(weight_decay=0.01).rule()
+    given = [
+        tuple(px.random.normal(shape, device=device) for _ in range(3))
+        for shape in ((784, 1024), (1024,), (1024, 190), (190,))
+    ]
+
+    @px.compile
+    def step(given: Any) -> Any:
+        return [rule.step(1e-3, x, grad, {"mean": mean}) for x, grad, mean in given]
+
+    for _ in range(3):
+        step(given)
+    return lambda: step(given)
 
 
 def classify(
@@ -99,6 +146,17 @@ def _chain(name: str, size: int) -> Run:
     for _ in range(3):
         fast(*given)
     return lambda: fast(*given)
+
+
+def _torch_rows() -> dict[str, Run]:
+    import torch  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - for comparisons
+
+    x = torch.randn(_ROWS)
+
+    def run(name: str) -> Run:
+        return lambda: _WRITTEN[name](x, lambda x: x.amax(-1, keepdim=True))
+
+    return {name: run(name) for name in _WRITTEN}
 
 
 def _torch_chains() -> dict[str, Run]:

@@ -186,7 +186,9 @@ def softmax(dtype: str) -> Program:
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64"])
-@pytest.mark.parametrize("shape", [(4, 1), (300, 7), (3, 5, 129), (65, 1024), (9, 5000), (2, 70_000)])
+@pytest.mark.parametrize(
+    "shape", [(4, 1), (300, 7), (3, 5, 129), (65, 1024), (9, 5000), (2, 70_000)]
+)
 def test_folds_have_the_bits_of_reductions(dtype: str, shape: tuple[int, ...]) -> None:
     kernel, entry, last = kernel_of(softmax(dtype)), DEVICE.ops, (len(shape) - 1,)
     rng = np.random.default_rng(4)

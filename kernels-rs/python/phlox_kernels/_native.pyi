@@ -34,6 +34,9 @@ def _program(
     numbers: tuple[str, ...],
     instrs: tuple[tuple[str, tuple[int, ...], str], ...],
     outputs: tuple[int, ...],
+    inner: int,
+    keepdims: bool,
+    rows: tuple[int, ...],
     /,
 ) -> Callable[..., tuple[Any, ...]] | None: ...
 def _reset_peak() -> None: ...

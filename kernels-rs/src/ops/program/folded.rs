@@ -244,6 +244,28 @@ impl Walk<'_> {
         }
     }
 
+    /// One pass over a part of a long row; `blocks`: where the results of a fold over the blocks of the row lie.
+    unsafe fn piece(
+        &self,
+        pass: &Pass,
+        room: *mut u8,
+        near: &Near,
+        walk: Range<usize>,
+        blocks: impl Fn(usize) -> *mut u64,
+    ) {
+        // SAFETY: as the caller promises.
+        unsafe {
+            if let Some(mut task) = self.task(pass.alone.as_ref(), room, near) {
+                task.range(walk.clone(), Frame { near: walk.start, row: 0, len: self.len });
+            }
+            for (which, fold) in pass.folds.iter().enumerate() {
+                let x = self.folded(fold, near, walk.clone());
+                let first = walk.start % self.len / BLOCK * fold.by.result_bytes();
+                fold.by.blocks(x, walk.len(), blocks(which).cast::<u8>().add(first));
+            }
+        }
+    }
+
     /// Rows that do not: pass after pass, each in pieces, of which nothing is kept.
     fn long(&self) {
         let (len, count) = (self.len, self.rows);
@@ -282,16 +304,7 @@ impl Walk<'_> {
                     let (row, first) = (task / pieces, task % pieces * PIECE);
                     let walk = row * len + first..row * len + len.min(first + PIECE);
                     // SAFETY: a part of a row, which near memory holds; each block has its own result.
-                    unsafe {
-                        if let Some(mut task) = self.task(pass.alone.as_ref(), near.parts[at][1], &near) {
-                            task.range(walk.clone(), Frame { near: walk.start, row: 0, len });
-                        }
-                        for (which, fold) in pass.folds.iter().enumerate() {
-                            let x = self.folded(fold, &near, walk.clone());
-                            let to = of_row(which, row).cast::<u8>().add(first / BLOCK * fold.by.result_bytes());
-                            fold.by.blocks(x, walk.len(), to);
-                        }
-                    }
+                    unsafe { self.piece(pass, near.parts[at][1], &near, walk, |fold| of_row(fold, row)) };
                 });
                 if self.streamed {
                     stream::fence();

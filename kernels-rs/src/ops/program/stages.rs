@@ -290,10 +290,7 @@ impl Planner<'_> {
                 known.kept[at].filter(|_| kept && known.pass[at] < pass).map(Origin::Kept)
             }
         };
-        let mut inside = filled(false, known.pass.len());
-        for (at, _) in wanted {
-            inside[*at] = true;
-        }
+        let mut inside = collected((0..known.pass.len()).map(|at| wanted.iter().any(|(own, _)| *own == at)));
         let (mut from, mut numbers) = (Vec::new(), Vec::new());
         for at in (known.first..known.pass.len()).rev().filter(|at| !rows || known.row[*at]) {
             if !inside[at] {
@@ -318,9 +315,9 @@ impl Planner<'_> {
         let mut instrs = Vec::new();
         for at in (known.first..known.pass.len()).filter(|at| inside[*at]) {
             let instr = &program.instrs[at - known.first];
-            let args = instr.args.iter().map(|&arg| names[arg]).collect();
             names[at] = from.len() + numbers.len() + instrs.len();
-            instrs.push(Instr { op: instr.op.clone(), args, dtype: instr.dtype });
+            let args = instr.args.iter().map(|&arg| names[arg]).collect();
+            instrs.push(Instr { args, ..instr.clone() });
         }
         let own = Program {
             inputs: from.iter().map(|(at, _)| dtype_of(program, *at)).collect(),

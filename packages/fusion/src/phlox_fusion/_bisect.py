@@ -104,7 +104,9 @@ def parts_of(
         (
             at
             for at in range(1, len(step.nodes))
-            if not _agrees(step.nodes[:at], step.nodes[at - 1].results, specs, values, numbers, whole)
+            if not _agrees(
+                step.nodes[:at], step.nodes[at - 1].results, specs, values, numbers, whole
+            )
         ),
         len(step.nodes),
     )

@@ -27,6 +27,10 @@ Standing = Literal["constant", "leaf", "result", "freed"]
 _MOST_PASSED: Final = 4096
 
 
+# How an expansion becomes one kernel; what makes kernels needs devices, and puts it here.
+expanded_as: Final[list[Callable[[Op, Backend], Entry]]] = []
+
+
 class MemoryUse(NamedTuple):
     """Bytes that the tensors of a backend hold now, and held at most."""
 
@@ -357,6 +361,8 @@ class Backend(metaclass=_Interned):
     def resolve(self, op: Op) -> Entry:
         """Return the function that runs an op here: its entry or its expansion.
 
+        An expansion of elements is one kernel where the backend has programs.
+
         Raises:
             BackendUnavailableError: when there is neither.
         """
@@ -375,6 +381,13 @@ class Backend(metaclass=_Interned):
                 f"{self!r} lacks the op",
                 hint="x.to_device('numpy'), or give the backend an entry for it",
             )
+        if (
+            op.op_class.diagonal
+            and self.limits.bindings
+            and expanded_as
+            and not op.signature.several
+        ):
+            return expanded_as[0](op, self)
         return expansion(op, self)
 
     def unlisted(self, op: Op, entry: Entry) -> Entry:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, final
 
-from ._backend import Backend, expansion
+from ._backend import Backend, expanded_as, expansion
 from ._call import wrap
 from ._cell import RECORDINGS
 from ._dtype import DType, as_dtype
@@ -226,6 +226,41 @@ def _require_all(name: str, tensors: Sequence[int], found: Sketched) -> None:
         )
 
 
+def expanded(op: Op, device: Backend) -> Entry:
+    """Return the expansion of an op of elements as an entry: one kernel, else its ops."""
+    one_by_one = expansion(op, device)
+    assert op.expand is not None
+    formula = ElementFormula(op.name, op.expand, strict=False)
+    count = len(op.signature.operands)
+    known: dict[Form, Entry] = {}
+
+    def run(*args: Any) -> Any:
+        if RECORDINGS.count and recording() is not None:
+            return one_by_one(*args)  # the ops join what stands around them
+        form: list[Any] = []
+        for place, item in enumerate(args):
+            cls = type(item)
+            if cls is float or cls is int:
+                form.append(cls)
+            elif cls is bool or item is None:
+                form.append((cls, item))
+            elif place < count:
+                form.append(device.dtype_of(item))
+            else:
+                return one_by_one(*args)
+        key = tuple(form)
+        entry = known.get(key)
+        if entry is None:
+            tensors = all(isinstance(item, DType) for item in key[:count])
+            base = _Base(formula, op, device, key, strict=False) if tensors else one_by_one
+            entry = known[key] = base
+        return entry(*args)
+
+    return run
+
+
+expanded_as.append(expanded)
+
 # Running on a base device
 
 
@@ -299,7 +334,12 @@ class _Base:
 
     def _made(self, numbers: list[Any]) -> _Version:
         device = self._device
-        found = sketched(self._formula.name, self._expand, device, [*self._dtypes, *numbers])
+        try:
+            found = sketched(self._formula.name, self._expand, device, [*self._dtypes, *numbers])
+        except CompileError:
+            if self._strict:
+                raise
+            return _Version((), (), None, (), ())
         graph, parts = found.graph, found.lowered
         if self._strict:
             _require_all(self._formula.name, range(self._count), found)

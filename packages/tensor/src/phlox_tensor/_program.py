@@ -35,8 +35,9 @@ class Program(NamedTuple):
 
     Values count from 0: inputs, then numbers, then instructions. The outputs have the shape to
     which all inputs broadcast. With ``inner``, the last so many axes are a row: reductions make one
-    element of it, which is there for each element of the row again where others read it. Lengths, strides and numbers are no part of a program, so one kernel
-    serves all of them; equal programs are equal as tuples.
+    element of it, which is there for each element of the row again where others read it. Lengths,
+    strides and numbers are no part of a program, so one kernel serves all of them; equal programs
+    are equal as tuples.
 
     Attributes:
         inputs: the element types of the arrays.
