@@ -216,15 +216,15 @@ class Altered(Backend):
     dtypes = Numpy().dtypes
     default_float = pt.float32
     default_int = pt.int64
+    limits = ProgramLimits(bindings=8)
     entry = Programs.entry
     shape_of = Programs.shape_of
     dtype_of = Programs.dtype_of
     upload = Programs.upload
     read = Programs.read
 
-    def __init__(self, kernel: Callable[[Program], Any], *, folds: bool = False) -> None:
-        self.settings = (kernel, folds)
-        self.limits = ProgramLimits(bindings=8, folds=folds)
+    def __init__(self, kernel: Callable[[Program], Any]) -> None:
+        self.settings = (kernel,)
         self._kernel = kernel
 
     def kernel(self, program: Program, /) -> Any:
@@ -276,176 +276,6 @@ def test_a_check_names_the_program_and_the_op_at_fault() -> None:
     exec(lines[0] + "\n" + lines[1].partition("#")[0], space)
     assert space["program"].inputs == ("float32",)
     assert 0.125 in space["numbers"]
-
-
-# Equal programs
-
-
-@final
-class Over:
-    """A kernel that takes several calls at once, and notes how many."""
-
-    def __init__(self, program: Program) -> None:
-        self._run = interpreted(program)
-        self.counts: list[int] = []
-
-    def __call__(self, *args: Any) -> Any:
-        self.counts.append(1)
-        return self._run(*args)
-
-    def over(self, calls: list[tuple[Any, ...]]) -> tuple[Any, ...]:
-        self.counts.append(len(calls))
-        return tuple(out for args in calls for out in self._run(*args))
-
-
-def test_the_rule_of_an_optimizer_is_one_call_over_all_parameters() -> None:
-    kernels: list[Over] = []
-
-    def kernel(program: Program) -> Over:
-        kernels.append(Over(program))
-        return kernels[-1]
-
-    device = Altered(kernel)
-
-    def step(rate: float, tensors: list[Tensor], grads: list[Tensor]) -> list[Tensor]:
-        small = [tensor * (1.0 - rate) for tensor in tensors]  # held, so that more at once is not
-        moved = [(t - g.sign() * rate) * (1.0 - rate) for t, g in zip(tensors, grads, strict=True)]
-        return [*moved, *small]
-
-    tensors, grads = (
-        [pt.random.normal(shape, device=device) for shape in ((3, 4), (4,), (4, 2), (2,))]
-        for _ in range(2)
-    )
-    fast = compile(step)
-    for i in range(4):
-        got, wanted = fast(0.1 * i, tensors, grads), step(0.1 * i, tensors, grads)
-        assert [*map(bits, got)] == [*map(bits, wanted)]
-    assert [k.counts for k in kernels if k.counts] == [[4, 4]]
-    assert fast.sources[0].count("kernel_") == 1
-    # A program that takes what the one before gives waits for it.
-    chain = compile(lambda x: ((x * 2 + 1).sum(axis=0) * 2 + 1).sum(axis=0) * 2 + 1)
-    del kernels[:]
-    for _ in range(3):
-        chain(ones(3, 3, device=device))
-    assert {count for k in kernels for count in k.counts} == {1}
-
-
-# Folds
-
-
-def softmax(x: Tensor) -> Tensor:
-    e = (x - x.max(axis=-1, keepdims=True)).exp()
-    return e / e.sum(axis=-1, keepdims=True)
-
-
-def layer_norm(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
-    d = x - x.mean(axis=-1, keepdims=True)
-    return d / (d.square().mean(axis=-1, keepdims=True) + 1e-5).sqrt() * scale + shift
-
-
-def test_softmax_and_layer_norm_as_users_write_them_are_one_program() -> None:
-    x, row = (pt.random.normal(shape, device=FOLDING) for shape in ((3, 5), (5,)))
-    cases: list[tuple[Any, tuple[Tensor, ...]]] = [(softmax, (x,)), (layer_norm, (x, row, row))]
-    for function, args in cases:
-        (ops,) = programs(function, *args)
-        assert len(ops) == {softmax: 5, layer_norm: 9}[function]
-        fast, before = compile(function), FOLDING.calls
-        for _ in range(4):
-            assert bits(fast(*args)) == bits(function(*args))
-        assert FOLDING.calls == before + 2  # the first two calls record
-    assert FOLDING.made[-1].inner == 1
-    assert programs(softmax, ones(3, 5)) == [["subtract", "exp"]]  # without folds
-
-
-def test_a_map_that_ends_in_a_fold_is_one_program_and_goes_on_with_what_it_gives() -> None:
-    x = pt.random.normal((2, 3, 4), device=FOLDING)
-    cases: list[tuple[Any, list[list[str]]]] = [
-        (lambda x: (x * 2 - 1).square().mean(), [["multiply", "subtract", "square", "mean"]]),
-        (lambda x: x.abs().max().sqrt() + 1, [["abs", "max", "sqrt", "add"]]),
-        (lambda x: x / x.sum(), [["sum", "divide"]]),
-        (lambda x: x.square().sum(axis=(1, 2)).sqrt(), [["square", "sum", "sqrt"]]),
-        (
-            lambda x: x.square().min(axis=2) + x.square().sum(axis=2),
-            [["square", "min", "square", "sum", "add"]],
-        ),
-        # Other axes, and axes that are gone when what they were folded to is read.
-        (lambda x: x.square().sum(axis=0), []),
-        (
-            lambda x: x.square() - x.square().sum(axis=(0, 1), keepdims=True),
-            [["square", "subtract"]],
-        ),
-        (lambda x: (x * x).sum(axis=2) - x[:, 0, 0].reshape(2, 1), [["multiply", "sum"]]),
-        (lambda x: x.sum(axis=2) * 2, []),
-    ]
-    for function, wanted in cases:
-        assert programs(function, x) == wanted
-        fast, before = compile(function), FOLDING.calls
-        for _ in range(4):
-            assert bits(fast(x)) == bits(function(x))
-        assert FOLDING.calls == before + 2 * len(wanted)
-
-
-def test_rows_of_as_many_elements_as_there_are_rows_are_not_taken_for_columns() -> None:
-    def function(x: Tensor) -> Tensor:
-        return (x * 2 - x.square().sum(axis=1)).exp()  # the sums lie along the last axis
-
-    x = pt.random.normal((3, 3), device=FOLDING)
-    assert programs(function, x) == [["square", "sum"], ["multiply", "subtract", "exp"]]
-    fast = compile(function)
-    for _ in range(4):
-        assert bits(fast(x)) == bits(function(x))
-
-
-def test_a_gradient_through_what_folds_is_what_it_is_without_programs() -> None:
-    numbers = np.random.default_rng(0).standard_normal((4, 6)).astype("f4")
-    found = []
-    for device in (FOLDING, DEVICE):
-        x = pt.asarray(numbers, device=device)
-        fast = compile(lambda x: softmax(x * 3) * x.mean(axis=-1, keepdims=True))
-        found += [bits(fast(x)) for _ in range(3)]
-    assert len({*found}) == 1
-
-
-def test_explain_says_why_a_reduction_stands_alone() -> None:
-    text = compile(lambda x: (x.square().sum(axis=0) - 1).exp().sum()).explain(
-        ones(3, 2, device=FOLDING)
-    )
-    assert "1 sum: it folds other axes than the last ones" in text
-    assert "program of 3: subtract, exp, sum; 1 input, 1 output" in text
-
-
-def sums_for_means(program: Program) -> Any:
-    """The interpreter with sums in the place of means, in what is more than one op."""
-    if len(program.instrs) == 1:
-        return interpreted(program)
-    wrong = [i._replace(op="sum") if i.op == "mean" else i for i in program.instrs]
-    return interpreted(program._replace(instrs=tuple(wrong)))
-
-
-def test_a_check_names_the_fold_at_fault() -> None:
-    device = Altered(sums_for_means, folds=True)
-    fast = compile(lambda x: (x.square().mean(axis=-1, keepdims=True) - x).exp(), check=True)
-    x = pt.random.normal((2, 3), device=device)
-    fast(x)
-    fast(x)
-    with pytest.raises(
-        pt.DisagreementError, match=r"mean, op 2 of a program of 4 \(square, mean, "
-    ):
-        fast(x)
-
-
-def test_a_program_whose_folds_have_nothing_to_fold_is_refused() -> None:
-    fold = Program(("float32",), (), (Instr("sum", (0,), "float32"),), (1,), 1)
-    (out,) = interpreted(fold)(np.array([[1, 2], [3, 4]], "f4"))
-    assert out.tolist() == [[3.0], [7.0]]
-    assert interpreted(fold._replace(keepdims=False))(np.array([1, 2], "f4"))[0].shape == ()
-    for wrong in (fold._replace(inner=0), fold._replace(rows=(0,))):
-        with pytest.raises(pt.CompileError, match="nothing to fold"):
-            interpreted(wrong)
-    for shape in ((), (0, 2), (2, 0)):
-        with pytest.raises(pt.Rejected, match="to fold"):
-            interpreted(fold)(np.ones(shape, "f4"))
-    assert "program(float32 x0), folded along 1 of its axes" in str(fold)
 
 
 # Random graphs

@@ -1,0 +1,292 @@
+"""Programs with folds; equal programs as one call; formulas of ops as programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, final
+
+import numpy as np
+import pytest
+
+import phlox_tensor as pt
+from phlox_fusion import compile
+from phlox_fusion._plan import Fused
+from phlox_fusion._replay import plan_of
+from phlox_tensor import Backend, Numpy, Tensor
+from phlox_tensor.capture import Instr, Program, ProgramLimits, interpreted
+
+
+@final
+class Folding(Backend):
+    """NumPy with programs that fold, or not; their kernels are counted, or as a test makes them."""
+
+    name = "folding"
+    dtypes = Numpy().dtypes
+    default_float = pt.float32
+    default_int = pt.int64
+
+    def __init__(
+        self, kernel: Callable[[Program], Any] | None = None, *, folds: bool = True
+    ) -> None:
+        self.settings = (kernel, folds)
+        self.limits = ProgramLimits(bindings=8, folds=folds)
+        self._kernel = kernel
+        self.made: list[Program] = []
+        self.calls = 0
+
+    def entry(self, name: str) -> Any:
+        """The reference of the op."""
+        return Numpy().entry(name)
+
+    def shape_of(self, primitive: Any, /) -> tuple[int, ...]:
+        """Its shape."""
+        return Numpy().shape_of(primitive)
+
+    def dtype_of(self, primitive: Any, /) -> pt.DType:
+        """Its element type."""
+        return Numpy().dtype_of(primitive)
+
+    def upload(self, array: Any, dtype: pt.DType, /) -> Any:
+        """A copy."""
+        return Numpy().upload(array, dtype)
+
+    def read(self, primitive: Any, /) -> Any:
+        """The array."""
+        return Numpy().read(primitive)
+
+    def kernel(self, program: Program, /) -> Any:
+        """What the test makes; else the interpreter, which there is none of for float16."""
+        if self._kernel is not None:
+            return self._kernel(program)
+        if "float16" in program.inputs:
+            return None
+        self.made.append(program)
+        run = interpreted(program)
+
+        def counted(*args: Any) -> Any:
+            out = run(*args)
+            self.calls += 1
+            return out
+
+        return counted
+
+
+DEVICE = Folding()
+MAPS = Folding(folds=False)
+
+
+def bits(x: Tensor) -> bytes:
+    return x.numpy().tobytes()
+
+
+def programs(function: Any, *args: Any) -> list[list[str]]:
+    """The ops of the programs that a replay runs."""
+    steps = plan_of(compile(function).trace(*args)).steps
+    return [[n.op.name for n in step.nodes] for step in steps if isinstance(step, Fused)]
+
+
+def ones(*shape: int, device: Backend = DEVICE) -> Tensor:
+    return pt.ones(shape, device=device)
+
+
+# Equal programs
+
+
+@final
+class Over:
+    """A kernel that takes several calls at once, and notes how many."""
+
+    def __init__(self, program: Program) -> None:
+        self._run = interpreted(program)
+        self.counts: list[int] = []
+
+    def __call__(self, *args: Any) -> Any:
+        self.counts.append(1)
+        return self._run(*args)
+
+    def over(self, calls: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+        self.counts.append(len(calls))
+        return tuple(out for args in calls for out in self._run(*args))
+
+
+def test_the_rule_of_an_optimizer_is_one_call_over_all_parameters() -> None:
+    kernels: list[Over] = []
+
+    def kernel(program: Program) -> Over:
+        kernels.append(Over(program))
+        return kernels[-1]
+
+    device = Folding(kernel)
+
+    def step(rate: float, tensors: list[Tensor], grads: list[Tensor]) -> list[Tensor]:
+        small = [tensor * (1.0 - rate) for tensor in tensors]  # held, so that more at once is not
+        moved = [(t - g.sign() * rate) * (1.0 - rate) for t, g in zip(tensors, grads, strict=True)]
+        return [*moved, *small]
+
+    tensors, grads = (
+        [pt.random.normal(shape, device=device) for shape in ((3, 4), (4,), (4, 2), (2,))]
+        for _ in range(2)
+    )
+    fast = compile(step)
+    for i in range(4):
+        got, wanted = fast(0.1 * i, tensors, grads), step(0.1 * i, tensors, grads)
+        assert [*map(bits, got)] == [*map(bits, wanted)]
+    assert [k.counts for k in kernels if k.counts] == [[4, 4]]
+    assert fast.sources[0].count("kernel_") == 1
+    # A program that takes what the one before gives waits for it.
+    chain = compile(lambda x: ((x * 2 + 1).sum(axis=0) * 2 + 1).sum(axis=0) * 2 + 1)
+    del kernels[:]
+    for _ in range(3):
+        chain(ones(3, 3, device=device))
+    assert {count for k in kernels for count in k.counts} == {1}
+
+
+# Expansions
+
+
+def test_an_op_that_is_a_formula_alone_is_one_kernel() -> None:
+    numbers = np.random.default_rng(1).standard_normal((3, 5)).astype("f4") * 3
+    x, plain = pt.asarray(numbers, device=DEVICE), pt.asarray(numbers, device=Numpy())
+    ops = [
+        op
+        for op in pt.REGISTRY.values()
+        if op.op_class.diagonal and op.expand and len(op.signature.operands) == 1
+        if DEVICE.entry(op.name) is None
+    ]
+    assert len(ops) > 5
+    for op in ops:
+        before = DEVICE.calls
+        assert bits(op(x)) == bits(op(plain)), op.name
+        assert DEVICE.calls == before + 1, op.name
+
+
+def test_formulas_go_by_their_numbers_and_types_and_join_what_is_compiled() -> None:
+    x = pt.random.normal((4,), device=DEVICE)
+    for alpha in (0.5, 2.0, 0.25):
+        assert bits(pt.leaky_relu(x, alpha)) == bits(
+            pt.leaky_relu(x.to_device(Numpy()), alpha).to_device(DEVICE)
+        )
+    before = DEVICE.calls
+    assert pt.elu(x.astype(pt.float16)).dtype is pt.float16  # no kernel: its ops run
+    assert DEVICE.calls == before
+    (ops,) = programs(lambda x: pt.leaky_relu(x, 0.5) * 2, x)
+    assert ops[-1] == "multiply"
+    assert len(ops) > 2
+
+
+# Folds
+
+
+def softmax(x: Tensor) -> Tensor:
+    e = (x - x.max(axis=-1, keepdims=True)).exp()
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def layer_norm(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    d = x - x.mean(axis=-1, keepdims=True)
+    return d / (d.square().mean(axis=-1, keepdims=True) + 1e-5).sqrt() * scale + shift
+
+
+def test_softmax_and_layer_norm_as_users_write_them_are_one_program() -> None:
+    x, row = (pt.random.normal(shape, device=DEVICE) for shape in ((3, 5), (5,)))
+    cases: list[tuple[Any, tuple[Tensor, ...]]] = [(softmax, (x,)), (layer_norm, (x, row, row))]
+    for function, args in cases:
+        (ops,) = programs(function, *args)
+        assert len(ops) == {softmax: 5, layer_norm: 9}[function]
+        fast, before = compile(function), DEVICE.calls
+        for _ in range(4):
+            assert bits(fast(*args)) == bits(function(*args))
+        assert DEVICE.calls == before + 2  # the first two calls record
+    assert DEVICE.made[-1].inner == 1
+    assert programs(softmax, ones(3, 5, device=MAPS)) == [["subtract", "exp"]]  # without folds
+
+
+def test_a_map_that_ends_in_a_fold_is_one_program_and_goes_on_with_what_it_gives() -> None:
+    x = pt.random.normal((2, 3, 4), device=DEVICE)
+    cases: list[tuple[Any, list[list[str]]]] = [
+        (lambda x: (x * 2 - 1).square().mean(), [["multiply", "subtract", "square", "mean"]]),
+        (lambda x: x.abs().max().sqrt() + 1, [["abs", "max", "sqrt", "add"]]),
+        (lambda x: x / x.sum(), [["sum", "divide"]]),
+        (lambda x: x.square().sum(axis=(1, 2)).sqrt(), [["square", "sum", "sqrt"]]),
+        (
+            lambda x: x.square().min(axis=2) + x.square().sum(axis=2),
+            [["square", "min", "square", "sum", "add"]],
+        ),
+        # Other axes, and axes that are gone when what they were folded to is read.
+        (lambda x: x.square().sum(axis=0), []),
+        (
+            lambda x: x.square() - x.square().sum(axis=(0, 1), keepdims=True),
+            [["square", "subtract"]],
+        ),
+        (lambda x: (x * x).sum(axis=2) - x[:, 0, 0].reshape(2, 1), [["multiply", "sum"]]),
+        (lambda x: x.sum(axis=2) * 2, []),
+    ]
+    for function, wanted in cases:
+        assert programs(function, x) == wanted
+        fast, before = compile(function), DEVICE.calls
+        for _ in range(4):
+            assert bits(fast(x)) == bits(function(x))
+        assert DEVICE.calls == before + 2 * len(wanted)
+
+
+def test_rows_of_as_many_elements_as_there_are_rows_are_not_taken_for_columns() -> None:
+    def function(x: Tensor) -> Tensor:
+        return (x * 2 - x.square().sum(axis=1)).exp()  # the sums lie along the last axis
+
+    x = pt.random.normal((3, 3), device=DEVICE)
+    assert programs(function, x) == [["square", "sum"], ["multiply", "subtract", "exp"]]
+    fast = compile(function)
+    for _ in range(4):
+        assert bits(fast(x)) == bits(function(x))
+
+
+def test_a_gradient_through_what_folds_is_what_it_is_without_programs() -> None:
+    numbers = np.random.default_rng(0).standard_normal((4, 6)).astype("f4")
+    found = []
+    for device in (DEVICE, MAPS):
+        x = pt.asarray(numbers, device=device)
+        fast = compile(lambda x: softmax(x * 3) * x.mean(axis=-1, keepdims=True))
+        found += [bits(fast(x)) for _ in range(3)]
+    assert len({*found}) == 1
+
+
+def test_explain_says_why_a_reduction_stands_alone() -> None:
+    text = compile(lambda x: (x.square().sum(axis=0) - 1).exp().sum()).explain(
+        ones(3, 2, device=DEVICE)
+    )
+    assert "1 sum: it folds other axes than the last ones" in text
+    assert "program of 3: subtract, exp, sum; 1 input, 1 output" in text
+
+
+def sums_for_means(program: Program) -> Any:
+    """The interpreter with sums in the place of means, in what is more than one op."""
+    if len(program.instrs) == 1:
+        return interpreted(program)
+    wrong = [i._replace(op="sum") if i.op == "mean" else i for i in program.instrs]
+    return interpreted(program._replace(instrs=tuple(wrong)))
+
+
+def test_a_check_names_the_fold_at_fault() -> None:
+    device = Folding(sums_for_means)
+    fast = compile(lambda x: (x.square().mean(axis=-1, keepdims=True) - x).exp(), check=True)
+    x = pt.random.normal((2, 3), device=device)
+    fast(x)
+    fast(x)
+    with pytest.raises(
+        pt.DisagreementError, match=r"mean, op 2 of a program of 4 \(square, mean, "
+    ):
+        fast(x)
+
+
+def test_a_program_whose_folds_have_nothing_to_fold_is_refused() -> None:
+    fold = Program(("float32",), (), (Instr("sum", (0,), "float32"),), (1,), 1)
+    (out,) = interpreted(fold)(np.array([[1, 2], [3, 4]], "f4"))
+    assert out.tolist() == [[3.0], [7.0]]
+    assert interpreted(fold._replace(keepdims=False))(np.array([1, 2], "f4"))[0].shape == ()
+    for wrong in (fold._replace(inner=0), fold._replace(rows=(0,))):
+        with pytest.raises(pt.CompileError, match="nothing to fold"):
+            interpreted(wrong)
+    for shape in ((), (0, 2), (2, 0)):
+        with pytest.raises(pt.Rejected, match="to fold"):
+            interpreted(fold)(np.ones(shape, "f4"))
+    assert "program(float32 x0), folded along 1 of its axes" in str(fold)
