@@ -182,7 +182,7 @@ def softmax(dtype: str) -> Program:
         Instr("divide", (4, 5), dtype),
         Instr("multiply", (5, 1), dtype),
     )
-    return Program((dtype, dtype), (), instrs, (6, 7, 3), 1, True, (1,))
+    return Program((dtype, dtype), (), instrs, (6, 7, 2), 1, True, (1,))
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64"])

@@ -26,10 +26,15 @@ class Folding(Backend):
     default_int = pt.int64
 
     def __init__(
-        self, kernel: Callable[[Program], Any] | None = None, *, folds: bool = True
+        self,
+        kernel: Callable[[Program], Any] | None = None,
+        *,
+        folds: bool = True,
+        folds_from: int = 0,
+        stages: bool = True,
     ) -> None:
-        self.settings = (kernel, folds)
-        self.limits = ProgramLimits(bindings=8, folds=folds)
+        self.settings = (kernel, folds, folds_from, stages)
+        self.limits = ProgramLimits(8, folds=folds, folds_from=folds_from, stages=stages)
         self._kernel = kernel
         self.made: list[Program] = []
         self.calls = 0
@@ -227,6 +232,22 @@ def test_a_map_that_ends_in_a_fold_is_one_program_and_goes_on_with_what_it_gives
         for _ in range(4):
             assert bits(fast(x)) == bits(function(x))
         assert DEVICE.calls == before + 2 * len(wanted)
+
+
+def test_limits_say_what_may_be_folded_and_whether_it_is_read_again() -> None:
+    few = Folding(folds_from=64)
+    assert programs(lambda x: (x * 2).square().sum(), ones(15, device=few)) == [
+        ["multiply", "square"]
+    ]
+    assert len(programs(lambda x: (x * 2).square().sum(), ones(16, device=few))[0]) == 3
+    ends = Folding(stages=False)
+    x = pt.random.normal((3, 5), device=ends)
+    assert programs(softmax, x) == [["subtract", "exp", "sum"]]
+    rows = [["square", "mean", "add", "sqrt"]]
+    assert programs(lambda x: (x.square().mean(axis=1) + 1e-5).sqrt(), x) == rows
+    fast = compile(softmax)
+    for _ in range(4):
+        assert bits(fast(x)) == bits(softmax(x))
 
 
 def test_rows_of_as_many_elements_as_there_are_rows_are_not_taken_for_columns() -> None:

@@ -133,6 +133,9 @@ class _Clusters:
         args: tuple[int | Taken, ...] | str
         if node.op.folds and device.limits.folds:
             inner, args = fold_of(node, self._specs), (*values_of(node),)
+            spec = self._specs[args[0]]
+            if prod(spec.shape) * spec.dtype.itemsize < device.limits.folds_from:
+                return "a fold of little costs less by itself"
         else:
             args = arguments_of(node, self._specs)
         if isinstance(inner, str) or isinstance(args, str):
@@ -203,7 +206,11 @@ class _Clusters:
 
     def _rows_stand(self, cluster: Cluster) -> bool:
         """Whether what has one element for each row broadcasts as the program lets it."""
-        if not cluster.inner or cluster.keepdims or not cluster.row:
+        if not cluster.inner:
+            return True
+        if not cluster.device.limits.stages and self._reads_again(cluster):
+            return False
+        if cluster.keepdims or not cluster.row:
             return True
         # Without their axes, rows do not broadcast, nor are they told from what does.
         for node in map(self._nodes.__getitem__, cluster.nodes):
@@ -213,6 +220,16 @@ class _Clusters:
                 if shape and value not in cluster.made if on_rows else shape == cluster.row:
                     return False
         return True
+
+    def _reads_again(self, cluster: Cluster) -> bool:
+        """Whether an op of the folded shape reads what has one element for each row."""
+        for node in map(self._nodes.__getitem__, cluster.nodes):
+            if node.op.folds or self._specs[node.results[0]].shape != cluster.shape:
+                continue
+            made = [v for v in values_of(node) if v in cluster.made]
+            if any(self._specs[v].shape == cluster.row for v in made):
+                return True
+        return False
 
     def _leaves(self, value: int, inside: set[int]) -> bool:
         """Whether something outside of these ops reads a value; one that comes later may join."""

@@ -136,6 +136,8 @@ class ProgramLimits(NamedTuple):
         instrs: instructions.
         mixed: element types of 8 bytes may stand beside those of 2 and 4.
         folds: reductions of the last axes may stand among the instructions.
+        folds_from: bytes of what is folded from which that is faster than the ops.
+        stages: what a fold gives may be read for each element of the row again.
         pays_from: bytes of a result from which two ops are faster as a program; below, three are.
     """
 
@@ -144,3 +146,5 @@ class ProgramLimits(NamedTuple):
     mixed: bool = True
     pays_from: int = 0
     folds: bool = False
+    folds_from: int = 0
+    stages: bool = True
