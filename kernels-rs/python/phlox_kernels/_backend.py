@@ -64,14 +64,14 @@ class Cpu(Backend):
     name = "cpu"
     dtypes = frozenset(_DTYPES.values())
     # Up to the size of a cache two ops took less than their program (Zen 3, Sapphire Rapids).
-    # What ends in a fold took less from 256 KiB on; what reads the fold again took more (Zen 3).
+    # What ends in a fold took less from 1 MiB on; what reads the fold again took more (Zen 3).
     limits = ProgramLimits(
         bindings=24,
         instrs=64,
         mixed=False,
         pays_from=1 << 20,
         folds=True,
-        folds_from=1 << 18,
+        folds_from=1 << 20,
         stages=False,
     )
     if TYPE_CHECKING:
