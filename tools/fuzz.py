@@ -1,4 +1,4 @@
-"""Fuzz the parsers of record files: python -m tools.fuzz [SECONDS [PARSER…]].
+"""Fuzz the parsers of files: python -m tools.fuzz [SECONDS [PARSER…]].
 
 Each parser is fuzzed for that long in a process of its own, by default ten minutes; as many at once
 as there are processors. What they find and print lies in target/fuzz.
@@ -17,8 +17,14 @@ from pathlib import Path
 
 from tools.shell import ROOT, CommandError, call, environment, fail, say, script
 
-PARSERS = ("compact", "gzip", "index", "json", "named", "npz", "pytorch", "safetensors")
-_SCRIPT = ROOT / "packages" / "record" / "attacks" / "fuzz.py"
+PARSERS = {
+    **dict.fromkeys(("graph", "nodes"), "onnx"),
+    **dict.fromkeys(
+        ("compact", "gzip", "index", "json", "named", "npz", "pytorch", "safetensors"), "record"
+    ),
+}
+"""The package of each parser: its ``attacks/targets.py`` says how it is fuzzed."""
+_SCRIPT = ROOT / "tools" / "fuzz_one.py"
 _FOLDER = ROOT / "target" / "fuzz"
 # An input may take this long and a process this much, or that is a finding.
 _OPTIONS = ("-timeout=20", "-rss_limit_mb=768", "-max_len=8192", "-print_final_stats=1")
@@ -40,7 +46,7 @@ def fuzz(seconds: str = "600", *names: str) -> int:
     unknown = sorted(set(names) - set(PARSERS))
     if unknown:
         raise fail(f"no such parser: {', '.join(unknown)}", f"one of {', '.join(PARSERS)}")
-    chosen = names or PARSERS
+    chosen = names or tuple(PARSERS)
     say(f"fuzzing {', '.join(chosen)}, {seconds} s each")
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         found = list(pool.map(lambda name: _one(name, seconds), chosen))
@@ -52,7 +58,8 @@ def _one(name: str, seconds: str) -> int:
     place.mkdir(parents=True, exist_ok=True)
     log = place.with_suffix(".log")
     options = (*_OPTIONS, f"-max_total_time={seconds}", f"-artifact_prefix={_FOLDER}/{name}-")
-    command = [str(script("python")), str(_SCRIPT), name, str(place), *options]
+    read = [PARSERS[name], name]
+    command = [str(script("python")), str(_SCRIPT), *read, str(place), *options]
     start = time.perf_counter()
     with log.open("wb") as file:
         done = subprocess.run(
@@ -62,7 +69,8 @@ def _one(name: str, seconds: str) -> int:
     if done.returncode:
         say(f"{name}: a finding, exit status {done.returncode}\n{text[-3000:]}")
         written = re.search(r"Test unit written to (\S+)", text)
-        again = f"{name} {Path(written[1]).relative_to(ROOT)}" if written else f"{name} FILE"
+        unit = Path(written[1]).relative_to(ROOT) if written else "FILE"
+        again = f"{' '.join(read)} {unit}"
         say(f"again: .venv/bin/python {_SCRIPT.relative_to(ROOT)} {again}")
         return done.returncode
     stats = dict(_STATS.findall(text))

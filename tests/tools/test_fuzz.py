@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import runpy
-from pathlib import Path
 
 from tools.fuzz import PARSERS
-
-TARGETS = Path(__file__).parents[2] / "packages" / "record" / "attacks" / "targets.py"
+from tools.fuzz_one import PACKAGES
 
 
 def test_every_target_is_run() -> None:
-    assert tuple(sorted(runpy.run_path(str(TARGETS))["TARGETS"])) == PARSERS
+    found = {
+        (name, path.parts[-3])
+        for path in PACKAGES.glob("*/attacks/targets.py")
+        for name in runpy.run_path(str(path), run_name="targets")["TARGETS"]
+    }
+    assert found == set(PARSERS.items())

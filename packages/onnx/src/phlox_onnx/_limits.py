@@ -3,7 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from math import prod
+from typing import Final, final
+
+from ._errors import OnnxError
+
+# Places and weights that a row computes on the host, before there is a tensor of them.
+HOST: Final = 1 << 24
+
+
+def refuse_long(op: str, *sizes: int) -> None:
+    """Refuse what would be too much for the host.
+
+    Raises:
+        OnnxError: when there are more than 16 million of them.
+    """
+    if prod(sizes) > HOST:
+        got = " by ".join(f"{n:,}" for n in sizes)
+        raise OnnxError(op, "a result is too large", got=got, expected=f"at most {HOST:,} places")
 
 
 @final
@@ -18,6 +35,7 @@ class Limits:
         name: characters of a name.
         rank: axes of a tensor.
         attributes: attributes of a node.
+        elements: what a node may make out of numbers in the file, such as paddings and sizes.
     """
 
     file_bytes: int = 2 << 30  # what protobuf can hold
@@ -26,3 +44,4 @@ class Limits:
     name: int = 1000
     rank: int = 32
     attributes: int = 1000
+    elements: int = 1 << 30  # 4 GiB of float32

@@ -205,12 +205,13 @@ def load(
     if quantized not in get_args(Quantized):
         expected = ", ".join(map(repr, get_args(Quantized)))
         raise ArgumentError("load", "unknown quantized", got=repr(quantized), expected=expected)
-    graph = prepared(source, limits or Limits())
+    limits = limits or Limits()
+    graph = prepared(source, limits)
     without_whole_numbers(graph, quantized)
     refuse_unsupported(graph)
     target = default_device() if device is None else as_device(device)
     found = roles(graph)
-    return _built(graph, found, target)
+    return _built(graph, found, target, limits.elements)
 
 
 def prepared(source: Source, limits: Limits) -> Graph:
@@ -279,7 +280,7 @@ def refuse_unsupported(graph: Graph) -> None:
     )
 
 
-def _built(graph: Graph, found: Roles, device: Backend) -> OnnxModel:
+def _built(graph: Graph, found: Roles, device: Backend, elements: int) -> OnnxModel:
     ours = {**found.trained, **found.state}
     params = {
         name: Param(lifted(array, device), role="weight" if name in found.trained else "state")
@@ -287,4 +288,4 @@ def _built(graph: Graph, found: Roles, device: Backend) -> OnnxModel:
     }
     for each in (graph, *(g for node in walk(graph) for g in node.graphs.values())):
         each.constants = {k: v for k, v in each.constants.items() if k not in ours}
-    return OnnxModel(Program(graph, list(ours)), paths_of(list(ours)), params)
+    return OnnxModel(Program(graph, list(ours), elements), paths_of(list(ours)), params)

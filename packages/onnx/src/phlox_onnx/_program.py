@@ -11,6 +11,9 @@ from phlox_tensor import Backend, PhloxError, Tensor, asarray
 
 from ._errors import RAW, OnnxError, refused, within
 from ._graph import Array, Graph, Node, reads
+from ._growth import META, factor, meta_of, refuse_large, too_large
+from ._growth import bound as bound_of
+from ._limits import Limits
 from ._row import Parameter, Row
 from ._table import row_of
 
@@ -62,6 +65,10 @@ READS: Final[dict[str, Read]] = {
 }
 
 
+# Readers that leave a tensor where it is.
+_WHOLE: Final = (lifted, _raw)
+
+
 @final
 class Step:
     """One node: where its inputs lie, what runs, where its outputs go."""
@@ -69,8 +76,10 @@ class Step:
     __slots__ = (
         "_bodies",
         "_device",
+        "_factor",
         "_given",
         "_host",
+        "_most",
         "_plan",
         "_row",
         "_slots",
@@ -99,6 +108,8 @@ class Step:
             self._given["outputs"] = len(node.outputs)
         self._device = "device" in row.context
         self._host = row.host
+        self._most = program.elements
+        self._factor = factor(self._given) if row.grows else 0.0
         self.drop: tuple[int, ...] = ()
 
     def __call__(self, env: Env, device: Backend) -> None:
@@ -110,6 +121,9 @@ class Step:
             raise
         except RAW as error:
             raise refused(error, self.node) from error
+        except MemoryError as error:
+            got = "more than there is memory for"
+            raise too_large(got, self.node, self._most) from error
         if type(found) is not tuple:
             found = (found,)
         for slot, value in zip(self.outputs, found, strict=False):
@@ -118,7 +132,18 @@ class Step:
         for slot in self.drop:
             env[slot] = None
 
+    def _refuse_large(self, env: Env) -> None:
+        """Ask how large the result is, where numbers in the file may make it too large."""
+        if self._factor * bound_of(env[s] for s in self._slots) <= self._most:
+            return
+        args = [d if s < 0 else read(meta_of(env[s]) if read in _WHOLE else env[s], META)
+                for s, read, d in self._plan]  # fmt: skip
+        words = {**self._given, "device": META} if self._device else self._given
+        refuse_large(self._row.run, args, words, self.node, self._most)
+
     def _found(self, env: Env, device: Backend) -> Any:
+        if self._factor:
+            self._refuse_large(env)
         if self._host is not None and all(isinstance(env[s], np.ndarray) for s in self._slots):
             args = [default if s < 0 else env[s] for s, _, default in self._plan]
             return _small(self._host(*args, **self._given), device)
@@ -205,17 +230,21 @@ class Program:
 
     Attributes:
         graph: what the program was made from.
+        elements: what a node may make out of numbers in the file.
         weights: slots of the values that are parameters, by their name in the file.
     """
 
-    def __init__(self, graph: Graph, weights: Sequence[str]) -> None:
+    def __init__(
+        self, graph: Graph, weights: Sequence[str], elements: int = Limits.elements
+    ) -> None:
         """Make the steps.
 
         Args:
             graph: in order, and with each name once.
             weights: constants that the model keeps as parameters.
+            elements: as in ``Limits``.
         """
-        self.graph = graph
+        self.graph, self.elements = graph, elements
         self._slots: dict[str, int] = {}
         self._constants: dict[str, Array] = {}
         self._own = frozenset(weights)
@@ -228,7 +257,7 @@ class Program:
 
     def __reduce__(self) -> Any:
         """Pickle the graph; the steps follow from it."""
-        return Program, (self.graph, list(self.weights))
+        return Program, (self.graph, list(self.weights), self.elements)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Program:
         """Return itself: a program does not change."""

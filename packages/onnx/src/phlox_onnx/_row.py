@@ -51,6 +51,7 @@ class Row:
         host: what runs instead where all inputs are on the host.
         trained: inputs whose constants are trained.
         movement: whether elements of the inputs come out as they were, in other places.
+        grows: whether numbers in the file say how large the result is.
         inputs: the parameters by position.
         rest: the parameter that takes all further inputs.
         attributes: the parameters by keyword, with whether the node has to bring them.
@@ -61,6 +62,7 @@ class Row:
     host: Callable[..., Any] | None
     trained: frozenset[str]
     movement: bool
+    grows: bool
     inputs: tuple[Parameter, ...]
     rest: Parameter | None
     attributes: dict[str, bool]
@@ -74,6 +76,7 @@ def since(
     host: Callable[..., Any] | None = None,
     trained: str = "",
     movement: bool = False,
+    grows: bool = False,
 ) -> Row:
     """Return the row of an op; ``trained`` names inputs, apart by spaces."""
     inputs: list[Parameter] = []
@@ -92,7 +95,7 @@ def since(
             inputs.append(Parameter(each.name, takes, default, required))
     context = tuple(name for name in CONTEXT if attributes.pop(name, None) is not None)
     names = frozenset(trained.split())
-    return Row(version, run, host, names, movement, tuple(inputs), rest, attributes, context)
+    return Row(version, run, host, names, movement, grows, tuple(inputs), rest, attributes, context)
 
 
 _KINDS: Final = ("Host", "Ints", "Raw", "Scalar")

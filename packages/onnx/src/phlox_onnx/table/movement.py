@@ -11,6 +11,7 @@ import phlox_tensor as px
 from phlox_tensor import Tensor
 
 from .._errors import OnnxError
+from .._limits import refuse_long
 from .._row import Host, Ints, Raw, Row, Scalar, since
 from .._types import to_type
 
@@ -212,6 +213,7 @@ def _number(value: Any, data: T) -> Any:
 
 def _bordered(n: int, low: int, high: int, mode: str) -> Any:
     """Where each element of a padded line comes from."""
+    refuse_long("Pad", max(1, n + low + high))
     return np.pad(np.arange(n), (low, high), mode=mode)  # type: ignore[call-overload]
 
 
@@ -293,16 +295,16 @@ def tile_axis(input: T, tiles: Ints, axis: Ints) -> T:
 
 
 ROWS: Final[dict[str, Row]] = {
-    "CenterCropPad": since(18, center_crop_pad),
+    "CenterCropPad": since(18, center_crop_pad, grows=True),
     "Concat": since(13, concat, host=lambda *v, axis: np.concatenate(v, axis), movement=True),
-    "ConstantOfShape": since(25, _constant_on, host=constant_of_shape),
+    "ConstantOfShape": since(25, _constant_on, host=constant_of_shape, grows=True),
     "DepthToSpace": since(28, depth_to_space, movement=True),
-    "Expand": since(13, expand, host=_host_expand, movement=True),
-    "EyeLike": since(22, eye_like),
+    "Expand": since(13, expand, host=_host_expand, movement=True, grows=True),
+    "EyeLike": since(22, eye_like, grows=True),
     "Flatten": since(25, flatten, movement=True),
     "Identity": since(25, identity, host=lambda v: v, movement=True),
-    "Pad": since(25, pad, movement=True),
-    "Range": since(27, range_, host=_host_range),
+    "Pad": since(25, pad, movement=True, grows=True),
+    "Range": since(27, range_, host=_host_range, grows=True),
     "Reshape": since(25, reshape, host=_host_reshape, movement=True),
     "ReverseSequence": since(28, reverse_sequence),
     "Shape": since(25, shape),
@@ -311,12 +313,12 @@ ROWS: Final[dict[str, Row]] = {
     "SpaceToDepth": since(28, space_to_depth, movement=True),
     "Split": since(18, split, movement=True),
     "Squeeze": since(25, squeeze, host=_host_squeeze, movement=True),
-    "Tile": since(13, tile, movement=True),
+    "Tile": since(13, tile, movement=True, grows=True),
     "Transpose": since(25, transpose, host=_host_transpose, movement=True),
     "Trilu": since(14, trilu),
     "Unsqueeze": since(25, unsqueeze, host=_host_unsqueeze, movement=True),
 }
 OWN: Final[dict[str, Row]] = {
     "Align": since(1, align, movement=True),
-    "TileAxis": since(1, tile_axis),
+    "TileAxis": since(1, tile_axis, grows=True),
 }

@@ -208,10 +208,10 @@ def qlinear_conv(
 
 FAKE: Final = since(1, fake_quantize)
 ROWS: Final[dict[str, Row]] = {
-    "ConvInteger": since(10, conv_integer),
+    "ConvInteger": since(10, conv_integer, grows=True),
     "DequantizeLinear": since(28, dequantize_linear, trained="x_scale"),
     "DynamicQuantizeLinear": since(11, dynamic_quantize_linear),
-    "QLinearConv": since(10, qlinear_conv),
+    "QLinearConv": since(10, qlinear_conv, grows=True),
     "QLinearMatMul": since(21, qlinear_matmul),
     "QuantizeLinear": since(28, quantize_linear, trained="y_scale"),
 }

@@ -77,9 +77,9 @@ def multinomial(input: T, *, dtype: int = 6, sample_size: int = 1, seed: float |
 
 ROWS: Final[dict[str, Row]] = {
     "Bernoulli": since(22, bernoulli),
-    "Multinomial": since(22, multinomial),
-    "RandomNormal": since(22, normal),
+    "Multinomial": since(22, multinomial, grows=True),
+    "RandomNormal": since(22, normal, grows=True),
     "RandomNormalLike": since(22, normal_like),
-    "RandomUniform": since(22, uniform),
+    "RandomUniform": since(22, uniform, grows=True),
     "RandomUniformLike": since(22, uniform_like),
 }

@@ -11,6 +11,7 @@ import phlox_tensor as px
 from phlox_tensor import Tensor
 
 from .._errors import OnnxError
+from .._limits import refuse_long
 from .._row import Host, Ints, Row, since
 
 T = Tensor[Any]
@@ -18,6 +19,7 @@ T = Tensor[Any]
 
 def _places(count: int, n: int, scale: float, mode: str, region: tuple[float, float]) -> Any:
     """Where each element of the result lies in a line of n."""
+    refuse_long("Resize", count)
     x = np.arange(count, dtype=np.float64)
     wide = scale * n
     half = (x + 0.5) / scale - 0.5
@@ -193,6 +195,7 @@ def _samples(
     cell = length / cells
     counts = np.full(len(rois), ratio) if ratio else np.ceil(length / cells).astype(int)
     most = max(1, int(counts.max(initial=1)))
+    refuse_long("RoiAlign", max(1, len(rois)), cells, most)
     k = np.arange(most)
     share = (k + 0.5) / np.maximum(counts, 1)[:, None]
     at = low[:, None, None] + cell[:, None, None] * (np.arange(cells)[:, None] + share[:, None])
@@ -335,7 +338,7 @@ def volumes(X: T, grid: T, align: bool, mode: str, padding: str) -> T:
 
 
 ROWS: Final[dict[str, Row]] = {
-    "MaxRoiPool": since(22, max_roi_pool),
-    "Resize": since(19, resize),
-    "RoiAlign": since(22, roi_align),
+    "MaxRoiPool": since(22, max_roi_pool, grows=True),
+    "Resize": since(19, resize, grows=True),
+    "RoiAlign": since(22, roi_align, grows=True),
 }

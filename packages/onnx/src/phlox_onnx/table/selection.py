@@ -207,7 +207,7 @@ ROWS: Final[dict[str, Row]] = {
     "GatherND": since(13, gather_nd),
     "NonMaxSuppression": since(11, non_max_suppression),
     "NonZero": since(13, non_zero),
-    "OneHot": since(28, one_hot),
+    "OneHot": since(28, one_hot, grows=True),
     "Scatter": since(11, scatter),
     "ScatterElements": since(18, scatter_elements),
     "ScatterND": since(18, scatter_nd),

@@ -10,6 +10,7 @@ import numpy as np
 import phlox_tensor as px
 from phlox_tensor import Tensor
 
+from .._limits import refuse_long
 from .._row import Ints, Row, Scalar, since
 from .._types import to_type
 
@@ -73,6 +74,7 @@ def _window(*terms: float) -> Any:
 
     def run(size: Scalar, *, output_datatype: int = 1, periodic: int = 1, device: Any) -> T:
         n = int(size)
+        refuse_long("window", n)
         angle = 2 * pi * np.arange(n) / (n if periodic else max(1, n - 1))
         total = sum(term * np.cos(i * angle) for i, term in enumerate(terms))
         return px.asarray(total, dtype=to_type(output_datatype), device=device)
@@ -93,6 +95,7 @@ def mel_weight_matrix(
     """Triangles over the frequencies of a transform, even on the mel scale."""
     bins = int(num_mel_bins)
     count = int(dft_length) // 2 + 1
+    refuse_long("MelWeightMatrix", max(1, count), bins + 2)
     low, high = (2595 * np.log10(1 + f / 700) for f in (lower_edge_hertz, upper_edge_hertz))
     step = (high - low) / (bins + 2)
     mels = np.arange(bins + 2) * step + low
@@ -113,10 +116,10 @@ def mel_weight_matrix(
 
 
 ROWS: Final[dict[str, Row]] = {
-    "BlackmanWindow": since(17, _window(0.42, -0.5, 0.08)),
-    "DFT": since(20, dft),
-    "HammingWindow": since(17, _window(25 / 46, -21 / 46)),
-    "HannWindow": since(17, _window(0.5, -0.5)),
-    "MelWeightMatrix": since(17, mel_weight_matrix),
-    "STFT": since(17, stft),
+    "BlackmanWindow": since(17, _window(0.42, -0.5, 0.08), grows=True),
+    "DFT": since(20, dft, grows=True),
+    "HammingWindow": since(17, _window(25 / 46, -21 / 46), grows=True),
+    "HannWindow": since(17, _window(0.5, -0.5), grows=True),
+    "MelWeightMatrix": since(17, mel_weight_matrix, grows=True),
+    "STFT": since(17, stft, grows=True),
 }

@@ -396,18 +396,18 @@ def global_max_pool(X: T) -> T:
 
 
 ROWS: Final[dict[str, Row]] = {
-    "AffineGrid": since(20, affine_grid),
-    "AveragePool": since(22, average_pool),
-    "Col2Im": since(18, col2im),
-    "Conv": since(22, conv, trained="W B"),
-    "ConvTranspose": since(22, conv_transpose, trained="W B"),
-    "DeformConv": since(22, deform_conv, trained="W B"),
+    "AffineGrid": since(20, affine_grid, grows=True),
+    "AveragePool": since(22, average_pool, grows=True),
+    "Col2Im": since(18, col2im, grows=True),
+    "Conv": since(22, conv, trained="W B", grows=True),
+    "ConvTranspose": since(22, conv_transpose, trained="W B", grows=True),
+    "DeformConv": since(22, deform_conv, trained="W B", grows=True),
     "GlobalAveragePool": since(22, global_average_pool),
     "GlobalLpPool": since(22, global_lp_pool),
     "GlobalMaxPool": since(22, global_max_pool),
     "GridSample": since(22, grid_sample),
-    "LpPool": since(22, lp_pool),
-    "MaxPool": since(22, max_pool),
-    "MaxUnpool": since(22, max_unpool),
+    "LpPool": since(22, lp_pool, grows=True),
+    "MaxPool": since(22, max_pool, grows=True),
+    "MaxUnpool": since(22, max_unpool, grows=True),
     **RESIZE,
 }

@@ -1,5 +1,6 @@
-"""Fuzzes one parser with atheris: python fuzz.py PARSER FOLDER [OPTION OF LIBFUZZER…].
+"""Fuzzes one parser with atheris: python tools/fuzz_one.py PACKAGE PARSER FOLDER [OPTION…].
 
+The targets are those of `packages/PACKAGE/attacks/targets.py`, the options those of libFuzzer.
 FOLDER keeps the inputs that reach something new, and gets some to begin with. With the name of a
 file for FOLDER that one input is read again. `python -m tools.fuzz` runs all parsers.
 """
@@ -12,14 +13,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+PACKAGES = Path(__file__).resolve().parents[1] / "packages"
+
 
 def main() -> None:
     """Fuzz until an option or a finding ends it."""
     # Only fuzzing needs it, and it changes what is imported behind it.
     atheris: Any = import_module("atheris")
-    with atheris.instrument_imports(include=["phlox_record"]):
-        made = runpy.run_path(str(Path(__file__).with_name("targets.py")), run_name="targets")
-    name, place, *options = sys.argv[1:]
+    package, name, place, *options = sys.argv[1:]
+    targets = PACKAGES / package / "attacks" / "targets.py"
+    with atheris.instrument_imports(include=[f"phlox_{package}"]):
+        made = runpy.run_path(str(targets), run_name="targets")
     folder = Path(place)
     if not folder.is_file():
         folder.mkdir(parents=True, exist_ok=True)
