@@ -316,3 +316,8 @@ def test_names_of_a_file_never_leave_a_word_or_a_string() -> None:
             assert type(each).__name__ in ALLOWED, ast.dump(each)
         if isinstance(each, ast.Import):
             assert {a.name for a in each.names} <= {"phlox", "numpy", "math"}
+
+
+def test_a_node_that_cannot_run_is_left_to_the_call() -> None:
+    text = "(float[2, 4, 2, 2] x) => (float[n] y) { y = DepthToSpace<blocksize = 0>(x) }"
+    assert "_ops.depth_to_space(x" in px.onnx.source(file(text, {}))

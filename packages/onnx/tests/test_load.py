@@ -215,3 +215,10 @@ def test_nodes_may_stand_in_any_order() -> None:
     del file.graph.node[:]
     file.graph.node.extend(nodes)
     assert load(bytes(file.SerializeToString()))(px.ones((1, 3))).shape == (1, 2)
+
+
+def test_an_output_without_a_name_is_refused() -> None:
+    proto = onnx.load_from_string(model("(float[2] x) => (float[2] y) { y = Relu(x) }"))
+    proto.graph.output[0].name = ""
+    with pytest.raises(OnnxError, match="has no name"):
+        load(proto.SerializeToString())

@@ -204,6 +204,8 @@ def _rename(graph: Graph, around: dict[str, str], taken: set[str]) -> None:
             raise OnnxError("onnx", "a value is read that nothing makes", got=repr(name))
         return scope[name] if name else name
 
+    if not all(value.name for value in (*graph.inputs, *graph.outputs)):
+        raise OnnxError("onnx", "an input or output of a graph has no name", got=repr(graph.name))
     for value in graph.inputs:
         value.name = define(value.name)
     graph.constants = {define(name): array for name, array in graph.constants.items()}

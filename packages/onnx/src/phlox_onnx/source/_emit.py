@@ -11,7 +11,7 @@ import numpy as np
 import phlox_tensor as px
 from phlox_tensor import DTYPES, PhloxError
 
-from .._errors import OnnxError
+from .._errors import RAW, OnnxError, refused
 from .._graph import Graph, Node
 from .._program import bound
 from .._row import Parameter, Row
@@ -97,6 +97,8 @@ class Emitter:
         except PhloxError as error:
             error.add_note(f"in {node.where()} of the ONNX model")
             raise
+        except (UnknownError, *RAW) as error:
+            raise refused(error, node) from error
         results = found if isinstance(found, tuple) else (found,)
         env |= {o: v for o, v in zip(node.outputs, results, strict=False) if o}
 
@@ -116,7 +118,7 @@ class Emitter:
         self.trace.limit = len(self.trace.block.lines) + ROW_LINES
         try:
             return way(node, values)
-        except (UnknownError, TypeError, ValueError, IndexError, AttributeError, PhloxError):
+        except (UnknownError, PhloxError, *RAW):
             back()
             return None
         finally:

@@ -8,6 +8,7 @@ import numpy as np
 
 from phlox_tensor import Numpy, PhloxError
 
+from .._errors import RAW
 from .._graph import Array, Graph, Node, Value, reads, walk
 from .._program import Program, on_host
 from .._row import Row
@@ -127,7 +128,7 @@ def _value(node: Node, row: Row, known: dict[str, Array]) -> dict[str, Array] | 
     try:
         with np.errstate(all="ignore"):
             values = Program(single, []).run([], {}, Numpy())
-    except (PhloxError, ValueError, TypeError, IndexError, ZeroDivisionError):
+    except (PhloxError, *RAW):
         return None
     found = [on_host(v) for v in values]
     if not all(isinstance(v, np.ndarray) for v in found):

@@ -9,6 +9,7 @@ import numpy as np
 import phlox_tensor as px
 from phlox_tensor import PhloxError, Tensor
 
+from .._errors import RAW
 from .._graph import Node
 from .._program import bound
 from .._row import Parameter, Row
@@ -43,7 +44,7 @@ def specs_of(node: Node, values: list[Any]) -> list[Any] | None:
             if "device" in row.context:
                 words["device"] = META
             out.append(function(*args, **words))
-    except (PhloxError, UnknownError, TypeError, ValueError, IndexError, AttributeError):
+    except (PhloxError, UnknownError, *RAW):
         return None
     one, two = (o if isinstance(o, tuple) else (o,) for o in out)
     pairs = list(zip(one, two, strict=False))
