@@ -10,6 +10,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from phlox_tensor import GradientError
+from phlox_tensor.capture import each_primitive
 
 from ._checkpoint import KEPT, Checkpointing, Recipe, recipe_for
 from ._graph import (
@@ -384,8 +385,7 @@ def variadic(op: Op, entry: Entry, rule: OpRule) -> Entry:
 
 def is_recorded(args: tuple[Any, ...]) -> bool:
     """Whether a call with these arguments has to be recorded."""
-    flat = [p for a in args for p in (a if type(a) is tuple else (a,))]
-    tracked = any(is_primitive(p) and p.node is not None for p in flat)
+    tracked = any(is_primitive(p) and p.node is not None for p in each_primitive(args))
     return tracked and not (MODE.pauses and paused())
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 from weakref import WeakSet
 
 from phlox_tensor import GradientError, Tensor
-from phlox_tensor.capture import EAGER, MODES, depend_on
+from phlox_tensor.capture import EAGER, MODES, depend_on, each_primitive
 from phlox_tensor.scope import current_path, watching
 
 from ._graph import Node, Pending, Plan, accumulate, is_primitive
@@ -118,8 +118,8 @@ def watched(op: Op, entry: Entry, device: Backend) -> Entry:
                     node.origin = origin
         bad = None if _depth.calls else _bad([Tensor(r.value, inner) for r in results])
         if bad is not None:
-            flat = [p for a in args for p in (a if isinstance(a, tuple) else (a,))]
-            given = [Tensor[Any](p.value, inner) for p in flat if is_primitive(p)]
+            found = filter(is_primitive, each_primitive(args))
+            given = [Tensor[Any](p.value, inner) for p in found]
             raise GradientError(
                 op.name,
                 f"the result holds {bad}",

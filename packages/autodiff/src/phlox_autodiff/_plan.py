@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from phlox_tensor import Tensor
 from phlox_tensor.capture import Number
+from phlox_tensor.ops.reduction import sum_to
 
 from ._checkpoint import Memo, Recipe, compute
-from ._graph import Node, Pending, Plan, Shape, accumulate, new
+from ._graph import Node, Pending, Plan, accumulate, new
 from ._rule import (
     KINDS,
     Joint,
@@ -57,15 +58,6 @@ def picker(places: tuple[int, ...]) -> Callable[[Sequence[Any]], tuple[Any, ...]
 
 def _step(function: RuleFunction, places: tuple[int, ...]) -> Step:
     return Step(function, places[0] if len(places) == 1 else None, picker(places))
-
-
-def sum_to(x: Tensor[Any], shape: Shape) -> Tensor[Any]:
-    """Sum over the axes along which ``shape`` was broadcast to the shape of x."""
-    extra = x.ndim - len(shape)
-    axes = [*range(extra)]
-    axes += [extra + i for i, n in enumerate(shape) if n == 1 and x.shape[extra + i] != 1]
-    out = x.sum(axis=axes) if axes else x
-    return out if out.shape == shape else out.reshape(shape)
 
 
 @final

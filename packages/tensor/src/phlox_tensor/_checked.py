@@ -12,8 +12,8 @@ from ._cell import RECORDINGS, recording_here
 from ._compare import disagreement
 from ._decorator import Decorator
 from ._device import as_device
+from ._each import each_primitive, on_primitives
 from ._errors import CompileError, DisagreementError
-from ._number import Scalar
 from ._op import Op
 from ._table import Entry
 from ._tensor import Tensor
@@ -60,7 +60,7 @@ class Checked(Decorator):
             if RECORDINGS.count and recording_here.get() is not None:
                 raise self._not_replayed(op)
             out = inside(*args)
-            moved = [*map(self._move, args[:count]), *args[count:]]
+            moved = [*(on_primitives(self._move, x) for x in args[:count]), *args[count:]]
             want = other(*moved)
             pairs = zip(out, want, strict=True) if op.signature.several else ((out, want),)
             for i, (a, b) in enumerate(pairs):
@@ -82,11 +82,7 @@ class Checked(Decorator):
         )
 
     def _move(self, item: Any) -> Any:
-        """An operand, copied to the reference."""
-        if item is None or isinstance(item, Scalar):
-            return item
-        if type(item) is tuple:
-            return tuple(map(self._move, item))
+        """A primitive, copied to the reference."""
         return self.reference.upload(self._inner.read(item), self._inner.dtype_of(item))
 
     def _differ(self, op: Op, got: Array, want: Array, args: tuple[Any, ...]) -> str | None:
@@ -116,10 +112,7 @@ class Checked(Decorator):
 
     def _operands(self, op: Op, args: tuple[Any, ...]) -> list[Any]:
         """The primitives among the arguments."""
-        flat: list[Any] = []
-        for item in args[: len(op.signature.operands)]:
-            flat.extend(item) if type(item) is tuple else flat.append(item)
-        return [p for p in flat if p is not None and not isinstance(p, Scalar)]
+        return each_primitive(args[: len(op.signature.operands)])
 
     def _raise(self, op: Op, problem: str, args: tuple[Any, ...]) -> None:
         operands = [Tensor(p, self._inner) for p in self._operands(op, args)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._backend import Backend, MemoryUse, Primitive, Standing, expansion, of_settings
 from ._device import as_device
-from ._number import Scalar
+from ._each import on_primitives
 from ._op import REGISTRY, Op, Shape
 from ._table import Entry
 from ._tensor import Tensor
@@ -63,16 +63,11 @@ class Decorator(Backend):
     def lower_all(self, op: Op, args: tuple[Any, ...]) -> list[Any]:
         """Bring the operands among the arguments of an entry to the inner device."""
         count = len(op.signature.operands)
-        return [*map(self._lower_operand, args[:count]), *args[count:]]
+        return [*(on_primitives(self.lower, x) for x in args[:count]), *args[count:]]
 
     def expanded(self, op: Op) -> Entry | None:
         """Return an entry that runs the formula of an op on this device; None without one."""
         return None if op.expand is None else expansion(op, self)
-
-    def _lower_operand(self, item: Any) -> Any:
-        if item is None or isinstance(item, Scalar):
-            return item
-        return tuple(map(self.lower, item)) if type(item) is tuple else self.lower(item)
 
     def lift_all(self, op: Op, out: Any) -> Any:
         """Bring what an inner entry gave to this device."""

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from threading import get_ident
 from time import perf_counter_ns
@@ -14,8 +15,8 @@ from typing import Any, NamedTuple, Self, final
 
 from ._backend import Backend
 from ._decorator import Decorator
+from ._each import each_primitive
 from ._errors import ArgumentError
-from ._number import Scalar
 from ._op import Op
 from ._table import Entry
 from .scope import current_path, watching
@@ -209,12 +210,5 @@ class Profile(Decorator):
 
     def _nbytes(self, item: Any) -> int:
         """Bytes of an operand or result; 0 for a number or an absent one."""
-        if item is None or isinstance(item, Scalar):
-            return 0
-        if type(item) is tuple:
-            return sum(map(self._nbytes, item))
-        shape, dtype = self._inner.spec_of(item)
-        size = dtype.itemsize
-        for n in shape:
-            size *= n
-        return size
+        specs = map(self._inner.spec_of, each_primitive((item,)))
+        return sum(prod(shape) * dtype.itemsize for shape, dtype in specs)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, final
 from . import _backend
 from ._backend import Backend
 from ._cell import RECORDINGS, Cell, recording_here
+from ._each import on_primitives
 from ._errors import CompileError
 from ._graph import Formula, Graph, Guard, Node, Value
 from ._infer import infer_prepared
@@ -165,11 +166,7 @@ class Recording:
         return out
 
     def _operand(self, device: Backend, item: Any) -> Any:
-        if item is None or isinstance(item, bool | int | float | Number):
-            return item
-        if type(item) is tuple:
-            return tuple([Value(self.value_of(device, each)) for each in item])
-        return Value(self.value_of(device, item))
+        return on_primitives(lambda p: Value(self.value_of(device, p)), item)
 
     def _refuse_unknown(
         self, device: Backend, op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]

@@ -3,6 +3,7 @@
 from ._ambient import EAGER, MODES, ambient, depend_on, runs_eagerly
 from ._call import wrap
 from ._cell import RECORDINGS, Cell, Packed
+from ._each import each_primitive, on_primitives
 from ._formula import ElementFormula
 from ._graph import Formula, Graph, Guard, Node, Value, shown, values_of, written
 from ._infer import infer_prepared
@@ -39,11 +40,13 @@ __all__ = [
     "arguments_of",
     "call",
     "depend_on",
+    "each_primitive",
     "fold_of",
     "infer_prepared",
     "interpreted",
     "line_of_user",
     "lowered",
+    "on_primitives",
     "plain",
     "program_of",
     "recorded",

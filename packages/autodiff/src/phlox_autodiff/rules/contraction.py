@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Final
 
-from .._plan import sum_to
+from phlox_tensor.ops.reduction import sum_to
+
 from .._rule import Rule
 from .._unchecked import summed, transposed
 

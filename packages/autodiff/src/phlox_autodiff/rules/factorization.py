@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from phlox_tensor import GradientError, Tensor, concat, eye, ops, tril, triu
+from phlox_tensor.ops.reduction import sum_to
 
-from .._plan import sum_to
 from .._rule import Rule
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from phlox_tensor import Tensor
 from phlox_tensor.ops import movement as ops
+from phlox_tensor.ops.reduction import sum_to
 from phlox_tensor.shapes.indexing import region
 
-from .._plan import sum_to
 from .._rule import Rule, Second
 from .._slices import Slices
 

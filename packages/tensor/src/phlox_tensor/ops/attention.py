@@ -8,8 +8,9 @@ from .._op import case
 from .._tensor import Tensor
 from ..reference import attention as ref
 from ..shapes import attention as shapes
-from . import binary, movement
+from . import binary
 from ._families import contraction
+from .reduction import sum_to
 
 if TYPE_CHECKING:
     from .._kinds import Bool
@@ -103,14 +104,6 @@ attention = contraction(
 )
 
 
-def _summed_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """The sum over the axes along which ``shape`` was broadcast."""
-    extra = x.ndim - len(shape)
-    axes = [*range(extra)]
-    axes += [extra + i for i, n in enumerate(shape) if n == 1 and x.shape[extra + i] != 1]
-    return movement.reshape(x.sum(axis=axes) if axes else x, shape)
-
-
 def _attention_backward(
     g: Tensor,
     query: Tensor,
@@ -129,7 +122,7 @@ def _attention_backward(
     dvalue = _by_key_heads(weights, value).mT @ shared
     dweights = (shared @ value.mT).reshape(weights.shape)
     dscores = weights * (dweights - (weights * dweights).sum(axis=-1, keepdims=True))
-    dbias = g.zeros((0,)) if bias is None else _summed_to(dscores, bias.shape)
+    dbias = g.zeros((0,)) if bias is None else sum_to(dscores, bias.shape)
     if softcap is not None:
         dscores = dscores * (1 - (capped / softcap).square())
     pull = _by_key_heads(dscores * scale, key)

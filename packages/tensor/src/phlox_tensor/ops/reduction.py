@@ -17,7 +17,7 @@ from ._families import reduction
 
 if TYPE_CHECKING:
     from .._backend import Backend
-    from .._op import Attributes, Specs
+    from .._op import Attributes, Shape, Specs
     from .._tensor import Tensor
 
 _AXES = "axis: Axes = None, keepdims: bool = False"
@@ -34,6 +34,15 @@ def sum_dtype(specs: Specs, attributes: Attributes, backend: Backend) -> Attribu
     if dtype.kind == "Bool":
         raise KindError("dtype", "a sum is no truth value", got=dtype, expected="Float or Int")
     return *others, dtype
+
+
+def sum_to(x: Tensor, shape: Shape) -> Tensor:
+    """Sum over the axes along which ``shape`` was broadcast to the shape of x."""
+    extra = x.ndim - len(shape)
+    axes = [*range(extra)]
+    axes += [extra + i for i, n in enumerate(shape) if n == 1 and x.shape[extra + i] != 1]
+    out = x.sum(axis=axes) if axes else x
+    return out if out.shape == shape else out.reshape(shape)
 
 
 all_ = reduction(
