@@ -12,10 +12,13 @@ pub mod pooling;
 #[cfg(target_arch = "x86_64")]
 pub mod program;
 pub mod random;
+pub mod recurrence;
 pub mod reduction;
 pub mod rows;
 #[cfg(test)]
 pub mod samples;
+pub mod sampling;
 pub mod scan;
 pub mod sort;
 pub mod step;
+pub mod transform;

@@ -35,12 +35,15 @@ mod movement;
 mod pooling;
 mod program;
 mod random;
+mod recurrence;
 mod reduction;
 mod rows;
+mod sampling;
 mod scan;
 mod sort;
 mod step;
 mod tensor;
+mod transform;
 
 use pyo3::prelude::*;
 
@@ -86,10 +89,13 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     pooling::register(module)?;
     program::register(module)?;
     random::register(module)?;
+    recurrence::register(module)?;
     reduction::register(module)?;
     rows::register(module)?;
+    sampling::register(module)?;
     scan::register(module)?;
     sort::register(module)?;
     step::register(module)?;
+    transform::register(module)?;
     Ok(())
 }

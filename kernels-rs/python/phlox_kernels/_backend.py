@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 import phlox_tensor
-from phlox_kernels import _native
+from phlox_kernels import _lapack, _native
 from phlox_tensor import Backend, DType, DTypeError, DTypeLike, MemoryUse, Op, as_dtype
 from phlox_tensor.capture import Kernel, Program, ProgramLimits
 
@@ -138,9 +138,15 @@ class Cpu(Backend):
         """The reference of an op, a library of NumPy, on the arrays as they lie in memory."""
         reference = phlox_tensor.Numpy(*self.settings).entry(op.name)
         assert reference is not None
+        assert op.numpy is not None
+        single = partial(op.numpy, library=_lapack.LIBRARY) if op.name in _lapack.SINGLE else None
 
         def run(*args: Any) -> Any:
-            out = reference(*[self.read(a) if type(a) is _native.RawTensor else a for a in args])
+            given = [self.read(a) if type(a) is _native.RawTensor else a for a in args]
+            if single is not None and given[0].dtype == np.float32:
+                out = single(*given)
+            else:
+                out = reference(*given)
             if isinstance(out, tuple):
                 return tuple([self.upload(each, self._type(each)) for each in out])
             return self.upload(out, self._type(out))

@@ -126,6 +126,13 @@ fn band_values_body<T: Ordered>(band: &Band, pool: &Pool, source: &[T], out: &mu
     let mut folded = filled(T::LOWEST, band.rows.1 * width);
     let mut clean: Vec<Option<bool>> = filled(None, band.rows.1);
     for (at, line) in (band.first..band.end).zip(out.chunks_exact_mut(width)) {
+        if pool.row.kernel == 1
+            && let Some(tap) = pool.row.taps(at).next()
+        {
+            let row = pool.row.position(at, tap) * cols;
+            folder.fold(&pool.col, &source[row..row + cols], line);
+            continue;
+        }
         let mut all_clean = true;
         let mut fresh = true;
         for tap in pool.row.taps(at) {

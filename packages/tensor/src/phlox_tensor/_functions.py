@@ -126,8 +126,11 @@ from .ops.pooling_nd import adaptive_avg_pool1d as _adaptive_avg_pool1d
 from .ops.pooling_nd import adaptive_avg_pool2d as _adaptive_avg_pool2d
 from .ops.pooling_nd import adaptive_avg_pool3d as _adaptive_avg_pool3d
 from .ops.pooling_nd import adaptive_max_pool1d as _adaptive_max_pool1d
+from .ops.pooling_nd import adaptive_max_pool1d_with_indices as _adaptive_max_pool1d_with_indices
 from .ops.pooling_nd import adaptive_max_pool2d as _adaptive_max_pool2d
+from .ops.pooling_nd import adaptive_max_pool2d_with_indices as _adaptive_max_pool2d_with_indices
 from .ops.pooling_nd import adaptive_max_pool3d as _adaptive_max_pool3d
+from .ops.pooling_nd import adaptive_max_pool3d_with_indices as _adaptive_max_pool3d_with_indices
 from .ops.pooling_nd import avg_pool1d as _avg_pool1d
 from .ops.pooling_nd import avg_pool3d as _avg_pool3d
 from .ops.pooling_nd import lp_pool1d as _lp_pool1d
@@ -261,8 +264,11 @@ __all__ = [
     "adaptive_avg_pool2d",
     "adaptive_avg_pool3d",
     "adaptive_max_pool1d",
+    "adaptive_max_pool1d_with_indices",
     "adaptive_max_pool2d",
+    "adaptive_max_pool2d_with_indices",
     "adaptive_max_pool3d",
+    "adaptive_max_pool3d_with_indices",
     "add",
     "affine_grid",
     "all",
@@ -539,6 +545,15 @@ def adaptive_max_pool1d(x: Tensor[NumKind], /, size: int | tuple[int]) -> Tensor
     return single(_adaptive_max_pool1d, x, (size,))
 
 
+def adaptive_max_pool1d_with_indices(
+    x: Tensor[NumKind], /, size: int | tuple[int]
+) -> tuple[Tensor[NumKind], Tensor[Int]]:
+    """``adaptive_max_pool1d`` of lines (N, C, L), and where in its line, image or volume each
+    largest element lies, by number; nan wins, the first of equals wins.
+    """
+    return single(_adaptive_max_pool1d_with_indices, x, (size,))
+
+
 def adaptive_max_pool2d(x: Tensor[NumKind], /, size: int | tuple[int, int]) -> Tensor[NumKind]:
     """Largest element of each of ``size`` equal regions of images (N, C, H, W): region i of n
     elements is from ``floor(i·n / size)`` to ``ceil((i + 1)·n / size)``.
@@ -546,11 +561,29 @@ def adaptive_max_pool2d(x: Tensor[NumKind], /, size: int | tuple[int, int]) -> T
     return single(_adaptive_max_pool2d, x, (size,))
 
 
+def adaptive_max_pool2d_with_indices(
+    x: Tensor[NumKind], /, size: int | tuple[int, int]
+) -> tuple[Tensor[NumKind], Tensor[Int]]:
+    """``adaptive_max_pool2d`` of images (N, C, H, W), and where in its line, image or volume
+    each largest element lies, by number; nan wins, the first of equals wins.
+    """
+    return single(_adaptive_max_pool2d_with_indices, x, (size,))
+
+
 def adaptive_max_pool3d(x: Tensor[NumKind], /, size: int | tuple[int, int, int]) -> Tensor[NumKind]:
     """Largest element of each of ``size`` equal regions of volumes (N, C, D, H, W): region i of
     n elements is from ``floor(i·n / size)`` to ``ceil((i + 1)·n / size)``.
     """
     return single(_adaptive_max_pool3d, x, (size,))
+
+
+def adaptive_max_pool3d_with_indices(
+    x: Tensor[NumKind], /, size: int | tuple[int, int, int]
+) -> tuple[Tensor[NumKind], Tensor[Int]]:
+    """``adaptive_max_pool3d`` of volumes (N, C, D, H, W), and where in its line, image or volume
+    each largest element lies, by number; nan wins, the first of equals wins.
+    """
+    return single(_adaptive_max_pool3d_with_indices, x, (size,))
 
 
 def add(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:

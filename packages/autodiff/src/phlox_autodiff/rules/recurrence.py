@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from phlox_tensor import Tensor, concat, unstack
-from phlox_tensor.ops.recurrence import real_steps
+from phlox_tensor.ops.recurrence import joined_steps, lstm_steps_backward, real_steps
 
 from .._rule import Joint, Rule
 
@@ -32,13 +32,6 @@ def _real(lengths: Tensor[Int] | None, like: Tensor) -> Tensor | None:
     if lengths is None:
         return None
     return real_steps(lengths, like.shape[1])[:, :, None].astype(like.dtype)
-
-
-def _joined(steps: list[Tensor], reverse: bool) -> Tensor:
-    """(N, steps, size) of the steps in the order of the walk back."""
-    n, size = steps[0].shape
-    ordered = steps if reverse else steps[::-1]
-    return concat(ordered, axis=1).reshape((n, len(steps), size))
 
 
 def _masked(x: Tensor, real: Tensor | None) -> Tensor:
@@ -82,7 +75,7 @@ def _back(
             carried = carried + state * keeps[t]
         states.append(state)
         pulls.append(pull)
-    return _joined(states, reverse), _joined(pulls, reverse), carried
+    return joined_steps(states, reverse), joined_steps(pulls, reverse), carried
 
 
 def _wide(*tensors: Tensor) -> list[Tensor]:
@@ -149,47 +142,11 @@ def _lstm_steps(  # noqa: PLR0913, PLR0917 - operands and results of the op
     cells: Tensor,
     reverse: bool,
 ) -> Cotangents:
-    given, weights, *starts = _wide(inputs, weight, hidden, cell)
-    states, memories = _wide(hiddens, cells)
-    real, size = _real(lengths, states), hidden.shape[1]
-    before, old = _before(starts[0], states, reverse), _before(starts[1], memories, reverse)
-    total = given + before @ weights
-    gates, taken = total[..., : 2 * size].sigmoid(), total[..., 2 * size : 3 * size].tanh()
-    i, f, o = gates[..., :size], gates[..., size:], total[..., 3 * size :].sigmoid()
-    seen = memories.tanh()
-    by_cell = [taken * i * (1.0 - i), old * f * (1.0 - f), i * (1.0 - taken.square())]
-    scale = _masked(concat([*by_cell, seen * o * (1.0 - o)], axis=2), real)
-    through = _masked(o * (1.0 - seen.square()), real)
-    none = states.zeros()
-    wanted = [none if x is None else x.to_full_precision() for x in (g_hiddens, g_cells)]
-    rows = [unstack(x, axis=1) for x in (*wanted, scale, through)]
-    keeps = [unstack(x, axis=1) for x in (_kept(f, real), _kept(None, real)) if x is not None]
-    pulls, first, remembered = _lstm_back(rows, keeps, weights.mT, reverse)
-    found = (pulls, _weights(before, pulls), first, remembered)
-    return (*(x.astype(inputs.dtype) for x in found), None)
-
-
-def _lstm_back(
-    rows: list[tuple[Tensor, ...]],
-    keeps: list[tuple[Tensor, ...]],
-    turned: Tensor,
-    reverse: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Cotangents of the products with weights, of the hidden state and of the cell at the start."""
-    wanted, of_cells, scales, through = rows
-    steps = len(wanted)
-    carried: Tensor = wanted[0].zeros()
-    memory: Tensor = wanted[0].zeros()
-    pulls: list[Tensor] = []
-    for t in range(steps) if reverse else reversed(range(steps)):
-        state = wanted[t] + carried
-        memory = of_cells[t] + memory + state * through[t]
-        pull = concat([memory, memory, memory, state], axis=1) * scales[t]
-        carried, memory = pull @ turned, memory * keeps[0][t]
-        if len(keeps) > 1:
-            carried = carried + state * keeps[1][t]
-        pulls.append(pull)
-    return _joined(pulls, reverse), carried, memory
+    operands = (inputs, weight, hidden, cell, lengths, hiddens, cells, g_hiddens, g_cells)
+    pulls, first, remembered = lstm_steps_backward(*operands, reverse)
+    start, states, wide = _wide(hidden, hiddens, pulls)
+    total = _weights(_before(start, states, reverse), wide).astype(weight.dtype)
+    return pulls, total, first, remembered, None
 
 
 RECURRENCE: Final[dict[str, Rule]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial, reduce
 from math import inf
 from operator import add
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -42,17 +42,27 @@ _VOLUME_CASES = (
 )
 
 
-def _max_pool1d(x: Tensor, *attributes: Any) -> tuple[Tensor, Tensor[Int]]:
-    kernel, stride, padding, dilation, ceil_mode = attributes
-    rows = ((1, *kernel), (1, *stride), ((0, 0), *padding), (1, *dilation))
-    out = pooling.max_pool2d_with_indices(x.expand_dims(axis=2), *rows, ceil_mode)
-    return out[0].squeeze(2), out[1].squeeze(2)
+def _in_rows(
+    kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+) -> tuple[Any, ...]:
+    """The attributes of a pool of lines for images of one row."""
+    return (1, *kernel), (1, *stride), ((0, 0), *padding), (1, *dilation), ceil_mode
+
+
+def _max_pool1d_with_indices(x: Tensor, *attributes: Any) -> tuple[Tensor, Tensor[Int]]:
+    images = x.expand_dims(axis=2)
+    values, places = pooling.max_pool2d_with_indices(images, *_in_rows(*attributes))
+    return values.squeeze(2), places.squeeze(2)
+
+
+def _max_pool1d(x: Tensor, *attributes: Any) -> Tensor:
+    return pooling.max_pool2d(x.expand_dims(axis=2), *_in_rows(*attributes)).squeeze(2)
 
 
 max_pool1d_with_indices = window(
     "max_pool1d_with_indices",
     f"x: Num; {_LINE} -> values: Num, indices: Int",
-    expand=_max_pool1d,
+    expand=_max_pool1d_with_indices,
     numpy=ref.max_pool_with_indices,
     shape=shapes.max_pool,
     prepare=shapes.prepare_pool,
@@ -64,7 +74,7 @@ max_pool1d_with_indices = window(
 max_pool1d = window(
     "max_pool1d",
     f"x: Num; {_LINE} -> Num",
-    expand=lambda x, *attributes: _max_pool1d(x, *attributes)[0],
+    expand=_max_pool1d,
     numpy=lambda x, *attributes: ref.max_pool_with_indices(x, *attributes)[0],
     shape=shapes.max_pool,
     prepare=shapes.prepare_pool,
@@ -75,17 +85,36 @@ max_pool1d = window(
 )
 
 
-def _max_pool3d(
-    x: Tensor, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
-) -> tuple[Tensor, Tensor[Int]]:
+class _Parts(NamedTuple):
+    """The attributes of a pool of volumes, for images and for what lies behind one another."""
+
+    plane: tuple[Any, ...]
+    column: tuple[Any, ...]
+
+
+def _parts(kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> _Parts:
+    plane = (kernel[1:], stride[1:], padding[1:], dilation[1:], ceil_mode)
+    column = ((kernel[0], 1), (stride[0], 1), (padding[0], (0, 0)), (dilation[0], 1), ceil_mode)
+    return _Parts(plane, column)
+
+
+def _max_pool3d(x: Tensor, *attributes: Any) -> Tensor:
     """The largest of each window of the images, then of those along the depth."""
     n, c, depth, height, width = x.shape
+    plane, column = _parts(*attributes)
+    values = pooling.max_pool2d(x.reshape((n, c * depth, height, width)), *plane)
+    size = values.shape[2:]
+    best = pooling.max_pool2d(values.reshape((n, c, depth, size[0] * size[1])), *column)
+    return best.reshape((n, c, best.shape[2], *size))
+
+
+def _max_pool3d_with_indices(x: Tensor, *attributes: Any) -> tuple[Tensor, Tensor[Int]]:
+    n, c, depth, height, width = x.shape
+    plane, column = _parts(*attributes)
     images = x.reshape((n, c * depth, height, width))
-    plane = (kernel[1:], stride[1:], padding[1:], dilation[1:], ceil_mode)
     values, places = pooling.max_pool2d_with_indices(images, *plane)
     size = values.shape[2:]
     line = (n, c, depth, size[0] * size[1])
-    column = ((kernel[0], 1), (stride[0], 1), (padding[0], (0, 0)), (dilation[0], 1), ceil_mode)
     best, chosen = pooling.max_pool2d_with_indices(values.reshape(line), *column)
     flat = (n, c, depth * line[3])
     wanted = chosen.reshape((n, c, chosen.shape[2] * line[3]))
@@ -98,7 +127,7 @@ def _max_pool3d(
 max_pool3d_with_indices = window(
     "max_pool3d_with_indices",
     f"x: Num; {_VOLUME} -> values: Num, indices: Int",
-    expand=_max_pool3d,
+    expand=_max_pool3d_with_indices,
     numpy=ref.max_pool_with_indices,
     shape=shapes.max_pool,
     prepare=shapes.prepare_pool,
@@ -110,7 +139,7 @@ max_pool3d_with_indices = window(
 max_pool3d = window(
     "max_pool3d",
     f"x: Num; {_VOLUME} -> Num",
-    expand=lambda x, *attributes: _max_pool3d(x, *attributes)[0],
+    expand=_max_pool3d,
     numpy=lambda x, *attributes: ref.max_pool_with_indices(x, *attributes)[0],
     shape=shapes.max_pool,
     prepare=shapes.prepare_pool,
@@ -251,7 +280,7 @@ lp_pool3d = _power_pool(
 )  # fmt: skip
 
 
-def _gathered(x: Tensor, axis: int, count: int) -> tuple[Tensor, Any]:
+def _gathered(x: Tensor[Any], axis: int, count: int) -> tuple[Tensor[Any], Any]:
     """What each of ``count`` regions along an axis holds, on an axis behind it, and how many."""
     first, last = ref.regions(x.shape[axis], count)
     longest = int((last - first).max(initial=0))
@@ -302,6 +331,38 @@ def _adaptive_pool(number: int, sort: str, over: str, largest: bool, *cases: Any
     )
 
 
+def _adaptive_with_indices(x: Tensor, size: Any) -> tuple[Tensor, Tensor[Int]]:
+    """Axis by axis from the last one, so that the first of equals in the order of memory wins."""
+    out, found, step = x, None, 1
+    for axis in reversed(range(2, x.ndim)):
+        n, count = x.shape[axis], size[axis - 2]
+        first = ref.regions(n, count)[0].reshape((count, 1, *(1,) * (x.ndim - 1 - axis)))
+        cut, _ = _gathered(out, axis, count)
+        chosen = cut.argmax(axis=axis + 1, keepdims=True)
+        place = (chosen + asarray(first, dtype=chosen.dtype, device=x.device)) * step
+        if found is not None:
+            inside, _ = _gathered(found, axis, count)
+            place = place + inside.take_along_axis(chosen, axis=axis + 1)
+        out = cut.take_along_axis(chosen, axis=axis + 1).squeeze(axis + 1)
+        found, step = place.squeeze(axis + 1), step * n
+    assert found is not None  # there is one axis at least
+    return out, found
+
+
+def _adaptive_places(number: int, sort: str, over: str, *cases: Any) -> Op:
+    return window(
+        f"adaptive_max_pool{number}d_with_indices",
+        f"x: Num; size: {sort} -> values: Num, indices: Int",
+        expand=_adaptive_with_indices,
+        numpy=ref.adaptive_max_with_indices,
+        shape=shapes.adaptive_with_indices,
+        cases=cases,
+        method=False,
+        doc=f"``adaptive_max_pool{number}d`` of {over}, and where in its line, image or volume "
+        "each largest element lies, by number; nan wins, the first of equals wins.",
+    )
+
+
 _LINES = ("lines (N, C, L)", case((2, 2, 7), size=3), case((1, 2, 6), size=2))
 _IMAGES = ("images (N, C, H, W)", case((1, 2, 5, 4), size=(2, 3)), case((1, 2, 2, 3), size=1))
 _VOLUMES = ("volumes (N, C, D, H, W)", case((1, 1, 3, 5, 4), size=2))
@@ -311,3 +372,6 @@ adaptive_avg_pool3d = _adaptive_pool(3, "Triple", _VOLUMES[0], False, *_VOLUMES[
 adaptive_max_pool1d = _adaptive_pool(1, "Single", _LINES[0], True, *_LINES[1:])
 adaptive_max_pool2d = _adaptive_pool(2, "Pair", _IMAGES[0], True, *_IMAGES[1:])
 adaptive_max_pool3d = _adaptive_pool(3, "Triple", _VOLUMES[0], True, *_VOLUMES[1:])
+adaptive_max_pool1d_with_indices = _adaptive_places(1, "Single", *_LINES)
+adaptive_max_pool2d_with_indices = _adaptive_places(2, "Pair", *_IMAGES)
+adaptive_max_pool3d_with_indices = _adaptive_places(3, "Triple", *_VOLUMES)

@@ -14,6 +14,7 @@ from .._tensor import Tensor
 from ..reference import recurrence as ref
 from ..shapes import recurrence as shapes
 from . import binary, movement
+from . import contraction as products
 from ._families import contraction
 
 if TYPE_CHECKING:
@@ -99,6 +100,104 @@ lstm_steps = contraction(
     internal=True,
     doc="States (N, steps, H) behind each step of an LSTM, from the parts of its gates that inputs "
     "give (N, steps, 4·H), in the order input, forget, cell, output.",
+)
+
+
+def _before(start: Tensor, states: Tensor, reverse: bool) -> Tensor:
+    """The state in front of each step."""
+    first = start.expand_dims(axis=1)
+    parts = [states[:, 1:], first] if reverse else [first, states[:, :-1]]
+    return movement.concat(parts, axis=1)
+
+
+def joined_steps(steps: list[Tensor], reverse: bool) -> Tensor:
+    """(N, steps, size) of the steps in the order of the walk back."""
+    n, size = steps[0].shape
+    ordered = steps if reverse else steps[::-1]
+    return movement.concat(ordered, axis=1).reshape((n, len(steps), size))
+
+
+def _lstm_walk_back(
+    rows: list[tuple[Tensor, ...]], keeps: list[tuple[Tensor, ...]], turned: Tensor, reverse: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Cotangents of the products with weights, of the hidden state and of the cell at the start."""
+    wanted, of_cells, scales, through = rows
+    carried: Tensor = wanted[0].zeros()
+    memory: Tensor = wanted[0].zeros()
+    pulls: list[Tensor] = []
+    for t in range(len(wanted)) if reverse else reversed(range(len(wanted))):
+        state = wanted[t] + carried
+        memory = of_cells[t] + memory + state * through[t]
+        pull = movement.concat([memory, memory, memory, state], axis=1) * scales[t]
+        carried, memory = pull @ turned, memory * keeps[0][t]
+        if len(keeps) > 1:
+            carried = carried + state * keeps[1][t]
+        pulls.append(pull)
+    return joined_steps(pulls, reverse), carried, memory
+
+
+def _lstm_steps_backward(  # noqa: PLR0913, PLR0917 - operands and results of the op
+    inputs: Tensor,
+    weight: Tensor,
+    hidden: Tensor,
+    cell: Tensor,
+    lengths: Tensor[Int] | None,
+    hiddens: Tensor,
+    cells: Tensor,
+    g_hiddens: Tensor | None,
+    g_cells: Tensor | None,
+    reverse: bool,
+) -> tuple[Tensor, ...]:
+    """What the gates were is computed again, in one product for all steps."""
+    size, weights = hidden.shape[1], weight.to_full_precision()
+    states, memories = hiddens.to_full_precision(), cells.to_full_precision()
+    old = _before(cell.to_full_precision(), memories, reverse)
+    kept = _before(hidden.to_full_precision(), states, reverse) @ weights
+    total = inputs.to_full_precision() + kept
+    gates, taken = total[..., : 2 * size].sigmoid(), total[..., 2 * size : 3 * size].tanh()
+    i, f, o = gates[..., :size], gates[..., size:], total[..., 3 * size :].sigmoid()
+    seen = memories.tanh()
+    by_cell = [taken * i * (1.0 - i), old * f * (1.0 - f), i * (1.0 - taken.square())]
+    scale = movement.concat([*by_cell, seen * o * (1.0 - o)], axis=2)
+    through, keeps = o * (1.0 - seen.square()), [f]
+    if lengths is not None:
+        real = real_steps(lengths, hiddens.shape[1]).expand_dims(axis=2).astype(f.dtype)
+        scale, through, keeps = scale * real, through * real, [f * real + (1.0 - real), 1.0 - real]
+    none = states.zeros()
+    wanted = [none if x is None else x.to_full_precision() for x in (g_hiddens, g_cells)]
+    rows = [movement.unstack(x, axis=1) for x in (*wanted, scale, through)]
+    parts = [movement.unstack(x, axis=1) for x in keeps]
+    found = _lstm_walk_back(rows, parts, weights.mT, reverse)
+    return tuple(x.astype(inputs.dtype) for x in found)
+
+
+lstm_steps_backward = contraction(
+    "lstm_steps_backward",
+    "inputs: Float, weight: Float, hidden: Float, cell: Float, lengths: Int?, hiddens: Float, "
+    "cells: Float, g_hiddens: Float?, g_cells: Float?; reverse: bool = False "
+    "-> g_inputs: Float, g_hidden: Float, g_cell: Float",
+    expand=_lstm_steps_backward,
+    numpy=ref.lstm_steps_backward,
+    shape=shapes.lstm_steps_backward,
+    work=shapes.work,
+    ulp=128,
+    atol=128,
+    cases=(
+        case((2, 2, 8), (2, 8), (2, 2), (2, 2), None, (2, 2, 2), (2, 2, 2), (2, 2, 2), (2, 2, 2)),
+        case(
+            *((3, 3, 4), (1, 4), (3, 1), (3, 1), _LENGTHS, (3, 3, 1), (3, 3, 1)),
+            *(None, (3, 3, 1)),
+        ),
+        case(
+            *((3, 3, 4), (1, 4), (3, 1), (3, 1), _LENGTHS, (3, 3, 1), (3, 3, 1)),
+            *((3, 3, 1), None),
+            reverse=True,
+        ),
+        case((0, 2, 4), (1, 4), (0, 1), (0, 1), None, *[(0, 2, 1)] * 4),
+    ),
+    internal=True,
+    doc="Cotangents of what inputs give ``lstm_steps`` and of its states at the start, from its "
+    "operands, its results, and their cotangents. Hochreiter and Schmidhuber, 1997.",
 )
 
 
@@ -190,8 +289,8 @@ def _start(x: Tensor, weight: Tensor, state: Tensor | None) -> Tensor:
 
 
 def _projected(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    found = x @ weight
-    return found if bias is None else found + bias
+    found: Tensor = products.linear(x, weight, bias)
+    return found
 
 
 def _counted(states: Tensor, lengths: Tensor[Int] | None) -> Tensor:

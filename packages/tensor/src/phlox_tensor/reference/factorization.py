@@ -1,10 +1,13 @@
-"""Factorisations and solutions of systems, by LAPACK through NumPy; narrow floats in float32."""
+"""Factorisations and solutions of systems, by LAPACK through NumPy; narrow floats as float32.
+
+NumPy widens float32 to float64. A backend that has LAPACK's float32 gives it as ``library``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from math import ceil, log2, prod
+from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -31,11 +34,11 @@ def _lapack(op: str, what: str, hint: str | None = None) -> Callable[[Any], Any]
 
     def wrapper(function: Any) -> Any:
         @wraps(function)
-        def run(*args: Any) -> Any:
+        def run(*args: Any, **options: Any) -> Any:
             dtype = args[0].dtype
             wide = [widen(a) if isinstance(a, np.ndarray) and is_float(a) else a for a in args]
             try:
-                out = function(*wide)
+                out = function(*wide, **options)
             except np.linalg.LinAlgError as error:
                 raise ArgumentError(op, what, got=str(error).lower(), hint=hint) from None
             if isinstance(out, tuple):
@@ -52,12 +55,14 @@ _ENDLESS: Final = "the iteration does not converge"
 
 
 def _symmetric(x: Array) -> Array:
-    return (x + np.swapaxes(x, -1, -2)) / 2
+    out = x + np.swapaxes(x, -1, -2)
+    out *= 0.5
+    return out
 
 
 @_lapack("cholesky", "a matrix is not positive definite", "px.linalg.eigh(x)")
-def cholesky(x: Array, upper: bool) -> Array:
-    lower = np.linalg.cholesky(_symmetric(x))
+def cholesky(x: Array, upper: bool, library: Any = np.linalg) -> Array:
+    lower = library.cholesky(_symmetric(x))
     return np.swapaxes(lower, -1, -2) if upper else lower
 
 
@@ -77,19 +82,19 @@ def det(x: Array) -> Array:
 
 
 @_lapack("eigh", _ENDLESS)
-def eigh(x: Array) -> tuple[Array, Array]:
-    values, vectors = np.linalg.eigh(_symmetric(x))
+def eigh(x: Array, library: Any = np.linalg) -> tuple[Array, Array]:
+    values, vectors = library.eigh(_symmetric(x))
     return values, vectors
 
 
 @_lapack("eigvalsh", _ENDLESS)
-def eigvalsh(x: Array) -> Array:
-    return np.linalg.eigvalsh(_symmetric(x))
+def eigvalsh(x: Array, library: Any = np.linalg) -> Any:
+    return library.eigvalsh(_symmetric(x))
 
 
 @_lapack("inv", _SINGULAR, "px.linalg.pinv(x)")
-def inv(x: Array) -> Array:
-    return np.linalg.inv(x)
+def inv(x: Array, library: Any = np.linalg) -> Any:
+    return library.inv(x)
 
 
 @_lapack("lu", _SINGULAR)
@@ -120,32 +125,32 @@ def lu(x: Array) -> tuple[Array, Array, Array]:
 
 
 def matrix_exp(x: Array) -> Array:
-    wide = x.astype(np.float64)
-    flat: Any = wide.reshape((prod(x.shape[:-2]), *x.shape[-2:]))
-    found = np.array([_exponential(each) for each in flat], np.float64)
-    return found.reshape(x.shape).astype(x.dtype)
-
-
-def _exponential(a: Array) -> Array:
     """Scaling and squaring: Higham, 2005, algorithm 2.3."""
-    if not a.size:
-        return a
-    size = np.abs(a).sum(axis=0).max()
-    if not np.isfinite(size):
-        return np.full_like(a, np.nan)
-    halvings = max(0, ceil(log2(size / _PADE_NORM))) if size > 0 else 0
-    a = a / 2.0**halvings
-    b, one = _PADE, np.eye(len(a))
+    if not x.size:
+        return x.copy()
+    a = x.astype(np.float64).reshape((prod(x.shape[:-2]), *x.shape[-2:]))
+    size = np.abs(a).sum(axis=-2).max(axis=-1)
+    finite = np.isfinite(size)
+    a = np.where(finite[:, None, None], a, 0.0)
+    far = finite & (size > _PADE_NORM)
+    halvings = np.where(far, np.ceil(np.log2(np.where(far, size, 1.0) / _PADE_NORM)), 0).astype(int)
+    out = _approximant(a / 2.0 ** halvings[:, None, None])
+    for done in range(halvings.max()):
+        left = halvings > done
+        out[left] = out[left] @ out[left]
+    out[~finite] = np.nan
+    return out.reshape(x.shape).astype(x.dtype)
+
+
+def _approximant(a: Array) -> Array:
+    b, one = _PADE, np.eye(a.shape[-1])
     a2 = a @ a
     a4 = a2 @ a2
     a6 = a4 @ a2
     odd = a6 @ (b[13] * a6 + b[11] * a4 + b[9] * a2) + b[7] * a6 + b[5] * a4 + b[3] * a2
     even = a6 @ (b[12] * a6 + b[10] * a4 + b[8] * a2) + b[6] * a6 + b[4] * a4 + b[2] * a2
     u, v = a @ (odd + b[1] * one), even + b[0] * one
-    out = np.linalg.solve(v - u, v + u)
-    for _ in range(halvings):
-        out = out @ out
-    return out
+    return np.linalg.solve(v - u, v + u)
 
 
 @_lapack("pinv", _ENDLESS)
@@ -173,8 +178,8 @@ def slogdet(x: Array) -> tuple[Array, Array]:
 
 
 @_lapack("solve", _SINGULAR, "px.linalg.lstsq(x1, x2)")
-def solve(x1: Array, x2: Array) -> Array:
-    return np.linalg.solve(*_matched(x1, x2))
+def solve(x1: Array, x2: Array, library: Any = np.linalg) -> Any:
+    return library.solve(*_matched(x1, x2))
 
 
 def _matched(x1: Array, x2: Array) -> tuple[Array, Array]:
@@ -209,11 +214,11 @@ def _substituted(a: Array, b: Array, upper: bool) -> Array:
 
 
 @_lapack("svd", _ENDLESS)
-def svd(x: Array, full_matrices: bool) -> tuple[Array, Array, Array]:
-    u, s, vh = np.linalg.svd(x, full_matrices=full_matrices)
+def svd(x: Array, full_matrices: bool, library: Any = np.linalg) -> tuple[Array, Array, Array]:
+    u, s, vh = library.svd(x, full_matrices=full_matrices)
     return u, s, vh
 
 
 @_lapack("svdvals", _ENDLESS)
-def svdvals(x: Array) -> Array:
-    return np.linalg.svd(x, compute_uv=False)
+def svdvals(x: Array, library: Any = np.linalg) -> Any:
+    return library.svd(x, compute_uv=False)

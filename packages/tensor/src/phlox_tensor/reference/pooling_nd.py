@@ -92,3 +92,18 @@ def adaptive_avg(x: Array, size: Any) -> Array:
 
 def adaptive_max(x: Array, size: Any) -> Array:
     return _adaptive(x, size, lambda seen: seen.max(axis=2))
+
+
+def adaptive_max_with_indices(x: Array, size: Any) -> tuple[Array, Array]:
+    numbers = np.arange(int(np.prod(x.shape[2:]))).reshape(x.shape[2:])
+    wide = np.broadcast_to(numbers, x.shape)
+    best = _adaptive(x, size, lambda seen: seen.max(axis=2))
+    indices = np.zeros(best.shape, np.int64)
+    spans = [regions(n, count) for n, count in zip(x.shape[2:], size, strict=True)]
+    for place in np.ndindex(*size):
+        ends = zip(place, spans, strict=True)
+        cut = (slice(None), slice(None), *(slice(int(f[i]), int(e[i])) for i, (f, e) in ends))
+        seen, numbered = (a[cut].reshape(*x.shape[:2], -1) for a in (x, wide))
+        first = seen.argmax(axis=2)[..., None]
+        indices[(slice(None), slice(None), *place)] = np.take_along_axis(numbered, first, 2)[..., 0]
+    return best, indices

@@ -47,6 +47,37 @@ def lstm_steps(
     return found[:, :, 0].astype(inputs.dtype), found[:, :, 1].astype(inputs.dtype)
 
 
+def lstm_steps_backward(  # noqa: PLR0913, PLR0917 - operands and results of the op
+    inputs: Array, weight: Array, hidden: Array, cell: Array, lengths: Any, hiddens: Array,
+    cells: Array, g_hiddens: Array | None, g_cells: Array | None, reverse: bool,
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    n, steps, size = hiddens.shape
+    wide, given = wide64(weight), wide64(inputs)
+    out, first = np.zeros(inputs.shape), np.zeros((2, n, size))
+    for b in range(n):
+        count = steps if lengths is None else int(lengths[b])
+        state, memory = np.zeros(size), np.zeros(size)
+        for t in range(steps) if reverse else reversed(range(steps)):
+            before = t + 1 if reverse else t - 1
+            inside = 0 <= before < steps
+            h = wide64(hiddens[b, before] if inside else hidden[b])
+            c = wide64(cells[b, before] if inside else cell[b])
+            state = state + (0.0 if g_hiddens is None else wide64(g_hiddens[b, t]))
+            memory = memory + (0.0 if g_cells is None else wide64(g_cells[b, t]))
+            if t >= count:
+                continue
+            i, f, g, o = np.split(given[b, t] + h @ wide, 4)
+            i, f, g, o = _sigmoid(i), _sigmoid(f), np.tanh(g), _sigmoid(o)
+            seen = np.tanh(wide64(cells[b, t]))
+            memory = memory + state * o * (1 - seen**2)
+            parts = (memory * g * i * (1 - i), memory * c * f * (1 - f), memory * i * (1 - g**2))
+            out[b, t] = np.concatenate([*parts, state * seen * o * (1 - o)])
+            state, memory = wide @ out[b, t], memory * f
+        first[:, b] = state, memory
+    hidden_cell = first.astype(inputs.dtype)
+    return out.astype(inputs.dtype), hidden_cell[0], hidden_cell[1]
+
+
 def gru_steps(
     inputs: Array, weight: Array, bias: Array | None, hidden: Array, lengths: Any, reverse: bool
 ) -> Array:

@@ -14,7 +14,8 @@ Array = np.ndarray[Any, Any]
 def dft(re: Array, im: Array | None, axis: int, inverse: bool, half: bool) -> tuple[Array, Array]:
     wide: Any = widen(re)
     if not wide.shape[axis]:
-        raw = wide + 0j
+        shape = (*wide.shape[:axis], int(half), *wide.shape[axis + 1 :])
+        raw = np.zeros(shape, np.complex128)
     elif half:
         raw = np.fft.rfft(wide, axis=axis, norm="backward")
         raw = np.conj(raw) if inverse else raw

@@ -69,3 +69,8 @@ def adaptive(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     if 0 in shape[2:]:
         raise ShapeError(op.name, "nothing to pool", got=shape, expected="sizes >= 1")
     return [(*shape[:2], *size)]
+
+
+def adaptive_with_indices(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """(N, C, *size), of values and of places."""
+    return adaptive(op, specs, attributes) * 2

@@ -59,6 +59,16 @@ def lstm_steps(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     return [_checked(op, specs, _LSTM, 0)] * 2
 
 
+def lstm_steps_backward(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """(N, steps, 4·H), and two states."""
+    del attributes
+    n, steps, size = _checked(op, specs, _LSTM, 0)
+    names = [operand.name for operand in op.signature.operands]
+    for name, spec in list(zip(names, specs, strict=True))[5:]:
+        _fits(op, name, spec, (n, steps, size))
+    return [specs[0].shape, (n, size), (n, size)]
+
+
 def gru_steps(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     """(N, steps, H)."""
     del attributes

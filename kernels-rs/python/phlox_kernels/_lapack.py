@@ -1,0 +1,62 @@
+"""LAPACK in float32: ``numpy.linalg`` widens to float64, though its loops of float32 are there.
+
+They are private to NumPy. Where a version has them elsewhere, its public functions do the work.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, Final
+
+import numpy as np
+
+_loops: Any = getattr(np.linalg, "_umath_linalg", None)
+Array = np.ndarray[Any, Any]
+
+# The ops that run in the element type they are given.
+SINGLE: Final = frozenset({"cholesky", "eigh", "eigvalsh", "inv", "solve", "svd", "svdvals"})
+_TYPES: Final = {
+    "cholesky_lo": "f->f",
+    "eigh_lo": "f->ff",
+    "eigvalsh_lo": "f->f",
+    "inv": "f->f",
+    "solve": "ff->f",
+    "svd": "f->f",
+    "svd_f": "f->fff",
+    "svd_s": "f->fff",
+}
+
+
+def _run(name: str, what: str, *operands: Array) -> Any:
+    """A loop that refused raises the flag of an invalid operation."""
+    try:
+        with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="raise"):
+            return getattr(_loops, name)(*operands, signature=_TYPES[name])
+    except FloatingPointError:
+        raise np.linalg.LinAlgError(what) from None
+
+
+def _svd(x: Array, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+    endless = "SVD did not converge"
+    if not compute_uv:
+        return _run("svd", endless, x)
+    return _run("svd_f" if full_matrices else "svd_s", endless, x)
+
+
+_SINGULAR: Final = "Singular matrix"
+_ENDLESS: Final = "Eigenvalues did not converge"
+
+# What the references of these ops take in the place of ``numpy.linalg``, for float32.
+LIBRARY: Final[Any] = (
+    SimpleNamespace(
+        cholesky=partial(_run, "cholesky_lo", "Matrix is not positive definite"),
+        eigh=partial(_run, "eigh_lo", _ENDLESS),
+        eigvalsh=partial(_run, "eigvalsh_lo", _ENDLESS),
+        inv=partial(_run, "inv", _SINGULAR),
+        solve=partial(_run, "solve", _SINGULAR),
+        svd=_svd,
+    )
+    if all(hasattr(_loops, name) for name in _TYPES)
+    else np.linalg
+)

@@ -1,0 +1,233 @@
+//! Which pixels a place reads, and with which weights.
+
+use super::{Four, Settings};
+use crate::error::{Error, Result};
+use crate::machine::lanes::Real;
+use crate::memory::scratch::filled;
+
+/// Which pixels are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// 4 x 4 by Keys' cubic with a = -0.75.
+    Bicubic,
+    /// 2 x 2.
+    Bilinear,
+    /// The nearest.
+    Nearest,
+}
+
+/// What is outside of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Margin {
+    /// The pixels at the edges.
+    Border,
+    /// The image mirrored at its edges.
+    Reflection,
+    /// Zeros.
+    Zeros,
+}
+
+impl Mode {
+    /// From the name used in Python.
+    pub fn from_name(name: &str) -> Result<Self> {
+        Ok(match name {
+            "bicubic" => Self::Bicubic,
+            "bilinear" => Self::Bilinear,
+            "nearest" => Self::Nearest,
+            _ => return Err(unknown("mode", name, "bicubic, bilinear or nearest")),
+        })
+    }
+}
+
+impl Margin {
+    /// From the name used in Python.
+    pub fn from_name(name: &str) -> Result<Self> {
+        Ok(match name {
+            "border" => Self::Border,
+            "reflection" => Self::Reflection,
+            "zeros" => Self::Zeros,
+            _ => return Err(unknown("padding_mode", name, "border, reflection or zeros")),
+        })
+    }
+}
+
+fn unknown(what: &str, name: &str, expected: &str) -> Error {
+    Error::value("grid_sample", format!("unknown {what}: got {name:?}, expected {expected}"))
+}
+
+/// A float that places are computed in.
+pub trait Place: Real {
+    /// Rounded down.
+    #[must_use]
+    fn floor(self) -> Self;
+    /// Rounded to the nearest, half to even.
+    #[must_use]
+    fn round(self) -> Self;
+    /// From a number.
+    fn of(value: f64) -> Self;
+    /// As a whole number; NaN is 0.
+    fn whole(self) -> i32;
+}
+
+macro_rules! places {
+    ($($ty:ident)*) => {$(
+        impl Place for $ty {
+            #[inline(always)]
+            fn floor(self) -> Self { $ty::floor(self) }
+            #[inline(always)]
+            fn round(self) -> Self { self.round_ties_even() }
+            #[inline(always)]
+            fn of(value: f64) -> Self { value as $ty }
+            #[inline(always)]
+            fn whole(self) -> i32 { self as i32 }
+        }
+    )*};
+}
+places!(f32 f64);
+
+/// The pixels of some places, by number in the plane, and their weights: `K` lists of each. A number of -1 stands for 0.
+pub struct Taps<T, const K: usize> {
+    pixels: Vec<i32>,
+    weights: Vec<T>,
+    len: usize,
+}
+
+impl<T: Place, const K: usize> Taps<T, K> {
+    /// Of pairs of column and row.
+    pub fn new(grid: &[T], [rows, cols]: [usize; 2], settings: Settings) -> Self {
+        let len = grid.len() / 2;
+        let mut taps = Self { pixels: filled(-1, K * len), weights: filled(T::default(), K * len), len };
+        let side = if K == 16 { 4 } else { K.min(2) };
+        for (i, place) in grid.chunks_exact(2).enumerate() {
+            let across = Axis { n: cols, settings }.taps(place[0]);
+            let down = Axis { n: rows, settings }.taps(place[1]);
+            for (j, &(row, by)) in down[..side].iter().enumerate() {
+                for (k, &(col, share)) in across[..side].iter().enumerate() {
+                    let at = (j * side + k) * len + i;
+                    if let (Some(row), Some(col)) = (row, col) {
+                        taps.pixels[at] = (row * cols + col) as i32;
+                    }
+                    taps.weights[at] = by * share;
+                }
+            }
+        }
+        taps
+    }
+
+    /// Places.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether every number is below this one.
+    pub fn all_below(&self, size: usize) -> bool {
+        self.pixels.iter().fold(i32::MIN, |most, &pixel| most.max(pixel)) < size.min(i32::MAX as usize) as i32
+    }
+
+    /// The numbers of a tap.
+    pub fn pixels(&self, tap: usize) -> &[i32] {
+        &self.pixels[tap * self.len..(tap + 1) * self.len]
+    }
+
+    /// The weights of a tap.
+    pub fn weights(&self, tap: usize) -> &[T] {
+        &self.weights[tap * self.len..(tap + 1) * self.len]
+    }
+
+    /// Four taps from this one on.
+    pub fn four(&self, first: usize) -> Four<'_, T> {
+        std::array::from_fn(|i| (self.pixels(first + i), self.weights(first + i)))
+    }
+}
+
+/// An axis of an image.
+struct Axis {
+    n: usize,
+    settings: Settings,
+}
+
+/// A position along an axis, None outside; and its weight.
+type Tap<T> = (Option<usize>, T);
+
+impl Axis {
+    /// What a place between -1 and 1 reads.
+    fn taps<T: Place>(&self, place: T) -> [Tap<T>; 4] {
+        let (one, n) = (T::of(1.0), T::of(self.n as f64));
+        let at = if self.settings.align_corners {
+            (place + one) * T::of((self.n as f64 - 1.0) / 2.0)
+        } else {
+            ((place + one) * n - one) * T::of(0.5)
+        };
+        let none = (None, T::default());
+        match self.settings.mode {
+            Mode::Nearest => [(self.pixel(self.inside(at).round()), one), none, none, none],
+            Mode::Bilinear => {
+                let at = self.inside(at);
+                let first = at.floor();
+                let t = at - first;
+                [(self.pixel(first), one - t), (self.pixel(first + one), t), none, none]
+            }
+            Mode::Bicubic => {
+                let first = at.floor();
+                let t = at - first;
+                let weights = [far(one + t), near(t), near(one - t), far(T::of(2.0) - t)];
+                let mut i = -2.0;
+                weights.map(|weight| {
+                    i += 1.0;
+                    (self.pixel(self.inside(first + T::of(i))), weight)
+                })
+            }
+        }
+    }
+
+    fn pixel<T: Place>(&self, at: T) -> Option<usize> {
+        (at >= T::default() && at <= T::of(self.n as f64 - 1.0)).then(|| at.whole() as usize)
+    }
+
+    fn inside<T: Place>(&self, at: T) -> T {
+        match self.settings.margin {
+            Margin::Zeros => at,
+            Margin::Border => clipped(at, self.n),
+            Margin::Reflection => self.mirrored(at),
+        }
+    }
+
+    /// Reflected at the edges until it is inside.
+    fn mirrored<T: Place>(&self, at: T) -> T {
+        let count = self.n as f64;
+        let (low, span) = if self.settings.align_corners { (0.0, count - 1.0) } else { (-0.5, count) };
+        if span == 0.0 {
+            return at * T::default();
+        }
+        let (low, span) = (T::of(low), T::of(span));
+        let off = at - low;
+        let off = if off < T::default() { T::default() - off } else { off };
+        let turns = (off / span).floor();
+        let rest = off - turns * span;
+        let even = turns - T::of(2.0) * (turns * T::of(0.5)).floor() == T::default();
+        clipped((if even { rest } else { span - rest }) + low, self.n)
+    }
+}
+
+/// NaN stays NaN.
+fn clipped<T: Place>(at: T, n: usize) -> T {
+    let last = T::of(n as f64 - 1.0);
+    if at < T::default() {
+        T::default()
+    } else if at > last {
+        last
+    } else {
+        at
+    }
+}
+
+const CUBIC: f64 = -0.75;
+
+fn far<T: Place>(t: T) -> T {
+    let [five, eight, a] = [5.0, 8.0, CUBIC].map(T::of);
+    ((t - five) * t + eight) * t * a - T::of(4.0 * CUBIC)
+}
+
+fn near<T: Place>(t: T) -> T {
+    (T::of(CUBIC + 2.0) * t - T::of(CUBIC + 3.0)) * t * t + T::of(1.0)
+}

@@ -1,0 +1,240 @@
+//! Discrete Fourier transforms of lines, through `rustfft` and `realfft`: a line is copied into a buffer of complex numbers,
+//! transformed there, and copied out into real and imaginary parts.
+
+use crate::array::Array;
+use crate::array::view;
+use crate::dtype::{DType, Element, Plain};
+use crate::error::{Error, Result};
+use crate::machine::threads::{self, SharedMut};
+use crate::memory::scratch::filled;
+use crate::ops::elementwise::convert::cast;
+use crate::ops::parts;
+use realfft::num_complex::Complex;
+use realfft::{FftNum, RealFftPlanner, RealToComplex};
+use rustfft::{Fft, FftDirection, FftPlanner};
+use std::sync::{Arc, Mutex};
+
+/// Elements per task.
+const TASK: usize = 1 << 13;
+/// Plans that are kept for later calls.
+const KEPT: usize = 64;
+
+/// A float with transforms.
+pub trait Transformed: Element + Plain + FftNum {
+    /// The plans of this type, which are kept.
+    fn plans() -> &'static Mutex<Plans<Self>>;
+}
+
+/// Plans and what they are for.
+type Known<K, P> = Vec<(K, Arc<P>)>;
+
+/// Plans by length: of complex lines with the direction, and of real ones.
+pub struct Plans<T: FftNum> {
+    complex: Known<(usize, bool), dyn Fft<T>>,
+    real: Known<usize, dyn RealToComplex<T>>,
+}
+
+impl<T: FftNum> Plans<T> {
+    const fn new() -> Self {
+        Self { complex: Vec::new(), real: Vec::new() }
+    }
+}
+
+/// The plan for a key: one of the last that were made, or a new one.
+fn plan<K: PartialEq, P: ?Sized>(plans: &mut Known<K, P>, key: K, make: impl FnOnce(&K) -> Arc<P>) -> Arc<P> {
+    if let Some((_, plan)) = plans.iter().find(|(other, _)| *other == key) {
+        return plan.clone();
+    }
+    if plans.len() >= KEPT {
+        plans.remove(0);
+    }
+    let made = make(&key);
+    plans.push((key, made.clone()));
+    made
+}
+
+macro_rules! transformed {
+    ($($ty:ident)*) => {$(
+        impl Transformed for $ty {
+            fn plans() -> &'static Mutex<Plans<Self>> {
+                static PLANS: Mutex<Plans<$ty>> = Mutex::new(Plans::new());
+                &PLANS
+            }
+        }
+    )*};
+}
+transformed!(f32 f64);
+
+/// Which transform.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Along which axis.
+    pub axis: usize,
+    /// With `exp(+...)`; nothing is divided by the length.
+    pub inverse: bool,
+    /// The first n // 2 + 1 alone.
+    pub half: bool,
+}
+
+/// Real and imaginary parts of the transform of `re + i * im`. Narrow floats are computed in `f32`.
+pub fn dft(re: &Array, im: Option<&Array>, settings: Settings) -> Result<(Array, Array)> {
+    let fits = im.is_none_or(|im| im.shape() == re.shape() && im.dtype() == re.dtype());
+    if settings.axis >= re.rank() || !re.dtype().is_float() || !fits || (settings.half && im.is_some()) {
+        return Err(Error::Rejected("dft wants parts of one float dtype and shape, and an axis of theirs"));
+    }
+    let (real, imag) =
+        if re.dtype() == DType::F64 { along::<f64>(re, im, settings)? } else { along::<f32>(re, im, settings)? };
+    Ok((cast(&real, re.dtype())?, cast(&imag, re.dtype())?))
+}
+
+/// The axis last, the transform, and the axis back in its place.
+fn along<T: Transformed>(re: &Array, im: Option<&Array>, settings: Settings) -> Result<(Array, Array)> {
+    let (rank, axis) = (re.rank(), settings.axis);
+    let order: Vec<usize> = (0..rank).filter(|&at| at != axis).chain([axis]).collect();
+    let back: Vec<usize> =
+        (0..rank).map(|at| if at == axis { rank - 1 } else { at - usize::from(at > axis) }).collect();
+    let moved = |x: &Array| parts::ready(&view::permute_dims(x, &order)?, T::DTYPE);
+    let (re, im) = (moved(re)?, im.map(moved).transpose()?);
+    let mut shape = *re.shape();
+    let n = shape[rank - 1];
+    if settings.half {
+        shape[rank - 1] = n / 2 + 1;
+    }
+    let (mut real, mut imag) = (Array::zeros(T::DTYPE, &shape)?, Array::zeros(T::DTYPE, &shape)?);
+    if re.numel() > 0 {
+        let from = (re.as_slice::<T>().expect("made dense"), im.as_ref().and_then(Array::as_slice::<T>));
+        let to = [SharedMut::new(real.mut_ptr::<T>()), SharedMut::new(imag.mut_ptr::<T>())];
+        let job = Job { n, out: shape[rank - 1], inverse: settings.inverse };
+        match from.1 {
+            Some(im) => job.complex(from.0, im, to),
+            None => job.real(from.0, to),
+        }
+    }
+    Ok((view::permute_dims(&real, &back)?, view::permute_dims(&imag, &back)?))
+}
+
+struct Job {
+    n: usize,
+    /// Elements of a line of results.
+    out: usize,
+    inverse: bool,
+}
+
+impl Job {
+    /// Runs `work(task, first line, end)` over the lines, in parallel.
+    fn run(&self, elements: usize, work: &(dyn Fn(usize, usize) + Sync)) {
+        let lines = elements / self.n;
+        let together = (TASK / self.n).max(1);
+        threads::parallel(lines.div_ceil(together), &|task| work(task * together, lines.min((task + 1) * together)));
+    }
+
+    fn complex<T: Transformed>(&self, re: &[T], im: &[T], to: [SharedMut<T>; 2]) {
+        let n = self.n;
+        let plan = plan(&mut T::plans().lock().expect("never poisoned").complex, (n, self.inverse), |&(n, inverse)| {
+            FftPlanner::new().plan_fft(n, if inverse { FftDirection::Inverse } else { FftDirection::Forward })
+        });
+        self.run(re.len(), &|first, end| {
+            let zero = Complex::new(T::zero(), T::zero());
+            let (mut line, mut scratch) = (filled(zero, n), filled(zero, plan.get_inplace_scratch_len()));
+            for at in first..end {
+                let parts = re[at * n..].iter().zip(&im[at * n..(at + 1) * n]);
+                line.iter_mut().zip(parts).for_each(|(slot, (&re, &im))| *slot = Complex::new(re, im));
+                plan.process_with_scratch(&mut line, &mut scratch);
+                // SAFETY: each task has its own lines.
+                let (real, imag) = unsafe { (to[0].slice(at * n..(at + 1) * n), to[1].slice(at * n..(at + 1) * n)) };
+                for ((real, imag), value) in real.iter_mut().zip(imag).zip(&line) {
+                    (*real, *imag) = (value.re, value.im);
+                }
+            }
+        });
+    }
+
+    /// Half of the results tells the other: they are conjugates.
+    fn real<T: Transformed>(&self, re: &[T], to: [SharedMut<T>; 2]) {
+        let (n, out) = (self.n, self.out);
+        let plan = plan(&mut T::plans().lock().expect("never poisoned").real, n, |&n| {
+            RealFftPlanner::new().plan_fft_forward(n)
+        });
+        self.run(re.len(), &|first, end| {
+            let zero = Complex::new(T::zero(), T::zero());
+            let (mut line, mut half) = (filled(T::zero(), n), filled(zero, n / 2 + 1));
+            let mut scratch = filled(zero, plan.get_scratch_len());
+            for at in first..end {
+                line.copy_from_slice(&re[at * n..(at + 1) * n]);
+                plan.process_with_scratch(&mut line, &mut half, &mut scratch).expect("buffers of the plan's sizes");
+                // SAFETY: each task has its own lines.
+                let (real, imag) =
+                    unsafe { (to[0].slice(at * out..(at + 1) * out), to[1].slice(at * out..(at + 1) * out)) };
+                for ((real, imag), value) in real.iter_mut().zip(&mut *imag).zip(&half) {
+                    (*real, *imag) = (value.re, if self.inverse { -value.im } else { value.im });
+                }
+                for k in half.len()..out {
+                    (real[k], imag[k]) = (real[n - k], -imag[n - k]);
+                }
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::samples::{Rng, floats, view_of};
+    use std::f64::consts::TAU;
+
+    /// By the formula.
+    fn plain(re: &[f64], im: &[f64], inverse: bool) -> (Vec<f64>, Vec<f64>) {
+        let n = re.len();
+        let at = |k: usize| {
+            let parts = (0..n).map(|j| {
+                let angle = TAU * (j * k % n) as f64 / n as f64 * if inverse { 1.0 } else { -1.0 };
+                (re[j] * angle.cos() - im[j] * angle.sin(), re[j] * angle.sin() + im[j] * angle.cos())
+            });
+            parts.fold((0.0, 0.0), |sum, x| (sum.0 + x.0, sum.1 + x.1))
+        };
+        (0..n).map(at).unzip()
+    }
+
+    #[test]
+    fn lines_of_any_length_and_layout_are_transformed_as_the_formula_says() {
+        let mut rng = Rng::new(3);
+        for round in 0..150 {
+            let dtype = if round % 2 == 0 { DType::F32 } else { DType::F64 };
+            let n = 1 + rng.below(40);
+            let lines = rng.below(4);
+            let axis = rng.below(2);
+            let shape = if axis == 1 { [lines, n] } else { [n, lines] };
+            let (re, im) = (view_of(&mut rng, dtype, &shape, false), view_of(&mut rng, dtype, &shape, false));
+            let (inverse, kind) = (rng.below(2) == 0, rng.below(3));
+            let settings = Settings { axis, inverse, half: kind == 2 };
+            let found = dft(&re, (kind == 0).then_some(&im), settings).unwrap();
+            let out = if kind == 2 { n / 2 + 1 } else { n };
+            assert_eq!(found.0.shape()[axis], out);
+            let line = |x: &Array, at: usize, n: usize| -> Vec<f64> {
+                let x = floats(x);
+                (0..n).map(|j| if axis == 1 { x[at * n + j] } else { x[j * lines + at] }).collect()
+            };
+            for at in 0..lines {
+                let imag = if kind == 0 { line(&im, at, n) } else { vec![0.0; n] };
+                let wanted = plain(&line(&re, at, n), &imag, inverse);
+                for (found, wanted) in [(&found.0, wanted.0), (&found.1, wanted.1)] {
+                    let scale: f64 = wanted.iter().map(|x| x.abs()).sum::<f64>() + 1.0;
+                    let tolerance = scale * if dtype == DType::F64 { 1e-14 } else { 1e-6 };
+                    for (a, b) in line(found, at, out).iter().zip(wanted) {
+                        assert!((a - b).abs() <= tolerance, "{a} for {b}: n {n}, kind {kind}, inverse {inverse}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_gives_nothing_and_wrong_parts_are_refused() {
+        let zeros = |shape: &[usize]| Array::zeros(DType::F32, shape).unwrap();
+        let settings = Settings { axis: 1, inverse: false, half: false };
+        assert_eq!(dft(&zeros(&[0, 3]), None, settings).unwrap().0.shape()[..], [0, 3]);
+        assert_eq!(dft(&zeros(&[3, 0]), None, settings).unwrap().1.shape()[..], [3, 0]);
+        assert!(dft(&zeros(&[2, 3]), Some(&zeros(&[3, 3])), settings).is_err());
+        assert!(dft(&zeros(&[2]), None, settings).is_err());
+    }
+}
