@@ -6,17 +6,23 @@ mod taps;
 mod tests;
 
 use crate::array::Array;
+use crate::array::view;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::machine::lanes::Real;
 use crate::machine::threads::{self, SharedMut};
+use crate::ops::elementwise::convert::cast;
 use crate::ops::parts;
 use crate::vectorize;
+use std::ops::Range;
+use taps::{Lists, Place, Taps};
 pub use taps::{Margin, Mode};
-use taps::{Place, Taps};
 
 /// Places of a task: their taps stay in the second-level cache while all channels are read.
 const TASK: usize = 1 << 11;
+
+/// Channels from which all of a pixel are read together, from a copy with the channels last.
+const SIDE_BY_SIDE: usize = 8;
 
 /// How images are read.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +38,7 @@ pub struct Settings {
 /// `x` (N, C, H, W) at places `grid` (N, H', W', 2), x before y. Narrow floats are computed in `f32`.
 pub fn grid_sample(x: &Array, grid: &Array, settings: Settings) -> Result<Array> {
     const OP: &str = "grid_sample";
-    let (&[n, channels, rows, cols], &[batch, height, width, 2]) = (&x.shape()[..], &grid.shape()[..]) else {
+    let (&[n, _, rows, cols], &[batch, _, _, 2]) = (&x.shape()[..], &grid.shape()[..]) else {
         let text = format!("wrong shapes: got {:?} and {:?}", x.shape(), grid.shape());
         return Err(Error::value(OP, format!("{text}, expected (N, C, H, W) and (N, H', W', 2)")));
     };
@@ -41,34 +47,39 @@ pub fn grid_sample(x: &Array, grid: &Array, settings: Settings) -> Result<Array>
         let text = format!("operands do not fit: got {x:?} and {grid:?}");
         return Err(Error::value(OP, format!("{text}, expected floats, as many images as grids, and pixels")));
     }
-    let mut out = Array::uninit(x.dtype(), &[n, channels, height, width])?;
-    if x.dtype() == DType::F64 {
-        sampled::<f64>(x, grid, settings, &mut out)?;
-    } else {
-        sampled::<f32>(x, grid, settings, &mut out)?;
-    }
-    Ok(out)
+    if x.dtype() == DType::F64 { sampled::<f64>(x, grid, settings) } else { sampled::<f32>(x, grid, settings) }
 }
 
-fn sampled<T: Place>(x: &Array, grid: &Array, settings: Settings, out: &mut Array) -> Result<()> {
-    let (x, grid) = (parts::ready(x, T::DTYPE)?, parts::ready(grid, T::DTYPE)?);
-    let job = Job {
-        size: [x.shape()[2], x.shape()[3]],
-        channels: x.shape()[1],
-        count: grid.shape()[1] * grid.shape()[2],
-        settings,
-    };
-    let (x, grid) = (x.as_slice::<T>().expect("made dense"), grid.as_slice::<T>().expect("made dense"));
-    let all = 0..out.numel();
-    parts::write::<T>(out, all, |to| {
+fn sampled<T: Place>(x: &Array, grid: &Array, settings: Settings) -> Result<Array> {
+    let (channels, dtype) = (x.shape()[1], x.dtype());
+    let [n, height, width] = [grid.shape()[0], grid.shape()[1], grid.shape()[2]];
+    let job = Job { size: [x.shape()[2], x.shape()[3]], channels, count: height * width, settings };
+    let grid = parts::ready(grid, T::DTYPE)?;
+    let grid = grid.as_slice::<T>().expect("made dense");
+    if channels < SIDE_BY_SIDE {
+        let x = parts::ready(x, T::DTYPE)?;
+        let mut out = Array::uninit(T::DTYPE, &[n, channels, height, width])?;
+        let (from, to) = (x.as_slice::<T>().expect("made dense"), out.as_mut_slice::<T>());
         match settings.mode {
-            Mode::Nearest => job.run::<T, 1>(x, grid, to),
-            Mode::Bilinear => job.run::<T, 4>(x, grid, to),
-            Mode::Bicubic => job.run::<T, 16>(x, grid, to),
+            Mode::Nearest => job.planes::<T, 1>(from, grid, to),
+            Mode::Bilinear => job.planes::<T, 4>(from, grid, to),
+            Mode::Bicubic => job.planes::<T, 16>(from, grid, to),
         }
-        Ok(())
-    })
+        return cast(&out, dtype);
+    }
+    let x = parts::ready(&view::permute_dims(x, &[0, 2, 3, 1])?, T::DTYPE)?;
+    let mut out = Array::uninit(T::DTYPE, &[n, height, width, channels])?;
+    let (from, to) = (x.as_slice::<T>().expect("made dense"), out.as_mut_slice::<T>());
+    match settings.mode {
+        Mode::Nearest => job.pixels::<T, 1>(from, grid, to),
+        Mode::Bilinear => job.pixels::<T, 4>(from, grid, to),
+        Mode::Bicubic => job.pixels::<T, 16>(from, grid, to),
+    }
+    cast(&view::permute_dims(&out, &[0, 3, 1, 2])?.contiguous()?, dtype)
 }
+
+/// Called with an image, some of its places, and their taps.
+type Work<'a, T, const K: usize> = &'a (dyn Fn(usize, Range<usize>, &Taps<T, K>) + Sync);
 
 struct Job {
     /// Rows, columns.
@@ -80,23 +91,79 @@ struct Job {
 }
 
 impl Job {
-    fn run<T: Place, const K: usize>(&self, x: &[T], grid: &[T], out: &mut [T]) {
+    /// Calls `work(image, places, taps)` for all blocks of places, in parallel.
+    fn run<T: Place, const K: usize>(&self, grid: &[T], work: Work<'_, T, K>) {
         let blocks = self.count.div_ceil(TASK);
         let images = grid.len() / (2 * self.count.max(1));
-        let plane = self.size[0] * self.size[1];
-        let to = SharedMut::new(out.as_mut_ptr());
         threads::parallel(images * blocks, &|task| {
             let (image, block) = (task / blocks, task % blocks);
             let places = block * TASK..self.count.min((block + 1) * TASK);
             let from = &grid[2 * (image * self.count + places.start)..2 * (image * self.count + places.end)];
-            let taps = Taps::<T, K>::new(from, self.size, self.settings);
+            work(image, places, &Taps::new(from, self.size, self.settings));
+        });
+    }
+
+    /// Of (N, C, H, W), channel by channel.
+    fn planes<T: Place, const K: usize>(&self, x: &[T], grid: &[T], out: &mut [T]) {
+        let plane = self.size[0] * self.size[1];
+        let to = SharedMut::new(out.as_mut_ptr());
+        self.run::<T, K>(grid, &|image, places, taps| {
             for channel in image * self.channels..(image + 1) * self.channels {
                 let at = channel * self.count;
                 // SAFETY: each task has its own places of each channel.
                 let line = unsafe { to.slice(at + places.start..at + places.end) };
-                read(&x[channel * plane..(channel + 1) * plane], &taps, line);
+                read(&x[channel * plane..(channel + 1) * plane], taps, line);
             }
         });
+    }
+
+    /// Of (N, H, W, C), all channels of a pixel at once.
+    fn pixels<T: Place, const K: usize>(&self, x: &[T], grid: &[T], out: &mut [T]) {
+        let (channels, size) = (self.channels, self.size[0] * self.size[1] * self.channels);
+        let to = SharedMut::new(out.as_mut_ptr());
+        self.run::<T, K>(grid, &|image, places, taps| {
+            let at = image * self.count;
+            // SAFETY: each task has its own places.
+            let lines = unsafe { to.slice((at + places.start) * channels..(at + places.end) * channels) };
+            read_pixels(&x[image * size..(image + 1) * size], taps, channels, lines);
+        });
+    }
+}
+
+vectorize!(
+    read_pixels[T: Place](image: &[T], taps: &dyn Lists<T>, channels: usize, out: &mut [T]) => read_pixels_body::<T>
+);
+
+#[inline(always)]
+fn read_pixels_body<T: Place>(image: &[T], taps: &dyn Lists<T>, channels: usize, out: &mut [T]) {
+    for first in (0..taps.count()).step_by(4) {
+        let lists: [_; 4] = std::array::from_fn(|i| taps.list((first + i).min(taps.count() - 1)));
+        let together = taps.count().min(4);
+        for (i, line) in out.chunks_exact_mut(channels).enumerate() {
+            let parts = lists.map(|(pixels, weights)| (pixels[i], weights[i]));
+            if together == 4 && parts.iter().all(|part| part.0 >= 0) {
+                let [(p, a), (q, b), (r, c), (s, d)] =
+                    parts.map(|(pixel, weight)| (&image[pixel as usize * channels..][..channels], weight));
+                for (k, slot) in line.iter_mut().enumerate() {
+                    let sum = a * p[k] + b * q[k] + c * r[k] + d * s[k];
+                    *slot = if first == 0 { sum } else { *slot + sum };
+                }
+                continue;
+            }
+            if first == 0 {
+                line.fill(T::default());
+            }
+            for &(pixel, weight) in &parts[..together] {
+                match usize::try_from(pixel) {
+                    Ok(pixel) => {
+                        let from = &image[pixel * channels..][..channels];
+                        line.iter_mut().zip(from).for_each(|(slot, &x)| *slot = *slot + weight * x);
+                    }
+                    // Nothing is read, but a weight that is no number shows.
+                    Err(_) => line.iter_mut().for_each(|slot| *slot = *slot + weight * T::default()),
+                }
+            }
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::filled;
 use crate::ops::elementwise::convert::cast;
 use crate::ops::parts;
+use crate::vectorize;
 use realfft::num_complex::Complex;
 use realfft::{FftNum, RealFftPlanner, RealToComplex};
 use rustfft::{Fft, FftDirection, FftPlanner};
@@ -100,7 +101,8 @@ fn along<T: Transformed>(re: &Array, im: Option<&Array>, settings: Settings) -> 
     if settings.half {
         shape[rank - 1] = n / 2 + 1;
     }
-    let (mut real, mut imag) = (Array::zeros(T::DTYPE, &shape)?, Array::zeros(T::DTYPE, &shape)?);
+    let fresh = || if n == 0 { Array::zeros(T::DTYPE, &shape) } else { Array::uninit(T::DTYPE, &shape) };
+    let (mut real, mut imag) = (fresh()?, fresh()?);
     if re.numel() > 0 {
         let from = (re.as_slice::<T>().expect("made dense"), im.as_ref().and_then(Array::as_slice::<T>));
         let to = [SharedMut::new(real.mut_ptr::<T>()), SharedMut::new(imag.mut_ptr::<T>())];
@@ -142,9 +144,7 @@ impl Job {
                 plan.process_with_scratch(&mut line, &mut scratch);
                 // SAFETY: each task has its own lines.
                 let (real, imag) = unsafe { (to[0].slice(at * n..(at + 1) * n), to[1].slice(at * n..(at + 1) * n)) };
-                for ((real, imag), value) in real.iter_mut().zip(imag).zip(&line) {
-                    (*real, *imag) = (value.re, value.im);
-                }
+                apart(&line, T::one(), real, imag);
             }
         });
     }
@@ -165,15 +165,33 @@ impl Job {
                 // SAFETY: each task has its own lines.
                 let (real, imag) =
                     unsafe { (to[0].slice(at * out..(at + 1) * out), to[1].slice(at * out..(at + 1) * out)) };
-                for ((real, imag), value) in real.iter_mut().zip(&mut *imag).zip(&half) {
-                    (*real, *imag) = (value.re, if self.inverse { -value.im } else { value.im });
-                }
-                for k in half.len()..out {
-                    (real[k], imag[k]) = (real[n - k], -imag[n - k]);
-                }
+                apart(&half, if self.inverse { -T::one() } else { T::one() }, real, imag);
+                mirror(half.len(), real, imag);
             }
         });
     }
+}
+
+vectorize!(apart[T: Transformed](from: &[Complex<T>], sign: T, real: &mut [T], imag: &mut [T]) => apart_body::<T>);
+
+/// Real parts, and imaginary parts times a sign.
+#[inline(always)]
+fn apart_body<T: Transformed>(from: &[Complex<T>], sign: T, real: &mut [T], imag: &mut [T]) {
+    for ((real, imag), value) in real.iter_mut().zip(imag).zip(from) {
+        (*real, *imag) = (value.re, value.im * sign);
+    }
+}
+
+vectorize!(mirror[T: Transformed](first: usize, real: &mut [T], imag: &mut [T]) => mirror_body::<T>);
+
+/// The conjugates of the numbers before `first`, behind them from back to front; the number at 0 has none.
+#[inline(always)]
+fn mirror_body<T: Transformed>(first: usize, real: &mut [T], imag: &mut [T]) {
+    let (known, rest) = real.split_at_mut(first);
+    let count = rest.len();
+    rest.iter_mut().zip(known[1.min(first)..][..count].iter().rev()).for_each(|(slot, &x)| *slot = x);
+    let (known, rest) = imag.split_at_mut(first);
+    rest.iter_mut().zip(known[1.min(first)..][..count].iter().rev()).for_each(|(slot, &x)| *slot = -x);
 }
 
 #[cfg(test)]

@@ -35,17 +35,21 @@ impl<T: Ordered> Folder<T> {
             }
             out[at] = best;
         }
-        let clean = is_clean(row);
-        let out = &mut out[interior.clone()];
-        if clean && !interior.is_empty() && axis.stride == axis.kernel && axis.dilation == 1 {
-            let row = &row[axis.position(interior.start, 0)..];
-            match axis.kernel {
-                2 => return groups::<T, 2>(row, out),
-                3 => return groups::<T, 3>(row, out),
-                4 => return groups::<T, 4>(row, out),
-                _ => {}
+        if interior == (0..axis.output) && axis.stride == axis.kernel && axis.dilation == 1 {
+            // In one pass, which another one follows only where it met a NaN.
+            let row = &row[axis.position(0, 0)..];
+            let clean = match axis.kernel {
+                2 => groups::<T, 2>(row, out),
+                3 => groups::<T, 3>(row, out),
+                4 => groups::<T, 4>(row, out),
+                _ => false,
+            };
+            if clean {
+                return true;
             }
         }
+        let clean = is_clean(row);
+        let out = &mut out[interior.clone()];
         self.ready.fill(false);
         for tap in 0..axis.kernel * usize::from(!interior.is_empty()) {
             let from = self.read(axis, row, axis.position(interior.start, tap), out.len());
@@ -141,13 +145,15 @@ fn wins<T: Ordered, const CLEAN: bool>(value: T, other: T) -> bool {
     if CLEAN { value > other } else { value.beats(other) }
 }
 
-/// The largest of each `K` elements side by side, of a row without NaN; which it says.
+/// The largest of each `K` elements side by side. False, and of no use, where one is NaN.
 #[inline(always)]
 fn groups<T: Ordered, const K: usize>(row: &[T], out: &mut [T]) -> bool {
+    let mut dirty = false;
     for (slot, group) in out.iter_mut().zip(row.as_chunks::<K>().0) {
         *slot = group[1..].iter().fold(group[0], |best, &value| if value > best { value } else { best });
+        dirty |= group.iter().fold(false, |any, value| any | value.is_nan());
     }
-    true
+    !dirty
 }
 
 /// The larger of each pair.

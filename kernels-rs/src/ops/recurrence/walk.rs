@@ -79,7 +79,7 @@ pub unsafe fn product<T: Gate>(size: (usize, usize, usize), a: Matrix<T>, b: Mat
 /// The states (N, steps, H) behind each step.
 pub fn walk<T: Gate, const S: usize>(job: &Job<S>, cell: &impl Cell<T, S>) -> Result<[Array; S]> {
     let [n, steps, size, wide] = job.sizes();
-    let mut found = Vec::with_capacity(S);
+    let mut found = Vec::new();
     for _ in 0..S {
         found.push(Array::uninit(T::DTYPE, &[n, steps, size])?);
     }

@@ -92,6 +92,23 @@ pub struct Taps<T, const K: usize> {
     len: usize,
 }
 
+/// Lists of taps, however many.
+pub trait Lists<T> {
+    /// How many lists.
+    fn count(&self) -> usize;
+    /// The numbers and the weights of one.
+    fn list(&self, tap: usize) -> (&[i32], &[T]);
+}
+
+impl<T: Place, const K: usize> Lists<T> for Taps<T, K> {
+    fn count(&self) -> usize {
+        K
+    }
+    fn list(&self, tap: usize) -> (&[i32], &[T]) {
+        (self.pixels(tap), self.weights(tap))
+    }
+}
+
 impl<T: Place, const K: usize> Taps<T, K> {
     /// Of pairs of column and row.
     pub fn new(grid: &[T], [rows, cols]: [usize; 2], settings: Settings) -> Self {
