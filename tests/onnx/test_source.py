@@ -321,3 +321,15 @@ def test_names_of_a_file_never_leave_a_word_or_a_string() -> None:
 def test_a_node_that_cannot_run_is_left_to_the_call() -> None:
     text = "(float[2, 4, 2, 2] x) => (float[n] y) { y = DepthToSpace<blocksize = 0>(x) }"
     assert "_ops.depth_to_space(x" in px.onnx.source(file(text, {}))
+
+
+def test_a_result_that_no_node_gives_is_an_error() -> None:
+    text = "(float[2] x) => (float[2] y, float[2] z) { y, z = Relu(x) }"
+    with pytest.raises(px.onnx.OnnxError, match="does not give"):
+        px.onnx.source(file(text, {}))
+
+
+def test_a_large_constant_is_written_as_what_makes_it() -> None:
+    text = """(float[1] x) => (float[n] y) {
+        s = Constant<value_ints = [18029, 18029, 18029]>() y = ConstantOfShape(s) }"""
+    assert "(18029, 18029, 18029)" in px.onnx.source(file(text, {}))

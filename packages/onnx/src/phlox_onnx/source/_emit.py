@@ -22,6 +22,7 @@ from ._expr import Block, Branch, FieldRef, Inner, Ref
 from ._layers import Layer, layer_of
 from ._names import META, Name, Place, Trace, cases_of, sliced, source_of
 from ._run import spelled_call, written
+from ._simplify import FOLDED
 from ._size import Size, UnknownError
 from ._specs import specs_of, words_of
 from ._values import LITERAL, Field, Values
@@ -87,7 +88,11 @@ class Emitter:
             self.trace.block = before
 
     def _get(self, name: str, env: dict[str, Any]) -> Any:
-        return env[name] if name in env else self._constants[name]
+        if name in env:
+            return env[name]
+        if name not in self._constants:
+            raise OnnxError("source", "a value that its node does not give", got=ascii(name))
+        return self._constants[name]
 
     # Nodes
 
@@ -150,6 +155,8 @@ class Emitter:
             return HOST[node.key](node, *values)
         found = row.host(*values, **node.attributes)
         out = np.asarray(found)
+        if out.size > FOLDED:
+            return None
         if out.dtype == object and not any(isinstance(v, Size) for v in out.reshape(-1)):
             out = np.array(out.tolist()).reshape(out.shape)
         if out.dtype == object and not sized:

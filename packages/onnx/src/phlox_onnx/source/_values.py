@@ -58,7 +58,9 @@ class Values:
             return value
         if value.dtype == object:
             return self._of_sizes(value)
-        specs = tuple(px.asarray(np.zeros(value.shape, value.dtype), device=META) for _ in "ab")
+        specs = tuple(
+            px.zeros(value.shape, dtype=px.as_dtype(value.dtype), device=META) for _ in "ab"
+        )
         if value.size == 1 and value.dtype.kind in "biuf":
             number = value.reshape(()).item()
             return Name(self.trace, e.literal(number), specs, number)
