@@ -149,6 +149,14 @@ def test_a_lie_is_told_before_memory_is_asked_for(name: str) -> None:
         tracemalloc.stop()
 
 
+def test_a_name_that_is_no_text_is_refused() -> None:
+    data = honest().SerializeToString()
+    op = honest().graph.node[0].op_type.encode()
+    assert op in data
+    with pytest.raises(OnnxError, match="a name is no text"):
+        load(data.replace(op, b"\xf4" * len(op)))
+
+
 def test_the_honest_file_loads() -> None:
     assert load(honest().SerializeToString())([1.0] * 4).tolist() == [1.0, 2.0, 3.0, 4.0]
 

@@ -86,7 +86,9 @@ class _Reader:
     def _opsets(self, entries: Iterable[Any]) -> dict[str, int]:
         return {_domain(self._name(e.domain)): int(e.version) for e in entries}
 
-    def _name(self, text: str) -> str:
+    def _name(self, text: str | bytes) -> str:
+        if isinstance(text, bytes):  # which protobuf gives where text is no UTF-8
+            raise _bad("a name is no text", repr(text[:40]), "UTF-8")
         if len(text) > self._limits.name:
             raise _bad("a name is too long", f"{len(text)} characters", self._limits.name)
         return text
