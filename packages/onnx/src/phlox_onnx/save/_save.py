@@ -12,12 +12,21 @@ import onnx
 from onnx import helper
 
 from phlox_nn import Module
-from phlox_tensor import ArgumentError, Backend, CompileError, Tensor, asarray, default_device
+from phlox_tensor import (
+    ArgumentError,
+    Backend,
+    CompileError,
+    Tensor,
+    asarray,
+    default_device,
+    use_device,
+)
 from phlox_tensor.capture import Graph, Node, Number, Recording, Value, plain, recorded
 from phlox_tensor.scope import watching
 
 from .._errors import OnnxError
 from ._rows import ROWS
+from ._spelled import Spelled
 from ._writer import FREE, OPSET, Call, Writer, type_of
 
 # Larger files keep their weights beside them; protobuf ends at 2 GiB.
@@ -63,14 +72,17 @@ def save(
     if len(words) != len(given) or len(set(words)) < len(words):
         raise ArgumentError("save", "names do not fit the inputs", got=words, expected=len(given))
     net = module.valid()
+    own = next((param.device for param in net.param_list()), default_device())
+    device = Spelled(own.base)
+    net = net.to_device(device)
     params = {path: param.value for path, param in net.params().items()}
-    device = next((t.device for t in params.values()), default_device())
     tensors = [_on(v, device) for v in given]
-    net(*tensors)  # what a module computes once and keeps is no part of what it does
-    first = _run(net, tensors, params)
-    other = first
-    if dynamic_batch:
-        other = _run(net, [_longer(t) for t in tensors], params)
+    with use_device(device):
+        net(*tensors)  # what a module computes once and keeps is no part of what it does
+        first = _run(net, tensors, params)
+        other = first
+        if dynamic_batch:
+            other = _run(net, [_longer(t) for t in tensors], params)
     model = _model(first, other, words)
     target = Path(path)
     large = sum(t.ByteSize() for t in model.graph.initializer) > EXTERNAL
@@ -82,7 +94,9 @@ def save(
 def _on(value: Any, device: Backend) -> Tensor[Any]:
     while isinstance(value, Tensor) and value.device.records:
         value = value.inner()
-    return value if isinstance(value, Tensor) else asarray(value, device=device)
+    if isinstance(value, Tensor):
+        return value.to_device(device)
+    return asarray(value, device=device)
 
 
 def _longer(x: Tensor[Any]) -> Tensor[Any]:
