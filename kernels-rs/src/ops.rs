@@ -4,6 +4,7 @@ pub mod attention;
 pub mod contraction;
 pub mod convolution;
 pub mod elementwise;
+pub mod factorization;
 pub mod indexing;
 pub mod interpolation;
 pub mod movement;

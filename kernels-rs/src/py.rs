@@ -28,10 +28,12 @@ mod convolution;
 mod creation;
 mod elementwise;
 mod error;
+mod factorization;
 mod indexing;
 mod interpolation;
 mod key;
 mod movement;
+pub(crate) mod plan;
 mod pooling;
 mod program;
 mod random;
@@ -47,7 +49,7 @@ mod transform;
 
 use pyo3::prelude::*;
 
-/// Defines one Python function per row, and `register`, which adds them all.
+/// Defines one Python function per row, `register`, which adds them all, and `steps`, which has them as steps of plans.
 macro_rules! ops {
     ($($name:ident($($arg:ident : $ty:ty),* $(,)?) $([work = $work:expr])? => $call:expr;)*) => {
         $(
@@ -68,6 +70,22 @@ macro_rules! ops {
             $(module.add_function(pyo3::wrap_pyfunction!($name, module)?)?;)*
             Ok(())
         }
+
+        /// What makes a step of a plan of the row of this name.
+        pub(super) fn steps(name: &str) -> Option<$crate::py::plan::Maker> {
+            use $crate::py::plan::{self, Keep};
+            match name {
+                $(stringify!($name) => Some(|args| {
+                    let [$($arg),*] = plan::items(args)?;
+                    $(let $arg = <$ty as Keep>::keep(&$arg)?;)*
+                    Ok(plan::step(move |frame| {
+                        $(let $arg = <$ty as Keep>::at(&$arg, frame)?;)*
+                        plan::made(move || $call)
+                    }))
+                }),)*
+                _ => None,
+            }
+        }
     };
 }
 pub(crate) use ops;
@@ -82,10 +100,12 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     convolution::register(module)?;
     creation::register(module)?;
     elementwise::register(module)?;
+    factorization::register(module)?;
     indexing::register(module)?;
     interpolation::register(module)?;
     key::register(module)?;
     movement::register(module)?;
+    plan::register(module)?;
     pooling::register(module)?;
     program::register(module)?;
     random::register(module)?;

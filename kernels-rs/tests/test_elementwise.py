@@ -252,7 +252,7 @@ def test_activations_saturate_instead_of_overflowing() -> None:
         for wide in (np.float32, np.float64):
             got = down(getattr(_native, name)(up(x.astype(wide))))
             np.testing.assert_allclose(got, np.array(values), rtol=0, atol=1e-30, err_msg=name)
-    for name in ("gelu_backward", "silu_backward"):
+    for name in ("gelu_backward", "gelu_tanh_backward", "silu_backward"):
         got = down(getattr(_native, name)(1.0, up(x)))
         np.testing.assert_allclose(got, [1, 0, np.nan, 1, 0], rtol=0, atol=1e-30, err_msg=name)
 
@@ -261,7 +261,7 @@ def test_activations_saturate_instead_of_overflowing() -> None:
 def test_backward_rows_match_differences(dtype: type) -> None:
     x = np.linspace(-8, 8, 4001)
     h = 1e-5
-    for name in ("gelu", "silu"):
+    for name in ("gelu", "gelu_tanh", "silu"):
         up_side = down(getattr(_native, name)(up(x + h)))
         down_side = down(getattr(_native, name)(up(x - h)))
         slope = (up_side - down_side) / (2 * h)

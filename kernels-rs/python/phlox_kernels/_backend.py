@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 import phlox_tensor
-from phlox_kernels import _lapack, _native
+from phlox_kernels import _lapack, _machine, _native, _sequence
 from phlox_tensor import Backend, DType, DTypeError, DTypeLike, MemoryUse, Op, as_dtype
-from phlox_tensor.capture import Kernel, Program, ProgramLimits
+from phlox_tensor.capture import CallSequence, Kernel, Program, ProgramLimits, SequenceRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +42,7 @@ _TABLE: Final[dict[str, Callable[..., Any]]] = {
     for name, function in vars(_native).items()
     if callable(function) and not name.startswith("_") and not isinstance(function, type)
 }
+_OPS: Final[dict[Any, str]] = {function: name for name, function in _TABLE.items()}
 _DEFAULTS: Final = ("float32", "int64")
 
 
@@ -112,18 +113,33 @@ class Cpu(Backend):
 
     @staticmethod
     def describe() -> list[dict[str, Any]]:
-        """What `phlox doctor` prints: threads, and bytes held now and at most."""
+        """What `phlox doctor` prints: the processor, threads, bytes held now and at most."""
         current, peak, cached = _native._memory()
         return [
             {
                 "device": "Cpu()",
                 "name": "Rust kernels",
-                "threads": _native._num_threads(),
+                "model": _machine.cpu_model(),
+                "processors": _machine.cores(),
+                "caches": _machine.caches(),
+                "instruction sets": _machine.instruction_sets(),
+                "instruction sets in use": _machine.used_instruction_sets(),
+                "threads": _machine.threads(),
                 "bytes in use": current,
                 "bytes at most": peak,
                 "bytes kept for reuse": cached,
             }
         ]
+
+    @staticmethod
+    def measured() -> dict[str, str]:
+        """What `phlox doctor --peaks` adds: multiply-adds of each type, on one thread and all."""
+        one, all_ = _machine.peaks(1), _machine.peaks(_machine.threads())
+        return {
+            f"{name} peak": f"{one[name] / 1e9:.0f} GFLOP/s on one thread, "
+            f"{all_[name] / 1e9:.0f} on {_machine.threads()}"
+            for name in one
+        }
 
     def entry(self, name: str) -> Callable[..., Any] | None:
         """Return the native function of the op of this name, or None."""
@@ -164,6 +180,10 @@ class Cpu(Backend):
     def kernel(self, program: Program, /) -> Kernel | None:
         """Return what runs a program at once; None without AVX2, and for ops it has no code for."""
         return _native._program(*program)
+
+    def sequence(self, calls: CallSequence, /) -> SequenceRun | None:
+        """Return what does these calls as one, without Python in between."""
+        return _sequence.plan_of(calls, _OPS)
 
     def _adapted(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """Bring the results that have a default type to the default types of this device."""

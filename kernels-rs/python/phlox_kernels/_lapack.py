@@ -15,9 +15,8 @@ _loops: Any = getattr(np.linalg, "_umath_linalg", None)
 Array = np.ndarray[Any, Any]
 
 # The ops that run in the element type they are given.
-SINGLE: Final = frozenset({"cholesky", "eigh", "eigvalsh", "inv", "solve", "svd", "svdvals"})
+SINGLE: Final = frozenset({"eigh", "eigvalsh", "inv", "solve", "svd", "svdvals"})
 _TYPES: Final = {
-    "cholesky_lo": "f->f",
     "eigh_lo": "f->ff",
     "eigvalsh_lo": "f->f",
     "inv": "f->f",
@@ -50,7 +49,6 @@ _ENDLESS: Final = "Eigenvalues did not converge"
 # What the references of these ops take in the place of ``numpy.linalg``, for float32.
 LIBRARY: Final[Any] = (
     SimpleNamespace(
-        cholesky=partial(_run, "cholesky_lo", "Matrix is not positive definite"),
         eigh=partial(_run, "eigh_lo", _ENDLESS),
         eigvalsh=partial(_run, "eigvalsh_lo", _ENDLESS),
         inv=partial(_run, "inv", _SINGULAR),

@@ -110,6 +110,24 @@ pub fn gelu_tanh<M: Fma>(x: f32) -> f32 {
     (x * sigmoid64::<M>(u)) as f32
 }
 
+/// `g` times the derivative of [`gelu_tanh`] at `x`.
+#[inline(always)]
+pub fn gelu_tanh_backward<M: Fma>(g: f32, x: f32) -> f32 {
+    const FIRST: f32 = (2.0 * SQRT_2_OVER_PI) as f32;
+    const THIRD: f32 = (2.0 * SQRT_2_OVER_PI * 0.044715) as f32;
+    // Beyond, the slope is 0 or 1.
+    let x = if x < -12.0 { -12.0 } else { x };
+    let x = if x > 12.0 { 12.0 } else { x };
+    let square = x * x;
+    let v = x * M::fma(square, THIRD, FIRST);
+    let steep = x * M::fma(square, 3.0 * THIRD, FIRST);
+    let e = exponential::exp::<M>(-v.abs());
+    let d = 1.0 / (1.0 + e);
+    let s = if v < 0.0 { e * d } else { d };
+    let rest = if v < 0.0 { d } else { e * d };
+    g * M::fma(steep * s, rest, s)
+}
+
 #[inline(always)]
 fn sigmoid64<M: Fma>(x: f64) -> f64 {
     let e = wide::exp::<M>(-x.abs());
@@ -187,6 +205,15 @@ pub mod double {
     pub fn gelu_tanh(x: f64) -> f64 {
         let x = x.max_nan(-40.0);
         x * sigmoid(2.0 * SQRT_2_OVER_PI * (x + 0.044715 * x * x * x))
+    }
+
+    /// See [`super::gelu_tanh_backward`].
+    pub fn gelu_tanh_backward(g: f64, x: f64) -> f64 {
+        let x = x.max_nan(-40.0).min_nan(40.0);
+        let v = 2.0 * SQRT_2_OVER_PI * (x + 0.044715 * x * x * x);
+        let slope = 2.0 * SQRT_2_OVER_PI * (1.0 + 3.0 * 0.044715 * x * x);
+        let s = sigmoid(v);
+        g * (s + x * slope * s * sigmoid(-v))
     }
 
     /// `1 / (1 + e^-x)`.

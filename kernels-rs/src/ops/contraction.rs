@@ -24,7 +24,7 @@ use crate::dtype::{BF16, DType, Element, F16, Kind};
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
 pub(crate) use call::Call;
-pub(crate) use engine::{Gemm, multiply};
+pub(crate) use engine::{Gemm, add, multiply};
 pub use epilogue::Activation;
 pub(crate) use epilogue::Epilogue;
 use std::sync::Mutex;
@@ -283,6 +283,7 @@ impl Product {
             bias: end.bias.map(columns),
             residual: residual.as_ref().map(|x| Matrix::new(x.ptr::<T>().cast_mut(), (x.strides()[0], x.strides()[1]))),
             activation: end.activation,
+            adds: false,
         };
         let (a, b) = (SharedMut::new(x1.ptr::<T>().cast_mut()), SharedMut::new(x2.ptr::<T>().cast_mut()));
         let c = SharedMut::new(out.mut_ptr::<T>());

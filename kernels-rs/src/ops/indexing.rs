@@ -2,12 +2,14 @@
 //! is an error that names it.
 
 pub(crate) mod resolve;
+mod rows;
 mod scatter;
 mod select;
 mod take;
 #[cfg(test)]
 mod tests;
 
+pub use rows::gather_nd;
 pub use scatter::{Update, index_add, scatter};
 pub use select::{masked_select, nonzero};
 pub use take::{take, take_along_axis};

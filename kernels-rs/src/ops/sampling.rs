@@ -6,11 +6,14 @@ mod taps;
 mod tests;
 
 use crate::array::Array;
+use crate::array::copy::put;
+use crate::array::strided::{Axis, copy_serial};
 use crate::array::view;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::machine::lanes::Real;
 use crate::machine::threads::{self, SharedMut};
+use crate::memory::scratch::with_scratch;
 use crate::ops::elementwise::convert::cast;
 use crate::ops::parts;
 use crate::vectorize;
@@ -50,32 +53,37 @@ pub fn grid_sample(x: &Array, grid: &Array, settings: Settings) -> Result<Array>
     if x.dtype() == DType::F64 { sampled::<f64>(x, grid, settings) } else { sampled::<f32>(x, grid, settings) }
 }
 
+/// Some images at a time, so that none is copied but those that are read.
 fn sampled<T: Place>(x: &Array, grid: &Array, settings: Settings) -> Result<Array> {
     let (channels, dtype) = (x.shape()[1], x.dtype());
     let [n, height, width] = [grid.shape()[0], grid.shape()[1], grid.shape()[2]];
     let job = Job { size: [x.shape()[2], x.shape()[3]], channels, count: height * width, settings };
-    let grid = parts::ready(grid, T::DTYPE)?;
-    let grid = grid.as_slice::<T>().expect("made dense");
-    if channels < SIDE_BY_SIDE {
-        let x = parts::ready(x, T::DTYPE)?;
-        let mut out = Array::uninit(T::DTYPE, &[n, channels, height, width])?;
-        let (from, to) = (x.as_slice::<T>().expect("made dense"), out.as_mut_slice::<T>());
+    let out = Array::uninit(dtype, &[n, channels, height, width])?;
+    if out.numel() == 0 {
+        return Ok(out);
+    }
+    let together = channels >= SIDE_BY_SIDE;
+    let bytes = (x.numel() + grid.numel() + out.numel() * usize::from(dtype != T::DTYPE)) * size_of::<T>();
+    for images in parts::ranges(n, bytes, parts::PART) {
+        let [x, grid, to] =
+            [parts::narrowed(x, 0, &images)?, parts::narrowed(grid, 0, &images)?, parts::narrowed(&out, 0, &images)?];
+        let x = if together { view::permute_dims(&x, &[0, 2, 3, 1])? } else { x };
+        let (x, grid) = (parts::ready(&x, T::DTYPE)?, parts::ready(&grid, T::DTYPE)?);
+        let read = if dtype == T::DTYPE { to.clone() } else { Array::uninit(T::DTYPE, to.shape())? };
+        let (from, places) = (x.as_slice::<T>().expect("made dense"), grid.as_slice::<T>().expect("made dense"));
+        // Nobody else has seen the result, of which this is a part.
+        let lines = SharedMut::new(read.data().cast_mut().cast::<T>());
         match settings.mode {
-            Mode::Nearest => job.planes::<T, 1>(from, grid, to),
-            Mode::Bilinear => job.planes::<T, 4>(from, grid, to),
-            Mode::Bicubic => job.planes::<T, 16>(from, grid, to),
+            Mode::Nearest => job.read::<T, 1>(from, places, lines, together),
+            Mode::Bilinear => job.read::<T, 4>(from, places, lines, together),
+            Mode::Bicubic => job.read::<T, 16>(from, places, lines, together),
         }
-        return cast(&out, dtype);
+        if dtype != T::DTYPE {
+            // SAFETY: as above.
+            unsafe { put(&cast(&read, dtype)?, &to) };
+        }
     }
-    let x = parts::ready(&view::permute_dims(x, &[0, 2, 3, 1])?, T::DTYPE)?;
-    let mut out = Array::uninit(T::DTYPE, &[n, height, width, channels])?;
-    let (from, to) = (x.as_slice::<T>().expect("made dense"), out.as_mut_slice::<T>());
-    match settings.mode {
-        Mode::Nearest => job.pixels::<T, 1>(from, grid, to),
-        Mode::Bilinear => job.pixels::<T, 4>(from, grid, to),
-        Mode::Bicubic => job.pixels::<T, 16>(from, grid, to),
-    }
-    cast(&view::permute_dims(&out, &[0, 3, 1, 2])?.contiguous()?, dtype)
+    Ok(out)
 }
 
 /// Called with an image, some of its places, and their taps.
@@ -103,10 +111,14 @@ impl Job {
         });
     }
 
+    /// Into (N, C, H', W').
+    fn read<T: Place, const K: usize>(&self, x: &[T], grid: &[T], to: SharedMut<T>, together: bool) {
+        if together { self.pixels::<T, K>(x, grid, to) } else { self.planes::<T, K>(x, grid, to) }
+    }
+
     /// Of (N, C, H, W), channel by channel.
-    fn planes<T: Place, const K: usize>(&self, x: &[T], grid: &[T], out: &mut [T]) {
+    fn planes<T: Place, const K: usize>(&self, x: &[T], grid: &[T], to: SharedMut<T>) {
         let plane = self.size[0] * self.size[1];
-        let to = SharedMut::new(out.as_mut_ptr());
         self.run::<T, K>(grid, &|image, places, taps| {
             for channel in image * self.channels..(image + 1) * self.channels {
                 let at = channel * self.count;
@@ -118,14 +130,20 @@ impl Job {
     }
 
     /// Of (N, H, W, C), all channels of a pixel at once.
-    fn pixels<T: Place, const K: usize>(&self, x: &[T], grid: &[T], out: &mut [T]) {
+    fn pixels<T: Place, const K: usize>(&self, x: &[T], grid: &[T], to: SharedMut<T>) {
         let (channels, size) = (self.channels, self.size[0] * self.size[1] * self.channels);
-        let to = SharedMut::new(out.as_mut_ptr());
         self.run::<T, K>(grid, &|image, places, taps| {
-            let at = image * self.count;
-            // SAFETY: each task has its own places.
-            let lines = unsafe { to.slice((at + places.start) * channels..(at + places.end) * channels) };
-            read_pixels(&x[image * size..(image + 1) * size], taps, channels, lines);
+            with_scratch(places.len() * channels, |lines: &mut [T]| {
+                read_pixels(&x[image * size..(image + 1) * size], taps, channels, lines);
+                let across = Axis { len: channels, to: self.count as isize, from: 1 };
+                let line = Axis { len: places.len(), to: 1, from: channels as isize };
+                let first = image * channels * self.count + places.start;
+                // SAFETY: each task has its own places of each channel.
+                unsafe {
+                    let to = to.ptr().add(first);
+                    copy_serial(size_of::<T>(), to.cast(), lines.as_ptr().cast(), &[across, line]);
+                }
+            });
         });
     }
 }
@@ -144,7 +162,16 @@ fn read_pixels_body<T: Place>(image: &[T], taps: &dyn Lists<T>, channels: usize,
             if together == 4 && parts.iter().all(|part| part.0 >= 0) {
                 let [(p, a), (q, b), (r, c), (s, d)] =
                     parts.map(|(pixel, weight)| (&image[pixel as usize * channels..][..channels], weight));
-                for (k, slot) in line.iter_mut().enumerate() {
+                let (runs, rest) = line.as_chunks_mut::<8>();
+                let parts = p.as_chunks::<8>().0.iter().zip(q.as_chunks::<8>().0);
+                let parts = parts.zip(r.as_chunks::<8>().0.iter().zip(s.as_chunks::<8>().0));
+                for (run, ((p, q), (r, s))) in runs.iter_mut().zip(parts) {
+                    for k in 0..8 {
+                        let sum = a * p[k] + b * q[k] + c * r[k] + d * s[k];
+                        run[k] = if first == 0 { sum } else { run[k] + sum };
+                    }
+                }
+                for (slot, k) in rest.iter_mut().zip(channels / 8 * 8..) {
                     let sum = a * p[k] + b * q[k] + c * r[k] + d * s[k];
                     *slot = if first == 0 { sum } else { *slot + sum };
                 }

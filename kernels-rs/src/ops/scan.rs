@@ -1,6 +1,10 @@
 //! Running sums. An axis is cut into blocks of 1024; inside a block elements are added one after another, and the total
 //! of the blocks before is added to each. So the order depends on the length alone, and errors grow slowly.
 
+mod exponentials;
+
+pub use exponentials::logcumsumexp;
+
 use crate::array::Array;
 use crate::array::copy::dense_copy;
 use crate::array::number::Ring;

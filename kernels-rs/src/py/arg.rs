@@ -1,6 +1,7 @@
 //! Arguments and results of the rows in `src/py/*.rs`, and the wrapper that runs them.
 
 use super::error::rejected;
+use super::plan::Made;
 use super::tensor::{RawTensor, registered};
 use crate::array::Array;
 use crate::array::scalar::Scalar;
@@ -256,6 +257,8 @@ plain_args!(usize, i64, u64, f64, bool, Option<usize>, Option<f64>, Pair, (Pair,
 pub trait Give {
     /// As a Python object.
     fn give(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>>;
+    /// As the result of a step of a plan.
+    fn made(self) -> Made;
 }
 
 impl Give for Array {
@@ -263,17 +266,29 @@ impl Give for Array {
     fn give(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         Ok(Bound::new(py, RawTensor { array: self })?.into_any())
     }
+    #[inline]
+    fn made(self) -> Made {
+        Made::One(self)
+    }
 }
 
 impl Give for (Array, Array) {
     fn give(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         (self.0.give(py)?, self.1.give(py)?).into_bound_py_any(py)
     }
+    #[inline]
+    fn made(self) -> Made {
+        Made::Many(vec![self.0, self.1])
+    }
 }
 
 impl Give for (Array, Array, Array) {
     fn give(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         (self.0.give(py)?, self.1.give(py)?, self.2.give(py)?).into_bound_py_any(py)
+    }
+    #[inline]
+    fn made(self) -> Made {
+        Made::Many(vec![self.0, self.1, self.2])
     }
 }
 
@@ -282,11 +297,19 @@ impl Give for Vec<Array> {
         let items = self.into_iter().map(|array| array.give(py)).collect::<PyResult<Vec<_>>>()?;
         Ok(PyTuple::new(py, items)?.into_any())
     }
+    #[inline]
+    fn made(self) -> Made {
+        Made::Many(self)
+    }
 }
 
 impl Give for (Array, Array, Array, Array) {
     fn give(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         (self.0.give(py)?, self.1.give(py)?, self.2.give(py)?, self.3.give(py)?).into_bound_py_any(py)
+    }
+    #[inline]
+    fn made(self) -> Made {
+        Made::Many(vec![self.0, self.1, self.2, self.3])
     }
 }
 

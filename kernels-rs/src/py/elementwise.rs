@@ -2,13 +2,16 @@
 
 use super::arg::*;
 use super::error::rejected;
+use super::plan::{self, Frame, Maker, Num, Place, Step};
 use super::tensor::RawTensor;
+use crate::array::scalar::Scalar;
 use crate::dtype::DType;
+use crate::error::Result;
 use crate::ops::elementwise::kernel::{Op, binary, unary};
 use crate::ops::elementwise::table::{binary_table, unary_table};
 use crate::ops::elementwise::{self, Operand, choice};
 use pyo3::prelude::*;
-use pyo3::types::PyModule;
+use pyo3::types::{PyModule, PyTuple};
 
 macro_rules! unary_functions {
     ($($name:ident $class:ident => $($f:expr),*;)*) => {
@@ -23,6 +26,13 @@ macro_rules! unary_functions {
         fn register_unary(module: &Bound<'_, PyModule>) -> PyResult<()> {
             $(module.add_function(wrap_pyfunction!($name, module)?)?;)*
             Ok(())
+        }
+
+        fn unary_steps(name: &str) -> Option<Maker> {
+            match name {
+                $(stringify!($name) => Some(|args| unary_step(&unary::$name, args)),)*
+                _ => None,
+            }
         }
     };
 }
@@ -42,6 +52,13 @@ macro_rules! binary_functions {
         fn register_binary(module: &Bound<'_, PyModule>) -> PyResult<()> {
             $(module.add_function(wrap_pyfunction!($name, module)?)?;)*
             Ok(())
+        }
+
+        fn binary_steps(name: &str) -> Option<Maker> {
+            match name {
+                $(stringify!($name) => Some(|args| binary_step(&binary::$name, args)),)*
+                _ => None,
+            }
         }
     };
 }
@@ -126,6 +143,10 @@ mod rows {
     pub fn register_rows(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
         register(module)
     }
+
+    pub fn steps_of_rows(name: &str) -> Option<crate::py::plan::Maker> {
+        steps(name)
+    }
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -134,4 +155,59 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(r#where, module)?)?;
     module.add_function(wrap_pyfunction!(_divide_as, module)?)?;
     rows::register_rows(module)
+}
+
+/// What a step takes an operand from.
+enum Kept {
+    Array(Place),
+    Scalar(Num<Scalar>),
+}
+
+impl Kept {
+    fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Place::keep(object).map(Self::Array).or_else(|_| Num::<Scalar>::keep(object).map(Self::Scalar))
+    }
+
+    #[inline]
+    fn at<'a>(&'a self, frame: &'a Frame) -> Result<Operand<'a>> {
+        match self {
+            Self::Array(place) => place.at(frame).map(Operand::Array),
+            Self::Scalar(number) => number.at(frame).map(Operand::Scalar),
+        }
+    }
+}
+
+fn unary_step(op: &'static Op<1>, args: &Bound<'_, PyTuple>) -> PyResult<Step> {
+    let [x] = plan::items(args)?;
+    let x = Place::keep(&x)?;
+    Ok(plan::step(move |frame| {
+        let x = x.at(frame)?;
+        plan::made(|| elementwise::unary(op, x))
+    }))
+}
+
+fn binary_step(op: &'static Op<2>, args: &Bound<'_, PyTuple>) -> PyResult<Step> {
+    let [x1, x2] = plan::items(args)?;
+    let (x1, x2) = (Kept::of(&x1)?, Kept::of(&x2)?);
+    Ok(plan::step(move |frame| {
+        let (x1, x2) = (x1.at(frame)?, x2.at(frame)?);
+        plan::made(|| elementwise::binary(op, x1, x2))
+    }))
+}
+
+fn where_step(args: &Bound<'_, PyTuple>) -> PyResult<Step> {
+    let [condition, x1, x2] = plan::items(args)?;
+    let (condition, x1, x2) = (Kept::of(&condition)?, Kept::of(&x1)?, Kept::of(&x2)?);
+    Ok(plan::step(move |frame| {
+        let (condition, x1, x2) = (condition.at(frame)?, x1.at(frame)?, x2.at(frame)?);
+        plan::made(|| choice::select(condition, x1, x2))
+    }))
+}
+
+/// Steps of plans.
+pub(super) fn steps(name: &str) -> Option<Maker> {
+    if name == "where" {
+        return Some(where_step);
+    }
+    unary_steps(name).or_else(|| binary_steps(name)).or_else(|| rows::steps_of_rows(name))
 }

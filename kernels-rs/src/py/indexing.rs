@@ -4,6 +4,7 @@ use super::arg::*;
 use crate::ops::indexing;
 
 super::ops! {
+    gather_nd(x: Tensor, indices: Tensor) => indexing::gather_nd(x, indices);
     index_add(x: Tensor, indices: Tensor, values: Tensor, axis: usize) => indexing::index_add(x, indices, values, axis);
     masked_select(x: Tensor, mask: Tensor) => indexing::masked_select(x, mask);
     nonzero(mask: Tensor) => indexing::nonzero(mask);

@@ -2,6 +2,7 @@
 
 use super::arg::{Arg, run};
 use super::error::rejected;
+use super::plan::Maker;
 use super::tensor::RawTensor;
 use crate::ops::movement::{self, getitem::Part};
 use pyo3::prelude::*;
@@ -42,6 +43,8 @@ impl<T: 'static> Arg for Many<T> {
         &self.0
     }
 }
+
+super::plan::fixed!(Pairs, Many<usize>, Many<isize>);
 
 /// Parts of an index: each axis once, as many new ones, and an ellipsis.
 const MOST: usize = 2 * crate::array::shape::MAX_RANK + 1;
@@ -148,9 +151,18 @@ mod rows {
     pub fn register_rows(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
         register(module)
     }
+
+    pub fn steps_of_rows(name: &str) -> Option<crate::py::plan::Maker> {
+        steps(name)
+    }
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(getitem, module)?)?;
     rows::register_rows(module)
+}
+
+/// Steps of plans; an index is read anew for each shape.
+pub(super) fn steps(name: &str) -> Option<Maker> {
+    rows::steps_of_rows(name)
 }

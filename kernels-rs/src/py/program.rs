@@ -13,14 +13,16 @@ mod kernel {
     use crate::ops::program::{self, Code, Folds, Instr, Program, Stages};
     use crate::py::arg;
     use crate::py::error::rejected;
+    use crate::py::plan::{self, Made, Num, Place, Step};
     use crate::py::tensor::RawTensor;
     use pyo3::prelude::*;
     use pyo3::types::{PyString, PyTuple};
+    use std::sync::Arc;
 
     /// What runs a program: a function of its operands, then its numbers, that gives a tuple of results.
     #[pyclass(frozen, module = "phlox_kernels._native")]
     pub struct Kernel {
-        code: Any,
+        code: Arc<Any>,
         inputs: usize,
     }
 
@@ -55,9 +57,15 @@ mod kernel {
 
     impl Kernel {
         fn run(&self, arrays: &[&Array], numbers: &[Scalar]) -> Result<Vec<Array>> {
-            match &self.code {
-                Any::Map(code) => program::run(code, arrays, numbers),
-                Any::Folds(stages) => program::run_stages(stages, arrays, numbers),
+            self.code.run(arrays, numbers)
+        }
+    }
+
+    impl Any {
+        fn run(&self, arrays: &[&Array], numbers: &[Scalar]) -> Result<Vec<Array>> {
+            match self {
+                Self::Map(code) => program::run(code, arrays, numbers),
+                Self::Folds(stages) => program::run_stages(stages, arrays, numbers),
             }
         }
     }
@@ -117,7 +125,38 @@ mod kernel {
         } else {
             program::staged(&Folds { program, inner, keepdims, rows }, level())?.map(Any::Folds)
         };
-        Ok(code.map(|code| Kernel { code, inputs: count }))
+        Ok(code.map(|code| Kernel { code: Arc::new(code), inputs: count }))
+    }
+
+    /// A program for each of some tuples of arguments as a step of a plan; `None` for any other function.
+    pub fn step(function: &Bound<'_, PyAny>, each: &[Bound<'_, PyTuple>]) -> Option<Step> {
+        let kernel = function.cast_exact::<Kernel>().ok()?.get();
+        let (code, inputs) = (Arc::clone(&kernel.code), kernel.inputs);
+        let calls = each.iter().map(|args| Kept::of(args, inputs)).collect::<PyResult<Vec<_>>>().ok()?;
+        Some(plan::step(move |frame| {
+            let mut results = Vec::new();
+            for call in &calls {
+                let arrays = call.arrays.iter().map(|place| place.at(frame)).collect::<Result<Vec<_>>>()?;
+                let numbers = call.numbers.iter().map(|number| number.at(frame)).collect::<Result<Vec<_>>>()?;
+                results.extend(code.run(&arrays, &numbers)?);
+            }
+            Ok(Made::Many(results))
+        }))
+    }
+
+    /// The arguments of a call in a plan.
+    struct Kept {
+        arrays: Vec<Place>,
+        numbers: Vec<Num<Scalar>>,
+    }
+
+    impl Kept {
+        fn of(args: &Bound<'_, PyTuple>, inputs: usize) -> PyResult<Self> {
+            let mut items = args.iter_borrowed();
+            let arrays = items.by_ref().take(inputs).map(|item| Place::keep(&item)).collect::<PyResult<_>>()?;
+            let numbers = items.map(|item| Num::<Scalar>::keep(&item)).collect::<PyResult<_>>()?;
+            Ok(Self { arrays, numbers })
+        }
     }
 }
 
@@ -130,7 +169,14 @@ mod kernel {
     #[pyfunction]
     #[pyo3(signature = (*_parts))]
     pub fn _program(_parts: &Bound<'_, PyTuple>) {}
+
+    /// There are no programs here.
+    pub fn step(_: &Bound<'_, PyAny>, _: &[Bound<'_, PyTuple>]) -> Option<crate::py::plan::Step> {
+        None
+    }
 }
+
+pub(super) use kernel::step;
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(kernel::_program, module)?)

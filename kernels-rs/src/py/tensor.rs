@@ -6,6 +6,7 @@ use crate::array::shape::{Strides, is_contiguous};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::machine::peak;
+use crate::machine::simd;
 use crate::machine::threads;
 use crate::memory::alloc;
 use crate::memory::trim::trim;
@@ -299,6 +300,18 @@ fn _set_num_threads(count: usize) {
     threads::set_num_threads(count);
 }
 
+/// The instruction sets that kernels use here, in rising order.
+#[pyfunction]
+fn _simd() -> Vec<&'static str> {
+    let widest = match simd::level() {
+        simd::Level::Baseline => return vec!["baseline"],
+        simd::Level::Avx2 => "avx2",
+        simd::Level::Avx512 => "avx512",
+    };
+    let narrow = simd::has_bf16_pairs().then_some("avx512_bf16");
+    std::iter::once(widest).chain(narrow).collect()
+}
+
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(_bf16_peak, module)?)?;
     module.add_function(wrap_pyfunction!(_dtype_of, module)?)?;
@@ -308,6 +321,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(_reset_peak, module)?)?;
     module.add_function(wrap_pyfunction!(_set_dtype, module)?)?;
     module.add_function(wrap_pyfunction!(_shape_of, module)?)?;
+    module.add_function(wrap_pyfunction!(_simd, module)?)?;
     module.add_function(wrap_pyfunction!(_spec_of, module)?)?;
     module.add_function(wrap_pyfunction!(_set_num_threads, module)?)?;
     module.add_function(wrap_pyfunction!(_trim, module)?)?;

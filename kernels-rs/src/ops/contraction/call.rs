@@ -78,8 +78,11 @@ pub fn finish<T: Float<Wide: Sum>>(
     }
 }
 
-/// Bias that the sums can begin with.
+/// Bias that the sums can begin with, or what stands in the result.
 pub fn first_addend<T: Float>(end: &mut Epilogue<T>) -> Start<T::Wide> {
+    if end.adds {
+        return Start::Kept;
+    }
     let Some(bias) = end.bias.filter(|_| end.scale == 1.0 && size_of::<T>() == size_of::<T::Wide>()) else {
         return Start::Zero;
     };

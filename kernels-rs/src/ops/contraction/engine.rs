@@ -14,7 +14,7 @@
 use super::call::{CACHED, Call, FEW_DOTS, FEWER_THAN_COLUMNS, cells, finish, first_addend, in_place, shifted};
 use super::direct::{self, InPlace, Widened};
 use super::dots::Dots;
-use super::epilogue::{Finish, Sum};
+use super::epilogue::{Epilogue, Finish, Sum};
 use super::format::{Format, Single, Wide};
 use super::pack::{self, SLACK};
 use super::pairs::{Pairs, Woven};
@@ -125,7 +125,7 @@ pub unsafe fn multiply<T: Gemm>(call: &Call<T>, split: bool, weights: Option<&Ar
         if call.b.row == 1 && call.b.col != 1 && dotted {
             return dots(call, split);
         }
-        let few = m <= FEW_ROWS || (m <= FEWER_THAN_COLUMNS && n >= m) || k * n <= CACHED;
+        let few = reads_in_place(call.size);
         if few && (call.b.col == 1 || n == 1) && T::direct(call, split)? {
             return Ok(());
         }
@@ -134,6 +134,27 @@ pub unsafe fn multiply<T: Gemm>(call: &Call<T>, split: bool, weights: Option<&Ar
             return Ok(());
         }
         T::packed(call, split, weights)
+    }
+}
+
+/// Whether a right side in rows is read where it lies.
+fn reads_in_place((m, k, n): (usize, usize, usize)) -> bool {
+    m <= FEW_ROWS || (m <= FEWER_THAN_COLUMNS && n >= m) || k * n <= CACHED
+}
+
+/// `c += a @ b`, where `c` lies in rows and has the type of the sums.
+///
+/// # Safety
+/// As [`multiply`], but that `c` holds values.
+pub unsafe fn add<T: Gemm<Wide = T>>(call: &Call<T>, split: bool) -> Result<()> {
+    assert!(call.c.col == 1 && call.size.1 > 0 && call.end.is_empty(), "sums that are kept in place");
+    let call = Call { end: Epilogue { adds: true, ..call.end }, ..*call };
+    // SAFETY: the operands and the result are as the caller promises.
+    unsafe {
+        if reads_in_place(call.size) && call.b.col == 1 && T::direct(&call, split)? {
+            return Ok(());
+        }
+        T::packed(&call, split, None)
     }
 }
 

@@ -43,11 +43,13 @@ pub struct Epilogue<T> {
     pub residual: Option<Matrix<T>>,
     /// The last step.
     pub activation: Activation,
+    /// Whether the sums begin with what stands in the result: see [`super::add`], the one to ask for it.
+    pub adds: bool,
 }
 
 impl<T> Default for Epilogue<T> {
     fn default() -> Self {
-        Self { scale: 1.0, bias: None, residual: None, activation: Activation::None }
+        Self { scale: 1.0, bias: None, residual: None, activation: Activation::None, adds: false }
     }
 }
 

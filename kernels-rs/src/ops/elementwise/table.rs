@@ -89,6 +89,7 @@ macro_rules! binary_table {
             floor_divide num_far => |a, b| a.floor_divided(b), |a, b| division::floor_divide::<M>(a, b), division::WHOLE;
             fmod num_far => |a, b| a.trunc_remainder(b), |a, b| division::fmod::<M>(a, b), division::EXACT;
             gelu_backward float_tabled => tabled::gelu_backward, |g, x| special::gelu_backward::<M>(g, x), |g, x| special::double::gelu_backward(g, x);
+            gelu_tanh_backward float => |g, x| special::gelu_tanh_backward::<M>(g, x), |g, x| special::double::gelu_tanh_backward(g, x);
             greater compare => |a, b| a > b;
             greater_equal compare => |a, b| a >= b;
             hypot float => |a, b| trigonometric::hypot(a, b), |a, b| a.hypot(b);

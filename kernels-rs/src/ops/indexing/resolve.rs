@@ -94,7 +94,11 @@ impl Indices {
 
     /// How to check one value; a copy, so that it stays in registers.
     pub fn check(&self) -> Check {
-        let size = self.target.size;
+        self.check_of(self.target.size)
+    }
+
+    /// The same for an axis of another length.
+    pub fn check_of(&self, size: usize) -> Check {
         Check { size, back: if self.unsigned { 0 } else { size } }
     }
 
@@ -119,12 +123,16 @@ impl Indices {
         if !self.bad.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let (Target { op, axis, size }, check, mut room) = (self.target, self.check(), Converted::default());
+        let (Target { axis, size, .. }, check, mut room) = (self.target, self.check(), Converted::default());
         let outside = |&value: &i64| check.place(value).is_none();
         let mut parts = (0..self.len()).step_by(PART).map(|first| first..self.len().min(first + PART));
         let bad = parts.find_map(|part| self.part(part, &mut room).iter().copied().find(outside));
-        let index = bad.expect("one was seen");
-        Err(Error::index(op, if self.unsigned && index < 0 { i64::MAX } else { index }, size, axis))
+        Err(self.error(bad.expect("one was seen"), axis, size))
+    }
+
+    /// The error for an index that is out of range on this axis.
+    pub fn error(&self, index: i64, axis: usize, size: usize) -> Error {
+        Error::index(self.target.op, if self.unsigned && index < 0 { i64::MAX } else { index }, size, axis)
     }
 }
 

@@ -333,3 +333,54 @@ fn slices_of_a_turned_table_are_taken_in_panels() {
         }
     }
 }
+
+#[test]
+fn rows_of_indices_name_slices() {
+    let mut rng = Rng::new(23);
+    for round in 0..200 {
+        let dtype = rng.pick(&[DType::F32, DType::Bool, DType::I64, DType::F16]);
+        let lengths = [1 + rng.below(5), 1 + rng.below(5), rng.below(4)];
+        let x = view_of(&mut rng, dtype, &lengths, false);
+        let deep = 1 + rng.below(2);
+        let rows = rng.below(9);
+        let sizes = &lengths[..deep];
+        let values: Vec<i64> =
+            (0..rows * deep).map(|at| rng.below(2 * sizes[at % deep]) as i64 - sizes[at % deep] as i64).collect();
+        let indices = Array::from_slice(&values, &[rows, deep]).unwrap();
+        let indices = if round % 2 == 0 { cast(&indices, DType::I32).unwrap() } else { indices };
+        let found = gather_nd(&x, &indices).unwrap();
+        let mut shape = vec![rows];
+        shape.extend(&lengths[deep..]);
+        assert_eq!(found.shape()[..], shape);
+        let inner: usize = lengths[deep..].iter().product();
+        let from = floats(&x);
+        let wanted: Vec<f64> = (values.chunks(deep))
+            .flat_map(|row| {
+                let places = row.iter().zip(sizes);
+                let at = places.fold(0, |at, (&i, &n)| at * n as i64 + i.rem_euclid(n as i64)) as usize;
+                from[at * inner..(at + 1) * inner].to_vec()
+            })
+            .collect();
+        assert_eq!(floats(&found), wanted);
+    }
+}
+
+#[test]
+fn a_row_of_indices_out_of_range_names_the_index_and_its_axis() {
+    let x = Array::from_slice(&[0.0_f32; 6], &[2, 3]).unwrap();
+    let at = |values: &[i64], shape: &[usize]| gather_nd(&x, &Array::from_slice(values, shape).unwrap());
+    let text = at(&[1, 2, 0, -4], &[2, 2]).unwrap_err().to_string();
+    assert_eq!(text, "[gather_nd] index out of range: got -4, expected -3 <= index < 3 on axis 1");
+    assert!(at(&[2], &[1, 1]).is_err() && at(&[0; 3], &[1, 3]).is_err() && at(&[], &[0]).is_err());
+    let none = Array::zeros(DType::F32, &[2, 0]).unwrap();
+    assert!(gather_nd(&none, &Array::from_slice(&[5_i64], &[1, 1]).unwrap()).is_err());
+}
+
+#[test]
+fn rows_of_indices_that_give_too_many_axes_are_an_error() {
+    let x = Array::zeros(DType::F32, &[1; 3]).unwrap();
+    let at = |rank: usize| gather_nd(&x, &Array::zeros(DType::I64, &vec![1; rank]).unwrap());
+    assert_eq!(at(15).unwrap().rank(), 16);
+    let text = at(16).unwrap_err().to_string();
+    assert_eq!(text, "[gather_nd] rank too large: got 17, expected at most 16");
+}

@@ -2,7 +2,7 @@
 
 use super::code::{Instr, Program};
 use super::stages::{Folds, staged};
-use super::tests::{instr, program, random_program, same, there_is_code};
+use super::tests::{instr, one_nan, program, random_program, same, there_is_code};
 use super::{compile, run, run_stages};
 use crate::array::scalar::Scalar;
 use crate::array::shape::{Shape, broadcast};
@@ -12,9 +12,8 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::machine::simd::level;
 use crate::machine::threads;
-use crate::ops::elementwise::convert;
 use crate::ops::reduction;
-use crate::ops::samples::{Rng, dense, elements, view_of};
+use crate::ops::samples::{Rng, dense, view_of};
 
 fn folded(name: &str, x: &Array, inner: usize) -> Result<Array> {
     let axes: Vec<usize> = (x.rank() - inner..x.rank()).collect();
@@ -65,22 +64,6 @@ fn one_by_one(folds: &Folds, operands: &[&Array], numbers: &[Scalar]) -> Vec<Arr
         made.push(out);
     }
     program.outputs.iter().map(|&at| made[at - first].clone()).collect()
-}
-
-/// Which of two NaN a sum of both has is up to the loop: that over columns or that over rows.
-fn one_nan(x: &Array) -> Array {
-    let x = convert::cast(x, x.dtype()).unwrap();
-    match x.dtype() {
-        DType::F32 => {
-            let own = elements::<f32>(&x).into_iter().map(|v| if v.is_nan() { f32::NAN } else { v });
-            Array::from_slice(&own.collect::<Vec<_>>(), x.shape()).unwrap()
-        }
-        DType::F64 => {
-            let own = elements::<f64>(&x).into_iter().map(|v| if v.is_nan() { f64::NAN } else { v });
-            Array::from_slice(&own.collect::<Vec<_>>(), x.shape()).unwrap()
-        }
-        _ => x,
-    }
 }
 
 /// Compares a program with its ops; false where there is no code for it.

@@ -1,0 +1,92 @@
+"""The processor that the kernels run on: model, caches, instruction sets, measured peaks."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+from typing import Final
+
+from phlox_kernels import _native
+
+_CPUINFO: Final = Path("/proc/cpuinfo")
+_CACHES: Final = Path("/sys/devices/system/cpu/cpu0/cache")
+# What kernels could use, by the system's names.
+_KNOWN: Final = (
+    "amx_bf16",
+    "amx_int8",
+    "asimd",
+    "asimddp",
+    "avx2",
+    "avx512_bf16",
+    "avx512_fp16",
+    "avx512_vnni",
+    "avx512f",
+    "avx_vnni",
+    "bf16",
+    "fma",
+    "i8mm",
+    "sse2",
+)
+
+
+def cpu_model() -> str:
+    """Return the model name as the system tells it, with family and model numbers on x86."""
+    facts = _facts()
+    name = facts.get("model name") or platform.processor() or platform.machine()
+    family = facts.get("cpu family")
+    return f"{name} (family {family}, model {facts.get('model')})" if family else name
+
+
+def threads() -> int:
+    """Return the number of threads that kernels use."""
+    return int(_native._num_threads())
+
+
+def cores() -> str:
+    """Return how many processors the machine has, and how many this process may use."""
+    there = os.cpu_count() or 1
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else there
+    return str(there) if usable == there else f"{there}, of which this process may use {usable}"
+
+
+def caches() -> str:
+    """Return the sizes of data caches as the system tells them; "unknown" where it does not."""
+    found = {}
+    for folder in sorted(_CACHES.glob("index*")):
+        kind = (folder / "type").read_text().strip()
+        if kind != "Instruction":
+            found["L" + (folder / "level").read_text().strip()] = (folder / "size").read_text()
+    return ", ".join(f"{name} {size.strip()}" for name, size in found.items()) or "unknown"
+
+
+def instruction_sets() -> list[str]:
+    """Return those instruction sets of this processor that kernels could use."""
+    facts = _facts()
+    flags = set((facts.get("flags") or facts.get("Features") or "").split())
+    return sorted(flags.intersection(_KNOWN))
+
+
+def used_instruction_sets() -> list[str]:
+    """Return the instruction sets that kernels use; ``PHLOX_SIMD`` lowers them."""
+    return list(_native._simd())
+
+
+def peaks(count: int) -> dict[str, float]:
+    """Return measured multiply-add operations per second on ``count`` threads, by element type.
+
+    Best of five; bfloat16 only where the CPU has its dot product.
+    """
+    out = {"float32": max(float(_native._fma_peak(count)) for _ in range(5))}
+    narrow = max(float(_native._bf16_peak(count)) for _ in range(5))
+    return {**out, "bfloat16": narrow} if narrow else out
+
+
+def _facts() -> dict[str, str]:
+    """What the system says of the first processor."""
+    facts: dict[str, str] = {}
+    if _CPUINFO.exists():
+        for line in _CPUINFO.read_text().splitlines():
+            key, _, value = line.partition(":")
+            facts.setdefault(key.strip(), value.strip())
+    return facts

@@ -1,0 +1,188 @@
+//! Factorisations of matrices: Cholesky's, elimination with pivots, and orthonormal columns.
+//!
+//! All go by panels of [`panel::WIDTH`] columns. A panel is copied column by column into a buffer, where its steps are
+//! plain loops over whole columns; what it does to the rest of the matrix is products ([`add`]). So nearly all work is
+//! that of the products of this crate, which is why no library stands behind it. AMD EPYC (Zen 3), one thread, 512 x 512
+//! in `f32`, beside `NumPy`'s and `PyTorch`'s LAPACK: `docs/performance.md`.
+
+mod cholesky;
+mod elimination;
+mod panel;
+mod reflection;
+#[cfg(test)]
+mod tests;
+
+use crate::array::Array;
+use crate::array::copy::dense_copy;
+use crate::array::view;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::machine::lanes::Real;
+use crate::machine::threads::{self, SharedMut};
+use crate::ops::contraction::{Call, Epilogue, Gemm, Matrix, add};
+use crate::ops::elementwise::convert::cast;
+use std::ops::Range;
+use std::sync::Mutex;
+
+/// Calls with the type that is computed in.
+macro_rules! by_type {
+    ($x:expr, $ty:ident => $call:expr) => {
+        if $x.dtype() == DType::F64 {
+            type $ty = f64;
+            $call
+        } else {
+            type $ty = f32;
+            $call
+        }
+    };
+}
+/// Multiply-adds below which matrices share a task.
+const BUNDLE: usize = 1 << 18;
+
+/// A float type that matrices are factored in.
+pub trait Number: Gemm<Wide = Self> + Real {
+    /// 1.
+    const ONE: Self;
+    /// Sums of squares between these are computed without overflow, and with nothing lost that counts.
+    const SQUARES: [Self; 2];
+    /// Lengths below this are lifted by a power of two, since what is near the smallest numbers has few digits.
+    const SHORT: Self;
+    /// By what.
+    const LIFT: Self;
+    /// Without its sign.
+    fn size(self) -> Self;
+    /// The square root.
+    fn root(self) -> Self;
+    /// This size, with the sign of another number.
+    fn with_sign(self, of: Self) -> Self;
+    /// `sqrt(self² + other²)`, without overflow in between.
+    fn hypotenuse(self, other: Self) -> Self;
+}
+
+macro_rules! numbers {
+    ($($ty:ident $least:literal $most:literal $short:literal $lift:literal)*) => {$(
+        impl Number for $ty {
+            const ONE: Self = 1.0;
+            const SQUARES: [Self; 2] = [$least, $most];
+            const SHORT: Self = $short;
+            const LIFT: Self = $lift;
+            #[inline(always)]
+            fn size(self) -> Self { self.abs() }
+            #[inline(always)]
+            fn root(self) -> Self { self.sqrt() }
+            #[inline(always)]
+            fn with_sign(self, of: Self) -> Self { self.copysign(of) }
+            #[inline(always)]
+            fn hypotenuse(self, other: Self) -> Self { self.hypot(other) }
+        }
+    )*};
+}
+numbers! {
+    f32 1e-24 1e36 1e-25 1.2676506002282294e+30
+    f64 1e-270 1e300 1e-250 6.668014432879854e+240
+}
+
+/// How many orthonormal columns there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Columns {
+    /// As many as rows.
+    Complete,
+    /// The smaller size.
+    Reduced,
+}
+
+impl Columns {
+    /// From the name used in Python.
+    pub fn from_name(name: &str) -> Result<Self> {
+        match name {
+            "complete" => Ok(Self::Complete),
+            "reduced" => Ok(Self::Reduced),
+            _ => Err(Error::value("qr", format!("unknown mode: got {name:?}, expected complete or reduced"))),
+        }
+    }
+}
+
+/// The lower factor of `(x + xᵀ)/2`, or the upper one. Narrow floats are computed in `f32`.
+pub fn cholesky(x: &Array, upper: bool) -> Result<Array> {
+    let (batch, [m, n]) = matrices("cholesky", x)?;
+    if m != n {
+        return Err(Error::value("cholesky", format!("not square: got {:?}, expected (.., n, n)", x.shape())));
+    }
+    let out = cast(&by_type!(x, T => cholesky::factors::<T>(x, batch, n)?), x.dtype())?;
+    let mut order: Vec<usize> = (0..x.rank()).collect();
+    if upper {
+        order.swap(x.rank() - 2, x.rank() - 1);
+    }
+    view::permute_dims(&out, &order)
+}
+
+/// `permutation @ lower @ upper`; the pivot of a column is its largest element. Narrow floats are computed in `f32`.
+pub fn lu(x: &Array) -> Result<(Array, Array, Array)> {
+    let (batch, sizes) = matrices("lu", x)?;
+    let (permutation, lower, upper) = by_type!(x, T => elimination::factors::<T>(x, batch, sizes)?);
+    Ok((cast(&permutation, x.dtype())?, cast(&lower, x.dtype())?, cast(&upper, x.dtype())?))
+}
+
+/// Orthonormal columns and an upper triangle, with the signs of LAPACK. Narrow floats are computed in `f32`.
+pub fn qr(x: &Array, columns: Columns) -> Result<(Array, Array)> {
+    let (batch, sizes) = matrices("qr", x)?;
+    let (q, r) = by_type!(x, T => reflection::factors::<T>(x, batch, sizes, columns)?);
+    Ok((cast(&q, x.dtype())?, cast(&r, x.dtype())?))
+}
+
+/// How many matrices, and their sizes.
+fn matrices(op: &'static str, x: &Array) -> Result<(usize, [usize; 2])> {
+    match x.shape()[..] {
+        [ref batch @ .., m, n] if x.dtype().is_float() => Ok((batch.iter().product(), [m, n])),
+        _ => Err(Error::value(op, format!("no matrix: got {x:?}, expected floats (.., m, n)"))),
+    }
+}
+
+/// A dense array for results, of the batch of `x`.
+fn fresh<T: Number>(x: &Array, [rows, columns]: [usize; 2], zeros: bool) -> Result<Array> {
+    let mut shape = *x.shape();
+    let rank = shape.len();
+    (shape[rank - 2], shape[rank - 1]) = (rows, columns);
+    if zeros { Array::zeros(T::DTYPE, &shape) } else { Array::uninit(T::DTYPE, &shape) }
+}
+
+/// A copy to work in.
+fn copied<T: Number>(x: &Array) -> Result<Array> {
+    if x.dtype() == T::DTYPE { dense_copy(x) } else { cast(x, T::DTYPE)?.contiguous() }
+}
+
+/// Runs `work(some matrices, whether they may use more than one thread)` until all of a batch are done.
+fn each(count: usize, cost: usize, work: &(dyn Fn(Range<usize>, bool) -> Result<()> + Sync)) -> Result<()> {
+    if cost >= BUNDLE && count < threads::num_threads() {
+        return work(0..count, true);
+    }
+    let bundle = (BUNDLE / cost.max(1)).clamp(1, count.max(1));
+    let failed = Mutex::new(Ok(()));
+    threads::parallel(count.div_ceil(bundle), &|task| {
+        let done = work(task * bundle..count.min((task + 1) * bundle), false);
+        if done.is_err() {
+            *failed.lock().expect("never poisoned") = done;
+        }
+    });
+    failed.into_inner().expect("never poisoned")
+}
+
+/// The matrices of a dense array, one for each task.
+struct Each<T> {
+    start: SharedMut<T>,
+    len: usize,
+}
+
+impl<T: Number> Each<T> {
+    fn of(x: &mut Array, len: usize) -> Self {
+        Self { start: SharedMut::new(x.mut_ptr::<T>()), len }
+    }
+
+    /// # Safety
+    /// Nobody else uses this matrix.
+    #[allow(clippy::mut_from_ref)] // The caller keeps matrices apart.
+    unsafe fn at(&self, index: usize) -> &mut [T] {
+        // SAFETY: inside the array; the caller promises the rest.
+        unsafe { self.start.slice(index * self.len..(index + 1) * self.len) }
+    }
+}

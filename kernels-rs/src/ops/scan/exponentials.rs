@@ -1,0 +1,215 @@
+//! Logarithms of running sums of exponentials. Lines are followed some at a time in `f64`, block by block: the exponentials of
+//! a block, less its maximum and that of all before, their running sum, and its logarithms. The first and the last step
+//! are loops over elements that do not wait for each other. What a block cannot hold, since its maximum is too far above what
+//! comes before, and infinities and NaN, go one by one.
+
+use crate::array::Array;
+use crate::array::axes::{Steps, merged};
+use crate::array::shape::around;
+use crate::dtype::{BF16, DType, Element, F16, Float};
+use crate::error::{Error, Result};
+use crate::machine::lanes::{Kernel, Lanes, launch};
+use crate::machine::threads::{self, SharedMut};
+use crate::math::special::double;
+use crate::math::wide;
+
+/// Elements of a line that are computed together.
+const BLOCK: usize = 64;
+/// Lines that are followed together: neighbors share cache lines where an axis in front is followed.
+const LINES: usize = 16;
+/// Elements that are worth a task of their own.
+const GRAIN: usize = 1 << 13;
+/// How far the maximum of a block may lie above the first sum in it, so that none of its exponentials is 0.
+const REACH: f64 = 600.0;
+
+/// `ln(Σ exp(x))` of the elements up to each along an axis, in `f64`.
+pub fn logcumsumexp(x: &Array, axis: usize) -> Result<Array> {
+    match x.dtype() {
+        DType::F16 => lines::<F16>(x, axis),
+        DType::BF16 => lines::<BF16>(x, axis),
+        DType::F32 => lines::<f32>(x, axis),
+        DType::F64 => lines::<f64>(x, axis),
+        _ => Err(Error::Rejected("logcumsumexp takes floats")),
+    }
+}
+
+/// A float that is read and written as `f64`.
+trait Line: Float {
+    /// Whether 40 good bits are enough.
+    const SHORT: bool = size_of::<Self>() < size_of::<f64>();
+}
+impl<T: Float> Line for T {}
+
+fn lines<T: Line + Element>(x: &Array, axis: usize) -> Result<Array> {
+    let mut out = Array::uninit(x.dtype(), x.shape())?;
+    let (outer, len, inner) = around("logcumsumexp", x.shape(), axis)?;
+    if x.numel() == 0 {
+        return Ok(out);
+    }
+    let others = merged((0..x.rank()).filter(|&at| at != axis).map(|at| (x.shape()[at], x.strides()[at])));
+    let (from, to) = (SharedMut::new(x.ptr::<T>().cast_mut()), SharedMut::new(out.mut_ptr::<T>()));
+    let count = outer * inner;
+    let together = (GRAIN / len).max(1).next_multiple_of(LINES);
+    threads::parallel(count.div_ceil(together), &|task| {
+        for first in (task * together..count.min((task + 1) * together)).step_by(LINES) {
+            let mut steps = Steps::new(&others, first);
+            let starts: [isize; LINES] = std::array::from_fn(|_| {
+                let at = steps.at();
+                steps.step();
+                at
+            });
+            let mut sums = [Sum::default(); LINES];
+            let lines = LINES.min(count - first);
+            for start in (0..len).step_by(BLOCK) {
+                let mut values = [[0.0; BLOCK]; LINES];
+                let size = BLOCK.min(len - start);
+                for i in 0..size {
+                    for (line, values) in values[..lines].iter_mut().enumerate() {
+                        let at = starts[line] + (start + i) as isize * x.strides()[axis];
+                        // SAFETY: an element of the operand.
+                        values[i] = widened(unsafe { *from.ptr().offset(at) });
+                    }
+                }
+                for (values, sum) in values[..lines].iter_mut().zip(&mut sums) {
+                    sum.block(&mut values[..size], T::SHORT, start == 0);
+                }
+                for i in 0..size {
+                    for (line, values) in values[..lines].iter().enumerate() {
+                        let number = first + line;
+                        let at = (number / inner * len + start + i) * inner + number % inner;
+                        // SAFETY: an element of the result; each line belongs to one task.
+                        unsafe { to.ptr().add(at).write(narrowed::<T>(values[i])) };
+                    }
+                }
+            }
+        }
+    });
+    Ok(out)
+}
+
+#[inline(always)]
+fn widened<T: Element>(value: T) -> f64 {
+    value.to_f64()
+}
+
+#[inline(always)]
+fn narrowed<T: Element>(value: f64) -> T {
+    T::from_f64(value)
+}
+
+/// `top + ln(rest)` is the sum of what was read.
+#[derive(Clone, Copy)]
+struct Sum {
+    top: f64,
+    rest: f64,
+}
+
+impl Default for Sum {
+    fn default() -> Self {
+        Self { top: f64::NEG_INFINITY, rest: 0.0 }
+    }
+}
+
+impl Sum {
+    /// The next elements of a line, each replaced by the sum so far.
+    fn block(&mut self, values: &mut [f64], short: bool, starts: bool) {
+        let first = values[0];
+        let (mut most, mut unknown) = (self.top, false);
+        for &value in &*values {
+            most = if value > most { value } else { most };
+            unknown |= value.is_nan();
+        }
+        let least = if first > self.top { first } else { self.top };
+        if short && !unknown && most.is_finite() && most - least <= REACH {
+            launch(Block { values: &mut *values, sum: self, most });
+        } else {
+            self.one_by_one(values);
+        }
+        if starts {
+            values[0] = first;
+        }
+    }
+
+    fn one_by_one(&mut self, values: &mut [f64]) {
+        let mut sum = if self.rest > 0.0 { self.top + self.rest.ln() } else { self.top };
+        for value in values {
+            sum = double::logaddexp(sum, *value);
+            *value = sum;
+        }
+        *self = Self { top: sum, rest: if sum == f64::NEG_INFINITY { 0.0 } else { 1.0 } };
+    }
+}
+
+/// A block whose exponentials less `most` are numbers above 0.
+struct Block<'a> {
+    values: &'a mut [f64],
+    sum: &'a mut Sum,
+    most: f64,
+}
+
+impl Kernel<f64> for Block<'_> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes<Elem = f64>>(self) {
+        let Self { values, sum, most } = self;
+        for value in &mut *values {
+            *value = wide::exp::<V::Math>(*value - most);
+        }
+        let mut rest = if sum.rest > 0.0 { sum.rest * (sum.top - most).exp() } else { 0.0 };
+        for value in &mut *values {
+            rest += *value;
+            *value = rest;
+        }
+        for value in &mut *values {
+            *value = most + wide::ln::<V::Math>(*value);
+        }
+        *sum = Sum { top: most, rest };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::samples::{Rng, floats, shape, view_of};
+
+    #[test]
+    fn lines_of_any_layout_are_summed_one_by_one() {
+        let mut rng = Rng::new(17);
+        for round in 0..200 {
+            let dtype = [DType::F32, DType::F64, DType::F16, DType::BF16][round % 4];
+            let mut lengths = shape(&mut rng, 3, &[1, 2, 5, 17, 70, 150]);
+            lengths.push(1 + rng.below(5));
+            let axis = rng.below(lengths.len());
+            let x = view_of(&mut rng, dtype, &lengths, round % 3 == 0);
+            let found = floats(&logcumsumexp(&x, axis).unwrap());
+            let (from, inner) = (floats(&x), lengths[axis + 1..].iter().product::<usize>());
+            let len = lengths[axis];
+            for line in 0..from.len() / len {
+                let (before, after) = (line / inner * len * inner, line % inner);
+                let mut sum = f64::NEG_INFINITY;
+                for i in 0..len {
+                    let at = before + i * inner + after;
+                    sum = double::logaddexp(sum, from[at]);
+                    let part = match dtype {
+                        DType::F64 => 1e-14,
+                        DType::F32 => 2e-7,
+                        DType::F16 => 1e-3,
+                        _ => 8e-3,
+                    };
+                    let same = sum == found[at] || (sum.is_nan() && found[at].is_nan());
+                    assert!(same || (found[at] - sum).abs() <= part * (1.0 + sum.abs()), "{} for {sum}", found[at]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn sums_far_below_what_follows_are_kept() {
+        let values: Vec<f32> = (0..200).map(|i| i as f32 * 40.0 - 3990.0).collect();
+        let found = logcumsumexp(&Array::from_slice(&values, &[200]).unwrap(), 0).unwrap();
+        assert_eq!(floats(&found), values.iter().map(|&x| f64::from(x)).collect::<Vec<_>>());
+        let infinite = [f32::NEG_INFINITY, f32::NEG_INFINITY, 1.0, f32::INFINITY, 2.0, f32::NEG_INFINITY];
+        let found = floats(&logcumsumexp(&Array::from_slice(&infinite, &[6]).unwrap(), 0).unwrap());
+        let (low, high) = (f64::NEG_INFINITY, f64::INFINITY);
+        assert_eq!(found, [low, low, 1.0, high, high, high]);
+    }
+}
