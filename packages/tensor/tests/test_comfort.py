@@ -70,3 +70,10 @@ def test_close_tensors_pass_and_the_others_say_where_they_differ() -> None:
             assert_close(pt.asarray(got), want)
     with pytest.raises(AssertionError, match="1 of 4"):
         assert_close(x, x, equal_nan=False)
+
+
+def test_a_format_is_that_of_one_element_or_of_the_whole_text() -> None:
+    assert f"{pt.asarray(3.14159):.2f}" == "3.14"
+    assert f"{pt.ones(1)}" == f"{pt.ones(1)!r:>0}"
+    with pytest.raises(pt.ArgumentError, match=r"\[format\] .*\n.*px\.printoptions\(precision"):
+        f"{pt.ones(2):.2f}"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import phlox_tensor as pt
-from phlox_tensor import ArgumentError, PhloxError, ShapeError, Tensor
+from phlox_tensor import ArgumentError, KindError, PhloxError, ShapeError, Tensor
 
 Array = np.ndarray[Any, Any]
 WEAK: list[Any] = [1.0]
@@ -191,6 +191,10 @@ def test_empty_tensors_pass_through() -> None:
         (lambda x: pt.tensordot(x, x, axes=3), ShapeError),
         (lambda x: pt.tensordot(x, x, axes=([0], [1])), ShapeError),
         (lambda x: pt.matrix_transpose(x[0]), ShapeError),
+        (lambda x: pt.bincount(pt.asarray([-1, 3])), ArgumentError),
+        (lambda x: pt.interpolate(x[None, None], (4,)), ShapeError),
+        (lambda x: pt.fft.stft(x[0], 16), ShapeError),
+        (lambda x: pt.fft.fft(x.astype(pt.int32)), KindError),
         (lambda x: pt.broadcast_arrays(x, x.T), ShapeError),
     ],
 )

@@ -108,6 +108,15 @@ def test_triangles(shape: tuple[int, ...], k: int, dtype: str) -> None:
     same(pt.triu(pt.asarray(array), k=k), np.triu(array, k))
 
 
+@pytest.mark.parametrize("name", ["empty", "full", "ones", "zeros"])
+def test_errors_name_the_function_that_was_called(name: str) -> None:
+    more = (1,) if name == "full" else ()
+    with pytest.raises(ArgumentError, match=rf"^\[{name}\] negative size"):
+        getattr(pt, name)(-1, *more)
+    with pytest.raises(DTypeError, match=rf"^\[{name}_like\] unknown element type"):
+        getattr(pt, f"{name}_like")(pt.ones(2), *more, dtype="float33")
+
+
 @pytest.mark.parametrize("indexing", ["xy", "ij"])
 @pytest.mark.parametrize("sizes", [(), (3,), (3, 2), (3, 2, 4)])
 def test_meshgrid(sizes: tuple[int, ...], indexing: Any) -> None:

@@ -224,5 +224,5 @@ def test_an_op_of_a_user_is_declared_anew_and_one_of_the_package_is_not() -> Non
         assert ns.ops.again_op(x).tolist() == [0.0, 1.0]
     finally:
         pt.REGISTRY.pop("again_op", None)
-    with pytest.raises(ValueError, match="'exp' is taken"):
+    with pytest.raises(ValueError, match="name is taken: got 'exp'"):
         elementwise("exp", "x: Float -> Float", expand=lambda x: x, doc="A test.")

@@ -139,6 +139,8 @@ def test_installed_backends_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
         ("numpy:x", "not a device: got 'numpy:x'"),
         ("numpy:²", "not a device"),
         ("", "no such backend"),
+        ("cuda:0", 'hint: device="wgpu"'),
+        ("autodiff", r"hint: device=px\.Autodiff\("),
         (5, "not a device: got 5"),
         (Numpy, r"(?s)not a device.*hint: Numpy\(\)"),
     ],
@@ -146,6 +148,14 @@ def test_installed_backends_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_no_device_is_refused(device: Any, text: str) -> None:
     with pytest.raises(ArgumentError, match=text):
         pt.ones(1, device=device)
+
+
+@pytest.mark.parametrize("device", [Numpy, pt.Meta])
+def test_a_default_type_of_another_kind_is_refused(device: Any) -> None:
+    with pytest.raises(DTypeError, match="wrong kind of default float: got int8"):
+        device(float="int8")
+    with pytest.raises(DTypeError, match="wrong kind of default int: got float32"):
+        device(int="float32")
 
 
 def test_the_default_device_holds_in_its_block_alone() -> None:

@@ -174,7 +174,7 @@ def test_bounds_hold() -> None:
         (lambda: random.exponential(3, -1.0), ArgumentError, "scale >= 0"),
         (lambda: random.truncated_normal(3, 2.0, 1.0), ArgumentError, "low < high"),
         (lambda: random.truncated_normal(3, 8.0, 9.0), ArgumentError, "4 std"),
-        (lambda: random.poisson(3, -1.0), ArgumentError, "rate >= 0"),
+        (lambda: random.poisson(3, -1.0), ArgumentError, "rate < inf"),
         (lambda: random.gamma(3, pt.ones(2)), ShapeError, "broadcast"),
         (lambda: random.multinomial(pt.ones(2), 3, replacement=False), ArgumentError, "3 of 2"),
         (lambda: random.choice(pt.ones(0)), ShapeError, "nothing to draw"),
@@ -186,3 +186,54 @@ def test_bounds_hold() -> None:
 def test_what_makes_no_sense_is_refused(call: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: random.gamma(3, -1.0),
+        lambda: random.gamma(3, 1.0, -2.0),
+        lambda: random.beta(3, 0.0, 1.0),
+        lambda: random.beta(3, 1.0, -1.0),
+    ],
+)
+def test_a_parameter_that_no_distribution_has_is_refused(call: Callable[[], Any]) -> None:
+    with pytest.raises(ArgumentError, match=r"> 0|>= 0"):
+        call()
+
+
+NONE = float("nan")
+ENDLESS = float("inf")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: random.categorical(pt.asarray([NONE, 1.0])),
+        lambda: random.categorical(pt.asarray([[0.0, 1.0], [-ENDLESS, -ENDLESS]])),
+        lambda: random.categorical(pt.asarray([ENDLESS, 1.0])),
+        lambda: random.choice(pt.arange(2), (3,), weights=pt.asarray([-1.0, 2.0])),
+        lambda: random.multinomial(pt.asarray([-1.0, 2.0]), 3),
+        lambda: random.multinomial(pt.asarray([1.0, 0.0]), 2, replacement=False),
+        lambda: random.multinomial(pt.asarray([ENDLESS, 2.0]), 3),
+        lambda: random.multinomial(pt.asarray([NONE, 2.0]), 3),
+        lambda: random.multinomial(pt.zeros((2, 3)), 3),
+        lambda: random.poisson((2,), ENDLESS),
+        lambda: random.poisson((2,), pt.asarray([-1.0, 2.0])),
+        lambda: random.poisson((2,), pt.asarray([NONE, 2.0])),
+    ],
+)
+def test_numbers_that_no_draw_follows_are_refused_in_tensors_too(call: Callable[[], Any]) -> None:
+    with pytest.raises(ArgumentError, match="out of range"):
+        call()
+
+
+def test_no_draws_and_no_lines_are_fine() -> None:
+    assert random.multinomial(pt.ones((2, 3)), 0).shape == (2, 0)
+    assert random.multinomial(pt.ones((0, 3)), 2).shape == (0, 2)
+    assert random.categorical(pt.zeros((0, 3)), (4,)).shape == (4, 0)
+
+
+def test_concentrations_that_no_distribution_has_give_nan() -> None:
+    drawn = random.gamma(3, pt.asarray([-1.0, 0.0, 2.0])).isnan()
+    assert drawn.tolist() == [True, True, False]

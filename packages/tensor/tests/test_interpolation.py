@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import phlox_tensor as pt
+from phlox_tensor import ArgumentError
 
 IMAGE = [[1.0, 4.0, 2.0], [0.0, 8.0, -3.0]]
 NEAREST = [[1, 1, 4, 2], [1, 1, 4, 2], [0, 0, 8, -3]]
@@ -47,3 +48,76 @@ def test_the_same_size_gives_the_same_image(mode: str) -> None:
     x = pt.asarray(IMAGE)[None, None]
     for align_corners in (True, False):
         assert pt.interpolate2d(x, (2, 3), mode, align_corners).tolist() == x.tolist()
+
+
+LINE = [float(i) for i in range(1, 5)]
+
+
+def _resized(size: int, **how: Any) -> list[float]:
+    found: list[float] = pt.resize(pt.asarray(LINE, dtype=pt.float64), (size,), **how).tolist()
+    return found
+
+
+def test_sizes_are_those_of_the_last_axes() -> None:
+    x = pt.asarray(IMAGE)
+    assert pt.resize(x, (3,)).shape == (2, 3)
+    assert pt.resize(x[None, None], (5, 4)).shape == (1, 1, 5, 4)
+    assert pt.resize(x, ()).tolist() == x.tolist()
+    assert pt.resize(x, (0,)).shape == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("size", "how", "expected"),
+    [
+        (8, {}, [1, 1.25, 1.75, 2.25, 2.75, 3.25, 3.75, 4]),
+        (3, {"coordinates": "asymmetric"}, [1, 7 / 3, 11 / 3]),
+        (1, {"coordinates": "pytorch_half_pixel"}, [1]),
+        (1, {"coordinates": "half_pixel"}, [2.5]),
+        (1, {"coordinates": "align_corners"}, [1]),
+        (2, {"coordinates": "half_pixel_symmetric", "scale": 0.6}, [5 / 3, 10 / 3]),
+        (2, {"antialias": True}, [1.625, 3.375]),
+        (2, {"antialias": True, "exclude_outside": True}, [12 / 7, 23 / 7]),
+        (4, {"coordinates": "tf_crop_and_resize", "region": (-1 / 3, 2 / 3), "fill_value": 9},
+         [9, 1, 2, 3]),
+        (2, {"mode": "nearest", "coordinates": "tf_half_pixel_for_nn", "rounding": "floor"},
+         [2, 4]),
+        (3, {"mode": "nearest"}, [1, 2, 4]),
+        (2, {"mode": "nearest", "rounding": "round_prefer_floor"}, [1, 3]),
+        (2, {"mode": "nearest", "rounding": "round_prefer_ceil"}, [2, 4]),
+        (8, {"mode": "nearest", "rounding": "floor"}, [1, 1, 1, 2, 2, 3, 3, 4]),
+        (8, {"mode": "nearest", "rounding": "ceil"}, [1, 2, 2, 3, 3, 4, 4, 4]),
+        (2, {"mode": "cubic", "cubic_coefficient": -0.5}, [1.4375, 3.5625]),
+    ],
+)  # fmt: skip
+def test_places_are_those_of_the_formulas(
+    size: int, how: dict[str, Any], expected: list[float]
+) -> None:
+    np.testing.assert_allclose(_resized(size, **how), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"mode": "bilinear"},
+        {"coordinates": "corners"},
+        {"mode": "nearest", "rounding": "up"},
+        {"mode": "nearest", "antialias": True},
+        {"rounding": "floor"},
+        {"cubic_coefficient": -0.5},
+        {"region": (0.0, 1.0)},
+        {"fill_value": 1.0},
+        {"scale": 2.0},
+        {"scale": (0.75, 0.75)},
+        {"coordinates": "tf_crop_and_resize", "region": (0.0, 0.5, 1.0)},
+    ],
+)
+def test_a_setting_that_would_do_nothing_is_refused(how: dict[str, Any]) -> None:
+    with pytest.raises(ArgumentError):
+        _resized(3, **how)
+
+
+def test_what_is_outside_a_crop_does_not_move_with_the_tensor() -> None:
+    how: Any = {"coordinates": "tf_crop_and_resize", "region": (-1 / 3, 2 / 3), "fill_value": 9.0}
+    x = pt.asarray(LINE, dtype=pt.float64)
+    moved = pt.resize(x + 1, (4,), **how) - pt.resize(x, (4,), **how)
+    assert moved.tolist() == [0.0, 1.0, 1.0, 1.0]

@@ -115,3 +115,12 @@ def test_operators_are_those_of_python(name: str, a: int, b: int) -> None:
 
 def test_arguments_that_the_standard_names_may_be_named() -> None:
     assert pt.isdtype(dtype=pt.float32, kind="real floating")
+
+
+def test_the_second_power_is_a_square_of_the_same_kind() -> None:
+    for x in (pt.asarray([-1.5, 0.1, 3.0]), pt.asarray([-2, 3]), pt.asarray([7], dtype="uint8")):
+        assert (x**2).tolist() == x.square().tolist()
+        assert (x**2).dtype == x.dtype
+    truth: Any = pt.asarray([True])
+    with pytest.raises(pt.KindError, match=r"\[pow\]"):
+        _ = truth**2

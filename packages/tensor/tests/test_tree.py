@@ -201,6 +201,23 @@ def test_a_registered_type_comes_apart_and_so_do_its_subclasses() -> None:
         tree.leaves(Plain(Box(1, "")))
 
 
+@pytest.mark.parametrize(
+    ("cls", "functions", "text"),
+    [
+        (list, (len, len), "registered already: got list"),
+        (3, (len, len), "not a class: got 3"),
+        (set, (3, len), "flatten is no function: got 3"),
+        (set, (len, None), "rebuild is no function: got None"),
+    ],
+)
+def test_what_cannot_be_registered_leaves_trees_as_they_are(
+    cls: Any, functions: tuple[Any, Any], text: str
+) -> None:
+    with pytest.raises(ArgumentError, match=text):
+        tree.register(cls, *functions)
+    assert tree.leaves([1, {2}]) == [1, {2}]
+
+
 def test_depth_costs_no_frames() -> None:
     deep: Any = 1
     for _ in range(20_000):

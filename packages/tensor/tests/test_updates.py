@@ -132,3 +132,33 @@ def test_numbers_out_of_range_are_refused() -> None:
         pt.zeros(2).at[2].set(1.0)
     with pytest.raises(IndexOutOfRangeError):
         pt.zeros(2).at[[0, 2]].add(1.0)
+
+
+def test_an_update_of_another_name_says_what_to_type() -> None:
+    with pytest.raises(pt.UnknownNameError, match=r"x\.at\[index\]\.multiply\(values\)"):
+        pt.ones(3).at[0].mul(2.0)
+    with pytest.raises(AttributeError, match="hint"):
+        pt.ones(3).at[0].divide(2.0)
+
+
+@pytest.mark.parametrize("mask_shape", [(3, 4), (3,), (), (0, 4)])
+@pytest.mark.parametrize("values", [2.5, [1.0, 2.0, 3.0, 4.0]])
+def test_updates_by_a_mask_are_those_of_numpy(mask_shape: Any, values: Any) -> None:
+    random = np.random.default_rng(0)
+    x = random.normal(size=(0, 4) if mask_shape == (0, 4) else (3, 4))
+    mask = np.asarray(random.random(mask_shape) > 0.5)
+    if mask.ndim == 2 and isinstance(values, list):
+        values = values[: int(mask.sum())] + [5.0] * max(0, int(mask.sum()) - 4)
+    changes: dict[str, Any] = {
+        "set": lambda a, v: v,
+        "add": np.add,
+        "subtract": np.subtract,
+        "multiply": np.multiply,
+        "min": np.minimum,
+        "max": np.maximum,
+    }
+    for name, change in changes.items():
+        want = x.copy()
+        want[mask] = change(want[mask], np.asarray(values))
+        found = getattr(pt.asarray(x).at[pt.asarray(mask)], name)(pt.asarray(values))
+        assert np.array_equal(found.numpy(), want), name

@@ -18,6 +18,7 @@ from . import random as random
 from . import tree as tree
 from ._backend import Backend as Backend
 from ._backend import MemoryUse as MemoryUse
+from ._backend import Pull as Pull
 from ._backend import Standing as Standing
 from ._backend import is_inside as is_inside
 from ._cell import Cell as Cell
@@ -98,6 +99,7 @@ from ._kinds import Bool as Bool
 from ._kinds import Float as Float
 from ._kinds import Int as Int
 from ._meta_backend import Meta as Meta
+from ._mixed import Mixed as Mixed
 from ._numpy_backend import Numpy as Numpy
 from ._op import REGISTRY as REGISTRY
 from ._op import Op as Op

@@ -30,7 +30,7 @@ class _Modes:
 
 EAGER: Final = _Eager()
 MODES: Final = _Modes()
-_always: Final[list[Callable[[], Hashable]]] = []
+ALWAYS: Final[list[Callable[[], Hashable]]] = []
 _modes: Final[list[Callable[[], Hashable]]] = []
 
 
@@ -43,12 +43,12 @@ def depend_on(source: Callable[[], Hashable], *, mode: bool = False) -> None:
         source: gives something that can be compared.
         mode: ask only while ``MODES.entered`` is not 0; it gives None where the mode is off.
     """
-    (_modes if mode else _always).append(source)
+    (_modes if mode else ALWAYS).append(source)
 
 
 def ambient() -> tuple[Any, ...]:
     """Return what all sources give now."""
-    found = [source() for source in _always]
+    found = [source() for source in ALWAYS]
     if MODES.entered:
         found += [(place, now) for place, ask in enumerate(_modes) if (now := ask()) is not None]
     return tuple(found)

@@ -126,51 +126,7 @@ def _shape(value: Any, name: str, op: str, rank: int) -> tuple[int, ...]:
     return _integers(value, name, op, rank)
 
 
-def _pair(value: Any, name: str, op: str, rank: int) -> tuple[int, int]:
-    items = _integers(value, name, op, rank)
-    if len(items) == 1:
-        items *= 2
-    if len(items) != 2 or min(items) < 1:
-        raise ArgumentError(
-            op, f"{name} is not a pair", got=value, expected="an int >= 1 or (height, width)"
-        )
-    return items[0], items[1]
-
-
-def _pair_or_none(value: Any, name: str, op: str, rank: int) -> tuple[int, int] | None:
-    return None if value is None else _pair(value, name, op, rank)
-
-
-def _extra(value: Any, name: str, op: str, rank: int) -> tuple[int, int]:
-    items = _integers(value, name, op, rank)
-    if len(items) == 1:
-        items *= 2
-    if len(items) != 2 or min(items) < 0:
-        raise ArgumentError(
-            op, f"{name} is malformed", got=value, expected="an int >= 0 or (height, width)"
-        )
-    return items[0], items[1]
-
-
-def _sides(value: Any, name: str, op: str, rank: int) -> tuple[tuple[int, int], ...]:
-    """((top, bottom), (left, right)) from an int, (height, width) or the full form."""
-    if not isinstance(value, Sequence):
-        value = (value, value)
-    sides = tuple(
-        _integers(item if isinstance(item, Sequence) else (item, item), name, op, rank)
-        for item in value
-    )
-    if len(sides) != 2 or any(len(s) != 2 or min(s) < 0 for s in sides):
-        raise ArgumentError(
-            op,
-            f"{name} is malformed",
-            got=value,
-            expected="an int >= 0, (height, width) or ((top, bottom), (left, right))",
-        )
-    return tuple((s[0], s[1]) for s in sides)
-
-
-_AXES_OF_WINDOWS: Final = {1: "(length,)", 3: "(depth, height, width)"}
+_AXES_OF_WINDOWS: Final = {1: "(length,)", 2: "(height, width)", 3: "(depth, height, width)"}
 
 
 def _steps(count: int, least: int) -> Normalizer:
@@ -276,6 +232,12 @@ def _float_or_none(value: Any, name: str, op: str, rank: int) -> Any:
     return None if value is None else _float(value, name, op, rank)
 
 
+def _floats(value: Any, name: str, op: str, rank: int) -> tuple[float, ...]:
+    """Numbers that are read, one for each axis."""
+    items = value if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
+    return tuple(float(_scalar(item, name, op, rank)) for item in items)
+
+
 def _flag(value: Any, name: str, op: str, rank: int) -> bool:
     plain = _scalar(value, name, op, rank)
     if plain not in (0, 1):
@@ -330,17 +292,18 @@ NORMALIZERS: Final[dict[str, Normalizer]] = {
     "Count": _integer,
     "DType": _dtype,
     "DType?": _dtype_or_none,
-    "Extra": _extra,
+    "Extra": _steps(2, 0),
+    "Floats": _floats,
     "Index": _index,
     "Integers": _integers,
     "Margins": _margins,
-    "Pair": _pair,
-    "Pair?": _pair_or_none,
+    "Pair": _steps(2, 1),
+    "Pair?": _or_none(_steps(2, 1)),
     "Scalar": _scalar,
     "Scalar?": _scalar_or_none,
     "Sections": _sections,
     "Shape": _shape,
-    "Sides": _sides,
+    "Sides": _margins_around(2),
     "Single": _steps(1, 1),
     "Single?": _or_none(_steps(1, 1)),
     "SingleExtra": _steps(1, 0),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from inspect import Parameter, signature
 from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Protocol
@@ -15,7 +16,7 @@ from ._errors import BackendUnavailableError, DeviceError, GradientError, Reject
 from ._key import exact
 from ._number import Scalar
 from ._op import REGISTRY, Op, Restated, Shape
-from ._program import Kernel, Program, ProgramLimits, Run
+from ._program import CallSequence, Kernel, Program, ProgramLimits, Run, SequenceRun
 from ._table import Entry, Table
 from ._tensor import Tensor
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 Primitive = Any
 Standing = Literal["constant", "leaf", "result", "freed"]
+# From cotangents, and whether there will be another call, to those of the operands.
+Pull = Callable[[list[Any], bool], "Sequence[tuple[Tensor, ...]]"]
 _MOST_PASSED: Final = 4096
 
 
@@ -50,7 +53,7 @@ class Watcher(Protocol):
         ...
 
 
-_WATCHERS: Final[list[Watcher]] = []  # one at most
+_WATCHERS: Final[list[Watcher]] = []
 
 
 class _Interned(ABCMeta):
@@ -265,6 +268,29 @@ class Backend(metaclass=_Interned):
             hint=f"make the model, or leaves with require_grad(), with device=Autodiff({self!r})",
         )
 
+    def as_one_step(
+        self, name: str, operands: Sequence[Primitive], values: Sequence[Primitive], pull: Pull
+    ) -> tuple[Primitive, ...]:
+        """Return values of ``inner`` as the results of one step that was recorded elsewhere.
+
+        ``pull`` is given a cotangent for each value, or None, and whether it will be called again;
+        it gives for each operand, of which some may be constants, what ``pull_back`` does.
+        """
+        raise DeviceError(name, f"{self!r} does not record")
+
+    def pull_back(
+        self,
+        results: Sequence[Tensor],
+        cotangents: Sequence[Tensor | None],
+        operands: Sequence[Primitive],
+    ) -> list[tuple[Tensor, ...]]:
+        """Carry cotangents of results back to operands, which were made before all between.
+
+        Returns:
+            For each operand its gradient, if one came; for a constant what was proposed for it.
+        """
+        raise DeviceError("pull_back", f"{self!r} does not record")
+
     def is_tracked(self, primitive: Primitive, /) -> bool:
         """Whether a gradient would flow to the primitive."""
         return False
@@ -302,14 +328,14 @@ class Backend(metaclass=_Interned):
         return None
 
     def repeated(self, make: Callable[[], Run], /) -> Run | None:
-        """Return what does the same as a function of ops, with less work for each of them.
+        """Return what does the same as the function that ``make`` makes, with less work for an op.
 
-        Args:
-            make: makes the function, which needs no values and leaves none behind but its results.
-
-        Returns:
-            The function to call in its place; None where calling the ops is as good.
+        It needs no values and leaves none behind but its results. None: calling ops is as good.
         """
+        return None
+
+    def sequence(self, calls: CallSequence, /) -> SequenceRun | None:
+        """Return what does these calls as one, each array until its last use; None if not all."""
         return None
 
     def checks_operands(self, op: Op) -> bool:
@@ -318,25 +344,29 @@ class Backend(metaclass=_Interned):
 
     def _lay_out(self) -> None:
         """Make the tables, unless they are as new; entries are looked up at their first use."""
+        # Not by ``vars``: it makes a dict of the attributes, and each read of one slower for good.
         self.passed = {}
-        ready = vars(self).get("ops")
+        ready = getattr(self, "ops", None)
         if ready is None or ready._used:
             self.ops = Table(lambda name: self._found(REGISTRY[name]), REGISTRY)
             self.checking = Table(self._resolve_checking, REGISTRY)
 
         if self.inner is None:
             for method in ("read", "read_async", "upload"):
-                vars(self).pop(method, None)
+                with suppress(AttributeError):  # the class's own
+                    delattr(self, method)
             for watcher in _WATCHERS:
-                vars(self).update(watcher.methods(self))
+                for method, watched in watcher.methods(self).items():
+                    setattr(self, method, watched)
 
     def _found(self, op: Op) -> Entry:
         """What runs an op; a base device's own entries are watched, formulas by their ops."""
         if self.inner is None:
-            for watcher in _WATCHERS:
-                own = self.entry(op.name)
-                if own is not None:
-                    return watcher.entry(self, op, own)
+            own = self.entry(op.name) if _WATCHERS else None
+            if own is not None:
+                for watcher in _WATCHERS:
+                    own = watcher.entry(self, op, own)
+                return own
         return self.resolve(op)
 
     def _resolve_checking(self, name: str) -> Entry:
@@ -427,10 +457,12 @@ def lacks(backend: Backend, op: Op) -> bool:
     return op.op_class.hosted and op.expand is None and backend.base.entry(op.name) is None
 
 
-def watch(watcher: Watcher | None) -> None:
-    """Let all base devices be watched, or none; their entries are looked up again."""
+def watch(watcher: Watcher, *, on: bool) -> None:
+    """Let all base devices be watched, or no longer; all entries are looked up again."""
     with _Interned._changing:
-        _WATCHERS[:] = [] if watcher is None else [watcher]
+        if (watcher in _WATCHERS) is on:
+            return
+        (_WATCHERS.append if on else _WATCHERS.remove)(watcher)
         for device in _Interned._objects.values():
             device._lay_out()
 

@@ -71,6 +71,10 @@ class Cell(Generic[T]):
         self._value: Any = value
         self._packed: Packed | None = None
         self.lock: Final = RLock()
+        if RECORDINGS.count:
+            recording = recording_here.get()
+            if recording is not None:
+                recording.born(self)
 
     def get(self) -> T:
         """Return the value."""

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import builtins
+from array import array
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import fields
 from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from ._backend import Backend
+from ._errors import ArgumentError, WrongTypeError
+from ._tensor import Tensor
 
 Children = dict[Any, Any] | Sequence[Any]
 Flatten = Callable[[Any], tuple[Children, Any]]
@@ -20,6 +28,7 @@ class Node(NamedTuple):
     known: bool  # one of Python's own containers: holds a tensor only if a part does
     static: Callable[[Any], Any] | None = None
     shared: bool = False  # one object at two places is one part of a tree
+    slot: str | None = None  # where values that never change keep what compiled functions find
 
 
 def _list(children: Any, cls: type[list[Any]]) -> Any:
@@ -77,3 +86,41 @@ KNOWN: Final[dict[type, Node]] = {
         known=True,
     ),
 }
+
+# Each iterates over numbers or characters, if at all, or holds tensors only while an op runs.
+LEAVES: Final = (
+    array,
+    Backend,
+    bytearray,
+    bytes,
+    memoryview,
+    np.generic,
+    np.ndarray,
+    range,
+    str,
+    Tensor,
+    type,
+)
+
+
+def check_registration(
+    type: Any, flatten: Any, rebuild: Any, registered: Collection[builtins.type]
+) -> None:
+    """Refuse to register what is no class or known already, and functions that are none.
+
+    Raises:
+        ArgumentError: for the class.
+        WrongTypeError: for what is no class, and for a function.
+    """
+    if not isinstance(type, builtins.type):
+        raise WrongTypeError("tree", "not a class", got=repr(type), expected="a class")
+    if type in registered or type in KNOWN:
+        raise ArgumentError("tree", "the type is registered already", got=type.__qualname__)
+    if issubclass(type, (*LEAVES, int, float, complex)):
+        got = type.__qualname__
+        raise ArgumentError("tree", "a leaf holds nothing", got=got, expected="a container")
+    for name, function in (("flatten", flatten), ("rebuild", rebuild)):
+        if not callable(function):
+            raise WrongTypeError(
+                "tree", f"{name} is no function", got=repr(function), expected="a function"
+            )

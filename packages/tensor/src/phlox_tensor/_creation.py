@@ -81,6 +81,7 @@ def asarray(
     Raises:
         DTypeError: when the device lacks the element type, or the data has none.
         ShapeError: when the items of a list differ in shape.
+        ArgumentError: for an array with a mask.
         SharingError: with ``copy=False``, when the data has to be copied; it is a ValueError.
     """
     wanted = None if dtype is None else as_dtype(dtype, "asarray")
@@ -200,22 +201,29 @@ def full(
         DTypeError: when the device lacks the type, or it does not hold the value.
         KindError: for a fraction in an Int tensor.
     """
-    if isinstance(fill_value, Tensor):
-        return _repeated(fill_value, sizes(shape, "full"), dtype, device)
+    return _filled("full", shape, fill_value, dtype, device)
+
+
+def _filled(
+    op: str, shape: Any, value: Any, dtype: DTypeLike | None, device: Device
+) -> Tensor[Any]:
+    """A tensor of one value, made by the function that errors name."""
+    if isinstance(value, Tensor):
+        return _repeated(op, value, sizes(shape, op), dtype, device)
     backend = as_device(device)
-    value = number(fill_value, "fill_value", "full")
-    chosen = _dtype_for(value, dtype, backend, "full")
-    dims = sizes(shape, "full")
-    check_shape(dims, backend, "full")
-    return Tensor(backend.ops.full(dims, number_for(value, chosen, "full"), chosen), backend)
+    plain_value = number(value, "fill_value", op)
+    chosen = _dtype_for(plain_value, dtype, backend, op)
+    dims = sizes(shape, op)
+    check_shape(dims, backend, op)
+    return Tensor(backend.ops.full(dims, number_for(plain_value, chosen, op), chosen), backend)
 
 
 def _repeated(
-    value: Tensor[Any], shape: tuple[int, ...], dtype: DTypeLike | None, device: Device
+    op: str, value: Tensor[Any], shape: tuple[int, ...], dtype: DTypeLike | None, device: Device
 ) -> Tensor[Any]:
     """A tensor of one element, seen with a shape."""
     if value.size != 1:
-        raise ArgumentError("full", "fill_value is not one element", got=f"shape {value.shape}")
+        raise ArgumentError(op, "fill_value is not one element", got=f"shape {value.shape}")
     out = value if dtype is None else value.astype(dtype)
     if device is not None and not is_inside(as_device(device), value.device):
         out = out.to_device(device)
@@ -268,7 +276,7 @@ def zeros(
 ) -> Tensor[Float]:
     """Return zeros, of the device's default float type by default."""
     _one_shape(shape, more, "zeros")
-    return full(shape, 0.0, dtype=dtype, device=device)
+    return _filled("zeros", shape, 0.0, dtype, device)
 
 
 def ones(
@@ -279,7 +287,7 @@ def ones(
 ) -> Tensor[Float]:
     """Return ones, of the device's default float type by default."""
     _one_shape(shape, more, "ones")
-    return full(shape, 1.0, dtype=dtype, device=device)
+    return _filled("ones", shape, 1.0, dtype, device)
 
 
 def empty(
@@ -290,7 +298,7 @@ def empty(
 ) -> Tensor[Float]:
     """Return a tensor whose values mean nothing; tensors never change, so it holds zeros."""
     _one_shape(shape, more, "empty")
-    return zeros(shape, dtype=dtype, device=device)
+    return _filled("empty", shape, 0.0, dtype, device)
 
 
 def full_like(
@@ -302,29 +310,36 @@ def full_like(
     device: Device = None,
 ) -> Tensor[AnyKind]:
     """Return a tensor of one value with the shape, type and device of ``x``."""
-    chosen = x.dtype if dtype is None else dtype
-    return full(x.shape, fill_value, dtype=chosen, device=device or x.device)
+    return _filled_like("full_like", x, fill_value, dtype, device)
 
 
 def zeros_like(
     x: Tensor[AnyKind], /, *, dtype: DTypeLike | None = None, device: Device = None
 ) -> Tensor[AnyKind]:
     """Return zeros with the shape, type and device of ``x``."""
-    return full_like(x, 0, dtype=dtype, device=device)
+    return _filled_like("zeros_like", x, 0, dtype, device)
 
 
 def ones_like(
     x: Tensor[AnyKind], /, *, dtype: DTypeLike | None = None, device: Device = None
 ) -> Tensor[AnyKind]:
     """Return ones with the shape, type and device of ``x``."""
-    return full_like(x, 1, dtype=dtype, device=device)
+    return _filled_like("ones_like", x, 1, dtype, device)
 
 
 def empty_like(
     x: Tensor[AnyKind], /, *, dtype: DTypeLike | None = None, device: Device = None
 ) -> Tensor[AnyKind]:
     """Return a tensor with the shape, type and device of ``x`` whose values mean nothing."""
-    return zeros_like(x, dtype=dtype, device=device)
+    return _filled_like("empty_like", x, 0, dtype, device)
+
+
+def _filled_like(
+    op: str, x: Tensor[Any], value: Any, dtype: DTypeLike | None, device: Device
+) -> Tensor[Any]:
+    """A tensor of one value like another."""
+    chosen = x.dtype if dtype is None else dtype
+    return _filled(op, x.shape, value, chosen, x.device if device is None else device)
 
 
 @overload

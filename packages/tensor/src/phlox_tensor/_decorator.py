@@ -63,7 +63,7 @@ class Decorator(Backend):
     def lower_all(self, op: Op, args: tuple[Any, ...]) -> list[Any]:
         """Bring the operands among the arguments of an entry to the inner device."""
         count = len(op.signature.operands)
-        return [*(on_primitives(self.lower, x) for x in args[:count]), *args[count:]]
+        return [*[on_primitives(self.lower, x) for x in args[:count]], *args[count:]]
 
     def expanded(self, op: Op) -> Entry | None:
         """Return an entry that runs the formula of an op on this device; None without one."""

@@ -17,6 +17,19 @@ from ._errors import ArgumentError, BackendUnavailableError
 GROUP = "phlox.backends"
 _current: ContextVar[Backend | None] = ContextVar("phlox_device", default=None)
 
+_GPU: Final = 'device="wgpu", from: pip install phlox-wgpu'
+# What to type for names of devices that are not there.
+_HINTS: Final = {
+    "autodiff": "device=px.Autodiff(px.Cpu())",
+    "cpu": "pip install phlox-kernels",
+    "cuda": _GPU,
+    "gpu": _GPU,
+    "hip": _GPU,
+    "mps": _GPU,
+    "vulkan": _GPU,
+    "wgpu": "pip install phlox-wgpu",
+    "xpu": _GPU,
+}
 _provided: Final[dict[str, Any]] = {}
 
 
@@ -47,7 +60,7 @@ def load_class(name: str) -> Any:
             "no such backend is installed",
             got=repr(name),
             expected=", ".join(sorted({*backend_classes(), *_provided})),
-            hint=f"pip install phlox-{'kernels' if name == 'cpu' else name}",
+            hint=_HINTS.get(name),
         )
     return point.load()
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import erf, prod, sqrt
+from math import ceil, erf, inf, isfinite, log, prod, sqrt
 from typing import Any, Final
 
+from ._attributes import refuse_recorded
 from ._backend import Backend
 from ._creation import full, sizes
 from ._draws import normal, permutation, randint, uniform
 from ._dtype import DTypeLike
 from ._errors import ArgumentError, ShapeError
 from ._kinds import AnyKind, Float, Int
+from ._recording import recording
 from ._tensor import Tensor
 from .shapes._broadcast import broadcast_shapes
 
@@ -20,9 +22,10 @@ Shape = int | Sequence[int]
 
 # Half of the smallest step between uniforms in float32, so that no logarithm is of 0.
 _LEAST: Final = 2.0**-25
-# A proposal of Marsaglia and Tsang is refused with a probability below 0.05, one of Hörmann's
-# below 0.2: after so many rounds the last one stands for fewer than one number of 10⁷.
-_GAMMA_ROUNDS: Final = 6
+# A proposal of Marsaglia and Tsang is refused with a probability below 0.05, and below 0.05/α from
+# α = 1 on, one of Hörmann's below 0.2. There are so many rounds that the last one stands for fewer
+# than one number of 10⁷.
+_REFUSED: Final = 0.05
 _POISSON_ROUNDS: Final = 12
 # Below this rate counts are found by adding up probabilities, of which so many are enough.
 _SMALL_RATE: Final = 10.0
@@ -111,6 +114,13 @@ def _parameters(
     ]
 
 
+def _require_positive(op: str, **given: Tensor | float) -> None:
+    """Numbers are looked at; tensors are not read for it."""
+    for name, value in given.items():
+        fits = isinstance(value, Tensor) or value > 0
+        _require(op, fits, f"{name} {value}", f"{name} > 0")
+
+
 def gamma(
     shape: Shape,
     concentration: Tensor | float,
@@ -121,32 +131,45 @@ def gamma(
 ) -> Tensor[Float]:
     """Return gamma distributed numbers of mean ``concentration·scale``. Marsaglia and Tsang, 2000.
 
-    Parameters are numbers, or tensors that broadcast to ``shape``. No derivative flows to the
-    concentration.
+    Parameters are numbers, or tensors that broadcast to ``shape``; a derivative flows to the scale.
+
+    Raises:
+        ArgumentError: for a concentration of 0 or less, or a negative scale; in tensors those of
+            the concentration give nan.
+        GradientError: for a concentration that a derivative should flow to.
 
     Example:
         >>> gamma((2, 3), 0.5).shape
         (2, 3)
     """
+    _require_positive("gamma", concentration=concentration)
+    refuse_recorded(concentration, "concentration", "gamma")
+    number = 0.0 if isinstance(scale, Tensor) else scale
+    _require("gamma", number >= 0, f"scale {number}", "scale >= 0")
     alpha, size = _parameters("gamma", shape, dtype, device, concentration, scale)
-    return (_standard_gamma(alpha.detach()) * size).astype(alpha.dtype)
+    return (_standard_gamma(alpha.detach(), concentration) * size).astype(alpha.dtype)
 
 
-def _standard_gamma(alpha: Tensor) -> Tensor:
+def _standard_gamma(alpha: Tensor, given: Tensor | float) -> Tensor:
     like: Any = {"dtype": alpha.to_full_precision().dtype, "device": alpha.device}
     alpha = alpha.to_full_precision()
+    alpha = (alpha > 0).where(alpha, float("nan"))
     small = alpha < 1.0  # one more, times a power of a uniform
     third = small.where(alpha + 1.0, alpha) - 1.0 / 3.0
     narrow = 1.0 / (third * 9.0).sqrt()
     out, done = third, alpha.isnan()
-    for _ in range(_GAMMA_ROUNDS):
+    number = 0.0 if isinstance(given, Tensor) or not isfinite(given) else given
+    for _ in range(ceil(log(1e-7) / log(_REFUSED / max(number, 1.0)))):
         x = normal(alpha.shape, **like)
-        v = (x * narrow + 1.0).maximum(0.0) ** 3
+        root = (x * narrow + 1.0).maximum(0.0)
+        v = root * root * root  # a power takes as long as the rest of a round
         u = 1.0 - uniform(alpha.shape, **like)
         bound = x.square() * 0.5 + third * (1.0 - v + (v + _LEAST).log())
         kept = (v > 0) & (u.log() < bound)
         out = (done | ~kept).where(out, third * v)
         done = done | kept
+    if number >= 1:
+        return out
     boost = (1.0 - uniform(alpha.shape, **like)) ** (1.0 / alpha)
     return small.where(out * boost, out)
 
@@ -161,14 +184,21 @@ def beta(
 ) -> Tensor[Float]:
     """Return beta distributed numbers in [0, 1] of mean ``a / (a + b)``, from two gamma ones.
 
-    Parameters are numbers, or tensors that broadcast to ``shape``; no derivative flows to them.
+    Parameters are numbers, or tensors that broadcast to ``shape``.
+
+    Raises:
+        ArgumentError: for a number of 0 or less, which of a tensor gives nan.
+        GradientError: for a parameter that a derivative should flow to.
 
     Example:
         >>> beta((2, 3), 2.0, 5.0).shape
         (2, 3)
     """
+    _require_positive("beta", a=a, b=b)
+    refuse_recorded(a, "a", "beta")
+    refuse_recorded(b, "b", "beta")
     first, second = _parameters("beta", shape, dtype, device, a, b)
-    one, other = _standard_gamma(first.detach()), _standard_gamma(second.detach())
+    one, other = _standard_gamma(first.detach(), a), _standard_gamma(second.detach(), b)
     return (one / (one + other)).astype(first.dtype)
 
 
@@ -189,6 +219,10 @@ def poisson(
         dtype: an integer type; the default one by default.
         device: where; that of ``rate`` or the default device by default.
 
+    Raises:
+        ArgumentError: for a rate below 0, infinite or nan; in a compiled function nothing looks at
+            those of a tensor.
+
     Example:
         >>> poisson((2, 3), 4.0).shape
         (2, 3)
@@ -196,7 +230,11 @@ def poisson(
     (rates,) = _parameters("poisson", shape, None, device, rate)
     rates = rates.detach().to_full_precision()
     number = None if isinstance(rate, Tensor) else float(rate)
-    _require("poisson", number is None or number >= 0, f"rate {rate}", "rate >= 0")
+    if number is not None:
+        _require("poisson", 0 <= number < inf, f"rate {rate}", "0 <= rate < inf")
+    elif _may_look_at(rates):
+        fits = bool(((rates >= 0) & rates.isfinite()).all())
+        _require("poisson", fits, "a negative, infinite or nan rate", "0 <= rate < inf")
     if number is not None and number < _SMALL_RATE:
         out = _few(rates)
     elif number is not None:
@@ -255,6 +293,10 @@ def categorical(logits: Tensor, shape: Shape = (), *, axis: int = -1) -> Tensor[
         shape: how many draws for each line; they stand in front of the other axes.
         axis: along which the categories lie.
 
+    Raises:
+        ArgumentError: for a line with nan or inf, or of -inf alone; in a compiled function nothing
+            looks at the numbers.
+
     Example:
         >>> categorical(zeros((4, 10)), (3,)).shape
         (3, 4)
@@ -263,9 +305,15 @@ def categorical(logits: Tensor, shape: Shape = (), *, axis: int = -1) -> Tensor[
     wide = logits.detach().to_full_precision()
     if not logits.ndim:
         raise ShapeError("categorical", "no categories", got=(), expected="at least one axis")
-    noise = _gumbel((*dims, *logits.shape), logits)
-    place = axis - logits.ndim if axis >= 0 else axis
-    return (wide + noise).argmax(axis=place)
+    if _may_look_at(wide):
+        fits = bool(wide.max(axis=axis).isfinite().all())
+        _require("categorical", fits, "nan, inf, or -inf alone", "a largest finite logit")
+    return _drawn(wide, dims, axis - logits.ndim if axis >= 0 else axis)
+
+
+def _drawn(logits: Tensor, shape: tuple[int, ...], axis: int) -> Tensor[Int]:
+    """Places along an axis, which counts from the end, by logits that were looked at."""
+    return (logits + _gumbel((*shape, *logits.shape), logits)).argmax(axis=axis)
 
 
 def multinomial(weights: Tensor, count: int, *, replacement: bool = True) -> Tensor[Int]:
@@ -278,7 +326,9 @@ def multinomial(weights: Tensor, count: int, *, replacement: bool = True) -> Ten
             be with it, and later ones are from what is left.
 
     Raises:
-        ArgumentError: for more draws than places, without replacement.
+        ArgumentError: for a weight that is negative, infinite or nan; for a line of zeros alone,
+            or, without replacement, for more draws than it has weights above 0. In a compiled
+            function nothing looks at the numbers.
 
     Example:
         >>> multinomial(asarray([0.0, 1.0]), 3).tolist()
@@ -287,12 +337,20 @@ def multinomial(weights: Tensor, count: int, *, replacement: bool = True) -> Ten
     if not weights.ndim:
         raise ShapeError("multinomial", "no places", got=(), expected="at least one axis")
     (count,) = sizes(count, "multinomial")
-    logs = weights.detach().to_full_precision().log()
-    if replacement:
-        drawn = categorical(logs, (count,))
-        return drawn.permute_dims((*range(1, drawn.ndim), 0))
     n = weights.shape[-1]
-    _require("multinomial", count <= n, f"{count} of {n} places", "at most as many draws as places")
+    fits = replacement or count <= n
+    _require("multinomial", fits, f"{count} of {n} places", "at most as many draws as places")
+    wide = weights.detach().to_full_precision()
+    if _may_look_at(wide):
+        fits = bool(((wide >= 0) & wide.isfinite()).all())
+        _require("multinomial", fits, "a negative, infinite or nan weight", "0 <= weight < inf")
+        least = 1 if replacement else count
+        fits = bool(((wide > 0).sum(axis=-1) >= least).all())
+        _require("multinomial", fits, "fewer", f"{least} or more weights above 0 in each line")
+    logs = wide.log()
+    if replacement:
+        drawn = _drawn(logs, (count,), -1)
+        return drawn.permute_dims((*range(1, drawn.ndim), 0))
     noisy = logs + _gumbel(logs.shape, logs)
     return noisy.argsort(axis=-1, descending=True)[..., :count]
 
@@ -359,6 +417,11 @@ def gumbel_softmax(
         rows = soft.zeros().scatter(top, top.astype(soft.dtype) * 0 + 1, axis=axis)
         soft = rows + (soft - soft.detach())
     return soft.astype(logits.dtype)
+
+
+def _may_look_at(x: Tensor) -> bool:
+    """Whether numbers can be read here, which a replay of what is recorded could not do."""
+    return recording() is None and x.device.is_readable(x.primitive)
 
 
 def _require(op: str, holds: bool, got: str, expected: str) -> None:

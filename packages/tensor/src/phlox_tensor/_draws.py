@@ -13,11 +13,15 @@ from ._dtype import DType, DTypeLike, as_dtype, number_for
 from ._errors import ArgumentError, KindError
 from ._kinds import Bool, Float, Int
 from ._operands import check_shape, require_dtype
-from ._random_state import generator
+from ._random_state import drawing_device, generator
 from ._tensor import Tensor
 
 Device = Backend | str | None
 _WORDS_PER_BLOCK = 4
+
+
+def _device(device: Device) -> Backend:
+    return drawing_device(as_device(device))
 
 
 def _draw(words: int) -> tuple[int, int]:
@@ -53,7 +57,7 @@ def uniform(
             expected="low <= high",
             hint=f"px.random.uniform(({shape}, {low}))" if type(low) is int else None,
         )
-    backend = as_device(device)
+    backend = _device(device)
     chosen, dims = _float(dtype, backend, "uniform"), sizes(shape, "uniform")
     check_shape(dims, backend, "uniform")
     key, counter = _draw(prod(dims) * (2 if chosen.name == "float64" else 1))
@@ -88,7 +92,7 @@ def normal(
             got=f"{shape}, {mean}",
             hint=f"px.random.normal(({shape}, {mean})), or mean={float(mean)}",
         )
-    backend = as_device(device)
+    backend = _device(device)
     chosen, dims = _float(dtype, backend, "normal"), sizes(shape, "normal")
     check_shape(dims, backend, "normal")
     pairs = (prod(dims) + 1) // 2
@@ -126,7 +130,7 @@ def randint(
         ArgumentError: when the range is empty or wider than 2**31.
         DTypeError: when the type does not hold the range.
     """
-    backend = as_device(device)
+    backend = _device(device)
     if isinstance(high, Sequence):
         raise ArgumentError(
             "randint",
@@ -155,7 +159,7 @@ _UINT32 = as_dtype("uint32")
 
 def permutation(n: int, *, device: Device = None) -> Tensor[Int]:
     """Return 0..n-1 in random order."""
-    backend = as_device(device)
+    backend = _device(device)
     (n,) = sizes(n, "permutation")
     key, counter = _draw(n)
     words: Tensor[Any] = Tensor(backend.ops.random_bits(n, key, counter, _UINT32), backend)

@@ -97,6 +97,10 @@ class HasDType(Protocol):
         ...
 
 
+# No tensor is complex.
+_COMPLEX: Final = "px.fft.Spectrum(px.asarray(z.real), px.asarray(z.imag))"
+
+
 def as_dtype(value: DTypeLike, op: str = "dtype") -> DType:
     """Return the DType that ``value`` names.
 
@@ -116,9 +120,30 @@ def as_dtype(value: DTypeLike, op: str = "dtype") -> DType:
             raise TypeError
         return _BY_NUMPY[np.dtype(value).newbyteorder("=")]
     except (TypeError, KeyError, ValueError):
+        given: object = value
+        is_complex = "complex" in repr(given) or isinstance(given, complex)
+        hint = _COMPLEX if is_complex else None
         raise DTypeError(
-            op, "unknown element type", got=repr(value), expected=", ".join(DTYPES)
+            op, "unknown element type", got=repr(value), expected=", ".join(DTYPES), hint=hint
         ) from None
+
+
+def default_dtype(setting: str, value: DTypeLike, device: str) -> DType:
+    """Return the default element type of a device, by its setting: ``float`` or ``int``.
+
+    Raises:
+        DTypeError: when phlox has no such type, or it is of another kind.
+    """
+    dtype = as_dtype(value, device)
+    if dtype.kind != setting.capitalize():
+        names = [d.name for d in DTYPES.values() if d.kind == setting.capitalize()]
+        raise DTypeError(
+            device,
+            f"wrong kind of default {setting}",
+            got=dtype.name,
+            expected=", ".join(names),
+        )
+    return dtype
 
 
 _SIGNED: Final = {1: int8, 2: int16, 4: int32, 8: int64}

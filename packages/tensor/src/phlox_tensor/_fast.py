@@ -12,7 +12,7 @@ from typing import Any
 from numpy import ndarray
 
 from ._call import call, wrap
-from ._errors import ArgumentError, Rejected, UnknownArgumentError
+from ._errors import ArgumentError, DTypeError, Rejected, UnknownArgumentError
 from ._number import Number
 from ._op import Op
 from ._spellings import refused_keyword
@@ -64,11 +64,20 @@ def operator(op: Op, x1: Any, x2: Any) -> Any:
 
     Raises:
         ArgumentError: for a NumPy array, which would take the result off the device in silence.
+        DTypeError: for a complex number, which equals no element as far as Python knows.
     """
     other = x2 if isinstance(x1, Tensor) else x1
     if not isinstance(other, _KNOWN) and not (
         getattr(other, "shape", None) == () and hasattr(other, "item")
     ):
+        if isinstance(other, complex):
+            raise DTypeError(
+                op.name,
+                "no tensor is complex",
+                got=other,
+                expected="a Tensor or a real number",
+                hint="px.fft.Spectrum(x, px.zeros_like(x)), which adds, multiplies and divides",
+            )
         if not isinstance(other, ndarray):
             return NotImplemented
         raise ArgumentError(
@@ -89,7 +98,11 @@ def rounded(x: Tensor[Any], digits: int | None) -> Any:
     """
     if digits is not None:
         raise ArgumentError(
-            "round", "a number of digits", got=digits, hint="(x * 100).round() / 100"
+            "round",
+            "a number of digits",
+            got=digits,
+            expected="none: whole numbers",
+            hint=f"(x * 1e{digits}).round() / 1e{digits}",
         )
     return x.round()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import Any
 
 from . import ops
 from ._attributes import normalize_axis
@@ -13,32 +13,10 @@ from ._creation import arange
 from ._dtype import DTypeLike
 from ._errors import ArgumentError, ShapeError
 from ._kinds import AnyKind
+from ._spectrum import Complex, Spectrum, as_pair, check_floats
 from ._tensor import Tensor
 from .ops import movement
 
-
-class Spectrum(NamedTuple):
-    """Complex numbers as two tensors of one shape.
-
-    Attributes:
-        real: the real parts.
-        imag: the imaginary parts.
-    """
-
-    real: Tensor
-    imag: Tensor
-
-    def abs(self) -> Tensor:
-        """Return the absolute values.
-
-        Example:
-            >>> Spectrum(asarray([3.0]), asarray([4.0])).abs().tolist()
-            [5.0]
-        """
-        return self.real.hypot(self.imag)
-
-
-Complex = Tensor | tuple[Tensor, Tensor]
 Axes = Sequence[int] | None
 Sizes = Sequence[int] | None
 _NORMS = ("backward", "forward", "ortho")
@@ -274,17 +252,6 @@ def _each(op: str, x: Complex, s: Sizes, axes: Axes) -> list[tuple[int | None, i
     return list(zip(counts, places, strict=True))
 
 
-def as_pair(op: str, x: Complex) -> Spectrum:
-    """Real numbers with imaginary parts of 0, a pair as it is."""
-    if isinstance(x, Tensor):
-        return Spectrum(x, x.zeros())
-    given: tuple[Any, ...] = x  # as type checkers cannot know it
-    if len(given) != 2 or not all(isinstance(part, Tensor) for part in given):
-        expected = "a tensor, or a pair of real and imaginary parts"
-        raise ArgumentError(op, "not complex numbers", got=type(x).__name__, expected=expected)
-    return Spectrum(*given)
-
-
 def _transformed(
     op: str, x: Complex, n: int | None, axis: int, norm: str, *, inverse: bool
 ) -> Spectrum:
@@ -304,6 +271,7 @@ def _require_length(op: str, n: int) -> None:
 
 def _sized(op: str, x: Tensor, n: int | None, axis: int) -> Tensor:
     """Cut off, or filled with zeros."""
+    check_floats(op, x)
     own = x.shape[axis]
     _require_length(op, own if n is None else n)
     if n is None or n == own:

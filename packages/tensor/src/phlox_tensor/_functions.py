@@ -92,6 +92,7 @@ from .ops.indexing import take as _take
 from .ops.indexing import take_along_axis as _take_along_axis
 from .ops.interpolation import interpolate as _interpolate
 from .ops.interpolation import interpolate2d as _interpolate2d
+from .ops.interpolation import resize as _resize
 from .ops.matrices import cross as _cross
 from .ops.matrices import diag as _diag
 from .ops.matrices import diagonal as _diagonal
@@ -445,6 +446,7 @@ __all__ = [
     "relu6",
     "remainder",
     "repeat",
+    "resize",
     "rms_norm",
     "rnn",
     "rnnt_loss",
@@ -1282,8 +1284,8 @@ def ctc_loss(
     blank: int = 0,
 ) -> Tensor[Float]:
     """``-ln`` of the probability of each sequence of labels under logarithms of probabilities x
-    (time, batch, classes): targets (batch, longest), inf where the time is too short; no
-    lengths are the whole ones. Graves et al., 2006.
+    (time, batch, classes): targets (batch, longest) without the blank, inf where the time is
+    too short; no lengths are the whole ones. Graves et al., 2006.
     """
     return call(
         _ctc_loss,
@@ -2876,6 +2878,48 @@ def repeat(
         (
             repeats,
             axis,
+        ),
+    )
+
+
+def resize(
+    x: Tensor[Float],
+    /,
+    size: Sequence[int],
+    mode: str = "linear",
+    coordinates: str = "half_pixel",
+    scale: float | Sequence[float] = (),
+    rounding: str = "round_prefer_floor",
+    cubic_coefficient: float = -0.75,
+    antialias: bool = False,
+    exclude_outside: bool = False,
+    region: float | Sequence[float] = (),
+    fill_value: float = 0.0,
+) -> Tensor[Float]:
+    """The last axes in another size, axis by axis, in the words of ONNX's Resize. ``mode``:
+    nearest, linear, cubic (Keys, with ``cubic_coefficient`` as a) or lanczos3.
+    ``coordinates`` says where results lie between the elements: half_pixel,
+    half_pixel_symmetric, pytorch_half_pixel, align_corners, asymmetric, tf_half_pixel_for_nn,
+    or tf_crop_and_resize, which reads ``region`` (all starts, then all ends, of 1) and puts
+    ``fill_value`` where that is outside. ``rounding`` of nearest: round_prefer_floor,
+    round_prefer_ceil, floor or ceil. ``scale``: sizes over sizes where they are not those of
+    the shapes. ``antialias`` widens filters where the tensor shrinks. Elements beyond the
+    edge are those of the edge, or without weight under ``exclude_outside``.
+    """
+    return single(
+        _resize,
+        x,
+        (
+            size,
+            mode,
+            coordinates,
+            scale,
+            rounding,
+            cubic_coefficient,
+            antialias,
+            exclude_outside,
+            region,
+            fill_value,
         ),
     )
 

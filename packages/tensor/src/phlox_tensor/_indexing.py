@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 from types import EllipsisType
-from typing import Any, Final, final
+from typing import Any, Final, NoReturn, final
 
 import numpy as np
 
@@ -13,7 +13,14 @@ from ._attributes import NORMALIZERS
 from ._call import wrap
 from ._creation import arange
 from ._dtype import promote
-from ._errors import DTypeError, IndexOutOfRangeError, KindError, Rejected, ShapeError
+from ._errors import (
+    DTypeError,
+    IndexOutOfRangeError,
+    KindError,
+    Rejected,
+    ShapeError,
+    UnknownNameError,
+)
 from ._stacking import holds_tensor, stacked
 from ._standard import unraveled
 from ._tensor import Tensor
@@ -194,6 +201,22 @@ class At:
         return AtIndex(self._x, index)
 
 
+def _put(x: Tensor[Any], value: Tensor[Any], line: Tensor[Any]) -> Tensor[Any]:
+    del x, line
+    return value
+
+
+def _scaled(x: Tensor[Any], value: Tensor[Any], line: Tensor[Any]) -> Tensor[Any]:
+    # By 1 elsewhere, so that no infinity meets a cotangent of 0.
+    return x * binary.where(line, value, 1)
+
+
+# What an update makes of a tensor and a value, where a mask says so.
+_CHANGES: Final = {"add": lambda x, value, line: x + value, "mul": _scaled, "set": _put}
+# What others call updates.
+_UPDATES: Final = {"maximum": "max", "minimum": "min", "mul": "multiply"}
+
+
 @final
 class AtIndex:
     """A place in a tensor; each method returns a new tensor with that place updated.
@@ -208,6 +231,11 @@ class AtIndex:
         """Remember tensor and index."""
         self._x = x
         self._index = index
+
+    def __getattr__(self, name: str) -> NoReturn:
+        ours = _UPDATES.get(name)
+        hint = f"x.at[index].{ours}(values)" if ours else "x.at[index].set(f(x[index]))"
+        raise UnknownNameError("at", f"no update {name}", hint=hint)
 
     def get(self) -> Tensor[Any]:
         """Return ``x[index]``."""
@@ -262,6 +290,22 @@ class AtIndex:
             )
         return found.astype(a)
 
+    def _masked(self, value: Tensor[Any], update: str) -> Tensor[Any] | None:
+        """The update by a mask and a value for each place in it: no shape depends on the mask.
+
+        None for another index, and where values are counted along the mask.
+        """
+        x, mask = self._x, self._index
+        if not isinstance(mask, Tensor) or mask.dtype.kind != "Bool":
+            return None
+        rest = x.shape[mask.ndim :]
+        counted = value.ndim > len(rest) or mask.shape != x.shape[: mask.ndim]
+        change = _CHANGES.get(update)
+        if counted or change is None or (x.dtype.kind == "Bool" and change is not _put):
+            return None
+        line = move.reshape(mask, (*mask.shape, *(1 for _ in rest)))
+        return binary.where(line, change(x, move.broadcast_to(value, rest), line), x)
+
     def _update(self, values: Any, update: str) -> Tensor[Any]:
         x = self._x
         value = self._like(values)
@@ -275,6 +319,9 @@ class AtIndex:
             part = move.reshape(move.broadcast_to(value, found.shape), tuple(found.size))
             place = (tuple(found.start), tuple(found.size), tuple(found.step))
             return move.slice_scatter(x, part, *place)
+        masked = self._masked(value, update)
+        if masked is not None:
+            return masked
         places = getitem(arange(x.size, device=x.device).reshape(x.shape), self._index)
         flat = move.reshape(move.broadcast_to(value, places.shape), (places.size,))
         indices = move.reshape(places, (places.size,))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, final
 from ._backend import Backend, MemoryUse
 from ._call import bound_arguments, prepared_call
 from ._device import as_device, default_device, use_device
-from ._dtype import DTYPES, DType, DTypeLike, as_dtype
+from ._dtype import DTYPES, DType, DTypeLike, as_dtype, default_dtype
 from ._errors import DeviceError
 from ._infer import infer_prepared
 from ._op import REGISTRY, Op, Shape, Spec, inferred_by
@@ -50,8 +50,8 @@ class Meta(Backend):
         dtypes: Iterable[DTypeLike] = _ALL,
     ) -> None:
         """Choose the element types."""
-        self.default_float = as_dtype(float, "Meta")
-        self.default_int = as_dtype(int, "Meta")
+        self.default_float = default_dtype("float", float, "Meta")
+        self.default_int = default_dtype("int", int, "Meta")
         self.dtypes = frozenset(as_dtype(d, "Meta") for d in dtypes)
         names = tuple(sorted(d.name for d in self.dtypes))
         self.settings = (self.default_float.name, self.default_int.name, names)

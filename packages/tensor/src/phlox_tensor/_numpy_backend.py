@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from ._backend import Backend
-from ._dtype import DTYPES, DType, DTypeLike, as_dtype
+from ._dtype import DTYPES, DType, DTypeLike, default_dtype
 from ._infer import result_dtype
 from ._op import REGISTRY, Op
 from ._table import Entry
@@ -31,8 +31,8 @@ class Numpy(Backend):
 
     def __init__(self, float: DTypeLike = "float32", int: DTypeLike = "int64") -> None:
         """Choose the default element types."""
-        self.default_float = as_dtype(float, "Numpy")
-        self.default_int = as_dtype(int, "Numpy")
+        self.default_float = default_dtype("float", float, "Numpy")
+        self.default_int = default_dtype("int", int, "Numpy")
         self.settings = (self.default_float.name, self.default_int.name)
 
     def __repr__(self) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 from . import _signature
 from ._dtype import DType
+from ._errors import ArgumentError
 from ._signature import Signature
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ class OpClass:
         broadcasts: operands broadcast together to the shape of the result.
         checking: entries of this class may check their operands themselves; calls without
             attributes try those entries at once.
+        contracts: elements are multiplied and summed, by the op itself where it declares its work,
+            else by those that it is made of.
         diagonal: an element of the result depends on the elements at its place alone, so that a
             derivative scales, and a chain of such ops can be one kernel.
         hosted: a library on the host does the work. A device whose data the host sees runs the
@@ -71,6 +74,7 @@ class OpClass:
     cases: Callable[[Op], Iterable[Case]] | None = None
     broadcasts: bool = False
     checking: bool = False
+    contracts: bool = False
     diagonal: bool = False
     hosted: bool = False
     lines: bool = False
@@ -271,24 +275,30 @@ def declare(op_class: OpClass, name: str, signature: str, **fields: Any) -> Op:
     """Register an op and return it; it takes the place of an op that a user declared before.
 
     Raises:
-        ValueError: when the name is taken or malformed, the signature does not parse, there is
+        ArgumentError: when the name is taken or malformed, the signature does not parse, there is
             neither a ``numpy`` reference nor an ``expand`` formula, nothing gives the shape or the
             element type of a result, or there are no test cases.
     """
     if name in _built_in or not _NAME.fullmatch(name):
-        raise ValueError(f"op name {name!r} is taken or malformed")
+        taken = name in _built_in
+        raise ArgumentError(
+            "declare",
+            "the name is taken" if taken else "the name is malformed",
+            got=repr(name),
+            expected="a name that phlox has not" if taken else "small letters, digits and _",
+        )
     parsed = _signature.parse(signature)
     if fields.get("numpy") is None and fields.get("expand") is None:
-        raise ValueError(f"op {name!r} needs numpy= or expand=")
+        raise ArgumentError("declare", f"op {name!r} needs numpy= or expand=")
     if fields.get("internal"):
         fields["method"] = False
     shape = fields.pop("shape", None) or op_class.shape
     if shape is None:
-        raise ValueError(
-            f"op {name!r} needs shape=, a rule: class {op_class.name} has none for all"
-        )
+        why = f"op {name!r} needs shape=, a rule: class {op_class.name} has none for all"
+        raise ArgumentError("declare", why)
     if op_class.cases is None and not fields.get("cases"):
-        raise ValueError(f"op {name!r} needs cases=: class {op_class.name} makes up none")
+        why = f"op {name!r} needs cases=: class {op_class.name} makes up none"
+        raise ArgumentError("declare", why)
     op = Op(
         name=name,
         op_class=op_class,

@@ -162,8 +162,12 @@ class Profile(Decorator):
         return tuple(self._calls)
 
     def report(self) -> ProfileReport:
-        """Return what was counted, by op and by module."""
-        calls = self._calls
+        """Return what was counted, by op and by module.
+
+        Raises:
+            ArgumentError: when nothing was counted.
+        """
+        calls = self._counted("report")
         return ProfileReport(
             by_op=_rows((c.op, c) for c in calls),
             by_module=_rows((c.module or _OUTSIDE, c) for c in calls),
@@ -173,8 +177,12 @@ class Profile(Decorator):
         """Write the calls as a trace that Chrome (chrome://tracing) and Perfetto show.
 
         Source: the Trace Event Format of Chromium, complete events ("X"), in microseconds.
+
+        Raises:
+            ArgumentError: when nothing was counted.
         """
-        first = min((c.start for c in self._calls), default=0)
+        calls = self._counted("save_trace")
+        first = min(c.start for c in calls)
         events = [
             {
                 "name": c.op,
@@ -186,9 +194,21 @@ class Profile(Decorator):
                 "tid": c.thread,
                 "args": {"module": c.module, "bytes": c.nbytes},
             }
-            for c in self._calls
+            for c in calls
         ]
         Path(path).write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
+
+    def _counted(self, op: str) -> list[OpCall]:
+        if not self._calls:
+            raise ArgumentError(
+                op,
+                "no call of this device was counted",
+                got=repr(self),
+                expected="ops on it in a with block",
+                hint="model = model.to_device(profile); x = x.to_device(profile); "
+                "with profile: model(x)",
+            )
+        return self._calls
 
     def decorate(self, op: Op, inside: Entry) -> Entry:
         """Return the inner entry with a clock around it."""

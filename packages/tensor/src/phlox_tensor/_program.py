@@ -16,6 +16,45 @@ Run = Callable[[Any], tuple[Any, ...]]
 """A function of a sequence of primitives: the same ops with the same attributes at each call."""
 
 
+class Call(NamedTuple):
+    """One call of a sequence, as data.
+
+    Attributes:
+        function: an entry of the device, or a kernel.
+        each: its arguments: a Value, a tuple of them, a Number, or what is the same each time.
+            Several tuples are as many calls of a kernel, whose results follow each other.
+        results: the values that it gives.
+        ended: the values that nobody takes afterwards.
+    """
+
+    function: Callable[..., Any]
+    each: tuple[tuple[Any, ...], ...]
+    results: tuple[int, ...]
+    ended: tuple[int, ...]
+
+
+class CallSequence(NamedTuple):
+    """Calls that follow each other, as data.
+
+    Attributes:
+        inputs: the values that they take from before.
+        numbers: the places of the Numbers among their arguments.
+        calls: in the order in which they run.
+        results: the values that are needed afterwards.
+        work: elements of all operands and results.
+    """
+
+    inputs: tuple[int, ...]
+    numbers: tuple[int, ...]
+    calls: tuple[Call, ...]
+    results: tuple[int, ...]
+    work: int
+
+
+SequenceRun = Callable[[list[Any], tuple[int | float, ...]], tuple[Any, ...]]
+"""A function of a list of primitives, which it empties, and of numbers."""
+
+
 class Instr(NamedTuple):
     """One op of a program: elementwise, or a reduction that folds.
 

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from hashlib import blake2b
-from typing import Final, final
+from typing import Any, Final, final
 
 from ._ambient import depend_on
+from ._backend import Backend, is_inside
 from ._cell import Cell
 from ._errors import ArgumentError
+from ._number import Number, plain
 
 _LIMIT = 2**64
 
@@ -82,16 +84,18 @@ class _Forks:
         self.in_parent()
 
 
-def _word(number: int) -> int:
+def _word(number: Any) -> int:
     try:
-        plain = operator.index(number)
+        index = operator.index(plain(number))
     except TypeError:
-        plain = -1
-    if not 0 <= plain < _LIMIT:
+        index = -1
+    if not 0 <= index < _LIMIT:
         raise ArgumentError(
             "seed", "not an integer in range", got=repr(number), expected="0 <= n < 2**64"
         )
-    return plain
+    word: Any = number
+    kept: int = word if isinstance(number, Number) else index  # one of a recording stays one
+    return kept
 
 
 _default = Generator()
@@ -114,6 +118,38 @@ def use_generator(chosen: Generator) -> Iterator[Generator]:
         yield chosen
     finally:
         _current.reset(token)
+
+
+# Of each function that runs for many lanes at once: its device, and the one that holds all lanes.
+_lanes: ContextVar[tuple[tuple[Backend, Backend], ...]] = ContextVar("phlox_draws", default=())
+
+
+@contextmanager
+def drawing_by_lane(base: Backend, lanes: Backend) -> Iterator[None]:
+    """Let what is drawn on ``base``, or a device inside, be drawn on ``lanes``."""
+    token = _lanes.set((*_lanes.get(), (base, lanes)))
+    try:
+        yield
+    finally:
+        _lanes.reset(token)
+
+
+@contextmanager
+def drawing_once() -> Iterator[None]:
+    """Draw on the very devices that are asked for, whatever runs for many lanes."""
+    token = _lanes.set(())
+    try:
+        yield
+    finally:
+        _lanes.reset(token)
+
+
+def drawing_device(device: Backend) -> Backend:
+    """Return the device that draws in the place of another."""
+    for base, lanes in _lanes.get():
+        if is_inside(device, base):
+            device = lanes
+    return device
 
 
 def seed(value: int) -> None:

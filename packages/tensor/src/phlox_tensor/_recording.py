@@ -10,8 +10,9 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Final, NoReturn, final
 
 from . import _backend
+from . import _tree as tree
 from ._backend import Backend
-from ._cell import RECORDINGS, Cell, recording_here
+from ._cell import RECORDINGS, Cell, Packed, recording_here
 from ._each import on_primitives
 from ._errors import CompileError
 from ._graph import Formula, Graph, Guard, Node, Value
@@ -61,6 +62,7 @@ class Recording:
         self._contents: dict[Cell[Any], Any] = {}
         self.outcomes: dict[Cell[Any], Any] = {}
         self._held: list[Cell[Any]] = []
+        self._born: dict[Cell[Any], Any] = {}
         self._busy = False
 
     # Values
@@ -124,8 +126,14 @@ class Recording:
 
     # Cells
 
+    def born(self, cell: Cell[Any]) -> None:
+        """Keep what a cell holds that the function makes: nobody else knows of it."""
+        self._born[cell] = cell.current()
+
     def content(self, cell: Cell[Any]) -> Any:
         """What a cell holds for the function."""
+        if cell in self._born:
+            return self._born[cell]
         if cell in self.outcomes:
             return self.outcomes[cell]
         self._hold(cell)
@@ -135,6 +143,9 @@ class Recording:
 
     def put(self, cell: Cell[Any], value: Any) -> None:
         """What the function leaves in a cell."""
+        if cell in self._born:
+            self._born[cell] = value
+            return
         self._hold(cell)
         self.outcomes[cell] = value
 
@@ -205,6 +216,11 @@ class Recording:
             value = self.value_of(device, out)
             self.copied[value] = array.tobytes(), line_of_user()
 
+    @property
+    def count(self) -> int:
+        """How many ops were noted so far."""
+        return len(self._nodes)
+
     def graph(self, outputs: tuple[int, ...]) -> Graph:
         """Return what was noted, given the values that are asked for."""
         return Graph(
@@ -221,6 +237,9 @@ class Recording:
         """Forget the primitives, and let others set the cells."""
         while self._held:
             self._held.pop().lock.release()
+        for cell, value in self._born.items():
+            cell.pack(Packed(None, tree.map(plain, value), lambda _, content: content))
+        self._born.clear()
         self._kept.clear()
         self._places.clear()
         self._contents.clear()
@@ -268,7 +287,7 @@ def recorded(made: Recording, *, watching: bool = True) -> Iterator[None]:
     """
     with _ONE_AT_A_TIME:
         if watching:
-            _backend.watch(_WATCHER)
+            _backend.watch(_WATCHER, on=True)
         RECORDINGS.count += 1
         token = recording_here.set(made)
         try:
@@ -278,7 +297,17 @@ def recorded(made: Recording, *, watching: bool = True) -> Iterator[None]:
             made.close()
             RECORDINGS.count -= 1
             if watching and not RECORDINGS.count:
-                _backend.watch(None)
+                _backend.watch(_WATCHER, on=False)
+
+
+@contextmanager
+def unrecorded() -> Iterator[None]:
+    """Let the block compute constants, which a recording around it takes for given."""
+    token = recording_here.set(None)
+    try:
+        yield
+    finally:
+        recording_here.reset(token)
 
 
 @final

@@ -12,7 +12,8 @@ from ._creation import asarray
 from ._device import as_device
 from ._dtype import DTypeLike
 from ._errors import ArgumentError, ShapeError
-from ._fourier import Complex, Spectrum, as_pair, irfft, rfft
+from ._fourier import irfft, rfft
+from ._spectrum import Complex, Spectrum, as_pair
 from ._tensor import Tensor
 from .ops import movement
 
@@ -90,6 +91,9 @@ def stft(
     if not x.ndim:
         raise ShapeError("stft", "no signal", got=(), expected="(…, length)")
     if center:
+        if x.shape[-1] <= n_fft // 2:
+            expected = f"more than {n_fft // 2} to mirror; center=False takes pieces of {n_fft}"
+            raise ShapeError("stft", "shorter than half a piece", got=x.shape, expected=expected)
         x = x.pad_border(((n_fft // 2, n_fft // 2),), "reflect")
     length = x.shape[-1]
     if length < n_fft:

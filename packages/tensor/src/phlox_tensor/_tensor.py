@@ -208,7 +208,18 @@ class Tensor(TensorMethods[K]):
         return self
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec and not self.shape else format(repr(self), spec)
+        if spec and not self.shape:
+            return format(self.item(), spec)
+        try:
+            return format(repr(self), spec)
+        except ValueError as error:
+            raise ArgumentError(
+                "format",
+                "the elements of a tensor are formatted one by one",
+                got=f"{spec!r} for shape {self.shape}",
+                expected="one element, or a width for the whole text",
+                hint="with px.printoptions(precision=3): print(x)",
+            ) from error
 
     # Devices and types
 

@@ -10,7 +10,7 @@ from ._attributes import is_recorded
 from ._backend import Backend, is_inside
 from ._device import as_device
 from ._dtype import DType, as_dtype, iinfo
-from ._errors import DTypeError, GradientError
+from ._errors import ArgumentError, DTypeError, GradientError
 from ._operands import check_shape, lift, require_dtype
 from ._tensor import Tensor
 from .reference.unary import cast
@@ -90,9 +90,12 @@ def upload(data: Any, dtype: DType | None, device: Backend, op: str = "asarray")
 
     Raises:
         DTypeError: when the device lacks the element type.
+        ArgumentError: for an array with a mask.
     """
     base = device.base
     own = isinstance(data, np.ndarray | np.generic)
+    if isinstance(data, np.ndarray) and type(data) is not np.ndarray:
+        _refuse_mask(data, op)
     array = np.asarray(data) if own else _from_python(data, op)
     found = as_dtype(array.dtype, op)
     if dtype is None:
@@ -110,6 +113,18 @@ def upload(data: Any, dtype: DType | None, device: Backend, op: str = "asarray")
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     return lift(Tensor(base.upload(array, dtype), base), device)
+
+
+def _refuse_mask(data: Array, op: str) -> None:
+    # Only arrays of a class of their own come here: naming numpy.ma imports it.
+    if isinstance(data, np.ma.MaskedArray):
+        raise ArgumentError(
+            op,
+            "the mask of the array would be lost",
+            got=f"{int(np.sum(data.mask))} masked elements",
+            expected="an array without a mask",
+            hint="px.asarray(x.filled(0.0)), and px.asarray(~x.mask) beside it",
+        )
 
 
 def _from_python(data: Any, op: str) -> Array:

@@ -6,16 +6,21 @@ depth costs no frames.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from typing import Any, Final, NamedTuple, final
 
-import numpy as np
-
-from ._backend import Backend
-from ._containers import DATACLASS, KNOWN, NAMED_TUPLE, Flatten, Node, Rebuild
-from ._errors import ArgumentError, TreeError
+from ._containers import (
+    DATACLASS,
+    KNOWN,
+    LEAVES,
+    NAMED_TUPLE,
+    Flatten,
+    Node,
+    Rebuild,
+    check_registration,
+)
+from ._errors import TreeError
 from ._tensor import Tensor
 
 Types = type | tuple[type, ...]
@@ -56,6 +61,7 @@ def register(
     static: Callable[[Any], Any] | None = None,
     *,
     shared: bool = False,
+    slot: str | None = None,
 ) -> None:
     """Make values of ``type`` and of its subclasses nodes of trees.
 
@@ -68,9 +74,12 @@ def register(
             what tells two values of one structure apart. Without it the whole is compared.
         shared: one object that stands at several places is one part: its leaves come once, and it
             is one object again after rebuilding.
+        slot: for values that never change: an attribute of theirs in which compiled functions
+            keep what they found, so that they need not take a value apart again.
 
     Raises:
-        ArgumentError: when the type is registered already.
+        ArgumentError: when the type is registered already, or one of Python's containers.
+        WrongTypeError: for what is no class, and functions that are none.
 
     >>> from phlox_tensor import tree
     >>> class Box:
@@ -84,9 +93,8 @@ def register(
     >>> tree.leaves(tree.map(lambda x: x + 1, Box(1, [2, 3])))
     [2, 3, 4]
     """
-    if type in _REGISTERED:
-        raise ArgumentError("tree", "the type is registered already", got=type.__qualname__)
-    _REGISTERED[type] = Node(flatten, rebuild, known=False, static=static, shared=shared)
+    check_registration(type, flatten, rebuild, _REGISTERED)
+    _REGISTERED[type] = Node(flatten, rebuild, known=False, static=static, shared=shared, slot=slot)
     _KINDS.clear()
 
 
@@ -155,26 +163,10 @@ def _kind(cls: type) -> Node | bool:
 
 def _may_hide(cls: type) -> bool:
     """Whether objects of an unknown class could hold tensors that no walk would see."""
-    if issubclass(cls, _LEAVES) or hasattr(cls, "__array__") or cls.__module__ == "functools":
+    if issubclass(cls, LEAVES) or hasattr(cls, "__array__") or cls.__module__ == "functools":
         return False
     own = cls.__module__ != "builtins" and bool(getattr(cls, "__dictoffset__", 0))
     return own or issubclass(cls, Collection)
-
-
-# Each iterates over numbers or characters, if at all, or holds tensors only while an op runs.
-_LEAVES: Final = (
-    array,
-    Backend,
-    bytearray,
-    bytes,
-    memoryview,
-    np.generic,
-    np.ndarray,
-    range,
-    str,
-    Tensor,
-    type,
-)
 
 
 # Taking apart
@@ -234,7 +226,7 @@ class Structure:
             children: Any = done[start:]
             del done[start:]
             if keys is not None:
-                children = dict(zip(keys, children, strict=True))
+                children = dict(zip(keys, children))  # noqa: B905 - as many; asking costs more
             made = node.rebuild(children, constants)
             if node.shared:
                 shared[number] = made

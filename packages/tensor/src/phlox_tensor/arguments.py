@@ -15,7 +15,7 @@ import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, wraps
-from inspect import Parameter, signature
+from inspect import CO_VARARGS, Parameter, signature
 from types import FunctionType, ModuleType
 from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -150,9 +150,16 @@ def _explain_methods(cls: type) -> None:
         function = member.__func__ if bound else member
         if name != "__init__" and name[0] == "_":
             continue
-        if type(function) is FunctionType and not hasattr(function, "_explained"):
+        if type(function) is FunctionType and _can_be_misled(function):
             made = explained(function)
             setattr(cls, name, type(member)(made) if bound else made)
+
+
+def _can_be_misled(method: FunctionType) -> bool:
+    """Whether a method takes arguments behind the first, and does not say yet which do not fit."""
+    code = method.__code__
+    several = code.co_argcount + code.co_kwonlyargcount > 1 or code.co_flags & CO_VARARGS
+    return bool(several) and not hasattr(method, "_explained")
 
 
 def _is_own(owner: ModuleType, function: Any) -> bool:

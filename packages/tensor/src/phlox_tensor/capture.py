@@ -1,6 +1,7 @@
 """What compiled functions are made of: graphs of ops, programs, numbers, cells, recordings."""
 
-from ._ambient import EAGER, MODES, ambient, depend_on, runs_eagerly
+from ._ambient import ALWAYS, EAGER, MODES, ambient, depend_on, runs_eagerly
+from ._backend import Watcher, watch
 from ._call import wrap
 from ._cell import RECORDINGS, Cell, Packed
 from ._each import each_primitive, on_primitives
@@ -11,14 +12,27 @@ from ._interpreter import interpreted
 from ._kinds import KIND_SETS
 from ._lowering import Lowered, Taken, arguments_of, fold_of, lowered, program_of
 from ._number import Number, call, plain, same
-from ._program import Instr, Kernel, Program, ProgramLimits, Run
-from ._recording import Recording, line_of_user, recorded, recording
+from ._program import (
+    Call,
+    CallSequence,
+    Instr,
+    Kernel,
+    Program,
+    ProgramLimits,
+    Run,
+    SequenceRun,
+)
+from ._random_state import drawing_by_lane, drawing_once
+from ._recording import Recording, line_of_user, recorded, recording, unrecorded
 
 __all__ = [
+    "ALWAYS",
     "EAGER",
     "KIND_SETS",
     "MODES",
     "RECORDINGS",
+    "Call",
+    "CallSequence",
     "Cell",
     "ElementFormula",
     "Formula",
@@ -34,12 +48,16 @@ __all__ = [
     "ProgramLimits",
     "Recording",
     "Run",
+    "SequenceRun",
     "Taken",
     "Value",
+    "Watcher",
     "ambient",
     "arguments_of",
     "call",
     "depend_on",
+    "drawing_by_lane",
+    "drawing_once",
     "each_primitive",
     "fold_of",
     "infer_prepared",
@@ -54,7 +72,9 @@ __all__ = [
     "runs_eagerly",
     "same",
     "shown",
+    "unrecorded",
     "values_of",
+    "watch",
     "wrap",
     "written",
 ]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from ._audio import decibels, mel_filters, mel_spectrogram, resample
 from ._fourier import (
-    Spectrum,
     fft,
     fftfreq,
     fftn,
@@ -27,6 +26,7 @@ from ._fourier import (
     rfftn,
 )
 from ._spectrogram import istft, stft, window
+from ._spectrum import Spectrum
 from ._spellings import unknown_member as _unknown_member
 
 __all__ = [

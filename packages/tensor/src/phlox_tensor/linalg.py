@@ -1,8 +1,8 @@
 """Linear algebra: the extension of the array API standard, and what people look for beside it.
 
 Matrices stand in the last two axes, batches in front of them. Factorisations are those of LAPACK:
-``Cpu()`` and ``Numpy()`` run NumPy's, others refuse them with a hint. What composes from other ops
-runs everywhere. All have derivatives of any order.
+``Cpu()`` and ``Numpy()`` run NumPy's or their own, others refuse them with a hint. What composes
+from other ops runs everywhere. All have derivatives of any order.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from ..shapes.reduction import reduction as reduced
 from ._cases import broadcasting, casts, lines, reductions
 
 CAST: Final = OpClass("cast", same, casts, diagonal=True, memory_bound=True, takes_numbers=True)
-CONTRACTION: Final = OpClass("contraction", checking=True)
+CONTRACTION: Final = OpClass("contraction", checking=True, contracts=True)
 CREATION: Final = OpClass("creation", from_attribute, memory_bound=True)
 ELEMENTWISE: Final = OpClass(
     "elementwise",

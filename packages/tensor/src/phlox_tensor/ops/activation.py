@@ -109,6 +109,30 @@ gelu_tanh = elementwise(
 )
 
 
+@in_float32
+def _gelu_tanh_backward(g: Tensor, x: Tensor) -> Tensor:
+    # The formula is x·σ(v); v' is the slope of v.
+    near = x.clip(-_FAR, _FAR)
+    square = near * near
+    v = near * (square * 0.044715 + 1) * (2 * _SQRT_2_OVER_PI)
+    slope = (square * (3 * 0.044715) + 1) * (2 * _SQRT_2_OVER_PI)
+    s = v.sigmoid()
+    return g * (s + near * slope * s * (-v).sigmoid())
+
+
+gelu_tanh_backward = elementwise(
+    "gelu_tanh_backward",
+    "g: Float, x: Float -> Float",
+    expand=_gelu_tanh_backward,
+    numpy=ref.gelu_tanh_backward,
+    domain=(-5, 5),
+    ulp=16,
+    atol=8,
+    internal=True,
+    doc="Cotangent of ``gelu_tanh``, which is ``x·σ(v)``: ``g·(σ(v) + x·v'·σ(v)·σ(-v))``.",
+)
+
+
 @widely
 def _halves(x: Tensor, axis: int) -> Tensor:
     half = x.shape[axis] // 2
@@ -226,7 +250,7 @@ mish = elementwise(
 
 def _prelu(x: Tensor, slope: Tensor) -> Tensor:
     line = slope.reshape((-1, *(1,) * max(x.ndim - 2, 0)))
-    return (x >= 0).where(x, x * line)
+    return (x > 0).where(x, x * line)
 
 
 prelu = row(

@@ -116,31 +116,95 @@ interpolate2d_backward = window(
 )
 
 
-def _interpolate(
-    x: Tensor, size: tuple[int, ...], mode: str, align_corners: bool, antialias: bool
-) -> Tensor:
-    plain = mode in _IMAGE_MODES and not antialias
-    if len(size) == 2 and plain:
-        out: Tensor = interpolate2d(x, size, _IMAGE_MODES[mode], align_corners)
-        return out
-    out = _wide(x)
-    for axis in reversed(range(2, x.ndim)):
-        n, count = x.shape[axis], size[axis - 2]
-        if n == count and (plain or mode == "nearest_exact"):
-            continue
-        positions, weights = ref.line_taps(n, count, mode, align_corners, antialias)
-        behind = (count, *(1 for _ in range(x.ndim - 1 - axis)))
-        terms = [
+# What ``interpolate2d`` calls the modes that it has.
+_IMAGE_MODES = {"cubic": "bicubic", "linear": "bilinear", "nearest": "nearest"}
+
+
+def _as_images(x: Tensor, attributes: tuple[Any, ...]) -> tuple[str, bool] | None:
+    """How ``interpolate2d`` says it, if it has this way between the elements."""
+    size, mode, coordinates, scale, rounding, a, antialias, exclude, _, _ = attributes
+    if not 1 <= len(size) <= 2 or 0 in size or x.size == 0 or scale or antialias or exclude:
+        return None
+    if mode == "nearest":
+        return ("nearest", False) if (coordinates, rounding) == ("asymmetric", "floor") else None
+    if mode not in _IMAGE_MODES or (mode == "cubic" and a != ref.CUBIC):
+        return None
+    half = coordinates == "half_pixel" or (coordinates == "pytorch_half_pixel" and 1 not in size)
+    if coordinates == "align_corners" or half:
+        return _IMAGE_MODES[mode], not half
+    return None
+
+
+def _resize(x: Tensor, *attributes: Any) -> Tensor:
+    size, fill = attributes[0], attributes[-1]
+    images = _as_images(x, attributes)
+    if images:
+        height, width = (1, *size)[-2:]
+        planes = x.reshape((-1, 1, *(1, *x.shape[x.ndim - len(size) :])[-2:]))
+        resized: Tensor = interpolate2d(planes, (height, width), *images)
+        return resized.reshape((*x.shape[: x.ndim - len(size)], *size))
+    out, outside = _wide(x), None
+    for axis, (positions, weights, beyond) in reversed(list(ref.lines(x.shape, attributes))):
+        behind = (len(positions), *(1 for _ in range(x.ndim - 1 - axis)))
+        taps = [
             out.take(asarray(at, dtype=x.device.default_int, device=x.device), axis=axis)
             * asarray(weight.reshape(behind), dtype=out.dtype, device=x.device)
             for at, weight in zip(positions.T, weights.T, strict=True)
+            if weight.any() or not weight.size
         ]
-        out = reduce(add, terms)
-    return out.astype(x.dtype)
+        out = reduce(add, taps)
+        if beyond.any():
+            here = asarray(beyond.reshape(behind), device=x.device)
+            outside = here if outside is None else outside | here
+    return (out if outside is None else outside.where(fill, out)).astype(x.dtype)
 
 
-# What ``interpolate2d`` calls the modes that it has.
-_IMAGE_MODES = {"cubic": "bicubic", "linear": "bilinear", "nearest": "nearest"}
+resize = window(
+    "resize",
+    "x: Float; size: Shape, mode: str = 'linear', coordinates: str = 'half_pixel', "
+    "scale: Floats = (), rounding: str = 'round_prefer_floor', "
+    "cubic_coefficient: float = -0.75, antialias: bool = False, exclude_outside: bool = False, "
+    "region: Floats = (), fill_value: float = 0.0 -> Float",
+    expand=_resize,
+    numpy=ref.resize,
+    shape=shapes.resize,
+    ulp=16,
+    atol=16,
+    cases=(
+        case((5,), size=(7,)),
+        case((2, 5), size=(3,), mode="nearest", rounding="ceil"),
+        case((2, 4, 5), size=(3, 7), mode="cubic", cubic_coefficient=-0.5),
+        case((1, 2, 7), size=(3,), mode="cubic", antialias=True, exclude_outside=True),
+        case((2, 7), size=(4,), antialias=True, coordinates="half_pixel_symmetric", scale=(0.6,)),
+        case((1, 6), size=(1,), coordinates="pytorch_half_pixel"),
+        case((3, 4), size=(5, 3), coordinates="align_corners", mode="lanczos3"),
+        case((2, 3, 4), size=(5, 6), coordinates="asymmetric", scale=(1.7, 1.5)),
+        case(
+            (4, 5), size=(3, 6), coordinates="tf_crop_and_resize", region=(0.2, -0.3, 1.2, 0.8),
+            fill_value=1.5,
+        ),
+        case((2, 3), size=(4, 2), mode="nearest", coordinates="tf_half_pixel_for_nn"),
+        case((2, 3), size=(0, 2)),
+        case((2, 2, 2, 2), size=(3, 2, 3, 2)),
+    ),
+    method=False,
+    doc="The last axes in another size, axis by axis, in the words of ONNX's Resize. ``mode``: "
+    "nearest, linear, cubic (Keys, with ``cubic_coefficient`` as a) or lanczos3. ``coordinates`` "
+    "says where results lie between the elements: half_pixel, half_pixel_symmetric, "
+    "pytorch_half_pixel, align_corners, asymmetric, tf_half_pixel_for_nn, or tf_crop_and_resize, "
+    "which reads ``region`` (all starts, then all ends, of 1) and puts ``fill_value`` where that "
+    "is outside. ``rounding`` of nearest: round_prefer_floor, round_prefer_ceil, floor or ceil. "
+    "``scale``: sizes over sizes where they are not those of the shapes. ``antialias`` widens "
+    "filters where the tensor shrinks. Elements beyond the edge are those of the edge, or without "
+    "weight under ``exclude_outside``.",
+)  # fmt: skip
+
+
+def _interpolate(x: Tensor, *attributes: Any) -> Tensor:
+    out: Tensor = resize(x, *ref.as_resize(*attributes))
+    return out
+
+
 interpolate = window(
     "interpolate",
     "x: Float; size: Shape, mode: str = 'nearest', align_corners: bool = False, "

@@ -103,7 +103,7 @@ lstm_steps = contraction(
 )
 
 
-def _before(start: Tensor, states: Tensor, reverse: bool) -> Tensor:
+def states_before(start: Tensor, states: Tensor, reverse: bool) -> Tensor:
     """The state in front of each step."""
     first = start.expand_dims(axis=1)
     parts = [states[:, 1:], first] if reverse else [first, states[:, :-1]]
@@ -151,8 +151,8 @@ def _lstm_steps_backward(  # noqa: PLR0913, PLR0917 - operands and results of th
     """What the gates were is computed again, in one product for all steps."""
     size, weights = hidden.shape[1], weight.to_full_precision()
     states, memories = hiddens.to_full_precision(), cells.to_full_precision()
-    old = _before(cell.to_full_precision(), memories, reverse)
-    kept = _before(hidden.to_full_precision(), states, reverse) @ weights
+    old = states_before(cell.to_full_precision(), memories, reverse)
+    kept = states_before(hidden.to_full_precision(), states, reverse) @ weights
     total = inputs.to_full_precision() + kept
     gates, taken = total[..., : 2 * size].sigmoid(), total[..., 2 * size : 3 * size].tanh()
     i, f, o = gates[..., :size], gates[..., size:], total[..., 3 * size :].sigmoid()

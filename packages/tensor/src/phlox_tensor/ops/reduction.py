@@ -13,6 +13,7 @@ from .._op import case
 from ..reference import reduction as ref
 from ..shapes import reduction as shapes
 from ._cases import in_types
+from ._expansion import widely
 from ._families import reduction
 
 if TYPE_CHECKING:
@@ -173,6 +174,7 @@ prod = reduction(
 )
 
 
+@widely
 def _std(x: Tensor, axis: tuple[int, ...], correction: float, keepdims: bool) -> Tensor:
     return x.var(axis=axis, correction=correction, keepdims=keepdims).sqrt()
 
@@ -219,10 +221,17 @@ var = reduction(
     doc="Variance along the axes: mean squared distance from the mean, divided by "
     "``n - correction``.",
 )
+
+
+@widely
+def _vector_norm(x: Tensor, axis: tuple[int, ...], keepdims: bool) -> Tensor:
+    return x.square().sum(axis=axis, keepdims=keepdims).sqrt()
+
+
 vector_norm = reduction(
     "vector_norm",
     f"x: Float; {_AXES} -> Float",
-    expand=lambda x, axis, keepdims: x.square().sum(axis=axis, keepdims=keepdims).sqrt(),
+    expand=_vector_norm,
     ulp=16,
     doc="Euclidean length along the axes: ``√Σ x²``.",
 )

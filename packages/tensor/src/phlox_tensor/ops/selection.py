@@ -92,9 +92,8 @@ ctc_loss = row(
     ),
     method=False,
     doc="``-ln`` of the probability of each sequence of labels under logarithms of probabilities "
-    "x (time, batch, classes): targets (batch, longest), inf where the time is too short; no "
-    "lengths are the whole ones. Graves "
-    "et al., 2006.",
+    "x (time, batch, classes): targets (batch, longest) without the blank, inf where the time is "
+    "too short; no lengths are the whole ones. Graves et al., 2006.",
 )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._creation import arange, asarray
+from .._errors import ArgumentError
 from .._op import IndexSample, case
 from ..reference import statistics as ref
 from ..shapes import statistics as shapes
@@ -20,7 +21,22 @@ if TYPE_CHECKING:
     from .._tensor import Tensor
 
 
+def _negative(got: int) -> ArgumentError:
+    return ArgumentError(
+        "bincount", "a negative number has no count", got=got, expected="0 or more",
+        hint="px.unique_counts(x)",
+    )  # fmt: skip
+
+
+def _counted(x: Any, minlength: int) -> Any:
+    if x.size and x.min() < 0:
+        raise _negative(int(x.min()))
+    return np.bincount(x.astype(np.int64), minlength=minlength)
+
+
 def _bincount(x: Tensor[Int], minlength: int) -> Tensor[Int]:
+    if x.size and int(x.min()) < 0:
+        raise _negative(int(x.min()))
     size = max(minlength, int(x.max()) + 1 if x.size else 0)
     ones = x.zeros((x.size,)) + 1
     counts: Tensor[Int] = x.zeros((size,)).index_add(x, ones, axis=0)
@@ -31,7 +47,7 @@ bincount = choosing(
     "bincount",
     "x: Int; minlength: int = 0 -> Int",
     expand=_bincount,
-    numpy=lambda x, minlength: np.bincount(x.astype(np.int64), minlength=minlength),
+    numpy=_counted,
     shape=shapes.bincount,
     domain=(0, 5),
     cases=(case(IndexSample((7,), -5)), case(IndexSample((3,), -3), minlength=6)),

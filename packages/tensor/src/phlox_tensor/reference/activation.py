@@ -42,6 +42,14 @@ def gelu_tanh(x: Array) -> Array:
     return np.where(wide == -np.inf, -0.0, out).astype(x.dtype)
 
 
+def gelu_tanh_backward(g: Array, x: Array) -> Array:
+    near = np.clip(wide64(x), -40.0, 40.0)  # beyond, the slope is 0 or 1
+    v = np.sqrt(8.0 / np.pi) * (near + 0.044715 * near**3)
+    slope = np.sqrt(8.0 / np.pi) * (1 + 3 * 0.044715 * near**2)
+    s = sigmoid(v)
+    return (wide64(g) * (s + near * slope * s * sigmoid(-v))).astype(x.dtype)
+
+
 def softplus(x: Array) -> Array:
     wide = wide64(x)
     return (np.maximum(wide, 0) + np.log1p(np.exp(-np.abs(wide)))).astype(x.dtype)
@@ -76,7 +84,7 @@ def mish(x: Array) -> Array:
 
 def prelu(x: Array, slope: Array) -> Array:
     line = slope.reshape(-1, *[1] * max(x.ndim - 2, 0))
-    return np.where(x >= 0, x, x * line).astype(x.dtype).reshape(x.shape)
+    return np.where(x > 0, x, x * line).astype(x.dtype).reshape(x.shape)
 
 
 def quiet_softmax(x: Array, axis: int) -> Array:

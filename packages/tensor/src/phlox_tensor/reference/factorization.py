@@ -61,8 +61,8 @@ def _symmetric(x: Array) -> Array:
 
 
 @_lapack("cholesky", "a matrix is not positive definite", "px.linalg.eigh(x)")
-def cholesky(x: Array, upper: bool, library: Any = np.linalg) -> Array:
-    lower = library.cholesky(_symmetric(x))
+def cholesky(x: Array, upper: bool) -> Array:
+    lower = np.linalg.cholesky(_symmetric(x))
     return np.swapaxes(lower, -1, -2) if upper else lower
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from ._precision import widen
 Array = np.ndarray[Any, Any]
 
 # The constant of Keys' cubic convolution that PyTorch and Burn use.
-_CUBIC = -0.75
+CUBIC = -0.75
 
 
 def taps(n: int, count: int, mode: str, align_corners: bool) -> tuple[Array, Array]:
@@ -39,11 +40,11 @@ def taps(n: int, count: int, mode: str, align_corners: bool) -> tuple[Array, Arr
 
 
 def _near(t: Array) -> Array:
-    return ((_CUBIC + 2) * t - (_CUBIC + 3)) * t * t + 1
+    return ((CUBIC + 2) * t - (CUBIC + 3)) * t * t + 1
 
 
 def _far(t: Array) -> Array:
-    return ((t - 5) * t + 8) * t * _CUBIC - 4 * _CUBIC
+    return ((t - 5) * t + 8) * t * CUBIC - 4 * CUBIC
 
 
 def _lines(x: Array, axis: int, positions: Array, weights: Array) -> Any:
@@ -77,59 +78,152 @@ def interpolate2d_backward(
     return out.astype(g.dtype)
 
 
-def _kernel(mode: str) -> tuple[float, Any]:
-    """How far a filter reaches, and the filter; those that PyTorch and Pillow shrink images by."""
-    if mode == "linear":
-        return 1.0, lambda t: np.maximum(1 - np.abs(t), 0)
-    if mode == "lanczos3":
-        return 3.0, lambda t: np.where(np.abs(t) < 3, np.sinc(t) * np.sinc(t / 3), 0)
-    a = -0.5
+class Resizing(NamedTuple):
+    """How ``resize`` reads along every axis: its attributes of one value."""
 
-    def cubic(t: Array) -> Array:
-        t = np.abs(t)
-        near = ((a + 2) * t - (a + 3)) * t * t + 1
-        far = (((t - 5) * t + 8) * t - 4) * a
-        return np.where(t < 1, near, np.where(t < 2, far, 0))
-
-    return 2.0, cubic
+    mode: str
+    coordinates: str
+    rounding: str
+    cubic_coefficient: float
+    antialias: bool
+    exclude_outside: bool
 
 
-def _filtered(n: int, count: int, mode: str, align_corners: bool, antialias: bool) -> Any:
-    """Taps of a filter that is as wide as the pixels that it makes; the weights sum to 1."""
-    reach, kernel = _kernel(mode)
-    scale = (n - 1) / max(count - 1, 1) if align_corners else n / count
-    wide = max(scale, 1.0) if antialias else 1.0
-    center = np.arange(count) * scale + (0.5 if align_corners else 0.5 * scale)
-    first = np.maximum((center - reach * wide + 0.5).astype(np.int64), 0)
-    last = np.minimum((center + reach * wide + 0.5).astype(np.int64), n)
-    last = np.maximum(last, first + 1)
-    places = first[:, None] + np.arange(int((last - first).max(initial=1)))
-    weights = np.where(places < last[:, None], kernel((places - center[:, None] + 0.5) / wide), 0.0)
-    return np.clip(places, 0, n - 1), weights / weights.sum(axis=1, keepdims=True)
+def _places(n: int, count: int, scale: float | None, coordinates: str, region: Any) -> Array:
+    """Where each of ``count`` results lies in a line of n.
+
+    Without a scale the places are quotients of integers, so that those on an element are exact.
+    """
+    x = np.arange(count, dtype=np.float64)
+    wide = count if scale is None else scale * n
+    if coordinates == "align_corners":
+        return np.zeros(count) if wide == 1 else x * (n - 1) / (wide - 1)
+    if coordinates == "tf_crop_and_resize":
+        start, end = region
+        span = (end - start) * (n - 1)
+        return start * (n - 1) + (np.full(count, span / 2) if wide == 1 else x * span / (wide - 1))
+    if coordinates == "asymmetric":
+        return x * n / count if scale is None else x / scale
+    if coordinates == "tf_half_pixel_for_nn":
+        return (2 * x + 1) * n / (2 * count) if scale is None else (x + 0.5) / scale
+    if coordinates == "pytorch_half_pixel" and wide == 1:
+        return np.full(count, -0.5)
+    if scale is None:
+        return ((2 * x + 1) * n - count) / (2 * count)
+    if coordinates == "half_pixel_symmetric":
+        return (n - 1) / 2 + (x - (count - 1) / 2) / scale
+    return (x + 0.5) / scale - 0.5
 
 
-# The modes of ``interpolate`` whose weights are those of a mode for images.
-_PLAIN = {"cubic": "bicubic", "linear": "bilinear", "nearest": "nearest"}
+def _keys(t: Array, a: float) -> Array:
+    """Keys' cubic kernel."""
+    t = np.abs(t)
+    near = ((a + 2) * t - (a + 3)) * t * t + 1
+    far = (((t - 5) * t + 8) * t - 4) * a
+    return np.where(t <= 1, near, np.where(t < 2, far, 0.0))
 
 
-def line_taps(n: int, count: int, mode: str, align_corners: bool, antialias: bool) -> Any:
-    """As ``taps``, for the modes of ``interpolate``."""
-    if mode == "nearest_exact":
-        return ((2 * np.arange(count) + 1) * n // (2 * count))[:, None], np.ones((count, 1))
-    if mode == "lanczos3" or (antialias and mode != "nearest"):
-        return _filtered(n, count, mode, align_corners, antialias)
-    return taps(n, count, _PLAIN[mode], align_corners)
+def _lanczos(t: Array) -> Array:
+    return np.where(np.abs(t) < 3, np.sinc(t) * np.sinc(t / 3), 0.0)
 
 
-def interpolate(
-    x: Array, size: tuple[int, ...], mode: str, align_corners: bool, antialias: bool
-) -> Array:
+def _right(ratio: Array, rounding: str) -> Array:
+    """Whether the right one of two neighbors is taken; a place on an element is at its ratio 1."""
+    choices = {
+        "ceil": ratio > 0,
+        "floor": ratio == 1,
+        "round_prefer_ceil": ratio >= 0.5,
+        "round_prefer_floor": ratio > 0.5,
+    }
+    return choices[rounding]
+
+
+# How far a filter reaches.
+_REACH = {"cubic": 2, "lanczos3": 3, "linear": 1}
+
+
+def _weights(at: Array, shrinks: float, how: Resizing) -> tuple[Array, Array]:
+    """Positions around places, also beyond the edges, and their weights."""
+    first = np.ceil(at) - 1
+    ratio = at - first
+    if how.mode == "nearest":
+        right = _right(ratio, how.rounding)
+        return (first + right)[:, None], np.ones((len(at), 1))
+    narrow = min(shrinks, 1.0) if how.antialias else 1.0
+    start = int(np.floor(-_REACH[how.mode] / narrow) + 1)
+    offsets = np.arange(start, start + 2 * (1 - start))
+    off = (offsets - ratio[:, None]) * narrow
+    if how.mode == "linear":
+        weights = np.maximum(1 - np.abs(off), 0.0)
+    else:
+        weights = _keys(off, how.cubic_coefficient) if how.mode == "cubic" else _lanczos(off)
+    if how.antialias or how.mode == "lanczos3":
+        weights = weights / weights.sum(axis=1, keepdims=True)
+    return first[:, None] + offsets, weights
+
+
+def line(
+    n: int, count: int, scale: float | None, region: Any, how: Resizing
+) -> tuple[Array, Array, Array]:
+    """Positions in ``0..n`` that each result reads and their weights: (count, t); who is beyond."""
+    if count == 0:
+        return np.zeros((0, 1), np.int64), np.ones((0, 1)), np.zeros(0, bool)
+    at = _places(n, count, scale, how.coordinates, region)
+    positions, weights = _weights(at, count / n if scale is None else scale, how)
+    if how.exclude_outside:
+        inside = np.where((positions >= 0) & (positions < n), weights, 0.0)
+        total = inside.sum(axis=1, keepdims=True)
+        weights = np.where(total != 0, inside / np.where(total != 0, total, 1.0), weights)
+    crop = how.coordinates == "tf_crop_and_resize"
+    beyond = ((at < 0) | (at > n - 1)) & crop
+    return np.clip(positions, 0, n - 1).astype(np.int64), weights, beyond
+
+
+def lines(shape: tuple[int, ...], attributes: tuple[Any, ...]) -> Iterator[tuple[int, Any]]:
+    """For each axis that ``resize`` changes its number and its ``line``."""
+    size, mode, coordinates, scale, rounding, a, antialias, exclude, region, _ = attributes
+    how = Resizing(mode, coordinates, rounding, a, antialias, exclude)
+    region = region or (0.0,) * len(size) + (1.0,) * len(size)
+    for i, count in enumerate(size):
+        axis = len(shape) - len(size) + i
+        n, factor = shape[axis], scale[i] if scale else None
+        found = line(n, count, factor, (region[i], region[len(size) + i]), how)
+        if n != count or not _is_same(*found):
+            yield axis, found
+
+
+def _is_same(positions: Array, weights: Array, beyond: Array) -> bool:
+    """Whether each result is the element in its place."""
+    here = positions == np.arange(len(positions))[:, None]
+    return not beyond.any() and bool(np.where(here, weights == 1, weights == 0).all())
+
+
+def resize(x: Array, *attributes: Any) -> Array:
     """One matrix along each axis."""
     out = x.astype(np.float64)
-    for axis, count in enumerate(size, 2):
-        n = x.shape[axis]
-        places, weights = line_taps(n, count, mode, align_corners, antialias)
-        matrix = np.zeros((count, n))
+    outside = np.zeros((1,) * x.ndim, bool)
+    for axis, (places, weights, beyond) in lines(x.shape, attributes):
+        count = len(places)
+        matrix = np.zeros((count, x.shape[axis]))
         np.add.at(matrix, (np.arange(count)[:, None], places), weights)
         out = np.moveaxis(np.tensordot(matrix, out, axes=([1], [axis])), 0, axis)
-    return out.astype(x.dtype)
+        outside = outside | beyond.reshape((count, *(1,) * (x.ndim - 1 - axis)))
+    return np.where(outside, attributes[-1], out).astype(x.dtype)
+
+
+def as_resize(
+    size: tuple[int, ...], mode: str, align_corners: bool, antialias: bool
+) -> tuple[Any, ...]:
+    """The attributes of ``resize`` that are ``interpolate``'s: PyTorch's, or Pillow's filters."""
+    if mode.startswith("nearest"):
+        exact = mode == "nearest_exact"
+        where, rounding = ("half_pixel", "round_prefer_ceil") if exact else ("asymmetric", "floor")
+        return (size, "nearest", where, (), rounding, CUBIC, False, False, (), 0.0)
+    where = "align_corners" if align_corners else "half_pixel"
+    a = -0.5 if antialias and mode == "cubic" else CUBIC
+    inside = antialias or mode == "lanczos3"
+    return (size, mode, where, (), "round_prefer_floor", a, antialias, inside, (), 0.0)
+
+
+def interpolate(x: Array, *attributes: Any) -> Array:
+    return resize(x, *as_resize(*attributes))

@@ -41,9 +41,11 @@ def region(shape: Shape, index: Any) -> Region:
     """
     items = index if isinstance(index, tuple) else (index,)
     rank, used = len(shape), sum(item is not None and item is not Ellipsis for item in items)
-    if used > rank or sum(item is Ellipsis for item in items) > 1:
+    ellipses = sum(item is Ellipsis for item in items)
+    if used > rank or ellipses > 1:
+        got = used if used > rank else f"{ellipses} times '...'"
         raise ArgumentError(
-            "getitem", "too many indices", got=used, expected=f"at most {rank}, one '...'"
+            "getitem", "too many indices", got=got, expected=f"at most {rank}, one '...'"
         )
     out = Region([0] * rank, [*shape], [1] * rank, [])
     axis = 0

@@ -1,0 +1,59 @@
+"""Calls that would do nothing, or lose something, say so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox_tensor as pt
+from phlox_tensor import ArgumentError, Meta, Mixed, Numpy, Profile, tree
+
+
+def test_a_masked_array_keeps_its_mask_or_is_refused() -> None:
+    masked = np.ma.MaskedArray([1.0, 2.0], mask=[False, True])
+    with pytest.raises(ArgumentError, match="mask of the array would be lost: got 1 masked"):
+        pt.asarray(masked)
+    assert pt.asarray(masked.filled(0.0)).tolist() == [1.0, 0.0]
+
+
+def test_a_profile_of_no_call_is_refused(tmp_path: Path) -> None:
+    profile = Profile(Numpy())
+    with profile:
+        pt.ones(3, device=Numpy()).sum()
+    calls: list[Callable[[], Any]] = [profile.report, lambda: profile.save_trace(tmp_path / "t")]
+    for call in calls:
+        with pytest.raises(ArgumentError, match="no call of this device was counted"):
+            call()
+    with profile:
+        pt.ones(3, device=profile).sum()
+    assert profile.report().by_op
+
+
+@pytest.mark.parametrize("cls", [int, float, str, pt.Tensor, Meta])
+def test_what_holds_nothing_is_registered_as_no_container(cls: type) -> None:
+    with pytest.raises(ArgumentError, match="a leaf holds nothing"):
+        tree.register(cls, lambda x: ({}, x), lambda _, x: x)
+    assert tree.map(lambda x: x + 1, [1, 2]) == [2, 3]
+
+
+@pytest.mark.parametrize(
+    "product",
+    [
+        lambda a, b: a @ b,
+        lambda a, b: pt.einsum("ij,jk->ik", a, b),
+        lambda a, b: pt.tensordot(a, b, 1),
+    ],
+)
+def test_products_by_any_name_are_narrow_on_a_mixed_device(product: Callable[..., Any]) -> None:
+    device = Mixed(Numpy(), "bfloat16")
+    fine = 1.0 + 2.0**-12  # 1 in bfloat16
+    a, b = ([[fine, 0.0], [0.0, fine]], [[1.0, 0.0], [0.0, 1.0]])
+    wide = product(pt.asarray(a, device=Numpy()), pt.asarray(b, device=Numpy()))
+    narrow = product(pt.asarray(a, device=device), pt.asarray(b, device=device))
+    assert wide.dtype == narrow.dtype == pt.float32
+    assert float(wide.max()) == fine
+    assert float(narrow.max()) == 1.0

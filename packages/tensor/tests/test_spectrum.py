@@ -1,0 +1,82 @@
+"""Complex numbers: arithmetic of pairs beside NumPy, and what asks for complex tensors."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox_tensor as pt
+from phlox_tensor import ArgumentError, DTypeError, UnknownNameError, fft
+
+RANDOM = np.random.default_rng(3)
+Z = RANDOM.standard_normal((2, 3)) + 1j * RANDOM.standard_normal((2, 3))
+W = RANDOM.standard_normal((2, 3)) + 1j * RANDOM.standard_normal((2, 3))
+
+
+def pair(z: Any) -> fft.Spectrum:
+    return fft.Spectrum(pt.asarray(z.real.copy()), pt.asarray(z.imag.copy()))
+
+
+@pytest.mark.parametrize("name", ["add", "mul", "sub", "truediv"])
+@pytest.mark.parametrize("kind", ["pair", "real", "number", "complex"])
+def test_pairs_calculate_as_complex_arrays(name: str, kind: str) -> None:
+    call: Callable[[Any, Any], Any] = getattr(operator, name)
+    there: Any = {"complex": 1.5 - 2j, "number": 3.0, "pair": W, "real": W.real.copy()}[kind]
+    here = {"pair": pair(W), "real": pt.asarray(W.real.copy())}.get(kind, there)
+    np.testing.assert_allclose(call(pair(Z), here).numpy(), call(Z, there), rtol=1e-12)
+    np.testing.assert_allclose(call(here, pair(Z)).numpy(), call(there, Z), rtol=1e-12)
+
+
+def test_parts_of_pairs() -> None:
+    z = pair(Z)
+    np.testing.assert_allclose(abs(z).numpy(), np.abs(Z), rtol=1e-12)
+    np.testing.assert_allclose(z.angle().numpy(), np.angle(Z), rtol=1e-12)
+    np.testing.assert_array_equal((-z).conj().numpy(), -Z.conj())
+    np.testing.assert_array_equal(np.asarray(z), Z)
+
+
+def test_quotients_stay_within_the_range_of_numbers() -> None:
+    large = fft.Spectrum(*(pt.asarray([n], dtype=pt.float64) for n in (1e200, -1e200)))
+    assert (large / large).numpy().tolist() == [1.0]
+
+
+def test_an_array_beside_a_pair_is_refused() -> None:
+    for call in (lambda: pair(Z) * Z, lambda: Z * pair(Z)):
+        with pytest.raises(ArgumentError, match=r"px\.fft\.Spectrum"):
+            call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.astype("complex64"),
+        lambda x: pt.zeros(2, dtype=complex),
+        lambda x: pt.asarray(Z),
+        lambda x: pt.from_numpy(Z),
+        lambda x: pt.from_dlpack(Z),
+        lambda x: pt.result_type(x, "complex64"),
+        lambda x: pt.finfo("complex64"),
+        lambda x: x + 1j,
+        lambda x: 1j * x,
+        lambda x: x == 1j,
+        lambda x: fft.fft(Z),  # type: ignore[arg-type]
+    ],
+)
+def test_what_would_be_complex_says_what_to_type(call: Callable[[Any], Any]) -> None:
+    with pytest.raises(DTypeError, match=r"hint: px\.fft\.Spectrum"):
+        call(pt.ones((2, 2)))
+
+
+@pytest.mark.parametrize("name", ["angle", "is_complex", "polar", "view_as_real"])
+def test_names_of_complex_numbers_say_what_to_type(name: str) -> None:
+    with pytest.raises(UnknownNameError, match="hint"):
+        getattr(pt, name)
+
+
+def test_no_tensor_is_of_a_complex_kind() -> None:
+    assert not pt.isdtype(pt.float32, "complex floating")
+    assert pt.sqrt(pt.asarray([-1.0])).isnan().all()
