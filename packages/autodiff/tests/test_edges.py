@@ -28,7 +28,7 @@ def gradient(function: Callable[..., Tensor[Any]], *values: Any) -> list[Any]:
     [
         (lambda x: x.abs(), [-2.0, 0.0, 3.0], [-1.0, 0.0, 1.0]),
         (lambda x: x.relu(), [-2.0, 0.0, 3.0], [0.0, 0.0, 1.0]),
-        (lambda x: x.leaky_relu(), [-2.0, 0.0, 3.0], [0.01, 1.0, 1.0]),
+        (lambda x: x.leaky_relu(), [-2.0, 0.0, 3.0], [0.01, 0.01, 1.0]),
         (lambda x: x.elu(), [-800.0, 0.0, 800.0], [0.0, 1.0, 1.0]),
         (lambda x: x.clip(0.0, 1.0), [-1.0, 0.0, 0.5, 1.0, 2.0], [0.0, 1.0, 1.0, 1.0, 0.0]),
         (lambda x: x.clip(min=0.0), [-1.0, 2.0], [0.0, 1.0]),

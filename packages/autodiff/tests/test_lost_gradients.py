@@ -156,3 +156,28 @@ def test_a_history_does_not_end_in_silence_on_the_device_inside() -> None:
     assert w.to_device(INNER).tolist() == [1.0, 2.0]  # a leaf has no history
     with pytest.raises(GradientError, match="does not follow it"):
         (w * 2).to_device(INNER)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda x: pt.random.beta((2,), x, 1.0),
+        lambda x: pt.random.beta((2,), 1.0, x),
+        lambda x: pt.random.gamma((2,), x),
+    ],
+)
+def test_a_parameter_that_has_no_derivative_is_refused(draw: Function) -> None:
+    x = vector(0.5, 2.0)
+    with pytest.raises(GradientError, match="would be lost"):
+        ad.grad(lambda x: draw(x).sum())(x)
+    assert draw(x).shape == (2,)
+
+
+def test_the_scale_of_gamma_has_a_derivative() -> None:
+    assert float(ad.grad(lambda x: pt.random.gamma((2,), 2.0, x).sum())(vector(1.0, 2.0)).min()) > 0
+
+
+@pytest.mark.parametrize("strategy", [True, ad.BalancedCheckpointing])
+def test_what_is_no_strategy_is_refused(strategy: Any) -> None:
+    with pytest.raises(pt.WrongTypeError, match="checkpointing is no strategy"):
+        ad.Autodiff(INNER, checkpointing=strategy)

@@ -223,3 +223,32 @@ def test_the_kinds_of_rules_are_told() -> None:
     assert ad.rule_kind(REGISTRY["tanh"]) == "rule"
     assert ad.rule_kind(REGISTRY["fused_linear"]) == "expansion"
     assert ad.rule_kind(REGISTRY["floor"]) == "none: constant between jumps"
+
+
+def test_the_slope_of_a_length_of_0_is_0() -> None:
+    rows = pt.asarray([[0.0, 0.0], [3.0, -4.0]])
+    slopes = ad.grad(lambda x: x.vector_norm(axis=1).sum())(rows)
+    np.testing.assert_allclose(slopes.numpy(), [[0.0, 0.0], [0.6, -0.8]], rtol=1e-6)
+    _, moved = ad.jvp(lambda x: x.vector_norm(axis=1), (rows,), (rows,))
+    np.testing.assert_allclose(moved.numpy(), [0.0, 5.0], rtol=1e-6)
+    ad.gradcheck(lambda x: x.vector_norm(axis=1, keepdims=True), (rows + 1.0,), order=2)
+    origin = pt.zeros(1)
+    slopes = ad.grad(lambda y, x: y.atan2(x).sum(), (0, 1))(origin, origin)
+    assert [slope.tolist() for slope in slopes] == [[0.0], [0.0]]
+
+
+@pytest.mark.parametrize(
+    ("function", "at", "wanted"),
+    [
+        (lambda x: x.vector_norm(), [90.0, -90.0, 150.0], [0.4575, -0.4575, 0.7625]),
+        (lambda x: x.asinh().sum(), [300.0, -1000.0], [1 / 300, 1 / 1000]),
+        (lambda x: x.acosh().sum(), [300.0, 1000.0], [1 / 300, 1 / 1000]),
+        (lambda x: x.atan().sum(), [300.0, -20.0], [1.111e-5, 1 / 401]),
+        (lambda x: x.atan2(x.detach()).sum(), [300.0, 2e-3], [1 / 600, 250.0]),
+    ],
+)
+def test_slopes_hold_in_float16_where_squares_do_not(
+    function: Any, at: list[float], wanted: list[float]
+) -> None:
+    found = ad.grad(function)(pt.asarray(at, dtype="float16"))
+    np.testing.assert_allclose(found.numpy().astype(np.float64), wanted, rtol=6e-3)

@@ -342,3 +342,84 @@ def test_a_tensor_of_a_device_around_that_of_the_arguments_is_said_with_what_to_
         assert caught.value.got == f"a tensor on {recording!r}, arguments on Numpy()"
         assert str(caught.value.hint).startswith(f"x.to_device({recording!r}) for the arguments")
         call(xs.to_device(recording))
+
+
+@pytest.mark.parametrize("place", ["none", "default", "shared"])
+def test_draws_of_any_device_differ_in_each_lane(place: str) -> None:
+    xs, weights = pt.ones((4, 2)), pt.ones(2)
+    device = {"none": None, "default": pt.default_device(), "shared": weights.device}[place]
+
+    def noise(x: Tensor[Any]) -> Tensor[Any]:
+        return x * 0.0 + pt.random.normal((2,), device=device)
+
+    pt.seed(3)
+    wanted = pt.stack([noise(x) for x in (xs[i] for i in range(4))])
+    for run in (ad.vmap(noise), ad.vmap(noise, chunk_size=3), ad.vmap(ad.checkpoint(noise))):
+        pt.seed(3)
+        assert run(xs).tolist() == wanted.tolist()
+    pt.seed(3)
+
+    def weighted(x: Tensor[Any]) -> Tensor[Any]:
+        return (x * noise(x)).sum()
+
+    block = ad.checkpoint(weighted)
+    assert ad.grad(lambda xs: ad.vmap(block)(xs).sum())(xs).tolist() == wanted.tolist()
+    pt.seed(3)
+    same = ad.vmap(noise, randomness="same")(xs).tolist()
+    assert same == [wanted[0].tolist()] * 4
+
+
+def test_draws_of_nested_lanes_are_those_of_nested_loops() -> None:
+    def draw(_: Tensor[Any]) -> Tensor[Any]:
+        return pt.random.uniform(())
+
+    xs = pt.ones((2, 3))
+    pt.seed(1)
+    wanted = pt.random.uniform(())
+    pt.seed(1)
+    found = ad.vmap(ad.vmap(draw))(xs)
+    assert len(set(found.flatten().tolist())) == 6
+    assert found[0, 0].item() == wanted.item()
+    pt.seed(1)
+    rows = ad.vmap(ad.vmap(draw, randomness="same"))(xs).tolist()
+    assert [len(set(row)) for row in rows] == [1, 1]
+    assert rows[0] != rows[1]
+
+
+def test_a_jacobian_by_columns_has_the_draws_of_its_value() -> None:
+    def noisy(x: Tensor[Any], y: Tensor[Any]) -> Tensor[Any]:
+        return pt.concat([x * pt.random.normal((2,)), y * pt.random.normal((2,)), x])
+
+    x, y = pt.asarray([1.0, 2.0]), pt.asarray([3.0, 4.0])
+    found = []
+    for mode, size in (("rows", None), ("columns", None), ("columns", 1)):
+        pt.seed(5)
+        blocks = ad.jacobian(noisy, (0, 1), mode=mode, chunk_size=size)(x, y)
+        found.append([block.tolist() for block in blocks])
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("chunk_size", [1, 2, 3, None])
+def test_the_same_numbers_in_all_lanes_are_so_in_all_chunks(chunk_size: int | None) -> None:
+    xs = pt.zeros(5)
+
+    def draw(x: Any) -> Any:
+        return x + pt.random.normal((3,)) + pt.random.uniform((3,))
+
+    start = pt.random.generator().state()
+    want = draw(pt.zeros(())).numpy()
+    end = pt.random.generator().state()
+    pt.random.generator().set_state(*start)
+    got = ad.vmap(draw, randomness="same", chunk_size=chunk_size)(xs).numpy()
+    assert np.array_equal(got, np.broadcast_to(want, (5, 3)))
+    assert pt.random.generator().state() == end
+
+
+def test_a_mask_updates_each_lane() -> None:
+    xs = pt.asarray(np.arange(6.0).reshape(2, 3))
+    for update in ("set", "add", "multiply"):
+        got = ad.vmap(lambda x, update=update: getattr(x.at[x > 2], update)(5.0))(xs)
+        want = getattr(xs.at[xs > 2], update)(5.0)
+        assert np.array_equal(got.numpy(), want.numpy())
+    slope = ad.grad(lambda x: x.at[x > 2].multiply(float("inf")).sum())(xs)
+    assert slope.tolist() == [[1, 1, 1], [float("inf")] * 3]

@@ -52,3 +52,51 @@ def test_gradients_stay_in_their_process() -> None:
     assert copy.deepcopy(grads) is copy.copy(grads) is grads
     with pytest.raises(GradientError, match="gradients_of"):
         pickle.dumps(grads)
+
+
+@pytest.mark.parametrize("places", ["x", None, 1.0, True, (0, "y")])
+def test_places_of_arguments_are_integers(places: Any) -> None:
+    for transform in (ad.grad, ad.value_and_grad, ad.jacobian, ad.hessian):
+        with pytest.raises(pt.WrongTypeError, match="argnums says no places"):
+            transform(lambda x: x.sum(), places)
+    with pytest.raises(GradientError, match="got argnums 2, expected one of 0, 1, by place"):
+        ad.grad(lambda x, y: x.sum() + y, 2)(pt.ones(2), 1.0)
+
+
+@pytest.mark.parametrize("size", [0, -1, 1.5, True])
+def test_chunks_have_a_size(size: Any) -> None:
+    with pytest.raises(pt.ArgumentError, match="chunk_size"):
+        ad.vmap(lambda x: x, chunk_size=size)
+    for transform in (ad.jacobian, ad.hessian):
+        with pytest.raises(pt.ArgumentError, match="chunk_size"):
+            transform(lambda x: x, chunk_size=size)
+
+
+def test_a_cotangent_fits_its_value() -> None:
+    _, pull = ad.vjp(lambda x: (x.sum(), x.argmax()), pt.asarray([1.0, 2.0]))
+    assert pull((pt.asarray(2.0), None))[0].tolist() == [2.0, 2.0]
+    with pytest.raises(pt.WrongTypeError, match=r"got float, expected \(\) of float"):
+        pull((2.0, None))
+    with pytest.raises(pt.ShapeError, match=r"got \(2,\) of float.*expected \(\) of float"):
+        pull((pt.ones(2), None))
+    with pytest.raises(pt.ShapeError, match=r"expected \(\) of int.*, or None"):
+        pull((None, pt.asarray(1.0)))
+
+
+def test_a_direction_is_of_tensors_or_floats() -> None:
+    value, slope = ad.jvp(lambda x: x * x, (3.0,), (1.0,))
+    assert (value.item(), slope.item()) == (9.0, 6.0)
+    for primal, tangent in ((np.ones(3), np.ones(3)), (pt.ones(3), np.ones(3)), (2, 1)):
+        with pytest.raises(GradientError, match="tangent"):
+            ad.jvp(lambda x: x * 1.0, (primal,), (tangent,))
+
+
+def test_no_order_of_derivatives_is_refused() -> None:
+    with pytest.raises(pt.ArgumentError, match="order"):
+        ad.gradcheck(lambda x: x, (pt.ones(1),), order=0)
+
+
+def test_a_hook_is_a_function() -> None:
+    x = pt.ones(2, device=ad.Autodiff(pt.default_device())).require_grad()
+    with pytest.raises(pt.WrongTypeError, match="not a function"):
+        ad.register_hook(x, 3)  # type: ignore[arg-type]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, final
 
-from phlox_tensor import Decorator, GradientError
+from phlox_tensor import Decorator, GradientError, WrongTypeError
 
 from . import _entries as entries
-from . import _nan
+from . import _nan, _part
 from ._backward import Gradients, backward
 from ._checkpoint import Checkpointing, NoCheckpointing
 from ._derived import rule_of
@@ -19,7 +19,9 @@ from ._rule import ByAttribute, NoDerivative, SimpleRule
 from .rules import RULES
 
 if TYPE_CHECKING:
-    from phlox_tensor import Backend, DType, Entry, Op, Standing, Tensor
+    from collections.abc import Sequence
+
+    from phlox_tensor import Backend, DType, Entry, Op, Pull, Standing, Tensor
 
 
 @final
@@ -31,6 +33,9 @@ class Autodiff(Decorator):
     Args:
         backend: the device to record on, or its name.
         checkpointing: what to keep for the backward pass.
+
+    Raises:
+        WrongTypeError: for a strategy that is none, such as its class.
     """
 
     name = "autodiff"
@@ -41,11 +46,19 @@ class Autodiff(Decorator):
         checkpointing: Checkpointing = NoCheckpointing(),  # noqa: B008 - has no state
     ) -> None:
         """Take over what the inner device says about itself."""
+        given: object = checkpointing
+        if not isinstance(given, Checkpointing):
+            raise WrongTypeError(
+                "autodiff",
+                "checkpointing is no strategy",
+                got=repr(given),
+                expected="an object such as BalancedCheckpointing()",
+                hint=f"Autodiff({backend!r}, checkpointing=BalancedCheckpointing())",
+            )
         super().__init__(backend, checkpointing)
         self.checkpointing = checkpointing
         self.records = True
         self.recorder = self
-        _nan.register(self)
 
     def __repr__(self) -> str:
         if self.checkpointing == NoCheckpointing():
@@ -184,6 +197,21 @@ class Autodiff(Decorator):
     ) -> Gradients:
         """Return the gradients of a tensor; see ``Tensor.backward``."""
         return backward(self, tensor, seed, retain_graph)
+
+    def as_one_step(
+        self, name: str, operands: Sequence[Any], values: Sequence[Any], pull: Pull
+    ) -> tuple[Any, ...]:
+        """Return values of the device inside as the results of one recorded step."""
+        return _part.as_one_step(self, name, operands, values, pull)
+
+    def pull_back(
+        self,
+        results: Sequence[Tensor[Any]],
+        cotangents: Sequence[Tensor[Any] | None],
+        operands: Sequence[Any],
+    ) -> list[tuple[Tensor[Any], ...]]:
+        """Carry cotangents of results back to operands."""
+        return _part.pull_back(self, results, cotangents, operands)
 
     def propose(self, result: Any, target: Tensor[Any], value: Tensor[Any], /) -> Any:
         """Return ``result`` with a new value for ``target`` in the graph of the target's device."""

@@ -13,6 +13,7 @@ from phlox_tensor.capture import wrap
 from . import _nan
 from ._checkpoint import Memo
 from ._graph import LEAF, USED, Node, Pending, Plan
+from ._levels import require_fit
 from ._propose import NO_PROPOSALS, PROPOSED, Proposals
 from ._slices import Slices, whole
 
@@ -225,13 +226,7 @@ def start(device: Backend, tensor: Tensor[Any], seed: Tensor[Any] | None) -> Ten
             expected="a tensor of the shape of the one to go back from, or none for 1",
             hint=f"x.backward(px.full({tensor.shape}, 2.0))",
         )
-    if seed.shape != tensor.shape or seed.dtype is not tensor.dtype:
-        raise ShapeError(
-            "backward",
-            "the seed does not fit",
-            got=f"{seed.shape} of {seed.dtype}",
-            expected=f"{tensor.shape} of {tensor.dtype}",
-        )
+    require_fit("backward", "the seed", seed, tensor)
     return seed.to_device(inner)
 
 
@@ -277,7 +272,7 @@ def run(pending: Pending, *, retain_graph: bool, after: int = -1) -> Pending:
     """
     with _TAKING:
         nodes, seen = reachable(list(pending), after)
-        plans = [node.plan for node in nodes]
+        steps = [(node, node.plan) for node in nodes]
         if retain_graph:
             _READING.append(seen)
         else:
@@ -287,12 +282,12 @@ def run(pending: Pending, *, retain_graph: bool, after: int = -1) -> Pending:
                 node.plan = USED
     if retain_graph:
         try:
-            _carry(nodes, plans, pending, Memo(node.saved for node in nodes))
+            _carry(steps, pending, Memo(node.saved for node in nodes))
         finally:
             with _TAKING:
                 _READING.remove(seen)
     else:
-        _carry(nodes, plans, pending, None)
+        _carry(steps, pending, None)
     if Slices in map(type, pending.values()):
         pending.update({node: whole(cotangent) for node, cotangent in pending.items()})
     return pending
@@ -312,9 +307,9 @@ def _refuse_shared(seen: set[Node]) -> None:
         )
 
 
-def _carry(nodes: list[Node], plans: list[Plan], pending: Pending, memo: Memo | None) -> None:
+def _carry(steps: list[tuple[Node, Plan]], pending: Pending, memo: Memo | None) -> None:
     watched = _nan.MODE.blocks > 0
-    for node, plan in zip(nodes, plans, strict=True):
+    for node, plan in steps:
         cotangent = pending.pop(node, None)
         if cotangent is not None:
             if type(cotangent) is Slices:

@@ -97,7 +97,7 @@ class Batched(Decorator):
                 operands.append(operand)
                 mapped.append(is_mapped)
             if not sizes:
-                return lifted(inside(*map(_lowered, args[:count]), *args[count:]), mapped=False)
+                return lifted(inside(*self.lower_all(op, args)), mapped=False)
             call = Call(op, inside, device, tuple(operands), tuple(mapped), args[count:], sizes[0])
             if rule is not None and not isinstance(rule, NoLanes):
                 out = rule(call)
@@ -151,7 +151,7 @@ class Batched(Decorator):
             BatchingError: when it differs from lane to lane.
         """
         if primitive.mapped:
-            _refuse("inner", "a tensor of a lane cannot go to the device inside")
+            _refuse("inner", "a tensor of a lane cannot go to the device below")
         return primitive.value
 
     def outside(self, primitive: Any, /) -> Any:
@@ -273,12 +273,6 @@ def one_by_one(call: Call) -> Any:
             )
     stacked = tuple(stack(column) for column in columns)
     return stacked if call.op.signature.several else stacked[0]
-
-
-def _lowered(item: Any) -> Any:
-    if type(item) is tuple:
-        return tuple(map(_lowered, item))
-    return item.value if type(item) is Lanes else item
 
 
 def _primitives(out: Any) -> Any:

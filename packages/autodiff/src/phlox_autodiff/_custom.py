@@ -300,7 +300,7 @@ def _moved(plan: _CustomPlan, flat: Flat, given: Tensors, device: Forward) -> Te
     tensors = [t.to_device(device) for t in given]
     lowered = tuple(t.inner() for t in tensors)
     moving = any(t.primitive.tangent is not None for t in tensors)
-    if not moving:
+    if not moving or (MODE.pauses and paused()):
         return tuple(v.to_device(device) for v in _below(plan, flat, lowered, device)[0])
     results, _, push = _below(plan, flat, lowered, device)
     if push is None:

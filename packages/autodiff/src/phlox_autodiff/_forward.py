@@ -7,12 +7,23 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any, final
 
-from phlox_tensor import Decorator, GradientError, ShapeError, Tensor, tree
+from phlox_tensor import Decorator, GradientError, Proposed, Tensor, asarray, tree
+from phlox_tensor.arguments import require_callable
 from phlox_tensor.capture import Number
 
 from ._autodiff import Autodiff
 from ._derived import rule_of
-from ._levels import base_device, brought, check_level, require_arguments, running
+from ._levels import (
+    as_tensor,
+    base_device,
+    brought,
+    check_level,
+    describe,
+    require_arguments,
+    require_fit,
+    running,
+)
+from ._mode import MODE, paused
 from ._rule import (
     ByAttribute,
     Joint,
@@ -66,12 +77,13 @@ class Forward(Decorator):
 
         def run(*args: Any) -> Any:
             operands, attributes = args[:count], args[count:]
-            moving = [p for p in tree.leaves(operands) if _is_moving(p)]
+            moving = any(map(_is_moving, tree.leaves(operands)))
+            moving = moving and not (MODE.pauses and paused())
             if moving and follows:
                 duals = self._follow(op, args)
                 return duals[0] if single else duals
-            values = [tree.map(_value, a) for a in operands]
-            out = inside(*values, *attributes)
+            given = self.lower_all(op, args)
+            out = inside(*given)
             outs = (out,) if single else out
             if not moving:
                 duals = tuple(Dual(o) for o in outs)
@@ -80,7 +92,7 @@ class Forward(Decorator):
                 followed = self._follow(op, args)
                 duals = tuple(Dual(o, f.tangent) for o, f in zip(outs, followed, strict=True))
             else:
-                xs = [tree.map(self._wrap, v) for v in values]
+                xs = [tree.map(self._wrap, v) for v in given[:count]]
                 ts = [tree.map(self._tangent, a) for a in operands]
                 ys = [Tensor(o, self._inner) for o in outs]
                 moved = move(xs, ts, ys, attributes)
@@ -129,10 +141,6 @@ class Forward(Decorator):
     def is_tracked(self, primitive: Any, /) -> bool:
         """Whether the primitive has a tangent."""
         return primitive.tangent is not None
-
-
-def _value(item: Any) -> Any:
-    return item.value if isinstance(item, Dual) else item
 
 
 def _is_moving(item: Any) -> bool:
@@ -285,33 +293,23 @@ def jvp(
     """Return ``function(*primals)`` and its derivative in the direction ``tangents``.
 
     Computed forwards, in one pass and without a graph. Arguments and value may be tuples, lists
-    and dicts of tensors; tangents have the structure of the primals, with None for no movement.
+    and dicts of tensors and floats; tangents have the structure of the primals, with None for no
+    movement. What is computed in ``no_grad`` does not move.
 
     Raises:
-        GradientError: when primals or tangents are no tuple.
+        GradientError: when primals or tangents are no tuple, or a tangent belongs to what cannot
+            move, such as an integer.
         ShapeError: when a tangent does not fit its primal.
     """
+    require_callable("jvp", function, "px.jvp(f, (x,), (v,))")
     for given in (primals, tangents):
         require_arguments("jvp", given)
     base = base_device("jvp", (primals, tangents))
     device = Forward(base)
 
-    def enter(x: Any, t: Any) -> Any:
-        if t is None or not isinstance(x, Tensor):
-            return x
-        if t.shape != x.shape or t.dtype is not x.dtype:
-            raise ShapeError(
-                "jvp",
-                "a tangent does not fit",
-                got=f"{t.shape} of {t.dtype}",
-                expected=f"{x.shape} of {x.dtype}",
-            )
-        dual = Dual(brought(x, base).primitive, brought(t, base).primitive)
-        return Tensor(dual, device)
-
     points, structure = tree.flatten(tuple(primals))
     along = structure.leaves_of(tuple(tangents), "jvp")
-    moving = structure.rebuild([enter(x, t) for x, t in zip(points, along, strict=True)])
+    moving = structure.rebuild([_entered(x, t, device) for x, t in zip(points, along, strict=True)])
     with running(device):
         out = function(*moving)
     check_level("jvp", out, device)
@@ -324,6 +322,41 @@ def jvp(
             return None
         if leaf.device is not device or leaf.primitive.tangent is None:
             return brought(leaf, base).zeros()
-        return Tensor(leaf.primitive.tangent, base)
+        return brought(Tensor(leaf.primitive.tangent, base), base)
 
     return tree.map(value, out), tree.map(tangent, out)
+
+
+def _entered(x: Any, tangent: Any, device: Forward) -> Any:
+    """A leaf of the primals with its tangent; what has none is as it was.
+
+    Raises:
+        GradientError: when there is no derivative by such a leaf, or the tangent is no tensor.
+        ShapeError: when the tangent does not fit.
+    """
+    if tangent is None or isinstance(tangent, Proposed):
+        return x
+    base = device.inner
+    assert base is not None
+    point = as_tensor(x, base)
+    if not isinstance(point, Tensor) or point.dtype.kind != "Float":
+        raise GradientError(
+            "jvp",
+            "a tangent for what cannot move",
+            got=f"one for {describe(x)}",
+            expected="Float tensors and floats, and None for all else",
+            hint=f"{float(x)}" if type(x) is int else "None as its tangent",
+        )
+    is_number = type(tangent) in (int, float)
+    t = asarray(tangent, dtype=point.dtype, device=base) if is_number else tangent
+    if not isinstance(t, Tensor):
+        raise GradientError(
+            "jvp",
+            "a tangent is no tensor",
+            got=describe(tangent),
+            expected=f"a tensor of shape {point.shape}",
+            hint="px.asarray(tangent)",
+        )
+    require_fit("jvp", "a tangent", t, point)
+    dual = Dual(brought(point, base).primitive, brought(t, base).primitive)
+    return Tensor(dual, device)

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from phlox_tensor import GradientError, Tensor, asarray, finfo, tree
+from phlox_tensor import ArgumentError, GradientError, Tensor, asarray, finfo, tree
 
-from ._levels import require_arguments
+from ._levels import as_tensor, base_device, require_arguments
 from ._transform import vjp
 
 Array = np.ndarray[Any, Any]
@@ -25,8 +25,8 @@ class _Settings(NamedTuple):
 def gradcheck(
     function: Function,
     args: Any,
-    *,
     order: int = 1,
+    *,
     eps: float | None = None,
     rtol: float | None = None,
     atol: float | None = None,
@@ -50,11 +50,16 @@ def gradcheck(
         True.
 
     Raises:
+        ArgumentError: for an order below 1.
         GradientError: naming the element that differs most, and the two values.
     """
+    if type(order) is not int or order < 1:
+        raise ArgumentError("gradcheck", "order", got=repr(order), expected="at least 1")
     if not isinstance(args, Tensor):
         require_arguments("gradcheck", args)
     given = (args,) if isinstance(args, Tensor) else tuple(args)
+    base = base_device("gradcheck", given)
+    given = tree.map(lambda leaf: as_tensor(leaf, base), given)
     places = [leaf for leaf in tree.leaves(given) if _is_float(leaf)]
 
     def flat(*tensors: Tensor[Any]) -> tuple[Tensor[Any], ...]:

@@ -8,14 +8,15 @@ from typing import Any, Final
 
 from phlox_tensor import ArgumentError, GradientError, Tensor, arange, concat, tree
 from phlox_tensor.arguments import require_callable
+from phlox_tensor.random import Generator, generator, use_generator
 
 from ._batched import Batched, Level, at_level
 from ._forward import jvp
 from ._lanes import Lanes
-from ._levels import require_arguments, transforming
-from ._recorded import ArgNums, Function, Recorded, describe, numbers
+from ._levels import describe, require_arguments, transforming
+from ._recorded import ArgNums, Function, Recorded, numbers
 from ._transform import grad
-from ._vmap import stacked, vmap
+from ._vmap import require_chunk_size, stacked, vmap
 
 _MODES: Final = (None, "columns", "rows")
 
@@ -55,10 +56,12 @@ def jacobian(
     require_callable("jacobian", function, "px.jacobian(f)(x)")
     if mode not in _MODES:
         raise ArgumentError("jacobian", "mode", got=repr(mode), expected="'rows', 'columns', None")
+    require_chunk_size("jacobian", chunk_size)
+    places = numbers("jacobian", argnums)
 
     @wraps(function, updated=())
     def run(*args: Any, **kwargs: Any) -> Any:
-        places = numbers(argnums)
+        random = generator().state()
         call = Recorded("jacobian", function, args, places, kwargs, has_aux=has_aux)
         if not any(map(_is_float, tree.leaves(call.output))):
             raise GradientError(
@@ -73,7 +76,8 @@ def jacobian(
                 given = list(args)
                 for place, value in zip(places, chosen, strict=True):
                     given[place] = value
-                out = function(*given, **kwargs)
+                with use_generator(Generator(*random)):  # each pass draws what the first drew
+                    out = function(*given, **kwargs)
                 return out[0] if has_aux else out
 
             blocks = _columns(call, of, tuple(args[i] for i in places), chunk_size)
@@ -164,7 +168,7 @@ def _columns(
             return jvp(function, structure.rebuild(points), structure.rebuild(moving))[1]
 
         units = _unit_lanes(x.size, x.shape, x, 0)
-        moved = tree.leaves(vmap(along, chunk_size=chunk_size, loop=True)(units))
+        moved = tree.leaves(vmap(along, randomness="same", chunk_size=chunk_size, loop=True)(units))
         for i, (value, tangent) in enumerate(zip(outputs, moved, strict=True)):
             if _is_float(value):
                 blocks[i, j] = tangent.moveaxis(0, -1).reshape((*value.shape, *x.shape))
@@ -215,8 +219,16 @@ def hvp(function: Function, primals: tuple[Any, ...], vector: tuple[Any, ...]) -
         >>> hvp(lambda x: (x**3).sum(), (x,), (v,))[0].tolist()
         [6.0, 0.0]
     """
+    require_callable("hvp", function, "px.hvp(f, (x,), (v,))")
     for given in (primals, vector):
         require_arguments("hvp", given)
+    if len(primals) != len(vector):
+        raise GradientError(
+            "hvp",
+            "the vector has not a part for each argument",
+            got=f"{len(vector)} for {len(primals)}",
+            expected="as many, with None for what does not move",
+        )
     everything = tuple(range(len(primals)))
     product: tuple[Any, ...] = jvp(grad(function, everything), primals, vector)[1]
     return product

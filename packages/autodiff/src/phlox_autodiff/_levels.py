@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Final
 
 from phlox_tensor import (
     Backend,
     DeviceError,
     GradientError,
+    ShapeError,
     Tensor,
+    asarray,
     default_device,
     is_inside,
     tree,
 )
 
-from ._mode import Recording
+from ._mode import MODE, Recording, paused
 
+# Leaves that an error names.
+_SHOWN: Final = 4
 # The device of the innermost transform that is running; one started inside records above it.
 _active: ContextVar[Backend | None] = ContextVar("phlox_autodiff_level", default=None)
 
@@ -62,11 +66,57 @@ def require_arguments(op: str, given: Any) -> None:
         )
 
 
+def describe(item: Any) -> str:
+    """An argument in words: what it is, and what stands in it."""
+    if isinstance(item, Tensor):
+        return f"a tensor of {item.dtype}"
+    name = type(item).__name__
+    if not tree.is_node(item):
+        return name
+    held = tree.leaves_with_paths(item)
+    parts = [
+        f"{path}: {leaf.dtype if isinstance(leaf, Tensor) else type(leaf).__name__}"
+        for path, leaf in held[:_SHOWN]
+    ]
+    more = [f"{len(held) - _SHOWN} more"] if len(held) > _SHOWN else []
+    return f"{name} of {', '.join(parts + more)}" if held else f"{name} of nothing"
+
+
+def as_tensor(leaf: Any, device: Backend) -> Any:
+    """A float as the tensor that derivatives are taken by; anything else as it is."""
+    return asarray(leaf, device=device) if isinstance(leaf, float) else leaf
+
+
+def require_fit(
+    op: str, what: str, given: Tensor[Any], like: Tensor[Any], instead: str = ""
+) -> None:
+    """Refuse a tensor that is not of the shape and the element type of another.
+
+    Raises:
+        ShapeError: naming both of both.
+    """
+    if given.shape != like.shape or given.dtype is not like.dtype:
+        got, expected = f"{given.shape} of {given.dtype}", f"{like.shape} of {like.dtype}{instead}"
+        raise ShapeError(op, f"{what} does not fit", got=got, expected=expected)
+
+
 def brought(x: Tensor[Any], device: Backend) -> Tensor[Any]:
-    """Return ``x`` on the device of a transform; what inner levels recorded of it ends here."""
+    """Return ``x`` on the device of a transform; what inner levels recorded of it ends here.
+
+    In ``no_grad`` it is a constant: a transform records there for itself alone.
+    """
     while x.device is not device and is_inside(device, x.device):
         x = x.inner()
-    return x.to_device(device)
+    x = x.to_device(device)
+    return _constant(x) if MODE.pauses and paused() else x
+
+
+def _constant(x: Tensor[Any]) -> Tensor[Any]:
+    """The tensor without the history of any device."""
+    device = x.device
+    if device.recorder is device:
+        return _constant(x.inner()).to_device(device)
+    return x.detach()
 
 
 def base_device(op: str, trees: Any) -> Backend:

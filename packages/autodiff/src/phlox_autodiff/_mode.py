@@ -91,7 +91,8 @@ def no_grad(function: Callable[..., Any] | None = None, /) -> Any:
     """Record nothing in a ``with`` block, or in calls of a decorated function.
 
     Results are constants, on every Autodiff device and at every depth. Other threads are not
-    affected; ``grad`` and its relatives work inside as they do outside.
+    affected; ``grad`` and its relatives work inside as they do outside, with results that are
+    constants to the devices of their arguments.
     """
     block = Recording(off=True)
     return block if function is None else block(function)

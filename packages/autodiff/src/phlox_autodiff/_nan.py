@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock, local
 from typing import TYPE_CHECKING, Any, Final, final
-from weakref import WeakSet
 
 from phlox_tensor import GradientError, Tensor
-from phlox_tensor.capture import EAGER, MODES, depend_on, each_primitive
+from phlox_tensor.capture import EAGER, MODES, depend_on, each_primitive, watch
 from phlox_tensor.scope import current_path, watching
 
 from ._graph import Node, Pending, Plan, accumulate, is_primitive
@@ -44,28 +43,37 @@ MODE: Final = _Mode()
 depend_on(lambda: EAGER if MODE.blocks else None, mode=True)
 _depth: Final = _Depth()
 _lock: Final = Lock()
-_devices: Final[WeakSet[Backend]] = WeakSet()
 
 
-def register(device: Backend) -> None:
-    """Remember a device whose entries a block replaces."""
-    with _lock:
-        _devices.add(device)
+@final
+class _Base:
+    """Looks at what base devices compute that no recorded op has called."""
+
+    def entry(self, device: Backend, op: Op, entry: Entry) -> Entry:
+        """The entry, its results looked at."""
+        return entry if not device.has_data else _looked_at(op, entry, device)
+
+    def methods(self, device: Backend) -> dict[str, Callable[..., Any]]:
+        """Nothing: what comes from the host is no result."""
+        del device
+        return {}
+
+
+_BASE: Final = _Base()
 
 
 @contextmanager
 def detect_nan(*, infinities: bool = False) -> Iterator[None]:
     """Raise where a NaN first appears, in a ``with`` block: forward or backward.
 
-    The error names the op, the shapes, the module and the line that called it. Every result is
-    read, so this is slow, and it watches all threads; it is for finding a fault, not for running.
+    The error names the op, the shapes, the module and the line that called it, on any device. Every
+    result is read, so this is slow, and it watches all threads; it is for finding a fault.
 
     Args:
         infinities: refuse infinities as well, those of a mask of ``-inf`` among them.
 
     Raises:
-        GradientError: inside the block, when an op on an Autodiff device gives a NaN, or when its
-            derivative does.
+        GradientError: inside the block, when an op gives a NaN, or when its derivative does.
 
     Example:
         >>> import phlox_tensor as pt
@@ -89,14 +97,10 @@ def detect_nan(*, infinities: bool = False) -> Iterator[None]:
 def _switch(step: int, *, infinities: bool) -> None:
     """Open or close a block; devices look their entries up again when that changes them."""
     with _lock:
-        before = MODE.blocks
         MODE.blocks += step
         MODE.infinities += step * infinities
         MODES.change(step)
-        if before and MODE.blocks:
-            return
-        for device in _devices:
-            device.forget()
+        watch(_BASE, on=MODE.blocks > 0)
 
 
 def watched(op: Op, entry: Entry, device: Backend) -> Entry:
@@ -116,20 +120,46 @@ def watched(op: Op, entry: Entry, device: Backend) -> Entry:
             if result.node is not None:
                 for node in (result.node, *result.node.parents[: len(results) > 1]):
                     node.origin = origin
-        bad = None if _depth.calls else _bad([Tensor(r.value, inner) for r in results])
-        if bad is not None:
+        if not _depth.calls:
             found = filter(is_primitive, each_primitive(args))
             given = [Tensor[Any](p.value, inner) for p in found]
-            raise GradientError(
-                op.name,
-                f"the result holds {bad}",
-                got=_described("operand", given),
-                expected="finite numbers" if MODE.infinities else "numbers",
-                hint=f"look at {origin}",
-            )
+            _look(op, [Tensor(r.value, inner) for r in results], given)
         return out
 
     return run
+
+
+def _looked_at(op: Op, entry: Entry, device: Backend) -> Entry:
+    """The entry of a base device, its results looked at unless a recorded op called it."""
+    count = len(op.signature.operands)
+
+    def run(*args: Any) -> Any:
+        out = entry(*args)
+        if not _depth.calls:
+            results = out if isinstance(out, tuple) else (out,)
+            given = [Tensor[Any](p, device) for p in each_primitive(args[:count])]
+            _look(op, [Tensor(r, device) for r in results], given)
+        return out
+
+    return run
+
+
+def _look(op: Op, results: list[Tensor[Any]], given: list[Tensor[Any]]) -> None:
+    """Raise for results that are no numbers."""
+    _depth.calls += 1
+    try:
+        bad = _bad(results)
+        if bad is None:
+            return
+        raise GradientError(
+            op.name,
+            f"the result holds {bad}",
+            got=_described("operand", given),
+            expected="finite numbers" if MODE.infinities else "numbers",
+            hint=f"look at {_origin()}",
+        )
+    finally:
+        _depth.calls -= 1
 
 
 def push(plan: Plan, node: Node, cotangent: Any, pending: Pending, memo: Memo | None) -> None:
@@ -151,11 +181,16 @@ def push(plan: Plan, node: Node, cotangent: Any, pending: Pending, memo: Memo | 
                     f"its derivative gives {bad}",
                     got=_described("cotangent", [t for t in given if t is not None]),
                     expected="finite numbers" if MODE.infinities else "numbers",
-                    hint=f"look at {getattr(node, 'origin', 'the call; it ran before the block')}",
+                    hint=f"look at {getattr(node, 'origin', _elsewhere(plan))}",
                 )
             _merge(pending, parent, item)
     finally:
         _depth.calls -= 1
+
+
+def _elsewhere(plan: Plan) -> str:
+    """Where to look for a node that no watched op made."""
+    return f"the call of {plan.name}, which is no op, or ran before the block"
 
 
 def _merge(pending: Pending, parent: Node, item: Any) -> None:

@@ -157,12 +157,12 @@ class OpPlan(Plan):
         if self.joint is not None:
             self._push_joint(node, given, pending)
             return
-        broadcasts = self.broadcasts
-        parent: Any
-        for (function, only, arguments), parent in zip(self.steps, node.parents, strict=True):
+        broadcasts, parents = self.broadcasts, node.parents
+        for place, (function, only, arguments) in enumerate(self.steps):  # one step a parent
             out = function(*arguments(given)) if only is None else function(given[only])
             if out is None:
                 continue
+            parent: Any = parents[place]
             if broadcasts and parent.shape != node.shape:
                 out = sum_to(out, parent.shape)
             before = pending.get(parent)

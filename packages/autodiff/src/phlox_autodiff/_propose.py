@@ -67,6 +67,10 @@ class Proposals:
             total = total + value
         return total if len(values) == 1 else total * (1.0 / len(values))
 
+    def of(self, target: Primitive) -> tuple[Tensor[Any], ...]:
+        """Return all that was proposed for a constant."""
+        return tuple(self._found.get(id(target), (None, ()))[1])
+
     def __add__(self, other: Proposals) -> Proposals:
         joined = Proposals()
         for target, values in (*self._found.values(), *other._found.values()):

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, final
+from typing import Any, final
 
 import numpy as np
 
-from phlox_tensor import GradientError, Proposed, Tensor, asarray, tree
+from phlox_tensor import GradientError, Proposed, Tensor, WrongTypeError, tree
 
 from . import _backward
 from ._autodiff import Autodiff
 from ._batched import Batched
 from ._graph import LEAF, Node
-from ._levels import base_device, brought, check_level, check_result, running
+from ._levels import as_tensor, base_device, brought, check_level, check_result, describe, running
 from ._propose import NO_PROPOSALS, PROPOSED, Proposals
 
 Function = Callable[..., Any]
 ArgNums = int | tuple[int, ...]
-# Leaves that an error names.
-_SHOWN: Final = 4
 
 
 @final
@@ -79,8 +77,7 @@ class Recorded:
         check_level(op, self.output, self.device)
 
     def _enter(self, leaf: Any) -> Any:
-        if isinstance(leaf, float):
-            leaf = asarray(leaf, device=self.base)
+        leaf = as_tensor(leaf, self.base)
         if not isinstance(leaf, Tensor) or leaf.dtype.kind != "Float":
             return leaf
         return leaf.to_device(self.device).require_grad()
@@ -159,25 +156,25 @@ def pair_of(op: str, output: Any) -> tuple[Any, Any]:
 
 def _place(op: str, number: int, count: int) -> int:
     if not -count <= number < count:
-        raise GradientError(op, "no such argument", got=f"argnums {number}", expected=f"{count}")
+        names = ", ".join(map(str, range(count)))
+        expected = f"one of {names}, by place" if count else "arguments by place"
+        raise GradientError(op, "no such argument", got=f"argnums {number}", expected=expected)
     return number % count
 
 
-def describe(item: Any) -> str:
-    """An argument in words: what it is, and what stands in it."""
-    if isinstance(item, Tensor):
-        return f"a tensor of {item.dtype}"
-    name = type(item).__name__
-    if not tree.is_node(item):
-        return name
-    held = tree.leaves_with_paths(item)
-    parts = [
-        f"{path}: {leaf.dtype if isinstance(leaf, Tensor) else type(leaf).__name__}"
-        for path, leaf in held[:_SHOWN]
-    ]
-    more = [f"{len(held) - _SHOWN} more"] if len(held) > _SHOWN else []
-    return f"{name} of {', '.join(parts + more)}" if held else f"{name} of nothing"
+def numbers(op: str, argnums: Any) -> tuple[int, ...]:
+    """The places of arguments.
 
-
-def numbers(argnums: ArgNums) -> tuple[int, ...]:
-    return (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    Raises:
+        WrongTypeError: for what is no place.
+    """
+    places = argnums if isinstance(argnums, tuple | list) else (argnums,)
+    if any(type(place) is not int for place in places):
+        raise WrongTypeError(
+            op,
+            "argnums says no places of arguments",
+            got=repr(argnums),
+            expected="an int, or a tuple of them",
+            hint=f"px.{op}(f, argnums=(0, 1)); an argument by keyword has no derivative",
+        )
+    return tuple(places)

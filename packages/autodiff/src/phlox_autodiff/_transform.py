@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import wraps
 from typing import Any
 
-from phlox_tensor import GradientError, ShapeError, Tensor, tree
+from phlox_tensor import GradientError, ShapeError, Tensor, WrongTypeError, tree
 from phlox_tensor.arguments import require_callable
 
-from ._recorded import ArgNums, Function, Recorded, describe, numbers
+from ._levels import describe, require_fit
+from ._recorded import ArgNums, Function, Recorded, numbers
 
 
 def value_and_grad(function: Function, argnums: ArgNums = 0, *, has_aux: bool = False) -> Function:
@@ -38,10 +39,11 @@ def value_and_grad(function: Function, argnums: ArgNums = 0, *, has_aux: bool = 
     """
     require_callable("value_and_grad", function, "px.value_and_grad(loss_of)(model)")
     name = "grad"
+    places = numbers(name, argnums)
 
     @wraps(function, updated=())
     def run(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        call = Recorded(name, function, args, numbers(argnums), kwargs, has_aux=has_aux)
+        call = Recorded(name, function, args, places, kwargs, has_aux=has_aux)
         value = call.output
         if not isinstance(value, Tensor) or value.dtype.kind != "Float":
             raise GradientError(
@@ -86,15 +88,37 @@ def vjp(function: Function, *xs: Any, has_aux: bool = False) -> Any:
     The cotangent has the structure of the value; the result is a tuple, one for each of ``xs``.
     The function may be called many times; it holds the graph. With ``has_aux``, for a function
     that gives a pair, ``aux`` comes third.
+
+    Raises:
+        GradientError: when there is no Float tensor to differentiate.
+        ShapeError: from the function, when a cotangent does not fit its value.
     """
+    require_callable("vjp", function, "px.vjp(f, x)")
     call = Recorded("vjp", function, xs, tuple(range(len(xs))), {}, has_aux=has_aux)
     value = tree.map(call.lower, call.output)
 
     def pull(cotangent: Any) -> tuple[Any, ...]:
-        _, structure = tree.flatten(call.output)
-        return call.pull(structure.leaves_of(cotangent, "vjp"), retain_graph=True)
+        values, structure = tree.flatten(call.output)
+        given = structure.leaves_of(cotangent, "vjp")
+        for leaf, part in zip(values, given, strict=True):
+            _require_cotangent(leaf, part)
+        return call.pull(given, retain_graph=True)
 
     return (value, pull, call.aux) if has_aux else (value, pull)
+
+
+def _require_cotangent(value: Any, cotangent: Any) -> None:
+    """Refuse what is no cotangent of a value; None is one, of zeros."""
+    if cotangent is None or not isinstance(value, Tensor):
+        return
+    instead = ", or None for zeros"
+    if not isinstance(cotangent, Tensor):
+        hint = f"px.full({value.shape}, 1.0)"
+        got, expected = type(cotangent).__name__, f"{value.shape} of {value.dtype}{instead}"
+        raise WrongTypeError(
+            "vjp", "a cotangent is no tensor", got=got, expected=expected, hint=hint
+        )
+    require_fit("vjp", "a cotangent", cotangent, value, instead)
 
 
 def stop_gradient(values: Any) -> Any:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from phlox_tensor import ArgumentError, Proposed, ShapeError, Tensor, concat, tree
 from phlox_tensor.arguments import require_callable
+from phlox_tensor.capture import drawing_by_lane
+from phlox_tensor.random import generator
 
 from ._batched import Batched, Level, at_level
 from ._lanes import Lanes
@@ -54,7 +57,7 @@ def vmap(
             None is an argument that all lanes share; a tree of them for a tree.
         out_axes: where the axis goes in the value: one for all, or a tree.
         randomness: ``"different"``: each lane draws numbers of its own, as consecutive draws do;
-            ``"same"``: all lanes have the same.
+            ``"same"``: all lanes have the same, whatever ``chunk_size`` is.
         chunk_size: so many lanes at a time, for less memory; all at once by default.
         loop: run an op that has no batching rule lane by lane, instead of refusing it.
 
@@ -75,8 +78,7 @@ def vmap(
         raise ArgumentError(
             "vmap", "randomness", got=repr(randomness), expected="'different' or 'same'"
         )
-    if chunk_size is not None and chunk_size < 1:
-        raise ArgumentError("vmap", "chunk_size", got=chunk_size, expected="None, or at least 1")
+    require_chunk_size("vmap", chunk_size)
 
     @wraps(function, updated=())
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -85,18 +87,40 @@ def vmap(
         size = _size(given)
         step = size if chunk_size is None else min(chunk_size, size)
         outs = []
+        numbers = generator().state()
         for first in range(0, size, max(step, 1)) if size else (0,):
             count = min(step, size - first)
             lanes = [_enter(m, Batched(base), first, count, size) for m in given]
             inner_args, inner_kwargs = structure.rebuild(lanes)
-            level = Level(count, randomness, loop)
-            with at_level(Batched(base), level), transforming(Batched(base)):
+            if first and randomness == "same":
+                generator().set_state(*numbers)
+            with _lane(base, Level(count, randomness, loop)):
                 out = function(*inner_args, **inner_kwargs)
             check_result("vmap", out, Batched(base))
             outs.append(_leave(out, out_axes, Batched(base), count))
         return outs[0] if len(outs) == 1 else _joined(outs, out_axes)
 
     return run
+
+
+@contextmanager
+def _lane(base: Backend, level: Level) -> Iterator[None]:
+    """Run a function of one lane: its draws are of all lanes, unless these have the same."""
+    device = Batched(base)
+    with at_level(device, level), transforming(device), ExitStack() as draws:
+        if level.randomness == "different":
+            draws.enter_context(drawing_by_lane(base, device))
+        yield
+
+
+def require_chunk_size(op: str, size: Any) -> None:
+    """Refuse a number of lanes that goes nowhere.
+
+    Raises:
+        ArgumentError: unless it is None or a positive integer.
+    """
+    if size is not None and (type(size) is not int or size < 1):
+        raise ArgumentError(op, "chunk_size", got=repr(size), expected="None, or at least 1")
 
 
 # Arguments

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Any, Final, final
 
 from phlox_tensor import Backend, GradientError, Tensor
+from phlox_tensor.arguments import require_callable
 
 from ._checkpoint import Memo
+from ._forward import Dual
 from ._graph import Node, Pending, Plan, Primitive, accumulate, make_node, primitive
 
 Hook = Callable[[Tensor[Any]], "Tensor[Any] | None"]
@@ -79,7 +81,8 @@ def retain_grad(x: Tensor[Any]) -> Tensor[Any]:
     """Return the tensor as one whose gradient a backward pass keeps, though it is no leaf.
 
     What is computed from the result counts, so go on with it: ``h = retain_grad(h)``, then
-    ``h.grad(grads)``.
+    ``h.grad(grads)``. The tensor that was given does not change: without the result nothing is
+    kept.
 
     Raises:
         GradientError: for a tensor to which no gradient flows.
@@ -99,7 +102,9 @@ def register_hook(x: Tensor[Any], hook: Hook) -> Tensor[Any]:
     """Return the tensor as one whose gradient goes through ``hook`` on its way back.
 
     The hook sees the gradient of all that is computed from the result, once in a pass, and gives
-    another one of its shape, or None to leave it as it is.
+    another one of its shape, or None to leave it as it is. The tensor that was given does not
+    change and has no hook: go on with the result, ``h = register_hook(h, hook)``, or without it
+    where there is to be no hook any more.
 
     Raises:
         GradientError: for a tensor to which no gradient flows; from the backward pass, for a hook
@@ -112,13 +117,19 @@ def register_hook(x: Tensor[Any], hook: Hook) -> Tensor[Any]:
         >>> grad(lambda x: half(x).sum())(pt.asarray([1.0, 3.0])).tolist()
         [1.0, 3.0]
     """
+    require_callable("register_hook", hook, "px.register_hook(x, lambda g: g * 2)")
     return _with_step(x, _HOOKED, (hook,))
 
 
 def _with_step(x: Tensor[Any], plan: Plan, saved: tuple[Any, ...]) -> Tensor[Any]:
-    """The tensor behind a step that changes nothing, on the outermost device that records it."""
+    """The tensor behind a step that changes nothing, on the outermost device that records it.
+
+    Forwards there is no gradient on its way: what moves there alone is as it was.
+    """
     device: Backend = x.device
     if type(x.primitive) is not Primitive:
+        if type(x.primitive) is Dual:
+            return _behind(x, plan, saved)
         if device.inner is None or not x.requires_grad:
             raise _untracked(plan)
         return _with_step(x.inner(), plan, saved).to_device(device)
@@ -127,6 +138,19 @@ def _with_step(x: Tensor[Any], plan: Plan, saved: tuple[Any, ...]) -> Tensor[Any
         raise _untracked(plan)
     made = make_node(plan, (node,), saved, x.shape)
     return Tensor(primitive(x.primitive.value, made, getattr(x.primitive, "recipe", None)), device)
+
+
+def _behind(x: Tensor[Any], plan: Plan, saved: tuple[Any, ...]) -> Tensor[Any]:
+    """The same for a tensor with a tangent, whose own history the device inside has."""
+    device: Backend = x.device
+    value, tangent = x.primitive.value, x.primitive.tangent
+    inner = device.inner
+    assert inner is not None
+    if inner.is_tracked(value):
+        value = _with_step(Tensor(value, inner), plan, saved).primitive
+    elif tangent is None:
+        raise _untracked(plan)
+    return Tensor(Dual(value, tangent), device)
 
 
 def _untracked(plan: Plan) -> GradientError:

@@ -16,6 +16,7 @@ from .attention import ATTENTION
 from .contraction import CONTRACTION
 from .convolution import CONVOLUTION
 from .indexing import INDEXING
+from .interpolation import INTERPOLATION
 from .movement import MOVEMENT
 from .random import RANDOM
 from .rearrangement import REARRANGEMENT
@@ -34,6 +35,7 @@ TABLES: Final[tuple[Mapping[str, LanesRule | NoLanes], ...]] = (
     CONTRACTION,
     CONVOLUTION,
     INDEXING,
+    INTERPOLATION,
     MOVEMENT,
     RANDOM,
     REARRANGEMENT,

@@ -19,6 +19,11 @@ _SQRT_2_OVER_PI: Final = sqrt(2 / pi)
 _FAR: Final = 40.0
 
 
+def _between(g: Tensor, x: Tensor, min: float, max: float) -> Tensor:
+    """The cotangent between two kinks, which are flat themselves, as in PyTorch."""
+    return ((x > min) & (x < max)).where(g, 0.0)
+
+
 def _elu(g: Tensor, x: Tensor, alpha: float) -> Tensor:
     # Above 0 the exponential is not used; held at 1 there, it cannot overflow.
     return (x > 0).where(g, g * (x.clip(max=0.0).exp() * alpha))
@@ -30,15 +35,21 @@ def _gelu_bend(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
     return gg * g * ((2 - square) * (square * -0.5).exp() * (1 / sqrt(2 * pi)))
 
 
-def _gelu_tanh(g: Tensor, x: Tensor) -> Tensor:
-    """``x·σ(2u)`` has the slope ``σ + x·σ·(1 - σ)·2·du/dx``, here in float32 at least."""
-    wide = x.to_full_precision()
-    near = wide.clip(-_FAR, _FAR)  # beyond, infinity times 0 would be nan
+def _gelu_tanh_bend(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
+    """The second derivative of ``x·σ(v)``: ``σ·(1 - σ)·(2v' + x·v'' + x·v'²·(1 - 2σ))``."""
+    near = x.to_full_precision().clip(-_FAR, _FAR)  # beyond, infinity times 0 would be nan
     square = near * near
-    twice = near * (square * 0.044715 + 1) * (2 * _SQRT_2_OVER_PI)
+    v = near * (square * 0.044715 + 1) * (2 * _SQRT_2_OVER_PI)
     slope = (square * (3 * 0.044715) + 1) * (2 * _SQRT_2_OVER_PI)
-    s = twice.sigmoid()
-    return (g.to_full_precision() * (s + near * slope * s * (-twice).sigmoid())).astype(x.dtype)
+    turn = square * (6 * 0.044715 * 2 * _SQRT_2_OVER_PI)  # x·v''
+    s, rest = v.sigmoid(), (-v).sigmoid()
+    bend = s * rest * (2 * slope + turn + near * slope * slope * (rest - s))
+    return (gg.to_full_precision() * g.to_full_precision() * bend).astype(x.dtype)
+
+
+def _hard_swish(g: Tensor, x: Tensor) -> Tensor:
+    """``x/3 + 1/2`` between the kinks, each of which belongs to the line outside."""
+    return (x >= 3).where(g, _between(g * (x * (1 / 3) + 0.5), x, -3.0, 3.0))
 
 
 def _silu_bend(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
@@ -51,10 +62,15 @@ ACTIVATION: Final[dict[str, Rule]] = {
     "elu": _elu,
     "gelu": lambda g, x: unchecked(ops.gelu_backward, (g, x)),
     "gelu_backward": (lambda gg, x: ops.gelu_backward(gg, x), _gelu_bend),
-    "gelu_tanh": _gelu_tanh,
-    "leaky_relu": lambda g, x, slope: (x >= 0).where(g, g * slope),
+    "gelu_tanh": lambda g, x: unchecked(ops.gelu_tanh_backward, (g, x)),
+    "gelu_tanh_backward": (lambda gg, x: ops.gelu_tanh_backward(gg, x), _gelu_tanh_bend),
+    "hard_sigmoid": lambda g, y, alpha: _between(g * alpha, y, 0.0, 1.0),
+    "hard_swish": _hard_swish,
+    "hard_tanh": _between,
+    "leaky_relu": lambda g, x, slope: (x > 0).where(g, g * slope),
     "log_sigmoid": lambda g, x: g * (-x).sigmoid(),
     "relu": lambda g, y: (y > 0).where(g, 0.0),
+    "relu6": lambda g, x: _between(g, x, 0.0, 6.0),
     "sigmoid": lambda g, y: g * (y * (1 - y)),
     "silu": lambda g, x: unchecked(ops.silu_backward, (g, x)),
     "silu_backward": (lambda gg, x: ops.silu_backward(gg, x), _silu_bend),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import log, nan
 from typing import TYPE_CHECKING, Any, Final
 
-from phlox_tensor import Tensor
+from phlox_tensor import Tensor, hypot
 
 from .._rule import Rule, none
 
@@ -25,7 +25,10 @@ _WHOLE = none("the operands are not Float")
 
 
 def _atan2(g: Tensor, other: Operand, x1: Operand, x2: Operand) -> Tensor:
-    return g * (other / (x1 * x1 + x2 * x2))
+    """``g·other / (x1² + x2²)``, whose squares float16 does not hold; 0 at the origin."""
+    length = hypot(x1, x2)
+    length = (length == 0).where(1.0, length)
+    return g * (other / length / length)
 
 
 def _hypot(g: Tensor, x: Tensor, y: Tensor) -> Tensor:

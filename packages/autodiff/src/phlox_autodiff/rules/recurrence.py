@@ -9,7 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from phlox_tensor import Tensor, concat, unstack
-from phlox_tensor.ops.recurrence import joined_steps, lstm_steps_backward, real_steps
+from phlox_tensor.ops.recurrence import (
+    joined_steps,
+    lstm_steps_backward,
+    real_steps,
+    states_before,
+)
 
 from .._rule import Joint, Rule
 
@@ -17,14 +22,6 @@ if TYPE_CHECKING:
     from phlox_tensor import Int
 
 Cotangents = tuple["Tensor | None", ...]
-
-
-def _before(start: Tensor, states: Tensor, reverse: bool) -> Tensor:
-    """The state in front of each step."""
-    first = start[:, None]
-    if reverse:
-        return concat([states[:, 1:], first], axis=1)
-    return concat([first, states[:, :-1]], axis=1)
 
 
 def _real(lengths: Tensor[Int] | None, like: Tensor) -> Tensor | None:
@@ -96,7 +93,7 @@ def _rnn_steps(
     slope = 1.0 - states.square() if activation == "tanh" else (states > 0).astype(states.dtype)
     scale = _masked(slope, real)
     _, pulls, first = _back(wanted, weights, scale, _kept(None, real), reverse)
-    found = (pulls, _weights(_before(start, states, reverse), pulls), first)
+    found = (pulls, _weights(states_before(start, states, reverse), pulls), first)
     return (*(x.astype(g.dtype) for x in found), None)
 
 
@@ -112,7 +109,7 @@ def _gru_steps(
 ) -> Cotangents:
     wanted, given, weights, start, states = _wide(g, inputs, weight, hidden, y)
     real, size = _real(lengths, states), hidden.shape[1]
-    before = _before(start, states, reverse)
+    before = states_before(start, states, reverse)
     kept = before @ weights
     if bias is not None:
         kept = kept + bias.to_full_precision()
@@ -145,7 +142,7 @@ def _lstm_steps(  # noqa: PLR0913, PLR0917 - operands and results of the op
     operands = (inputs, weight, hidden, cell, lengths, hiddens, cells, g_hiddens, g_cells)
     pulls, first, remembered = lstm_steps_backward(*operands, reverse)
     start, states, wide = _wide(hidden, hiddens, pulls)
-    total = _weights(_before(start, states, reverse), wide).astype(weight.dtype)
+    total = _weights(states_before(start, states, reverse), wide).astype(weight.dtype)
     return pulls, total, first, remembered, None
 
 

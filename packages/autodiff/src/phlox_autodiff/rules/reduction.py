@@ -70,6 +70,12 @@ def _logsumexp(g: Tensor, x: Tensor, y: Tensor, axis: Axes) -> Tensor:
     return (x - y.isfinite().where(y, 0.0).reshape(line)).exp() * g.reshape(line)
 
 
+def _vector_norm(g: Tensor, x: Tensor, y: Tensor, axis: Axes) -> Tensor:
+    """``g·x / y``; 0 where the length is, which is where there is no derivative."""
+    line = kept(x.shape, axis)
+    return x / (y == 0).where(1.0, y).reshape(line) * g.reshape(line)
+
+
 def _prod(g: Tensor, x: Tensor, axis: Axes, x_dtype: DType) -> Tensor:
     """``g`` times the product of the other elements, by a tree of products: zeros need no care.
 
@@ -118,4 +124,5 @@ REDUCTION: Final[dict[str, Rule]] = {
     "std": _std,
     "sum": _sum,
     "var": _var,
+    "vector_norm": _vector_norm,
 }

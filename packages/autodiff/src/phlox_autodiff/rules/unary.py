@@ -6,6 +6,8 @@ from math import log as ln
 from math import pi, sqrt
 from typing import TYPE_CHECKING, Any, Final
 
+from phlox_tensor import hypot
+
 from .._rule import Rule, none
 
 if TYPE_CHECKING:
@@ -13,6 +15,12 @@ if TYPE_CHECKING:
 
 _FLAT = none("constant between jumps")
 _TRUTH = none("the result is Bool")
+
+
+def _atan(g: Tensor, x: Tensor) -> Tensor:
+    """``g / (x² + 1)``, whose square float16 does not hold."""
+    length = hypot(x, 1.0)
+    return g / length / length
 
 
 def _clip(g: Tensor, x: Tensor, min: Any, max: Any) -> Tensor:
@@ -25,10 +33,10 @@ def _clip(g: Tensor, x: Tensor, min: Any, max: Any) -> Tensor:
 UNARY: Final[dict[str, Rule]] = {
     "abs": lambda g, x: g * x.sign(),
     "acos": lambda g, x: -g * ((1 - x) * (1 + x)).rsqrt(),
-    "acosh": lambda g, x: g * ((x - 1) * (x + 1)).rsqrt(),
+    "acosh": lambda g, x: g * ((x - 1).rsqrt() * (x + 1).rsqrt()),
     "asin": lambda g, x: g * ((1 - x) * (1 + x)).rsqrt(),
-    "asinh": lambda g, x: g * (x * x + 1).rsqrt(),
-    "atan": lambda g, x: g / (x * x + 1),
+    "asinh": lambda g, x: g / hypot(x, 1.0),
+    "atan": _atan,
     "atanh": lambda g, x: g / ((1 - x) * (1 + x)),
     "bitwise_invert": none("the result is not Float"),
     "cast": lambda g, x_dtype: g.astype(x_dtype),
