@@ -7,11 +7,11 @@ from typing import Any, final
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
 import phlox_tensor as pt
-from phlox_fusion import compile
+from phlox_fusion import _cluster, _plan, _steps, compile
 from phlox_fusion._plan import Fused, _peak
 from phlox_fusion._replay import folded, plan_of
 from phlox_tensor import Backend, DType, Numpy, Tensor
@@ -35,8 +35,10 @@ class Programs(Backend):
         mixed: bool = True,
         pays_from: int = 0,
         folds: bool = False,
+        made_by: Callable[[Program], Any] = interpreted,
     ) -> None:
-        self.settings = (bindings, instrs, mixed, pays_from, folds)
+        self.settings = (bindings, instrs, mixed, pays_from, folds, made_by)
+        self.made_by = made_by
         self.limits = ProgramLimits(bindings, instrs, mixed, pays_from, folds)
         self.made: list[Program] = []
         self.calls = 0
@@ -67,7 +69,7 @@ class Programs(Backend):
         if "float16" in dtypes or any(instr.op == "erf" for instr in program.instrs):
             return None
         self.made.append(program)
-        run = interpreted(program)
+        run = self.made_by(program)
 
         def counted(*args: Any) -> Any:
             out = run(*args)
@@ -121,6 +123,31 @@ def test_branches_that_meet_are_one_program() -> None:
     x, y = pt.random.normal((4,), device=DEVICE), ones(4)
     for _ in range(4):
         assert [*map(bits, fast(x, y))] == [*map(bits, function(x, y))]
+
+
+def test_branches_that_read_the_same_are_one_program_unless_one_needs_the_other() -> None:
+    def lion(x: Tensor, mean: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
+        return x - (mean * 0.9 + grad * 0.1).sign() * 0.01, mean * 0.99 + grad * 0.01
+
+    given = [pt.random.normal((5, 3), device=DEVICE) for _ in range(3)]
+    (ops,) = programs(lion, *given)
+    assert len(ops) == 9
+    fast = compile(lion)
+    for _ in range(4):
+        assert [*map(bits, fast(*given))] == [*map(bits, lion(*given))]
+        given = [x * 1.5 for x in given]
+
+    def needing(x: Tensor) -> Tensor:
+        first = x * 2 + 1
+        return x * first.cumulative_sum(axis=0) + 1
+
+    assert programs(needing, given[0]) == [["multiply", "add"], ["multiply", "add"]]
+    # Others read the first one before the second one could run.
+    between = lambda x: ((x * 2 + 1).sum(axis=0), (x * 3 + x.mean(axis=0)).exp())  # noqa: E731
+    assert len(programs(between, given[0])) == 2
+    # Beside each other they would hold more at once than the ops do.
+    held = lambda x: ((x * 2 + 1)[:1] * 2, (x * 3).exp())  # noqa: E731
+    assert sorted(map(len, programs(held, given[0]))) == [2, 2]
 
 
 def test_an_op_that_reads_in_between_ends_a_program() -> None:
@@ -363,3 +390,87 @@ def test_random_graphs_give_the_bits_of_their_ops_and_hold_no_more(
     )
     inside = sum(len(step.nodes) for step in plan.steps if isinstance(step, Fused))
     assert inside + len(plan.alone) == len(nodes)
+
+
+# What the random graphs are for: each of these faults is found among them
+
+_BUDGET = settings(
+    max_examples=400, deadline=None, database=None, derandomize=True, phases=[Phase.generate]
+)
+
+
+def is_found(device: Programs) -> None:
+    """Look for a graph whose replay has other bits than its ops, or does not run."""
+
+    def differs(made: Any) -> bool:
+        steps, shapes, kept = made
+        pt.seed(0)  # the same verdict whenever it is asked for
+        fast = compile(lambda number, *args: run(steps, kept, args, number))
+        args = tuple(pt.random.normal(shape, device=device) * 3 for shape in shapes)
+        before = 0
+        with np.errstate(all="ignore"):
+            for turn in range(3):
+                number, before = 0.25 + turn, device.calls
+                got, wanted = fast(number, *args), run(steps, kept, args, number)
+                if [*map(bits, got)] != [*map(bits, wanted)]:
+                    return True
+            graph = fast.trace(0.5, *args)
+        called = device.calls - before
+        return called != sum(isinstance(step, Fused) for step in plan_of(graph).steps)
+
+    find(functions(), differs, settings=_BUDGET)
+
+
+def test_a_broken_handler_is_found() -> None:
+    def broken(program: Program) -> Any:
+        instrs = [i._replace(op="subtract") if i.op == "add" else i for i in program.instrs]
+        return interpreted(program._replace(instrs=tuple(instrs)))
+
+    is_found(Programs(made_by=broken))
+
+
+@pytest.mark.long
+def test_folds_in_another_order_are_found() -> None:
+    def turned(program: Program) -> Any:
+        own, count = interpreted(program), len(program.inputs)
+
+        def run(*args: Any) -> Any:
+            """The same rows from the other end."""
+            wide = max((x.ndim for x in args[:count]), default=0)
+            found = own(*(x[..., ::-1] if x.ndim else x for x in args[:count]), *args[count:])
+            return tuple(y[..., ::-1] if 0 < wide == y.ndim else y for y in found)
+
+        return run if "sum" in {i.op for i in program.instrs} else own
+
+    is_found(Programs(folds=True, made_by=turned))
+
+
+def test_a_value_that_goes_too_early_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = _steps._last_uses
+
+    def early(steps: Any) -> dict[int, int]:
+        return {value: max(place - 1, 0) for value, place in right(steps).items()}
+
+    monkeypatch.setattr(_steps, "_last_uses", early)
+    is_found(Programs(folds=True))
+
+
+@pytest.mark.long
+def test_a_result_that_is_left_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_cluster._Clusters, "_leaves", lambda self, v, _: v in self._wanted)
+    is_found(Programs(folds=True))
+
+
+def test_programs_in_another_order_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = _plan._in_order
+
+    def turned(nodes: Any, made: Any) -> Any:
+        steps = [*right(nodes, made)]
+        for place, step in enumerate(steps[1:], 1):
+            if isinstance(step, Fused):
+                steps[place - 1], steps[place] = step, steps[place - 1]
+                break
+        return tuple(steps)
+
+    monkeypatch.setattr(_plan, "_in_order", turned)
+    is_found(Programs(folds=True))

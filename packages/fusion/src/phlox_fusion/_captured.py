@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import attrgetter
+from operator import attrgetter, is_
 from types import CodeType, FunctionType, MethodType
 from typing import Any, Final, final
 
 from phlox_tensor.capture import same
+
+from ._layout import Source
 
 _NOTHING: Final = object()
 _content: Final = attrgetter("cell_contents")
@@ -53,6 +55,21 @@ class Captured:
         if self._owner is not None:
             found += vars(self._owner).values()
         return found
+
+    def write(self, source: Source, known: list[Any], miss: str) -> None:
+        """Add lines that do ``miss`` where a name stands for another object than it did."""
+        if self._owner is not None:
+            test, before = source.held(self._stands), source.held(known)
+            source.line(f"if not {test}({before}): {miss}")
+            return
+        for cell, value in zip(self._cells, known, strict=False):
+            source.line(f"if {source.held(cell)}.cell_contents is not {source.held(value)}: {miss}")
+        names = source.held(self._globals) if self._known else ""
+        for name, value in zip(self._known, known[len(self._cells) :], strict=True):
+            source.line(f"if {names}.get({name!r}) is not {source.held(value)}: {miss}")
+
+    def _stands(self, known: list[Any]) -> bool:
+        return all(map(is_, known, self.now()))
 
     def sizes(self) -> list[int]:
         """Return how long the containers are that the names stand for."""

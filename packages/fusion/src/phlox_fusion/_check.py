@@ -38,9 +38,9 @@ def compared(
     expected = function(*args, **kwargs)
     wanted = [packed(cell) for cell in cells]
     try:
-        _agree("the result", _parts(out), _parts(expected), trace)
+        agree("the result", parts_of(out), parts_of(expected), trace)
         for cell, mine, own in zip(cells, after, wanted, strict=True):
-            _agree(f"what it leaves in {_name(cell)}", mine, own, trace)
+            agree(f"what it leaves in {_name(cell)}", mine, own, trace)
     except DisagreementError as error:
         known = dict(zip(cells, before, strict=True))
         found = fault(trace, leaves, [known[cell].leaves for cell in trace.opened])
@@ -65,12 +65,18 @@ def _name(cell: Cell[Any]) -> str:
     return f"a cell that holds {type(cell.current()).__name__}"
 
 
-def _parts(value: Any) -> Packed:
+def parts_of(value: Any) -> Packed:
+    """Return a tree in parts."""
     layout, leaves, _ = flatten(value, "the result")
     return layout.pack(leaves)
 
 
-def _agree(what: str, mine: Packed, own: Packed, trace: Trace) -> None:
+def agree(what: str, mine: Packed, own: Packed, trace: Trace) -> None:
+    """Compare what a replay gives with what the function gives.
+
+    Raises:
+        DisagreementError: at the first part that differs.
+    """
     layout: Layout = own.layout
     if len(mine.layout.leaves) != len(layout.leaves):
         raise _parted(what, "another number of parts", trace)

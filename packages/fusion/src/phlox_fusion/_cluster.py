@@ -34,6 +34,7 @@ class Cluster:
         reads: values from outside.
         made: results, whoever reads them.
         outputs: results that something outside reads.
+        parts: two clusters that read the same, which this one is made of.
     """
 
     def __init__(self, device: Backend, shape: tuple[int, ...]) -> None:
@@ -46,6 +47,7 @@ class Cluster:
         self.reads: dict[int, None] = {}
         self.made: dict[int, None] = {}
         self.outputs: list[int] = []
+        self.parts: tuple[Cluster, ...] = ()
         self.wide: bool | None = None
         self.closed = False
 
@@ -104,10 +106,13 @@ class _Clusters:
                     maker.closed = True
                 continue
             self._join(place, node, [*dict.fromkeys(makers)], found)
-        kept = []
         for cluster in self._all:
             inside = {*cluster.nodes}
             cluster.outputs = [v for v in cluster.made if self._leaves(v, inside)]
+        self._join_siblings()
+        kept = []
+        for cluster in self._all:
+            inside = {*cluster.nodes}
             if len(inside) == 1 or not cluster.outputs or self._only_ends(cluster):
                 self._alone.update((place, "no elementwise op beside it") for place in inside)
             elif len(inside) == 2 and self._bytes(cluster) < cluster.device.limits.pays_from:
@@ -115,6 +120,58 @@ class _Clusters:
             else:
                 kept.append(cluster)
         return kept, self._alone
+
+    def _join_siblings(self) -> None:
+        """Let clusters that read the same and do not need each other read it once."""
+        owner = {place: cluster for cluster in self._all for place in cluster.nodes}
+        readers: dict[int, list[int]] = {}
+        for place, node in enumerate(self._nodes):
+            for value in values_of(node):
+                readers.setdefault(value, []).append(place)
+
+        def is_free(first: Cluster, second: Cluster) -> bool:
+            """Whether the first one may wait for the second one."""
+            last = second.nodes[-1]
+            return all(
+                (owner[p].nodes[-1] if p in owner else p) > last and owner.get(p) is not second
+                for value in first.outputs
+                for p in readers.get(value, ())
+            )
+
+        latest: dict[int, Cluster] = {}
+        for cluster in sorted(self._all, key=lambda each: each.nodes[-1]):
+            both = cluster
+            if not cluster.inner:
+                shape = cluster.shape
+                shared = [v for v in cluster.reads if shape and self._specs[v].shape == shape]
+                for first in dict.fromkeys(latest[v] for v in shared if v in latest):
+                    if self._fits_beside(first, both) and is_free(first, both):
+                        both = self._joined(first, both, owner)
+                latest.update((v, both) for v in both.reads)
+
+    def _fits_beside(self, first: Cluster, second: Cluster) -> bool:
+        limits = first.device.limits
+        if first.shape != second.shape or first.device != second.device:
+            return False
+        if not first.outputs or not second.outputs:
+            return False
+        alone = 1 in (len(first.nodes), len(second.nodes))
+        if alone and self._bytes(second) < limits.pays_from:
+            return False
+        if not limits.mixed and None not in (first.wide, second.wide) and first.wide != second.wide:
+            return False
+        outside = len({*first.reads, *second.reads}) + len(first.outputs) + len(second.outputs)
+        return len(first.nodes) + len(second.nodes) <= limits.instrs and outside <= limits.bindings
+
+    def _joined(self, first: Cluster, second: Cluster, owner: dict[int, Cluster]) -> Cluster:
+        both = Cluster(second.device, second.shape)
+        both.take_all(first)
+        both.take_all(second)
+        both.outputs = [*first.outputs, *second.outputs]
+        both.parts = (first, second)
+        owner.update(dict.fromkeys(both.nodes, both))
+        self._all = [each for each in self._all if each not in both.parts] + [both]
+        return both
 
     def _bytes(self, cluster: Cluster) -> int:
         return prod(cluster.shape) * self._specs[cluster.outputs[0]].dtype.itemsize

@@ -10,7 +10,7 @@ from threading import RLock
 from types import MethodType
 from typing import Any, Final, Generic, ParamSpec, TypeVar, final, overload
 
-from phlox_tensor import CompileError, Tensor, tree
+from phlox_tensor import CompileError, DisagreementError, Tensor, tree
 from phlox_tensor.arguments import require_callable
 from phlox_tensor.capture import MODES, RECORDINGS, Graph, ambient, recording, runs_eagerly
 
@@ -19,8 +19,10 @@ from ._captured import Captured, alike
 from ._check import compared
 from ._explain import explained
 from ._flat import flat
+from ._join import Join
 from ._layout import flatten
 from ._mode import mode_of
+from ._probe import Probe, probe_of
 from ._replay import MISS, Replay, replay_of, undo_all
 
 P = ParamSpec("P")
@@ -36,8 +38,10 @@ class Version:
         captured: what the names from outside stood for.
         trace: the first recorded run.
         replay: does the same; None until a second run agreed.
+        probe: knows such arguments at once; None where only a key does.
         text: the replay as Python.
         used: when it was used last.
+        join: how results go on with the history of arguments; None where they have none.
     """
 
     def __init__(self, captured: list[Any], trace: _trace.Trace) -> None:
@@ -45,6 +49,8 @@ class Version:
         self.captured: Final = captured
         self.trace: Final = trace
         self.replay: Replay | None = None
+        self.join: Join | None = None
+        self.probe: Probe | None = None
         self.text = ""
         self.used = 0
 
@@ -68,6 +74,7 @@ class Compiled(Generic[P, R]):
         self._captured = Captured(self._called)
         self._mode, self._most = "check" if check else mode_of("compile"), versions
         self._versions: dict[Any, list[Version]] = {}
+        self._probe: Probe | None = None
         self._clock = 0
         self._made = 0
         self._lock = RLock()
@@ -75,6 +82,19 @@ class Compiled(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Return what the function gives."""
         given = (*self._bound, *args) if self._bound else args
+        probe = self._probe
+        if probe is not None and not kwargs:
+            undo: list[Any] = []
+            try:
+                out = probe(given, undo)
+            except DisagreementError:
+                raise
+            except Exception:
+                # The function itself raises from the line at fault.
+                undo_all(undo)
+                return self._called(*given)
+            if out is not MISS:
+                return out
         if (
             self._mode == "off"
             or (MODES.entered and runs_eagerly())
@@ -82,31 +102,48 @@ class Compiled(Generic[P, R]):
         ):
             return self._called(*given, **kwargs)
         key, leaves = self._key(given, kwargs)
+        if key is None:
+            return self._called(*given, **kwargs)
         ready = self._versions.get(key)
         waiting: list[Version] = []
-        now = None if self._captured.nothing else self._captured.now()
         for version in ready or ():
-            known = version.captured
-            if now and not (all(map(is_, known, now)) or all(map(alike, known, now))):
+            if not (self._captured.nothing or self._holds(version)):
                 continue
             if version.replay is None:
                 waiting.append(version)
                 continue
-            undo: list[Any] = []
-            self._clock = version.used = self._clock + 1
-            if self._mode == "check":
-                trace = _positioned(version.trace, given, kwargs)
-                out = compared(self._called, given, kwargs, trace, version.replay, leaves)
-            else:
-                try:
-                    out = version.replay(leaves, undo)
-                except Exception:
-                    # The function itself raises from the line at fault.
-                    undo_all(undo)
-                    return self._called(*given, **kwargs)
+            out = self._replayed(version, given, kwargs, leaves)
             if out is not MISS:
+                self._probe = version.probe
                 return out
         return self._record(key, given, kwargs, waiting)
+
+    def _holds(self, version: Version) -> bool:
+        """Whether the names from outside stand for what they stood for."""
+        known, now = version.captured, self._captured.now()
+        return all(map(is_, known, now)) or all(map(alike, known, now))
+
+    def _replayed(
+        self, version: Version, given: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any]
+    ) -> Any:
+        """What a replay gives; ``MISS`` where it does not hold."""
+        replay = version.replay
+        assert replay is not None
+        self._clock = version.used = self._clock + 1
+        if self._mode == "check" and version.join is None:
+            trace = _trace.positioned(version.trace, _trace.order_of(given, kwargs))
+            return compared(self._called, given, kwargs, trace, replay, leaves)
+        undo: list[Any] = []
+        try:
+            if version.join is None:
+                return replay(leaves, undo)
+            return version.join.run(given, kwargs, leaves, undo)
+        except DisagreementError:
+            raise
+        except Exception:
+            # The function itself raises from the line at fault.
+            undo_all(undo)
+            return self._called(*given, **kwargs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """Let a compiled function be a method."""
@@ -120,21 +157,23 @@ class Compiled(Generic[P, R]):
     @property
     def sources(self) -> list[str]:
         """The replays that there are, as Python."""
-        return [v.text for some in self._versions.values() for v in some if v.replay is not None]
+        ready = [v for some in self._versions.values() for v in some if v.replay is not None]
+        halves = [text for v in ready if v.join is not None for text in v.join.texts]
+        return [*(v.text for v in ready), *halves]
 
     def trace(self, *args: P.args, **kwargs: P.kwargs) -> Graph:
         """Run the function on these arguments, and return what it did as a graph.
 
         It is a call like any other: optimizers step, and random numbers are drawn.
         """
-        return _trace.run(self._called, (*self._bound, *args), kwargs)[1].graph
+        return _trace.run(self._called, (*self._bound, *args), kwargs).trace.graph
 
     def explain(self, *args: P.args, **kwargs: P.kwargs) -> str:
         """Run the function on these arguments, and say what a replay does and depends on.
 
         It is a call like any other: optimizers step, and random numbers are drawn.
         """
-        return explained(_trace.run(self._called, (*self._bound, *args), kwargs)[1])
+        return explained(_trace.run(self._called, (*self._bound, *args), kwargs).trace)
 
     def __repr__(self) -> str:
         name = getattr(self._called, "__qualname__", repr(self._called))
@@ -143,7 +182,10 @@ class Compiled(Generic[P, R]):
     # Finding a version
 
     def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, list[Any]]:
-        """What decides which recording serves a call, and the leaves of the arguments."""
+        """What decides which recording serves a call, and the leaves of the arguments.
+
+        None for tensors of a transform under way, whose ops run one by one.
+        """
         key: list[Any] = [ambient()]
         leaves: list[Any] = []
         for item in (*args, *kwargs.values()) if kwargs else args:
@@ -154,6 +196,8 @@ class Compiled(Generic[P, R]):
                 key.append(device)
                 key.append(device.spec_of(primitive))
                 while device.inner is not None:
+                    if device.transient:
+                        return None, leaves
                     key.append(device.standing(primitive))
                     primitive = device.lower(primitive)
                     device = device.inner
@@ -165,6 +209,8 @@ class Compiled(Generic[P, R]):
                 key.append((cls, item))
             else:
                 layout, found = flat(item)
+                if layout.transient:
+                    return None, leaves
                 key.append(layout)
                 leaves += found
         if kwargs:
@@ -178,7 +224,7 @@ class Compiled(Generic[P, R]):
     ) -> Any:
         """Run the function recorded; the second time a replay is made of it."""
         before, sizes = self._captured.now(), self._captured.sizes()
-        out, trace = _trace.run(self._called, args, kwargs)
+        found = _trace.run(self._called, args, kwargs)
         name = self._captured.changed(before, sizes)
         if name is not None:
             raise CompileError(
@@ -189,24 +235,47 @@ class Compiled(Generic[P, R]):
                 hint=f"return {name.removeprefix('self.')}; px.Cell for a count",
             )
         with self._lock:
-            for version in waiting:
-                if not _fits(version.trace, trace):
-                    continue
-                other = _trace.difference(version.trace, trace)
-                if other is not None:
-                    self._drop(key, version)
-                    raise CompileError(
-                        "compile",
-                        "two runs on alike arguments did not do the same",
-                        got=other,
-                        expected="ops and captured data that depend on arguments and cells alone",
-                        hint="give what changes as an argument, or keep it in px.Cell; "
-                        "px.random in place of other random numbers",
-                    )
-                version.replay, version.text = replay_of(_positioned(version.trace, args, kwargs))
-                return out
-            self._keep(key, Version(before, trace))
-        return out
+            version = next((v for v in waiting if _fits(v.trace, found.trace)), None)
+            if version is None:
+                version, order = Version(before, found.trace), _trace.order_of(args, kwargs)
+                if found.joins:
+                    check = self._mode == "check"
+                    version.join = Join(self._called, found, order, check=check)
+                self._keep(key, version)
+            else:
+                self._agreed(key, version, found.trace, args, kwargs)
+        if version.join is None:
+            return found.trace.result.layout.build(found.leaves)
+        return version.join.recorded(found, args, kwargs)
+
+    def _agreed(
+        self,
+        key: Any,
+        version: Version,
+        trace: _trace.Trace,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> None:
+        """Make a replay of a version, whose second run this was.
+
+        Raises:
+            CompileError: when the two runs differ.
+        """
+        other = _trace.difference(version.trace, trace)
+        if other is not None:
+            self._drop(key, version)
+            raise _trace.two_runs_differ(other)
+        if version.join is None:
+            placed = _trace.positioned(version.trace, _trace.order_of(args, kwargs))
+            version.replay, version.text = replay_of(placed)
+        else:
+            version.replay, version.text = version.join.ready()
+        _, leaves = self._key(args, kwargs)
+        alone = len({*map(id, leaves)}) == len(leaves) and not kwargs and not MODES.entered
+        if alone and self._mode != "check":
+            run = version.replay if version.join is None else version.join
+            names = self._captured, version.captured
+            version.probe = probe_of(args, len(leaves), names, run)
 
     def _keep(self, key: Any, version: Version) -> None:
         self._made += 1
@@ -222,6 +291,7 @@ class Compiled(Generic[P, R]):
         self._versions[key] = [*self._versions.get(key, ()), version]
 
     def _drop(self, key: Any, version: Version) -> None:
+        self._probe = None
         left = [v for v in self._versions.get(key, ()) if v is not version]
         if left:
             self._versions[key] = left
@@ -264,25 +334,6 @@ def _fits(first: _trace.Trace, second: _trace.Trace) -> bool:
         if left.function is right.function and not _trace._same(left.value, right.value):
             return False
     return True
-
-
-def _positioned(trace: _trace.Trace, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _trace.Trace:
-    """The trace with a ref for each leaf of each argument, those that are one at each place."""
-    _, _, whole = flatten((args, kwargs))
-    refs = iter(trace.arguments)
-    by_tensor: dict[int, _trace.Ref] = {}
-    numbers = []
-    for primitive, ref in zip(whole, refs, strict=True):
-        if primitive is None:
-            numbers.append(ref)
-        else:
-            by_tensor[id(primitive)] = ref
-    in_order = iter(numbers)
-    placed: list[_trace.Ref] = []
-    for item in (*args, *kwargs.values()):
-        for primitive in flatten(item)[2]:
-            placed.append(next(in_order) if primitive is None else by_tensor[id(primitive)])
-    return trace._replace(arguments=tuple(placed))
 
 
 @overload

@@ -9,7 +9,7 @@ from phlox_tensor.capture import Number, Value, written
 from ._layout import NumberPart, TensorPart
 from ._plan import Fused, Plan
 from ._replay import plan_of
-from ._trace import Trace
+from ._trace import Trace, has_history
 
 
 def explained(trace: Trace) -> str:
@@ -33,6 +33,11 @@ def explained(trace: Trace) -> str:
     for guard in graph.guards:
         how = written(guard.function, guard.args)
         lines.append(f"holds while {how} is {guard.value!r}, asked at {guard.line}")
+    joined = sum(map(has_history, trace.result.layout.leaves))
+    if joined:
+        lines.append(
+            f"history: {_count(joined, 'result')} as one step; two halves when it is known"
+        )
     dropped = len(graph.nodes) - len(live)
     lines.append(f"ops: {len(live)} to run, {dropped} left out since nobody needs them")
     lines += _steps(plan_of(graph), len(live))

@@ -8,7 +8,14 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, final
 
 from phlox_tensor import ArgumentError, Backend, Decorator, DType, MemoryUse, Spec
-from phlox_tensor.capture import KIND_SETS, RECORDINGS, infer_prepared, recording
+from phlox_tensor.capture import (
+    KIND_SETS,
+    MODES,
+    RECORDINGS,
+    infer_prepared,
+    recording,
+    runs_eagerly,
+)
 
 from ._mode import mode_of
 from ._stream import Deferred, Failed, Plans, Stream
@@ -80,9 +87,7 @@ class Fusion(Decorator):
 
         def run(*args: Any) -> Any:
             self._stream().flush()  # so that all memory is taken in the order of the ops
-            operands = [self._forced(item) for item in args[:count]]
-            out = inside(*operands, *args[count:])
-            return tuple(map(self.lift, out)) if several else self.lift(out)
+            return self.lift_all(op, inside(*self.lower_all(op, args)))
 
         if not op.op_class.diagonal or several or op.derive is not None:
             return run
@@ -100,6 +105,7 @@ class Fusion(Decorator):
                 spec is None
                 or not all(map(_near, args))
                 or (RECORDINGS.count and recording() is not None)  # which notes ops as they run
+                or (MODES.entered and runs_eagerly())
             ):
                 return run(*args)
             stream = self._stream()
@@ -139,11 +145,6 @@ class Fusion(Decorator):
         if type(item) is Deferred and item.stream is not None and item.stream is not stream:
             self.lower(item)
         return item
-
-    def _forced(self, item: Any) -> Any:
-        if type(item) is Deferred:
-            return self.lower(item)
-        return tuple(map(self._forced, item)) if type(item) is tuple else item
 
     def _stream(self) -> Stream:
         """The stream of this thread."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from threading import RLock
-from typing import Any, Final, NamedTuple, final
+from typing import Any, Final, NamedTuple, NoReturn, final
 from weakref import ref
 
-from phlox_tensor import Backend, CompileError, Spec, Tensor, tree
+from phlox_tensor import Backend, CompileError, Spec, Standing, Tensor, tree
 from phlox_tensor.capture import Number, Packed, plain, same
 
-# What a device has of a tensor: the device, and whether the tensor is a leaf there.
-Level = tuple[Backend, bool]
+# What a device has of a tensor: the device, and what the tensor is to it.
+Level = tuple[Backend, Standing]
 
 
 class TensorPart(NamedTuple):
@@ -60,26 +61,39 @@ class Layout:
     Attributes:
         parts: the leaves and nodes, children before what holds them.
         leaves: those that hold a tensor or a number.
+        transient: some tensor is on the device of a transform.
     """
 
-    __slots__ = ("__weakref__", "_make", "leaves", "parts")
+    __slots__ = ("__weakref__", "_make", "_whole", "leaves", "parts", "transient")
 
     def __init__(self, parts: list[Part]) -> None:
         """Take the parts that ``flatten`` found."""
         self.parts: Final = tuple(parts)
         self.leaves: Final = tuple(p for p in parts if isinstance(p, TensorPart | NumberPart))
+        tensors = [p for p in self.leaves if isinstance(p, TensorPart)]
+        self.transient: Final = any(d.transient for part in tensors for d, _ in part.levels)
         self._make: Callable[[Any], Any] | None = None
+        self._whole: Callable[[Any], Any] | None = None
 
     def build(self, leaves: Sequence[Any]) -> Any:
         """Return a tree of this layout from base primitives and numbers."""
         if self._make is None:
-            source = Source()
-            names = [f"x{i}" for i in range(len(self.leaves))]
-            if names:
-                source.line(f"{', '.join(names)}, = leaves")
-            source.line(f"return {source.tree(self, names)}")
-            self._make = source.function("make", "leaves")
+            self._make = self._maker(whole=False)
         return self._make(leaves)
+
+    def build_whole(self, leaves: Sequence[Any]) -> Any:
+        """Return a tree of this layout from primitives of the outermost devices, and numbers."""
+        if self._whole is None:
+            self._whole = self._maker(whole=True)
+        return self._whole(leaves)
+
+    def _maker(self, *, whole: bool) -> Callable[[Any], Any]:
+        source = Source()
+        names = [f"x{i}" for i in range(len(self.leaves))]
+        if names:
+            source.line(f"{', '.join(names)}, = leaves")
+        source.line(f"return {source.tree(self, names, whole=whole)}")
+        return source.function("make", "leaves")
 
     def pack(self, leaves: Sequence[Any]) -> Packed:
         """Return the content of a cell in parts."""
@@ -151,29 +165,67 @@ def same_static(a: Any, b: Any) -> bool:
     return bool(type(a).__hash__ is not None and a == b)
 
 
-def levels_of(tensor: Tensor[Any], where: str) -> tuple[tuple[Level, ...], Any]:
+def levels_of(
+    tensor: Tensor[Any], where: str = "", *, given: bool = True
+) -> tuple[tuple[Level, ...], Any]:
     """Return what each device has of a tensor, and the primitive of the base device.
 
+    A history that a pass has freed is one to what comes out of a tensor that is given, and none
+    for a result.
+
     Raises:
-        CompileError: for a tensor with a history, which would be lost.
+        CompileError: for a tensor with a history, if ``where`` tells the place that takes none.
     """
     device: Backend = tensor.device
     primitive = tensor.primitive
     levels: list[Level] = []
     while device.inner is not None:
+        if device.transient and given:  # whoever asks for its parts is told so by the layout
+            break
         standing = device.standing(primitive)
-        if standing == "result":
+        if standing == "result" and (where or not _joins(device)):
             raise CompileError(
                 "compile",
-                f"{where} has a history, which a compiled function would lose",
+                f"{where or 'a tensor'} has a history, which a compiled function would lose",
                 got=f"a recorded tensor of shape {tensor.shape} on {device!r}",
                 expected="a leaf or a constant",
-                hint="x.detach(), or compile the function that px.grad returns",
+                hint="x.detach(), or return the tensor",
             )
-        levels.append((device, standing == "leaf"))
+        if standing == "freed":
+            standing = "result" if given and not where and _joins(device) else "constant"
+        levels.append((device, standing))
         primitive = device.lower(primitive)
         device = device.inner
-    return (*levels, (device, False)), primitive
+    return (*levels, (device, "constant")), primitive
+
+
+def _joins(device: Backend) -> bool:
+    """Whether what ran elsewhere can be a step of what a device records."""
+    return type(device).as_one_step is not Backend.as_one_step
+
+
+def _with_history(device: Backend, inside: Any) -> Any:
+    """Make a primitive that stands for one with a history, which no pass may go on into."""
+    leaf = device.leaf(inside)
+    return device.as_one_step("compile", (leaf,), (inside,), _refuse_to_go_on)[0]
+
+
+def _refuse_to_go_on(cotangents: list[Any], again: bool) -> NoReturn:
+    del cotangents, again
+    raise CompileError(
+        "compile",
+        "backward() inside of the function reaches an argument that has a history, whose own "
+        "operands a replay does not know",
+        expected="a leaf, or backward() outside of the function",
+        hint="return the loss; or x.detach().require_grad() before the call",
+    )
+
+
+_MAKE: Final[dict[Standing, Callable[[Backend], Callable[[Any], Any]]]] = {
+    "constant": lambda device: device.lift,
+    "leaf": lambda device: device.leaf,
+    "result": lambda device: partial(_with_history, device),
+}
 
 
 class _Open(NamedTuple):
@@ -183,8 +235,15 @@ class _Open(NamedTuple):
     shared: Hashable
 
 
-def flatten(value: Any, where: str = "an argument") -> tuple[Layout, list[Any], list[Any]]:
+def flatten(
+    value: Any, where: str = "", *, given: bool = True
+) -> tuple[Layout, list[Any], list[Any]]:
     """Take a tree apart.
+
+    Args:
+        value: the tree.
+        where: names a place in which no tensor may have a history.
+        given: it is no result, so that histories count that a pass has freed.
 
     Returns:
         The layout, the base primitives and numbers, and for each what it is known by: the
@@ -208,7 +267,7 @@ def flatten(value: Any, where: str = "an argument") -> tuple[Layout, list[Any], 
             if again < len(parts):
                 parts.append(AgainPart(again))
                 continue
-            levels, primitive = levels_of(item, where)
+            levels, primitive = levels_of(item, where, given=given)
             parts.append(TensorPart(levels, Spec(item.shape, item.dtype)))
             leaves.append(primitive)
             known.append(item.primitive)
@@ -266,20 +325,30 @@ class Source:
             return repr(value)
         if type(value) is tuple and all(type(x) is int for x in value):
             return repr(value)
+        return self.held(value, kind)
+
+    def held(self, value: Any, kind: str = "k") -> str:
+        """Return a name for this very object."""
         name = self._names.get(id(value))
         if name is None:
             name = self._names[id(value)] = self.name(kind)
             self._values[name] = value
         return name
 
-    def tree(self, layout: Layout, leaves: Sequence[str]) -> str:
-        """Add the lines that make a tree, and return what stands for it."""
+    def tree(self, layout: Layout, leaves: Sequence[str], *, whole: bool = False) -> str:
+        """Add the lines that make a tree, and return what stands for it.
+
+        Args:
+            layout: of the tree.
+            leaves: names of base primitives and numbers.
+            whole: they are primitives of the outermost devices.
+        """
         given = iter(leaves)
         made: list[str] = []
         open_parts: list[str] = []
         for part in layout.parts:
             if isinstance(part, TensorPart):
-                out = self._tensor(part, next(given))
+                out = self._tensor(part, next(given), whole=whole)
             elif isinstance(part, NumberPart):
                 out = next(given)
             elif isinstance(part, StaticPart):
@@ -295,11 +364,11 @@ class Source:
             open_parts.append(out)
         return open_parts[0]
 
-    def _tensor(self, part: TensorPart, primitive: str) -> str:
-        for device, leaf in part.levels[-2::-1]:
+    def _tensor(self, part: TensorPart, primitive: str, *, whole: bool) -> str:
+        for device, standing in () if whole else part.levels[-2::-1]:
             inside = primitive
             primitive = self.name("p")
-            make = self.constant(*((device.leaf, "leaf") if leaf else (device.lift, "lift")))
+            make = self.constant(_MAKE[standing](device), standing)
             self.line(f"{primitive} = {make}({inside})")
         out = self.name("t")
         self.line(f"{out} = new(Tensor)")

@@ -65,13 +65,11 @@ def planned(
     clusters, alone = clusters_of(nodes, specs, wanted)
     made: list[tuple[Cluster, Fused]] = []
     for cluster in clusters:
-        own = tuple(nodes[place] for place in cluster.nodes)
-        parts = lowered(own, specs, cluster.outputs, cluster.inner, cluster.keepdims)
-        kernel = cluster.device.kernel(parts.program)
-        if kernel is None:
+        fused = _fused(cluster, nodes, specs)
+        if fused is None:
             alone.update((place, "no kernel for them together") for place in cluster.nodes)
         else:
-            made.append((cluster, Fused(own, parts, kernel)))
+            made.append((cluster, fused))
     top = _peak(nodes, specs, wanted, owned)[0]
     while True:
         steps = _in_order(nodes, made)
@@ -80,8 +78,20 @@ def planned(
             break
         worst = _blamed(made, steps, place, nodes)
         made.remove(worst)
-        alone.update((at, _PEAK) for at in worst[0].nodes)
+        for part in worst[0].parts or worst[:1]:
+            fused = _fused(part, nodes, specs) if part is not worst[0] else None
+            if fused is not None and len(part.nodes) > 1:
+                made.append((part, fused))
+            else:
+                alone.update((at, _PEAK) for at in part.nodes)
     return Plan(steps, tuple((nodes[place], alone[place]) for place in sorted(alone)))
+
+
+def _fused(cluster: Cluster, nodes: Sequence[Node], specs: Sequence[Spec]) -> Fused | None:
+    own = tuple(nodes[place] for place in cluster.nodes)
+    parts = lowered(own, specs, cluster.outputs, cluster.inner, cluster.keepdims)
+    kernel = cluster.device.kernel(parts.program)
+    return None if kernel is None else Fused(own, parts, kernel)
 
 
 def together(

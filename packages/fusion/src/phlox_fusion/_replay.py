@@ -10,9 +10,9 @@ from typing import Any, Final, final
 from phlox_tensor.capture import Cell, Formula, Graph, Node, Number, Value, same, values_of
 
 from ._flat import remember
-from ._layout import Source
+from ._layout import NodePart, Source
 from ._plan import Plan, planned, together
-from ._steps import named, with_repeated, write_steps
+from ._steps import lines_of, named, write_steps
 from ._trace import Place, Ref, Trace, packed
 
 Replay = Callable[[list[Any], list[Any]], Any]
@@ -57,6 +57,37 @@ def replay_of(trace: Trace) -> tuple[Replay, str]:
     return _Writer(trace).write()
 
 
+def forward_of(trace: Trace, saved: Sequence[Ref]) -> tuple[Replay, str]:
+    """Return the replay of a part of a larger graph, and its text.
+
+    It gives leaves of the result, what ``backward_of`` takes, and what cells held.
+    """
+    return _Writer(trace).write(saved)
+
+
+def backward_of(
+    graph: Graph, saved: Sequence[Ref], given: Sequence[Ref], results: Sequence[Ref]
+) -> tuple[Callable[[list[Any], list[Any]], list[Any]], str]:
+    """Return a function from lists of what was saved and cotangents to ``results``, and its text.
+
+    It empties the lists, so that what they hold goes with its last use.
+    """
+    source = Source()
+    nodes, constants = folded(graph)
+    wanted = set(graph.outputs)
+    own = frozenset(graph.inputs) - wanted
+    steps = together(planned(nodes, graph.specs, wanted, own).steps, graph.specs, wanted)
+    kept = wanted | constants.keys()
+    for refs, holder in ((saved, "saved"), (given, "given")):
+        names = [named(source, ref, {}) for ref in refs]
+        source.line(f"{', '.join(names)}, = {holder}" if names else "pass")
+        source.line(f"{holder}.clear()")
+    write_steps(source, lines_of(steps, graph.specs, kept, constants), kept, constants)
+    names = [named(source, ref, constants) for ref in results]
+    source.line(f"return [{', '.join(names)}]")
+    return source.function("pull", "saved, given"), str(source)
+
+
 @final
 class _Writer:
     """Writes the replay of one trace."""
@@ -70,10 +101,10 @@ class _Writer:
         specs = trace.graph.specs
         steps = together(planned(nodes, specs, self._outputs).steps, specs, self._outputs)
         kept = self._outputs | self._constants.keys()
-        self._steps = with_repeated(steps, specs, kept, self._constants)
+        self._steps = lines_of(steps, specs, kept, self._constants)
 
-    def write(self) -> tuple[Replay, str]:
-        """Return the function and its text."""
+    def write(self, saved: Sequence[Ref] | None = None) -> tuple[Replay, str]:
+        """Return the function and its text; with ``saved`` one that gives leaves."""
         source, trace = self._source, self._trace
         names = [self._ref(ref) for ref in trace.arguments]
         if names:
@@ -84,18 +115,36 @@ class _Writer:
         for cell in early:
             self._swap(cell, contents[cell], trace.left[cell])
         write_steps(source, self._steps, self._outputs | self._constants.keys(), self._constants)
+        out = self._result() if saved is None else self._leaves(saved, contents)
+        for cell, left in trace.left.items():
+            if cell not in early:
+                source.line(f"{source.constant(cell.pack, 'set')}({self._packed(left)})")
+        source.line(f"return {out}")
+        return source.function("replay", "leaves, undo"), str(source)
+
+    def _leaves(self, saved: Sequence[Ref], contents: dict[Cell[Any], str]) -> str:
+        result, kept = (
+            ", ".join(map(self._ref, refs)) for refs in (self._trace.result.refs, saved)
+        )
+        return f"[{result}], [{kept}], [{', '.join(contents.values())}]"
+
+    def _result(self) -> str:
+        """Put the result together, and remember what may come back."""
+        source, trace = self._source, self._trace
         out = source.tree(trace.result.layout, [*map(self._ref, trace.result.refs)])
         children = [*source.children]
         for at, kept in trace.kept.items():
             refs = "".join(f"{self._ref(ref)}, " for ref in kept.refs)
             made = out if at is None else children[at]
             layout = source.constant(kept.layout, "layout")
-            source.line(f"{source.constant(remember, 'remember')}({made}, {layout}, ({refs}))")
-        for cell, left in trace.left.items():
-            if cell not in early:
-                source.line(f"{source.constant(cell.pack, 'set')}({self._packed(left)})")
-        source.line(f"return {out}")
-        return source.function("replay", "leaves, undo"), str(source)
+            last = kept.layout.parts[-1]
+            slot = last.node.slot if isinstance(last, NodePart) else None
+            if slot is None:
+                source.line(f"{source.constant(remember, 'remember')}({made}, {layout}, ({refs}))")
+            else:
+                keep = source.constant(object.__setattr__, "keep")
+                source.line(f"{keep}({made}, {slot!r}, ({layout}, ({refs})))")
+        return out
 
     def _ref(self, ref: Ref) -> str:
         return named(self._source, ref, self._constants)

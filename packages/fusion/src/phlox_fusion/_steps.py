@@ -8,7 +8,7 @@ from math import prod
 from typing import Any, Final, NamedTuple
 
 from phlox_tensor import Backend, Spec
-from phlox_tensor.capture import Number, Run, Value
+from phlox_tensor.capture import Call, CallSequence, Number, Run, SequenceRun, Value
 
 from ._layout import Source
 from ._plan import Fused, Step, Together, gives, takes
@@ -24,8 +24,19 @@ class Repeated(NamedTuple):
     run: Run
 
 
-Call = Step | Together
-Line = Call | Repeated
+class Sequenced(NamedTuple):
+    """Steps that a device runs as one call, which lets go of ``ended`` on its way."""
+
+    steps: tuple[Step | Together, ...]
+    inputs: tuple[int, ...]
+    ended: tuple[int, ...]
+    numbers: tuple[Number, ...]
+    results: tuple[int, ...]
+    run: SequenceRun
+
+
+Single = Step | Together
+Line = Single | Repeated | Sequenced
 
 
 def named(source: Source, ref: Any, constants: Mapping[int, Any]) -> str:
@@ -45,12 +56,30 @@ def write_steps(
     for place, step in enumerate(steps):
         _write(source, step, constants)
         done = {*_takes(step), *_gives(step)} - kept
+        if isinstance(step, Sequenced):
+            done.difference_update(step.ended)
         gone = [f"v{v}" for v in sorted(done) if last[v] == place]
         if gone:
             source.line(f"del {', '.join(gone)}")
 
 
 def _write(source: Source, step: Line, constants: Mapping[int, Any]) -> None:
+    if not isinstance(step, Sequenced):
+        source.line(_text(source, step, constants))
+        return
+    for each in step.steps:
+        source.line(f"# {_text(source, each, constants)}")
+    given, run = source.name("g"), source.constant(step.run, "sequence")
+    source.line(f"{given} = [{', '.join(f'v{v}' for v in step.inputs)}]")
+    if step.ended:
+        source.line(f"del {', '.join(f'v{v}' for v in step.ended)}")
+    numbers = "".join(f"n{number.place}, " for number in step.numbers)
+    results = "".join(f"v{v}, " for v in step.results)
+    source.line(f"{f'{results}= ' if results else ''}{run}({given}, ({numbers}))")
+
+
+def _text(source: Source, step: Single | Repeated, constants: Mapping[int, Any]) -> str:
+    """The line of one step."""
     given: tuple[Any, ...]
     if isinstance(step, Repeated):
         given = (tuple(map(Value, step.inputs)),)
@@ -67,7 +96,7 @@ def _write(source: Source, step: Line, constants: Mapping[int, Any]) -> None:
     results = ", ".join(f"v{v}" for v in _gives(step))
     operands = ", ".join(_operand(source, item, constants) for item in given)
     into = f"{results}{',' if several else ''} = " if results else ""  # some run only to be checked
-    source.line(f"{into}{entry}({operands})")
+    return f"{into}{entry}({operands})"
 
 
 class _Calls(list[Any]):
@@ -87,19 +116,27 @@ def _operand(source: Source, item: Any, constants: Mapping[int, Any]) -> str:
 
 
 def _takes(step: Line) -> Sequence[int]:
-    return step.inputs if isinstance(step, Repeated) else takes(step)
+    return step.inputs if isinstance(step, Repeated | Sequenced) else takes(step)
 
 
 def _gives(step: Line) -> Sequence[int]:
-    return step.results if isinstance(step, Repeated) else gives(step)
+    return step.results if isinstance(step, Repeated | Sequenced) else gives(step)
 
 
 def _last_uses(steps: Sequence[Line]) -> dict[int, int]:
     return {v: place for place, step in enumerate(steps) for v in (*_takes(step), *_gives(step))}
 
 
+def lines_of(
+    steps: Sequence[Single], specs: Sequence[Spec], kept: set[int], constants: Mapping[int, Any]
+) -> list[Line]:
+    """Return the steps, those that a device does as one together; values that stay are ``kept``."""
+    lines = with_repeated(steps, specs, kept, constants)
+    return with_sequences(lines, specs, kept, constants)
+
+
 def with_repeated(
-    steps: Sequence[Call], specs: Sequence[Spec], kept: set[int], constants: Mapping[int, Any]
+    steps: Sequence[Single], specs: Sequence[Spec], kept: set[int], constants: Mapping[int, Any]
 ) -> list[Line]:
     """Return the steps, those that follow each other on a device that repeats them as one."""
     last = _last_uses(steps)
@@ -122,7 +159,7 @@ def with_repeated(
 
 
 def _repeated(
-    device: Backend, steps: Sequence[Call], wanted: set[int], constants: Mapping[int, Any]
+    device: Backend, steps: Sequence[Single], wanted: set[int], constants: Mapping[int, Any]
 ) -> Repeated | None:
     given = {v for step in steps for v in gives(step)}
     taken = dict.fromkeys(v for step in steps for v in takes(step))
@@ -133,7 +170,7 @@ def _repeated(
 
 
 def _function(
-    steps: Sequence[Call],
+    steps: Sequence[Single],
     inputs: tuple[int, ...],
     results: tuple[int, ...],
     constants: Mapping[int, Any],
@@ -147,15 +184,113 @@ def _function(
     return source.function("run", "operands")
 
 
-def _device(step: Call) -> Backend:
+def _device(step: Single) -> Backend:
     if isinstance(step, Together):
         return _device(step.each[0])
     return step.nodes[0].device if isinstance(step, Fused) else step.device
 
 
-def _has_numbers(step: Call) -> bool:
+def _has_numbers(step: Single) -> bool:
+    return bool(_numbers(step))
+
+
+def with_sequences(
+    lines: Sequence[Line], specs: Sequence[Spec], kept: set[int], constants: Mapping[int, Any]
+) -> list[Line]:
+    """Return the lines, those that follow each other on a device that takes several as one."""
+    last = _last_uses(lines)
+    found: list[Line] = []
+    start = 0
+    while start < len(lines):
+        step, end = lines[start], start + 1
+        if isinstance(step, Repeated | Sequenced):
+            found.append(step)
+            start = end
+            continue
+        device = _device(step)
+        group = [step] if _runs(device, step, constants) else []
+        while group and end < len(lines):
+            step = lines[end]
+            if isinstance(step, Repeated | Sequenced) or _device(step) is not device:
+                break
+            if not _runs(device, step, constants):
+                break
+            group.append(step)
+            end += 1
+        if len(group) > 1:
+            inside = {v: place - start for v, place in last.items() if start <= place < end}
+            going = {v: at for v, at in inside.items() if v not in kept}
+            made = _sequenced(device, group, going, specs, constants)
+            found += group if made is None else [made]
+        else:
+            found += lines[start:end]
+        start = end
+    return found
+
+
+def _runs(device: Backend, step: Single, constants: Mapping[int, Any]) -> bool:
+    """Whether a device takes such a step into a sequence."""
+    given = tuple(v for v in dict.fromkeys(takes(step)) if v not in constants)
+    places = tuple(number.place for number in _numbers(step))
+    call = _call(step, constants, ())
+    sequence = CallSequence(given, places, (call,), call.results, 0)
+    return device.sequence(sequence) is not None
+
+
+def _sequenced(
+    device: Backend,
+    steps: Sequence[Single],
+    going: Mapping[int, int],
+    specs: Sequence[Spec],
+    constants: Mapping[int, Any],
+) -> Sequenced | None:
+    """Steps as one call; ``going`` says at which of them values end."""
+    calls = []
+    for at, step in enumerate(steps):
+        own = dict.fromkeys((*takes(step), *gives(step)))
+        ended = tuple(v for v in own if going.get(v) == at and v not in constants)
+        calls.append(_call(step, constants, ended))
+    made = {v for step in steps for v in gives(step)}
+    taken = dict.fromkeys(v for step in steps for v in takes(step))
+    inputs = tuple(v for v in taken if v not in made and v not in constants)
+    numbers = {number.place: number for step in steps for number in _numbers(step)}
+    results = tuple(v for v in sorted(made) if v not in going)
+    used = [v for step in steps for v in (*takes(step), *gives(step))]
+    work = sum(prod(specs[v].shape) for v in used)
+    run = device.sequence(CallSequence(inputs, (*numbers,), (*calls,), results, work))
+    if run is None:
+        return None
+    ended = tuple(v for v in inputs if v in going)
+    return Sequenced((*steps,), inputs, ended, (*numbers.values(),), results, run)
+
+
+def _call(step: Single, constants: Mapping[int, Any], ended: tuple[int, ...]) -> Call:
+    function: Any
     if isinstance(step, Together):
-        return any(map(_has_numbers, step.each))
-    if isinstance(step, Fused):
-        return any(type(item) is Number for item in step.lowered.numbers)
-    return any(type(item) is Number for item in (*step.operands, *step.attributes))
+        function, each = step.each[0].kernel, tuple(map(_given, step.each))
+    elif isinstance(step, Fused):
+        function, each = step.kernel, (_given(step),)
+    else:
+        function, each = step.entry, ((*step.operands, *step.attributes),)
+    filled = tuple(tuple(_filled(item, constants) for item in args) for args in each)
+    return Call(function, filled, (*gives(step),), ended)
+
+
+def _filled(item: Any, constants: Mapping[int, Any]) -> Any:
+    """An argument, with the primitive itself for what is always the same."""
+    if type(item) is tuple and any(type(part) is Value for part in item):
+        return tuple(_filled(part, constants) for part in item)
+    if type(item) is Value and item.number in constants:
+        return constants[item.number]
+    return item
+
+
+def _numbers(step: Single) -> list[Number]:
+    """The numbers that a step takes, each of them once."""
+    if isinstance(step, Together):
+        given = [item for each in step.each for item in each.lowered.numbers]
+    elif isinstance(step, Fused):
+        given = [*step.lowered.numbers]
+    else:
+        given = [*step.operands, *step.attributes]
+    return [*{item.place: item for item in given if type(item) is Number}.values()]

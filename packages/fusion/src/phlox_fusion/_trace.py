@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from phlox_tensor import Backend, CompileError, DType, tree
-from phlox_tensor.capture import Cell, Graph, Number, Recording, Value, plain, recorded, same, shown
+from phlox_tensor import Backend, CompileError, DType, Tensor, tree
+from phlox_tensor.capture import (
+    Cell,
+    Graph,
+    Number,
+    Packed,
+    Recording,
+    Value,
+    plain,
+    recorded,
+    same,
+    shown,
+)
 
-from ._layout import Layout, StaticPart, TensorPart, flatten
+from ._layout import Layout, StaticPart, TensorPart, flatten, levels_of
 
 # Where an output comes from: a value of the graph, a number, or a plain number as it is.
 Ref = Value | Number | int | float
@@ -44,7 +55,45 @@ class Trace(NamedTuple):
     copied: dict[int, tuple[bytes, str]]
 
 
-def packed(cell: Cell[Any]) -> Any:
+class Run(NamedTuple):
+    """What one recorded run gave.
+
+    Attributes:
+        leaves: base primitives and numbers of the result.
+        trace: what was done.
+        arguments: what they have in common from call to call.
+        joins: the result goes on with the history of arguments.
+        same: results that are tensors among the arguments, by leaf: a result, an argument.
+        contents: what the cells held that were read first.
+    """
+
+    leaves: list[Any]
+    trace: Trace
+    arguments: Layout
+    joins: bool
+    same: dict[int, int]
+    contents: dict[Cell[Any], Packed]
+
+
+class Pulled(NamedTuple):
+    """What went on in a recording behind the function.
+
+    Attributes:
+        ahead: how many ops the function itself ran.
+        given: what came in behind it.
+        place: what came out.
+    """
+
+    ahead: int
+    given: tuple[Value, ...]
+    place: Place
+
+
+# Goes on with the arguments that a function got and what it gave; notes what comes in.
+Then = Callable[[Recording, Any, Any], tuple[list[Value], Any]]
+
+
+def packed(cell: Cell[Any]) -> Packed:
     """Return the content of a cell in parts, taken apart now where nobody has."""
     found = cell.packed
     if found is None or not isinstance(found.layout, Layout):
@@ -55,40 +104,140 @@ def packed(cell: Cell[Any]) -> Any:
     return found
 
 
-def run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run a function as it is, on other handles of its arguments, and note what it does.
+def run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run:
+    """Run a function as it is, on other handles of its arguments, and note what it does."""
+    layout, leaves, _ = flatten((args, kwargs))
+    return _run(function, layout, leaves, {}, None)[0]
+
+
+def run_again(
+    function: Callable[..., Any],
+    layout: Layout,
+    leaves: Sequence[Any],
+    contents: dict[Cell[Any], Packed],
+    then: Then,
+) -> tuple[Run, Any, Pulled]:
+    """Run a function as it ran before, with the state of then, and something behind it.
+
+    Args:
+        function: that ran.
+        layout: of its arguments, as they stood then.
+        leaves: of its arguments.
+        contents: what cells held.
+        then: what is behind.
 
     Returns:
-        The result, and the trace.
+        The run, which leaves no state; what came out behind it; and how.
     """
+    found, (out, pulled) = _run(function, layout, leaves, dict(contents), then)
+    return found, out, pulled
+
+
+def _run(
+    function: Callable[..., Any],
+    layout: Layout,
+    leaves: Sequence[Any],
+    contents: dict[Cell[Any], Packed],
+    then: Then | None,
+) -> tuple[Run, Any]:
     opened: dict[Cell[Any], Place] = {}
 
     def open_cell(cell: Cell[Any], made: Recording) -> Any:
-        found = packed(cell)
+        found = contents.setdefault(cell, packed(cell))
         refs, given = _given(made, found.layout, found.leaves)
         opened[cell] = Place(found.layout, refs)
         return found.layout.build(given)
 
     made = Recording(open_cell)
-    layout, leaves, _ = flatten((args, kwargs))
     refs, given = _given(made, layout, leaves)
     own_args, own_kwargs = layout.build(given)
+    own = flatten((own_args, own_kwargs))[2]
     left: dict[Cell[Any], Place] = {}
+    behind: Any = None
     with recorded(made):
         try:
             out = function(*own_args, **own_kwargs)
         finally:  # as after an error in a run that nobody records
             for cell, value in made.outcomes.items():
-                left[cell] = _left(made, cell, value)
-        result_layout, result_leaves, _ = flatten(out, "the result")
+                left[cell], content = _left(made, value)
+                if then is None:
+                    cell.pack(content)
+        result_layout, result_leaves, known = flatten(out, given=False)
+        if result_layout.transient:
+            raise _from_transform()
         _refuse_strange(result_layout, layout)
         result = Place(result_layout, _refs(made, result_layout, result_leaves))
         kept = _kept(made, out)
-        places = [result, *left.values()]
+        if then is not None:
+            behind = _behind(made, then, (own_args, own_kwargs), out)
+        places = [result, *left.values(), *([behind[1].place] if behind else [])]
         outputs = tuple(r.number for p in places for r in p.refs if type(r) is Value)
         graph = made.graph(outputs)
     trace = Trace(graph, refs, opened, left, result, kept, made.copied)
-    return result_layout.build([*map(plain, result_leaves)]), trace
+    by_id = {id(p): place for place, p in enumerate(own) if p is not None}
+    same = {k: by_id[id(p)] for k, p in enumerate(known) if p is not None and id(p) in by_id}
+    joins = any(map(has_history, result_layout.leaves)) or _hands_on(out, by_id)
+    return Run([*map(plain, result_leaves)], trace, layout, joins, same, contents), behind
+
+
+def has_history(part: Any) -> bool:
+    """Whether a leaf is a tensor that some device has a history of."""
+    return isinstance(part, TensorPart) and any(how == "result" for _, how in part.levels)
+
+
+def _hands_on(out: Any, arguments: dict[int, int]) -> bool:
+    """Whether a tracked argument is a result itself; in a model it is as good as another leaf."""
+    return any(
+        type(item) is Tensor
+        and id(item.primitive) in arguments
+        and any(how != "constant" for _, how in levels_of(item, given=False)[0])
+        for item in (out if type(out) in (tuple, list) else [out])
+    )
+
+
+def _behind(made: Recording, then: Then, own: Any, out: Any) -> tuple[Any, Pulled]:
+    ahead = len(made.graph(()).nodes)
+    given, found = then(made, own, out)
+    layout, leaves, _ = flatten(found, "a gradient")
+    place = Place(layout, _refs(made, layout, leaves))
+    return found, Pulled(ahead, tuple(given), place)
+
+
+def order_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, ...]:
+    """For each leaf of each argument its place among the leaves of all, where none comes twice."""
+    by_tensor: dict[int, int] = {}
+    numbers = []
+    for place, primitive in enumerate(flatten((args, kwargs))[2]):
+        if primitive is None:
+            numbers.append(place)
+        else:
+            by_tensor[id(primitive)] = place
+    in_order = iter(numbers)
+    places: list[int] = []
+    for item in (*args, *kwargs.values()):
+        for primitive in flatten(item)[2]:
+            places.append(next(in_order) if primitive is None else by_tensor[id(primitive)])
+    return tuple(places)
+
+
+def positioned(trace: Trace, order: tuple[int, ...]) -> Trace:
+    """The trace with a ref for each leaf of each argument, those that are one at each place."""
+    return trace._replace(arguments=tuple(trace.arguments[place] for place in order))
+
+
+def unnoted(made: Recording, function: Callable[[], Any]) -> Any:
+    """Run a function in a recording that nobody asks for, which only says what cells hold."""
+    with recorded(made):
+        return function()
+
+
+def _from_transform() -> CompileError:
+    return CompileError(
+        "compile",
+        "the result depends on a tensor of a transform, such as vmap, that is no argument",
+        expected="tensors of the transform as arguments",
+        hint="px.compile(px.vmap(function)); or give the tensor as an argument",
+    )
 
 
 def _kept(made: Recording, out: Any) -> dict[int | None, Place]:
@@ -100,7 +249,7 @@ def _kept(made: Recording, out: Any) -> dict[int | None, Place]:
     for place, item in pairs:
         node = tree.node_of(item)
         if node is not None and node.static is not None:
-            layout, leaves, _ = flatten(item, "the result")
+            layout, leaves, _ = flatten(item, given=False)
             kept[place] = Place(layout, _refs(made, layout, leaves))
     return kept
 
@@ -123,11 +272,10 @@ def _given(
     return tuple(refs), given
 
 
-def _left(made: Recording, cell: Cell[Any], value: Any) -> Place:
+def _left(made: Recording, value: Any) -> tuple[Place, Packed]:
     layout, leaves, _ = flatten(value, "state in a cell")
     refs = _refs(made, layout, leaves)
-    cell.pack(layout.pack([*map(plain, leaves)]))
-    return Place(layout, refs)
+    return Place(layout, refs), layout.pack([*map(plain, leaves)])
 
 
 def _refs(made: Recording, layout: Layout, leaves: Sequence[Any]) -> tuple[Ref, ...]:
@@ -157,12 +305,26 @@ def _refuse_strange(result: Layout, arguments: Layout) -> None:
             "the function returns an object that a replay cannot make",
             got=type(part.value).__name__,
             expected="tensors, numbers, modules, and containers of them",
-            hint="px.value_and_grad(loss_of)(model) gives gradients as a tree; or "
+            hint="px.asarray(x) for an array that is given"
+            if hasattr(part.value, "__array__")
+            else "px.value_and_grad(loss_of)(model) gives gradients as a tree; or "
             "phlox_tensor.tree.register(type, flatten, rebuild)",
         )
 
 
 # What two runs have to agree in
+
+
+def two_runs_differ(how: str) -> CompileError:
+    """The error where they do not."""
+    return CompileError(
+        "compile",
+        "two runs on alike arguments did not do the same",
+        got=how,
+        expected="ops and captured data that depend on arguments and cells alone",
+        hint="give what changes as an argument, or keep it in px.Cell; "
+        "px.random in place of other random numbers",
+    )
 
 
 def difference(a: Trace, b: Trace) -> str | None:

@@ -1,0 +1,99 @@
+"""Probes: whether a call is alike to the one before, asked without making a key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from phlox_tensor import Backend, Tensor
+from phlox_tensor.capture import ALWAYS, MODES, RECORDINGS
+
+from ._captured import Captured
+from ._flat import flat
+from ._join import Join
+from ._layout import NodePart, Source
+from ._replay import MISS, Replay
+
+# What a replay gives for arguments, or ``MISS`` where a key has to tell. It notes what to undo.
+Probe = Callable[[tuple[Any, ...], "list[Any]"], Any]
+
+
+def probe_of(
+    given: tuple[Any, ...], count: int, outside: tuple[Captured, list[Any]], run: Replay | Join
+) -> Probe:
+    """Return what replays arguments alike to these, by one look at each.
+
+    Args:
+        given: arguments that the replay takes.
+        count: of their leaves, none of which comes twice.
+        outside: the names from outside, and what they stand for.
+        run: what to do with the leaves.
+    """
+    source = Source()
+    miss = f"return {source.constant(MISS, 'MISS')}"
+    modes, recordings = source.held(MODES, "modes"), source.held(RECORDINGS, "recordings")
+    always = source.held(ALWAYS, "always")
+    source.line(f"if {modes}.entered or {recordings}.count: {miss}")
+    source.line(f"if len({always}) != {len(ALWAYS)} or len(given) != {len(given)}: {miss}")
+    for ask in ALWAYS:
+        source.line(f"if {source.held(ask, 'now')}() is not {source.held(ask())}: {miss}")
+    captured, known = outside
+    captured.write(source, known, miss)
+    names = [f"a{place}" for place in range(len(given))]
+    if names:
+        source.line(f"{', '.join(names)}, = given")
+    leaves = [_look(source, name, item, miss) for name, item in zip(names, given, strict=True)]
+    found = f"[{', '.join(filter(None, leaves))}]"
+    if count > 1:  # one tensor at two places is another call
+        source.line(f"leaves = {found}")
+        source.line(f"if len({{*map(id, leaves)}}) < {count}: {miss}")
+        found = "leaves"
+    if isinstance(run, Join):
+        source.line(f"return {source.held(run, 'join')}.run(given, {{}}, {found}, undo)")
+    else:
+        source.line(f"return {source.held(run, 'replay')}({found}, undo)")
+    return source.function("probe", "given, undo")
+
+
+def _look(source: Source, name: str, item: Any, miss: str) -> str:
+    """Add the lines for one argument, and return what stands for its leaves."""
+    cls = type(item)
+    if cls is Tensor:
+        return _look_at_tensor(source, name, item, miss)
+    if cls is float or cls is int:
+        source.line(f"if type({name}) is not {cls.__name__}: {miss}")
+        return name
+    if item is None or cls is bool:
+        source.line(f"if {name} is not {item}: {miss}")
+        return ""
+    if cls is str:
+        source.line(f"if type({name}) is not str or {name} != {item!r}: {miss}")
+        return ""
+    known, _ = flat(item)
+    layout = source.held(known, "layout")
+    last = known.parts[-1]
+    if isinstance(last, NodePart) and last.node.slot is not None:
+        source.line(f"f_{name} = getattr({name}, {last.node.slot!r}, None)")
+        source.line(f"if f_{name} is None: f_{name} = {source.held(flat, 'flat')}({name})")
+        source.line(f"if f_{name}[0] is not {layout}: {miss}")
+        return f"*f_{name}[1]"
+    source.line(f"l_{name}, f_{name} = {source.constant(flat, 'flat')}({name})")
+    source.line(f"if l_{name} is not {layout}: {miss}")
+    return f"*f_{name}"
+
+
+def _look_at_tensor(source: Source, name: str, item: Tensor[Any], miss: str) -> str:
+    device: Backend = item.device
+    primitive = item.primitive
+    own = source.constant(device, "device")
+    source.line(f"if type({name}) is not Tensor or {name}.device is not {own}: {miss}")
+    source.line(f"p_{name} = {name}.primitive")
+    spec = source.constant(device.spec_of(primitive), "spec")
+    source.line(f"if {source.constant(device.spec_of, 'spec_of')}(p_{name}) != {spec}: {miss}")
+    while device.inner is not None:
+        standing = source.constant(device.standing, "standing")
+        how = device.standing(primitive)
+        source.line(f"if {standing}(p_{name}) != {how!r}: {miss}")
+        source.line(f"p_{name} = {source.constant(device.lower, 'lower')}(p_{name})")
+        device, primitive = device.inner, device.lower(primitive)
+    return f"p_{name}"
