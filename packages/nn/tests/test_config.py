@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import pickle
+from collections.abc import Callable
 from dataclasses import MISSING, field, fields
 from enum import Enum
 from pathlib import Path
@@ -300,3 +302,26 @@ def test_settings_by_keyword_and_those_worked_out_follow() -> None:
     assert config.replace(size=4).area == 16
     with pytest.raises(ConfigError, match="no such field: got area"):
         config.replace(area=1)
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda: nn.Conv2d(3, 4, 0), "Conv2dConfig.kernel_size"),
+        (lambda: nn.Conv1d(3, 4, 3, groups=0), "Conv1dConfig.groups"),
+        (lambda: nn.Conv3d(3, 4, 3, dilation=(1, 0, 1)), "Conv3dConfig.dilation"),
+        (lambda: nn.MaxPool2d(2, 0), "MaxPool2dConfig.stride"),
+        (lambda: nn.AvgPool2d((2, -1)), "AvgPool2dConfig.kernel_size"),
+        (lambda: nn.AdaptiveAvgPool2d(0), "AdaptiveAvgPool2dConfig.output_size"),
+        (lambda: nn.PixelShuffle(0), "PixelShuffleConfig.factor"),
+        (lambda: nn.LayerNorm(3, -1.0), "LayerNormConfig.epsilon"),
+        (lambda: nn.GroupNorm(1, 3, math.nan), "GroupNormConfig.epsilon"),
+        (lambda: nn.BatchNorm(3, momentum=5.0), "BatchNormConfig.momentum"),
+        (lambda: nn.LpPool1d(0.5, 2), "LpPool1dConfig.p"),
+    ],
+)
+def test_settings_that_no_layer_could_have_are_refused(
+    make: Callable[[], object], name: str
+) -> None:
+    with pytest.raises(ConfigError, match=rf"{name} makes no sense: got .*, expected"):
+        make()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import fields
+from inspect import signature
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 import phlox_nn as nn
 import phlox_tensor as pt
 from phlox_nn import _elsewhere
-from phlox_tensor import ArgumentError, Backend, DeviceError, UnknownNameError
+from phlox_tensor import ArgumentError, Backend, DeviceError, UnknownArgumentError, UnknownNameError
 
 LOOSE: Any = nn
 
@@ -141,3 +143,63 @@ def test_updates_of_another_module_are_an_error(recording: Backend) -> None:
         updates.apply(other)
     assert updates.apply(other, strict=False) is other
     assert updates.apply(nn.Sequential(norm, other)).num_params() == 4
+
+
+@pytest.mark.parametrize(
+    ("make", "hint"),
+    [
+        (lambda: LOOSE.Linear(in_features=2, out_features=3), r"d_input=\.\.\."),
+        (lambda: LOOSE.Conv2d(3, 8, 3, padding_mode="reflect"), r'mode="reflect"\) before it'),
+        (lambda: LOOSE.Lstm(3, 4, num_layers=2), r"n_layers=\.\.\."),
+        (lambda: LOOSE.Lstm(3, 4, batch_first=True), r"axes are \(batch, length, size\) here"),
+        (lambda: LOOSE.MaxPool2dConfig(2, return_indices=True), r"pool\.with_indices\(x\)"),
+        (lambda: LOOSE.Dropout(p=0.1), r"prob=\.\.\."),
+        (lambda: LOOSE.Linear(2, 3, biass=True), r"bias=\.\.\."),
+    ],
+)
+def test_a_setting_by_the_name_of_pytorch_says_ours(make: Callable[[], Any], hint: str) -> None:
+    with pytest.raises(UnknownArgumentError, match=rf"unknown argument: got .*\nhint: .*{hint}"):
+        make()
+
+
+def test_every_word_of_pytorch_stands_for_a_setting_or_an_argument_here() -> None:
+    configs: list[Any] = [
+        c for c in vars(nn).values() if isinstance(c, type) and issubclass(c, nn.Config)
+    ]
+    settings = {f.name for config in configs if config is not nn.Config for f in fields(config)}
+    optim = {"beta_1", "decay", "history", "initial_sum", "line_search"}
+    optim |= {"max_evaluations", "max_iterations"}  # of the package above this one
+    assert {ours for each in _elsewhere.SETTINGS.values() for ours in each} <= settings | optim
+    layers: list[Any] = [
+        c for c in vars(nn).values() if isinstance(c, type) and vars(c).get("_config")
+    ]
+    taken = {name for layer in layers for name in signature(layer.forward).parameters}
+    assert {ours for each in _elsewhere.ARGUMENTS.values() for ours in each} <= taken
+
+
+def test_an_argument_by_the_name_of_pytorch_says_ours() -> None:
+    x = pt.ones((1, 3, 4))
+    layer: Any = nn.MultiHeadAttention(4, 2)
+    with pytest.raises(UnknownArgumentError, match=r"got key_padding_mask(.|\n)*hint: padding="):
+        layer(x, key_padding_mask=None)
+    with pytest.raises(TypeError, match=r"Linear\.forward"):
+        LOOSE.Linear(4, 2)()
+
+
+def test_caches_and_states_of_others_are_refused() -> None:
+    x, loose = pt.ones((1, 3, 4)), LOOSE
+    decoder: Any = nn.TransformerDecoder(nn.TransformerDecoderLayerConfig(4, 2, 8), 2)
+    encoder: Any = nn.TransformerEncoder(nn.TransformerEncoderLayerConfig(4, 2, 8), 2)
+    caches = decoder.start(x)
+    for wrong in (None, caches[:1], caches[0], x):
+        with pytest.raises(ArgumentError, match=r"hint: cache = decoder\.start\(memory\)"):
+            decoder.extend(x, wrong)
+    for wrong in (encoder.extend(x)[1][:1], caches):
+        with pytest.raises(ArgumentError, match="expected 2 of KeyValues, a tuple"):
+            encoder.extend(x, wrong)
+    zero = pt.zeros((1, 3))
+    for wrong in (zero, (zero,), (zero,) * 3):
+        with pytest.raises(ValueError, match=r"expected \(1, 3\), \(1, 3\)"):
+            loose.LstmCell(4, 3)(x[:, 0], wrong)
+    with pytest.raises(ValueError, match="no such axes: got"):
+        nn.MaxUnpool2d(2)(pt.ones((1, 1, 2)), pt.asarray([[[0, 1]]]))

@@ -217,6 +217,8 @@ def test_freezing_by_path_pattern_and_function() -> None:
     assert made.freeze().params(trainable=True) == {}
     with pytest.raises(ArgumentError, match=r"(?s)\[freeze\] no weight .* got 'encodr.*'.*print"):
         made.freeze("encodr.*")
+    with pytest.raises(ArgumentError, match=r"\[unfreeze\] the function fits no weight"):
+        made.unfreeze(lambda path, _: path.endswith("gamma"))
     states = made.freeze().params(role="state")
     assert {p.frozen for p in states.values()} == {False}
     assert len(states) == 2

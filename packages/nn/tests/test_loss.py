@@ -123,3 +123,16 @@ def test_mse(reduction: Any) -> None:
     assert np.allclose(got.numpy(), want)
     with pytest.raises(ShapeError, match=r"(?s)got \(1, 2\) and \(2,\).*hint: target.reshape"):
         nn.MseLoss()(pt.zeros((1, 2)), pt.zeros(2))
+
+
+def test_classes_of_a_margin_are_not_counted_from_the_end() -> None:
+    with pytest.raises(IndexOutOfRangeError):
+        nn.MultiMarginLoss()(pt.ones((2, 3)), pt.asarray([0, -1]))
+
+
+def test_targets_of_other_libraries_say_what_to_type() -> None:
+    loss: Any = nn.CrossEntropyLoss()
+    with pytest.raises(ShapeError, match=r"logits.moveaxis\(1, -1\)"):
+        loss(pt.ones((2, 5, 3, 4)), pt.zeros((2, 3, 4), dtype="int32"))
+    with pytest.raises(KindError, match="for probabilities"):
+        loss(pt.ones((2, 5)), pt.ones((2, 5)))

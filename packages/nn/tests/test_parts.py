@@ -67,10 +67,27 @@ def test_an_average_follows_the_weights_and_takes_over_state() -> None:
         way = (param.value - model.params()[path].value).numpy()
         assert np.allclose(way, 1.0 if param.role == "state" else 0.25, atol=1e-6)
     with pytest.raises(ArgumentError, match=r"first\.weight has no partner"):
-        nn.moving_average(model, block(), 0.5)
+        nn.moving_average(model, nn.Linear(4, 4), 0.5)
+    slow = model.fork(model.devices[0])
+    with pytest.raises(ArgumentError, match=r"has no partner"):
+        nn.moving_average(
+            nn.Sequential(slow.first, model.first), nn.Sequential(*[model.first] * 2), 0
+        )
+    followed = nn.moving_average(slow, moved, 0.75)
+    for path, param in followed.params().items():
+        assert param.id == slow.params()[path].id
+        assert np.allclose(param.value.numpy(), average.params()[path].value.numpy(), atol=1e-6)
     for decay in (-0.1, 1.5, float("nan")):
         with pytest.raises(ArgumentError, match="0 <= decay <= 1"):
             nn.moving_average(model, model, decay)
+
+
+def test_a_slice_of_layers_is_a_sequence_of_them() -> None:
+    model = nn.Sequential(nn.Linear(2, 3), nn.Activation(), nn.Linear(3, 1))
+    assert type(model[1:]) is nn.Sequential
+    assert model[1:].layers == model.layers[1:]
+    assert model[-1] is model.layers[2]
+    assert repr(model[1]) == "Activation(name='relu')"
 
 
 def test_adapters_learn_alone_and_are_merged() -> None:
@@ -95,12 +112,19 @@ def test_adapters_learn_alone_and_are_merged() -> None:
 
 
 def test_adapters_that_cannot_be_are_refused() -> None:
-    for where, message in (
-        (("norm",), "no linear layer has such a path: got 'norm'"),
+    refused: list[tuple[tuple[Any, ...], str]] = [
+        (("norm",), "no weight has such a path: got 'norm', expected first.weight"),
+        ((lambda path, param: False,), "the function fits no weight"),
+        ((3,), "not a path, and not a function"),
         ((), "rank"),
-    ):
+    ]
+    for where, message in refused:
         with pytest.raises(ArgumentError, match=message):
             nn.apply_lora(block(), 1 if where else 0, *where)
+    with pytest.raises(ArgumentError, match="no linear layer inside: got BatchNorm"):
+        nn.apply_lora(nn.BatchNorm(2), 1)
+    small = nn.apply_lora(block(), 1, lambda path, param: param.shape[0] == 4, "rest.tail.0.weight")
+    assert "first.down" in small.params()
     with pytest.raises(ArgumentError, match="no adapters"):
         nn.lora_record(block())
     with pytest.raises(RecordError, match="of other adapters"):

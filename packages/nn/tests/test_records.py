@@ -12,7 +12,7 @@ import phlox_nn as nn
 import phlox_record as record
 import phlox_tensor as pt
 from phlox_record import ParamEntry
-from phlox_tensor import Backend, Numpy, RecordError
+from phlox_tensor import Backend, Numpy, RecordError, TreeError
 
 RECORDERS = [
     record.CompactMsgpackGzRecorder,
@@ -169,9 +169,11 @@ def test_keys_that_no_path_tells_apart_are_refused() -> None:
     assert set(Keys({1: layer, 2: layer}).params()) == {
         "parts.1.weight", "parts.1.bias", "parts.2.weight", "parts.2.bias"
     }  # fmt: skip
-    for parts in ({1: layer, "1": layer}, {"a.b": layer}):
-        with pytest.raises(RecordError, match=r"\[into_record\] .*names"):
-            Keys(parts).into_record()
+    with pytest.raises(RecordError, match=r"\[into_record\] .*names"):
+        Keys({"a.b": layer}).into_record()
+    for use in (Keys.into_record, Keys.params, Keys.num_params, Keys.freeze):
+        with pytest.raises(TreeError, match=r"two parts have one path: got parts\.1"):
+            use(Keys({1: layer, "1": nn.Linear(1, 1)}))
 
 
 class Buffers(nn.Module):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import field
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -277,3 +277,68 @@ def test_a_negative_class_is_named() -> None:
         nn.CrossEntropyLoss(pad_tokens=(-1,))(logits, pt.asarray([-1, -2]))
     with pytest.raises(IndexOutOfRangeError, match="3"):
         loss(logits, pt.asarray([0, 3]))
+
+
+def test_a_path_is_text() -> None:
+    model = nn.Sequential(nn.Linear(2, 2))
+    for path in (0, None, ()):
+        with pytest.raises(ArgumentError, match="not a path"):
+            model.path(path)  # type: ignore[arg-type]
+
+
+def test_settings_of_an_activation_are_named() -> None:
+    with pytest.raises(nn.ConfigError, match=r"expected slope$"):
+        nn.Activation("leaky_relu", {"negative_slope": 0.1})
+
+
+def test_dropout_between_layers_needs_two() -> None:
+    for layer in (nn.Rnn, nn.Gru, nn.Lstm):
+        with pytest.raises(nn.ConfigError, match="it acts between layers"):
+            layer(2, 2, dropout=0.5)
+        assert layer(2, 2, 2, dropout=0.5).dropout.settings.prob == 0.5
+
+
+def test_adapters_keep_their_scale() -> None:
+    model = nn.Sequential(nn.Linear(4, 4))
+    record: dict[str, Any] = nn.lora_record(nn.apply_lora(model, 2, alpha=16.0))
+    assert record["layers.0"]["scale"] == 8.0
+    nn.load_lora_record(nn.apply_lora(model, 2, alpha=16.0), record)
+    with pytest.raises(pt.RecordError, match="trained at another scale") as error:
+        nn.load_lora_record(nn.apply_lora(model, 2), record)
+    assert "nn.apply_lora(model, 2, alpha=16)" in str(error.value)
+    down = record["layers.0"]["down"]
+    for wrong in ({"down": down}, 3, {"down": down, "up": 3}):
+        with pytest.raises(pt.RecordError):
+            nn.load_lora_record(nn.apply_lora(model, 2, alpha=16.0), {"layers.0": wrong})
+
+
+def test_a_text_goes_on_from_a_token() -> None:
+    writer = nn.models.GptConfig(words=5, positions=8, d_model=4, n_layers=1, n_heads=1).init()
+    for tokens, count in (
+        (pt.asarray([1]), 2),
+        (pt.asarray([[1]]), -1),
+        (pt.asarray([[1]])[:, :0], 1),
+    ):
+        with pytest.raises(ArgumentError, match="nothing to go on from"):
+            writer.generate(tokens, count)
+
+
+def test_no_queries_find_nothing() -> None:
+    assert nn.MultiHeadAttention(4, 2)(pt.ones((2, 0, 4)), pt.ones((2, 3, 4))).shape == (2, 0, 4)
+
+
+def test_a_cache_hides_no_layer() -> None:
+    inner = linear()
+
+    class Cached(Module):
+        def __init__(self) -> None:
+            self.found = lru_cache(lambda _: inner)
+
+    with pytest.raises(TreeError, match="found of Cached hides a Linear"):
+        Cached().num_params()
+
+
+@pytest.mark.parametrize("change", [nn.dequantize_weights, nn.merge_lora])
+def test_what_there_is_none_of_is_not_taken_back(change: Callable[[Any], Any]) -> None:
+    with pytest.raises(ArgumentError, match=r"no adapters|no weight is quantized"):
+        change(linear().freeze())

@@ -49,6 +49,7 @@ from ._updates import propose as propose
 from ._updates import updates_of as updates_of
 from ._updates import with_updates as with_updates
 from ._where import fits_path as fits_path
+from ._where import require_where as require_where
 
 __version__ = "0.1.0"
 

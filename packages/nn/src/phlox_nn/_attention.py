@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, prod
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from phlox_tensor import (
+    ArgumentError,
     Backend,
     Bool,
     Float,
@@ -259,7 +260,7 @@ class MultiHeadAttention(Layer[MultiHeadAttentionConfig]):
         else:
             found = attention(queries, seen.keys, seen.values, mask, bias, is_causal=is_causal)
         columns = found.swapaxes(-3, -2)
-        return self.output(columns.reshape(*columns.shape[:-2], -1))
+        return self.output(columns.reshape(*columns.shape[:-2], prod(columns.shape[-2:])))
 
     def extend(
         self,
@@ -293,6 +294,25 @@ class MultiHeadAttention(Layer[MultiHeadAttentionConfig]):
             scores = where(mask, -inf, scores)
         weights = (scores if bias is None else scores + bias).softmax(axis=-1)
         return self.dropout(weights) @ values
+
+
+def check_caches(stack: Any, caches: Any, kind: type, source: str) -> None:
+    """Refuse what is not one cache for each layer of a stack.
+
+    Raises:
+        ArgumentError: saying where caches come from.
+    """
+    count = len(stack.layers)
+    each = caches if type(caches) in (tuple, list) else ()
+    if len(each) == count and all(isinstance(one, kind) for one in each):
+        return
+    raise ArgumentError(
+        type(stack).__name__,
+        "these are not the caches of its layers",
+        got=f"{len(each)} of {kind.__name__}" if each else type(caches).__name__,
+        expected=f"{count} of {kind.__name__}, a tuple",
+        hint=f"cache = {source}",
+    )
 
 
 def _split(x: Tensor[Float], heads: int) -> Tensor[Float]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from abc import ABC
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import wraps
 from inspect import get_annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, dataclass_transform
 
 from phlox_record import Record
-from phlox_tensor import Backend, Tensor, WrongTypeError, as_device, random, tree
+from phlox_tensor import Backend, PhloxError, Tensor, WrongTypeError, as_device, random, tree
 
 from . import _settings
+from ._elsewhere import SETTINGS, unknown_argument
 from ._settings import ConfigError
 
 if TYPE_CHECKING:
@@ -38,7 +40,10 @@ class Config(_settings.TypedFields, ABC):
         if "kind" in get_annotations(cls):
             raise TypeError(f"[config] {cls.__name__}: a field may not be called 'kind'")
         cls.kind = cls.__name__.removesuffix("Config")
+        own = "__init__" in vars(cls)
         dataclass(frozen=True)(cls)
+        if not own:
+            _explain_names(cls)
 
     def __post_init__(self) -> None:
         """Check every value against its annotation, then by ``validate``.
@@ -141,6 +146,24 @@ class Config(_settings.TypedFields, ABC):
 
 
 tree.register_leaf(Config)
+
+
+def _explain_names(cls: type) -> None:
+    """Let the generated constructor of a config say what it calls a setting."""
+    made = vars(cls)["__init__"]
+
+    @wraps(made)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        try:
+            made(self, *args, **kwargs)
+        except TypeError as error:
+            known = [f.name for f in fields(cls) if f.init]
+            unknown = unknown_argument(cls.__name__, kwargs, known, SETTINGS)
+            if isinstance(error, PhloxError) or unknown is None:
+                raise
+            raise unknown from None
+
+    setattr(cls, "__init__", init)  # noqa: B010 - checkers read the fields
 
 
 def _device_of(record: Record) -> Backend | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -103,11 +103,17 @@ def _module(module: Any) -> tuple[str, list[tuple[str, Any]]]:
 
 
 def _shown(config: Config) -> str:
-    """The settings that are not as they are by default; all, where all are."""
+    """The settings that are not as they are by default; all but empty ones, where all are."""
     rows: list[Any] = [*fields(config)]  # type: ignore[arg-type]  # a dataclass all the same
     pairs = [(row, getattr(config, row.name)) for row in rows]
-    chosen = [(row, value) for row, value in pairs if row.default != value]
-    return f"({', '.join(f'{row.name}={value!r}' for row, value in chosen or pairs)})"
+    chosen = [(row, value) for row, value in pairs if _default(row) != value]
+    shown = chosen or [(row, value) for row, value in pairs if value != {}]
+    return f"({', '.join(f'{row.name}={value!r}' for row, value in shown)})"
+
+
+def _default(row: Any) -> Any:
+    """The default of a field, made where it is made."""
+    return row.default if row.default_factory is MISSING else row.default_factory()
 
 
 def _holds_modules(value: Any) -> bool:

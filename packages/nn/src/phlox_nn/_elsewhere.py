@@ -4,51 +4,101 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from inspect import getattr_static
-from typing import Final, Never
+from inspect import getattr_static, signature
+from typing import Any, Final, Never
 
-from phlox_tensor import DeviceError, UnknownNameError
+from phlox_tensor import DeviceError, UnknownArgumentError, UnknownNameError, WrongTypeError
+from phlox_tensor.arguments import misfit
 
 # Names of the module ``torch.nn`` -> what to type. Those that differ in capitals alone are found.
 NAMES: Final[Mapping[str, str]] = {
-    "BCELoss": "nn.BinaryCrossEntropyLoss()",
+    "AdaptiveLogSoftmaxWithLoss": "nn.CrossEntropyLoss()  # over all classes",
+    "BCELoss": "nn.BinaryCrossEntropyLoss(from_logits=False)",
     "BCEWithLogitsLoss": "nn.BinaryCrossEntropyLoss()",
     "BatchNorm1d": "nn.BatchNorm(channels)",
     "BatchNorm2d": "nn.BatchNorm(channels)",
     "BatchNorm3d": "nn.BatchNorm(channels)",
     "Buffer": "nn.State(x)",
+    "CELU": 'nn.Activation("celu")',
+    "CircularPad1d": 'nn.Pad(((1, 1),), mode="circular")',
     "CircularPad2d": 'nn.Pad(((1, 1), (1, 1)), mode="circular")',
+    "CircularPad3d": 'nn.Pad(((1, 1), (1, 1), (1, 1)), mode="circular")',
+    "ConstantPad1d": "nn.Pad(((1, 1),), value=3.5)",
+    "ConstantPad2d": "nn.Pad(((1, 1), (1, 1)), value=3.5)",
+    "ConstantPad3d": "nn.Pad(((1, 1), (1, 1), (1, 1)), value=3.5)",
+    "Container": "nn.Module  # its fields are the parts",
+    "CrossMapLRN2d": "nn.LocalResponseNorm(5)",
+    "DataParallel": "nn.Module  # one device runs a call; Cpu() uses every core",
     "Dropout1d": "nn.ChannelDropout(0.5)",
     "Dropout2d": "nn.ChannelDropout(0.5)",
     "Dropout3d": "nn.ChannelDropout(0.5)",
     "ELU": 'nn.Activation("elu")',
-    "Flatten": "x.flatten(1) in forward",
+    "FractionalMaxPool2d": "nn.AdaptiveMaxPool2d(2)  # windows at even places, none at random",
+    "FractionalMaxPool3d": "nn.AdaptiveMaxPool3d(2)  # windows at even places, none at random",
     "GELU": 'nn.Activation("gelu")',
+    "Hardshrink": 'nn.Activation("hard_shrink")',
+    "Hardsigmoid": 'nn.Activation("hard_sigmoid")',
     "Hardswish": 'nn.Activation("hard_swish")',
+    "Hardtanh": 'nn.Activation("hard_tanh")',
     "InstanceNorm1d": "nn.InstanceNorm(channels)",
     "InstanceNorm2d": "nn.InstanceNorm(channels)",
     "InstanceNorm3d": "nn.InstanceNorm(channels)",
+    "LazyBatchNorm1d": "nn.BatchNorm(channels)  # sizes are given",
+    "LazyBatchNorm2d": "nn.BatchNorm(channels)  # sizes are given",
+    "LazyBatchNorm3d": "nn.BatchNorm(channels)  # sizes are given",
+    "LazyConv1d": "nn.Conv1d(channels, 8, 3)  # sizes are given",
+    "LazyConv2d": "nn.Conv2d(channels, 8, 3)  # sizes are given",
+    "LazyConv3d": "nn.Conv3d(channels, 8, 3)  # sizes are given",
+    "LazyConvTranspose1d": "nn.ConvTranspose1d(channels, 8, 3)  # sizes are given",
+    "LazyConvTranspose2d": "nn.ConvTranspose2d(channels, 8, 3)  # sizes are given",
+    "LazyConvTranspose3d": "nn.ConvTranspose3d(channels, 8, 3)  # sizes are given",
+    "LazyInstanceNorm1d": "nn.InstanceNorm(channels)  # sizes are given",
+    "LazyInstanceNorm2d": "nn.InstanceNorm(channels)  # sizes are given",
+    "LazyInstanceNorm3d": "nn.InstanceNorm(channels)  # sizes are given",
+    "LazyLinear": "nn.Linear(3, 8)  # sizes are given",
     "LeakyReLU": 'nn.Activation("leaky_relu")',
-    "LogSoftmax": "px.log_softmax(x, axis=-1) in forward",
+    "LinearCrossEntropyLoss": "nn.CrossEntropyLoss()  # of what a linear layer gives",
+    "LogSigmoid": 'nn.Activation("log_sigmoid")',
     "Mish": 'nn.Activation("mish")',
     "ModuleDict": "self.parts = {name: layer} in __init__",
     "ModuleList": "self.layers = [layer, layer] in __init__",
+    "MultiLabelSoftMarginLoss": "nn.BinaryCrossEntropyLoss()  # the same mean over all classes",
     "NLLLoss": "nn.CrossEntropyLoss()  # of logits, without log_softmax",
+    "NLLLoss2d": "nn.CrossEntropyLoss()  # of logits, without log_softmax",
     "Parameter": "nn.Param(x)",
     "ParameterDict": "self.weights = {name: nn.Param(x)} in __init__",
     "ParameterList": "self.weights = [nn.Param(x)] in __init__",
+    "RNNBase": "nn.Rnn(3, 8)  # or nn.Gru, nn.Lstm",
+    "RNNCellBase": "nn.RnnCell(3, 8)  # or nn.GruCell, nn.LstmCell",
     "ReLU": 'nn.Activation("relu")',
     "ReLU6": 'nn.Activation("relu6")',
+    "ReflectionPad1d": 'nn.Pad(((1, 1),), mode="reflect")',
     "ReflectionPad2d": 'nn.Pad(((1, 1), (1, 1)), mode="reflect")',
+    "ReflectionPad3d": 'nn.Pad(((1, 1), (1, 1), (1, 1)), mode="reflect")',
+    "ReplicationPad1d": 'nn.Pad(((1, 1),), mode="edge")',
     "ReplicationPad2d": 'nn.Pad(((1, 1), (1, 1)), mode="edge")',
+    "ReplicationPad3d": 'nn.Pad(((1, 1), (1, 1), (1, 1)), mode="edge")',
     "SELU": 'nn.Activation("selu")',
     "SiLU": 'nn.Activation("silu")',
     "Sigmoid": 'nn.Activation("sigmoid")',
-    "Softmax": "px.softmax(x, axis=-1) in forward",
+    "Softmax2d": "nn.Softmax(axis=1)",
     "Softplus": 'nn.Activation("softplus")',
+    "Softshrink": 'nn.Activation("soft_shrink")',
+    "Softsign": 'nn.Activation("softsign")',
+    "SyncBatchNorm": "nn.BatchNorm(channels)",
     "Tanh": 'nn.Activation("tanh")',
+    "Tanhshrink": 'nn.Activation("tanh_shrink")',
+    "Threshold": 'nn.Activation("threshold", {"threshold": 0.1, "value": 20.0})',
+    "Transformer": "nn.TransformerEncoder, nn.TransformerDecoder  # two parts of a module",
+    "TripletMarginWithDistanceLoss": "nn.TripletMarginLoss()  # or (near - far + 1.0).relu()",
+    "UninitializedBuffer": "nn.State(x)  # sizes are given",
+    "UninitializedParameter": "nn.Param(x)  # sizes are given",
     "Upsample": "nn.Interpolate(scale_factor=2)",
+    "UpsamplingBilinear2d": 'nn.Interpolate(scale_factor=2, mode="linear", align_corners=True)',
+    "UpsamplingNearest2d": "nn.Interpolate(scale_factor=2)",
+    "ZeroPad1d": "nn.Pad(((1, 1),))",
     "ZeroPad2d": "nn.Pad(((1, 1), (1, 1)))",
+    "ZeroPad3d": "nn.Pad(((1, 1), (1, 1), (1, 1)))",
     "functional": "px.relu(x): functions of tensors are in phlox itself",
     "init": "nn.initializers",
     "utils": "optim.SgdConfig(grad_clipping=optim.ClipByGlobalNorm(1.0))",
@@ -78,6 +128,112 @@ METHODS: Final[Mapping[str, str]] = {
     "to": "model = model.to_device(device)",
     "zero_grad": "grads = loss.backward(): gradients are values, and there is nothing to reset",
 }
+
+# PyTorch's words for settings -> ours, of which a config has one.
+SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "beta2_decay": ("decay",),
+    "betas": ("beta_1",),
+    "dim": ("axis",),
+    "dim_feedforward": ("d_ff",),
+    "embed_dim": ("d_model",),
+    "embedding_dim": ("d_model",),
+    "end_dim": ("end_axis",),
+    "eps": ("epsilon",),
+    "hidden_size": ("d_hidden",),
+    "history_size": ("history",),
+    "ignore_index": ("pad_tokens",),
+    "in1_features": ("d_first",),
+    "in2_features": ("d_second",),
+    "in_channels": ("channels_in",),
+    "in_features": ("d_input",),
+    "init": ("initial",),
+    "initial_accumulator_value": ("initial_sum",),
+    "input_size": ("d_input",),
+    "kdim": ("d_key",),
+    "keepdim": ("keepdims",),
+    "label_smoothing": ("smoothing",),
+    "line_search_fn": ("line_search",),
+    "lower": ("low",),
+    "max_eval": ("max_evaluations",),
+    "max_iter": ("max_iterations",),
+    "nhead": ("n_heads",),
+    "nonlinearity": ("activation",),
+    "norm_type": ("p",),
+    "normalized_shape": ("d_model",),
+    "num_embeddings": ("n_embedding",),
+    "num_heads": ("n_heads",),
+    "num_layers": ("n_layers",),
+    "out_channels": ("channels_out",),
+    "out_features": ("d_output",),
+    "output_padding": ("padding_out",),
+    "p": ("prob",),
+    "pos_weight": ("weights",),
+    "start_dim": ("start_axis",),
+    "unflattened_size": ("sizes",),
+    "upper": ("high",),
+    "upscale_factor": ("factor",),
+    "vdim": ("d_value",),
+    "weight": ("weights",),
+}
+
+# PyTorch's settings that are no settings here -> what to do.
+NO_SETTINGS: Final[Mapping[str, str]] = {
+    "batch_first": "axes are (batch, length, size) here",
+    "dtype": 'the device says: nn.Linear(4, 2, device=px.Cpu(float="float64"))',
+    "inplace": "nothing changes in place here",
+    "lr": "the rate is an argument of each step: optimizer.step(0.1, model, grads)",
+    "padding_mode": 'nn.Pad(((1, 1), (1, 1)), mode="reflect") before it',
+    "params": "a step takes the model: optimizer.step(0.1, model, grads)",
+    "return_indices": "y, indices = pool.with_indices(x)",
+}
+
+# PyTorch's words for arguments of calls -> ours.
+ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "attn_mask": ("mask",),
+    "hx": ("state",),
+    "input": ("x",),
+    "key_padding_mask": ("padding",),
+    "memory_key_padding_mask": ("memory_padding",),
+    "output_size": ("size",),
+    "per_sample_weights": ("shares",),
+    "src_key_padding_mask": ("padding",),
+    "src_mask": ("mask",),
+    "target": ("targets",),
+    "tgt_is_causal": ("is_causal",),
+    "tgt_key_padding_mask": ("padding",),
+    "tgt_mask": ("mask",),
+}
+
+
+def unknown_argument(
+    op: str, given: Iterable[str], known: Iterable[str], words: Mapping[str, tuple[str, ...]]
+) -> UnknownArgumentError | None:
+    """Return the error for the first argument that a call does not have; None where it has all."""
+    names = list(known)
+    for name in given:
+        if name in names:
+            continue
+        ours = [each for each in words.get(name, ()) if each in names]
+        near = ours or get_close_matches(name, names, n=1, cutoff=0.7)
+        hint = f"{near[0]}=..." if near else None
+        return UnknownArgumentError(
+            op,
+            "unknown argument",
+            got=name,
+            expected=", ".join(names) or "none",
+            hint=NO_SETTINGS.get(name, hint),
+        )
+    return None
+
+
+def odd_call(
+    layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> UnknownArgumentError | WrongTypeError | None:
+    """Return the error for an argument that ``forward`` does not take; None if it takes all."""
+    forward: Any = type(layer).forward
+    known = [*signature(forward).parameters][1:]
+    unknown = unknown_argument(type(layer).__name__, kwargs, known, ARGUMENTS)
+    return unknown or misfit(forward, (layer, *args), kwargs)
 
 
 def unknown_name(

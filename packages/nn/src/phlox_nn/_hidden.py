@@ -18,7 +18,7 @@ Inside = Callable[[Any], list[Any]]
 _LEAVES: Final = (Backend, Param, Tensor, type)
 _OPENERS: Final[dict[type, Inside | None]] = {}
 _DEEP: Final = 32  # levels of containers for the quick look, which a list in itself would never end
-_OF_PYTHON: Final = ("builtins", "itertools")
+_OF_PYTHON: Final = ("builtins", "functools", "itertools")
 
 
 def check(name: str, owner: str, value: Any, parts: tuple[type, ...]) -> None:
@@ -52,6 +52,23 @@ def check(name: str, owner: str, value: Any, parts: tuple[type, ...]) -> None:
             held = inside(leaf) if inside is not None else []
             _refuse(where, owner, leaf, held, parts)
             work += [(where, each) for each in held]
+
+
+def add(found: dict[str, Any], path: str, part: Any) -> None:
+    """Put a part where its path says, unless another one has that path, which it would hide.
+
+    Raises:
+        TreeError: naming the path.
+    """
+    if path in found:
+        raise TreeError(
+            "module",
+            "two parts have one path",
+            got=path,
+            expected="keys of dicts that differ as text, without dots",
+            hint='{"first": part, "second": part}',
+        )
+    found[path] = part
 
 
 def _is_clear(value: Any, parts: tuple[type, ...], depth: int) -> bool:
@@ -131,11 +148,18 @@ def _opener(cls: type) -> Inside | None:
     if cls is GeneratorType:
         return lambda x: [] if x.gi_frame is None else list(x.gi_frame.f_locals.values())
     if cls.__module__ in _OF_PYTHON:
-        return _reduced if issubclass(cls, Iterator) else None
+        return _of_python(cls)
     slots = [name for base in cls.__mro__ for name in _slots(base)]
     if not slots or issubclass(cls, _LEAVES):
         return None
     return lambda x: [getattr(x, name) for name in slots if hasattr(x, name)]
+
+
+def _of_python(cls: type) -> Inside | None:
+    """What values of Python's own types hold; caches of functions are among them."""
+    if cls.__module__ == "functools":
+        return lambda x: list(getattr(x, "__dict__", {}).values())
+    return _reduced if issubclass(cls, Iterator) else None
 
 
 def _of_function(function: Any) -> list[Any]:

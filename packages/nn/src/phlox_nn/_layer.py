@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Generic, TypeVar, cast, get_args, get_origin
+from dataclasses import fields
+from math import inf
+from typing import Any, ClassVar, Final, Generic, TypeVar, cast, get_args, get_origin
 
 from phlox_tensor import Backend
 
+from . import _settings
 from ._config import Config
 from ._module import Module
+
+# Settings that are sizes of windows, or count them.
+_WINDOWS: Final = frozenset(
+    ("dilation", "groups", "kernel_size", "offset_groups", "output_size", "stride")
+)
 
 L = TypeVar("L", bound=Module)
 C = TypeVar("C", bound="LayerConfig[Any]")
@@ -20,6 +28,21 @@ class LayerConfig(Config, Generic[L]):
     """
 
     _layer: ClassVar[type[Module]]
+
+    def __post_init__(self) -> None:
+        """Check types, then windows and ``epsilon``, which mean the same in every layer.
+
+        Raises:
+            ConfigError: naming the field.
+        """
+        _settings.check(self)
+        for name in _WINDOWS & {field.name for field in fields(self)}:
+            value = getattr(self, name)
+            sizes = value if isinstance(value, tuple) else (value,)
+            self.require(name, all(n is None or n >= 1 for n in sizes), "at least 1")
+        epsilon = getattr(self, "epsilon", 0.0)
+        self.require("epsilon", 0.0 <= epsilon < inf, "a small number: 0 <= epsilon")
+        self.validate()
 
     def parts(self, device: Backend | str | None) -> dict[str, Any]:
         """Return the other fields of the layer by name: lazy parameters, whether it trains."""

@@ -21,6 +21,7 @@ from phlox_tensor import (
     silu,
     soft_shrink,
     softmax,
+    softmin,
     softplus,
     softsign,
     tanh,
@@ -29,8 +30,18 @@ from phlox_tensor import (
     thresholded_relu,
 )
 
-from ._activation import Activation, ActivationConfig
+from ._activation import (
+    Activation,
+    ActivationConfig,
+    LogSoftmax,
+    LogSoftmaxConfig,
+    Softmax,
+    SoftmaxConfig,
+    Softmin,
+    SoftminConfig,
+)
 from ._attention import MultiHeadAttention, MultiHeadAttentionConfig
+from ._cells import GruCell, GruCellConfig, LstmCell, LstmCellConfig, RnnCell, RnnCellConfig
 from ._conv import Conv2d, Conv2dConfig
 from ._conv_deform import DeformConv2d, DeformConv2dConfig
 from ._conv_nd import (
@@ -46,14 +57,18 @@ from ._conv_nd import (
     ConvTranspose3dConfig,
 )
 from ._dropout import (
+    AlphaDropout,
+    AlphaDropoutConfig,
     ChannelDropout,
     ChannelDropoutConfig,
     Dropout,
     DropoutConfig,
+    FeatureAlphaDropout,
+    FeatureAlphaDropoutConfig,
     GaussianNoise,
     GaussianNoiseConfig,
 )
-from ._embedding import Embedding, EmbeddingConfig
+from ._embedding import Embedding, EmbeddingBag, EmbeddingBagConfig, EmbeddingConfig
 from ._linear import Linear, LinearConfig
 from ._loss import CrossEntropyLoss, CrossEntropyLossConfig, MseLoss, MseLossConfig
 from ._loss_ctc import CtcLoss, CtcLossConfig
@@ -64,6 +79,8 @@ from ._loss_margin import (
     HingeEmbeddingLossConfig,
     MarginRankingLoss,
     MarginRankingLossConfig,
+    MultiLabelMarginLoss,
+    MultiLabelMarginLossConfig,
     MultiMarginLoss,
     MultiMarginLossConfig,
     TripletMarginLoss,
@@ -122,6 +139,14 @@ from ._pooling_nd import (
     MaxPool3d,
     MaxPool3dConfig,
 )
+from ._pooling_power import (
+    LpPool1d,
+    LpPool1dConfig,
+    LpPool2d,
+    LpPool2dConfig,
+    LpPool3d,
+    LpPool3dConfig,
+)
 from ._position import (
     LearnedEncoding,
     LearnedEncodingConfig,
@@ -129,6 +154,14 @@ from ._position import (
     RotaryEncodingConfig,
     SinusoidalEncoding,
     SinusoidalEncodingConfig,
+)
+from ._rearrange import (
+    ChannelShuffle,
+    ChannelShuffleConfig,
+    Flatten,
+    FlattenConfig,
+    Unflatten,
+    UnflattenConfig,
 )
 from ._recurrent import Gru, GruConfig, Lstm, LstmConfig, Rnn, RnnConfig
 from ._resize import (
@@ -177,6 +210,14 @@ from ._transformer import (
     TransformerEncoderLayer,
     TransformerEncoderLayerConfig,
 )
+from ._unpooling import (
+    MaxUnpool1d,
+    MaxUnpool1dConfig,
+    MaxUnpool2d,
+    MaxUnpool2dConfig,
+    MaxUnpool3d,
+    MaxUnpool3dConfig,
+)
 
 __all__ = [
     "Activation",
@@ -193,6 +234,8 @@ __all__ = [
     "AdaptiveMaxPool2dConfig",
     "AdaptiveMaxPool3d",
     "AdaptiveMaxPool3dConfig",
+    "AlphaDropout",
+    "AlphaDropoutConfig",
     "AvgPool1d",
     "AvgPool1dConfig",
     "AvgPool2d",
@@ -207,6 +250,8 @@ __all__ = [
     "BinaryCrossEntropyLossConfig",
     "ChannelDropout",
     "ChannelDropoutConfig",
+    "ChannelShuffle",
+    "ChannelShuffleConfig",
     "Conv1d",
     "Conv1dConfig",
     "Conv2d",
@@ -232,9 +277,15 @@ __all__ = [
     "Dropout",
     "DropoutConfig",
     "Embedding",
+    "EmbeddingBag",
+    "EmbeddingBagConfig",
     "EmbeddingConfig",
+    "FeatureAlphaDropout",
+    "FeatureAlphaDropoutConfig",
     "FeedForward",
     "FeedForwardConfig",
+    "Flatten",
+    "FlattenConfig",
     "Fold",
     "FoldConfig",
     "GaussianNllLoss",
@@ -246,6 +297,8 @@ __all__ = [
     "GroupNorm",
     "GroupNormConfig",
     "Gru",
+    "GruCell",
+    "GruCellConfig",
     "GruConfig",
     "HingeEmbeddingLoss",
     "HingeEmbeddingLossConfig",
@@ -269,9 +322,19 @@ __all__ = [
     "LinearConfig",
     "LocalResponseNorm",
     "LocalResponseNormConfig",
+    "LogSoftmax",
+    "LogSoftmaxConfig",
     "LpLoss",
     "LpLossConfig",
+    "LpPool1d",
+    "LpPool1dConfig",
+    "LpPool2d",
+    "LpPool2dConfig",
+    "LpPool3d",
+    "LpPool3dConfig",
     "Lstm",
+    "LstmCell",
+    "LstmCellConfig",
     "LstmConfig",
     "MarginRankingLoss",
     "MarginRankingLossConfig",
@@ -281,10 +344,18 @@ __all__ = [
     "MaxPool2dConfig",
     "MaxPool3d",
     "MaxPool3dConfig",
+    "MaxUnpool1d",
+    "MaxUnpool1dConfig",
+    "MaxUnpool2d",
+    "MaxUnpool2dConfig",
+    "MaxUnpool3d",
+    "MaxUnpool3dConfig",
     "MseLoss",
     "MseLossConfig",
     "MultiHeadAttention",
     "MultiHeadAttentionConfig",
+    "MultiLabelMarginLoss",
+    "MultiLabelMarginLossConfig",
     "MultiMarginLoss",
     "MultiMarginLossConfig",
     "PRelu",
@@ -304,6 +375,8 @@ __all__ = [
     "RmsNorm",
     "RmsNormConfig",
     "Rnn",
+    "RnnCell",
+    "RnnCellConfig",
     "RnnConfig",
     "RnntLoss",
     "RnntLossConfig",
@@ -315,6 +388,10 @@ __all__ = [
     "SmoothL1LossConfig",
     "SoftMarginLoss",
     "SoftMarginLossConfig",
+    "Softmax",
+    "SoftmaxConfig",
+    "Softmin",
+    "SoftminConfig",
     "SwiGlu",
     "SwiGluConfig",
     "TransformerDecoder",
@@ -327,6 +404,8 @@ __all__ = [
     "TransformerEncoderLayerConfig",
     "TripletMarginLoss",
     "TripletMarginLossConfig",
+    "Unflatten",
+    "UnflattenConfig",
     "Unfold",
     "UnfoldConfig",
     "celu",
@@ -349,6 +428,7 @@ __all__ = [
     "silu",
     "soft_shrink",
     "softmax",
+    "softmin",
     "softplus",
     "softsign",
     "tanh",

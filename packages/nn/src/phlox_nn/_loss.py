@@ -147,7 +147,9 @@ def _check(logits: Tensor[Float], targets: Tensor[Int], weights: tuple[float, ..
             "targets are not class indices",
             got=targets.dtype,
             expected="Int",
-            hint="targets.astype(px.int64)",
+            hint="-(targets * logits.log_softmax(axis=-1)).sum(axis=-1).mean() for probabilities"
+            if targets.shape == logits.shape
+            else "targets.astype(px.int64)",
         )
     shape, examples = logits.shape, targets.shape
     if not shape or examples != shape[:-1]:
@@ -155,7 +157,10 @@ def _check(logits: Tensor[Float], targets: Tensor[Int], weights: tuple[float, ..
             "cross_entropy",
             "targets do not fit the logits",
             got=f"logits {shape}, targets {examples}",
-            expected=f"targets {shape[:-1]}",
+            expected=f"targets {shape[:-1]}, classes on the last axis of the logits",
+            hint="logits.moveaxis(1, -1), where classes are on axis 1 as in PyTorch"
+            if examples == shape[:1] + shape[2:]
+            else None,
         )
     if weights is not None and len(weights) != shape[-1]:
         raise ShapeError(

@@ -51,11 +51,12 @@ class CtcLoss(Layer[CtcLossConfig]):
         Args:
             logits: what a softmax makes shares of; shares already made stay as they are.
             targets: labels, padded by any class.
-            input_lengths: (N,), steps that count.
-            target_lengths: (N,), labels that count.
+            input_lengths: (N,), steps that count; more than T are all.
+            target_lengths: (N,), labels that count, at most S.
 
         Raises:
             ShapeError: when the shapes do not fit.
+            IndexOutOfRangeError: for a label that is no class, and for more labels than there are.
         """
         _check_ctc(logits, targets, input_lengths, target_lengths)
         log_probs = log_softmax(logits, axis=-1)

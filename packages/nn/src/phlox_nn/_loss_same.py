@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from math import log, pi
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from phlox_tensor import (
     Backend,
     Float,
     Tensor,
+    finfo,
     log_sigmoid,
     softplus,
     where,
@@ -16,6 +17,8 @@ from phlox_tensor import (
 
 from ._layer import Layer, LayerConfig
 from ._loss import Reduction, check_same, like, reduce
+
+_LEAST: Final = 1e-12  # of a probability, in the derivative of its logarithm: that of PyTorch
 
 
 class L1LossConfig(LayerConfig["L1Loss"]):
@@ -196,6 +199,16 @@ class BinaryCrossEntropyLossConfig(LayerConfig["BinaryCrossEntropyLoss"]):
         self.require("smoothing", 0.0 <= self.smoothing <= 1.0, "a share: 0 <= smoothing <= 1")
 
 
+def _held_log(p: Tensor[Float]) -> Tensor[Float]:
+    """``max(ln p, -100)``, with the slope of the least p that has one where p is below: as PyTorch.
+
+    Of 0 neither is infinite, so that a probability of 0 or 1 gives no nan.
+    """
+    least = max(_LEAST, float(finfo(p.dtype).smallest_normal))
+    log_p = (p + (least - p).relu().detach()).log()
+    return log_p + (p.log().clip(min=-100.0) - log_p).detach()
+
+
 class BinaryCrossEntropyLoss(Layer[BinaryCrossEntropyLossConfig]):
     """Negative log-likelihood of yes or no, from logits."""
 
@@ -224,8 +237,8 @@ class BinaryCrossEntropyLoss(Layer[BinaryCrossEntropyLossConfig]):
             target = target * (1.0 - s.smoothing) + 0.5 * s.smoothing
         if s.from_logits:
             yes, no = log_sigmoid(prediction), log_sigmoid(-prediction)
-        else:  # held, as PyTorch does, where a probability of 0 would be an infinite loss
-            yes, no = prediction.log().clip(min=-100.0), (1.0 - prediction).log().clip(min=-100.0)
+        else:
+            yes, no = _held_log(prediction), _held_log(1.0 - prediction)
         gained = target * yes
         if s.weights is not None:
             gained = gained * like(s.weights, prediction)

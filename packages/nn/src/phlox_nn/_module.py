@@ -22,14 +22,14 @@ from typing import (
 
 from phlox_record import Record, Recorder, recorder_for
 from phlox_tensor import ArgumentError, Backend, DeviceError, PhloxError, Tensor, as_device
-from phlox_tensor.arguments import RAW, misfit
+from phlox_tensor.arguments import RAW
 from phlox_tensor.scope import WATCH, run_inside, running_modules
 
 from . import _copying, _elsewhere, _records, _walk
 from ._classes import check_body, check_defaults, let_required_follow, own_fields
 from ._loading import Layout, LoadReport, Migration, Remap
 from ._param import Param, Role, check_field, new_id
-from ._where import Where, check_where, fits_path
+from ._where import Where, chosen
 
 if TYPE_CHECKING:
     from ._config import Config
@@ -212,7 +212,7 @@ class Module(_walk.Walked, metaclass=_ModuleType):
             own = type(self).__module__.startswith("phlox_nn.") and not isinstance(
                 error, PhloxError
             )
-            wrong = misfit(type(self).forward, (self, *args), kwargs) if own else None
+            wrong = _elsewhere.odd_call(self, args, kwargs) if own else None
             if wrong is None:
                 raise
             raise wrong from error
@@ -302,7 +302,7 @@ class Module(_walk.Walked, metaclass=_ModuleType):
                 (``"encoder.*"``), or functions of path and parameter.
 
         Raises:
-            ArgumentError: when a path belongs to no weight; for what is no path and no function.
+            ArgumentError: when a path or function fits no weight; for what is neither of them.
         """
         return self._with_trainable(where, False)
 
@@ -316,20 +316,8 @@ class Module(_walk.Walked, metaclass=_ModuleType):
 
     def _with_trainable(self, where: tuple[Where, ...], trainable: bool) -> Self:
         weights = self.params(role="weight")
-        chosen = set(weights) if not where else set[str]()
-        for each in where:
-            check_where("unfreeze" if trainable else "freeze", each)
-            found = {path for path, param in weights.items() if fits_path(each, path, param)}
-            if not found and isinstance(each, str):
-                raise ArgumentError(
-                    "freeze" if not trainable else "unfreeze",
-                    "no weight has such a path",
-                    got=repr(each),
-                    expected=", ".join(list(weights)[:4]) or "a module with weights",
-                    hint="print(model)",
-                )
-            chosen |= found
-        ids = {id(weights[path]) for path in chosen}
+        found = chosen("unfreeze" if trainable else "freeze", where, weights)
+        ids = {id(weights[path]) for path in found}
         return self.map(lambda _, p: p.with_trainable(trainable) if id(p) in ids else p)
 
     # Devices and modes

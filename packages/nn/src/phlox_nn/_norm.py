@@ -35,6 +35,10 @@ class BatchNormConfig(LayerConfig["BatchNorm"]):
     epsilon: float = 1e-5
     momentum: float = 0.1
 
+    def validate(self) -> None:
+        """Raise ConfigError unless ``momentum`` is a share."""
+        self.require("momentum", 0.0 <= self.momentum <= 1.0, "a share: 0 <= momentum <= 1")
+
     def parts(self, device: Backend | str | None) -> dict[str, Any]:
         """Return parameters and statistics; the layer trains when the device records."""
         shape = (self.num_features,)

@@ -173,8 +173,9 @@ class LocalResponseNorm(Layer[LocalResponseNormConfig]):
         """Map (N, C, …) to the same shape."""
         s, channels = self.settings, x.shape[1]
         margins = ((s.size // 2, (s.size - 1) // 2), *((0, 0),) * (x.ndim - 2))
-        squares = pad(x.square(), margins)
+        wide = x.to_full_precision()
+        squares = pad(wide.square(), margins)
         total = squares[:, :channels]
         for i in range(1, s.size):
             total = total + squares[:, i : i + channels]
-        return x / (total * (s.alpha / s.size) + s.k) ** s.beta
+        return (wide / (total * (s.alpha / s.size) + s.k) ** s.beta).astype(x.dtype)

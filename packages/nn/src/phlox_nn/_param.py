@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from threading import Lock
 from typing import Any, Final, Literal, Never, final
@@ -241,20 +241,24 @@ class Param:
         made._of_tree = self._of_tree
         return made
 
-    def with_inner(self, value: Tensor[Any]) -> Param:
-        """Return a parameter of the same identity that holds a value from the inner device.
+    @staticmethod
+    def stepped(params: Sequence[Param], values: Sequence[Tensor[Any]]) -> list[Param]:
+        """Return parameters of the same identities that hold values from the inner device.
 
-        ``value`` has the shape and the element type of the parameter, which is a trainable Float on
-        a device that records.
+        Parameters are trainable Floats of one device that records; values have their shapes and
+        element types.
         """
-        device, inner = self.device, value.device
-        made = self._like()
-        made._of_tree = False
-        if inner.records:
-            made._value = as_leaf(value.detach().to_device(device), trainable=True)
-        else:
-            made._value = wrap(device.leaf(inner.detach(value.primitive)), device)
-        return made
+        device, inner = params[0].device, values[0].device
+        after = []
+        for param, value in zip(params, values, strict=True):
+            made = param._like()
+            made._of_tree = False
+            if inner.records:
+                made._value = as_leaf(value.detach().to_device(device), trainable=True)
+            else:
+                made._value = wrap(device.leaf(inner.detach(value.primitive)), device)
+            after.append(made)
+        return after
 
     def _like(self) -> Param:
         """This parameter without a value."""
@@ -372,7 +376,7 @@ def no_param(path: str, given: object) -> ArgumentError:
         f"{path} becomes no parameter",
         got=f"a {type(given).__name__}",
         expected="a Param for each",
-        hint="model.map(lambda path, param: param.with_value(param.value * 2))",
+        hint="model.map(lambda path, param: param.with_value(param.value.detach() * 2))",
     )
 
 
@@ -456,15 +460,20 @@ def _flatten(param: Param) -> tuple[list[Any], Param]:
 
 def _rebuild(children: list[Any], like: Param) -> Param:
     (value,) = children
+    if type(value) is Tensor:  # the way of compiled functions, attribute by attribute
+        made = Param.__new__(Param)
+        made.id, made.role, made._frozen = like.id, like.role, like._frozen
+        made.device = device = value.device
+        made.shape, made.dtype = device.spec_of(value.primitive)
+        made._make = made._proposed = made._lock = None
+        made._of_tree = True
+        trained = like.role == "weight" and not like._frozen
+        made._value = value if trained or not value.requires_grad else value.detach()
+        return made
     made = like._like()
     made._of_tree = True
     if isinstance(value, Proposed):
         made._proposed = value.value
-    elif isinstance(value, Tensor):
-        made.device = device = value.device
-        made.shape, made.dtype = device.spec_of(value.primitive)
-        trained = like.role == "weight" and not like.frozen
-        made._value = value if trained or not value.requires_grad else value.detach()
     else:
         made._value, made._proposed = value, like._proposed if value is None else None
     return made

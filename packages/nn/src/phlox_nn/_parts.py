@@ -74,7 +74,8 @@ def moving_average(average: M, module: Module, decay: float) -> M:
     """Return ``average · decay + module · (1 - decay)`` for weights; state is taken over.
 
     Start from the module itself, ``average = model.valid()``. A copy that follows slowly, as in
-    reinforcement learning, is the same with another decay. Polyak and Juditsky, 1992.
+    reinforcement learning, is the same with another decay; parameters of a copy by ``fork``, whose
+    ids are its own, find their partners by path. Polyak and Juditsky, 1992.
 
     Raises:
         ArgumentError: when a parameter of one has no partner in the other, and for a decay that
@@ -91,9 +92,12 @@ def moving_average(average: M, module: Module, decay: float) -> M:
             "moving_average", "no share of the average", got=decay, expected="0 <= decay <= 1"
         )
     partners = {param.id: param for _, param in _walk.params(module)}
+    places, slow = dict(_walk.params(module)), dict(_walk.params(average))
+    if places.keys() != slow.keys() or any(param.id in partners for param in slow.values()):
+        places = {}  # ids alone say which belong together
 
     def mixed(path: str, param: Param) -> Param:
-        partner = partners.get(param.id)
+        partner = partners.get(param.id) or places.get(path)
         if partner is None or partner.shape != param.shape:
             raise ArgumentError(
                 "moving_average",

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from phlox_tensor import Backend, Float, Tensor, avg_pool2d, max_pool2d
+from phlox_tensor import (
+    Backend,
+    Float,
+    Int,
+    Tensor,
+    avg_pool2d,
+    max_pool2d,
+    max_pool2d_with_indices,
+)
 
 from ._layer import Layer, LayerConfig
 from ._window import Padding, Pair, margins, room
@@ -48,9 +56,20 @@ class MaxPool2d(Layer[MaxPool2dConfig]):
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map (N, C, H, W) to (N, C, H', W')."""
         s = self.settings
-        stride = s.stride or s.kernel_size
+        stride = s.kernel_size if s.stride is None else s.stride
         x, sides = room(x, s.padding, 2, s.kernel_size, stride, s.dilation)
         return max_pool2d(x, s.kernel_size, stride, sides, s.dilation, s.ceil_mode)
+
+    def with_indices(self, x: Tensor[Float]) -> tuple[Tensor[Float], Tensor[Int]]:
+        """Map (N, C, H, W) to what ``forward`` gives, and to the places of it in each plane.
+
+        Raises:
+            ArgumentError: for a padding of more than half a window.
+        """
+        s = self.settings
+        stride = s.kernel_size if s.stride is None else s.stride
+        sides = margins(s.padding, x.shape, 2, s.kernel_size, stride, s.dilation)
+        return max_pool2d_with_indices(x, s.kernel_size, stride, sides, s.dilation, s.ceil_mode)
 
 
 class AvgPool2dConfig(LayerConfig["AvgPool2d"]):
@@ -91,6 +110,6 @@ class AvgPool2d(Layer[AvgPool2dConfig]):
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map (N, C, H, W) to (N, C, H', W')."""
         s = self.settings
-        stride = s.stride or s.kernel_size
+        stride = s.kernel_size if s.stride is None else s.stride
         sides = margins(s.padding, x.shape, 2, s.kernel_size, stride, 1)
         return avg_pool2d(x, s.kernel_size, stride, sides, s.ceil_mode, s.count_include_pad)

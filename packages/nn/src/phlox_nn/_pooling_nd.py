@@ -7,17 +7,23 @@ from typing import TYPE_CHECKING
 from phlox_tensor import (
     Backend,
     Float,
+    Int,
     Tensor,
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,
     adaptive_max_pool1d,
+    adaptive_max_pool1d_with_indices,
     adaptive_max_pool2d,
+    adaptive_max_pool2d_with_indices,
     adaptive_max_pool3d,
+    adaptive_max_pool3d_with_indices,
     avg_pool1d,
     avg_pool3d,
     max_pool1d,
+    max_pool1d_with_indices,
     max_pool3d,
+    max_pool3d_with_indices,
 )
 
 from ._layer import Layer, LayerConfig
@@ -62,9 +68,20 @@ class MaxPool1d(Layer[MaxPool1dConfig]):
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map (N, C, L) to (N, C, L')."""
         s = self.settings
-        stride = s.stride or s.kernel_size
+        stride = s.kernel_size if s.stride is None else s.stride
         x, sides = room(x, s.padding, 1, s.kernel_size, stride, s.dilation)
         return max_pool1d(x, s.kernel_size, stride, sides, s.dilation, s.ceil_mode)
+
+    def with_indices(self, x: Tensor[Float]) -> tuple[Tensor[Float], Tensor[Int]]:
+        """Map (N, C, L) to what ``forward`` gives, and to the places of it in each line.
+
+        Raises:
+            ArgumentError: for a padding of more than half a window.
+        """
+        s = self.settings
+        stride = s.kernel_size if s.stride is None else s.stride
+        sides = margins(s.padding, x.shape, 1, s.kernel_size, stride, s.dilation)
+        return max_pool1d_with_indices(x, s.kernel_size, stride, sides, s.dilation, s.ceil_mode)
 
 
 class AvgPool1dConfig(LayerConfig["AvgPool1d"]):
@@ -105,7 +122,7 @@ class AvgPool1d(Layer[AvgPool1dConfig]):
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map (N, C, L) to (N, C, L')."""
         s = self.settings
-        stride = s.stride or s.kernel_size
+        stride = s.kernel_size if s.stride is None else s.stride
         sides = margins(s.padding, x.shape, 1, s.kernel_size, stride, 1)
         return avg_pool1d(x, s.kernel_size, stride, sides, s.ceil_mode, s.count_include_pad)
 
@@ -148,9 +165,20 @@ class MaxPool3d(Layer[MaxPool3dConfig]):
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map (N, C, D, H, W) to (N, C, D', H', W')."""
         s = self.settings
-        stride = s.stride or s.kernel_size
+        stride = s.kernel_size if s.stride is None else s.stride
         x, sides = room(x, s.padding, 3, s.kernel_size, stride, s.dilation)
         return max_pool3d(x, s.kernel_size, stride, sides, s.dilation, s.ceil_mode)
+
+    def with_indices(self, x: Tensor[Float]) -> tuple[Tensor[Float], Tensor[Int]]:
+        """Map (N, C, D, H, W) to what ``forward`` gives, and to the places of it in each volume.
+
+        Raises:
+            ArgumentError: for a padding of more than half a window.
+        """
+        s = self.settings
+        stride = s.kernel_size if s.stride is None else s.stride
+        sides = margins(s.padding, x.shape, 3, s.kernel_size, stride, s.dilation)
+        return max_pool3d_with_indices(x, s.kernel_size, stride, sides, s.dilation, s.ceil_mode)
 
 
 class AvgPool3dConfig(LayerConfig["AvgPool3d"]):
@@ -191,7 +219,7 @@ class AvgPool3d(Layer[AvgPool3dConfig]):
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map (N, C, D, H, W) to (N, C, D', H', W')."""
         s = self.settings
-        stride = s.stride or s.kernel_size
+        stride = s.kernel_size if s.stride is None else s.stride
         sides = margins(s.padding, x.shape, 3, s.kernel_size, stride, 1)
         return avg_pool3d(x, s.kernel_size, stride, sides, s.ceil_mode, s.count_include_pad)
 
@@ -307,6 +335,10 @@ class AdaptiveMaxPool1d(Layer[AdaptiveMaxPool1dConfig]):
         """Map (N, C, L) to (N, C, L')."""
         return adaptive_max_pool1d(x, self.settings.output_size)
 
+    def with_indices(self, x: Tensor[Float]) -> tuple[Tensor[Float], Tensor[Int]]:
+        """Map (N, C, L) to what ``forward`` gives, and to the places of it in each line."""
+        return adaptive_max_pool1d_with_indices(x, self.settings.output_size)
+
 
 class AdaptiveMaxPool2dConfig(LayerConfig["AdaptiveMaxPool2d"]):
     """Settings of ``AdaptiveMaxPool2d``.
@@ -335,6 +367,10 @@ class AdaptiveMaxPool2d(Layer[AdaptiveMaxPool2dConfig]):
         """Map (N, C, H, W) to (N, C, H', W')."""
         return adaptive_max_pool2d(x, self.settings.output_size)
 
+    def with_indices(self, x: Tensor[Float]) -> tuple[Tensor[Float], Tensor[Int]]:
+        """Map (N, C, H, W) to what ``forward`` gives, and to the places of it in each plane."""
+        return adaptive_max_pool2d_with_indices(x, self.settings.output_size)
+
 
 class AdaptiveMaxPool3dConfig(LayerConfig["AdaptiveMaxPool3d"]):
     """Settings of ``AdaptiveMaxPool3d``.
@@ -362,3 +398,7 @@ class AdaptiveMaxPool3d(Layer[AdaptiveMaxPool3dConfig]):
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map (N, C, D, H, W) to (N, C, D', H', W')."""
         return adaptive_max_pool3d(x, self.settings.output_size)
+
+    def with_indices(self, x: Tensor[Float]) -> tuple[Tensor[Float], Tensor[Int]]:
+        """Map (N, C, D, H, W) to what ``forward`` gives, and to the places of it in each volume."""
+        return adaptive_max_pool3d_with_indices(x, self.settings.output_size)

@@ -14,9 +14,11 @@ from phlox_tensor import (
     ShapeError,
     Tensor,
     arange,
+    asarray,
     concat,
     stack,
 )
+from phlox_tensor.capture import unrecorded
 
 from . import initializers as init
 from ._inputs import check_dtype
@@ -37,9 +39,13 @@ def _turns(
 ) -> tuple[Tensor[Float], Tensor[Float]]:
     """Sines and cosines (length, pairs) from a position on, of the type and on the device of x."""
     known = 1 << max(offset + length - 1, 0).bit_length()  # decoding asks for one more each time
-    angles = _angles(known, pairs, base)[offset : offset + length]
-    sines, cosines = angles.sin().astype(x.dtype), angles.cos().astype(x.dtype)
-    return sines.to_device(x.device), cosines.to_device(x.device)
+    with unrecorded():
+        angles = _angles(known, pairs, base)[offset : offset + length]
+        sines, cosines = (v.astype(x.dtype).numpy() for v in (angles.sin(), angles.cos()))
+    return (
+        asarray(sines, dtype=x.dtype, device=x.device),
+        asarray(cosines, dtype=x.dtype, device=x.device),
+    )
 
 
 def _check(layer: str, x: Tensor[Float], width: int, offset: int) -> None:

@@ -102,6 +102,25 @@ def _validate(config: Any) -> None:
     config.require("n_layers", config.n_layers > 0, "at least 1")
     config.require("d_hidden", config.d_hidden > 0, "at least 1")
     config.require("dropout", 0.0 <= config.dropout < 1.0, "a probability: 0 <= dropout < 1")
+    between = not config.dropout or config.n_layers > 1
+    config.require("dropout", between, "0 for a single layer: it acts between layers")
+
+
+def check_states(name: str, states: Any, count: int, shape: tuple[int, ...]) -> None:
+    """Refuse what is no state of so many tensors of a shape.
+
+    Raises:
+        ShapeError: saying what fits.
+    """
+    each = states if isinstance(states, tuple) else (states,)  # who gives one tensor may err
+    if len(each) == count and all(state.shape == shape for state in each):
+        return
+    raise ShapeError(
+        name,
+        "the state does not fit",
+        got=", ".join(str(state.shape) for state in each),
+        expected=", ".join([str(shape)] * count),
+    )
 
 
 def _run(
@@ -125,9 +144,7 @@ def _run(
     if states is None:
         zeros = full(shape, 0.0, dtype=x.dtype, device=x.device)
         states = (zeros,) * count
-    for state in states:
-        if state.shape != shape:
-            raise ShapeError(name, "the state does not fit", got=state.shape, expected=shape)
+    check_states(name, states, count, shape)
     if lengths is not None:
         if lengths.shape != lead:
             raise ShapeError(name, "lengths do not fit", got=lengths.shape, expected=lead)
@@ -218,7 +235,8 @@ class Rnn(Layer[RnnConfig]):
         Args:
             x: sequences.
             state: (layers · directions, …, d_hidden) before the first element; None for zeros.
-            lengths: (…,), how many elements count; what follows gives 0 and changes no state.
+            lengths: (…,), how many elements count, clipped to 0..length; what follows gives 0 and
+                changes no state.
 
         Raises:
             ShapeError: when something does not fit.
@@ -241,9 +259,10 @@ class Rnn(Layer[RnnConfig]):
         return y, end
 
 
-def _gru(
+def gru(
     part: Recurrence, x: Tensor[Float], start: Hidden, lengths: Tensor[Int] | None, reverse: bool
 ) -> tuple[Tensor[Float], Hidden]:
+    """One layer in one direction: a ``Walk``."""
     biases = (None if b is None else b.value for b in (part.bias_input, part.bias_hidden))
     found, end = ops.gru(x, *part.weights(), *biases, *start, lengths, reverse)
     return found, (end,)
@@ -314,13 +333,14 @@ class Gru(Layer[GruConfig]):
 
         Arguments and errors are those of ``Rnn``.
         """
-        y, (end,) = _run(self, x, None if state is None else (state,), lengths, _gru, 1)
+        y, (end,) = _run(self, x, None if state is None else (state,), lengths, gru, 1)
         return y, end
 
 
-def _lstm(
+def lstm(
     part: Recurrence, x: Tensor[Float], start: Hidden, lengths: Tensor[Int] | None, reverse: bool
 ) -> tuple[Tensor[Float], Hidden]:
+    """One layer in one direction: a ``Walk``."""
     found, *end = ops.lstm(x, *part.weights(), part.bias(), *start, lengths, reverse)
     return found, tuple(end)
 
@@ -393,5 +413,5 @@ class Lstm(Layer[LstmConfig]):
 
         Arguments and errors are those of ``Rnn``.
         """
-        y, ends = _run(self, x, state, lengths, _lstm, 2)
+        y, ends = _run(self, x, state, lengths, lstm, 2)
         return y, LstmState(*ends)

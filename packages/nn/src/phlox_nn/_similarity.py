@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from math import inf
 from typing import TYPE_CHECKING
 
 from phlox_tensor import Backend, Float, Tensor
+from phlox_tensor.linalg import vector_norm
 
 from ._layer import Layer, LayerConfig
 
@@ -14,23 +14,20 @@ def cosine_similarity(
     x: Tensor[Float], y: Tensor[Float], axis: int, epsilon: float
 ) -> Tensor[Float]:
     """The cosine of the angle between rows; norms count as at least epsilon."""
-    squares = epsilon * epsilon
+    dtype, squares = x.dtype, epsilon * epsilon
+    x, y = x.to_full_precision(), y.to_full_precision()
     sizes = x.square().sum(axis=axis).clip(min=squares) * y.square().sum(axis=axis).clip(
         min=squares
     )
-    return (x * y).sum(axis=axis) * sizes.rsqrt()
+    return ((x * y).sum(axis=axis) * sizes.rsqrt()).astype(dtype)
 
 
 def pairwise_distance(
     x: Tensor[Float], y: Tensor[Float], p: float, epsilon: float, keepdims: bool = False
 ) -> Tensor[Float]:
-    """The p-norm of ``x - y + epsilon`` over the last axis."""
-    far = (x - y + epsilon).abs()
-    if p == inf:
-        return far.max(axis=-1, keepdims=keepdims)
-    if p == 2.0:
-        return far.square().sum(axis=-1, keepdims=keepdims).sqrt()
-    return (far**p).sum(axis=-1, keepdims=keepdims) ** (1.0 / p)
+    """The p-norm of ``x - y + epsilon`` over the last axis; its slope at 0 is 0."""
+    far = x.to_full_precision() - y.to_full_precision() + epsilon
+    return vector_norm(far, axis=-1, keepdims=keepdims, ord=p).astype(x.dtype)
 
 
 class CosineSimilarityConfig(LayerConfig["CosineSimilarity"]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from phlox_tensor import (
     ArgumentError,
@@ -88,8 +88,14 @@ class Sequential(Module):
     def __len__(self) -> int:
         return len(self.layers)
 
-    def __getitem__(self, index: int) -> Module:
-        return self.layers[index]
+    @overload
+    def __getitem__(self, index: int) -> Module: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequential: ...
+    def __getitem__(self, index: int | slice) -> Module:
+        """Return a layer, or those of a slice one after the other."""
+        found = self.layers[index]
+        return Sequential(*found) if isinstance(found, tuple) else found
 
 
 class BilinearConfig(LayerConfig["Bilinear"]):
@@ -318,6 +324,10 @@ class PixelShuffleConfig(LayerConfig["PixelShuffle"]):
 
     factor: int
 
+    def validate(self) -> None:
+        """Raise ConfigError unless ``factor`` is a number of pixels."""
+        self.require("factor", self.factor > 0, "at least 1")
+
 
 class PixelShuffle(Layer[PixelShuffleConfig]):
     """Channels as pixels: (…, C · r², H, W) to (…, C, H · r, W · r). Shi et al., 2016."""
@@ -345,6 +355,10 @@ class PixelUnshuffleConfig(LayerConfig["PixelUnshuffle"]):
     """
 
     factor: int
+
+    def validate(self) -> None:
+        """Raise ConfigError unless ``factor`` is a number of pixels."""
+        self.require("factor", self.factor > 0, "at least 1")
 
 
 class PixelUnshuffle(Layer[PixelUnshuffleConfig]):

@@ -28,7 +28,7 @@ from ._linear import Linear
 from ._module import Module
 from ._param import Param
 from ._parts import map_modules
-from ._where import Where, check_where, fits_path
+from ._where import Where, chosen, no_weight
 
 M = TypeVar("M", bound=Module)
 
@@ -152,7 +152,11 @@ def quantize_weights(model: M, *where: Where, bits: Bits = 8, group: int | None 
 
 
 def dequantize_weights(model: M) -> M:
-    """Return the model with parameters in the place of quantized weights, trained again."""
+    """Return the model with parameters in the place of quantized weights, trained again.
+
+    Raises:
+        ArgumentError: when the model has none.
+    """
     made: dict[int, Param] = {}
 
     def exchanged(path: str, leaf: Any, owner: Module) -> Any:
@@ -162,7 +166,15 @@ def dequantize_weights(model: M) -> M:
         key = id(leaf.integers)  # which is one where the weight is shared
         return made.get(key) or made.setdefault(key, leaf.into_param())
 
-    return _mapped(model, exchanged)
+    out = _mapped(model, exchanged)
+    if not made:
+        raise ArgumentError(
+            "dequantize_weights",
+            "no weight is quantized",
+            got=type(model).__name__,
+            expected="what nn.quantize_weights(model) gave",
+        )
+    return out
 
 
 def _axis_of(owner: Module) -> int:
@@ -176,27 +188,12 @@ def _chosen(model: Module, where: tuple[Where, ...]) -> set[str]:
         for path, param in _walk.params(model)
         if param.role == "weight" and len(param.shape) > 1 and param.dtype.kind == "Float"
     }
-    found = set() if where else set(able)
-    for each in where:
-        check_where("quantize_weights", each)
-        fitting = {path for path, param in able.items() if fits_path(each, path, param)}
-        if not fitting and isinstance(each, str):
-            raise _none(repr(each), able)
-        found |= fitting
+    lacking = "a model with matrices that are no integers yet"
+    found = chosen("quantize_weights", where, able, lacking)
     if not found:
-        raise _none("none", able)
+        raise no_weight("quantize_weights", "none", able, lacking)
     shared = {id(able[path]) for path in found}
     return {path for path, param in able.items() if id(param) in shared}
-
-
-def _none(got: str, able: dict[str, Param]) -> ArgumentError:
-    return ArgumentError(
-        "quantize_weights",
-        "no weight has such a path",
-        got=got,
-        expected=", ".join(list(able)[:4]) or "a model with matrices that are no integers yet",
-        hint="print(model)",
-    )
 
 
 def _quantized(

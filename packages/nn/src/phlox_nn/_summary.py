@@ -33,7 +33,8 @@ class SummaryRow(NamedTuple):
         path: where the layer is in the model; empty for the model itself.
         layer: its class.
         outputs: shape and element type of each tensor that the call gave.
-        parameters: trained values in the layer and in layers inside it, shared ones once.
+        parameters: values in weights of the layer and of layers inside it, frozen ones too, shared
+            ones once.
         multiply_adds: multiplications with an addition of the call, those of layers inside too.
         bytes: what all parameters of the layer and its outputs take.
     """
@@ -53,7 +54,7 @@ class Summary:
 
     Attributes:
         rows: a row for each call of a layer, the outer before the inner.
-        parameters: trained values of the model, shared ones once.
+        parameters: values in weights of the model, frozen ones too, shared ones once.
         multiply_adds: of one call of the model.
         bytes: what all parameters take, and the outputs of layers without layers inside.
     """

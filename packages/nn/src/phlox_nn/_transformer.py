@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from phlox_tensor import Backend, Bool, Float, Tensor
 
 from ._activation import Activation, ActivationConfig, Name
-from ._attention import KeyValues, MultiHeadAttention, MultiHeadAttentionConfig
+from ._attention import KeyValues, MultiHeadAttention, MultiHeadAttentionConfig, check_caches
 from ._dropout import Dropout, DropoutConfig
 from ._layer import Layer, LayerConfig
 from ._linear import Linear, LinearConfig
@@ -98,18 +98,10 @@ class TransformerEncoderLayerConfig(LayerConfig["TransformerEncoderLayer"]):
 
     def parts(self, device: Backend | str | None) -> dict[str, Any]:
         """Return attention, maps, norms and dropout."""
-        attention = MultiHeadAttentionConfig(
-            self.d_model,
-            self.n_heads,
-            self.dropout,
-            self.bias,
-            n_heads_kv=self.n_heads_kv,
-            rotary=self.rotary,
-        )
-        maps = FeedForwardConfig(self.d_model, self.d_ff, self.dropout, self.activation, self.bias)
-        norm = LayerNormConfig(self.d_model, self.epsilon, self.bias)
+        attention, maps, norm = _inside(self)
+        asks = attention.replace(n_heads_kv=self.n_heads_kv, rotary=self.rotary)
         return {
-            "self_attention": attention.init(device),
+            "self_attention": asks.init(device),
             "norm1": norm.init(device),
             "feed_forward": maps.init(device),
             "norm2": norm.init(device),
@@ -206,12 +198,7 @@ class TransformerEncoderConfig(LayerConfig["TransformerEncoder"]):
 
     def parts(self, device: Backend | str | None) -> dict[str, Any]:
         """Return layers and norm."""
-        s = self.layer
-        norm = LayerNormConfig(s.d_model, s.epsilon, s.bias)
-        return {
-            "layers": tuple(s.init(device) for _ in range(self.n_layers)),
-            "norm": norm.init(device) if self.final_norm else None,
-        }
+        return _stacked(self, device)
 
 
 class TransformerEncoder(Layer[TransformerEncoderConfig]):
@@ -254,6 +241,8 @@ class TransformerEncoder(Layer[TransformerEncoderConfig]):
         padding: Tensor[Bool] | None = None,
     ) -> tuple[Tensor[Float], tuple[KeyValues, ...]]:
         """Map the next positions, which see all so far; return the caches of all layers."""
+        if cache is not None:
+            check_caches(self, cache, KeyValues, "None, or what extend gave before")
         kept: list[KeyValues] = []
         for i, layer in enumerate(self.layers):
             x, seen = layer.extend(x, None if cache is None else cache[i], padding=padding)
@@ -288,9 +277,7 @@ class TransformerDecoderLayerConfig(LayerConfig["TransformerDecoderLayer"]):
 
     def parts(self, device: Backend | str | None) -> dict[str, Any]:
         """Return attentions, maps, norms and dropout."""
-        attention = MultiHeadAttentionConfig(self.d_model, self.n_heads, self.dropout, self.bias)
-        maps = FeedForwardConfig(self.d_model, self.d_ff, self.dropout, self.activation, self.bias)
-        norm = LayerNormConfig(self.d_model, self.epsilon, self.bias)
+        attention, maps, norm = _inside(self)
         return {
             "self_attention": attention.init(device),
             "norm1": norm.init(device),
@@ -421,12 +408,7 @@ class TransformerDecoderConfig(LayerConfig["TransformerDecoder"]):
 
     def parts(self, device: Backend | str | None) -> dict[str, Any]:
         """Return layers and norm."""
-        s = self.layer
-        norm = LayerNormConfig(s.d_model, s.epsilon, s.bias)
-        return {
-            "layers": tuple(s.init(device) for _ in range(self.n_layers)),
-            "norm": norm.init(device) if self.final_norm else None,
-        }
+        return _stacked(self, device)
 
 
 class TransformerDecoder(Layer[TransformerDecoderConfig]):
@@ -483,8 +465,32 @@ class TransformerDecoder(Layer[TransformerDecoderConfig]):
         memory_padding: Tensor[Bool] | None = None,
     ) -> tuple[Tensor[Float], tuple[DecoderCache, ...]]:
         """Map the next positions, which see all so far; return the caches of all layers."""
+        check_caches(self, cache, DecoderCache, "decoder.start(memory)")
         kept: list[DecoderCache] = []
         for layer, known in zip(self.layers, cache, strict=True):
             x, after = layer.extend(x, known, memory_padding=memory_padding)
             kept.append(after)
         return (x if self.norm is None else self.norm(x)), tuple(kept)
+
+
+def _inside(
+    layer: TransformerEncoderLayerConfig | TransformerDecoderLayerConfig,
+) -> tuple[MultiHeadAttentionConfig, FeedForwardConfig, LayerNormConfig]:
+    """What layers of both kinds are made of: attention, maps, norms."""
+    size, bias = layer.d_model, layer.bias
+    return (
+        MultiHeadAttentionConfig(size, layer.n_heads, layer.dropout, bias),
+        FeedForwardConfig(size, layer.d_ff, layer.dropout, layer.activation, bias),
+        LayerNormConfig(size, layer.epsilon, bias),
+    )
+
+
+def _stacked(
+    stack: TransformerEncoderConfig | TransformerDecoderConfig, device: Backend | str | None
+) -> dict[str, Any]:
+    """Layers one after the other, and the norm that may follow the last."""
+    _, _, norm = _inside(stack.layer)
+    return {
+        "layers": tuple(stack.layer.init(device) for _ in range(stack.n_layers)),
+        "norm": norm.init(device) if stack.final_norm else None,
+    }

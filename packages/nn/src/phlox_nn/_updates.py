@@ -154,7 +154,8 @@ def propose(result: Tensor[Any], param: Param, value: Tensor[Any]) -> Tensor[Any
     """Return ``result``, and propose ``value`` as the next value of ``param``, which is state.
 
     ``optimizer.step`` takes the value over, if its gradients come from a loss that ``result`` went
-    into. What a layer returns must therefore be what this function returned.
+    into. What a layer returns must therefore be what this function returned; a proposal whose
+    result is thrown away never arrives.
 
     Raises:
         ArgumentError: when the parameter is no state, or shape or element type differ.

@@ -54,16 +54,21 @@ class _Flat(NamedTuple):
 
 
 class Walked:
-    """What walks see of a module; ``_flat`` is there once somebody asked for it."""
+    """What walks see of a module; the rest but ``_known`` is there once somebody asked."""
 
-    __slots__ = ("__dict__", "__weakref__", "_flat", "_known")
+    __slots__ = ("__dict__", "__weakref__", "_flat", "_known", "_places", "_replayed")
 
     _known: _Known
     _flat: _Flat
+    _places: dict[int, tuple[str, Any]]
+    _replayed: Any
 
 
 _set_known: Final[Any] = Walked.__dict__["_known"].__set__
 _set_flat: Final[Any] = Walked.__dict__["_flat"].__set__
+_set_places: Final[Any] = Walked.__dict__["_places"].__set__
+# Attributes in a dict of the module's own, that ``vars`` of a new object is not, are read faster.
+_set_values: Final[Any] = Walked.__dict__["__dict__"].__set__
 
 
 PARTS: Final = (Walked, Param, Tensor)
@@ -118,31 +123,41 @@ def place_of(module: object, outer: Sequence[tuple[object, str]]) -> str:
         module: what is called.
         outer: the modules that run, the outermost first, with their paths.
     """
-    if outer and isinstance(outer[0][0], Walked):
-        waiting: list[tuple[str, Any]] = parts(outer[0][0])
+    root = outer[0][0] if outer else None
+    found = _places(root).get(id(module)) if isinstance(root, Walked) else None
+    return found[0] if found else type(module).__name__
+
+
+def _places(module: Walked) -> dict[int, tuple[str, Any]]:
+    """The modules inside a module by id, each with its nearest path."""
+    found: dict[int, tuple[str, Any]] | None = getattr(module, "_places", None)
+    if found is None or module._known.changeable:
+        found = {}
+        waiting: list[tuple[str, Any]] = parts(module)
         for path, value in waiting:  # which grows meanwhile: the nearest first
-            if value is module:
-                return path
+            if isinstance(value, Walked):
+                found.setdefault(id(value), (path, value))
             waiting += [(join(path, name), item) for name, item in parts(value)]
-    return type(module).__name__
+        _set_places(module, found)
+    return found
 
 
-def part_at(module: Walked, path: str) -> Any:
+def part_at(module: Walked, path: Any) -> Any:
     """Return what is at a path.
 
     Raises:
         ArgumentError: when there is nothing.
     """
+    if not isinstance(path, str):
+        raise ArgumentError("path", "not a path", got=path, expected="text", hint='"layers.0"')
     found: Any = module
     for name in path.split(".") if path else ():
         inside = dict(parts(found))
         if name not in inside:
+            there = ", ".join(list(inside)[:8]) or f"no path inside {type(found).__name__}"
+            got = f"{name!r} of {path!r}"
             raise ArgumentError(
-                "path",
-                "nothing is there",
-                got=f"{name!r} of {path!r}",
-                expected=", ".join(list(inside)[:8]) or f"no path inside {type(found).__name__}",
-                hint="print(model)",
+                "path", "nothing is there", got=got, expected=there, hint="print(model)"
             )
         found = inside[name]
     return found
@@ -183,6 +198,7 @@ def complete(module: Walked) -> None:
                 raise _unseen(module, join(name, path))
     if "training" in values and values["training"] is None:
         undecided = True
+    _set_values(module, dict(values))
     _set_known(module, _Known(tuple(values), has_params, undecided, changeable, height))
     if undecided and has_params:
         first = tree.leaves(module, leaf=Param)[0]  # kept nowhere: the structure changes
@@ -373,9 +389,10 @@ def exchanged(module: W, new: Mapping[str, Param]) -> W:
             of the same shape.
     """
     old = by_id(module)
-    for key, param in new.items():
+    given: Mapping[str, Any] = new
+    for key, param in given.items():
         before = old.get(key)
-        if before is None or not _fits(before, param):
+        if before is None or type(param) is not Param or param.shape != before.shape:
             raise _unfit(module, key, param)
     found = _lasting(module)
     after = [new.get(param.id, param) for param in found.params]
@@ -383,10 +400,6 @@ def exchanged(module: W, new: Mapping[str, Param]) -> W:
         return module
     made: W = _rebuilt(found, after)
     return made
-
-
-def _fits(before: Param, given: object) -> bool:
-    return type(given) is Param and given.shape == before.shape
 
 
 def _unfit(module: Walked, key: object, given: object) -> ArgumentError:
@@ -447,7 +460,7 @@ def flatten(module: Walked) -> tuple[dict[str, Any], Any]:
                 containers[name] = structure, held
                 for path, leaf in tree.leaves_with_paths(value, leaf=PARTS):
                     if isinstance(leaf, Walked | Param):
-                        children[join(name, path)] = leaf
+                        _hidden.add(children, join(name, path), leaf)
             elif _may_change(value):
                 copied.append(name)
     return children, (type(module), constants, containers, copied, module._known)
@@ -460,9 +473,7 @@ def _itself(leaf: Any) -> Any:
 def rebuild(children: Mapping[str, Any], rest: Any) -> Walked:
     """Make a module of other parameters and modules."""
     cls, constants, containers, copied, known = rest
-    made: Walked = object.__new__(cls)
-    values = vars(made)
-    values.update(constants)
+    values = dict(constants)
     for name in copied:
         values[name] = tree.map(_itself, values[name])
     if not containers:
@@ -474,6 +485,8 @@ def rebuild(children: Mapping[str, Any], rest: Any) -> Walked:
             leaves = [given.pop(next(paths)) if x is _HELD else x for x in held]
             values[name] = structure.rebuild(leaves)
         values.update(given)
+    made: Walked = object.__new__(cls)
+    _set_values(made, values)
     _set_known(made, known)
     return made
 
@@ -484,4 +497,4 @@ def _static(rest: Any) -> Any:
     return cls, constants, containers
 
 
-tree.register(Walked, flatten, rebuild, _static)
+tree.register(Walked, flatten, rebuild, _static, slot="_replayed")

@@ -20,7 +20,45 @@ def fits_path(where: Where, path: str, param: Param) -> bool:
     return fnmatchcase(path, where) or fnmatchcase(path, f"{where}.*")
 
 
-def check_where(op: str, where: object) -> None:
+_LACKING = "a module with weights"
+
+
+def chosen(
+    op: str, where: tuple[Where, ...], weights: dict[str, Param], lacking: str = _LACKING
+) -> set[str]:
+    """Return the paths of the weights that are meant; without ``where`` all.
+
+    Args:
+        op: who asks.
+        where: what the user says.
+        weights: those that may be meant, by path.
+        lacking: what errors ask for where there are no such weights.
+
+    Raises:
+        ArgumentError: when a path, a pattern or a function fits none of them.
+    """
+    found = set() if where else set(weights)
+    for each in where:
+        require_where(op, each)
+        fitting = {path for path, param in weights.items() if fits_path(each, path, param)}
+        if not fitting:
+            raise no_weight(op, repr(each) if isinstance(each, str) else None, weights, lacking)
+        found |= fitting
+    return found
+
+
+def no_weight(op: str, path: str | None, weights: dict[str, Param], lacking: str) -> ArgumentError:
+    """Return the error for a path that fits no weight, or for a function where there is none."""
+    return ArgumentError(
+        op,
+        "the function fits no weight" if path is None else "no weight has such a path",
+        got=f"False for each of {len(weights)}" if path is None else path,
+        expected=", ".join(list(weights)[:4]) or lacking,
+        hint="print(model)",
+    )
+
+
+def require_where(op: str, where: object, hint: str | None = None) -> None:
     """Refuse what neither is a path nor a function of path and parameter.
 
     Raises:
@@ -33,7 +71,7 @@ def check_where(op: str, where: object) -> None:
         "not a path, and not a function of path and parameter",
         got=f"a {type(where).__name__} of other arguments" if callable(where) else repr(where),
         expected='"encoder.*", or a function',
-        hint=f'model.{op}(lambda path, param: path.endswith("bias"))',
+        hint=hint or f'model.{op}(lambda path, param: path.endswith("bias"))',
     )
 
 

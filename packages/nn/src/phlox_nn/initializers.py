@@ -8,6 +8,7 @@ from math import prod, sqrt
 from typing import NamedTuple
 
 from phlox_tensor import ArgumentError, Backend, Float, Tensor, as_device, concat, full
+from phlox_tensor.capture import drawing_once
 from phlox_tensor.random import Generator, generator, normal, uniform, use_generator
 
 from ._config import Config
@@ -53,7 +54,7 @@ class Initializer(Config):
         key, counter = generator().draw(prod(shape) // 2 + 1)
 
         def make() -> Tensor[Float]:
-            with use_generator(Generator(key, counter)):
+            with use_generator(Generator(key, counter)), drawing_once():
                 return self.values(shape, given, target)
 
         return Param.lazy(

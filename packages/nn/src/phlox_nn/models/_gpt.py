@@ -135,7 +135,8 @@ class Gpt(Module):
     """A transformer that goes on with a text. Radford et al., 2019.
 
     Parameters have the names and layout of the published files, in which linear maps are stored as
-    here; the table of tokens serves as the last map too.
+    here; the table of tokens serves as the last map too. In training values are dropped, weights of
+    attention are not, which the published model drops too.
 
     Example:
         >>> from phlox_nn import models
@@ -184,6 +185,8 @@ class Gpt(Module):
     ) -> Tensor[Int]:
         """Return tokens (N, length) followed by ``count`` more, drawn from what is likely.
 
+        A model that trains neither drops values nor records here.
+
         Args:
             tokens: at least one for each text.
             count: how many are added.
@@ -191,16 +194,25 @@ class Gpt(Module):
             top_k: how many tokens there are to choose from; None for all.
 
         Raises:
-            ArgumentError: for a temperature below 0, or no token to choose from.
+            ArgumentError: for a temperature or a count below 0, no token to choose from or to start
+                with.
             ShapeError: for a text longer than the positions.
         """
+        if tokens.ndim != 2 or not tokens.shape[1] or count < 0:
+            raise ArgumentError(
+                "generate",
+                "nothing to go on from",
+                got=f"tokens {tokens.shape}, count {count}",
+                expected="tokens (N, length) with one each at least, count >= 0",
+                hint="tokens[None] for a single text" if tokens.ndim == 1 else None,
+            )
         if temperature < 0 or (top_k is not None and top_k < 1):
             got = f"temperature {temperature}, top_k {top_k}"
             raise ArgumentError("generate", "no choice", got=got, expected="0 or more; 1 or more")
         cache: Caches | None = None
-        new = tokens
+        new, model = tokens, self.with_training(False).freeze()
         for _ in range(count):
-            logits, cache = self.extend(new, cache)
+            logits, cache = model.extend(new, cache)
             new = _drawn(logits[:, -1], temperature, top_k)[:, None].astype(tokens.dtype)
             tokens = concat((tokens, new), axis=-1)
         return tokens
