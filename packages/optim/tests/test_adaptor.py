@@ -84,18 +84,21 @@ def test_shared_parameters_step_once() -> None:
 
 def test_gradient_and_state_come_to_the_parameter() -> None:
     here, there = Numpy(float="float64"), Numpy(float="float64", int="int32")
-    optimizer = optim.AdamConfig(grad_clipping=optim.ClipByGlobalNorm(1.0)).init()
-    model = nn.Linear(2, 1, device=here)
-    model = optimizer.step(0.1, model, grads_of(model))
+    config = optim.AdamConfig(grad_clipping=optim.ClipByGlobalNorm(1.0))
+    optimizer, stays = config.init(), config.init()
+    first = nn.Linear(2, 1, device=here)
+    model = optimizer.step(0.1, first, grads_of(first))
+    stays.step(0.1, first, grads_of(first))
     moved = model.to_device(there)
     # Gradients of the old device, states on the old device, parameters on the new one.
     moved = optimizer.step(0.1, moved, grads_of(model, 1))
-    model = (
-        optim.AdamConfig(grad_clipping=optim.ClipByGlobalNorm(1.0))
-        .init()
-        .step(0.1, model, grads_of(model, 1))
-    )
     assert moved.devices == [there]
+    model = stays.step(0.1, model, grads_of(model, 1))
+    for one, other in zip(moved.param_list(), model.param_list(), strict=True):
+        assert np.array_equal(one.value.numpy(), other.value.numpy())
+    states: Any = optimizer.into_record()["states"]
+    assert {state["first"].device for state in states.values()} == {there}
+    assert {state["time"] for state in states.values()} == {2}
 
 
 @pytest.mark.parametrize("shape", [(3,), (1, 3), (2, 1), ()])

@@ -105,7 +105,7 @@ def test_a_group_of_nobody_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
-        ({"*": {"lr": 10.0}}, "no such field: got lr"),
+        ({"*": {"lr": 10.0}}, "has a rate of its own: got lr, expected lr_factor"),
         ({"*": {"momentum": -1.0}}, "momentum makes no sense"),
         ({"*": {"lr_factor": "high"}}, "lr_factor 'high'"),
         ({"*": {"groups": None}}, "got groups"),
@@ -143,3 +143,11 @@ def test_a_scale_grows_after_good_steps_and_falls_after_bad_ones() -> None:
     assert (resumed.scale, resumed.into_record()) == (16.0, scaling.into_record())
     with pytest.raises(RecordError, match="not a record of a scaling"):
         resumed.load_record({"scale": -1.0})
+
+
+@pytest.mark.parametrize("factor", [float("nan"), float("inf"), -1.0])
+def test_a_factor_of_a_rate_is_finite(factor: float) -> None:
+    with pytest.raises(ConfigError, match="lr_factor"):
+        optim.SgdConfig(groups={"*": {"lr_factor": factor}})
+    with pytest.raises(pt.ArgumentError, match="lr_factor"):
+        optim.Group("*", optim.Sgd(), factor)

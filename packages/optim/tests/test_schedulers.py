@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import phlox_optim as optim
 import phlox_record as record
+import phlox_tensor as pt
 from phlox_nn import ConfigError
 from phlox_tensor import RecordError, UnknownNameError
 
@@ -170,3 +171,11 @@ def test_names_of_pytorch_say_what_to_type(name: str) -> None:
     with pytest.raises(UnknownNameError) as near:
         getattr(optim, "SgdConfg")  # noqa: B009 - checkers know that it is none
     assert near.value.hint == "optim.SgdConfig"
+
+
+def test_a_measure_may_be_a_tensor_and_is_kept_as_a_number() -> None:
+    schedule = optim.PlateauSchedulerConfig(0.1).init()
+    schedule.step(pt.asarray(2.0))
+    record = schedule.into_record()
+    assert type(record["best"]) is float
+    assert record["best"] == 2.0

@@ -219,3 +219,16 @@ def test_optimizers_and_configs_print_their_settings() -> None:
         repr(optimizer) == f"OptimizerAdaptor(Sgd({config!r}), ClipByNorm(threshold=1.0), steps=1)"
     )
     assert repr(optim.OptimizerAdaptor(Nested())) == "OptimizerAdaptor(Nested(), steps=0)"
+
+
+def test_dampening_needs_momentum_and_no_look_ahead() -> None:
+    with pytest.raises(nn.ConfigError, match="dampening"):
+        optim.SgdConfig(dampening=0.5)
+    with pytest.raises(nn.ConfigError, match="nesterov"):
+        optim.SgdConfig(momentum=0.9, dampening=0.1, nesterov=True)
+
+
+def test_a_closure_without_a_module_is_refused() -> None:
+    closure: Any = lambda: pt.ones(())  # noqa: E731 - of a type that mypy does not check
+    with pytest.raises(pt.WrongTypeError, match="takes no module"):
+        optim.LbfgsConfig().init().step(1.0, nn.Linear(2, 1), closure)

@@ -16,7 +16,8 @@ class AdafactorConfig(OptimizerConfig):
 
     Attributes:
         decay: the share of a new gradient in the means of squares is ``time ^ decay``.
-        epsilon: least root of a mean; None for the precision of the parameter's type.
+        epsilon: least root of a mean; None for the precision of the step's type, which
+            is float32 for narrower parameters.
         least_scale: least scale of a parameter, by which its steps are multiplied.
         clipping: largest root mean square of a step before scaling.
         weight_decay: of the parameter itself, apart from the gradient.
@@ -76,5 +77,4 @@ class Adafactor(ConfiguredRule[AdafactorConfig]):
 
 
 def _root_mean_square(x: Tensor[Float]) -> Tensor[Float]:
-    # Half precision would overflow in the sum of squares.
-    return x.to_full_precision().square().mean().sqrt().astype(x.dtype)
+    return x.square().mean().sqrt()

@@ -132,8 +132,10 @@ class _Moments(ConfiguredRule[S]):
             config.amsgrad,
         )
         new = [wrap(p, device) for p in out]
-        pairs = zip(new[count : 2 * count], new[2 * count : 3 * count], strict=True)
-        after: list[dict[str, Any]] = [{"time": time, "first": f, "second": s} for f, s in pairs]
+        after: list[dict[str, Any]] = [
+            {"time": time, "first": new[i], "second": new[count + i]}
+            for i in range(count, 2 * count)
+        ]
         if config.amsgrad:
             for state, most in zip(after, new[3 * count :], strict=True):
                 state["largest"] = most

@@ -117,7 +117,9 @@ class OptimizerAdaptor(Settled, Optimizer):
             lr: the learning rate.
             module: the module whose loss gave the gradients.
             grads: what ``loss.backward()`` or ``grad(...)(module)`` returned, or a dict by
-                parameter id. New values for state that came with them are taken over.
+                parameter id. New values for state that came with them are taken over. A loss may
+                depend on several models: what ``backward()`` found for others is left to the
+                steps that get those, while a key of a dict has to belong to this one.
             strict: whether a step that has no effect, or loses something, is an error.
             skip_nonfinite: leave the module and the optimizer as they are when a gradient has a
                 NaN or an infinity, and count it in ``skipped``. Finding out reads from the
@@ -135,12 +137,14 @@ class OptimizerAdaptor(Settled, Optimizer):
             ShapeError: when a gradient does not have the shape of its parameter.
         """
         check_rate(lr)
-        params, found = find(module, grads, strict=strict)
+        params, found, has_state = find(module, grads, strict=strict)
         if skip_nonfinite and not _finite(found):
             with self._state.lock:
                 content = self._state.get()
                 self._state.set(content._replace(skipped=content.skipped + 1))
             return module
+        if divide_by != 1.0 or self._clipping is not None:  # scaled ones leave narrow ranges
+            found = [g.to_full_precision() for g in found]
         if divide_by != 1.0:
             check_divisor(divide_by)
             found = [g * (1.0 / divide_by) for g in found]
@@ -164,12 +168,14 @@ class OptimizerAdaptor(Settled, Optimizer):
         states: list[State] = []
         for group in groups:
             states = self._update(lr, group, new)
-            after.update(zip([p.id for p in group.params], states, strict=True))
+            for param, state in zip(group.params, states, strict=True):
+                after[param.id] = state
         kept = self._keep(after)
         if not followed:
             again = len(groups) == 1 and all(map(is_, groups[0].grads, found))
             self._last = _Last(groups[0].place, seen, states, kept) if again else None
-        new.update(updates_of(module, grads).params(module))
+        if has_state:
+            new.update(updates_of(module, grads).params(module))
         return module.with_params(new)
 
     def _keep(self, after: dict[str, State]) -> dict[str, State]:
@@ -237,7 +243,7 @@ class OptimizerAdaptor(Settled, Optimizer):
         device, inner, dtype = params[0].device, tensors[0].device, params[0].dtype
         alike = {(v.device, v.dtype) for v in values} == {(inner, dtype)}
         if alike and device.records and dtype.kind == "Float":
-            after = [p.with_inner(v) for p, v in zip(params, values, strict=True)]
+            after = Param.stepped(params, values)
         else:
             after = [p.with_value(v.to_device(device)) for p, v in zip(params, values, strict=True)]
         for param in after:
@@ -270,7 +276,7 @@ class OptimizerAdaptor(Settled, Optimizer):
         known = record if isinstance(record, dict) else {}
         rule, states = known.get("rule"), known.get("states")
         steps, skipped = known.get("steps", 0), known.get("skipped", 0)
-        if not isinstance(states, dict) or not isinstance(steps, int) or type(skipped) is not int:
+        if not isinstance(states, dict) or type(steps) is not int or type(skipped) is not int:
             raise RecordError(
                 "load_record",
                 "not a record of an optimizer",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from phlox_nn import Config
 from phlox_tensor import Float, Tensor
+
+from ._checked import CheckedConfig
 
 _TINY = 1e-6
 
 
-class GradientClipping(Config):
+class GradientClipping(CheckedConfig):
     """Base of clippings."""
 
     @abstractmethod

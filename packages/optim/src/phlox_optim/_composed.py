@@ -7,9 +7,7 @@ from math import prod
 from statistics import fmean
 from typing import Final, Literal
 
-from ._schedulers import (
-    SchedulerConfig,
-)
+from ._schedulers import SchedulerConfig
 
 _REDUCTIONS: Final[dict[str, Callable[[list[float]], float]]] = {
     "mean": fmean,

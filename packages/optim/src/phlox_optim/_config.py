@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any, ClassVar
 
-from phlox_nn import Config, ConfigError
+from phlox_nn import ConfigError
+from phlox_tensor import ArgumentError
 
 from ._adaptor import OptimizerAdaptor
+from ._checked import CheckedConfig
 from ._clipping import GradientClipping
-from ._found import refuse_nan
 from ._groups import Group
 from ._rule import SimpleOptimizer
 
@@ -17,14 +18,16 @@ Setting = float | bool | int | str | None
 _NOT_BY_GROUP = ("grad_clipping", "groups")
 
 
-class OptimizerConfig(Config):
+class OptimizerConfig(CheckedConfig):
     """Base of configs of optimizers: the settings of a rule, clipping, and groups of parameters.
 
     Attributes:
         grad_clipping: applied to the gradients of each step.
         groups: other settings for some parameters, by path (``*`` stands for anything), such as
-            ``{"*.bias": {"weight_decay": 0.0}, "head": {"lr_factor": 10.0}}``. The last that fits
-            counts; ``lr_factor`` multiplies the learning rate.
+            ``{"*.bias": {"weight_decay": 0.0}, "head": {"lr_factor": 10.0}}``. ``lr_factor``
+            multiplies the learning rate. The last that fits counts, with its settings alone: here
+            ``head.bias`` decays again, unless ``"head.bias": {"weight_decay": 0.0, "lr_factor":
+            10.0}`` follows.
     """
 
     _rule: ClassVar[type[Any] | None] = None
@@ -38,7 +41,6 @@ class OptimizerConfig(Config):
         Raises:
             ConfigError: naming the field.
         """
-        refuse_nan(self)
         super().__post_init__()
         self.parameter_groups()
 
@@ -68,15 +70,27 @@ class OptimizerConfig(Config):
             own = {name: value for name, value in settings.items() if name != "lr_factor"}
             factor = settings.get("lr_factor", 1.0)
             odd = [name for name in own if name in _NOT_BY_GROUP]
-            if odd or isinstance(factor, str | bool) or factor is None or factor < 0:
+            if "lr" in own:
+                raise ConfigError(
+                    "config",
+                    f"{type(self).__name__}.groups[{where!r}] has a rate of its own",
+                    got="lr",
+                    expected="lr_factor, which multiplies the rate of the step",
+                    hint=f'groups={{{where!r}: {{"lr_factor": 0.1}}}}',
+                )
+            rule = self.replace(groups={}, **own).rule() if own and not odd else self.rule()
+            try:
+                group = None if odd else Group(where, rule, factor)  # type: ignore[arg-type]
+            except ArgumentError:
+                group = None
+            if group is None:
                 raise ConfigError(
                     "config",
                     f"{type(self).__name__}.groups[{where!r}] makes no sense",
                     got=odd[0] if odd else f"lr_factor {factor!r}",
                     expected="settings of the rule, and lr_factor >= 0",
                 )
-            rule = self.replace(groups={}, **own).rule() if own else self.rule()
-            made.append(Group(where, rule, float(factor)))
+            made.append(group)
         return made
 
     def init(self) -> OptimizerAdaptor:

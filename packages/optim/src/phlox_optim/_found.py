@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from math import isfinite, isnan
+from math import isfinite
 from numbers import Real
 from typing import Any
 
-from phlox_nn import Config, Module, Param, gradients_of
+from phlox_nn import Module, Param, gradients_of, updates_of
 from phlox_tensor import ArgumentError, Float, GradientError, Tensor
 from phlox_tensor.capture import Number
 
 from ._optimizer import AnyGradients
 from ._state import some
-
-
-def refuse_nan(config: Config) -> None:
-    """Refuse a setting that is no number, which comparisons may let pass.
-
-    Raises:
-        ConfigError: naming the field.
-    """
-    for name, value in vars(config).items():
-        if isinstance(value, float):
-            config.require(name, not isnan(value), "a number")
 
 
 def check_rate(lr: object, op: str = "step") -> None:
@@ -118,18 +107,20 @@ def _checked(module: Module, grads: Any) -> Any:
 
 def find(
     module: Module, grads: AnyGradients, *, strict: bool
-) -> tuple[list[Param], list[Tensor[Float]]]:
-    """The trained parameters that have a gradient, each once, and the gradients.
+) -> tuple[list[Param], list[Tensor[Float]], bool]:
+    """The trained parameters that have a gradient, each once; the gradients; if there is state.
+
+    Gradients are constants of a step: their own history, if any, ends here.
 
     Raises:
         ArgumentError: for a module or gradients that are none.
         GradientError: for weights as gradients; when ``strict``, and gradients would be
-            lost or there is nothing to step.
+            lost or there is nothing to step, statistics of layers among it.
     """
     check_module(module)
     grads = _checked(module, grads)
     by_id: dict[str, Tensor[Float]] | None = grads if isinstance(grads, dict) else None
-    by_leaf: Any = grads
+    get: Any = grads.get  # type: ignore[union-attr]  # what is none was refused
     params: list[Param] = []
     found: list[Tensor[Float]] = []
     every = dict.fromkeys(module.param_list())
@@ -137,19 +128,27 @@ def find(
         known = {param.id for param in every}
         if not by_id.keys() <= known:
             raise _unknown(module, [key for key in by_id if key not in known])
+    has_state = False
     for param in every:
         if not param.trainable:
+            has_state = has_state or param.role == "state"
             continue
         if by_id is not None:
-            grad = by_id.get(param.id)
+            grad = get(param.id)
         else:
-            grad = by_leaf.get(param.value) if param.is_initialized else None
+            grad = get(param.value) if param.is_initialized else None
         if grad is not None:
             params.append(param)
-            found.append(grad)
-    if strict and not params:
+            found.append(_constant(grad, param) if grad.device.records else grad)
+    if strict and not params and not (has_state and updates_of(module, grads).params(module)):
         raise _nothing(module, grads)
-    return params, found
+    return params, found, has_state
+
+
+def _constant(grad: Tensor[Float], param: Param) -> Tensor[Float]:
+    """A gradient without history; one on the parameter's device comes to the one that steps."""
+    grad = grad.detach()
+    return grad.inner().detach() if grad.device is param.device else grad
 
 
 def _unknown(module: Module, keys: list[str]) -> GradientError:

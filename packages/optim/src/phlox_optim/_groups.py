@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import final
 
-from phlox_nn import Module, Param, fits_path
-from phlox_tensor import ArgumentError
+from phlox_nn import Module, Param, fits_path, require_where
+from phlox_tensor import ArgumentError, WrongTypeError
 
 from ._rule import SimpleOptimizer
 
@@ -27,6 +28,26 @@ class Group:
     where: str | Callable[[str, Param], bool]
     rule: SimpleOptimizer
     lr_factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check what was given.
+
+        Raises:
+            ArgumentError: unless the factor is a finite number, at least 0, and ``where`` a path or
+                a function of path and parameter.
+            WrongTypeError: for a rule that is none.
+        """
+        require_where("group", self.where, 'optim.Group("encoder.*", optim.Sgd())')
+        rule: object = self.rule
+        if not isinstance(rule, SimpleOptimizer):
+            got = f"a {type(rule).__name__}"
+            raise WrongTypeError(
+                "group", "the rule is none", got=got, expected="a rule", hint="optim.Sgd()"
+            )
+        factor: object = self.lr_factor
+        if type(factor) not in (float, int) or not 0 <= self.lr_factor < inf:
+            expected = "finite, at least 0"
+            raise ArgumentError("group", "lr_factor", got=repr(factor), expected=expected)
 
     def applied(self, lr: float) -> tuple[SimpleOptimizer, float]:
         """Return the rule and the learning rate of the group."""

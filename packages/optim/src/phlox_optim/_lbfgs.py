@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from math import prod
 from typing import Any, Literal, NamedTuple, TypeVar, final
 
-from phlox_nn import Config, Module, Param, updates_of
+from phlox_nn import Module, Param, updates_of
 from phlox_record import Record
 from phlox_tensor import ArgumentError, Float, RecordError, Tensor, WrongTypeError, concat
 
+from ._checked import CheckedConfig
 from ._found import check_module, check_rate, find
 from ._line_search import Trial, strong_wolfe
 from ._settled import Settled
@@ -18,7 +20,7 @@ M = TypeVar("M", bound=Module)
 _CURVED = 1e-10  # the least curvature along a step that is remembered, as in minFunc
 
 
-class LbfgsConfig(Config):
+class LbfgsConfig(CheckedConfig):
     """Settings of ``Lbfgs``.
 
     Attributes:
@@ -43,6 +45,8 @@ class LbfgsConfig(Config):
         fits = self.max_evaluations is None or self.max_evaluations > 0
         self.require("max_evaluations", fits, "at least 1, or None")
         self.require("history", self.history > 0, "at least 1")
+        for name in ("tolerance_grad", "tolerance_change"):
+            self.require(name, getattr(self, name) >= 0, ">= 0")
 
     def init(self) -> Lbfgs:
         """Return the optimizer."""
@@ -67,6 +71,17 @@ class _Place(NamedTuple):
     grad: Tensor[Float]
 
 
+def _takes_one(function: Callable[..., Any]) -> bool:
+    """Whether a function can be called with a module; a closure of PyTorch takes nothing."""
+    try:
+        signature(function).bind(None)
+    except TypeError:
+        return False
+    except ValueError:  # written in C
+        return True
+    return True
+
+
 @final
 class Lbfgs(Settled):
     """Quasi-Newton steps by the curvature seen in the last ones. Liu and Nocedal, 1989.
@@ -80,9 +95,22 @@ class Lbfgs(Settled):
     _hint = "optim.LbfgsConfig(...).init(): settings belong to the config"
 
     def __init__(self, config: LbfgsConfig | None = None) -> None:
-        """Take the settings."""
+        """Take the settings.
+
+        Raises:
+            WrongTypeError: for what is no config, such as a learning rate.
+        """
+        if not isinstance(config, LbfgsConfig | None):
+            raise WrongTypeError(
+                "Lbfgs",
+                "it is made of its config alone",
+                got=f"a {type(config).__name__}",
+                expected="LbfgsConfig",
+                hint="optim.LbfgsConfig().init(), then optimizer.step(1.0, model, loss_of)",
+            )
         self._config = config or LbfgsConfig()
         self._memory: _Memory | None = None
+        self._owners: tuple[str, ...] = ()  # ids of the parameters that it was made of
 
     def step(self, lr: float, module: M, loss_of: Callable[[M], Tensor[Float]]) -> tuple[M, float]:
         """Return the module after a step of several iterations, and the loss before it.
@@ -100,14 +128,35 @@ class Lbfgs(Settled):
         check_rate(lr)
         check_module(module)
         params = _trained(module)
+        self._refuse_others(params)
         here, updates = self._at(module, params, loss_of)
         before = here.loss
-        x = _flat([p.value.inner() if p.device.records else p.value for p in params])
+        x = _flat([_inside(p) for p in params])
         x = self._moved(
             lr, x, here, lambda v: self._at(_with(module, params, v), params, loss_of)[0]
         )
         new = {p.id: p for p in _params_of(params, x)}
         return module.with_params({**new, **updates}), before
+
+    def _refuse_others(self, params: list[Param]) -> None:
+        """Take parameters for those of the memory, if there is none yet.
+
+        Raises:
+            ArgumentError: when the memory is of others, whose curvature says nothing here.
+        """
+        owners = tuple(p.id for p in params)
+        size = sum(prod(p.shape) for p in params)
+        if self._memory is not None and (
+            self._owners not in ((), owners) or self._memory.direction.shape != (size,)
+        ):
+            raise ArgumentError(
+                "step",
+                "the curvature in the state is of other parameters",
+                got=f"{len(owners)} parameters of {size} numbers",
+                expected="the parameters that the optimizer stepped before",
+                hint="config.init() makes an optimizer for another module",
+            )
+        self._owners = owners
 
     def _at(
         self, module: M, params: list[Param], loss_of: Callable[[M], Tensor[Float]]
@@ -115,11 +164,13 @@ class Lbfgs(Settled):
         """Loss and gradient of a module, and what its state becomes."""
         if not callable(loss_of):
             raise _no_loss("the loss is no function of the module", loss_of)
+        if not _takes_one(loss_of):
+            raise _no_loss("the function takes no module", loss_of)
         loss = loss_of(module)
         if not isinstance(loss, Tensor):
             raise _no_loss("the function gives no loss", loss)
         grads = loss.backward()
-        owners, found = find(module, grads, strict=True)
+        owners, found, _ = find(module, grads, strict=True)
         known = {p.id: g for p, g in zip(owners, found, strict=True)}
         like = found[0]
         parts = [known[p.id] if p.id in known else like.zeros(p.shape) for p in params]
@@ -206,7 +257,7 @@ class Lbfgs(Settled):
             return {"rule": "Lbfgs"}
         fields: dict[str, Any] = self._memory._asdict()
         lists = {"changes": list(fields["changes"]), "steps": list(fields["steps"])}
-        return {"rule": "Lbfgs", **fields, **lists}
+        return {"rule": "Lbfgs", "params": list(self._owners), **fields, **lists}
 
     def load_record(self, record: Record) -> Lbfgs:
         """Take over the state of a record, and return the optimizer itself.
@@ -215,13 +266,14 @@ class Lbfgs(Settled):
             RecordError: when the record is not one of L-BFGS.
         """
         known: Any = record if isinstance(record, dict) else {}
-        if known.get("rule") != "Lbfgs" or set(known) not in ({"rule"}, {"rule", *_Memory._fields}):
+        if known.get("rule") != "Lbfgs" or not _is_memory(known):
             raise RecordError(
                 "load_record",
                 "not a record of L-BFGS",
                 got=repr(known.get("rule", type(record).__name__)),
                 expected="what optimizer.into_record() gave",
             )
+        self._owners = tuple(known.get("params", ()))  # older records have none
         if len(known) == 1:
             self._memory = None
             return self
@@ -233,6 +285,24 @@ class Lbfgs(Settled):
     def __repr__(self) -> str:
         done = 0 if self._memory is None else self._memory.iterations
         return f"Lbfgs({self._config!r}, iterations={done})"
+
+
+def _is_memory(known: dict[str, Any]) -> bool:
+    """Whether a record holds what a step can go on from, or nothing yet."""
+    if set(known) == {"rule"}:
+        return True
+    if known.keys() - {"params"} != {"rule", *_Memory._fields}:
+        return False
+    lists = known["changes"], known["steps"]
+    if not all(isinstance(each, list) for each in (*lists, known.get("params", []))):
+        return False
+    vectors = [known["direction"], known["last"], *lists[0], *lists[1]]
+    if not all(isinstance(v, Tensor) and v.ndim == 1 for v in vectors):
+        return False
+    numbers = all(type(known[name]) in (float, int) for name in ("length", "scale"))
+    counts = all(type(known[name]) is int for name in ("iterations", "evaluations"))
+    alike = len({v.shape for v in vectors}) == 1 and len(lists[0]) == len(lists[1])
+    return numbers and counts and alike
 
 
 def _no_loss(what: str, given: object) -> WrongTypeError:
@@ -262,6 +332,11 @@ def _trained(module: Module) -> list[Param]:
             hint="model.to_device(device)",
         )
     return params
+
+
+def _inside(param: Param) -> Tensor[Float]:
+    """The value of a parameter on the device that steps it, as a constant."""
+    return param.value.inner().detach() if param.device.records else param.value
 
 
 def _with(module: M, params: list[Param], x: Tensor[Float]) -> M:

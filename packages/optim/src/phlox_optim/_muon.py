@@ -46,7 +46,8 @@ class Muon(ConfiguredRule[MuonConfig]):
     """Steps by the orthogonal part of the momentum of a matrix. Jordan et al., 2024.
 
     For matrices (inputs, outputs) alone, as ``Linear`` has them; other parameters go to another
-    optimizer (``GroupsConfig``). Rounds run in the type of the parameter.
+    optimizer (``GroupsConfig``). Rounds run in the type of the step: float32 for narrower
+    parameters.
     """
 
     def step(

@@ -5,14 +5,15 @@ from __future__ import annotations
 from math import inf
 from typing import Any, Literal, NamedTuple, final
 
-from phlox_nn import Config
 from phlox_record import Record
-from phlox_tensor import RecordError
+from phlox_tensor import Float, RecordError, Tensor
+from phlox_tensor.capture import Cell
 
+from ._checked import CheckedConfig
 from ._settled import Settled
 
 
-class PlateauSchedulerConfig(Config):
+class PlateauSchedulerConfig(CheckedConfig):
     """Settings of ``PlateauScheduler``.
 
     Attributes:
@@ -55,6 +56,15 @@ class _Place(NamedTuple):
     cooling: int
 
 
+def _is_place(known: dict[str, Any]) -> bool:
+    """Whether a record holds numbers that a scheduler can have come to."""
+    if set(known) != set(_Place._fields):
+        return False
+    rate, best, worse, cooling = (known[name] for name in _Place._fields)
+    counts = all(type(n) is int and n >= 0 for n in (worse, cooling))
+    return counts and type(best) is float and type(rate) is float and 0 <= rate < inf
+
+
 @final
 class PlateauScheduler(Settled):
     """A rate that follows a measure, such as the loss on data that is not trained on.
@@ -67,16 +77,18 @@ class PlateauScheduler(Settled):
     def __init__(self, config: PlateauSchedulerConfig) -> None:
         """Start at the first rate."""
         self._config = config
-        self._place = _Place(config.initial_lr, inf if config.best == "low" else -inf, 0, 0)
+        best = inf if config.best == "low" else -inf
+        self._place = Cell(_Place(float(config.initial_lr), best, 0, 0))
 
     @property
     def rate(self) -> float:
         """The learning rate that now holds."""
-        return self._place.rate
+        return self._place.get().rate
 
-    def step(self, measure: float) -> float:
+    def step(self, measure: float | Tensor[Float]) -> float:
         """Take a measure, and return the learning rate after it; a NaN is no better than others."""
-        c, (rate, best, worse, cooling) = self._config, self._place
+        measure = float(measure)  # a tensor would keep the graph behind it
+        c, (rate, best, worse, cooling) = self._config, self._place.get()
         if self._is_better(measure, best):
             best, worse = measure, 0
         else:
@@ -87,7 +99,7 @@ class PlateauScheduler(Settled):
             lower = max(rate * c.factor, c.min_lr)
             rate = lower if rate - lower > c.epsilon else rate
             cooling, worse = c.cooldown, 0
-        self._place = _Place(rate, best, worse, cooling)
+        self._place.set(_Place(rate, best, worse, cooling))
         return rate
 
     def _is_better(self, measure: float, best: float) -> bool:
@@ -99,23 +111,36 @@ class PlateauScheduler(Settled):
 
     def into_record(self) -> dict[str, Record]:
         """Return the place as a tree."""
-        return dict(self._place._asdict())
+        return {
+            **self._place.get()._asdict(),
+            "schedule": self._config.kind,
+            "of": self._config.best,
+        }
 
     def load_record(self, record: Record) -> PlateauScheduler:
         """Go to the place of a record, and return the scheduler itself.
 
         Raises:
-            RecordError: when the record is not one of such a scheduler.
+            RecordError: when the record is not one of such a scheduler, or of one by a measure that
+                is better the other way.
         """
-        known: dict[str, Any] = record if isinstance(record, dict) else {}
-        if set(known) != set(_Place._fields):
+        known: dict[str, Any] = dict(record) if isinstance(record, dict) else {}
+        kind, of = known.pop("schedule", None), known.pop("of", None)  # older ones have neither
+        if {kind, of} != {None} and (kind, of) != (self._config.kind, self._config.best):
+            raise RecordError(
+                "load_record",
+                "the record is of another schedule",
+                got=f"{kind} of the {of}",
+                expected=f"{self._config.kind} of the {self._config.best}",
+            )
+        if not _is_place(known):
             raise RecordError(
                 "load_record",
                 "not a record of a schedule by a measure",
                 got=repr(record)[:60],
                 expected="what schedule.into_record() gave",
             )
-        self._place = _Place(**known)
+        self._place.set(_Place(**known))
         return self
 
     def __repr__(self) -> str:

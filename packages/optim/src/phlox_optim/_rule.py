@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, ClassVar, Generic, TypeVar, get_args
+from typing import Any, ClassVar, Generic, Never, TypeVar, get_args
 
-from phlox_tensor import DType, Float, ShapeError, Tensor, WrongTypeError
+from phlox_tensor import DType, Float, ShapeError, Tensor, WrongTypeError, tree
 
 C = TypeVar("C")
 State = Any
@@ -25,8 +25,10 @@ class SimpleOptimizer(ABC):
 
         Args:
             lr: the learning rate.
-            tensor: the parameter, without history.
-            grad: its gradient, on the same device.
+            tensor: the parameter, without history. That of a float16 or bfloat16 parameter comes as
+                float32, since squares leave the range of narrow types; what is returned for it is
+                rounded to the parameter's type.
+            grad: its gradient, on the same device and of the same element type.
             state: what the last step returned, on that device too; None at first. Dicts with text
                 keys, lists and tuples, however nested, of tensors, numbers, text and None.
         """
@@ -54,10 +56,12 @@ class SimpleOptimizer(ABC):
         return [value for value, _ in pairs], [state for _, state in pairs]
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Let ``step`` say what steps modules, where one is given."""
+        """Let steps run in full precision, and ``step`` say what steps modules if given one."""
         super().__init_subclass__(**options)
         if "step" in vars(cls):
             cls.step = _of_one_tensor(cls.step)  # type: ignore[method-assign]
+        if "step_list" in vars(cls):
+            cls.step_list = _of_lists(cls.step_list)  # type: ignore[method-assign]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(repr, vars(self).values()))})"
@@ -72,8 +76,21 @@ class ConfiguredRule(SimpleOptimizer, Generic[C]):
     _config: C
     _defaults: ClassVar[Any]
 
-    def __init__(self, config: C | None = None) -> None:
-        """Take the settings; by default those of the config."""
+    def __init__(self, config: C | None = None, **settings: Never) -> None:
+        """Take the settings; by default those of the config.
+
+        Raises:
+            WrongTypeError: for what is no config of the rule, such as a learning rate.
+        """
+        if settings or not isinstance(config, self._defaults | None):
+            name = self._defaults.__name__
+            raise WrongTypeError(
+                type(self).__name__,
+                "a rule is made of its config alone",
+                got=", ".join(settings) or f"a {type(config).__name__}",
+                expected=name,
+                hint=f"optimizer = optim.{name}().init(), then optimizer.step(0.1, model, grads)",
+            )
         self._config = self._defaults() if config is None else config
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -92,7 +109,7 @@ def _of_one_tensor(step: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(step)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         try:
-            return step(self, *args, **kwargs)
+            return _in_full_precision(step, self, *args, **kwargs)
         except TypeError as error:
             given = kwargs.get("tensor", args[1] if len(args) > 1 else None)
             if given is None or isinstance(given, Tensor):
@@ -107,6 +124,44 @@ def _of_one_tensor(step: Callable[..., Any]) -> Callable[..., Any]:
             ) from error
 
     return run
+
+
+def _in_full_precision(
+    step: Callable[..., Any], rule: Any, lr: float, tensor: Any, grad: Any, state: State
+) -> tuple[Tensor[Float], State]:
+    """A step, for which narrow floats are widened and the gradient gets the tensor's type."""
+    if not (isinstance(tensor, Tensor) and isinstance(grad, Tensor) and _changes(tensor, grad)):
+        made: tuple[Tensor[Float], State] = step(rule, lr, tensor, grad, state)
+        return made
+    wide = tensor.to_full_precision()
+    value, after = step(rule, lr, wide, grad.astype(wide.dtype), _wide(state))
+    return value.astype(tensor.dtype), after
+
+
+def _of_lists(step_list: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for steps over lists, whose tensors are of one type."""
+
+    @wraps(step_list)
+    def run(self: Any, lr: Any, tensors: Any, grads: Any, states: Any) -> Any:
+        if not tensors or not _changes(tensors[0], grads[0]):
+            return step_list(self, lr, tensors, grads, states)
+        narrow = tensors[0].dtype
+        wide = [tensor.to_full_precision() for tensor in tensors]
+        grads = [grad.astype(wide[0].dtype) for grad in grads]
+        values, after = step_list(self, lr, wide, grads, [_wide(state) for state in states])
+        return [value.astype(narrow) for value in values], after
+
+    return run
+
+
+def _changes(tensor: Tensor[Float], grad: Tensor[Float]) -> bool:
+    """Whether a step is taken in another type than that of the tensor or of its gradient."""
+    dtype = tensor.dtype
+    return dtype is not grad.dtype or (dtype.kind == "Float" and dtype.itemsize < 4)
+
+
+def _wide(state: State) -> State:
+    return tree.map(lambda x: x.to_full_precision() if isinstance(x, Tensor) else x, state)
 
 
 def primitives(tensors: Sequence[Tensor[Float]], dtype: DType) -> tuple[Any, ...]:

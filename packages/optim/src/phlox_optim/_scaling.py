@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TypeVar, final
+from math import inf
+from typing import NamedTuple, TypeVar, final
 
-from phlox_nn import Config, Module
+from phlox_nn import Module
 from phlox_record import Record
 from phlox_tensor import Float, RecordError, Tensor
+from phlox_tensor.capture import Cell
 
 from ._adaptor import OptimizerAdaptor
+from ._checked import CheckedConfig
 from ._optimizer import AnyGradients
+from ._settled import Settled
 
 M = TypeVar("M", bound=Module)
 
 
-class LossScalingConfig(Config):
+class LossScalingConfig(CheckedConfig):
     """Settings of ``LossScaling``.
 
     Attributes:
@@ -41,8 +45,13 @@ class LossScalingConfig(Config):
         return LossScaling(self)
 
 
+class _Place(NamedTuple):
+    scale: float
+    good: int  # steps since the scale changed
+
+
 @final
-class LossScaling:
+class LossScaling(Settled):
     """Multiplies losses by a scale that gradients bear. Micikevicius et al., 2017.
 
     A step whose gradients are not finite is left out and makes the scale smaller.
@@ -51,35 +60,39 @@ class LossScaling:
     grads)``. ``step`` and ``load_record`` change the scaling itself.
     """
 
+    _hint = "optim.LossScalingConfig(...).init(): settings belong to the config"
+
     def __init__(self, config: LossScalingConfig | None = None) -> None:
         """Take the settings."""
         self._config = config or LossScalingConfig()
-        self._scale, self._good = self._config.scale, 0
+        self._place = Cell(_Place(self._config.scale, 0))
 
     @property
     def scale(self) -> float:
         """What losses are multiplied by."""
-        return self._scale
+        return self._place.get().scale
 
     def scaled(self, loss: Tensor[Float]) -> Tensor[Float]:
         """Return the loss times the scale."""
-        return loss * self._scale
+        return loss * self.scale
 
     def step(self, optimizer: OptimizerAdaptor, lr: float, module: M, grads: AnyGradients) -> M:
         """Return the module after a step by gradients of the scaled loss."""
+        scale, good = self._place.get()
         before = optimizer.skipped
-        module = optimizer.step(lr, module, grads, skip_nonfinite=True, divide_by=self._scale)
+        module = optimizer.step(lr, module, grads, skip_nonfinite=True, divide_by=scale)
         if optimizer.skipped > before:
-            self._scale, self._good = self._scale * self._config.backoff, 0
+            place = _Place(scale * self._config.backoff, 0)
+        elif good + 1 >= self._config.interval:
+            place = _Place(scale * self._config.growth, 0)
         else:
-            self._good += 1
-            if self._good == self._config.interval:
-                self._scale, self._good = self._scale * self._config.growth, 0
+            place = _Place(scale, good + 1)
+        self._place.set(place)
         return module
 
     def into_record(self) -> dict[str, Record]:
         """Return the scale as a tree."""
-        return {"scale": self._scale, "good": self._good}
+        return dict(self._place.get()._asdict())
 
     def load_record(self, record: Record) -> LossScaling:
         """Take over the scale of a record, and return the scaling itself.
@@ -89,15 +102,15 @@ class LossScaling:
         """
         known = record if isinstance(record, dict) else {}
         scale, good = known.get("scale"), known.get("good")
-        if type(scale) is not float or type(good) is not int or scale <= 0:
+        if type(scale) is not float or type(good) is not int or good < 0 or not 0 < scale < inf:
             raise RecordError(
                 "load_record",
                 "not a record of a scaling",
                 got=repr(record)[:60],
                 expected="what scaling.into_record() gave",
             )
-        self._scale, self._good = scale, good
+        self._place.set(_Place(scale, good))
         return self
 
     def __repr__(self) -> str:
-        return f"LossScaling({self._config!r}, scale={self._scale})"
+        return f"LossScaling({self._config!r}, scale={self.scale})"

@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from math import cos, log, pi
+from math import cos, inf, log, pi
 from typing import Final, Literal, final
 
-from phlox_nn import Config
 from phlox_record import Record
 from phlox_tensor import ArgumentError, RecordError, WrongTypeError
 from phlox_tensor.capture import Cell, call
 
-from ._found import refuse_nan
+from ._checked import CheckedConfig
 from ._settled import Settled
 
 
-class SchedulerConfig(Config):
+class SchedulerConfig(CheckedConfig):
     """Base of schedules: a learning rate for each step, counted from 0."""
-
-    def __post_init__(self) -> None:
-        """Check every value.
-
-        Raises:
-            ConfigError: naming the field.
-        """
-        refuse_nan(self)
-        super().__post_init__()
 
     @abstractmethod
     def rate(self, step: int) -> float:
@@ -179,7 +169,7 @@ class ExponentialSchedulerConfig(SchedulerConfig):
 
     def rate(self, step: int) -> float:
         """Return the learning rate of a step."""
-        return self.initial_lr * self.gamma**step
+        return _power(self.initial_lr, self.gamma, step)
 
     def validate(self) -> None:
         """Raise ConfigError for a setting that makes no sense."""
@@ -231,12 +221,13 @@ class MultiStepSchedulerConfig(SchedulerConfig):
 
     def rate(self, step: int) -> float:
         """Return the learning rate of a step."""
-        return self.initial_lr * self.gamma ** sum(step >= m for m in self.milestones)
+        return _power(self.initial_lr, self.gamma, sum(step >= m for m in self.milestones))
 
     def validate(self) -> None:
         """Raise ConfigError for a setting that makes no sense."""
         rising = list(self.milestones) == sorted(self.milestones)
         self.require("milestones", rising, "steps in their order")
+        self.require("gamma", self.gamma > 0, "> 0")
 
 
 class NoamSchedulerConfig(SchedulerConfig):
@@ -335,11 +326,20 @@ class StepSchedulerConfig(SchedulerConfig):
 
     def rate(self, step: int) -> float:
         """Return the learning rate of a step."""
-        return self.initial_lr * self.gamma ** (step // self.step_size)
+        return _power(self.initial_lr, self.gamma, step // self.step_size)
 
     def validate(self) -> None:
         """Raise ConfigError for a setting that makes no sense."""
         self.require("step_size", self.step_size > 0, "at least 1")
+        self.require("gamma", self.gamma > 0, "> 0")
+
+
+def _power(rate: float, gamma: float, count: int) -> float:
+    """A rate that was multiplied ``count`` times; infinite, which no step takes, beyond floats."""
+    try:
+        return rate * gamma**count
+    except OverflowError:
+        return inf if rate else 0.0
 
 
 def _cosine(start: float, end: float, share: float) -> float:

@@ -30,6 +30,9 @@ class SgdConfig(OptimizerConfig):
     def validate(self) -> None:
         """Raise ConfigError for a setting that makes no sense."""
         self.require("momentum", self.momentum >= 0, ">= 0")
+        self.require("dampening", not self.dampening or self.momentum > 0, "0 without momentum")
+        plain = not self.nesterov or not self.dampening
+        self.require("nesterov", plain, "no dampening beside it, as in PyTorch")
         self.require("nesterov", not self.nesterov or self.momentum > 0, "momentum > 0")
         self.require("weight_decay", self.weight_decay >= 0, ">= 0")
 
