@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from math import prod
 from typing import Any, Final, NamedTuple
 
@@ -125,6 +126,8 @@ def one_input(name: str, data: bytes) -> bool:
         try:
             model = load(file, limits=LIMITS)
         except pt.PhloxError:
+            with suppress(pt.PhloxError):
+                source(file, limits=LIMITS)
             return False
         graph = model.program.graph
         if any(node.op in LOOPS for node in _walk(graph)):

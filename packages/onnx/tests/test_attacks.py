@@ -7,6 +7,7 @@ import tracemalloc
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from phlox_onnx import Limits, OnnxError, load
+from phlox_onnx import Limits, OnnxError, load, source
 from phlox_tensor import PhloxError
 
 
@@ -262,3 +263,82 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     path.write_bytes(honest().SerializeToString())
     with pytest.raises(OnnxError, match="the file is too large"):
         load(path, limits=Limits(file_bytes=10))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "y = Range()",
+        "y = Range(x)",
+        "y = Identity()",
+        "y = If()",
+        "y = Gemm(x, two)",
+        "y = If (both) <then_branch = t () => (float[2] a) { a = Neg(x) }, "
+        "else_branch = e () => (float[2] b) { b = Abs(x) }>",
+        "z = Range(two, two, none) y = Add(x, z)",
+    ],
+)
+def test_a_node_that_does_not_fit_raises_errors_of_phlox_alone(body: str) -> None:
+    text = f'<ir_version: 8, opset_import: ["" : 18]> g (float[2] x) => (float[2] y) {{ {body} }}'
+    proto = onnx.parser.parse_model(text)
+    for name, value in (("two", np.ones(2)), ("both", np.ones(2, bool)), ("none", np.ones(0))):
+        proto.graph.initializer.append(numpy_helper.from_array(value, name))
+    data = proto.SerializeToString()
+    with suppress(PhloxError):
+        load(data)(np.ones(2, np.float32))
+    with suppress(PhloxError):
+        source(data)
+
+
+def test_constants_that_would_grow_are_not_folded() -> None:
+    text = '<ir_version: 8, opset_import: ["" : 18]> g (float[1] x) => (float[n, m] y) '
+    proto = onnx.parser.parse_model(text + "{ p = Mul(a, b) y = Add(p, x) }")
+    for name, shape in (("a", (8192, 1)), ("b", (1, 8192))):
+        array = np.ones(shape, np.float32)
+        proto.graph.initializer.append(numpy_helper.from_array(array, name))
+    data = proto.SerializeToString()
+    tracemalloc.start()
+    try:
+        source(data)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 32 << 20
+
+
+def _branches(count: int) -> onnx.ModelProto:
+    """Nodes whose branches all call their value y."""
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [4])
+    proto = honest()
+    proto.graph.initializer.append(numpy_helper.from_array(np.asarray(True), "c"))
+    for i in range(count):
+        body = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "b", [], [y])
+        node = helper.make_node("If", ["c"], [f"z{i}"], then_branch=body, else_branch=body)
+        proto.graph.node.append(node)
+    return proto
+
+
+def _alike(count: int) -> onnx.ModelProto:
+    """Weights whose names differ in their punctuation alone."""
+    proto = honest()
+    for i in range(count):
+        name = "w" + f"{i:013b}".replace("0", "-").replace("1", "+") + "w"
+        proto.graph.initializer.append(numpy_helper.from_array(np.zeros(4, np.float32), name))
+        proto.graph.node.append(helper.make_node("Add", ["x", name], [f"z{i}"]))
+    return proto
+
+
+def _doubling(count: int) -> onnx.ModelProto:
+    proto = honest()
+    _bomb(proto)
+    del count
+    return proto
+
+
+@pytest.mark.parametrize("make", [_alike, _branches, _doubling])
+def test_time_to_load_grows_with_the_file(make: Callable[[int], onnx.ModelProto]) -> None:
+    data = make(4000).SerializeToString()
+    start = process_time()
+    with suppress(OnnxError):
+        load(data)
+    assert process_time() - start < 10

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from onnx import parser
+from onnx import numpy_helper, parser
 
 from phlox_onnx import Limits, OnnxError, load
 
@@ -77,3 +80,25 @@ def test_the_limit_is_the_callers_and_stays_with_the_model() -> None:
     assert "Limits(elements=" in str(error.value)
     net, given = model(text, values, limits=Limits(elements=416))
     assert net(*given).shape == (1, 1, 4, 104)
+
+
+_PEAK = """
+import resource, sys
+import phlox_tensor, phlox_onnx
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+model = phlox_onnx.load(sys.argv[1], device=phlox_tensor.Numpy())
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak is counted in kilobytes on Linux")
+def test_reading_takes_little_more_than_twice_the_file(tmp_path: Path) -> None:
+    text = '<ir_version: 9, opset_import: ["" : 20]> g (float[1, 4096] x) => (float[1, 4096] y)'
+    proto = parser.parse_model(f"{text} {{ y = MatMul(x, w) }}")
+    weight = np.ones((4096, 4096), np.float32)
+    proto.graph.initializer.append(numpy_helper.from_array(weight, "w"))
+    path = tmp_path / "large.onnx"
+    path.write_bytes(proto.SerializeToString())
+    words = [sys.executable, "-c", _PEAK, str(path)]
+    peak = int(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
+    assert peak < 2.5 * weight.nbytes / 1024

@@ -222,3 +222,157 @@ def test_an_output_without_a_name_is_refused() -> None:
     proto.graph.output[0].name = ""
     with pytest.raises(OnnxError, match="has no name"):
         load(proto.SerializeToString())
+
+
+def test_a_registered_op_trains_the_inputs_that_it_names() -> None:
+    text = '<ir_version: 8, opset_import: ["" : 18, "mine" : 1]> g (float[2] x) => (float[2] y) '
+    proto = onnx.parser.parse_model(text + "{ y = mine.Shifted(x, w, k) }")
+    for name in ("w", "k"):
+        array = np.arange(2, dtype=np.float32)
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    register("mine", "Shifted", lambda x, weight, kept: x + weight + kept, trained=["weight"])
+    model = load(proto.SerializeToString())
+    assert list(model.params(trainable=True)) == ["w"]
+    assert model(np.ones(2, np.float32)).tolist() == [1.0, 3.0]
+    with pytest.raises(px.ArgumentError, match="no such input"):
+        register("mine", "Shifted", lambda x: x, trained=["weight"])
+    with pytest.raises(px.ArgumentError, match="this is no function"):
+        register("mine", "Shifted", 3)  # type: ignore[arg-type]
+
+
+ADDED = '<ir_version: 8, opset_import: ["" : 18]> g (float[2] x) => (float[2] y) { y = Add(x, x) }'
+
+
+def test_a_model_in_memory_is_taken_as_it_comes() -> None:
+    proto = onnx.parser.parse_model(ADDED)
+    data = proto.SerializeToString()
+    for each in (proto, data, bytearray(data), memoryview(data)):
+        assert load(each)([1.0, 2.0]).tolist() == [2.0, 4.0]
+
+
+@pytest.mark.parametrize("given", [None, 3, ["a"]])
+def test_what_is_no_file_is_told(given: Any) -> None:
+    with pytest.raises(px.ArgumentError, match="this is no file"):
+        load(given)
+
+
+def test_what_are_no_limits_is_told() -> None:
+    with pytest.raises(px.ArgumentError, match="these are no limits"):
+        load(onnx.parser.parse_model(ADDED), limits={"nodes": 3})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("given", ["a", [[1.0, 2.0], [3.0]], object(), {"x": 1.0}])
+def test_an_input_that_is_no_tensor_is_named(given: Any) -> None:
+    with pytest.raises(px.ArgumentError, match=r"an input is no tensor: got .* for 'x'"):
+        load(onnx.parser.parse_model(ADDED))(given)
+
+
+def test_arrays_may_go_into_sequences() -> None:
+    text = '<ir_version: 8, opset_import: ["" : 18]> g (float[2] x, float[2] z) => (float[6] y) '
+    body = "{ s = SequenceConstruct(x, x) t = SequenceInsert(s, z) "
+    body += "y = ConcatFromSequence<axis = 0>(t) }"
+    one, two = np.ones(2, np.float32), np.zeros(2, np.float32)
+    found = load(onnx.parser.parse_model(text + body))(one, two)
+    assert found.tolist() == [1, 1, 1, 1, 0, 0]
+
+
+def recurrent(op: str, gates: int, lengths: bool, words: str) -> tuple[bytes, list[Any]]:
+    """A layer over six steps of three sequences, both directions, and its inputs."""
+    rng = np.random.default_rng(0)
+    x, h = rng.normal(size=(6, 3, 4)), rng.normal(size=(2, 3, 5))
+    shapes = {"w": (2, gates * 5, 4), "r": (2, gates * 5, 5), "b": (2, 2 * gates * 5)}
+    weights = {k: rng.normal(size=v).astype(np.float32) / 2 for k, v in shapes.items()}
+    weights |= {"n": np.array([6, 2, 4], np.int32)} if lengths else {}
+    inputs = "float[t, k, 4] x, float[d, k, 5] h"
+    text = f"""({inputs}) => (float[t, d, k, 5] y, float[d, k, 5] last) {{
+        y, last = {op}<{words}>(x, w, r, b, {"n" if lengths else ""}, h) }}"""
+    return model(text, 22, **weights), [v.astype(np.float32) for v in (x, h)]
+
+
+def _noted(function: Any, calls: list[Any]) -> Any:
+    def run(*args: Any) -> Any:
+        calls.append(args)
+        return function(*args)
+
+    return run
+
+
+@pytest.mark.parametrize("lengths", [False, True])
+@pytest.mark.parametrize(
+    ("op", "gates", "more"),
+    [("GRU", 3, ", linear_before_reset = 1"), ("LSTM", 4, ""), ("RNN", 1, "")],
+)
+def test_usual_recurrent_layers_are_one_op_with_the_values_of_the_steps(
+    op: str, gates: int, more: str, lengths: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = f'direction = "bidirectional", hidden_size = 5{more}'
+    data, inputs = recurrent(op, gates, lengths, words)
+    # A clip that no value meets keeps the steps.
+    stepwise, _ = recurrent(op, gates, lengths, f"{words}, clip = 1e6")
+    net = load(data)
+    calls: list[str] = []
+    monkeypatch.setattr(px.ops, op.lower(), _noted(getattr(px.ops, op.lower()), calls))
+    found_all = net(*inputs)
+    assert len(calls) == 2
+    for found, expected in zip(found_all, load(stepwise)(*inputs), strict=True):
+        np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("words", ['direction = "sideways"', "hidden_size = 3"])
+@pytest.mark.parametrize(("op", "gates"), [("GRU", 3), ("LSTM", 4), ("RNN", 1)])
+def test_recurrent_layers_that_contradict_their_weights_are_refused(
+    op: str, gates: int, words: str
+) -> None:
+    more = "" if "direction" in words else ', direction = "bidirectional"'
+    data, inputs = recurrent(op, gates, False, words + more)
+    with pytest.raises(OnnxError, match=words.split(maxsplit=1)[0]):
+        load(data)(*inputs)
+
+
+def _own(op: str, outputs: str = "y") -> bytes:
+    results = ", ".join(f"float[2] {name}" for name in outputs.split(", "))
+    head = '<ir_version: 8, opset_import: ["" : 18, "mine" : 1]> g '
+    text = f"{head}(float[2] x) => ({results}) {{ {outputs} = mine.{op}(x) }}"
+    return bytes(onnx.parser.parse_model(text).SerializeToString())
+
+
+def _failing(x: Any) -> Any:
+    return {}[x.shape]
+
+
+@pytest.mark.parametrize(
+    ("function", "outputs", "said"),
+    [
+        (lambda x: None, "y", "gives no tensor: got NoneType of Own 'y'"),
+        (lambda x: "text", "y", "gives no tensor: got str"),
+        (lambda x: (x, x), "y, z, w", "fewer results than it has names for: got 2"),
+        (_failing, "y", "a registered function fails: got KeyError"),
+    ],
+)
+def test_what_a_registered_function_does_wrong_is_told(
+    function: Any, outputs: str, said: str
+) -> None:
+    register("mine", "Own", function)
+    with pytest.raises(OnnxError, match=said):
+        load(_own("Own", outputs))([1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("domain", "op", "function"),
+    [
+        ("mine", "Words", lambda x, **words: x),
+        ("mine", "Kind", dict),
+        ("mine", 3, lambda x: x),
+        (None, "Op", lambda x: x),
+        ("", "", lambda x: x),
+    ],
+)
+def test_what_cannot_be_registered_is_refused(domain: Any, op: Any, function: Any) -> None:
+    with pytest.raises(px.ArgumentError):
+        register(domain, op, function)
+
+
+def test_a_misspelt_op_names_the_nearest() -> None:
+    text = '<ir_version: 8, opset_import: ["" : 18]> g (float[2] x) => (float[2] y) '
+    with pytest.raises(OnnxError, match="hint: 'Softmax' has a row"):
+        load(onnx.parser.parse_model(f"{text} {{ y = Softmaxx(x) }}").SerializeToString())

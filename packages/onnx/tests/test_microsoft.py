@@ -27,7 +27,10 @@ def test_a_row_gives_what_onnx_runtime_gives(case: str) -> None:
         wanted = GOLDEN[f"{case}/out/{i}"]
         assert output.shape == wanted.shape
         assert output.numpy().dtype == wanted.dtype
-        np.testing.assert_allclose(output.numpy(), wanted, rtol=1e-4, atol=2e-5)
+        step = wanted.dtype in (np.int8, np.uint8)  # a half may be rounded to either side
+        atol = 1 if step else 2e-5
+        np.testing.assert_allclose(output.numpy().astype(float), wanted, rtol=1e-4, atol=atol)
+        assert not step or np.mean(output.numpy() != wanted) < 0.05
 
 
 def test_every_row_has_a_case() -> None:

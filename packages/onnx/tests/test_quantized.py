@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper, parser
+from onnx import TensorProto, helper, numpy_helper, parser
 
 import phlox_tensor as px
 from phlox_onnx import load
@@ -73,3 +73,53 @@ def test_weights_of_whole_numbers_are_trained_floats(file: bytes) -> None:
 def test_an_unknown_way_is_told(file: bytes) -> None:
     with pytest.raises(px.ArgumentError, match="'fake', 'float', 'exact'"):
         load(file, quantized="none")  # type: ignore[arg-type]
+
+
+def test_ops_of_the_other_domain_train_alike(file: bytes) -> None:
+    proto = onnx.load_model_from_string(file)
+    for node in proto.graph.node:
+        if node.op_type.endswith("uantizeLinear"):
+            node.domain = "com.microsoft"
+    proto.opset_import.append(onnx.helper.make_opsetid("com.microsoft", 1))
+    model = load(proto.SerializeToString())
+    assert list(model.params(trainable=True)) == ["w"]
+    found, wanted = model(px.asarray(X)), load(file)(px.asarray(X))
+    np.testing.assert_array_equal(found.numpy(), wanted.numpy())
+
+
+@pytest.mark.parametrize(
+    ("bits", "zero", "bias"), [(4, True, True), (4, False, False), (8, True, False)]
+)
+def test_packed_weights_are_unpacked_once_and_train(bits: int, zero: bool, bias: bool) -> None:
+    rng = np.random.default_rng(bits)
+    rows, columns, block = 5, 40, 16
+    blocks, per = 3, 16 * bits // 8
+    constants: dict[str, Any] = {
+        "B": rng.integers(0, 256, (rows, blocks, per)).astype(np.uint8),
+        "scales": rng.normal(size=rows * blocks).astype(np.float32),
+        "zero": rng.integers(0, 256, rows * -(-blocks * bits // 8)).astype(np.uint8),
+        "bias": rng.normal(size=rows).astype(np.float32),
+    }
+    inputs = ["x", "B", "scales", "zero" if zero else "", "", "bias" if bias else ""]
+    node = helper.make_node(
+        "MatMulNBits",
+        inputs,
+        ["y"],
+        domain="com.microsoft",
+        K=columns,
+        N=rows,
+        bits=bits,
+        block_size=block,
+    )
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, columns])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, rows])
+    given = [numpy_helper.from_array(v, k) for k, v in constants.items() if k in inputs]
+    graph = helper.make_graph([node], "g", [x], [y], given)
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)]
+    file = helper.make_model(graph, opset_imports=opsets).SerializeToString()
+    model, packed = load(file), load(file, quantized="exact")
+    value = rng.normal(size=(2, columns)).astype(np.float32)
+    np.testing.assert_allclose(model(value).numpy(), packed(value).numpy(), rtol=1e-5, atol=1e-4)
+    sizes = [p.value.shape for p in model.params(trainable=True).values()]
+    assert (columns, rows) in sizes
+    assert "MatMulNBits" not in [n.op for n in model.program.graph.nodes]

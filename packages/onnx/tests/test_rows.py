@@ -1,6 +1,8 @@
 """Rows say what the schemas of ONNX say."""
 
+import ast
 import inspect
+import textwrap
 from typing import Any
 
 import onnx
@@ -54,3 +56,57 @@ def test_the_ops_without_a_row_are_known() -> None:
     strings = {"RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit"}
     others = {"Constant", "ImageDecoder", "TfIdfVectorizer"}
     assert every - {op for domain, op in TABLE if not domain} == strings | others
+
+
+# Attributes that a row takes and does not look at, with why that changes no number.
+_DRAWN = "another library's stream of random numbers"
+_EIGHT = "speaks of floats of 8 bits, which phlox lacks"
+UNREAD = {
+    ("", "Bernoulli", "seed"): _DRAWN,
+    ("", "Cast", "round_mode"): _EIGHT,
+    ("", "Cast", "saturate"): _EIGHT,
+    ("", "CastLike", "round_mode"): _EIGHT,
+    ("", "CastLike", "saturate"): _EIGHT,
+    ("", "Dropout", "seed"): _DRAWN,
+    ("", "LinearAttention", "chunk_size"): "a hint to kernels that work on several steps at once",
+    ("", "Multinomial", "seed"): _DRAWN,
+    ("", "Optional", "type"): "None is None, whatever it is not",
+    ("", "QuantizeLinear", "saturate"): _EIGHT,
+    ("", "RandomNormal", "seed"): _DRAWN,
+    ("", "RandomNormalLike", "seed"): _DRAWN,
+    ("", "RandomUniform", "seed"): _DRAWN,
+    ("", "RandomUniformLike", "seed"): _DRAWN,
+    ("", "Range", "stash_type"): "on the host numbers are as wide as can be",
+    ("", "SequenceEmpty", "dtype"): "a list of nothing has no type",
+    ("", "TopK", "sorted"): "elements come in order in any case",
+    ("com.microsoft", "MatMulNBits", "accuracy_level"): "a hint to kernels of less precision",
+    ("com.microsoft", "QuantizeLinear", "saturate"): _EIGHT,
+    ("phlox.onnx", "FakeQuantize", "saturate"): _EIGHT,
+}
+
+
+def unread(function: Any) -> set[str]:
+    """Keyword parameters that the body of a function never names."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    made = next(n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.Lambda))
+    body = made.body if isinstance(made.body, list) else [made.body]
+    named = {n.id for line in body for n in ast.walk(line) if isinstance(n, ast.Name)}
+    return {a.arg for a in made.args.kwonlyargs} - named
+
+
+def _plain(function: Any) -> bool:
+    return inspect.isfunction(function) and function.__name__ != "<lambda>"
+
+
+def test_a_row_reads_the_attributes_that_it_takes() -> None:
+    functions = [(key, f) for key, row in TABLE.items() for f in (row.run, row.host) if _plain(f)]
+    assert len(functions) > 200
+    found = {(*key, name) for key, function in functions for name in unread(function)}
+    assert found == set(UNREAD)
+
+
+def test_an_attribute_that_is_not_read_is_found() -> None:
+    def row(x: Any, *, axis: int = 0, mode: str = "") -> Any:
+        return x.sum(axis=axis)
+
+    assert unread(row) == {"mode"}

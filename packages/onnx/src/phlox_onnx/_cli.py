@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from difflib import get_close_matches
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, Final, get_args
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -18,10 +19,8 @@ from ._limits import Limits
 from ._model import prepared
 from ._quantized import Quantized
 from ._roles import roles
-from ._table import unsupported
-from .source import Package, feeds_of, verify, write
-from .source._package import Precision, report_of
-from .source._verify import Against
+from ._table import nearest, unsupported
+from .source import Against, Asked, Precision, Train, proven, report_of, write
 from .table import TABLE
 
 
@@ -80,19 +79,26 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run `phlox onnx` with `argv`; return the exit status."""
+def main(argv: Sequence[str] | None = None, *, train: Train | None = None) -> int:
+    """Run `phlox onnx` with `argv`; return the exit status.
+
+    Args:
+        argv: the words of the command.
+        train: makes a device that records, to look at gradients with.
+    """
     options = _parser().parse_args(argv)
     try:
         if options.ops:
             _print(ops(), options.json)
             return 0
         if options.file and options.check:
+            _refuse_unused(options)
             found = checked(options.file)
             _print(found if options.json else list(_report(found)), options.json)
             return 1 if found["unsupported"] else 0
-        if options.file and options.out:
-            return _write(options)
+        if argv or options.file:
+            _refuse_unclear(options)
+            return _write(options, train)
     except (PhloxError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
@@ -100,68 +106,82 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 2
 
 
-# How far source and file may be apart, as a share of the largest value of an output.
-_CLOSE: Final = 1e-4
-# The same where weights are kept in 16 bits.
-_HALF: Final = 1e-2
+def _refuse_unclear(options: argparse.Namespace) -> None:
+    if not options.file:
+        raise ArgumentError("onnx", "no file is named", hint="phlox onnx model.onnx --check")
+    if not options.out:
+        hint = f"phlox onnx {options.file} --check, or --out mymodel"
+        raise ArgumentError("onnx", "nothing to do with the file", hint=hint)
 
 
-def _write(options: argparse.Namespace) -> int:
+def _refuse_unused(options: argparse.Namespace) -> None:
+    """What only says something with --out."""
+    words = ("out", "bind", "free", "freeze", "flat", "sample")
+    given = [f"--{word}" for word in words if getattr(options, word) not in (None, [], False)]
+    if given:
+        raise ArgumentError("onnx", "one of --check and --out", got=f"--check {' '.join(given)}")
+
+
+def _write(options: argparse.Namespace, train: Train | None) -> int:
     """Write a package, run it beside the file, and say how far they are apart."""
-    bind = {name: _size(text) for name, text in map(_pair("--bind batch=8"), options.bind)}
-    free = dict(map(_pair("--free input:0=batch"), options.free))
+    bind = {name: _size(text) for name, text in _pairs("--bind", "batch=8", options.bind).items()}
+    sample = _sample(options.sample) if options.sample else None
+    folder = Path(options.out)
     made = write(
         options.file,
-        options.out,
+        folder,
         bind=bind,
-        free=free,
+        free=_pairs("--free", "input:0=batch", options.free),
         precision=options.precision,
         freeze=options.freeze,
         flat=options.flat,
         quantized=options.quantized,
+        verify=False,  # which is done below, with gradients, and does not undo what was written
     )
+    cure = _CURES[sample is not None]
+    asked = Asked(bind, made.freed, sample, options.against, options.quantized, train, cure)
+    proof = proven(options.file, folder, made, asked)
+    made.proof = proof.lines
+    (folder / "report.md").write_text(report_of(made), encoding="utf-8")
     print(report_of(made), end="")
-    close = True
-    for feeds in _feeds(options, made, {"": 1, **bind}, free):
-        words = {"against": options.against, "quantized": options.quantized}
-        found = verify(options.file, options.out, feeds, **words)
-        sizes = ", ".join(f"{k!r} {np.shape(v)}" for k, v in feeds.items()) if free else ""
-        for name, off in found.items():
-            line = f"- {name!r} beside {options.against}: {off:.1e} of its largest value"
-            print(f"{line}, for {sizes}" if sizes else line)
-        most = _HALF if options.precision == "half" else _CLOSE
-        close = close and all(off <= most for off in found.values())
-    return 0 if close else 1
+    if not folder.resolve().name.isidentifier():
+        hint = "px.onnx.verify reads it; for an import the folder needs the name of a module"
+        print(f"{options.out} is no name that Python imports; {hint}", file=sys.stderr)
+    if not proof.holds:
+        print(f"{options.out} is written, but not as good as the file", file=sys.stderr)
+    return 0 if proof.holds else 1
 
 
-def _feeds(
-    options: argparse.Namespace, made: Package, sizes: dict[str, int], free: dict[str, str]
-) -> Iterator[dict[str, Any]]:
-    """What is verified with: a sample, or drawn inputs; what was freed in two sizes."""
-    if options.sample:
-        with np.load(options.sample) as sample:
-            yield dict(sample)
-        return
-    fixed = {v.name: v.shape for v in prepared(options.file, Limits()).inputs}
-    for times in (1, 2) if free else (1,):
-        for place, word in free.items():
-            name, _, axis = place.rpartition(":")
-            n = (fixed[name] or ())[int(axis)]
-            sizes[word] = times * (n if isinstance(n, int) else 1)
-        yield feeds_of(made.inputs, sizes)
+_CURES: Final = (
+    "; the package is written; --sample FILE.npz gives inputs that the model is meant for",
+    "; the package is written, but does not run with the inputs of --sample",
+)
 
 
-def _pair(hint: str) -> Callable[[str], tuple[str, str]]:
-    """What takes an option apart."""
+def _sample(path: str) -> dict[str, Any]:
+    try:
+        found = np.load(path)
+        if isinstance(found, np.ndarray):
+            raise ValueError("one array without a name")
+        with found:
+            return dict(found)
+    except (ValueError, AttributeError, EOFError, BadZipFile) as error:
+        hint = "np.savez('sample.npz', **{input: array})"
+        said = str(error).partition(". If you trust")[0]
+        raise ArgumentError("onnx", "no sample", got=f"{path}: {said}", hint=hint) from error
 
-    def split(text: str) -> tuple[str, str]:
+
+def _pairs(option: str, example: str, texts: Sequence[str]) -> dict[str, str]:
+    """An option that is given several times, each NAME=VALUE."""
+    out: dict[str, str] = {}
+    for text in texts:
         name, _, value = text.partition("=")
-        if not name or not value:
-            words = {"got": repr(text), "expected": "NAME=VALUE", "hint": hint}
-            raise ArgumentError("onnx", "no name and value", **words)
-        return name, value
-
-    return split
+        if not name or not value or name in out:
+            words = {"got": repr(text), "expected": "NAME=VALUE", "hint": f"{option} {example}"}
+            what = f"{option} names a size twice" if name in out else "no name and value"
+            raise ArgumentError("onnx", what, **words)
+        out[name] = value
+    return out
 
 
 def _size(text: str) -> int:
@@ -195,8 +215,8 @@ def checked(file: str) -> dict[str, Any]:
 
 
 def _missing(key: Key, nodes: list[Node]) -> dict[str, Any]:
-    names = {op: (domain, op) for domain, op in TABLE}
-    near = [_name(names[op]) for op in get_close_matches(key[1], names, 1)]
+    found = nearest(key[1]) if not key[0] else None
+    near = [] if found is None else [_name(found)]
     first = nodes[0].name or next((o for o in nodes[0].outputs if o), "")
     return {"op": _name(key), "count": len(nodes), "first": first, "nearest": near}
 

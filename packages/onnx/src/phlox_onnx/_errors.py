@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from phlox_tensor import PhloxError
+from phlox_tensor import ArgumentError, PhloxError
 
 if TYPE_CHECKING:
     from ._graph import Node
@@ -15,12 +15,26 @@ if TYPE_CHECKING:
 RAW: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
 
+def refuse_other_words(op: str, name: str, value: object, words: Sequence[object]) -> None:
+    """Refuse an option that is none of its words.
+
+    Raises:
+        ArgumentError: naming them.
+    """
+    if not any(value is word or (isinstance(word, str) and value == word) for word in words):
+        expected = ", ".join(map(repr, words))
+        raise ArgumentError(op, f"unknown {name}", got=repr(value), expected=expected)
+
+
 class OnnxError(PhloxError, ValueError):
     """A file is no ONNX model, is malformed, or holds what phlox has no row for."""
 
 
-def refused(error: Exception, node: Node) -> OnnxError:
-    """The error of a node that asks for what cannot be."""
+def refused(error: Exception, node: Node, own: bool = False) -> OnnxError:
+    """The error of a node that asks for what cannot be, or of a function that a user registered."""
+    if own:
+        got = f"{type(error).__name__}: {error}, in {node.where()}"
+        return OnnxError("onnx", "a registered function fails", got=got)
     return OnnxError(
         "onnx",
         "a node does not fit what it is given",

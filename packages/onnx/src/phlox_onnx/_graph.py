@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import numpy as np
@@ -15,7 +15,7 @@ Key = tuple[str, str]  # domain, name
 
 
 @final
-@dataclass
+@dataclass(eq=False)
 class Node:
     """One call of an op. ``""`` among inputs and outputs is one that is absent.
 
@@ -110,6 +110,25 @@ def walk(graph: Graph) -> Iterator[Node]:
             yield from walk(inner)
 
 
+def graphs_of(graph: Graph) -> Iterator[Graph]:
+    """A graph and all graphs inside."""
+    yield graph
+    for node in graph.nodes:
+        for inner in node.graphs.values():
+            yield from graphs_of(inner)
+
+
+def copied(graph: Graph) -> Graph:
+    """A graph that may be rewritten; arrays are shared."""
+    nodes = []
+    for node in graph.nodes:
+        words = {k: copied(v) if isinstance(v, Graph) else v for k, v in node.attributes.items()}
+        given, gives = [*node.inputs], [*node.outputs]
+        nodes.append(replace(node, inputs=given, outputs=gives, attributes=words))
+    inputs, outputs = ([replace(v) for v in values] for values in (graph.inputs, graph.outputs))
+    return Graph(graph.name, inputs, outputs, nodes, dict(graph.constants))
+
+
 def outer_names(graph: Graph) -> set[str]:
     """Names that a graph takes from the graphs around it."""
     own = {v.name for v in graph.inputs} | set(graph.constants)
@@ -174,19 +193,20 @@ def with_names_once(graph: Graph) -> None:
     Raises:
         OnnxError: for a value that is made twice, or never.
     """
-    taken: set[str] = set()
-    _rename(graph, {}, taken)
+    _rename(graph, {}, {})
 
 
-def _fresh(name: str, taken: set[str]) -> str:
-    found, i = name, 1
+def _fresh(name: str, taken: dict[str, int]) -> str:
+    """A name that is free; for each taken one ``taken`` holds the next number to try."""
+    found = name
     while found in taken:
-        found, i = f"{name}#{i}", i + 1
-    taken.add(found)
+        found = f"{name}#{taken[name]}"
+        taken[name] += 1
+    taken[found] = 1
     return found
 
 
-def _rename(graph: Graph, around: dict[str, str], taken: set[str]) -> None:
+def _rename(graph: Graph, around: dict[str, str], taken: dict[str, int]) -> None:
     scope = dict(around)
     own: set[str] = set()
 

@@ -17,11 +17,48 @@ def inlined(model: Model, limits: Limits) -> Graph:
             nodes.
     """
     if model.functions:
+        count = _Counter(model.functions, limits).nodes(model.graph.nodes, ())
+        _refuse_many(count, limits)
         _Inliner(model.functions, limits).graph(model.graph, ())
     return model.graph
 
 
+def _refuse_many(count: int, limits: Limits) -> None:
+    if count > limits.nodes:
+        why = "functions become too many nodes"
+        raise OnnxError("onnx", why, got=f"{count:,} or more", expected=f"{limits.nodes:,}")
+
+
+def _refuse_calls(node: Node, stack: tuple[Key, ...], limits: Limits) -> None:
+    if node.key in stack:
+        raise OnnxError("onnx", "functions call each other in a circle", got=node.op)
+    if len(stack) >= limits.depth:
+        raise OnnxError("onnx", "functions nest too deep", expected=limits.depth)
+
+
+class _Counter:
+    """What nodes become at least, asked of each function once, before any of it is made."""
+
+    def __init__(self, functions: dict[Key, Function], limits: Limits) -> None:
+        self._functions, self._limits = functions, limits
+        self._found: dict[Key, int] = {}
+
+    def nodes(self, nodes: list[Node], stack: tuple[Key, ...]) -> int:
+        return sum(self._node(node, stack) for node in nodes)
+
+    def _node(self, node: Node, stack: tuple[Key, ...]) -> int:
+        function = self._functions.get(node.key)
+        if function is None:
+            return 1 + sum(self.nodes(inner.nodes, stack) for inner in node.graphs.values())
+        _refuse_calls(node, stack, self._limits)
+        if node.key not in self._found:
+            self._found[node.key] = 1 + self.nodes(function.nodes, (*stack, node.key))
+        return self._found[node.key]
+
+
 class _Inliner:
+    """Counts too: graphs that a call hands over hold what no count of functions sees."""
+
     def __init__(self, functions: dict[Key, Function], limits: Limits) -> None:
         self._functions, self._limits = functions, limits
         self._calls = self._nodes = 0
@@ -31,17 +68,13 @@ class _Inliner:
 
     def _expanded(self, node: Node, stack: tuple[Key, ...]) -> list[Node]:
         self._nodes += 1
-        if self._nodes > self._limits.nodes:
-            raise OnnxError("onnx", "functions become too many nodes", expected=self._limits.nodes)
+        _refuse_many(self._nodes, self._limits)
         function = self._functions.get(node.key)
         if function is None:
             for inner in node.graphs.values():
                 self.graph(inner, stack)
             return [node]
-        if node.key in stack:
-            raise OnnxError("onnx", "functions call each other in a circle", got=node.op)
-        if len(stack) >= self._limits.depth:
-            raise OnnxError("onnx", "functions nest too deep", expected=self._limits.depth)
+        _refuse_calls(node, stack, self._limits)
         self._calls += 1
         body = _body(function, node, f"{node.op}.{self._calls}/")
         return [made for each in body for made in self._expanded(each, (*stack, node.key))]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from typing import Any, Final, get_args
@@ -12,18 +11,17 @@ import numpy as np
 from phlox_nn import Module, Param
 from phlox_tensor import DTYPES, ArgumentError, Backend, Tensor, as_device, default_device
 
-from ._errors import OnnxError
-from ._graph import Array, Graph, Node, in_order, walk, with_names_once
+from ._errors import OnnxError, refuse_other_words
+from ._graph import Array, Graph, Node, Value, graphs_of, in_order, walk, with_names_once
 from ._inline import inlined
 from ._limits import Limits
-from ._program import Program, lifted
+from ._program import Program, bound, checked_attributes, lifted
 from ._quantized import Quantized, without_whole_numbers
-from ._read import read
-from ._roles import Roles, roles
-from ._table import unsupported
+from ._read import Source, read
+from ._roles import LITERAL_SIZE, Roles, roles
+from ._sound import refuse_unsound
+from ._table import nearest, row_of, unsupported
 from ._upgrade import upgraded
-
-Source = str | os.PathLike[str] | bytes
 
 _WORD: Final = re.compile(r"[^0-9A-Za-z_]+")
 
@@ -60,7 +58,7 @@ class OnnxModel(Module):
         given = self._given(args, named)
         weights = {self.program.weights[name]: at(self).value for name, at in self.paths}
         device = self._device(weights, given)
-        found = self.program.run(given, weights, device)
+        found = self.program.run([_put(v, device) for v in given], weights, device)
         return found[0] if len(found) == 1 else tuple(found)
 
     def _given(self, args: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
@@ -76,10 +74,10 @@ class OnnxModel(Module):
             )
         values |= named
         inputs = self.program.graph.inputs
-        return [_as_value(values[v.name], v.dtype) for v in inputs]
+        return [_as_input(v, values[v.name]) for v in inputs]
 
     def _device(self, weights: dict[int, Tensor[Any]], given: list[Any]) -> Backend:
-        """The device that computes: that of the inputs, or that of the weights around it."""
+        """The device that computes: that of the weights, or that of the inputs where none are."""
         found = [t.device for t in weights.values()] or [
             v.device for v in given if isinstance(v, Tensor)
         ]
@@ -115,6 +113,36 @@ def _at(path: tuple[str, ...]) -> Callable[[Module], Any]:
     return find
 
 
+def _as_input(wanted: Value, value: Any) -> Any:
+    """An input as arrays and tensors.
+
+    Raises:
+        ArgumentError: when it is none of them.
+    """
+    try:
+        found = _as_value(value, wanted.dtype)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(
+            "onnx",
+            "an input is no tensor",
+            got=f"{type(value).__name__} for {wanted.name!r}",
+            expected="a tensor, an array, or numbers",
+            hint=f"model({wanted.name}=px.asarray(…))" if wanted.name.isidentifier() else None,
+        ) from error
+    if isinstance(found, np.ndarray) and found.dtype == object:
+        got = f"{type(value).__name__} for {wanted.name!r}"
+        raise ArgumentError("onnx", "an input is no tensor", got=got, expected="numbers")
+    return found
+
+
+def _put(value: Any, device: Backend) -> Any:
+    """An input where it is computed with; whole numbers that may be sizes stay on the host."""
+    if isinstance(value, list):
+        return [lifted(item, device) for item in value]
+    whole = isinstance(value, np.ndarray) and (value.dtype.kind in "iub" or not value.ndim)
+    return value if whole and value.size <= LITERAL_SIZE else lifted(value, device)
+
+
 def _as_value(value: Any, dtype: str) -> Any:
     """Numbers take the type that the file gives; arrays and tensors keep theirs."""
     if isinstance(value, list) and not _numbers(value):
@@ -147,6 +175,7 @@ def paths_of(names: list[str]) -> dict[str, tuple[str, ...]]:
     """
     taken: set[tuple[str, ...]] = set()
     branches: set[tuple[str, ...]] = set()
+    number: dict[str, int] = {}
 
     def clashes(path: tuple[str, ...]) -> bool:
         inside = any(path[:k] in taken for k in range(1, len(path)))
@@ -158,9 +187,10 @@ def paths_of(names: list[str]) -> dict[str, tuple[str, ...]]:
         words = [word for word in words if word] or ["value"]
         if not words[0][0].isalpha() or hasattr(OnnxModel, words[0]) or words[0] in _FIELDS:
             words[0] = f"n_{words[0]}"
-        path, i = tuple(words), 1
+        path, joined = tuple(words), "_".join(words)
         while clashes(path):
-            path, i = (f"{'_'.join(words)}_{i}",), i + 1
+            number[joined] = number.get(joined, 0) + 1
+            path = (f"{joined}_{number[joined]}",)
         taken.add(path)
         branches |= {path[:k] for k in range(1, len(path))}
         out[name] = path
@@ -202,26 +232,31 @@ def load(
         >>> load(file.SerializeToString())([-1.0, 2.0]).tolist()
         [0.0, 2.0]
     """
-    if quantized not in get_args(Quantized):
-        expected = ", ".join(map(repr, get_args(Quantized)))
-        raise ArgumentError("load", "unknown quantized", got=repr(quantized), expected=expected)
-    limits = limits or Limits()
-    graph = prepared(source, limits)
+    refuse_other_words("load", "quantized", quantized, get_args(Quantized))
+    graph = prepared(source, limits or Limits())
     without_whole_numbers(graph, quantized)
     refuse_unsupported(graph)
     target = default_device() if device is None else as_device(device)
     found = roles(graph)
-    return _built(graph, found, target, limits.elements)
+    return _built(graph, found, target, (limits or Limits()).elements)
 
 
 def prepared(source: Source, limits: Limits) -> Graph:
     """Read a file as a graph of newest ops, in order, without functions."""
+    _refuse_no_limits(limits)
     graph = inlined(read(source, limits), limits)
     upgraded(graph)
     _constants(graph)
     in_order(graph)
     with_names_once(graph)
     return graph
+
+
+def _refuse_no_limits(limits: object) -> None:
+    if not isinstance(limits, Limits):
+        hint = "limits=px.onnx.Limits(nodes=1000)"
+        got = type(limits).__name__
+        raise ArgumentError("onnx", "these are no limits", got=got, expected="Limits", hint=hint)
 
 
 def _constants(graph: Graph) -> None:
@@ -259,25 +294,30 @@ def _constant(node: Node) -> Array:
 
 
 def refuse_unsupported(graph: Graph) -> None:
-    """Name every op without a row at once.
+    """Name every op without a row at once, and the first node that does not fit its row.
 
     Raises:
         OnnxError: when there is one.
     """
     missing = unsupported(graph)
     if not missing:
+        for node in walk(graph):
+            row = row_of(node.key)
+            assert row is not None
+            bound(node, row)
+            checked_attributes(node, row)
+        refuse_unsound(graph)
         return
     lines = [
         f"{op if not domain else f'{domain}.{op}'} ({len(nodes)}, first {nodes[0].where()})"
         for (domain, op), nodes in sorted(missing.items())
     ]
     (domain, op) = sorted(missing)[0]
-    raise OnnxError(
-        "onnx",
-        "ops without a row",
-        got="; ".join(lines),
-        hint=f"px.onnx.register({domain!r}, {op!r}, function)",
-    )
+    near = nearest(op) if not domain else None
+    hint = f"px.onnx.register({domain!r}, {op!r}, function)"
+    if near is not None:
+        hint = f"{near[1]!r} has a row; {hint} adds one"
+    raise OnnxError("onnx", "ops without a row", got="; ".join(lines), hint=hint)
 
 
 def _built(graph: Graph, found: Roles, device: Backend, elements: int) -> OnnxModel:
@@ -286,6 +326,6 @@ def _built(graph: Graph, found: Roles, device: Backend, elements: int) -> OnnxMo
         name: Param(lifted(array, device), role="weight" if name in found.trained else "state")
         for name, array in ours.items()
     }
-    for each in (graph, *(g for node in walk(graph) for g in node.graphs.values())):
+    for each in graphs_of(graph):
         each.constants = {k: v for k, v in each.constants.items() if k not in ours}
     return OnnxModel(Program(graph, list(ours), elements), paths_of(list(ours)), params)

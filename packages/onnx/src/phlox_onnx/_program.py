@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, final
 
 import numpy as np
@@ -14,7 +14,8 @@ from ._graph import Array, Graph, Node, reads
 from ._growth import META, factor, meta_of, refuse_large, too_large
 from ._growth import bound as bound_of
 from ._limits import Limits
-from ._row import Parameter, Row
+from ._row import Parameter, Row, whole
+from ._sound import named_outputs
 from ._table import row_of
 
 Env = list[Any]
@@ -45,7 +46,7 @@ def _host(value: Any, device: Backend) -> Any:
 
 
 def _ints(value: Any, device: Backend) -> Any:
-    return value if value is None else tuple(int(v) for v in np.ravel(on_host(value)))
+    return value if value is None else whole(on_host(value))
 
 
 def _scalar(value: Any, device: Backend) -> Any:
@@ -83,6 +84,7 @@ class Step:
         "_plan",
         "_row",
         "_slots",
+        "_wanted",
         "drop",
         "node",
         "outputs",
@@ -109,27 +111,34 @@ class Step:
         self._device = "device" in row.context
         self._host = row.host
         self._most = program.elements
+        self._wanted = named_outputs(node)
         self._factor = factor(self._given) if row.grows else 0.0
         self.drop: tuple[int, ...] = ()
 
-    def __call__(self, env: Env, device: Backend) -> None:
-        """Run the node and put its results where they belong."""
+    def __call__(self, env: Env, device: Backend, *, keep: bool = False) -> None:
+        """Run the node and put its results where they belong; ``keep`` lets go of no input."""
         try:
             found = self._found(env, device)
         except PhloxError as error:
             error.add_note(f"in {self.node.where()} of the ONNX model")
             raise
         except RAW as error:
-            raise refused(error, self.node) from error
+            raise refused(error, self.node, self._row.own) from error
         except MemoryError as error:
             got = "more than there is memory for"
             raise too_large(got, self.node, self._most) from error
         if type(found) is not tuple:
             found = (found,)
+        if len(found) < self._wanted:
+            got = f"{len(found)} of {self.node.where()}"
+            what = "a node gives fewer results than it has names for"
+            raise OnnxError("onnx", what, got=got, expected=self._wanted)
+        if self._row.own:
+            _refuse_no_values(found, self.node)
         for slot, value in zip(self.outputs, found, strict=False):
             if slot >= 0:
                 env[slot] = value
-        for slot in self.drop:
+        for slot in () if keep else self.drop:
             env[slot] = None
 
     def _refuse_large(self, env: Env) -> None:
@@ -154,6 +163,14 @@ class Step:
         if self._device:
             return self._row.run(*args, **self._given, device=device)
         return self._row.run(*args, **self._given)
+
+
+def _refuse_no_values(found: tuple[Any, ...], node: Node) -> None:
+    for value in found:
+        if not isinstance(value, Tensor | np.ndarray | list):
+            got = f"{type(value).__name__} of {node.where()}"
+            what = "a registered function gives no tensor"
+            raise OnnxError("onnx", what, got=got, expected="a tensor, or a tuple of them")
 
 
 def _small(found: Any, device: Backend) -> Any:
@@ -301,6 +318,26 @@ class Program:
                 drops.setdefault(i, []).append(self.slot(name))
         for i, slots in drops.items():
             steps[i].drop = tuple(slots)
+
+    def walked(self, arguments: Sequence[Any], device: Backend) -> Iterator[tuple[Step, list[Any]]]:
+        """Each step with its results, for as far as inputs that may be None allow it.
+
+        What a body makes is left out, and how large constants are is all that counts of them.
+        """
+        env = [
+            lifted(v, device) if isinstance(v, np.ndarray) and v.size > HOST_SIZE else v
+            for v in self._start
+        ]
+        for slot, value in zip(self._inputs, arguments, strict=True):
+            env[slot] = value
+        for step in self._steps:
+            if step.node.graphs:
+                continue
+            try:
+                step(env, device, keep=True)
+            except (PhloxError, *RAW):
+                continue
+            yield step, [env[slot] if slot >= 0 else None for slot in step.outputs]
 
     def run(
         self, arguments: Sequence[Any], weights: dict[int, Tensor[Any]], device: Backend

@@ -7,8 +7,9 @@ from typing import Literal
 import numpy as np
 
 from ._errors import within
-from ._graph import Array, Graph, Node, walk
+from ._graph import Array, Graph, Node, graphs_of, walk
 from ._types import CODES
+from .table.microsoft import unpacked
 from .upgrades import OWN
 
 Quantized = Literal["fake", "float", "exact"]
@@ -23,11 +24,12 @@ def without_whole_numbers(graph: Graph, how: Quantized) -> None:
         return
     constants: dict[str, Array] = {}
     makers: dict[str, Node] = {}
-    graphs = [graph, *(g for node in walk(graph) for g in node.graphs.values())]
+    graphs = list(graphs_of(graph))
     for each in graphs:
         constants |= each.constants
         makers |= {node.outputs[0]: node for node in each.nodes if node.key == _Q}
     for each in graphs:
+        each.nodes = [made for node in each.nodes for made in _unpacked(node, each)]
         each.nodes = [made for node in each.nodes if (made := _floating(node, how, makers, each))]
     used = {v.name for each in graphs for v in each.outputs}
     used |= {name for node in walk(graph) for name in node.inputs}
@@ -40,11 +42,41 @@ def _with_types(graph: Graph) -> None:
     """Say to which type is quantized, since a device may hold the zero point in a wider one."""
     known = {v.name: v.dtype for v in graph.inputs}
     nodes = list(walk(graph))
-    for each in (graph, *(g for node in nodes for g in node.graphs.values())):
+    for node in nodes:
+        # For 16 bits, which ONNX had not always, files have those of the other domain.
+        if node.key in (("com.microsoft", _Q[1]), ("com.microsoft", _DQ[1])):
+            node.domain = ""
+    for each in graphs_of(graph):
         known |= {name: value.dtype.name for name, value in each.constants.items()}
     for node in nodes:
         if node.key == _Q and len(node.inputs) > 2 and known.get(node.inputs[2]) in CODES:
             node.attributes.setdefault("output_dtype", CODES[known[node.inputs[2]]])
+
+
+def _unpacked(node: Node, graph: Graph) -> list[Node]:
+    """A product with packed weights as one with floats, which are made once, and train."""
+    if node.key != ("com.microsoft", "MatMulNBits"):
+        return [node]
+    x, data, scales, zero, places, bias = (*node.inputs, "", "", "")[:6]
+    found = {name: graph.constants.get(name) for name in (data, scales, zero) if name}
+    packed, by, words = found[data], found[scales], node.attributes
+    bits = words.get("bits", 4)
+    if packed is None or by is None or found.get(zero, packed) is None or places:
+        return [node]
+    if bits not in (4, 8) or not {"K", "N", "block_size"} <= words.keys():
+        return [node]
+    rows, columns = words["N"], words["K"]
+    with within(node):
+        shape = rows, columns
+        off = unpacked(packed, found.get(zero), shape, bits, words["block_size"])
+        weight = (off * by.reshape(rows, -1, 1)).astype(by.dtype).reshape(rows, -1)[:, :columns]
+    name = f"{data}/unpacked/{scales}"
+    graph.constants[name] = np.ascontiguousarray(weight.T)
+    out = f"{node.outputs[0]}/product" if bias else node.outputs[0]
+    made = [Node("MatMul", "", [x, name], [out], {}, node.name, 28)]
+    if bias:
+        made.append(Node("Add", "", [out, bias], [*node.outputs], {}, node.name, 28))
+    return made
 
 
 def _floating(node: Node, how: Quantized, makers: dict[str, Node], graph: Graph) -> Node | None:

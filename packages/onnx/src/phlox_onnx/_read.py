@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 import onnx
 
-from phlox_tensor import DTYPES
+from phlox_tensor import DTYPES, ArgumentError
 
 from ._errors import OnnxError
 from ._external import mapped
@@ -31,16 +31,32 @@ _FIELDS: Final = {
 _A: Final = onnx.AttributeProto
 
 
-def read(source: str | os.PathLike[str] | bytes, limits: Limits) -> Model:
+Source = str | os.PathLike[str] | bytes | bytearray | memoryview | onnx.ModelProto
+
+
+def bytes_of(source: object) -> bytes | None:
+    """A file in memory; None for what is none, such as a path."""
+    if isinstance(source, onnx.ModelProto):
+        return bytes(source.SerializeToString())
+    return bytes(source) if isinstance(source, bytes | bytearray | memoryview) else None
+
+
+def read(source: object, limits: Limits) -> Model:
     """Return the model of a file, or of its bytes.
 
     Raises:
+        ArgumentError: when it is neither.
         OnnxError: when the bytes are no model, or go beyond a limit.
         OSError: when the file cannot be read.
     """
     folder = None
-    if isinstance(source, bytes):
-        data = source
+    data = bytes_of(source)
+    if data is not None:
+        if len(data) > limits.file_bytes:
+            raise _bad("the file is too large", len(data), limits.file_bytes)
+    elif not isinstance(source, str | os.PathLike):
+        expected = "a path, bytes, or an onnx.ModelProto"
+        raise ArgumentError("onnx", "this is no file", got=type(source).__name__, expected=expected)
     else:
         path = Path(source)
         folder = path.parent
@@ -54,8 +70,8 @@ def read(source: str | os.PathLike[str] | bytes, limits: Limits) -> Model:
         raise _bad("not an ONNX file", f"{len(data)} bytes", "a ModelProto") from None
     if not proto.HasField("graph") or not proto.opset_import:
         raise _bad("not an ONNX model", f"{len(data)} bytes", "a graph and its opset")
-    reader = _Reader(limits, folder)
-    return reader.model(proto)
+    del data  # protobuf has a copy of it, and arrays will be another
+    return _Reader(limits, folder).model(proto)
 
 
 def _bad(what: str, got: object = None, expected: object = None) -> OnnxError:
@@ -73,6 +89,8 @@ class _Reader:
         self._limits, self._folder, self._nodes = limits, folder, 0
 
     def model(self, proto: Any) -> Model:
+        if proto.ir_version > onnx.IR_VERSION:
+            raise _bad("a newer form of file", f"version {proto.ir_version}", onnx.IR_VERSION)
         opsets = self._opsets(proto.opset_import)
         functions: dict[Key, Function] = {}
         for each in proto.functions:
@@ -84,7 +102,11 @@ class _Reader:
         return Model(graph, opsets, functions, self._name(proto.producer_name))
 
     def _opsets(self, entries: Iterable[Any]) -> dict[str, int]:
-        return {_domain(self._name(e.domain)): int(e.version) for e in entries}
+        found = {_domain(self._name(e.domain)): int(e.version) for e in entries}
+        newest = onnx.defs.onnx_opset_version()
+        if not 1 <= found.get("", 1) <= newest:
+            raise _bad("an opset that is not known", found[""], f"1 to {newest}")
+        return found
 
     def _name(self, text: str | bytes) -> str:
         if isinstance(text, bytes):  # which protobuf gives where text is no UTF-8
@@ -114,6 +136,8 @@ class _Reader:
         constants = {self._name(t.name): self.tensor(t) for t in proto.initializer}
         for sparse in proto.sparse_initializer:
             constants[self._name(sparse.values.name)] = self._sparse(sparse)
+        if len(constants) < len(proto.initializer) + len(proto.sparse_initializer):
+            raise _bad("two constants have one name", repr(proto.name))
         inputs = [self._value(v) for v in proto.input]
         return Graph(
             self._name(proto.name),

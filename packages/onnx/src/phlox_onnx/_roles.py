@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, final
 
-from ._graph import Array, Graph, Node, walk
+from ._graph import Array, Graph, Node, graphs_of, walk
 from ._program import bound
 from ._table import row_of
 
@@ -30,10 +30,7 @@ def roles(graph: Graph) -> Roles:
     past ops that only move elements. What a row wants on the host is a literal; so is what is
     small. All else is state: on the device, saved with the model, never trained.
     """
-    constants = dict(graph.constants)
-    for node in walk(graph):
-        for inner in node.graphs.values():
-            constants |= inner.constants
+    constants = {k: v for each in graphs_of(graph) for k, v in each.constants.items()}
     wanted, on_host = _places(graph)
     out = Roles({}, {}, {})
     for name, array in constants.items():

@@ -21,12 +21,26 @@ from typing import Any, Final, TypeAlias, final
 
 import numpy as np
 
+from ._errors import OnnxError
+
 Host: TypeAlias = np.ndarray[Any, Any]
 Ints: TypeAlias = tuple[int, ...]
 Scalar: TypeAlias = bool | int | float
 Raw: TypeAlias = Any
 
 CONTEXT: Final = ("outputs", "device")
+
+
+def whole(value: Host) -> Ints:
+    """The numbers of an array that says sizes, axes or places.
+
+    Raises:
+        OnnxError: when it is no list of whole numbers.
+    """
+    if value.dtype.kind not in "iuO" or value.ndim > 1:
+        got = f"{value.dtype} of shape {value.shape}"
+        raise OnnxError("onnx", "no list of whole numbers", got=got, expected="int64, one axis")
+    return tuple(int(n) for n in value.reshape(-1))
 
 
 @final
@@ -55,6 +69,7 @@ class Row:
         inputs: the parameters by position.
         rest: the parameter that takes all further inputs.
         attributes: the parameters by keyword, with whether the node has to bring them.
+        own: whether the function is a user's.
     """
 
     version: int
@@ -67,6 +82,7 @@ class Row:
     rest: Parameter | None
     attributes: dict[str, bool]
     context: tuple[str, ...]
+    own: bool = False
 
 
 def since(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any, Final
 
 from phlox_tensor import ArgumentError
@@ -14,7 +17,9 @@ from .table import TABLE
 _OWN: Final[dict[Key, Row]] = {}
 
 
-def register(domain: str, op: str, function: Callable[..., Any]) -> None:
+def register(
+    domain: str, op: str, function: Callable[..., Any], *, trained: Sequence[str] = ()
+) -> None:
     """Add an op, or give one another meaning.
 
     Inputs are the positional parameters of the function and attributes those by keyword, under the
@@ -24,16 +29,38 @@ def register(domain: str, op: str, function: Callable[..., Any]) -> None:
         domain: ``""`` is that of ONNX itself.
         op: the name of the op in files.
         function: what it does.
+        trained: its inputs whose constants are weights; others are kept, but never trained.
 
     Raises:
-        ArgumentError: when the name is empty.
+        ArgumentError: for a name that is none, what is no function or hides its parameters, and an
+            input that the function lacks.
 
     Example:
         >>> register("my.domain", "Twice", lambda x, *, scale=1.0: x * 2 * scale)
     """
-    if not op:
-        raise ArgumentError("register", "an op has no name", got=repr(op))
-    _OWN["" if domain == "ai.onnx" else domain, op] = since(1, function)
+    words: tuple[object, object] = domain, op
+    if not op or not all(isinstance(word, str) for word in words):
+        got = f"{domain!r}, {op!r}"
+        raise ArgumentError("register", "an op has no name", got=got, expected="two words")
+    _refuse_hidden(function)
+    row = replace(since(1, function, trained=" ".join(trained)), own=True)
+    known = [p.name for p in (*row.inputs, *([row.rest] if row.rest else []))]
+    if not row.trained <= set(known):
+        raise ArgumentError("register", "no such input", got=trained, expected=", ".join(known))
+    _OWN["" if domain == "ai.onnx" else domain, op] = row
+
+
+def _refuse_hidden(function: object) -> None:
+    if not callable(function):
+        raise ArgumentError("register", "this is no function", got=type(function).__name__)
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError) as error:
+        raise ArgumentError("register", "this is no function", got=repr(function)) from error
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        expected = "each attribute by its name"
+        got = f"**{[p.name for p in parameters][-1]}"
+        raise ArgumentError("register", "parameters without a name", got=got, expected=expected)
 
 
 def row_of(key: Key) -> Row | None:
@@ -48,3 +75,9 @@ def unsupported(graph: Graph) -> dict[Key, list[Node]]:
         if row_of(node.key) is None:
             found.setdefault(node.key, []).append(node)
     return found
+
+
+def nearest(op: str) -> Key | None:
+    """The op with a row whose name is most like another, whatever its domain."""
+    names = {name: (domain, name) for domain, name in (*TABLE, *_OWN)}
+    return next((names[name] for name in get_close_matches(op, names, 1)), None)

@@ -14,9 +14,12 @@ from phlox_tensor import DType
 from phlox_tensor.capture import shown
 
 from .._errors import OnnxError
+from ._batched import Batched, Spread
 
-FREE: Final = None  # a size that another batch changes
 OPSET: Final = 21
+# What is said of modules that are not the same for each batch.
+EVERY: Final = "one way for all batches"
+ONE: Final = "px.onnx.save(module, inputs, path), for the batch of the inputs alone"
 
 
 @final
@@ -32,8 +35,7 @@ class Call:
         dtypes: likewise.
         outs: shape and element type of each result.
         wanted: whether somebody reads each result.
-        batches: whether each free size of the first result is that of the batch.
-        where: the module, or the line, that asked for it.
+        where: the module and the line that asked for it.
     """
 
     op: str
@@ -41,16 +43,24 @@ class Call:
     attributes: tuple[Any, ...]
     shapes: tuple[Any, ...]
     dtypes: tuple[Any, ...]
-    outs: tuple[tuple[tuple[int | None, ...], DType], ...]
+    outs: tuple[tuple[tuple[Any, ...], DType], ...]
     wanted: tuple[bool, ...]
-    batches: bool
     where: str
 
     def refuse(self, what: str) -> OnnxError:
         """The error that says what cannot be written."""
-        got = f"{self.op}({', '.join(shown(a) for a in self.attributes)}) in {self.where}"
         hint = "px.onnx.save writes what nn computes; leave this op to what runs after the file"
-        return OnnxError("save", what, got=got, expected="an op that ONNX can spell", hint=hint)
+        expected = "an op that ONNX can spell"
+        return OnnxError("save", what, got=str(self), expected=expected, hint=hint)
+
+    def refuse_batch(self, what: str) -> OnnxError:
+        """The error that says what cannot be written for any batch."""
+        return OnnxError("save", what, got=str(self), expected=EVERY, hint=ONE)
+
+    def __str__(self) -> str:
+        numbers = [i for i in self.inputs if i is not None and not isinstance(i, str | list)]
+        given = ", ".join(map(shown, (*numbers, *self.attributes)))
+        return f"{self.op}({given}) in {self.where}"
 
 
 def type_of(dtype: DType) -> int:
@@ -66,17 +76,19 @@ class Writer:
         """Start with none."""
         self.nodes: list[onnx.NodeProto] = []
         self.initializers: list[onnx.TensorProto] = []
-        self.names: set[str] = set()
-        self._constants: dict[Any, str] = {}
+        self.places: list[str] = []  # who asked for each node
+        self.place = ""  # who asks now
         self.first = ""  # the input whose first axis is the batch
+        self._names: dict[str, int] = {}  # how often each was wanted
+        self._constants: dict[Any, str] = {}
 
     def name(self, wanted: str) -> str:
         """A name that nothing has yet."""
-        found, i = wanted, 1
-        while found in self.names:
-            i += 1
-            found = f"{wanted}_{i}"
-        self.names.add(found)
+        found = wanted
+        while found in self._names:
+            self._names[wanted] += 1
+            found = f"{wanted}_{self._names[wanted]}"
+        self._names[found] = 1
         return found
 
     def add(self, op: str, inputs: Sequence[str], count: int = 1, /, **attributes: Any) -> Any:
@@ -84,6 +96,7 @@ class Writer:
         outputs = [self.name(op.lower()) for _ in range(count)]
         kept = {k: v for k, v in attributes.items() if v is not None}
         self.nodes.append(helper.make_node(op, list(inputs), outputs, **kept))
+        self.places.append(self.place)
         return outputs[0] if count == 1 else outputs
 
     def array(self, value: Any, name: str = "constant") -> str:
@@ -102,17 +115,64 @@ class Writer:
         """Whole numbers, as shapes and axes are written."""
         return self.array(np.array(values, np.int64))
 
-    def sizes(self, shape: Sequence[int | None]) -> str:
-        """A shape whose free size is that of the batch."""
-        if FREE not in shape:
-            return self.ints(*(n for n in shape if n is not None))
-        whole = self.add("Shape", [self.first], end=1)
-        parts = [whole if n is None else self.ints(n) for n in shape]
-        return str(self.add("Concat", parts, axis=0))
+    def sizes(self, shape: Sequence[Any]) -> str:
+        """Whole numbers, of which some follow from the batch."""
+        if not any(isinstance(n, Batched) for n in shape):
+            return self.ints(*shape)
+        parts = [self._line(n) if isinstance(n, Batched) else self.ints(n) for n in shape]
+        return parts[0] if len(parts) == 1 else str(self.add("Concat", parts, axis=0))
 
-    def number(self, value: float, dtype: DType) -> str:
+    def _line(self, size: Batched) -> str:
+        """A whole number that follows from the batch, as one element of an axis."""
+        key = "batch", size.times, size.plus
+        if key not in self._constants:
+            found = self._once("Shape", self.first, end=1)
+            if size.times != 1:
+                found = self.add("Mul", [found, self.ints(int(size.times))])
+            if size.plus:
+                found = self.add("Add", [found, self.ints(int(size.plus))])
+            self._constants[key] = found
+        return self._constants[key]
+
+    def _once(self, op: str, name: str, **attributes: Any) -> str:
+        key = op, name
+        if key not in self._constants:
+            self._constants[key] = str(self.add(op, [name], **attributes))
+        return self._constants[key]
+
+    def count(self, value: Any) -> str:
+        """A whole number of 64 bits, which may follow from the batch."""
+        if isinstance(value, Batched):
+            return self._once("Squeeze", self._line(value))
+        return self.array(np.array(value, np.int64))
+
+    def number(self, value: Any, dtype: DType) -> str:
         """A number of an element type."""
-        return self.array(np.array(value, dtype.numpy))
+        if not isinstance(value, Batched):
+            return self.array(np.array(value, dtype.numpy))
+        if value.whole:
+            return self.cast(self.count(value), dtype)
+        return self._followed(np.float64(value.times), np.float64(value.plus), dtype.numpy)
+
+    def spread(self, found: Spread, name: str) -> str:
+        """A constant of several runs."""
+        if found.times is None:
+            made = self.array(found.plus, name)
+        else:
+            made = self._followed(found.times, found.plus, found.dtype)
+        if found.shape is None:
+            return made
+        return str(self.add("Expand", [made, self.sizes(found.shape)]))
+
+    def _followed(self, times: Any, plus: Any, dtype: Any) -> str:
+        """``times * batch + plus``, reckoned in 64 bits and then rounded."""
+        batch = self.count(Batched(1, 0))
+        wide = np.asarray(times).dtype
+        if wide.kind == "f":
+            batch = str(self.add("Cast", [batch], to=int(helper.np_dtype_to_tensor_dtype(wide))))
+        found = self.add("Add", [self.add("Mul", [self.array(times), batch]), self.array(plus)])
+        to = int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+        return str(self.add("Cast", [found], to=to))
 
     def cast(self, name: str, dtype: DType) -> str:
         """A value as another element type."""

@@ -18,7 +18,6 @@ import phlox_tensor as px
 from .._errors import OnnxError
 
 _PACKAGE: Final = __name__.partition(".")[0]
-_LIBRARY: Final = ("numpy", "phlox_tensor")
 HEAD: Final = '"""Ops of ONNX that phlox has no word for, as functions of tensors."""\n'
 
 
@@ -117,7 +116,7 @@ class Copies:
                 "a function that cannot be copied",
                 got=f"{name} of {module}",
                 expected="ops of the table",
-                hint="px.onnx.load runs registered ops",
+                hint="x.exp() in place of px.exp(x); px.onnx.load runs every registered op",
             )
         self._add(module, name)
         if name not in self.names:

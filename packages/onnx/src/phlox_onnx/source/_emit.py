@@ -13,19 +13,21 @@ from phlox_tensor import DTYPES, PhloxError
 
 from .._errors import RAW, OnnxError, refused
 from .._graph import Graph, Node
+from .._growth import META
 from .._program import bound
 from .._row import Parameter, Row
 from .._table import row_of
 from . import _expr as e
+from ._control import body, branch
 from ._copy import Copies
-from ._expr import Block, Branch, FieldRef, Inner, Ref
-from ._layers import Layer, layer_of
-from ._names import META, Name, Place, Trace, cases_of, sliced, source_of
+from ._expr import Block, FieldRef, Ref
+from ._layers import Layer, fits, layer_of
+from ._names import Name, Place, Trace, cases_of, sliced, source_of
 from ._run import spelled_call, written
-from ._simplify import FOLDED
+from ._simplify import FOLDED, Forms
 from ._size import Size, UnknownError
 from ._specs import specs_of, words_of
-from ._values import LITERAL, Field, Values
+from ._values import LITERAL, STATE, Field, Values
 from ._writers import HOST, WRITERS, ints
 
 # A row that writes more lines than this is a function of its own.
@@ -39,19 +41,21 @@ class Emitter:
     def __init__(
         self,
         trained: set[str],
+        forms: Forms,
         sizes: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]] | None],
     ) -> None:
-        """Take which constants are trained, and both shapes of each input."""
+        """Take which constants are trained, their forms, and both shapes of each input."""
         self.trace = Trace()
         self.copies = Copies()
         self.called: Counter[str] = Counter()
-        self._sizes = sizes
-        self._results: list[Any] = []
-        self._values = Values(self.trace, trained)
+        self._sizes, self._forms = sizes, forms
+        self.results: list[Any] = []
+        self._values = Values(self.trace, trained, forms)
         self.fields, self._keys = self._values.fields, self._values.keys
         self._constants = self._values.constants
-        self._tensor, self._whole = self._values.tensor, self._values.whole
-        self._device = self._values.device
+        self.tensor, self.whole = self._values.tensor, self._values.whole
+        self.brought = self._values.brought
+        self.device = self._values.device
 
     def model(self, graph: Graph) -> tuple[list[int], Block]:
         """The numbers of the inputs, and the lines."""
@@ -63,7 +67,7 @@ class Emitter:
             env[value.name] = Name(self.trace, Ref(number), self._input(value))
             if self._values.place is None and value.dtype:
                 self._values.place = Place(e.member(Ref(number), "device"))
-        block = self._block(graph, env, whole=True)
+        block = self.write(graph, env, whole=True)
         return numbers, block
 
     def _input(self, value: Any) -> Any:
@@ -73,21 +77,27 @@ class Emitter:
         kind = DTYPES[value.dtype]
         return tuple(px.zeros(s, dtype=kind, device=META) for s in shapes)
 
-    def _block(self, graph: Graph, env: dict[str, Any], whole: bool = False) -> Block:
+    def write(self, graph: Graph, env: dict[str, Any], whole: bool = False) -> Block:
+        """The lines of a graph; ``results`` are its values."""
         before, self.trace.block = self.trace.block, Block()
-        self._constants.update(graph.constants)
+        self.brought(graph.constants)
         try:
             for node in graph.nodes:
-                self._node(node, env)
-            lifted = self._whole if whole else self._tensor
-            values = [lifted(self._get(v.name, env)) for v in graph.outputs]
+                self.node(node, env)
+            lifted = self.whole if whole else self.tensor
+            values = [lifted(self.value(v.name, env)) for v in graph.outputs]
             self.trace.block.results = [source_of(v) for v in values]
-            self._results = values
+            self.results = values
             return self.trace.block
         finally:
             self.trace.block = before
 
-    def _get(self, name: str, env: dict[str, Any]) -> Any:
+    def value(self, name: str, env: dict[str, Any]) -> Any:
+        """What a name of the graph stands for.
+
+        Raises:
+            OnnxError: when no node gives it.
+        """
         if name in env:
             return env[name]
         if name not in self._constants:
@@ -96,7 +106,8 @@ class Emitter:
 
     # Nodes
 
-    def _node(self, node: Node, env: dict[str, Any]) -> None:
+    def node(self, node: Node, env: dict[str, Any]) -> None:
+        """Write a node, and note what its names stand for."""
         try:
             found = self._found(node, env)
         except PhloxError as error:
@@ -109,8 +120,8 @@ class Emitter:
 
     def _found(self, node: Node, env: dict[str, Any]) -> Any:
         if node.key == ("", "If"):
-            return self._branch(node, env)
-        values = [self._get(n, env) if n else None for n in node.inputs]
+            return branch(self, node, env)
+        values = [self.value(n, env) if n else None for n in node.inputs]
         for way in (self._on_host, self._layer, self._short, self._by_row):
             found = self._tried(way, node, values)
             if found is not None:
@@ -119,7 +130,7 @@ class Emitter:
 
     def _tried(self, way: Callable[..., Any], node: Node, values: list[Any]) -> Any:
         """What a way gives, or None and no lines."""
-        back = self._mark()
+        back = self.mark()
         self.trace.limit = len(self.trace.block.lines) + ROW_LINES
         try:
             return way(node, values)
@@ -129,16 +140,19 @@ class Emitter:
         finally:
             self.trace.limit = None
 
-    def _mark(self) -> Callable[[], None]:
-        """What takes back all that is written from now on."""
+    def mark(self) -> Callable[[], None]:
+        """Return what takes back all that is written from now on."""
         lines, fields, count = self.trace.block.lines, len(self.fields), self.trace.count
-        length, keys, called = len(lines), dict(self._keys), self.called.copy()
+        length, called = len(lines), self.called.copy()
+        growing: tuple[dict[Any, Any], ...] = (self._keys, self._values.owned)
+        sizes = [len(each) for each in growing]
 
         def back() -> None:
             del lines[length:]
             del self.fields[fields:]
-            self._keys.clear()
-            self._keys.update(keys)
+            for each, size in zip(growing, sizes, strict=True):
+                while len(each) > size:
+                    each.popitem()
             self.trace.count, self.called = count, called
 
         return back
@@ -165,27 +179,43 @@ class Emitter:
 
     def _layer(self, node: Node, values: list[Any]) -> Any:
         layer = layer_of(node, self._constants)
-        if layer is None:
+        specs = self._specs(node, values) if layer is not None else None
+        if layer is None or not fits(layer, values, specs):
             return None
         given: list[Any] = [
-            self._tensor(values[i]) if i < len(values) and values[i] is not None else None
+            self.tensor(values[i]) if i < len(values) and values[i] is not None else None
             for i in layer.inputs
         ]
         field = self._field(node, layer)
         if layer.kind in ("Gru", "Lstm"):
             return self._recurrent(node, field, given)
         expr = e.Expr(((FieldRef(field), e.ATOM), "(", (given[0].expr, e.ANY), ")"))
-        return Name(self.trace, self.trace.keep(expr), self._specs(node, values))
+        return Name(self.trace, self.trace.keep(expr), specs)
 
     def _field(self, node: Node, layer: Layer) -> int:
         key = (node.key, layer.sources, repr(layer.settings))
         if key not in self._keys:
-            state = ("running_mean", "running_var")
-            arrays = {k: (v, "state" if k in state else "weight") for k, v in layer.arrays.items()}
-            words = (*layer.sources, node.name, layer.default)
+            weights = self._own_weights(layer)
+            arrays = {k: (v, "state" if k in STATE else "weight") for k, v in layer.arrays.items()}
+            words = (*self._values.named(layer.sources), node.name, layer.default)
             self.fields.append(Field(layer.kind, layer.settings, arrays, words))
             self._keys[key] = len(self.fields) - 1
+            self._values.own(self._keys[key], weights, layer.arrays)
         return self._keys[key]
+
+    def _own_weights(self, layer: Layer) -> tuple[str, ...]:
+        """The constants that are weights of a layer, none of which may be that of another.
+
+        Raises:
+            UnknownError: when one is, so that the op reads it where it is.
+        """
+        whole = {id(v): k for k, v in layer.arrays.items()}
+        paths = {name: whole.get(id(self._constants[name])) for name in layer.sources}
+        for name, path in paths.items():
+            turned = path is None and name in self._forms.several
+            if turned or (path not in STATE and self._values.is_taken(name)):
+                raise UnknownError("a weight of another layer")
+        return tuple(name for name, path in paths.items() if path and path not in STATE)
 
     def _recurrent(self, node: Node, field: int, given: list[Any]) -> Any:
         """Sequences of ONNX begin with the time, those of layers with the batch."""
@@ -226,7 +256,7 @@ class Emitter:
         bounds = [ints(v)[0] for v in values]
         start, stop, step = bounds
         args = [stop] if start == 0 and step == 1 else [start, stop, *([] if step == 1 else [step])]
-        device = self._device()
+        device = self.device()
         words = {"dtype": e.member(device, "default_int"), "device": device}
         specs = tuple(px.arange(*cases_of(args)[c], dtype=px.int64, device=META) for c in (0, 1))
         return Name(self.trace, e.call("px.arange", [source_of(a) for a in args], words), specs)
@@ -238,7 +268,7 @@ class Emitter:
         if writer is None:
             return None
         known = [
-            v if isinstance(v, np.ndarray | None) and i else self._tensor(v)
+            v if isinstance(v, np.ndarray | None) and i else self.tensor(v)
             for i, v in enumerate(values)
         ]
         return writer(node, *known)
@@ -253,7 +283,7 @@ class Emitter:
         args = [self._read(names[n] if n else None, p) for n, p in bound(node, row)]
         words = words_of(node, row)
         if "device" in row.context:
-            words["device"] = Place(self._device())
+            words["device"] = Place(self.device())
         found = written(row.run, self.trace)(*args, **words)
         return self._checked(found)
 
@@ -269,7 +299,7 @@ class Emitter:
             return parameter.default
         takes = parameter.takes
         if takes == "Tensor":
-            return self._tensor(value)
+            return self.tensor(value)
         if takes == "Ints":
             return ints(value)
         if takes == "Scalar":
@@ -296,7 +326,7 @@ class Emitter:
         plain = _function_of(row)
         if plain and not node.attributes:
             self.called[node.op] += 1
-            args = [self._whole(v).expr for v in values]
+            args = [self.whole(v).expr for v in values]
             return Name(self.trace, self.trace.keep(spelled_call(plain, args)), None)
         name = self.copies.row(node.op, row.run)
         self.called[node.op] += 1
@@ -308,14 +338,14 @@ class Emitter:
         words: dict[str, Any] = {}
         for word, value in node.attributes.items():
             words[word] = (
-                self._body(node, value, values, env)
+                body(self, node, value, values, env)
                 if isinstance(value, Graph)
                 else e.literal(_plain(value))
             )
         if "outputs" in row.context:
             words["outputs"] = e.literal(len(node.outputs))
         if "device" in row.context:
-            words["device"] = self._device()
+            words["device"] = self.device()
         expr = e.call(f"_ops.{name}", args, words)
         specs = None if node.graphs else specs_of(node, values)
         return self._results_of(node, row, expr, specs)
@@ -326,7 +356,7 @@ class Emitter:
         if kind == "Any" and len(node.outputs) == 1:
             expr = e.call(f"_ops.{self.copies.take(first)}", [expr])
         if kind == "Host":
-            device = self._device()
+            device = self.device()
             expr = e.call("px.asarray", [expr], {"device": device})
         if not several:
             return Name(self.trace, self.trace.keep(expr), specs[0] if specs else None)
@@ -348,109 +378,16 @@ class Emitter:
         if not isinstance(value, np.ndarray):
             return _read_later(value, takes)
         if takes == "Tensor" or (takes == "Raw" and (lifted or value.size > 1)):
-            return self._whole(value).expr
+            return self.whole(value).expr
         if takes == "Ints":
             return source_of(ints(value))
         if takes == "Scalar":
             return source_of(value.reshape(-1)[0])
         if value.dtype == object:
             return e.call("np.array", [source_of(value.tolist())])
-        if value.size > 64:
-            return e.method(self._whole(value).expr, "numpy", [])
+        if value.size > 64 or value.dtype.kind not in "biuf":
+            return e.method(self.whole(value).expr, "numpy", [])
         return e.literal(value)
-
-    # Graphs inside
-
-    def _branch(self, node: Node, env: dict[str, Any]) -> Any:
-        condition = self._get(node.inputs[0], env)
-        host = isinstance(condition, np.ndarray)
-        if host and condition.dtype != object:
-            word = "then_branch" if bool(condition.reshape(())) else "else_branch"
-            return self._inlined(node.attributes[word], dict(env))
-        blocks, outs = [], []
-        for word in ("then_branch", "else_branch"):
-            inner = node.attributes[word]
-            blocks.append(self._block(inner, dict(env), whole=True))
-            outs.append(self._results)
-        test = (
-            source_of(condition.reshape(-1)[0])
-            if host
-            else e.method(source_of(condition), "item", [])
-        )
-        targets = [self.trace.fresh() for _ in node.outputs]
-        self.trace.block.lines.append(Branch(targets, test, (blocks[0], blocks[1])))
-        made = []
-        for target, one, two in zip(targets, *outs, strict=False):
-            made.append(Name(self.trace, Ref(target), _common(one, two)))
-        return tuple(made)
-
-    def _inlined(self, graph: Graph, env: dict[str, Any]) -> Any:
-        self._constants.update(graph.constants)
-        for node in graph.nodes:
-            self._node(node, env)
-        return tuple(self._get(v.name, env) for v in graph.outputs)
-
-    def _body(self, node: Node, graph: Graph, values: list[Any], env: dict[str, Any]) -> Any:
-        """A function inside of the function; what is carried keeps its shape, or has none."""
-        known = self._carried(node, graph, values)
-        if any(known):
-            back = self._mark()
-            found = self._function(node, graph, env, known)
-            if self._kept_shape(node, known):
-                return found
-            back()
-        return self._function(node, graph, env, [None] * len(graph.inputs))
-
-    def _carried(self, node: Node, graph: Graph, values: list[Any]) -> list[Any]:
-        """Both cases of what a body starts with."""
-        if node.op == "Loop":
-            first: list[Any] = [tuple(px.zeros((), dtype=d, device=META) for _ in "ab")
-                                for d in (px.int64, px.bool)]  # fmt: skip
-            rest = [self._tensor(v) for v in values[2:]]
-            return [*first, *(v.specs if isinstance(v, Name) else None for v in rest)]
-        if node.op != "Scan" or node.attributes.get("scan_input_axes"):
-            return [None] * len(graph.inputs)
-        n = node.attributes["num_scan_inputs"]
-        names = [self._tensor(v) for v in values]
-        out = [v.specs for v in names[:-n]]
-        return [*out, *(v.specs and tuple(s[0] for s in v.specs) for v in names[-n:])]
-
-    def _kept_shape(self, node: Node, known: list[Any]) -> bool:
-        """Whether what a body gives is as what it was given."""
-        skipped = 1 if node.op == "Loop" else 0
-        count = (
-            len(known) - 2 if node.op == "Loop" else len(known) - node.attributes["num_scan_inputs"]
-        )
-        carried = known[2:] if node.op == "Loop" else known[:count]
-        for before, after in zip(carried, self._results[skipped : skipped + count], strict=True):
-            if before is None:
-                continue
-            if not isinstance(after, Name) or after.specs is None:
-                return False
-            if any(a.shape != b.shape for a, b in zip(before, after.specs, strict=True)):
-                return False
-        return True
-
-    def _function(self, node: Node, graph: Graph, env: dict[str, Any], known: list[Any]) -> Any:
-        start = dict(env)
-        numbers = []
-        for value, specs in zip(graph.inputs, known, strict=True):
-            number = self.trace.fresh()
-            numbers.append(number)
-            start[value.name] = Name(self.trace, Ref(number), specs)
-        lines = Block()
-        if node.op == "Loop":  # the first two are no tensors
-            before, self.trace.block = self.trace.block, lines
-            for value, number, specs in list(zip(graph.inputs, numbers, known, strict=True))[:2]:
-                device = {"device": self._device()}
-                lifted = self.trace.keep(e.call("px.asarray", [Ref(number)], device))
-                start[value.name] = Name(self.trace, lifted, specs)
-            self.trace.block = before
-        block = self._block(graph, start)
-        block.lines[:0] = lines.lines
-        target = self.trace.fresh()
-        self.trace.block.lines.append(Inner(target, numbers, block))
-        return Ref(target)
 
 
 def first(found: Any) -> Any:
@@ -481,14 +418,3 @@ def _function_of(row: Row) -> str:
 
 def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, list) else value
-
-
-def _common(one: Any, two: Any) -> Any:
-    if not (isinstance(one, Name) and isinstance(two, Name)):
-        return None
-    if one.specs is None or two.specs is None:
-        return None
-    same = all(
-        a.shape == b.shape and a.dtype is b.dtype for a, b in zip(one.specs, two.specs, strict=True)
-    )
-    return one.specs if same else None

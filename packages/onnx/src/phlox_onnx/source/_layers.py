@@ -22,8 +22,6 @@ DEFAULTS: Final[dict[str, Any]] = {
     "momentum": 0.1,
     "stride": 1,
 }
-# "valid" of convolutions and 0 of transposed ones.
-NO_PADDING: Final = 0
 
 
 @final
@@ -60,6 +58,33 @@ def layer_of(node: Node, constants: Constants) -> Layer | None:
     if found is None or any(a.dtype != np.float32 for a in found.arrays.values()):
         return None
     return found
+
+
+# Layers of whole tensors, and where along these the weight lies.
+_AXES: Final = {
+    "BatchNorm": 1,
+    "GroupNorm": 1,
+    "InstanceNorm": 1,
+    "LayerNorm": -1,
+    "PRelu": 1,
+    "RmsNorm": -1,
+}
+
+
+def fits(layer: Layer, values: list[Any], specs: Any) -> bool:
+    """Whether a layer does with these inputs what the op does, which broadcasts."""
+    if layer.kind not in _AXES:
+        return True
+    x, weight = values[0], layer.arrays["weight"]
+    shapes = [s.shape for s in x.specs] if getattr(x, "specs", None) else []
+    if any(a.shape != weight.shape for a in layer.arrays.values()) or not (
+        specs or weight.size > 1
+    ):
+        return False
+    if layer.kind == "PRelu" and (not shapes or any(len(shape) != 4 for shape in shapes)):
+        return False
+    axis = _AXES[layer.kind]
+    return all(len(s) > axis and s[axis] == weight.size for s in shapes if s)
 
 
 def _given(node: Node, constants: Constants, *places: int) -> list[Array | None] | None:
@@ -116,12 +141,22 @@ def _pads(node: Node, rank: int) -> Any:
     return pairs[0] if rank == 1 else tuple(pairs)
 
 
+def _windows_fit(node: Node, weight: Array) -> bool:
+    """Whether lists of the node have a number for each axis, and its window is the weights'."""
+    words, rank = node.attributes, weight.ndim - 2
+    counts = {"strides": rank, "dilations": rank, "pads": 2 * rank, "output_padding": rank}
+    long = [k for k, n in counts.items() if words.get(k) and len(words[k]) != n]
+    return not long and tuple(words.get("kernel_shape") or weight.shape[2:]) == weight.shape[2:]
+
+
 def conv(node: Node, constants: Constants) -> Layer | None:
     found = _given(node, constants, 1, 2)
     if found is None or found[0] is None or found[0].ndim not in (3, 4, 5):
         return None
     weight, bias = found[0], found[1]
     rank, groups = weight.ndim - 2, int(node.attributes.get("group", 1))
+    if not _windows_fit(node, weight):
+        return None
     padding = _pads(node, rank)
     if padding is None:
         return None
@@ -154,6 +189,8 @@ def conv_transpose(node: Node, constants: Constants) -> Layer | None:
         return None
     weight, bias = found[0], found[1]
     rank, groups = weight.ndim - 2, int(node.attributes.get("group", 1))
+    if not _windows_fit(node, weight):
+        return None
     padding = _pads(node, rank)
     flat = padding if isinstance(padding, tuple) else (padding,)
     if not all(isinstance(p, int) for p in flat) or node.attributes.get("output_shape"):

@@ -15,11 +15,10 @@ import numpy as np
 import phlox_tensor as px
 from phlox_tensor import Backend, DType, PhloxError, Tensor
 
+from .._growth import META
 from . import _expr as e
 from ._expr import Any_, Block, Expr, Ref, Stmt
 from ._size import Pair, Size, UnknownError
-
-META: Final = px.Meta()
 
 
 @final

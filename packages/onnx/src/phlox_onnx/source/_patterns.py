@@ -9,10 +9,15 @@ from typing import Any, Final, final
 
 import numpy as np
 
-from .._graph import Array, Graph, Node, walk
-from ._simplify import without_unused
+from .._errors import within
+from .._graph import Array, Graph, Node, graphs_of, walk
+from ._simplify import Forms, in_several_ways, without_unused
 
-NN: Final = "phlox.nn"
+NN: Final = "phlox.onnx"  # ops of the table that no file has
+_MAY_BE_SCALAR: Final = frozenset(
+    """ConstantOfShape Det Einsum Gather GatherND If Loop NegativeLogLikelihoodLoss Reshape Size
+    SoftmaxCrossEntropyLoss Squeeze""".split()  # noqa: SIM905 - words
+)
 CLOSE: Final = 1e-3  # exporters round their constants
 
 
@@ -20,16 +25,15 @@ CLOSE: Final = 1e-3  # exporters round their constants
 class Finder:
     """Who makes a value, and how many read it."""
 
-    def __init__(self, graph: Graph, around: dict[str, Array]) -> None:
+    def __init__(self, graph: Graph, around: dict[str, Array], forms: Forms) -> None:
         """Look at one graph."""
-        self.graph = graph
+        self.graph, self.forms = graph, forms
+        self.before: dict[int, list[Node]] = {}
+        self.vectors = False  # whether a number was an array of one axis
         self.constants = {**around, **graph.constants}
         self.makers = {o: n for n in graph.nodes for o in n.outputs if o}
         self.uses = Counter(i for n in walk(graph) for i in n.inputs)
-        self.uses.update(v.name for v in graph.outputs)
-        for node in walk(graph):
-            self.uses.update(v.name for g in node.graphs.values() for v in g.outputs)
-        self.gone: set[int] = set()
+        self.uses.update(v.name for each in graphs_of(graph) for v in each.outputs)
 
     def maker(self, name: str, *ops: str) -> Node | None:
         """The node behind a value, if it is one of these."""
@@ -37,10 +41,11 @@ class Finder:
         return node if node is not None and not node.domain and node.op in ops else None
 
     def number(self, name: str) -> float | None:
-        """The one number of a constant."""
+        """The one number of a constant that changes no shape."""
         value = self.constants.get(name)
-        if value is None or value.size != 1 or value.dtype.kind not in "fiu":
+        if value is None or value.size != 1 or value.ndim > 1 or value.dtype.kind not in "fiu":
             return None
+        self.vectors |= value.ndim == 1
         return float(value.reshape(-1)[0])
 
     def is_number(self, name: str, wanted: float) -> bool:
@@ -62,6 +67,32 @@ class Finder:
         """Both orders of two operands."""
         a, b = node.inputs
         return [(a, b), (b, a)]
+
+    def turned(self, name: str) -> str:
+        """The name of a matrix of the file as its transposed."""
+        known = self.forms.turned
+        made = next((k for k, v in known.items() if v == name), "")
+        return made or self._added(f"{name}/turned", name, self.constants[name].T, known)
+
+    def flat(self, name: str) -> str:
+        """The name of a row of the file as a vector."""
+        return self._added(f"{name}/flat", name, self.constants[name].reshape(-1), {})
+
+    def _added(self, made: str, name: str, value: Array, known: dict[str, str]) -> str:
+        while made in self.constants:
+            made += "_"
+        self.graph.constants[made] = self.constants[made] = np.ascontiguousarray(value)
+        self.forms.origins[made] = self.forms.origins.get(name, name)
+        known[made] = name
+        return made
+
+    def has_axes(self, name: str) -> bool:
+        """Whether a value is no single number, as far as its maker tells."""
+        maker = self.makers.get(name)
+        if maker is not None:
+            return maker.op not in _MAY_BE_SCALAR and not maker.op.startswith("Reduce")
+        value = next((v for v in self.graph.inputs if v.name == name), None)
+        return value is not None and bool(value.shape)
 
     def once(self, *names: str) -> bool:
         """Whether nobody else reads these."""
@@ -299,9 +330,6 @@ def bare_linear(node: Node, f: Finder) -> Node | None:
     whole = weight is not None and weight.ndim == 2 and weight.dtype.kind == "f"
     if not whole or node.inputs[0] in f.constants:
         return None
-    for user in f.graph.nodes:  # a vector comes with the next pattern
-        if node.outputs[0] in user.inputs and user.op == "Add" and linear(user, f) is not None:
-            return None
     return _made("Linear", list(node.inputs), node, NN)
 
 
@@ -311,23 +339,22 @@ def gemm(node: Node, f: Finder) -> Node | None:
         return None
     if node.attributes.get("alpha", 1.0) != 1 or node.attributes.get("beta", 1.0) != 1:
         return None
-    weight = f.constants.get(node.inputs[1])
+    name, turned = node.inputs[1], bool(node.attributes.get("transB", 0))
+    weight = f.constants.get(name)
     if weight is None or weight.dtype.kind != "f" or node.inputs[0] in f.constants:
         return None
-    name, turned = node.inputs[1], bool(node.attributes.get("transB", 0))
-    if turned:
-        name = f"{node.inputs[1]}/turned"
-        f.graph.constants[name] = f.constants[name] = np.ascontiguousarray(weight.T)
-    columns = weight.shape[0 if turned else 1]
+    if weight.ndim != 2:
+        return None
     rest = [n for n in node.inputs[2:] if n]
-    if rest:
-        bias = f.constants.get(rest[0])
-        if bias is None or bias.size != columns or bias.ndim > 2:
+    bias = f.constants.get(rest[0]) if rest else None
+    columns = weight.shape[0 if turned else 1]
+    if rest and (bias is None or bias.shape not in ((columns,), (1, columns))):
+        return None
+    if bias is not None and bias.ndim == 2:
+        if rest[0] in f.forms.several:
             return None
-        if bias.ndim == 2:
-            flat = f"{rest[0]}/flat"
-            f.graph.constants[flat] = f.constants[flat] = bias.reshape(-1)
-            rest = [flat]
+        rest = [f.flat(rest[0])]
+    name = f.turned(name) if turned else name
     return _made("Linear", [node.inputs[0], name, *rest], node, NN)
 
 
@@ -380,11 +407,9 @@ def attention(node: Node, f: Finder) -> Node | None:
     if tuple(perm) != (0, 1, 3, 2):
         way = tuple(perm[i] for i in (0, 1, 3, 2))
         source = f"{key}/rows"
-        f.graph.nodes.insert(
-            f.graph.nodes.index(product),
-            Node("Transpose", "", [turned.inputs[0]], [source], {"perm": way}, turned.name, 28),
-        )
-        f.makers[source] = f.graph.nodes[f.graph.nodes.index(product) - 1]
+        rows = Node("Transpose", "", [turned.inputs[0]], [source], {"perm": way}, turned.name, 28)
+        f.before.setdefault(id(product), []).append(rows)
+        f.makers[source] = rows
     inputs = [query, source, node.inputs[1], *([bias] if bias else [])]
     return _made("Attention", inputs, node, NN, scale=scale * by * times)
 
@@ -403,26 +428,37 @@ PATTERNS: Final[dict[str, Callable[[Node, Finder], Node | None]]] = {
 }
 
 
-def recognised(graph: Graph) -> Counter[str]:
+def recognised(graph: Graph, forms: Forms) -> Counter[str]:
     """Put ops in the place of their formulas, and return how often each was found."""
-    return _recognised(graph, {})
+    forms.several = in_several_ways(graph)
+    return _recognised(graph, {}, forms)
 
 
-def _recognised(graph: Graph, around: dict[str, Array]) -> Counter[str]:
+def _recognised(graph: Graph, around: dict[str, Array], forms: Forms) -> Counter[str]:
     found: Counter[str] = Counter()
     for word, pattern in PATTERNS.items():
-        finder = Finder(graph, around)
-        for node in list(graph.nodes):
-            if node.domain:
+        finder = Finder(graph, around, forms)
+        made: dict[int, Node] = {}
+        for node in graph.nodes:
+            if node.domain or len(node.outputs) != 1:
                 continue
-            made = pattern(node, finder)
-            if made is not None:
-                graph.nodes[graph.nodes.index(node)] = made
-                finder.makers[made.outputs[0]] = made
+            with within(node):
+                finder.vectors = False
+                new = pattern(node, finder)
+            if finder.vectors and new is not None and not finder.has_axes(new.inputs[0]):
+                continue  # the formula makes a vector of a number
+            if new is not None:
+                made[id(node)] = finder.makers[new.outputs[0]] = new
                 found[word] += 1
-        without_unused(graph)
+        graph.nodes = [
+            each
+            for node in graph.nodes
+            for each in (*finder.before.get(id(node), ()), made.get(id(node), node))
+        ]
+        if made:
+            without_unused(graph)
     known = {**around, **graph.constants}
     for node in graph.nodes:
         for inner in node.graphs.values():
-            found += _recognised(inner, known)
+            found += _recognised(inner, known, forms)
     return found

@@ -2,36 +2,61 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from dataclasses import dataclass, field
+from math import inf, prod
+from typing import Any, Final, final
 
 import numpy as np
 
 from phlox_tensor import Numpy, PhloxError
 
 from .._errors import RAW
-from .._graph import Array, Graph, Node, Value, reads, walk
-from .._program import Program, on_host
+from .._graph import Array, Graph, Node, Value, graphs_of, reads, walk
+from .._growth import META
+from .._program import READS, Program, bound, on_host
+from .._roles import roles
 from .._row import Row
 from .._table import row_of
 
-# A folded result may be so large, or so many times what it is made from: no bombs.
+# A folded result may be so large, or so many times what it is made from, and all together so many
+# times what the file brings: no bombs.
 FOLDED: Final = 1 << 20
 GROWTH: Final = 8
+_SMALL: Final = 4096
+_SIZES: Final = frozenset(("Shape", "Size"))  # what they give is no weight
 _DRAWN: Final = frozenset(
     """Bernoulli Dropout Multinomial RandomNormal RandomNormalLike RandomUniform
     RandomUniformLike""".split()  # noqa: SIM905 - words
 )
 
 
-def simplified(graph: Graph) -> dict[str, int]:
+@final
+@dataclass
+class Forms:
+    """Constants in other forms than those of the file.
+
+    Attributes:
+        origins: what a weight was made from, where it was moved alone.
+        turned: matrices that are others, transposed.
+        several: constants that are read in several ways.
+    """
+
+    origins: dict[str, str] = field(default_factory=dict)
+    turned: dict[str, str] = field(default_factory=dict)
+    several: set[str] = field(default_factory=set)
+
+
+def simplified(graph: Graph, forms: Forms) -> dict[str, int]:
     """Simplify a graph in place, and return how often what was done."""
     counts = {"folded": 0, "branches": 0, "no-ops": 0, "twins": 0, "unused": 0}
+    counts["unused"] += without_unused(graph)
+    folding = Folding(graph, forms.origins)
     before = -1
     while before != sum(counts.values()):
         before = sum(counts.values())
         counts["branches"] += _chosen(graph, graph.constants)
         counts["no-ops"] += _without_no_ops(graph, {})
-        counts["folded"] += _folded(graph, {})
+        counts["folded"] += folding.folded(graph, {})
         counts["twins"] += _without_twins(graph)
         counts["unused"] += without_unused(graph)
     return counts
@@ -44,7 +69,7 @@ def _chosen(graph: Graph, around: dict[str, Array]) -> int:
     count = 0
     for node in graph.nodes:
         value = known.get(node.inputs[0]) if node.key == ("", "If") else None
-        if value is None:
+        if value is None or value.size != 1:
             count += sum(_chosen(inner, known) for inner in node.graphs.values())
             nodes.append(node)
             continue
@@ -83,70 +108,116 @@ def _without_no_ops(graph: Graph, renamed: dict[str, str]) -> int:
 
 
 def _is_no_op(node: Node, graph: Graph) -> bool:
-    if node.domain:
+    if node.domain or not node.outputs[0]:
         return False
     if node.op == "Identity":
         return True
     if node.op == "Dropout":
         trains = node.inputs[2] if len(node.inputs) > 2 else ""
-        off = not trains or (trains in graph.constants and not graph.constants[trains].item())
+        known = graph.constants.get(trains)
+        off = not trains or (known is not None and known.size == 1 and not known.item())
         return off and len([o for o in node.outputs if o]) == 1
     if node.op in ("Concat", "Max", "Min", "Sum", "Mean"):
         return len(node.inputs) == 1
     return False
 
 
-def _folded(graph: Graph, around: dict[str, Array]) -> int:
-    known = {**around, **graph.constants}
-    kept: list[Node] = []
-    count = 0
-    for node in graph.nodes:
-        row = row_of(node.key)
-        found = _value(node, row, known) if row is not None else None
-        if found is None:
-            count += sum(_folded(inner, known) for inner in node.graphs.values())
-            kept.append(node)
-            continue
-        graph.constants |= found
-        known |= found
-        count += 1
-    graph.nodes = kept
-    return count
+@final
+class Folding:
+    """What can be computed from constants alone; all of it together stays near to the file."""
+
+    def __init__(self, graph: Graph, origins: dict[str, str]) -> None:
+        """Note what may not be folded, and how much may be made."""
+        self._origins = origins
+        brought = sum(a.nbytes for g in graphs_of(graph) for a in g.constants.values())
+        self._left = FOLDED + GROWTH * brought
+        self._kept = in_several_ways(graph) & set(roles(graph).trained)
+
+    def folded(self, graph: Graph, around: dict[str, Array]) -> int:
+        """Compute nodes of constants, and return how many there were."""
+        known = {**around, **graph.constants}
+        kept: list[Node] = []
+        count = 0
+        for node in graph.nodes:
+            row = row_of(node.key)
+            found = self._value(node, row, known) if row is not None else None
+            if found is None:
+                count += sum(self.folded(inner, known) for inner in node.graphs.values())
+                kept.append(node)
+                continue
+            graph.constants |= found
+            known |= found
+            count += 1
+            if row is not None and row.movement and len(found) == 1:
+                first = node.inputs[0]
+                self._origins |= dict.fromkeys(found, self._origins.get(first, first))
+        graph.nodes = kept
+        return count
+
+    def _value(self, node: Node, row: Row, known: dict[str, Array]) -> dict[str, Array] | None:
+        """What a node of constants gives."""
+        if node.graphs or node.op in _DRAWN or not all(n in known for n in node.inputs if n):
+            return None
+        if node.op not in _SIZES and not self._kept.isdisjoint(node.inputs):
+            return None  # a weight that others read, too
+        given = {n: known[n] for n in node.inputs if n}
+        if any(a.dtype == object for a in given.values()) or (not given and node.op != "Range"):
+            return None
+        most = min(max(FOLDED, GROWTH * sum(a.nbytes for a in given.values())), self._left)
+        if _elements(node, row, given) * 8 > most:
+            return None
+        outputs = [o for o in node.outputs if o]
+        single = Graph("", [], [Value(o) for o in outputs], [node], dict(given))
+        try:
+            with np.errstate(all="ignore"):
+                values = Program(single, [], int(most)).run([], {}, Numpy())
+        except (PhloxError, *RAW):
+            return None
+        found = [on_host(v) for v in values]
+        if not all(isinstance(v, np.ndarray) for v in found):
+            return None
+        made = sum(v.nbytes for v in found)
+        self._left -= made if made > _SMALL else 0
+        return dict(zip(outputs, found, strict=True)) if made <= most else None
 
 
-def _value(node: Node, row: Row, known: dict[str, Array]) -> dict[str, Array] | None:
-    """What a node of constants gives."""
-    if node.graphs or node.op in _DRAWN or not all(n in known for n in node.inputs if n):
-        return None
-    given = {n: known[n] for n in node.inputs if n}
-    if any(a.dtype == object for a in given.values()) or (not given and node.op != "Range"):
-        return None
-    if _size(node, given) > max(FOLDED, GROWTH * sum(a.nbytes for a in given.values())):
-        return None
-    outputs = [o for o in node.outputs if o]
-    single = Graph("", [], [Value(o) for o in outputs], [node], dict(given))
+def _elements(node: Node, row: Row, given: dict[str, Array]) -> float:
+    """How many elements a node of constants makes, by its row on the device without data."""
+    if not row.grows and prod(a.size for a in given.values()) <= _SMALL:
+        return 0
+    args = [
+        READS[p.takes](given[name], META) if name else p.default for name, p in bound(node, row)
+    ]
+    words = {**node.attributes}
+    words |= {"outputs": len(node.outputs)} if "outputs" in row.context else {}
+    words |= {"device": META} if "device" in row.context else {}
     try:
-        with np.errstate(all="ignore"):
-            values = Program(single, []).run([], {}, Numpy())
+        found = row.run(*args, **words)
     except (PhloxError, *RAW):
-        return None
-    found = [on_host(v) for v in values]
-    if not all(isinstance(v, np.ndarray) for v in found):
-        return None
-    most = max(FOLDED, GROWTH * sum(a.nbytes for a in given.values()))
-    return dict(zip(outputs, found, strict=True)) if sum(v.nbytes for v in found) <= most else None
+        return 0 if not row.grows and all(a.size <= _SMALL for a in given.values()) else inf
+    results = found if isinstance(found, tuple) else (found,)
+    return sum(prod(np.shape(v)) for v in results)
 
 
-def _size(node: Node, given: dict[str, Array]) -> float:
-    """About how many bytes those ops would make that make much from little."""
-    if node.op in ("ConstantOfShape", "Expand", "Reshape", "Tile") and node.inputs[-1] in given:
-        sizes = given[node.inputs[-1]].astype(np.float64)
-        base = given[node.inputs[0]].nbytes if node.op == "Tile" else 8.0
-        return float(np.abs(sizes).prod() * base)
-    if node.op == "Range":
-        first, last, step = (float(given[n].reshape(-1)[0]) for n in node.inputs)
-        return abs((last - first) / step) * 8 if step else 0.0
-    return 0.0
+def in_several_ways(graph: Graph) -> set[str]:
+    """Constants that are read in more than one way: a new form of one would part them."""
+    ways: dict[str, set[Any]] = {}
+    every = list(graphs_of(graph))
+    names = {name for each in every for name in each.constants}
+    for each in every:
+        for node in each.nodes:
+            words = None
+            for place, name in enumerate(node.inputs):
+                if name in names and node.op not in _SIZES:
+                    words = words or _words(node)
+                    ways.setdefault(name, set()).add((node.key, place, words))
+        for value in each.outputs:
+            ways.setdefault(value.name, set()).add(None)
+    return {name for name, found in ways.items() if len(found) > 1}
+
+
+def _words(node: Node) -> str:
+    return repr(sorted((k, v) for k, v in node.attributes.items() if not isinstance(v, Graph)))
 
 
 def _without_twins(graph: Graph) -> int:
@@ -211,7 +282,7 @@ def without_unused(graph: Graph) -> int:
         needed |= reads(node)
         kept.append(node)
     graph.nodes = kept[::-1]
-    used = {n for node in walk(graph) for n in node.inputs} | needed
-    used |= {v.name for node in walk(graph) for g in node.graphs.values() for v in g.outputs}
+    used = {n for node in walk(graph) for n in node.inputs}
+    used |= {v.name for each in graphs_of(graph) for v in each.outputs}
     graph.constants = {k: v for k, v in graph.constants.items() if k in used}
     return count

@@ -11,10 +11,11 @@ from phlox_tensor import PhloxError, Tensor
 
 from .._errors import RAW
 from .._graph import Node
+from .._growth import META
 from .._program import bound
 from .._row import Parameter, Row
 from .._table import row_of
-from ._names import META, Name, cases_of
+from ._names import Name, cases_of
 from ._size import UnknownError
 from ._writers import ints
 
@@ -22,28 +23,18 @@ from ._writers import ints
 def specs_of(node: Node, values: list[Any]) -> list[Any] | None:
     """What a node gives in both cases, by its row on the device without data."""
     row = row_of(node.key)
-    function = row.run if row is not None else None
-    parameters = None
     if row is None:
-        if node.op != "Linear":
-            return None
-        function = px.linear
-    assert function is not None
+        return None
     out = []
     try:
         for case in (0, 1):
             cases = [_case(v, case) for v in values]
-            if row is None:
-                given = [px.asarray(c, device=META) for c in cases]
-                out.append(function(*given))
-                continue
             names = dict(zip(node.inputs, cases, strict=True))
-            parameters = bound(node, row)
-            args = [_case_read(names[n] if n else None, p) for n, p in parameters]
+            args = [_case_read(names[n] if n else None, p) for n, p in bound(node, row)]
             words = words_of(node, row)
             if "device" in row.context:
                 words["device"] = META
-            out.append(function(*args, **words))
+            out.append(row.run(*args, **words))
     except (PhloxError, UnknownError, *RAW):
         return None
     one, two = (o if isinstance(o, tuple) else (o,) for o in out)

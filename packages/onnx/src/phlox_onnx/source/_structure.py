@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, final
 
@@ -26,6 +26,9 @@ WIDTH: Final = 74  # of an expression that others are written into
 LONGEST: Final = 40  # lines of a forward
 REPEATED: Final = 90  # ops of a block at most, and at least
 SHORTEST: Final = 4
+# Lines that are compared at most in search of what is repeated: so many, and these for each.
+WORK: Final = 1_000_000
+WORK_OF_LINE: Final = 100
 
 
 @final
@@ -149,6 +152,8 @@ class Structure:
         """Take the model as one long forward."""
         self.fields = fields
         self.parts: list[Part] = []
+        self._known: dict[int, tuple[Line, list[Ref | FieldRef]]] = {}
+        self._texts: dict[int, tuple[Line, str]] = {}
         self.model = Part("Model", inputs, without_unread(block))
 
     def divide(self, *, whole: bool = False) -> None:
@@ -161,59 +166,80 @@ class Structure:
             self._cut(self.model)
         self.model.fields = [self._own(self.model.block)]
 
+    def _refs(self, line: Line) -> list[Ref | FieldRef]:
+        """Every reference of a line, found once."""
+        if id(line) not in self._known:
+            self._known[id(line)] = line, list(line_refs(line))
+        return self._known[id(line)][1]
+
     # Repeated lines
 
     def _repeated(self) -> bool:
-        """Make one class of the lines that save most."""
+        """Make one class of the lines that save most; of those that save as much, the longest."""
         block = self.model.block
-        skeletons = [self._skeleton(line) for line in block.lines]
-        numbers: dict[Any, int] = {}
-        tokens = [numbers.setdefault(s, len(numbers)) for s in skeletons]
-        shared = self._shared(block)
-        best: tuple[int, list[int], int] | None = None
-        readers = self._readers(block)
-        for length in range(min(REPEATED, len(tokens) // 2), SHORTEST - 1, -1):
-            least = best[0] if best is not None else 0
-            for starts in self._alike(tokens, length, block, shared, readers, least):
-                saved = (len(starts) - 1) * length
-                if best is None or saved > best[0]:
-                    best = saved, starts, length
-        if best is None or best[0] < SHORTEST:
+        shared, readers = self._shared(block), self._readers(block)
+        best: tuple[int, int, list[int]] = (SHORTEST - 1, 0, [])
+        work = WORK + WORK_OF_LINE * len(block.lines)
+        for most, length, starts in self._candidates(block):
+            if most < best[0] or work < 0:
+                break
+            work -= length * len(starts)
+            for found in self._alike(starts, length, block, shared, readers):
+                best = max(best, ((len(found) - 1) * length, length, found), key=lambda b: b[:2])
+        _, length, starts = best
+        if not starts:
             return False
-        _, starts, length = best
         self._replace(starts, length, f"Block{len(self.parts) + 1}")
         return True
 
+    def _candidates(self, block: Block) -> list[tuple[int, int, list[int]]]:
+        """Runs of lines that read alike: what they save at most, their length, their starts."""
+        tokens = _numbered(self._skeleton(line) for line in block.lines)
+        now = dict(enumerate(tokens))
+        out: list[tuple[int, int, list[int]]] = []
+        for length in range(1, min(REPEATED, len(tokens) // 2) + 1):
+            if length > 1:  # a run is the one that is shorter by one, and a line
+                ends = [start for start in now if start + length <= len(tokens)]
+                keys = _numbered((now[s], tokens[s + length - 1]) for s in ends)
+                now = dict(zip(ends, keys, strict=True))
+            groups: dict[int, list[int]] = defaultdict(list)
+            for start, key in now.items():
+                groups[key].append(start)
+            now = {s: key for key, starts in groups.items() if len(starts) > 1 for s in starts}
+            if length < SHORTEST:
+                continue
+            for starts in groups.values():
+                saved = (len(_apart(starts, length)) - 1) * length
+                if saved >= SHORTEST:
+                    out.append((saved, length, starts))
+        return sorted(out, key=lambda c: (-c[0], -c[1], c[2][0]))
+
     def _alike(
         self,
-        tokens: list[int],
+        starts: list[int],
         length: int,
         block: Block,
         shared: set[int],
         readers: dict[int, int],
-        least: int,
     ) -> Iterator[list[int]]:
-        seen: dict[tuple[int, ...], list[int]] = defaultdict(list)
-        for start in range(len(tokens) - length + 1):
-            seen[tuple(tokens[start : start + length])].append(start)
-        for starts in seen.values():
-            if (len(_apart(starts, length)) - 1) * length <= least:
-                continue
-            groups: dict[Any, list[int]] = defaultdict(list)
-            for start in starts:
-                form = self._form(block.lines[start : start + length], shared)
-                if form is not None:
-                    groups[form].append(start)
-            for group in groups.values():
-                apart = _apart(group, length)
-                if len(apart) > 1 and self._crossing(apart, length, readers) is not None:
-                    yield apart
+        """Those starts whose lines hang together in one way."""
+        groups: dict[Any, list[int]] = defaultdict(list)
+        for start in starts:
+            form = self._form(block.lines[start : start + length], shared)
+            if form is not None:
+                groups[form].append(start)
+        for group in groups.values():
+            apart = _apart(group, length)
+            if len(apart) > 1 and self._crossing(apart, length, readers) is not None:
+                yield apart
 
     def _skeleton(self, line: Line) -> Any:
         if not isinstance(line, Stmt):
             return id(line)
-        text = rendered(line.expr, lambda r: "$" if isinstance(r, Ref) else self._kind(r.field))
-        return len(line.targets), text
+        if id(line) not in self._texts:
+            text = rendered(line.expr, lambda r: "$" if isinstance(r, Ref) else self._kind(r.field))
+            self._texts[id(line)] = line, text
+        return len(line.targets), self._texts[id(line)][1]
 
     def _kind(self, number: int) -> str:
         made = self.fields[number]
@@ -230,7 +256,7 @@ class Structure:
         for line in lines:
             if not isinstance(line, Stmt):
                 return None
-            for ref in references(line.expr):
+            for ref in self._refs(line):
                 if isinstance(ref, FieldRef):
                     if ref.field in shared:
                         return None
@@ -247,7 +273,7 @@ class Structure:
         count = Counter(
             f
             for line in block.lines
-            for f in {r.field for r in line_refs(line) if isinstance(r, FieldRef)}
+            for f in {r.field for r in self._refs(line) if isinstance(r, FieldRef)}
         )
         return {f for f, n in count.items() if n > 1}
 
@@ -255,7 +281,7 @@ class Structure:
         """The last line that reads each value."""
         last: dict[int, int] = {}
         for i, line in enumerate(block.lines):
-            last |= {r.value: i for r in line_refs(line) if isinstance(r, Ref)}
+            last |= {r.value: i for r in self._refs(line) if isinstance(r, Ref)}
         for result in block.results:
             last |= {r.value: len(block.lines) for r in references(result) if isinstance(r, Ref)}
         return last
@@ -319,58 +345,61 @@ class Structure:
 
     def _stages(self, part: Part) -> bool:
         """Cut the whole of a forward once, from its start to its end."""
-        lines, shared = part.block.lines, self._shared(part.block)
+        shared, readers = self._shared(part.block), self._readers(part.block)
         start, made = 0, False
         while len(part.block.lines) - start > LONGEST // 2:
-            best: tuple[float, int] | None = None
-            for length in range(8, min(LONGEST, len(lines) - start) + 1):
-                cost = self._cost(part, start, length, shared)
-                if cost is not None and (best is None or cost <= best[0]):
-                    best = cost, length
-            if best is None:
-                start += 1
-                continue
-            self._stage(part, start, best[1])
-            lines, start, made = part.block.lines, start + 1, True
+            costs = self._costs(part.block.lines, start, shared, readers)
+            best = min(costs, key=lambda c: (c[0], -c[1]), default=None)
+            if best is not None:
+                self._stage(part, start, best[1], readers)
+                readers, made = self._readers(part.block), True
+            start += 1
         return made
 
-    def _stage(self, part: Part, start: int, length: int) -> None:
+    def _stage(self, part: Part, start: int, length: int, readers: dict[int, int]) -> None:
         lines = part.block.lines[start : start + length]
         inputs, made, own = self._ports(lines)
-        results: list[Any] = [Ref(v) for v in self._read_after(part, start, length, made)]
+        results: list[Any] = [Ref(v) for v in made if readers.get(v, -1) >= start + length]
         stage = Part(f"Stage{len(self.parts) + 1}", inputs, Block(lines, results), [own])
         part.block.lines[start : start + length] = [self._call(stage, own, inputs, results)]
         if part.fields:
             part.fields = [self._own(part.block)]
         self.parts.append(stage)
 
-    def _read_after(self, part: Part, start: int, length: int, made: list[int]) -> list[int]:
-        lines = part.block.lines[start + length :]
-        after = {r.value for line in lines for r in line_refs(line) if isinstance(r, Ref)}
-        for result in part.block.results:
-            after |= {r.value for r in references(result) if isinstance(r, Ref)}
-        return [v for v in made if v in after]
-
-    def _cost(self, part: Part, start: int, length: int, shared: set[int]) -> float | None:
-        lines = part.block.lines[start : start + length]
-        inputs, made, own = self._ports(lines)
-        if any(f in shared for f in own) or len(own) > LONGEST or not own:
-            return None
-        if any(isinstance(line, Inner) for line in lines) and self._inner_leaks(lines):
-            return None
-        if sum(_height(line) for line in lines) > LONGEST + 8:
-            return None
-        crossing = len(self._read_after(part, start, length, made)) + len(inputs)
-        return crossing - length / 20
-
-    def _inner_leaks(self, lines: list[Line]) -> bool:
-        return isinstance(lines[-1], Inner)
+    def _costs(
+        self, lines: list[Line], start: int, shared: set[int], readers: dict[int, int]
+    ) -> Iterator[tuple[float, int]]:
+        """What crosses the ends of the lines from a start on, for each number of them."""
+        made: list[int] = []
+        inside: set[int] = set()
+        inputs: set[int] = set()
+        own: set[int] = set()
+        height = 0
+        for length, line in enumerate(lines[start : start + LONGEST], 1):
+            inside |= _inner_values(line)
+            refs = self._refs(line)
+            own |= {r.field for r in refs if isinstance(r, FieldRef)}
+            inputs |= {r.value for r in refs if isinstance(r, Ref)} - inside
+            made += made_by(line)
+            inside |= set(made_by(line))
+            height += _height(line)
+            if height > LONGEST + 8 or len(own) > LONGEST or not own.isdisjoint(shared):
+                return
+            if length >= 8 and own and not isinstance(line, Inner):
+                after = sum(readers.get(v, -1) >= start + length for v in made)
+                yield after + len(inputs) - length / 20, length
 
     def _weight(self, block: Block) -> int:
         return sum(map(_height, block.lines))
 
     def _own(self, block: Block) -> list[int]:
         return _fields_of(block.lines, block.results)
+
+
+def _numbered(keys: Iterable[Any]) -> list[int]:
+    """Equal keys as equal numbers."""
+    numbers: dict[Any, int] = {}
+    return [numbers.setdefault(key, len(numbers)) for key in keys]
 
 
 def _apart(starts: list[int], length: int) -> list[int]:

@@ -10,10 +10,14 @@ import numpy as np
 import phlox_tensor as px
 
 from .._graph import Array
+from .._growth import META
 from . import _expr as e
 from ._expr import FieldRef
-from ._names import META, Name, Place, Trace, cases_of, source_of
+from ._names import Name, Place, Trace, cases_of, source_of
+from ._simplify import Forms
 
+# What a layer holds that is no weight.
+STATE: Final = ("running_mean", "running_var")
 LITERAL: Final = 16  # elements of a list in the source
 
 
@@ -40,16 +44,20 @@ class Values:
     Attributes:
         fields: what the model holds.
         keys: which field stands for what.
+        owned: constants that are parameters of a layer, as they are in the file: field and path.
         constants: what the file brings.
         place: the device of the first input.
     """
 
-    def __init__(self, trace: Trace, trained: set[str]) -> None:
-        """Take which constants are trained."""
-        self.trace, self._trained = trace, trained
+    def __init__(self, trace: Trace, trained: set[str], forms: Forms) -> None:
+        """Take which constants are trained, and their forms."""
+        self.trace, self._trained, self._origins = trace, trained, forms.origins
+        self._others = forms.turned | {v: k for k, v in forms.turned.items()}
         self.fields: list[Field] = []
         self.keys: dict[Any, int] = {}
+        self.owned: dict[str, tuple[int, str]] = {}
         self.constants: dict[str, Array] = {}
+        self._names: dict[int, str] = {}
         self.place: Place | None = None
 
     def tensor(self, value: Any) -> Any:
@@ -66,7 +74,12 @@ class Values:
             return Name(self.trace, e.literal(number), specs, number)
         if value.size <= LITERAL and value.dtype.kind in "biu":
             return Name(self.trace, self._filled(value), specs)
-        return Name(self.trace, e.member(FieldRef(self._param(value)), "value"), specs)
+        name = self._names.get(id(value), "")
+        other = self._others.get(name, "")
+        if not self._has(name) and self._has(other):
+            turned = e.member(e.member(self._held(self.constants[other]), "value"), "mT")
+            return Name(self.trace, turned, specs)
+        return Name(self.trace, e.member(self._held(value), "value"), specs)
 
     def whole(self, value: Any) -> Any:
         """The same, where a number would not do."""
@@ -100,12 +113,44 @@ class Values:
             return e.call("px.default_device", [])
         return self.place.expr
 
+    def brought(self, constants: dict[str, Array]) -> None:
+        """Note what a graph brings."""
+        self.constants |= constants
+        self._names |= {id(v): k for k, v in constants.items()}
+
+    def named(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """What constants are called in the file."""
+        return tuple(self._origins.get(name, name) for name in names)
+
+    def own(self, layer: int, names: tuple[str, ...], arrays: dict[str, Array]) -> None:
+        """Note which constants are weights of a layer."""
+        paths = {id(array): path for path, array in arrays.items()}
+        self.owned |= {name: (layer, paths[id(self.constants[name])]) for name in names}
+
+    def is_taken(self, name: str) -> bool:
+        """Whether another field has a constant, or its transposed."""
+        return self._has(name) or self._has(self._others.get(name, ""))
+
+    def _has(self, name: str) -> bool:
+        return name in self.owned or ("", name) in self.keys
+
+    def _held(self, value: Array) -> Any:
+        """The parameter of a constant: of the layer that has it, or its own."""
+        owner = self.owned.get(self._names.get(id(value), ""))
+        if owner is None:
+            return FieldRef(self._param(value))
+        expr: Any = FieldRef(owner[0])
+        for word in owner[1].split("."):
+            expr = e.member(expr, word)
+        return expr
+
     def _param(self, value: Array) -> int:
-        name = next((k for k, v in self.constants.items() if v is value), "table")
+        name = self._names.get(id(value), "table")
         key = ("", name) if name != "table" else id(value)
         if key not in self.keys:
             role = "weight" if name in self._trained and value.dtype.kind == "f" else "state"
             settings = [("", value.shape), ("dtype", px.as_dtype(value.dtype))]
-            self.fields.append(Field("Param", settings, {"": (value, role)}, (name, "table")))
+            words = (*self.named((name,)), "table")
+            self.fields.append(Field("Param", settings, {"": (value, role)}, words))
             self.keys[key] = len(self.fields) - 1
         return self.keys[key]

@@ -9,16 +9,28 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 
-from phlox_tensor import DTYPES, ArgumentError, Backend, Tensor, asarray, default_device
+from phlox_tensor import (
+    DTYPES,
+    ArgumentError,
+    Backend,
+    PhloxError,
+    Tensor,
+    asarray,
+    default_device,
+    random,
+)
 
-from .._errors import OnnxError
+from .._difference import difference
+from .._errors import RAW, OnnxError, refuse_other_words
 from .._graph import Value
-from .._model import Source, load
+from .._model import OnnxModel, load
 from .._quantized import Quantized
+from .._read import Source
+from ._options import names_of
 
 Feeds = Mapping[str, Any]
 Against = Literal["load", "onnxruntime"]
@@ -29,6 +41,8 @@ import numpy as np
 import onnxruntime
 options = onnxruntime.SessionOptions()
 options.log_severity_level = 4
+# The formulas of the file: rewritten ones of quantized files differ from them by steps.
+options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
 session = onnxruntime.InferenceSession(sys.argv[1], options, providers=["CPUExecutionProvider"])
 feeds = np.load(sys.argv[2])
 found = session.run(None, {k: feeds[k] for k in feeds.files})
@@ -50,6 +64,12 @@ def imported(folder: Path) -> Any:
     return module
 
 
+def forgotten(module: Any) -> None:
+    """Let go of what ``imported`` gave."""
+    for name in [n for n in sys.modules if f"{n}.".startswith(f"{module.__name__}.")]:
+        del sys.modules[name]
+
+
 def feeds_of(inputs: Sequence[Value], sizes: Mapping[str, int], seed: int = 0) -> dict[str, Any]:
     """Arrays for the inputs of a file: normal floats, small whole numbers, some that are true.
 
@@ -66,12 +86,9 @@ def feeds_of(inputs: Sequence[Value], sizes: Mapping[str, int], seed: int = 0) -
                 got=repr(value.name),
                 hint=f"feeds={{{value.name!r}: array}}",
             )
-        named = [
-            n if isinstance(n, str) else f"{value.name}:{i}" for i, n in enumerate(value.shape)
-        ]
         shape = tuple(
             sizes.get(k, n if isinstance(n, int) and n > 0 else sizes.get("", 1))
-            for k, n in zip(named, value.shape, strict=True)
+            for k, n in zip(names_of(value), value.shape, strict=True)
         )
         kind = DTYPES[value.dtype]
         if kind.kind == "Float":
@@ -94,6 +111,8 @@ def verify(
 ) -> dict[str, float]:
     """Return, for each output, how far the source is from the file: a share of its largest value.
 
+    A value below a thousandth counts as that, so that the rounding of tiny outputs is none.
+
     Args:
         file: the ONNX file; a path where ONNX Runtime runs it.
         folder: what was written for it.
@@ -104,23 +123,71 @@ def verify(
         device: where both run; the default device by default.
 
     Raises:
-        ArgumentError: when an input is missing.
+        ArgumentError: when an input is missing, or there is no package in the folder.
         OnnxError: when ONNX Runtime fails or is not installed.
     """
+    refuse_other_words("verify", "against", against, get_args(Against))
+    refuse_other_words("verify", "quantized", quantized, get_args(Quantized))
+    if not _by_name(feeds):
+        hint = "{input: array for each input}"
+        raise ArgumentError("verify", "no inputs", got=type(feeds).__name__, hint=hint)
+    if not (Path(folder) / "model.py").is_file():
+        raise ArgumentError("verify", "no package there", got=str(folder), hint="px.onnx.write")
     target = device or default_device()
     loaded = load(file, device=target, quantized=quantized)
-    found = run_source(Path(folder), [feeds[n] for n in loaded.inputs], target)
+    missing = [name for name in loaded.inputs if name not in feeds]
+    if missing:
+        got, expected = ", ".join(feeds) or "none", ", ".join(loaded.inputs)
+        raise ArgumentError("verify", "an input is missing", got=got, expected=expected)
+    module = imported(Path(folder))
+    try:
+        return shares(file, loaded, module, feeds, against, target)
+    finally:
+        forgotten(module)
+
+
+def shares(
+    file: Source,
+    loaded: OnnxModel,
+    module: Any,
+    feeds: Feeds,
+    against: Against,
+    device: Backend | None = None,
+) -> dict[str, float]:
+    """How far a package is from its file, or from ONNX Runtime; both draw the same numbers.
+
+    Raises:
+        OnnxError: when the package, or ONNX Runtime, cannot run with these inputs.
+    """
+    target = device or default_device()
+    inputs = [feeds[name] for name in loaded.inputs]
+    random.seed(0)
     if against == "onnxruntime":
-        wanted = run_onnxruntime(file, feeds)
+        wanted = run_onnxruntime(file, {name: feeds[name] for name in loaded.inputs})
     else:
-        wanted = [_array(v) for v in _several(loaded(**feeds))]
-    return {n: difference(a, b) for n, a, b in zip(loaded.outputs, found, wanted, strict=True)}
+        wanted = [_array(v) for v in _several(loaded(*inputs))]
+    random.seed(0)
+    try:
+        found = module.load(target)(*(_on(v, target) for v in inputs))
+    except PhloxError:
+        raise
+    except RAW as error:
+        got = f"{type(error).__name__}: {error}"
+        raise OnnxError("verify", "the package does not run with these inputs", got=got) from error
+    pairs = zip(loaded.outputs, map(_array, _several(found)), wanted, strict=True)
+    return {name: difference(a, b) for name, a, b in pairs}
 
 
-def run_source(folder: Path, inputs: Sequence[Any], device: Backend) -> list[Any]:
-    """What a written model gives."""
-    model = imported(folder).load(device)
-    return [_array(v) for v in _several(model(*(asarray(v, device=device) for v in inputs)))]
+def _by_name(feeds: object) -> bool:
+    return isinstance(feeds, Mapping)
+
+
+def _on(value: Any, device: Backend) -> Any:
+    return (
+        [_on(v, device) for v in value]
+        if isinstance(value, list)
+        else asarray(value, device=device)
+    )
 
 
 def _several(found: Any) -> Sequence[Any]:
@@ -131,27 +198,6 @@ def _array(value: Any) -> Any:
     if isinstance(value, list):
         return [_array(v) for v in value]
     return value.numpy() if isinstance(value, Tensor) else value
-
-
-def difference(found: Any, wanted: Any) -> float:
-    """The largest difference, as a share of the largest value; infinite where shapes differ."""
-    if isinstance(wanted, list):
-        pairs = zip(found, wanted, strict=False)
-        same = isinstance(found, list) and len(found) == len(wanted)
-        return max((difference(a, b) for a, b in pairs), default=0.0) if same else float("inf")
-    if wanted is None or found is None:
-        return 0.0 if wanted is found else float("inf")
-    if found.shape != wanted.shape or found.dtype.kind != wanted.dtype.kind:
-        return float("inf")
-    if not wanted.size:
-        return 0.0
-    one, two = np.asarray(found, np.float64), np.asarray(wanted, np.float64)
-    same = (one == two) | (np.isnan(one) & np.isnan(two))
-    finite = np.where(np.isfinite(two), np.abs(two), 0.0)
-    with np.errstate(invalid="ignore"):
-        off = np.where(same, 0.0, np.abs(one - two))
-    worst = float(np.max(off))
-    return float("inf") if np.isnan(worst) else worst / max(float(finite.max()), 1e-30)
 
 
 def run_onnxruntime(file: Source, feeds: Feeds, python: str = sys.executable) -> list[Any]:

@@ -24,10 +24,20 @@ def wrapped(line: str, indent: int) -> list[str]:
     if len(whole) + indent + 4 <= COLUMNS and len(items) > 0:
         comma = "," if len(items) == 1 and inside.rstrip().endswith(",") else ""
         return [head, f"    {whole}{comma}", tail]
+    if len(items) == 1 and _only_groups(line, start, inside):
+        return [head, *(f"    {t}" for t in wrapped(items[0], indent + 4)), tail]
     out = [head]
     for each in items:
         out += [f"    {t}" for t in wrapped(f"{each},", indent + 4)]
     return [*out, tail]
+
+
+def _only_groups(line: str, start: int, inside: str) -> bool:
+    """Whether one item may have no comma: it would make a tuple of it outside of a call."""
+    if inside.rstrip().endswith(","):
+        return False
+    called = start > 0 and (line[start - 1].isalnum() or line[start - 1] in "_)]")
+    return line[start] != "(" or not called or " for " in inside
 
 
 def _largest_bracket(line: str) -> tuple[int, int] | None:

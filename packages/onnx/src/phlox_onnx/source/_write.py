@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
-import keyword
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, final
 
@@ -14,7 +11,9 @@ from . import _expr as e
 from ._expr import Block, Branch, FieldRef, Inner, Line, Ref, Stmt, blocks_of, rendered
 from ._layers import DEFAULTS
 from ._structure import Part, Structure, line_refs
+from ._titles import titled
 from ._values import Field
+from ._words import Names, field_word, word_of
 from ._wrap import COLUMNS, wrapped
 
 _POSITIONS: Final[dict[str, tuple[str, ...]]] = {
@@ -30,7 +29,6 @@ _POSITIONS: Final[dict[str, tuple[str, ...]]] = {
     "RmsNorm": ("d_model",),
 }
 _CONV: Final = ("channels_in", "channels_out", "kernel_size")
-_NOTHING: Final = re.compile(r"^(onnx|\d.*|[Cc]onstant.*|val|value|const|weight|bias|.)$")
 _POOLS: Final = {
     "Bool": ("mask", "seen", "kept"),
     "Float": ("x", "y", "z", "u", "v", "w", "a", "b", "c", "d"),
@@ -38,49 +36,7 @@ _POOLS: Final = {
 }
 
 
-def word_of(name: str) -> str:
-    """A name from a file as an identifier, or nothing."""
-    text = re.sub(r"[^0-9A-Za-z]+", "_", name)
-    text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text).strip("_").lower()
-    text = re.sub(r"(_\d+)+$", "", text)[:40].strip("_")
-    if not text or not text[0].isalpha() or _NOTHING.match(text):
-        return ""
-    taken = keyword.iskeyword(text) or keyword.issoftkeyword(text) or hasattr(builtins, text)
-    return f"{text}_" if taken else text
-
-
-def field_word(made: Field) -> str:
-    """What a field may be called: the layer's place in the names of the file."""
-    *names, default = made.words
-    for name in names:
-        pieces = [p for p in re.split(r"[./:]", name) if p]
-        inner = pieces[:-1] if made.kind != "Param" else pieces
-        for piece in reversed(inner):
-            found = word_of(piece)
-            if found:
-                return found
-    return word_of(default) or "part"
-
-
-@final
-class Names:
-    """Words that are each given once."""
-
-    def __init__(self, taken: Any = ()) -> None:
-        """Start with what is taken."""
-        self.taken = set(taken)
-
-    def new(self, word: str) -> str:
-        """The word, or with a number."""
-        found, i = word, 1
-        while found in self.taken:
-            i += 1
-            found = f"{word}_{i}" if word[-1:].isdigit() else f"{word}{i}"
-        self.taken.add(found)
-        return found
-
-
-_OF_MODULE: Final = frozenset(dir(Module)) | {"device", "self", "px", "nn", "np", "math"}
+_OF_MODULE: Final = frozenset(dir(Module)) | {"device", "forward", "math", "nn", "np", "px", "self"}
 
 
 @final
@@ -88,16 +44,28 @@ class Writer:
     """The text of a divided model."""
 
     def __init__(
-        self, structure: Structure, kinds: dict[int, str], inputs: list[str], title: str
+        self,
+        structure: Structure,
+        kinds: dict[int, str],
+        inputs: list[str],
+        typed: list[bool],
+        title: str,
     ) -> None:
-        """Take the classes and the names of the inputs in the file."""
+        """Take the classes, the inputs in the file, and whether each output is surely a tensor."""
+        self._typed, self._words = typed, titled(structure)
         self._s, self._kinds, self._title = structure, kinds, title
         self._parts = {p.name: p for p in structure.parts}
         self._attributes: dict[str, list[tuple[str, list[int]]]] = {}
         self._columns: dict[str, list[tuple[str, list[Any]]]] = {}
+        self._paths: dict[str, dict[int, str]] = {}
         self._inputs = inputs
         for part in [*structure.parts, structure.model]:
             self._attributes[part.name] = self._named(part)
+            self._paths[part.name] = {
+                place: name if len(places) == 1 else f"{name}.{i}"
+                for name, places in self._attributes[part.name]
+                for i, place in enumerate(places)
+            }
         for part in structure.parts:
             self._columns[part.name] = self._differing(part)
 
@@ -118,14 +86,12 @@ class Writer:
             word = field_word(self._s.fields[own[i]])
             if kind in self._parts:
                 word = kind.lower() if len(alike) == 1 else f"{kind.lower()}s"
+                word = self._words.get(kind, word)
             out.append((names.new(word), alike))
         return out
 
     def _path(self, part: Part, position: int) -> str:
-        for name, places in self._attributes[part.name]:
-            if position in places:
-                return name if len(places) == 1 else f"{name}.{places.index(position)}"
-        raise KeyError(position)
+        return self._paths[part.name][position]
 
     def arrays(self) -> Iterator[tuple[str, Any, str]]:
         """Every parameter: path, value, role."""
@@ -221,22 +187,22 @@ class Writer:
         body = _lines(part.block, namer, name)
         results = part.block.results
         texts = [rendered(r, name) for r in results]
-        kind = "Any" if any(_is_unknown(r, self._kinds) for r in results) else "Tensor[Any]"
+        typed = self._typed if part is self._s.model else [True] * len(texts)
+        kinds = ["Tensor[Any]" if known else "Any" for known in typed]
+        kind = kinds[0]
         if len(texts) > 1:
-            few = len(texts) <= 3
-            kind = f"tuple[{', '.join([kind] * len(texts))}]" if few else f"tuple[{kind}, ...]"
+            same = kinds[0] if len(set(kinds)) == 1 else "Any"
+            kind = f"tuple[{', '.join(kinds)}]" if len(texts) <= 3 else f"tuple[{same}, ...]"
         arguments = ", ".join(f"{namer.names[i]}: Tensor[Any]" for i in part.inputs)
         separator = ", " if arguments else ""
         out = wrapped(f"def forward(self{separator}{arguments}) -> {kind}:", 4)
-        doc = self._doc() if part is self._s.model else "Return what the lines give."
+        whole = part is self._s.model
+        doc = "Return the outputs of the model." if whole else "Return what the lines give."
         last = f"return {', '.join(texts)}"
         if len(last) + 8 > COLUMNS and len(texts) > 1:
             last = f"return ({', '.join(texts)})"
         body = [f'"""{doc}"""', *body, *wrapped(last, 8)]
         return [*out, *(f"    {line}" for line in body)]
-
-    def _doc(self) -> str:
-        return "Return the outputs of the model."
 
     def _maker(self, part: Part) -> list[str]:
         columns = self._columns[part.name]
@@ -263,12 +229,8 @@ class Writer:
         """The call that makes a field."""
         made = self._s.fields[part.fields[0][j]]
         args: list[str] = []
-        for (word, _), (_, values) in zip(
-            [(w, 0) for w, _ in self._settings(made)], self._values(part, j), strict=True
-        ):
+        for word, (_, values) in zip(self._settings(made), self._values(part, j), strict=True):
             known = next((n for n, c in columns if c == values), None)
-            if known is None and len(set(map(repr, values))) > 1:
-                raise KeyError(word)
             if known is None and (word in DEFAULTS and values[0] == DEFAULTS[word]):
                 continue
             if known is None and word == "padding" and values[0] == 0:
@@ -281,10 +243,10 @@ class Writer:
             return f'_param({args[0]}, {args[1].partition("=")[2]}, "{made.arrays[""][1]}", device)'
         return f"nn.{made.kind}({', '.join([*args, 'device=device'])})"
 
-    def _settings(self, made: Field) -> list[tuple[str, Any]]:
+    def _settings(self, made: Field) -> list[str]:
         if made.kind in self._parts:
-            return [("", 0) for _ in self._columns[made.kind]]
-        return made.settings
+            return [""] * len(self._columns[made.kind])
+        return [word for word, _ in made.settings]
 
     def _config(self, freeze: Sequence[str]) -> list[str]:
         built = self._built(self._s.model, [])
@@ -324,22 +286,18 @@ def _type(values: list[Any]) -> str:
     return "Any"
 
 
-def _is_unknown(result: Any, kinds: dict[int, str]) -> bool:
-    return False
-
-
 @final
 class _Values:
     """What the values of a forward are called: a name is free again after its last use."""
 
     def __init__(self, part: Part, kinds: dict[int, str], inputs: list[str] | None) -> None:
         self.names: dict[int, str] = {}
-        self._kinds, self._ever = kinds, set[str](_RESERVED)
+        self._kinds, self._ever = kinds, Names(_RESERVED)
         self._free: dict[str, list[str]] = {}
         for i, value in enumerate(part.inputs):
             word = word_of(inputs[i]) if inputs is not None and len(inputs) > 1 else ""
-            self.names[value] = self._word(word) if word else self._fresh(value)
-        self._walk(part.block, part.inputs)
+            self.names[value] = self._ever.new(word) if word else self._fresh(value)
+        self._walk(part.block)
 
     def _fresh(self, value: int, prefer: tuple[str, ...] = ()) -> str:
         kind = self._kinds.get(value, "")
@@ -351,19 +309,11 @@ class _Values:
         if free and kind:
             return free.pop(0)
         for word in _POOLS.get(kind, ()):
-            if word not in self._ever:
-                return self._word(word)
-        return self._word({"Float": "x", "Bool": "mask", "Int": "indices"}.get(kind, "value"))
+            if word not in self._ever.taken:
+                return self._ever.new(word)
+        return self._ever.new({"Float": "x", "Bool": "mask", "Int": "indices"}.get(kind, "value"))
 
-    def _word(self, word: str) -> str:
-        found, i = word, 1
-        while found in self._ever:
-            i += 1
-            found = f"{word}{i}"
-        self._ever.add(found)
-        return found
-
-    def _walk(self, block: Block, inputs: list[int]) -> None:
+    def _walk(self, block: Block) -> None:
         last = _last_uses(block)
         for i, line in enumerate(block.lines):
             if isinstance(line, Stmt):
@@ -378,11 +328,10 @@ class _Values:
             held, self._free = self._free, {}  # names of blocks inside are their own
             self._inside(line)
             self._free = held
-        del inputs
 
     def _inside(self, line: Line) -> None:
         if isinstance(line, Inner):
-            self.names[line.target] = self._word("body")
+            self.names[line.target] = self._ever.new("body")
             for value in line.parameters:
                 self.names[value] = self._fresh(value)
         for target in [] if isinstance(line, Inner) else line.targets:

@@ -12,7 +12,7 @@ import phlox_tensor as px
 
 from .._graph import Key, Node
 from .._types import to_type
-from ..table.resize import _simple
+from ..table.resize import as_interpolate
 from . import _expr as e
 from ._names import Name, cases_of, finished, source_of
 from ._patterns import NN
@@ -78,7 +78,9 @@ def slice_(node: Node, x: Name, starts: Any, ends: Any, axes: Any = None, steps:
     rank = x.ndim
     places: list[slice] = [slice(None)] * rank
     for axis, a, b, s in zip(chosen, first, last, by, strict=True):
-        places[axis % rank] = slice(_bound(a, s > 0), _bound(b, s < 0), None if s == 1 else s)
+        if isinstance(s, Size):
+            raise UnknownError("a step")
+        places[axis % rank] = slice(_start(a, s, x.shape[axis]), _end(b, s), None if s == 1 else s)
     while places and _is_whole(places[-1]):
         places.pop()
     if not places:
@@ -90,12 +92,27 @@ def _is_whole(place: slice) -> bool:
     return place.start is None and place.stop is None and place.step is None
 
 
-def _bound(n: Any, start: bool) -> Any:
+def _start(n: Any, step: int, size: Any) -> Any:
     if isinstance(n, Size):
         return n
-    if start and n == 0:
+    if step < 0 and n < -1 and (isinstance(size, Size) or n < -size):
+        raise UnknownError("a start that may be before the first, which is the first")
+    if (n <= -FAR or n == 0) if step > 0 else n >= FAR:
         return None
-    return None if abs(n) >= FAR else n
+    return _near(n)
+
+
+def _end(n: Any, step: int) -> Any:
+    if isinstance(n, Size):
+        return n
+    return None if (n >= FAR if step > 0 else n <= -FAR) else _near(n)
+
+
+def _near(n: int) -> int:
+    """A bound that is none of the ends; Python cuts it as ONNX does."""
+    if abs(n) >= FAR:
+        raise UnknownError("a bound beyond the other end")
+    return n
 
 
 def gather(node: Node, x: Name, indices: Any) -> Any:
@@ -150,7 +167,9 @@ def resize(node: Node, x: Name, roi: Any = None, scales: Any = None, sizes: Any 
     odd = odd or words.get("keep_aspect_ratio_policy", "stretch") != "stretch"
     where = words.get("coordinate_transformation_mode", "half_pixel")
     nearest = words.get("nearest_mode", "round_prefer_floor")
-    how = _simple(words.get("mode", "nearest"), where, nearest, words.get("cubic_coeff_a", -0.75))
+    how = as_interpolate(
+        words.get("mode", "nearest"), where, nearest, words.get("cubic_coeff_a", -0.75)
+    )
     if odd or how is None or x.ndim != 4 or x.dtype.kind != "Float":
         raise UnknownError("another way")
     if scales is not None and scales.size:
@@ -165,7 +184,17 @@ def resize(node: Node, x: Name, roi: Any = None, scales: Any = None, sizes: Any 
         if not (first == x.shape[0] and second == x.shape[1]):
             raise UnknownError("other channels")
         wanted = tuple(rest)
+        if where == "pytorch_half_pixel" and not _grows(x, wanted):
+            raise UnknownError("a size that may be 1, which is another place there")
     return _interpolated(x, wanted, how)
+
+
+def _grows(x: Name, wanted: tuple[Any, ...]) -> bool:
+    """Whether no axis becomes shorter, in either case."""
+    return all(
+        min(b - a for a, b in zip(cases_of(n), cases_of(m), strict=True)) >= 0
+        for n, m in zip(x.shape[2:], wanted, strict=True)
+    )
 
 
 def _interpolated(x: Name, wanted: tuple[Any, ...], how: tuple[str, bool]) -> Any:

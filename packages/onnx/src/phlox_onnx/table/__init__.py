@@ -12,6 +12,8 @@ from . import (
     elementwise,
     loss,
     microsoft,
+    microsoft_fused,
+    microsoft_quantized,
     movement,
     norm,
     quantized,
@@ -39,9 +41,12 @@ _STANDARD = (
     window,
 )
 
+_MICROSOFT = (microsoft, microsoft_fused, microsoft_quantized)
+
 TABLE: Final[dict[tuple[str, str], Row]] = {
     **{("", name): row for family in _STANDARD for name, row in family.ROWS.items()},
-    **{("com.microsoft", name): row for name, row in microsoft.ROWS.items()},
+    **{("com.microsoft", name): row for family in _MICROSOFT for name, row in family.ROWS.items()},
+    **{("phlox.onnx", name): row for name, row in contraction.OWN.items()},
     **{("phlox.onnx", name): row for name, row in movement.OWN.items()},
     ("ai.onnx.preview", "FlexAttention"): attention.FLEX,
     ("phlox.onnx", "FakeQuantize"): quantized.FAKE,

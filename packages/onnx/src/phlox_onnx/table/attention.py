@@ -181,6 +181,13 @@ def rotary_embedding(
     return together(out) if flat else out
 
 
+def _of_rule(name: str, value: T | None, wanted: bool, rule: str) -> T | None:
+    """An input of some rules; others do not look at it."""
+    if wanted and value is None:
+        raise OnnxError("LinearAttention", f"{name} is missing", got=f"update_rule={rule!r}")
+    return value if wanted else None
+
+
 def linear_attention(
     query: T,
     key: T,
@@ -196,6 +203,8 @@ def linear_attention(
     update_rule: str = "gated_delta",
 ) -> tuple[T, T]:
     """A state (batch, heads, d_k, d_v) that each step writes to and reads; step by step."""
+    decay = _of_rule("decay", decay, "gated" in update_rule, update_rule)
+    beta = _of_rule("beta", beta, "delta" in update_rule, update_rule)
     q, k, v = (
         by_heads(x.to_full_precision(), heads)
         for x, heads in ((query, q_num_heads), (key, kv_num_heads), (value, kv_num_heads))

@@ -9,6 +9,7 @@ import numpy as np
 import phlox_tensor as px
 from phlox_tensor import Tensor
 
+from .._errors import OnnxError
 from .._row import Row, since
 from .attention import ROWS as ATTENTION
 
@@ -29,6 +30,10 @@ def gemm(
     transA: int = 0,
     transB: int = 0,
 ) -> T:
+    if A.ndim != 2 or B.ndim != 2:
+        raise OnnxError(
+            "Gemm", "no matrices", got=f"{A.shape} @ {B.shape}", expected="two axes each"
+        )
     a = A.mT if transA else A
     b = B.mT if transB else B
     if A.dtype.kind == "Int":
@@ -79,6 +84,20 @@ def det(X: T) -> T:
         sign = sign * x[:, k, k]
     return sign.reshape(X.shape[:-2])
 
+
+def linear(x: T, weight: T, bias: T | None = None) -> T:
+    return px.linear(x, weight, bias)
+
+
+def scaled_attention(query: T, key: T, value: T, bias: T | None = None, *, scale: float = 1.0) -> T:
+    return px.attention(query, key, value, bias=bias, scale=scale)
+
+
+# What formulas are recognised as.
+OWN: Final[dict[str, Row]] = {
+    "Attention": since(1, scaled_attention),
+    "Linear": since(1, linear, trained="weight bias"),
+}
 
 ROWS: Final[dict[str, Row]] = {
     "Det": since(22, det),

@@ -34,10 +34,11 @@ def div(A: T, B: T) -> T:
 
 
 def _host_div(A: Host, B: Host) -> Any:
+    """Whole numbers by 0 are 0, as on devices."""
     if A.dtype.kind == "f":
         return np.divide(A, B)
     safe = np.where(B == 0, 1, B)
-    quotient = A // safe
+    quotient = np.where(B == 0, 0, A // safe)
     return quotient + ((A % safe != 0) & ((A < 0) ^ (safe < 0))).astype(A.dtype)
 
 

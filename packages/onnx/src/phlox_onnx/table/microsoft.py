@@ -13,7 +13,6 @@ from phlox_tensor import Tensor
 from .._errors import OnnxError
 from .._row import Host, Row, since
 from .attention import by_heads, rotated, shared, together
-from .elementwise import one
 from .norm import rms_normalization
 
 T = Tensor[Any]
@@ -62,6 +61,9 @@ def embed_layer_normalization(
     outputs: int,
 ) -> tuple[Any, ...]:
     """Words, places and segments added up and normalized."""
+    if mask_index_type not in (0, 1):
+        got = f"mask_index_type={mask_index_type}"
+        raise OnnxError("EmbedLayerNormalization", "such a mask has no row", got=got)
     length = input_ids.shape[1]
     at = px.arange(length, device=input_ids.device) if position_ids is None else position_ids
     total = word_embedding.take(input_ids, axis=0) + position_embedding.take(at, axis=0)
@@ -71,39 +73,6 @@ def embed_layer_normalization(
     if seen is None and outputs > 1:
         seen = px.full((input_ids.shape[0],), 0, dtype=px.int32, device=input_ids.device)
     return _normal(total, gamma, beta, epsilon), seen, total
-
-
-def bias_gelu(A: T, B: T) -> T:
-    return px.gelu(A + B)
-
-
-def fast_gelu(X: T, bias: T | None = None) -> T:
-    return px.gelu_tanh(X if bias is None else X + bias)
-
-
-def quick_gelu(X: T, *, alpha: float = 1.702) -> T:
-    return X * (X * alpha).sigmoid()
-
-
-def fused_matmul(
-    A: T,
-    B: T,
-    *,
-    alpha: float = 1.0,
-    transA: int = 0,
-    transB: int = 0,
-    transBatchA: int = 0,
-    transBatchB: int = 0,
-) -> T:
-    """``transBatch`` moves the first axis in front of the last two, or behind."""
-
-    def laid(x: T, batch: int, transposed: int) -> T:
-        if batch:
-            x = px.moveaxis(x, 0, -2)
-        return x.mT if transposed else x
-
-    out = laid(A, transBatchA, transA) @ laid(B, transBatchB, transB)
-    return out if alpha == 1 else out * alpha
 
 
 def _heads(x: T, heads: int) -> T:
@@ -193,12 +162,28 @@ def packed_attention(
     wide = wide if bias is None else wide + bias
     each = weights.shape[1] // 3
     sizes = qkv_hidden_sizes or (each, each, each)
-    q, k, v = (by_heads(x, num_heads) for x in px.split(wide, list(sizes), axis=2))
+    how: dict[str, Any] = {"scale": scale, "unidirectional": unidirectional}
+    return attended_from(wide, sizes, num_heads, mask_index, past, attention_bias, **how)
+
+
+def attended_from(
+    wide: T,
+    sizes: tuple[int, ...],
+    heads: int,
+    mask: T | None,
+    past: T | None,
+    bias: T | None,
+    *,
+    scale: float | None,
+    unidirectional: int,
+) -> tuple[Any, ...]:
+    """Attention of query, key and value that lie side by side; and the last two, with the past."""
+    q, k, v = (by_heads(x, heads) for x in px.split(wide, list(sizes), axis=2))
     if past is not None:
         k, v = px.concat([past[0], k], axis=2), px.concat([past[1], v], axis=2)
-    seen = None if mask_index is None else _seen_by_length(mask_index, k.shape[2])
+    seen = None if mask is None else _seen_by_length(mask, k.shape[2])
     by = scale or 1 / sqrt(q.shape[-1])
-    out = _attended(q, k, v, by, attention_bias, seen, bool(unidirectional), 0.0)
+    out = _attended(q, k, v, by, bias, seen, bool(unidirectional), 0.0)
     return together(out), px.stack([k, v], axis=0)
 
 
@@ -289,6 +274,9 @@ def microsoft_rotary_embedding(
     scale: float = 1.0,
 ) -> T:
     """One position is that of the first row; else there is one for each."""
+    if is_packed_batching or scale != 1:
+        got = f"is_packed_batching={is_packed_batching}, scale={scale}"
+        raise OnnxError("RotaryEmbedding", "such positions have no row", got=got)
     width = rotary_embedding_dim or 2 * cos_cache.shape[1]
     flat = input.ndim == 3
     heads = num_heads or (input.shape[2] // width if flat else 0)
@@ -316,27 +304,34 @@ def matmul_n_bits(
     bits: int = 4,
     block_size: int,
 ) -> T:
-    """Weights of 4 or 8 bits in blocks along K; they are unpacked at each call."""
+    """Weights of 4 or 8 bits in blocks along K, unpacked at each call."""
     if bits not in (4, 8) or g_idx is not None:
         raise OnnxError("MatMulNBits", "such weights have no row", got=f"{bits} bits")
-    blocks = -(-K // block_size)
-    whole = _unpacked_weights(B.reshape(N, -1), bits).reshape(N, blocks, block_size)
-    if zero_points is None:
-        zero: Any = float(1 << (bits - 1))
-    elif zero_points.dtype == np.uint8:
-        per = -(-blocks * bits // 8)
-        zero = _unpacked_weights(zero_points.reshape(N, per), bits)[:, :blocks, None].astype(
-            np.float32
-        )
-    else:
-        zero = zero_points.reshape(N, blocks, 1).astype(np.float32)
-    off = px.asarray(whole.astype(np.float32) - zero, dtype=scales.dtype, device=A.device)
-    weight = (off * scales.reshape((N, blocks, 1))).reshape((N, -1))[:, :K]
+    whole = unpacked(B, zero_points, (N, K), bits, block_size)
+    off = px.asarray(whole, dtype=scales.dtype, device=A.device)
+    weight = (off * scales.reshape((N, -1, 1))).reshape((N, -1))[:, :K]
     out = A @ weight.astype(A.dtype).mT
     return out if bias is None else out + bias
 
 
-def _unpacked_weights(data: Any, bits: int) -> Any:
+def unpacked(
+    data: Host, zero_points: Host | None, shape: tuple[int, int], bits: int, block_size: int
+) -> Host:
+    """How far weights (rows, blocks, block) are from their zero points, in units of the scales."""
+    rows, columns = shape
+    blocks = -(-columns // block_size)
+    whole = _in_bytes(data.reshape(rows, -1), bits).reshape(rows, blocks, block_size)
+    if zero_points is None:
+        zero: Any = float(1 << (bits - 1))
+    elif zero_points.dtype == np.uint8:
+        per = -(-blocks * bits // 8)
+        zero = _in_bytes(zero_points.reshape(rows, per), bits)[:, :blocks, None]
+    else:
+        zero = zero_points.reshape(rows, blocks, 1)
+    return whole.astype(np.float32) - np.asarray(zero, np.float32)
+
+
+def _in_bytes(data: Host, bits: int) -> Host:
     if bits == 8:
         return data
     return np.stack([data & 15, data >> 4], axis=-1).reshape(data.shape[0], -1)
@@ -344,19 +339,14 @@ def _unpacked_weights(data: Any, bits: int) -> Any:
 
 ROWS: Final[dict[str, Row]] = {
     "Attention": since(1, packed_attention, trained="weights bias"),
-    "BiasGelu": since(1, bias_gelu, trained="B"),
     "EmbedLayerNormalization": since(
         1,
         embed_layer_normalization,
         trained="word_embedding position_embedding segment_embedding gamma beta",
     ),
-    "FastGelu": since(1, fast_gelu, trained="bias"),
-    "FusedMatMul": since(1, fused_matmul, trained="A B"),
-    "Gelu": since(1, one(px.gelu)),
     "GroupQueryAttention": since(1, group_query_attention),
     "MatMulNBits": since(1, matmul_n_bits, trained="scales bias"),
     "MultiHeadAttention": since(1, multi_head_attention, trained="bias"),
-    "QuickGelu": since(1, quick_gelu),
     "RotaryEmbedding": since(1, microsoft_rotary_embedding),
     "SkipLayerNormalization": since(1, skip_layer_normalization, trained="gamma beta bias"),
     "SkipSimplifiedLayerNormalization": since(

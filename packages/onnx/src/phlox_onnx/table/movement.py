@@ -12,8 +12,9 @@ from phlox_tensor import Tensor
 
 from .._errors import OnnxError
 from .._limits import refuse_long
-from .._row import Host, Ints, Raw, Row, Scalar, since
+from .._row import Host, Ints, Raw, Row, Scalar, since, whole
 from .._types import to_type
+from .axes import axis_of
 
 T = Tensor[Any]
 
@@ -43,12 +44,15 @@ def reshape(data: T, shape: Ints, *, allowzero: int = 0) -> T:
 
 
 def _host_reshape(data: Host, shape: Host, *, allowzero: int = 0) -> Host:
-    sizes = tuple(int(n) for n in shape.reshape(-1))
-    return data.reshape(new_shape(sizes, data.shape, allowzero))
+    return data.reshape(new_shape(whole(shape), data.shape, allowzero))
 
 
 def flatten(input: T, *, axis: int = 1) -> T:
-    axis = axis % input.ndim if axis < 0 else axis
+    axis = (
+        axis_of("Flatten", axis, input.ndim + 1)
+        if axis >= 0
+        else axis_of("Flatten", axis, input.ndim)
+    )
     return input.reshape((prod(input.shape[:axis]), prod(input.shape[axis:])))
 
 
@@ -66,7 +70,7 @@ def squeeze(data: T, axes: Ints | None = None) -> T:
 
 
 def _host_squeeze(data: Host, axes: Host | None = None) -> Host:
-    return np.squeeze(data, None if axes is None else tuple(int(a) for a in axes.reshape(-1)))
+    return np.squeeze(data, None if axes is None else whole(axes))
 
 
 def unsqueeze(data: T, axes: Ints) -> T:
@@ -74,7 +78,7 @@ def unsqueeze(data: T, axes: Ints) -> T:
 
 
 def _host_unsqueeze(data: Host, axes: Host) -> Host:
-    return np.expand_dims(data, tuple(int(a) for a in axes.reshape(-1)))
+    return np.expand_dims(data, whole(axes))
 
 
 def concat(*inputs: T, axis: int) -> T:
@@ -91,6 +95,8 @@ def split(
         each = -(-input.shape[axis] // count)
         last = input.shape[axis] - each * (count - 1)
         split = (*(each,) * (count - 1), last)
+    if len(split) != outputs:
+        raise OnnxError("Split", "parts that no result takes", got=len(split), expected=outputs)
     return tuple(px.split(input, list(split), axis=axis))
 
 
@@ -98,8 +104,12 @@ def _slices(
     rank: int, starts: Ints, ends: Ints, axes: Ints | None, steps: Ints | None
 ) -> tuple[slice, ...]:
     out = [slice(None)] * rank
+    chosen = tuple(range(len(starts))) if axes is None else axes
+    lists = (starts, ends, chosen, starts if steps is None else steps)
+    if len({len(each) for each in lists}) > 1:
+        raise OnnxError("Slice", "lists of unlike lengths", got=tuple(map(len, lists)))
     for i, (start, end) in enumerate(zip(starts, ends, strict=True)):
-        axis = i if axes is None else axes[i]
+        axis = axis_of("Slice", chosen[i], rank)
         out[axis] = slice(start, end, 1 if steps is None else steps[i])
     return tuple(out)
 
@@ -112,17 +122,20 @@ def slice_(
 
 
 def _within(asked: slice, n: int) -> slice:
-    """The same elements with bounds that fit a size: files use the largest of all integers."""
+    """The same elements with bounds that fit a size: files use the largest of all integers.
+
+    What counts down begins at the first element where its start lies before that.
+    """
     start, stop, step = asked.indices(n)
-    return slice(start, None if stop < 0 else stop, step)
+    return slice(max(start, 0), None if stop < 0 else stop, step)
 
 
 def _host_slice(
     data: Host, starts: Host, ends: Host, axes: Host | None = None, steps: Host | None = None
 ) -> Host:
-    given = [None if v is None else tuple(int(n) for n in v.reshape(-1)) for v in (axes, steps)]
-    first, last = (tuple(int(n) for n in v.reshape(-1)) for v in (starts, ends))
-    return data[_slices(data.ndim, first, last, *given)]
+    given = [None if v is None else whole(v) for v in (axes, steps)]
+    found = _slices(data.ndim, whole(starts), whole(ends), *given)
+    return data[tuple(_within(s, n) for s, n in zip(found, data.shape, strict=True))]
 
 
 def expand(input: T, shape: Ints) -> T:
@@ -131,18 +144,19 @@ def expand(input: T, shape: Ints) -> T:
 
 
 def _host_expand(input: Host, shape: Host) -> Host:
-    sizes = tuple(int(n) for n in shape.reshape(-1))
-    return np.broadcast_to(input, np.broadcast_shapes(input.shape, sizes))
+    return np.broadcast_to(input, np.broadcast_shapes(input.shape, whole(shape)))
 
 
 def tile(input: T, repeats: Ints) -> T:
+    if len(repeats) != input.ndim:
+        raise OnnxError("Tile", "a number for each axis", got=repeats, expected=input.ndim)
     return px.tile(input, repeats)
 
 
 def constant_of_shape(input: Host, *, value: Any = None) -> Any:
     """An array of one number, which takes no memory before it is used."""
     one = np.zeros(1, np.float32) if value is None else value
-    return np.broadcast_to(one.reshape(()), tuple(int(n) for n in input.reshape(-1)))
+    return np.broadcast_to(one.reshape(()), whole(input))
 
 
 def _constant_on(input: Ints, *, value: Any = None, device: Any) -> T:
@@ -163,10 +177,13 @@ def range_(start: Host, limit: Host, delta: Host, *, stash_type: int = 1, device
     dtype = px.as_dtype(start.dtype)
     dtype = dtype if dtype in device.dtypes else device.default_int
     line = px.arange(count, device=device)
-    return line.astype(dtype) * step + first
+    short = dtype.kind == "Float" and dtype.itemsize < to_type(stash_type).itemsize
+    wide = to_type(stash_type) if short else dtype
+    return (line.astype(wide) * step + first).astype(dtype)
 
 
 def _host_range(start: Host, limit: Host, delta: Host, *, stash_type: int = 1) -> Any:
+    """Numbers of the host are wide enough for any ``stash_type``."""
     first, last, step = (v.reshape(()).item() for v in (start, limit, delta))
     return (np.arange(_steps(first, last, step)) * step + first).astype(start.dtype)
 
@@ -185,7 +202,10 @@ def pad(
     """Negative pads cut."""
     chosen = tuple(range(data.ndim)) if axes is None else axes
     low, high = [0] * data.ndim, [0] * data.ndim
-    for i, axis in enumerate(chosen):
+    if len(pads) != 2 * len(chosen):
+        got = f"{len(pads)} for {len(chosen)} axes"
+        raise OnnxError("Pad", "not two numbers for each axis", got=got, expected=2 * len(chosen))
+    for i, axis in enumerate(axis_of("Pad", a, data.ndim) for a in chosen):
         low[axis], high[axis] = pads[i], pads[i + len(chosen)]
     cut = tuple(
         slice(max(0, -a), n - max(0, -b)) for a, b, n in zip(low, high, data.shape, strict=True)
@@ -284,7 +304,7 @@ def reverse_sequence(
 
 def align(A: T, B: T, *, axis: int) -> T:
     """The second operand with ones behind, so that it lies along axes of the first."""
-    at = axis % A.ndim
+    at = axis_of("Align", axis, A.ndim)
     if B.ndim + at >= A.ndim or (axis == 1 and B.ndim != 1 and B.ndim + at > A.ndim):
         return B
     return B.reshape((*B.shape, *(1,) * (A.ndim - at - B.ndim)))

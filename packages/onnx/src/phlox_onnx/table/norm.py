@@ -11,6 +11,7 @@ from phlox_tensor import Tensor
 from .._errors import OnnxError
 from .._row import Row, Scalar, since
 from .._types import to_type
+from .axes import axis_of
 
 T = Tensor[Any]
 
@@ -67,9 +68,10 @@ def layer_normalization(
 ) -> Any:
     """Over all axes from one on; statistics in float32 by default."""
     last = axis in (-1, X.ndim - 1)
-    if outputs == 1 and last and Scale.shape == X.shape[-1:] and (B is None or B.ndim == 1):
+    rows = Scale.shape == X.shape[-1:] and (B is None or B.shape == Scale.shape)
+    if outputs == 1 and last and rows:
         return px.layer_norm(X, Scale, B, epsilon)
-    axes = tuple(range(axis % X.ndim, X.ndim))
+    axes = tuple(range(axis_of("LayerNormalization", axis, X.ndim), X.ndim))
     wide = X.astype(to_type(stash_type))
     out, mean, inverse = _standardized(wide, axes, epsilon)
     out = out.astype(X.dtype) * Scale
@@ -80,7 +82,7 @@ def layer_normalization(
 def rms_normalization(
     X: T, scale: T, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
 ) -> T:
-    axes = tuple(range(axis % X.ndim, X.ndim))
+    axes = tuple(range(axis_of("RMSNormalization", axis, X.ndim), X.ndim))
     wide = X.astype(to_type(stash_type))
     inverse = (wide.square().mean(axis=axes, keepdims=True) + epsilon).rsqrt()
     return (wide * inverse).astype(X.dtype) * scale

@@ -9,7 +9,8 @@ from phlox_tensor import Tensor
 
 from .._errors import OnnxError
 from .._row import Ints, Row, since
-from .._types import to_type
+from .._types import CODES, to_type
+from .axes import axis_of
 from .contraction import matmul_integer
 from .window import conv
 
@@ -20,7 +21,7 @@ def along(v: T, x: T, axis: int, block_size: int = 0) -> T:
     """Scales or zero points as they lie along a tensor: one, one for each slice, or in blocks."""
     if v.size == 1 and v.ndim <= 1:
         return v.reshape(())
-    axis = axis % x.ndim
+    axis = axis_of("QuantizeLinear", axis, x.ndim)
     if v.ndim == 1 and not block_size:
         return v.reshape((-1, *(1,) * (x.ndim - 1 - axis)))
     n = x.shape[axis]
@@ -44,7 +45,7 @@ def held(dtype: Any, device: Any) -> Any:
     return dtype if dtype in device.dtypes else device.default_int
 
 
-def _narrow(zero: T, op: str) -> Any:
+def narrow(zero: T, op: str) -> Any:
     """The type of a zero point, which says where numbers are cut off."""
     if zero.dtype.itemsize > 2:
         got = f"{zero.dtype.name} on {zero.device!r}"
@@ -67,9 +68,11 @@ def quantize_linear(
     if output_dtype:
         dtype = to_type(output_dtype)
     elif y_zero_point is not None:
-        dtype = _narrow(y_zero_point, "QuantizeLinear")
-    wide = x.astype(px.float32 if x.dtype.kind == "Int" else x.dtype).to_full_precision()
-    scale = along(y_scale, x, axis, block_size).to_full_precision()
+        dtype = narrow(y_zero_point, "QuantizeLinear")
+    # The quotient has at least the precision that the file asks for.
+    exact = px.float64 if precision == CODES["float64"] else px.float32
+    wide = x if x.dtype is px.float64 else x.astype(exact)
+    scale = along(y_scale, x, axis, block_size).astype(wide.dtype)
     zero = None if y_zero_point is None else along(y_zero_point, x, axis, block_size)
     return rounded(wide / scale, zero, dtype)
 
@@ -140,7 +143,7 @@ def qlinear_matmul(
     whole = matmul_integer(a, b, a_zero_point, b_zero_point)
     scale = rows(a_scale.astype(px.float32)) * b_scale.astype(px.float32)
     out_scale = y_scale.astype(px.float32)
-    dtype = _narrow(y_zero_point, "QLinearMatMul")
+    dtype = narrow(y_zero_point, "QLinearMatMul")
     return _requantized(whole, scale / rows(out_scale), rows(y_zero_point), dtype)
 
 
@@ -170,7 +173,7 @@ def conv_integer(
     strides: Ints | None = None,
 ) -> T:
     how = {"auto_pad": auto_pad, "dilations": dilations, "group": group}
-    how |= {"pads": pads, "strides": strides}
+    how |= {"kernel_shape": kernel_shape, "pads": pads, "strides": strides}
     return _whole_conv(x, w, x_zero_point, w_zero_point, **how).astype(px.int32)
 
 
@@ -193,7 +196,7 @@ def qlinear_conv(
     strides: Ints | None = None,
 ) -> T:
     how = {"auto_pad": auto_pad, "dilations": dilations, "group": group}
-    how |= {"pads": pads, "strides": strides}
+    how |= {"kernel_shape": kernel_shape, "pads": pads, "strides": strides}
     whole = _whole_conv(x, w, x_zero_point, w_zero_point, **how)
     column = (-1, *(1,) * (x.ndim - 2))
     if B is not None:
@@ -202,7 +205,7 @@ def qlinear_conv(
         w_scale.reshape(column) if w_scale.size > 1 else w_scale.reshape(())
     )
     zero = y_zero_point.reshape(())
-    dtype = _narrow(y_zero_point, "QLinearConv")
+    dtype = narrow(y_zero_point, "QLinearConv")
     return _requantized(whole, scale / y_scale.reshape(()), zero, dtype)
 
 

@@ -1,4 +1,4 @@
-"""RNN, GRU and LSTM: each direction is a loop over steps, with the inputs multiplied at once."""
+"""RNN, GRU and LSTM: each direction is an op, or a loop where the op knows no such formula."""
 
 from __future__ import annotations
 
@@ -81,6 +81,81 @@ def _run(
     return px.stack(found, axis=0), state
 
 
+# One direction by an op: W, R, biases, x (batch, time, size), states, lengths, whether backwards.
+Walk = Callable[[T, T, T | None, T, tuple[Any, ...], Any, bool], tuple[Any, ...]]
+_DIRECTIONS: Final = {"bidirectional": 2, "forward": 1, "reverse": 1}
+# Places of the gates of phlox among those of ONNX.
+_LSTM: Final = (0, 2, 3, 1)
+_GRU: Final = (1, 0, 2)
+
+
+def _gates(x: T, order: tuple[int, ...]) -> T:
+    parts = px.split(x, len(order), axis=0)
+    return px.concat([parts[i] for i in order], axis=0)
+
+
+def _biases(b: T | None, order: tuple[int, ...]) -> tuple[T | None, T | None]:
+    """That of the inputs and that of the states."""
+    if b is None:
+        return None, None
+    n = b.shape[0] // 2
+    return _gates(b[:n], order), _gates(b[n:], order)
+
+
+def _sum(biases: tuple[T | None, T | None]) -> T | None:
+    of_inputs, of_states = biases
+    return None if of_inputs is None or of_states is None else of_inputs + of_states
+
+
+def _lstm_walk(
+    w: T, r: T, b: T | None, x: T, state: tuple[Any, ...], lengths: Any, backwards: bool
+) -> tuple[Any, ...]:
+    weights = (_gates(w, _LSTM).mT, _gates(r, _LSTM).mT)
+    bias = _sum(_biases(b, _LSTM))
+    return tuple(px.ops.lstm(x, *weights, bias, *state, lengths, backwards))
+
+
+def _gru_walk(
+    w: T, r: T, b: T | None, x: T, state: tuple[Any, ...], lengths: Any, backwards: bool
+) -> tuple[Any, ...]:
+    weights = (_gates(w, _GRU).mT, _gates(r, _GRU).mT)
+    return tuple(px.ops.gru(x, *weights, *_biases(b, _GRU), *state, lengths, backwards))
+
+
+def _rnn_walk(activation: str) -> Walk:
+    def walk(
+        w: T, r: T, b: T | None, x: T, state: tuple[Any, ...], lengths: Any, backwards: bool
+    ) -> tuple[Any, ...]:
+        bias = _sum(_biases(b, (0,)))
+        return tuple(px.ops.rnn(x, w.mT, r.mT, bias, *state, lengths, activation, backwards))
+
+    return walk
+
+
+def _same(names: tuple[str, ...], others: tuple[str, ...]) -> bool:
+    return [name.lower() for name in names] == [name.lower() for name in others]
+
+
+def _check(op: str, X: T, W: T, R: T, gates: int, direction: str, hidden_size: int) -> None:
+    """Refuse attributes that contradict each other or the weights.
+
+    Raises:
+        OnnxError: with the attribute, or the weight, that does not fit.
+    """
+    if direction not in _DIRECTIONS:
+        expected = ", ".join(_DIRECTIONS)
+        raise OnnxError(op, "unknown direction", got=f"direction={direction!r}", expected=expected)
+    hidden, count = R.shape[-1], _DIRECTIONS[direction]
+    if hidden_size not in (0, hidden):
+        got = f"hidden_size={hidden_size}"
+        raise OnnxError(op, "hidden_size contradicts R", got=got, expected=hidden)
+    for name, given, size in (("W", W, X.shape[-1]), ("R", R, hidden)):
+        shape = (count, gates * hidden, size)
+        if given.shape != shape:
+            why = f"{name} does not fit direction={direction!r}"
+            raise OnnxError(op, why, got=given.shape, expected=shape)
+
+
 def _layer(
     X: T,
     W: T,
@@ -92,30 +167,38 @@ def _layer(
     direction: str,
     layout: int,
     biased: Callable[[T, int], T],
+    walks: tuple[Walk | None, ...],
 ) -> tuple[Any, ...]:
-    """Both directions of a layer, each with its step."""
-    x = X.permute_dims((1, 0, 2)) if layout else X
-    time, batch = x.shape[:2]
+    """Both directions of a layer, each by its op, or with its step."""
+    x = X if layout else X.permute_dims((1, 0, 2))
+    batch, time = x.shape[:2]
     hidden = R.shape[-1]
     outputs, last = [], []
+    counts = None if lengths is None else px.asarray(lengths, device=X.device)
     for d in range(W.shape[0]):
         backwards = direction == "reverse" or d == 1
-        gates = x.reshape((time * batch, -1)) @ W[d].mT
         bias = None if B is None else B[d]
-        if bias is not None:
-            gates = gates + biased(bias, hidden)
-        gates = gates.reshape((time, batch, -1))
         state = tuple(
             px.full((batch, hidden), 0.0, dtype=X.dtype, device=X.device)
             if v is None
             else (v[:, d] if layout else v[d])
             for v in initial
         )
+        walk = walks[d] if time else None
+        if walk is not None:
+            found = walk(W[d], R[d], bias, x, state, counts, backwards)
+            outputs.append(found[0])
+            last.append(found[1:])
+            continue
+        gates = x.permute_dims((1, 0, 2)).reshape((time * batch, -1)) @ W[d].mT
+        if bias is not None:
+            gates = gates + biased(bias, hidden)
+        gates = gates.reshape((time, batch, -1))
         out, end = _run(gates, state, make(d, R[d], bias), lengths, backwards)
-        outputs.append(out)
+        outputs.append(out.permute_dims((1, 0, 2)))
         last.append(end)
-    Y = px.stack(outputs, axis=1)
-    Y = Y.permute_dims((2, 0, 1, 3)) if layout else Y
+    Y = px.stack(outputs, axis=2)
+    Y = Y if layout else Y.permute_dims((1, 2, 0, 3))
     ends = [px.stack([e[i] for e in last], axis=1 if layout else 0) for i in range(len(initial))]
     return Y, *ends
 
@@ -136,6 +219,7 @@ def rnn(
     hidden_size: int = 0,
     layout: int = 0,
 ) -> tuple[Any, ...]:
+    _check("RNN", X, W, R, 1, direction, hidden_size)
     names = activations or ("Tanh",) * W.shape[0]
     functions = _activations(names, activation_alpha, activation_beta, clip)
 
@@ -146,7 +230,12 @@ def rnn(
     def biased(b: T, n: int) -> T:
         return b[:n] + b[n:]
 
-    return _layer(X, W, R, B, sequence_lens, (initial_h,), make, direction, layout, biased)
+    states = (initial_h,)
+    walks = tuple(
+        _rnn_walk(name.lower()) if clip is None and name.lower() in ("relu", "tanh") else None
+        for name in names
+    )
+    return _layer(X, W, R, B, sequence_lens, states, make, direction, layout, biased, walks)
 
 
 def gru(
@@ -166,7 +255,9 @@ def gru(
     layout: int = 0,
     linear_before_reset: int = 0,
 ) -> tuple[Any, ...]:
-    names = activations or ("Sigmoid", "Tanh") * W.shape[0]
+    _check("GRU", X, W, R, 3, direction, hidden_size)
+    default = ("Sigmoid", "Tanh") * W.shape[0]
+    names = activations or default
     functions = _activations(names, activation_alpha, activation_beta, clip)
 
     def make(d: int, r: T, b: T | None) -> Step:
@@ -198,7 +289,10 @@ def gru(
             return b[: 3 * n] + b[3 * n :]
         return px.concat([b[: 2 * n] + b[3 * n : 5 * n], b[2 * n : 3 * n]])
 
-    return _layer(X, W, R, B, sequence_lens, (initial_h,), make, direction, layout, biased)
+    states = (initial_h,)
+    usual = linear_before_reset and clip is None and _same(names, default)
+    walks = (_gru_walk if usual else None,) * W.shape[0]
+    return _layer(X, W, R, B, sequence_lens, states, make, direction, layout, biased, walks)
 
 
 def lstm(
@@ -221,7 +315,9 @@ def lstm(
     layout: int = 0,
 ) -> tuple[Any, ...]:
     """Gates are input, output, forget, cell; ``P`` lets them see the cell."""
-    names = activations or ("Sigmoid", "Tanh", "Tanh") * W.shape[0]
+    _check("LSTM", X, W, R, 4, direction, hidden_size)
+    default = ("Sigmoid", "Tanh", "Tanh") * W.shape[0]
+    names = activations or default
     functions = _activations(names, activation_alpha, activation_beta, clip)
 
     def make(d: int, r: T, b: T | None) -> Step:
@@ -253,7 +349,9 @@ def lstm(
         return b[: 4 * n] + b[4 * n :]
 
     states = (initial_h, initial_c)
-    return _layer(X, W, R, B, sequence_lens, states, make, direction, layout, biased)
+    usual = P is None and not input_forget and clip is None and _same(names, default)
+    walks = (_lstm_walk if usual else None,) * W.shape[0]
+    return _layer(X, W, R, B, sequence_lens, states, make, direction, layout, biased, walks)
 
 
 ROWS: Final[dict[str, Row]] = {

@@ -11,7 +11,8 @@ import numpy as np
 import phlox_tensor as px
 from phlox_tensor import Tensor
 
-from .._row import Host, Ints, Row, since
+from .._row import Host, Ints, Row, since, whole
+from .axes import axis_of
 
 T = Tensor[Any]
 
@@ -20,7 +21,7 @@ def _axes(data: T, axes: Ints | None, empty_is_none: int) -> tuple[int, ...] | N
     """The axes to reduce, or None for none at all."""
     if not axes:
         return None if empty_is_none else tuple(range(data.ndim))
-    return tuple(axis % data.ndim for axis in axes)
+    return tuple(axis_of("Reduce", axis, data.ndim) for axis in axes)
 
 
 def reduced(
@@ -72,7 +73,7 @@ def _host_prod(
 ) -> Any:
     if (axes is None or not axes.size) and noop_with_empty_axes:
         return data
-    chosen = tuple(int(a) for a in axes.reshape(-1)) if axes is not None and axes.size else None
+    chosen = whole(axes) if axes is not None and axes.size else None
     return np.prod(data, axis=chosen, keepdims=bool(keepdims)).astype(data.dtype)
 
 
@@ -104,7 +105,7 @@ def _shifted(x: T, axis: int, exclusive: int, start: float) -> T:
 
 def _running(function: Callable[..., Any], start: float) -> Callable[..., Any]:
     def run(x: T, axis: Ints, *, exclusive: int = 0, reverse: int = 0) -> T:
-        along = axis[0] % x.ndim
+        along = axis_of("Cum", axis[0], x.ndim)
         line = x.flip(axis=along) if reverse else x
         out = function(_shifted(line, along, exclusive, start), along).astype(x.dtype)
         return out.flip(axis=along) if reverse else out

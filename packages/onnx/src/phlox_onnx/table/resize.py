@@ -13,97 +13,12 @@ from phlox_tensor import Tensor
 from .._errors import OnnxError
 from .._limits import refuse_long
 from .._row import Host, Ints, Row, since
+from .axes import axis_of
 
 T = Tensor[Any]
 
-
-def _places(count: int, n: int, scale: float, mode: str, region: tuple[float, float]) -> Any:
-    """Where each element of the result lies in a line of n."""
-    refuse_long("Resize", count)
-    x = np.arange(count, dtype=np.float64)
-    wide = scale * n
-    half = (x + 0.5) / scale - 0.5
-    if mode == "align_corners":
-        return np.zeros(count) if wide == 1 else x * (n - 1) / (wide - 1)
-    if mode == "asymmetric":
-        return x / scale
-    if mode == "tf_crop_and_resize":
-        span = (region[1] - region[0]) * (n - 1)
-        inside = np.full(count, span / 2) if wide == 1 else x * span / (wide - 1)
-        return inside + region[0] * (n - 1)
-    if mode == "half_pixel_symmetric":
-        return n / 2 * (1 - count / wide) + half
-    if mode == "pytorch_half_pixel":
-        return np.full(count, -0.5) if wide == 1 else half
-    if mode == "half_pixel":
-        return half
-    if mode == "tf_half_pixel_for_nn":
-        return (x + 0.5) / scale
-    raise OnnxError("Resize", "unknown mode", got=repr(mode), expected="half_pixel")
-
-
-def _keys(x: Any, a: float) -> Any:
-    """Keys' cubic kernel."""
-    x = np.abs(x)
-    near = ((a + 2) * x - (a + 3)) * x * x + 1
-    far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-    return np.where(x <= 1, near, np.where(x < 2, far, 0.0))
-
-
-def _nearest(ratio: Any, mode: str) -> Any:
-    """The weight of the right one of two neighbors; a place on an element is at its ratio 1."""
-    on = ratio == 1
-    choices = {
-        "round_prefer_floor": ratio > 0.5,
-        "round_prefer_ceil": ratio >= 0.5,
-        "floor": on,
-        "ceil": ratio > 0,
-    }
-    if mode not in choices:
-        raise OnnxError("Resize", "unknown nearest_mode", got=repr(mode), expected="floor")
-    right = (choices[mode] | on).astype(np.float64)
-    return np.stack([1 - right, right], axis=1)
-
-
-def _taps(
-    at: Any, n: int, scale: float, mode: str, nearest: str, a: float, antialias: int, inside: int
-) -> tuple[Any, Any]:
-    """For each place the elements that are read, and their weights."""
-    first = np.ceil(at) - 1
-    ratio = at - first
-    if mode == "nearest":
-        offsets = np.arange(2)
-        weights = _nearest(ratio, nearest)
-    else:
-        reach = {"linear": 1, "cubic": 2}[mode]
-        narrow = min(scale, 1.0) if antialias else 1.0
-        start = int(np.floor(-reach / narrow) + 1)
-        offsets = np.arange(start, start + 2 * (1 - start))
-        off = (offsets - ratio[:, None]) * narrow
-        weights = np.clip(1 - np.abs(off), 0, 1) if mode == "linear" else _keys(off, a)
-        if antialias:
-            weights = weights / weights.sum(axis=1, keepdims=True)
-    positions = (first[:, None] + offsets).astype(np.int64)
-    if inside:
-        weights = np.where((positions >= 0) & (positions < n), weights, 0.0)
-        weights = weights / weights.sum(axis=1, keepdims=True)
-    return np.clip(positions, 0, n - 1), weights
-
-
-def _one_axis(x: T, axis: int, positions: Any, weights: Any) -> T:
-    device = x.device
-    shape = (-1, *(1,) * (x.ndim - 1 - axis))
-    total = None
-    for at, weight in zip(positions.T, weights.T, strict=True):
-        if not weight.any():
-            continue
-        indices = px.asarray(at, dtype=device.default_int, device=device)
-        part = x.take(indices, axis=axis)
-        if not (weight == 1).all():
-            part = part * px.asarray(weight.reshape(shape), dtype=x.dtype, device=device)
-        total = part if total is None else total + part
-    assert total is not None
-    return total
+# Scales are float32, so sizes over sizes are seldom exactly they.
+_SAME: Final = 2.0**-22
 
 
 def _sizes(
@@ -123,11 +38,50 @@ def _sizes(
     if scales is None:
         raise OnnxError("Resize", "neither scales nor sizes", expected="one of them")
     for axis, scale in zip(axes, scales.reshape(-1), strict=True):
-        out[axis], by[axis] = int(np.floor(shape[axis] * float(scale))), float(scale)
+        # As others do, in float32: ten elements times 0.7 are seven.
+        out[axis] = int(np.floor(np.float32(shape[axis]) * np.float32(scale)))
+        by[axis] = float(scale)
     return out, by
 
 
-def _simple(mode: str, where: str, nearest: str, a: float) -> tuple[str, bool] | None:
+def _trailing(shape: tuple[int, ...], out: list[int], by: list[float], crop: Ints) -> int:
+    """The first axis that changes."""
+    same = (n == m and s == 1 for n, m, s in zip(shape, out, by, strict=True))
+    first = next((axis for axis, kept in enumerate(same) if not kept), len(shape))
+    return min(first, *crop) if crop else first
+
+
+def _region(roi: Host | None, rank: int, chosen: Ints) -> tuple[float, ...]:
+    """All starts, then all ends, of every axis."""
+    starts, ends = [0.0] * rank, [1.0] * rank
+    if roi is not None and roi.size:
+        for i, axis in enumerate(chosen):
+            starts[axis], ends[axis] = float(roi[i]), float(roi[i + len(chosen)])
+    return (*starts, *ends)
+
+
+def _whole(X: T, size: tuple[int, ...], words: dict[str, Any]) -> T:
+    """Whole numbers as they are: taken at the places that ``resize`` finds in their indices."""
+    outside: T | None = None
+    fill = words.pop("fill_value", 0.0)
+    region = words.pop("region", ())
+    for i, count in enumerate(size):
+        axis = X.ndim - len(size) + i
+        line = px.arange(X.shape[axis], dtype=px.float64, device=px.Numpy())
+        own = {**words, "scale": words["scale"][i : i + 1]} if "scale" in words else words
+        if region:
+            own = {**own, "region": (region[i], region[i + len(size)]), "fill_value": -1.0}
+        places = px.resize(line, (count,), **own).numpy().astype(np.int64)
+        if (places < 0).any():
+            behind = (count, *(1,) * (X.ndim - 1 - axis))
+            here = px.asarray((places < 0).reshape(behind), device=X.device)
+            outside = here if outside is None else outside | here
+        at = px.asarray(np.maximum(places, 0), dtype=X.device.default_int, device=X.device)
+        X = X.take(at, axis=axis)
+    return X if outside is None else outside.where(int(fill), X)
+
+
+def as_interpolate(mode: str, where: str, nearest: str, a: float) -> tuple[str, bool] | None:
     """What ``interpolate`` calls a way of counting, if it has it."""
     if mode == "nearest":
         return ("nearest", False) if (where, nearest) == ("asymmetric", "floor") else None
@@ -153,37 +107,38 @@ def resize(
     mode: str = "nearest",
     nearest_mode: str = "round_prefer_floor",
 ) -> T:
-    """Axis by axis a sum of elements, each read at its places."""
-    where = coordinate_transformation_mode
-    chosen = tuple(a % X.ndim for a in (axes or range(X.ndim)))
+    """``resize`` of the axes from the first that changes."""
+    chosen = tuple(axis_of("Resize", a, X.ndim) for a in (axes or range(X.ndim)))
+    crop = coordinate_transformation_mode == "tf_crop_and_resize"
     if scales is not None and not scales.size:
         scales = None
     out, by = _sizes(X.shape, chosen, scales, sizes, keep_aspect_ratio_policy)
-    exact = all(abs(n * s - m) < 1e-6 for n, s, m in zip(X.shape, by, out, strict=True))
-    simple = _simple(mode, where, nearest_mode, cubic_coeff_a)
-    images = X.ndim == 4 and tuple(out[:2]) == X.shape[:2] and min(out) > 1
-    images = images and X.dtype.kind == "Float" and out[2:] != list(X.shape[2:])
-    if simple and images and exact and not (antialias or exclude_outside):
-        return px.interpolate(X, tuple(out[2:]), *simple)
-    wide = X if X.dtype.kind == "Float" or mode == "nearest" else X.astype(px.float32)
-    for axis in reversed(chosen):
-        region = (0.0, 1.0)
-        if roi is not None and roi.size:
-            i = chosen.index(axis)
-            region = (float(roi[i]), float(roi[i + len(chosen)]))
-        n, count = X.shape[axis], out[axis]
-        if n == count and by[axis] == 1 and where != "tf_crop_and_resize":
-            continue
-        at = _places(count, n, by[axis], where, region)
-        a = cubic_coeff_a
-        taps = _taps(at, n, by[axis], mode, nearest_mode, a, antialias, exclude_outside)
-        wide = _one_axis(wide, axis, *taps)
-        if where == "tf_crop_and_resize":
-            beyond = (at < 0) | (at > n - 1)
-            shape = (-1, *(1,) * (X.ndim - 1 - axis))
-            mask = px.asarray(beyond.reshape(shape), device=X.device)
-            wide = mask.where(extrapolation_value, wide)
-    return wide if wide.dtype is X.dtype else wide.round().astype(X.dtype)
+    first = _trailing(X.shape, out, by, chosen if crop else ())
+    for count in out[first:]:
+        refuse_long("Resize", count)
+    if first == X.ndim:
+        return X
+    if 0 in X.shape:
+        return X.zeros(tuple(out))
+    words: dict[str, Any] = {"coordinates": coordinate_transformation_mode, "mode": mode}
+    if mode == "nearest":
+        words |= {"rounding": nearest_mode}
+    else:
+        words |= {"antialias": bool(antialias), "exclude_outside": bool(exclude_outside)}
+    if mode == "cubic":
+        words |= {"cubic_coefficient": cubic_coeff_a}
+    if crop:
+        region = _region(roi, X.ndim, chosen)
+        ends = region[X.ndim + first :]
+        words |= {"fill_value": extrapolation_value, "region": region[first : X.ndim] + ends}
+    if any(abs(n * s - m) > _SAME * m for n, s, m in zip(X.shape, by, out, strict=True)):
+        words |= {"scale": tuple(by[first:])}
+    size = tuple(out[first:])
+    if X.dtype.kind == "Float":
+        return px.resize(X, size, **words)
+    if mode == "nearest":
+        return _whole(X, size, words)
+    return px.resize(X.astype(px.float32), size, **words).round().astype(X.dtype)
 
 
 def _samples(

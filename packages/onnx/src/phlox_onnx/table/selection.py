@@ -11,6 +11,7 @@ from phlox_tensor import Tensor
 
 from .._errors import OnnxError
 from .._row import Host, Ints, Raw, Row, Scalar, since
+from .axes import axis_of
 
 T = Tensor[Any]
 
@@ -35,7 +36,7 @@ def gather_elements(data: T, indices: T, *, axis: int = 0) -> T:
 
 def _corner(data: T, indices: T, axis: int) -> tuple[slice, ...]:
     """What the indices can reach: they may cover less of the other axes."""
-    axis = axis % data.ndim
+    axis = axis_of("Gather", axis, data.ndim)
     return tuple(slice(None) if i == axis else slice(0, n) for i, n in enumerate(indices.shape))
 
 
@@ -64,7 +65,7 @@ def _update(reduction: str) -> str:
 def scatter_elements(
     data: T, indices: T, updates: T, *, axis: int = 0, reduction: str = "none"
 ) -> T:
-    axis = axis % data.ndim
+    axis = axis_of("Scatter", axis, data.ndim)
     update = _update(reduction)
     corner = _corner(data, indices, axis)
     part = data[corner] if data.shape != indices.shape else data
@@ -90,7 +91,7 @@ def tensor_scatter(
     mode: str = "linear",
 ) -> T:
     """New rows in a cache, from a place of its own in each batch, round the end if circular."""
-    axis = axis % past_cache.ndim
+    axis = axis_of("TensorScatter", axis, past_cache.ndim)
     size, count = past_cache.shape[axis], update.shape[axis]
     batch = past_cache.shape[0]
     first = np.zeros(batch, np.int64) if write_indices is None else write_indices
@@ -111,7 +112,7 @@ def one_hot(indices: T, depth: Scalar, values: T, *, axis: int = -1) -> T:
     count = int(depth)
     whole = indices if indices.dtype.kind == "Int" else indices.astype(_index(indices))
     whole = (whole < 0).where(whole + count, whole)
-    axis = axis % (indices.ndim + 1)
+    axis = axis_of("OneHot", axis, indices.ndim + 1)
     line = px.arange(count, device=indices.device).astype(whole.dtype)
     line = line.reshape((count, *(1,) * (indices.ndim - axis)))
     hot = whole.expand_dims(axis=axis) == line

@@ -13,6 +13,7 @@ from phlox_tensor import Tensor
 from .._limits import refuse_long
 from .._row import Ints, Row, Scalar, since
 from .._types import to_type
+from .axes import axis_of
 
 T = Tensor[Any]
 
@@ -31,7 +32,7 @@ def dft(
     onesided: int = 0,
 ) -> T:
     """The last axis is real and imaginary part, or the real part alone."""
-    along = (axis[0] if axis else -2) % input.ndim
+    along = axis_of("DFT", axis[0] if axis else -2, input.ndim)
     n = dft_length[0] if dft_length else None
     parts = px.unstack(input.astype(_wide(input)), axis=-1)
     x: Any = parts if len(parts) == 2 else parts[0]

@@ -11,6 +11,7 @@ from phlox_tensor import Tensor
 
 from .._errors import OnnxError
 from .._row import Ints, Row, since
+from .axes import each_axis
 from .resize import ROWS as RESIZE
 from .resize import volumes
 
@@ -34,6 +35,16 @@ def _for(table: dict[int, Any], op: str, rank: int) -> Any:
     return table[rank]
 
 
+def _steps(op: str, rank: int, strides: Ints | None, dilations: Ints | None) -> tuple[Ints, Ints]:
+    return each_axis(op, strides, rank, 1), each_axis(op, dilations, rank, 1)
+
+
+def _refuse_other_kernel(op: str, kernel: Ints | None, W: T) -> None:
+    if kernel and tuple(kernel) != tuple(W.shape[2:]):
+        what = "kernel_shape is not that of the weights"
+        raise OnnxError(op, what, got=kernel, expected=W.shape[2:])
+
+
 def sides(
     sizes: tuple[int, ...],
     kernel: Ints,
@@ -45,7 +56,7 @@ def sides(
     """What is added before and after each axis."""
     n = len(kernel)
     if auto_pad in ("NOTSET", ""):
-        given = pads or (0,) * (2 * n)
+        given = each_axis("pads", pads, 2 * n, 0)
         return tuple((given[i], given[i + n]) for i in range(n))
     if auto_pad == "VALID":
         return ((0, 0),) * n
@@ -72,7 +83,8 @@ def conv(
     strides: Ints | None = None,
 ) -> T:
     rank = X.ndim - 2
-    stride, dilation = strides or (1,) * rank, dilations or (1,) * rank
+    stride, dilation = _steps("Conv", rank, strides, dilations)
+    _refuse_other_kernel("Conv", kernel_shape, W)
     padding = sides(X.shape[2:], W.shape[2:], stride, dilation, auto_pad, pads)
     function = _for(_CONV, "Conv", rank)
     out: T = function(X, W, B, stride, padding, dilation, group)
@@ -95,8 +107,9 @@ def conv_transpose(
 ) -> T:
     """``output_shape`` says what is cut from the sides; what is missing is added behind."""
     rank = X.ndim - 2
-    stride, dilation = strides or (1,) * rank, dilations or (1,) * rank
-    extra = output_padding or (0,) * rank
+    stride, dilation = _steps("ConvTranspose", rank, strides, dilations)
+    _refuse_other_kernel("ConvTranspose", kernel_shape, W)
+    extra = each_axis("ConvTranspose", output_padding, rank, 0)
     sizes, kernel = X.shape[2:], W.shape[2:]
     axes = list(zip(sizes, kernel, stride, dilation, extra, strict=True))
     full = [(n - 1) * s + d * (k - 1) + 1 + e for n, k, s, d, e in axes]
@@ -143,7 +156,8 @@ def max_pool(
 ) -> Any:
     """Places count over the whole tensor."""
     rank = X.ndim - 2
-    stride, dilation = strides or (1,) * rank, dilations or (1,) * rank
+    stride, dilation = _steps("MaxPool", rank, strides, dilations)
+    each_axis("MaxPool", kernel_shape, rank, 1)
     padding = sides(X.shape[2:], kernel_shape, stride, dilation, auto_pad, pads)
     how = (kernel_shape, stride, padding, dilation, bool(ceil_mode))
     if outputs == 1:
@@ -238,7 +252,8 @@ def average_pool(
     strides: Ints | None = None,
 ) -> T:
     rank = X.ndim - 2
-    stride, dilation = strides or (1,) * rank, dilations or (1,) * rank
+    stride, dilation = _steps("AveragePool", rank, strides, dilations)
+    each_axis("AveragePool", kernel_shape, rank, 1)
     padding = sides(X.shape[2:], kernel_shape, stride, dilation, auto_pad, pads)
     plain = max(dilation) == 1 and all(
         2 * max(pair) <= k for pair, k in zip(padding, kernel_shape, strict=True)
@@ -269,7 +284,8 @@ def lp_pool(
     strides: Ints | None = None,
 ) -> T:
     rank = X.ndim - 2
-    stride, dilation = strides or (1,) * rank, dilations or (1,) * rank
+    stride, dilation = _steps("LpPool", rank, strides, dilations)
+    each_axis("LpPool", kernel_shape, rank, 1)
     padding = sides(X.shape[2:], kernel_shape, stride, dilation, auto_pad, pads)
     size, grown = _window_sizes(X.shape[2:], kernel_shape, stride, padding, dilation, ceil_mode)
     total = _summed(X.abs() ** float(p), kernel_shape, stride, dilation, size, grown)
@@ -296,8 +312,9 @@ def max_unpool(
 ) -> T:
     """Places count over the tensor that was pooled, whose sizes follow from the windows."""
     rank = X.ndim - 2
-    stride = strides or (1,) * rank
-    padding = pads or (0,) * (2 * rank)
+    each_axis("MaxUnpool", kernel_shape, rank, 1)
+    stride = each_axis("MaxUnpool", strides, rank, 1)
+    padding = each_axis("MaxUnpool", pads, 2 * rank, 0)
     plane = tuple(
         (n - 1) * s - padding[i] - padding[i + rank] + k
         for i, (n, s, k) in enumerate(zip(X.shape[2:], stride, kernel_shape, strict=True))
@@ -340,8 +357,9 @@ def col2im(
 ) -> T:
     """Columns added up to what they were taken from, over any number of axes."""
     rank = len(image_shape)
-    stride, dilation = strides or (1,) * rank, dilations or (1,) * rank
-    given = pads or (0,) * (2 * rank)
+    each_axis("Col2Im", block_shape, rank, 1)
+    stride, dilation = _steps("Col2Im", rank, strides, dilations)
+    given = each_axis("Col2Im", pads, 2 * rank, 0)
     n, block = input.shape[0], prod(block_shape)
     channels = input.shape[1] // block
     room = [s + given[i] + given[i + rank] for i, s in enumerate(image_shape)]
@@ -378,8 +396,12 @@ def deform_conv(
     pads: Ints | None = None,
     strides: Ints | None = None,
 ) -> T:
-    """The number of groups of offsets follows from their channels."""
-    stride, dilation = strides or (1, 1), dilations or (1, 1)
+    """The number of groups of offsets has to follow from their channels."""
+    _refuse_other_kernel("DeformConv", kernel_shape, W)
+    if offset.shape[1] != 2 * offset_group * W.shape[2] * W.shape[3]:
+        got = f"{offset.shape[1]} channels of offsets for {offset_group} groups"
+        raise OnnxError("DeformConv", "offset_group does not fit the offsets", got=got)
+    stride, dilation = _steps("DeformConv", 2, strides, dilations)
     padding = sides(X.shape[2:], W.shape[2:], stride, dilation, "NOTSET", pads)
     both = (padding[0], padding[1])
     return px.deform_conv2d(

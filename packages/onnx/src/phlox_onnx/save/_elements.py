@@ -1,0 +1,218 @@
+"""How ops that take each element for itself are spelled."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+from phlox_tensor import DType
+
+from ._writer import Call, Writer
+
+Row = Callable[[Writer, Call], Any]
+
+
+def plain(op: str, **words: Any) -> Row:
+    """The same op under another name."""
+    return lambda w, c: w.add(op, operands(w, c), **words)
+
+
+def operands(w: Writer, c: Call) -> list[str]:
+    """The inputs, numbers as constants of the type of the others."""
+    dtype = next((d for d in c.dtypes if d is not None and d.kind != "Bool"), None)
+    dtype = dtype or next(d for d in c.dtypes if d is not None)
+    return [i if isinstance(i, str) else w.number(i, dtype) for i in c.inputs]
+
+
+def logical(op: str, bitwise: str) -> Row:
+    """An op of truths, and one of bits."""
+    return lambda w, c: w.add(op if c.dtypes[0].kind == "Bool" else bitwise, operands(w, c))
+
+
+def _log_sigmoid(w: Writer, c: Call) -> Any:
+    return w.add("Neg", [w.add("Softplus", [w.add("Neg", [c.inputs[0]])])])
+
+
+def _logaddexp(w: Writer, c: Call) -> Any:
+    """The larger one, and what the other adds; equal ones, infinite ones too, add log 2."""
+    names, dtype = operands(w, c), c.outs[0][1]
+    off = w.add("Neg", [w.add("Abs", [w.add("Sub", names)])])
+    rest = _one_and(w, w.add("Exp", [off]), dtype)
+    rest = w.add("Where", [w.add("Equal", names), w.number(math.log(2), dtype), rest])
+    return w.add("Add", [w.add("Max", names), rest])
+
+
+def _where(w: Writer, c: Call) -> Any:
+    condition, *rest = c.inputs
+    dtype = c.outs[0][1]
+    return w.add(
+        "Where", [condition, *(v if isinstance(v, str) else w.number(v, dtype) for v in rest)]
+    )
+
+
+def _not_equal(w: Writer, c: Call) -> Any:
+    return w.add("Not", [w.add("Equal", operands(w, c))])
+
+
+def _square(w: Writer, c: Call) -> Any:
+    return w.add("Mul", [c.inputs[0], c.inputs[0]])
+
+
+def _rsqrt(w: Writer, c: Call) -> Any:
+    return w.add("Reciprocal", [w.add("Sqrt", [c.inputs[0]])])
+
+
+def _expm1(w: Writer, c: Call) -> Any:
+    """By the tangent near 0, where ``exp(x) - 1`` loses its digits."""
+    x, one = c.inputs[0], w.number(1, c.dtypes[0])
+    half = w.add("Tanh", [w.add("Mul", [x, w.number(0.5, c.dtypes[0])])])
+    near = w.add("Div", [w.add("Add", [half, half]), w.add("Sub", [one, half])])
+    small = w.add("Less", [w.add("Abs", [x]), one])
+    return w.add("Where", [small, near, w.add("Sub", [w.add("Exp", [x]), one])])
+
+
+def _log1p(w: Writer, c: Call) -> Any:
+    return _one_and(w, c.inputs[0], c.dtypes[0])
+
+
+def _one_and(w: Writer, x: str, dtype: DType) -> str:
+    """``log(1 + x)``; what ``1 + x`` rounds away is divided out. Kahan, HP-15C handbook, 1982."""
+    one = w.number(1, dtype)
+    whole = w.add("Add", [x, one])
+    log, off = w.add("Log", [whole]), w.add("Sub", [whole, one])
+    near = w.add("Div", [w.add("Mul", [log, x]), off])
+    near = w.add("Where", [w.add("Equal", [whole, one]), x, near])
+    small = w.add("Less", [w.add("Abs", [x]), one])
+    return str(w.add("Where", [small, near, log]))
+
+
+def _silu(w: Writer, c: Call) -> Any:
+    return w.add("Mul", [c.inputs[0], w.add("Sigmoid", [c.inputs[0]])])
+
+
+def _hard_sigmoid(w: Writer, c: Call) -> Any:
+    slope = c.attributes[0] if c.attributes else 1 / 6
+    return w.add("HardSigmoid", [c.inputs[0]], alpha=float(slope), beta=0.5)
+
+
+def _floor_divide(w: Writer, c: Call) -> Any:
+    names = operands(w, c)
+    if c.outs[0][1].kind == "Float":
+        return w.add("Floor", [w.add("Div", names)])
+    whole = w.add("Sub", [names[0], w.add("Mod", names)])  # Div rounds toward 0
+    return w.add("Div", [whole, names[1]])
+
+
+def _remainder(w: Writer, c: Call) -> Any:
+    """Of the sign of the divisor, as Mod has it for whole numbers alone."""
+    names, dtype = operands(w, c), c.outs[0][1]
+    if dtype.kind == "Int":
+        return w.add("Mod", names)
+    left, zero = w.add("Mod", names, fmod=1), w.number(0, dtype)
+    signs = [w.add("Less", [n, zero]) for n in (left, names[1])]
+    none = w.add("Equal", [left, zero])
+    other = w.add("And", [w.add("Xor", signs), w.add("Not", [none])])
+    return w.add("Where", [other, w.add("Add", [left, names[1]]), left])
+
+
+def _clip(w: Writer, c: Call) -> Any:
+    given = [*c.inputs[1:], *c.attributes]
+    bounds = [v if isinstance(v, str) or v is None else w.number(v, c.dtypes[0]) for v in given]
+    return w.add("Clip", [c.inputs[0], *(b or "" for b in bounds)])
+
+
+def _gelu(approximate: str) -> Row:
+    return lambda w, c: w.add("Gelu", [c.inputs[0]], approximate=approximate)
+
+
+def _leaky(w: Writer, c: Call) -> Any:
+    return w.add("LeakyRelu", [c.inputs[0]], alpha=float(c.attributes[0]))
+
+
+def _elu(w: Writer, c: Call) -> Any:
+    return w.add("Elu", [c.inputs[0]], alpha=float(c.attributes[0]) if c.attributes else 1.0)
+
+
+def _isfinite(w: Writer, c: Call) -> Any:
+    odd = w.add("Or", [w.add("IsNaN", [c.inputs[0]]), w.add("IsInf", [c.inputs[0]])])
+    return w.add("Not", [odd])
+
+
+def _invert(w: Writer, c: Call) -> Any:
+    return w.add("Not" if c.dtypes[0].kind == "Bool" else "BitwiseNot", operands(w, c))
+
+
+ROWS: Final[dict[str, Row]] = {
+    "abs": plain("Abs"),
+    "acos": plain("Acos"),
+    "acosh": plain("Acosh"),
+    "add": plain("Add"),
+    "asin": plain("Asin"),
+    "asinh": plain("Asinh"),
+    "atan": plain("Atan"),
+    "atanh": plain("Atanh"),
+    "bitwise_and": logical("And", "BitwiseAnd"),
+    "bitwise_invert": _invert,
+    "bitwise_or": logical("Or", "BitwiseOr"),
+    "bitwise_xor": logical("Xor", "BitwiseXor"),
+    "ceil": plain("Ceil"),
+    "clip": _clip,
+    "cos": plain("Cos"),
+    "cosh": plain("Cosh"),
+    "divide": plain("Div"),
+    "elu": _elu,
+    "equal": plain("Equal"),
+    "erf": plain("Erf"),
+    "exp": plain("Exp"),
+    "expm1": _expm1,
+    "floor": plain("Floor"),
+    "floor_divide": _floor_divide,
+    "gelu": _gelu("none"),
+    "gelu_tanh": _gelu("tanh"),
+    "greater": plain("Greater"),
+    "greater_equal": plain("GreaterOrEqual"),
+    "hard_sigmoid": _hard_sigmoid,
+    "hard_swish": plain("HardSwish"),
+    "isfinite": _isfinite,
+    "isinf": plain("IsInf"),
+    "isnan": plain("IsNaN"),
+    "leaky_relu": _leaky,
+    "less": plain("Less"),
+    "less_equal": plain("LessOrEqual"),
+    "log": plain("Log"),
+    "log1p": _log1p,
+    "log_sigmoid": _log_sigmoid,
+    "logaddexp": _logaddexp,
+    "logical_and": plain("And"),
+    "logical_not": plain("Not"),
+    "logical_or": plain("Or"),
+    "logical_xor": plain("Xor"),
+    "maximum": plain("Max"),
+    "minimum": plain("Min"),
+    "mish": plain("Mish"),
+    "multiply": plain("Mul"),
+    "negative": plain("Neg"),
+    "not_equal": _not_equal,
+    "positive": plain("Identity"),
+    "pow": plain("Pow"),
+    "reciprocal": plain("Reciprocal"),
+    "relu": plain("Relu"),
+    "remainder": _remainder,
+    "round": plain("Round"),
+    "rsqrt": _rsqrt,
+    "selu": plain("Selu"),
+    "sigmoid": plain("Sigmoid"),
+    "sign": plain("Sign"),
+    "silu": _silu,
+    "sin": plain("Sin"),
+    "sinh": plain("Sinh"),
+    "softplus": plain("Softplus"),
+    "softsign": plain("Softsign"),
+    "sqrt": plain("Sqrt"),
+    "square": _square,
+    "subtract": plain("Sub"),
+    "tan": plain("Tan"),
+    "tanh": plain("Tanh"),
+    "where": _where,
+}

@@ -1,0 +1,195 @@
+"""A package in a folder: the texts, the record, the report."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from phlox_record import (
+    FullPrecision,
+    HalfPrecision,
+    KeepPrecision,
+    NamedMsgpackRecorder,
+    ParamEntry,
+)
+from phlox_tensor import ArgumentError, Numpy, asarray
+
+from .._errors import OnnxError
+from .._graph import Value
+from .._limits import Limits
+from .._quantized import Quantized
+from .._read import Source
+from ._options import Options, Precision, Sizes
+from ._package import Package, package
+from ._proof import Asked, proven
+from ._verify import Feeds
+
+_INIT: Final = '''"""A model of ONNX as source."""
+
+from .model import Model as Model
+from .model import ModelConfig as ModelConfig
+from .model import load as load
+'''
+
+_FILES: Final = ("__init__.py", "_ops.py", "model.py", "report.md", "weights.mpk")
+
+
+def write(  # noqa: PLR0913 - each option is a name of its own
+    file: Source,
+    folder: str | Path,
+    *,
+    bind: Sizes | None = None,
+    free: Mapping[str, str] | None = None,
+    precision: Precision = "keep",
+    freeze: str | Sequence[str] = (),
+    flat: bool = False,
+    quantized: Quantized = "fake",
+    limits: Limits | None = None,
+    verify: bool | Feeds = True,
+) -> Package:
+    """Write a file as a Python package: readable source, its weights as a record, a report.
+
+    The package needs phlox alone: ``from folder import load; model = load(device)``.
+
+    Args:
+        file: the path of a file, or its bytes.
+        folder: is made; files of these names in it are replaced.
+        bind: sizes by the names that the file has for them, or as ``"input:0"``; they become
+            numbers in the source.
+        free: names for sizes that are numbers in the file, as ``{"input:0": "batch"}``; they stay
+            open in the source, where the file itself does not count on them.
+        precision: how the record keeps floats: as in the file, in float32, or in float16. The
+            model computes in the types of the file.
+        freeze: paths of weights or modules that ``load`` of the package does not train; ``*``
+            stands for anything.
+        flat: makes one class of it all, with one forward in the order of the file.
+        quantized: what becomes of whole numbers that stand for floats, as in ``load``.
+        limits: what the file may ask for.
+        verify: runs the package beside the file, on the default device, before it takes its place:
+            with drawn inputs at up to three sizes of what is open, or with arrays by input.
+
+    Raises:
+        ArgumentError: when a size, a path or a word of an option is none of the file.
+        OnnxError: when the file is malformed, or holds what cannot be written; when what was
+            written differs from the file, or runs with none of the inputs: then nothing changes.
+        OSError: when the folder cannot be written.
+
+    Example:
+        >>> import onnx, tempfile
+        >>> text = '<ir_version: 8, opset_import: ["" : 18]> f (float[2] x) => (float[2] y)'
+        >>> file = onnx.parser.parse_model(text + " { y = Relu(x) }")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     made = write(file.SerializeToString(), folder)
+        >>> made.report["nodes"]
+        1
+    """
+    paths = [freeze] if isinstance(freeze, str) else freeze
+    limits = limits or Limits()
+    asked = Options(bind or {}, free or {}, paths, flat, quantized, precision, limits)
+    if not _is_path(folder):
+        raise ArgumentError("write", "this is no folder", got=repr(folder), hint='"mymodel"')
+    made, target = package(file, asked), Path(folder)
+    if verify is False:
+        written_to(made, target)
+        return made
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as place:
+        written_to(made, Path(place))
+        _refuse_unproven(file, Path(place), made, asked, None if verify is True else verify)
+        target.mkdir(exist_ok=True)
+        for name in _FILES:
+            (target / name).unlink(missing_ok=True)
+            if (Path(place) / name).exists():
+                os.replace(Path(place) / name, target / name)
+    return made
+
+
+def _is_path(folder: object) -> bool:
+    return isinstance(folder, str | os.PathLike) and bool(str(folder))
+
+
+def _refuse_unproven(
+    file: Source, folder: Path, made: Package, options: Options, sample: Feeds | None
+) -> None:
+    """Run a package beside its file, and note in its report how far apart they are.
+
+    Raises:
+        OnnxError: when they differ, or do not run.
+    """
+    sizes, quantized = options.bind, options.quantized
+    proof = proven(file, folder, made, Asked(sizes, made.freed, sample, quantized=quantized))
+    made.proof = proof.lines
+    if proof.wrong:
+        hint = "verify={input: array} brings inputs that fit; verify=False leaves it out"
+        got = proof.wrong[0].removeprefix("- ")
+        raise OnnxError("write", "the source does not pass", got=got, hint=hint)
+    (folder / "report.md").write_text(report_of(made), encoding="utf-8")
+
+
+_PRECISIONS: Final = {"full": FullPrecision, "half": HalfPrecision, "keep": KeepPrecision}
+
+
+def written_to(made: Package, folder: Path) -> None:
+    """Write a package into a folder that is made."""
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = {"__init__.py": _INIT, "model.py": made.model, "_ops.py": made.ops}
+    for name, text in {**texts, "report.md": report_of(made)}.items():
+        if text is not None:
+            (folder / name).write_text(text, encoding="utf-8")
+        else:
+            (folder / name).unlink(missing_ok=True)
+    NamedMsgpackRecorder(_PRECISIONS[made.precision]).record(_record(made), folder / "weights.mpk")
+
+
+def report_of(made: Package) -> str:
+    """What became of a file, as Markdown."""
+    r = made.report
+    simple = ", ".join(f"{n} {word}" for word, n in r["simplified"].items() if n) or "nothing"
+    lines = [
+        "# Report",
+        "",
+        f"{r['nodes']} nodes became {r['lines']} lines in {r['classes']} classes.",
+        "",
+        f"- inputs: {', '.join(map(_described, made.inputs))}",
+        f"- trained: {r['trained']} numbers; frozen: {r['frozen']}; state: {r['state']}",
+        f"- simplified: {simple}",
+        f"- recognised: {_counts(r['recognised'])}",
+        f"- layers and parameters: {_counts(r['layers'])}",
+        f"- left as plain ops, in `_ops.py`: {_counts(r['called'])}",
+        *(f"- lost: {text}" for text in r["lost"]),
+        *(["", "## Verified", "", *(ascii_of(line) for line in made.proof)] if made.proof else []),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def ascii_of(line: str) -> str:
+    """A line in which names of a file are plain words."""
+    return line.encode("ascii", "backslashreplace").decode()
+
+
+def _described(value: Value) -> str:
+    sizes = "?" if value.shape is None else ", ".join(str(n or "?") for n in value.shape)
+    return ascii(f"{value.name} {value.dtype} ({sizes})")
+
+
+def _counts(found: Mapping[str, int]) -> str:
+    return ", ".join(f"{word} {n}" for word, n in found.items()) or "none"
+
+
+def _record(made: Package) -> dict[str, Any]:
+    """The parameters as the tree that the model loads; ids follow from the paths."""
+    out: dict[str, Any] = {}
+    for path, (array, _) in made.params.items():
+        branch = out
+        *words, last = path.split(".")
+        for word in words:
+            branch = branch.setdefault(word, {})
+        name = blake2b(path.encode(), digest_size=8).hexdigest()
+        branch[last] = ParamEntry(name, asarray(np.asarray(array, order="C"), device=Numpy()))
+    return out

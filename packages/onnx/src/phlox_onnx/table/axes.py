@@ -1,0 +1,28 @@
+"""What attributes say of axes, looked at before it is used."""
+
+from __future__ import annotations
+
+from .._errors import OnnxError
+from .._row import Ints
+
+
+def axis_of(op: str, axis: int, rank: int) -> int:
+    """An axis counted from the first one.
+
+    Raises:
+        OnnxError: when there is none.
+    """
+    if not -rank <= axis < rank:
+        raise OnnxError(op, "axis out of range", got=axis, expected=f"-{rank} <= axis < {rank}")
+    return axis % rank
+
+
+def each_axis(op: str, given: Ints | None, count: int, default: int) -> Ints:
+    """A number for each axis, or for each side of each.
+
+    Raises:
+        OnnxError: when there are more or fewer.
+    """
+    if given and len(given) != count:
+        raise OnnxError(op, "not a number for each axis", got=given, expected=f"{count} of them")
+    return given or (default,) * count

@@ -1,0 +1,309 @@
+"""Ops of the domain com.microsoft on whole numbers that stand for floats."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import phlox_tensor as px
+from phlox_tensor import Tensor
+
+from .._errors import OnnxError
+from .._row import Ints, Row, since
+from .axes import axis_of
+from .contraction import matmul_integer
+from .microsoft import attended_from
+from .quantized import (
+    along,
+    dequantize_linear,
+    dynamic_quantize_linear,
+    narrow,
+    quantize_linear,
+    rounded,
+)
+from .window import average_pool
+
+T = Tensor[Any]
+
+
+def _floats(x: T, scale: T, zero: T | None) -> T:
+    return dequantize_linear(x, scale, zero)
+
+
+def _whole(y: T, scale: T, zero: T | None, x: T, op: str) -> T:
+    """Whole numbers of the type of the zero point, or of that of the input."""
+    dtype = narrow(x if zero is None else zero, op)
+    return rounded(y / scale, zero, dtype)
+
+
+def _product(a: T, b: T, scale: T, a_zero: T | None, b_zero: T | None, bias: T | None) -> T:
+    """A product of whole numbers as floats; what scales ``b`` may differ by column."""
+    out = matmul_integer(a, b, a_zero, b_zero).astype(px.float32) * scale
+    return out if bias is None else out + bias
+
+
+def matmul_integer_to_float(
+    A: T,
+    B: T,
+    a_scale: T,
+    b_scale: T,
+    a_zero_point: T | None = None,
+    b_zero_point: T | None = None,
+    bias: T | None = None,
+) -> T:
+    return _product(A, B, a_scale * b_scale, a_zero_point, b_zero_point, bias)
+
+
+def dynamic_quantize_matmul(
+    A: T, B: T, b_scale: T, b_zero_point: T | None = None, bias: T | None = None
+) -> T:
+    """The left side is rounded over the range of its elements."""
+    whole, scale, zero = dynamic_quantize_linear(A)
+    return _product(whole, B, scale * b_scale, zero, b_zero_point, bias)
+
+
+def quantized_attention(
+    input: T,
+    weight: T,
+    bias: T,
+    input_scale: T,
+    weight_scale: T,
+    mask_index: T | None = None,
+    input_zero_point: T | None = None,
+    weight_zero_point: T | None = None,
+    past: T | None = None,
+    *,
+    mask_filter_value: float = -10000.0,
+    num_heads: int,
+    scale: float | None = None,
+    unidirectional: int = 0,
+) -> tuple[Any, ...]:
+    """Query, key and value from one product of whole numbers; the rest is of floats."""
+    if mask_filter_value != -10000.0:
+        raise OnnxError("QAttention", "mask_filter_value has no row", got=mask_filter_value)
+    by = input_scale.reshape(()) * weight_scale
+    first = None if input_zero_point is None else input_zero_point.reshape(())
+    wide = _product(input, weight, by, first, weight_zero_point, bias)
+    each = weight.shape[1] // 3
+    how: dict[str, Any] = {"scale": scale, "unidirectional": unidirectional}
+    return attended_from(wide, (each, each, each), num_heads, mask_index, past, None, **how)
+
+
+def quantized_gemm(
+    A: T,
+    a_scale: T,
+    a_zero_point: T,
+    B: T,
+    b_scale: T,
+    b_zero_point: T,
+    C: T | None = None,
+    y_scale: T | None = None,
+    y_zero_point: T | None = None,
+    *,
+    alpha: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+) -> T:
+    """Floats where no scale of the result is given; ``C`` counts in steps of all factors."""
+    a, b = (A.mT if transA else A), (B.mT if transB else B)
+    whole = matmul_integer(a, b, a_zero_point, b_zero_point)
+    whole = whole if C is None else whole + C
+    out = whole.astype(px.float32) * (a_scale * b_scale * alpha)
+    return out if y_scale is None else _whole(out, y_scale, y_zero_point, A, "QGemm")
+
+
+def quantized_add(
+    A: T,
+    A_scale: T,
+    A_zero_point: T | None,
+    B: T,
+    B_scale: T,
+    B_zero_point: T | None,
+    C_scale: T,
+    C_zero_point: T | None = None,
+) -> T:
+    out = _floats(A, A_scale, A_zero_point) + _floats(B, B_scale, B_zero_point)
+    return _whole(out, C_scale, C_zero_point, A, "QLinearAdd")
+
+
+def quantized_multiply(
+    A: T,
+    A_scale: T,
+    A_zero_point: T | None,
+    B: T,
+    B_scale: T,
+    B_zero_point: T | None,
+    C_scale: T,
+    C_zero_point: T | None = None,
+) -> T:
+    out = _floats(A, A_scale, A_zero_point) * _floats(B, B_scale, B_zero_point)
+    return _whole(out, C_scale, C_zero_point, A, "QLinearMul")
+
+
+def quantized_concat(Y_scale: T, Y_zero_point: T, *inputs: T, axis: int) -> T:
+    """Each tensor comes with a scale and a zero point of its own."""
+    triples = (inputs[i : i + 3] for i in range(0, len(inputs), 3))
+    out = px.concat([_floats(*triple) for triple in triples], axis=axis)
+    return _whole(out, Y_scale, Y_zero_point, Y_zero_point, "QLinearConcat")
+
+
+def _channels_first(x: T, last: int) -> T:
+    return px.moveaxis(x, -1, 1) if last else x
+
+
+def _channels_back(y: T, last: int) -> T:
+    return px.moveaxis(y, 1, -1) if last else y
+
+
+def quantized_average_pool(
+    X: T,
+    x_scale: T,
+    x_zero_point: T | None,
+    y_scale: T,
+    y_zero_point: T | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    channels_last: int = 0,
+    count_include_pad: int = 0,
+    kernel_shape: Ints,
+    pads: Ints | None = None,
+    strides: Ints | None = None,
+) -> T:
+    x = _channels_first(_floats(X, x_scale, x_zero_point), channels_last)
+    how: dict[str, Any] = {"auto_pad": auto_pad, "ceil_mode": ceil_mode, "pads": pads}
+    how |= {"count_include_pad": count_include_pad, "strides": strides}
+    out = _channels_back(average_pool(x, kernel_shape=kernel_shape, **how), channels_last)
+    return _whole(out, y_scale, y_zero_point, X, "QLinearAveragePool")
+
+
+def quantized_global_average_pool(
+    X: T,
+    x_scale: T,
+    x_zero_point: T,
+    y_scale: T,
+    y_zero_point: T,
+    *,
+    channels_last: int = 0,
+) -> T:
+    axes = tuple(range(1, X.ndim - 1) if channels_last else range(2, X.ndim))
+    out = _floats(X, x_scale, x_zero_point).mean(axis=axes, keepdims=True)
+    return _whole(out, y_scale, y_zero_point, X, "QLinearGlobalAveragePool")
+
+
+def quantized_leaky_relu(
+    X: T,
+    X_scale: T,
+    X_zero_point: T | None,
+    Y_scale: T,
+    Y_zero_point: T | None = None,
+    *,
+    alpha: float = 0.01,
+) -> T:
+    out = px.leaky_relu(_floats(X, X_scale, X_zero_point), alpha)
+    return _whole(out, Y_scale, Y_zero_point, X, "QLinearLeakyRelu")
+
+
+def quantized_sigmoid(
+    X: T, X_scale: T, X_zero_point: T | None, Y_scale: T, Y_zero_point: T | None = None
+) -> T:
+    out = _floats(X, X_scale, X_zero_point).sigmoid()
+    return _whole(out, Y_scale, Y_zero_point, X, "QLinearSigmoid")
+
+
+def quantized_softmax(
+    X: T,
+    X_scale: T,
+    x_zero_point: T | None,
+    y_scale: T,
+    y_zero_point: T,
+    *,
+    axis: int = -1,
+    opset: int,
+) -> T:
+    """Before version 13 of ONNX, over all axes from ``axis`` on."""
+    x = _floats(X, X_scale, x_zero_point)
+    if opset < 13:
+        flat = px.softmax(x.flatten(axis_of("QLinearSoftmax", axis, x.ndim)), axis=-1)
+        return _whole(flat.reshape(X.shape), y_scale, y_zero_point, X, "QLinearSoftmax")
+    return _whole(px.softmax(x, axis=axis), y_scale, y_zero_point, X, "QLinearSoftmax")
+
+
+def quantized_where(
+    condition: T,
+    X: T,
+    x_scale: T,
+    x_zero_point: T,
+    Y: T,
+    y_scale: T,
+    y_zero_point: T,
+    z_scale: T,
+    z_zero_point: T,
+) -> T:
+    out = condition.where(_floats(X, x_scale, x_zero_point), _floats(Y, y_scale, y_zero_point))
+    return _whole(out, z_scale, z_zero_point, X, "QLinearWhere")
+
+
+def _halves(x: T) -> T:
+    """Two numbers of 4 bits from each byte, the low one first."""
+    return px.stack([x % 16, x // 16], axis=-1).flatten(-2)
+
+
+def _in_halves(data: T, scales: T, axis: int, block_size: int) -> bool:
+    """Whether bytes hold two numbers each; files of 4 bits are read into a byte for each."""
+    if data.dtype.name == "int8":
+        return False
+    n = data.shape[axis]
+    blocks = [-(-count // block_size) for count in (n, 2 * n)]
+    if blocks[0] == blocks[1]:
+        return int(data.max()) > 15
+    return blocks[1] == scales.shape[axis]
+
+
+def gather_block_quantized(
+    data: T,
+    indices: T,
+    scales: T,
+    zero_points: T | None = None,
+    *,
+    bits: int = 4,
+    block_size: int = 128,
+    gather_axis: int = 0,
+    quantize_axis: int = 1,
+) -> T:
+    """Rows of a table of whole numbers as floats, with a scale for each block along an axis."""
+    rank = data.ndim
+    gathered, axis = gather_axis % rank, quantize_axis % rank
+    narrow(data, "GatherBlockQuantized")
+    packed = bits == 4 and _in_halves(data, scales, axis, block_size)
+    middle = float(1 << (bits - 1)) if packed or bits == 8 else 0.0
+    x, scale = (v.take(indices, axis=gathered) for v in (data.astype(px.int32), scales))
+    x = _halves(x) if packed else x
+    axis = axis + indices.ndim - 1 if axis > gathered else axis
+    if zero_points is None:
+        off = x.astype(px.float32) - middle
+    else:
+        zero = zero_points.take(indices, axis=gathered).astype(px.int32)
+        zero = _halves(zero)[..., : scale.shape[axis]] if packed else zero
+        off = (x - along(zero, x, axis, block_size)).astype(px.float32)
+    out = off * along(scale, x, axis, block_size).to_full_precision()
+    return out.astype(scales.dtype)
+
+
+ROWS: Final[dict[str, Row]] = {
+    "DequantizeLinear": since(1, dequantize_linear, trained="x_scale"),
+    "DynamicQuantizeMatMul": since(1, dynamic_quantize_matmul, trained="bias"),
+    "GatherBlockQuantized": since(1, gather_block_quantized, trained="scales"),
+    "MatMulIntegerToFloat": since(1, matmul_integer_to_float, trained="bias"),
+    "QAttention": since(1, quantized_attention, trained="bias"),
+    "QGemm": since(1, quantized_gemm),
+    "QLinearAdd": since(1, quantized_add),
+    "QLinearAveragePool": since(1, quantized_average_pool, grows=True),
+    "QLinearConcat": since(1, quantized_concat),
+    "QLinearGlobalAveragePool": since(1, quantized_global_average_pool),
+    "QLinearLeakyRelu": since(1, quantized_leaky_relu),
+    "QLinearMul": since(1, quantized_multiply),
+    "QLinearSigmoid": since(1, quantized_sigmoid),
+    "QLinearSoftmax": since(1, quantized_softmax),
+    "QLinearWhere": since(1, quantized_where),
+    "QuantizeLinear": since(1, quantize_linear, trained="y_scale"),
+}
