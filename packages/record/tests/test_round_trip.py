@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import phlox_record as pr
@@ -63,11 +63,12 @@ SLOW = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.d
 
 
 @settings(deadline=None, max_examples=60, suppress_health_check=SLOW)
-@given(tree=TREES.filter(lambda tree: tree is not None))
+@example(tree={"empty": pt.zeros((0,)), "full": pt.ones((3,))}, checksums=False)
+@given(tree=TREES.filter(lambda tree: tree is not None), checksums=st.booleans())
 def test_every_bit_comes_back(
-    tree: Any, kind: type[pr.Recorder], plain: Callable[[Any], Any]
+    tree: Any, checksums: bool, kind: type[pr.Recorder], plain: Callable[[Any], Any]
 ) -> None:
-    recorder = kind(pr.KeepPrecision)
+    recorder = kind(pr.KeepPrecision, checksums=checksums)
     data = recorder.to_bytes(tree)
     assert plain(recorder.from_bytes(data, like=tree, dtype="stored")) == plain(tree)
     assert recorder.to_bytes(tree) == data

@@ -58,21 +58,17 @@ _SHARED: Final = 5
 _DTYPE_NAMES: Final = {code: name for name, code in DTYPE_CODES.items()}
 
 
-class _Block(NamedTuple):
-    """Where a tensor lies, counted from the start of the data."""
+def _places(sizes: list[int], behind: int) -> list[tuple[int, int]]:
+    """Where each tensor starts in the data, aligned, and how many zeros come before.
 
-    before: int  # where the block before ended
-    start: int
-    end: int  # behind the checksum
-
-
-def _blocks(sizes: list[int], behind: int) -> list[_Block]:
+    `behind` is the size of what follows each: its checksum, if there is one.
+    """
     result = []
     end = 0
     for size in sizes:
-        before, start = end, _aligned(end)
+        start = _aligned(end)
+        result.append((start, start - end))
         end = start + size + behind
-        result.append(_Block(before, start, end))
     return result
 
 
@@ -131,7 +127,7 @@ def _write(layout: int, content: Content, limits: Limits, write: Write) -> None:
     leaves = entries(tree)
     stored = [describe(leaf) for leaf in leaves]
     behind = _CRC_BYTES if content.checksums else 0
-    blocks = _blocks([what.nbytes for what in stored], behind)
+    places = _places([what.nbytes for what in stored], behind)
     skeleton = _Skeleton(compact=compact).convert(tree)
     header: Any
     if compact:
@@ -139,8 +135,8 @@ def _write(layout: int, content: Content, limits: Limits, write: Write) -> None:
         header = [precision, metadata, name_print(tree), skeleton, table, content.writer]
     else:
         table = [
-            [w.dtype.name, list(w.shape), b.start, w.nbytes]
-            for w, b in zip(stored, blocks, strict=True)
+            [w.dtype.name, list(w.shape), start, w.nbytes]
+            for w, (start, _) in zip(stored, places, strict=True)
         ]
         header = {
             "writer": content.writer,
@@ -157,9 +153,11 @@ def _write(layout: int, content: Content, limits: Limits, write: Write) -> None:
     crc = zlib.crc32(packed, zlib.crc32(start + flags))
     write(start + struct.pack("<I", crc) + flags)
     write(packed)
-    padding = _aligned(_PREFIX.size + len(packed)) - _PREFIX.size - len(packed)
-    for leaf, what, block in zip(leaves, stored, blocks, strict=True):
-        write(bytes(padding if block.start == 0 else block.start - block.before))
+    if leaves:
+        size = _PREFIX.size + len(packed)
+        write(bytes(_aligned(size) - size))
+    for leaf, what, (_, zeros) in zip(leaves, stored, places, strict=True):
+        write(bytes(zeros))
         _write_tensor(leaf, what, write, checksum=content.checksums)
 
 
@@ -201,17 +199,18 @@ def _read(layout: int, source: Source, limits: Limits) -> Content:
         raise Malformed(
             "too many tensors in the file", got=len(parts.table), expected=limits.tensors
         )
-    blocks = _blocks([what.nbytes for what in parts.table], 0 if flags else _CRC_BYTES)
+    behind = 0 if flags else _CRC_BYTES
+    places = _places([what.nbytes for what in parts.table], behind)
     if parts.offsets is not None:
-        _check_offsets(blocks, parts.offsets)
+        _check_offsets(places, parts.offsets)
     base = _aligned(_PREFIX.size + size)
-    end = base + blocks[-1].end if blocks else _PREFIX.size + size
+    end = base + places[-1][0] + parts.table[-1].nbytes + behind if places else _PREFIX.size + size
     source.check_end(end, now=False)
-    if blocks:
+    if places:
         _check_zero(source.read(_PREFIX.size + size, base - _PREFIX.size - size))
     found = [
-        _Stored(source, what, base, block).entry()
-        for what, block in zip(parts.table, blocks, strict=True)
+        _Stored(source, what, base + start, zeros, behind).entry()
+        for what, (start, zeros) in zip(parts.table, places, strict=True)
     ]
     return Content(
         tree=_Resolver(found, layout, version).resolve_all(parts.tree),
@@ -230,31 +229,31 @@ class _Stored(NamedTuple):
 
     source: Source
     what: Descriptor
-    base: int
-    block: _Block
+    start: int
+    zeros: int  # bytes of padding before
+    behind: int  # bytes of checksum
 
     def read(self) -> NDArray[Any]:
-        before, start, end = self.block
-        raw = self.source.read(self.base + before, end - before)
-        pad = start - before
-        _check_zero(raw[:pad])
-        data = raw[pad : pad + self.what.nbytes]
-        if end - start > self.what.nbytes:
-            check_sum(data, int.from_bytes(raw[pad + self.what.nbytes :], "little"))
+        size, zeros = self.what.nbytes, self.zeros
+        raw = self.source.read(self.start - zeros, zeros + size + self.behind)
+        _check_zero(raw[:zeros])
+        data = raw[zeros : zeros + size]
+        if self.behind:
+            check_sum(data, int.from_bytes(raw[zeros + size :], "little"))
         return as_array(data, self.what)
 
     def drop(self) -> None:
-        self.source.drop(self.base + self.block.start, self.what.nbytes)
+        self.source.drop(self.start, self.what.nbytes)
 
     def entry(self) -> TensorEntry:
         return TensorEntry(self.what.shape, self.what.dtype, self.read, drop=self.drop)
 
 
-def _check_offsets(blocks: list[_Block], declared: list[object]) -> None:
+def _check_offsets(places: list[tuple[int, int]], declared: list[object]) -> None:
     """Offsets must be just those the writer computes: aligned, in order, no overlap, no hole."""
-    for block, offset in zip(blocks, declared, strict=True):
-        if type(offset) is not int or offset != block.start:
-            raise Malformed("a tensor is misplaced", got=shown(offset), expected=block.start)
+    for (start, _), offset in zip(places, declared, strict=True):
+        if type(offset) is not int or offset != start:
+            raise Malformed("a tensor is misplaced", got=shown(offset), expected=start)
 
 
 def _check_zero(padding: memoryview) -> None:

@@ -463,3 +463,12 @@ fn gelu_tanh_f(x: f32) -> f32 {
   // As a sigmoid: 1 + tanh would lose the small values.
   return x * sigmoid_f(1.5957691216 * (x + 0.044715 * x * x * x));
 }
+
+fn gelu_tanh_backward_f(g: f32, x: f32) -> f32 {
+  if (is_nan_f32(x)) { return x; }
+  let near = clamp(x, -12.0, 12.0);  // beyond, the slope is 0 or 1
+  let v = 1.5957691216 * (near + 0.044715 * near * near * near);
+  let slope = 1.5957691216 * (1.0 + 0.134145 * near * near);
+  let s = sigmoid_f(v);
+  return g * (s + near * slope * s * sigmoid_f(-v));
+}

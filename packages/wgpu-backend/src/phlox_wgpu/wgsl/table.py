@@ -42,6 +42,7 @@ ELEMENTWISE: dict[str, Row] = {
     "gelu": "gelu_f({x})",
     "gelu_backward": "gelu_backward_f({x1}, {x2})",
     "gelu_tanh": "gelu_tanh_f({x})",
+    "gelu_tanh_backward": "gelu_tanh_backward_f({x1}, {x2})",
     "greater": {"f": "less_f({x2}, {x1})", "iu": "{x1} > {x2}"},
     "greater_equal": {"f": "less_equal_f({x2}, {x1})", "iu": "{x1} >= {x2}"},
     "hypot": "hypot_f({x1}, {x2})",
