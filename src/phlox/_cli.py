@@ -19,7 +19,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="phlox", description=__doc__)
     parser.add_argument("--version", action="store_true", help="print the version and end")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    commands.add_parser("doctor", help="print the devices of this machine and what is missing")
+    doctor = commands.add_parser("doctor", help="print the devices here and what is missing")
+    doctor.add_argument("--peaks", action="store_true", help="measure the processor's peaks too")
     for name in ("layers", "optimizers"):
         told = commands.add_parser(name, help=f"print the {name}: settings, names elsewhere, tests")
         told.add_argument("--json", action="store_true", help="as JSON")
@@ -44,7 +45,9 @@ def _onnx(words: list[str]) -> int:
         return 2
     from phlox_onnx._cli import main  # noqa: PLC0415 - not every installation has it
 
-    return main(words)
+    from . import Autodiff  # noqa: PLC0415 - loaded when it is needed
+
+    return main(words, train=Autodiff)
 
 
 def _run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
@@ -56,7 +59,7 @@ def _run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     if options.command == "doctor":
         from ._doctor import report  # noqa: PLC0415 - loads every backend
 
-        print(report())
+        print(report(peaks=options.peaks))
         return 0
     if options.command in {"layers", "optimizers"}:
         from . import _learning  # noqa: PLC0415 - loads the packages

@@ -15,9 +15,9 @@ from ._table import table
 _PACKAGES = ("tensor", "autodiff", "record", "nn", "optim", "fusion", "onnx", "kernels", "wgpu")
 
 
-def report() -> str:
-    """Return the report as text."""
-    return "\n\n".join([_versions(), _devices(), f"default device: {default_device()!r}"])
+def report(*, peaks: bool = False) -> str:
+    """Return the report as text; with ``peaks``, what devices measure about themselves too."""
+    return "\n\n".join([_versions(), _devices(peaks), f"default device: {default_device()!r}"])
 
 
 def _versions() -> str:
@@ -31,12 +31,15 @@ def _versions() -> str:
     return f"{machine}\n{table(['package', 'version'], rows)}"
 
 
-def _devices() -> str:
+def _devices(peaks: bool) -> str:
     rows: list[list[str]] = []
     details: list[str] = []
     for name in sorted({*backend_classes(), "numpy"}):
         try:
-            for item in _described(name, load_class(name)):
+            backend: Any = load_class(name)
+            measured = backend.measured() if peaks and hasattr(backend, "measured") else {}
+            for item in _described(name, backend):
+                item.update(measured)
                 rows.append([item.pop("device"), item.pop("name")])
                 details.extend(_lines(rows[-1][0], item))
         except (BackendUnavailableError, ImportError) as error:

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+_PADS: Final = ", ".join(
+    f"{kind}Pad{axes}d"
+    for kind in ("Circular", "Constant", "Reflection", "Replication", "Zero")
+    for axes in (1, 2, 3)
+)
+
 # Our name: PyTorch's classes, Burn's module; "=" is our name, "" is none.
 LAYERS: Final[dict[str, tuple[str, str]]] = {
     "Activation": ("ReLU, GELU, SiLU, …", "="),
@@ -13,13 +19,15 @@ LAYERS: Final[dict[str, tuple[str, str]]] = {
     "AdaptiveMaxPool1d": ("=", ""),
     "AdaptiveMaxPool2d": ("=", ""),
     "AdaptiveMaxPool3d": ("=", ""),
+    "AlphaDropout": ("=", ""),
     "AvgPool1d": ("=", "="),
     "AvgPool2d": ("=", "="),
     "AvgPool3d": ("=", ""),
-    "BatchNorm": ("BatchNorm1d, BatchNorm2d, BatchNorm3d", "="),
+    "BatchNorm": ("BatchNorm1d, BatchNorm2d, BatchNorm3d, SyncBatchNorm", "="),
     "Bilinear": ("=", ""),
     "BinaryCrossEntropyLoss": ("BCEWithLogitsLoss, BCELoss", "="),
     "ChannelDropout": ("Dropout1d, Dropout2d, Dropout3d", ""),
+    "ChannelShuffle": ("=", ""),
     "Conv1d": ("=", "="),
     "Conv2d": ("=", "="),
     "Conv3d": ("=", "="),
@@ -33,35 +41,51 @@ LAYERS: Final[dict[str, tuple[str, str]]] = {
     "DeformConv2d": ("", "="),
     "Dropout": ("=", "="),
     "Embedding": ("=", "="),
+    "EmbeddingBag": ("=", ""),
+    "FeatureAlphaDropout": ("=", ""),
     "FeedForward": ("", "PositionWiseFeedForward"),
+    "Flatten": ("=", ""),
     "Fold": ("=", "Fold4d"),
     "GaussianNllLoss": ("GaussianNLLLoss", "GaussianNLLLoss"),
     "GaussianNoise": ("", "="),
     "Glu": ("GLU", "GLU"),
     "GroupNorm": ("=", "="),
     "Gru": ("GRU", "Gru, BiGru"),
+    "GruCell": ("GRUCell", ""),
     "HingeEmbeddingLoss": ("=", "="),
     "HuberLoss": ("=", "="),
     "Identity": ("=", "="),
     "InstanceNorm": ("InstanceNorm1d, InstanceNorm2d, InstanceNorm3d", "="),
-    "Interpolate": ("Upsample", "Interpolate1d, Interpolate2d"),
+    "Interpolate": (
+        "Upsample, UpsamplingNearest2d, UpsamplingBilinear2d",
+        "Interpolate1d, Interpolate2d",
+    ),
     "KlDivLoss": ("KLDivLoss", "KLDivLoss"),
     "L1Loss": ("=", "LpLoss"),
     "LayerNorm": ("=", "="),
     "LearnedEncoding": ("", ""),
     "Linear": ("=", "="),
-    "LocalResponseNorm": ("=", "="),
+    "LocalResponseNorm": ("LocalResponseNorm, CrossMapLRN2d", "="),
+    "LogSoftmax": ("=", ""),
     "LpLoss": ("", "="),
+    "LpPool1d": ("LPPool1d", ""),
+    "LpPool2d": ("LPPool2d", ""),
+    "LpPool3d": ("LPPool3d", ""),
     "Lstm": ("LSTM", "Lstm, BiLstm"),
+    "LstmCell": ("LSTMCell", ""),
     "MarginRankingLoss": ("=", "="),
     "MaxPool1d": ("=", "="),
     "MaxPool2d": ("=", "="),
     "MaxPool3d": ("=", ""),
+    "MaxUnpool1d": ("=", ""),
+    "MaxUnpool2d": ("=", ""),
+    "MaxUnpool3d": ("=", ""),
     "MseLoss": ("MSELoss", "="),
     "MultiHeadAttention": ("MultiheadAttention", "MultiHeadAttention, CrossAttention"),
+    "MultiLabelMarginLoss": ("=", ""),
     "MultiMarginLoss": ("=", "="),
     "PRelu": ("PReLU", "="),
-    "Pad": ("ZeroPad2d, ReflectionPad2d, ReplicationPad2d, CircularPad2d", "PaddingConfig2d"),
+    "Pad": (_PADS, "PaddingConfig2d"),
     "PairwiseDistance": ("=", "="),
     "PixelShuffle": ("=", "="),
     "PixelUnshuffle": ("=", "="),
@@ -69,17 +93,21 @@ LAYERS: Final[dict[str, tuple[str, str]]] = {
     "RRelu": ("RReLU", "="),
     "RmsNorm": ("RMSNorm", "="),
     "Rnn": ("RNN", "Rnn, BiRnn"),
+    "RnnCell": ("RNNCell", ""),
     "RnntLoss": ("", "RNNTLoss"),
     "RotaryEncoding": ("", "="),
     "SinusoidalEncoding": ("", "PositionalEncoding"),
     "SmoothL1Loss": ("=", "="),
     "SoftMarginLoss": ("=", "="),
+    "Softmax": ("Softmax, Softmax2d", "="),
+    "Softmin": ("=", ""),
     "SwiGlu": ("", "="),
     "TransformerDecoder": ("=", "="),
     "TransformerDecoderLayer": ("=", "="),
     "TransformerEncoder": ("=", "="),
     "TransformerEncoderLayer": ("=", "="),
     "TripletMarginLoss": ("=", "="),
+    "Unflatten": ("=", ""),
     "Unfold": ("=", "Unfold4d"),
 }
 
@@ -94,32 +122,6 @@ OPTIMIZERS: Final[dict[str, tuple[str, str]]] = {
     "Muon": ("=", "="),
     "RmsProp": ("RMSprop", "="),
     "Sgd": ("SGD", "="),
-}
-
-# What PyTorch calls our settings, where it has another word for them.
-SETTINGS: Final[dict[str, str]] = {
-    "activation": "nonlinearity",
-    "axis": "dim",
-    "channels_in": "in_channels",
-    "channels_out": "out_channels",
-    "d_ff": "dim_feedforward",
-    "decay": "beta2_decay",
-    "epsilon": "eps",
-    "factor": "upscale_factor",
-    "high": "upper",
-    "history": "history_size",
-    "initial": "init",
-    "initial_sum": "initial_accumulator_value",
-    "keepdims": "keepdim",
-    "line_search": "line_search_fn",
-    "low": "lower",
-    "max_evaluations": "max_eval",
-    "max_iterations": "max_iter",
-    "n_layers": "num_layers",
-    "padding_out": "output_padding",
-    "prob": "p",
-    "smoothing": "label_smoothing",
-    "weights": "weight",
 }
 
 
@@ -142,14 +144,20 @@ DIFFERENCES: Final[tuple[Difference, ...]] = (
     Difference("AdamW", "epsilon", "", _SAME, "1e-5"),
     Difference("AdamW", "weight_decay", "", _SAME, "1e-4"),
     Difference("Adan", "proximal", "", "none", "no_prox = False, the same"),
+    Difference("AdaptiveMaxPool2d", "slope at ties", "shared", "of the first", "of the first"),
     Difference("BatchNorm", "running variance", "unbiased", _SAME, "biased"),
     Difference("BinaryCrossEntropyLoss", "from_logits", "", "a class for each", "logits = False"),
     Difference(
         "Conv2d", "padding", "", "0; 'same' with a stride of 1 alone; no uneven sides", _SAME
     ),
     Difference("Conv2d", "padding of other kinds", "nn.Pad before it", "padding_mode", "none"),
+    Difference("CrossEntropyLoss", "axis of the classes", "the last", "1", "1 of (N, classes)"),
+    Difference("CrossEntropyLoss", "targets", "class indices", "or probabilities", _SAME),
     Difference("CrossEntropyLoss", "pad_tokens", "", "ignore_index = -100, one", _SAME),
     Difference("Dropout", "prob", "", _SAME, "no default"),
+    Difference("Embedding", "an index of -1", "the last row", "refused", "refused"),
+    Difference("EmbeddingBag", "bags", "(bags, length)", "or a line and offsets", "none"),
+    Difference("EmbeddingBag", "slope of max at ties", "shared", "of the first", "none"),
     Difference("InstanceNorm", "affine", "", _SAME, "True"),
     Difference("Interpolate", "align_corners", "", _SAME, "True"),
     Difference(
@@ -161,8 +169,21 @@ DIFFERENCES: Final[tuple[Difference, ...]] = (
     ),
     Difference("Lbfgs", "rate", "argument of step", "lr = 1", "argument of step"),
     Difference("Linear", "layout of the weight", "(in, out)", "(out, in)", "(in, out), Row"),
+    Difference("LogSoftmax", "axis", "", "None: 0 or 1 by the number of axes", "none"),
+    Difference(
+        "LpPool1d", "windows cut off", "the sum of what is there", "scaled up to whole", "none"
+    ),
+    Difference(
+        "LpPool2d", "windows cut off", "the sum of what is there", "scaled up to whole", "none"
+    ),
+    Difference(
+        "LpPool3d", "windows cut off", "the sum of what is there", "scaled up to whole", "none"
+    ),
     Difference("Lstm", "first values", "uniform, ±1 / √d_hidden", _SAME, "XavierNormal"),
     Difference("Lstm", "axes", "(batch, length, size)", "(length, batch, size)", _SAME),
+    Difference("MaxPool1d", "places", "pool.with_indices(x)", "return_indices=True", "none"),
+    Difference("MaxPool2d", "places", "pool.with_indices(x)", "return_indices=True", "none"),
+    Difference("MaxPool3d", "places", "pool.with_indices(x)", "return_indices=True", "none"),
     Difference("MultiHeadAttention", "dropout", "", _SAME, "0.1"),
     Difference("MultiHeadAttention", "what is masked", "-inf", _SAME, "-1e4"),
     Difference(
@@ -175,6 +196,8 @@ DIFFERENCES: Final[tuple[Difference, ...]] = (
     Difference("RnntLoss", "where it is", "here", "in torchaudio", "here"),
     Difference("Sgd", "momentum", "", _SAME, "none; 0.9 with MomentumConfig"),
     Difference("Sgd", "dampening", "", _SAME, "0.1"),
+    Difference("Softmax", "axis", "", "None: 0 or 1 by the number of axes", "no default"),
+    Difference("Softmin", "axis", "", "None: 0 or 1 by the number of axes", "none"),
     Difference("TransformerDecoderLayer", "activation", "", _SAME, "gelu"),
     Difference("TransformerEncoderLayer", "activation", "", _SAME, "gelu"),
 )

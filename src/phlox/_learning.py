@@ -15,7 +15,10 @@ from ._elsewhere import DIFFERENCES, LAYERS, OPTIMIZERS, Difference
 from ._table import table
 
 _ROOT = Path(__file__).resolve().parents[2]
-_TESTS = {"nn": "tests/layers/*.py", "optim": "packages/optim/tests/*.py"}
+_TESTS = {
+    "nn": ("tests/layers/*.py",),
+    "optim": ("tests/training/test_lbfgs.py", "packages/optim/tests/test_trajectories.py"),
+}
 _OF_ALL_OPTIMIZERS = ("grad_clipping", "groups")
 _HEAD = ("name", "settings", "PyTorch", "Burn", "tests")
 
@@ -95,9 +98,9 @@ def _shown(value: Any) -> str:
 
 
 def _place(package: str, name: str) -> str:
-    """Where the first test of a config is; tests are beside the source alone."""
+    """Where a config is first tested for its values; tests are beside the source alone."""
     wanted = re.compile(rf"\b{package}\.{name}Config\b")
-    for path in sorted(_ROOT.glob(_TESTS[package])):
+    for path in [path for pattern in _TESTS[package] for path in sorted(_ROOT.glob(pattern))]:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             if wanted.search(line):
                 return f"{path.relative_to(_ROOT).as_posix()}:{number}"

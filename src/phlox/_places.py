@@ -5,12 +5,13 @@ from __future__ import annotations
 import inspect
 import re
 from difflib import get_close_matches
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
+import phlox_autodiff.batching
 import phlox_autodiff.rules
 import phlox_tensor.ops
 from phlox_autodiff import rule_kind
@@ -18,6 +19,9 @@ from phlox_tensor import REGISTRY, ArgumentError, Op, Restated
 
 from ._coverage import installed_backends
 from ._table import table
+
+# The checkout, if this is one: pages and sources in Rust come with no wheel.
+_CHECKOUT = Path(phlox_tensor.ops.__file__).joinpath(*[".."] * 6).resolve()
 
 
 def places(name: str) -> list[tuple[str, str]]:
@@ -30,16 +34,24 @@ def places(name: str) -> list[tuple[str, str]]:
     if op is None:
         near = ", ".join(get_close_matches(name, REGISTRY))
         raise ArgumentError("ops", "no such op", got=name, expected=near or None)
+    declared = _row(phlox_tensor.ops, name)
     found = [
-        ("declaration", _row(phlox_tensor.ops, name) or "declared elsewhere"),
+        ("declaration", declared or "declared elsewhere"),
         ("shape rule", _function(op.shape)),
         ("reference", "the expansion" if op.numpy is None else _function(op.numpy)),
         ("expansion", _expansion(op)),
         ("derivative", _row(phlox_autodiff.rules, name) or rule_kind(op)),
+        ("lanes of vmap", _row(phlox_autodiff.batching, name) or "as its class"),
     ]
-    for backend, device in installed_backends().items():
-        if device is not None:
-            found.append((f"entry of {backend}", _entry(op, device.entry(name))))
+    devices = {name: device for name, device in installed_backends().items() if device is not None}
+    for backend, device in devices.items():
+        found.append((f"entry of {backend}", _entry(op, device.entry(name))))
+    if "wgpu" in devices and (shader := _row(import_module("phlox_wgpu.wgsl"), name)):
+        found.append(("shader", shader))
+    page = _CHECKOUT / "docs" / "ops" / f"{Path(str(declared).partition(':')[0]).stem}.md"
+    text = _text(page)
+    if (place := text.find(f"## {name}\n")) >= 0:
+        found.append(("page", _place(page, text.count("\n", 0, place) + 1)))
     return found
 
 
@@ -54,11 +66,17 @@ def _row(package: Any, name: str) -> str | None:
     for module in iter_modules(package.__path__):
         if not module.name.startswith("_"):
             file = Path(str(import_module(f"{package.__name__}.{module.name}").__file__))
-            text = file.read_text(encoding="utf-8")
+            text = _text(file)
             found = start.search(text)
             if found is not None:
                 return _place(file, text.count("\n", 0, found.end()) + 1)
     return None
+
+
+@cache
+def _text(file: Path) -> str:
+    """The text of a file; none where there is none."""
+    return file.read_text(encoding="utf-8") if file.is_file() else ""
 
 
 def _expansion(op: Op) -> str:
@@ -84,8 +102,20 @@ def _function(function: Any) -> str:
         line = inspect.getsourcelines(function)[1]
     except (OSError, TypeError):
         owner = getattr(function, "__module__", None) or type(function).__module__
-        return f"{owner}.{function.__name__}"
+        known = _rust(function.__name__) if owner.startswith("phlox_") else None
+        return known or f"{owner}.{function.__name__}"
     return _place(Path(str(file)), line)
+
+
+def _rust(name: str) -> str | None:
+    """The row of an op in the tables of kernels."""
+    sources = _CHECKOUT / "kernels-rs" / "src"
+    start = re.compile(rf"^( +|fn (r#)?){name}(\(|<| \w+ =>)", re.MULTILINE)
+    for file in (sources / "ops" / "elementwise" / "table.rs", *sorted(sources.glob("py/*.rs"))):
+        text = _text(file)
+        if (found := start.search(text)) is not None:
+            return _place(file, text.count("\n", 0, found.end()) + 1)
+    return None
 
 
 def _place(file: Path, line: int) -> str:
