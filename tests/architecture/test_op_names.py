@@ -19,6 +19,7 @@ from tools.shell import ROOT
 
 # Words that are an op's name and mean something else where they are compared.
 ALLOWED = {
+    ("packages/nn/src/phlox_nn/_embedding.py", "sum"): "a setting of bags",
     ("packages/nn/src/phlox_nn/_loss.py", "mean"): "a setting of losses",
     ("packages/nn/src/phlox_nn/_loss.py", "sum"): "a setting of losses",
     ("packages/nn/src/phlox_nn/_loss_ctc.py", "mean"): "a setting of losses",

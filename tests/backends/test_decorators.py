@@ -74,8 +74,8 @@ def test_a_profile_inside_sees_the_backward_pass() -> None:
         x = px.ones((3, 3), device=device).require_grad()
         with inside, around:
             (x @ x).sum().backward()
-    calls = [{row.name: row.calls for row in p.report().by_op} for p in (inside, around)]
-    assert calls == [{}, {"matmul": 1, "sum": 1}]
+    assert not inside.calls
+    assert {row.name: row.calls for row in around.report().by_op} == {"matmul": 1, "sum": 1}
     with inside:
         x = px.ones((3, 3), device=Autodiff(inside)).require_grad()
         (x @ x).sum().backward()

@@ -156,3 +156,9 @@ def test_derivatives_of_any_order_and_lanes_run_on_it() -> None:
 def test_reading_without_blocking_runs_what_waits() -> None:
     x = px.ones(3, device=LAZY) * 2 + 1
     assert asyncio.run(x.numpy_async()).tolist() == [3.0, 3.0, 3.0]
+
+
+def test_a_nan_is_found_behind_what_waited_before_the_block() -> None:
+    before = px.asarray([1.0], device=LAZY).exp()
+    with pytest.raises(px.GradientError, match=r"\[log\] the result holds nan"), px.detect_nan():
+        (before - 10.0).log().tolist()

@@ -26,12 +26,10 @@ WORKS_WITH: dict[str, tuple[float, str]] = {
     "all": (0.35, "whether numbers are not zero is found out first"),
     "any": (0.35, "as all"),
     "attention_backward": (1.0, "cotangents of the scores of heads that share one head of keys"),
-    "grid_sample": (3.5, "narrow floats are widened whole, and so is the result"),
 }
 # What an op takes when operands are transposed or sliced, and why.
 REORDERS: dict[str, tuple[float, str]] = {
     "fused_linear": (0.4, "a residual without rows at equal distances is gathered"),
-    "grid_sample": (1.1, "images and grids are read as dense rows"),
     "gru_steps": (1.3, "a walk reads dense steps"),
     "lstm_steps": (1.3, "as gru_steps"),
     "lstm_steps_backward": (1.3, "as gru_steps"),

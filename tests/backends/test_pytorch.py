@@ -29,7 +29,7 @@ NAMES: Final = {
 # Ops that mean something else there, and what.
 OTHERS: Final = {
     "argsort": "equal elements are in any order",
-    "ctc_loss": "takes targets that hold the blank",
+    "ctc_loss": "targets that hold the blank mean something there",
     "diagonal": "of the first two axes",
     "eigh": "reads one triangle",
     "equal": "compares whole tensors",
@@ -108,3 +108,15 @@ def test_values_are_those_of_pytorch(name: str) -> None:
 def test_what_differs_is_an_op_of_both(name: str) -> None:
     assert name in REGISTRY
     assert _twin(name) is not None
+
+
+@pytest.mark.parametrize("dtype", ["bool", "float16", "float32", "float64", "int64", "uint8"])
+@pytest.mark.parametrize("shape", [(), (0, 3), (2, 3)])
+def test_tensors_go_to_pytorch_and_come_back(dtype: str, shape: tuple[int, ...]) -> None:
+    x = (px.arange(6).reshape(2, 3) % 2).astype(dtype)
+    x = x[0, 1] if not shape else x[: shape[0]]
+    there = torch.from_dlpack(x)
+    assert (str(there.dtype), tuple(there.shape)) == (f"torch.{dtype}", shape)
+    assert there.tolist() == x.tolist()
+    back = px.from_dlpack(there)
+    assert (back.dtype.name, back.shape, back.tolist()) == (dtype, shape, x.tolist())

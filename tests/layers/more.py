@@ -45,6 +45,27 @@ def recurrent(
     return t.cat([part.flatten() for part in (y, *ends)])
 
 
+def cell(w: dict[str, Any], name: str, x: Any, *states: Any, **settings: Any) -> Any:
+    """One step of a cell of PyTorch with these parameters; its states as one vector."""
+    t = torch()
+    layer = getattr(t.nn, f"{name}Cell")(4, 3, dtype=t.float64, **settings)
+    ends = {"input": "ih", "hidden": "hh"}
+    given = {}
+    for path, value in w.items():
+        kind, _, end = path.removeprefix("recurrence.").partition("_")
+        given[f"{kind}_{ends[end]}"] = value.T if kind == "weight" else value
+    start = None if not states else states[0] if len(states) == 1 else states
+    found = t.func.functional_call(layer, given, (x, start))
+    return t.cat([part.flatten() for part in found]) if name == "LSTM" else found
+
+
+def unpooled(f: Any, x: Any, places: Any, size: tuple[int, ...]) -> Any:
+    """Zeros with elements at their places, by an index into each plane."""
+    n, c = x.shape[:2]
+    empty = x.new_zeros((n, c, int(np.prod(size))))
+    return empty.scatter(2, places.reshape(n, c, -1), x.reshape(n, c, -1)).reshape(n, c, *size)
+
+
 def signs(*shape: int) -> Array:
     """1 and -1."""
     return np.sign(normal(*shape))
@@ -59,6 +80,18 @@ LINES, IMAGES, VOLUMES = normal(2, 4, 7), normal(2, 4, 5, 6), normal(1, 2, 4, 5,
 WORDS, ROWS = normal(2, 5, 4), normal(3, 5)
 OTHERS = ROWS[::-1, ::-1].copy()
 LENGTHS = np.array([3, 5])
+LABELS = np.array([[2, 0, -1, 1, 1], [4, -1, -1, -1, -1], [3, 1, 0, 2, 4]])
+STATES = normal(2, 3), normal(2, 3)[::-1].copy()
+
+
+def places(shape: tuple[int, ...], size: int) -> Array:
+    """Different places below ``size`` for the elements of each plane."""
+    n, c, count = shape[0], shape[1], int(np.prod(shape[2:]))
+    rng = np.random.default_rng(count)
+    found = [rng.permutation(size)[:count] for _ in range(n * c)]
+    return np.stack(found).reshape(shape)
+
+
 CTC = (
     normal(3, 6, 4),
     np.array([[1, 2, 2], [3, 3, 1], [2, 1, 0]]),
@@ -113,6 +146,7 @@ CASES: dict[str, Case] = {
     "adaptive-max-pool-1d": row(nn.AdaptiveMaxPool1dConfig(3), (LINES,), lambda f, w, x: f.adaptive_max_pool1d(x, 3)),
     "adaptive-max-pool-2d": row(nn.AdaptiveMaxPool2dConfig((2, 4)), (IMAGES,), lambda f, w, x: f.adaptive_max_pool2d(x, (2, 4))),
     "adaptive-max-pool-3d": row(nn.AdaptiveMaxPool3dConfig(2), (VOLUMES,), lambda f, w, x: f.adaptive_max_pool3d(x, 2)),
+    "alpha-dropout": row(nn.AlphaDropoutConfig(0.3), (ROWS,), lambda f, w, x: f.alpha_dropout(x, 0.3, training=False) * 1),
     "avg-pool-1d": row(nn.AvgPool1dConfig(3, padding=1, count_include_pad=False), (LINES,), lambda f, w, x: f.avg_pool1d(x, 3, 3, 1, count_include_pad=False)),
     "avg-pool-3d": row(nn.AvgPool3dConfig((2, 3, 2), stride=1), (VOLUMES,), lambda f, w, x: f.avg_pool3d(x, (2, 3, 2), 1)),
     "bilinear": row(nn.BilinearConfig(4, 5, 3), (normal(3, 4), ROWS), lambda f, w, x, y: f.bilinear(x, y, *inside(w))),
@@ -120,6 +154,7 @@ CASES: dict[str, Case] = {
     "binary-cross-entropy-probabilities": row(nn.BinaryCrossEntropyLossConfig(from_logits=False, reduction="sum"), (shares(3, 5), shares(3, 5)[::-1].copy()), lambda f, w, x, y: f.binary_cross_entropy(x, y, reduction="sum")),
     "binary-cross-entropy-weighted": row(nn.BinaryCrossEntropyLossConfig(weights=(1.0, 2.0, 0.5, 1.5, 3.0), smoothing=0.2), (ROWS, shares(3, 5)), lambda f, w, x, y: f.binary_cross_entropy_with_logits(x, y * 0.8 + 0.1, pos_weight=x.new_tensor([1.0, 2.0, 0.5, 1.5, 3.0]))),
     "channel-dropout": row(nn.ChannelDropoutConfig(0.3), (IMAGES,), lambda f, w, x: f.dropout2d(x, 0.3, training=False)),
+    "channel-shuffle": row(nn.ChannelShuffleConfig(2), (IMAGES,), lambda f, w, x: f.channel_shuffle(x, 2)),
     "conv-1d": row(nn.Conv1dConfig(4, 6, 3, stride=2, groups=2, padding=1), (LINES,), lambda f, w, x: f.conv1d(x, *inside(w), stride=2, padding=1, groups=2)),
     "conv-1d-same": row(nn.Conv1dConfig(4, 2, 3, dilation=2, padding="same", bias=False), (LINES,), lambda f, w, x: f.conv1d(x, w["weight"], dilation=2, padding="same")),
     "conv-1d-sides": row(nn.Conv1dConfig(4, 2, 3, padding=(2, 0)), (LINES,), lambda f, w, x: f.conv1d(f.pad(x, (2, 0)), *inside(w))),
@@ -132,6 +167,12 @@ CASES: dict[str, Case] = {
     "ctc": row(nn.CtcLossConfig(), CTC, lambda f, w, x, n, i, t: f.ctc_loss(x.transpose(0, 1).log_softmax(-1), n, i, t)),
     "ctc-sum": row(nn.CtcLossConfig(blank=3, zero_infinity=True, reduction="sum"), (CTC[0], CTC[1] % 3, CTC[2], CTC[3]), lambda f, w, x, n, i, t: f.ctc_loss(x.transpose(0, 1).log_softmax(-1), n, i, t, 3, "sum", True)),
     "deform-conv": row(nn.DeformConv2dConfig(4, 3, (3, 2), padding=1), (normal(1, 4, 4, 3), normal(1, 12, 4, 4) / 2.5 + 0.013, shares(1, 6, 4, 4)), lambda f, w, x, o, m: deformed(w, x, o, m)),
+    "embedding-bag": row(nn.EmbeddingBagConfig(5, 2), (classes(5, 2, 3),), lambda f, w, n: f.embedding_bag(n, w["weight"])),
+    "embedding-bag-max": row(nn.EmbeddingBagConfig(5, 2, "max"), (classes(5, 2, 3),), lambda f, w, n: f.embedding_bag(n, w["weight"], mode="max")),
+    "embedding-bag-shares": row(nn.EmbeddingBagConfig(5, 2, "sum"), (classes(5, 2, 3), normal(2, 3)), lambda f, w, n, s: f.embedding_bag(n, w["weight"], mode="sum", per_sample_weights=s)),
+    "feature-alpha-dropout": row(nn.FeatureAlphaDropoutConfig(0.3), (IMAGES,), lambda f, w, x: f.feature_alpha_dropout(x, 0.3, training=False) * 1),
+    "flatten": row(nn.FlattenConfig(), (IMAGES,), lambda f, w, x: x.flatten(1)),
+    "flatten-middle": row(nn.FlattenConfig(1, 2), (IMAGES,), lambda f, w, x: x.flatten(1, 2)),
     "fold": row(nn.FoldConfig((3, 4), (2, 3), padding=(1, 0)), (normal(1, 6, 8),), lambda f, w, x: f.fold(x, (3, 4), (2, 3), padding=(1, 0))),
     "gaussian-nll": row(nn.GaussianNllLossConfig(full=True), (ROWS, OTHERS, shares(3, 5)), lambda f, w, x, y, v: f.gaussian_nll_loss(x, y, v, full=True)),
     "gaussian-noise": row(nn.GaussianNoiseConfig(0.3), (ROWS,), lambda f, w, x: x * 1),
@@ -139,6 +180,8 @@ CASES: dict[str, Case] = {
     "group-norm": row(nn.GroupNormConfig(2, 4), (IMAGES,), lambda f, w, x: f.group_norm(x, 2, *inside(w))),
     "gru": row(nn.GruConfig(4, 3), (WORDS,), lambda f, w, x: recurrent(w, "GRU", x)),
     "gru-both-ways": row(nn.GruConfig(4, 3, 2, bidirectional=True, bias=False), (WORDS,), lambda f, w, x: recurrent(w, "GRU", x, num_layers=2, bidirectional=True, bias=False)),
+    "gru-cell": row(nn.GruCellConfig(4, 3), (normal(2, 4), STATES[0]), lambda f, w, x, h: cell(w, "GRU", x, h)),
+    "gru-cell-no-bias": row(nn.GruCellConfig(4, 3, bias=False), (normal(2, 4),), lambda f, w, x: cell(w, "GRU", x, bias=False)),
     "hinge-embedding": row(nn.HingeEmbeddingLossConfig(), (ROWS, signs(3, 5)), lambda f, w, x, t: f.hinge_embedding_loss(x, t)),
     "huber": row(nn.HuberLossConfig(0.7), (ROWS, OTHERS), lambda f, w, x, y: f.huber_loss(x, y, delta=0.7)),
     "identity": row(nn.IdentityConfig(), (ROWS,), lambda f, w, x: x * 1),
@@ -152,13 +195,23 @@ CASES: dict[str, Case] = {
     "l1": row(nn.L1LossConfig(), (ROWS, OTHERS), lambda f, w, x, y: f.l1_loss(x, y)),
     "local-response-norm": row(nn.LocalResponseNormConfig(3, 0.5, 0.7, 2.0), (IMAGES,), lambda f, w, x: f.local_response_norm(x, 3, 0.5, 0.7, 2.0)),
     "local-response-norm-even": row(nn.LocalResponseNormConfig(2, 1.0), (LINES,), lambda f, w, x: f.local_response_norm(x, 2, 1.0)),
+    "log-softmax": row(nn.LogSoftmaxConfig(), (ROWS,), lambda f, w, x: f.log_softmax(x, -1)),
     "lp": row(nn.LpLossConfig(3.0, "sum"), (ROWS, OTHERS), lambda f, w, x, y: ((x - y).abs() ** 3).sum()),
+    "lp-pool-1d": row(nn.LpPool1dConfig(3.0, 2, 1), (LINES**2,), lambda f, w, x: f.lp_pool1d(x, 3.0, 2, 1)),
+    "lp-pool-2d": row(nn.LpPool2dConfig(2.0, (2, 3), stride=1), (IMAGES,), lambda f, w, x: f.lp_pool2d(x, 2.0, (2, 3), 1)),
+    "lp-pool-3d": row(nn.LpPool3dConfig(2.0, 2), (VOLUMES,), lambda f, w, x: f.lp_pool3d(x, 2.0, 2)),
     "lstm": row(nn.LstmConfig(4, 3), (WORDS,), lambda f, w, x: recurrent(w, "LSTM", x)),
     "lstm-both-ways": row(nn.LstmConfig(4, 3, 2, bidirectional=True), (WORDS,), lambda f, w, x: recurrent(w, "LSTM", x, num_layers=2, bidirectional=True)),
+    "lstm-cell": row(nn.LstmCellConfig(4, 3), (normal(2, 4),), lambda f, w, x: cell(w, "LSTM", x)),
     "margin-ranking": row(nn.MarginRankingLossConfig(0.3), (ROWS, OTHERS, signs(3, 5)), lambda f, w, x, y, t: f.margin_ranking_loss(x, y, t, 0.3)),
     "max-pool-1d": row(nn.MaxPool1dConfig(3, stride=2, padding=1), (LINES,), lambda f, w, x: f.max_pool1d(x, 3, 2, 1)),
     "max-pool-1d-dilated": row(nn.MaxPool1dConfig(2, dilation=2, stride=1), (LINES,), lambda f, w, x: f.max_pool1d(x, 2, 1, 0, 2)),
     "max-pool-3d": row(nn.MaxPool3dConfig((2, 3, 2)), (VOLUMES,), lambda f, w, x: f.max_pool3d(x, (2, 3, 2))),
+    "max-unpool-1d": row(nn.MaxUnpool1dConfig(2), (LINES, places((2, 4, 7), 14)), lambda f, w, x, n: unpooled(f, x, n, (14,))),
+    "max-unpool-2d": row(nn.MaxUnpool2dConfig(3, (2, 1), (1, 0)), (IMAGES, places((2, 4, 5, 6), 72)), lambda f, w, x, n: f.max_unpool2d(x, n, 3, (2, 1), (1, 0))),
+    "max-unpool-3d": row(nn.MaxUnpool3dConfig(2, 1), (VOLUMES, places((1, 2, 4, 5, 4), 150)), lambda f, w, x, n: f.max_unpool3d(x, n, 2, 1)),
+    "multi-label-margin": row(nn.MultiLabelMarginLossConfig(), (ROWS, LABELS), lambda f, w, x, n: f.multilabel_margin_loss(x, n)),
+    "multi-label-margin-none": row(nn.MultiLabelMarginLossConfig("none"), (OTHERS, LABELS[::-1].copy()), lambda f, w, x, n: f.multilabel_margin_loss(x, n, reduction="none")),
     "multi-margin": row(nn.MultiMarginLossConfig(), (ROWS, classes(5, 3)), lambda f, w, x, n: f.multi_margin_loss(x, n)),
     "multi-margin-weighted": row(nn.MultiMarginLossConfig(2, 0.5, (1.0, 2.0, 0.5, 1.5, 3.0), "sum"), (ROWS, classes(5, 3)), lambda f, w, x, n: f.multi_margin_loss(x, n, 2, 0.5, x.new_tensor([1.0, 2.0, 0.5, 1.5, 3.0]), reduction="sum")),
     "pad": row(nn.PadConfig(((1, 2), (0, 1)), value=0.5), (IMAGES,), lambda f, w, x: f.pad(x, (0, 1, 1, 2), value=0.5)),
@@ -173,14 +226,18 @@ CASES: dict[str, Case] = {
     "poisson-nll-rates": row(nn.PoissonNllLossConfig(log_input=False), (shares(3, 5), OTHERS), lambda f, w, x, y: f.poisson_nll_loss(x, y, log_input=False)),
     "prelu": row(nn.PReluConfig(4), (IMAGES,), lambda f, w, x: f.prelu(x, w["weight"])),
     "rnn": row(nn.RnnConfig(4, 3), (WORDS,), lambda f, w, x: recurrent(w, "RNN", x)),
+    "rnn-cell": row(nn.RnnCellConfig(4, 3, activation="relu"), (normal(2, 4), STATES[1]), lambda f, w, x, h: cell(w, "RNN", x, h, nonlinearity="relu")),
     "rnn-relu": row(nn.RnnConfig(4, 3, bidirectional=True, activation="relu"), (WORDS,), lambda f, w, x: recurrent(w, "RNN", x, bidirectional=True, nonlinearity="relu")),
     "rnnt": row(nn.RnntLossConfig(), (normal(2, 4, 3, 3), classes(2, 2, 2) + 1, np.array([4, 3]), np.array([2, 1])), lambda f, w, x, n, i, t: transducer(x, n, i, t)),
     "rrelu": row(nn.RReluConfig(), (ROWS,), lambda f, w, x: f.rrelu(x, training=False)),
     "smooth-l1": row(nn.SmoothL1LossConfig(0.7), (ROWS, OTHERS), lambda f, w, x, y: f.smooth_l1_loss(x, y, beta=0.7)),
     "soft-margin": row(nn.SoftMarginLossConfig(), (ROWS, signs(3, 5)), lambda f, w, x, t: (1 + (-t * x).exp()).log().mean()),
+    "softmax": row(nn.SoftmaxConfig(1), (IMAGES,), lambda f, w, x: f.softmax(x, 1)),
+    "softmin": row(nn.SoftminConfig(), (ROWS,), lambda f, w, x: f.softmin(x, -1)),
     "swiglu": row(nn.SwiGluConfig(5, 3), (ROWS,), lambda f, w, x: f.silu(x @ w["gate.weight"]) * (x @ w["value.weight"])),
     "triplet-margin": row(nn.TripletMarginLossConfig(), (ROWS, OTHERS, normal(3, 5) ** 2), lambda f, w, a, p, n: f.triplet_margin_loss(a, p, n)),
     "triplet-margin-swapped": row(nn.TripletMarginLossConfig(2.0, swap=True), (ROWS, OTHERS, normal(3, 5) ** 2), lambda f, w, a, p, n: f.triplet_margin_loss(a, p, n, 2.0, swap=True)),
+    "unflatten": row(nn.UnflattenConfig(1, (2, -1)), (IMAGES,), lambda f, w, x: x.unflatten(1, (2, -1))),
     "unfold": row(nn.UnfoldConfig((2, 3), stride=(1, 2), padding=1), (IMAGES,), lambda f, w, x: f.unfold(x, (2, 3), 1, 1, (1, 2))),
 }
 # fmt: on

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, get_args
 
@@ -191,7 +191,25 @@ def test_constructor_documentation_and_print_follow_from_the_config(name: str) -
     text = repr(made)
     assert text.startswith(f"{cls.__name__}(")
     for field in fields(case.config):
-        if field.default != settings[field.name]:
+        default = field.default
+        if field.default_factory is not MISSING:
+            default = field.default_factory()
+        if default != settings[field.name]:
             assert f"{field.name}={settings[field.name]!r}" in text.splitlines()[0]
     for path, param in made.params().items():
         assert f"  {path.rpartition('.')[2]}: {param.dtype.name}{list(param.shape)}" in text
+
+
+def test_probabilities_of_0_and_1_have_the_slopes_of_pytorch() -> None:
+    """``(p - t) / max(p·(1 - p), 1e-12)``, but where p and t agree, which it says is flat."""
+    loss = nn.BinaryCrossEntropyLoss(from_logits=False, reduction="none")
+    p = px.asarray([0.3, 1.0, 0.0, 0.0, 1.0], device=DOUBLE)
+    t = px.asarray([1.0, 0.0, 1.0, 0.0, 1.0], device=DOUBLE)
+    np.testing.assert_allclose(loss(p, t).numpy(), [-np.log(0.3), 100, 100, 0, 0], atol=1e-12)
+    slopes = px.grad(lambda p: loss(p, t).sum())(p).numpy()
+    np.testing.assert_allclose(slopes, [-1 / 0.3, 1e12, -1e12, 1, -1], rtol=1e-9)
+    for far in (30.0, -300.0):
+        logits = px.asarray([far, far])
+        targets = px.asarray([1.0, 0.0])
+        slopes = px.grad(lambda x, t=targets: loss(x.sigmoid(), t).sum())(logits)
+        assert slopes.isfinite().all(), far

@@ -87,3 +87,36 @@ def test_ctc_of_labels_that_do_not_fit_is_infinite_or_zero() -> None:
     labels, two, three = (px.asarray(a, device=DOUBLE) for a in ([[1, 1, 2]], [2], [3]))
     assert nn.CtcLoss(reduction="sum")(logits, labels, two, three).item() == float("inf")
     assert nn.CtcLoss(reduction="sum", zero_infinity=True)(logits, labels, two, three).item() == 0
+
+
+@pytest.mark.parametrize("name", sorted(KINDS))
+def test_steps_of_a_cell_are_a_sequence(name: str) -> None:
+    cell = getattr(nn, f"{name.title()}Cell")(4, 3, device=DOUBLE)
+    whole_line = KINDS[name](4, 3).init(DOUBLE).replace(layers=(cell.recurrence,))
+    x = px.asarray(X, device=DOUBLE)
+    want, _ = whole_line(x)
+    state = None
+    for step in range(X.shape[1]):
+        state = cell(x[:, step], state)
+        hidden = state[0] if isinstance(state, tuple) else state
+        assert np.allclose(hidden.numpy(), want.numpy()[:, step], atol=1e-13)
+    names = {f"{kind}_{end}" for kind in ("weight", "bias") for end in ("ih", "hh")}
+    record = cell.into_record(layout="pytorch")
+    assert set(record) == names
+    assert record["weight_ih"].tensor.shape[1] == 4
+    back = type(cell)(4, 3, device=DOUBLE).load_record(record, layout="pytorch")
+    again, first = back(x[:, 0]), cell(x[:, 0])
+    if isinstance(first, tuple):
+        again, first = again[0], first[0]
+    assert np.array_equal(again.numpy(), first.numpy())
+
+
+def test_a_cell_refuses_what_does_not_fit() -> None:
+    cell = nn.LstmCell(4, 3, device=DOUBLE)
+    with pytest.raises(
+        ValueError, match=r"the input does not fit: got \(2, 3\), expected \(…, 4\)"
+    ):
+        cell(px.zeros((2, 3), device=DOUBLE))
+    wrong = nn.LstmState(*(px.zeros((1, 2, 3), device=DOUBLE) for _ in range(2)))
+    with pytest.raises(ValueError, match="the state does not fit"):
+        cell(px.zeros((2, 4), device=DOUBLE), wrong)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,24 @@ def test_the_line_of_a_declaration_names_the_op(name: str) -> None:
             text = Path(file).read_text().splitlines()[int(line) - 1]
             assert f'"{name}"' in text or text.startswith(f"{name} = ")
     assert ".py:" in found["declaration"]
-    assert found["entry of cpu"] != "missing"
+    assert re.search(r"\.(py|rs):\d+$|^the expansion$", found["entry of cpu"])
+    assert (
+        REGISTRY[name].internal
+        or f"docs/ops/{Path(found['declaration']).stem}.md:" in found["page"]
+    )
+
+
+def test_kernels_shaders_and_lanes_have_a_line() -> None:
+    for name, part, text in (
+        ("tanh", "entry of cpu", "            tanh "),
+        ("matmul", "entry of cpu", "    matmul("),
+        ("matmul", "lanes of vmap", '    "matmul":'),
+        ("tanh", "shader", '    "tanh":'),
+        ("tanh", "page", "## tanh"),
+    ):
+        file, _, line = dict(places(name))[part].partition(":")
+        assert Path(file).read_text().splitlines()[int(line) - 1].startswith(text)
+    assert dict(places("tanh"))["lanes of vmap"] == "as its class"
 
 
 def test_what_there_is_not_is_said_in_words() -> None:

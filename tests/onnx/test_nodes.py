@@ -1,4 +1,4 @@
-"""The single nodes of the onnx wheel on every backend: loaded, frozen, and as source."""
+"""The single nodes of the onnx wheel on every backend: loaded, frozen, as source, and both."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from phlox_onnx.testing import Way, node_cases, wrong_of
 
 PARTS = 8
 DEVICES = {"cpu": Cpu, "numpy": Numpy, "wgpu": Wgpu}
-WAYS: tuple[Way, ...] = ("frozen", "load", "source")
+WAYS: tuple[Way, ...] = ("frozen", "frozen source", "load", "source")
 
 
 def made(device: str) -> Backend:

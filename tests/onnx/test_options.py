@@ -69,6 +69,13 @@ def test_a_size_of_the_file_stays_open_where_it_is_freed(file: Path, tmp_path: P
         ({"free": {"z:0": "batch"}}, r"free={'x:0': 'batch'}"),
         ({"freeze": "layer"}, "got 'layer', expected"),
         ({"precision": "double"}, "expected 'keep', 'full', 'half'"),
+        ({"quantized": "int4"}, "expected 'fake', 'float', 'exact'"),
+        ({"flat": "yes"}, "expected False, True"),
+        ({"freeze": 3}, "freeze is no path: got 3"),
+        ({"bind": {"x:0": "2"}}, "bind does not name sizes: got 'x:0': '2'"),
+        ({"bind": {"x:0": True}}, "bind does not name sizes"),
+        ({"bind": {"x:1": 4}}, "got 'x:1': 4, expected 8\nhint: free={'x:1': 'size'}"),
+        ({"free": {"x:0": 3}}, "free does not name sizes"),
     ],
 )
 def test_what_is_none_of_the_file_is_refused(
@@ -144,3 +151,30 @@ def test_the_command_says_what_is_wrong_with_an_option(
 ) -> None:
     assert main([str(file), "--out", str(tmp_path / "made"), *words]) == 2
     assert words[1].partition("=")[2] in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["FILE"], "nothing to do with the file"),
+        (["FILE", "--bind", "n=8"], "nothing to do with the file"),
+        (["FILE", "--check", "--out", "made"], "one of --check and --out"),
+        (["FILE", "--out", "made", "--bind", "n=8", "--bind", "n=9"], "--bind names a size twice"),
+        (["FILE", "--out", "made", "--sample", "SAMPLE"], "one array without a name"),
+        (["--out", "made"], "no file is named"),
+    ],
+)
+def test_the_command_says_what_is_missing_or_too_much(
+    file: Path, tmp_path: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(tmp_path / "sample.npy", f(0))
+    places = {"FILE": file, "SAMPLE": tmp_path / "sample.npy", "made": tmp_path / "made"}
+    assert main([str(places.get(word, word)) for word in words]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_imported_is_told(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(file), "--out", str(tmp_path / "my model")]) == 0
+    assert "is no name that Python imports" in capsys.readouterr().err

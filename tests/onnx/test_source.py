@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -204,13 +205,14 @@ def test_functions_are_short(make: Callable[[], bytes]) -> None:
 def test_weights_become_layers_under_the_names_of_the_file(tmp_path: Path) -> None:
     made = px.onnx.write(conv(), tmp_path)
     text = body(made)
-    for line in (
-        "conv: nn.Conv2d",
-        "linear: nn.Linear",
-        "batch_norm: nn.BatchNorm",
-    ):
-        assert line.partition(": ")[2] in text
+    for line in ("conv: nn.Conv2d", "conv2: nn.Conv2d", "head: nn.Linear", "norm: nn.BatchNorm"):
+        assert f"    {line}\n" in text
     assert "self.conv(x)" in text
+    weights = {path for path, (_, role) in made.params.items() if role == "weight"}
+    assert weights == {
+        *("conv.weight", "conv2.weight", "conv2.bias", "head.weight", "head.bias"),
+        *("norm.weight", "norm.bias"),
+    }
     assert "_ops" not in text
     assert made.report["layers"] == {"BatchNorm": 1, "Conv2d": 2, "Linear": 1}
     report = (tmp_path / "report.md").read_text()
@@ -219,6 +221,70 @@ def test_weights_become_layers_under_the_names_of_the_file(tmp_path: Path) -> No
     roles = {p.role for p in model.params().values()}
     assert roles == {"weight", "state"}
     assert set(model.params()) == set(made.params)
+
+
+def scoped(prefix: str, last: str) -> bytes:
+    """Three blocks whose weights have paths."""
+    text, before = "", "x0"
+    constants: dict[str, Any] = {}
+    rename: dict[str, str] = {}
+    for i in range(3):
+        for j, word in enumerate(("query", "key", "value")):
+            text += f"m{i}{j} = MatMul({before}, w{i}{j}) l{i}{j} = Add(m{i}{j}, b{i}{j})\n"
+            constants |= {f"w{i}{j}": f(8, 8) * (i + j + 1), f"b{i}{j}": f(8) * (i + j + 1)}
+            path = f"{prefix}.{i}.attention.self.{word}"
+            rename |= {f"w{i}{j}": f"{path}.weight", f"b{i}{j}": f"{path}.bias"}
+        text += f"p{i} = Mul(l{i}0, l{i}1) s{i} = Sigmoid(p{i}) x{i + 1} = Mul(s{i}, l{i}2)\n"
+        before = f"x{i + 1}"
+    constants["w"], rename["w"] = f(8, 8), f"{last}.weight"
+    return file(f"{REPEATED} {text} y = MatMul(x3, w) }}", constants, rename)
+
+
+def test_modules_of_the_file_are_modules_of_the_source(tmp_path: Path) -> None:
+    made = px.onnx.write(scoped("encoder.layer", "pooler.dense"), tmp_path)
+    assert "\n    layer: tuple[Layer, ...]\n    dense: nn.Linear\n" in made.model
+    assert "class Layer(nn.Module)" in made.model
+    assert "    query: nn.Linear\n    key: nn.Linear\n    value: nn.Linear\n" in made.model
+    words = ("query", "key", "value")
+    blocks = [f"layer.{i}.{word}" for i in range(3) for word in words]
+    paths = [f"{block}.{name}" for block in blocks for name in ("weight", "bias")]
+    assert list(made.params) == [*paths, "dense.weight"]
+    feeds = {"x0": f(2, 8)}
+    assert max(px.onnx.verify(scoped("encoder.layer", "a"), tmp_path, feeds).values()) < 1e-6
+
+
+TAKEN = ("forward", "self", "px", "nn", "np", "device", "Model", "Tensor", "init", "class", "print")
+
+
+@pytest.mark.parametrize("word", [*TAKEN, *("freeze", "params", "load", "ModelConfig", "Path")])
+def test_names_that_are_taken_get_others(word: str, tmp_path: Path) -> None:
+    data = scoped(f"a.{word}", f"b.{word}")
+    px.onnx.write(data, tmp_path)
+    assert max(px.onnx.verify(data, tmp_path, {"x0": f(2, 8)}).values()) < 1e-6
+
+
+def test_what_may_be_no_tensor_is_not_called_one() -> None:
+    text = """(float[n] x) => (seq(float[n]) y, float[n] z) {
+        y = SequenceConstruct(x, x) z = Relu(x) }"""
+    assert "-> tuple[Any, Tensor[Any]]:" in px.onnx.source(file(text, {}))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("every", [1, 2])
+def test_thousands_of_nodes_are_written_in_seconds(every: int) -> None:
+    rng = np.random.default_rng(0)
+    lines, constants, before = [], {}, "x"
+    for i in range(5000):
+        if i % every == 0:
+            lines.append(f"h{i} = MatMul({before}, w{i})")
+            constants[f"w{i}"] = f(2, 2)
+        else:
+            lines.append(f"h{i} = {rng.choice(['Relu', 'Tanh', 'Sigmoid', 'Neg'])}({before})")
+        before = f"h{i}"
+    data = file(f"(float[n, 2] x) => (float[n, 2] {before}) {{ {' '.join(lines)} }}", constants)
+    start = time.process_time()
+    assert px.onnx.source(data)
+    assert time.process_time() - start < 40
 
 
 def test_formulas_become_what_they_are() -> None:
@@ -325,7 +391,7 @@ def test_a_node_that_cannot_run_is_left_to_the_call() -> None:
 
 def test_a_result_that_no_node_gives_is_an_error() -> None:
     text = "(float[2] x) => (float[2] y, float[2] z) { y, z = Relu(x) }"
-    with pytest.raises(px.onnx.OnnxError, match="does not give"):
+    with pytest.raises(px.onnx.OnnxError, match="too many results"):
         px.onnx.source(file(text, {}))
 
 
@@ -333,3 +399,23 @@ def test_a_large_constant_is_written_as_what_makes_it() -> None:
     text = """(float[1] x) => (float[n] y) {
         s = Constant<value_ints = [18029, 18029, 18029]>() y = ConstantOfShape(s) }"""
     assert "(18029, 18029, 18029)" in px.onnx.source(file(text, {}))
+
+
+def test_a_size_that_is_one_for_all_short_signals_is_no_constant(tmp_path: Path) -> None:
+    text = """(float[1, 1, n] x) => (float y, int64 r) {
+        y = Conv<strides = [160]>(x, k) s = Shape<start = 2, end = 3>(y) t = Squeeze(s)
+        zero = Constant<value_int = 0>() one = Constant<value_int = 1>()
+        r = Range(zero, t, one) }"""
+    data = file(text, {"k": np.ones((2, 1, 100), np.float32)})
+    px.onnx.write(data, tmp_path, verify=False)
+    x = np.ones((1, 1, 1000), np.float32)
+    model = imported(tmp_path).load(Cpu())
+    assert model(px.asarray(x, device=Cpu()))[1].tolist() == list(range(6))
+
+
+def test_looking_for_constants_runs_no_loop() -> None:
+    text = """(float[2] x) => (float y) {
+        m = Constant<value_int = 4000000000>() y = Loop(m, , x)
+        <body = b (int64 i, bool c, float[2] v) => (bool d, float[2] w) {
+            d = Identity(c) w = Relu(v) }> z = Relu(y) }"""
+    assert "_ops.loop" in px.onnx.source(file(text, {}))

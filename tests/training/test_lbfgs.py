@@ -12,6 +12,7 @@ import pytest
 import phlox as px
 from phlox import Autodiff, Cpu, Numpy, nn, optim
 from phlox.record import DoublePrecision, NamedMsgpackRecorder
+from phlox_tensor import ArgumentError, RecordError
 
 KNOWN = json.loads(
     (Path(__file__).parents[2] / "packages/optim/tests/trajectories.json").read_text()
@@ -90,3 +91,46 @@ def test_what_is_no_loss_of_a_module_is_refused(wrong: Any) -> None:
     grads = valley(1.0).loss().backward()
     with pytest.raises(px.WrongTypeError, match="got a Gradients"):
         optim.Lbfgs().step(1.0, valley(1.0), grads)
+
+
+def test_a_model_on_two_recording_devices_is_that_on_one() -> None:
+    here = Numpy(float="float64")
+    x, y = (np.random.default_rng(i).normal(size=(5, 2)) for i in range(2))
+    found = []
+    for device in (Autodiff(here), Autodiff(Autodiff(here))):
+        px.seed(0)
+        model: Any = nn.Linear(2, 2, device=device)
+        inputs, targets = px.asarray(x, device=device), px.asarray(y, device=device)
+        optimizer = optim.LbfgsConfig(line_search="strong_wolfe").init()
+
+        def loss(m: Any, x: px.Tensor = inputs, y: px.Tensor = targets) -> px.Tensor:
+            return (m(x) - y).square().mean()
+
+        for _ in range(2):
+            model, _ = optimizer.step(1.0, model, loss)
+        found.append([p.value.detach().numpy() for p in model.param_list()])
+        assert all(p.value.requires_grad for p in model.param_list())
+    for one, other in zip(*found, strict=True):
+        assert np.array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    "change", [{"changes": 3}, {"direction": 3}, {"iterations": 0.5}, {"steps": [3]}]
+)
+def test_a_record_of_other_values_is_refused(change: dict[str, Any]) -> None:
+    model, optimizer = valley(1.0), optim.Lbfgs()
+    for _ in range(2):
+        model, _ = optimizer.step(1.0, model, Valley.loss)
+    kept: Any = optimizer.into_record()
+    optim.Lbfgs().load_record(kept)
+    with pytest.raises(RecordError, match=r"not a record of L-BFGS"):
+        optim.Lbfgs().load_record({**kept, **change})
+
+
+def test_curvature_is_that_of_the_parameters_it_was_seen_on() -> None:
+    model, optimizer = valley(1.0), optim.Lbfgs()
+    model, _ = optimizer.step(1.0, model, Valley.loss)
+    kept = optimizer.into_record()
+    with pytest.raises(ArgumentError, match="the curvature in the state is of other parameters"):
+        optim.Lbfgs().load_record(kept).step(1.0, valley(1.0), Valley.loss)
+    optim.Lbfgs().load_record(kept).step(1.0, model, Valley.loss)

@@ -222,6 +222,16 @@ def test_the_likeliest_tokens_follow_and_drawn_ones_come_from_the_likely(gpt: mo
         assert set(row) == set(pair)
 
 
+def test_a_model_that_trains_generates_as_one_that_does_not(gpt: models.Gpt) -> None:
+    want = gpt.generate(TOKENS, 5, temperature=0.0)
+    recording = px.Autodiff(TOKENS.device)
+    trained = gpt.train(recording)
+    assert trained.drop.training
+    got = trained.generate(TOKENS, 5, temperature=0.0)
+    assert np.array_equal(got.numpy(), want.numpy())
+    assert trained.wte.weight.trainable
+
+
 def test_drawn_tokens_have_the_shares_of_the_softmax(gpt: models.Gpt) -> None:
     shares = np.exp(gpt(TOKENS[:1])[:, -1].numpy()[0] / 0.5)
     px.seed(1)

@@ -1,0 +1,25 @@
+"""`phlox doctor` names the devices, the processor, and what is missing."""
+
+from __future__ import annotations
+
+import pytest
+
+from phlox._cli import main
+
+
+def test_the_report_names_devices_and_processor(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor"]) == 0
+    report = capsys.readouterr().out
+    for words in (
+        "phlox-tensor",
+        "Cpu()  model: ",
+        "instruction sets in use: ",
+        "default device: ",
+    ):
+        assert words in report
+    assert "GFLOP/s" not in report
+
+
+def test_peaks_are_measured_on_request(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--peaks"]) == 0
+    assert "float32 peak: " in capsys.readouterr().out

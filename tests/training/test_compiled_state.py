@@ -1,0 +1,72 @@
+"""What remembers something between steps is followed by compiled functions."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+
+import phlox as px
+from phlox import Cpu, nn, optim
+
+
+def schedule(made: Callable[[Any], Any]) -> list[float]:
+    place = optim.CosineSchedulerConfig(0.5, steps=8).init()
+    f = made(lambda x: x * place.step())
+    return [f(px.ones(())).item() for _ in range(6)]
+
+
+def plateau(made: Callable[[Any], Any]) -> list[float]:
+    place = optim.PlateauSchedulerConfig(0.5, patience=0).init()
+    f = made(lambda x: x * place.rate)
+    seen = []
+    for _ in range(6):
+        seen.append(f(px.ones(())).item())
+        place.step(1.0)
+    return seen
+
+
+def plateau_inside(made: Callable[[Any], Any]) -> list[float]:
+    place = optim.PlateauSchedulerConfig(0.5, patience=1, min_lr=0.01, cooldown=1).init()
+    f = made(lambda x: x * place.step(1.0))
+    return [f(px.ones(())).item() for _ in range(9)]
+
+
+def scale(made: Callable[[Any], Any]) -> list[float]:
+    scaling = optim.LossScalingConfig(4.0, interval=2).init()
+    optimizer = optim.SgdConfig().init()
+    model = nn.Linear(2, 1, device=Cpu())
+    f = made(px.grad(lambda model, x: scaling.scaled(model(x).sum())))
+    seen = []
+    for step in range(7):
+        grads = f(model, px.full((1, 2), float("inf") if step == 5 else 1.0))
+        seen.append(grads.bias.value.item())
+        model = scaling.step(optimizer, 0.1, model, grads)
+    return seen
+
+
+RUNS: Final[dict[str, tuple[str, Callable[[Callable[[Any], Any]], list[float]]]]] = {
+    "plateau": ("PlateauScheduler", plateau),
+    "plateau inside": ("PlateauScheduler", plateau_inside),
+    "scale": ("LossScaling", scale),
+    "schedule": ("Scheduler", schedule),
+}
+# Optimizers have whole trainings in test_compile.py; a step of Lbfgs reads the loss.
+ELSEWHERE: Final = {"Lbfgs", "Optimizer", "OptimizerAdaptor"}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_compiled_function_follows_what_changes_between_its_calls(name: str) -> None:
+    _, run = RUNS[name]
+    px.seed(0)
+    eager = run(lambda f: f)
+    px.seed(0)
+    assert run(px.compile) == eager
+    assert len(set(eager)) > 2
+
+
+def test_all_that_remembers_is_tested() -> None:
+    found = {n for n, c in vars(optim).items() if inspect.isclass(c) and hasattr(c, "into_record")}
+    assert found == {kind for kind, _ in RUNS.values()} | ELSEWHERE
