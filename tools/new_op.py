@@ -9,12 +9,16 @@ runs, and the derivative.
 from __future__ import annotations
 
 import argparse
+import keyword
 import re
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+import phlox_tensor
+from phlox_tensor import Tensor
 
 ROOT = Path(__file__).resolve().parent.parent
 OPS = Path("packages/tensor/src/phlox_tensor/ops")
@@ -139,8 +143,11 @@ def add(op: NewOp, root: Path = ROOT) -> list[Path]:
     if not re.fullmatch(r"[a-z][a-z0-9_]*", op.name):
         raise ScaffoldError(f"[new-op] not a name: got {op.name!r}, expected lower case letters")
     declared = "\n".join(p.read_text() for p in (root / OPS).glob("*.py"))
-    if f'"{op.name}",' in declared:
+    if re.search(rf'= \w+\(\s*"{op.name}",', declared):
         raise ScaffoldError(f"[new-op] the op exists: got {op.name}")
+    if keyword.iskeyword(op.name) or hasattr(phlox_tensor, op.name) or hasattr(Tensor, op.name):
+        taken = f"got {op.name!r}, expected one that neither Python nor phlox has"
+        raise ScaffoldError(f"[new-op] the name is taken: {taken}")
     edits = _edits(op)
     for path, edit in edits.items():
         target = root / path

@@ -23,7 +23,8 @@ from phlox import Autodiff, Cpu
 def run(place: Path, out: Path, steps: int) -> dict[str, list[tuple[float, float]]]:
     """Import, read, train, save and load again; return what is found on each turn."""
     source = written(place / "yunet.onnx", out)
-    print(source[source.index("class Model(") : source.index("def _block1(")])
+    first = source.index("class Model(")
+    print(source[first : source.index("\n\n\ndef ", first)])
     known, unknown = cuttings(place)
     model = load(out, Autodiff(Cpu()))
     before = model.valid()

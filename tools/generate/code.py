@@ -27,6 +27,7 @@ ATTRIBUTE_TYPES = {
     "DType": "DTypeLike",
     "DType?": "DTypeLike | None",
     "Extra": "int | tuple[int, int]",
+    "Floats": "float | Sequence[float]",
     "Index": "Any",
     "Integers": "int | Sequence[int]",
     "Margins": "Sequence[tuple[int, int]]",
@@ -308,6 +309,11 @@ def _dunder(symbol: str, name: str, other: str, gives: str, ignore: str = "") ->
     own = kind(op.signature.operands[0].kind)
     target = variable(op)
     number = _number_case(f"{name}(self.primitive, other)") if op.op_class.takes_numbers else ""
+    if name == "pow":
+        number = (
+            "            if type(other) is int and other == 2:  # powers take far longer\n"
+            "                return wrap(device.checking.square(self.primitive), device)\n"
+        ) + number
     return (
         f"    def __{symbol}__(self: Tensor[{own}], other: {other}, /) -> {gives}:{ignore}\n"
         "        device = self.device\n"
