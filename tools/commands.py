@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tools import check as checks
 from tools import setup as steps
-from tools.shell import PRIVATE, ROOT, VENV, CommandError, call, fail, run, say, script
+from tools.shell import PRIVATE, ROOT, VENV, CommandError, call, fail, say, script
 
 Arguments = list[str]
 
@@ -80,9 +80,14 @@ def bench(arguments: Arguments) -> int:
 def docs(arguments: Arguments) -> int:
     """Write the generated pages again and run every example in the documentation."""
     _none("docs", arguments)
+    return gen([]) or call(script("python"), "-m", "pytest", "tests/docs")
+
+
+def gen(arguments: Arguments) -> int:
+    """Write the generated files again."""
+    _none("gen", arguments)
     steps.setup()
-    run(script("python"), "tools/gen.py")
-    return call(script("python"), "-m", "pytest", "tests/docs")
+    return call(script("python"), "tools/gen.py")
 
 
 def new_op(arguments: Arguments) -> int:
@@ -140,6 +145,7 @@ COMMANDS: dict[str, Callable[[Arguments], int]] = {
     "check": check,
     "bench": bench,
     "docs": docs,
+    "gen": gen,
     "new-op": new_op,
     "isolate": isolate,
     "doctor": doctor,
