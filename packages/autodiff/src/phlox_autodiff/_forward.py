@@ -18,12 +18,14 @@ from ._levels import (
     base_device,
     brought,
     check_level,
+    check_result,
     describe,
     require_arguments,
     require_fit,
     running,
 )
 from ._mode import MODE, paused
+from ._recorded import pair_of
 from ._rule import (
     ByAttribute,
     Joint,
@@ -288,17 +290,22 @@ class _Transposed:
 
 
 def jvp(
-    function: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...]
-) -> tuple[Any, Any]:
+    function: Callable[..., Any],
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    *,
+    has_aux: bool = False,
+) -> tuple[Any, ...]:
     """Return ``function(*primals)`` and its derivative in the direction ``tangents``.
 
     Computed forwards, in one pass and without a graph. Arguments and value may be tuples, lists
     and dicts of tensors and floats; tangents have the structure of the primals, with None for no
-    movement. What is computed in ``no_grad`` does not move.
+    movement. What is computed in ``no_grad`` does not move. With ``has_aux``, for a function that
+    gives a pair, ``aux`` comes third.
 
     Raises:
-        GradientError: when primals or tangents are no tuple, or a tangent belongs to what cannot
-            move, such as an integer.
+        GradientError: when primals or tangents are no tuple, a tangent belongs to what cannot
+            move, such as an integer, or a function with ``has_aux`` gives no pair.
         ShapeError: when a tangent does not fit its primal.
     """
     require_callable("jvp", function, "px.jvp(f, (x,), (v,))")
@@ -312,6 +319,10 @@ def jvp(
     moving = structure.rebuild([_entered(x, t, device) for x, t in zip(points, along, strict=True)])
     with running(device):
         out = function(*moving)
+    aux: Any = None
+    if has_aux:
+        out, aux = pair_of("jvp", out)
+        check_result("jvp", aux, device)
     check_level("jvp", out, device)
 
     def value(leaf: Any) -> Any:
@@ -324,7 +335,8 @@ def jvp(
             return brought(leaf, base).zeros()
         return brought(Tensor(leaf.primitive.tangent, base), base)
 
-    return tree.map(value, out), tree.map(tangent, out)
+    moved = tree.map(value, out), tree.map(tangent, out)
+    return (*moved, tree.map(value, aux)) if has_aux else moved
 
 
 def _entered(x: Any, tangent: Any, device: Forward) -> Any:

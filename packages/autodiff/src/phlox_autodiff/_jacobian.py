@@ -191,23 +191,44 @@ def _arranged(call: Recorded, blocks: Blocks, *, single: bool) -> Any:
     return outer.rebuild([row(i, leaf) for i, leaf in enumerate(tree.leaves(call.output))])
 
 
-def hessian(function: Function, argnums: ArgNums = 0, *, chunk_size: int | None = None) -> Function:
+def hessian(
+    function: Function,
+    argnums: ArgNums = 0,
+    *,
+    chunk_size: int | None = None,
+    has_aux: bool = False,
+) -> Function:
     """Return a function that gives all second derivatives of a function of one element.
 
-    For a tensor the result has the shape ``x.shape + x.shape``. ``chunk_size`` is that of
-    ``jacobian``.
+    For a tensor the result has the shape ``x.shape + x.shape``. ``chunk_size`` and ``has_aux`` are
+    those of ``jacobian``.
+
+    Example:
+        >>> import phlox_tensor as pt
+        >>> cubes = lambda x: ((x**3).sum(), x.size)
+        >>> found, aux = hessian(cubes, has_aux=True)(pt.asarray([1.0, 2.0]))
+        >>> found.tolist(), aux
+        ([[6.0, 0.0], [0.0, 12.0]], 2)
     """
     require_callable("hessian", function, "px.hessian(f)(x)")
-    return jacobian(grad(function, argnums), argnums, mode="rows", chunk_size=chunk_size)
+    first = grad(function, argnums, has_aux=has_aux)
+    return jacobian(first, argnums, mode="rows", chunk_size=chunk_size, has_aux=has_aux)
 
 
-def hvp(function: Function, primals: tuple[Any, ...], vector: tuple[Any, ...]) -> tuple[Any, ...]:
+def hvp(
+    function: Function,
+    primals: tuple[Any, ...],
+    vector: tuple[Any, ...],
+    *,
+    has_aux: bool = False,
+) -> tuple[Any, ...]:
     """Return the product of the second derivatives of ``function`` with a vector.
 
     Forward over reverse: one gradient and its derivative along ``vector``, never the matrix.
     ``function`` gives one element; ``primals`` and ``vector`` are tuples of as many arguments,
     trees and modules among them, with None for what does not move. The product has the structure
-    of ``primals``.
+    of ``primals``. With ``has_aux``, for a function that gives a pair of which the second is not
+    differentiated, the result is ``(product, aux)``.
 
     Raises:
         GradientError: when there is nothing to differentiate, or primals or vector are no tuple.
@@ -230,5 +251,6 @@ def hvp(function: Function, primals: tuple[Any, ...], vector: tuple[Any, ...]) -
             expected="as many, with None for what does not move",
         )
     everything = tuple(range(len(primals)))
-    product: tuple[Any, ...] = jvp(grad(function, everything), primals, vector)[1]
-    return product
+    first = grad(function, everything, has_aux=has_aux)
+    _, product, *aux = jvp(first, primals, vector, has_aux=has_aux)
+    return (product, *aux) if has_aux else product
