@@ -47,7 +47,8 @@ if not TYPE_CHECKING:
                     return value
             if name.startswith("_"):
                 raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-            raise import_module("phlox_tensor")._unknown_name(name, "phlox", "px", __dir__())
+            unknown = import_module("phlox_tensor.names").unknown_function
+            raise unknown(name, "phlox", "px", __dir__())
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

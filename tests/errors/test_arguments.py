@@ -28,7 +28,6 @@ SPACES = [phlox_autodiff, phlox_fusion, phlox_optim, phlox_record]
 # What Python itself says, and says well.
 SAID = (
     "missing",
-    "unexpected keyword",
     "positional argument",
     "abstract class",
     "Protocols",

@@ -167,9 +167,7 @@ def test_every_word_of_pytorch_stands_for_a_setting_or_an_argument_here() -> Non
         c for c in vars(nn).values() if isinstance(c, type) and issubclass(c, nn.Config)
     ]
     settings = {f.name for config in configs if config is not nn.Config for f in fields(config)}
-    optim = {"beta_1", "decay", "history", "initial_sum", "line_search"}
-    optim |= {"max_evaluations", "max_iterations"}  # of the package above this one
-    assert {ours for each in _elsewhere.SETTINGS.values() for ours in each} <= settings | optim
+    assert {ours for each in _elsewhere.SETTINGS.values() for ours in each} <= settings
     layers: list[Any] = [
         c for c in vars(nn).values() if isinstance(c, type) and vars(c).get("_config")
     ]
@@ -203,3 +201,47 @@ def test_caches_and_states_of_others_are_refused() -> None:
             loose.LstmCell(4, 3)(x[:, 0], wrong)
     with pytest.raises(ValueError, match="no such axes: got"):
         nn.MaxUnpool2d(2)(pt.ones((1, 1, 2)), pt.asarray([[[0, 1]]]))
+
+
+class _Pair(nn.Module):
+    first: nn.Linear
+    rest: int = 0
+
+
+LOOSE_PAIR: Any = _Pair  # what a checker would refuse
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: LOOSE_PAIR(nn.Linear(2, 2), restt=1), r"\[_Pair\].* got restt, .*\nhint: rest="),
+        (lambda: LOOSE_PAIR.from_fields(frist=1), r"\[_Pair\].* got frist, .*\nhint: first="),
+        (lambda: LOOSE.Sequential(layers=[]), r"\[Sequential\] unknown argument: got layers"),
+        (lambda: LOOSE.Param(pt.ones(2), trainabel=False), r"\[Param\] unknown argument"),
+        (lambda: LOOSE.Linear(2, 3).freeze(where="weight"), r"\[freeze\].* got where"),
+        (lambda: LOOSE.LinearConfig(2, 3).init(devise="cpu"), r"\[init\].*\nhint: device="),
+    ],
+)
+def test_an_unknown_argument_says_which_is_near(make: Callable[[], Any], text: str) -> None:
+    with pytest.raises(UnknownArgumentError, match=text):
+        make()
+
+
+def test_errors_inside_constructors_stay_as_they_are() -> None:
+    class Odd(nn.Module):
+        def __init__(self, size: int) -> None:
+            self.layer = nn.Linear(size, **{"out": 3})  # type: ignore[arg-type]
+
+    class Broken(nn.Module):
+        def __init__(self, size: int) -> None:
+            raise TypeError("mine")
+
+    with pytest.raises(UnknownArgumentError, match=r"\[LinearConfig\] unknown argument: got out"):
+        Odd(size=2)
+    with pytest.raises(TypeError, match=r"^mine$"):
+        Broken(size=2)
+
+
+def test_a_change_of_a_config_says_which_field_is_near() -> None:
+    with pytest.raises(nn.ConfigError, match=r"got bais, .*\nhint: bias=\.\.\."):
+        nn.LinearConfig(2, 3).replace(bais=False)

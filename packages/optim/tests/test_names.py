@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
 import phlox_optim as optim
-from phlox_tensor import UnknownNameError
+from phlox_nn import Config, ConfigError
+from phlox_optim._elsewhere import SETTINGS
+from phlox_tensor import UnknownArgumentError, UnknownNameError
 
+LOOSE: Any = optim  # what a checker would refuse
 OWNERS: list[Any] = [
     optim.AdamConfig().init(),
     optim.CosineSchedulerConfig(0.1, steps=3).init(),
@@ -41,3 +46,40 @@ def test_other_names_are_missing_as_anywhere(owner: Any) -> None:
     assert not hasattr(owner, "__array__")
     for same in (copy.deepcopy(owner), pickle.loads(pickle.dumps(owner))):
         assert same.into_record() == owner.into_record()
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: LOOSE.AdamConfig(beta1=0.9), r"\[AdamConfig\].*got beta1, .*\nhint: beta_1="),
+        (lambda: LOOSE.AdamConfig(betas=(0.9, 0.99)), r"hint: beta_1=\.\.\., beta_2=\.\.\.$"),
+        (lambda: LOOSE.AdamConfig(lr=0.1), r"hint: the rate is an argument of each step"),
+        (lambda: LOOSE.AdamConfig().init(lr=0.1), r"\[init\] unknown argument: got lr"),
+        (lambda: LOOSE.CosineSchedulerConfig(lr=0.1, steps=9), r"hint: initial_lr="),
+        (lambda: LOOSE.CosineSchedulerConfig(0.1, T_max=9), r"hint: steps="),
+        (lambda: LOOSE.CosineSchedulerConfig(0.1, 9).init(epoch=1), r"\[init\].*got epoch"),
+        (lambda: LOOSE.OneCycleSchedulerConfig(0.1, total_steps=9), r"hint: steps="),
+        (lambda: LOOSE.ClipByGlobalNorm(max_norm=1.0), r"hint: threshold="),
+        (lambda: LOOSE.Group("*", optim.Sgd(), lr_facto=0.1), r"\[Group\].*\nhint: lr_factor="),
+        (lambda: LOOSE.Lbfgs(lr=0.1), r"\[Lbfgs\] unknown argument: got lr"),
+        (lambda: LOOSE.OptimizerAdaptor(optim.Sgd(), cliping=None), r"hint: clipping="),
+        (lambda: OWNERS[0].step(0.1, None, {}, stric=False), r"\[step\].*\nhint: strict="),
+    ],
+)
+def test_an_unknown_argument_says_what_is_meant(make: Callable[[], Any], text: str) -> None:
+    with pytest.raises(UnknownArgumentError, match=text):
+        make()
+
+
+def test_an_unknown_setting_of_a_group_says_which_is_meant() -> None:
+    text = r"AdamConfig\.groups\['\*\.bias'\] is refused.*got weight_decy.*\nhint: weight_decay="
+    with pytest.raises(ConfigError, match=text):
+        optim.AdamConfig(groups={"*.bias": {"weight_decy": 0.0}})
+
+
+def test_every_word_of_pytorch_stands_for_a_setting() -> None:
+    configs: list[Any] = [
+        c for c in vars(optim).values() if isinstance(c, type) and issubclass(c, Config)
+    ]
+    settings = {field.name for config in configs for field in fields(config)}
+    assert {ours for each in SETTINGS.values() for ours in each} <= settings

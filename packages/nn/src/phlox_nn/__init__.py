@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from phlox_tensor.arguments import classes_of as _classes_of
 from phlox_tensor.arguments import explain as _explain
+from phlox_tensor.names import unknown_name as _unknown_name
 
 from . import initializers as initializers
 from . import models as models
@@ -13,7 +14,6 @@ from ._attention import causal_mask as causal_mask
 from ._attention import padding_mask as padding_mask
 from ._config import Config as Config
 from ._elsewhere import NAMES as _NAMES
-from ._elsewhere import unknown_name as _unknown_name
 from ._layer import Layer as Layer
 from ._layer import LayerConfig as LayerConfig
 from ._layers import *
@@ -48,8 +48,6 @@ from ._updates import gradients_of as gradients_of
 from ._updates import propose as propose
 from ._updates import updates_of as updates_of
 from ._updates import with_updates as with_updates
-from ._where import fits_path as fits_path
-from ._where import require_where as require_where
 
 __version__ = "0.1.0"
 

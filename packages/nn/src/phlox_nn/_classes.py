@@ -1,12 +1,14 @@
-"""What the class of a module has to be, found out when it is made."""
+"""What the class of a module has to be, found out when it is made; what its constructor gives."""
 
 from __future__ import annotations
 
+from abc import ABCMeta
 from dataclasses import MISSING, field, fields
-from inspect import get_annotations
+from inspect import get_annotations, signature
 from typing import Any, Final
 
-from phlox_tensor import Tensor, tree
+from phlox_tensor import PhloxError, Tensor, tree
+from phlox_tensor.arguments import unknown_keyword
 
 from . import _walk
 from ._param import Param
@@ -91,6 +93,23 @@ def let_required_follow(cls: type) -> None:
     for name, hint in get_annotations(cls).items():
         if name not in inherited and name not in vars(cls) and "ClassVar" not in str(hint):
             setattr(cls, name, field(kw_only=True))
+
+
+def constructed(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return what the constructor of a class of modules makes of its arguments, complete.
+
+    Raises:
+        UnknownArgumentError: for one that it does not have.
+    """
+    try:
+        made = ABCMeta.__call__(cls, *args, **kwargs)
+    except TypeError as error:
+        unknown = unknown_keyword(cls.__name__, signature(cls.__init__), kwargs)
+        if unknown is None or isinstance(error, PhloxError):
+            raise
+        raise unknown from None
+    _walk.complete(made)
+    return made
 
 
 def _is_required(given: Any) -> bool:

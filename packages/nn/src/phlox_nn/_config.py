@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from abc import ABC
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import wraps
 from inspect import get_annotations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 from phlox_record import Record
 from phlox_tensor import Backend, PhloxError, Tensor, WrongTypeError, as_device, random, tree
+from phlox_tensor.names import unknown_argument
 
 from . import _settings
-from ._elsewhere import SETTINGS, unknown_argument
+from ._elsewhere import NO_SETTINGS, SETTINGS
 from ._settings import ConfigError
 
 if TYPE_CHECKING:
@@ -29,6 +31,12 @@ class Config(_settings.TypedFields, ABC):
     annotations. A config file names no code: a nested config is of the annotated class, or of
     one below it that the program has imported and the ``kind`` beside its fields names.
     """
+
+    # Words of PyTorch for settings, and what to do instead of settings that have no word here.
+    _words: ClassVar[tuple[Mapping[str, tuple[str, ...]], Mapping[str, str]]] = (
+        SETTINGS,
+        NO_SETTINGS,
+    )
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Turn the subclass into a frozen dataclass.
@@ -95,11 +103,15 @@ class Config(_settings.TypedFields, ABC):
             ConfigError: when there is no such field, or a value does not fit.
         """
         names = list(_settings.hints(type(self)))  # those that the constructor takes
-        for name in changes:
-            if name not in names:
-                raise ConfigError(
-                    "replace", f"{type(self).__name__} has no such field", got=name, expected=names
-                )
+        unknown = unknown_argument("replace", changes, names, *self._words)
+        if unknown is not None:
+            raise ConfigError(
+                "replace",
+                f"{type(self).__name__} has no such field",
+                got=unknown.got,
+                expected=names,
+                hint=unknown.hint,
+            )
         return type(self)(**{**{n: getattr(self, n) for n in names}, **changes})
 
     def to_dict(self) -> dict[str, Any]:
@@ -148,7 +160,7 @@ class Config(_settings.TypedFields, ABC):
 tree.register_leaf(Config)
 
 
-def _explain_names(cls: type) -> None:
+def _explain_names(cls: Any) -> None:
     """Let the generated constructor of a config say what it calls a setting."""
     made = vars(cls)["__init__"]
 
@@ -158,12 +170,12 @@ def _explain_names(cls: type) -> None:
             made(self, *args, **kwargs)
         except TypeError as error:
             known = [f.name for f in fields(cls) if f.init]
-            unknown = unknown_argument(cls.__name__, kwargs, known, SETTINGS)
+            unknown = unknown_argument(cls.__name__, kwargs, known, *cls._words)
             if isinstance(error, PhloxError) or unknown is None:
                 raise
             raise unknown from None
 
-    setattr(cls, "__init__", init)  # noqa: B010 - checkers read the fields
+    cls.__init__ = init
 
 
 def _device_of(record: Record) -> Backend | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Mapping
 from inspect import getattr_static, signature
 from typing import Any, Final, Never
 
-from phlox_tensor import DeviceError, UnknownArgumentError, UnknownNameError, WrongTypeError
+from phlox_tensor import DeviceError, UnknownArgumentError, WrongTypeError
 from phlox_tensor.arguments import misfit
+from phlox_tensor.names import unknown_argument, unknown_name
 
 # Names of the module ``torch.nn`` -> what to type. Those that differ in capitals alone are found.
 NAMES: Final[Mapping[str, str]] = {
@@ -131,8 +131,6 @@ METHODS: Final[Mapping[str, str]] = {
 
 # PyTorch's words for settings -> ours, of which a config has one.
 SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
-    "beta2_decay": ("decay",),
-    "betas": ("beta_1",),
     "dim": ("axis",),
     "dim_feedforward": ("d_ff",),
     "embed_dim": ("d_model",),
@@ -140,22 +138,17 @@ SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "end_dim": ("end_axis",),
     "eps": ("epsilon",),
     "hidden_size": ("d_hidden",),
-    "history_size": ("history",),
     "ignore_index": ("pad_tokens",),
     "in1_features": ("d_first",),
     "in2_features": ("d_second",),
     "in_channels": ("channels_in",),
     "in_features": ("d_input",),
     "init": ("initial",),
-    "initial_accumulator_value": ("initial_sum",),
     "input_size": ("d_input",),
     "kdim": ("d_key",),
     "keepdim": ("keepdims",),
     "label_smoothing": ("smoothing",),
-    "line_search_fn": ("line_search",),
     "lower": ("low",),
-    "max_eval": ("max_evaluations",),
-    "max_iter": ("max_iterations",),
     "nhead": ("n_heads",),
     "nonlinearity": ("activation",),
     "norm_type": ("p",),
@@ -181,9 +174,7 @@ NO_SETTINGS: Final[Mapping[str, str]] = {
     "batch_first": "axes are (batch, length, size) here",
     "dtype": 'the device says: nn.Linear(4, 2, device=px.Cpu(float="float64"))',
     "inplace": "nothing changes in place here",
-    "lr": "the rate is an argument of each step: optimizer.step(0.1, model, grads)",
     "padding_mode": 'nn.Pad(((1, 1), (1, 1)), mode="reflect") before it',
-    "params": "a step takes the model: optimizer.step(0.1, model, grads)",
     "return_indices": "y, indices = pool.with_indices(x)",
 }
 
@@ -205,27 +196,6 @@ ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-def unknown_argument(
-    op: str, given: Iterable[str], known: Iterable[str], words: Mapping[str, tuple[str, ...]]
-) -> UnknownArgumentError | None:
-    """Return the error for the first argument that a call does not have; None where it has all."""
-    names = list(known)
-    for name in given:
-        if name in names:
-            continue
-        ours = [each for each in words.get(name, ()) if each in names]
-        near = ours or get_close_matches(name, names, n=1, cutoff=0.7)
-        hint = f"{near[0]}=..." if near else None
-        return UnknownArgumentError(
-            op,
-            "unknown argument",
-            got=name,
-            expected=", ".join(names) or "none",
-            hint=NO_SETTINGS.get(name, hint),
-        )
-    return None
-
-
 def odd_call(
     layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> UnknownArgumentError | WrongTypeError | None:
@@ -234,19 +204,6 @@ def odd_call(
     known = [*signature(forward).parameters][1:]
     unknown = unknown_argument(type(layer).__name__, kwargs, known, ARGUMENTS)
     return unknown or misfit(forward, (layer, *args), kwargs)
-
-
-def unknown_name(
-    name: str, owner: str, codes: Mapping[str, str], known: Iterable[str]
-) -> UnknownNameError:
-    """Return the error for a name that ``owner`` lacks: what to type instead, or what is near."""
-    if name in codes:
-        return UnknownNameError(name, "phlox writes this otherwise", hint=codes[name])
-    names = list(known)
-    near = [each for each in names if each.lower() == name.lower()]
-    near = near or get_close_matches(name, names, n=1, cutoff=0.7)
-    hint = f"{owner.removeprefix('phlox_')}.{near[0]}" if near else None
-    return UnknownNameError(name, f"no such name in {owner}", hint=hint)
 
 
 class _Hint:

@@ -12,7 +12,7 @@ from ._linear import Linear
 from ._module import Module
 from ._param import Param
 from ._parts import map_modules, modules
-from ._where import Where, chosen
+from .where import Where, chosen
 
 M = TypeVar("M", bound=Module)
 

@@ -26,10 +26,10 @@ from phlox_tensor.arguments import RAW
 from phlox_tensor.scope import WATCH, run_inside, running_modules
 
 from . import _copying, _elsewhere, _records, _walk
-from ._classes import check_body, check_defaults, let_required_follow, own_fields
+from ._classes import check_body, check_defaults, constructed, let_required_follow, own_fields
 from ._loading import Layout, LoadReport, Migration, Remap
 from ._param import Param, Role, check_field, new_id
-from ._where import Where, chosen
+from .where import Where, chosen
 
 if TYPE_CHECKING:
     from ._config import Config
@@ -54,7 +54,7 @@ class _ModuleType(ABCMeta):
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
             config = vars(cls).get("_config")
             if config is None:
-                return _completed(super().__call__(*args, **kwargs))
+                return constructed(cls, args, kwargs)
             device = kwargs.pop("device", None)
             return config(*args, **kwargs).init(device)
 
@@ -70,11 +70,6 @@ class _ModuleType(ABCMeta):
         )
         taken = signature(config).parameters.values()
         return Signature([*taken, device], return_annotation=cls.__name__)
-
-
-def _completed(made: Any) -> Any:
-    _walk.complete(made)
-    return made
 
 
 # Not frozen to checkers: a constructor of one's own assigns. At run time nothing does later.
@@ -166,7 +161,7 @@ class Module(_walk.Walked, metaclass=_ModuleType):
     @classmethod
     def from_fields(cls, **values: Any) -> Self:
         """Make the module from its fields, past the config."""
-        made: Self = _completed(ABCMeta.__call__(cls, **values))
+        made: Self = constructed(cls, (), values)
         return made
 
     def field_names(self) -> list[str]:

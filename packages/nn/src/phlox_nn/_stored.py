@@ -28,7 +28,7 @@ from ._linear import Linear
 from ._module import Module
 from ._param import Param
 from ._parts import map_modules
-from ._where import Where, chosen, no_weight
+from .where import Where, chosen, no_weight
 
 M = TypeVar("M", bound=Module)
 

@@ -1,11 +1,11 @@
 """Optimizers, the adaptor from tensors to modules, gradient clipping, learning-rate schedules."""
 
 import sys as _sys
-from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from phlox_tensor.arguments import classes_of as _classes_of
 from phlox_tensor.arguments import explain as _explain
+from phlox_tensor.names import unknown_name as _unknown_name
 
 from ._adafactor import Adafactor as Adafactor
 from ._adafactor import AdafactorConfig as AdafactorConfig
@@ -81,8 +81,7 @@ if not _TYPE_CHECKING:
         """Say what a name of PyTorch is called here, or which name is near."""
         if name.startswith("_"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        unknown = _import_module("phlox_nn")._unknown_name
-        raise unknown(name, "phlox_optim", _NAMES, __dir__())
+        raise _unknown_name(name, "phlox_optim", _NAMES, __dir__())
 
 
 def __dir__() -> list[str]:

@@ -6,9 +6,13 @@ from math import inf, isnan
 
 from phlox_nn import Config
 
+from ._elsewhere import NO_SETTINGS, SETTINGS
+
 
 class CheckedConfig(Config):
     """A config whose numbers are numbers, and whose learning rates are finite."""
+
+    _words = SETTINGS, NO_SETTINGS
 
     def __post_init__(self) -> None:
         """Check every value.

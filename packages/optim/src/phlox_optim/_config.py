@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from phlox_nn import ConfigError
 from phlox_tensor import ArgumentError
+from phlox_tensor.arguments import explained
 
 from ._adaptor import OptimizerAdaptor
 from ._checked import CheckedConfig
@@ -78,7 +79,13 @@ class OptimizerConfig(CheckedConfig):
                     expected="lr_factor, which multiplies the rate of the step",
                     hint=f'groups={{{where!r}: {{"lr_factor": 0.1}}}}',
                 )
-            rule = self.replace(groups={}, **own).rule() if own and not odd else self.rule()
+            try:
+                rule = self.replace(groups={}, **own).rule() if own and not odd else self.rule()
+            except ConfigError as error:
+                what = f"{type(self).__name__}.groups[{where!r}] is refused: {error.what}"
+                raise ConfigError(
+                    "config", what, got=error.got, expected=error.expected, hint=error.hint
+                ) from None
             try:
                 group = None if odd else Group(where, rule, factor)  # type: ignore[arg-type]
             except ArgumentError:
@@ -93,6 +100,7 @@ class OptimizerConfig(CheckedConfig):
             made.append(group)
         return made
 
+    @explained
     def init(self) -> OptimizerAdaptor:
         """Return the optimizer for modules; its state follows the parameters' devices."""
         return OptimizerAdaptor(self.rule(), self.grad_clipping, self.parameter_groups())

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import final
 
-from phlox_nn import Module, Param, fits_path, require_where
+from phlox_nn import Module, Param
+from phlox_nn.where import fits, require_where
 from phlox_tensor import ArgumentError, WrongTypeError
 
 from ._rule import SimpleOptimizer
@@ -63,7 +64,7 @@ def places(groups: Sequence[Group], module: Module) -> dict[str, int]:
     weights = module.params(role="weight")
     found: dict[str, int] = {}
     for place, group in enumerate(groups, 1):
-        inside = [p.id for path, p in weights.items() if fits_path(group.where, path, p)]
+        inside = [p.id for path, p in weights.items() if fits(group.where, path, p)]
         if not inside:
             raise ArgumentError(
                 "step",

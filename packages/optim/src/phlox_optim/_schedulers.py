@@ -8,6 +8,7 @@ from typing import Final, Literal, final
 
 from phlox_record import Record
 from phlox_tensor import ArgumentError, RecordError, WrongTypeError
+from phlox_tensor.arguments import explained
 from phlox_tensor.capture import Cell, call
 
 from ._checked import CheckedConfig
@@ -21,6 +22,7 @@ class SchedulerConfig(CheckedConfig):
     def rate(self, step: int) -> float:
         """Return the learning rate of a step."""
 
+    @explained
     def init(self) -> Scheduler:
         """Return the scheduler at its first step."""
         return Scheduler(self)

@@ -125,7 +125,6 @@ from ._sets import unique_counts as unique_counts
 from ._sets import unique_inverse as unique_inverse
 from ._sets import unique_values as unique_values
 from ._spellings import install as _install_hints
-from ._spellings import unknown_name as _unknown_name
 from ._standard import argsort as argsort
 from ._standard import astype as astype
 from ._standard import concat as concat
@@ -139,6 +138,7 @@ from ._table import Entry as Entry
 from ._table import Table as Table
 from ._tensor import Tensor as Tensor
 from .arguments import explain as _explain
+from .names import unknown_function as _unknown_function
 
 trace = linalg.trace
 Device = Backend  # a backend is a device: the word for annotations
@@ -161,7 +161,7 @@ if not _TYPE_CHECKING:
         """Say what a name of another library is called here, or which name is near."""
         if name.startswith("_"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        raise _unknown_name(name, "phlox_tensor", "pt", __dir__())
+        raise _unknown_function(name, "phlox_tensor", "pt", __dir__())
 
 
 def __dir__() -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 
@@ -130,3 +131,10 @@ class WrongTypeError(ArgumentError, TypeError):
 
 class Rejected(Exception):
     """An entry that checks its operands does not take them as they are."""
+
+
+def nearest(name: str, known: Iterable[str], cutoff: float = 0.7) -> str | None:
+    """Return the known name that is most like another; None where none is."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only a failing call needs it
+
+    return next(iter(get_close_matches(name, list(known), n=1, cutoff=cutoff)), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple, Never
 
-from ._errors import UnknownArgumentError, UnknownNameError
+from ._errors import UnknownArgumentError, UnknownNameError, nearest
 from ._op import REGISTRY
 from ._spelling_rows import NETWORK_ROWS
 
@@ -350,12 +350,8 @@ def unknown_name(name: str, owner: str, ns: str, known: Iterable[str]) -> Unknow
         return UnknownNameError(name, what, hint=code.format(ns=ns))
     if name in REGISTRY and owner != "phlox_tensor.ops":
         return UnknownNameError(name, f"an op, but no name of {owner}", hint=f"{ns}.ops.{name}")
-    from difflib import get_close_matches  # noqa: PLC0415 - only a failing call needs it
-
-    near = get_close_matches(name, known, n=1, cutoff=0.7)
-    return UnknownNameError(
-        name, f"no such name in {owner}", hint=f"{ns}.{near[0]}" if near else None
-    )
+    near = nearest(name, known)
+    return UnknownNameError(name, f"no such name in {owner}", hint=near and f"{ns}.{near}")
 
 
 def unknown_member(name: str, module: str, known: Sequence[str]) -> AttributeError:
@@ -371,11 +367,9 @@ def refused_keyword(
     op: str, name: str, value: object, known: Sequence[str]
 ) -> UnknownArgumentError:
     """Return the error for an argument that ``op`` does not have."""
-    from difflib import get_close_matches  # noqa: PLC0415 - only a failing call needs it
-
     ours = KEYWORDS.get(name)
     if ours not in known:
-        ours = next(iter(get_close_matches(name, known, n=1)), None)
+        ours = nearest(name, known, 0.6)
     text = " ".join(repr(value).split())
     hint = None if ours is None else f"{ours}={text if len(text) <= _LONGEST else '…'}"
     return UnknownArgumentError(

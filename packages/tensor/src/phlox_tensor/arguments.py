@@ -15,7 +15,7 @@ import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, wraps
-from inspect import CO_VARARGS, Parameter, signature
+from inspect import CO_VARARGS, Parameter, Signature, signature
 from types import FunctionType, ModuleType
 from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -23,9 +23,10 @@ import numpy as np
 
 from ._backend import Backend
 from ._dtype import DType
-from ._errors import PhloxError, WrongTypeError
+from ._errors import PhloxError, UnknownArgumentError, WrongTypeError
 from ._number import Scalar
 from ._tensor import Tensor
+from .names import unknown_argument
 
 # What Python raises where an argument is not what a function was written for.
 RAW: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
@@ -194,13 +195,18 @@ def _hints(function: Any) -> dict[str, Any]:
     return found
 
 
-def misfit(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> WrongTypeError | None:
-    """Return the error for the first argument that does not fit its annotation; None if all do."""
+def misfit(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> UnknownArgumentError | WrongTypeError | None:
+    """Return the error for the first argument that does not fit its annotation; None if all do.
+
+    An argument that the function does not have is one too.
+    """
     made_by = signature(function)
     try:
         given = made_by.bind(*args, **kwargs).arguments
-    except TypeError:  # a wrong number of arguments, which Python says well
-        return None
+    except TypeError:  # or a wrong number of arguments, which Python says well
+        return unknown_keyword(_called(function), made_by, kwargs)
     hints = _hints(function)
     for name, value in given.items():
         kind = made_by.parameters[name].kind
@@ -212,6 +218,18 @@ def misfit(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Wron
                 annotation = function.__annotations__[name]
                 return _wrong(_called(function), name, each, annotation, hints[name])
     return None
+
+
+def unknown_keyword(
+    op: str, made_by: Signature, kwargs: Mapping[str, Any]
+) -> UnknownArgumentError | None:
+    """Return the error for a keyword that a signature does not have; None where it has all."""
+    parameters = made_by.parameters.values()
+    if any(p.kind is Parameter.VAR_KEYWORD for p in parameters):
+        return None
+    kinds = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+    known = [p.name for p in parameters if p.kind in kinds and p.name != "self"]
+    return unknown_argument(op, kwargs, known)
 
 
 def _called(function: Any) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, final
 
-from phlox_nn import fits_path
+from phlox_nn.where import fits_path
 from phlox_tensor import ArgumentError
 
 from .._graph import Array, Graph, Value, copied, walk
@@ -128,8 +128,7 @@ def _frozen(params: Mapping[str, tuple[Array, str]], freeze: Sequence[str]) -> s
     weights = [path for path, (_, role) in params.items() if role == "weight"]
     out: set[str] = set()
     for where in freeze:
-        # What a path decides needs no parameter.
-        found = {path for path in weights if fits_path(where, path, Any)}  # type: ignore[arg-type]
+        found = {path for path in weights if fits_path(where, path)}
         if not found:
             expected = ", ".join(weights[:4]) or "a file with weights"
             raise ArgumentError(

@@ -13,14 +13,17 @@ from ._param import Param
 Where = str | Callable[[str, Param], bool]
 
 
-def fits_path(where: Where, path: str, param: Param) -> bool:
-    """Return whether a path, a pattern or a function means the parameter at a path."""
-    if not isinstance(where, str):
-        return where(path, param)
-    return fnmatchcase(path, where) or fnmatchcase(path, f"{where}.*")
-
-
 _LACKING = "a module with weights"
+
+
+def fits(where: Where, path: str, param: Param) -> bool:
+    """Return whether a path, a pattern or a function means the parameter at a path."""
+    return fits_path(where, path) if isinstance(where, str) else where(path, param)
+
+
+def fits_path(where: str, path: str) -> bool:
+    """Return whether a path or a pattern means what stands at a path."""
+    return fnmatchcase(path, where) or fnmatchcase(path, f"{where}.*")
 
 
 def chosen(
@@ -40,7 +43,7 @@ def chosen(
     found = set() if where else set(weights)
     for each in where:
         require_where(op, each)
-        fitting = {path for path, param in weights.items() if fits_path(each, path, param)}
+        fitting = {path for path, param in weights.items() if fits(each, path, param)}
         if not fitting:
             raise no_weight(op, repr(each) if isinstance(each, str) else None, weights, lacking)
         found |= fitting
