@@ -1,8 +1,8 @@
-"""The command: python -m benchmarks [GROUP…] [--vs torch|onnxruntime|safetensors] [--json FILE].
+"""The command: python -m benchmarks [GROUP…] [--vs PEER[,PEER…]] [--json FILE].
 
 ``cpu`` stands for all groups that run on the CPU; beside PyTorch it also writes its table to
 docs/performance.md. The group ``onnx`` is compared with ONNX Runtime, ``record`` with safetensors,
-the others with PyTorch.
+the others with PyTorch, ``compile`` with JAX too.
 """
 
 from __future__ import annotations
@@ -37,14 +37,25 @@ CPU = (
     "families",
 )
 GROUPS = (*CPU, "checkpoints", "gpu", "onnx", "record", "shaders")
-NAMES = {"onnxruntime": "ONNX Runtime", "safetensors": "safetensors", "torch": "PyTorch"}
+NAMES = {
+    "jax": "JAX",
+    "onnxruntime": "ONNX Runtime",
+    "safetensors": "safetensors",
+    "torch": "PyTorch",
+}
 
 
 def main() -> int:
     """Run the groups and print the table."""
     parser = argparse.ArgumentParser(prog="./x bench", description=__doc__)
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"cpu, {', '.join(GROUPS)}")
-    parser.add_argument("--vs", choices=sorted(NAMES), help="measure the other side by side")
+    parser.add_argument(
+        "--vs",
+        type=_peers,
+        default=(),
+        metavar="PEER[,PEER]",
+        help=f"measure these side by side: {', '.join(NAMES)}",
+    )
     parser.add_argument("--json", type=Path, help="also write the numbers here")
     options = parser.parse_args()
     unknown = [g for g in options.groups if g not in (*GROUPS, "cpu")]
@@ -56,19 +67,29 @@ def main() -> int:
     rows = [row for group in groups for row in _run(group, options.vs, facts)]
     if options.json:
         options.json.write_text(json.dumps({"machine": facts, "rows": rows}, indent=2) + "\n")
-    if options.vs == "torch" and "cpu" in options.groups:
+    if "torch" in options.vs and "cpu" in options.groups:
         page.write(facts, [row for row in rows if row["group"] in CPU])
     return 0
 
 
-def _run(group: str, vs: str | None, facts: dict[str, Any]) -> list[dict[str, Any]]:
+def _peers(text: str) -> tuple[str, ...]:
+    names = tuple(text.split(","))
+    unknown = [name for name in names if name not in NAMES]
+    if unknown:
+        message = f"no such peer: {', '.join(unknown)}; choose from {', '.join(NAMES)}"
+        raise argparse.ArgumentTypeError(message)
+    return names
+
+
+def _run(group: str, vs: tuple[str, ...], facts: dict[str, Any]) -> list[dict[str, Any]]:
     module = importlib.import_module(f"benchmarks.{group}")
     if hasattr(module, "report"):  # one that measures more than time
         print(f"\n{group}: {(module.__doc__ or '').splitlines()[0]}")
-        own: list[dict[str, Any]] = module.report(with_torch=vs == "torch")
+        own: list[dict[str, Any]] = module.report(with_torch="torch" in vs)
         return own
     versus = getattr(module, "VERSUS", "torch")
-    cases: Iterable[Case] = module.cases(**{f"with_{versus}": vs == versus})
+    peers = (versus, *getattr(module, "ALSO", ()))
+    cases: Iterable[Case] = module.cases(**{f"with_{name}": name in vs for name in peers})
     print(f"\n{group}: {(module.__doc__ or '').splitlines()[0]}")
     print(f"{'':<44} {'phlox':>12} {NAMES[versus]:>12} {'times':>14} {'rate':>12} {'of peak':>14}")
     rows = []
@@ -78,7 +99,7 @@ def _run(group: str, vs: str | None, facts: dict[str, Any]) -> list[dict[str, An
         if machine.is_full_width(facts) and case.times_full_width:
             row["times_wanted"] = case.times_full_width
         rows.append(row)
-        print(_line(row), flush=True)
+        print("\n".join([_line(row), *_further(row)]), flush=True)
     ratios = [row["times"] for row in rows if "times" in row]
     wanted = getattr(module, "MEAN", 0.0)
     if ratios and wanted:
@@ -90,7 +111,7 @@ def _run(group: str, vs: str | None, facts: dict[str, Any]) -> list[dict[str, An
     return rows
 
 
-def _facts(vs: str | None) -> dict[str, Any]:
+def _facts(vs: tuple[str, ...]) -> dict[str, Any]:
     count = machine.threads()
     facts: dict[str, Any] = {
         "cpu": machine.cpu_model(),
@@ -99,20 +120,20 @@ def _facts(vs: str | None) -> dict[str, Any]:
         "peak_flops_one_thread": machine.peaks(1),
         "peak_flops": machine.peaks(count),
     }
-    if vs == "torch":
+    if "torch" in vs:
         import torch  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - for comparisons
 
         torch.set_num_threads(count)
-        facts["torch"] = torch.__version__
-    elif vs is not None:
-        facts[vs] = version(vs)
-    return facts
+    return facts | {name: version(name) for name in vs}
 
 
 def _measure(case: Case, peaks: dict[str, float]) -> dict[str, Any]:
-    runs = [case.phlox] if case.other is None else [case.phlox, case.other]
-    seconds = interleaved(runs, case.prepare)
+    other = [] if case.other is None else [case.other]
+    seconds = interleaved([case.phlox, *other, *case.others.values()], case.prepare)
     row: dict[str, Any] = {"name": case.name, "phlox_seconds": seconds[0]}
+    if case.others:
+        further = seconds[1 + len(other) :]
+        row["others_seconds"] = dict(zip(case.others, further, strict=True))
     if case.seconds:
         row["seconds_wanted"] = case.seconds
     if case.other is not None:
@@ -127,6 +148,15 @@ def _measure(case: Case, peaks: dict[str, float]) -> dict[str, Any]:
     if case.bytes:
         row["bytes_per_second"] = case.bytes / seconds[0]
     return row
+
+
+def _further(row: dict[str, Any]) -> list[str]:
+    """A line for each further peer: its time, and how many times longer that is."""
+    return [
+        f"{'':<44} {'':>12} {page.duration(seconds):>12} {seconds / row['phlox_seconds']:>14.2f}"
+        f" {name}"
+        for name, seconds in row.get("others_seconds", {}).items()
+    ]
 
 
 def _line(row: dict[str, Any]) -> str:

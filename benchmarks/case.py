@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 Run = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a framework calls the functions that a benchmark of several is written in.
+
+    Attributes:
+        top: the largest of the last axis, which is kept.
+    """
+
+    exp: Callable[[Any], Any]
+    relu: Callable[[Any], Any]
+    sqrt: Callable[[Any], Any]
+    square: Callable[[Any], Any]
+    top: Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
@@ -25,6 +41,7 @@ class Case:
         times_full_width: see ``times``.
         seconds: how long it may take, 0 for no limit.
         prepare: called before each run, outside the time; then runs are not repeated to be longer.
+        others: the same in further peers, by name.
     """
 
     name: str
@@ -38,3 +55,4 @@ class Case:
     times_full_width: float = 0.0
     seconds: float = 0.0
     prepare: Run | None = None
+    others: Mapping[str, Run] = field(default_factory=dict)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import phlox as px
-from benchmarks import networks, train
-from benchmarks.case import Case, Run
+from benchmarks import compile_jax, compile_torch, networks, train
+from benchmarks.case import Case, Run, Words
 from examples.mnist.model import DigitsConfig
 from phlox import nn, optim
 
+ALSO = ("jax",)
 
-def cases(*, with_torch: bool) -> list[Case]:
+
+def cases(*, with_torch: bool, with_jax: bool) -> list[Case]:
     """Return the benchmarks of the group; the same work as it is written stands in ``train``."""
     device = px.Autodiff(px.Cpu())
     rng = np.random.default_rng(0)
@@ -25,9 +28,19 @@ def cases(*, with_torch: bool) -> list[Case]:
     images = rng.standard_normal((64, 1, 28, 28), np.float32)
     labels = rng.integers(0, 10, 64)
     twins: dict[str, Run] = {}
+    others: dict[str, dict[str, Run]] = {}
+    data = {
+        "MLP 64-32-10, b32, Adam": (tiny, labels[:32]),
+        "MLP 784-256-10, b64, Adam": (flat, labels),
+    }
     if with_torch:
-        twins = {**train.torch_runs(tiny, flat, images, tokens, labels), **_torch_chains()}
-        twins |= _torch_rows()
+        eager, fast = compile_torch.functions(_given(compile_torch.words()))
+        twins = {**train.torch_runs(tiny, flat, images, tokens, labels), **eager}
+        others["torch.compile"] = fast | compile_torch.compiled_steps(data)
+    if with_jax:
+        others["jax.jit"] = compile_jax.functions(_given(compile_jax.words())) | compile_jax.steps(
+            data
+        )
     adam = optim.AdamConfig()
     encoder = networks.encoder(train.LAYERS, train.D_MODEL, train.HEADS, train.D_WIDE, device)
     sentence = px.asarray(tokens, device=device)
@@ -42,19 +55,36 @@ def cases(*, with_torch: bool) -> list[Case]:
         "encoder d256 L4 h8, b8 s128, Adam": _step(
             encoder, adam, lambda model, x: model(x).square().mean(), sentence
         ),
-        **{f"{name}, {size:,}": _chain(name, size) for name, size in _CHAINS},
-        **{name: _rows(name) for name in _WRITTEN},
+        **{name: _compiled(*given) for name, given in _given(_words()).items()},
         "Lion, 1,000,000 in 4 parameters": _lion(),
     }
-    return [Case(name, run, twins.get(name)) for name, run in mine.items()]
+    return [
+        Case(
+            name,
+            run,
+            twins.get(name),
+            others={peer: runs[name] for peer, runs in others.items() if name in runs},
+        )
+        for name, run in mine.items()
+    ]
 
 
-def _one_input(x: Any) -> Any:
-    return (x * 2 + 1).relu().exp()
+def _words() -> Words:
+    return Words(
+        exp=px.exp,
+        relu=px.relu,
+        sqrt=px.sqrt,
+        square=px.square,
+        top=lambda x: x.max(axis=-1, keepdims=True),
+    )
 
 
-def _three_inputs(a: Any, b: Any, c: Any) -> Any:
-    return ((((a * b + c) * 0.5).relu() - a) * b + 1).square()
+def _one_input(f: Words, x: Any) -> Any:
+    return f.exp(f.relu(x * 2 + 1))
+
+
+def _three_inputs(f: Words, a: Any, b: Any, c: Any) -> Any:
+    return f.square((f.relu((a * b + c) * 0.5) - a) * b + 1)
 
 
 _CHAINED: dict[str, Callable[..., Any]] = {
@@ -68,30 +98,45 @@ _CHAINS = [
 ]
 
 
-def _softmax(x: Any, top: Any) -> Any:
-    e = (x - top(x)).exp()
+def _softmax(f: Words, x: Any) -> Any:
+    e = f.exp(x - f.top(x))
     return e / e.sum(axis=-1, keepdims=True)
 
 
-def _layer_norm(x: Any, _: Any) -> Any:
+def _layer_norm(f: Words, x: Any) -> Any:
     d = x - x.mean(axis=-1, keepdims=True)
-    return d / (d.square().mean(axis=-1, keepdims=True) + 1e-5).sqrt()
+    return d / f.sqrt(f.square(d).mean(axis=-1, keepdims=True) + 1e-5)
 
 
-_ROWS = (4096, 1024)
-_WRITTEN: dict[str, Callable[..., Any]] = {
-    "softmax as users write it, 4096 x 1024": _softmax,
-    "layer norm as users write it, 4096 x 1024": _layer_norm,
-}
+def _pairs(f: Words, x: Any, y: Any) -> Any:
+    return f.exp(-f.square(x.reshape(-1, 1) - y.reshape(1, -1))).sum(1)
 
 
-def _rows(name: str) -> Run:
-    x = px.random.normal(_ROWS, device=px.Cpu())
-    function = _WRITTEN[name]
-    fast = px.compile(lambda x: function(x, lambda x: x.max(axis=-1, keepdims=True)))
+def _given(words: Words) -> dict[str, tuple[Callable[..., Any], list[np.ndarray]]]:
+    """Functions that any framework runs, with what they are called with, by name."""
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((4096, 1024), np.float32)
+    points = rng.standard_normal((2, 8192), np.float32)
+    chains = {
+        f"{name}, {size:,}": (
+            partial(_CHAINED[name], words),
+            [np.full(size, factor, np.float32) for factor in _FACTORS[name]],
+        )
+        for name, size in _CHAINS
+    }
+    return chains | {
+        "softmax as users write it, 4096 x 1024": (partial(_softmax, words), [rows]),
+        "layer norm as users write it, 4096 x 1024": (partial(_layer_norm, words), [rows]),
+        "sum_j exp(-(x_i - y_j)^2), 8192 x 8192": (partial(_pairs, words), [*points]),
+    }
+
+
+def _compiled(function: Callable[..., Any], arrays: list[np.ndarray]) -> Run:
+    given = [px.asarray(array, device=px.Cpu()) for array in arrays]
+    fast = px.compile(function)
     for _ in range(3):
-        fast(x)
-    return lambda: fast(x)
+        fast(*given)
+    return lambda: fast(*given)
 
 
 def _lion() -> Run:
@@ -138,32 +183,3 @@ def _step(model: Any, config: Any, loss_of: Any, *data: Any) -> Run:
     for _ in range(3):  # recorded with and without the state of the optimizer
         run()
     return run
-
-
-def _chain(name: str, size: int) -> Run:
-    given = [px.ones(size, device=px.Cpu()) * factor for factor in _FACTORS[name]]
-    fast = px.compile(_CHAINED[name])
-    for _ in range(3):
-        fast(*given)
-    return lambda: fast(*given)
-
-
-def _torch_rows() -> dict[str, Run]:
-    import torch  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - for comparisons
-
-    x = torch.randn(_ROWS)
-
-    def run(name: str) -> Run:
-        return lambda: _WRITTEN[name](x, lambda x: x.amax(-1, keepdim=True))
-
-    return {name: run(name) for name in _WRITTEN}
-
-
-def _torch_chains() -> dict[str, Run]:
-    import torch  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - for comparisons
-
-    def chain(name: str, size: int) -> Run:
-        given = [torch.ones(size) * factor for factor in _FACTORS[name]]
-        return lambda: _CHAINED[name](*given)
-
-    return {f"{name}, {size:,}": chain(name, size) for name, size in _CHAINS}

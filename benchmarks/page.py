@@ -31,7 +31,7 @@ def cells(row: dict[str, Any]) -> Cells:
         rate = f"{row['bytes_per_second'] / 1e9:.1f} GB/s"
     return Cells(
         phlox=_limited(row),
-        other=_time(row["other_seconds"]) if "other_seconds" in row else "",
+        other=duration(row["other_seconds"]) if "other_seconds" in row else "",
         times=_against(row, "times", "{:.2f}"),
         rate=rate,
         share=_against(row, "share_of_peak", "{:.0%}"),
@@ -51,9 +51,11 @@ def _against(row: dict[str, Any], key: str, form: str) -> str:
 
 def _limited(row: dict[str, Any]) -> str:
     """The time, and the one that it may take."""
-    text, most = _time(row["phlox_seconds"]), row.get("seconds_wanted", 0.0)
+    text, most = duration(row["phlox_seconds"]), row.get("seconds_wanted", 0.0)
     return (
-        f"{text}{'' if row['phlox_seconds'] <= most else ' !'} (≤ {_time(most)})" if most else text
+        f"{text}{'' if row['phlox_seconds'] <= most else ' !'} (≤ {duration(most)})"
+        if most
+        else text
     )
 
 
@@ -95,7 +97,7 @@ def _section(facts: dict[str, Any], rows: list[dict[str, Any]]) -> list[str]:
     return out
 
 
-def _time(seconds: float) -> str:
+def duration(seconds: float) -> str:
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if seconds >= scale:
             return f"{seconds / scale:.2f} {unit}"

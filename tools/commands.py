@@ -71,7 +71,7 @@ def check(arguments: Arguments) -> int:
 
 
 def bench(arguments: Arguments) -> int:
-    """Benchmark: [NAME…] [--vs torch|onnxruntime|safetensors] [--json FILE]."""
+    """Benchmark: [NAME…] [--vs PEER[,PEER…]] [--json FILE]."""
     steps.setup()
     python = steps.peers() if {"onnxruntime", "torch"} & {*arguments} else script("python")
     return call(python, "-m", "benchmarks", *arguments)

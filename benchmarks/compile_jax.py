@@ -1,0 +1,94 @@
+"""What the group ``compile`` runs in JAX, through ``jax.jit``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks import train
+from benchmarks.case import Run, Words
+
+_BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
+
+
+def words() -> Words:
+    """Return JAX's functions."""
+    import jax  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - for comparisons
+
+    return Words(
+        exp=jax.numpy.exp,
+        relu=jax.nn.relu,
+        sqrt=jax.numpy.sqrt,
+        square=jax.numpy.square,
+        top=lambda x: x.max(axis=-1, keepdims=True),
+    )
+
+
+def functions(
+    given: Mapping[str, tuple[Callable[..., Any], Sequence[np.ndarray]]],
+) -> dict[str, Run]:
+    """Return compiled functions of arrays, by name."""
+    import jax  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - for comparisons
+
+    def run(name: str) -> Run:
+        function, arrays = given[name]
+        fast, put = jax.jit(function), [jax.numpy.asarray(array) for array in arrays]
+        return _warmed(lambda: jax.block_until_ready(fast(*put)))
+
+    return {name: run(name) for name in given}
+
+
+def steps(data: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, Run]:
+    """Return training steps of a network of two layers with Adam, by name."""
+    networks = {"MLP 64-32-10, b32, Adam": train.TINY, "MLP 784-256-10, b64, Adam": train.MLP}
+    return {name: _step(sizes, *data[name]) for name, sizes in networks.items()}
+
+
+def _step(sizes: tuple[int, int, int], images: np.ndarray, labels: np.ndarray) -> Run:
+    import jax  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - for comparisons
+
+    jnp = jax.numpy
+    rng = np.random.default_rng(0)
+    weights = [
+        jnp.asarray(rng.standard_normal(shape, np.float32) * 0.05)
+        for shape in (sizes[:2], sizes[1:2], sizes[1:], sizes[2:])
+    ]
+    x, target = jnp.asarray(images), jnp.asarray(labels)
+
+    def loss_of(weights: Any, x: Any, target: Any) -> Any:
+        first, bias, second, last = weights
+        scores = jax.nn.relu(x @ first + bias) @ second + last
+        return -jax.nn.log_softmax(scores)[jnp.arange(len(target)), target].mean()
+
+    def step(state: Any, x: Any, target: Any) -> Any:
+        weights, means, squares, count = state
+        loss, grads = jax.value_and_grad(loss_of)(weights, x, target)
+        count = count + 1
+        means = [_BETA1 * m + (1 - _BETA1) * g for m, g in zip(means, grads, strict=True)]
+        squares = [_BETA2 * s + (1 - _BETA2) * g * g for s, g in zip(squares, grads, strict=True)]
+        shrunk, spread = 1 - _BETA1**count, 1 - _BETA2**count
+        weights = [
+            w - 1e-3 * (m / shrunk) / (jnp.sqrt(s / spread) + _EPSILON)
+            for w, m, s in zip(weights, means, squares, strict=True)
+        ]
+        return (weights, means, squares, count), loss
+
+    # Old weights and moments are given up, as PyTorch's are written over.
+    fast = jax.jit(step, donate_argnums=0)
+
+    zeros = [jnp.zeros_like(w) for w in weights]
+    place = [(weights, zeros, [jnp.zeros_like(w) for w in weights], jnp.zeros((), jnp.float32))]
+
+    def run() -> object:
+        place[0], loss = fast(place[0], x, target)
+        return jax.block_until_ready(loss)
+
+    return _warmed(run)
+
+
+def _warmed(run: Run) -> Run:
+    for _ in range(3):
+        run()
+    return run
