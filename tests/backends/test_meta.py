@@ -37,7 +37,7 @@ def step(device: px.Backend) -> tuple[Block, list[tuple[int, ...]]]:
     images = px.random.normal((2, 1, 12, 12), device=device)
     targets: Any = px.zeros((2,), dtype=px.int64, device=device)
     grads = nn.CrossEntropyLoss()(model(images), targets).backward()
-    found = [p.value.grad(grads) for p in model.param_list() if p.trainable]
+    found = [grads.get(p.value) for p in model.param_list() if p.trainable]
     shapes = [g.shape for g in found if g is not None]
     return optim.AdamConfig().init().step(1e-3, model, grads), shapes
 

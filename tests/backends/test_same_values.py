@@ -115,7 +115,7 @@ def test_products_over_no_elements_have_gradients(device: Backend) -> None:
     w = px.ones((0, 4), device=recording).require_grad()
     bias = px.ones(4, device=recording).require_grad()
     grads = px.linear(x, w, bias).sum().backward()
-    found = [t.grad(grads) for t in (x, w, bias)]
+    found = [grads.get(t) for t in (x, w, bias)]
     assert [g.shape for g in found if g is not None] == [(2, 2, 0), (0, 4), (4,)]
     assert found[2] is not None
     assert found[2].tolist() == [4.0] * 4

@@ -32,7 +32,7 @@ def test_values_and_slopes_are_those_of_pytorch(name: str) -> None:
     leaves = {str(i): x for i, x in enumerate(inputs)}
     leaves |= {path: param.value for path, param in module.params().items()}
     for key in want.keys() - {"value"}:
-        slope = leaves[key].grad(grads)
+        slope = grads.get(leaves[key])
         got = np.zeros(leaves[key].shape) if slope is None else slope.numpy()
         assert np.allclose(got.reshape(-1), want[key], rtol=1e-7, atol=1e-12), (
             key

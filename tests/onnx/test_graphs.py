@@ -60,7 +60,7 @@ def test_a_graph_trains_for_twenty_steps(name: str) -> None:
         loss = loss_of(outputs())
         gradients = loss.backward()
         for path, param in {} if step else model.params(trainable=True).items():
-            gradient = param.value.grad(gradients)
+            gradient = gradients.get(param.value)
             silent += gradient is None or not np.abs(gradient.numpy()).max()
             assert gradient is None or np.isfinite(gradient.numpy()).all(), path
         model = rule.step(1e-4, model, gradients)

@@ -17,7 +17,7 @@ import pytest
 
 import phlox_autodiff as ad
 import phlox_tensor as pt
-from phlox_tensor import Numpy, Tensor
+from phlox_tensor import GradientError, Numpy, Tensor, WrongTypeError
 
 INNER = Numpy(float="float64")
 DEVICE = ad.Autodiff(INNER)
@@ -83,14 +83,14 @@ def test_gradients_are_values_on_the_inner_device() -> None:
     assert gradient is not None
     assert gradient.device is INNER
     assert gradient.tolist() == [2.0, 4.0]
-    assert unused.grad(grads) is None
-    assert loss.grad(grads) is None
-    assert pt.asarray([1.0], device=INNER).grad(grads) is None
+    assert grads.get(unused) is None
+    assert grads.get(loss) is None
+    assert grads.get(pt.asarray([1.0], device=INNER)) is None
     assert w in grads
     assert unused not in grads
     assert len(grads) == 1
     assert grads.pop(w) is gradient
-    assert w.grad(grads) is None
+    assert grads.get(w) is None
 
 
 def test_uses_of_one_tensor_add_up() -> None:
@@ -407,6 +407,39 @@ def test_a_pass_that_keeps_its_graph_is_not_freed_under_it() -> None:
 # Gradients as a value
 
 
+@pytest.mark.parametrize(
+    ("of", "got", "hint"),
+    [
+        (lambda w: leaf(3.0), "a leaf on which this loss does not depend", "grads.get(x)"),
+        (lambda w: pt.ones(2, device=DEVICE), "a constant", "x.require_grad()"),
+        (lambda w: w * 2, "a result of other tensors", "retain_grad(x)"),
+        (lambda w: pt.ones(2, device=INNER), "a tensor on Numpy", "x.to_device(Autodiff("),
+    ],
+    ids=["other leaf", "constant", "result", "other device"],
+)
+def test_where_there_is_no_gradient_the_error_says_why(
+    of: Callable[[Any], Tensor[Any]], got: str, hint: str
+) -> None:
+    w = leaf(1.0, 2.0)
+    x = of(w)
+    grads = (w * w).sum().backward()
+    for call in (x.grad, lambda _: grads[x]):
+        with pytest.raises(GradientError, match="no gradient of this tensor") as error:
+            call(grads)
+        assert got in str(error.value.got)
+        assert hint in str(error.value.hint)
+    assert grads.get(x) is None
+    assert grads[w].tolist() == w.grad(grads).tolist() == [2.0, 4.0]
+
+
+def test_gradients_are_asked_for_by_tensors() -> None:
+    w: Any = leaf(1.0)
+    grads = (w * w).sum().backward()
+    for call in (grads.get, grads.pop, grads.__getitem__):
+        with pytest.raises(WrongTypeError, match=r"not a tensor: got str(.|\n)*hint: grads.get"):
+            call("w")
+
+
 def test_gradients_add_up_and_scale() -> None:
     a, b, unused = leaf(1.0, 2.0), leaf(3.0), leaf(4.0)
     one, other = (a * a).sum().backward(), (a.sum() * b).sum().backward()
@@ -418,7 +451,7 @@ def test_gradients_add_up_and_scale() -> None:
     assert len(one) == 1
     for half in (total * 0.5, 0.5 * total, total.map(lambda g: g / 2)):
         assert grad_of(a, half).tolist() == [2.5, 3.5]
-        assert unused.grad(half) is None
+        assert half.get(unused) is None
     assert sorted(g.tolist() for g in total) == [[3.0], [5.0, 7.0]]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,14 @@ import pytest
 import phlox_nn as nn
 import phlox_tensor as pt
 from phlox_nn import Param, initializers
-from phlox_tensor import ArgumentError, Backend, GradientError, Numpy
+from phlox_tensor import (
+    ArgumentError,
+    Backend,
+    GradientError,
+    Numpy,
+    UnknownNameError,
+    WrongTypeError,
+)
 
 
 def numbers(param: Param) -> Any:
@@ -242,3 +251,106 @@ def test_the_base_initializer_says_what_is_missing() -> None:
     base: Any = initializers.Initializer
     with pytest.raises(TypeError, match=r"abstract.*values"):
         base()
+
+
+ORDERED = ("ge", "gt", "le", "lt")
+BITS = ("and_", "lshift", "or_", "rshift", "xor")
+BINARY = ("add", "floordiv", "matmul", "mod", "mul", "pow", "sub", "truediv", *BITS, *ORDERED)
+HOLDERS: dict[str, tuple[Callable[[], Any], str]] = {
+    "module": (lambda: nn.Linear(2, 2), "model(x)"),
+    "parameter": (lambda: Param(pt.ones(2)), "param.value"),
+}
+
+
+@pytest.mark.parametrize("other", [pt.ones(2), np.ones(2), np.float32(2), 2, 2.5, True], ids=repr)
+@pytest.mark.parametrize(("make", "hint"), HOLDERS.values(), ids=HOLDERS)
+def test_operators_say_what_to_type(make: Callable[[], Any], hint: str, other: Any) -> None:
+    holder = make()
+    for name in BINARY:
+        apply = getattr(operator, name)
+        for pair in ((holder, other), (other, holder), (holder, holder)):
+            with pytest.raises(WrongTypeError, match="is no tensor") as error:
+                apply(*pair)
+            assert error.value.hint == hint
+    for name in ("abs", "invert", "neg", "pos"):
+        with pytest.raises(WrongTypeError, match="is no tensor"):
+            getattr(operator, name)(holder)
+
+
+@pytest.mark.parametrize(("make", "hint"), HOLDERS.values(), ids=HOLDERS)
+def test_comparing_with_a_tensor_is_refused_and_with_others_is_not(
+    make: Callable[[], Any], hint: str
+) -> None:
+    holder = make()
+    for other in (pt.ones(2), np.ones(2)):
+        for compare in (operator.eq, operator.ne):
+            with pytest.raises(WrongTypeError, match="is no tensor") as error:
+                compare(holder, other)
+            assert error.value.hint == hint
+    assert holder == holder  # noqa: PLR0124 - itself
+    assert holder != make()
+    assert holder != 1
+    assert holder is not None
+    assert {holder: 1}[holder] == 1
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        pt.exp,
+        pt.asarray,
+        lambda p: pt.asarray([p, p]),
+        lambda p: pt.concat([p, p]),
+        lambda p: pt.full(2, p),
+        pt.ones(2).at[0].set,
+        lambda p: pt.where(pt.ones(2) > 0, p, 1.0),
+        lambda p: p[0],
+        list,
+    ],
+)
+def test_functions_of_tensors_say_what_to_type(call: Callable[[Any], Any]) -> None:
+    with pytest.raises(WrongTypeError, match=r"a Param is no tensor(.|\n)*hint: param.value"):
+        call(Param(pt.ones(2)))
+
+
+def test_members_of_tensors_say_what_to_type() -> None:
+    param = Param(pt.ones(2))
+    for name in ("sum", "exp", "reshape", "T", "numpy"):
+        with pytest.raises(UnknownNameError, match="a Param holds a tensor, and is none") as error:
+            getattr(param, name)
+        assert error.value.hint == f"param.value.{name}"
+    assert "sum" not in dir(param)
+    assert "value" in dir(param)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = param.nothing  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="no attribute 'sum'"):
+        _ = Param.sum  # type: ignore[attr-defined]
+
+
+def test_another_type_may_say_what_it_means_beside_a_parameter() -> None:
+    class Knows:
+        def __radd__(self, other: object) -> str:
+            return "mine"
+
+    holder: Any = Param(pt.ones(2))
+    assert holder + Knows() == "mine"
+    with pytest.raises(TypeError, match="unsupported operand"):
+        holder + "text"
+
+
+# Which parameters are meant
+
+
+def test_freezing_a_layer_itself_says_how_to_name_it() -> None:
+    model: Any = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+    for where in (model.layers[0], model.layers[0].weight):
+        for call in (model.freeze, model.unfreeze):
+            with pytest.raises(ArgumentError, match=r"not a path(.|\n)*hint: model.*, its path"):
+                call(where)
+
+
+def test_a_function_that_chooses_gives_a_bool() -> None:
+    model: Any = nn.Linear(2, 2)
+    with pytest.raises(WrongTypeError, match="neither True nor False: got builtin_function"):
+        model.freeze(lambda path, param: path.endswith)
+    assert not model.freeze(lambda path, param: path.endswith("bias")).bias.trainable

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import field
 from functools import lru_cache, partial
+from operator import itemgetter, methodcaller
 from typing import Any, ClassVar
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -21,6 +24,7 @@ from phlox_tensor import (
     GradientError,
     IndexOutOfRangeError,
     TreeError,
+    tree,
 )
 
 
@@ -127,23 +131,44 @@ def beside(container: Any, part: object) -> Any:
     return container
 
 
+class Plain:
+    def __init__(self, inside: object) -> None:
+        self.inside = inside
+
+
+def of_class(part: object) -> Any:
+    return type("Keeper", (Plain,), {"kept": [part]})(1)
+
+
 HIDING: dict[str, Callable[[Any], Any]] = {
     "array": lambda part: np.array([part], dtype=object),
     "array in a list": lambda part: [1, np.array([part], dtype=object)],
+    "attribute of a class": of_class,
     "bound method": lambda part: part.to_device,
+    "classmethod": lambda part: classmethod(partial(id, part)),
     "dataclass": lambda part: beside(Notes(), part),
+    "defaultdict": lambda part: defaultdict(lambda: part),
     "dict": lambda part: beside(Names(), part),
     "dict iterator": lambda part: iter({"a": part}.values()),
     "dict key": lambda part: {part: 1},
+    "exception": ValueError,
+    "exception's attribute": lambda part: beside(KeyError(), part),
     "generator": lambda part: (each for each in [part]),
     "list": lambda part: beside(Row(), part),
     "list iterator": lambda part: iter([part]),
+    "list's class": lambda part: type("Keeper", (Row,), {"kept": part})(),
     "map": lambda part: map(id, [part]),
+    "method of a list": lambda part: [part].append,
+    "methodcaller": lambda part: methodcaller("append", part),
+    "objects in objects": lambda part: Plain(Plain(partial(id, part))),
     "partial": lambda part: partial(id, part),
     "partial keyword": lambda part: partial(dict, part=[part]),
     "partial of a method": lambda part: partial(part.to_device, "numpy"),
     "partial of a partial": lambda part: {"a": partial(map, partial(id, part))},
+    "property": lambda part: property(partial(id, part)),
+    "slice": lambda part: slice(0, part),
     "slots": Slotted,
+    "staticmethod": staticmethod,
 }
 
 
@@ -152,7 +177,8 @@ HIDING: dict[str, Callable[[Any], Any]] = {
 def test_a_field_that_hides_a_parameter_is_refused(
     hide: Callable[[Any], Any], part: Callable[[], Any]
 ) -> None:
-    with pytest.raises(TreeError, match=r"held[.\w]* of Holder hides a (Linear|Param)(.|\n)*hint"):
+    where = r"held[.\w]* of Holder(: \w+ of a \w+)? hides a (Linear|Param)(.|\n)*hint"
+    with pytest.raises(TreeError, match=where):
         Holder(hide(part()))
 
 
@@ -168,7 +194,11 @@ def test_a_field_that_hides_a_parameter_is_refused(
         Slotted(3),
         iter([1]),
         (i for i in range(3)),
+        ValueError("text"),
+        Plain(Plain(print)),
         beside(Row(), 1),
+        itemgetter(1),
+        slice(3),
         {(1, 2): 3},
         print,
     ],
@@ -177,6 +207,35 @@ def test_a_field_that_hides_a_parameter_is_refused(
 def test_what_hides_nothing_is_a_constant(value: Any) -> None:
     assert Holder(value).held is value
     assert Holder(value).num_params() == 0
+
+
+def test_weak_references_and_objects_deep_in_others_are_looked_into() -> None:
+    layer = linear()
+    with pytest.raises(TreeError, match="held of Holder hides a Linear"):
+        Holder(ref(layer))
+    with pytest.raises(TreeError, match="held of Holder: a container of an unknown type holds"):
+        Holder(Plain(Plain({"deep": Plain(layer)})))
+
+
+def test_what_flatten_gives_beside_the_parts_trains_nothing() -> None:
+    class Half:
+        def __init__(self, seen: Any, unseen: Any) -> None:
+            self.seen, self.unseen = seen, unseen
+
+    tree.register(Half, lambda x: ([x.seen], x.unseen), lambda parts, rest: Half(parts[0], rest))
+    with pytest.raises(TreeError, match="held of Holder hides a Linear: got a Half"):
+        Holder(Half(linear(), linear()))
+    with pytest.raises(TreeError, match="held of Holder hides a Tensor: got a Half"):
+        Holder(Half(linear(), [pt.ones(2)]))
+    assert Holder(Half(linear(), 3)).num_params() == 6
+
+
+def test_a_class_variable_is_a_constant_of_plain_objects_too() -> None:
+    class Known(Plain):
+        shared: ClassVar[Module] = nn.Activation("relu")
+        table = pt.zeros(3)
+
+    assert Holder(Known(1)).num_params() == 0
 
 
 def test_looking_into_an_iterator_does_not_use_it_up() -> None:

@@ -94,6 +94,8 @@ def test_linspace(num: int, endpoint: bool) -> None:
     got = pt.linspace(-1, 2, num, endpoint=endpoint, dtype="float64")
     assert np.array_equal(got.numpy(), np.linspace(-1, 2, num, endpoint=endpoint))
     assert pt.linspace(0, 1, num).dtype is pt.float32
+    with pytest.raises(ShapeError, match=r"\[linspace\] too many elements: got \(2361183241"):
+        pt.linspace(0, 1, 2**71 + num)
 
 
 @given(st.integers(0, 4), st.none() | st.integers(0, 4), st.integers(-4, 4))

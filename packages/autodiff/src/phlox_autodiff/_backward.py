@@ -58,11 +58,28 @@ class Gradients:
     def get(self, tensor: Tensor[Any]) -> Tensor[Any] | None:
         """Return the gradient of a leaf, or of a tensor that ``retain_grad`` gave.
 
-        None when no gradient flowed to it, or it is another tensor.
+        None when no gradient flowed to it, or it is another tensor; ``grads[tensor]`` says why.
+
+        Raises:
+            WrongTypeError: for what is no tensor.
         """
+        if not isinstance(tensor, Tensor):
+            raise _no_tensor(tensor)
         own = tensor.device is self._device
         node = tensor.primitive.node if own else self._node(tensor)
         return None if node is None else self._found.get(node)  # None for a constant
+
+    def __getitem__(self, tensor: Tensor[Any]) -> Tensor[Any]:
+        """Return the gradient of a leaf as ``get`` does, where there must be one.
+
+        Raises:
+            GradientError: when there is none, with the reason.
+            WrongTypeError: for what is no tensor.
+        """
+        found = self.get(tensor)
+        if found is None:
+            raise self._absent(tensor)
+        return found
 
     def of(self, values: Any) -> Any:
         """Return a tree with the gradient of each leaf in its place, None where there is none.
@@ -83,7 +100,13 @@ class Gradients:
         return self._proposals.get(tensor.primitive)
 
     def pop(self, tensor: Tensor[Any]) -> Tensor[Any] | None:
-        """Return the gradient of a leaf as ``get`` does, and forget it to free its memory."""
+        """Return the gradient of a leaf as ``get`` does, and forget it to free its memory.
+
+        Raises:
+            WrongTypeError: for what is no tensor.
+        """
+        if not isinstance(tensor, Tensor):
+            raise _no_tensor(tensor)
         node = self._node(tensor)
         return None if node is None else self._found.pop(node, None)
 
@@ -109,6 +132,30 @@ class Gradients:
             device, primitive = device.inner, device.lower(primitive)
         node: Node | None = primitive.node
         return node
+
+    def _absent(self, tensor: Tensor[Any]) -> GradientError:
+        """Why there is no gradient of a tensor, and what to type."""
+        levels = [tensor.device]
+        while levels[-1] is not self._device and levels[-1].inner is not None:
+            levels.append(levels[-1].inner)
+        node = self._node(tensor)
+        if levels[-1] is not self._device:
+            got, hint = f"a tensor on {tensor.device!r}", f"x.to_device({self._device!r})"
+            hint += ".require_grad() before the loss"
+        elif node is None:
+            got, hint = "a constant", "x = x.require_grad() before the loss"
+        elif node.plan is not LEAF:
+            got, hint = "a result of other tensors", "x = px.retain_grad(x) before the loss"
+        else:
+            got = "a leaf on which this loss does not depend"
+            hint = "grads.get(x), which is None there; x in grads"
+        return GradientError(
+            "grad",
+            "no gradient of this tensor was found",
+            got=got,
+            expected="a leaf that the loss was computed with",
+            hint=hint,
+        )
 
     def __copy__(self) -> Gradients:
         return self  # which never changes
@@ -167,6 +214,16 @@ class Gradients:
 
     def __repr__(self) -> str:
         return f"Gradients(of {len(self._found)} tensors on {self._device!r})"
+
+
+def _no_tensor(given: object) -> WrongTypeError:
+    return WrongTypeError(
+        "gradients",
+        "not a tensor",
+        got=type(given).__name__,
+        expected="a leaf, or a tensor that retain_grad gave",
+        hint="grads.get(param.value); grads.of(model) for all of them",
+    )
 
 
 def _mapped(function: Callable[[Tensor[Any]], Any], gradient: Tensor[Any]) -> Tensor[Any]:

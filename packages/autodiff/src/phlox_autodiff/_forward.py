@@ -286,7 +286,7 @@ class _Transposed:
             found.extend(out) if self._joint else found.append(out)
         pairs = [(c, t) for c, t in zip(found, ts, strict=True) if c is not None and t is not None]
         grads = reduce(add, [(c * t).sum() for c, t in pairs]).backward()
-        return [None if (t := g.grad(grads)) is None else t for g in cotangents]
+        return [grads.get(g) for g in cotangents]
 
 
 def jvp(

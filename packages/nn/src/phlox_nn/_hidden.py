@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import partial
-from types import FunctionType, GeneratorType, MethodType
+from inspect import get_annotations
+from sys import stdlib_module_names
+from types import (
+    BuiltinMethodType,
+    CellType,
+    CoroutineType,
+    FunctionType,
+    GeneratorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+)
 from typing import Any, Final
+from weakref import ReferenceType
 
-from phlox_tensor import Backend, Tensor, TreeError, tree
+from phlox_tensor import ArgumentError, Backend, Tensor, TreeError, tree
+from phlox_tensor.no_operand import NoOperand
 
+from ._config import Config
 from ._param import Param
 
 Inside = Callable[[Any], list[Any]]
 
-_LEAVES: Final = (Backend, Param, Tensor, type)
+_LEAVES: Final = (Backend, Config, Param, Tensor, type)
+_OWN: Final = (NoOperand,)  # modules and parameters
 _OPENERS: Final[dict[type, Inside | None]] = {}
+_OF_CLASSES: Final[dict[type, list[Any]]] = {}
 _DEEP: Final = 32  # levels of containers for the quick look, which a list in itself would never end
-_OF_PYTHON: Final = ("builtins", "functools", "itertools")
+_OF_PYTHON: Final = ("builtins", "functools", "itertools", "operator")
 
 
 def check(name: str, owner: str, value: Any, parts: tuple[type, ...]) -> None:
@@ -35,6 +50,18 @@ def check(name: str, owner: str, value: Any, parts: tuple[type, ...]) -> None:
     """
     if _is_clear(value, parts, _DEEP):
         return
+    try:
+        _look(name, owner, value, parts)
+    except TreeError as error:
+        if error.op != "tree":
+            raise
+        what = f"{name} of {owner}: {error.what}"
+        got, expected, hint = error.got, error.expected, error.hint
+        raise TreeError("module", what, got=got, expected=expected, hint=hint) from error
+
+
+def _look(name: str, owner: str, value: Any, parts: tuple[type, ...]) -> None:
+    """Go through all that a field holds."""
     seen: set[int] = set()
     work: list[tuple[str, Any]] = [(name, value)]
     while work:
@@ -43,7 +70,9 @@ def check(name: str, owner: str, value: Any, parts: tuple[type, ...]) -> None:
             continue
         seen.add(id(item))
         for inner, node in tree.nodes_with_paths(item, leaf=parts):
-            _refuse(f"{path}.{inner}" if inner else path, owner, node, _beside(node), parts)
+            where, held = f"{path}.{inner}" if inner else path, _beside(node)
+            _refuse(where, owner, node, held, parts)
+            work += [(where, each) for each in held]
         for inner, leaf in tree.leaves_with_paths(item, leaf=parts):
             if isinstance(leaf, parts):
                 continue
@@ -69,6 +98,17 @@ def add(found: dict[str, Any], path: str, part: Any) -> None:
             hint='{"first": part, "second": part}',
         )
     found[path] = part
+
+
+def unseen(owner: str, path: str) -> ArgumentError:
+    """Return the error for a tensor in a field that wants a gradient, and is no parameter."""
+    return ArgumentError(
+        "module",
+        f"{path} of {owner} is not seen as a parameter",
+        got="a tensor that wants a gradient",
+        expected="a parameter, or a constant",
+        hint="nn.Param(x) to train it, x.detach() for a constant",
+    )
 
 
 def _is_clear(value: Any, parts: tuple[type, ...], depth: int) -> bool:
@@ -119,14 +159,16 @@ def _hint(name: str, value: Any) -> str:
 
 def _beside(node: Any) -> list[Any]:
     """What a container holds that is none of its children."""
-    own = getattr(node, "__dict__", {})
-    keys = list(node) if isinstance(node, dict) else []
+    known = tree.node_of(node)
+    if known is not None and not known.known:
+        return [known.flatten(node)[1]]
+    own = tree.attributes_of(node)
     if is_dataclass(node):
         names = {f.name for f in fields(node)}
-        return [value for name, value in own.items() if name not in names]
-    if isinstance(node, dict | list | tuple):
-        return [*keys, *own.values()]
-    return []
+        found = [value for name, value in own.items() if name not in names]
+        return [*found, *_of_class(type(node))]
+    keys = list(node) if isinstance(node, dict) else []
+    return [*keys, getattr(node, "default_factory", None), *own.values(), *_of_class(type(node))]
 
 
 def opener(cls: type) -> Inside | None:
@@ -139,35 +181,48 @@ def opener(cls: type) -> Inside | None:
 def _opener(cls: type) -> Inside | None:
     if _is_array(cls):
         return lambda x: list(x.flat) if x.dtype.hasobject and x.dtype.names is None else []
-    if issubclass(cls, partial):
-        return lambda x: [x.func, *x.args, *x.keywords.values()]
-    if cls is MethodType:
-        return lambda x: [x.__self__]
-    if cls is FunctionType:
-        return _of_function
-    if cls is GeneratorType:
-        return lambda x: [] if x.gi_frame is None else list(x.gi_frame.f_locals.values())
+    for base, inside in _INSIDE.items():
+        if issubclass(cls, base):
+            return inside
     if cls.__module__ in _OF_PYTHON:
         return _of_python(cls)
-    slots = [name for base in cls.__mro__ for name in _slots(base)]
-    if not slots or issubclass(cls, _LEAVES):
+    if issubclass(cls, _LEAVES):
         return None
-    return lambda x: [getattr(x, name) for name in slots if hasattr(x, name)]
+    shared = _of_class(cls)
+    plain = _is_of_library(cls) or not tree.takes_attributes(cls)
+    if plain and not shared and not tree.slots_of(cls):
+        return None
+    return lambda x: [*tree.attributes_of(x).values(), *shared]
+
+
+def _of_class(cls: type) -> list[Any]:
+    """The parameters and modules that a class keeps for all its objects, but for annotated ones."""
+    if cls not in _OF_CLASSES:
+        found: list[Any] = []
+        for base in [each for each in cls.__mro__ if not _is_of_library(each)]:
+            hints = get_annotations(base)
+            fixed = [x for name, x in vars(base).items() if name not in hints and tree.is_node(x)]
+            found += tree.leaves(fixed, leaf=_OWN)
+        _OF_CLASSES[cls] = [x for x in found if isinstance(x, _OWN)]
+    return _OF_CLASSES[cls]
+
+
+def _is_of_library(cls: type) -> bool:
+    return cls.__module__.partition(".")[0] in stdlib_module_names
 
 
 def _of_python(cls: type) -> Inside | None:
     """What values of Python's own types hold; caches of functions are among them."""
     if cls.__module__ == "functools":
         return lambda x: list(getattr(x, "__dict__", {}).values())
-    return _reduced if issubclass(cls, Iterator) else None
+    return _reduced if issubclass(cls, Iterator) or cls.__module__ == "operator" else None
 
 
 def _of_function(function: Any) -> list[Any]:
     """What a function brings along; what it finds by names of its module stays unseen."""
     found = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
     for cell in function.__closure__ or ():
-        with suppress(ValueError):  # a cell that is not filled yet
-            found.append(cell.cell_contents)
+        found += _of_cell(cell)
     return [*found, *vars(function).values()]
 
 
@@ -176,20 +231,42 @@ def _is_array(cls: type) -> bool:
     return any(b.__module__ == "numpy" and b.__name__ == "ndarray" for b in cls.__mro__)
 
 
-def _slots(base: type) -> list[str]:
-    given = vars(base).get("__slots__", ())
-    names = [given] if isinstance(given, str) else list(given)
-    private = f"_{base.__name__.lstrip('_')}"
-    return [
-        private + n if n.startswith("__") and not n.endswith("__") else n
-        for n in names
-        if n not in ("__dict__", "__weakref__")
-    ]
-
-
 def _reduced(iterator: Any) -> list[Any]:
     """What an iterator of Python goes over, which asking for does not use up."""
     try:
         return list(iterator.__reduce__()[1])
     except TypeError:  # one that cannot be copied, such as over a file
         return []
+
+
+def _of_generator(generator: GeneratorType[Any, Any, Any]) -> list[Any]:
+    return [] if generator.gi_frame is None else list(generator.gi_frame.f_locals.values())
+
+
+def _of_coroutine(coroutine: CoroutineType[Any, Any, Any]) -> list[Any]:
+    return [] if coroutine.cr_frame is None else list(coroutine.cr_frame.f_locals.values())
+
+
+def _of_cell(cell: CellType) -> list[Any]:
+    try:
+        return [cell.cell_contents]
+    except ValueError:  # one that is not filled yet
+        return []
+
+
+_INSIDE: Final[dict[type, Inside]] = {
+    BaseException: lambda x: [*x.args, *vars(x).values()],
+    BuiltinMethodType: lambda x: [] if isinstance(x.__self__, ModuleType) else [x.__self__],
+    CellType: _of_cell,
+    CoroutineType: _of_coroutine,
+    FunctionType: _of_function,
+    GeneratorType: _of_generator,
+    MethodType: lambda x: [x.__self__],
+    MethodWrapperType: lambda x: [x.__self__],
+    ReferenceType: lambda x: [x()],
+    classmethod: lambda x: [x.__func__],
+    partial: lambda x: [x.func, *x.args, *x.keywords.values()],
+    property: lambda x: [x.fget, x.fset, x.fdel],
+    slice: lambda x: [x.start, x.stop, x.step],
+    staticmethod: lambda x: [x.__func__],
+}

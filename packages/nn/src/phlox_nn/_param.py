@@ -20,6 +20,7 @@ from phlox_tensor import (
     tree,
 )
 from phlox_tensor.capture import wrap
+from phlox_tensor.no_operand import NoOperand, hint_at_members, no_operand
 from phlox_tensor.random import generator
 
 ID_BYTES: Final = 8
@@ -42,7 +43,7 @@ def id_of(key: int, block: int) -> str:
 
 
 @final
-class Param:
+class Param(NoOperand):
     """A tensor with an id, by which optimizers and records find it again.
 
     The value may be lazy: shape, type and device are known, the numbers are made at the first use.
@@ -75,6 +76,8 @@ class Param:
         "role",
         "shape",
     )
+
+    tensor_code = "param.value"
 
     id: str
     role: Role
@@ -310,6 +313,10 @@ class Param:
             made._wait(lambda: move(self.value.detach()))
         return made
 
+    def __getitem__(self, index: object) -> Never:
+        del index
+        raise no_operand("getitem", self)
+
     def __copy__(self) -> Param:
         return self  # which never changes
 
@@ -483,4 +490,5 @@ def _static(like: Param) -> Any:
     return like.id, like.role, like.frozen, like.shape, like.dtype, like.device
 
 
-tree.register(Param, _flatten, _rebuild, _static, shared=True)
+hint_at_members(Param)
+tree.register(Param, _flatten, _rebuild, _static, shared=True, whole=True)

@@ -12,6 +12,7 @@ from types import NoneType
 from typing import Any, Final, NamedTuple, TypeVar
 
 from phlox_tensor import ArgumentError, Tensor, tree
+from phlox_tensor.no_operand import NoOperand
 
 from . import _hidden
 from ._param import Param, no_param
@@ -53,10 +54,12 @@ class _Flat(NamedTuple):
     by_id: dict[str, Param]
 
 
-class Walked:
+class Walked(NoOperand):
     """What walks see of a module; the rest but ``_known`` is there once somebody asked."""
 
     __slots__ = ("__dict__", "__weakref__", "_flat", "_known", "_places", "_replayed")
+
+    tensor_code = "model(x)"
 
     _known: _Known
     _flat: _Flat
@@ -195,7 +198,7 @@ def complete(module: Walked) -> None:
             elif isinstance(leaf, Param):
                 has_params = True
             elif isinstance(leaf, Tensor) and leaf.requires_grad:
-                raise _unseen(module, join(name, path))
+                raise _hidden.unseen(type(module).__name__, join(name, path))
     if "training" in values and values["training"] is None:
         undecided = True
     _set_values(module, dict(values))
@@ -217,16 +220,6 @@ def _may_change(value: Any) -> bool:
     if isinstance(value, tuple):
         return any(_may_change(item) for item in value)
     return isinstance(value, deque | dict | list)
-
-
-def _unseen(module: Walked, path: str) -> ArgumentError:
-    return ArgumentError(
-        "module",
-        f"{path} of {type(module).__name__} is not seen as a parameter",
-        got="a tensor that wants a gradient",
-        expected="a parameter, or a constant",
-        hint="nn.Param(x) to train it, x.detach() for a constant",
-    )
 
 
 def _decide(module: Walked, training: bool) -> None:
@@ -497,4 +490,4 @@ def _static(rest: Any) -> Any:
     return cls, constants, containers
 
 
-tree.register(Walked, flatten, rebuild, _static, slot="_replayed")
+tree.register(Walked, flatten, rebuild, _static, slot="_replayed", whole=True)

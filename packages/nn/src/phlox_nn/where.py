@@ -6,7 +6,8 @@ from collections.abc import Callable
 from fnmatch import fnmatchcase
 from inspect import signature
 
-from phlox_tensor import ArgumentError
+from phlox_tensor import ArgumentError, WrongTypeError
+from phlox_tensor.no_operand import NoOperand
 
 from ._param import Param
 
@@ -17,8 +18,23 @@ _LACKING = "a module with weights"
 
 
 def fits(where: Where, path: str, param: Param) -> bool:
-    """Return whether a path, a pattern or a function means the parameter at a path."""
-    return fits_path(where, path) if isinstance(where, str) else where(path, param)
+    """Return whether a path, a pattern or a function means the parameter at a path.
+
+    Raises:
+        WrongTypeError: when the function gives no bool.
+    """
+    if isinstance(where, str):
+        return fits_path(where, path)
+    found: object = where(path, param)
+    if not isinstance(found, bool):
+        raise WrongTypeError(
+            "where",
+            "a function of path and parameter gives neither True nor False",
+            got=f"{type(found).__name__} for {path}",
+            expected="a bool",
+            hint='lambda path, param: path.endswith("bias")',
+        )
+    return found
 
 
 def fits_path(where: str, path: str) -> bool:
@@ -67,14 +83,18 @@ def require_where(op: str, where: object, hint: str | None = None) -> None:
     Raises:
         ArgumentError: also for a function of other arguments.
     """
-    if isinstance(where, str) or (callable(where) and _takes_two(where)):
+    part = isinstance(where, NoOperand)  # a module or a parameter
+    if isinstance(where, str) or (callable(where) and not part and _takes_two(where)):
         return
+    other = f"a {type(where).__name__} of other arguments" if callable(where) else repr(where)
     raise ArgumentError(
         op,
         "not a path, and not a function of path and parameter",
-        got=f"a {type(where).__name__} of other arguments" if callable(where) else repr(where),
+        got=f"a {type(where).__name__} itself" if part else other,
         expected='"encoder.*", or a function',
-        hint=hint or f'model.{op}(lambda path, param: path.endswith("bias"))',
+        hint=f'model.{op}("encoder.*"), its path; print(model) shows it'
+        if part
+        else hint or f'model.{op}(lambda path, param: path.endswith("bias"))',
     )
 
 

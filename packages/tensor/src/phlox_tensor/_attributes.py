@@ -10,6 +10,7 @@ from ._dtype import as_dtype
 from ._errors import ArgumentError, GradientError, ShapeError
 from ._number import Scalar, call
 from ._tensor import Tensor
+from .no_operand import NoOperand, no_operand
 
 Normalizer = Callable[[Any, str, str, int], Any]  # value, attribute name, op name, rank
 
@@ -211,6 +212,8 @@ def _scalar(value: Any, name: str, op: str, rank: int) -> Any:
     if isinstance(value, Scalar):
         return value
     refuse_recorded(value, name, op)
+    if isinstance(value, NoOperand):
+        raise no_operand(op, value)
     try:
         plain = value.item()
     except (AttributeError, ValueError):  # no array, or one of several elements

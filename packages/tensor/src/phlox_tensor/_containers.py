@@ -29,23 +29,97 @@ class Node(NamedTuple):
     static: Callable[[Any], Any] | None = None
     shared: bool = False  # one object at two places is one part of a tree
     slot: str | None = None  # where values that never change keep what compiled functions find
+    whole: bool = False  # one thing to whoever looks for what is hidden, and hides nothing itself
+
+
+def attributes_of(value: Any) -> dict[str, Any]:
+    """Return what an object keeps in its attributes, those in slots included."""
+    found = dict(getattr(value, "__dict__", ()))
+    for name in slots_of(type(value)):
+        if hasattr(value, name):
+            found[name] = getattr(value, name)
+    return found
+
+
+def slots_of(cls: type) -> tuple[str, ...]:
+    """Return the names of the slots of a class and of those that it is made from."""
+    if cls not in _SLOTS:
+        found = [name for base in cls.__mro__ for name in _own_slots(base)]
+        _SLOTS[cls] = tuple(name for name in found if name not in ("__dict__", "__weakref__"))
+    return _SLOTS[cls]
+
+
+def _own_slots(cls: type) -> list[str]:
+    given = vars(cls).get("__slots__", ())
+    names = [given] if isinstance(given, str) else list(given)
+    private = f"_{cls.__name__.lstrip('_')}"
+    return [private + n if n.startswith("__") and not n.endswith("__") else n for n in names]
+
+
+_SLOTS: Final[dict[type, tuple[str, ...]]] = {}
+
+
+def takes_attributes(cls: type) -> bool:
+    """Whether values of a class can have attributes."""
+    return bool(getattr(cls, "__dictoffset__", 0)) or bool(slots_of(cls))
+
+
+def with_attributes(node: Node) -> Node:
+    """Return how values of subclasses come apart, whose attributes go along."""
+
+    def flatten(value: Any) -> tuple[Children, Any]:
+        children, rest = node.flatten(value)
+        return children, (rest, attributes_of(value))
+
+    def rebuild(children: Any, rest: tuple[Any, dict[str, Any]]) -> Any:
+        made = node.rebuild(children, rest[0])
+        for name, value in rest[1].items():
+            object.__setattr__(made, name, value)
+        return made
+
+    return node._replace(flatten=flatten, rebuild=rebuild)
+
+
+# Past constructors and methods of subclasses, which may want other arguments.
 
 
 def _list(children: Any, cls: type[list[Any]]) -> Any:
-    made: list[Any] = cls.__new__(cls)
-    made.extend(children)
+    made: list[Any] = list.__new__(cls)
+    list.extend(made, children)
     return made
 
 
 def _dict(children: Any, cls: type[dict[Any, Any]]) -> Any:
-    made: dict[Any, Any] = cls.__new__(cls)
-    made.update(children)
+    made: dict[Any, Any] = dict.__new__(cls)
+    dict.update(made, children)
+    return made
+
+
+def _ordered(children: Any, cls: type[OrderedDict[Any, Any]]) -> Any:
+    made: OrderedDict[Any, Any] = OrderedDict.__new__(cls)
+    for key, value in children.items():
+        OrderedDict.__setitem__(made, key, value)
+    return made
+
+
+def _defaultdict(children: Any, rest: tuple[type[defaultdict[Any, Any]], Any]) -> Any:
+    cls, factory = rest
+    made: defaultdict[Any, Any] = defaultdict.__new__(cls)
+    defaultdict.__init__(made, factory)
+    dict.update(made, children)
+    return made
+
+
+def _deque(children: Any, rest: tuple[type[deque[Any]], int | None]) -> Any:
+    cls, longest = rest
+    made: deque[Any] = deque.__new__(cls)
+    deque.__init__(made, children, longest)
     return made
 
 
 def _flatten_dataclass(value: Any) -> tuple[Children, Any]:
     names = [f.name for f in fields(value) if hasattr(value, f.name)]
-    others = {k: v for k, v in getattr(value, "__dict__", {}).items() if k not in names}
+    others = {k: v for k, v in attributes_of(value).items() if k not in names}
     return {name: getattr(value, name) for name in names}, (type(value), others)
 
 
@@ -65,19 +139,11 @@ NAMED_TUPLE: Final = Node(
     known=True,
 )
 KNOWN: Final[dict[type, Node]] = {
-    OrderedDict: Node(
-        lambda value: (value, type(value)), lambda children, cls: cls(children), known=True
-    ),
+    OrderedDict: Node(lambda value: (value, type(value)), _ordered, known=True),
     defaultdict: Node(
-        lambda value: (value, (type(value), value.default_factory)),
-        lambda children, rest: rest[0](rest[1], children),
-        known=True,
+        lambda value: (value, (type(value), value.default_factory)), _defaultdict, known=True
     ),
-    deque: Node(
-        lambda value: (value, (type(value), value.maxlen)),
-        lambda children, rest: rest[0](children, rest[1]),
-        known=True,
-    ),
+    deque: Node(lambda value: (value, (type(value), value.maxlen)), _deque, known=True),
     dict: Node(lambda value: (value, type(value)), _dict, known=True),
     list: Node(lambda value: (value, type(value)), _list, known=True),
     tuple: Node(

@@ -426,9 +426,11 @@ def linspace(
 
     Raises:
         ArgumentError: for a negative number of values.
+        ShapeError: for more than memory could ever hold.
     """
     (num,) = sizes(num, "linspace")
     backend = as_device(device)
+    check_shape((num,), backend, "linspace")
     chosen = _dtype_for(0.0, dtype, backend, "linspace")
     ends = _plain(start, "start", "linspace"), _plain(stop, "stop", "linspace")
     values = np.linspace(*ends, num, endpoint=endpoint)

@@ -270,10 +270,15 @@ class Tensor(TensorMethods[K]):
         """
         return self.device.backward(self, seed, retain_graph)
 
-    def grad(self, gradients: Any) -> Tensor[Float] | None:
-        """Return this leaf's gradient out of ``gradients``, on the inner backend, or None."""
-        get = None if isinstance(gradients, dict) else getattr(gradients, "get", None)
-        if get is None:
+    def grad(self, gradients: Any) -> Tensor[Float]:
+        """Return this leaf's gradient out of ``gradients``, on the inner backend.
+
+        ``gradients.get(x)`` gives None where there is none.
+
+        Raises:
+            GradientError: when no gradient flowed to it, with the reason.
+        """
+        if isinstance(gradients, dict) or not hasattr(gradients, "get"):
             raise WrongTypeError(
                 "grad",
                 "not the gradients of a pass",
@@ -281,7 +286,7 @@ class Tensor(TensorMethods[K]):
                 expected="what backward() gave",
                 hint="x.grad(loss.backward())",
             )
-        found: Tensor[Float] | None = get(self)
+        found: Tensor[Float] = gradients[self]
         return found
 
     def detach(self) -> Self:

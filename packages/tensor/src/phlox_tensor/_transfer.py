@@ -13,6 +13,7 @@ from ._dtype import DType, as_dtype, iinfo
 from ._errors import ArgumentError, DTypeError, GradientError
 from ._operands import check_shape, lift, require_dtype
 from ._tensor import Tensor
+from .no_operand import NoOperand, no_operand
 from .reference.unary import cast
 
 Array = np.ndarray[Any, Any]
@@ -135,5 +136,8 @@ def _from_python(data: Any, op: str) -> Array:
     if array.size == 0 and array.dtype == np.float64:
         return array
     if array.dtype == object:
+        for item in array.flat:
+            if isinstance(item, NoOperand):
+                raise no_operand(op, item)
         raise DTypeError(op, "no element type fits the data", got=type(data).__name__)
     return array

@@ -6,21 +6,12 @@ depth costs no frames.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import is_dataclass
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, final
 
-from ._containers import (
-    DATACLASS,
-    KNOWN,
-    LEAVES,
-    NAMED_TUPLE,
-    Flatten,
-    Node,
-    Rebuild,
-    check_registration,
-)
+from ._containers import Node
 from ._errors import TreeError
+from ._nodes import KINDS, is_node, kind_of, nothing_hidden
 from ._tensor import Tensor
 
 Types = type | tuple[type, ...]
@@ -48,125 +39,14 @@ class _End(NamedTuple):
     value: Any
 
 
-_CLOSED: Final[set[type]] = set()
-_REGISTERED: Final[dict[type, Node]] = {}
-# What a type is: looked up once. False: a leaf; True: a leaf that may hide what should be a part.
-_KINDS: Final[dict[type, Node | bool]] = {}
-
-
-def register(
-    type: type,
-    flatten: Flatten,
-    rebuild: Rebuild,
-    static: Callable[[Any], Any] | None = None,
-    *,
-    shared: bool = False,
-    slot: str | None = None,
-) -> None:
-    """Make values of ``type`` and of its subclasses nodes of trees.
-
-    Args:
-        type: the class of a container.
-        flatten: gives the children, a dict by name or a sequence, and whatever else is needed to
-            make the value again.
-        rebuild: makes a value of what ``flatten`` gave, with other children.
-        static: for values that never change: gives, of whatever else ``flatten`` gave, a tree of
-            what tells two values of one structure apart. Without it the whole is compared.
-        shared: one object that stands at several places is one part: its leaves come once, and it
-            is one object again after rebuilding.
-        slot: for values that never change: an attribute of theirs in which compiled functions
-            keep what they found, so that they need not take a value apart again.
-
-    Raises:
-        ArgumentError: when the type is registered already, or one of Python's containers.
-        WrongTypeError: for what is no class, and functions that are none.
-
-    >>> from phlox_tensor import tree
-    >>> class Box:
-    ...     def __init__(self, low, high):
-    ...         self.low, self.high = low, high
-    >>> tree.register(
-    ...     Box,
-    ...     lambda box: ({"low": box.low, "high": box.high}, None),
-    ...     lambda children, rest: Box(**children),
-    ... )
-    >>> tree.leaves(tree.map(lambda x: x + 1, Box(1, [2, 3])))
-    [2, 3, 4]
-    """
-    check_registration(type, flatten, rebuild, _REGISTERED)
-    _REGISTERED[type] = Node(flatten, rebuild, known=False, static=static, shared=shared, slot=slot)
-    _KINDS.clear()
-
-
-def register_leaf(type: type) -> None:
-    """Make values of ``type`` and of its subclasses leaves that nobody looks into.
-
-    For classes that would come apart, or be looked through, and hold no tensors.
-    """
-    _CLOSED.add(type)
-    _KINDS.clear()
-
-
-def is_node(value: Any) -> bool:
-    """Whether a value comes apart, as opposed to a leaf."""
-    return type(_kind(type(value))) is Node
-
-
-def node_of(value: Any) -> Node | None:
-    """Return how a value comes apart; None for a leaf.
-
-    Raises:
-        TreeError: for a container of a type that is not known that holds a tensor.
-    """
-    kind = _kind(type(value))
-    if kind is True:
-        _nothing_hidden(value)
-    return kind if type(kind) is Node else None
-
-
-def is_plain(value: Any) -> bool:
-    """Whether a value is of a type that holds nothing: a number, text, an array, a function."""
-    cls = type(value)
-    return _KINDS.get(cls) is False and cls is not Tensor
-
-
 def children(value: Any) -> list[tuple[str, Any]]:
     """Return the parts of a value by name; none for a leaf."""
-    kind = _kind(type(value))
+    kind = kind_of(type(value))
     if type(kind) is not Node:
         return []
     found, _ = kind.flatten(value)
     pairs = found.items() if isinstance(found, dict) else enumerate(found)
     return [(str(name), part) for name, part in pairs]
-
-
-def _kind(cls: type) -> Node | bool:
-    found = _KINDS.get(cls)
-    if found is not None:
-        return found
-    for base in cls.__mro__:
-        if base in _CLOSED:
-            found = False
-            break
-        if base in _REGISTERED:
-            found = _REGISTERED[base]
-            break
-        if base in KNOWN:
-            named = base is tuple and hasattr(cls, "_fields")
-            found = NAMED_TUPLE if named else KNOWN[base]
-            break
-    if found is None:
-        found = DATACLASS if is_dataclass(cls) else _may_hide(cls)
-    _KINDS[cls] = found
-    return found
-
-
-def _may_hide(cls: type) -> bool:
-    """Whether objects of an unknown class could hold tensors that no walk would see."""
-    if issubclass(cls, LEAVES) or hasattr(cls, "__array__") or cls.__module__ == "functools":
-        return False
-    own = cls.__module__ != "builtins" and bool(getattr(cls, "__dictoffset__", 0))
-    return own or issubclass(cls, Collection)
 
 
 # Taking apart
@@ -335,12 +215,12 @@ def flatten(tree: Any, leaf: Types = ()) -> tuple[list[Any], Structure]:
         if cls is _End:
             shared[id(value.value)] = len(steps) - 1
             continue
-        kind = _KINDS.get(cls)
+        kind = KINDS.get(cls)
         if kind is None:
-            kind = _kind(cls)
+            kind = kind_of(cls)
         if type(kind) is not Node or (leaf and isinstance(value, leaf)):
             if kind is True:
-                _nothing_hidden(value)
+                nothing_hidden(value)
             steps.append(None)
             leaves.append(value)
             continue
@@ -404,10 +284,10 @@ def _paths(tree: Any, leaf: Types, *, nodes: bool) -> Iterator[tuple[_Path, Any]
             continue
         value, path = entry
         cls = type(value)
-        kind = _kind(cls)
+        kind = kind_of(cls)
         if type(kind) is not Node or (leaf and isinstance(value, leaf)):
             if kind is True:
-                _nothing_hidden(value, path)
+                nothing_hidden(value, f" at {_text(path)}" if path is not None else "")
             if not nodes:
                 yield path, value
             continue
@@ -450,43 +330,6 @@ def rebuild(structure: Structure, leaves: Sequence[Any]) -> Any:
         TreeError: when there are more or fewer leaves than the tree has.
     """
     return structure.rebuild(leaves)
-
-
-# Containers that nobody registered
-
-
-def _nothing_hidden(value: Any, path: _Path = None) -> None:
-    """Refuse an object of an unknown class that holds a tensor or a registered value."""
-    attributes = getattr(value, "__dict__", None)
-    parts = list(attributes.values()) if isinstance(attributes, dict) else []
-    if isinstance(value, Mapping):
-        parts.extend(value.values())
-    elif isinstance(value, Collection):
-        parts.extend(value)
-    if any(_holds_tensor(part) for part in parts):
-        name = type(value).__name__
-        place = f" at {_text(path)}" if path is not None else ""
-        raise TreeError(
-            "tree",
-            f"a container of an unknown type holds a tensor{place}",
-            got=name,
-            expected="lists, tuples, dicts, deques, dataclasses or registered types",
-            hint=f"phlox_tensor.tree.register({name}, flatten, rebuild), or a list",
-        )
-
-
-def _holds_tensor(part: Any) -> bool:
-    work, seen = [part], set[int]()
-    while work:
-        value = work.pop()
-        kind = _kind(type(value))
-        if isinstance(value, Tensor) or (type(kind) is Node and not kind.known):
-            return True
-        if type(kind) is Node and id(value) not in seen:
-            seen.add(id(value))
-            children, _ = kind.flatten(value)
-            work.extend(children.values() if isinstance(children, dict) else children)
-    return False
 
 
 _LEAF: Final = Structure([None], 1)

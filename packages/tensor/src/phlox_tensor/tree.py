@@ -1,25 +1,22 @@
 """Trees of containers: take apart, map, rebuild; ``register`` makes a type of one's own a node."""
 
-from ._containers import Node
+from ._containers import Node, attributes_of, slots_of, takes_attributes
+from ._nodes import is_node, is_plain, node_of, register, register_leaf
 from ._tree import (
     Structure,
     children,
     flatten,
-    is_node,
-    is_plain,
     leaves,
     leaves_with_paths,
     map,
-    node_of,
     nodes_with_paths,
     rebuild,
-    register,
-    register_leaf,
 )
 
 __all__ = [
     "Node",
     "Structure",
+    "attributes_of",
     "children",
     "flatten",
     "is_node",
@@ -32,4 +29,6 @@ __all__ = [
     "rebuild",
     "register",
     "register_leaf",
+    "slots_of",
+    "takes_attributes",
 ]

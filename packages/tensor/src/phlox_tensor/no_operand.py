@@ -1,0 +1,126 @@
+"""What refuses to be an operand, since it is no tensor: operators, and members of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import getattr_static
+from typing import Any, ClassVar, Final, Never
+
+from numpy import generic, ndarray
+
+from ._errors import UnknownNameError, WrongTypeError
+from ._tensor import Tensor
+
+# By the names of Python's methods; those of two operands are reflected too.
+_BINARY: Final = {
+    "add": "+",
+    "and": "&",
+    "floordiv": "//",
+    "lshift": "<<",
+    "matmul": "@",
+    "mod": "%",
+    "mul": "*",
+    "or": "|",
+    "pow": "**",
+    "rshift": ">>",
+    "sub": "-",
+    "truediv": "/",
+    "xor": "^",
+}
+_COMPARED: Final = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
+_UNARY: Final = {"abs": "abs", "invert": "~", "neg": "-", "pos": "+"}
+
+
+class NoOperand:
+    """Base of what holds tensors and is none: operators beside tensors and numbers are errors.
+
+    Attributes:
+        tensor_code: the code that gives the tensor that was meant.
+    """
+
+    __slots__ = ()
+    __array_ufunc__ = None  # so that NumPy asks here
+
+    tensor_code: ClassVar[str]
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Tensor | ndarray):
+            raise no_operand("==", self, other)
+        return NotImplemented
+
+    def __ne__(self, other: object) -> bool:
+        if isinstance(other, Tensor | ndarray):
+            raise no_operand("!=", self, other)
+        return NotImplemented
+
+    __hash__ = object.__hash__
+
+
+_NUMBERS: Final = (NoOperand, Tensor, bool, complex, float, generic, int, ndarray)
+
+
+def no_operand(op: str, holder: NoOperand, other: object = None) -> WrongTypeError:
+    """Return the error for a call that takes tensors, and got what holds some."""
+    kind = type(holder).__name__
+    return WrongTypeError(
+        op,
+        f"a {kind} is no tensor",
+        got=kind if other is None else f"{kind} and {type(other).__name__}",
+        expected="tensors and numbers",
+        hint=holder.tensor_code,
+    )
+
+
+def _operator(sign: str) -> Callable[[NoOperand, object], Any]:
+    def refuse(self: NoOperand, other: object) -> Any:
+        if isinstance(other, _NUMBERS):
+            raise no_operand(sign, self, other)
+        return NotImplemented  # another type may know what it means beside a module
+
+    return refuse
+
+
+def _of_one(sign: str) -> Callable[[NoOperand], Never]:
+    def refuse(self: NoOperand) -> Never:
+        raise no_operand(sign, self)
+
+    return refuse
+
+
+for _name, _sign in _BINARY.items():
+    setattr(NoOperand, f"__{_name}__", _operator(_sign))
+    setattr(NoOperand, f"__r{_name}__", _operator(_sign))
+for _name, _sign in _COMPARED.items():
+    setattr(NoOperand, f"__{_name}__", _operator(_sign))
+for _name, _sign in _UNARY.items():
+    setattr(NoOperand, f"__{_name}__", _of_one(_sign))
+
+
+class _OfTensors:
+    """Stands on a class for a member of tensors: reading it raises the error that says more."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        """Say which member."""
+        self._name = name
+
+    def __get__(self, instance: NoOperand | None, owner: type) -> Never:
+        if instance is None:
+            raise AttributeError(f"type object {owner.__name__!r} has no attribute {self._name!r}")
+        code = f"{instance.tensor_code}.{self._name}"
+        what = f"a {owner.__name__} holds a tensor, and is none"
+        raise UnknownNameError(self._name, what, hint=code)
+
+
+def hint_at_members(cls: type[NoOperand]) -> None:
+    """Put a hint on a class for each member of tensors that it lacks."""
+    for name in dir(Tensor):
+        if not name.startswith("_") and not hasattr(cls, name):
+            setattr(cls, name, _OfTensors(name))
+
+    def listed(self: object) -> list[str]:
+        names = object.__dir__(self)
+        return sorted(n for n in names if not isinstance(getattr_static(self, n, None), _OfTensors))
+
+    setattr(cls, "__dir__", listed)  # noqa: B010 - checkers know only the one of object
