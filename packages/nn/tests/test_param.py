@@ -335,7 +335,7 @@ def test_another_type_may_say_what_it_means_beside_a_parameter() -> None:
     holder: Any = Param(pt.ones(2))
     assert holder + Knows() == "mine"
     with pytest.raises(TypeError, match="unsupported operand"):
-        holder + "text"
+        _ = holder + "text"
 
 
 # Which parameters are meant
