@@ -150,59 +150,59 @@ def _windows_fit(node: Node, weight: Array) -> bool:
 
 
 def conv(node: Node, constants: Constants) -> Layer | None:
-    found = _given(node, constants, 1, 2)
-    if found is None or found[0] is None or found[0].ndim not in (3, 4, 5):
+    found = _window(node, constants)
+    if found is None:
         return None
-    weight, bias = found[0], found[1]
-    rank, groups = weight.ndim - 2, int(node.attributes.get("group", 1))
-    if not _windows_fit(node, weight):
-        return None
-    padding = _pads(node, rank)
-    if padding is None:
-        return None
-    settings: Settings = [("", weight.shape[1] * groups), ("", weight.shape[0])]
-    settings += [("", _one(weight.shape[2:]))]
-    settings += _steps(node, rank)
-    settings += [("groups", groups), ("padding", padding)]
-    return _with_bias(f"Conv{rank}d", settings, weight, bias, node, "conv")
-
-
-def _steps(node: Node, rank: int) -> Settings:
-    out: Settings = []
-    for word, key in (("stride", "strides"), ("dilation", "dilations")):
-        value = _one(node.attributes.get(key) or (1,) * rank)
-        out.append((word, value))
-    return out
-
-
-def _with_bias(
-    kind: str, settings: Settings, weight: Array, bias: Array | None, node: Node, word: str
-) -> Layer:
-    arrays = {"weight": weight} | ({} if bias is None else {"bias": bias})
-    settings.append(("bias", bias is not None))
-    return Layer(kind, settings, arrays, _sources(node, 1, 2), (0,), word)
+    weight, bias, rank, groups, padding = found
+    channels = weight.shape[1] * groups, weight.shape[0]
+    return _convolution(f"Conv{rank}d", node, channels, weight, bias, padding)
 
 
 def conv_transpose(node: Node, constants: Constants) -> Layer | None:
+    found = _window(node, constants)
+    if found is None:
+        return None
+    weight, bias, rank, groups, padding = found
+    flat = padding if isinstance(padding, tuple) else (padding,)
+    if not all(isinstance(p, int) for p in flat) or node.attributes.get("output_shape"):
+        return None
+    if _one(node.attributes.get("output_padding") or (0,) * rank):
+        return None
+    channels = weight.shape[0], weight.shape[1] * groups
+    return _convolution(f"ConvTranspose{rank}d", node, channels, weight, bias, padding)
+
+
+def _window(node: Node, constants: Constants) -> tuple[Array, Array | None, int, int, Any] | None:
+    """Weight, bias, number of axes, groups and padding of a convolution that layers can be."""
     found = _given(node, constants, 1, 2)
     if found is None or found[0] is None or found[0].ndim not in (3, 4, 5):
         return None
     weight, bias = found[0], found[1]
-    rank, groups = weight.ndim - 2, int(node.attributes.get("group", 1))
     if not _windows_fit(node, weight):
         return None
+    rank = weight.ndim - 2
     padding = _pads(node, rank)
-    flat = padding if isinstance(padding, tuple) else (padding,)
-    if not all(isinstance(p, int) for p in flat) or node.attributes.get("output_shape"):
+    if padding is None:
         return None
-    more = _one(node.attributes.get("output_padding") or (0,) * rank)
-    if more:
-        return None
-    settings: Settings = [("", weight.shape[0]), ("", weight.shape[1] * groups)]
-    settings += [("", _one(weight.shape[2:]))]
-    settings += _steps(node, rank)
-    settings += [("groups", groups), ("padding", padding)]
-    return _with_bias(f"ConvTranspose{rank}d", settings, weight, bias, node, "conv")
+    return weight, bias, rank, int(node.attributes.get("group", 1)), padding
+
+
+def _convolution(
+    kind: str,
+    node: Node,
+    channels: tuple[int, int],
+    weight: Array,
+    bias: Array | None,
+    padding: Any,
+) -> Layer:
+    rank = weight.ndim - 2
+    settings: Settings = [("", channels[0]), ("", channels[1]), ("", _one(weight.shape[2:]))]
+    for word, key in (("stride", "strides"), ("dilation", "dilations")):
+        settings.append((word, _one(node.attributes.get(key) or (1,) * rank)))
+    settings += [("groups", int(node.attributes.get("group", 1))), ("padding", padding)]
+    settings.append(("bias", bias is not None))
+    arrays = {"weight": weight} | ({} if bias is None else {"bias": bias})
+    return Layer(kind, settings, arrays, _sources(node, 1, 2), (0,), "conv")
 
 
 def batch_norm(node: Node, constants: Constants) -> Layer | None:
@@ -244,25 +244,29 @@ def _row_norm(kind: str) -> Callable[[Node, Constants], Layer | None]:
 
 
 def group_norm(node: Node, constants: Constants) -> Layer | None:
-    found = _given(node, constants, 1, 2)
-    if found is None or found[0] is None or found[1] is None:
-        return None
-    weight, bias = found[0], found[1]
+    arrays = _affine(node, constants)
     groups = int(node.attributes["num_groups"])
-    if weight.ndim != 1 or weight.size == groups:  # before version 21 one for each group
+    # Before version 21 there was one weight for each group.
+    if arrays is None or arrays["weight"].ndim != 1 or arrays["weight"].size == groups:
         return None
-    settings: Settings = [("", groups), ("", weight.size), *_epsilon(node)]
-    arrays = {"weight": weight, "bias": bias}
+    settings: Settings = [("", groups), ("", arrays["weight"].size), *_epsilon(node)]
     return Layer("GroupNorm", settings, arrays, _sources(node, 1, 2), (0,), "norm")
 
 
 def instance_norm(node: Node, constants: Constants) -> Layer | None:
+    arrays = _affine(node, constants)
+    if arrays is None:
+        return None
+    settings: Settings = [("", arrays["weight"].size), *_epsilon(node), ("affine", True)]
+    return Layer("InstanceNorm", settings, arrays, _sources(node, 1, 2), (0,), "norm")
+
+
+def _affine(node: Node, constants: Constants) -> dict[str, Array] | None:
+    """A weight and a bias, if both are constants."""
     found = _given(node, constants, 1, 2)
     if found is None or found[0] is None or found[1] is None:
         return None
-    settings: Settings = [("", found[0].size), *_epsilon(node), ("affine", True)]
-    arrays = {"weight": found[0], "bias": found[1]}
-    return Layer("InstanceNorm", settings, arrays, _sources(node, 1, 2), (0,), "norm")
+    return {"weight": found[0], "bias": found[1]}
 
 
 def embedding(node: Node, constants: Constants) -> Layer | None:

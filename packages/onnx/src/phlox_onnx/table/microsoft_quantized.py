@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import phlox_tensor as px
@@ -23,10 +24,6 @@ from .quantized import (
 from .window import average_pool
 
 T = Tensor[Any]
-
-
-def _floats(x: T, scale: T, zero: T | None) -> T:
-    return dequantize_linear(x, scale, zero)
 
 
 def _whole(y: T, scale: T, zero: T | None, x: T, op: str) -> T:
@@ -111,38 +108,30 @@ def quantized_gemm(
     return out if y_scale is None else _whole(out, y_scale, y_zero_point, A, "QGemm")
 
 
-def quantized_add(
-    A: T,
-    A_scale: T,
-    A_zero_point: T | None,
-    B: T,
-    B_scale: T,
-    B_zero_point: T | None,
-    C_scale: T,
-    C_zero_point: T | None = None,
-) -> T:
-    out = _floats(A, A_scale, A_zero_point) + _floats(B, B_scale, B_zero_point)
-    return _whole(out, C_scale, C_zero_point, A, "QLinearAdd")
+def on_floats(function: Callable[[T, T], T], op: str) -> Callable[..., T]:
+    """An op of two tensors that runs on the floats that they stand for."""
 
+    def run(
+        A: T,
+        A_scale: T,
+        A_zero_point: T | None,
+        B: T,
+        B_scale: T,
+        B_zero_point: T | None,
+        C_scale: T,
+        C_zero_point: T | None = None,
+    ) -> T:
+        a = dequantize_linear(A, A_scale, A_zero_point)
+        out = function(a, dequantize_linear(B, B_scale, B_zero_point))
+        return _whole(out, C_scale, C_zero_point, A, op)
 
-def quantized_multiply(
-    A: T,
-    A_scale: T,
-    A_zero_point: T | None,
-    B: T,
-    B_scale: T,
-    B_zero_point: T | None,
-    C_scale: T,
-    C_zero_point: T | None = None,
-) -> T:
-    out = _floats(A, A_scale, A_zero_point) * _floats(B, B_scale, B_zero_point)
-    return _whole(out, C_scale, C_zero_point, A, "QLinearMul")
+    return run
 
 
 def quantized_concat(Y_scale: T, Y_zero_point: T, *inputs: T, axis: int) -> T:
     """Each tensor comes with a scale and a zero point of its own."""
     triples = (inputs[i : i + 3] for i in range(0, len(inputs), 3))
-    out = px.concat([_floats(*triple) for triple in triples], axis=axis)
+    out = px.concat([dequantize_linear(*triple) for triple in triples], axis=axis)
     return _whole(out, Y_scale, Y_zero_point, Y_zero_point, "QLinearConcat")
 
 
@@ -169,7 +158,7 @@ def quantized_average_pool(
     pads: Ints | None = None,
     strides: Ints | None = None,
 ) -> T:
-    x = _channels_first(_floats(X, x_scale, x_zero_point), channels_last)
+    x = _channels_first(dequantize_linear(X, x_scale, x_zero_point), channels_last)
     how: dict[str, Any] = {"auto_pad": auto_pad, "ceil_mode": ceil_mode, "pads": pads}
     how |= {"count_include_pad": count_include_pad, "strides": strides}
     out = _channels_back(average_pool(x, kernel_shape=kernel_shape, **how), channels_last)
@@ -186,7 +175,7 @@ def quantized_global_average_pool(
     channels_last: int = 0,
 ) -> T:
     axes = tuple(range(1, X.ndim - 1) if channels_last else range(2, X.ndim))
-    out = _floats(X, x_scale, x_zero_point).mean(axis=axes, keepdims=True)
+    out = dequantize_linear(X, x_scale, x_zero_point).mean(axis=axes, keepdims=True)
     return _whole(out, y_scale, y_zero_point, X, "QLinearGlobalAveragePool")
 
 
@@ -199,14 +188,14 @@ def quantized_leaky_relu(
     *,
     alpha: float = 0.01,
 ) -> T:
-    out = px.leaky_relu(_floats(X, X_scale, X_zero_point), alpha)
+    out = px.leaky_relu(dequantize_linear(X, X_scale, X_zero_point), alpha)
     return _whole(out, Y_scale, Y_zero_point, X, "QLinearLeakyRelu")
 
 
 def quantized_sigmoid(
     X: T, X_scale: T, X_zero_point: T | None, Y_scale: T, Y_zero_point: T | None = None
 ) -> T:
-    out = _floats(X, X_scale, X_zero_point).sigmoid()
+    out = dequantize_linear(X, X_scale, X_zero_point).sigmoid()
     return _whole(out, Y_scale, Y_zero_point, X, "QLinearSigmoid")
 
 
@@ -221,7 +210,7 @@ def quantized_softmax(
     opset: int,
 ) -> T:
     """Before version 13 of ONNX, over all axes from ``axis`` on."""
-    x = _floats(X, X_scale, x_zero_point)
+    x = dequantize_linear(X, X_scale, x_zero_point)
     if opset < 13:
         flat = px.softmax(x.flatten(axis_of("QLinearSoftmax", axis, x.ndim)), axis=-1)
         return _whole(flat.reshape(X.shape), y_scale, y_zero_point, X, "QLinearSoftmax")
@@ -239,7 +228,9 @@ def quantized_where(
     z_scale: T,
     z_zero_point: T,
 ) -> T:
-    out = condition.where(_floats(X, x_scale, x_zero_point), _floats(Y, y_scale, y_zero_point))
+    out = condition.where(
+        dequantize_linear(X, x_scale, x_zero_point), dequantize_linear(Y, y_scale, y_zero_point)
+    )
     return _whole(out, z_scale, z_zero_point, X, "QLinearWhere")
 
 
@@ -296,12 +287,12 @@ ROWS: Final[dict[str, Row]] = {
     "MatMulIntegerToFloat": since(1, matmul_integer_to_float, trained="bias"),
     "QAttention": since(1, quantized_attention, trained="bias"),
     "QGemm": since(1, quantized_gemm),
-    "QLinearAdd": since(1, quantized_add),
+    "QLinearAdd": since(1, on_floats(px.add, "QLinearAdd")),
     "QLinearAveragePool": since(1, quantized_average_pool, grows=True),
     "QLinearConcat": since(1, quantized_concat),
     "QLinearGlobalAveragePool": since(1, quantized_global_average_pool),
     "QLinearLeakyRelu": since(1, quantized_leaky_relu),
-    "QLinearMul": since(1, quantized_multiply),
+    "QLinearMul": since(1, on_floats(px.multiply, "QLinearMul")),
     "QLinearSigmoid": since(1, quantized_sigmoid),
     "QLinearSoftmax": since(1, quantized_softmax),
     "QLinearWhere": since(1, quantized_where),
