@@ -36,8 +36,8 @@ macro_rules! unary_table {
             ceil num => |x| x.round_up();
             cos float_far => |x| trigonometric::cos::<M>(x), |x| x.cos();
             cosh float => |x| exponential::cosh::<M>(x), |x| x.cosh();
-            erf float => |x| special::erf::<M>(x), |x| libm::erf(x);
-            exp float => |x| exponential::exp::<M>(x), |x| x.exp();
+            erf float_tabled => tabled::erf, |x| special::erf::<M>(x), |x| libm::erf(x);
+            exp float_tabled => tabled::exp, |x| exponential::exp::<M>(x), |x| x.exp();
             expm1 float => |x| exponential::expm1::<M>(x), |x| x.exp_m1();
             floor num => |x| x.round_down();
             gelu float_tabled => tabled::gelu, |x| special::gelu::<M>(x), |x| special::double::gelu(x);
@@ -45,7 +45,7 @@ macro_rules! unary_table {
             isfinite test => |x| x.finite();
             isinf test => |x| x.infinite();
             isnan test => |x| x.not_a_number();
-            log float => |x| exponential::log::<M>(x), |x| x.ln();
+            log float_tabled => tabled::log, |x| exponential::log::<M>(x), |x| x.ln();
             log10 float => |x| exponential::log10::<M>(x), |x| x.log10();
             log1p float => |x| exponential::log1p::<M>(x), |x| x.ln_1p();
             log2 float => |x| exponential::log2::<M>(x), |x| x.log2();
@@ -57,16 +57,16 @@ macro_rules! unary_table {
             relu num => |x| x.larger(T::ZERO);
             round num => |x| x.round_even();
             rsqrt float => |x| 1.0 / x.sqrt(), |x| 1.0 / x.sqrt();
-            sigmoid float => |x| exponential::sigmoid::<M>(x), |x| special::double::sigmoid(x);
+            sigmoid float_tabled => tabled::sigmoid, |x| exponential::sigmoid::<M>(x), |x| special::double::sigmoid(x);
             sign num => |x| x.signum_zero();
-            silu float => |x| special::silu::<M>(x), |x| special::double::silu(x);
+            silu float_tabled => tabled::silu, |x| special::silu::<M>(x), |x| special::double::silu(x);
             sin float_far => |x| trigonometric::sin::<M>(x), |x| x.sin();
             sinh float => |x| exponential::sinh::<M>(x), |x| x.sinh();
             softplus float => |x| special::softplus::<M>(x), |x| special::double::softplus(x);
             sqrt float => |x| x.sqrt(), |x| x.sqrt();
             square num => |x| x.times(x);
             tan float_far => |x| trigonometric::tan::<M>(x), |x| x.tan();
-            tanh float => |x| exponential::tanh::<M>(x), |x| x.tanh();
+            tanh float_tabled => tabled::tanh, |x| exponential::tanh::<M>(x), |x| x.tanh();
             trunc num => |x| x.round_zero();
         }
     };

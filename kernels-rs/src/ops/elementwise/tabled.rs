@@ -3,16 +3,32 @@
 use super::run::{Run, operand, result};
 use crate::math::tabled::{self, STEP, load, store};
 
-/// # Safety
-/// As for [`super::run::Kernel`]; the machine has the features.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2")]
-pub(crate) unsafe fn gelu(run: &Run) {
-    // SAFETY: the caller promises a run with an operand and a result of its length, apart from one another, and the
-    // features.
-    unsafe {
-        let (x, out) = (operand::<f32>(run, 0), result::<f32>(run));
-        tabled::gelu_run(x.as_ptr(), out.as_mut_ptr(), out.len());
-    }
+macro_rules! kernels {
+    ($($name:ident $run:ident;)*) => {
+        $(
+            /// # Safety
+            /// As for [`super::run::Kernel`]; the machine has the features.
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2")]
+            pub(crate) unsafe fn $name(run: &Run) {
+                // SAFETY: the caller promises a run with an operand and a result of its length, apart from one another,
+                // and the features.
+                unsafe {
+                    let (x, out) = (operand::<f32>(run, 0), result::<f32>(run));
+                    tabled::$run(x.as_ptr(), out.as_mut_ptr(), out.len());
+                }
+            }
+        )*
+    };
+}
+
+kernels! {
+    erf erf_run;
+    exp exp_run;
+    gelu gelu_run;
+    log log_run;
+    sigmoid sigmoid_run;
+    silu silu_run;
+    tanh tanh_run;
 }
 
 /// # Safety
