@@ -40,8 +40,6 @@ LONG: Final = {
     "nakdimon": "four loops, whose bodies stand in the function",
     "pitch": "a pyramid of shifted copies, all of which meet in one product",
     "pulsevad-int8": "each value is rounded by a call of five lines",
-    "silero-15": "branches that stand in the function",
-    "silero-half": "branches that stand in the function",
     "silero-if": "branches that stand in the function",
     "tashkeel": "three recurrent layers by hand, whose states all cross",
 }

@@ -205,12 +205,12 @@ def test_functions_are_short(make: Callable[[], bytes]) -> None:
 def test_weights_become_layers_under_the_names_of_the_file(tmp_path: Path) -> None:
     made = px.onnx.write(conv(), tmp_path)
     text = body(made)
-    for line in ("conv: nn.Conv2d", "conv2: nn.Conv2d", "head: nn.Linear", "norm: nn.BatchNorm"):
+    for line in ("conv: nn.Conv2d", "stem: Stem", "down: Stem", "head: nn.Linear"):
         assert f"    {line}\n" in text
-    assert "self.conv(x)" in text
+    assert "self.stem.conv(x)" in text
     weights = {path for path, (_, role) in made.params.items() if role == "weight"}
     assert weights == {
-        *("conv.weight", "conv2.weight", "conv2.bias", "head.weight", "head.bias"),
+        *("stem.conv.weight", "down.conv.weight", "down.conv.bias", "head.weight", "head.bias"),
         *("norm.weight", "norm.bias"),
     }
     assert "_ops" not in text
@@ -242,15 +242,33 @@ def scoped(prefix: str, last: str) -> bytes:
 
 def test_modules_of_the_file_are_modules_of_the_source(tmp_path: Path) -> None:
     made = px.onnx.write(scoped("encoder.layer", "pooler.dense"), tmp_path)
-    assert "\n    layer: tuple[Layer, ...]\n    dense: nn.Linear\n" in made.model
+    assert "\n    encoder: Encoder\n    pooler: Pooler\n" in made.model
+    assert "\n    layer: tuple[Layer, ...]\n" in made.model
     assert "class Layer(nn.Module)" in made.model
     assert "    query: nn.Linear\n    key: nn.Linear\n    value: nn.Linear\n" in made.model
-    words = ("query", "key", "value")
-    blocks = [f"layer.{i}.{word}" for i in range(3) for word in words]
-    paths = [f"{block}.{name}" for block in blocks for name in ("weight", "bias")]
-    assert list(made.params) == [*paths, "dense.weight"]
+    loop = ["for part in self.encoder.layer:", "x = part(x)", "return self.pooler.dense(x)"]
+    lines = [line.strip() for line in made.model.splitlines()]
+    assert any(lines[i : i + 3] == loop for i in range(len(lines)))
     feeds = {"x0": f(2, 8)}
     assert max(px.onnx.verify(scoped("encoder.layer", "a"), tmp_path, feeds).values()) < 1e-6
+
+
+def test_paths_of_the_source_are_those_of_the_file(tmp_path: Path) -> None:
+    data = scoped("encoder.layer", "pooler.dense")
+    made = px.onnx.write(data, tmp_path)
+    words = [f"{i}.attention.self.{word}" for i in range(3) for word in ("query", "key", "value")]
+    paths = [f"encoder.layer.{word}.{name}" for word in words for name in ("weight", "bias")]
+    assert list(made.params) == [*paths, "pooler.dense.weight"]
+    loaded = px.onnx.load(data, device=Cpu())
+    assert set(loaded.params()) == set(made.params)
+    changed = loaded.map(lambda path, param: param.with_value(param.value * 0.5))
+    changed.save_file(tmp_path / "half")
+    model = imported(tmp_path).load(Cpu()).load_file(tmp_path / "half")
+    x = px.asarray(f(2, 8))
+    np.testing.assert_allclose(model(x).numpy(), changed(x).numpy(), rtol=1e-6, atol=1e-7)
+    model.save_file(tmp_path / "other")
+    again = loaded.load_file(tmp_path / "other")
+    np.testing.assert_allclose(again(x).numpy(), changed(x).numpy(), rtol=1e-6, atol=1e-7)
 
 
 TAKEN = ("forward", "self", "px", "nn", "np", "device", "Model", "Tensor", "init", "class", "print")
@@ -347,7 +365,18 @@ def test_every_weight_of_the_source_has_a_gradient_and_the_loss_falls(
 
 ALLOWED = {
     *("AnnAssign", "Assign", "Attribute", "BinOp", "BoolOp", "Call", "ClassDef", "Compare"),
-    *("Constant", "Expr", "FunctionDef", "GeneratorExp", "If", "IfExp", "Import", "ImportFrom"),
+    *(
+        "Constant",
+        "Dict",
+        "Expr",
+        "For",
+        "FunctionDef",
+        "GeneratorExp",
+        "If",
+        "IfExp",
+        "Import",
+        "ImportFrom",
+    ),
     *("List", "Name", "Return", "Slice", "Subscript", "Tuple", "UnaryOp"),
 }
 

@@ -306,6 +306,23 @@ def test_a_node_that_does_not_fit_raises_errors_of_phlox_alone(body: str) -> Non
         source(data)
 
 
+def test_a_window_beyond_the_channels_costs_no_more_than_they_do() -> None:
+    head = '<ir_version: 8, opset_import: ["" : 18]> g (float[1, 3, 2] x) => (float[1, 3, 2] y)'
+    proto = onnx.parser.parse_model(f"{head} {{ y = LRN<size = 3, alpha = 2.0>(x) }}")
+    size = proto.graph.node[0].attribute[0]
+    assert size.name == "size"
+    x = np.arange(6, dtype=np.float32).reshape(1, 3, 2)
+    for n in (6, 7, 1 << 40):
+        size.i = n
+        total = np.square(x).sum(axis=1, keepdims=True)
+        wanted = x / (total * (2.0 / n) + 1.0) ** 0.75
+        found = load(proto.SerializeToString())(x).numpy()
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-7)
+    size.i = 0
+    with pytest.raises(OnnxError, match="a window of nothing"):
+        load(proto.SerializeToString())(x)
+
+
 def test_constants_that_would_grow_are_not_folded() -> None:
     text = '<ir_version: 8, opset_import: ["" : 18]> g (float[1] x) => (float[n, m] y) '
     proto = onnx.parser.parse_model(text + "{ p = Mul(a, b) y = Add(p, x) }")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, get_args
 
 import numpy as np
@@ -15,6 +14,7 @@ from ._errors import OnnxError, refuse_other_words
 from ._graph import Array, Graph, Node, Value, graphs_of, in_order, walk, with_names_once
 from ._inline import inlined
 from ._limits import Limits
+from ._paths import paths_of_layers, words_of
 from ._program import Program, bound, checked_attributes, lifted
 from ._quantized import Quantized, without_whole_numbers
 from ._read import Source, read
@@ -22,8 +22,6 @@ from ._roles import LITERAL_SIZE, Roles, roles
 from ._sound import refuse_unsound
 from ._table import nearest, row_of, unsupported
 from ._upgrade import upgraded
-
-_WORD: Final = re.compile(r"[^0-9A-Za-z_]+")
 
 
 class OnnxModel(Module):
@@ -168,10 +166,12 @@ def _tree(paths: dict[str, tuple[str, ...]], params: dict[str, Param]) -> dict[s
     return out
 
 
-def paths_of(names: list[str]) -> dict[str, tuple[str, ...]]:
+def paths_of(
+    names: list[str], known: Mapping[str, tuple[str, ...]] | None = None
+) -> dict[str, tuple[str, ...]]:
     """Where each name of the file stands in the module: no two at one place or inside of another.
 
-    The first word is an attribute of the module, so it is an identifier that is none already.
+    Words are those of ``words_of``, as in sources, but where a path is ``known``.
     """
     taken: set[tuple[str, ...]] = set()
     branches: set[tuple[str, ...]] = set()
@@ -183,11 +183,8 @@ def paths_of(names: list[str]) -> dict[str, tuple[str, ...]]:
 
     out: dict[str, tuple[str, ...]] = {}
     for name in names:
-        words = [_WORD.sub("_", word).strip("_") for word in re.split(r"[./]", name)]
-        words = [word for word in words if word] or ["value"]
-        if not words[0][0].isalpha() or hasattr(OnnxModel, words[0]) or words[0] in _FIELDS:
-            words[0] = f"n_{words[0]}"
-        path, joined = tuple(words), "_".join(words)
+        words = (known or {}).get(name) or words_of(name)
+        path, joined = words, "_".join(words)
         while clashes(path):
             number[joined] = number.get(joined, 0) + 1
             path = (f"{joined}_{number[joined]}",)
@@ -195,9 +192,6 @@ def paths_of(names: list[str]) -> dict[str, tuple[str, ...]]:
         branches |= {path[:k] for k in range(1, len(path))}
         out[name] = path
     return out
-
-
-_FIELDS: Final = {"inputs", "outputs", "paths", "program"}
 
 
 def load(
@@ -236,6 +230,7 @@ def load(
     graph = prepared(source, limits or Limits())
     without_whole_numbers(graph, quantized)
     refuse_unsupported(graph)
+    with_weights_as_layers_have_them(graph)
     target = default_device() if device is None else as_device(device)
     found = roles(graph)
     return _built(graph, found, target, (limits or Limits()).elements)
@@ -250,6 +245,25 @@ def prepared(source: Source, limits: Limits) -> Graph:
     in_order(graph)
     with_names_once(graph)
     return graph
+
+
+def with_weights_as_layers_have_them(graph: Graph) -> None:
+    """Turn matrices that every product of a graph reads transposed: as ``Linear`` has them."""
+    constants = {k: v for k, v in graph.constants.items() if v.ndim == 2 and v.dtype.kind == "f"}
+    readers: dict[str, list[Node | None]] = {}
+    for node in walk(graph):
+        for place, name in enumerate(node.inputs):
+            turns = node.key == ("", "Gemm") and place == 1 and node.attributes.get("transB", 0)
+            readers.setdefault(name, []).append(node if turns else None)
+    for each in graphs_of(graph):
+        for value in each.outputs:
+            readers.setdefault(value.name, []).append(None)
+    for name, array in constants.items():
+        nodes = [node for node in readers.get(name, [None]) if node is not None]
+        if nodes and len(nodes) == len(readers[name]):
+            graph.constants[name] = np.ascontiguousarray(array.T)
+            for node in nodes:
+                node.attributes = {**node.attributes, "transB": 0}
 
 
 def _refuse_no_limits(limits: object) -> None:
@@ -326,6 +340,7 @@ def _built(graph: Graph, found: Roles, device: Backend, elements: int) -> OnnxMo
         name: Param(lifted(array, device), role="weight" if name in found.trained else "state")
         for name, array in ours.items()
     }
+    paths = paths_of(list(ours), paths_of_layers(graph))
     for each in graphs_of(graph):
         each.constants = {k: v for k, v in each.constants.items() if k not in ours}
-    return OnnxModel(Program(graph, list(ours), elements), paths_of(list(ours)), params)
+    return OnnxModel(Program(graph, list(ours), elements), paths, params)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, final
 
 from . import _expr as e
@@ -20,9 +21,10 @@ from ._expr import (
     references,
     rendered,
 )
+from ._nesting import line_refs, nested
+from ._places import Places
 from ._values import Field
 
-WIDTH: Final = 74  # of an expression that others are written into
 LONGEST: Final = 40  # lines of a forward
 REPEATED: Final = 90  # ops of a block at most, and at least
 SHORTEST: Final = 4
@@ -63,82 +65,6 @@ def without_unread(block: Block) -> Block:
     return Block(kept[::-1], block.results)
 
 
-def nested(block: Block) -> Block:
-    """Write what is read once into what reads it, where that stays short."""
-    uses = Counter(r.value for r in _all_refs(block) if isinstance(r, Ref))
-    waiting: dict[int, Stmt] = {}
-    out = Block()
-
-    def filled(expr: Any, room: int) -> Any:
-        """An expression with as much in it as there is room for; the rest is written before."""
-        while True:
-            found = [r for r in references(expr) if isinstance(r, Ref) and r.value in waiting]
-            if not found:
-                return expr
-            for ref in found:
-                inside = waiting.pop(ref.value)
-                if _length(expr) + _length(inside.expr) <= room:
-                    expr = _replaced(expr, ref, inside.expr)
-                else:
-                    inside.expr = filled(inside.expr, WIDTH)
-                    out.lines.append(inside)
-
-    for line in block.lines:
-        if isinstance(line, Stmt):
-            if len(line.targets) == 1 and uses[line.targets[0]] == 1 and line.moves:
-                waiting[line.targets[0]] = line
-                inner = _nested_alone(line, waiting, filled)
-                waiting[line.targets[0]] = inner
-                continue
-            out.lines.append(Stmt(line.targets, filled(line.expr, WIDTH), line.moves))
-            continue
-        for ref in line_refs(line):
-            if isinstance(ref, Ref) and ref.value in waiting:
-                stmt = waiting.pop(ref.value)
-                out.lines.append(stmt)
-        if isinstance(line, Branch):
-            one, two = line.blocks
-            out.lines.append(Branch(line.targets, line.condition, (nested(one), nested(two))))
-        else:
-            out.lines.append(Inner(line.target, line.parameters, nested(line.block)))
-    out.results = [filled(r, WIDTH // len(block.results)) for r in block.results]
-    out.lines += waiting.values()
-    return out
-
-
-def _nested_alone(line: Stmt, waiting: dict[int, Stmt], filled: Any) -> Stmt:
-    del waiting[line.targets[0]]
-    return Stmt(line.targets, filled(line.expr, WIDTH), line.moves)
-
-
-def _replaced(expr: Any, ref: Ref, by: Any) -> Any:
-    if not isinstance(expr, e.Expr):
-        return by if expr == ref else expr
-    parts = tuple(p if isinstance(p, str) else (_replaced(p[0], ref, by), p[1]) for p in expr.parts)
-    return e.Expr(parts, expr.binds)
-
-
-def _length(expr: Any) -> int:
-    return len(rendered(expr, lambda r: "x" if isinstance(r, Ref) else "self.field"))
-
-
-def line_refs(line: Line) -> Iterator[Ref | FieldRef]:
-    """Every reference of a line, those of blocks inside included."""
-    if isinstance(line, Stmt):
-        yield from references(line.expr)
-    elif isinstance(line, Branch):
-        yield from references(line.condition)
-    for block in blocks_of(line):
-        yield from _all_refs(block)
-
-
-def _all_refs(block: Block) -> Iterator[Ref | FieldRef]:
-    for line in block.lines:
-        yield from line_refs(line)
-    for result in block.results:
-        yield from references(result)
-
-
 def made_by(line: Line) -> list[int]:
     """The values that a line makes."""
     return [line.target] if isinstance(line, Inner) else line.targets
@@ -154,17 +80,49 @@ class Structure:
         self.parts: list[Part] = []
         self._known: dict[int, tuple[Line, list[Ref | FieldRef]]] = {}
         self._texts: dict[int, tuple[Line, str]] = {}
-        self.model = Part("Model", inputs, without_unread(block))
+        self.places = Places(fields)
+        whole = without_unread(block)
+        if any(self.places.paths):
+            whole.lines = _early(whole.lines, inputs)
+        self.model = Part("Model", inputs, whole)
 
     def divide(self, *, whole: bool = False) -> None:
         """Find what is repeated, then cut what is long; or leave it whole."""
         while not whole and self._repeated():
             pass
         for part in [*self.parts, self.model]:
-            part.block = nested(part.block)
+            homes = self.homes(part) if part.fields else None
+            word = partial(self._word, depth=len(homes[0]) if homes else 0)
+            part.block = nested(part.block, word, self._in_list)
         if not whole:
             self._cut(self.model)
         self.model.fields = [self._own(self.model.block)]
+
+    def leaves(self, own: Iterable[int]) -> list[int]:
+        """Layers and parameters among fields, and inside of them."""
+        found: list[int] = []
+        known = {part.name for part in self.parts}
+        for number in own:
+            made = self.fields[number]
+            found += self.leaves(made.settings[0][1]) if made.kind in known else [number]
+        return found
+
+    def homes(self, part: Part) -> list[tuple[str, ...]] | None:
+        """Where the instances of a class stand in the file, if they are modules of it."""
+        return self.places.homes([self.leaves(own) for own in part.fields])
+
+    def _word(self, number: int, depth: int) -> str:
+        """About what a field is called where it is read: in a module that deep in the file."""
+        return ".".join(("self", *(self.places.of(number) or ("field",))[depth:]))
+
+    def _in_list(self, expr: Any) -> bool:
+        """Whether an expression is the call of one of several equal modules of the file."""
+        called = expr.parts[0][0] if isinstance(expr, e.Expr) else None
+        if not isinstance(called, FieldRef):
+            return False
+        kind = self.fields[called.field].kind
+        part = next((p for p in self.parts if p.name == kind), None)
+        return part is not None and len(part.fields) > 1 and self.homes(part) is not None
 
     def _refs(self, line: Line) -> list[Ref | FieldRef]:
         """Every reference of a line, found once."""
@@ -178,19 +136,27 @@ class Structure:
         """Make one class of the lines that save most; of those that save as much, the longest."""
         block = self.model.block
         shared, readers = self._shared(block), self._readers(block)
-        best: tuple[int, int, list[int]] = (SHORTEST - 1, 0, [])
+        best: tuple[int, bool, int, list[int]] = (SHORTEST - 1, False, 0, [])
         work = WORK + WORK_OF_LINE * len(block.lines)
         for most, length, starts in self._candidates(block):
             if most < best[0] or work < 0:
                 break
             work -= length * len(starts)
             for found in self._alike(starts, length, block, shared, readers):
-                best = max(best, ((len(found) - 1) * length, length, found), key=lambda b: b[:2])
-        _, length, starts = best
+                own = [self._leaves(block.lines[start : start + length]) for start in found]
+                is_module = self.places.homes(own) is not None
+                if not is_module and all(map(self.places.named, own)):
+                    continue  # the names of the file part the layers in another way
+                saved = (len(found) - 1) * length
+                best = max(best, (saved, is_module, length, found), key=lambda b: b[:3])
+        *_, length, starts = best
         if not starts:
             return False
         self._replace(starts, length, f"Block{len(self.parts) + 1}")
         return True
+
+    def _leaves(self, lines: list[Line]) -> list[int]:
+        return self.leaves(_fields_of(lines, []))
 
     def _candidates(self, block: Block) -> list[tuple[int, int, list[int]]]:
         """Runs of lines that read alike: what they save at most, their length, their starts."""
@@ -394,6 +360,22 @@ class Structure:
 
     def _own(self, block: Block) -> list[int]:
         return _fields_of(block.lines, block.results)
+
+
+def _early(lines: list[Line], inputs: list[int]) -> list[Line]:
+    """What is made of the inputs alone in front: it stands between the layers that read it."""
+    known = set(inputs)
+    first: list[Line] = []
+    rest: list[Line] = []
+    for line in lines:
+        refs = list(line_refs(line))
+        ready = all(isinstance(r, Ref) and r.value in known for r in refs)
+        if isinstance(line, Stmt) and line.moves and ready and refs:
+            first.append(line)
+            known.update(line.targets)
+        else:
+            rest.append(line)
+    return [*first, *rest]
 
 
 def _numbered(keys: Iterable[Any]) -> list[int]:

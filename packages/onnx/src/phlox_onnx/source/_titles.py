@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import takewhile
 
 from ._structure import Part, Structure
-from ._words import Names, pieces_of, word_of
+from ._words import Names, pieces_of, singular, word_of
 
 # What a class may not be called, beside another class.
 _TAKEN = ("Any", "Config", "Model", "ModelConfig", "Param", "Path", "Tensor")
@@ -31,8 +30,7 @@ def titled(structure: Structure) -> dict[str, str]:
 
 def _title(word: str) -> str:
     """A class for a word; many are one of them."""
-    single = word[:-1] if re.search(r"[^s]s$", word) and len(word) > 3 else word
-    return "".join(piece.capitalize() for piece in single.split("_") if piece)
+    return "".join(piece.capitalize() for piece in singular(word).split("_") if piece)
 
 
 def _word(part: Part, structure: Structure) -> str:

@@ -26,6 +26,11 @@ def word_of(name: str) -> str:
     return f"{text}_" if taken else text
 
 
+def singular(word: str) -> str:
+    """One of many."""
+    return word[:-1] if re.search(r"[^s]s$", word) and len(word) > 3 else word
+
+
 def pieces_of(name: str) -> list[str]:
     """The modules in a name."""
     return [p for p in re.split(r"[./:]", name) if p]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, final
 
@@ -10,8 +11,12 @@ from phlox_nn import Module
 from . import _expr as e
 from ._expr import Block, Branch, FieldRef, Inner, Line, Ref, Stmt, blocks_of, rendered
 from ._layers import DEFAULTS
-from ._structure import Part, Structure, line_refs
+from ._loops import WORD, looped
+from ._nesting import line_refs
+from ._places import Path
+from ._structure import Part, Structure
 from ._titles import titled
+from ._tree import Spaces, Tree
 from ._values import Field
 from ._words import Names, field_word, word_of
 from ._wrap import COLUMNS, wrapped
@@ -55,43 +60,65 @@ class Writer:
         self._typed, self._words = typed, titled(structure)
         self._s, self._kinds, self._title = structure, kinds, title
         self._parts = {p.name: p for p in structure.parts}
-        self._attributes: dict[str, list[tuple[str, list[int]]]] = {}
         self._columns: dict[str, list[tuple[str, list[Any]]]] = {}
-        self._paths: dict[str, dict[int, str]] = {}
         self._inputs = inputs
-        for part in [*structure.parts, structure.model]:
-            self._attributes[part.name] = self._named(part)
-            self._paths[part.name] = {
-                place: name if len(places) == 1 else f"{name}.{i}"
-                for name, places in self._attributes[part.name]
-                for i, place in enumerate(places)
-            }
+        self._homes = {part.name: structure.homes(part) for part in structure.parts}
+        self._homes[structure.model.name] = [()]
+        every = [*structure.parts, structure.model]
+        self._trees = {part.name: self._tree(part) for part in every}
+        words = {w for tree in self._trees.values() for path in tree.paths for w in path}
+        self._spaces = Spaces(
+            {*self._parts, *words, "Any", "Model", "ModelConfig", "Path", "Tensor"}
+        )
         for part in structure.parts:
             self._columns[part.name] = self._differing(part)
 
     # Fields
 
-    def _named(self, part: Part) -> list[tuple[str, list[int]]]:
-        """The attributes of a class, each with one position, or with those of a tuple."""
-        names = Names(_OF_MODULE)
+    def _tree(self, part: Part) -> Tree:
+        """The attributes of a class: by the paths of the file, and beside them what has none."""
+        paths = self._relative(part)
+        names = Names(_OF_MODULE | {path[0] for path in paths.values()})
         own = part.fields[0]
         kinds = [self._s.fields[f].kind for f in own]
-        out: list[tuple[str, list[int]]] = []
-        done: set[int] = set()
         for i, kind in enumerate(kinds):
-            if i in done:
+            if i in paths:
                 continue
-            alike = [j for j, k in enumerate(kinds) if k == kind] if kind in self._parts else [i]
-            done.update(alike)
             word = field_word(self._s.fields[own[i]])
+            alike = [i]
             if kind in self._parts:
+                alike = [j for j, k in enumerate(kinds) if k == kind and j not in paths]
                 word = kind.lower() if len(alike) == 1 else f"{kind.lower()}s"
                 word = self._words.get(kind, word)
-            out.append((names.new(word), alike))
-        return out
+            word = names.new(word)
+            paths |= {j: (word, str(n)) if len(alike) > 1 else (word,) for n, j in enumerate(alike)}
+        return Tree([paths[i] for i in range(len(own))])
+
+    def _relative(self, part: Part) -> dict[int, Path]:
+        """Where fields stand in the module of the file that a class is, if it is one."""
+        homes = self._homes[part.name]
+        found: dict[int, Path] = {}
+        for i in range(len(part.fields[0])) if homes else ():
+            rests = set()
+            for home, own in zip(homes or (), part.fields, strict=True):
+                path = self._place(own[i])
+                inside = path is not None and path[: len(home)] == home
+                rests.add(path[len(home) :] if path is not None and inside else ())
+            rest = rests.pop()
+            if rest and not rests:
+                found[i] = rest
+        return found
+
+    def _place(self, number: int) -> Path | None:
+        """Where a field stands in the file."""
+        made = self._s.fields[number]
+        if made.kind not in self._parts:
+            return self._s.places.of(number)
+        homes = self._homes[made.kind]
+        return homes[self._parts[made.kind].fields.index(made.settings[0][1])] if homes else None
 
     def _path(self, part: Part, position: int) -> str:
-        return self._paths[part.name][position]
+        return ".".join(self._trees[part.name].paths[position])
 
     def arrays(self) -> Iterator[tuple[str, Any, str]]:
         """Every parameter: path, value, role."""
@@ -143,6 +170,7 @@ class Writer:
         for part in self._s.parts:
             body += ["", "", *self._maker(part)]
         body += ["", "", *self._config(freeze)]
+        body = [*self._spaces.text(), *body]
         text = "\n".join(body)
         head = [f'"""{self._title}"""', "", "from __future__ import annotations", ""]
         standard = ["import math"] if "math." in text else []
@@ -161,11 +189,9 @@ class Writer:
         if part is self._s.model:
             title = "The model."
         out = [f"class {part.name}(nn.Module):", f'    """{title}"""', ""]
-        for name, places in self._attributes[part.name]:
-            kind = self._kind(own[places[0]])
-            out.append(
-                f"    {name}: {kind}" if len(places) == 1 else f"    {name}: tuple[{kind}, ...]"
-            )
+        for name, node in self._trees[part.name].root.items():
+            kind = self._spaces.kind(node, name, lambda j: self._kind(own[j]))
+            out += [f"    {line}" for line in wrapped(f"{name}: {kind}", 4)]
         out += [""] if own else []
         return out + [f"    {line}" if line else "" for line in self._forward(part)]
 
@@ -180,9 +206,7 @@ class Writer:
         def name(ref: Ref | FieldRef) -> str:
             if isinstance(ref, Ref):
                 return namer.names[ref.value]
-            path = self._path(part, own[ref.field])
-            head, _, place = path.partition(".")
-            return f"self.{head}[{place}]" if place else f"self.{head}"
+            return self._trees[part.name].spelled(own[ref.field])
 
         body = _lines(part.block, namer, name)
         results = part.block.results
@@ -201,8 +225,21 @@ class Writer:
         last = f"return {', '.join(texts)}"
         if len(last) + 8 > COLUMNS and len(texts) > 1:
             last = f"return ({', '.join(texts)})"
-        body = [f'"""{doc}"""', *body, *wrapped(last, 8)]
+        body = looped([*body, *wrapped(last, 8)], self._lists(part))
+        body = [f'"""{doc}"""', *body]
         return [*out, *(f"    {line}" for line in body)]
+
+    def _lists(self, part: Part) -> dict[str, int]:
+        """What tuples of equal parts are called, and their lengths."""
+        tree, found = self._trees[part.name], Counter[str]()
+        kinds: dict[str, set[str]] = defaultdict(set)
+        for j, number in enumerate(part.fields[0]):
+            text = tree.spelled(j)
+            if text.endswith("]") and '"' not in text:
+                name = text.rpartition("[")[0]
+                found[name] += 1
+                kinds[name].add(self._kind(number))
+        return {k: n for k, n in found.items() if len(kinds[k]) == 1 and kinds[k] <= {*self._parts}}
 
     def _maker(self, part: Part) -> list[str]:
         columns = self._columns[part.name]
@@ -211,18 +248,12 @@ class Writer:
         return [*wrapped(head, 0), *(f"    {line}" for line in self._built(part, columns))]
 
     def _built(self, part: Part, columns: list[tuple[str, list[Any]]]) -> list[str]:
-        lines = []
-        for name, places in self._attributes[part.name]:
-            made = [self._made(part, j, columns) for j in places]
-            if len(made) == 1:
-                lines += wrapped(f"{name}={made[0]},", 8)
-            elif len(set(made)) == 1:
-                lines += wrapped(f"{name}=tuple({made[0]} for _ in range({len(made)})),", 8)
-            else:
-                lines.append(f"{name}=(")
-                for each in made:
-                    lines += [f"    {line}" for line in wrapped(f"{each},", 12)]
-                lines.append("),")
+        own, lines = part.fields[0], []
+        for name, node in self._trees[part.name].root.items():
+            text = self._spaces.made(
+                node, name, lambda j: self._kind(own[j]), lambda j: self._made(part, j, columns)
+            )
+            lines += wrapped(f"{name}={text},", 8)
         return [f"return {part.name}(", *(f"    {line}" for line in lines), ")"]
 
     def _made(self, part: Part, j: int, columns: list[tuple[str, list[Any]]]) -> str:
@@ -348,7 +379,7 @@ class _Values:
                 self._free[kind].append(word)
 
 
-_RESERVED: Final = {"self", "px", "nn", "np", "math", "device", "Path", "Any", "Tensor"}
+_RESERVED: Final = {"Any", "Path", "Tensor", "device", "math", "nn", "np", "px", "self", WORD}
 
 
 def _last_uses(block: Block) -> dict[int, int]:

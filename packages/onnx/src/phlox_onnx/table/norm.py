@@ -127,11 +127,14 @@ def mean_variance_normalization(X: T, *, axes: tuple[int, ...] = (0, 2, 3)) -> T
 
 def lrn(X: T, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> T:
     """Each element by a power of the squares of its neighbors among the channels."""
-    low = (size - 1) // 2
-    squares = X.square().pad(((low, size - 1 - low), *((0, 0),) * (X.ndim - 2)), 0.0)
+    if size < 1:
+        raise OnnxError("LRN", "a window of nothing", got=f"size={size}", expected="1 or more")
     channels = X.shape[1]
+    # Beyond the channels there is nothing, however far the file lets the window reach.
+    low, high = min((size - 1) // 2, channels), min(size // 2, channels)
+    squares = X.square().pad(((low, high), *((0, 0),) * (X.ndim - 2)), 0.0)
     total = squares[:, 0:channels]
-    for i in range(1, size):
+    for i in range(1, low + high + 1):
         total = total + squares[:, i : i + channels]
     return X / (total * (alpha / size) + bias) ** beta
 

@@ -1,0 +1,132 @@
+"""Paths of parameters: those of the file, in what `load` makes of it and in its source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+import phlox as px
+from phlox import Cpu
+from phlox_onnx._paths import words_of
+from phlox_onnx.source._places import Places
+from phlox_onnx.source._values import Field
+from tests.onnx.test_source import body, f, file, imported
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("encoder.layer.0.weight", ("encoder", "layer", "0", "weight")),
+        ("/model/conv-2/W:0", ("model", "conv_2", "W_0")),
+        ("0.weight", ("n_0", "weight")),
+        ("a.forward.class.self", ("a", "n_forward", "n_class", "self")),
+        ("inputs.px.Tensor", ("n_inputs", "n_px", "n_Tensor")),
+        ("..//", ("value",)),
+        ("ä.ö", ("value",)),
+    ],
+)
+def test_a_name_becomes_words(name: str, words: tuple[str, ...]) -> None:
+    assert words_of(name) == words
+
+
+def layers(*names: str) -> list[Field]:
+    return [Field("Linear", [], {}, (f"{name}.weight", "node", "linear")) for name in names]
+
+
+def test_what_holds_layers_alone_is_their_home() -> None:
+    fields = layers("net.0.a.x", "net.0.a.y", "net.1.a.x", "net.1.a.y", "head")
+    places = Places(fields)
+    assert places.homes([[0, 1], [2, 3]]) == [("net", "0"), ("net", "1")]
+    assert places.homes([[0], [2]]) is None  # another layer is there, too
+    assert places.homes([[0, 1], [2, 4]]) is None
+    assert places.homes([[0, 1], [3, 2]]) is None  # in another order
+    assert places.home([4]) is None
+
+
+def test_a_path_is_given_once_and_holds_no_other() -> None:
+    fields = layers("a.b", "a.b", "a.b.c", "a")
+    assert Places(fields).paths == [("a", "b"), None, None, None]
+
+
+def exchanged(data: bytes, folder: Path, *given: Any) -> Any:
+    """Load a record of `load` into the source and back, with other numbers, and compare."""
+    made = px.onnx.write(data, folder)
+    loaded = px.onnx.load(data, device=Cpu())
+    assert set(loaded.params()) == set(made.params)
+    changed = loaded.map(lambda path, param: param.with_value(param.value * 0.5))
+    changed.save_file(folder / "half")
+    model = imported(folder).load(Cpu())
+    assert not np.allclose(model(*given).numpy(), changed(*given).numpy())
+    model = model.load_file(folder / "half")
+    np.testing.assert_allclose(model(*given).numpy(), changed(*given).numpy(), rtol=1e-5, atol=1e-6)
+    model.save_file(folder / "other")
+    again = loaded.load_file(folder / "other")
+    np.testing.assert_array_equal(again(*given).numpy(), changed(*given).numpy())
+    return made
+
+
+def test_one_record_fits_both_where_products_read_their_matrix_transposed(tmp_path: Path) -> None:
+    text = """(float[n, 4] x) => (float[n, 4] y) {
+        a = Gemm<transB = 1>(x, w, b) r = Tanh(a) y = Gemm<transB = 1>(r, v, c) }"""
+    constants = {"w": f(4, 4), "b": f(4), "v": f(4, 4) * 2, "c": f(4) * 3}
+    rename = {"w": "net.0.weight", "b": "net.0.bias", "v": "net.2.weight", "c": "net.2.bias"}
+    made = exchanged(file(text, constants, rename), tmp_path, px.asarray(f(3, 4)))
+    assert list(made.params) == list(rename.values())
+    assert "net: dict[str, nn.Linear]" in made.model
+    assert 'self.net["0"](x)' in made.model
+
+
+def test_weights_that_an_exporter_numbers_stand_in_their_layers(tmp_path: Path) -> None:
+    text = """(float[n, 4] x) => (float[n, 4] y) {
+        m = MatMul(x, w) a = Add(b, m) r = Tanh(a) y = MatMul(r, v) }"""
+    rename = {"w": "onnx::MatMul_12", "b": "stem.fc.bias", "v": "onnx::MatMul_13"}
+    proto = onnx.load_from_string(file(text, {"w": f(4, 4)}))
+    for name, array in (("b", f(4)), ("v", f(4, 4) * 2)):
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    proto.graph.node[-1].name = "/head/fc/MatMul"
+    for node in proto.graph.node:
+        node.input[:] = [rename.get(name, name) for name in node.input]
+    for each in proto.graph.initializer:
+        each.name = rename[each.name]
+    made = exchanged(proto.SerializeToString(), tmp_path, px.asarray(f(3, 4)))
+    assert set(made.params) == {"stem.fc.weight", "stem.fc.bias", "head.fc.weight"}
+
+
+def test_a_matrix_that_is_also_read_as_it_is_stays_so() -> None:
+    text = """(float[n, 4] x) => (float[n, 4] y) {
+        a = Gemm<transB = 1>(x, w) r = Tanh(a) y = MatMul(r, w) }"""
+    w = f(4, 4)
+    model = px.onnx.load(file(text, {"w": w}), device=Cpu())
+    np.testing.assert_array_equal(model.params()["w"].value.numpy(), w)
+    x = f(3, 4)
+    np.testing.assert_allclose(model(x).numpy(), np.tanh(x @ w.T) @ w, rtol=1e-5, atol=1e-6)
+
+
+def test_names_part_what_is_repeated(tmp_path: Path) -> None:
+    lines, constants, rename = "", {}, {}
+    for i in range(6):
+        lines += f"m{i} = MatMul(x{i}, w{i}) x{i + 1} = Tanh(m{i})\n"
+        constants[f"w{i}"], rename[f"w{i}"] = f(4, 4), f"enc.{i}.fc.weight"
+    data = file(f"(float[n, 4] x0) => (float[n, 4] x6) {{ {lines} }}", constants, rename)
+    made = exchanged(data, tmp_path, px.asarray(f(3, 4)))
+    assert list(made.params) == list(rename.values())
+    assert "Block1" not in made.model
+
+
+def test_what_inputs_alone_make_does_not_stand_between_modules(tmp_path: Path) -> None:
+    lines, constants, rename = "", {}, {}
+    for i in range(3):
+        shared = "k = Neg(mask) l = Exp(k)" if not i else ""
+        lines += f"""h{i} = MatMul(x{i}, w{i}) {shared} g{i} = Mul(h{i}, l) s{i} = Sigmoid(g{i})
+            x{i + 1} = Add(s{i}, x{i})\n"""
+        constants[f"w{i}"], rename[f"w{i}"] = f(4, 4), f"blocks.{i}.fc.weight"
+    head = "(float[n, 4] x0, float[n, 4] mask) => (float[n, 4] x3)"
+    data = file(f"{head} {{ {lines} }}", constants, rename)
+    made = exchanged(data, tmp_path, px.asarray(f(3, 4)), px.asarray(f(3, 4)))
+    assert "class Block(nn.Module)" in made.model
+    assert "for part in self.blocks:" in body(made)
+    assert list(made.params) == list(rename.values())
