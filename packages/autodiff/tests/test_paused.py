@@ -11,7 +11,7 @@ import pytest
 import phlox_autodiff as ad
 import phlox_tensor as pt
 from phlox_autodiff import Autodiff
-from phlox_tensor import Numpy, Tensor, tree
+from phlox_tensor import Numpy, Tensor, WrongTypeError, tree
 
 HERE = Numpy(float="float64")
 
@@ -95,3 +95,22 @@ def test_the_order_of_gradcheck_is_its_third_argument() -> None:
     assert ad.gradcheck(lambda x: x.sin(), (x,), 2)
     with pytest.raises(pt.ArgumentError, match="order"):
         ad.gradcheck(lambda x: x.sin(), (x,), 0)
+
+
+def test_a_block_that_nobody_enters_warns() -> None:
+    with pytest.warns(RuntimeWarning, match=r"\[no_grad\] the block was never entered"):
+        ad.no_grad()
+    with pytest.warns(RuntimeWarning, match=r"\[detect_nan\] the block was never entered"):
+        ad.detect_nan()
+
+
+def test_no_grad_without_its_call_says_what_to_type() -> None:
+    wrong: Any = ad.no_grad
+    with (
+        pytest.raises(WrongTypeError, match=r"opened by a call(.|\n)*hint: with px.no_grad\(\)"),
+        wrong,
+    ):
+        pass
+    with pytest.raises(WrongTypeError, match="not a function: got 3"):
+        wrong(3)
+    assert repr(wrong) == "<function no_grad>"

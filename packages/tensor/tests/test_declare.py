@@ -9,7 +9,18 @@ import numpy as np
 import pytest
 
 import phlox_tensor as pt
-from phlox_tensor import REGISTRY, ArgumentError, KindError, Numpy, ShapeError, Tensor
+from phlox_tensor import (
+    REGISTRY,
+    ArgumentError,
+    KindError,
+    Numpy,
+    ShapeError,
+    Spec,
+    Tensor,
+    UnknownOpError,
+    WrongTypeError,
+)
+from phlox_tensor._declaring import FIELDS, check_fields
 from phlox_tensor._op import case, declare
 from phlox_tensor._signature import REQUIRED, parse
 from phlox_tensor.ops import _families as families
@@ -142,6 +153,95 @@ def test_a_bad_declaration_is_refused_and_leaves_no_trace(
     with pytest.raises(ValueError, match=text):
         elementwise(name, signature, **fields)
     assert before == REGISTRY
+
+
+WRONG: dict[str, Any] = {
+    "absent": {"slope": "no"},
+    "atol": None,
+    "cases": 3,
+    "compares": 1,
+    "derive": 4,
+    "doc": 3,
+    "domain": (3, 1),
+    "example": 3,
+    "expand": 3,
+    "floats": "yes",
+    "folds": "no",
+    "function": None,
+    "internal": 3,
+    "linear": "yes",
+    "method": "no",
+    "multilinear": 0,
+    "numpy": "np.exp",
+    "prepare": 6,
+    "shape": (2, 3),
+    "signed_zeros": "some",
+    "special_ints": 2,
+    "truths": "all",
+    "ulp": -1,
+    "with_tensors": 3,
+    "work": 5,
+}
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_a_field_of_another_type_is_refused(field: str) -> None:
+    given = {**FORMULA, field: WRONG[field]}
+    with pytest.raises(WrongTypeError, match=rf"\[declare\] {field} of 'new_op' is not what"):
+        elementwise("new_op", "x: Float; slope: float = 1.0 -> Float", **given)
+    assert "new_op" not in REGISTRY
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"domain": {"y": (0, 1)}}, "domain of 'new_op' names what the signature has not: got 'y'"),
+        ({"absent": {"x": 1.0}}, "absent of 'new_op' names what the signature has not: got 'x'"),
+        ({"expand": lambda x: x}, r"expand of 'new_op' does not take .* expected .*\(x, slope\)"),
+        ({"numpy": lambda x, y, z: x}, "numpy of 'new_op' does not take"),
+        ({"slopes": 3}, r"no such field: new_op: got slopes"),
+        ({"domains": (0, 1)}, r"got domains(.|\n)*hint: domain=\.\.\."),
+    ],
+)
+def test_fields_that_do_not_fit_the_signature_are_refused(fields: Any, text: str) -> None:
+    formula = {"expand": lambda x, slope: x * slope, "doc": "."}
+    with pytest.raises(ArgumentError, match=text):
+        elementwise("new_op", "x: Float; slope: float = 1.0 -> Float", **{**formula, **fields})
+    assert "new_op" not in REGISTRY
+
+
+def test_names_signatures_and_classes_of_other_types_are_refused() -> None:
+    wrong: Any = elementwise
+    with pytest.raises(ArgumentError, match="malformed: got 3"):
+        wrong(3, "x: Float -> Float", **FORMULA)
+    with pytest.raises(WrongTypeError, match="signature of 'new_op' is no text: got 3"):
+        wrong("new_op", 3, **FORMULA)
+    other: Any = declare
+    with pytest.raises(WrongTypeError, match="not a class of ops: got 'elementwise'"):
+        other("elementwise", "new_op", "x: Float -> Float", **FORMULA)
+
+
+@pytest.mark.parametrize("op", REGISTRY.values(), ids=list(REGISTRY))
+def test_the_declarations_of_the_package_keep_the_rules_of_users(op: pt.Op) -> None:
+    check_fields(op.name, op.signature, {field: getattr(op, field) for field in FIELDS})
+
+
+@pytest.mark.parametrize("table", [REGISTRY, Numpy().ops], ids=["registry", "device"])
+def test_an_unknown_op_is_an_error_that_names_the_nearest(table: Any) -> None:
+    with pytest.raises(UnknownOpError, match=r"no such op: got 'con2d'(.|\n)*hint: .*conv2d"):
+        _ = table["con2d"]
+    with pytest.raises(KeyError):
+        _ = table[3]
+    assert "con2d" not in REGISTRY
+    assert REGISTRY.get("con2d") is None
+
+
+@pytest.mark.parametrize("shape", [3, "ab", (2.5,), (-2,), (True,), None])
+def test_a_spec_without_a_shape_is_refused(shape: Any) -> None:
+    with pytest.raises(
+        ArgumentError, match=r"\[infer\] a Spec has no shape: got .*(.|\n)*hint: Spec"
+    ):
+        pt.ops.exp.infer(Spec(shape, pt.float32))
 
 
 def test_a_name_of_a_tensor_is_free_for_a_function() -> None:

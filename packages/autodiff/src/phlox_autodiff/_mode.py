@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar, Token
-from functools import wraps
 from threading import Lock
 from types import TracebackType
-from typing import Any, Final, ParamSpec, TypeVar, final, overload
+from typing import Any, Final, Never, ParamSpec, TypeVar, final, overload
 
+from phlox_tensor import WrongTypeError
+from phlox_tensor.blocks import Block
 from phlox_tensor.capture import MODES, depend_on
 
 P = ParamSpec("P")
@@ -72,27 +73,64 @@ class Recording:
                 MODE.pauses -= 1
                 MODES.change(-1)
 
-    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        @wraps(function)
-        def run(*args: P.args, **kwargs: P.kwargs) -> R:
-            with Recording(off=self._off):
-                return function(*args, **kwargs)
 
-        return run
+def _off_for_a_block() -> Recording:
+    return Recording(off=True)
 
 
-@overload
-def no_grad() -> Recording: ...
-@overload
-def no_grad(function: Callable[P, R], /) -> Callable[P, R]: ...
-
-
-def no_grad(function: Callable[..., Any] | None = None, /) -> Any:
+@final
+class _NoGrad:
     """Record nothing in a ``with`` block, or in calls of a decorated function.
 
     Results are constants, on every Autodiff device and at every depth. Other threads are not
     affected; ``grad`` and its relatives work inside as they do outside, with results that are
     constants to the devices of their arguments.
+
+    Example:
+        >>> import phlox_tensor as pt
+        >>> from phlox_autodiff import Autodiff
+        >>> x = pt.ones(2, device=Autodiff("numpy")).require_grad()
+        >>> with no_grad():
+        ...     y = x * 2.0
+        >>> y.requires_grad
+        False
     """
-    block = Recording(off=True)
-    return block if function is None else block(function)
+
+    __slots__ = ("__weakref__",)
+    __name__ = __qualname__ = "no_grad"
+
+    @overload
+    def __call__(self) -> Block[None]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Callable[P, R]: ...
+    def __call__(self, function: Any = None, /) -> Any:
+        opened: Block[None] = Block("no_grad", _off_for_a_block)
+        if function is None:
+            return opened
+        if not callable(function):
+            raise WrongTypeError(
+                "no_grad",
+                "not a function",
+                got=repr(function),
+                expected="a function, or nothing",
+                hint="with px.no_grad(): ...",
+            )
+        return opened(function)
+
+    def __enter__(self) -> Never:
+        raise WrongTypeError(
+            "no_grad",
+            "a block is opened by a call",
+            got="px.no_grad",
+            expected="px.no_grad()",
+            hint="with px.no_grad(): ...",
+        )
+
+    def __exit__(self, *_: object) -> None:
+        """Never reached."""
+
+    def __repr__(self) -> str:
+        return "<function no_grad>"
+
+
+no_grad = _NoGrad()

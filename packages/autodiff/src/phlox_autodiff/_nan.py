@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from threading import Lock, local
 from typing import TYPE_CHECKING, Any, Final, final
 
 from phlox_tensor import GradientError, Tensor
+from phlox_tensor.blocks import block
 from phlox_tensor.capture import EAGER, MODES, depend_on, each_primitive, watch
 from phlox_tensor.scope import current_path, watching
 
@@ -62,7 +62,7 @@ class _Base:
 _BASE: Final = _Base()
 
 
-@contextmanager
+@block
 def detect_nan(*, infinities: bool = False) -> Iterator[None]:
     """Raise where a NaN first appears, in a ``with`` block: forward or backward.
 

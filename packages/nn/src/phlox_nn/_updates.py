@@ -7,11 +7,11 @@ gradients. Without a graph, ``collect`` gathers proposals as a value.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeVar, final
 
 from phlox_tensor import ArgumentError, Decorator, GradientError, Tensor
+from phlox_tensor.blocks import block
 from phlox_tensor.capture import EAGER, MODES, depend_on
 
 from . import _walk
@@ -118,7 +118,7 @@ _collecting: ContextVar[Updates | None] = ContextVar("phlox_updates", default=No
 depend_on(lambda: None if _collecting.get() is None else EAGER, mode=True)
 
 
-@contextmanager
+@block
 def collect() -> Iterator[Updates]:
     """Gather in a ``with`` block what layers propose for their state, instead of with the graph.
 

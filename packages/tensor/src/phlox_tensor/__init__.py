@@ -90,6 +90,7 @@ from ._errors import SharingError as SharingError
 from ._errors import TreeError as TreeError
 from ._errors import UnknownArgumentError as UnknownArgumentError
 from ._errors import UnknownNameError as UnknownNameError
+from ._errors import UnknownOpError as UnknownOpError
 from ._errors import WrongTypeError as WrongTypeError
 from ._functions import *  # noqa: F403 - generated, with __all__
 from ._info import VERSION as _version_of_the_standard

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from importlib.metadata import entry_points
@@ -13,6 +12,7 @@ from typing import Any, Final
 from ._ambient import depend_on
 from ._backend import Backend, made_devices
 from ._errors import ArgumentError, BackendUnavailableError
+from .blocks import block
 
 GROUP = "phlox.backends"
 _current: ContextVar[Backend | None] = ContextVar("phlox_device", default=None)
@@ -116,7 +116,7 @@ def _fallback() -> Backend:
     return as_device("numpy")
 
 
-@contextmanager
+@block
 def use_device(device: Backend | str) -> Iterator[Backend]:
     """Make ``device`` the default inside a ``with`` block, in this thread or task."""
     chosen = as_device(device)

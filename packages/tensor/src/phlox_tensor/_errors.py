@@ -125,6 +125,12 @@ class UnknownNameError(PhloxError, AttributeError):
     """A module or a tensor has no attribute of this name."""
 
 
+class UnknownOpError(ArgumentError, KeyError):
+    """A table has no op of this name."""
+
+    __str__ = Exception.__str__  # that of KeyError quotes
+
+
 class WrongTypeError(ArgumentError, TypeError):
     """An argument is of a type that the call does not take."""
 

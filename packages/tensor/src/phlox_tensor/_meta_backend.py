@@ -9,7 +9,7 @@ from ._backend import Backend, MemoryUse
 from ._call import bound_arguments, prepared_call
 from ._device import as_device, default_device, use_device
 from ._dtype import DTYPES, DType, DTypeLike, as_dtype, default_dtype
-from ._errors import DeviceError
+from ._errors import ArgumentError, DeviceError
 from ._infer import infer_prepared
 from ._op import REGISTRY, Op, Shape, Spec, inferred_by
 from ._table import Entry
@@ -142,10 +142,24 @@ def _device_of(operands: Iterable[Any]) -> Backend:
 
 def _on_meta(item: Any, meta: Meta) -> Any:
     if isinstance(item, Spec):
-        return Tensor(Spec(tuple(item.shape), as_dtype(item.dtype, "infer")), meta)
+        return Tensor(Spec(_sizes(item.shape), as_dtype(item.dtype, "infer")), meta)
     if isinstance(item, Tensor):
         return Tensor(Spec(item.shape, item.dtype), meta)
     return [_on_meta(x, meta) for x in item] if isinstance(item, list | tuple) else item
+
+
+def _sizes(shape: Any) -> Shape:
+    """The shape of a Spec that a user made."""
+    listed = isinstance(shape, list | tuple)
+    if not listed or not all(type(size) is int and size >= -1 for size in shape):
+        raise ArgumentError(
+            "infer",
+            "a Spec has no shape",
+            got=repr(shape),
+            expected="sizes from 0, or -1 for one that only values tell",
+            hint="Spec((2, 3), px.float32)",
+        )
+    return tuple(shape)
 
 
 inferred_by(infer)

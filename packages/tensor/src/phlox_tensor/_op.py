@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Never, final
 
-from . import _signature
+from . import _declaring
 from ._dtype import DType
-from ._errors import ArgumentError
+from ._errors import ArgumentError, UnknownOpError, WrongTypeError
 from ._signature import Signature
 
 if TYPE_CHECKING:
@@ -262,7 +263,22 @@ class Restated:
         return type(x)(entry(x.primitive, *self.attributes(x, attributes)), x.device)
 
 
-REGISTRY: Final[dict[str, Op]] = {}
+class _Registry(dict[str, Op]):
+    """The ops by name."""
+
+    def __missing__(self, name: object) -> Never:
+        text = name if isinstance(name, str) else ""
+        near = get_close_matches(text, self, n=1)
+        raise UnknownOpError(
+            "REGISTRY",
+            "no such op",
+            got=repr(name),
+            expected="the name of a declared op",
+            hint=f'REGISTRY["{near[0]}"]' if near else "phlox ops",
+        )
+
+
+REGISTRY: Final[dict[str, Op]] = _Registry()
 _apply: list[Callable[[Op, tuple[Any, ...], dict[str, Any]], Any]] = []
 _infer: list[Callable[[Op, tuple[Any, ...], dict[str, Any], Any], Any]] = []
 _reserved: list[Callable[[Op], str | None]] = []
@@ -271,15 +287,22 @@ _listeners: list[Callable[[Op], None]] = []
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 
 
-def declare(op_class: OpClass, name: str, signature: str, **fields: Any) -> Op:
+def declare(op_class: OpClass, name: Any, signature: str, **fields: Any) -> Op:
     """Register an op and return it; it takes the place of an op that a user declared before.
 
     Raises:
         ArgumentError: when the name is taken or malformed, the signature does not parse, there is
-            neither a ``numpy`` reference nor an ``expand`` formula, nothing gives the shape or the
-            element type of a result, or there are no test cases.
+            neither a ``numpy`` reference nor an ``expand`` formula, one of them does not take the
+            operands and attributes, nothing gives the shape or the element type of a result, or
+            there are no test cases.
+        UnknownArgumentError: for a field that no op has.
+        WrongTypeError: for a field of another type.
     """
-    if name in _built_in or not _NAME.fullmatch(name):
+    given: Any = op_class
+    if not isinstance(given, OpClass):
+        got = repr(given)
+        raise WrongTypeError("declare", "not a class of ops", got=got, expected="an OpClass")
+    if not isinstance(name, str) or name in _built_in or not _NAME.fullmatch(name):
         taken = name in _built_in
         raise ArgumentError(
             "declare",
@@ -287,7 +310,9 @@ def declare(op_class: OpClass, name: str, signature: str, **fields: Any) -> Op:
             got=repr(name),
             expected="a name that phlox has not" if taken else "small letters, digits and _",
         )
-    parsed = _signature.parse(signature)
+    parsed = _declaring.parsed(name, signature)
+    if _built_in:  # those of the package are looked at by its tests, not at each import
+        _declaring.check_fields(name, parsed, fields)
     if fields.get("numpy") is None and fields.get("expand") is None:
         raise ArgumentError("declare", f"op {name!r} needs numpy= or expand=")
     if fields.get("internal"):
@@ -310,7 +335,7 @@ def declare(op_class: OpClass, name: str, signature: str, **fields: Any) -> Op:
     for reserved in _reserved:
         problem = reserved(op)
         if problem is not None:
-            raise ValueError(problem)
+            raise ArgumentError("declare", problem)
     REGISTRY[name] = op
     for listener in _listeners:
         listener(op)

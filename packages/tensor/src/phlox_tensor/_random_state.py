@@ -15,6 +15,7 @@ from ._backend import Backend, is_inside
 from ._cell import Cell
 from ._errors import ArgumentError
 from ._number import Number, plain
+from .blocks import block
 
 _LIMIT = 2**64
 
@@ -110,7 +111,7 @@ def generator() -> Generator:
     return _current.get() or _default
 
 
-@contextmanager
+@block
 def use_generator(chosen: Generator) -> Iterator[Generator]:
     """Draw from ``chosen`` inside a ``with`` block, in this thread or task."""
     token = _current.set(chosen)

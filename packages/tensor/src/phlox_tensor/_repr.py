@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from html import escape
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 import numpy as np
 
 from ._errors import ArgumentError
+from .blocks import block
 
 if TYPE_CHECKING:
     from ._tensor import Tensor
@@ -58,7 +58,7 @@ def set_printoptions(**options: Any) -> None:
     _options.set(_changed(options))
 
 
-@contextmanager
+@block
 def printoptions(**options: Any) -> Iterator[PrintOptions]:
     """Change how tensors print inside a ``with`` block.
 

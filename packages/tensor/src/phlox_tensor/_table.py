@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, final
 
-from ._errors import ArgumentError
+from ._errors import UnknownOpError
 
 Entry = Callable[..., Any]
 
@@ -35,12 +36,12 @@ class Table:
         """Return the entry itself, for whoever keeps it.
 
         Raises:
-            ArgumentError: when there is no op of this name.
+            UnknownOpError: when there is no op of this name.
             BackendUnavailableError: when the backend has neither an entry nor an expansion.
         """
         entry = vars(self).get(name)
         if entry is None:
-            raise ArgumentError("ops", "no such op", got=repr(name), expected="a declared op")
+            raise _no_op(self, name)
         if isinstance(entry, _Unresolved):
             self._used = True  # before, so that whoever replaces used tables sees this one too
             entry = vars(self)[name] = self._resolve(name)
@@ -49,6 +50,17 @@ class Table:
     if TYPE_CHECKING:  # which would slow down every attribute of a class that has it
 
         def __getattr__(self, name: str) -> Entry: ...
+
+
+def _no_op(table: Table, name: object) -> UnknownOpError:
+    near = get_close_matches(str(name), vars(table), n=1)
+    return UnknownOpError(
+        "ops",
+        "no such op",
+        got=repr(name),
+        expected="the name of a declared op",
+        hint=f"device.ops.{near[0]}" if near else "phlox ops",
+    )
 
 
 @final

@@ -1,0 +1,80 @@
+"""Functions that open a ``with`` block; without one they would do nothing, and say so."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import wraps
+from types import TracebackType
+from typing import Generic, ParamSpec, TypeVar, final
+
+P = ParamSpec("P")
+R = TypeVar("R")
+V_co = TypeVar("V_co", covariant=True)
+
+
+@final
+class Block(Generic[V_co]):
+    """What a ``with`` statement opens, or what decorates a function whose calls run inside.
+
+    Warns:
+        RuntimeWarning: where it is thrown away unused: a statement alone changes nothing.
+    """
+
+    __slots__ = ("_make", "_name", "_open", "_used")
+
+    def __init__(self, name: str, make: Callable[[], AbstractContextManager[V_co]]) -> None:
+        """Keep what makes the block, anew for each use."""
+        self._name, self._make = name, make
+        self._open: list[AbstractContextManager[V_co]] = []
+        self._used = False
+
+    def __enter__(self) -> V_co:
+        self._used = True
+        block = self._make()
+        value = block.__enter__()
+        self._open.append(block)
+        return value
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
+        return self._open.pop().__exit__(kind, error, trace)
+
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        """Return the function with its calls inside a block of their own."""
+        self._used = True
+
+        @wraps(function)
+        def run(*args: P.args, **kwargs: P.kwargs) -> R:
+            with self._make():
+                return function(*args, **kwargs)
+
+        return run
+
+    def __del__(self) -> None:
+        if not getattr(self, "_used", True):
+            warnings.warn(
+                f"[{self._name}] the block was never entered, so nothing changed: got a call "
+                f"alone, expected a with statement or a decorator\nhint: with {self._name}(...):",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+    def __repr__(self) -> str:
+        return f"<block of {self._name}>"
+
+
+def block(function: Callable[P, Iterator[V_co]]) -> Callable[P, Block[V_co]]:
+    """Make a generator that yields once open a block, as ``contextmanager`` does."""
+    opened = contextmanager(function)
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> Block[V_co]:
+        return Block(function.__name__, lambda: opened(*args, **kwargs))
+
+    return call

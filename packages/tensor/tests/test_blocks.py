@@ -1,0 +1,85 @@
+"""Blocks that a ``with`` statement opens; alone they would do nothing, and say so."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+import phlox_tensor as pt
+from phlox_tensor import ArgumentError, Numpy
+from phlox_tensor.blocks import block
+
+WIDE = Numpy(float="float64")
+BLOCKS: dict[str, Callable[[], Any]] = {
+    "printoptions": lambda: pt.printoptions(precision=2),
+    "use_device": lambda: pt.use_device(WIDE),
+    "use_generator": lambda: pt.random.use_generator(pt.random.Generator(3)),
+}
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_a_block_that_nobody_enters_warns_on_the_line_of_the_call(name: str) -> None:
+    text = rf"\[{name}\] the block was never entered(.|\n)*hint: with {name}\("
+    with pytest.warns(RuntimeWarning, match=text) as found:
+        BLOCKS[name]()
+    assert [each.filename for each in found] == [__file__]
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_a_block_in_use_does_not_warn(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with BLOCKS[name]():
+            pass
+        with ExitStack() as stack:
+            stack.enter_context(BLOCKS[name]())
+        assert BLOCKS[name]()(lambda x: x + 1)(1) == 2
+        gc.collect()
+
+
+def test_a_block_may_be_entered_again_and_inside_itself() -> None:
+    chosen = pt.use_device(WIDE)
+    assert "use_device" in repr(chosen)
+    for _ in range(2):
+        with chosen as outer, chosen as inner:
+            assert outer is inner is WIDE
+            assert pt.ones(1).device is WIDE
+        assert pt.ones(1).device is not WIDE
+
+
+def test_a_decorated_function_runs_inside_at_each_call() -> None:
+    @pt.use_device(WIDE)
+    def made(count: int) -> pt.Device:
+        return pt.ones(count).device
+
+    assert made(2) is made(3) is WIDE
+    assert made.__name__ == "made"
+    assert pt.ones(1).device is not WIDE
+
+
+def test_a_block_ends_where_an_error_leaves_it() -> None:
+    seen: list[str] = []
+
+    @block
+    def watched() -> Iterator[int]:
+        try:
+            yield 3
+        except ZeroDivisionError:
+            seen.append("error")
+            raise
+        finally:
+            seen.append("end")
+
+    with pytest.raises(ZeroDivisionError), watched() as value:
+        raise ZeroDivisionError(value)
+    assert seen == ["error", "end"]
+
+
+def test_a_device_that_is_none_is_refused_where_the_block_opens() -> None:
+    with pytest.raises(ArgumentError), pt.use_device("nowhere"):
+        pass
