@@ -73,6 +73,7 @@ def is_said(error: BaseException) -> bool:
     return isinstance(error, TypeError) and any(word in str(error) for word in SAID)
 
 
+@pytest.mark.filterwarnings("ignore:.*the block was never entered:RuntimeWarning")
 @pytest.mark.parametrize("function", [f for space in SPACES for f in functions(space)])
 def test_nothing_public_fails_in_words_of_python(
     function: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
