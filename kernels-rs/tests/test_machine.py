@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -41,3 +42,45 @@ def test_a_description_holds_plain_facts() -> None:
 def test_peaks_are_measured() -> None:
     measured = Cpu.measured()
     assert "GFLOP/s on one thread" in measured["float32 peak"]
+
+
+@pytest.mark.parametrize(
+    ("groups", "files", "share"),
+    [
+        ("0::/a/b", {"a/b/cpu.max": "150000 100000", "a/cpu.max": "max 100000"}, 1.5),
+        ("0::/a/b", {"a/b/cpu.max": "max 100000", "a/cpu.max": "50000 100000"}, 0.5),
+        ("0::/", {}, None),
+        (
+            "2:cpu,cpuacct:/a\n1:memory:/a",
+            {"cpu/a/cpu.cfs_quota_us": "250000", "cpu/a/cpu.cfs_period_us": "100000"},
+            2.5,
+        ),
+        (
+            "2:cpu,cpuacct:/a",
+            {"cpu/a/cpu.cfs_quota_us": "-1", "cpu/a/cpu.cfs_period_us": "100000"},
+            None,
+        ),
+    ],
+)
+def test_the_quota_of_a_container_is_read(
+    tmp_path: Path, groups: str, files: dict[str, str], share: float | None
+) -> None:
+    held = {"proc/self/cgroup": groups}
+    held |= {f"sys/fs/cgroup/{name}": text for name, text in files.items()}
+    for name, text in held.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert _machine.quota(tmp_path) == share
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system has no affinity")
+def test_threads_are_those_that_affinity_leaves() -> None:
+    code = (
+        "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+        "from phlox_kernels import _machine; print(_machine.threads())"
+    )
+    env = {name: value for name, value in os.environ.items() if name != "PHLOX_NUM_THREADS"}
+    run = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+    )
+    assert run.stdout.strip() == "1"

@@ -47,7 +47,44 @@ def cores() -> str:
     """Return how many processors the machine has, and how many this process may use."""
     there = os.cpu_count() or 1
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else there
-    return str(there) if usable == there else f"{there}, of which this process may use {usable}"
+    limits = [] if usable == there else [f"of which this process may use {usable}"]
+    share = quota()
+    if share is not None and share < usable:
+        limits.append(f"for the time of {share:g}")
+    return ", ".join([str(there), *limits])
+
+
+def quota(system: Path = Path("/")) -> float | None:
+    """Return how many processors' time the control group of this process has; None for no limit.
+
+    Kernels take as many threads as there are whole ones in it, one at least. Groups of either
+    version of Linux are read, and those that they lie in.
+    """
+    shares = []
+    groups = system / "proc/self/cgroup"
+    for line in groups.read_text().splitlines() if groups.exists() else []:
+        _, controllers, place = line.split(":", 2)
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        mount = system / "sys/fs/cgroup" / ("cpu" if controllers else "")
+        here = Path(place.lstrip("/"))
+        for folder in (here, *here.parents):
+            share = _share(mount / folder)
+            shares += [] if share is None else [share]
+    return min(shares, default=None)
+
+
+def _share(folder: Path) -> float | None:
+    """The limit of one group: ``max`` or -1 stand for none."""
+    try:
+        if (folder / "cpu.max").exists():
+            limit, period = (folder / "cpu.max").read_text().split()
+        else:
+            limit = (folder / "cpu.cfs_quota_us").read_text().strip()
+            period = (folder / "cpu.cfs_period_us").read_text().strip()
+    except OSError:
+        return None
+    return None if limit in {"max", "-1"} else int(limit) / int(period)
 
 
 def caches() -> str:
