@@ -75,7 +75,7 @@ def quota(system: Path = Path("/")) -> float | None:
 
 
 def _share(folder: Path) -> float | None:
-    """The limit of one group: ``max`` or -1 stand for none."""
+    """The limit of one group: a word or -1 stands for none."""
     try:
         if (folder / "cpu.max").exists():
             limit, period = (folder / "cpu.max").read_text().split()
@@ -84,7 +84,7 @@ def _share(folder: Path) -> float | None:
             period = (folder / "cpu.cfs_period_us").read_text().strip()
     except OSError:
         return None
-    return None if limit in {"max", "-1"} else int(limit) / int(period)
+    return int(limit) / int(period) if limit.isdigit() else None
 
 
 def caches() -> str:
