@@ -15,7 +15,7 @@ from phlox import Backend, Tensor, nn, optim
 RATE, SMALLEST, LARGEST = 1e-3, 40, 64
 FILLED = 0.8
 """How much of its cutting a face has, in width and height."""
-FROZEN = "block3s"
+FROZEN = "backbone2"
 """The first half of the detector, whose edges and spots 100 small pictures would only spoil."""
 
 
