@@ -12,6 +12,7 @@ mod format;
 mod integer;
 mod pack;
 mod pairs;
+mod quantized;
 #[cfg(test)]
 mod tests;
 mod tile;
@@ -27,6 +28,7 @@ pub(crate) use call::Call;
 pub(crate) use engine::{Gemm, add, multiply};
 pub use epilogue::Activation;
 pub(crate) use epilogue::Epilogue;
+pub use quantized::quantized_linear;
 use std::sync::Mutex;
 
 /// Multiply-adds below which a product is not worth a second thread (about 5 us).

@@ -11,4 +11,6 @@ super::ops! {
     );
     linear(x: Tensor, weight: Tensor, bias: OptTensor) => contraction::linear(x, weight, bias);
     matmul(x1: Tensor, x2: Tensor) => contraction::matmul(x1, x2);
+    quantized_linear(x: Tensor, weight: Tensor, scale: Tensor, bias: OptTensor, bits: usize)
+        => contraction::quantized_linear(x, weight, scale, bias, bits);
 }
