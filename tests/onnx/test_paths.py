@@ -14,7 +14,8 @@ from phlox import Cpu
 from phlox_onnx._paths import words_of
 from phlox_onnx.source._places import Places
 from phlox_onnx.source._values import Field
-from tests.onnx.test_source import body, f, file, imported
+from phlox_onnx.source._verify import imported
+from tests.onnx.test_source import body, f, file
 
 
 @pytest.mark.parametrize(
