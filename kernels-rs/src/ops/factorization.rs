@@ -151,6 +151,11 @@ fn copied<T: Number>(x: &Array) -> Result<Array> {
     if x.dtype() == T::DTYPE { dense_copy(x) } else { cast(x, T::DTYPE)?.contiguous() }
 }
 
+/// A nan where not all elements are finite: what such a matrix has for factors.
+fn unbounded<T: Number>(a: &[T]) -> Option<T> {
+    a.iter().map(|&value| value - value).find(|&gap| gap != T::default())
+}
+
 /// Runs `work(some matrices, whether they may use more than one thread)` until all of a batch are done.
 fn each(count: usize, cost: usize, work: &(dyn Fn(Range<usize>, bool) -> Result<()> + Sync)) -> Result<()> {
     if cost >= BUNDLE && count < threads::num_threads() {

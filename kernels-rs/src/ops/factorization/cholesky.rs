@@ -1,7 +1,7 @@
 //! Cholesky's factor, panel after panel from the left.
 
 use super::panel::{Corner, Panel, WIDTH, add_product, part, subtract};
-use super::{Each, Number, copied, each};
+use super::{Each, Number, copied, each, unbounded};
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::vectorize;
@@ -24,6 +24,10 @@ pub fn factors<T: Number>(x: &Array, batch: usize, n: usize) -> Result<Array> {
         range.try_for_each(|index| {
             // SAFETY: each is visited once.
             let a = unsafe { matrices.at(index) };
+            if let Some(nan) = unbounded(a) {
+                a.fill(nan);
+                return Ok(());
+            }
             symmetric(a, n);
             factor(a, n, &mut panel, split)
         })

@@ -1,7 +1,7 @@
 //! Elimination with the largest element of a column as its pivot, panel after panel.
 
 use super::panel::{Corner, Panel, WIDTH, add_product, part, subtract};
-use super::{Each, Number, copied, each, fresh};
+use super::{Each, Number, copied, each, fresh, unbounded};
 use crate::array::Array;
 use crate::error::Result;
 use crate::memory::scratch::collected;
@@ -24,6 +24,10 @@ pub fn factors<T: Number>(x: &Array, batch: usize, [m, n]: [usize; 2]) -> Result
         range.try_for_each(|index| {
             // SAFETY: each is visited once.
             let (a, moved, other) = unsafe { (works.at(index), permutations.at(index), others.at(index)) };
+            if let Some(nan) = unbounded(a) {
+                [a, moved, other].into_iter().for_each(|part| part.fill(nan));
+                return Ok(());
+            }
             let order = eliminate(a, [m, n], &mut panel, split)?;
             order.iter().enumerate().for_each(|(row, &from)| moved[from * m + row] = T::ONE);
             triangles(a, [m, n], other);

@@ -2,7 +2,7 @@
 //! `1 - V T Vᵀ`: Schreiber and Van Loan, 1989.
 
 use super::panel::{Corner, Panel, WIDTH, add_product, dot, part, subtract};
-use super::{Call, Columns, Each, Epilogue, Matrix, Number, copied, each, fresh};
+use super::{Call, Columns, Each, Epilogue, Matrix, Number, copied, each, fresh, unbounded};
 use crate::array::Array;
 use crate::error::Result;
 use crate::memory::scratch::{collected, filled};
@@ -27,6 +27,10 @@ pub fn factors<T: Number>(x: &Array, batch: usize, [m, n]: [usize; 2], columns: 
         range.try_for_each(|index| {
             // SAFETY: each is visited once.
             let (a, other) = unsafe { (works.at(index), others.at(index)) };
+            if let Some(nan) = unbounded(a) {
+                [a, other].into_iter().for_each(|part| part.fill(nan));
+                return Ok(());
+            }
             let triangles = job.reflect(a, [m, n])?;
             if in_place {
                 for row in 0..k {

@@ -14,6 +14,7 @@ from ._errors import ArgumentError, DTypeError, KindError
 from ._kinds import AnyKind, NumKind
 from ._tensor import Tensor
 from .ops import matrices, movement
+from .reference.special import isclose
 from .shapes import _broadcast
 
 Scalar = bool | int | float
@@ -160,6 +161,11 @@ def _promoted(a: DType, b: DType, op: str) -> DType:
 def allclose(
     x1: Tensor[Any] | float, x2: Tensor[Any] | float, /, *, rtol: float = 1e-5, atol: float = 1e-8
 ) -> bool:
-    """Whether all elements differ by at most ``atol + rtol·|x2|``; reads both tensors."""
-    wide = [np.asarray(x.numpy() if isinstance(x, Tensor) else x, np.float64) for x in (x1, x2)]
-    return bool(np.allclose(wide[0], wide[1], rtol=rtol, atol=atol))
+    """Whether all elements differ by at most ``atol + rtol·|x2|``; reads both tensors.
+
+    Raises:
+        ShapeError: when the shapes do not broadcast.
+    """
+    arrays = [np.asarray(x.numpy() if isinstance(x, Tensor) else x) for x in (x1, x2)]
+    _broadcast.broadcast_shapes((each.shape for each in arrays), "allclose")
+    return bool(isclose(*arrays, rtol, atol, equal_nan=False).all())

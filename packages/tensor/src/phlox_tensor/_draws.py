@@ -36,6 +36,13 @@ def _float(dtype: DTypeLike | None, backend: Backend, op: str) -> DType:
     return chosen
 
 
+def _turned(shape: int | Sequence[int], low: float, high: float) -> str:
+    """What to type where the ends stand the wrong way round, or low is a size of the shape."""
+    if isinstance(shape, int) and isinstance(low, int) and high == 1.0:
+        return f"px.random.uniform(({shape}, {low}))"
+    return f"px.random.uniform({shape}, {high}, {low})"
+
+
 def uniform(
     shape: int | Sequence[int],
     low: float = 0.0,
@@ -55,7 +62,7 @@ def uniform(
             "an empty range",
             got=f"low {low}, high {high}",
             expected="low <= high",
-            hint=f"px.random.uniform(({shape}, {low}))" if type(low) is int else None,
+            hint=_turned(shape, low, high),
         )
     backend = _device(device)
     chosen, dims = _float(dtype, backend, "uniform"), sizes(shape, "uniform")

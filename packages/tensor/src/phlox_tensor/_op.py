@@ -152,6 +152,7 @@ class Op:
             several elements, or with a derivative; others are read.
         prepare: fills attributes that depend on shapes, types or the backend.
         floats: Int operands are taken in the default float type.
+        counts: an Int result has the default integer type, whatever that of Int operands is.
         folds: a reduction that makes elements of one type one of the same type, so that a program
             may hold it.
         truths: operands of other kinds are taken as Bool, by whether they are not 0.
@@ -189,6 +190,7 @@ class Op:
     with_tensors: Callable[..., Any] | None = None
     prepare: PrepareRule | None = None
     floats: bool = False
+    counts: bool = False
     folds: bool = False
     truths: bool = False
     domain: tuple[float, float] | Mapping[str, tuple[float, float]] = (-3.0, 3.0)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from .._kinds import Bool, Int
 
 
-# Stands for a probability of 0: that of -inf has no derivative.
-_NONE: Final = -1e30
+# Stands for a probability of 0, as -inf has no derivative; sums of it stay far from the limits.
+_NONE: Final = -1e25
 
 
 def _argwhere(x: Tensor[Any]) -> Tensor[Int]:
@@ -106,7 +106,7 @@ def _rnnt_loss(
 ) -> Tensor:
     """Section 2.4 of the paper: places of a step t and u labels are visited by diagonals t + u."""
     n, steps, width, _ = x.shape
-    wide, count = x.to_full_precision(), steps + width - 1
+    wide, count = x.to_full_precision().maximum(_NONE), steps + width - 1
     index = targets[:, None, :, None].broadcast_to((n, steps, width - 1, 1))
     labels = wide[:, :, : width - 1].take_along_axis(index, axis=-1)[..., 0]
     u = arange(width, dtype=targets.dtype, device=x.device)
@@ -115,7 +115,7 @@ def _rnnt_loss(
     stay = inside.where(wide[..., blank].take_along_axis(at, axis=1), _NONE)
     emit = labels.pad(((0, 0), (0, 0), (0, 1)), _NONE).take_along_axis(at, axis=1)
     on, up = (movement.unstack(each, axis=1) for each in (stay, inside.where(emit, _NONE)))
-    ways = (u == 0).where(wide[:, 0, :, 0] * 0.0, _NONE)
+    ways = (u == 0).where(wide.zeros((n, width)), _NONE)
     found = [ways]
     for d in range(count - 1):
         emitted = (ways + up[d]).pad(((0, 0), (1, 0)), _NONE)[:, :width]
@@ -126,7 +126,8 @@ def _rnnt_loss(
     labeled = targets.zeros((n,)) + (width - 1) if target_lengths is None else target_lengths
     places = ((last - 1 + labeled) * width + labeled).maximum(0).reshape((n, 1))
     loss = -ends.take_along_axis(places.astype(targets.dtype), axis=1)[:, 0]
-    return (last > 0).where(loss, inf).astype(x.dtype)
+    impossible = (last <= 0) | (loss > -_NONE / 2)
+    return impossible.where(inf, loss).astype(x.dtype)
 
 
 rnnt_loss = row(

@@ -115,6 +115,16 @@ erfc = elementwise(
 )
 
 
+def _erfinv_far(w: Tensor) -> Tensor:
+    """Near 1, from ``erfc(x) = exp(-x²) / (x·√π)·(1 - 1/(2x²) + 3/(4x⁴) - …)``."""
+    far = w.maximum(16.0)
+    x = far.sqrt()
+    for _ in range(3):
+        part = 0.5 / x.square()
+        x = (far + log(2 / sqrt(pi)) - x.log() + (1 - part + 3 * part * part).log()).sqrt()
+    return x
+
+
 @widely
 def _erfinv(x: Tensor) -> Tensor:
     inside = x.abs() < 1
@@ -124,12 +134,13 @@ def _erfinv(x: Tensor) -> Tensor:
     far = _polynomial(w.maximum(5.0).sqrt() - 3, ref.FAR)
     out = (w < 5).where(near, far) * y
     if x.dtype is float64:  # the polynomials are for float32; two steps of Newton's method
+        out = (w < 16).where(out, (y < 0).where(-_erfinv_far(w), _erfinv_far(w)))
         for _ in range(2):
             gap = (y < 0).where((-out).erfc() - (1 + y), (1 - y) - out.erfc())
             gap = (y.abs() < 0.5).where(out.erf() - y, gap)
             out = out - gap * (out * out).exp() * (sqrt(pi) / 2)
     edge = (x == 1).where(inf, (x == -1).where(-inf, nan))
-    return inside.where(out, edge)
+    return inside.where((y == 0).where(y, out), edge)  # a zero keeps its sign
 
 
 erfinv = elementwise(
@@ -149,10 +160,25 @@ def _like(x: Any, other: Any) -> Any:
     return x if isinstance(x, Tensor) else other.zeros(()) + x
 
 
+def _whole_gap(a: Tensor[Any], b: Tensor[Any]) -> tuple[Tensor, Tensor]:
+    """How far integers are apart, and the size of the second, as floats.
+
+    The gap is taken between integers, which floats may not hold; one that wraps is wide enough to
+    be taken between floats.
+    """
+    device = a.device
+    wide = float64 if float64 in device.dtypes else device.default_float
+    high, low = a.maximum(b), a.minimum(b)
+    gap = high - low
+    far = high.astype(wide) - low.astype(wide)
+    return (gap < 0).where(far, gap.astype(wide)), b.astype(wide).abs()
+
+
 def _isclose(x1: Any, x2: Any, rtol: float, atol: float, equal_nan: bool) -> Tensor[Bool]:
     a, b = _like(x1, x2), _like(x2, x1)
     if a.dtype.kind == "Int":
-        a, b = (each.astype(each.device.default_float) for each in (a, b))
+        gap, size = _whole_gap(a, b)
+        return gap <= atol + rtol * size
     a, b = a.to_full_precision(), b.to_full_precision()
     near: Tensor[Bool] = (a == b) | (b.isfinite() & ((a - b).abs() <= atol + rtol * b.abs()))
     return near | (a.isnan() & b.isnan()) if equal_nan else near
@@ -168,7 +194,6 @@ isclose = elementwise(
         case((), (4,), atol=1.0),
         case((5,), (5,), atol=1.0, equal_nan=True),
     ),
-    special_ints=False,
     method=False,
     doc="Whether ``|x1 - x2| <= atol + rtol·|x2|``, elementwise; infinities are near themselves "
     "alone, nan to nothing unless ``equal_nan``.",

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._creation import arange, asarray
+from .._creation import arange, asarray, ones, zeros
 from .._errors import ArgumentError
-from .._op import IndexSample, case
+from .._op import case
 from ..reference import statistics as ref
 from ..shapes import statistics as shapes
 from . import movement
@@ -31,16 +31,16 @@ def _negative(got: int) -> ArgumentError:
 def _counted(x: Any, minlength: int) -> Any:
     if x.size and x.min() < 0:
         raise _negative(int(x.min()))
-    return np.bincount(x.astype(np.int64), minlength=minlength)
+    return np.bincount(x.astype(np.int64), minlength=minlength).astype(np.int64)
 
 
 def _bincount(x: Tensor[Int], minlength: int) -> Tensor[Int]:
     if x.size and int(x.min()) < 0:
         raise _negative(int(x.min()))
     size = max(minlength, int(x.max()) + 1 if x.size else 0)
-    ones = x.zeros((x.size,)) + 1
-    counts: Tensor[Int] = x.zeros((size,)).index_add(x, ones, axis=0)
-    return counts.astype(x.device.default_int)
+    counting = {"dtype": x.device.default_int, "device": x.device}
+    counts: Tensor[Int] = zeros((size,), **counting)
+    return counts.index_add(x, ones((x.size,), **counting), axis=0)
 
 
 bincount = choosing(
@@ -50,10 +50,11 @@ bincount = choosing(
     numpy=_counted,
     shape=shapes.bincount,
     domain=(0, 5),
-    cases=(case(IndexSample((7,), -5)), case(IndexSample((3,), -3), minlength=6)),
+    counts=True,
+    cases=(case((7,)), case((3,), minlength=6), case((0,), minlength=2)),
     method=False,
-    doc="How often each number from 0 on occurs, 1-d, at least ``minlength`` counts; the largest "
-    "is read on the host.",
+    doc="How often each number from 0 on occurs, 1-d, at least ``minlength`` counts in the default "
+    "integer type; the largest is read on the host.",
 )
 
 
@@ -123,7 +124,7 @@ corrcoef = contraction(
     shape=shapes.cov,
     ulp=32,
     atol=32,
-    cases=(case((3, 5)), case((2, 4))),
+    cases=(case((3, 5)), case((2, 4)), case((1, 4)), case((5,))),
     doc="Correlation coefficients of the rows of x (variables, observations), held in [-1, 1].",
 )
 cov = contraction(
@@ -134,7 +135,14 @@ cov = contraction(
     shape=shapes.cov,
     ulp=32,
     atol=64,
-    cases=(case((3, 5)), case((2, 4), correction=0.0), case((6,))),
+    cases=(
+        case((3, 5)),
+        case((2, 4), correction=0.0),
+        case((2, 4), correction=0.5),
+        case((1, 4)),
+        case((6,)),
+        case((2, 1)),
+    ),
     doc="Covariances of the rows of x (variables, observations), divided by ``n - correction``.",
 )
 
@@ -205,9 +213,9 @@ def _histogram(
     wide = x.to_full_precision().detach().reshape((x.size,))
     first = (float(wide.min()) if x.size else 0.0) if low is None else low
     last = (float(wide.max()) if x.size else 1.0) if high is None else high
-    if first == last:  # a single value is in the middle of a unit
-        first, last = first - 0.5, last + 0.5
-    edges = asarray(ref.edges(first, last, bins), dtype=x.dtype, device=x.device)
+    places = ref.edges(first, last, bins)
+    edges = asarray(places, dtype=x.dtype, device=x.device)
+    first, last = float(places[0]), float(places[-1])
     ends = edges.to_full_precision()
     inside = (wide >= ends[0]) & (wide <= ends[-1])
     near = ((wide - first) * (bins / (last - first))).floor()
@@ -228,7 +236,12 @@ histogram = row(
     shape=shapes.histogram,
     ulp=4,
     atol=4,
-    cases=(case((9,), bins=4, min=-2.0, max=2.0), case((2, 5), bins=3, min=-3.0, max=3.0)),
+    cases=(
+        case((9,), bins=4, min=-2.0, max=2.0),
+        case((2, 5), bins=3, min=-3.0, max=3.0),
+        case((0,), bins=3),
+        case((0,), bins=2, max=4.0),
+    ),
     method=False,
     doc="How many elements are in each of ``bins`` equal intervals from ``min`` to ``max`` (by "
     "default those of x, read on the host), the last with both its ends; and the edges.",
@@ -257,9 +270,10 @@ def _between(
     first, second = ordered[..., low], ordered[..., high]
     out = second if weight == 1 else first
     if 0 < weight < 1:
-        wide = first.to_full_precision()
-        gap = second.to_full_precision() - wide
-        out = (first == second).where(first, (wide + gap * weight).astype(x.dtype))
+        # No gap between the two, which is infinite beside an infinity and between far numbers.
+        near, far = first.to_full_precision(), second.to_full_precision()
+        mixed = near * (1 - weight) + far * weight
+        out = (first == second).where(first, mixed.astype(x.dtype))
     last = ordered[..., -1]  # nan is sorted behind all
     out = last.isnan().where(last, out)
     return (

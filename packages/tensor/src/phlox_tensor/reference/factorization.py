@@ -30,24 +30,40 @@ _PADE_NORM: Final = 5.371920351148152
 
 
 def _lapack(op: str, what: str, hint: str | None = None) -> Callable[[Any], Any]:
-    """Widen narrow floats for LAPACK, round what it gives, and say what it refuses."""
+    """Widen narrow floats for LAPACK, round what it gives, and say what it refuses.
+
+    LAPACK never sees a matrix that is not finite, at which some of its iterations do not end.
+    """
 
     def wrapper(function: Any) -> Any:
         @wraps(function)
         def run(*args: Any, **options: Any) -> Any:
             dtype = args[0].dtype
             wide = [widen(a) if isinstance(a, np.ndarray) and is_float(a) else a for a in args]
+            finite = np.isfinite(wide[0]).all(axis=(-2, -1))
+            if not finite.all():
+                one = np.eye(*wide[0].shape[-2:], dtype=wide[0].dtype)
+                wide[0] = np.where(finite[..., None, None], wide[0], one)
             try:
                 out = function(*wide, **options)
             except np.linalg.LinAlgError as error:
                 raise ArgumentError(op, what, got=str(error).lower(), hint=hint) from None
-            if isinstance(out, tuple):
-                return tuple([each.astype(dtype, copy=False) for each in out])
-            return np.asarray(out).astype(dtype, copy=False)
+            parts = out if isinstance(out, tuple) else (np.asarray(out),)
+            if not finite.all():
+                parts = tuple([_unknown(part, finite) for part in parts])
+            rounded = tuple([part.astype(dtype, copy=False) for part in parts])
+            return rounded if isinstance(out, tuple) else rounded[0]
 
         return run
 
     return wrapper
+
+
+def _unknown(part: Array, finite: Array) -> Array:
+    """Nan for the matrices that are not finite; the batch of a solution may be larger."""
+    behind = max(part.ndim - finite.ndim, 0)
+    known = finite.reshape(finite.shape + (1,) * behind)
+    return np.where(known, part, np.nan)
 
 
 _SINGULAR: Final = "a matrix is singular"

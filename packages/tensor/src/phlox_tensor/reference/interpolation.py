@@ -199,15 +199,17 @@ def _is_same(positions: Array, weights: Array, beyond: Array) -> bool:
 
 
 def resize(x: Array, *attributes: Any) -> Array:
-    """One matrix along each axis."""
-    out = x.astype(np.float64)
+    """The sum of the taps along each axis; a tap of no weight at all reads nothing."""
+    out: Any = x.astype(np.float64)
     outside = np.zeros((1,) * x.ndim, bool)
     for axis, (places, weights, beyond) in lines(x.shape, attributes):
-        count = len(places)
-        matrix = np.zeros((count, x.shape[axis]))
-        np.add.at(matrix, (np.arange(count)[:, None], places), weights)
-        out = np.moveaxis(np.tensordot(matrix, out, axes=([1], [axis])), 0, axis)
-        outside = outside | beyond.reshape((count, *(1,) * (x.ndim - 1 - axis)))
+        behind = (len(places), *(1,) * (x.ndim - 1 - axis))
+        out = sum(
+            np.take(out, place, axis=axis) * weight.reshape(behind)
+            for place, weight in zip(places.T, weights.T, strict=True)
+            if weight.any() or not weight.size
+        )
+        outside = outside | beyond.reshape(behind)
     return np.where(outside, attributes[-1], out).astype(x.dtype)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan, nan
 from typing import Any
 
 import numpy as np
@@ -29,13 +30,13 @@ def _mirrored(at: float, n: int, align_corners: bool) -> float:
     low, high = (0.0, n - 1.0) if align_corners else (-0.5, n - 0.5)
     if low == high:
         return 0.0
-    while not low <= at <= high:
-        at = 2 * low - at if at < low else 2 * high - at
-    return min(max(at, 0.0), n - 1.0)
+    off = (at - low) % (2 * (high - low))  # there and back again
+    back = min(off, 2 * (high - low) - off)
+    return min(max(low + back, 0.0), n - 1.0)
 
 
 def _place(at: float, n: int, padding_mode: str, align_corners: bool) -> float:
-    if padding_mode == "border":
+    if padding_mode == "border" and not isnan(at):
         return min(max(at, 0.0), n - 1.0)
     return _mirrored(at, n, align_corners) if padding_mode == "reflection" else at
 
@@ -49,12 +50,19 @@ def _cubic(t: float) -> float:
 
 
 def _taps(at: float, n: int, mode: str, padding_mode: str, align_corners: bool) -> Any:
+    if not np.isfinite(at) and not (padding_mode == "border" and mode != "bicubic"):
+        # Nowhere: the weights are unknown, but nearest has none and reads what is outside.
+        yield -1, nan if mode != "nearest" else 0.0
+        return
     if mode == "bicubic":
         first = int(np.floor(at))
         for i in range(first - 1, first + 3):
             yield int(_place(i, n, padding_mode, align_corners)), _cubic(at - i)
         return
     at = _place(at, n, padding_mode, align_corners)
+    if isnan(at):
+        yield -1, nan if mode != "nearest" else 0.0
+        return
     if mode == "nearest":
         yield int(np.rint(at)), 1.0
         return
@@ -68,8 +76,8 @@ def _value(image: Array, row: float, column: float, how: Any) -> Array:
     out = np.zeros(image.shape[0])
     for i, a in _taps(row, image.shape[1], *how):
         for j, b in _taps(column, image.shape[2], *how):
-            if 0 <= i < image.shape[1] and 0 <= j < image.shape[2]:
-                out += image[:, i, j] * a * b
+            inside = 0 <= i < image.shape[1] and 0 <= j < image.shape[2]
+            out += (image[:, i, j] if inside else 0.0) * a * b
     return out
 
 

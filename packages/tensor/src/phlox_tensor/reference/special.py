@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import erf, exp, inf, isnan, nan, pi, sqrt
+from math import erf, exp, inf, isinf, isnan, nan, pi, sqrt
+from math import erfc as erfc_of
 from math import lgamma as _lgamma
 from statistics import NormalDist
 from typing import Any, Final
@@ -59,9 +60,14 @@ def erfc(x: Array) -> Array:
 def _erfinv_of(y: float) -> float:
     if isnan(y) or abs(y) >= 1:
         return inf * y if abs(y) == 1 else nan
+    if y > 0:  # below 0, (1 + y) / 2 is small and keeps its digits
+        return -_erfinv_of(-y)
+    if y == 0:
+        return y
     x: float = NormalDist().inv_cdf((1 + y) / 2) / sqrt(2)
     # One step of Newton's method: (1 + y) / 2 has lost the last digits of a small y.
-    return x - (erf(x) - y) * exp(x * x) * sqrt(pi) / 2
+    gap = erf(x) - y if x > -0.5 else erfc_of(-x) - (1 + y)
+    return x - gap * exp(x * x) * sqrt(pi) / 2
 
 
 def erfinv(x: Array) -> Array:
@@ -69,14 +75,22 @@ def erfinv(x: Array) -> Array:
 
 
 def isclose(x1: Any, x2: Any, rtol: float, atol: float, equal_nan: bool) -> Array:
-    wide = [wide64(x) if is_float(np.asarray(x)) else np.asarray(x, np.float64) for x in (x1, x2)]
+    a, b = np.asarray(x1), np.asarray(x2)
+    if a.dtype.kind in "iu" and b.dtype.kind in "iu":
+        # Unsigned differences do not wrap.
+        gap = np.maximum(a, b).astype(np.uint64) - np.minimum(a, b).astype(np.uint64)
+        return gap.astype(np.float64) <= atol + rtol * np.abs(b.astype(np.float64))
+    wide = [wide64(x) if is_float(x) else x.astype(np.float64) for x in (a, b)]
     return np.isclose(wide[0], wide[1], rtol=rtol, atol=atol, equal_nan=equal_nan)
 
 
 def _lgamma_of(x: float) -> float:
-    if abs(x) > 1e300 or (x <= 0 and x == int(x)):
+    if isinf(x) or (x <= 0 and x == int(x)):
         return inf
-    return _lgamma(x)
+    try:
+        return _lgamma(x)
+    except OverflowError:
+        return inf
 
 
 def lgamma(x: Array) -> Array:

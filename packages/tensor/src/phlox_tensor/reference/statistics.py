@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf
+from math import ceil, floor, isfinite
 from typing import Any
 
 import numpy as np
@@ -18,13 +18,24 @@ def cdist(x1: Array, x2: Array, p: float) -> Array:
     return np.linalg.norm(gap, ord=p, axis=-1).astype(x1.dtype)
 
 
+def _gaps(x: Array) -> Array:
+    rows = np.atleast_2d(wide64(x))
+    return rows - rows.mean(axis=1, keepdims=True)
+
+
 def cov(x: Array, correction: float) -> Array:
-    return np.asarray(np.cov(wide64(x), ddof=int(correction))).astype(x.dtype)
+    with np.errstate(all="ignore"):
+        gaps = _gaps(x)
+        out = gaps @ gaps.T / max(gaps.shape[1] - correction, 0)
+    return out.reshape(x.shape[:-1] * 2).astype(x.dtype)
 
 
 def corrcoef(x: Array) -> Array:
     with np.errstate(all="ignore"):
-        return np.asarray(np.corrcoef(wide64(x))).astype(x.dtype)
+        gaps = _gaps(x)
+        size = np.linalg.norm(gaps, axis=1)
+        out = np.clip(gaps @ gaps.T / np.outer(size, size), -1, 1)
+    return out.reshape(x.shape[:-1] * 2).astype(x.dtype)
 
 
 def cosine_similarity(x1: Array, x2: Array, axis: int, epsilon: float) -> Array:
@@ -57,9 +68,17 @@ def edges(low: float, high: float, bins: int) -> Array:
     """Ends of equal intervals, as NumPy's: a single value is in the middle of a unit.
 
     Raises:
-        ArgumentError: when the first lies behind the last.
+        ArgumentError: when the first lies behind the last, or one is nan or infinite.
     """
-    if inf > low > high > -inf:
+    if not (isfinite(low) and isfinite(high)):
+        raise ArgumentError(
+            "histogram",
+            "the range is not finite",
+            got=f"{low} to {high}",
+            expected="finite elements, or min and max",
+            hint="px.histogram(x, min=0.0, max=1.0)",
+        )
+    if low > high:
         raise ArgumentError("histogram", "min > max", got=f"{low} > {high}", expected="min <= max")
     if low == high:
         low, high = low - 0.5, high + 0.5
@@ -68,8 +87,8 @@ def edges(low: float, high: float, bins: int) -> Array:
 
 def histogram(x: Array, bins: int, low: float | None, high: float | None) -> tuple[Array, Array]:
     wide = widen(x).reshape(-1)
-    first = float(wide.min(initial=inf)) if low is None else low
-    last = float(wide.max(initial=-inf)) if high is None else high
+    first = (float(wide.min()) if wide.size else 0.0) if low is None else low
+    last = (float(wide.max()) if wide.size else 1.0) if high is None else high
     ends = edges(first, last, bins).astype(x.dtype)
     wide = wide[(wide >= widen(ends)[0]) & (wide <= widen(ends)[-1])]
     counts, _ = np.histogram(wide, bins=widen(ends))
@@ -83,15 +102,15 @@ def _line(x: Array, axis: Any) -> Array:
 
 
 def quantile(x: Array, q: float, axis: Any, keepdims: bool, interpolation: str) -> Array:
-    wide = wide64(x)
-    method: Any = interpolation
+    ordered = np.sort(_line(wide64(x), axis), axis=-1)
+    place = q * (ordered.shape[-1] - 1)
+    low, high = ordered[..., floor(place)], ordered[..., ceil(place)]
+    # np.quantile adds a part of the gap, which is infinite beside an infinity.
+    part = place - floor(place) if interpolation == "linear" else 0.5
     with np.errstate(all="ignore"):
-        out = np.quantile(_line(wide, axis), q, axis=-1, method=method)
-    ends = np.sort(_line(wide, axis), axis=-1)
-    place = q * (ends.shape[-1] - 1)
-    low, high = ends[..., int(np.floor(place))], ends[..., int(np.ceil(place))]
-    # NumPy's formula gives nan between equal infinities.
-    out = np.where((low == high) & ~np.isnan(ends[..., -1]), low, out)
+        between = np.where(low == high, low, low * (1 - part) + high * part)
+    found = {"higher": high, "lower": low, "nearest": ordered[..., round(place)]}
+    out = np.where(np.isnan(ordered[..., -1]), np.nan, found.get(interpolation, between))
     shape = [1 if i in axis else n for i, n in enumerate(x.shape)] if keepdims else out.shape
     return np.asarray(out).reshape(shape).astype(x.dtype)
 

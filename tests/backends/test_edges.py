@@ -1,0 +1,232 @@
+"""Values far out, empty, infinite or unknown, on which every device has to agree."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import inf, nan
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox as px
+from phlox import ArgumentError, Backend, Cpu, Numpy, Wgpu
+
+DEVICES: list[Backend] = [Cpu(), Numpy(), Wgpu()]
+HOSTED: list[Backend] = [Cpu(), Numpy()]
+each_device = pytest.mark.parametrize("device", DEVICES, ids=repr)
+each_hosted = pytest.mark.parametrize("device", HOSTED, ids=repr)
+
+
+def close(got: Any, want: Any, rtol: float = 1e-5) -> None:
+    np.testing.assert_allclose(got.numpy(), want, rtol=rtol, atol=1e-6)
+
+
+# Losses of sequences
+
+
+@each_device
+def test_rnnt_loss_takes_a_class_without_probability_and_refuses_no_label(device: Backend) -> None:
+    rng = np.random.default_rng(5)
+    given = rng.normal(size=(1, 3, 3, 4))
+    given[..., 0] = -inf
+    x = px.asarray(given.astype(np.float32), device=device).log_softmax(axis=-1)
+    targets = px.asarray([[2, 3]], device=device)
+    # By all ways: three steps, two labels.
+    steps = x.numpy().astype(np.float64)[0]
+    ways = []
+    for first, second in product(range(3), repeat=2):
+        if first <= second:
+            emitted = steps[first, 0, 2] + steps[second, 1, 3]
+            blanks = [steps[t, (first <= t) + (second <= t), 1] for t in range(3)]
+            ways.append(emitted + sum(blanks))
+    close(px.rnnt_loss(x, targets, blank=1), [-np.logaddexp.reduce(ways)])
+    impossible = px.asarray([[0, 3]], device=device)
+    assert px.rnnt_loss(x, impossible, blank=1).tolist() == [inf]
+
+
+@pytest.mark.parametrize("device", HOSTED, ids=repr)
+def test_the_gradient_of_rnnt_loss_is_finite_beside_a_class_without_probability(
+    device: Backend,
+) -> None:
+    given = np.random.default_rng(6).normal(size=(2, 3, 2, 3)).astype(np.float32)
+    given[..., 0] = -inf
+    targets = px.asarray([[2], [1]], device=device)
+
+    def loss(x: Any) -> Any:
+        return px.rnnt_loss(x, targets, blank=1)[0]
+
+    gradient = px.grad(loss)(px.asarray(given, device=device))
+    assert bool(gradient.isfinite().all())
+
+
+# Factorisations
+
+
+@each_hosted
+@pytest.mark.parametrize("bad", [nan, inf, -inf])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_matrix_that_is_not_finite_gives_nan_and_leaves_the_others(
+    device: Backend, bad: float, dtype: str
+) -> None:
+    array = np.tile(np.diag([3.0, 2.0, 1.0]), (2, 1, 1)).astype(dtype)
+    array[1, 0, 0] = bad
+    x = px.asarray(array, device=device)
+    linalg = px.linalg
+    found = {
+        "cholesky": linalg.cholesky(x),
+        "cofactor": px.ops.cofactor(x),
+        "det": linalg.det(x),
+        "eigh": linalg.eigh(x),
+        "eigvalsh": linalg.eigvalsh(x),
+        "inv": linalg.inv(x),
+        "lu": px.ops.lu(x),
+        "matrix_exp": linalg.matrix_exp(x),
+        "pinv": linalg.pinv(x),
+        "qr": linalg.qr(x),
+        "slogdet": linalg.slogdet(x),
+        "solve": linalg.solve(x, px.ones((3, 2), dtype=dtype, device=device)),
+        "svd": linalg.svd(x),
+        "svdvals": linalg.svdvals(x),
+    }
+    for name, result in found.items():
+        parts = result if isinstance(result, tuple) else (result,)
+        for part in parts:
+            known, unknown = part.numpy()
+            assert np.isfinite(known).all(), name
+            assert np.isnan(unknown).all(), name
+
+
+# Images
+
+
+@each_device
+@pytest.mark.parametrize("align_corners", [False, True])
+def test_places_far_away_are_reflected_by_their_remainder(
+    device: Backend, align_corners: bool
+) -> None:
+    x = px.asarray(np.arange(4, dtype=np.float32).reshape(1, 1, 2, 2), device=device)
+    far = px.asarray([[[[0.0, 1e30], [4096.0, -4096.0]]]], device=device)
+    found = px.grid_sample(x, far, padding_mode="reflection", align_corners=align_corners).numpy()
+    assert ((found >= 0) & (found <= 3)).all()
+    # 4096 is an even number of reflections away from 0.
+    middle = px.grid_sample(
+        x, px.zeros((1, 1, 1, 2), device=device), padding_mode="reflection",
+        align_corners=align_corners,
+    )  # fmt: skip
+    close(middle, found[..., 1:])
+
+
+@each_device
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+@pytest.mark.parametrize("padding_mode", ["zeros", "border", "reflection"])
+def test_places_that_are_no_numbers_raise_nothing(
+    device: Backend, mode: str, padding_mode: str
+) -> None:
+    x = px.ones((1, 1, 3, 3), device=device)
+    places = px.asarray([[[[nan, 0.0], [0.0, 0.0]]]], device=device)
+    found = px.grid_sample(x, places, mode=mode, padding_mode=padding_mode).numpy()
+    assert found[0, 0, 0, 1] == pytest.approx(1.0)
+    boxes = px.asarray([[0.0, nan, 0.0, 1.0, 1.0]], device=device)
+    assert px.roi_align(x, boxes, 1).shape == (1, 1, 1, 1)
+
+
+@each_device
+def test_interpolation_reads_only_what_is_near(device: Backend) -> None:
+    line = px.asarray([[[1.0, nan, 3.0, 4.0]]], device=device)
+    got = px.interpolate(line, (8,), "nearest").numpy()[0, 0]
+    np.testing.assert_array_equal(got, [1, 1, nan, nan, 3, 3, 4, 4])
+    infinite = px.asarray([[[1.0, inf, 3.0, 4.0]]], device=device)
+    got = px.interpolate(infinite, (8,), "nearest").numpy()[0, 0]
+    np.testing.assert_array_equal(got, [1, 1, inf, inf, 3, 3, 4, 4])
+    image = np.ones((1, 1, 4, 4), np.float32)
+    image[0, 0, 0, 0] = nan
+    for mode in ("linear", "lanczos3"):
+        found = px.interpolate(px.asarray(image, device=device), (8, 8), mode).numpy()[0, 0]
+        assert np.isnan(found[0, 0])
+        assert np.isfinite(found[7]).all(), mode
+
+
+# Statistics
+
+
+@each_device
+def test_covariances_take_any_correction_and_one_row(device: Backend) -> None:
+    rows = [[1.0, 2.0, 4.0, 3.0], [0.0, 1.0, 5.0, 1.0]]
+    array = np.array(rows)
+    gaps = array - array.mean(axis=1, keepdims=True)
+    x = px.asarray(rows, device=device)
+    close(px.cov(x, correction=0.5), gaps @ gaps.T / 3.5)
+    for one in (px.cov(x[:1]), px.corrcoef(x[:1])):
+        assert one.shape == (1, 1)
+    assert px.cov(x[0]).shape == px.corrcoef(x[0]).shape == ()
+    assert np.isnan(px.corrcoef(x[:, :1]).numpy()).all()
+
+
+@each_device
+def test_quantiles_beside_infinities_and_between_far_numbers(device: Backend) -> None:
+    def of(values: list[float], q: float = 0.5) -> float:
+        return px.quantile(px.asarray(values, device=device), q).item()
+
+    assert of([-inf, 1.0]) == -inf
+    assert of([1.0, inf]) == inf
+    assert of([-inf, -2.5, 0.3, 1.5], 0.3) == -inf
+    assert np.isnan(of([-inf, inf]))
+    assert of([inf, inf]) == inf
+    assert np.isnan(of([nan, 1.0, 2.0], 0.0))
+    assert of([-3e38, 3e38]) == 0.0
+    assert px.median(px.asarray([-inf, -inf, 1.0, inf], device=device)).item() == -inf
+
+
+@each_device
+def test_a_histogram_of_nothing_and_one_without_a_range(device: Backend) -> None:
+    counts, edges = px.histogram(px.zeros((0,), device=device), 2)
+    assert (counts.tolist(), edges.tolist()) == ([0, 0], [0.0, 0.5, 1.0])
+    for values in ([inf, 1.0], [nan, 1.0]):
+        x = px.asarray(values, device=device)
+        with pytest.raises(ArgumentError, match=r"\[histogram\] the range is not finite"):
+            px.histogram(x)
+        assert px.histogram(x, 2, min=0.0, max=2.0)[0].tolist() == [0, 1]
+
+
+@each_device
+def test_counts_do_not_wrap_and_have_the_default_type(device: Backend) -> None:
+    for name, many in (("uint8", 300), ("int8", 300), ("int16", 70000), ("int32", 5)):
+        if px.as_dtype(name) in device.dtypes:
+            counts = px.bincount(px.zeros((many,), dtype=name, device=device), minlength=2)
+            assert counts.tolist() == [many, 0]
+            assert counts.dtype is device.default_int
+
+
+# Numbers
+
+
+@each_device
+def test_integers_are_near_as_integers(device: Backend) -> None:
+    def near(a: int, b: int, dtype: str = "int32", **how: float) -> bool:
+        pair = (px.asarray([n], dtype=dtype, device=device) for n in (a, b))
+        return bool(px.isclose(*pair, **how).item())
+
+    exact = {"rtol": 0.0, "atol": 0.0}
+    assert not near(2**24, 2**24 + 1, **exact)
+    assert near(2**24, 2**24, **exact)
+    assert not near(10**9, 10**9 + 30, rtol=1e-8, atol=0.0)
+    assert near(10**9, 10**9 + 5, rtol=1e-8, atol=0.0)
+    assert not near(-(2**31), 2**31 - 1, atol=2.0)
+    if px.int64 in device.dtypes:
+        assert not near(2**53, 2**53 + 1, "int64", **exact)
+        assert not near(-(2**63), 2**63 - 1, "int64", atol=2.0)
+        a, b = (px.asarray([2**53 + i], dtype="int64", device=device) for i in range(2))
+        assert not px.allclose(a, b, **exact)
+
+
+@each_device
+def test_special_functions_at_the_ends_of_their_ranges(device: Backend) -> None:
+    zeros = px.erfinv(px.asarray([-0.0, 0.0], device=device)).numpy()
+    assert np.signbit(zeros).tolist() == [True, False]
+    if px.float64 in device.dtypes:
+        near_one = px.asarray(1 - 2.0**-53, dtype="float64", device=device)
+        close(near_one.erfinv(), 5.8635847487551676, rtol=1e-9)
+        close((-near_one).erfinv(), -5.8635847487551676, rtol=1e-9)
+        far = px.asarray([1e301, 1e306, inf], dtype="float64", device=device)
+        close(far.lgamma(), [6.920781129912077e303, inf, inf], rtol=1e-9)
