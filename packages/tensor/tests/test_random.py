@@ -276,3 +276,11 @@ def test_processes_that_fork_draw_other_numbers_the_same_for_one_seed() -> None:
     assert all(parent == mine for *_, parent in found)
     children = [tuple(draws) for *both, _ in found for draws in both]
     assert len({*children, tuple(mine)}) == 9
+
+
+def test_the_hint_for_turned_ends_runs() -> None:
+    for call in (lambda: pt.random.uniform((2,), 5, 1), lambda: pt.random.uniform(2, 3)):
+        with pytest.raises(ArgumentError, match="an empty range") as caught:
+            call()
+        code = str(caught.value).rpartition("hint: ")[2].replace("px.", "pt.")
+        assert eval(code, {"pt": pt}).shape in {(2,), (2, 3)}

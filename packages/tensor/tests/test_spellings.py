@@ -141,6 +141,25 @@ def test_a_foreign_name_has_code_to_type_and_that_code_names_what_there_is() -> 
             assert hasattr(pt.ones((2, 2)), word), (name, word)
 
 
+@pytest.mark.parametrize(
+    ("name", "x", "wanted"),
+    [
+        ("hstack", [1.0, 2.0], np.hstack),
+        ("hstack", [[1.0], [2.0]], np.hstack),
+        ("vstack", [1.0, 2.0], np.vstack),
+        ("scatter_add", [1.0, 2.0], None),
+    ],
+)
+def test_the_code_for_a_foreign_name_gives_what_the_name_gives(
+    name: str, x: Any, wanted: Any
+) -> None:
+    code = FOREIGN[name][1].format(ns="pt")
+    given = {"x": pt.asarray(x), "y": pt.asarray(x), "pt": pt}
+    given |= {"indices": pt.asarray([0, 0]), "update": pt.asarray([3.0, 4.0])}
+    want = [8.0, 2.0] if wanted is None else wanted([x, x]).tolist()
+    assert eval(code, given).tolist() == want
+
+
 def test_keywords_of_others_are_none_of_ours_and_point_at_ours() -> None:
     taken = {a for op in pt.REGISTRY.values() for a in op.attribute_names}
     operands = {o.name for op in pt.REGISTRY.values() for o in op.signature.operands}

@@ -107,6 +107,7 @@ def irfft(x: Complex, /, *, n: int | None = None, axis: int = -1, norm: str = "b
     given = as_pair("irfft", x)
     place = normalize_axis(axis, "irfft", given.real.ndim)
     count = 2 * (given.real.shape[place] - 1) if n is None else n
+    _require_length("irfft", count)
     real, imag = (_sized("irfft", part, count // 2 + 1, place) for part in given)
     front = (slice(None),) * place
     behind = (*front, slice(1, count - count // 2))

@@ -879,8 +879,8 @@ def batch_norm_train(
 
 
 def bincount(x: Tensor[Int], /, minlength: int = 0) -> Tensor[Int]:
-    """How often each number from 0 on occurs, 1-d, at least ``minlength`` counts; the largest is
-    read on the host.
+    """How often each number from 0 on occurs, 1-d, at least ``minlength`` counts in the default
+    integer type; the largest is read on the host.
     """
     return single(_bincount, x, (minlength,))
 
@@ -1285,7 +1285,8 @@ def ctc_loss(
 ) -> Tensor[Float]:
     """``-ln`` of the probability of each sequence of labels under logarithms of probabilities x
     (time, batch, classes): targets (batch, longest) without the blank, inf where the time is
-    too short; no lengths are the whole ones. Graves et al., 2006.
+    too short; no lengths are the whole ones. A label that is no class, or a length that is
+    not there, raises IndexOutOfRangeError. Graves et al., 2006.
     """
     return call(
         _ctc_loss,
@@ -2210,8 +2211,8 @@ def masked_fill(x: Tensor[AnyKind], /, mask: Tensor[Bool], value: float) -> Tens
 def masked_scatter(
     x: Tensor[AnyKind], /, mask: Tensor[Bool], source: Tensor[AnyKind]
 ) -> Tensor[AnyKind]:
-    """x with the elements of ``source``, in order, where the mask is True; too few of them are
-    an error.
+    """x with the elements of ``source``, in order, where the mask is True; too few of them raise
+    IndexOutOfRangeError.
     """
     return call(
         _masked_scatter,

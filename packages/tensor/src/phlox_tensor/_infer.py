@@ -53,8 +53,8 @@ def result_dtype(
     """Return the element type of a result of the declared ``kind``.
 
     That is the attribute ``dtype``, where the op has one; else the type of the operands of the
-    same declared kind, which have one by then (but not of an op that counts); else, of an op that takes Int in the default float
-    type, theirs; else Bool, or for Int the default.
+    same declared kind, which have one by then, but not for Int of an op that counts; else, of an
+    op that takes Int in the default float type, theirs; else Bool, or for Int the default.
     """
     if "dtype" in op.attribute_names:
         chosen: DType = attributes[op.attribute_names.index("dtype")]

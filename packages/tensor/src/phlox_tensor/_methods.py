@@ -1427,7 +1427,7 @@ class TensorMethods(TensorMembers[K]):
         self: Tensor[AnyKind], /, mask: Tensor[Bool], source: Tensor[AnyKind]
     ) -> Tensor[AnyKind]:
         """x with the elements of ``source``, in order, where the mask is True; too few of them
-        are an error.
+        raise IndexOutOfRangeError.
         """
         return call(
             _masked_scatter,

@@ -86,10 +86,12 @@ class Spectrum(NamedTuple):
     def __truediv__(self, other: Any, /) -> Spectrum:
         real, imag = _parts("divide", other)
         if imag is None:
-            return Spectrum(self.real / real, self.imag / real)
+            divisor = real if isinstance(real, Tensor) else self.real.zeros() + real
+            return Spectrum(self.real / divisor, self.imag / divisor)
+        if not isinstance(real, Tensor):
+            real, imag = (self.real.zeros() + part for part in (real, imag))
         # By the larger part, so that no square leaves the range of the numbers.
-        tensors = isinstance(real, Tensor)
-        size = real.abs().maximum(imag.abs()) if tensors else max(abs(real), abs(imag))
+        size = real.abs().maximum(imag.abs())
         near, far = real / size, imag / size
         above = self * Spectrum(near, -far)
         below = size * (near * near + far * far)

@@ -57,8 +57,8 @@ masked_scatter = indexing(
         case((2, 3), MaskSample((3,)), (2, 4)),
         case((0, 3), MaskSample((3,)), (1,)),
     ),
-    doc="x with the elements of ``source``, in order, where the mask is True; too few of them are "
-    "an error.",
+    doc="x with the elements of ``source``, in order, where the mask is True; too few of them "
+    "raise IndexOutOfRangeError.",
 )
 
 

@@ -39,6 +39,23 @@ argwhere = indexing(
 )
 
 
+def _within(numbers: Tensor[Int] | None, most: int) -> Tensor[Int] | None:
+    """The same numbers, looked up, so that one that is not in ``0..most`` is an error."""
+    if numbers is None:
+        return None
+    table: Tensor[Int] = arange(most + 1, dtype=numbers.dtype, device=numbers.device)
+    return table.take((numbers < 0).where(most + 1, numbers), axis=0)
+
+
+def _labels(targets: Tensor[Int], lengths: Tensor[Int] | None, classes: int) -> Tensor[Int]:
+    """Labels that are classes; 0 behind the end of each sequence."""
+    if lengths is not None:
+        places = arange(targets.shape[1], dtype=lengths.dtype, device=lengths.device)
+        targets = (places < lengths[:, None]).where(targets, 0)
+    looked_up: Any = _within(targets, classes - 1)
+    return looked_up
+
+
 def _ctc_loss(
     x: Tensor,
     targets: Tensor[Int],
@@ -49,6 +66,11 @@ def _ctc_loss(
     """The forward variables of Graves et al.: blanks around the labels, one step for each time."""
     time, batch, _ = x.shape
     wide, size = x.to_full_precision(), 2 * targets.shape[1] + 1
+    input_lengths, target_lengths = (
+        _within(input_lengths, time),
+        _within(target_lengths, targets.shape[1]),
+    )
+    targets = _labels(targets, target_lengths, x.shape[2])
     blanks = targets.zeros() + blank
     pairs = movement.stack([blanks, targets], axis=2).reshape((batch, size - 1))
     labels = movement.concat([pairs, targets.zeros((batch, 1)) + blank], axis=1)
@@ -93,7 +115,8 @@ ctc_loss = row(
     method=False,
     doc="``-ln`` of the probability of each sequence of labels under logarithms of probabilities "
     "x (time, batch, classes): targets (batch, longest) without the blank, inf where the time is "
-    "too short; no lengths are the whole ones. Graves et al., 2006.",
+    "too short; no lengths are the whole ones. A label that is no class, or a length that is not "
+    "there, raises IndexOutOfRangeError. Graves et al., 2006.",
 )  # fmt: skip
 
 
@@ -107,6 +130,11 @@ def _rnnt_loss(
     """Section 2.4 of the paper: places of a step t and u labels are visited by diagonals t + u."""
     n, steps, width, _ = x.shape
     wide, count = x.to_full_precision().maximum(_NONE), steps + width - 1
+    input_lengths, target_lengths = (
+        _within(input_lengths, steps),
+        _within(target_lengths, width - 1),
+    )
+    targets = _labels(targets, target_lengths, x.shape[3])
     index = targets[:, None, :, None].broadcast_to((n, steps, width - 1, 1))
     labels = wide[:, :, : width - 1].take_along_axis(index, axis=-1)[..., 0]
     u = arange(width, dtype=targets.dtype, device=x.device)

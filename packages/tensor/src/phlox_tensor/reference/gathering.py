@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from .._errors import IndexOutOfRangeError, ShapeError
+from .._errors import IndexOutOfRangeError
 from ._precision import widen
 
 Array = np.ndarray[Any, Any]
@@ -36,7 +36,9 @@ def masked_scatter(x: Array, mask: Array, source: Array) -> Array:
     wide, out = np.broadcast_to(mask, x.shape), x.copy()
     count = int(wide.sum())
     if count > source.size:
-        raise ShapeError("masked_scatter", "too few elements", got=source.size, expected=count)
+        raise IndexOutOfRangeError(
+            "masked_scatter", "too few elements", got=source.size, expected=f"{count} or more"
+        )
     out[wide] = source.reshape(-1)[:count]
     return out
 

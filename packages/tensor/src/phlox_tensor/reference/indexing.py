@@ -30,6 +30,20 @@ def checked(op: str, indices: Array, size: int) -> Array:
     return np.where(wide < 0, wide + size, wide)
 
 
+def within(op: str, numbers: Array, size: int) -> Array:
+    """Return numbers that count from the front alone.
+
+    Raises:
+        IndexOutOfRangeError: when one is below 0, or ``size`` and more.
+    """
+    bad = (numbers < 0) | (numbers >= size)
+    if bad.any():
+        expected = f"0 <= index < {size}"
+        got = int(numbers[bad].flat[0])
+        raise IndexOutOfRangeError(op, "index out of range", got=got, expected=expected)
+    return numbers
+
+
 def take(x: Array, indices: Array, axis: int) -> Array:
     return np.take(x, checked("take", indices, x.shape[axis]), axis=axis)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..shapes._window import window_sizes
 from ._precision import widen
+from .indexing import checked
 
 Array = np.ndarray[Any, Any]
 
@@ -68,7 +69,8 @@ def fold(x: Array, size: Any, kernel: Any, stride: Any, padding: Any, dilation: 
 def max_unpool(x: Array, indices: Array, size: Any) -> Array:
     out = np.zeros((*x.shape[:2], int(np.prod(size))), x.dtype)
     line = (*x.shape[:2], -1)
-    np.put_along_axis(out, indices.reshape(line), x.reshape(line), axis=2)
+    places = checked("max_unpool", indices, out.shape[2])
+    np.put_along_axis(out, places.reshape(line), x.reshape(line), axis=2)
     return out.reshape(*x.shape[:2], *size)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ._precision import wide64
+from .indexing import checked, within
 
 Array = np.ndarray[Any, Any]
 
@@ -16,11 +17,11 @@ def argwhere(x: Array) -> Array:
 
 
 def one_hot(x: Array, classes: int) -> Array:
-    return np.eye(classes, dtype=x.dtype)[x]
+    return np.eye(classes, dtype=x.dtype)[checked("one_hot", x, classes)]
 
 
 def embedding_bag(weight: Array, indices: Array, scale: Array | None, mode: str) -> Array:
-    found = wide64(weight)[indices]
+    found = wide64(weight)[checked("embedding_bag", indices, len(weight))]
     if scale is not None:
         found = found * wide64(scale)[..., None]
     return np.asarray(getattr(found, mode)(axis=1)).astype(weight.dtype)
@@ -30,6 +31,12 @@ def _log_sum(terms: list[float]) -> float:
     return float(np.logaddexp.reduce(terms))
 
 
+def _labels(op: str, targets: Array, counts: Array, classes: int) -> list[list[int]]:
+    """The labels of each sequence, without what stands behind them."""
+    pairs = zip(targets, within(op, counts, targets.shape[1] + 1), strict=True)
+    return [within(op, line[:count], classes).tolist() for line, count in pairs]
+
+
 def ctc_loss(
     x: Array, targets: Array, input_lengths: Any, target_lengths: Any, blank: int
 ) -> Array:
@@ -37,11 +44,12 @@ def ctc_loss(
     wide, batch = wide64(x), x.shape[1]
     times = np.full(batch, x.shape[0]) if input_lengths is None else input_lengths
     counts = np.full(batch, targets.shape[1]) if target_lengths is None else target_lengths
+    within("ctc_loss", times, x.shape[0] + 1)
     out = np.zeros(batch)
-    for n in range(batch):
+    for n, line in enumerate(_labels("ctc_loss", targets, counts, x.shape[2])):
         labels = [blank]
-        for label in targets[n, : counts[n]]:
-            labels += [int(label), blank]
+        for label in line:
+            labels += [label, blank]
         alpha = [float(wide[0, n, label]) for label in labels[:2]]
         alpha += [-np.inf] * (len(labels) - len(alpha))
         for t in range(1, int(times[n])):
@@ -63,9 +71,10 @@ def rnnt_loss(
     wide, batch = wide64(x), x.shape[0]
     times = np.full(batch, x.shape[1]) if input_lengths is None else input_lengths
     counts = np.full(batch, targets.shape[1]) if target_lengths is None else target_lengths
+    within("rnnt_loss", times, x.shape[1] + 1)
     out = np.full(batch, np.inf)
-    for n in range(batch):
-        steps, labels = int(times[n]), int(counts[n])
+    for n, line in enumerate(_labels("rnnt_loss", targets, counts, x.shape[3])):
+        steps, labels = int(times[n]), len(line)
         alpha = np.full((steps, labels + 1), -np.inf)
         for t in range(steps):
             for u in range(labels + 1):
@@ -73,8 +82,7 @@ def rnnt_loss(
                 if t:
                     terms.append(alpha[t - 1, u] + float(wide[n, t - 1, u, blank]))
                 if u:
-                    label = int(targets[n, u - 1])
-                    terms.append(alpha[t, u - 1] + float(wide[n, t, u - 1, label]))
+                    terms.append(alpha[t, u - 1] + float(wide[n, t, u - 1, line[u - 1]]))
                 alpha[t, u] = _log_sum(terms)
         if steps:
             out[n] = -(alpha[-1, -1] + float(wide[n, steps - 1, labels, blank]))

@@ -1,0 +1,91 @@
+"""What is out of range is one error on every device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox as px
+from phlox import Backend, Cpu, IndexOutOfRangeError, Numpy, ShapeError, Wgpu
+
+DEVICES: list[Backend] = [Cpu(), Numpy(), Wgpu()]
+each_device = pytest.mark.parametrize("device", DEVICES, ids=repr)
+Call = Callable[[Any], Any]
+
+
+def ctc(targets: Any, **lengths: Any) -> Call:
+    def call(of: Any) -> Any:
+        given = {name: of([length]) for name, length in lengths.items()}
+        return px.ctc_loss(of(np.zeros((4, 1, 3), np.float32)), of([targets]), **given)
+
+    return call
+
+
+def rnnt(targets: Any, **lengths: Any) -> Call:
+    def call(of: Any) -> Any:
+        given = {name: of([length]) for name, length in lengths.items()}
+        return px.rnnt_loss(of(np.zeros((1, 4, 3, 3), np.float32)), of([targets]), **given)
+
+    return call
+
+
+WRONG: dict[str, Call] = {
+    "ctc_loss a label that is no class": ctc([1, 3]),
+    "ctc_loss a label below 0": ctc([1, -1]),
+    "ctc_loss an input length above the time": ctc([1, 2], input_lengths=5),
+    "ctc_loss an input length below 0": ctc([1, 2], input_lengths=-1),
+    "ctc_loss a target length above the longest": ctc([1, 2], target_lengths=3),
+    "ctc_loss a target length below 0": ctc([1, 2], target_lengths=-1),
+    "embedding_bag": lambda of: px.embedding_bag(of([[0.0], [1.0]]), of([[2]])),
+    "gather_nd": lambda of: px.gather_nd(of([[1.0, 2.0]]), of([[0, 2]])),
+    "masked_scatter": lambda of: of([1.0, 2.0]).masked_scatter(of([True, True]), of([1.0])),
+    "max_unpool": lambda of: px.max_unpool(of([[[1.0]]]), of([[[4]]]), (4,)),
+    "one_hot": lambda of: px.one_hot(of([0, 5]), 3),
+    "one_hot below 0": lambda of: px.one_hot(of([-4]), 3),
+    "rnnt_loss a label that is no class": rnnt([1, 3]),
+    "rnnt_loss a label below 0": rnnt([1, -1]),
+    "rnnt_loss an input length above the steps": rnnt([1, 2], input_lengths=5),
+    "rnnt_loss an input length below 0": rnnt([1, 2], input_lengths=-1),
+    "rnnt_loss a target length above the longest": rnnt([1, 2], target_lengths=3),
+}
+
+
+@each_device
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_out_of_range_is_the_same_error(device: Backend, name: str) -> None:
+    with pytest.raises(IndexOutOfRangeError):
+        WRONG[name](lambda data: px.asarray(data, device=device)).numpy()
+
+
+@each_device
+@pytest.mark.parametrize("behind", [-1, 7])
+def test_what_stands_behind_the_labels_is_not_read(device: Backend, behind: int) -> None:
+    calls = (ctc([1, behind], target_lengths=1), rnnt([1, behind], target_lengths=1))
+    plain = (ctc([1, 0], target_lengths=1), rnnt([1, 0], target_lengths=1))
+    for found, wanted in zip(calls, plain, strict=True):
+        values = [
+            call(lambda data: px.asarray(data, device=device)).item() for call in (found, wanted)
+        ]
+        assert values[0] == values[1]
+        assert np.isfinite(values[0])
+
+
+@each_device
+def test_a_transform_of_nothing_and_a_division_by_nothing(device: Backend) -> None:
+    one = px.ones((1,), device=device)
+    for call in (
+        lambda: px.fft.irfft(one),
+        lambda: px.fft.irfft(one, n=0),
+        lambda: px.fft.hfft(one),
+    ):
+        with pytest.raises(ShapeError, match="no length"):
+            call()
+    with pytest.raises(ShapeError, match="no length"):
+        px.fft.irfftn(px.ones((2, 1), device=device))
+    z = px.fft.Spectrum(one, one)
+    for zero in (0j, 0, 0.0):
+        assert not (z / zero).real.isfinite().any().item()
+    assert (z / (1 + 1j)).numpy().tolist() == [1 + 0j]
