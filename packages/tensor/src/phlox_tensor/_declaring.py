@@ -65,6 +65,7 @@ FIELDS: Final[dict[str, tuple[Fits, str]]] = {
     "atol": _ERROR,
     "cases": (_are_cases, "a tuple of case((2, 3), axis=1)"),
     "compares": _BOOL,
+    "counts": _BOOL,
     "derive": _FUNCTION,
     "doc": (_is_text, "a sentence"),
     "domain": (_is_domain, "(lowest, highest), or a dict of them by operand"),
