@@ -19,7 +19,7 @@ _TESTS = {
     "nn": ("tests/layers/*.py",),
     "optim": ("tests/training/test_lbfgs.py", "packages/optim/tests/test_trajectories.py"),
 }
-_OF_ALL_OPTIMIZERS = ("grad_clipping", "groups")
+_OF_ALL_OPTIMIZERS = ("decayed", "grad_clipping", "groups")
 _HEAD = ("name", "settings", "PyTorch", "Burn", "tests")
 
 
@@ -62,7 +62,7 @@ def page() -> str:
         "# Layers and optimizers, here and elsewhere",
         "",
         "`phlox layers` and `phlox optimizers` print the first two tables. A setting without a",
-        "default has to be given; optimizers take `grad_clipping` and `groups` besides.",
+        "default has to be given; optimizers take `decayed`, `grad_clipping` and `groups` besides.",
         "",
         "## Where something differs",
         "",

@@ -37,7 +37,7 @@ def moved(before: Net, after: Net) -> dict[str, float]:
     return found
 
 
-def test_the_last_group_that_fits_counts() -> None:
+def test_of_each_setting_the_last_group_that_has_it_counts() -> None:
     groups: Any = {
         "head": {"lr_factor": 10.0},
         "*.bias": {"lr_factor": 0.5},
@@ -51,12 +51,87 @@ def test_the_last_group_that_fits_counts() -> None:
     assert moved(model, after) == {
         "body.weight": 0.1,
         "body.bias": 0.05,
-        "head.weight": 0.15,
+        "head.weight": 1.5,  # the rate of one group, the momentum of another
         "head.bias": 0.05,
     }
     again = optimizer.step(0.1, after, grads_of(model))
-    assert moved(after, again)["head.weight"] == 0.175
+    assert moved(after, again)["head.weight"] == 1.75
     assert "groups=3" in repr(optimizer)
+
+
+def test_a_rate_of_its_own_brings_no_decay_back() -> None:
+    groups: Any = {"*.bias": {"weight_decay": 0.0}, "head": {"lr_factor": 10.0}}
+    model = net()
+    optimizer = optim.SgdConfig(weight_decay=0.5, groups=groups).init()
+    after = optimizer.step(0.1, model, grads_of(model, 0.0))
+    for path, param in model.params().items():
+        share = {"body.weight": 0.95, "head.weight": 0.5}.get(path, 1.0)
+        want = param.value.numpy() * share
+        assert np.allclose(after.params()[path].value.numpy(), want, rtol=1e-6, atol=1e-7)
+
+
+class Normed(nn.Module):
+    first: nn.Linear
+    norm: nn.LayerNorm
+    last: nn.Linear
+
+
+def decayed(config: optim.OptimizerConfig) -> dict[str, bool]:
+    """Which weights a step without gradients makes smaller."""
+    model = Normed(nn.Linear(3, 2), nn.LayerNorm(2), nn.Linear(2, 2, bias=False))
+    model = model.map(lambda path, p: p.with_value(p.value.zeros() + 1))
+    grads = {p.id: p.value.zeros() for p in model.params().values()}
+    after = config.init().step(0.1, model, grads).params()
+    return {path: bool((p.value != 1).all().item()) for path, p in after.items()}
+
+
+MATRICES = {
+    "first.weight": True,
+    "first.bias": False,
+    "norm.weight": False,
+    "norm.bias": False,
+    "last.weight": True,
+}
+NO_CLIPPING: Any = {"weight_decay": 0.1, "decayed": "matrices"}
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        optim.AdaGradConfig(**NO_CLIPPING),
+        optim.AdamWConfig(**NO_CLIPPING),
+        optim.LionConfig(**NO_CLIPPING),
+        optim.SgdConfig(**NO_CLIPPING),
+        optim.SgdConfig(groups={"norm": {"lr_factor": 2.0}}, **NO_CLIPPING),
+        optim.SgdConfig(groups={"*": {"weight_decay": 0.2}}, **NO_CLIPPING),
+        optim.GroupsConfig(optim.SgdConfig(**NO_CLIPPING), {"last": optim.MuonConfig()}),
+        optim.GroupsConfig(optim.SgdConfig(), {"*": optim.AdamWConfig(**NO_CLIPPING)}),
+    ],
+    ids=lambda config: config.kind,
+)
+def test_matrices_alone_decay_where_asked(config: optim.OptimizerConfig) -> None:
+    assert type(config).from_dict(config.to_dict()) == config
+    assert decayed(config) == MATRICES
+    assert decayed(optim.SgdConfig(weight_decay=0.1)) == dict.fromkeys(MATRICES, True)
+
+
+def test_a_module_of_matrices_alone_may_be_asked_too() -> None:
+    model = nn.Linear(3, 2, bias=False)
+    grads = {p.id: pt.ones(p.shape) for p in model.params().values()}
+    made = [
+        optim.SgdConfig(weight_decay=0.5, **more).init().step(0.1, model, grads).weight.value
+        for more in ({}, {"decayed": "matrices"})
+    ]
+    assert made[0].tolist() == made[1].tolist()
+
+
+def test_settings_of_groups_that_do_not_fit_together_are_refused() -> None:
+    model = net()
+    groups: Any = {"*": {"momentum": 0.5, "nesterov": True}, "head": {"momentum": 0.0}}
+    with pytest.raises(
+        ConfigError, match=r"groups\['head'\] is refused: .*nesterov makes no sense"
+    ):
+        optim.SgdConfig(groups=groups).init().step(0.1, model, grads_of(model))
 
 
 def test_weights_without_decay() -> None:
@@ -109,6 +184,7 @@ def test_a_group_of_nobody_is_an_error() -> None:
         ({"*": {"momentum": -1.0}}, "momentum makes no sense"),
         ({"*": {"lr_factor": "high"}}, "lr_factor 'high'"),
         ({"*": {"groups": None}}, "got groups"),
+        ({"*": {"decayed": "matrices"}}, "got decayed"),
     ],
 )
 def test_groups_that_make_no_sense(groups: Any, message: str) -> None:
@@ -117,6 +193,8 @@ def test_groups_that_make_no_sense(groups: Any, message: str) -> None:
     clipped = optim.SgdConfig(grad_clipping=optim.ClipByValue(1.0))
     with pytest.raises(ConfigError, match=r"GroupsConfig\.base makes no sense"):
         optim.GroupsConfig(clipped, {})
+    with pytest.raises(ConfigError, match="expected decayed of the base and of the others"):
+        optim.GroupsConfig(optim.SgdConfig(), {}, decayed="matrices")
 
 
 def test_sums_of_gradients_are_divided_before_they_are_clipped() -> None:

@@ -81,22 +81,6 @@ def test_a_group_has_a_place_and_a_rule() -> None:
         group(lambda path: True, optim.Sgd())
 
 
-def test_the_last_group_that_fits_counts_with_its_settings_alone() -> None:
-    model = nn.Linear(1, 1)
-    assert model.bias is not None
-    model = model.map(lambda _, p: p.with_value(pt.ones(p.shape)))
-    grads = {p.id: pt.zeros(p.shape) for p in model.param_list()}
-    first: Any = {"*bias": {"weight_decay": 0.0}, "bias": {"lr_factor": 2.0}}
-    for groups, want in (
-        (first, 0.0),
-        ({**first, "bias": {"weight_decay": 0.0, "lr_factor": 2.0}}, 1.0),
-    ):
-        out = optim.SgdConfig(weight_decay=1.0, groups=groups).init().step(0.5, model, grads)
-        assert out.bias is not None
-        assert out.weight.value.tolist() == [[0.5]]
-        assert out.bias.value.tolist() == [want]
-
-
 @pytest.mark.parametrize("made", [optim.Adam, optim.Sgd, optim.Muon, optim.Lbfgs])
 @pytest.mark.parametrize("given", [0.1, {"weight": 1}, optim.ClipByNorm(1.0)])
 def test_rules_are_made_of_their_config(made: Any, given: Any) -> None:

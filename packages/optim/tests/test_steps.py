@@ -209,7 +209,7 @@ def test_loading_changes_the_optimizer_itself() -> None:
 def test_optimizers_and_configs_print_their_settings() -> None:
     config = optim.SgdConfig(momentum=0.9, grad_clipping=optim.ClipByNorm(1.0))
     assert repr(config) == (
-        "SgdConfig(grad_clipping=ClipByNorm(threshold=1.0), groups={}, "
+        "SgdConfig(grad_clipping=ClipByNorm(threshold=1.0), groups={}, decayed='all', "
         "weight_decay=0.0, momentum=0.9, dampening=0.0, nesterov=False)"
     )
     optimizer = config.init()

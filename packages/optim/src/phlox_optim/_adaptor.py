@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import is_
 from types import NoneType
 from typing import Any, NamedTuple, final
@@ -24,7 +24,7 @@ from ._settled import Settled
 class _Group(NamedTuple):
     """Parameters that step together: of one device, with states that differ in tensors alone."""
 
-    place: int  # in the groups of the optimizer; 0 for none of them
+    places: tuple[int, ...]  # of the optimizer's groups that they are in
     params: list[Param]
     tensors: list[Tensor[Float]]  # the values on the inner device
     grads: list[Tensor[Float]]
@@ -45,7 +45,7 @@ class _Last(NamedTuple):
     Where the next step looks the same, it need not be sorted into groups again.
     """
 
-    place: int
+    places: tuple[int, ...]
     seen: list[Any]  # id, shape, element type, device of each, and those of its gradient
     states: list[State]
     kept: dict[str, State]  # all states after that step, to see that nobody changed them
@@ -69,13 +69,16 @@ class OptimizerAdaptor(Settled, Optimizer):
         rule: SimpleOptimizer,
         clipping: GradientClipping | None = None,
         groups: Sequence[Group] = (),
+        join: Callable[[tuple[int, ...]], Group] | None = None,
     ) -> None:
         """Wrap a rule for tensors.
 
         Args:
             rule: what a step does.
             clipping: applied to all gradients of a step.
-            groups: other rules or rates for some parameters; the last that fits counts.
+            groups: other rules or rates for some parameters.
+            join: from the places of groups to what they are together, for parameters that are in
+                all of them; by default the last group.
 
         Raises:
             WrongTypeError: for what is no rule, no clipping, no group.
@@ -88,6 +91,8 @@ class OptimizerAdaptor(Settled, Optimizer):
         self._rule = rule
         self._clipping = clipping
         self._groups = tuple(groups)
+        self._join = join or (lambda places: self._groups[places[-1]])
+        self._joined: dict[tuple[int, ...], Group] = {}
         self._state = Cell(_Content({}, 0, 0))
         self._last: _Last | None = None
 
@@ -158,7 +163,7 @@ class OptimizerAdaptor(Settled, Optimizer):
         ]
         last = None if followed else self._last
         if last is not None and last.kept is content.kept and last.seen == seen:
-            groups = [_Group(last.place, params, _inner(params), found, last.states)]
+            groups = [_Group(last.places, params, _inner(params), found, last.states)]
         else:
             if strict:
                 self._refuse_strangers(module, params)
@@ -173,7 +178,7 @@ class OptimizerAdaptor(Settled, Optimizer):
         kept = self._keep(after)
         if not followed:
             again = len(groups) == 1 and all(map(is_, groups[0].grads, found))
-            self._last = _Last(groups[0].place, seen, states, kept) if again else None
+            self._last = _Last(groups[0].places, seen, states, kept) if again else None
         if has_state:
             new.update(updates_of(module, grads).params(module))
         return module.with_params(new)
@@ -224,9 +229,9 @@ class OptimizerAdaptor(Settled, Optimizer):
                 raise misfit("a gradient", grad.shape, param.shape)
             (tensor,) = _inner([param])
             state = _state.placed(kept, tensor.device)
-            place = places.get(param.id, 0)
-            key = place, param.device, param.dtype, grad.dtype, _state.alike(state, numbers)
-            group = groups.setdefault(key, _Group(place, [], [], [], []))
+            where = places.get(param.id, ())
+            key = where, param.device, param.dtype, grad.dtype, _state.alike(state, numbers)
+            group = groups.setdefault(key, _Group(where, [], [], [], []))
             group.params.append(param)
             group.tensors.append(tensor)
             group.grads.append(grad.to_device(tensor.device))
@@ -235,10 +240,10 @@ class OptimizerAdaptor(Settled, Optimizer):
 
     def _update(self, lr: float, group: _Group, new: dict[str, Param]) -> list[State]:
         """Step the parameters of one group into ``new``, and return their states."""
-        place, params, tensors, grads, before = group
+        places, params, tensors, grads, before = group
         if tensors[0].device.records:  # of a device over one that records: states hold no graph
             tensors, grads = [[x.detach() for x in each] for each in (tensors, grads)]
-        rule, lr = (self._rule, lr) if not place else self._groups[place - 1].applied(lr)
+        rule, lr = (self._rule, lr) if not places else self._group(places).applied(lr)
         values, states = rule.step_list(lr, tensors, grads, before)
         device, inner, dtype = params[0].device, tensors[0].device, params[0].dtype
         alike = {(v.device, v.dtype) for v in values} == {(inner, dtype)}
@@ -253,6 +258,13 @@ class OptimizerAdaptor(Settled, Optimizer):
                 if state is not None:
                     _state.check(state)
         return states
+
+    def _group(self, places: tuple[int, ...]) -> Group:
+        """What the groups at some places are together."""
+        group = self._joined.get(places)
+        if group is None:
+            group = self._joined[places] = self._join(places)
+        return group
 
     def _rules(self) -> str:
         """The names of all rules, by which a record is known."""

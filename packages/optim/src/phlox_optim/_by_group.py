@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ._config import OptimizerConfig
-from ._groups import Group
+from ._groups import Group, Vectors
 from ._rule import SimpleOptimizer
 
 
@@ -24,12 +24,13 @@ class GroupsConfig(OptimizerConfig):
     others: dict[str, OptimizerConfig]
 
     def validate(self) -> None:
-        """Raise ConfigError for settings that would be lost."""
+        """Raise ConfigError for settings that would be lost, or that the parts have."""
         inside = [self.base, *self.others.values()]
         clips = any(each.grad_clipping is not None for each in inside)
         self.require("base", not clips, "grad_clipping of GroupsConfig, which is for all")
         self.require("others", not any(o.groups for o in self.others.values()), "no groups inside")
         self.require("groups", not self.groups, "groups of the base")
+        self.require("decayed", self.decayed == "all", "decayed of the base and of the others")
 
     def rule(self) -> SimpleOptimizer:
         """Return the rule of the base."""
@@ -37,5 +38,15 @@ class GroupsConfig(OptimizerConfig):
 
     def parameter_groups(self) -> list[Group]:
         """Return the groups of the base, then the other optimizers."""
-        others = [Group(where, config.rule()) for where, config in self.others.items()]
-        return [*self.base.parameter_groups(), *others]
+        made = self.base.parameter_groups()
+        for where, config in self.others.items():
+            made.append(Group(where, config.rule()))
+            # Those that do not decay, if it says so.
+            made += [Group(Vectors(where), each.rule) for each in config.parameter_groups()]
+        return made
+
+    def joined_group(self, places: tuple[int, ...]) -> Group:
+        """Return the last optimizer that is for all of some groups, or those of the base as one."""
+        if places[-1] < len(self.base.parameter_groups()):
+            return self.base.joined_group(places)
+        return self.parameter_groups()[places[-1]]

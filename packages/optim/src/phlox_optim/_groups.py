@@ -8,7 +8,7 @@ from math import inf
 from typing import final
 
 from phlox_nn import Module, Param
-from phlox_nn.where import fits, require_where
+from phlox_nn.where import Where, fits, require_where
 from phlox_tensor import ArgumentError, WrongTypeError
 
 from ._rule import SimpleOptimizer
@@ -55,17 +55,33 @@ class Group:
         return self.rule, lr * self.lr_factor
 
 
-def places(groups: Sequence[Group], module: Module) -> dict[str, int]:
-    """The place, counted from 1, of the last group that each trained parameter is in, by id.
+@final
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """Says which weights are no matrices: biases, scales of norms; a module may have none.
+
+    Attributes:
+        where: among which weights.
+    """
+
+    where: Where = "*"
+
+    def __call__(self, path: str, param: Param) -> bool:
+        """Whether a weight has less than two axes."""
+        return len(param.shape) < 2 and fits(self.where, path, param)
+
+
+def places(groups: Sequence[Group], module: Module) -> dict[str, tuple[int, ...]]:
+    """The places of all groups that each trained parameter is in, in their order, by id.
 
     Raises:
         ArgumentError: when a group fits no weight of the module.
     """
     weights = module.params(role="weight")
-    found: dict[str, int] = {}
-    for place, group in enumerate(groups, 1):
+    found: dict[str, tuple[int, ...]] = {}
+    for place, group in enumerate(groups):
         inside = [p.id for path, p in weights.items() if fits(group.where, path, p)]
-        if not inside:
+        if not inside and not isinstance(group.where, Vectors):
             raise ArgumentError(
                 "step",
                 "a group fits no weight",
@@ -73,5 +89,5 @@ def places(groups: Sequence[Group], module: Module) -> dict[str, int]:
                 expected=", ".join(list(weights)[:4]) or "a module with weights",
                 hint="print(model)",
             )
-        found.update(dict.fromkeys(inside, place))
+        found.update((key, (*found.get(key, ()), place)) for key in dict.fromkeys(inside))
     return found
