@@ -160,3 +160,18 @@ def test_running_statistics_under_vmap_are_means_over_lanes_with_and_without_col
             want = np.mean([lane.params()[path].value.numpy() for lane in lanes], axis=0)
             np.testing.assert_allclose(param.value.numpy(), want, rtol=1e-5)
             assert not np.allclose(want, norm.params()[path].value.numpy())
+
+
+@pytest.mark.parametrize("base", [CPU, px.Numpy()], ids=repr)
+def test_what_attention_hides_is_no_fault(base: px.Backend) -> None:
+    """Hidden scores are -inf by design, also where dropout needs the weights one by one."""
+    device = px.Autodiff(base)
+    with px.use_device(device):
+        layer = nn.MultiHeadAttention(8, 2, dropout=0.5)
+        x = px.random.normal((2, 4, 8))
+        padding = px.asarray([[False, False, False, True]] * 2)
+    assert layer.dropout.training
+    with px.detect_nan(infinities=True):
+        loss = layer(x, padding=padding, is_causal=True).square().mean()
+        grads = loss.backward()
+    assert all(layer.params()[path].value.grad(grads) is not None for path in layer.params())

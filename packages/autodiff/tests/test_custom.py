@@ -217,6 +217,21 @@ def test_infinities_are_found_where_asked_forwards_and_backwards() -> None:
     )
 
 
+def test_an_infinity_is_found_where_it_starts_not_where_it_was_given() -> None:
+    w = leaf(1.0, 2.0)
+    hidden = pt.asarray([False, True], device=DEVICE)
+    given = pt.asarray([0.0, float("-inf")], device=DEVICE)
+    with ad.detect_nan(infinities=True):
+        for scores in (pt.where(hidden, float("-inf"), w), w + given, given.exp() * w):
+            ad.stop_gradient(scores).max()
+            scores.softmax().sum().backward()
+        pt.full((2,), float("-inf"), device=DEVICE)
+        with pytest.raises(pt.GradientError, match=r"\[exp\] the result holds inf"):
+            (w * 1e4).exp()
+        with pytest.raises(pt.GradientError, match=r"\[multiply\] the result holds nan"):
+            given * 0.0
+
+
 def test_an_op_is_judged_by_its_result_alone() -> None:
     """Formulas may pass through nan on their way."""
     w = leaf(float("inf"), 1.0)

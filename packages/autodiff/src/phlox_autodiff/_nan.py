@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from math import isinf
 from threading import Lock, local
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -70,7 +71,8 @@ def detect_nan(*, infinities: bool = False) -> Iterator[None]:
     result is read, so this is slow, and it watches all threads; it is for finding a fault.
 
     Args:
-        infinities: refuse infinities as well, those of a mask of ``-inf`` among them.
+        infinities: refuse infinities as well, where an op makes one of finite numbers. Those that
+            are given to it pass, such as the ``-inf`` that hides a score of attention.
 
     Raises:
         GradientError: inside the block, when an op gives a NaN, or when its derivative does.
@@ -123,7 +125,7 @@ def watched(op: Op, entry: Entry, device: Backend) -> Entry:
         if not _depth.calls:
             found = filter(is_primitive, each_primitive(args))
             given = [Tensor[Any](p.value, inner) for p in found]
-            _look(op, [Tensor(r.value, inner) for r in results], given)
+            _look(op, [Tensor(r.value, inner) for r in results], given, args)
         return out
 
     return run
@@ -138,18 +140,20 @@ def _looked_at(op: Op, entry: Entry, device: Backend) -> Entry:
         if not _depth.calls:
             results = out if isinstance(out, tuple) else (out,)
             given = [Tensor[Any](p, device) for p in each_primitive(args[:count])]
-            _look(op, [Tensor(r, device) for r in results], given)
+            _look(op, [Tensor(r, device) for r in results], given, args)
         return out
 
     return run
 
 
-def _look(op: Op, results: list[Tensor[Any]], given: list[Tensor[Any]]) -> None:
+def _look(
+    op: Op, results: list[Tensor[Any]], given: list[Tensor[Any]], args: tuple[Any, ...]
+) -> None:
     """Raise for results that are no numbers."""
     _depth.calls += 1
     try:
         bad = _bad(results)
-        if bad is None:
+        if bad is None or (bad == "inf" and (_is_infinite(args) or _bad(given) == "inf")):
             return
         raise GradientError(
             op.name,
@@ -160,6 +164,11 @@ def _look(op: Op, results: list[Tensor[Any]], given: list[Tensor[Any]]) -> None:
         )
     finally:
         _depth.calls -= 1
+
+
+def _is_infinite(args: tuple[Any, ...]) -> bool:
+    """Whether one of the numbers that stand for operands or attributes is an infinity."""
+    return any(isinstance(each, float) and isinf(each) for each in args)
 
 
 def push(plan: Plan, node: Node, cotangent: Any, pending: Pending, memo: Memo | None) -> None:
