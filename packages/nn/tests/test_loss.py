@@ -136,3 +136,48 @@ def test_targets_of_other_libraries_say_what_to_type() -> None:
         loss(pt.ones((2, 5, 3, 4)), pt.zeros((2, 3, 4), dtype="int32"))
     with pytest.raises(KindError, match="for probabilities"):
         loss(pt.ones((2, 5)), pt.ones((2, 5)))
+
+
+SHARES = [0.2, 0.3, 0.4]
+
+
+@pytest.mark.parametrize(
+    ("loss", "inside", "outside"),
+    [
+        (nn.BinaryCrossEntropyLoss(from_logits=False), (SHARES, SHARES), ([0.2, 1.1, 0.4], SHARES)),
+        (nn.BinaryCrossEntropyLoss(from_logits=False), (SHARES, SHARES), ([0.2, -0.1, 0], SHARES)),
+        (nn.GaussianNllLoss(), (SHARES, SHARES, SHARES), (SHARES, SHARES, [0.2, -0.3, 0.4])),
+        (nn.KlDivLoss(), (SHARES, [0.0, 0.6, 0.4]), (SHARES, [0.2, -0.3, 0.4])),
+        (nn.PoissonNllLoss(log_input=False), (SHARES, SHARES), ([0.2, -0.3, 0.4], SHARES)),
+    ],
+    ids=lambda loss: type(loss).__name__ if isinstance(loss, nn.Module) else None,
+)
+def test_a_loss_of_what_cannot_be_is_nan(loss: Any, inside: Any, outside: Any) -> None:
+    """Never a number that looks right; finding out where would read from the device."""
+    assert loss(*map(pt.asarray, inside)).isfinite().item()
+    assert loss(*map(pt.asarray, outside)).isnan().item()
+    each = loss.replace(settings=loss.settings.replace(reduction="none"))
+    assert each(*map(pt.asarray, outside)).isnan().tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("wrong", [-2, 3])
+@pytest.mark.parametrize(
+    ("loss", "targets"),
+    [
+        (nn.CrossEntropyLoss(), lambda wrong: [0, wrong]),
+        (nn.MultiLabelMarginLoss(), lambda wrong: [[0, wrong, -1], [1, -1, 5]]),
+        (nn.MultiMarginLoss(), lambda wrong: [0, wrong]),
+    ],
+    ids=["cross entropy", "multi-label margin", "multi-margin"],
+)
+def test_a_target_that_is_no_class_is_named(loss: Any, targets: Any, wrong: int) -> None:
+    with pytest.raises(IndexOutOfRangeError, match=rf"got {wrong}, expected 0 to 2"):
+        loss(pt.ones((2, 3)), pt.asarray(targets(wrong)))
+
+
+def test_targets_of_two_kinds_are_told_by_their_sign() -> None:
+    x = pt.asarray([0.2, 0.3])
+    for loss in (nn.HingeEmbeddingLoss(), lambda x, y: nn.CosineEmbeddingLoss()(x, x, y[0])):
+        one, other, zero = ([value, value] for value in (1.0, -1.0, 0.0))
+        given = [loss(x, pt.asarray(each)).item() for each in (one, other, zero)]
+        assert given[0] != given[1] == given[2]

@@ -106,7 +106,7 @@ class CrossEntropyLoss(Layer[CrossEntropyLossConfig]):
         try:
             losses = cross_entropy(logits, index)
         except IndexOutOfRangeError as error:
-            raise _negative(targets, counts, classes) or error from None
+            raise no_class("cross_entropy", targets, counts, classes) or error from None
         weights = None if s.weights is None else like(s.weights, logits)
         shares = None if weights is None else take(weights, index, axis=0)
         if shares is not None:
@@ -123,19 +123,28 @@ class CrossEntropyLoss(Layer[CrossEntropyLossConfig]):
         return reduce(losses, s.reduction)
 
 
-def _negative(
-    targets: Tensor[Int], counts: Tensor[Bool] | None, classes: int
+def no_class(
+    op: str, targets: Tensor[Int], counts: Tensor[Bool] | None, classes: int
 ) -> IndexOutOfRangeError | None:
-    """The error of a negative target, by the number that was given; None where there is none."""
-    low = int((targets if counts is None else where(counts, targets, 0)).min())
-    if low >= 0:
+    """Return the error of a target that is no class, by the number that was given.
+
+    Args:
+        op: whose error it is.
+        targets: class indices, as they came.
+        counts: where they count; None for everywhere.
+        classes: how many there are.
+    """
+    real = targets if counts is None else where(counts, targets, 0)
+    low, high = int(real.min()), int(real.max())
+    if low >= 0 and high < classes:
         return None
+    got, pads = (low if low < 0 else high), op == "cross_entropy" and low < 0
     return IndexOutOfRangeError(
-        "cross_entropy",
+        op,
         "a target is out of range",
-        got=low,
+        got=got,
         expected=f"0 to {classes - 1}",
-        hint=f"nn.CrossEntropyLoss(pad_tokens=({low},)) leaves such places out",
+        hint=f"nn.CrossEntropyLoss(pad_tokens=({got},)) leaves such places out" if pads else None,
     )
 
 

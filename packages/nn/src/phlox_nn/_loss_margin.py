@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from phlox_tensor import (
     Backend,
     Float,
+    IndexOutOfRangeError,
     Int,
     ShapeError,
     Tensor,
@@ -16,7 +17,7 @@ from phlox_tensor import (
 )
 
 from ._layer import Layer, LayerConfig
-from ._loss import Reduction, check_same, like, reduce
+from ._loss import Reduction, check_same, like, no_class, reduce
 from ._similarity import cosine_similarity, pairwise_distance
 
 
@@ -47,7 +48,9 @@ class HingeEmbeddingLoss(Layer[HingeEmbeddingLossConfig]):
         ) -> None: ...
 
     def forward(self, prediction: Tensor[Float], target: Tensor[Float]) -> Tensor[Float]:
-        """Return the loss of two tensors of one shape.
+        """Return the loss of distances and targets of one shape.
+
+        Targets above 0 count as 1, all others as -1.
 
         Raises:
             ShapeError: when the shapes do not fit.
@@ -87,6 +90,9 @@ class MarginRankingLoss(Layer[MarginRankingLossConfig]):
         self, first: Tensor[Float], second: Tensor[Float], target: Tensor[Float]
     ) -> Tensor[Float]:
         """Return the loss of three tensors of one shape.
+
+        The target is 1 where the first should be larger, -1 where the second should; of 0 the loss
+        is the margin, whatever they are.
 
         Raises:
             ShapeError: when the shapes do not fit.
@@ -131,6 +137,8 @@ class CosineEmbeddingLoss(Layer[CosineEmbeddingLossConfig]):
         self, first: Tensor[Float], second: Tensor[Float], target: Tensor[Float]
     ) -> Tensor[Float]:
         """Return the loss of rows (…, D) and targets (…).
+
+        Targets above 0 count as 1, for rows that should be alike, all others as -1.
 
         Raises:
             ShapeError: when the shapes do not fit.
@@ -247,8 +255,12 @@ class MultiMarginLoss(Layer[MultiMarginLossConfig]):
                 expected="(N, classes) and (N,)",
             )
         # A negative index would count from the end; moved past the last class it is an error.
-        target = where(target < 0, prediction.shape[1], target)
-        own = prediction.take_along_axis(target[:, None], axis=-1)
+        given, target = target, where(target < 0, prediction.shape[1], target)
+        try:
+            own = prediction.take_along_axis(target[:, None], axis=-1)
+        except IndexOutOfRangeError as error:
+            wrong = no_class("multi_margin_loss", given, None, prediction.shape[1])
+            raise wrong or error from None
         losses = (prediction - own + s.margin).relu()
         losses = losses if s.p == 1 else losses.square()
         if s.weights is not None:
@@ -303,7 +315,11 @@ class MultiLabelMarginLoss(Layer[MultiLabelMarginLossConfig]):
         index = where(counts, where(targets < 0, prediction.shape[1], targets), 0)
         classes = arange(prediction.shape[1], dtype=targets.dtype, device=targets.device)
         meant = (counts[:, :, None] & (index[:, :, None] == classes)).any(axis=1)
-        own = prediction.take_along_axis(index, axis=1)
+        try:
+            own = prediction.take_along_axis(index, axis=1)
+        except IndexOutOfRangeError as error:
+            wrong = no_class("multi_label_margin_loss", targets, counts, prediction.shape[1])
+            raise wrong or error from None
         losses = (1.0 - own[:, :, None] + prediction[:, None, :]).relu()
         losses = where(counts[:, :, None] & ~meant[:, None, :], losses, 0.0)
         losses = losses.sum(axis=(1, 2)) * (1.0 / prediction.shape[1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import log, pi
+from math import log, nan, pi
 from typing import TYPE_CHECKING, Final, Literal
 
 from phlox_tensor import (
@@ -228,6 +228,9 @@ class BinaryCrossEntropyLoss(Layer[BinaryCrossEntropyLossConfig]):
     def forward(self, prediction: Tensor[Float], target: Tensor[Float]) -> Tensor[Float]:
         """Return the loss of two tensors of one shape.
 
+        Targets are shares from 0 to 1, which nothing looks at. Of probabilities below 0 or above 1
+        the loss is nan.
+
         Raises:
             ShapeError: when the shapes do not fit.
         """
@@ -271,6 +274,8 @@ class SoftMarginLoss(Layer[SoftMarginLossConfig]):
     def forward(self, prediction: Tensor[Float], target: Tensor[Float]) -> Tensor[Float]:
         """Return the loss of two tensors of one shape.
 
+        Targets are factors, of which 1 and -1 mean the two classes; those of 0 say nothing.
+
         Raises:
             ShapeError: when the shapes do not fit.
         """
@@ -306,7 +311,7 @@ class KlDivLoss(Layer[KlDivLossConfig]):
         ) -> None: ...
 
     def forward(self, prediction: Tensor[Float], target: Tensor[Float]) -> Tensor[Float]:
-        """Return the loss of two tensors of one shape.
+        """Return the loss of two tensors of one shape; nan for targets that are negative.
 
         Raises:
             ShapeError: when the shapes do not fit.
@@ -315,7 +320,7 @@ class KlDivLoss(Layer[KlDivLossConfig]):
         if self.settings.log_target:
             losses = target.exp() * (target - prediction)
         else:
-            real = target > 0  # 0 · ln 0 is 0
+            real = target != 0  # 0 · ln 0 is 0
             losses = target * (where(real, target, 1.0).log() - prediction)
         if self.settings.reduction == "batch_mean":
             return losses.sum() * (1.0 / losses.shape[0])
@@ -355,7 +360,7 @@ class PoissonNllLoss(Layer[PoissonNllLossConfig]):
         ) -> None: ...
 
     def forward(self, prediction: Tensor[Float], target: Tensor[Float]) -> Tensor[Float]:
-        """Return the loss of two tensors of one shape.
+        """Return the loss of rates and counts of one shape; nan for rates that are negative.
 
         Raises:
             ShapeError: when the shapes do not fit.
@@ -407,11 +412,14 @@ class GaussianNllLoss(Layer[GaussianNllLossConfig]):
     ) -> Tensor[Float]:
         """Return the loss; the variance broadcasts to the shape of predictions and targets.
 
+        Of a negative variance it is nan.
+
         Raises:
             ShapeError: when the shapes do not fit.
         """
         check_same("gaussian_nll_loss", prediction, target)
         s = self.settings
         held = variance + (variance.detach().clip(min=s.epsilon) - variance.detach())
+        held = where(variance < 0, nan, held)
         losses = (held.log() + (prediction - target).square() / held) * 0.5
         return reduce(losses + 0.5 * log(2 * pi) if s.full else losses, s.reduction)
