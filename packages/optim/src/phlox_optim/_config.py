@@ -110,8 +110,9 @@ class OptimizerConfig(CheckedConfig):
             return Group(where, rule, factor)  # type: ignore[arg-type]  # it looks at the factor
         except ConfigError as error:
             what = f"{name} is refused: {error.what}"
-            got, expected = error.got, error.expected
-            raise ConfigError("config", what, got=got, expected=expected, hint=error.hint) from None
+            raise ConfigError(
+                "config", what, got=error.got, expected=error.expected, hint=error.hint
+            ) from None
         except ArgumentError:
             raise ConfigError(
                 "config",

@@ -26,7 +26,9 @@ class BertConfig(Config):
         n_layers: number of layers.
         n_heads: heads of attention.
         d_ff: size between the linear maps.
-        dropout: probability that a value is dropped in training.
+        dropout: probability that a value is dropped in training: of the sum of embeddings, and of
+            what attention and the two maps give. Weights of attention are not dropped, other than
+            in the paper, so that attention stays one op.
         epsilon: of the norms.
         pooler: whether a map of the first vector follows.
     """

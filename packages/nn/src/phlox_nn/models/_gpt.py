@@ -40,7 +40,8 @@ class GptConfig(Config):
         d_model: size of a vector.
         n_layers: number of blocks.
         n_heads: heads of attention.
-        dropout: probability that a value is dropped in training.
+        dropout: probability that a value is dropped in training: of the sum of embeddings, and of
+            what attention and the two maps give; weights of attention are not dropped.
         epsilon: of the norms.
     """
 
