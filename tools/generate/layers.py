@@ -39,10 +39,19 @@ def _config_of(node: ast.stmt) -> str | None:
     return None
 
 
-def _parameters(config: ast.ClassDef) -> Iterator[str]:
-    """The fields of a config as parameters; a default that is no literal is written as ``...``."""
+def _parameters(config: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> Iterator[str]:
+    """The fields of a config as parameters, those of bases in its file first.
+
+    A default that is no literal is written as ``...``.
+    """
+    for base in config.bases:
+        name = ast.unparse(base.value if isinstance(base, ast.Subscript) else base)
+        if name in classes:
+            yield from _parameters(classes[name], classes)
     for node in config.body:
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+        if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
+            continue
+        if "ClassVar" not in ast.unparse(node.annotation):
             text = f"{node.target.id}: {ast.unparse(node.annotation)}"
             if node.value is not None:
                 literal = isinstance(node.value, ast.Constant | ast.Tuple)
@@ -50,8 +59,8 @@ def _parameters(config: ast.ClassDef) -> Iterator[str]:
             yield text
 
 
-def _constructor(config: ast.ClassDef) -> str:
-    taken = list(_parameters(config))
+def _constructor(config: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> str:
+    taken = list(_parameters(config, classes))
     parameters = ["self", *taken, "*", "device: Backend | str | None = None"]
     body = "".join(f"            {p},\n" for p in parameters)
     rules = ["PLR0913"] * (len(taken) + 1 > MOST) + ["PLR0917"] * (len(taken) > MOST)
@@ -72,7 +81,7 @@ def _replaced(text: str, layer: str) -> str:
     old = [n for n in node.body if isinstance(n, ast.If)]
     after = before[-1].end_lineno or 0
     end = (old[0].end_lineno or 0) if old else after
-    constructor = _constructor(classes[_config_of(node) or ""])
+    constructor = _constructor(classes[_config_of(node) or ""], classes)
     return "".join([*lines[:after], "\n", constructor, *lines[end:]])
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from phlox_tensor import Backend, Float, ShapeError, Tensor, full, ops
 
 from . import initializers as init
 from ._inputs import check_dtype
-from ._layer import Layer, LayerConfig
+from ._layer import L, Layer, LayerConfig
 from ._recurrent import Hidden, LstmState, Recurrence, check_states, gru, lstm
 
 _NAMES = {
@@ -17,15 +17,6 @@ _NAMES = {
     for kind in ("weight", "bias")
     for ours, theirs in (("input", "ih"), ("hidden", "hh"))
 }
-
-
-def _recurrence(config: Any, gates: int, device: Backend | str | None) -> dict[str, Any]:
-    """The weights of a cell."""
-    size = config.d_hidden
-    first = init.Uniform(-(size**-0.5), size**-0.5)
-    biases = [first.param((gates * size,), device) if config.bias else None for _ in range(2)]
-    weights = [first.param((n, gates * size), device) for n in (config.d_input, size)]
-    return {"recurrence": Recurrence(*weights, *biases)}
 
 
 def _operands(
@@ -47,7 +38,29 @@ def _operands(
     return x.reshape(n, 1, s.d_input), flat
 
 
-class RnnCellConfig(LayerConfig["RnnCell"]):
+class _CellSettings(LayerConfig[L]):
+    """What the configs of the three cells have in common."""
+
+    _gates: ClassVar[int]
+
+    d_input: int
+    d_hidden: int
+    bias: bool = True
+
+    def validate(self) -> None:
+        """Raise ConfigError for a state without numbers."""
+        self.require("d_hidden", self.d_hidden > 0, "at least 1")
+
+    def parts(self, device: Backend | str | None) -> dict[str, Any]:
+        """Return the weights."""
+        size = self.d_hidden
+        first, wide = init.Uniform(-(size**-0.5), size**-0.5), self._gates * size
+        biases = [first.param((wide,), device) if self.bias else None for _ in range(2)]
+        weights = [first.param((n, wide), device) for n in (self.d_input, size)]
+        return {"recurrence": Recurrence(*weights, *biases)}
+
+
+class RnnCellConfig(_CellSettings["RnnCell"]):
     """Settings of ``RnnCell``.
 
     Attributes:
@@ -57,18 +70,9 @@ class RnnCellConfig(LayerConfig["RnnCell"]):
         activation: what makes the state.
     """
 
-    d_input: int
-    d_hidden: int
-    bias: bool = True
     activation: Literal["tanh", "relu"] = "tanh"
 
-    def validate(self) -> None:
-        """Raise ConfigError for a state without numbers."""
-        self.require("d_hidden", self.d_hidden > 0, "at least 1")
-
-    def parts(self, device: Backend | str | None) -> dict[str, Any]:
-        """Return the weights."""
-        return _recurrence(self, 1, device)
+    _gates = 1
 
 
 class RnnCell(Layer[RnnCellConfig]):
@@ -103,7 +107,7 @@ class RnnCell(Layer[RnnCellConfig]):
         return end.reshape(*x.shape[:-1], self.settings.d_hidden)
 
 
-class GruCellConfig(LayerConfig["GruCell"]):
+class GruCellConfig(_CellSettings["GruCell"]):
     """Settings of ``GruCell``.
 
     Attributes:
@@ -112,17 +116,7 @@ class GruCellConfig(LayerConfig["GruCell"]):
         bias: whether there are two biases.
     """
 
-    d_input: int
-    d_hidden: int
-    bias: bool = True
-
-    def validate(self) -> None:
-        """Raise ConfigError for a state without numbers."""
-        self.require("d_hidden", self.d_hidden > 0, "at least 1")
-
-    def parts(self, device: Backend | str | None) -> dict[str, Any]:
-        """Return the weights."""
-        return _recurrence(self, 3, device)
+    _gates = 3
 
 
 class GruCell(Layer[GruCellConfig]):
@@ -155,7 +149,7 @@ class GruCell(Layer[GruCellConfig]):
         return end.reshape(*x.shape[:-1], self.settings.d_hidden)
 
 
-class LstmCellConfig(LayerConfig["LstmCell"]):
+class LstmCellConfig(_CellSettings["LstmCell"]):
     """Settings of ``LstmCell``.
 
     Attributes:
@@ -164,17 +158,7 @@ class LstmCellConfig(LayerConfig["LstmCell"]):
         bias: whether there are two biases.
     """
 
-    d_input: int
-    d_hidden: int
-    bias: bool = True
-
-    def validate(self) -> None:
-        """Raise ConfigError for a state without numbers."""
-        self.require("d_hidden", self.d_hidden > 0, "at least 1")
-
-    def parts(self, device: Backend | str | None) -> dict[str, Any]:
-        """Return the weights."""
-        return _recurrence(self, 4, device)
+    _gates = 4
 
 
 class LstmCell(Layer[LstmCellConfig]):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from phlox_tensor import Backend, Float, Tensor, as_device, where
 from phlox_tensor.random import bernoulli, normal
 
-from ._layer import Layer, LayerConfig
+from ._layer import L, Layer, LayerConfig
 
 # Where ``selu`` ends: minus its scale times its alpha.
 _SELU_LOW: Final = -1.0507009873554805 * 1.6732632423543772
@@ -31,12 +31,8 @@ def drop_alpha(x: Tensor[Float], prob: float, shape: tuple[int, ...]) -> Tensor[
     return where(keep, x, _SELU_LOW) * scale - scale * _SELU_LOW * prob
 
 
-class DropoutConfig(LayerConfig["Dropout"]):
-    """Settings of ``Dropout``.
-
-    Attributes:
-        prob: the probability that a value is set to 0.
-    """
+class _Dropping(LayerConfig[L]):
+    """What the four configs of layers that drop have in common."""
 
     prob: float = 0.5
 
@@ -47,6 +43,14 @@ class DropoutConfig(LayerConfig["Dropout"]):
     def parts(self, device: Backend | str | None) -> dict[str, Any]:
         """Return whether the layer trains."""
         return trains(device)
+
+
+class DropoutConfig(_Dropping["Dropout"]):
+    """Settings of ``Dropout``.
+
+    Attributes:
+        prob: the probability that a value is set to 0.
+    """
 
 
 class Dropout(Layer[DropoutConfig]):
@@ -76,22 +80,12 @@ class Dropout(Layer[DropoutConfig]):
         return drop(x, prob, x.shape)
 
 
-class ChannelDropoutConfig(LayerConfig["ChannelDropout"]):
+class ChannelDropoutConfig(_Dropping["ChannelDropout"]):
     """Settings of ``ChannelDropout``.
 
     Attributes:
         prob: the probability that a channel is set to 0.
     """
-
-    prob: float = 0.5
-
-    def validate(self) -> None:
-        """Raise ConfigError unless ``prob`` is a probability below 1."""
-        self.require("prob", 0.0 <= self.prob < 1.0, "a probability: 0 <= prob < 1")
-
-    def parts(self, device: Backend | str | None) -> dict[str, Any]:
-        """Return whether the layer trains."""
-        return trains(device)
 
 
 class ChannelDropout(Layer[ChannelDropoutConfig]):
@@ -117,22 +111,12 @@ class ChannelDropout(Layer[ChannelDropoutConfig]):
         return drop(x, prob, (*x.shape[:2], *(1,) * (x.ndim - 2)))
 
 
-class AlphaDropoutConfig(LayerConfig["AlphaDropout"]):
+class AlphaDropoutConfig(_Dropping["AlphaDropout"]):
     """Settings of ``AlphaDropout``.
 
     Attributes:
         prob: the probability that a value is dropped.
     """
-
-    prob: float = 0.5
-
-    def validate(self) -> None:
-        """Raise ConfigError unless ``prob`` is a probability below 1."""
-        self.require("prob", 0.0 <= self.prob < 1.0, "a probability: 0 <= prob < 1")
-
-    def parts(self, device: Backend | str | None) -> dict[str, Any]:
-        """Return whether the layer trains."""
-        return trains(device)
 
 
 class AlphaDropout(Layer[AlphaDropoutConfig]):
@@ -159,22 +143,12 @@ class AlphaDropout(Layer[AlphaDropoutConfig]):
         return drop_alpha(x, prob, x.shape) if self.training and prob else x
 
 
-class FeatureAlphaDropoutConfig(LayerConfig["FeatureAlphaDropout"]):
+class FeatureAlphaDropoutConfig(_Dropping["FeatureAlphaDropout"]):
     """Settings of ``FeatureAlphaDropout``.
 
     Attributes:
         prob: the probability that a channel is dropped.
     """
-
-    prob: float = 0.5
-
-    def validate(self) -> None:
-        """Raise ConfigError unless ``prob`` is a probability below 1."""
-        self.require("prob", 0.0 <= self.prob < 1.0, "a probability: 0 <= prob < 1")
-
-    def parts(self, device: Backend | str | None) -> dict[str, Any]:
-        """Return whether the layer trains."""
-        return trains(device)
 
 
 class FeatureAlphaDropout(Layer[FeatureAlphaDropoutConfig]):

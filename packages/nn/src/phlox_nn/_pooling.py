@@ -15,7 +15,7 @@ from phlox_tensor import (
 )
 
 from ._layer import Layer, LayerConfig
-from ._window import Padding, Pair, margins, room
+from ._window import Padding, Pair, avg_window, max_window, room
 
 
 class MaxPool2dConfig(LayerConfig["MaxPool2d"]):
@@ -55,10 +55,7 @@ class MaxPool2d(Layer[MaxPool2dConfig]):
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map (N, C, H, W) to (N, C, H', W')."""
-        s = self.settings
-        stride = s.kernel_size if s.stride is None else s.stride
-        x, sides = room(x, s.padding, 2, s.kernel_size, stride, s.dilation)
-        return max_pool2d(x, s.kernel_size, stride, sides, s.dilation, s.ceil_mode)
+        return max_pool2d(*room(self.settings, x, 2))
 
     def with_indices(self, x: Tensor[Float]) -> tuple[Tensor[Float], Tensor[Int]]:
         """Map (N, C, H, W) to what ``forward`` gives, and to the places of it in each plane.
@@ -66,10 +63,7 @@ class MaxPool2d(Layer[MaxPool2dConfig]):
         Raises:
             ArgumentError: for a padding of more than half a window.
         """
-        s = self.settings
-        stride = s.kernel_size if s.stride is None else s.stride
-        sides = margins(s.padding, x.shape, 2, s.kernel_size, stride, s.dilation)
-        return max_pool2d_with_indices(x, s.kernel_size, stride, sides, s.dilation, s.ceil_mode)
+        return max_pool2d_with_indices(x, *max_window(self.settings, x, 2))
 
 
 class AvgPool2dConfig(LayerConfig["AvgPool2d"]):
@@ -109,7 +103,4 @@ class AvgPool2d(Layer[AvgPool2dConfig]):
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map (N, C, H, W) to (N, C, H', W')."""
-        s = self.settings
-        stride = s.kernel_size if s.stride is None else s.stride
-        sides = margins(s.padding, x.shape, 2, s.kernel_size, stride, 1)
-        return avg_pool2d(x, s.kernel_size, stride, sides, s.ceil_mode, s.count_include_pad)
+        return avg_pool2d(x, *avg_window(self.settings, x, 2))

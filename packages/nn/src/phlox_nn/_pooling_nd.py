@@ -27,7 +27,7 @@ from phlox_tensor import (
 )
 
 from ._layer import Layer, LayerConfig
-from ._window import Padding1d, Padding3d, Pair, Single, Triple, margins, room
+from ._window import Padding1d, Padding3d, Pair, Single, Triple, avg_window, max_window, room
 
 
 class MaxPool1dConfig(LayerConfig["MaxPool1d"]):
@@ -67,10 +67,7 @@ class MaxPool1d(Layer[MaxPool1dConfig]):
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map (N, C, L) to (N, C, L')."""
-        s = self.settings
-        stride = s.kernel_size if s.stride is None else s.stride
-        x, sides = room(x, s.padding, 1, s.kernel_size, stride, s.dilation)
-        return max_pool1d(x, s.kernel_size, stride, sides, s.dilation, s.ceil_mode)
+        return max_pool1d(*room(self.settings, x, 1))
 
     def with_indices(self, x: Tensor[Float]) -> tuple[Tensor[Float], Tensor[Int]]:
         """Map (N, C, L) to what ``forward`` gives, and to the places of it in each line.
@@ -78,10 +75,7 @@ class MaxPool1d(Layer[MaxPool1dConfig]):
         Raises:
             ArgumentError: for a padding of more than half a window.
         """
-        s = self.settings
-        stride = s.kernel_size if s.stride is None else s.stride
-        sides = margins(s.padding, x.shape, 1, s.kernel_size, stride, s.dilation)
-        return max_pool1d_with_indices(x, s.kernel_size, stride, sides, s.dilation, s.ceil_mode)
+        return max_pool1d_with_indices(x, *max_window(self.settings, x, 1))
 
 
 class AvgPool1dConfig(LayerConfig["AvgPool1d"]):
@@ -121,10 +115,7 @@ class AvgPool1d(Layer[AvgPool1dConfig]):
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map (N, C, L) to (N, C, L')."""
-        s = self.settings
-        stride = s.kernel_size if s.stride is None else s.stride
-        sides = margins(s.padding, x.shape, 1, s.kernel_size, stride, 1)
-        return avg_pool1d(x, s.kernel_size, stride, sides, s.ceil_mode, s.count_include_pad)
+        return avg_pool1d(x, *avg_window(self.settings, x, 1))
 
 
 class MaxPool3dConfig(LayerConfig["MaxPool3d"]):
@@ -164,10 +155,7 @@ class MaxPool3d(Layer[MaxPool3dConfig]):
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map (N, C, D, H, W) to (N, C, D', H', W')."""
-        s = self.settings
-        stride = s.kernel_size if s.stride is None else s.stride
-        x, sides = room(x, s.padding, 3, s.kernel_size, stride, s.dilation)
-        return max_pool3d(x, s.kernel_size, stride, sides, s.dilation, s.ceil_mode)
+        return max_pool3d(*room(self.settings, x, 3))
 
     def with_indices(self, x: Tensor[Float]) -> tuple[Tensor[Float], Tensor[Int]]:
         """Map (N, C, D, H, W) to what ``forward`` gives, and to the places of it in each volume.
@@ -175,10 +163,7 @@ class MaxPool3d(Layer[MaxPool3dConfig]):
         Raises:
             ArgumentError: for a padding of more than half a window.
         """
-        s = self.settings
-        stride = s.kernel_size if s.stride is None else s.stride
-        sides = margins(s.padding, x.shape, 3, s.kernel_size, stride, s.dilation)
-        return max_pool3d_with_indices(x, s.kernel_size, stride, sides, s.dilation, s.ceil_mode)
+        return max_pool3d_with_indices(x, *max_window(self.settings, x, 3))
 
 
 class AvgPool3dConfig(LayerConfig["AvgPool3d"]):
@@ -218,10 +203,7 @@ class AvgPool3d(Layer[AvgPool3dConfig]):
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map (N, C, D, H, W) to (N, C, D', H', W')."""
-        s = self.settings
-        stride = s.kernel_size if s.stride is None else s.stride
-        sides = margins(s.padding, x.shape, 3, s.kernel_size, stride, 1)
-        return avg_pool3d(x, s.kernel_size, stride, sides, s.ceil_mode, s.count_include_pad)
+        return avg_pool3d(x, *avg_window(self.settings, x, 3))
 
 
 class AdaptiveAvgPool1dConfig(LayerConfig["AdaptiveAvgPool1d"]):

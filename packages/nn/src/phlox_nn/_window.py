@@ -57,19 +57,30 @@ def margins(
     return tuple((p, p) if isinstance(p, int) else p for p in padding)
 
 
-def room(
-    x: Tensor[Float],
-    padding: Padding1d | Padding | Padding3d,
-    axes: int,
-    kernel: int | tuple[int, ...],
-    stride: int | tuple[int, ...],
-    dilation: int | tuple[int, ...],
-) -> tuple[Tensor[Float], Any]:
-    """A tensor and margins for a max pool, which takes half a kernel; larger are filled here."""
-    sides = margins(padding, x.shape, axes, kernel, stride, dilation)
+def max_window(settings: Any, x: Tensor[Float], axes: int) -> tuple[Any, ...]:
+    """Return what an op of a max pool takes behind the tensor, by the settings of the layer."""
+    s, stride = settings, _stride(settings)
+    sides = margins(s.padding, x.shape, axes, s.kernel_size, stride, s.dilation)
+    return s.kernel_size, stride, sides, s.dilation, s.ceil_mode
+
+
+def room(settings: Any, x: Tensor[Float], axes: int) -> tuple[Any, ...]:
+    """Return the same behind the tensor; margins above half a kernel, the most, are filled here."""
+    kernel, stride, sides, *rest = max_window(settings, x, axes)
     if all(max(m) <= k // 2 for m, k in zip(sides, as_sizes(kernel, axes), strict=True)):
-        return x, sides
-    return pad(x, sides, -float("inf")), ((0, 0),) * axes
+        return x, kernel, stride, sides, *rest
+    return pad(x, sides, -float("inf")), kernel, stride, ((0, 0),) * axes, *rest
+
+
+def avg_window(settings: Any, x: Tensor[Float], axes: int) -> tuple[Any, ...]:
+    """Return what an op of an average pool takes behind the tensor."""
+    s, stride = settings, _stride(settings)
+    sides = margins(s.padding, x.shape, axes, s.kernel_size, stride, 1)
+    return s.kernel_size, stride, sides, s.ceil_mode, s.count_include_pad
+
+
+def _stride(settings: Any) -> Any:
+    return settings.kernel_size if settings.stride is None else settings.stride
 
 
 def _same(n: int, kernel: int, stride: int, dilation: int) -> tuple[int, int]:
