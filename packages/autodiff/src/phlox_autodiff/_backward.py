@@ -365,7 +365,7 @@ def _refuse_shared(seen: set[Node]) -> None:
 
 
 def _carry(steps: list[tuple[Node, Plan]], pending: Pending, memo: Memo | None) -> None:
-    watched = _nan.MODE.blocks > 0
+    watched, again = _nan.MODE.blocks > 0, bool(memo)
     for node, plan in steps:
         cotangent = pending.pop(node, None)
         if cotangent is not None:
@@ -377,5 +377,5 @@ def _carry(steps: list[tuple[Node, Plan]], pending: Pending, memo: Memo | None) 
                 plan.push(node, cotangent, pending, memo)
         if memo is None:
             node.saved = node.parents = ()
-        else:
+        elif again:
             memo.used(node.saved)

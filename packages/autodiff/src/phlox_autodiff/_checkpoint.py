@@ -134,6 +134,10 @@ class Memo:
                 if type(item) is Recipe:
                     self._uses[item] = self._uses.get(item, 0) + 1
 
+    def __bool__(self) -> bool:
+        """Whether anything is computed again."""
+        return bool(self._uses)
+
     def compute(self, recipe: Recipe) -> Any:
         """The value of a recipe, for its turn in the pass."""
         missing: dict[Recipe, None] = {}
