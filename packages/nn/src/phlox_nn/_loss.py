@@ -106,7 +106,7 @@ class CrossEntropyLoss(Layer[CrossEntropyLossConfig]):
         try:
             losses = cross_entropy(logits, index)
         except IndexOutOfRangeError as error:
-            raise no_class("cross_entropy", targets, counts, classes) or error from None
+            raise no_class("cross_entropy", targets, counts, classes, pads=True) or error from None
         weights = None if s.weights is None else like(s.weights, logits)
         shares = None if weights is None else take(weights, index, axis=0)
         if shares is not None:
@@ -124,7 +124,12 @@ class CrossEntropyLoss(Layer[CrossEntropyLossConfig]):
 
 
 def no_class(
-    op: str, targets: Tensor[Int], counts: Tensor[Bool] | None, classes: int
+    op: str,
+    targets: Tensor[Int],
+    counts: Tensor[Bool] | None,
+    classes: int,
+    *,
+    pads: bool = False,
 ) -> IndexOutOfRangeError | None:
     """Return the error of a target that is no class, by the number that was given.
 
@@ -133,18 +138,21 @@ def no_class(
         targets: class indices, as they came.
         counts: where they count; None for everywhere.
         classes: how many there are.
+        pads: whether negative targets may be left out.
     """
     real = targets if counts is None else where(counts, targets, 0)
     low, high = int(real.min()), int(real.max())
     if low >= 0 and high < classes:
         return None
-    got, pads = (low if low < 0 else high), op == "cross_entropy" and low < 0
+    got, hint = (low if low < 0 else high), None
+    if pads and low < 0:
+        hint = f"nn.CrossEntropyLoss(pad_tokens=({got},)) leaves such places out"
     return IndexOutOfRangeError(
         op,
         "a target is out of range",
         got=got,
         expected=f"0 to {classes - 1}",
-        hint=f"nn.CrossEntropyLoss(pad_tokens=({got},)) leaves such places out" if pads else None,
+        hint=hint,
     )
 
 

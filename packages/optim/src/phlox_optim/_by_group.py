@@ -30,7 +30,7 @@ class GroupsConfig(OptimizerConfig):
         self.require("base", not clips, "grad_clipping of GroupsConfig, which is for all")
         self.require("others", not any(o.groups for o in self.others.values()), "no groups inside")
         self.require("groups", not self.groups, "groups of the base")
-        self.require("decayed", self.decayed == "all", "decayed of the base and of the others")
+        self.require("decayed", self.decayed != "matrices", "decayed of the base and of the others")
 
     def rule(self) -> SimpleOptimizer:
         """Return the rule of the base."""

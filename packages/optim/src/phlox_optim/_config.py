@@ -46,7 +46,7 @@ class OptimizerConfig(CheckedConfig):
             ConfigError: naming the field.
         """
         super().__post_init__()
-        decays = self.decayed == "all" or "weight_decay" in vars(self)
+        decays = self.decayed != "matrices" or "weight_decay" in vars(self)
         self.require("decayed", decays, "all: this optimizer has no weight_decay")
         self.parameter_groups()
 
