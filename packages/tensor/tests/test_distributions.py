@@ -127,6 +127,16 @@ def test_categories_come_as_often_as_they_should() -> None:
         assert part[0] == 0
 
 
+def test_draws_of_weights_keep_to_lines_and_to_weights_above_0() -> None:
+    weights = np.zeros((3, 2000), np.float32)
+    weights[0, ::7], weights[1, 1500:1503], weights[2, 3] = 1e-3, 1e38, 5e-39
+    drawn = random.multinomial(pt.asarray(weights), 4000).numpy()
+    assert all((line[places] > 0).all() for line, places in zip(weights, drawn, strict=True))
+    part = np.bincount(drawn[1] - 1500, minlength=3) / 4000
+    np.testing.assert_allclose(part, 1 / 3, atol=5 * 0.5 / sqrt(4000))
+    assert len({*drawn[0].tolist()}) > 250
+
+
 def test_shapes_of_draws() -> None:
     logits = pt.zeros((2, 5, 3))
     assert random.categorical(logits).shape == (2, 5)

@@ -9,6 +9,7 @@ import pytest
 
 import phlox_tensor as pt
 from phlox_tensor import ArgumentError, ShapeError, linalg
+from phlox_tensor.ops import _einsum
 
 RANDOM = np.random.default_rng(0)
 ns: Any = pt
@@ -141,6 +142,15 @@ def test_einsum_beside_numpy(equation: str, shapes: list[tuple[int, ...]]) -> No
     given = [normal(*shape) for shape in shapes]
     want = np.einsum(equation, *given)
     close(pt.einsum(equation, *map(pt.asarray, given)), want)
+
+
+def test_an_equation_is_planned_once_for_operands_of_the_same_shapes() -> None:
+    x = pt.ones((3, 11))
+    _einsum.einsum((x, x), "ab,cb->ac")
+    planned = _einsum._plan.cache_info()
+    _einsum.einsum((x + 1.0, x), "ab,cb->ac")
+    again = _einsum._plan.cache_info()
+    assert (again.misses, again.hits) == (planned.misses, planned.hits + 1)
 
 
 def test_integers_keep_their_type_in_einsum() -> None:

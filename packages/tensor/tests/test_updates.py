@@ -162,3 +162,14 @@ def test_updates_by_a_mask_are_those_of_numpy(mask_shape: Any, values: Any) -> N
         want[mask] = change(want[mask], np.asarray(values))
         found = getattr(pt.asarray(x).at[pt.asarray(mask)], name)(pt.asarray(values))
         assert np.array_equal(found.numpy(), want), name
+
+
+@pytest.mark.parametrize("index", [np.s_[1:3], np.s_[2], np.s_[..., 0], np.s_[[0, 2, 0]]])
+@pytest.mark.parametrize("update", ["add", "multiply", "set", "subtract"])
+def test_an_update_of_a_part_makes_no_numbers_of_the_whole(index: Any, update: str) -> None:
+    with pt.Profile(pt.Numpy()) as device:
+        x = pt.ones((40, 50), device=device)
+        getattr(x.at[index], update)(2.0)
+    ops = {call.op for call in device.calls}
+    assert "arange" not in ops
+    assert "nonzero" not in ops

@@ -322,8 +322,8 @@ def multinomial(weights: Tensor, count: int, *, replacement: bool = True) -> Ten
     Args:
         weights: not negative.
         count: how many draws for each line, along a last axis.
-        replacement: whether one place may be drawn twice; else the first draws are as they would
-            be with it, and later ones are from what is left.
+        replacement: whether one place may be drawn twice; else each draw is from what those before
+            it left.
 
     Raises:
         ArgumentError: for a weight that is negative, infinite or nan; for a line of zeros alone,
@@ -347,12 +347,31 @@ def multinomial(weights: Tensor, count: int, *, replacement: bool = True) -> Ten
         least = 1 if replacement else count
         fits = bool(((wide > 0).sum(axis=-1) >= least).all())
         _require("multinomial", fits, "fewer", f"{least} or more weights above 0 in each line")
-    logs = wide.log()
+    if replacement and wide.size:
+        return _by_sums(wide, count)
     if replacement:
-        drawn = _drawn(logs, (count,), -1)
-        return drawn.permute_dims((*range(1, drawn.ndim), 0))
-    noisy = logs + _gumbel(logs.shape, logs)
+        return wide.zeros((*wide.shape[:-1], count)).astype(wide.device.default_int)
+    noisy = wide.log() + _gumbel(wide.shape, wide)
     return noisy.argsort(axis=-1, descending=True)[..., :count]
+
+
+def _by_sums(weights: Tensor, count: int) -> Tensor[Int]:
+    """Places whose running sums are the first above uniform parts of the whole."""
+    n = weights.shape[-1]
+    # By the largest first, so that no sum overflows.
+    sums = (weights / weights.max(axis=-1, keepdims=True)).cumsum(axis=-1)
+    # As added up in parts, sums may fall, or rise where the weight is 0.
+    sums = (weights > 0).where(sums, 0.0).cummax(axis=-1)[0]
+    parts = uniform((*weights.shape[:-1], count), dtype=weights.dtype, device=weights.device)
+    points = parts * sums[..., -1:]
+    # As rounded, a point may be the whole: it then belongs to the last weight above 0.
+    last = (sums < sums[..., -1:]).astype(weights.device.default_int).sum(axis=-1, keepdims=True)
+    first, step = points.zeros().astype(weights.device.default_int), 1 << n.bit_length()
+    while step := step >> 1:
+        later = first + step
+        below = sums.take_along_axis((later - 1).minimum(n - 1), axis=-1) <= points
+        first = (below & (later <= n)).where(later, first)
+    return first.minimum(last)
 
 
 def choice(

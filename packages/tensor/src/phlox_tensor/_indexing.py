@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from types import EllipsisType
 from typing import Any, Final, NoReturn, final
@@ -211,6 +211,14 @@ def _scaled(x: Tensor[Any], value: Tensor[Any], line: Tensor[Any]) -> Tensor[Any
     return x * binary.where(line, value, 1)
 
 
+# What an update makes of a part and a value.
+_MADE: Final[dict[str, Callable[[Tensor[Any], Tensor[Any]], Tensor[Any]]]] = {
+    "add": lambda part, value: part + value,
+    "mul": lambda part, value: part * value,
+    "set": lambda _part, value: value,
+}
+# Updates of whole rows that need no place for each element.
+_BY_ROWS: Final[dict[str, Callable[..., Tensor[Any]]]] = {"add": select.index_add}
 # What an update makes of a tensor and a value, where a mask says so.
 _CHANGES: Final = {"add": lambda x, value, line: x + value, "mul": _scaled, "set": _put}
 # What others call updates.
@@ -306,22 +314,48 @@ class AtIndex:
         line = move.reshape(mask, (*mask.shape, *(1 for _ in rest)))
         return binary.where(line, change(x, move.broadcast_to(value, rest), line), x)
 
-    def _update(self, values: Any, update: str) -> Tensor[Any]:
+    def _regional(self, value: Tensor[Any], update: str) -> Tensor[Any] | None:
+        """The update of what an index of integers and slices picks; None for another index."""
         x = self._x
-        value = self._like(values)
         items = self._index if isinstance(self._index, tuple) else (self._index,)
         basic = all(
             isinstance(i, int | slice | EllipsisType | None) and not isinstance(i, bool)
             for i in items
         )
-        if basic and update == "set":
-            found = region(x.shape, items)
-            part = move.reshape(move.broadcast_to(value, found.shape), tuple(found.size))
-            place = (tuple(found.start), tuple(found.size), tuple(found.step))
-            return move.slice_scatter(x, part, *place)
-        masked = self._masked(value, update)
-        if masked is not None:
-            return masked
+        make = _MADE.get(update)
+        if not basic or make is None or (x.dtype.kind == "Bool" and update != "set"):
+            return None
+        found = region(x.shape, items)
+        place = (tuple(found.start), tuple(found.size), tuple(found.step))
+        part = move.reshape(move.broadcast_to(value, found.shape), place[1])
+        if update != "set":
+            part = make(move.slice_(x, *place), part)
+        return move.slice_scatter(x, part, *place)
+
+    def _by_rows(self, value: Tensor[Any], update: str) -> Tensor[Any] | None:
+        """The update at a tensor of places along the first axis; None for another index."""
+        x, index = self._x, self._index
+        if isinstance(index, list | np.ndarray):
+            index = _as_index(index, x)
+        if not x.ndim or not isinstance(index, Tensor) or index.dtype.kind != "Int":
+            return None
+        rest = x.shape[1:]
+        rows = move.broadcast_to(value, (*index.shape, *rest))
+        rows = move.reshape(rows, (index.size, *rest))
+        places = move.reshape(index, (index.size,))
+        change = _BY_ROWS.get(update)
+        if change is not None and x.dtype.kind != "Bool":
+            return change(x, places, rows, 0)
+        line = move.reshape(places, (index.size, *(1 for _ in rest)))
+        return select.scatter(x, move.broadcast_to(line, rows.shape), rows, 0, update)
+
+    def _update(self, values: Any, update: str) -> Tensor[Any]:
+        x = self._x
+        value = self._like(values)
+        for rule in (self._regional, self._masked, self._by_rows):
+            found = rule(value, update)
+            if found is not None:
+                return found
         places = getitem(arange(x.size, device=x.device).reshape(x.shape), self._index)
         flat = move.reshape(move.broadcast_to(value, places.shape), (places.size,))
         indices = move.reshape(places, (places.size,))

@@ -216,7 +216,7 @@ def lstsq(x1: Tensor, x2: Tensor, /, *, rtol: Tensor | float | None = None) -> L
     left = (columns - x1 @ found).square().sum(axis=-2)
     if x2.ndim == 1:
         found, left = found[..., 0], left[..., 0]
-    return LstsqResult(found, left, matrix_rank(x1, rtol=rtol), svdvals(x1))
+    return LstsqResult(found, left, _rank(x1, (values := svdvals(x1)).detach(), rtol), values)
 
 
 def lu(x: Tensor, /) -> LuResult:
@@ -312,10 +312,11 @@ def matrix_rank(x: Tensor, /, *, rtol: Tensor | float | None = None) -> Tensor[I
         >>> matrix_rank(asarray([[1.0, 2.0], [2.0, 4.0]])).item()
         1
     """
-    values = svdvals(x.detach())
-    if not values.shape[-1]:
-        none: Tensor[Int] = values.sum(axis=-1).astype(x.device.default_int)
-        return none
+    return _rank(x, svdvals(x.detach()), rtol)
+
+
+def _rank(x: Tensor, values: Tensor, rtol: Tensor | float | None) -> Tensor[Int]:
+    """How many of the singular values of x are not 0."""
     part = _part(x, rtol)
     bound = part[..., None] if isinstance(part, Tensor) else part
     large: Tensor[Int] = (values > values[..., :1] * bound).astype(x.device.default_int)
