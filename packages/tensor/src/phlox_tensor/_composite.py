@@ -166,6 +166,6 @@ def allclose(
     Raises:
         ShapeError: when the shapes do not broadcast.
     """
-    arrays = [np.asarray(x.numpy() if isinstance(x, Tensor) else x) for x in (x1, x2)]
-    _broadcast.broadcast_shapes((each.shape for each in arrays), "allclose")
-    return bool(isclose(*arrays, rtol, atol, equal_nan=False).all())
+    a, b = (np.asarray(x.numpy() if isinstance(x, Tensor) else x) for x in (x1, x2))
+    _broadcast.broadcast_shapes((a.shape, b.shape), "allclose")
+    return bool(isclose(a, b, rtol, atol, equal_nan=False).all())

@@ -38,9 +38,10 @@ def _bincount(x: Tensor[Int], minlength: int) -> Tensor[Int]:
     if x.size and int(x.min()) < 0:
         raise _negative(int(x.min()))
     size = max(minlength, int(x.max()) + 1 if x.size else 0)
-    counting = {"dtype": x.device.default_int, "device": x.device}
-    counts: Tensor[Int] = zeros((size,), **counting)
-    return counts.index_add(x, ones((x.size,), **counting), axis=0)
+    dtype, device = x.device.default_int, x.device
+    counts: Tensor[Any] = zeros((size,), dtype=dtype, device=device)
+    one: Tensor[Any] = ones((x.size,), dtype=dtype, device=device)
+    return counts.index_add(x, one, axis=0)
 
 
 bincount = choosing(

@@ -40,7 +40,7 @@ def _lapack(op: str, what: str, hint: str | None = None) -> Callable[[Any], Any]
         def run(*args: Any, **options: Any) -> Any:
             dtype = args[0].dtype
             wide = [widen(a) if isinstance(a, np.ndarray) and is_float(a) else a for a in args]
-            finite = np.isfinite(wide[0]).all(axis=(-2, -1))
+            finite = np.asarray(np.isfinite(wide[0]).all(axis=(-2, -1)))
             if not finite.all():
                 one = np.eye(*wide[0].shape[-2:], dtype=wide[0].dtype)
                 wide[0] = np.where(finite[..., None, None], wide[0], one)
