@@ -160,6 +160,7 @@ WRONG: dict[str, Any] = {
     "atol": None,
     "cases": 3,
     "compares": 1,
+    "counts": 1,
     "derive": 4,
     "doc": 3,
     "domain": (3, 1),
