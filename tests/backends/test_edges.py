@@ -193,7 +193,8 @@ def test_a_histogram_of_nothing_and_one_without_a_range(device: Backend) -> None
 def test_counts_do_not_wrap_and_have_the_default_type(device: Backend) -> None:
     for name, many in (("uint8", 300), ("int8", 300), ("int16", 70000), ("int32", 5)):
         if px.as_dtype(name) in device.dtypes:
-            counts = px.bincount(px.zeros((many,), dtype=name, device=device), minlength=2)
+            x: Any = px.zeros((many,), dtype=name, device=device)
+            counts = px.bincount(x, minlength=2)
             assert counts.tolist() == [many, 0]
             assert counts.dtype is device.default_int
 
