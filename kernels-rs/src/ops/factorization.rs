@@ -152,6 +152,7 @@ fn copied<T: Number>(x: &Array) -> Result<Array> {
 }
 
 /// A nan where not all elements are finite: what such a matrix has for factors.
+#[expect(clippy::eq_op, reason = "infinity less itself is a nan in every float type")]
 fn unbounded<T: Number>(a: &[T]) -> Option<T> {
     a.iter().map(|&value| value - value).find(|&gap| gap != T::default())
 }

@@ -279,8 +279,9 @@ def test_processes_that_fork_draw_other_numbers_the_same_for_one_seed() -> None:
 
 
 def test_the_hint_for_turned_ends_runs() -> None:
-    for call in (lambda: pt.random.uniform((2,), 5, 1), lambda: pt.random.uniform(2, 3)):
+    wrong: tuple[tuple[Any, ...], ...] = (((2,), 5, 1), (2, 3))
+    for given in wrong:
         with pytest.raises(ArgumentError, match="an empty range") as caught:
-            call()
+            pt.random.uniform(*given)
         code = str(caught.value).rpartition("hint: ")[2].replace("px.", "pt.")
         assert eval(code, {"pt": pt}).shape in {(2,), (2, 3)}

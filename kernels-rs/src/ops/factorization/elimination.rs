@@ -25,7 +25,9 @@ pub fn factors<T: Number>(x: &Array, batch: usize, [m, n]: [usize; 2]) -> Result
             // SAFETY: each is visited once.
             let (a, moved, other) = unsafe { (works.at(index), permutations.at(index), others.at(index)) };
             if let Some(nan) = unbounded(a) {
-                [a, moved, other].into_iter().for_each(|part| part.fill(nan));
+                for part in [a, moved, other] {
+                    part.fill(nan);
+                }
                 return Ok(());
             }
             let order = eliminate(a, [m, n], &mut panel, split)?;

@@ -28,7 +28,9 @@ pub fn factors<T: Number>(x: &Array, batch: usize, [m, n]: [usize; 2], columns: 
             // SAFETY: each is visited once.
             let (a, other) = unsafe { (works.at(index), others.at(index)) };
             if let Some(nan) = unbounded(a) {
-                [a, other].into_iter().for_each(|part| part.fill(nan));
+                for part in [a, other] {
+                    part.fill(nan);
+                }
                 return Ok(());
             }
             let triangles = job.reflect(a, [m, n])?;

@@ -104,10 +104,7 @@ class _NoGrad:
     @overload
     def __call__(self, function: Callable[P, R], /) -> Callable[P, R]: ...
     def __call__(self, function: Any = None, /) -> Any:
-        opened: Block[None] = Block("no_grad", _off_for_a_block)
-        if function is None:
-            return opened
-        if not callable(function):
+        if function is not None and not callable(function):
             raise WrongTypeError(
                 "no_grad",
                 "not a function",
@@ -115,7 +112,8 @@ class _NoGrad:
                 expected="a function, or nothing",
                 hint="with px.no_grad(): ...",
             )
-        return opened(function)
+        opened: Block[None] = Block("no_grad", _off_for_a_block)
+        return opened if function is None else opened(function)
 
     def __enter__(self) -> Never:
         raise WrongTypeError(

@@ -67,11 +67,11 @@ def fold(x: Array, size: Any, kernel: Any, stride: Any, padding: Any, dilation: 
 
 
 def max_unpool(x: Array, indices: Array, size: Any) -> Array:
-    out = np.zeros((*x.shape[:2], int(np.prod(size))), x.dtype)
-    line = (*x.shape[:2], -1)
-    places = checked("max_unpool", indices, int(np.prod(size)))
-    np.put_along_axis(out, places.reshape(line), x.reshape(line), axis=2)
-    return out.reshape(*x.shape[:2], *size)
+    lead = x.shape[:2]
+    out = np.zeros((*lead, int(np.prod(size))), x.dtype)
+    places = checked("max_unpool", indices, out.shape[-1])
+    np.put_along_axis(out, places.reshape(*lead, -1), x.reshape(*lead, -1), axis=-1)
+    return out.reshape(*lead, *size)
 
 
 def shuffled(shape: Any, factor: int) -> tuple[int, ...]:
