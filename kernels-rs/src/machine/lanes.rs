@@ -234,6 +234,11 @@ pub fn lane_count<T: Real>() -> usize {
     }
 }
 
+/// Bytes of a register that [`launch`] will choose.
+pub fn register_bytes() -> usize {
+    lane_count::<f32>() * size_of::<f32>()
+}
+
 #[cfg(not(target_arch = "x86_64"))]
 impl Real for f32 {
     type Wide512 = portable::Array4;

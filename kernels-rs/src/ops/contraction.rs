@@ -3,6 +3,7 @@
 //! Floats go through [`engine`], integers through [`integer`]. The result is cut into tasks by its shape alone, and a
 //! task computes its part over all of `k`, so nothing depends on the number of threads.
 
+mod blocks;
 mod call;
 mod direct;
 mod dots;

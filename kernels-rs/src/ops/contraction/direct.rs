@@ -6,7 +6,7 @@ use super::call::{Call, FEW_DOTS, FEWER_THAN_COLUMNS, cells, finish, first_adden
 use super::epilogue::Sum;
 use super::format::{Format, Same, Single, Streamed, Wide};
 use super::pack::{self, SLACK};
-use super::tile::{Multiply, Start, Strip, wide_rows};
+use super::tile::{Multiply, Start, Strip, lying_rows, tile_rows, wide_rows};
 use crate::array::Array;
 use crate::dtype::{DType, Float};
 use crate::error::Result;
@@ -156,7 +156,14 @@ unsafe fn widened<W: Way>(call: &Call<Elem<W>>, high: usize, deep: usize) -> Res
         for depth in (0..k).step_by(deep) {
             let to = held.data().cast::<Cell<W>>().wrapping_add(first * k + depth * rows);
             // SAFETY: inside the left side; what goes past a block is overwritten by the next, or is slack.
-            unsafe { pack::left::<W::Packed>(call.a.at(first, depth), (rows, rows), deep.min(k - depth), to) };
+            unsafe {
+                pack::left::<W::Packed>(
+                    call.a.at(first, depth),
+                    (rows, rows),
+                    deep.min(k - depth),
+                    (tile_rows::<Wide<W::Packed>>(), to),
+                )
+            };
         }
     }
     Ok(Some(held))
@@ -179,6 +186,7 @@ pub unsafe fn tiny((m, k, n): (usize, usize, usize), x1: &Array, x2: &Array, to:
         rows: m,
         cols: width * lanes,
         width,
+        high: lying_rows::<f32>(width),
         strips: n / (width * lanes),
         left: x1.ptr(),
         left_steps: Some((x1.strides()[0], x1.strides()[1])),
@@ -206,6 +214,7 @@ where
     let (tail_panel, tail_depth) = (tail_width * lanes, most / W::Packed::DEPTH);
     let tail_len =
         if cols.is_multiple_of(panel) { 0 } else { cells::<Cell<W>, Wide<W::Packed>>(tail_depth * tail_panel) };
+    let high = if left.steps.is_some() { lying_rows::<Wide<W::Packed>>(width) } else { tile_rows::<Wide<W::Packed>>() };
     let sums = in_place(c);
     let sums_len = if sums.is_some() { 0 } else { m * cols };
     with_scratch(tail_len + sums_len, |scratch: &mut [Wide<W::Packed>]| {
@@ -219,6 +228,7 @@ where
                 rows: m,
                 cols: panel,
                 width,
+                high,
                 strips: cols / panel,
                 left: left.at(depth, W::Packed::DEPTH, m),
                 left_steps: left.steps,

@@ -11,7 +11,9 @@
 //! the product. Which way a product goes never depends on what is kept: so keeping changes no bit. 64x1024x1024 without and
 //! with it, GF/s: `f32` by columns 89/104, `f64` 37/46, bfloat16 185/211. Row-major `f32` and f16 are read in place instead.
 
-use super::call::{CACHED, Call, FEW_DOTS, FEWER_THAN_COLUMNS, cells, finish, first_addend, in_place, shifted};
+use super::Matrix;
+use super::blocks::{Blocks, fewer_than_columns};
+use super::call::{CACHED, Call, FEW_DOTS, cells, finish, first_addend, in_place, shifted};
 use super::direct::{self, InPlace, Widened};
 use super::dots::Dots;
 use super::epilogue::{Epilogue, Finish, Sum};
@@ -19,7 +21,6 @@ use super::format::{Format, Single, Wide};
 use super::pack::{self, SLACK};
 use super::pairs::{Pairs, Woven};
 use super::tile::{Multiply, Start, Strip};
-use super::{Matrix, SERIAL};
 use crate::array::Array;
 use crate::dtype::{BF16, DType, Element, F16, Float};
 use crate::error::Result;
@@ -125,7 +126,7 @@ pub unsafe fn multiply<T: Gemm>(call: &Call<T>, split: bool, weights: Option<&Ar
         if call.b.row == 1 && call.b.col != 1 && dotted {
             return dots(call, split);
         }
-        let few = reads_in_place(call.size);
+        let few = reads_in_place(call);
         if few && (call.b.col == 1 || n == 1) && T::direct(call, split)? {
             return Ok(());
         }
@@ -138,8 +139,8 @@ pub unsafe fn multiply<T: Gemm>(call: &Call<T>, split: bool, weights: Option<&Ar
 }
 
 /// Whether a right side in rows is read where it lies.
-fn reads_in_place((m, k, n): (usize, usize, usize)) -> bool {
-    m <= FEW_ROWS || (m <= FEWER_THAN_COLUMNS && n >= m) || k * n <= CACHED
+fn reads_in_place<T>(&Call { size: (m, k, n), b: Matrix { row: step, .. }, .. }: &Call<T>) -> bool {
+    m <= FEW_ROWS || (m <= fewer_than_columns(step * size_of::<T>() as isize) && n >= m) || k * n <= CACHED
 }
 
 /// `c += a @ b`, where `c` lies in rows and has the type of the sums.
@@ -151,7 +152,7 @@ pub unsafe fn add<T: Gemm<Wide = T>>(call: &Call<T>, split: bool) -> Result<()> 
     let call = Call { end: Epilogue { adds: true, ..call.end }, ..*call };
     // SAFETY: the operands and the result are as the caller promises.
     unsafe {
-        if reads_in_place(call.size) && call.b.col == 1 && T::direct(&call, split)? {
+        if reads_in_place(&call) && call.b.col == 1 && T::direct(&call, split)? {
             return Ok(());
         }
         T::packed(&call, split, None)
@@ -228,45 +229,12 @@ unsafe fn dots<T: Gemm>(call: &Call<T>, split: bool) -> Result<()> {
     Ok(())
 }
 
-/// Depth of a block, in cells. Measured for f32 512^3 and 1024^3, GF/s on one thread: 128 90/86, 256 105/104, 384 100/101.
-const DEPTH: usize = 256;
 /// Bytes of a right side that are packed at a time.
 const MOST_PACKED: usize = 16 << 20;
-/// Rows of a task: its block of the left side is at most 168 KiB, in the second-level cache.
-const MOST_ROWS: usize = 168;
-
 /// The right side in panels, block after block along `k`.
 struct Panels<C> {
     start: *const C,
-    /// Cells across a panel.
-    width: usize,
     count: usize,
-}
-
-/// Rows and columns of a task: a function of the shape alone.
-fn grid((m, k, n): (usize, usize, usize), panel: usize, narrow: bool) -> (usize, usize) {
-    let work = m.saturating_mul(k).saturating_mul(n);
-    let wanted = if work < SERIAL { 1 } else { (work >> 18).min(32) };
-    let (mut rows, mut cols) = (m.div_ceil(m.div_ceil(MOST_ROWS)), n);
-    if narrow && cols > 512 {
-        // The sums are kept aside while there are several blocks along `k`.
-        cols = n.div_ceil(n.div_ceil(512)).next_multiple_of(panel);
-    }
-    let half = |x: usize, unit: usize| x.div_ceil(2).next_multiple_of(unit);
-    while m.div_ceil(rows) * n.div_ceil(cols) < wanted {
-        if rows > 112 || (rows > 56 && cols <= 512) {
-            rows = rows.div_ceil(2);
-        } else if cols > 4 * panel {
-            cols = half(cols, panel);
-        } else if rows > 28 {
-            rows = rows.div_ceil(2);
-        } else if cols > panel {
-            cols = half(cols, panel);
-        } else {
-            break;
-        }
-    }
-    (rows, cols)
 }
 
 /// Rows of a product up to which packing is more than about 2 % of it, so that a packed right side is worth keeping.
@@ -285,21 +253,20 @@ where
     Wide<F>: Sum,
 {
     let (m, k, n) = call.size;
-    let lanes = lane_count::<Wide<F>>();
-    let width = if n <= lanes { 1 } else { 2 };
-    let panel = width * lanes;
+    let blocks = Blocks::new::<F>(n);
+    let panel = blocks.panel;
     let bytes = k.div_ceil(F::DEPTH) * n.next_multiple_of(panel) * size_of::<F::Cell>();
     let place = kept_layout::<F>(call, panel, weights).zip(weights.map(|array| array.storage().kept()));
     let multiply = |cells: &Memory| {
-        let (rows, cols) = grid(call.size, panel, size_of::<F::Elem>() < size_of::<Wide<F>>());
+        let (rows, cols) = blocks.grid::<F>(call.size, split);
         let across = n.div_ceil(cols);
         let start = SharedMut::new(cells.data().cast::<F::Cell>());
         run(split, m.div_ceil(rows) * across, &|index| {
             let (i, j) = (index / across * rows, index % across * cols);
-            let right = Panels { start: start.ptr().cast_const(), width, count: n.div_ceil(panel) };
+            let right = Panels { start: start.ptr().cast_const(), count: n.div_ceil(panel) };
             // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them; each
             // task has its own part of the result.
-            unsafe { block::<F>(call, i..m.min(i + rows), j..n.min(j + cols), &right) };
+            unsafe { block::<F>(call, i..m.min(i + rows), j..n.min(j + cols), &right, &blocks) };
         });
     };
     if let Some(cells) = place.as_ref().and_then(|(layout, list)| list.find(layout)) {
@@ -318,7 +285,7 @@ where
     }
     let cells = Memory::new(bytes)?;
     // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them.
-    unsafe { pack_right::<F>(call.b, (k, n), panel, cells.data().cast(), split) };
+    unsafe { pack_right::<F>(call.b, (k, n), &blocks, cells.data().cast(), split) };
     match keeps {
         Some((layout, list)) => multiply(list.keep(layout, cells)),
         None => multiply(&cells),
@@ -341,7 +308,7 @@ fn run(split: bool, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
 unsafe fn pack_right<F: Format>(
     b: Matrix<F::Elem>,
     (k, n): (usize, usize),
-    panel: usize,
+    &Blocks { panel, depth: most, .. }: &Blocks,
     to: *mut F::Cell,
     split: bool,
 ) {
@@ -351,8 +318,8 @@ unsafe fn pack_right<F: Format>(
     run(split && k * n >= 1 << 16, count.div_ceil(bundle), &|index| {
         let panels = index * bundle..count.min((index + 1) * bundle);
         let cols = panel * panels.start..n.min(panel * panels.end);
-        for first in (0..depth).step_by(DEPTH) {
-            let deep = DEPTH.min(depth - first);
+        for first in (0..depth).step_by(most) {
+            let deep = most.min(depth - first);
             let to = to.ptr().wrapping_add(first * count * panel + panels.start * deep * panel);
             let from = b.at(first * F::DEPTH, cols.start);
             let k = (deep * F::DEPTH).min(k - first * F::DEPTH);
@@ -368,33 +335,35 @@ unsafe fn block<F: Format<Elem: Gemm>>(
     row_range: Range<usize>,
     col_range: Range<usize>,
     right: &Panels<F::Cell>,
+    &Blocks { width, panel, high, depth: most, .. }: &Blocks,
 ) where
     Wide<F>: Sum,
 {
     let (m, k, _) = call.size;
     let (rows, cols) = (row_range.len(), col_range.len());
-    let panel = right.width * lane_count::<Wide<F>>();
-    let depth = k.div_ceil(F::DEPTH);
+    let (depth, lanes) = (k.div_ceil(F::DEPTH), lane_count::<Wide<F>>());
     let mut end = call.end.at(row_range.start, col_range.start);
     let first = first_addend(&mut end);
     let c = call.c.at(row_range.start, col_range.start);
-    let left_len = cells::<F::Cell, Wide<F>>(rows * DEPTH.min(depth) + SLACK);
+    let left_len = cells::<F::Cell, Wide<F>>(rows * most.min(depth) + SLACK);
     let sums = in_place(c);
-    let sums_cols = if depth <= DEPTH { panel } else { cols.next_multiple_of(panel) };
+    let sums_cols = if depth <= most { panel } else { cols.next_multiple_of(panel) };
     let sums_len = if sums.is_some() { 0 } else { rows * sums_cols };
     with_scratch(left_len + sums_len, |scratch: &mut [Wide<F>]| {
         let (left, aside) = scratch.split_at_mut(left_len);
         let left = left.as_mut_ptr().cast::<F::Cell>();
-        for at in (0..depth).step_by(DEPTH) {
-            let deep = DEPTH.min(depth - at);
+        for at in (0..depth).step_by(most) {
+            let deep = most.min(depth - at);
             let (l, length) = (at * F::DEPTH, (deep * F::DEPTH).min(k - at * F::DEPTH));
             let start = if at == 0 { first } else { Start::Kept };
             // SAFETY: inside the left side.
-            unsafe { pack::left::<F>(call.a.at(row_range.start, l), (rows, m - row_range.start), length, left) };
+            unsafe {
+                pack::left::<F>(call.a.at(row_range.start, l), (rows, m - row_range.start), length, (high, left))
+            };
             for j in (0..cols).step_by(panel) {
                 let wide = panel.min(cols - j);
                 let place = (col_range.start + j) / panel;
-                let aside_at = if depth <= DEPTH { 0 } else { j };
+                let aside_at = if depth <= most { 0 } else { j };
                 let (to, pitch) = sums.map_or((aside.as_mut_ptr().wrapping_add(aside_at), sums_cols as isize), |to| {
                     (to.wrapping_add(j), c.row)
                 });
@@ -402,7 +371,8 @@ unsafe fn block<F: Format<Elem: Gemm>>(
                     k: deep,
                     rows,
                     cols: wide,
-                    width: right.width,
+                    width: width.min(wide.div_ceil(lanes).next_power_of_two()),
+                    high,
                     strips: 1,
                     left,
                     left_steps: None,

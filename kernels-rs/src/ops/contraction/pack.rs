@@ -2,7 +2,7 @@
 
 use super::Matrix;
 use super::format::{Format, Wide};
-use super::tile::{Cut, tile_rows};
+use super::tile::Cut;
 use crate::machine::lanes::{Kernel, Lanes, launch};
 
 /// Some neighbouring panels of an operand. A panel has one line of cells per step along `k`.
@@ -137,12 +137,17 @@ impl<F: Format> Panels<F> {
 /// Cells that packing may write past the end.
 pub const SLACK: usize = 16;
 
-/// Packs rows of the left side into the panels of [`Cut`]. `reach`: rows that exist from the first one on.
+/// Packs rows of the left side into the panels of [`Cut`], of at most `high` rows. `reach`: rows that exist from the first one on.
 ///
 /// # Safety
 /// `from` has these rows and `k` columns; `to` has room for `rows * k` cells and [`SLACK`].
-pub unsafe fn left<F: Format>(from: Matrix<F::Elem>, (rows, reach): (usize, usize), k: usize, to: *mut F::Cell) {
-    let cut = Cut::new(rows, tile_rows::<Wide<F>>());
+pub unsafe fn left<F: Format>(
+    from: Matrix<F::Elem>,
+    (rows, reach): (usize, usize),
+    k: usize,
+    (high, to): (usize, *mut F::Cell),
+) {
+    let cut = Cut::new(rows, high);
     launch(Panels::<F> {
         from: from.start,
         along: from.row,

@@ -300,7 +300,16 @@ fn a_right_side_stored_by_columns_is_turned_in_blocks() {
 #[test]
 fn the_number_of_threads_does_not_change_a_bit() {
     let mut random = Random(9);
-    for (m, k, n) in [(300, 257, 190), (64, 784, 256), (1, 1030, 1100), (2, 9000, 40), (8, 1024, 700), (900, 600, 8)] {
+    for (m, k, n) in [
+        (300, 257, 190),
+        (300, 1100, 200),
+        (64, 784, 256),
+        (70, 530, 1030),
+        (1, 1030, 1100),
+        (2, 9000, 40),
+        (8, 1024, 700),
+        (900, 600, 8),
+    ] {
         macro_rules! each {
             ($($rust:ty)*) => {$(
                 let (a, b) = (random.array::<$rust>(&[m, k]), random.array::<$rust>(&[k, n]));
@@ -312,7 +321,7 @@ fn the_number_of_threads_does_not_change_a_bit() {
                 assert!((2..=4).all(|threads| product(threads) == one), "{m} {k} {n}");
             )*};
         }
-        each! { f32 F16 BF16 }
+        each! { f32 f64 F16 BF16 }
     }
 }
 

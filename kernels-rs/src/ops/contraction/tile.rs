@@ -78,8 +78,10 @@ pub struct Strip<M: Multiply> {
     pub rows: usize,
     /// Of the panel: at most `width * N`; the panel itself is as wide as its registers.
     pub cols: usize,
-    /// Registers across: 1, 2, or 4 (see [`wide_rows`]).
+    /// Registers across: 1, 2, or 4.
     pub width: usize,
+    /// Rows of a tile at most: [`wide_rows`], [`tile_rows`], or [`lying_rows`].
+    pub high: usize,
     /// Whole panels side by side, where the right side is read where it lies.
     pub strips: usize,
     /// The left side.
@@ -112,6 +114,11 @@ pub fn tile_rows<R: Real>() -> usize {
 /// Rows of a tile four registers wide that fit the register file.
 pub fn wide_rows() -> usize {
     if level() == Level::Avx512 { 6 } else { 2 }
+}
+
+/// Rows of a tile whose left side is not packed: the addresses of more rows would not fit the general registers.
+pub fn lying_rows<R: Real>(width: usize) -> usize {
+    if width == 4 { wide_rows() } else { tile_rows::<R>().min(8) }
 }
 
 /// Rows cut into panels of nearly the same height, so that no tile is left with a row or two.
@@ -147,13 +154,7 @@ impl Cut {
 impl<M: Multiply> Kernel<M::Real> for Strip<M> {
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = M::Real>>(self) {
-        let most = match (self.width, self.left_steps) {
-            (4, _) => wide_rows(),
-            (_, None) => V::ROWS,
-            // The addresses of more rows would not fit the general registers.
-            (_, Some(_)) => V::ROWS.min(8),
-        };
-        let cut = Cut::new(self.rows, most);
+        let cut = Cut::new(self.rows, self.high);
         // No closures here: they would not inherit the instruction set.
         for at in 0..self.strips * cut.count {
             let (strip, at) = if self.strips == 1 { (0, at) } else { (at / cut.count, at % cut.count) };
@@ -272,8 +273,10 @@ impl<M: Multiply> Strip<M> {
 
     /// The same with another right side and way to multiply.
     pub fn same_left<O: Multiply<Left = M::Left, Real = M::Real>>(&self, right: *const O::Right) -> Strip<O> {
-        let Self { k, rows, cols, width, strips, left, left_steps, right_step, prefetch, start, to, pitch, .. } = *self;
-        Strip { k, rows, cols, width, strips, left, left_steps, right, right_step, prefetch, start, to, pitch }
+        let Self {
+            k, rows, cols, width, high, strips, left, left_steps, right_step, prefetch, start, to, pitch, ..
+        } = *self;
+        Strip { k, rows, cols, width, high, strips, left, left_steps, right, right_step, prefetch, start, to, pitch }
     }
 
     /// Columns under register `w`.
