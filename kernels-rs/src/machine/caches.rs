@@ -16,7 +16,7 @@ fn told() -> Option<usize> {
     None
 }
 
-/// The first cache of level 2 among those that leaf 4 (Intel) or 0x8000_001d (AMD) lists, both of the same form: Intel 64
+/// The first cache of level 2 among those that leaf 4 (Intel) or `0x8000_001d` (AMD) lists, both of the same form: Intel 64
 /// and IA-32 Architectures Software Developer's Manual, volume 2, CPUID; AMD64 Architecture Programmer's Manual, volume 3,
 /// appendix E.
 #[cfg(target_arch = "x86_64")]

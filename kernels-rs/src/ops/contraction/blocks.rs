@@ -1,7 +1,7 @@
 //! How a product is cut: by registers, caches and its shape.
 
 use super::SERIAL;
-use super::call::FEWER_THAN_COLUMNS;
+use super::call::{FEW_ROWS, FEWER_THAN_COLUMNS, LYING_DEPTH};
 use super::format::{Format, Wide};
 use super::tile::{tile_rows, wide_rows};
 use crate::machine::caches::second_level;
@@ -20,23 +20,41 @@ const DEPTH: usize = 256;
 const MOST_ROWS: usize = 168;
 /// Rows of a task with wide panels from which more tasks are made by cutting columns.
 const FEWEST_ROWS: usize = 128;
+/// Rows up to which a right side is read where it lies until it is kept. Measured on Xeon (family 6, model 207), one thread,
+/// f32, time of a product with 1024x1024 packed each time over that where it lies: 32 rows 1.0, 64 rows 0.94.
+const FEW_KEPT: usize = 32;
 /// Bytes from one row to the next from which all rows share a few sets of the first-level cache.
 const PAGE: isize = 4096;
 
 /// True where wide panels pay. Measured on Xeon (family 6, model 207), one thread, f32, processor time, with wide panels over
 /// without: 512^3 0.85, 1024^3 0.88, 2048^3 0.78.
-fn wide() -> bool {
+pub fn wide() -> bool {
     level() == Level::Avx512 && second_level() >= LARGE_CACHE
 }
 
 /// Rows of the result up to which a right side in rows, `step` bytes apart, is read where it lies, where there are columns
 /// enough to share out.
 pub fn fewer_than_columns(step: isize) -> usize {
-    match wide() {
-        true if step.abs() >= PAGE => 0,
-        true => FEWER_THAN_COLUMNS / 2,
-        false => FEWER_THAN_COLUMNS,
+    if !wide() {
+        FEWER_THAN_COLUMNS
+    } else if step.abs() < PAGE {
+        FEWER_THAN_COLUMNS / 2
+    } else {
+        0
     }
+}
+
+/// Rows of the result up to which a right side in rows, `step` bytes apart, is read where it lies, however few its columns.
+pub fn few_rows(step: isize) -> usize {
+    if wide() && step.abs() >= PAGE { FEW_KEPT } else { FEW_ROWS }
+}
+
+/// Whether few rows times a right side in rows are worth packing it from its second use on: it is read from beyond the
+/// first-level cache each time, so in long runs, and by each thread its own part. Before, it is read where it lies, in blocks
+/// of [`LYING_DEPTH`], as the panels then are.
+pub fn keeps_few<F: Format>((m, k, n): (usize, usize, usize)) -> bool {
+    let few = m <= FEW_KEPT && n >= WIDE * lane_count::<Wide<F>>();
+    F::DIRECT && few && wide() && k * n * size_of::<F::Cell>() >= second_level() / 8
 }
 
 /// The blocks of a packed product.
@@ -61,7 +79,7 @@ impl Blocks {
         if F::DIRECT && wide() && n >= WIDE * lanes {
             // A panel is a sixteenth of the second-level cache, the left side of a task half of it. Panels twice as deep are
             // as fast, and their sums twice as long.
-            let depth = second_level() / 16 / (WIDE * register_bytes());
+            let depth = second_level() / 16 / (WIDE * register_bytes()) / LYING_DEPTH * LYING_DEPTH;
             let rows = second_level() / 2 / (depth * size_of::<F::Cell>());
             return Self { width: WIDE, panel: WIDE * lanes, high: wide_rows(), depth, rows };
         }
@@ -78,7 +96,12 @@ impl Blocks {
     fn wide_grid(&self, (m, k, n): (usize, usize, usize), split: bool) -> (usize, usize) {
         let work = m.saturating_mul(k).saturating_mul(n);
         let alone = !split || threads::num_threads() == 1;
-        let wanted = if alone { 1 } else { (work / SERIAL).clamp(1, threads::tasks(1)) };
+        // Few rows are bound by reading the right side: one task for each thread, which finds its part in its own cache.
+        let most = if m <= FEW_ROWS { threads::num_threads() } else { threads::tasks(1) };
+        let wanted = if alone { 1 } else { (work / SERIAL).clamp(1, most) };
+        if m <= FEW_ROWS {
+            return (m, n.div_ceil(wanted).next_multiple_of(self.panel));
+        }
         let (mut rows, mut cols) = (m.div_ceil(m.div_ceil(self.rows)), n);
         while m.div_ceil(rows) * n.div_ceil(cols) < wanted {
             if rows > FEWEST_ROWS {
@@ -136,7 +159,7 @@ mod tests {
             for (m, split) in [(1, true), (7, false), (200, true), (3000, true), (3000, false)] {
                 let (rows, cols) = blocks.grid::<Single<f32>>((m, 512, n), split);
                 assert!((1..=blocks.rows.max(1)).contains(&rows), "{m} rows in tasks of {rows}");
-                assert!(cols == n || cols.is_multiple_of(blocks.panel), "{n} columns in tasks of {cols}");
+                assert!(cols >= n || cols.is_multiple_of(blocks.panel), "{n} columns in tasks of {cols}");
             }
         }
     }

@@ -2,7 +2,8 @@
 //! pay.
 
 use super::SERIAL;
-use super::call::{Call, FEW_DOTS, FEWER_THAN_COLUMNS, cells, finish, first_addend, in_place, shifted};
+use super::blocks::keeps_few;
+use super::call::{Call, FEW_DOTS, FEWER_THAN_COLUMNS, LYING_DEPTH, cells, finish, first_addend, in_place, shifted};
 use super::epilogue::Sum;
 use super::format::{Format, Same, Single, Streamed, Wide};
 use super::pack::{self, SLACK};
@@ -67,9 +68,10 @@ impl<T: Float<Wide: Sum>> Way for Widened<T> {
 }
 
 /// Elements along `k` of a block: a strip of it stays in the first-level cache for all rows of the left side. One or two
-/// rows of a matrix beyond the caches read few lines of it at a time, in long runs.
+/// rows of a matrix beyond the caches read few lines of it at a time, in long runs, unless they are to be kept.
 fn depth_of<W: Way>(width: usize, (m, k, n): (usize, usize, usize)) -> usize {
-    W::Packed::DEPTH * if width == 4 && m <= 2 && k * n >= 1 << 22 { 8 } else { 128 }
+    let long = width == 4 && m <= 2 && k * n >= 1 << 22 && !keeps_few::<W::Packed>((m, k, n));
+    W::Packed::DEPTH * if long { 8 } else { LYING_DEPTH }
 }
 
 /// Where the left side is: steps of rows and cells, or blocks of panels along `k`.
@@ -162,7 +164,7 @@ unsafe fn widened<W: Way>(call: &Call<Elem<W>>, high: usize, deep: usize) -> Res
                     (rows, rows),
                     deep.min(k - depth),
                     (tile_rows::<Wide<W::Packed>>(), to),
-                )
+                );
             };
         }
     }

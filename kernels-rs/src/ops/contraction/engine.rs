@@ -12,8 +12,8 @@
 //! with it, GF/s: `f32` by columns 89/104, `f64` 37/46, bfloat16 185/211. Row-major `f32` and f16 are read in place instead.
 
 use super::Matrix;
-use super::blocks::{Blocks, fewer_than_columns};
-use super::call::{CACHED, Call, FEW_DOTS, cells, finish, first_addend, in_place, shifted};
+use super::blocks::{Blocks, few_rows, fewer_than_columns, keeps_few};
+use super::call::{CACHED, Call, FEW_DOTS, LYING_DEPTH, cells, finish, first_addend, in_place, shifted};
 use super::direct::{self, InPlace, Widened};
 use super::dots::Dots;
 use super::epilogue::{Epilogue, Finish, Sum};
@@ -87,10 +87,6 @@ const DEEP_DOTS: usize = 12;
 const DEEP: usize = 512;
 /// Depth below which dot products do not pay.
 const FEW_DEEP: usize = 16;
-/// Rows of the result up to which the right side is read where it lies. Measured on AMD EPYC (Zen 4), one thread, GF/s of
-/// f32, as it lies / packed first: 32x1024x1024 106/81, 64x784x256 113/85, 128^3 114/101,
-/// 256^3 114/105.
-const FEW_ROWS: usize = 64;
 /// Elements of a right side by columns, as in batches of scores of attention, up to which a copy in rows is read in place:
 /// packing both sides took longer (64 times 128x64x128 on AMD EPYC, Zen 3, one thread: 2.7 ms).
 const TURNED: usize = 1 << 15;
@@ -127,7 +123,8 @@ pub unsafe fn multiply<T: Gemm>(call: &Call<T>, split: bool, weights: Option<&Ar
             return dots(call, split);
         }
         let few = reads_in_place(call);
-        if few && (call.b.col == 1 || n == 1) && T::direct(call, split)? {
+        let kept = weights.is_some() && call.b.col == 1 && keeps_few::<Single<T>>(call.size);
+        if few && !kept && (call.b.col == 1 || n == 1) && T::direct(call, split)? {
             return Ok(());
         }
         let turns = call.b.row == 1 && weights.is_none() && Single::<T>::DIRECT && k * n <= TURNED;
@@ -140,7 +137,8 @@ pub unsafe fn multiply<T: Gemm>(call: &Call<T>, split: bool, weights: Option<&Ar
 
 /// Whether a right side in rows is read where it lies.
 fn reads_in_place<T>(&Call { size: (m, k, n), b: Matrix { row: step, .. }, .. }: &Call<T>) -> bool {
-    m <= FEW_ROWS || (m <= fewer_than_columns(step * size_of::<T>() as isize) && n >= m) || k * n <= CACHED
+    let step = step * size_of::<T>() as isize;
+    m <= few_rows(step) || (m <= fewer_than_columns(step) && n >= m) || k * n <= CACHED
 }
 
 /// `c += a @ b`, where `c` lies in rows and has the type of the sums.
@@ -237,6 +235,15 @@ struct Panels<C> {
     count: usize,
 }
 
+impl<C> Panels<C> {
+    /// Line `at` of panel `place`, where blocks are at most `most` of the `depth` lines and a line has `panel` cells.
+    fn line(&self, at: usize, place: usize, (depth, most): (usize, usize), panel: usize) -> *const C {
+        let first = at / most * most;
+        let deep = most.min(depth - first);
+        self.start.wrapping_add((first * self.count + place * deep + at - first) * panel)
+    }
+}
+
 /// Rows of a product up to which packing is more than about 2 % of it, so that a packed right side is worth keeping.
 const KEEPS: usize = 1024;
 
@@ -274,6 +281,11 @@ where
         return Ok(());
     }
     let keeps = place.filter(|(layout, list)| list.is_wanted(layout, bytes));
+    let once = keeps.is_none() && call.b.col == 1 && keeps_few::<F>(call.size);
+    // SAFETY: the operands and the result are as the caller promises.
+    if once && unsafe { F::Elem::direct(call, split)? } {
+        return Ok(());
+    }
     let most = (MOST_PACKED / (k * size_of::<F::Cell>())).max(1).next_multiple_of(panel);
     if n > most && keeps.is_none() {
         return (0..n).step_by(most).try_for_each(|j| {
@@ -345,25 +357,26 @@ unsafe fn block<F: Format<Elem: Gemm>>(
     let mut end = call.end.at(row_range.start, col_range.start);
     let first = first_addend(&mut end);
     let c = call.c.at(row_range.start, col_range.start);
-    let left_len = cells::<F::Cell, Wide<F>>(rows * most.min(depth) + SLACK);
+    // Few rows walk in the steps in which they read a right side that is not kept.
+    let step = if keeps_few::<F>(call.size) { LYING_DEPTH } else { most };
+    let left_len = cells::<F::Cell, Wide<F>>(rows * step.min(depth) + SLACK);
     let sums = in_place(c);
-    let sums_cols = if depth <= most { panel } else { cols.next_multiple_of(panel) };
+    let sums_cols = if depth <= step { panel } else { cols.next_multiple_of(panel) };
     let sums_len = if sums.is_some() { 0 } else { rows * sums_cols };
     with_scratch(left_len + sums_len, |scratch: &mut [Wide<F>]| {
         let (left, aside) = scratch.split_at_mut(left_len);
         let left = left.as_mut_ptr().cast::<F::Cell>();
-        for at in (0..depth).step_by(most) {
-            let deep = most.min(depth - at);
-            let (l, length) = (at * F::DEPTH, (deep * F::DEPTH).min(k - at * F::DEPTH));
+        for at in (0..depth).step_by(step) {
+            let deep = step.min(depth - at);
+            let length = (deep * F::DEPTH).min(k - at * F::DEPTH);
             let start = if at == 0 { first } else { Start::Kept };
+            let from = call.a.at(row_range.start, at * F::DEPTH);
             // SAFETY: inside the left side.
-            unsafe {
-                pack::left::<F>(call.a.at(row_range.start, l), (rows, m - row_range.start), length, (high, left))
-            };
+            unsafe { pack::left::<F>(from, (rows, m - row_range.start), length, (high, left)) };
             for j in (0..cols).step_by(panel) {
                 let wide = panel.min(cols - j);
                 let place = (col_range.start + j) / panel;
-                let aside_at = if depth <= most { 0 } else { j };
+                let aside_at = if depth <= step { 0 } else { j };
                 let (to, pitch) = sums.map_or((aside.as_mut_ptr().wrapping_add(aside_at), sums_cols as isize), |to| {
                     (to.wrapping_add(j), c.row)
                 });
@@ -376,16 +389,15 @@ unsafe fn block<F: Format<Elem: Gemm>>(
                     strips: 1,
                     left,
                     left_steps: None,
-                    right: right.start.wrapping_add(at * right.count * panel + place * deep * panel),
+                    right: right.line(at, place, (depth, most), panel),
                     right_step: panel as isize,
                     prefetch: 0,
                     start: shifted(start, j),
                     to,
                     pitch,
                 });
-                if at + deep == depth && !(end.is_empty() && sums.is_some()) {
-                    let epilogue = end.at(0, j);
-                    launch(Finish::<F::Elem> { from: to, pitch, rows, cols: wide, to: c.at(0, j), epilogue });
+                if at + deep == depth {
+                    finish::<F::Elem>(to, pitch, (rows, wide), c.at(0, j), end.at(0, j));
                 }
             }
         }

@@ -227,6 +227,11 @@ fn kept_weights_change_no_bit() {
         }
         check_kept::<F16>(size, true, true, &mut random);
     }
+    // Few rows: read where they lie at first, in the blocks of the panels that are kept later.
+    for size in [(1, 700, 200), (20, 1100, 130)] {
+        check_kept::<f32>(size, false, blocks::wide(), &mut random);
+        check_kept::<f64>(size, false, blocks::wide(), &mut random);
+    }
 }
 
 #[test]
