@@ -59,7 +59,7 @@ impl<F: Format> Panels<F> {
                 // Line after line over all panels: the operand is read in long runs, which prefetching follows.
                 for line in 0..lines {
                     for &place in places {
-                        self.line::<V>(line, place, line + 1 == lines);
+                        self.line::<V>(line, place, lines);
                     }
                 }
                 return;
@@ -85,10 +85,10 @@ impl<F: Format> Panels<F> {
     }
 
     #[inline(always)]
-    unsafe fn line<V: Lanes<Elem = Wide<F>>>(&self, line: usize, place: Place, last: bool) {
+    unsafe fn line<V: Lanes<Elem = Wide<F>>>(&self, line: usize, place: Place, lines: usize) {
         let (start, pitch, offset) = place;
-        if last && !pitch.is_multiple_of(V::N) {
-            // What whole registers write past a line belongs to the next line, but here to the next panel.
+        if line * pitch + pitch.next_multiple_of(V::N) > lines * pitch {
+            // What whole registers write past a line belongs to the next lines, but here to the next panel.
             // SAFETY: the caller promises the operand and room for its panels; these are some of them.
             return unsafe { self.gathered(line, place) };
         }
