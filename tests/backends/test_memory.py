@@ -26,6 +26,7 @@ WORKS_WITH: dict[str, tuple[float, str]] = {
     "all": (0.35, "whether numbers are not zero is found out first"),
     "any": (0.35, "as all"),
     "attention_backward": (1.0, "cotangents of the scores of heads that share one head of keys"),
+    "quantized_linear": (0.5, "integers but int8 become floats before they are multiplied"),
 }
 # What an op takes when operands are transposed or sliced, and why.
 REORDERS: dict[str, tuple[float, str]] = {
@@ -33,6 +34,7 @@ REORDERS: dict[str, tuple[float, str]] = {
     "gru_steps": (1.3, "a walk reads dense steps"),
     "lstm_steps": (1.3, "as gru_steps"),
     "lstm_steps_backward": (1.3, "as gru_steps"),
+    "quantized_linear": (1.4, "integers are read in rows"),
     "rnn_steps": (1.3, "as gru_steps"),
 }
 
