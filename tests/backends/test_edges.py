@@ -160,6 +160,7 @@ def test_covariances_take_any_correction_and_one_row(device: Backend) -> None:
     for one in (px.cov(x[:1]), px.corrcoef(x[:1])):
         assert one.shape == (1, 1)
     assert px.cov(x[0]).shape == px.corrcoef(x[0]).shape == ()
+    assert np.isnan(px.cov(x[:, :1]).numpy()).all()  # of one observation
     assert np.isnan(px.corrcoef(x[:, :1]).numpy()).all()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import phlox_tensor as pt
-from phlox_tensor import ArgumentError, Numpy
+from phlox_tensor import ArgumentError, Numpy, WrongTypeError
 from phlox_tensor.blocks import block
 
 WIDE = Numpy(float="float64")
@@ -28,6 +28,25 @@ def test_a_block_that_nobody_enters_warns_on_the_line_of_the_call(name: str) -> 
     with pytest.warns(RuntimeWarning, match=text) as found:
         BLOCKS[name]()
     assert [each.filename for each in found] == [__file__]
+
+
+def _generates() -> Iterator[int]:
+    yield 1
+
+
+async def _waits() -> None:
+    pass
+
+
+class _Later:
+    pass
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+@pytest.mark.parametrize("late", [_generates, _waits, _Later])
+def test_what_works_after_its_call_is_not_decorated(name: str, late: Any) -> None:
+    with pytest.raises(WrongTypeError, match=r"would end before(.|\n)*hint: with "):
+        BLOCKS[name]()(late)
 
 
 @pytest.mark.parametrize("name", BLOCKS)

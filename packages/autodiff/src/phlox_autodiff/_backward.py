@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from math import prod
 from operator import attrgetter
 from threading import Lock
@@ -158,10 +159,10 @@ class Gradients:
         )
 
     def __copy__(self) -> Gradients:
-        return self  # which never changes
+        return Gradients(dict(self._found), self._device, self._proposals)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Gradients:
-        return self
+        return copy(self)  # of tensors, which never change
 
     def __reduce__(self) -> Never:
         raise GradientError(

@@ -6,12 +6,24 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
+from inspect import isasyncgenfunction, isclass, iscoroutinefunction, isgeneratorfunction
 from types import TracebackType
-from typing import Generic, ParamSpec, TypeVar, final
+from typing import Any, Final, Generic, ParamSpec, TypeVar, final
+
+from ._errors import WrongTypeError
 
 P = ParamSpec("P")
 R = TypeVar("R")
 V_co = TypeVar("V_co", covariant=True)
+
+
+# What is called long before it does its work, and how errors name it.
+_LATER: Final[tuple[tuple[Callable[[Any], bool], str], ...]] = (
+    (isclass, "a class"),
+    (isasyncgenfunction, "a function of asynchronous generators"),
+    (iscoroutinefunction, "a function of coroutines"),
+    (isgeneratorfunction, "a function of generators"),
+)
 
 
 @final
@@ -46,8 +58,22 @@ class Block(Generic[V_co]):
         return self._open.pop().__exit__(kind, error, trace)
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        """Return the function with its calls inside a block of their own."""
+        """Return the function with its calls inside a block of their own.
+
+        Raises:
+            WrongTypeError: for what does its work after its call: a class, or a function of
+                generators or coroutines.
+        """
         self._used = True
+        later = next((name for is_one, name in _LATER if is_one(function)), None)
+        if later is not None:
+            raise WrongTypeError(
+                self._name,
+                "the block would end before the work begins",
+                got=f"{getattr(function, '__name__', function)}, {later}",
+                expected="a function that ends its work before it returns",
+                hint=f"with {self._name}(...): inside of it",
+            )
 
         @wraps(function)
         def run(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -142,7 +142,6 @@ cov = contraction(
         case((2, 4), correction=0.5),
         case((1, 4)),
         case((6,)),
-        case((2, 1)),
     ),
     doc="Covariances of the rows of x (variables, observations), divided by ``n - correction``.",
 )
