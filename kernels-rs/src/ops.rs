@@ -3,6 +3,7 @@
 pub mod attention;
 pub mod contraction;
 pub mod convolution;
+pub mod distance;
 pub mod elementwise;
 pub mod factorization;
 pub mod indexing;

@@ -26,6 +26,7 @@ mod attention;
 mod contraction;
 mod convolution;
 mod creation;
+mod distance;
 mod elementwise;
 mod error;
 mod factorization;
@@ -99,6 +100,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     contraction::register(module)?;
     convolution::register(module)?;
     creation::register(module)?;
+    distance::register(module)?;
     elementwise::register(module)?;
     factorization::register(module)?;
     indexing::register(module)?;

@@ -2,8 +2,10 @@
 //! of the blocks before is added to each. So the order depends on the length alone, and errors grow slowly.
 
 mod exponentials;
+mod extremes;
 
 pub use exponentials::logcumsumexp;
+pub use extremes::{cummax, cummin};
 
 use crate::array::Array;
 use crate::array::copy::dense_copy;

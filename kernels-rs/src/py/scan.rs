@@ -4,6 +4,8 @@ use super::arg::*;
 use crate::ops::scan;
 
 super::ops! {
+    cummax(x: Tensor, axis: usize) => scan::cummax(x, axis);
+    cummin(x: Tensor, axis: usize) => scan::cummin(x, axis);
     cumsum(x: Tensor, axis: usize, dtype: Dtype) => scan::cumsum(x, axis, dtype);
     logcumsumexp(x: Tensor, axis: usize) => scan::logcumsumexp(x, axis);
 }
