@@ -280,6 +280,7 @@ fn maker(name: &str) -> Option<Maker> {
         super::contraction::steps,
         super::convolution::steps,
         super::creation::steps,
+        super::distance::steps,
         super::elementwise::steps,
         super::factorization::steps,
         super::indexing::steps,
