@@ -26,10 +26,14 @@ WORKS_WITH: dict[str, tuple[float, str]] = {
     "all": (0.35, "whether numbers are not zero is found out first"),
     "any": (0.35, "as all"),
     "attention_backward": (1.0, "cotangents of the scores of heads that share one head of keys"),
+    "cdist": (2.1, "both operands become float64"),
     "quantized_linear": (0.5, "integers but int8 become floats before they are multiplied"),
 }
 # What an op takes when operands are transposed or sliced, and why.
 REORDERS: dict[str, tuple[float, str]] = {
+    "cdist": (3.1, "rows are read dense, in float64"),
+    "cummax": (1.3, "lines are read dense"),
+    "cummin": (1.3, "as cummax"),
     "fused_linear": (0.4, "a residual without rows at equal distances is gathered"),
     "gru_steps": (1.3, "a walk reads dense steps"),
     "lstm_steps": (1.3, "as gru_steps"),

@@ -28,6 +28,7 @@ from phlox_tensor import (
     TreeError,
     UnknownArgumentError,
     UnknownNameError,
+    UnknownOpError,
     WrongTypeError,
 )
 
@@ -48,6 +49,7 @@ BASES = {
     UnknownArgumentError: TypeError,
     TreeError: ValueError,
     UnknownNameError: AttributeError,
+    UnknownOpError: KeyError,
     WrongTypeError: TypeError,
 }
 TEXT = re.compile(r"\[\w+\] [^\n]+(\nhint: [^\n]+)?")
@@ -80,6 +82,7 @@ def test_every_error_is_listed_above() -> None:
     assert set(PhloxError.__subclasses__()) >= set(BASES) - {
         SharingError,
         UnknownArgumentError,
+        UnknownOpError,
         WrongTypeError,
     }
     ours = {e for e in vars(pt).values() if isinstance(e, type) and issubclass(e, PhloxError)}
