@@ -31,7 +31,7 @@ WORKS_WITH: dict[str, tuple[float, str]] = {
 }
 # What an op takes when operands are transposed or sliced, and why.
 REORDERS: dict[str, tuple[float, str]] = {
-    "cdist": (3.1, "rows are read dense, in float64"),
+    "cdist": (3.6, "rows are read dense, in float64"),
     "cummax": (1.3, "lines are read dense"),
     "cummin": (1.3, "as cummax"),
     "fused_linear": (0.4, "a residual without rows at equal distances is gathered"),
