@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 Run = Callable[[], object]
 
 
@@ -56,3 +58,25 @@ class Case:
     seconds: float = 0.0
     prepare: Run | None = None
     others: Mapping[str, Run] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network of two layers and what it is trained with.
+
+    Attributes:
+        sizes: how wide its input, its hidden layer and its output are.
+        images: (batch, first of the sizes), float32.
+        labels: (batch,), int64.
+    """
+
+    sizes: tuple[int, int, int]
+    images: np.ndarray
+    labels: np.ndarray
+
+
+def warmed(run: Run) -> Run:
+    """Return a run after three of it, behind which everything is recorded and compiled."""
+    for _ in range(3):
+        run()
+    return run

@@ -10,7 +10,7 @@ import numpy as np
 
 import phlox as px
 from benchmarks import compile_jax, compile_torch, networks, train
-from benchmarks.case import Case, Run, Words
+from benchmarks.case import Case, Network, Run, Words, warmed
 from examples.mnist.model import DigitsConfig
 from phlox import nn, optim
 
@@ -29,26 +29,25 @@ def cases(*, with_torch: bool, with_jax: bool) -> list[Case]:
     labels = rng.integers(0, 10, 64)
     twins: dict[str, Run] = {}
     others: dict[str, dict[str, Run]] = {}
-    data = {
-        "MLP 64-32-10, b32, Adam": (tiny, labels[:32]),
-        "MLP 784-256-10, b64, Adam": (flat, labels),
+    perceptrons = {
+        "MLP 64-32-10, b32, Adam": Network(train.TINY, tiny, labels[:32]),
+        "MLP 784-256-10, b64, Adam": Network(train.MLP, flat, labels),
     }
     if with_torch:
         eager, fast = compile_torch.functions(_given(compile_torch.words()))
         twins = {**train.torch_runs(tiny, flat, images, tokens, labels), **eager}
-        others["torch.compile"] = fast | compile_torch.compiled_steps(data)
+        others["torch.compile"] = fast | compile_torch.compiled_steps(perceptrons)
     if with_jax:
-        others["jax.jit"] = compile_jax.functions(_given(compile_jax.words())) | compile_jax.steps(
-            data
-        )
+        fast = compile_jax.functions(_given(compile_jax.words()))
+        others["jax.jit"] = fast | compile_jax.steps(perceptrons)
     adam = optim.AdamConfig()
     encoder = networks.encoder(train.LAYERS, train.D_MODEL, train.HEADS, train.D_WIDE, device)
     sentence = px.asarray(tokens, device=device)
     mine = {
-        "MLP 64-32-10, b32, Adam": classify(
-            networks.mlp(*train.TINY, device), tiny, labels[:32], adam
-        ),
-        "MLP 784-256-10, b64, Adam": classify(networks.mlp(*train.MLP, device), flat, labels, adam),
+        **{
+            name: classify(networks.mlp(*given.sizes, device), given.images, given.labels, adam)
+            for name, given in perceptrons.items()
+        },
         "demo CNN, b64, AdamW": classify(
             DigitsConfig().init(device), images, labels, optim.AdamWConfig()
         ),
@@ -134,9 +133,7 @@ def _given(words: Words) -> dict[str, tuple[Callable[..., Any], list[np.ndarray]
 def _compiled(function: Callable[..., Any], arrays: list[np.ndarray]) -> Run:
     given = [px.asarray(array, device=px.Cpu()) for array in arrays]
     fast = px.compile(function)
-    for _ in range(3):
-        fast(*given)
-    return lambda: fast(*given)
+    return warmed(lambda: fast(*given))
 
 
 def _lion() -> Run:
@@ -152,9 +149,7 @@ def _lion() -> Run:
     def step(given: Any) -> Any:
         return [rule.step(1e-3, x, grad, {"mean": mean}) for x, grad, mean in given]
 
-    for _ in range(3):
-        step(given)
-    return lambda: step(given)
+    return warmed(lambda: step(given))
 
 
 def classify(
@@ -179,7 +174,5 @@ def _step(model: Any, config: Any, loss_of: Any, *data: Any) -> Run:
         loss = loss_of(model, *data)
         return rule.step(lr, model, loss.backward()), loss
 
-    run = train.going(lambda model, lr: step(model, lr, *data), model)
-    for _ in range(3):  # recorded with and without the state of the optimizer
-        run()
-    return run
+    # Recorded with and without the state of the optimizer.
+    return warmed(train.going(lambda model, lr: step(model, lr, *data), model))

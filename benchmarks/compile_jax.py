@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import train
-from benchmarks.case import Run, Words
+from benchmarks.case import Network, Run, Words, warmed
 
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
 
@@ -35,27 +34,26 @@ def functions(
     def run(name: str) -> Run:
         function, arrays = given[name]
         fast, put = jax.jit(function), [jax.numpy.asarray(array) for array in arrays]
-        return _warmed(lambda: jax.block_until_ready(fast(*put)))
+        return warmed(lambda: jax.block_until_ready(fast(*put)))
 
     return {name: run(name) for name in given}
 
 
-def steps(data: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, Run]:
-    """Return training steps of a network of two layers with Adam, by name."""
-    networks = {"MLP 64-32-10, b32, Adam": train.TINY, "MLP 784-256-10, b64, Adam": train.MLP}
-    return {name: _step(sizes, *data[name]) for name, sizes in networks.items()}
+def steps(given: Mapping[str, Network]) -> dict[str, Run]:
+    """Return training steps with Adam, by name."""
+    return {name: _step(network) for name, network in given.items()}
 
 
-def _step(sizes: tuple[int, int, int], images: np.ndarray, labels: np.ndarray) -> Run:
+def _step(given: Network) -> Run:
     import jax  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - for comparisons
 
-    jnp = jax.numpy
+    jnp, sizes = jax.numpy, given.sizes
     rng = np.random.default_rng(0)
     weights = [
         jnp.asarray(rng.standard_normal(shape, np.float32) * 0.05)
         for shape in (sizes[:2], sizes[1:2], sizes[1:], sizes[2:])
     ]
-    x, target = jnp.asarray(images), jnp.asarray(labels)
+    x, target = jnp.asarray(given.images), jnp.asarray(given.labels)
 
     def loss_of(weights: Any, x: Any, target: Any) -> Any:
         first, bias, second, last = weights
@@ -85,10 +83,4 @@ def _step(sizes: tuple[int, int, int], images: np.ndarray, labels: np.ndarray) -
         place[0], loss = fast(place[0], x, target)
         return jax.block_until_ready(loss)
 
-    return _warmed(run)
-
-
-def _warmed(run: Run) -> Run:
-    for _ in range(3):
-        run()
-    return run
+    return warmed(run)

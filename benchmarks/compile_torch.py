@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import train
-from benchmarks.case import Run, Words
+from benchmarks.case import Network, Run, Words, warmed
 
 
 def words() -> Words:
@@ -24,18 +23,16 @@ def words() -> Words:
     )
 
 
-def compiled_steps(data: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, Run]:
+def compiled_steps(given: Mapping[str, Network]) -> dict[str, Run]:
     """Return training steps: forward and loss compiled, PyTorch's fused optimizer behind them."""
     import torch  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - for comparisons
 
-    def step(name: str) -> Run:
-        d_input, d_hidden, d_output = networks[name]
-        n = torch.nn
-        model = n.Sequential(
-            n.Linear(d_input, d_hidden), n.ReLU(), n.Linear(d_hidden, d_output)
-        )  # fmt: skip
+    def step(given: Network) -> Run:
+        d_input, d_hidden, d_output = given.sizes
+        first, last = torch.nn.Linear(d_input, d_hidden), torch.nn.Linear(d_hidden, d_output)
+        model = torch.nn.Sequential(first, torch.nn.ReLU(), last)
         rule = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
-        x, target = (torch.from_numpy(array) for array in data[name])
+        x, target = torch.from_numpy(given.images), torch.from_numpy(given.labels)
         loss_of = torch.compile(lambda x, y: torch.nn.functional.cross_entropy(model(x), y))
 
         def run() -> object:
@@ -45,10 +42,9 @@ def compiled_steps(data: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> dict[st
             rule.step()
             return loss
 
-        return _warmed(run)
+        return warmed(run)
 
-    networks = {"MLP 64-32-10, b32, Adam": train.TINY, "MLP 784-256-10, b64, Adam": train.MLP}
-    return {name: step(name) for name in networks}
+    return {name: step(network) for name, network in given.items()}
 
 
 def functions(
@@ -64,15 +60,9 @@ def functions(
         eager[name] = _bound(function, tensors)
         # One shape for each function: a second one would be compiled with sizes as symbols.
         torch.compiler.reset()
-        fast[name] = _warmed(_bound(torch.compile(function, dynamic=False), tensors))
+        fast[name] = warmed(_bound(torch.compile(function, dynamic=False), tensors))
     return eager, fast
 
 
 def _bound(function: Callable[..., Any], tensors: Sequence[Any]) -> Run:
     return lambda: function(*tensors)
-
-
-def _warmed(run: Run) -> Run:
-    for _ in range(3):
-        run()
-    return run
