@@ -64,6 +64,8 @@ def steps(device: Backend, seed: int, count: int, size: int) -> list[Tensor[Any]
             made = px.where(a > b, a[0:1] * b, b)
         elif kind < 9:
             made = a.sum(axis=0, keepdims=True) + b * 0.5
+        elif kind < 10 and seed % 2:
+            made = a * (b * 0.5).mean(axis=-1, keepdims=True)
         elif kind < 10 and len(values) > 1:
             values.pop(rng.integers(len(values)))
             made = None
@@ -81,6 +83,21 @@ def steps(device: Backend, seed: int, count: int, size: int) -> list[Tensor[Any]
 @given(seed=st.integers(0, 10**6), size=st.sampled_from([1, 5, 400]))
 def test_random_programs_have_the_bits_of_their_ops(seed: int, size: int) -> None:
     got, wanted = steps(LAZY, seed, 20, size), steps(Cpu(), seed, 20, size)
+    for mine, own in zip(got, wanted, strict=True):
+        assert mine.numpy().tobytes() == own.numpy().tobytes()
+
+
+def test_what_waits_folds_with_the_bits_of_its_ops() -> None:
+    values = np.random.default_rng(4).standard_normal((512, 1024)).astype(np.float32)
+
+    def folded(device: Backend) -> list[Tensor[Any]]:
+        x = px.asarray(values, device=device)
+        y = (x * 2 - 1).square()
+        return [y.mean(), y.sum(axis=-1), (x.relu() + 1).max(axis=-1, keepdims=True)]
+
+    got, wanted = folded(LAZY), folded(Cpu())
+    if Cpu().limits.folds:
+        assert all(each.primitive.stream is not None for each in got)
     for mine, own in zip(got, wanted, strict=True):
         assert mine.numpy().tobytes() == own.numpy().tobytes()
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import phlox_tensor as pt
-from phlox_fusion import compile
+from phlox_fusion import Fusion, compile
 from phlox_fusion._plan import Fused
 from phlox_fusion._replay import plan_of
 from phlox_tensor import Backend, Numpy, Tensor
@@ -311,3 +311,50 @@ def test_a_program_whose_folds_have_nothing_to_fold_is_refused() -> None:
         with pytest.raises(pt.Rejected, match="to fold"):
             interpreted(fold)(np.ones(shape, "f4"))
     assert "program(float32 x0), folded along 1 of its axes" in str(fold)
+
+
+# Folds of what waits
+
+
+def test_a_fold_of_what_waits_is_a_part_of_its_program() -> None:
+    base = Folding()
+    x = ones(4, 6, device=Fusion(base, least=0))
+    made = ((x * 2 - 1).exp()).mean(axis=(0, 1)), (x + 1).sum(axis=-1, keepdims=True)
+    assert [each.primitive.stream is not None for each in made] == [True, True]
+    assert [each.shape for each in made] == [(), (4, 1)]
+    plain = ones(4, 6, device=Numpy())
+    wanted = (plain * 2 - 1).exp().mean(), (plain + 1).sum(axis=-1, keepdims=True)
+    assert [bits(each) for each in made] == [bits(each) for each in wanted]
+    made_programs = [[instr.op for instr in program.instrs] for program in base.made]
+    assert ["multiply", "subtract", "exp", "mean"] in made_programs
+    assert ["add", "sum"] in made_programs
+
+
+@pytest.mark.parametrize(
+    "fold",
+    [
+        lambda x: x.sum(axis=0),  # another axis than the last ones
+        lambda x: x.sum(axis=()),
+        lambda x: x.sum(dtype=pt.float64),
+        lambda x: x.argmax(axis=-1),
+    ],
+)
+def test_other_reductions_run_at_once(fold: Callable[[Tensor], Tensor]) -> None:
+    x = ones(4, 6, device=Fusion(Folding(), least=0))
+    found = fold(x * 3)
+    assert found.primitive.stream is None
+    assert bits(found) == bits(fold(ones(4, 6, device=Numpy()) * 3))
+
+
+def test_a_fold_of_what_is_there_runs_at_once_and_so_does_one_of_little() -> None:
+    x = ones(4, 6, device=Fusion(Folding(), least=0))
+    assert x.sum(axis=-1).primitive.stream is None
+    little = ones(4, 6, device=Fusion(Folding(folds_from=1 << 10), least=0))
+    assert (little * 2).sum(axis=-1).primitive.stream is None
+    assert ones(4, 6, device=Fusion(MAPS, least=0)).exp().sum(axis=-1).primitive.stream is None
+
+
+def test_a_fold_of_nothing_says_what_the_op_says() -> None:
+    x = ones(4, 0, device=Fusion(Folding(), least=0))
+    with pytest.raises(pt.ShapeError, match="max"):
+        (x * 2).max(axis=-1)

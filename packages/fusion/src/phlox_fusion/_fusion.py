@@ -1,4 +1,4 @@
-"""The Fusion device: elementwise ops wait, and run together when a result is needed."""
+"""The Fusion device: elementwise ops, and folds of what they give, wait until they are needed."""
 
 from __future__ import annotations
 
@@ -35,10 +35,11 @@ class Fusion(Decorator):
     """A device that runs elementwise ops of another one together, as programs, when it has to.
 
     An op waits until a result of it is read, or goes into an op of another class; then all that
-    waits runs, as few programs as there can be, with the bits of the ops. What nobody needs any
-    more is not computed. No more memory is held than the ops one by one would hold. Ops of
-    integers run at once, since they may refuse values, and so do those on little, which gain
-    nothing. Over a device that is no base device nothing waits.
+    waits runs, as few programs as there can be, with the bits of the ops. So does a reduction of
+    the last axes of what waits, where the device inside has programs that end in one. What nobody
+    needs any more is not computed. No more memory is held than the ops one by one would hold.
+    Ops of integers run at once, since they may refuse values, and so do those on little, which
+    gain nothing. Over a device that is no base device nothing waits.
     With PHLOX_FUSION=off in the environment nothing waits anywhere; with check each program runs
     beside its ops, and an error names the op at which they part.
 
@@ -89,11 +90,14 @@ class Fusion(Decorator):
             self._stream().flush()  # so that all memory is taken in the order of the ops
             return self.lift_all(op, inside(*self.lower_all(op, args)))
 
-        if not op.op_class.diagonal or several or op.derive is not None:
+        folds = op.folds and self._inner.limits.folds
+        if not (op.op_class.diagonal or folds) or several or op.derive is not None:
             return run
         shapes = self._shapes
 
         def wait(*args: Any) -> Any:
+            if folds and (type(args[0]) is not Deferred or args[0].stream is None):
+                return run(*args)
             key = op, *map(_told, args)
             try:
                 spec = shapes[key]
@@ -129,12 +133,26 @@ class Fusion(Decorator):
                 return None
             specs.append(item.spec)
         floats = all(dtype.kind == "Float" for dtype in dtypes.values())
+        if op.folds:
+            return self._fold_spec(op, specs[0], args[count:]) if dtypes else None
         if op.truths or not dtypes or not all(type(x) in _ATTRIBUTES for x in args[count:]):
             return None
         if not floats and any(type(item) is not Deferred for item in args[:count]):
             return None
         (out,) = infer_prepared(op, specs, args[count:], self.default_int)
         return out if prod(out.shape) * out.dtype.itemsize >= self.least else None
+
+    def _fold_spec(self, op: Op, spec: Spec, attributes: tuple[Any, ...]) -> Spec | None:
+        """What a reduction gives that may end a program; None for any other."""
+        axes, shape = attributes[0], spec.shape
+        nbytes = prod(shape) * spec.dtype.itemsize
+        if type(axes) is not tuple or axes != tuple(range(len(shape) - len(axes), len(shape))):
+            return None
+        if prod(shape[len(shape) - len(axes) :]) < 2:
+            return None
+        (out,) = infer_prepared(op, [spec], attributes, self.default_int)
+        enough = nbytes >= max(self.least, self._inner.limits.folds_from, 1)
+        return out if enough and out.dtype is spec.dtype else None
 
     def checks_operands(self, op: Op) -> bool:
         """Whether the inner entry does; what waits has operands that fit as they are."""
@@ -247,4 +265,5 @@ def _told(item: Any) -> Any:
     """What decides the shape and element type of a result, of an argument."""
     if type(item) is Deferred:
         return item.spec
-    return item if isinstance(item, DType) or item is None else type(item)
+    told = item is None or isinstance(item, DType | bool | tuple)
+    return item if told else type(item)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from threading import RLock
@@ -298,6 +299,23 @@ def _open(item: Any, parts: list[Part], work: list[Any], seen: dict[Hashable, in
     work.extend(reversed(values))
 
 
+def _late(parts: Sequence[Part]) -> dict[int, Callable[[Any], Any]]:
+    """Return by the place of a tensor how what holds it is made without it."""
+    again = {part.part for part in parts if isinstance(part, AgainPart)}
+    found = {}
+    for at, (part, holder) in enumerate(itertools.pairwise(parts)):
+        if not isinstance(part, TensorPart) or not isinstance(holder, NodePart) or at in again:
+            continue
+        standing = {how for _, how in part.levels}
+        if holder.size == 1 and holder.node.late is not None and "result" not in standing:
+            make = Source().maker_of(part)
+            coming = tree.Coming(part.spec, part.levels[0][0], "leaf" in standing, make)
+            function = holder.node.late(holder.rest, coming)
+            if function is not None:
+                found[at] = function
+    return found
+
+
 @final
 class Source:
     """Text of a Python function, and the values that its names stand for."""
@@ -346,8 +364,14 @@ class Source:
         given = iter(leaves)
         made: list[str] = []
         open_parts: list[str] = []
-        for part in layout.parts:
-            if isinstance(part, TensorPart):
+        late = {} if whole else _late(layout.parts)
+        for at, part in enumerate(layout.parts):
+            if at in late:  # the tensor of the next part, which takes its primitive
+                out = next(given)
+            elif at - 1 in late:
+                out, primitive = self.name("t"), open_parts.pop()
+                self.line(f"{out} = {self.constant(late[at - 1], 'late')}({primitive})")
+            elif isinstance(part, TensorPart):
                 out = self._tensor(part, next(given), whole=whole)
             elif isinstance(part, NumberPart):
                 out = next(given)
@@ -363,6 +387,11 @@ class Source:
             made.append(out)
             open_parts.append(out)
         return open_parts[0]
+
+    def maker_of(self, part: TensorPart) -> Callable[[Any], Tensor[Any]]:
+        """Return a function from the base primitive of a tensor to the tensor."""
+        self.line(f"return {self._tensor(part, 'primitive', whole=False)}")
+        return self.function("make", "primitive")
 
     def _tensor(self, part: TensorPart, primitive: str, *, whole: bool) -> str:
         for device, standing in () if whole else part.levels[-2::-1]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from hashlib import blake2b
-from threading import Lock
+from threading import Lock, RLock
 from typing import Any, Final, Literal, Never, final
 
 from phlox_tensor import (
@@ -13,7 +14,6 @@ from phlox_tensor import (
     DType,
     DTypeError,
     Float,
-    GradientError,
     Proposed,
     Tensor,
     is_inside,
@@ -23,9 +23,13 @@ from phlox_tensor.capture import wrap
 from phlox_tensor.no_operand import NoOperand, hint_at_members, no_operand
 from phlox_tensor.random import generator
 
+from ._param_errors import no_gradient, tracked
+
 ID_BYTES: Final = 8
 
 Role = Literal["weight", "state"]
+# Of all parameters that compiled functions made: their tensors are there but for the handle.
+_LATE: Final = RLock()  # a collection meanwhile may end in a finalizer that asks too
 
 
 def new_id() -> str:
@@ -89,7 +93,7 @@ class Param(NoOperand):
     _make: Callable[[], Tensor[Any]] | None
     _of_tree: bool  # what a transform put there, such as a gradient; False for a value
     _proposed: Tensor[Any] | None
-    _lock: Lock | None  # where the value is to be made
+    _lock: Lock | RLock | None  # where the value is to be made
 
     def __init__(
         self,
@@ -104,7 +108,7 @@ class Param(NoOperand):
             raise _no_tensor(value)
         _check_weight(value.dtype, trainable and role == "weight")
         if value.requires_grad and role == "state":
-            raise _tracked(role)
+            raise tracked(role)
         self.id = id or new_id()
         self.role = role
         self._frozen = not trainable
@@ -164,11 +168,13 @@ class Param(NoOperand):
         value: Any = self._value
         if value is None:
             if self._lock is None:
-                raise self._absent()
+                raise no_gradient(self.role, trainable=self.trainable)
             with self._lock:
                 if self._value is None:
                     assert self._make is not None
-                    self._value = as_leaf(self._promised(self._make()), self.trainable)
+                    made = self._make()
+                    late = self._lock is _LATE
+                    self._value = made if late else as_leaf(self._promised(made), self.trainable)
                     self._make = None
                 value = self._value
         found: Tensor[Float] = value
@@ -185,27 +191,10 @@ class Param(NoOperand):
             )
         return value
 
-    def _absent(self) -> GradientError:
-        if self.trainable:
-            return GradientError(
-                "param",
-                "no gradient was found for this parameter",
-                got="gradients of another model, or of a loss that does not depend on it",
-                expected="gradients of the very model that the loss was computed with",
-                hint="loss_of(model).backward().of(model)",
-            )
-        return GradientError(
-            "param",
-            "no gradient belongs to a parameter that is not trained",
-            got="a frozen weight" if self.role == "weight" else "state",
-            expected="a trained weight",
-            hint='model.unfreeze("...") before grad',
-        )
-
     @property
     def is_initialized(self) -> bool:
-        """Whether the tensor exists already."""
-        return self._value is not None
+        """Whether the numbers exist already."""
+        return self._value is not None or self._lock is _LATE
 
     @property
     def holds_value(self) -> bool:
@@ -439,19 +428,8 @@ def as_leaf(value: Tensor[Any], trainable: bool) -> Tensor[Any]:
             value = as_leaf(value.inner(), trainable).to_device(value.device)
         return value.require_grad()
     if value.requires_grad:
-        raise _tracked("weight")
+        raise tracked("weight")
     return value
-
-
-def _tracked(role: Role) -> GradientError:
-    frozen = "nn.Param(x.detach(), trainable=False)"
-    return GradientError(
-        "param",
-        "a gradient flows to the value of a parameter that is not trained",
-        got="a tracked tensor",
-        expected="a constant",
-        hint="nn.State(x.detach())" if role == "state" else frozen,
-    )
 
 
 # To transforms a parameter is a container of its value, whatever stands there: a leaf of their
@@ -490,5 +468,24 @@ def _static(like: Param) -> Any:
     return like.id, like.role, like.frozen, like.shape, like.dtype, like.device
 
 
+def _late(like: Param, coming: tree.Coming) -> Callable[[Any], Param] | None:
+    """What ``_rebuild`` does, for a value that is made when somebody asks for it."""
+    identity, role, frozen, make = like.id, like.role, like._frozen, coming.make
+    (shape, dtype), device = coming.spec, coming.device
+    if coming.leaf and (role != "weight" or frozen):
+        return None
+
+    def made_of(primitive: Any) -> Param:
+        made = Param.__new__(Param)
+        made.id, made.role, made._frozen = identity, role, frozen
+        made.shape, made.dtype, made.device = shape, dtype, device
+        made._value = made._proposed = None
+        made._of_tree = True
+        made._make, made._lock = partial(make, primitive), _LATE
+        return made
+
+    return made_of
+
+
 hint_at_members(Param)
-tree.register(Param, _flatten, _rebuild, _static, shared=True, whole=True)
+tree.register(Param, _flatten, _rebuild, _static, shared=True, whole=True, late=_late)

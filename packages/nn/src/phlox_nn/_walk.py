@@ -466,12 +466,10 @@ def _itself(leaf: Any) -> Any:
 def rebuild(children: Mapping[str, Any], rest: Any) -> Walked:
     """Make a module of other parameters and modules."""
     cls, constants, containers, copied, known = rest
-    values = dict(constants)
+    values = {**constants, **children} if not containers else dict(constants)
     for name in copied:
         values[name] = tree.map(_itself, values[name])
-    if not containers:
-        values.update(children)
-    else:
+    if containers:
         given = dict(children)
         for name, (structure, held) in containers.items():
             paths = iter([path for path in children if path.startswith(f"{name}.")])

@@ -13,11 +13,31 @@ import numpy as np
 
 from ._backend import Backend
 from ._errors import ArgumentError, WrongTypeError
+from ._op import Spec
 from ._tensor import Tensor
 
 Children = dict[Any, Any] | Sequence[Any]
 Flatten = Callable[[Any], tuple[Children, Any]]
 Rebuild = Callable[[Any, Any], Any]
+
+
+class Coming(NamedTuple):
+    """A tensor that is not made yet.
+
+    Attributes:
+        spec: its shape and element type.
+        device: its device.
+        leaf: whether it is a leaf, of which gradients are wanted.
+        make: makes it of its primitive on the base device.
+    """
+
+    spec: Spec
+    device: Backend
+    leaf: bool
+    make: Callable[[Any], Tensor[Any]]
+
+
+Late = Callable[[Any, Coming], Callable[[Any], Any] | None]
 
 
 class Node(NamedTuple):
@@ -30,6 +50,7 @@ class Node(NamedTuple):
     shared: bool = False  # one object at two places is one part of a tree
     slot: str | None = None  # where values that never change keep what compiled functions find
     whole: bool = False  # one thing to whoever looks for what is hidden, and hides nothing itself
+    late: Late | None = None  # how compiled functions make one whose tensor nobody may ask for
 
 
 def attributes_of(value: Any) -> dict[str, Any]:

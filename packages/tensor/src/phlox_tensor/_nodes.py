@@ -13,6 +13,7 @@ from ._containers import (
     NAMED_TUPLE,
     Children,
     Flatten,
+    Late,
     Node,
     Rebuild,
     attributes_of,
@@ -38,6 +39,7 @@ def register(
     shared: bool = False,
     slot: str | None = None,
     whole: bool = False,
+    late: Late | None = None,
 ) -> None:
     """Make values of ``type`` and of its subclasses nodes of trees.
 
@@ -55,6 +57,9 @@ def register(
         whole: nobody looks whether attributes hold what ``flatten`` leaves out. Without it a
             tensor in an attribute that is neither among the children nor among the rest is an
             error when the value comes apart, since no walk would see it.
+        late: for values whose only child is a tensor: gives, of whatever else ``flatten`` gave and
+            a ``Coming`` tensor, a function from the tensor's primitive on the base device to a
+            value that makes the tensor when somebody asks for it; None where it has to be made.
 
     Raises:
         ArgumentError: when the type is registered already, or one of Python's containers.
@@ -74,7 +79,7 @@ def register(
     """
     check_registration(type, flatten, rebuild, _REGISTERED)
     taken = flatten if whole else _Looking(flatten, _nothing_omitted)
-    _REGISTERED[type] = Node(taken, rebuild, False, static, shared, slot, whole)
+    _REGISTERED[type] = Node(taken, rebuild, False, static, shared, slot, whole, late)
     KINDS.clear()
 
 

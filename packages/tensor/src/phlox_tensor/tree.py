@@ -1,6 +1,6 @@
 """Trees of containers: take apart, map, rebuild; ``register`` makes a type of one's own a node."""
 
-from ._containers import Node, attributes_of, slots_of, takes_attributes
+from ._containers import Coming, Node, attributes_of, slots_of, takes_attributes
 from ._nodes import is_node, is_plain, node_of, register, register_leaf
 from ._tree import (
     Structure,
@@ -14,6 +14,7 @@ from ._tree import (
 )
 
 __all__ = [
+    "Coming",
     "Node",
     "Structure",
     "attributes_of",

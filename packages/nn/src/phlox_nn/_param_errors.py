@@ -1,0 +1,36 @@
+"""What is said about parameters whose gradients are not what they should be."""
+
+from __future__ import annotations
+
+from phlox_tensor import GradientError
+
+
+def no_gradient(role: str, *, trainable: bool) -> GradientError:
+    """Return the error for a parameter of gradients that has none."""
+    if trainable:
+        return GradientError(
+            "param",
+            "no gradient was found for this parameter",
+            got="gradients of another model, or of a loss that does not depend on it",
+            expected="gradients of the very model that the loss was computed with",
+            hint="loss_of(model).backward().of(model)",
+        )
+    return GradientError(
+        "param",
+        "no gradient belongs to a parameter that is not trained",
+        got="a frozen weight" if role == "weight" else "state",
+        expected="a trained weight",
+        hint='model.unfreeze("...") before grad',
+    )
+
+
+def tracked(role: str) -> GradientError:
+    """Return the error for a value with a history, of a parameter that is not trained."""
+    frozen = "nn.Param(x.detach(), trainable=False)"
+    return GradientError(
+        "param",
+        "a gradient flows to the value of a parameter that is not trained",
+        got="a tracked tensor",
+        expected="a constant",
+        hint="nn.State(x.detach())" if role == "state" else frozen,
+    )
