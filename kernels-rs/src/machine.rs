@@ -1,5 +1,6 @@
 //! What the processor offers: vector levels and registers, threads, and its measured peak.
 
+pub mod amx;
 pub mod caches;
 pub mod lanes;
 pub mod peak;

@@ -4,6 +4,7 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Instant;
 
+use crate::machine::amx;
 use crate::machine::simd::{self, Level};
 use crate::machine::threads;
 use crate::math::{Fma, Fused, Split};
@@ -88,10 +89,17 @@ fn pairs(rounds: usize) -> f32 {
     sums.iter().fold(0.0, |total, &sum| total + _mm512_reduce_add_ps(sum))
 }
 
-/// Measures bfloat16 multiply-add operations per second on `count` threads at once: those of the bf16 dot product where
-/// the CPU has it, else those of `f32`.
+/// Measures bfloat16 multiply-add operations per second on `count` threads at once: those of tiles where they are used,
+/// else of the bf16 dot product, else those of `f32`.
 #[must_use]
 pub fn bf16_peak(count: usize) -> f64 {
+    if simd::has_amx() {
+        const ROUNDS: usize = 1 << 20;
+        let start = Instant::now();
+        // SAFETY: tiles are used.
+        threads::parallel(count, &|_| unsafe { amx::products(ROUNDS) });
+        return 2.0 * amx::ROUND as f64 * ROUNDS as f64 * count as f64 / start.elapsed().as_secs_f64();
+    }
     #[cfg(target_arch = "x86_64")]
     if simd::has_bf16_pairs() {
         let start = Instant::now();

@@ -1,5 +1,6 @@
 //! Run-time choice of the instruction set.
 
+use super::amx;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 /// What this machine can run, in rising order.
@@ -17,8 +18,11 @@ pub enum Level {
 static LEVEL: AtomicU8 = AtomicU8::new(0);
 /// Set before the level.
 static PAIRS: AtomicBool = AtomicBool::new(false);
+/// Set before the level.
+static AMX: AtomicBool = AtomicBool::new(false);
 
 /// The best level here; `PHLOX_SIMD=baseline|avx2|avx512` lowers it, `avx512_bf16` is `avx512` with its bfloat16 products.
+/// Tiles are used where nothing is lowered.
 #[inline]
 pub fn level() -> Level {
     match LEVEL.load(Acquire) {
@@ -43,7 +47,10 @@ fn detect() -> Level {
         Ok("avx512_bf16") => true,
         _ => pairs_pay(),
     };
-    PAIRS.store(level == Level::Avx512 && pairs && multiplies_pairs(), Relaxed);
+    let narrow = level == Level::Avx512 && multiplies_pairs();
+    PAIRS.store(narrow && pairs, Relaxed);
+    let lowered = matches!(asked.as_deref(), Ok("baseline" | "avx2" | "avx512" | "avx512_bf16"));
+    AMX.store(narrow && !lowered && amx::ask(), Relaxed);
     // Whoever sees the level sees what was set before it.
     LEVEL.store(level as u8, Release);
     level
@@ -105,6 +112,12 @@ fn pairs_pay() -> bool {
 #[inline]
 pub fn has_bf16_pairs() -> bool {
     level() == Level::Avx512 && PAIRS.load(Relaxed)
+}
+
+/// True when products of bfloat16 go by the unit that multiplies tiles; what rounds their sums is there too.
+#[inline]
+pub fn has_amx() -> bool {
+    level() == Level::Avx512 && AMX.load(Relaxed)
 }
 
 /// Compiles an `#[inline(always)]` function for each level and calls the best one:

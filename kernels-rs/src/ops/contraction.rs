@@ -3,6 +3,8 @@
 //! Floats go through [`engine`], integers through [`integer`]. The result is cut into tasks by its shape alone, and a
 //! task computes its part over all of `k`, so nothing depends on the number of threads.
 
+#[cfg(target_arch = "x86_64")]
+mod amx;
 mod blocks;
 mod call;
 mod direct;
@@ -10,6 +12,7 @@ mod dots;
 mod engine;
 mod epilogue;
 mod format;
+mod held;
 mod integer;
 mod pack;
 mod pairs;

@@ -309,7 +309,8 @@ fn _simd() -> Vec<&'static str> {
         simd::Level::Avx512 => "avx512",
     };
     let narrow = simd::has_bf16_pairs().then_some("avx512_bf16");
-    std::iter::once(widest).chain(narrow).collect()
+    let tiles = simd::has_amx().then_some("amx_bf16");
+    std::iter::once(widest).chain(narrow).chain(tiles).collect()
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

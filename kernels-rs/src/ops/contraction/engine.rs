@@ -12,21 +12,25 @@
 //! with it, GF/s: `f32` by columns 89/104, `f64` 37/46, bfloat16 185/211. Row-major `f32` and f16 are read in place instead.
 
 use super::Matrix;
+#[cfg(target_arch = "x86_64")]
+use super::amx;
 use super::blocks::{Blocks, few_rows, fewer_than_columns, keeps_few};
 use super::call::{CACHED, Call, FEW_DOTS, LYING_DEPTH, cells, finish, first_addend, in_place, shifted};
 use super::direct::{self, InPlace, Widened};
 use super::dots::Dots;
 use super::epilogue::{Epilogue, Finish, Sum};
 use super::format::{Format, Single, Wide};
+use super::held::{self, Right};
 use super::pack::{self, SLACK};
 use super::pairs::{Pairs, Woven};
 use super::tile::{Multiply, Start, Strip};
 use crate::array::Array;
-use crate::dtype::{BF16, DType, Element, F16, Float};
+use crate::dtype::{BF16, F16, Float};
 use crate::error::Result;
+#[cfg(target_arch = "x86_64")]
+use crate::machine::amx::Processor;
 use crate::machine::lanes::{lane_count, launch};
 use crate::machine::threads::{self, SharedMut};
-use crate::memory::kept::Layout;
 use crate::memory::owned::Memory;
 use crate::memory::scratch::{filled, with_scratch};
 use std::ops::Range;
@@ -38,6 +42,13 @@ pub trait Gemm: Float<Wide: Sum> {
     /// # Safety
     /// As [`multiply`].
     unsafe fn direct(call: &Call<Self>, split: bool) -> Result<bool>;
+    /// The product by the unit that multiplies tiles; false, and nothing done, where that does not go.
+    ///
+    /// # Safety
+    /// As [`multiply`].
+    unsafe fn tiled(_: &Call<Self>, _split: bool, _: Option<&Array>) -> Result<bool> {
+        Ok(false)
+    }
     /// The product by packing.
     ///
     /// # Safety
@@ -68,6 +79,15 @@ impl Gemm for F16 {
 }
 impl Gemm for BF16 {
     direct!(Woven, Widened<BF16>);
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn tiled(call: &Call<Self>, split: bool, weights: Option<&Array>) -> Result<bool> {
+        let goes = amx::takes(call.size, weights.is_some());
+        if goes {
+            // SAFETY: the operands and the result are as the caller promises, and the unit is there.
+            unsafe { amx::multiply::<Processor>(call, split, weights)? };
+        }
+        Ok(goes)
+    }
     unsafe fn packed(call: &Call<Self>, split: bool, weights: Option<&Array>) -> Result<()> {
         if Pairs::supported() {
             // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them.
@@ -116,6 +136,9 @@ pub unsafe fn multiply<T: Gemm>(call: &Call<T>, split: bool, weights: Option<&Ar
         let fewest = if k >= DEEP { DEEP_DOTS + 1 } else { FEW_COLUMNS };
         if n < m && n < fewest && !shallow {
             return multiply(&call.turned(), split, None);
+        }
+        if T::tiled(call, split, weights)? {
+            return Ok(());
         }
         // A right side that is kept is packed for all rows to come; one that is not, for these alone.
         let dotted = m <= FEW_DOTS && k >= FEW_DEEP || m <= DEEP_DOTS && k >= DEEP && weights.is_none();
@@ -227,8 +250,6 @@ unsafe fn dots<T: Gemm>(call: &Call<T>, split: bool) -> Result<()> {
     Ok(())
 }
 
-/// Bytes of a right side that are packed at a time.
-const MOST_PACKED: usize = 16 << 20;
 /// The right side in panels, block after block along `k`.
 struct Panels<C> {
     start: *const C,
@@ -244,17 +265,6 @@ impl<C> Panels<C> {
     }
 }
 
-/// Rows of a product up to which packing is more than about 2 % of it, so that a packed right side is worth keeping.
-const KEEPS: usize = 1024;
-
-/// Whether and where a packed right side may be kept.
-fn kept_layout<F: Format>(call: &Call<F::Elem>, panel: usize, weights: Option<&Array>) -> Option<Layout> {
-    let (m, k, n) = call.size;
-    let weights = weights.filter(|_| m <= KEEPS && k * n > CACHED)?;
-    let form = (panel * 4 + F::DEPTH) * DType::ALL.len() + F::Elem::DTYPE as usize;
-    Some(Layout { offset: weights.offset(), size: (k, n), steps: (call.b.row, call.b.col), form })
-}
-
 unsafe fn packed<F: Format<Elem: Gemm>>(call: &Call<F::Elem>, split: bool, weights: Option<&Array>) -> Result<()>
 where
     Wide<F>: Sum,
@@ -263,7 +273,7 @@ where
     let blocks = Blocks::new::<F>(n);
     let panel = blocks.panel;
     let bytes = k.div_ceil(F::DEPTH) * n.next_multiple_of(panel) * size_of::<F::Cell>();
-    let place = kept_layout::<F>(call, panel, weights).zip(weights.map(|array| array.storage().kept()));
+    let right = Right::of(call, (panel, F::DEPTH), bytes, weights);
     let multiply = |cells: &Memory| {
         let (rows, cols) = blocks.grid::<F>(call.size, split);
         let across = n.div_ceil(cols);
@@ -276,36 +286,32 @@ where
             unsafe { block::<F>(call, i..m.min(i + rows), j..n.min(j + cols), &right, &blocks) };
         });
     };
-    if let Some(cells) = place.as_ref().and_then(|(layout, list)| list.find(layout)) {
+    if let Right::Kept(cells) = right {
         multiply(cells);
         return Ok(());
     }
-    let keeps = place.filter(|(layout, list)| list.is_wanted(layout, bytes));
-    let once = keeps.is_none() && call.b.col == 1 && keeps_few::<F>(call.size);
+    let once = matches!(right, Right::Once);
     // SAFETY: the operands and the result are as the caller promises.
-    if once && unsafe { F::Elem::direct(call, split)? } {
+    if once && call.b.col == 1 && keeps_few::<F>(call.size) && unsafe { F::Elem::direct(call, split)? } {
         return Ok(());
     }
-    let most = (MOST_PACKED / (k * size_of::<F::Cell>())).max(1).next_multiple_of(panel);
-    if n > most && keeps.is_none() {
-        return (0..n).step_by(most).try_for_each(|j| {
-            let (b, c, end) = (call.b.at(0, j), call.c.at(0, j), call.end.at(0, j));
-            let part = Call { size: (m, k, most.min(n - j)), a: call.a, b, c, end };
-            // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them.
-            unsafe { packed::<F>(&part, split, None) }
-        });
+    let most = held::columns(k * size_of::<F::Cell>(), panel);
+    if n > most && once {
+        // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them.
+        return held::parts(call, most).try_for_each(|part| unsafe { packed::<F>(&part, split, None) });
     }
     let cells = Memory::new(bytes)?;
     // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them.
     unsafe { pack_right::<F>(call.b, (k, n), &blocks, cells.data().cast(), split) };
-    match keeps {
-        Some((layout, list)) => multiply(list.keep(layout, cells)),
-        None => multiply(&cells),
+    match right {
+        Right::Wanted(layout, list) => multiply(list.keep(layout, cells)),
+        _ => multiply(&cells),
     }
     Ok(())
 }
 
-fn run(split: bool, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+/// Runs tasks, on more than one thread where that is allowed.
+pub fn run(split: bool, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
     if split {
         threads::parallel(tasks, task);
     } else {

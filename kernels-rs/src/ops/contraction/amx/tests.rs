@@ -1,0 +1,171 @@
+use super::super::epilogue::{Activation, Epilogue};
+use super::super::tests::{Random, bits, owned, reference};
+use super::*;
+use crate::array::view;
+use crate::dtype::{DType, Float};
+use crate::machine::amx::{Processor, model::Model};
+use crate::machine::threads::set_num_threads;
+
+/// False where not even the packing runs.
+fn packs() -> bool {
+    is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512bf16")
+        && is_x86_feature_detected!("avx512vl")
+}
+
+fn product<U: Unit>(x: &Array, w: &Array, end: Epilogue<BF16>, weights: Option<&Array>) -> Array {
+    let (m, k, n) = (x.shape()[0], x.shape()[1], w.shape()[1]);
+    let mut out = Array::uninit(DType::BF16, &[m, n]).unwrap();
+    let matrix = |x: &Array| Matrix::new(x.ptr::<BF16>().cast_mut(), (x.strides()[0], x.strides()[1]));
+    let c = Matrix::new(out.mut_ptr::<BF16>(), (n as isize, 1));
+    let call = Call { size: (m, k, n), a: matrix(x), b: matrix(w), c, end };
+    // SAFETY: matrices that fit, and a fresh result; the caller chose a unit that is there.
+    unsafe { multiply::<U>(&call, true, weights).unwrap() };
+    out
+}
+
+/// By the model of the unit, and by the unit where there is one.
+fn products(x: &Array, w: &Array, end: Epilogue<BF16>, weights: Option<&Array>) -> Vec<Array> {
+    let mut out = vec![product::<Model>(x, w, end, weights)];
+    if simd::has_amx() {
+        out.push(product::<Processor>(x, w, end, weights));
+    }
+    out
+}
+
+/// A matrix whose rows are runs, whose columns are, that has gaps in both, or whose rows lie backwards.
+fn laid(random: &mut Random, rows: usize, cols: usize, layout: usize) -> Array {
+    let part = |x: &Array, step| view::slice(x, &[1, 2], &[rows, cols], &[step, step]).unwrap();
+    match layout {
+        0 => part(&random.dense::<BF16>(&[rows + 1, cols + 3]), 1),
+        1 => view::permute_dims(&laid(random, cols, rows, 0), &[1, 0]).unwrap(),
+        2 => part(&random.dense::<BF16>(&[2 * rows + 1, 2 * cols + 2]), 2),
+        _ => view::flip(&laid(random, rows, cols, 0), &[0]).unwrap(),
+    }
+}
+
+fn close(got: &Array, want: &[f64], k: usize, what: &str) {
+    for (i, (got, want)) in got.to_vec::<BF16>().unwrap().iter().zip(want).enumerate() {
+        let got = f64::from(got.widen());
+        assert!((got - want).abs() <= 8e-3 * want.abs() + 1e-5 * k as f64, "{what} at {i}: {got} {want}");
+    }
+}
+
+const SIZES: [(usize, usize, usize); 9] = [
+    (1, 8, 8),
+    (5, 32, 40),
+    (16, 33, 31),
+    (17, 64, 32),
+    (33, 31, 70),
+    (64, 1100, 65),
+    (70, 96, 64),
+    (300, 70, 96),
+    (290, 600, 33),
+];
+
+#[test]
+fn products_of_every_layout() {
+    let mut random = Random(21);
+    for (round, (m, k, n)) in SIZES.into_iter().enumerate().filter(|_| packs()) {
+        set_num_threads(1 + round % 4);
+        for layouts in 0..16 {
+            let (x, w) = (laid(&mut random, m, k, layouts % 4), laid(&mut random, k, n, layouts / 4));
+            let want = reference::<BF16>(&x, &w);
+            for got in products(&x, &w, Epilogue::default(), None) {
+                close(&got, &want, k, &format!("{m} {k} {n}, layouts {layouts}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_follows_a_product() {
+    let mut random = Random(22);
+    for (m, k, n) in SIZES.into_iter().filter(|_| packs()) {
+        let (x, w) = (laid(&mut random, m, k, 0), laid(&mut random, k, n, 0));
+        let (bias, residual) = (random.dense::<BF16>(&[n]), random.dense::<BF16>(&[m, n]));
+        let end = Epilogue {
+            scale: 0.5,
+            bias: Some(Matrix::new(bias.ptr::<BF16>().cast_mut(), (0, 1))),
+            residual: Some(Matrix::new(residual.ptr::<BF16>().cast_mut(), (n as isize, 1))),
+            activation: Activation::Relu,
+            adds: false,
+        };
+        let wide =
+            |x: &Array| x.to_vec::<BF16>().unwrap().into_iter().map(|x| f64::from(x.widen())).collect::<Vec<_>>();
+        let (bias, residual) = (wide(&bias), wide(&residual));
+        let finished = |(i, sum): (usize, f64)| (0.5 * sum + bias[i % n] + residual[i]).max(0.0);
+        let want: Vec<f64> = reference::<BF16>(&x, &w).into_iter().enumerate().map(finished).collect();
+        for got in products(&x, &w, end, None) {
+            close(&got, &want, k, &format!("{m} {k} {n}"));
+        }
+    }
+}
+
+#[test]
+fn neither_threads_nor_kept_weights_change_a_bit() {
+    let mut random = Random(23);
+    for (m, k, n) in SIZES.into_iter().filter(|_| packs()) {
+        for layout in 0..2 {
+            let (x, w) = (laid(&mut random, m, k, layout), laid(&mut random, k, n, layout));
+            set_num_threads(1);
+            let fresh: Vec<_> = products(&x, &w, Epilogue::default(), None).iter().map(bits::<BF16>).collect();
+            let kept = owned::<BF16>(&w, layout == 1);
+            for threads in [1, 2, 3, 64] {
+                set_num_threads(threads);
+                for weights in [None, Some(&kept)] {
+                    let again = products(&x, weights.unwrap_or(&w), Epilogue::default(), weights);
+                    let again: Vec<_> = again.iter().map(bits::<BF16>).collect();
+                    assert!(again == fresh, "{m} {k} {n}, {threads} threads");
+                }
+            }
+            assert_eq!(kept.storage().kept().count(), usize::from(k * n > 1 << 12), "{m} {k} {n}");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_finite_stays_in_its_row_and_column() {
+    let (m, k, n) = (35, 33, 37);
+    let at = |x: f64| BF16::narrow(x as f32);
+    let mut left = vec![at(1.0); m * k];
+    (left[k], left[34 * k]) = (at(f64::NAN), at(f64::INFINITY));
+    let mut right = vec![at(1.0); k * n];
+    right[36] = at(f64::NEG_INFINITY);
+    let (x, w) = (Array::from_slice(&left, &[m, k]).unwrap(), Array::from_slice(&right, &[k, n]).unwrap());
+    for got in products(&x, &w, Epilogue::default(), None).into_iter().filter(|_| packs()) {
+        for (place, got) in got.to_vec::<BF16>().unwrap().into_iter().enumerate() {
+            let (i, j, got) = (place / n, place % n, got.widen());
+            let right = match (i, j) {
+                (1, _) => got.is_nan(),
+                (_, 36) => got == f32::NEG_INFINITY,
+                (34, _) => got == f32::INFINITY,
+                _ => got == 33.0,
+            };
+            assert!(right, "{i} {j}: {got}");
+        }
+    }
+}
+
+#[test]
+fn tasks_are_cut_evenly() {
+    for (m, k, n) in [(2048, 2048, 2048), (1024, 1024, 1024), (256, 1024, 4096), (64, 1024, 8192), (4096, 512, 256)] {
+        for threads in [1, 2, 3, 8, 16, 64] {
+            set_num_threads(threads);
+            let none = Matrix::new(std::ptr::null_mut(), (k as isize, 1));
+            let call = Call { size: (m, k, n), a: none, b: none, c: none, end: Epilogue::default() };
+            let product = Product {
+                call: &call,
+                steps: k.div_ceil(DEEP),
+                lies: true,
+                right: SharedMut::new(std::ptr::null_mut()),
+            };
+            let (rows, panels) = product.grid(true);
+            let (high, wide) = (m.div_ceil(rows), n.div_ceil(SIDE).div_ceil(panels));
+            // The thread that has most to do, against an even share of all.
+            let most = (high * wide).div_ceil(threads) * rows * panels * SIDE;
+            let share = most as f64 * threads as f64 / (m * n) as f64;
+            assert!(share <= 1.7, "{m}x{k}x{n} on {threads} threads: {high}x{wide} tasks, {share:.2} of an even share");
+        }
+    }
+}
