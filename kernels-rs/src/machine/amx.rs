@@ -74,14 +74,14 @@ mod unit {
             // SAFETY: the feature is enabled here, and register 0 is always there.
             unsafe { _xgetbv(0) }
         }
-        // CPUID 1: the system uses XSAVE. CPUID 7, EDX: AMX-BF16, AMX-TILE, AMX-INT8.
+        // CPUID 1, ECX: the system uses XSAVE. CPUID 7, EDX: AMX-BF16, AMX-TILE, AMX-INT8.
         let (uses, has) = (1 << 27, 1 << 22 | 1 << 24 | 1 << 25);
         #[allow(unused_unsafe, reason = "newer compilers call these functions safe")]
         // SAFETY: each x86-64 processor has the instruction; a leaf is read only where the processor says that it exists.
         let listed =
             unsafe { __cpuid(0).eax >= 7 && __cpuid(1).ecx & uses != 0 && __cpuid_count(7, 0).edx & has == has };
-        // SAFETY: the processor has XSAVE where the system uses it.
-        let saves = listed && unsafe { saved() } & STATE == STATE;
+        // SAFETY: the processor has XSAVE, and the system uses it.
+        let saves = listed && is_x86_feature_detected!("xsave") && unsafe { saved() } & STATE == STATE;
         // SAFETY: a system call that reads two numbers.
         saves && unsafe { libc::syscall(libc::SYS_arch_prctl, ASK, DATA) } == 0
     }
