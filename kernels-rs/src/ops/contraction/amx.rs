@@ -5,8 +5,7 @@
 //! the second-level cache, packed row by row, or where it is. The sums of 32 x 32 lie together until they are whole, and are
 //! rounded from there. What a sum is added up from, and in which order, depends on the depth alone.
 
-use super::call::{Call, finish};
-use super::engine;
+use super::call::{Call, finish, run};
 use super::held::{self, Right};
 use super::{Matrix, SERIAL};
 use crate::array::Array;
@@ -139,13 +138,13 @@ impl Product<'_> {
         let (all, alone) = (n.div_ceil(SIDE), m <= BY_COLUMNS);
         if fresh && !alone {
             let some = all.div_ceil(2 * threads::num_threads());
-            engine::run(split, all.div_ceil(some), &|index| {
+            run(split, all.div_ceil(some), &|index| {
                 // SAFETY: the caller promises room for the panels, and each task has its own.
                 (index * some..all.min((index + 1) * some)).for_each(|at| unsafe { self.pack_panel(at) });
             });
         }
         let across = all.div_ceil(panels);
-        engine::run(split, m.div_ceil(rows) * across, &|index| {
+        run(split, m.div_ceil(rows) * across, &|index| {
             let (i, j) = (index / across * rows, index % across * panels);
             // SAFETY: the operands and the result are as the caller promises; each task has its own part of the result, and
             // of the panels where it packs them.

@@ -113,3 +113,12 @@ pub fn shifted<R>(start: Start<R>, cols: usize) -> Start<R> {
 pub fn cells<C, W>(count: usize) -> usize {
     (count * size_of::<C>()).div_ceil(64) * (64 / size_of::<W>())
 }
+
+/// Runs tasks, on more than one thread where that is allowed.
+pub fn run(split: bool, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+    if split {
+        threads::parallel(tasks, task);
+    } else {
+        (0..tasks).for_each(task);
+    }
+}

@@ -15,7 +15,7 @@ use super::Matrix;
 #[cfg(target_arch = "x86_64")]
 use super::amx;
 use super::blocks::{Blocks, few_rows, fewer_than_columns, keeps_few};
-use super::call::{CACHED, Call, FEW_DOTS, LYING_DEPTH, cells, finish, first_addend, in_place, shifted};
+use super::call::{CACHED, Call, FEW_DOTS, LYING_DEPTH, cells, finish, first_addend, in_place, run, shifted};
 use super::direct::{self, InPlace, Widened};
 use super::dots::Dots;
 use super::epilogue::{Epilogue, Finish, Sum};
@@ -30,7 +30,7 @@ use crate::error::Result;
 #[cfg(target_arch = "x86_64")]
 use crate::machine::amx::Processor;
 use crate::machine::lanes::{lane_count, launch};
-use crate::machine::threads::{self, SharedMut};
+use crate::machine::threads::SharedMut;
 use crate::memory::owned::Memory;
 use crate::memory::scratch::{filled, with_scratch};
 use std::ops::Range;
@@ -308,15 +308,6 @@ where
         _ => multiply(&cells),
     }
     Ok(())
-}
-
-/// Runs tasks, on more than one thread where that is allowed.
-pub fn run(split: bool, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
-    if split {
-        threads::parallel(tasks, task);
-    } else {
-        (0..tasks).for_each(task);
-    }
 }
 
 /// Packs a right side, block after block along `k`.
