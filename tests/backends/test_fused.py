@@ -104,9 +104,10 @@ def run_beside_ops(
     """What a compiled chain gives, recorded and replayed, and what its ops give."""
     rng = np.random.default_rng(seed)
     fast = px.compile(lambda number, *args: function(steps, args, number))
-    for turn in range(4):
+    # Recorded twice, replayed; then with operands that lie in other ways, and as before.
+    for turn, lies in enumerate([layout] * 3 + [*sorted(LAYOUTS)[:3], layout]):
         arrays = [rng.normal(size=shape).astype(np.float32) for shape in shapes]
-        args = tuple(LAYOUTS[layout](a, px.float32, device) for a in arrays)
+        args = tuple(LAYOUTS[lies](a, px.float32, device) for a in arrays)
         number = 0.5 + turn
         for got, wanted in zip(fast(number, *args), function(steps, args, number), strict=True):
             yield got.numpy(), wanted.numpy()

@@ -313,6 +313,25 @@ def test_a_program_whose_folds_have_nothing_to_fold_is_refused() -> None:
     assert "program(float32 x0), folded along 1 of its axes" in str(fold)
 
 
+def test_folds_that_have_no_kernel_together_leave_the_rest_of_it_one() -> None:
+    def one_fold(program: Program) -> Any:
+        folds = [i for i in program.instrs if i.op in ("max", "mean", "sum")]
+        return interpreted(program) if len(folds) < 2 else None
+
+    x = ones(3, 4, device=Folding(one_fold))
+
+    def both(x: Tensor) -> tuple[Tensor, Tensor]:
+        y = (x * 2 + 1).exp()
+        return y.sum(axis=-1), y.max(axis=-1)
+
+    fast = compile(both)
+    for _ in range(3):
+        for got, wanted in zip(fast(x), both(x), strict=True):
+            assert bits(got) == bits(wanted)
+    assert programs(both, x) == [["multiply", "add", "exp"]]
+    assert "no kernel for them together" in fast.explain(x)
+
+
 # Folds of what waits
 
 

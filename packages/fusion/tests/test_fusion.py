@@ -8,7 +8,7 @@ from typing import Any, final
 import pytest
 
 import phlox_tensor as pt
-from phlox_fusion import Fusion, compile, kernel
+from phlox_fusion import Fusion, _fusion, _stream, compile, kernel
 from phlox_tensor import Backend, DType, Entry, Numpy, Tensor
 from phlox_tensor.capture import Kernel, Program, ProgramLimits, interpreted
 
@@ -201,3 +201,16 @@ class Noting(Backend):
 
     def read(self, primitive: Any, /) -> Any:
         return Numpy().read(primitive)
+
+
+def test_plans_and_shapes_are_not_kept_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_stream, "_MOST_PLANS", 8)
+    monkeypatch.setattr(_fusion, "_MOST_SHAPES", 16)
+    device = Fusion(Numpy(), least=0)
+    for size in range(1, 100):
+        x = pt.ones(size, device=device)
+        assert (x * 2 + size).exp().shape == (size,)
+        assert (x + 1).tolist() == [2.0] * size
+    assert device.plans > 90
+    assert len(device._plans._kept) <= 8
+    assert len(device._shapes) <= 16

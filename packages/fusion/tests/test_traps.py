@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import phlox_tensor as pt
-from phlox_fusion import compile
+from phlox_fusion import _layout, compile
 from phlox_tensor import Cell, CompileError, Numpy, Tensor, tree
 
 HERE = r"test_traps\.py:\d+"
@@ -311,3 +311,15 @@ def test_layouts_are_one_object_where_they_are_alike() -> None:
     assert first is again
     assert first is not other
     assert tree.leaves(first.build([pt.ones(2).primitive, 3.0]))[1:] == [3.0, "x"]
+
+
+def test_layouts_of_one_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hash says where to look, and nothing more."""
+    monkeypatch.setattr(_layout, "_hashable", lambda part: 0)
+    fast = compile(lambda given: given["x"] * given.get("scale", 2.0))
+    wide, narrow = pt.ones((2, 3)), pt.ones(3)
+    for _ in range(4):
+        assert fast({"x": wide}).shape == (2, 3)
+        assert fast({"x": narrow}).tolist() == [2.0] * 3
+        assert fast({"scale": 5.0, "x": narrow}).tolist() == [5.0] * 3
+    assert fast.versions == 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from math import prod
 from typing import Any, Final, final
 from weakref import WeakKeyDictionary
@@ -73,14 +74,18 @@ class Cluster:
 
 
 def clusters_of(
-    nodes: Sequence[Node], specs: Sequence[Spec], wanted: set[int]
+    nodes: Sequence[Node],
+    specs: Sequence[Spec],
+    wanted: set[int],
+    apart: AbstractSet[int] = frozenset(),
 ) -> tuple[list[Cluster], dict[int, str]]:
     """Return the clusters of two ops and more, and why the other ops stand alone, by place.
 
     A cluster runs where its last op stood. An op joins those that made its operands as long as
     nothing in between has read from them, so that no op changes places with one that it needs.
+    Those at the places ``apart`` stand alone.
     """
-    return _Clusters(nodes, specs, wanted).find()
+    return _Clusters(nodes, specs, wanted).find(apart)
 
 
 @final
@@ -96,9 +101,9 @@ class _Clusters:
         self._all: list[Cluster] = []
         self._alone: dict[int, str] = {}
 
-    def find(self) -> tuple[list[Cluster], dict[int, str]]:
+    def find(self, apart: AbstractSet[int]) -> tuple[list[Cluster], dict[int, str]]:
         for place, node in enumerate(self._nodes):
-            found = self._reason(node)
+            found = "no kernel for them together" if place in apart else self._reason(node)
             makers = [self._owner[v] for v in values_of(node) if v in self._owner]
             if isinstance(found, str):
                 self._alone[place] = found

@@ -302,14 +302,17 @@ def _open(item: Any, parts: list[Part], work: list[Any], seen: dict[Hashable, in
 def _late(parts: Sequence[Part]) -> dict[int, Callable[[Any], Any]]:
     """Return by the place of a tensor how what holds it is made without it."""
     again = {part.part for part in parts if isinstance(part, AgainPart)}
+    makers: dict[tuple[Level, ...], Callable[[Any], Tensor[Any]]] = {}
     found = {}
     for at, (part, holder) in enumerate(itertools.pairwise(parts)):
         if not isinstance(part, TensorPart) or not isinstance(holder, NodePart) or at in again:
             continue
         standing = {how for _, how in part.levels}
         if holder.size == 1 and holder.node.late is not None and "result" not in standing:
-            make = Source().maker_of(part)
-            coming = tree.Coming(part.spec, part.levels[0][0], "leaf" in standing, make)
+            if part.levels not in makers:
+                makers[part.levels] = Source().maker_of(part)
+            device, make = part.levels[0][0], makers[part.levels]
+            coming = tree.Coming(part.spec, device, "leaf" in standing, make)
             function = holder.node.late(holder.rest, coming)
             if function is not None:
                 found[at] = function

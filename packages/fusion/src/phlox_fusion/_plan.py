@@ -62,14 +62,7 @@ def planned(
         wanted: values that stay.
         owned: values from outside that go with their last use.
     """
-    clusters, alone = clusters_of(nodes, specs, wanted)
-    made: list[tuple[Cluster, Fused]] = []
-    for cluster in clusters:
-        fused = _fused(cluster, nodes, specs)
-        if fused is None:
-            alone.update((place, "no kernel for them together") for place in cluster.nodes)
-        else:
-            made.append((cluster, fused))
+    made, alone = _programs(nodes, specs, wanted)
     top = _peak(nodes, specs, wanted, owned)[0]
     while True:
         steps = _in_order(nodes, made)
@@ -85,6 +78,27 @@ def planned(
             else:
                 alone.update((at, _PEAK) for at in part.nodes)
     return Plan(steps, tuple((nodes[place], alone[place]) for place in sorted(alone)))
+
+
+def _programs(
+    nodes: Sequence[Node], specs: Sequence[Spec], wanted: set[int]
+) -> tuple[list[tuple[Cluster, Fused]], dict[int, str]]:
+    """The clusters with their programs, and why the other ops stand alone, by place.
+
+    Folds of which a backend makes no kernel together with their cluster stand alone, so that the
+    rest of it is one.
+    """
+    apart: set[int] = set()
+    while True:
+        clusters, alone = clusters_of(nodes, specs, wanted, apart)
+        found = [(cluster, _fused(cluster, nodes, specs)) for cluster in clusters]
+        without = [cluster for cluster, fused in found if fused is None]
+        folds = {at for each in without for at in each.nodes if nodes[at].op.folds}
+        if not folds:
+            break
+        apart |= folds
+    alone.update((at, "no kernel for them together") for each in without for at in each.nodes)
+    return [(cluster, fused) for cluster, fused in found if fused is not None], alone
 
 
 def _fused(cluster: Cluster, nodes: Sequence[Node], specs: Sequence[Spec]) -> Fused | None:

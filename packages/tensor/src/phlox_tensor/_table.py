@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 from ._errors import UnknownOpError
@@ -25,12 +26,11 @@ class Table:
         """Look entries up by ``resolve``."""
         self._resolve = resolve
         self._used = False  # whether any entry has been looked up
-        for name in names:
-            self._reset(name)
+        vars(self).update({name: _Unresolved(_first_use, self, name) for name in names})
 
     def _reset(self, name: str) -> None:
         """Look the entry of an op up again, at its next use."""
-        vars(self)[name] = _Unresolved(self, name)
+        vars(self)[name] = _Unresolved(_first_use, self, name)
 
     def __getitem__(self, name: str) -> Entry:
         """Return the entry itself, for whoever keeps it.
@@ -63,15 +63,12 @@ def _no_op(table: Table, name: object) -> UnknownOpError:
     )
 
 
+def _first_use(table: Table, name: str, /, *args: Any) -> Any:
+    return table[name](*args)
+
+
 @final
-class _Unresolved:
-    """Stands for an entry until its first call."""
+class _Unresolved(partial[Any]):
+    """Stands for an entry until its first call; made in C, as each trace makes some thousands."""
 
-    __slots__ = ("_name", "_table")
-
-    def __init__(self, table: Table, name: str) -> None:
-        self._table = table
-        self._name = name
-
-    def __call__(self, *args: Any) -> Any:
-        return self._table[self._name](*args)
+    __slots__ = ()

@@ -164,7 +164,7 @@ def _plan(device: GpuDevice, chain: Chain, operands: tuple[Operand, ...]) -> Pla
         strides = [tuple(own[i] for i in order) for own in strides]
     ordered = shape if order is None else tuple(shape[i] for i in order)
     lengths, merged = merge_axes(ordered, strides)
-    walk = _choose(operands, arrays, lengths, merged, allowed=not reporting_op(chain))
+    walk = choose(operands, arrays, lengths, merged, allowed=not reporting_op(chain))
     total = -(-size // 4) if walk.vector else size
     axes = list(lengths)
     if walk.vector and len(axes) > 1:
@@ -231,7 +231,7 @@ def _against(operands: tuple[Operand, ...], strides: list[tuple[int, ...]]) -> t
     return tuple(copies) if any(copies) else ()
 
 
-def _choose(
+def choose(
     operands: tuple[Operand, ...],
     arrays: list[GpuArray],
     lengths: tuple[int, ...],
@@ -360,7 +360,15 @@ def kernel(device: GpuDevice, program: Program) -> Kernel | None:
 
     Its text is compiled at the first call, for the layout of the operands.
     """
-    program.check()
+    chain = chain_of(program)
+    if chain is None:
+        return None
+    chained = Chained(chain, tuple(as_dtype(chain.dtype(value)) for value in chain.outputs))
+    return lambda *operands: run_program(device, chained, operands)
+
+
+def chain_of(program: Program) -> Chain | None:
+    """A program without folds as a chain; None where a row is missing."""
     values = [*range(program.start)]  # of the program, as values of the chain
     nodes: list[Node] = []
 
@@ -380,10 +388,7 @@ def kernel(device: GpuDevice, program: Program) -> Kernel | None:
         values.append(value)
     outputs = tuple(values[value] for value in program.outputs)
     chain = Chain((*program.inputs, *program.numbers), tuple(nodes), outputs)
-    if not all(has_row(chain, node) for node in nodes):
-        return None
-    chained = Chained(chain, tuple(as_dtype(chain.dtype(value)) for value in outputs))
-    return lambda *operands: run_program(device, chained, operands)
+    return chain if all(has_row(chain, node) for node in nodes) else None
 
 
 ENTRIES: Entries = {op: _entry(op) for op in table.ELEMENTWISE} | {"cast": cast, "clip": clip}

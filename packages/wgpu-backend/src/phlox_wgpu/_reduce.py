@@ -35,7 +35,7 @@ Axes = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Shape:
+class Dealt:
     """A reduction as numbers: merged axes, and how the work is dealt out."""
 
     kept: Axes
@@ -61,7 +61,7 @@ class _Plan:
     repeats: int = 0
 
 
-def _reduce(
+def reduce(
     device: GpuDevice,
     op: str,
     x: GpuArray,
@@ -102,7 +102,7 @@ def _plan(
     if count >= _MOST and repeats > 1:
         return _Plan((), shape, dtype, repeats=repeats)
     letter = "i" if dtype is int32 and op not in _ARG else _LETTERS[x.dtype.name]
-    deal = _deal(
+    deal = deal_out(
         merge_axes(kept, [tuple(x.strides[i] for i in kept_axes)]),
         merge_axes(tuple(x.shape[i] for i in axes), [tuple(x.strides[i] for i in axes)]),
         x.offset,
@@ -122,8 +122,17 @@ def _plan(
     if deal.parts == 1:
         return _Plan((_pass(device, kernel, deal, count),), shape, dtype)
     first = _pass(device, replace(kernel, target=""), deal, count)
+    last, between = final_pass(device, kernel, results, deal.parts, count)
+    types = (between, uint32) if op in _ARG else (between,)
+    return _Plan((first, last), shape, dtype, (deal.parts, results), types)
+
+
+def final_pass(
+    device: GpuDevice, kernel: Reduction, results: int, parts: int, count: int
+) -> tuple[Launch, DType]:
+    """The pass over what the parts of a reduction gave, and the element type of that."""
     between = _ACCUMULATORS[kernel.accumulator]
-    last = _deal(((results,), [(1,)]), ((deal.parts,), [(results,)]), 0, split=False)
+    last = deal_out(((results,), [(1,)]), ((parts,), [(results,)]), 0, split=False)
     final = replace(
         kernel,
         source=WGSL_TYPES[between.name],
@@ -133,19 +142,18 @@ def _plan(
         along=last.along,
         vector=last.vector,
         partial=True,
+        made=False,
     )
-    types = (between, uint32) if op in _ARG else (between,)
-    passes = (first, _pass(device, final, last, count))
-    return _Plan(passes, shape, dtype, (deal.parts, results), types)
+    return _pass(device, final, last, count), between
 
 
-def _deal(
+def deal_out(
     kept: tuple[Axes, list[Axes]],
     reduced: tuple[Axes, list[Axes]],
     offset: int,
     *,
     split: bool = True,
-) -> _Shape:
+) -> Dealt:
     """Choose lanes per result, their direction and the parts, by shape and layout alone."""
     kept_lengths, (kept_strides,) = kept
     lengths, (strides,) = reduced
@@ -167,7 +175,7 @@ def _deal(
         parts = max(1, min(length // (lanes * _PER_LANE), _FILLING_GROUPS // groups))
     chunk = -(-length // (4 * parts)) * 4 if vector else -(-length // parts)
     parts = max(1, -(-length // chunk)) if chunk else 1
-    return _Shape(kept_lengths, kept_strides, lengths, strides, lanes, along, parts, chunk, vector)
+    return Dealt(kept_lengths, kept_strides, lengths, strides, lanes, along, parts, chunk, vector)
 
 
 def _repeated(
@@ -189,7 +197,7 @@ def _repeated(
             hint="reduce before broadcasting",
         )
     shape = tuple(1 if i in axes and not x.strides[i] else n for i, n in enumerate(x.shape))
-    once = _reduce(device, op, x.view(shape, x.strides, x.offset), axes, keepdims, asked)
+    once = reduce(device, op, x.view(shape, x.strides, x.offset), axes, keepdims, asked)
     repeat = _REPEAT.get(op)
     return repeat(device, once, repeats) if repeat else once
 
@@ -215,10 +223,23 @@ def _power(device: GpuDevice, once: GpuArray, repeats: int) -> GpuArray:
 _REPEAT: dict[str, Callable[[GpuDevice, GpuArray, int], GpuArray]] = {"prod": _power, "sum": _times}
 
 
-def _pass(device: GpuDevice, kernel: Reduction, deal: _Shape, count: int) -> Launch:
+def _pass(device: GpuDevice, kernel: Reduction, deal: Dealt, count: int) -> Launch:
+    pipeline = device.pipeline(("reduce", kernel), lambda: reduction_source(kernel))
+    unit = 4 if deal.vector else 1
+    params = pass_params(deal, count)
+    return Launch(pipeline, pass_grid(deal), operands=((unit, ()),), tail=params)
+
+
+def pass_grid(deal: Dealt) -> tuple[int, int, int]:
+    """The workgroups of a pass."""
+    return grid(-(-math.prod(deal.kept) * deal.parts * deal.lanes // WORKGROUP))
+
+
+def pass_params(deal: Dealt, count: int) -> tuple[float, ...]:
+    """The parameters of a pass behind its offset; ``count`` is the divisor of a mean."""
     total = math.prod(deal.kept) * deal.parts
     unit = 4 if deal.vector else 1
-    params = (
+    return (
         math.prod(deal.kept),
         math.prod(deal.reduced) // unit,
         deal.chunk // unit,
@@ -229,9 +250,6 @@ def _pass(device: GpuDevice, kernel: Reduction, deal: _Shape, count: int) -> Lau
         *(step // unit for step in deal.kept_strides),
         *deal.reduced_strides,
     )
-    pipeline = device.pipeline(("reduce", kernel), lambda: reduction_source(kernel))
-    groups = grid(-(-total * kernel.lanes // WORKGROUP))
-    return Launch(pipeline, groups, operands=((unit, ()),), tail=params)
 
 
 def _entry(op: str) -> Callable[..., GpuArray]:
@@ -245,7 +263,7 @@ def _entry(op: str) -> Callable[..., GpuArray]:
         axes = axis if isinstance(axis, tuple) else _axes(x, axis)
         # Summed in the type asked for; a bool is as it is stored, as 0 and 1.
         source = cast(device, x, dtype[0]) if typed and x.dtype is not bool_ else x
-        return _reduce(device, op, source, axes, keepdims, dtype)
+        return reduce(device, op, source, axes, keepdims, dtype)
 
     return run
 

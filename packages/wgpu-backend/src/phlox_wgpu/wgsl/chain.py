@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from .._kernel import Kernel
 from . import table
+from .reduce import Reduction, reduction_body, reduction_params
 from .tile import SIGNATURE
-from .walk import WORKGROUP, coordinates, lengths, strides
+from .walk import WORKGROUP, Params, coordinates, lengths, strides
 
 VECTORS_PER_THREAD = 2  # measured: two vec4 per thread move a fifth more bytes per second than one
 
@@ -71,19 +72,54 @@ def chain_source(chain: Chain, walk: Walk) -> Kernel:
     axes but a vector walk's last; the values of the scalars. `steps` says how many steps one
     workgroup takes.
     """
-    tensors = [i for i, kind in enumerate(walk.access) if kind != "c"]
-    params = [(f"o{i}", "i32") for i in tensors]
-    params.append(("count", "u32"))
-    params += lengths(walk.rank)
-    params += [pair for i in tensors for pair in strides(f"s{i}_", stride_axes(walk))]
-    scalars = [i for i, kind in enumerate(walk.access) if kind == "c"]
-    params += [(f"c{i}", _PARAMETERS[_LETTERS[chain.inputs[i]]]) for i in scalars]
-    inputs = tuple(_bound(chain.inputs[i], walk.access[i] == "v") for i in tensors)
+    first, last = _params(chain, walk)
     outputs = tuple(_bound(chain.dtype(value), walk.vector) for value in chain.outputs)
     body = _function(chain) + (
         _vector_main(chain, walk) if walk.vector else _element_main(chain, walk)
     )
-    return Kernel(body, inputs, outputs, tuple(params), reporting_op(chain))
+    params = (*first, ("count", "u32"), *last)
+    return Kernel(body, _inputs(chain, walk), outputs, params, reporting_op(chain))
+
+
+def fold_source(chain: Chain, walk: Walk, reduction: Reduction) -> Kernel:
+    """The kernel of a reduction over rows of float32 that a chain makes and nobody stores.
+
+    Bindings: the inputs that are not scalars, then what a pass of the reduction gives. Parameters:
+    those of ``chain_source`` in front of its number of steps, those of the reduction, then those
+    behind that number.
+    """
+    first, last = _params(chain, walk)
+    lines = _loads(chain, walk) if walk.vector else []
+    kind = "vec4<f32>" if reduction.vector else "f32"
+    one = "\n".join([*_positions(walk, "e"), f"  return {_called(chain, walk)};"])
+    if walk.vector:
+        body = "\n".join([*lines, f"  return {kind}({', '.join(f'r{x}' for x in 'xyzw')});"])
+        element = f"fn element_at(i: u32) -> {kind} {{\n{body}\n}}\n"
+    elif reduction.vector:
+        parts = ", ".join(f"one_at(4u * i + {n}u)" for n in range(4))
+        element = f"fn one_at(i: u32) -> f32 {{\n{one}\n}}\n"
+        element += f"fn element_at(i: u32) -> {kind} {{ return {kind}({parts}); }}\n"
+    else:
+        element = f"fn element_at(i: u32) -> f32 {{\n{one}\n}}\n"
+    params = (*first, *reduction_params(reduction), *last)
+    outputs = (reduction.target or reduction.accumulator,)
+    text = _function(chain) + element + reduction_body(reduction)
+    return Kernel(text, _inputs(chain, walk), outputs, params)
+
+
+def _params(chain: Chain, walk: Walk) -> tuple[Params, Params]:
+    """The parameters in front of the number of steps, and those behind."""
+    tensors = [i for i, kind in enumerate(walk.access) if kind != "c"]
+    last = [*lengths(walk.rank)]
+    last += [pair for i in tensors for pair in strides(f"s{i}_", stride_axes(walk))]
+    scalars = [i for i, kind in enumerate(walk.access) if kind == "c"]
+    last += [(f"c{i}", _PARAMETERS[_LETTERS[chain.inputs[i]]]) for i in scalars]
+    return tuple((f"o{i}", "i32") for i in tensors), tuple(last)
+
+
+def _inputs(chain: Chain, walk: Walk) -> tuple[str, ...]:
+    given = zip(chain.inputs, walk.access, strict=True)
+    return tuple(_bound(dtype, kind == "v") for dtype, kind in given if kind != "c")
 
 
 def reporting_op(chain: Chain) -> str:
@@ -208,7 +244,8 @@ def _positions(walk: Walk, kinds: str) -> list[str]:
     return [*lines, "  var rest = i;", *coordinates(walk.rank, places, axes=axes)]
 
 
-def _vector_main(chain: Chain, walk: Walk) -> str:
+def _loads(chain: Chain, walk: Walk) -> list[str]:
+    """Statements that make the four results `rx` to `rw` of step `i`."""
     dense = walk.rank == 1
     lines = [] if dense else _positions(walk, "vs")
     bound = 0
@@ -226,6 +263,11 @@ def _vector_main(chain: Chain, walk: Walk) -> str:
             place = {"c": f"p.c{k}", "s": f"b{k}", "v": f"b{k}.{lane}"}[kind]
             args.append(_load(chain.inputs[k], place))
         lines.append(f"  let r{lane} = chain({', '.join(args)});")
+    return lines
+
+
+def _vector_main(chain: Chain, walk: Walk) -> str:
+    lines = _loads(chain, walk)
     for number, value in enumerate(chain.outputs):
         dtype = chain.dtype(value)
         field = "" if len(chain.outputs) == 1 else f".r{number}"
@@ -242,8 +284,8 @@ def _vector_main(chain: Chain, walk: Walk) -> str:
     )
 
 
-def _element_main(chain: Chain, walk: Walk) -> str:
-    lines = _positions(walk, "e")
+def _called(chain: Chain, walk: Walk) -> str:
+    """The results of an element, whose places in the inputs are known."""
     args = []
     bound = 0
     for k, kind in enumerate(walk.access):
@@ -252,7 +294,11 @@ def _element_main(chain: Chain, walk: Walk) -> str:
         else:
             args.append(_load(chain.inputs[k], f"in{bound}[at{k}]"))
             bound += 1
-    lines.append(f"  let r = chain({', '.join(args)});")
+    return f"chain({', '.join(args)})"
+
+
+def _element_main(chain: Chain, walk: Walk) -> str:
+    lines = [*_positions(walk, "e"), f"  let r = {_called(chain, walk)};"]
     for number, value in enumerate(chain.outputs):
         field = "" if len(chain.outputs) == 1 else f".r{number}"
         lines.append(f"  out{number}[i] = {_store(chain.dtype(value), f'r{field}')};")

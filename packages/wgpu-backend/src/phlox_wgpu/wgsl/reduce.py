@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .._kernel import Kernel
-from .walk import WORKGROUP, coordinates, lengths, strides
+from .walk import WORKGROUP, Params, coordinates, lengths, strides
 
 UNROLL = 4  # accumulators per lane: more loads in flight, shorter chains of roundings
 
@@ -59,7 +59,7 @@ class Reduction:
     ``reduced`` count the axes after merging. ``lanes`` threads share one result; ``along`` says
     that neighboring threads walk along the reduced axis (rows), else along the results (columns).
     ``vector``: rows are read four elements at a time. ``partial`` input holds the accumulators of
-    a pass before.
+    a pass before. ``made``: elements are read nowhere, the function ``element_at`` makes them.
     """
 
     op: str
@@ -72,6 +72,7 @@ class Reduction:
     along: bool
     vector: bool
     partial: bool
+    made: bool = False
 
     @property
     def indexed(self) -> bool:
@@ -97,7 +98,12 @@ def reduction_source(r: Reduction) -> Kernel:
     outputs = [r.target or r.accumulator]
     if r.indexed and not r.target:
         outputs.append("u32")
-    params = (
+    return Kernel(reduction_body(r), tuple(inputs), tuple(outputs), reduction_params(r))
+
+
+def reduction_params(r: Reduction) -> Params:
+    """The parameters of ``reduction_source``."""
+    return (
         ("offset", "i32"),
         ("results", "u32"),
         ("length", "u32"),
@@ -109,8 +115,11 @@ def reduction_source(r: Reduction) -> Kernel:
         *strides("ks", range(r.kept)),
         *strides("rs", range(r.reduced)),
     )
-    body = _accumulator(r) + _walk("kept_at", "p.offset", r.kept, "k") + _elements(r) + _main(r)
-    return Kernel(body, tuple(inputs), tuple(outputs), params)
+
+
+def reduction_body(r: Reduction) -> str:
+    """The functions and the entry point of a reduction."""
+    return _accumulator(r) + _walk("kept_at", "p.offset", r.kept, "k") + _elements(r) + _main(r)
 
 
 def _accumulator(r: Reduction) -> str:
@@ -173,8 +182,12 @@ def _elements(r: Reduction) -> str:
     return _walk("reduced_at", "0", r.reduced, "r") + (
         "fn element(base: i32, k: u32) -> Acc {\n"
         "  let at = base + reduced_at(k);\n"
-        f"  return lift(in0[at], {place});\n}}\n"
+        f"  return lift({_read(r, 'at')}, {place});\n}}\n"
     )
+
+
+def _read(r: Reduction, at: str) -> str:
+    return f"element_at(u32({at}))" if r.made else f"in0[{at}]"
 
 
 def _finish(r: Reduction) -> str:
@@ -197,7 +210,7 @@ def _loop(r: Reduction) -> str:
     """Every lanes-th element of the part, into four accumulators."""
     stride = r.lanes
     if r.vector:
-        return _vector_loop(stride)
+        return _vector_loop(r, stride)
     loads = "\n".join(
         f"    acc{n} = combine(acc{n}, element(base, k + {n * stride}u));" for n in range(UNROLL)
     )
@@ -213,9 +226,10 @@ def _loop(r: Reduction) -> str:
 """
 
 
-def _vector_loop(stride: int) -> str:
+def _vector_loop(r: Reduction, stride: int) -> str:
     def step(turns: int) -> str:
-        lines = [f"    let v{t} = in0[base + i32(k + {t * stride}u)];" for t in range(turns)]
+        reads = [_read(r, f"base + i32(k + {t * stride}u)") for t in range(turns)]
+        lines = [f"    let v{t} = {read};" for t, read in enumerate(reads)]
         lines += [
             f"    acc{n} = combine(acc{n}, lift(v{t}.{part}, 4u * (k + {t * stride}u) + {n}u));"
             for t in range(turns)
