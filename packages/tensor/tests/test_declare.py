@@ -175,11 +175,14 @@ WRONG: dict[str, Any] = {
     "multilinear": 0,
     "numpy": "np.exp",
     "prepare": 6,
+    "refuses": (3,),
     "shape": (2, 3),
     "signed_zeros": "some",
     "special_ints": 2,
     "truths": "all",
     "ulp": -1,
+    "unpromised": {"x": 3},
+    "unreferenced": 3,
     "with_tensors": 3,
     "work": 5,
 }
@@ -197,6 +200,7 @@ def test_a_field_of_another_type_is_refused(field: str) -> None:
     ("fields", "text"),
     [
         ({"domain": {"y": (0, 1)}}, "domain of 'new_op' names what the signature has not: got 'y'"),
+        ({"unpromised": {"y": "."}}, "unpromised of 'new_op' names what the signature has not"),
         ({"absent": {"x": 1.0}}, "absent of 'new_op' names what the signature has not: got 'x'"),
         ({"expand": lambda x: x}, r"expand of 'new_op' does not take .* expected .*\(x, slope\)"),
         ({"numpy": lambda x, y, z: x}, "numpy of 'new_op' does not take"),

@@ -52,6 +52,14 @@ def _are_cases(value: Any) -> bool:
     return isinstance(value, tuple) and all(hasattr(each, "operands") for each in value)
 
 
+def _are_refusals(value: Any) -> bool:
+    return isinstance(value, tuple) and all(hasattr(each, "error") for each in value)
+
+
+def _are_reasons(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(map(_is_text, value.values()))
+
+
 def _are_numbers(value: Any) -> bool:
     return isinstance(value, Mapping) and all(map(_is_number, value.values()))
 
@@ -80,11 +88,14 @@ FIELDS: Final[dict[str, tuple[Fits, str]]] = {
     "multilinear": _BOOL,
     "numpy": _FUNCTION,
     "prepare": _FUNCTION,
+    "refuses": (_are_refusals, "a tuple of refusal(ShapeError, (2, 3), axis=5)"),
     "shape": _FUNCTION,
     "signed_zeros": (_is_three_way, "True, False or None"),
     "special_ints": _BOOL,
     "truths": _BOOL,
     "ulp": _ERROR,
+    "unpromised": (_are_reasons, "a dict from operands to reasons"),
+    "unreferenced": (_is_text, "a reason"),
     "with_tensors": _FUNCTION,
     "work": _FUNCTION,
 }
@@ -136,6 +147,7 @@ def check_fields(name: str, taken: Signature, fields: Mapping[str, Any]) -> None
             raise WrongTypeError("declare", what, got=repr(value), expected=expected)
     operands, attributes = [o.name for o in taken.operands], [a.name for a in taken.attributes]
     _check_names(name, "domain", fields.get("domain"), operands)
+    _check_names(name, "unpromised", fields.get("unpromised"), operands)
     _check_names(name, "absent", fields.get("absent"), attributes)
     for field in _CALLED:
         own = [] if operands or field != "expand" else ["device"]

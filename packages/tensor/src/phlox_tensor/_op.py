@@ -106,7 +106,7 @@ class DefiniteSample(NamedTuple):
 
 
 class MaskSample(NamedTuple):
-    """In a test case: an operand drawn from few values, so that ties and zeros occur."""
+    """In a test case: an operand of truth values."""
 
     shape: Shape
 
@@ -115,6 +115,12 @@ class SortedSample(NamedTuple):
     """In a test case: an operand whose values ascend along the last axis, with ties."""
 
     shape: Shape
+
+
+class Given(NamedTuple):
+    """In a test case: an operand of these values, whole numbers in the default type of integers."""
+
+    values: Any
 
 
 class Case(NamedTuple):
@@ -127,6 +133,18 @@ class Case(NamedTuple):
 def case(*operands: object, **attributes: object) -> Case:
     """Write down a test case: ``case((2, 3), (3, 4))`` or ``case((2, 3), axis=1)``."""
     return Case(operands, attributes)
+
+
+class Refusal(NamedTuple):
+    """One call that an op refuses, and the class of the error on every device."""
+
+    error: type[Exception]
+    case: Case
+
+
+def refusal(error: type[Exception], *operands: object, **attributes: object) -> Refusal:
+    """Write down a call that is refused: ``refusal(ShapeError, (2, 3), (2, 3))``."""
+    return Refusal(error, Case(operands, attributes))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,6 +178,10 @@ class Op:
         ulp: allowed error in units of the result type's epsilon.
         atol: allowed absolute error, in units of epsilon, for results near zero.
         cases: test cases for ops whose class cannot make them up.
+        refuses: calls that are refused, by the same error on every device.
+        unpromised: operands whose nan and infinities give what the device makes of them, each with
+            the reason; beside them, only results that are finite everywhere are compared.
+        unreferenced: why an op of the package that has no ``numpy`` needs none.
         signed_zeros: whether the sign of a zero result is defined; not said, it is where ``ulp``
             is at most 1: what rounds on its way may round to either zero.
         special_ints: whether tests try every pair of extreme integers.
@@ -197,6 +219,9 @@ class Op:
     ulp: float = 0.0
     atol: float = 0.0
     cases: tuple[Case, ...] = ()
+    refuses: tuple[Refusal, ...] = ()
+    unpromised: Mapping[str, str] = field(default_factory=dict)
+    unreferenced: str = ""
     signed_zeros: bool | None = None
     special_ints: bool = True
     method: bool = True

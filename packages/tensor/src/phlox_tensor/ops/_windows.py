@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
-from typing import Any
+from typing import Any, Final
 
 from .._tensor import Tensor
 from .movement import add_slices, pad, slice_
 
 Pair = tuple[int, int]
 Sides = tuple[tuple[int, int], ...]
+_ZEROS: Final = "the zeros of margins and steps are multiplied, or left out"
+PADDED_WEIGHT: Final = {"weight": _ZEROS}
+PADDED_COTANGENT: Final = {"g": _ZEROS}
 
 
 def padded(x: Tensor, padding: Sides, value: float, extra: Pair = (0, 0)) -> Tensor:

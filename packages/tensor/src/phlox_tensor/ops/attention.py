@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _HEADS = "query: Float, key: Float, value: Float, mask: Bool?, bias: Float?"
 _SCORES = "scale: float? = None, softcap: float? = None, is_causal: bool = False"
+_HIDDEN = "a hidden key has weight 0, which is multiplied, or is left out"
 _HEADS_CASES = (
     case((2, 3, 2), (2, 4, 2), (2, 4, 3), None, None),
     case((1, 3, 2), (1, 3, 2), (1, 3, 2), None, (3, 1), is_causal=True),
@@ -90,6 +91,7 @@ attention = contraction(
     shape=shapes.attention,
     prepare=shapes.prepare,
     work=shapes.work,
+    unpromised={"bias": _HIDDEN, "value": _HIDDEN},
     ulp=64,
     atol=64,
     cases=_HEADS_CASES,
@@ -138,6 +140,7 @@ attention_backward = contraction(
     shape=shapes.attention_backward,
     prepare=shapes.prepare_backward,
     work=shapes.work_backward,
+    unpromised=dict.fromkeys(("bias", "g", "key", "query", "value"), _HIDDEN),
     ulp=256,
     atol=512,
     cases=tuple(

@@ -10,7 +10,7 @@ from ..shapes import convolution as shapes
 from ..shapes._window import window_sizes
 from . import movement
 from ._families import window
-from ._windows import Pair, Sides, added, padded, views
+from ._windows import PADDED_COTANGENT, PADDED_WEIGHT, Pair, Sides, added, padded, views
 
 if TYPE_CHECKING:
     from .._tensor import Tensor
@@ -66,6 +66,7 @@ conv2d = window(
     numpy=ref.conv2d,
     shape=shapes.conv,
     work=shapes.conv_work,
+    unpromised=PADDED_WEIGHT,
     ulp=16,
     atol=32,
     cases=(
@@ -105,6 +106,7 @@ conv2d_input_grad = window(
     shape=shapes.conv2d_input_grad,
     multilinear=True,
     work=shapes.conv2d_input_grad_work,
+    unpromised=PADDED_WEIGHT,
     ulp=16,
     atol=32,
     cases=(
@@ -155,6 +157,7 @@ conv2d_weight_grad = window(
     shape=shapes.conv2d_weight_grad,
     multilinear=True,
     work=shapes.conv2d_weight_grad_work,
+    unpromised=PADDED_COTANGENT,
     ulp=32,
     atol=64,
     cases=(
@@ -216,6 +219,7 @@ conv_transpose2d = window(
     numpy=ref.conv_transpose2d,
     shape=shapes.conv_transpose,
     work=shapes.conv_transpose_work,
+    unpromised=PADDED_WEIGHT,
     ulp=16,
     atol=32,
     cases=(

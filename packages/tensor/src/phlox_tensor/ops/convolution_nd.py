@@ -10,6 +10,7 @@ from ..shapes import convolution as shapes
 from ..shapes._window import sizes
 from . import convolution, movement
 from ._families import window
+from ._windows import PADDED_WEIGHT
 
 if TYPE_CHECKING:
     from .._tensor import Tensor
@@ -46,6 +47,7 @@ conv1d = window(
     numpy=ref.conv,
     shape=shapes.conv,
     work=shapes.conv_work,
+    unpromised=PADDED_WEIGHT,
     ulp=16,
     atol=32,
     cases=(
@@ -102,6 +104,7 @@ conv3d = window(
     numpy=ref.conv,
     shape=shapes.conv,
     work=shapes.conv_work,
+    unpromised=PADDED_WEIGHT,
     ulp=16,
     atol=32,
     cases=(
@@ -140,6 +143,7 @@ conv_transpose1d = window(
     numpy=ref.conv_transpose,
     shape=shapes.conv_transpose,
     work=shapes.conv_transpose_work,
+    unpromised=PADDED_WEIGHT,
     ulp=16,
     atol=32,
     cases=(
@@ -194,6 +198,7 @@ conv_transpose3d = window(
     numpy=ref.conv_transpose,
     shape=shapes.conv_transpose,
     work=shapes.conv_transpose_work,
+    unpromised=PADDED_WEIGHT,
     ulp=16,
     atol=32,
     cases=(

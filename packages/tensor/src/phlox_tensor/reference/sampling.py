@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._errors import IndexOutOfRangeError
 from ._precision import wide64
 
 Array = np.ndarray[Any, Any]
@@ -141,6 +142,15 @@ def deform_conv2d(
     return y.astype(x.dtype)
 
 
+def _image(images: Array, number: float) -> Array:
+    """The image of this number; nan is 0, as in every cast."""
+    at = 0 if isnan(number) else number
+    if not -len(images) <= at < len(images):
+        expected = f"boxes of images -{len(images)} <= number < {len(images)}"
+        raise IndexOutOfRangeError("roi_align", "no such image", got=number, expected=expected)
+    return np.asarray(images[int(at)])
+
+
 def roi_align(
     x: Array, boxes: Array, size: Any, spatial_scale: float, sampling_ratio: int, aligned: bool
 ) -> Array:
@@ -148,6 +158,7 @@ def roi_align(
     y = np.zeros((len(boxes), x.shape[1], *size))
     each = range(sampling_ratio)
     for k, i, j in np.ndindex(len(boxes), *size):
+        image = _image(images, float(lines[k, 0]))
         left, top, right, bottom = lines[k, 1:] * spatial_scale - (0.5 if aligned else 0)
         height, width = bottom - top, right - left
         if not aligned:
@@ -160,7 +171,7 @@ def roi_align(
                 column = left + (j + (b + 0.5) / sampling_ratio) * cell[1]
                 if -1 <= row <= x.shape[2] and -1 <= column <= x.shape[3]:
                     how = ("bilinear", "border", True)
-                    total += _value(images[int(lines[k, 0])], row, column, how)
+                    total += _value(image, row, column, how)
         y[k, :, i, j] = total / sampling_ratio**2
     return y.astype(x.dtype)
 

@@ -124,6 +124,7 @@ def mode(x: Array, axis: int, keepdims: bool) -> Any:
     values, indices = np.zeros(lines.shape[:-1], x.dtype), np.zeros(lines.shape[:-1], np.int64)
     for place in np.ndindex(values.shape):
         line = lines[place]
+        line = line if line.dtype.kind in "iu" else wide64(line)  # bfloat16 has no order of nan
         unique, first, counts = np.unique(
             line, return_index=True, return_counts=True, equal_nan=False
         )

@@ -36,12 +36,12 @@ def adam_step(  # noqa: PLR0913, PLR0917 - what the op takes
     lists = [_wide(x, count) for x in (tensors, grads, firsts, seconds, largest)]
     out: list[list[Array]] = [[], [], [], []]
     for x, given, old_m, old_v, old_top in zip(*lists, strict=True):
-        g = given if decoupled else given + x * weight_decay
+        g = given if decoupled or not weight_decay else given + x * weight_decay
         m = old_m * beta_1 + g * (1 - beta_1)
         v = old_v * beta_2 + g * g * (1 - beta_2)
         top = np.maximum(v, old_top) if amsgrad else v
         move = m / (1 - beta_1**time) / (np.sqrt(top / (1 - beta_2**time)) + epsilon)
-        kept = x * (1 - lr * weight_decay) if decoupled else x
+        kept = x * (1 - lr * weight_decay) if decoupled and weight_decay else x
         for values, value in zip(out, (kept - lr * move, m, v, top), strict=True):
             values.append(value)
     return tuple(a for values in out[: 4 if amsgrad else 3] for a in values)
@@ -61,7 +61,7 @@ def sgd_step(
     lists = [_wide(x, count) for x in (tensors, grads, velocities)]
     out, moves = [], []
     for x, given, old in zip(*lists, strict=True):
-        g = given + x * weight_decay
+        g = given + x * weight_decay if weight_decay else given
         v = old * momentum + g * (1 - dampening) if velocities else g
         move = g if not momentum else g + v * momentum if nesterov else v
         out.append(x - lr * move)

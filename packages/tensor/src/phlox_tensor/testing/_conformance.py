@@ -13,66 +13,117 @@ from .._call import call_by_signature
 from .._compare import disagreement
 from .._device import use_device
 from .._dtype import DTYPES, DType, float64
+from .._errors import PhloxError
 from .._numpy_backend import Numpy
 from .._op import REGISTRY, Op, Spec
 from .._tensor import Tensor
 from ._layouts import LAYOUTS, Place
-from ._samples import Sample, dtypes_for, samples
-from ._special import special_samples
+from ._samples import Sample, dtypes_for, refused_samples, samples
+from ._special import placed_samples, special_samples
 
 Array = np.ndarray[Any, Any]
 
 
 @final
 @dataclass(frozen=True, slots=True)
+class _Trial:
+    """A sample, how its operands lie, and what is special about it.
+
+    ``grid`` samples hold special values everywhere and are compared without rounding on the way;
+    where ``loose``, results count only where they are finite on the reference and here.
+    """
+
+    sample: Sample
+    layout: str = "contiguous"
+    what: str = ""
+    grid: bool = False
+    loose: bool = False
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Check:
-    """One op with one element type on one backend; call it to run, an AssertionError fails it."""
+    """One op with one element type on one backend; call it to run, an AssertionError fails it.
+
+    A ``thorough`` check puts each special value into each operand of each sample, others one.
+    """
 
     backend: Backend
     op: Op
     dtype: DType
+    thorough: bool = False
 
     def __str__(self) -> str:
         return f"{self.op.name}-{self.dtype.name}"
 
     def __call__(self) -> None:
-        """Run the op over all samples and layouts.
+        """Run the op over all samples and layouts, and the calls that it refuses.
 
         Raises:
             AssertionError: naming the sample, with a line to paste.
         """
         with np.errstate(all="ignore"):  # special values overflow on purpose
-            for sample in samples(self.op, self.dtype, self.backend):
-                for layout in LAYOUTS:
-                    if layout == "contiguous" or any(_can_lie(o) for o in sample.operands):
-                        self._run(sample, layout)
-            for sample in special_samples(self.op, self.dtype, self.backend):
-                self._run(sample, "contiguous", special=True)
+            for trial in self._trials():
+                self._run(trial)
+            for error, sample in refused_samples(self.op, self.dtype, self.backend):
+                self._refuse(_Trial(sample, what="a wrong call"), error)
 
-    def _run(self, sample: Sample, layout: str, *, special: bool = False) -> None:
+    def _trials(self) -> Iterator[_Trial]:
+        drawn = list(samples(self.op, self.dtype, self.backend))
+        for sample in drawn:
+            for layout in LAYOUTS:
+                if layout == "contiguous" or any(_can_lie(o) for o in sample.operands):
+                    yield _Trial(sample, layout)
+        for sample in special_samples(self.op, self.dtype, self.backend):
+            yield _Trial(sample, what="special values", grid=True)
+        if not self.op.op_class.diagonal:  # whose grid has every pair
+            for place, value, sample in placed_samples(self.op, drawn, every=self.thorough):
+                name = self.op.signature.operands[place].name
+                loose = name in self.op.unpromised
+                yield _Trial(sample, what=f"{value} in {name}", loose=loose)
+
+    def _run(self, trial: _Trial) -> None:
+        reference = Numpy(self.backend.default_float.name, self.backend.default_int.name)
+        seen = _as_seen(trial.sample, trial.layout)
+        refused: type[Exception] | None = None
         try:
-            got = self._apply(sample, self.backend, LAYOUTS[layout])
+            narrow = self._apply(seen, reference, LAYOUTS["contiguous"])
+        except PhloxError as error:
+            if not trial.what:
+                raise
+            refused = type(error)
+        if refused is not None:  # a special value that is no index, no length, no matrix
+            self._refuse(trial, refused)
+            return
+        try:
+            got = self._apply(trial.sample, self.backend, LAYOUTS[trial.layout])
             for tensor in got:
                 tensor.numpy()
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
-            raise self._failure(problem, "the call", sample, layout, special) from error
-        self._compare_inferred(got, sample, layout, special)
-        reference = Numpy(self.backend.default_float.name, self.backend.default_int.name)
-        seen = _as_seen(sample, layout)
-        narrow = self._apply(seen, reference, LAYOUTS["contiguous"])
+            raise self._failure(problem, "the call", trial) from error
+        self._compare_inferred(got, trial)
         wide = narrow
-        if self.op.ulp and self.dtype.kind == "Float" and not special:
+        if self.op.ulp and self.dtype.kind == "Float" and not trial.grid:
             wide = self._apply(_widened(seen), reference, LAYOUTS["contiguous"])
         for i, (a, b, c) in enumerate(zip(got, narrow, wide, strict=True)):
-            self._compare(a, b, c, f"result {i}", sample, layout, special)
+            self._compare(a, b, c, f"result {i}", trial)
 
-    def _compare_inferred(
-        self, got: tuple[Any, ...], sample: Sample, layout: str, special: bool
-    ) -> None:
+    def _refuse(self, trial: _Trial, wanted: type[Exception]) -> None:
+        try:
+            for tensor in self._apply(trial.sample, self.backend, LAYOUTS[trial.layout]):
+                tensor.numpy()
+        except Exception as error:
+            if type(error) is wanted:
+                return
+            problem = f"{type(error).__name__}: {error}, expected {wanted.__name__}"
+            raise self._failure(problem, "the call", trial) from error
+        raise self._failure(f"not refused, expected {wanted.__name__}", "the call", trial)
+
+    def _compare_inferred(self, got: tuple[Any, ...], trial: _Trial) -> None:
         """The declaration says what every backend gives; a size of -1 is any."""
-        operands = [_spec(o) for o in sample.operands]
-        out = self.op.infer(*operands, device=self.backend, **sample.attributes)
+        operands = [_spec(o) for o in trial.sample.operands]
+        out = self.op.infer(*operands, device=self.backend, **trial.sample.attributes)
         inferred = out if self.op.signature.several else (out,)
         for i, (tensor, spec) in enumerate(zip(got, inferred, strict=True)):
             shape = tuple(
@@ -80,45 +131,42 @@ class Check:
             )
             if (tensor.shape, tensor.dtype) != (shape, spec.dtype) or len(shape) < len(spec.shape):
                 problem = f"{tensor.shape} {tensor.dtype}, inferred {spec.shape} {spec.dtype}"
-                raise self._failure(problem, f"result {i}", sample, layout, special)
+                raise self._failure(problem, f"result {i}", trial)
 
     def _compare(
-        self,
-        got: Tensor[Any],
-        narrow: Tensor[Any],
-        wide: Tensor[Any],
-        what: str,
-        sample: Sample,
-        layout: str,
-        special: bool,
+        self, got: Tensor[Any], narrow: Tensor[Any], wide: Tensor[Any], what: str, trial: _Trial
     ) -> None:
         problem = None
         if got.dtype is not narrow.dtype:
             problem = f"type {got.dtype}, expected {narrow.dtype}"
         slack = self.backend.slack
-        ulp = self.op.ulp * slack + (1 if special and self.op.ulp else 0)
+        ulp = self.op.ulp * slack + (1 if trial.grid and self.op.ulp else 0)
+        found, wanted = got.numpy(), wide.numpy()
+        if trial.loose:
+            both = np.isfinite(found) & np.isfinite(wanted.astype(found.dtype))
+            found, wanted = np.where(both, found, 0), np.where(both, wanted, 0)
         problem = problem or disagreement(
-            got.numpy(),
-            wide.numpy(),
+            found,
+            wanted,
             ulp=ulp,
             atol=self.op.atol * slack,
-            signed_zeros=special and self.backend.strict and self.op.keeps_signs,
+            signed_zeros=trial.grid and self.backend.strict and self.op.keeps_signs,
             denormals=self.backend.strict,
         )
         if problem is not None:
-            raise self._failure(problem, what, sample, layout, special)
+            raise self._failure(problem, what, trial)
 
-    def _failure(
-        self, problem: str, what: str, sample: Sample, layout: str, special: bool
-    ) -> AssertionError:
-        names = [o.name for o in self.op.signature.operands]
+    def _failure(self, problem: str, what: str, trial: _Trial) -> AssertionError:
+        sample, names = trial.sample, [o.name for o in self.op.signature.operands]
         shapes = ", ".join(
             f"{n}={getattr(o, 'shape', o)}" for n, o in zip(names, sample.operands, strict=True)
         )
+        note = f" {trial.what}" if trial.what else ""
+        thorough = ", thorough=True" if self.thorough else ""
         return AssertionError(
-            f"{self.op.name} {self.dtype} {layout}{' special values' if special else ''}, {what}: "
+            f"{self.op.name} {self.dtype} {trial.layout}{note}, {what}: "
             f"{problem}\n  {shapes} {sample.attributes}\n  paste: from phlox_tensor.testing import "
-            f"check; check({self.backend!r}, {self.op.name!r}, {self.dtype.name!r})"
+            f"check; check({self.backend!r}, {self.op.name!r}, {self.dtype.name!r}{thorough})"
         )
 
     def _apply(self, sample: Sample, backend: Backend, place: Place) -> tuple[Any, ...]:
@@ -182,7 +230,9 @@ def _widened(sample: Sample) -> Sample:
     return Sample(wide.operands, attributes if sample.operands else sample.attributes)
 
 
-def checks(backend: Backend, ops: list[str] | None = None) -> list[Check]:
+def checks(
+    backend: Backend, ops: list[str] | None = None, *, thorough: bool = False
+) -> list[Check]:
     """Return the suite for a backend, one check per op and element type.
 
     Use it as pytest parameters: ``@pytest.mark.parametrize("check", checks(b), ids=str)``.
@@ -190,23 +240,24 @@ def checks(backend: Backend, ops: list[str] | None = None) -> list[Check]:
     Args:
         backend: the backend to test.
         ops: names of ops; by default all but those that the device leaves to the host.
+        thorough: try each special value in each operand of each sample, and not only one.
     """
     names = sorted(REGISTRY) if ops is None else ops
-    return list(_checks(backend, names))
+    return list(_checks(backend, names, thorough))
 
 
-def _checks(backend: Backend, names: list[str]) -> Iterator[Check]:
+def _checks(backend: Backend, names: list[str], thorough: bool) -> Iterator[Check]:
     for name in names:
         op = REGISTRY[name]
         if lacks(backend, op):
             continue
         for dtype in dtypes_for(op, backend):
-            yield Check(backend, op, dtype)
+            yield Check(backend, op, dtype, thorough)
 
 
-def check(backend: Backend, op: str, dtype: str) -> None:
+def check(backend: Backend, op: str, dtype: str, *, thorough: bool = False) -> None:
     """Run one check; the line that a failure prints calls this."""
-    Check(backend, REGISTRY[op], DTYPES[dtype])()
+    Check(backend, REGISTRY[op], DTYPES[dtype], thorough)()
 
 
 def conformance(backend: Backend, ops: list[str] | None = None) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from .._backend import Backend
 from .._dtype import DType
 from .._kinds import KIND_SETS
-from .._op import Case, DefiniteSample, IndexSample, MaskSample, Op, SortedSample
+from .._op import Case, DefiniteSample, Given, IndexSample, MaskSample, Op, SortedSample
 from .._signature import REQUIRED, Operand
 
 Array = np.ndarray[Any, Any]
@@ -46,14 +46,27 @@ def samples(op: Op, dtype: DType, backend: Backend) -> Iterator[Sample]:
     """All samples of an op for one element type; the same in every run."""
     rng = np.random.default_rng(zlib.crc32(f"{op.name}/{dtype}".encode()))
     for case in _cases(op, backend):
-        operands = tuple(
-            _operand(op, declared, wanted, dtype, backend, rng)
-            for declared, wanted in zip(op.signature.operands, case.operands, strict=True)
-        )
-        attributes = dict(case.attributes)
-        if any(a.name == "dtype" and a.default is REQUIRED for a in op.signature.attributes):
-            attributes.setdefault("dtype", dtype)
-        yield Sample(operands, attributes)
+        yield _sample(op, case, dtype, backend, rng)
+
+
+def refused_samples(
+    op: Op, dtype: DType, backend: Backend
+) -> Iterator[tuple[type[Exception], Sample]]:
+    """Calls that the op refuses, with the class of the error; the same in every run."""
+    rng = np.random.default_rng(zlib.crc32(f"{op.name}/{dtype}/refused".encode()))
+    for error, case in op.refuses:
+        yield error, _sample(op, case, dtype, backend, rng)
+
+
+def _sample(op: Op, case: Case, dtype: DType, backend: Backend, rng: Any) -> Sample:
+    operands = tuple(
+        _operand(op, declared, wanted, dtype, backend, rng)
+        for declared, wanted in zip(op.signature.operands, case.operands, strict=True)
+    )
+    attributes = dict(case.attributes)
+    if any(a.name == "dtype" and a.default is REQUIRED for a in op.signature.attributes):
+        attributes.setdefault("dtype", dtype)
+    return Sample(operands, attributes)
 
 
 def _cases(op: Op, backend: Backend) -> Iterator[Case]:
@@ -81,6 +94,10 @@ def _values(
         low, high = (-wanted.size, wanted.size) if wanted.size > 0 else (0, -wanted.size)
         drawn = rng.integers(low, high, wanted.shape) if high > low else np.zeros(wanted.shape)
         return np.asarray(drawn).astype(backend.default_int.numpy)
+    if isinstance(wanted, Given):
+        array = np.asarray(wanted.values)
+        kinds = {"b": array.dtype, "i": backend.default_int.numpy}
+        return np.asarray(array.astype(kinds.get(array.dtype.kind, dtype.numpy)))
     if isinstance(wanted, MaskSample):
         return np.asarray(rng.random(wanted.shape) < 0.5)
     if isinstance(wanted, DefiniteSample):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
 import numpy as np
 
@@ -59,6 +60,46 @@ def special_samples(op: Op, dtype: DType, backend: Backend) -> Iterator[Sample]:
             for wanted in sorted(backend.dtypes, key=lambda d: d.name):
                 if wanted.kind == "Int":  # sums of extremes wrap, in floats they cancel
                     yield Sample((rows,), line | {"dtype": wanted})
+
+
+_VALUES: Final = (np.nan, np.inf, -np.inf, -0.0)
+_PLACES: Final = 4
+Place = tuple[int, int | None]  # an operand, and which of several tensors
+
+
+def placed_samples(
+    op: Op, drawn: Sequence[Sample], *, every: bool
+) -> Iterator[tuple[int, float, Sample]]:
+    """Samples with one special value in one operand, with the number of it and the value.
+
+    ``every`` tries each value at some places of each operand of each sample; else they take turns.
+    """
+    rng = np.random.default_rng(zlib.crc32(op.name.encode()))
+    turn = 0
+    for sample in drawn:
+        for place, array in _floats(sample):
+            values = _VALUES * _PLACES if every else (_VALUES[turn % len(_VALUES)],)
+            turn += 1
+            for value in values:
+                at = int(rng.integers(array.size))
+                yield place[0], value, _replaced(sample, place, at, value)
+
+
+def _floats(sample: Sample) -> Iterator[tuple[Place, Array]]:
+    for i, operand in enumerate(sample.operands):
+        several = isinstance(operand, tuple)
+        for j, array in enumerate(operand if several else (operand,)):
+            if array is not None and array.size and array.dtype.kind not in "iub":
+                yield (i, j if several else None), array
+
+
+def _replaced(sample: Sample, place: Place, at: int, value: float) -> Sample:
+    i, j = place
+    operands = list(sample.operands)
+    array = np.array(operands[i] if j is None else operands[i][j])
+    array.reshape(-1)[at] = value
+    operands[i] = array if j is None else (*operands[i][:j], array, *operands[i][j + 1 :])
+    return Sample(tuple(operands), sample.attributes)
 
 
 def _grid(op: Op, values: Array) -> Sample:
