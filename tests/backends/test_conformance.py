@@ -29,3 +29,11 @@ def test_decorated_and_with_other_types(device: Autodiff) -> None:
     with use_device(device):
         for check in checks(device):
             check()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("device", [Cpu(), Wgpu()], ids=repr)
+def test_every_special_value_in_every_operand(device: Cpu | Wgpu) -> None:
+    with use_device(device):
+        for check in checks(device, thorough=True):
+            check()

@@ -20,6 +20,7 @@ from phlox_tensor.testing import (
     samples,
     special_values,
 )
+from phlox_tensor.testing._special import placed_samples
 
 Array = np.ndarray[Any, Any]
 
@@ -255,3 +256,68 @@ def test_special_values_and_draws() -> None:
     rng = np.random.default_rng(0)
     assert draw(pt.uint8, (50,), (-3, 3), rng).min() >= 0
     assert len(np.unique(draw(pt.float32, (99,), (-3, 3), rng, few=True))) <= 7
+
+
+# Classes without refusals: every size and every value is taken.
+TAKES_ALL = {"cast", "creation", "random"}
+TAKE_ALL = {"argwhere", "contiguous", "isin", "kron", "nonzero", "quantize", "quantized_linear"}
+
+
+def test_every_op_that_refuses_a_call_says_which() -> None:
+    silent = {
+        name
+        for name, op in REGISTRY.items()
+        if not op.internal and op.op_class.name not in TAKES_ALL
+        if not op.refuses and op.op_class.refuses is None
+    }
+    assert silent == TAKE_ALL
+
+
+def test_a_call_that_is_not_refused_is_caught() -> None:
+    def wrapped(entry: Any) -> Any:
+        return lambda x, indices, axis: np.take(x, indices, axis=axis, mode="wrap")
+
+    with pytest.raises(AssertionError, match=r"take .* a wrong call, the call: not refused"):
+        conformance(Wrong("take", wrapped), ["take"])
+
+
+def test_another_error_is_caught() -> None:
+    def raw(entry: Any) -> Any:
+        return lambda x, indices, axis: np.take(x, indices, axis=axis)
+
+    text = r"a wrong call, the call: IndexError: .*expected IndexOutOfRangeError"
+    with pytest.raises(AssertionError, match=text):
+        conformance(Wrong("take", raw), ["take"])
+
+
+@pytest.mark.parametrize("thorough", [False, True])
+def test_a_lost_nan_is_caught_in_ops_that_are_not_elementwise(thorough: bool) -> None:
+    def blind(entry: Any) -> Any:
+        return lambda x, *rest: entry(np.nan_to_num(x, posinf=np.inf, neginf=-np.inf), *rest)
+
+    found = ""
+    for check_ in checks(Wrong("softmax", blind), ["softmax"], thorough=thorough):
+        try:
+            check_()
+        except AssertionError as error:
+            found = str(error)
+    assert "nan in x, result 0" in found
+    assert (", thorough=True)" in found) is thorough
+
+
+def test_every_special_value_comes_to_every_operand_in_turn() -> None:
+    drawn = list(samples(REGISTRY["matmul"], pt.float32, Numpy()))
+    few = list(placed_samples(REGISTRY["matmul"], drawn, every=False))
+    many = list(placed_samples(REGISTRY["matmul"], drawn, every=True))
+    assert {place for place, _, _ in few} == {place for place, _, _ in many} == {0, 1}
+    assert len({str(value) for _, value, _ in few}) == len({str(v) for _, v, _ in many}) == 4
+    assert len(many) == 16 * len(few)
+
+
+def test_what_is_not_promised_is_compared_where_it_is_finite() -> None:
+    def shifted(entry: Any) -> Any:
+        return lambda x, weight, *rest: entry(x, weight, *rest) + np.isnan(weight).any()
+
+    backend = Wrong("conv2d", shifted)
+    with pytest.raises(AssertionError, match="nan in weight, result 0"):
+        check(backend, "conv2d", "float32", thorough=True)

@@ -64,6 +64,7 @@ class OpClass:
         orders: the result depends on how the elements along an axis compare; tests draw ties.
         reduces: an element of the result depends on a group of elements along axes, and groups do
             not overlap.
+        refuses: makes up calls that an op of the class refuses, beside those that it declares.
         takes_numbers: a Python number may stand for an operand beside a tensor, and entries get
             it as it is.
         weights: operands that are no images but go with every window, by name.
@@ -84,6 +85,7 @@ class OpClass:
     moves: bool = False
     orders: bool = False
     reduces: bool = False
+    refuses: Callable[[Op], Iterable[Refusal]] | None = None
     takes_numbers: bool = False
     weights: frozenset[str] = frozenset()
     windows: bool = False

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from .._dtype import DTYPES
+from .._errors import ShapeError
 from .._kinds import KIND_SETS
-from .._op import Case, Op
+from .._op import Case, Op, Refusal, refusal
+from .._signature import REQUIRED
 
 UNARY_SHAPES: Final = ((), (3,), (2, 3), (4, 1, 5), (0, 3), (67,), (33, 70))
 BINARY_SHAPES: Final = (
@@ -90,3 +92,18 @@ def in_types() -> Iterator[Case]:
         if DTYPES[name].kind in KIND_SETS["Num"]:
             for shape, axis in (((5,), 0), ((3, 70), 1), ((70, 3), 0), ((2, 0), 1)):
                 yield Case((shape,), {"axis": axis, "dtype": DTYPES[name]})
+
+
+def wrong_shapes(op: Op) -> Iterator[Refusal]:
+    """Operands that do not broadcast."""
+    count = len(op.signature.operands)
+    if count > 1:
+        yield refusal(ShapeError, (2, 3), *[(4,)] * (count - 1))
+
+
+def wrong_axes(op: Op) -> Iterator[Refusal]:
+    """Axes that are not there."""
+    single = len(op.signature.operands) == 1
+    if single and all(a.default is not REQUIRED for a in op.signature.attributes):
+        yield refusal(ShapeError, (2, 3), axis=2)
+        yield refusal(ShapeError, (2, 3), axis=-3)

@@ -16,7 +16,7 @@ from ..shapes._broadcast import elementwise as broadcast
 from ..shapes._equal import same
 from ..shapes.creation import from_attribute
 from ..shapes.reduction import reduction as reduced
-from ._cases import broadcasting, casts, lines, reductions
+from ._cases import broadcasting, casts, lines, reductions, wrong_axes, wrong_shapes
 
 CAST: Final = OpClass("cast", same, casts, diagonal=True, memory_bound=True, takes_numbers=True)
 CONTRACTION: Final = OpClass("contraction", checking=True, contracts=True)
@@ -29,6 +29,7 @@ ELEMENTWISE: Final = OpClass(
     checking=True,
     diagonal=True,
     memory_bound=True,
+    refuses=wrong_shapes,
     takes_numbers=True,
 )
 FACTORIZATION: Final = OpClass("factorization", hosted=True, matrices=True)
@@ -36,11 +37,11 @@ INDEXING: Final = OpClass("indexing", moves=True)
 MOVEMENT: Final = OpClass("movement", moves=True)
 QUANTIZATION: Final = OpClass("quantization", memory_bound=True)
 RANDOM: Final = OpClass("random", from_attribute)
-REDUCTION: Final = OpClass("reduction", reduced, reductions, reduces=True)
+REDUCTION: Final = OpClass("reduction", reduced, reductions, reduces=True, refuses=wrong_axes)
 ROW: Final = OpClass("row", lines=True, memory_bound=True)
-SCAN: Final = OpClass("scan", same, lines, lines=True)
+SCAN: Final = OpClass("scan", same, lines, lines=True, refuses=wrong_axes)
 SEARCH: Final = OpClass("search")
-SORT: Final = OpClass("sort", same, lines, lines=True, orders=True)
+SORT: Final = OpClass("sort", same, lines, lines=True, orders=True, refuses=wrong_axes)
 STEP: Final = OpClass("step")
 TRANSFORM: Final = OpClass("transform", hosted=True, lines=True)
 VIEW: Final = OpClass("view", memory_bound=True, moves=True)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._op import case
+from .._errors import ShapeError
+from .._op import case, refusal
 from ..reference import activation as ref
 from ..reference._precision import in_float64
 from ..shapes import activation as shapes
@@ -149,6 +150,7 @@ glu = row(
     ulp=6,
     atol=2,
     cases=(case((3, 6)), case((4, 3, 2), axis=0), case((2, 0), axis=1)),
+    refuses=(refusal(ShapeError, (3,)),),
     doc="Gated linear unit: ``a·σ(b)``, where a and b are the halves of x along an axis. Dauphin "
     "et al., 2016.",
 )
@@ -261,6 +263,7 @@ prelu = row(
     shape=shapes.prelu,
     ulp=1,
     cases=(case((2, 3, 4), (3,)), case((4, 5), (1,)), case((7,), ())),
+    refuses=(refusal(ShapeError, (2, 3), (2,)),),
     doc="``leaky_relu`` with slopes that are learned: a single one, or one per channel (axis 1). "
     "He et al., 2015.",
 )
@@ -282,6 +285,7 @@ quiet_softmax = row(
     ulp=8,
     atol=4,
     cases=(case((3, 5)), case((4, 3, 2), axis=1), case((6,), axis=0)),
+    refuses=(refusal(ShapeError, (2,), axis=1),),
     doc="``eˣ / (1 + Σ eˣ)`` along an axis: a softmax that may choose nothing. Miller, 2023.",
 )
 
@@ -411,6 +415,7 @@ softmin = row(
     ulp=8,
     atol=4,
     cases=(case((3, 5)), case((4, 3, 2), axis=1)),
+    refuses=(refusal(ShapeError, (2,), axis=1),),
     doc="``softmax`` of ``-x`` along an axis.",
 )
 
@@ -459,6 +464,7 @@ swiglu = elementwise(
     expand=_swiglu,
     ulp=8,
     atol=4,
+    refuses=(refusal(ShapeError, (3,), (2,)),),
     doc="``silu(x1)·x2``: a gate and what it lets through. Shazeer, 2020.",
 )
 tanh_shrink = elementwise(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._op import case
+from .._errors import ShapeError
+from .._op import case, refusal
 from .._tensor import Tensor
 from ..reference import attention as ref
 from ..shapes import attention as shapes
@@ -95,6 +96,11 @@ attention = contraction(
     ulp=64,
     atol=64,
     cases=_HEADS_CASES,
+    refuses=(
+        refusal(ShapeError, (2, 3, 2), (2, 4, 3), (2, 4, 3), None, None),
+        refusal(ShapeError, (3, 3, 2), (2, 4, 2), (2, 4, 2), None, None),
+        refusal(ShapeError, (2, 3, 2), (2, 4, 2), (2, 4, 3), (5,), None),
+    ),
     method=False,
     doc="Scaled dot-product attention: ``softmax(scale · query @ keyᵀ) @ value`` of query (…, H, "
     "Q, D), key (…, Hkv, K, D) and value (…, Hkv, K, V). H is a multiple of Hkv: neighboring query "

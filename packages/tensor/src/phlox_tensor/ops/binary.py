@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._errors import ShapeError
+from .._op import refusal
 from ..reference import binary as ref
 from ..reference._precision import through_float32
 from ._expansion import in_float32, of_tensors
@@ -49,6 +51,7 @@ bitwise_left_shift = elementwise(
     expand=_left_shift,
     numpy=np.left_shift,
     domain={"x1": (-9, 9), "x2": (0, 7)},
+    refuses=(refusal(ShapeError, (2,), (3,)),),
     doc="``x1`` with its bits moved left by ``x2``, elementwise; 0 for a shift by the "
     "width or more.",
 )
@@ -299,6 +302,7 @@ where = elementwise(
     "where",
     "condition: Bool, x1: Any, x2: Any -> Any",
     numpy=np.where,
+    refuses=(refusal(ShapeError, (2,), (3,), (3,)),),
     doc="``x1`` where the condition is True, ``x2`` elsewhere, elementwise. Both are computed "
     "everywhere, and so are their gradients: ``where(x > 0, x.log(), 0)`` has gradient nan at 0, "
     "from ``0 · ∞``. Choose before the function, not only after it: "

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._dtype import float32
-from .._op import case
+from .._errors import ShapeError
+from .._op import case, refusal
 from ..reference import contraction as ref
 from ..shapes import contraction as shapes
 from ._families import contraction
@@ -33,6 +34,10 @@ matmul = contraction(
         case((2, 1, 3, 4), (5, 4, 2)),
         case((3, 0), (0, 2)),
         case((17, 33), (33, 9)),
+    ),
+    refuses=(
+        refusal(ShapeError, (2, 3), (2, 3)),
+        refusal(ShapeError, (2, 2, 3), (3, 3, 2)),
     ),
     doc="Product of matrices, over batches that broadcast; a vector is a row on the left and a "
     "column on the right. Narrow floats accumulate in float32.",
@@ -84,6 +89,7 @@ fused_linear = contraction(
         case((5, 7), (7, 3), None, None, scale=-2.0),
         case((3, 0), (0, 2), (2,), (3, 2), activation="relu"),
     ),
+    refuses=(refusal(ShapeError, (2, 3), (2, 4), None, None),),
     method=False,
     doc="``activation(scale·(x @ weight) + bias + residual)`` with weight of shape (in, out), bias "
     "(out,) and a residual of the shape of the result; activation is none, relu or gelu. The "
@@ -99,6 +105,10 @@ linear = contraction(
     ulp=8,
     atol=16,
     cases=(case((3, 4), (4, 5), (5,)), case((2, 3, 4), (4, 2), None), case((4,), (4, 3), (3,))),
+    refuses=(
+        refusal(ShapeError, (2, 3), (2, 4), None),
+        refusal(ShapeError, (2, 3), (2, 3), (3,)),
+    ),
     method=False,
     doc="``x @ weight + bias`` with weight of shape (in, out).",
 )
@@ -129,6 +139,7 @@ outer = contraction(
     multilinear=True,
     ulp=1,
     cases=(case((3,), (4,)), case((0,), (2,))),
+    refuses=(refusal(ShapeError, (2, 2), (2,)),),
     doc="All products of two vectors: (n,) and (m,) give (n, m).",
 )
 tensordot = contraction(
@@ -145,6 +156,7 @@ tensordot = contraction(
         case((2, 3, 4), (5, 4, 2), axes=((0, 2), (2, 1))),
         case((3,), (3,), axes=1),
     ),
+    refuses=(refusal(ShapeError, (2, 3), (2, 3), axes=1),),
     doc="Sum of products over the last ``axes`` of x1 and the first of x2, or over lists of axes.",
 )
 vecdot = contraction(
@@ -156,5 +168,6 @@ vecdot = contraction(
     ulp=8,
     atol=16,
     cases=(case((2, 3), (3,)), case((3, 2), (3, 2), axis=0), case((4,), (4,))),
+    refuses=(refusal(ShapeError, (3,), (4,)),),
     doc="Sum of products along an axis; the tensors broadcast.",
 )

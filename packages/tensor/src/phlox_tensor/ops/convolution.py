@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._op import case
+from .._errors import ArgumentError, ShapeError
+from .._op import case, refusal
 from ..reference import convolution as ref
 from ..shapes import convolution as shapes
 from ..shapes._window import window_sizes
@@ -76,6 +77,14 @@ conv2d = window(
         case((2, 4, 5, 5), (4, 1, 3, 3), None, padding=1, groups=4),
         case((2, 5, 4, 4), (3, 5, 1, 1), (3,)),
         case((0, 3, 5, 5), (2, 3, 3, 3), (2,)),
+    ),
+    refuses=(
+        refusal(ShapeError, (1, 3, 4, 4), (2, 2, 3, 3), None),
+        refusal(ShapeError, (1, 2, 4, 4), (2, 2, 3, 3), (3,)),
+        refusal(ShapeError, (1, 2, 4, 4), (2, 2, 5, 3), None),
+        refusal(ArgumentError, (1, 2, 4, 4), (2, 2, 3, 3), None, stride=0),
+        refusal(ShapeError, (1, 4, 4, 4), (3, 2, 3, 3), None, groups=2),
+        refusal(ShapeError, (2, 4, 4), (2, 2, 3, 3), None),
     ),
     method=False,
     doc="Cross-correlation of images (N, C, H, W) with weight (out, C / groups, kh, kw).",
@@ -230,6 +239,10 @@ conv_transpose2d = window(
         case((1, 4, 4, 4), (4, 1, 3, 3), (4,), stride=2, groups=4),
         case((2, 5, 3, 3), (5, 2, 1, 1), None),
         case((0, 3, 2, 2), (3, 2, 2, 2), (2,)),
+    ),
+    refuses=(
+        refusal(ShapeError, (1, 3, 4, 4), (2, 2, 3, 3), None),
+        refusal(ArgumentError, (1, 2, 4, 4), (2, 2, 3, 3), None, stride=2, output_padding=2),
     ),
     method=False,
     doc="Transposed convolution of images (N, C, H, W) with weight (C, out / groups, kh, kw): each "

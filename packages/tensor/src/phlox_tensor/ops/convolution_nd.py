@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._op import case
+from .._errors import ShapeError
+from .._op import case, refusal
 from ..reference import convolution_nd as ref
 from ..shapes import convolution as shapes
 from ..shapes._window import sizes
@@ -55,6 +56,10 @@ conv1d = window(
         case((1, 4, 6), (2, 2, 3), None, stride=2, padding=(1, 0), groups=2),
         case((2, 2, 9), (2, 2, 3), (2,), dilation=2),
         case((0, 3, 5), (2, 3, 3), None),
+    ),
+    refuses=(
+        refusal(ShapeError, (1, 3, 4), (2, 2, 3), None),
+        refusal(ShapeError, (1, 2, 2), (2, 2, 3), None),
     ),
     method=False,
     doc="Cross-correlation of lines (N, C, L) with weight (out, C / groups, k); padding is one "
@@ -116,6 +121,9 @@ conv3d = window(
         case((1, 1, 4, 3, 2), (1, 1, 2, 2, 2), (1,), dilation=(3, 2, 1)),
         case((0, 1, 2, 2, 2), (1, 1, 2, 1, 1), None),
     ),
+    refuses=(
+        refusal(ShapeError, (1, 3, 4, 4, 4), (2, 2, 3, 3, 3), None),
+    ),
     method=False,
     doc="Cross-correlation of volumes (N, C, D, H, W) with weight (out, C / groups, kd, kh, kw).",
 )  # fmt: skip
@@ -152,6 +160,7 @@ conv_transpose1d = window(
         case((2, 2, 5), (2, 2, 3), (2,), padding=(1, 0), dilation=2),
         case((0, 3, 2), (3, 2, 2), None),
     ),
+    refuses=(refusal(ShapeError, (1, 3, 4), (2, 2, 3), None),),
     method=False,
     doc="Transposed convolution of lines (N, C, L) with weight (C, out / groups, k).",
 )
@@ -208,6 +217,9 @@ conv_transpose3d = window(
             padding=((1, 0), (0, 0), (0, 1)), dilation=(2, 1, 1), groups=2,
         ),
         case((0, 1, 2, 2, 2), (1, 2, 2, 1, 1), None),
+    ),
+    refuses=(
+        refusal(ShapeError, (1, 3, 4, 4, 4), (2, 2, 3, 3, 3), None),
     ),
     method=False,
     doc="Transposed convolution of volumes (N, C, D, H, W) with weight "

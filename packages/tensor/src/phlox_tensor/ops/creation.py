@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._op import case
+from .._errors import ArgumentError
+from .._op import case, refusal
 from ._families import creation
 
 arange = creation(
@@ -20,6 +21,11 @@ arange = creation(
         case(start=0, step=1, count=5),
         case(start=7, step=-2, count=4),
         case(start=0, step=1, count=0),
+    ),
+    refuses=(
+        refusal(
+            ArgumentError,
+        ),
     ),
     method=False,
     doc="``start + i·step`` for i below ``count``, 1-d; ``pt.arange`` is the usual spelling.",

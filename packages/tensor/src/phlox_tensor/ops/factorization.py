@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .._op import DefiniteSample, case
+from .._errors import ArgumentError, ShapeError
+from .._op import DefiniteSample, Given, case, refusal
 from ..reference import factorization as ref
 from ..shapes import factorization as shapes
 from ._families import factorization
@@ -20,6 +21,11 @@ cholesky = factorization(
     ulp=_ULP,
     atol=_ATOL,
     cases=(*_SQUARE, case(DefiniteSample((2, 2, 2)), upper=True)),
+    refuses=(
+        refusal(ShapeError, (2, 3)),
+        refusal(ShapeError, (2,)),
+        refusal(ArgumentError, Given([[1.0, 2.0], [2.0, 1.0]])),
+    ),
     internal=True,
     doc="Triangular factor L of ``(x + xᵀ)/2 = L·Lᵀ``, or U of ``Uᵀ·U``.",
 )
@@ -42,6 +48,7 @@ det = factorization(
     ulp=_ULP,
     atol=8 * _ATOL,
     cases=(*_SQUARE, case((1, 3, 3))),
+    refuses=(refusal(ShapeError, (2, 3)),),
     internal=True,
     doc="Determinant of each matrix.",
 )
@@ -53,6 +60,7 @@ eigh = factorization(
     ulp=4 * _ULP,
     atol=4 * _ATOL,
     cases=(*_SQUARE, case((1, 2, 2))),
+    refuses=(refusal(ShapeError, (2, 3)),),
     internal=True,
     doc="Eigenvalues of ``(x + xᵀ)/2`` in ascending order, and its eigenvectors, a column each; "
     "their signs, and what equal eigenvalues share, are as LAPACK leaves them.",
@@ -65,6 +73,7 @@ eigvalsh = factorization(
     ulp=_ULP,
     atol=_ATOL,
     cases=_SQUARE,
+    refuses=(refusal(ShapeError, (2, 3)),),
     internal=True,
     doc="Eigenvalues of ``(x + xᵀ)/2`` in ascending order.",
 )
@@ -76,6 +85,10 @@ inv = factorization(
     ulp=_ULP,
     atol=_ATOL,
     cases=_SQUARE,
+    refuses=(
+        refusal(ShapeError, (2, 3)),
+        refusal(ArgumentError, Given([[1.0, 1.0], [1.0, 1.0]])),
+    ),
     internal=True,
     doc="Inverse of each matrix; a singular one is an error.",
 )
@@ -87,6 +100,7 @@ lu = factorization(
     ulp=_ULP,
     atol=_ATOL,
     cases=_ANY,
+    refuses=(refusal(ShapeError, (2,)),),
     internal=True,
     doc="``x = permutation·lower·upper``; the diagonal of ``lower`` is 1, the pivot of a "
     "column is its largest element.",
@@ -100,6 +114,7 @@ matrix_exp = factorization(
     ulp=_ULP,
     atol=_ATOL,
     cases=(case((2, 3, 3)), case((1, 1, 1)), case((3, 3))),
+    refuses=(refusal(ShapeError, (2, 3)),),
     internal=True,
     doc="``Σ xⁿ/n!``, computed in float64 by scaling and squaring. Higham, 2005.",
 )
@@ -111,6 +126,7 @@ pinv = factorization(
     ulp=_ULP,
     atol=8 * _ATOL,
     cases=(case((1, 3, 2), None), case((1, 2, 3), None), case(DefiniteSample((2, 2, 2)), None)),
+    refuses=(refusal(ShapeError, (2,), None),),
     internal=True,
     doc="Pseudoinverse of each matrix; singular values up to ``rtol`` of the largest count as 0.",
 )
@@ -122,6 +138,10 @@ qr = factorization(
     ulp=4 * _ULP,
     atol=4 * _ATOL,
     cases=(*_SQUARE, case((1, 3, 2)), case((1, 2, 3)), case((1, 2, 3), mode="complete")),
+    refuses=(
+        refusal(ShapeError, (3,)),
+        refusal(ArgumentError, (2, 2), mode="all"),
+    ),
     internal=True,
     doc="``x = q·r`` with orthonormal columns and what is above the diagonal; the signs are as "
     "LAPACK leaves them.",
@@ -148,6 +168,10 @@ solve = factorization(
         case(DefiniteSample((2, 3, 3)), (2, 3, 2)),
         case(DefiniteSample((1, 2, 2)), (3, 2, 1)),
         case(DefiniteSample((2, 2, 2)), (2, 3)),
+    ),
+    refuses=(
+        refusal(ShapeError, (2, 2), (3, 1)),
+        refusal(ArgumentError, Given([[1.0, 1.0], [1.0, 1.0]]), (2, 1)),
     ),
     internal=True,
     doc="What gives x2 (…, n, k) when x1 (…, n, n) is multiplied with it.",
@@ -181,6 +205,7 @@ svd = factorization(
         case((2, 2, 2)),
         case((1, 0, 2), full_matrices=False),
     ),
+    refuses=(refusal(ShapeError, (2,)),),
     internal=True,
     doc="``x = u·diag(s)·vh``, singular values in descending order; the signs of the vectors are "
     "as LAPACK leaves them.",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._op import IndexSample, MaskSample, case
+from .._errors import ArgumentError, IndexOutOfRangeError, ShapeError
+from .._op import Given, IndexSample, MaskSample, case, refusal
 from ..reference import gathering as ref
 from ..shapes import gathering as shapes
 from ._families import indexing
@@ -32,6 +33,11 @@ gather_nd = indexing(
         case((4, 2), IndexSample((3, 1), 4)),
         case((2, 3), IndexSample((0, 1), 2)),
     ),
+    refuses=(
+        refusal(IndexOutOfRangeError, (2, 3), Given([[0, 3]])),
+        refusal(IndexOutOfRangeError, (2, 3), Given([[-3]])),
+        refusal(ShapeError, (2,), Given([[0, 0]])),
+    ),
     method=False,
     doc="Elements of x at rows of indices: with indices (…, k) the result is (…, *x.shape[k:]). "
     "Negative indices count from the end.",
@@ -57,6 +63,7 @@ masked_scatter = indexing(
         case((2, 3), MaskSample((3,)), (2, 4)),
         case((0, 3), MaskSample((3,)), (1,)),
     ),
+    refuses=(refusal(IndexOutOfRangeError, (2,), Given([True, True]), (1,)),),
     doc="x with the elements of ``source``, in order, where the mask is True; too few of them "
     "raise IndexOutOfRangeError.",
 )
@@ -85,6 +92,11 @@ scatter_nd = indexing(
         case((2, 2), IndexSample((3, 2), 2), (3,), update="min"),
         case((2,), IndexSample((3, 1), 2), (3,), update="mul"),
         case((2, 2), IndexSample((0, 1), 2), (0, 2)),
+    ),
+    refuses=(
+        refusal(IndexOutOfRangeError, (2, 3), Given([[0, 3]]), (1,)),
+        refusal(ShapeError, (2, 3), Given([[0, 1]]), (2,)),
+        refusal(ArgumentError, (2,), Given([[0]]), (1,), update="divide"),
     ),
     method=False,
     doc="A copy of x updated at rows of indices (…, k) with values (…, *x.shape[k:]): set, add, "

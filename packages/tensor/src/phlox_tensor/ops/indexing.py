@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._op import IndexSample, MaskSample, case
+from .._errors import IndexOutOfRangeError, ShapeError
+from .._op import Given, IndexSample, MaskSample, case, refusal
 from ..reference import indexing as ref
 from ..shapes import indexing as shapes
 from ._families import indexing
@@ -35,6 +36,10 @@ index_add = indexing(
         case((3, 5), IndexSample((2,), 5), (3, 2), axis=1),
         case((3,), IndexSample((0,), 3), (0,), axis=0),
     ),
+    refuses=(
+        refusal(IndexOutOfRangeError, (2, 3), Given([2]), (1, 3), axis=0),
+        refusal(ShapeError, (2, 3), Given([0]), (2, 3), axis=0),
+    ),
     doc="A copy of x to which ``values`` are added at ``indices`` along an axis; repeats add up.",
 )
 
@@ -51,6 +56,7 @@ masked_select = indexing(
     numpy=lambda x, mask: x[np.broadcast_to(mask, x.shape)],
     shape=shapes.masked_select,
     cases=(case((3, 4), MaskSample((3, 4))), case((3, 4), MaskSample((4,)))),
+    refuses=(refusal(ShapeError, (2, 3), MaskSample((3, 2))),),
     doc="The elements at which the mask, broadcast to x, is True, in order, 1-d.",
 )
 nonzero = indexing(
@@ -78,6 +84,11 @@ scatter = indexing(
         case((5,), IndexSample((1,), 5), (1,), axis=0, update="set"),
         case((4,), IndexSample((5,), 4), (5,), axis=0, update="mul"),
     ),
+    refuses=(
+        refusal(ShapeError, (2, 3), Given([[3]]), (1, 1), axis=1),
+        refusal(ShapeError, (2, 3), Given([[0]]), (1, 1), axis=1, update="divide"),
+        refusal(ShapeError, (2, 3), Given([[0]]), (1, 2), axis=1),
+    ),
     doc="A copy of x updated at ``indices`` along an axis: set, add, mul, min or max. Repeats "
     "combine; with set one of the values stays.",
 )
@@ -93,6 +104,11 @@ take = indexing(
         case((4, 3), IndexSample((0,), 4), axis=0),
         case((4,), IndexSample((), 4), axis=0),
     ),
+    refuses=(
+        refusal(IndexOutOfRangeError, (2, 3), Given([3]), axis=1),
+        refusal(IndexOutOfRangeError, (2, 3), Given([-3]), axis=0),
+        refusal(ShapeError, (2, 3), Given([0]), axis=2),
+    ),
     doc="Elements, or whole slices, at ``indices`` along an axis; negative ones count from the "
     "end, out of range is an error.",
 )
@@ -105,6 +121,10 @@ take_along_axis = indexing(
     cases=(
         case((4, 3), IndexSample((2, 3), 4), axis=0),
         case((4, 3), IndexSample((4, 5), 3), axis=1),
+    ),
+    refuses=(
+        refusal(ShapeError, (2, 3), Given([[3]]), axis=1),
+        refusal(ShapeError, (2, 3), Given([0]), axis=1),
     ),
     doc="One element per index along an axis; the other axes line up.",
 )

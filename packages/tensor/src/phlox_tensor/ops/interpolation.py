@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from .._creation import asarray
 from .._dtype import float32
-from .._op import case
+from .._errors import ArgumentError, ShapeError
+from .._op import case, refusal
 from ..reference import interpolation as ref
 from ..shapes import interpolation as shapes
 from ._families import window
@@ -72,6 +73,10 @@ interpolate2d = window(
         case((1, 2, 9, 2), size=(4, 5), mode="bicubic", align_corners=False),
         case((1, 1, 1, 1), size=(2, 3), mode="bicubic"),
         case((0, 2, 3, 3), size=(2, 2), mode="bilinear"),
+    ),
+    refuses=(
+        refusal(ShapeError, (1, 1, 2), size=2),
+        refusal(ArgumentError, (1, 1, 2, 2), size=2, mode="round"),
     ),
     method=False,
     doc="Images (N, C, H, W) in another size: the nearest pixel, ``floor(i·H / H')``, or a "
@@ -191,6 +196,11 @@ resize = window(
         case((2, 3), size=(0, 2)),
         case((2, 2, 2, 2), size=(3, 2, 3, 2)),
     ),
+    refuses=(
+        refusal(ShapeError, (2,), size=(2, 2)),
+        refusal(ArgumentError, (2,), size=(3,), mode="round"),
+        refusal(ArgumentError, (2,), size=(3,), coordinates="middle"),
+    ),
     method=False,
     doc="The last axes in another size, axis by axis, in the words of ONNX's Resize. ``mode``: "
     "nearest, linear, cubic (Keys, with ``cubic_coefficient`` as a) or lanczos3. ``coordinates`` "
@@ -230,6 +240,11 @@ interpolate = window(
         case((1, 1, 5, 6), size=(3, 2), mode="linear", antialias=True),
         case((1, 1, 2, 3, 2), size=(3, 2, 3), mode="linear", align_corners=True),
         case((1, 1, 2, 3, 2), size=(3, 2, 3)),
+    ),
+    refuses=(
+        refusal(ShapeError, (1, 1, 2), size=(2, 2)),
+        refusal(ArgumentError, (1, 1, 2), size=(2,), mode="round"),
+        refusal(ShapeError, (1, 1, 0), size=(2,)),
     ),
     method=False,
     doc="Lines, images or volumes (N, C, *axes) in another size, axis by axis. ``mode``: nearest "

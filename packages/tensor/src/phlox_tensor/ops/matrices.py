@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._op import case
+from .._errors import ArgumentError, ShapeError
+from .._op import case, refusal
 from ..reference import matrices as ref
 from ..shapes import matrices as shapes
 from . import movement
@@ -34,6 +35,7 @@ cross = contraction(
     ulp=4,
     atol=16,
     cases=(case((3,), (3,)), case((2, 3), (3,)), case((3, 1), (3, 2), axis=0)),
+    refuses=(refusal(ShapeError, (2, 2), (2, 2)),),
     method=False,
     example="pt.cross(pt.asarray([1.0, 0.0, 0.0]), pt.asarray([0.0, 1.0, 0.0]))",
     doc="Vector perpendicular to two of size 3 along an axis; the other axes broadcast.",
@@ -67,6 +69,7 @@ diag = moving(
         case((0,)),
     ),
     example="pt.diag(pt.asarray([1.0, 2.0]))",
+    refuses=(refusal(ShapeError, (2, 2, 2)),),
     doc="Matrix with a vector on a diagonal and zeros beside it; or the diagonal of a matrix.",
 )
 
@@ -95,6 +98,7 @@ diagonal = view(
         case((2, 2), offset=5),
     ),
     example="pt.diagonal(pt.asarray([[1, 2], [3, 4]]))",
+    refuses=(refusal(ShapeError, (2,)),),
     doc="Elements of each matrix in the last two axes whose column is its row plus ``offset``.",
 )
 einsum = contraction(
@@ -119,6 +123,11 @@ einsum = contraction(
         case([(2, 1), (1, 3)], equation="ij,ij->ij"),
         case([(2, 2, 3), (3,)], equation="iij,j->i"),
         case([(0, 3), (3, 2)], equation="ij,jk->ik"),
+    ),
+    refuses=(
+        refusal(ShapeError, [(2, 3), (4, 2)], equation="ij,jk->ik"),
+        refusal(ShapeError, [(2, 3)], equation="ijk->i"),
+        refusal(ArgumentError, [(2,)], equation="i->j"),
     ),
     method=False,
     function=False,

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._op import Restated, case
+from .._errors import ArgumentError, ShapeError
+from .._op import Restated, case, refusal
 from .._tensor import Tensor
 from ..reference import movement as ref
 from ..shapes import indexing as index_shapes
@@ -15,6 +16,7 @@ from ..shapes import movement as shapes
 from ..shapes._equal import same
 from ..shapes.indexing import region
 from ._families import movement, view, view_by_index
+from ._joined import joined
 from ._repeated import repeated
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ broadcast_to = view(
     shape=shapes.broadcast_to,
     linear=True,
     cases=(case((3, 1), shape=(2, 3, 4)), case((), shape=(2, 2)), case((1,), shape=(0,))),
+    refuses=(refusal(ShapeError, (2,), shape=(3,)),),
     doc="The tensor seen with a larger shape: sizes of 1 repeat, axes are added in front.",
 )
 
@@ -39,36 +42,14 @@ def _add_slices(
     rank = len(shape)
     starts = [start[i * rank : (i + 1) * rank] for i in range(len(parts))]
     steps = [step[i * rank : (i + 1) * rank] for i in range(len(parts))]
-    joined = _joined(parts, shape, starts, steps)
-    if joined is not None:
-        return joined
+    found = joined(parts, shape, starts, steps)
+    if found is not None:
+        return concat(*found)
     out = parts[0].zeros(shape)
     for part, first, stride in zip(parts, starts, steps, strict=True):
         before = slice_(out, first, part.shape, stride)
         out = slice_scatter(out, before + part, first, part.shape, stride)
     return out
-
-
-def _joined(
-    parts: Sequence[Tensor], shape: tuple[int, ...], starts: list[Any], steps: list[Any]
-) -> Tensor | None:
-    """The parts one after the other with zeros between them, where they lie so along an axis."""
-    partial = {i for part in parts for i, n in enumerate(shape) if part.shape[i] != n}
-    if len(partial) != 1 or any(s != 1 for stride in steps for s in stride):
-        return None
-    (axis,) = partial
-    out, end = [], 0
-    for i in sorted(range(len(parts)), key=lambda i: starts[i][axis]):
-        first = starts[i][axis]
-        if first < end:
-            return None
-        if first > end:
-            out.append(parts[i].zeros((*shape[:axis], first - end, *shape[axis + 1 :])))
-        out.append(parts[i])
-        end = first + parts[i].shape[axis]
-    if end < shape[axis]:
-        out.append(parts[0].zeros((*shape[:axis], shape[axis] - end, *shape[axis + 1 :])))
-    return concat(out, axis)
 
 
 add_slices = movement(
@@ -117,6 +98,7 @@ concat = movement(
         case([(2, 3), (2, 0), (2, 2)], axis=-1),
         case([(4,)], axis=0),
     ),
+    refuses=(refusal(ShapeError, [(2, 3), (2, 4)], axis=0),),
     method=False,
     function=False,
     doc="Tensors one after the other along an axis.",
@@ -177,6 +159,7 @@ flip = view(
     shape=same,
     linear=True,
     cases=(case((2, 3)), case((2, 3), axis=1), case((4, 1, 2), axis=(0, 2)), case(())),
+    refuses=(refusal(ShapeError, (2,), axis=1),),
     doc="Elements in reverse order along the axes, all of them without an axis.",
 )
 
@@ -200,6 +183,7 @@ pad = movement(
         case((2, 3), padding=((0, 1), (2, 0))),
         case((0, 2), padding=((1, 1), (0, 0)), value=1),
     ),
+    refuses=(refusal(ArgumentError, (2,), padding=((-3, 0),), value=0.0),),
     doc="The tensor with a margin of ``value``: pairs (before, after) for the last axes.",
 )
 permute_dims = view(
@@ -209,6 +193,7 @@ permute_dims = view(
     shape=shapes.permute_dims,
     linear=True,
     cases=(case((2, 3, 4), axes=(2, 0, 1)), case((2, 3), axes=(-1, 0)), case((), axes=())),
+    refuses=(refusal(ShapeError, (2, 3), axes=(0, 0)),),
     doc="The axes in a new order.",
 )
 reshape = view(
@@ -224,6 +209,7 @@ reshape = view(
         case((1,), shape=()),
         case((0, 3), shape=(3, 0, 2)),
     ),
+    refuses=(refusal(ShapeError, (2, 3), shape=(4,)),),
     function=False,
     doc="The elements, row by row, under a new shape; one size may be -1.",
 )
@@ -238,9 +224,9 @@ slice_ = view(
         case((7, 5), start=(0, 4), size=(3, 5), step=(3, -1)),
         case((4, 5), start=(0, 0), size=(0, 2), step=(1, 2)),
     ),
+    refuses=(refusal(ShapeError, (2,), start=(0,), size=(3,), step=(1,)),),
     method=False,
-    doc="Every ``step``-th element from ``start``, ``size`` of them along each axis; ``x[...]`` is "
-    "the usual spelling.",
+    doc="Every ``step``-th element from ``start``, ``size`` along each axis; ``x[...]`` says it.",
 )
 slice_scatter = movement(
     "slice_scatter",
@@ -253,6 +239,7 @@ slice_scatter = movement(
         case((7, 5), (3, 5), start=(0, 4), size=(3, 5), step=(3, -1)),
         case((4,), (0,), start=(0,), size=(0,), step=(1,)),
     ),
+    refuses=(refusal(ShapeError, (2, 3), (2, 2), start=(0, 2), size=(2, 2), step=(1, 1)),),
     method=False,
     doc="A copy of x with ``values`` in place of a slice; ``x.at[...].set`` is the usual spelling.",
 )
@@ -291,6 +278,7 @@ expand_dims = view(
         case((2, 3), axis=(0, -1)),
         case((2,), axis=()),
     ),
+    refuses=(refusal(ShapeError, (2,), axis=3),),
     doc="The tensor with axes of size 1 more, at the places ``axis`` of the result.",
 )
 flatten = view(
@@ -301,6 +289,7 @@ flatten = view(
     shape=shapes.flatten,
     prepare=shapes.prepare_flatten,
     cases=(case((2, 3, 4)), case((2, 3, 4), start_axis=1), case((2, 0, 4), end_axis=1), case(())),
+    refuses=(refusal(ShapeError, (2, 3), start_axis=2),),
     doc="The axes from ``start_axis`` to ``end_axis``, both included, as one.",
 )
 matrix_transpose = view(
@@ -310,6 +299,7 @@ matrix_transpose = view(
     expand=_permuted(lambda rank: shapes.swapped(rank, -1, -2)),
     shape=shapes.matrix_transpose,
     cases=(case((2, 3)), case((4, 2, 3)), case((0, 3))),
+    refuses=(refusal(ShapeError, (2,)),),
     doc="The last two axes swapped; ``x.mT``.",
 )
 moveaxis = view(
@@ -323,6 +313,7 @@ moveaxis = view(
         case((2, 3, 4), source=0, destination=-1),
         case((2, 3, 4), source=(2, 0), destination=(0, 1)),
     ),
+    refuses=(refusal(ShapeError, (2, 3), source=2, destination=0),),
     doc="The tensor with axes moved to new places; the others keep their order.",
 )
 squeeze = view(
@@ -333,6 +324,7 @@ squeeze = view(
     shape=shapes.squeeze,
     prepare=shapes.prepare_squeeze,
     cases=(case((2, 1, 3, 1)), case((2, 1, 3, 1), axis=1), case((2, 3)), case((1, 0), axis=(0,))),
+    refuses=(refusal(ShapeError, (2,), axis=0),),
     doc="The tensor without axes of size 1: those given, or all.",
 )
 swapaxes = view(
@@ -342,6 +334,7 @@ swapaxes = view(
     expand=_permuted(shapes.swapped),
     shape=shapes.swapaxes,
     cases=(case((2, 3, 4), axis1=0, axis2=2), case((2, 3), axis1=-1, axis2=-1)),
+    refuses=(refusal(ShapeError, (2, 3), axis1=0, axis2=2),),
     doc="The tensor with two axes swapped.",
 )
 
@@ -376,6 +369,7 @@ chunk = view(
     shape=shapes.chunk,
     prepare=shapes.prepare_chunk,
     cases=(case((7, 2), chunks=3), case((2, 4), chunks=2, axis=-1), case((0, 2), chunks=2)),
+    refuses=(refusal(ArgumentError, (2,), chunks=0),),
     doc="At most ``chunks`` parts along an axis; the last may be smaller.",
 )
 split = view(
@@ -386,6 +380,7 @@ split = view(
     shape=shapes.split,
     prepare=shapes.prepare_split,
     cases=(case((6, 2), sections=3), case((2, 5), sections=(2, 0, 3), axis=1)),
+    refuses=(refusal(ShapeError, (3,), sections=2),),
     doc="Parts along an axis: as many equal ones as ``sections`` says, or of the given sizes.",
 )
 unstack = view(
@@ -395,6 +390,7 @@ unstack = view(
     expand=_unstack,
     shape=shapes.unstack,
     cases=(case((3, 2)), case((2, 3, 4), axis=1), case((2,), axis=-1), case((2, 0))),
+    refuses=(refusal(ShapeError, ()),),
     doc="The tensors along an axis, without it.",
 )
 
@@ -452,6 +448,7 @@ repeat = movement(
         case((2, 3), repeats=0, axis=-1),
         case((), repeats=2),
     ),
+    refuses=(refusal(ShapeError, (2,), repeats=-1),),
     doc="Each element ``repeats`` times along an axis; without one, of the flattened tensor. A "
     "tensor of counts says how often for each element, and is read.",
 )
@@ -469,6 +466,7 @@ roll = movement(
         case((2, 3, 4), shift=(1, -2), axis=(2, 0)),
         case((5, 3), shift=(1, 1), axis=(0, 0)),
     ),
+    refuses=(refusal(ShapeError, (2,), shift=1, axis=1),),
     doc="Elements moved along axes by ``shift``, one for all or one for each; what leaves one end "
     "enters at the other. Without an axis the flattened tensor is rolled.",
 )
@@ -479,6 +477,7 @@ stack = movement(
     expand=_stack,
     shape=shapes.stack,
     prepare=shapes.prepare_stack,
+    refuses=(refusal(ShapeError, [(2,), (3,)]),),
     method=False,
     cases=(case([(2, 3), (2, 3)], axis=1), case([(2,)] * 3, axis=-1), case([()], axis=0)),
     doc="Tensors of one shape joined along a new axis.",
@@ -496,5 +495,6 @@ tile = movement(
         case((2, 3), repetitions=2),
         case((2, 1, 2, 1, 2), repetitions=(2, 1, 2, 2, 2)),
     ),
+    refuses=(refusal(ShapeError, (2,), repetitions=(-1,)),),
     doc="The whole tensor repeated along each axis; axes are added in front for further counts.",
 )

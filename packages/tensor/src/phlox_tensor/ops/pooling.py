@@ -6,7 +6,8 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
 
-from .._op import IndexSample, case
+from .._errors import ArgumentError, ShapeError
+from .._op import IndexSample, case, refusal
 from .._tensor import Tensor
 from ..reference import pooling as ref
 from ..shapes import pooling as shapes
@@ -57,6 +58,7 @@ max_pool2d_with_indices = window(
     shape=shapes.max_pool2d,
     prepare=shapes.prepare_pool,
     cases=_MAX_CASES,
+    refuses=(refusal(ShapeError, (1, 1, 2, 2), kernel=3),),
     method=False,
     doc="Largest element of each window of (N, C, H, W) and its place in the plane, ``row·W + "
     "column``; nan wins, the first of equals wins.",
@@ -74,6 +76,12 @@ max_pool2d = window(
     shape=shapes.max_pool2d,
     prepare=shapes.prepare_pool,
     cases=_MAX_CASES,
+    refuses=(
+        refusal(ShapeError, (1, 1, 2, 2), kernel=3),
+        refusal(ArgumentError, (1, 1, 4, 4), kernel=2, padding=2),
+        refusal(ArgumentError, (1, 1, 4, 4), kernel=0),
+        refusal(ShapeError, (2, 2), kernel=1),
+    ),
     method=False,
     doc="Largest element of each window of (N, C, H, W); nan wins. The stride is the kernel where "
     "none is given.",
@@ -150,6 +158,10 @@ avg_pool2d = window(
         case((2, 3, 7, 9), kernel=3, stride=2, padding=1),
         case((2, 3, 7, 9), kernel=3, stride=2, padding=1, count_include_pad=False),
         case((1, 2, 7, 7), kernel=3, stride=2, ceil_mode=True),
+    ),
+    refuses=(
+        refusal(ShapeError, (1, 1, 2, 2), kernel=3),
+        refusal(ArgumentError, (1, 1, 4, 4), kernel=2, stride=0),
     ),
     method=False,
     doc="Mean of each window of (N, C, H, W). The stride is the kernel where none is given.",

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .._creation import asarray
-from .._op import Op, case
+from .._errors import ShapeError
+from .._op import Op, case, refusal
 from ..reference import pooling_nd as ref
 from ..shapes import pooling_nd as shapes
 from ..shapes._window import sizes
@@ -67,6 +68,7 @@ max_pool1d_with_indices = window(
     shape=shapes.max_pool,
     prepare=shapes.prepare_pool,
     cases=_LINE_CASES,
+    refuses=(refusal(ShapeError, (1, 1, 2), kernel=3),),
     method=False,
     doc="Largest element of each window of lines (N, C, L) and its place in the line; nan wins, "
     "the first of equals wins.",
@@ -79,6 +81,7 @@ max_pool1d = window(
     shape=shapes.max_pool,
     prepare=shapes.prepare_pool,
     cases=_LINE_CASES,
+    refuses=(refusal(ShapeError, (1, 1, 2), kernel=3),),
     method=False,
     doc="Largest element of each window of lines (N, C, L); nan wins. The stride is the kernel "
     "where none is given.",
@@ -132,6 +135,7 @@ max_pool3d_with_indices = window(
     shape=shapes.max_pool,
     prepare=shapes.prepare_pool,
     cases=_VOLUME_CASES,
+    refuses=(refusal(ShapeError, (1, 1, 2, 2, 2), kernel=3),),
     method=False,
     doc="Largest element of each window of volumes (N, C, D, H, W) and its place in the volume, "
     "``(slice·H + row)·W + column``; nan wins, the first of equals wins.",
@@ -144,6 +148,7 @@ max_pool3d = window(
     shape=shapes.max_pool,
     prepare=shapes.prepare_pool,
     cases=_VOLUME_CASES,
+    refuses=(refusal(ShapeError, (1, 1, 2, 2, 2), kernel=3),),
     method=False,
     doc="Largest element of each window of volumes (N, C, D, H, W); nan wins. The stride is the "
     "kernel where none is given.",
@@ -172,6 +177,7 @@ avg_pool1d = window(
         case((2, 2, 7), kernel=3, stride=2, padding=1, count_include_pad=False),
         case((1, 2, 6), kernel=3, stride=2, ceil_mode=True),
     ),
+    refuses=(refusal(ShapeError, (1, 1, 2), kernel=3),),
     method=False,
     doc="Mean of each window of lines (N, C, L). The stride is the kernel where none is given.",
 )
@@ -206,6 +212,7 @@ avg_pool3d = window(
         case((1, 1, 3, 2, 3), kernel=(2, 3, 2), stride=1, padding=1, count_include_pad=False),
         case((1, 1, 4, 3, 5), kernel=2, stride=3, ceil_mode=True),
     ),
+    refuses=(refusal(ShapeError, (1, 1, 2, 2, 2), kernel=3),),
     method=False,
     doc="Mean of each window of volumes (N, C, D, H, W). The stride is the kernel where none is "
     "given.",
@@ -257,6 +264,7 @@ def _power_pool(number: int, sort: str, over: str, *cases: Any) -> Op:
         expand=partial(_lp_pool, what=name),
         numpy=ref.lp_pool,
         shape=shapes.lp_pool,
+        refuses=(refusal(ShapeError, (2,), kernel=3),),
         prepare=shapes.prepare_lp_pool,
         ulp=16,
         atol=8,
@@ -320,6 +328,7 @@ def _adaptive_pool(number: int, sort: str, over: str, largest: bool, *cases: Any
         expand=partial(_adaptive, largest=largest),
         numpy=ref.adaptive_max if largest else ref.adaptive_avg,
         shape=shapes.adaptive,
+        refuses=(refusal(ShapeError, (2,), size=1),),
         linear=not largest,
         ulp=0 if largest else 8,
         atol=0 if largest else 8,
@@ -356,6 +365,7 @@ def _adaptive_places(number: int, sort: str, over: str, *cases: Any) -> Op:
         expand=_adaptive_with_indices,
         numpy=ref.adaptive_max_with_indices,
         shape=shapes.adaptive_with_indices,
+        refuses=(refusal(ShapeError, (2,), size=1),),
         cases=cases,
         method=False,
         doc=f"``adaptive_max_pool{number}d`` of {over}, and where in its line, image or volume "

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .._dtype import DType, int8, int16, int32, uint8
-from .._op import IndexSample, case
+from .._errors import ShapeError
+from .._op import IndexSample, case, refusal
 from ..reference import quantization as ref
 from ..shapes import quantization as shapes
 from ..shapes.contraction import linear_work
@@ -111,6 +112,7 @@ dequantize = quantization(
         case((4, 3), (2, 1), IndexSample((2, 1), 3)),
         case((0, 3), (3,), None, axis=1),
     ),
+    refuses=(refusal(ShapeError, (2,), (3,), None),),
     method=False,
     example="pt.dequantize(pt.asarray([-2, 0, 5]), pt.asarray(0.5))",
     doc=f"``(x - zero_point)·scale``. {_SCALES}",

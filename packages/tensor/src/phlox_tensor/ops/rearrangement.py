@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._creation import asarray
-from .._op import IndexSample, case
+from .._errors import IndexOutOfRangeError, ShapeError
+from .._op import Given, IndexSample, case, refusal
 from ..reference import rearrangement as ref
 from ..shapes import rearrangement as shapes
 from ..shapes._window import window_sizes
@@ -42,6 +43,7 @@ cartesian_prod = moving(
     shape=shapes.cartesian_prod,
     linear=True,
     cases=(case([(2,), (3,)]), case([(2,), (1,), (2,)]), case([(3,)]), case([(2,), (0,)])),
+    refuses=(refusal(ShapeError, [(2, 2)]),),
     method=False,
     example="pt.cartesian_prod([pt.asarray([1, 2]), pt.asarray([3, 4])])",
     doc="Every choice of one element from each vector, a row for each; the last vector runs "
@@ -59,6 +61,7 @@ channel_shuffle = moving(
     shape=shapes.channel_shuffle,
     linear=True,
     cases=(case((2, 6, 2), groups=3), case((1, 4), groups=2)),
+    refuses=(refusal(ShapeError, (1, 3, 2, 2), groups=2),),
     method=False,
     doc="The channels (axis 1) dealt out over ``groups``: the first of each group, then the "
     "second of each. Zhang et al., 2017.",
@@ -88,6 +91,7 @@ fold = window(
         case((1, 6, 2), size=(4, 3), kernel=(2, 3), stride=2, padding=((0, 1), (1, 0))),
         case((1, 4, 4), size=4, kernel=2, dilation=2),
     ),
+    refuses=(refusal(ShapeError, (1, 3, 4), size=(3, 3), kernel=2),),
     method=False,
     doc="The transpose of ``unfold``: columns (N, C·kh·kw, L) added up to images (N, C, *size).",
 )
@@ -110,6 +114,10 @@ max_unpool = window(
     cases=(
         case((2, 3, 1), IndexSample((2, 3, 1), -5), size=(5,)),
         case((2, 1, 1, 1), IndexSample((2, 1, 1, 1), -6), size=(2, 3)),
+    ),
+    refuses=(
+        refusal(IndexOutOfRangeError, (1, 1, 1), Given([[[4]]]), size=(4,)),
+        refusal(ShapeError, (1, 1, 1), Given([[[0, 1]]]), size=(4,)),
     ),
     method=False,
     doc="Zeros (N, C, *size) with each element at the place from which ``max_pool…_with_indices`` "
@@ -139,6 +147,7 @@ pad_border = moving(
         case((3, 2), padding=((2, 3), (1, 1)), mode="circular"),
         case((3, 2), padding=((3, 1), (0, 2)), mode="symmetric"),
     ),
+    refuses=(refusal(ShapeError, (2,), padding=((0, 3),), mode="reflect"),),
     doc="The tensor with a margin of its own elements, pairs (before, after) for the last axes. "
     "``mode``: reflect (mirrored, the edge once), symmetric (the edge twice), edge (repeated), "
     "circular (from the other end).",
@@ -175,6 +184,7 @@ pixel_shuffle = window(
         case((4, 1, 2), factor=2),
         case((2, 1, 4, 1, 1), factor=2),
     ),
+    refuses=(refusal(ShapeError, (1, 3, 2, 2), factor=2),),
     method=False,
     doc="Images (…, C·f², H, W) with channels in place of pixels: (…, C, H·f, W·f). Shi et al., "
     "2016.",
@@ -192,6 +202,7 @@ pixel_unshuffle = window(
         case((1, 4, 2), factor=2),
         case((2, 1, 1, 2, 2), factor=2),
     ),
+    refuses=(refusal(ShapeError, (1, 1, 3, 2), factor=2),),
     method=False,
     doc="The inverse of ``pixel_shuffle``: images (…, C, H·f, W·f) as (…, C·f², H, W).",
 )
@@ -223,6 +234,7 @@ rot90 = moving(
         case((2, 3), k=-1, axes=(-1, 0)),
     ),
     example="pt.rot90(pt.asarray([[1, 2], [3, 4]]))",
+    refuses=(refusal(ShapeError, (2,)),),
     doc="Turned ``k`` times by 90 degrees, from the first of two axes to the second.",
 )
 
@@ -246,6 +258,7 @@ unfold = window(
         case((1, 1, 4, 3), kernel=(2, 3), stride=2, padding=((0, 1), (1, 0))),
         case((1, 1, 4, 4), kernel=2, dilation=2),
     ),
+    refuses=(refusal(ShapeError, (1, 1, 2, 2), kernel=3),),
     method=False,
     doc="The windows of images (N, C, H, W) as columns (N, C·kh·kw, L), L windows row by row.",
 )
@@ -262,5 +275,6 @@ unflatten = moving(
         case((4, 3), axis=0, sizes=(-1, 2)),
         case((0, 3), axis=0, sizes=(0, 2)),
     ),
+    refuses=(refusal(ShapeError, (4,), axis=0, sizes=(3, 2)),),
     doc="One axis as several, whose sizes multiply to it; one of them may be -1.",
 )

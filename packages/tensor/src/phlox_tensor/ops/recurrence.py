@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .._op import IndexSample, case
+from .._errors import ShapeError
+from .._op import IndexSample, case, refusal
 from .._tensor import Tensor
 from ..reference import recurrence as ref
 from ..shapes import recurrence as shapes
@@ -337,6 +338,7 @@ lstm = contraction(
         case((3, 3, 2), (2, 4), (1, 4), (4,), (3, 1), (3, 1), _LENGTHS),
         case((3, 3, 2), (2, 4), (1, 4), (4,), None, (3, 1), _LENGTHS, reverse=True),
     ),
+    refuses=(refusal(ShapeError, (2, 2, 3), (8, 4), (8, 2), None, None, None, None),),
     method=False,
     doc="An LSTM over x (N, steps, D): ``c' = f·c + i·g``, ``h' = o·tanh(c')`` with the gates "
     "``sigmoid`` (of g ``tanh``) of ``x @ weight_input + h @ weight_hidden + bias``, in the order "
@@ -376,6 +378,7 @@ gru = contraction(
         case((3, 3, 2), (2, 3), (1, 3), (3,), (3,), (3, 1), _LENGTHS),
         case((3, 3, 2), (2, 3), (1, 3), (3,), None, None, _LENGTHS, reverse=True),
     ),
+    refuses=(refusal(ShapeError, (2, 2, 3), (6, 4), (6, 2), None, None, None, None),),
     method=False,
     doc="A GRU over x (N, steps, D): ``h' = n + z·(h - n)`` with ``r, z = sigmoid(a + b)``, "
     "``n = tanh(a + r·b)`` of ``a = x @ weight_input + bias_input`` and ``b = h @ weight_hidden + "
@@ -415,6 +418,7 @@ rnn = contraction(
         case((3, 3, 2), (2, 1), (1, 1), (1,), (3, 1), _LENGTHS),
         case((3, 3, 2), (2, 2), (2, 2), None, None, _LENGTHS, activation="relu", reverse=True),
     ),
+    refuses=(refusal(ShapeError, (2, 2, 3), (4, 2), (2, 2), None, None, None),),
     method=False,
     doc="A plain recurrence over x (N, steps, D): ``h' = tanh(x @ weight_input + h @ weight_hidden "
     "+ bias)``, or ``relu``; weights (D, H) and (H, H). Gives h behind each step (N, steps, H), "

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._dtype import as_dtype, bool_
-from .._errors import KindError
-from .._op import case
+from .._errors import KindError, ShapeError
+from .._op import case, refusal
 from ..reference import reduction as ref
 from ..shapes import reduction as shapes
 from ._cases import in_types
@@ -67,6 +67,7 @@ argmax = reduction(
     "x: Num; axis: Axis? = None, keepdims: bool = False -> Int",
     numpy=ref.arg(np.argmax),
     shape=shapes.ordering_reduction,
+    refuses=(refusal(ShapeError, (0,)),),
     doc="Index of the first largest element, of the flattened tensor without an axis; nan wins.",
 )
 
@@ -82,6 +83,7 @@ argmin = reduction(
     expand=lambda x, axis, keepdims: _turned(x).argmax(axis=axis, keepdims=keepdims),
     numpy=ref.arg(np.argmin),
     shape=shapes.ordering_reduction,
+    refuses=(refusal(ShapeError, (0,)),),
     doc="Index of the first smallest element, of the flattened tensor without an axis; nan wins.",
 )
 
@@ -120,6 +122,7 @@ max_ = reduction(
     numpy=ref.extreme(np.max),
     shape=shapes.ordering_reduction,
     signed_zeros=False,
+    refuses=(refusal(ShapeError, (0,)),),
     doc="Largest element along the axes; nan wins. An empty axis is an error.",
 )
 
@@ -148,6 +151,7 @@ min_ = reduction(
     numpy=ref.extreme(np.min),
     shape=shapes.ordering_reduction,
     signed_zeros=False,
+    refuses=(refusal(ShapeError, (0,)),),
     doc="Smallest element along the axes; nan wins. An empty axis is an error.",
 )
 prod = reduction(
@@ -196,6 +200,7 @@ sum_ = reduction(
     prepare=sum_dtype,
     ulp=8,
     atol=64,
+    refuses=(refusal(ShapeError, (2, 3), axis=(0, 0)),),
     doc="Sum of the elements along the axes; 0 for none. They are added in ``dtype`` or a wider "
     "type; without it, bool and integers narrower than the default in that, unsigned ones in its "
     "unsigned twin. Narrow floats are added in float32.",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import inf, nan
 from typing import TYPE_CHECKING
 
-from .._op import IndexSample, case
+from .._errors import IndexOutOfRangeError, ShapeError
+from .._op import Given, IndexSample, case, refusal
 from ..reference import rows as ref
 from ..shapes import _equal
 from ..shapes import rows as shapes
@@ -41,6 +42,7 @@ softmax = row(
     ulp=8,
     atol=4,
     cases=_ROW_CASES,
+    refuses=(refusal(ShapeError, (2, 3), axis=2),),
     doc="``eˣ / Σ eˣ`` along an axis; a row of -inf gives zeros.",
 )
 
@@ -77,6 +79,7 @@ log_softmax = row(
     ulp=8,
     atol=8,
     cases=_ROW_CASES,
+    refuses=(refusal(ShapeError, (2, 3), axis=2),),
     doc="Logarithm of ``softmax``: ``x - ln Σ eˣ`` along an axis.",
 )
 
@@ -125,6 +128,7 @@ layer_norm = row(
         case((2, 3, 4), None, None, epsilon=1e-3),
         case((2, 7), (7,), None),
     ),
+    refuses=(refusal(ShapeError, (2, 3), (2,), None),),
     method=False,
     doc="Each row over the last axis shifted and scaled to mean 0 and variance 1, then "
     "``·weight + bias``. Ba et al., 2016.",
@@ -173,6 +177,7 @@ rms_norm = row(
     ulp=32,
     atol=64,
     cases=(case((3, 5), (5,)), case((2, 3, 4), None, epsilon=1e-3)),
+    refuses=(refusal(ShapeError, (2, 3), (2,)),),
     method=False,
     doc="Each row over the last axis divided by its root mean square, "
     "``x / √(mean x² + epsilon)``, then ``·weight``. Zhang and Sennrich, 2019.",
@@ -220,6 +225,10 @@ cross_entropy = row(
         case((2, 3, 4), IndexSample((2, 3), 4)),
         case((6,), IndexSample((), 6)),
     ),
+    refuses=(
+        refusal(IndexOutOfRangeError, (2, 3), Given([0, 3])),
+        refusal(ShapeError, (2, 3), Given([0])),
+    ),
     method=False,
     doc="``-ln softmax(x)[target]`` of each row over the last axis. x: (…, C), target: (…). "
     "A negative target counts from the end, as in ``take``; one outside of ``[-C, C)`` raises "
@@ -246,6 +255,7 @@ cross_entropy_backward = row(
         case((2, 3), (2, 3, 4), IndexSample((2, 3), 4)),
         case((), (6,), IndexSample((), 6)),
     ),
+    refuses=(refusal(IndexOutOfRangeError, (2,), (2, 3), Given([0, 3])),),
     internal=True,
     doc="Cotangent of ``cross_entropy`` for x: ``g·(softmax(x) - one_hot(target))``.",
 )
@@ -271,6 +281,7 @@ batch_norm = row(
         case((4, 3, 2, 2), (3,), (3,), (3,), (3,)),
         case((5, 2), (2,), (2,), (2,), (2,), epsilon=1e-3),
     ),
+    refuses=(refusal(ShapeError, (2, 3), (2,), (3,), (3,), (3,)),),
     method=False,
     doc="Each channel (axis 1) shifted and scaled by given mean and variance, then "
     "``·weight + bias``. Ioffe and Szegedy, 2015.",
@@ -296,6 +307,7 @@ batch_norm_train = row(
     ulp=32,
     atol=64,
     cases=(case((4, 3, 2, 2), (3,), (3,)), case((5, 2), (2,), (2,), epsilon=1e-3)),
+    refuses=(refusal(ShapeError, (2, 3), (2,), (3,)),),
     method=False,
     doc="``batch_norm`` by the batch's own mean and (biased) variance, which are results too.",
 )

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._creation import asarray
-from .._op import case
+from .._errors import ArgumentError, IndexOutOfRangeError, ShapeError
+from .._op import Given, case, refusal
 from .._tensor import Tensor
 from ..reference import sampling as ref
 from ..shapes import sampling as shapes
@@ -59,6 +60,7 @@ affine_grid = contraction(
         case((1, 2, 3), size=(1, 1, 2, 3), align_corners=True),
         case((1, 3, 4), size=(1, 1, 2, 1, 3)),
     ),
+    refuses=(refusal(ShapeError, (1, 2, 2), size=(1, 1, 2, 2)),),
     method=False,
     doc="Where ``grid_sample`` reads images (or volumes) of ``size`` (N, C, H, W) under the maps "
     "theta (N, 2, 3): places (N, H, W, 2), x before y. Jaderberg et al., 2015.",
@@ -167,6 +169,11 @@ grid_sample = window(
         case((1, 1, 2, 3), (1, 1, 2, 2), mode="nearest"),
         case((1, 1, 3, 2), (1, 1, 1, 2), mode="bicubic"),
     ),
+    refuses=(
+        refusal(ShapeError, (1, 1, 2, 2), (2, 1, 1, 2)),
+        refusal(ArgumentError, (1, 1, 2, 2), (1, 1, 1, 2), mode="round"),
+        refusal(ArgumentError, (1, 1, 2, 2), (1, 1, 1, 2), padding_mode="edge"),
+    ),
     method=False,
     doc="Images (N, C, H, W) read at places (N, H', W', 2), x before y, -1 and 1 at the edges. "
     "``mode``: bilinear, nearest or bicubic; ``padding_mode`` for places outside: zeros, border "
@@ -225,6 +232,7 @@ deform_conv2d = window(
         case((1, 2, 2, 3), (1, 8, 1, 2), (1, 2, 2, 2), (1, 4, 1, 2), (1,)),
         case((1, 2, 3, 2), (1, 4, 3, 2), (2, 1, 1, 2), None, None, stride=2, padding=1, groups=2),
     ),
+    refuses=(refusal(ShapeError, (1, 2, 2, 3), (1, 8, 2, 2), (1, 2, 2, 2), None, None),),
     method=False,
     doc="``conv2d`` whose windows are bent: each place reads x at its own ``offset`` (N, "
     "2·parts·kh·kw, H', W'), row before column, times ``mask`` (N, parts·kh·kw, H', W'). Dai et "
@@ -276,6 +284,11 @@ roi_align = contraction(
         case((1, 1, 2, 3), (1, 5), size=1),
         case((1, 1, 3, 2), (2, 5), size=(1, 2), spatial_scale=3.0, aligned=True),
     ),
+    refuses=(
+        refusal(ShapeError, (1, 1, 2, 2), (1, 4), size=1),
+        refusal(IndexOutOfRangeError, (1, 1, 2, 2), Given([[1.0, 0.0, 0.0, 1.0, 1.0]]), size=1),
+        refusal(ArgumentError, (1, 1, 2, 2), (1, 5), size=1, sampling_ratio=0),
+    ),
     method=False,
     doc="Boxes (K, 5) of images (N, C, H, W), each as (C, *size): a row is the number of the image "
     "and x1, y1, x2, y2 times ``1 / spatial_scale``; a cell is the mean of ``sampling_ratio``² "
@@ -311,6 +324,10 @@ nms = indexing(
     numpy=ref.nms,
     shape=shapes.nms,
     cases=(case((9, 4), (9,)), case((12, 4), (12,), iou_threshold=0.1), case((0, 4), (0,))),
+    refuses=(
+        refusal(ShapeError, (2, 3), (2,)),
+        refusal(ShapeError, (2, 4), (3,)),
+    ),
     method=False,
     doc="Indices of boxes (K, 4) of x1, y1, x2, y2 that no better box covers by more than "
     "``iou_threshold`` of their union, best score first. The result is read on the host.",

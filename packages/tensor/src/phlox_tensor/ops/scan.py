@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._dtype import float32
-from .._op import case
+from .._errors import ShapeError
+from .._op import case, refusal
 from ..reference import scan as ref
 from ..shapes import scan as shapes
 from . import movement
@@ -137,6 +138,10 @@ diff = scan(
         case((2, 3), (2, 2), (2, 1), n=2),
         case((3, 4), (1, 4), None, axis=0),
         case((2, 0), None, (2, 3)),
+    ),
+    refuses=(
+        refusal(ShapeError, (2,), None, None, axis=1),
+        refusal(ShapeError, (2,), (2, 2), None),
     ),
     doc="Differences between neighbors along an axis, ``n`` times over: ``x[i + 1] - x[i]``. What "
     "is given as ``prepend`` and ``append`` is joined to both ends before.",

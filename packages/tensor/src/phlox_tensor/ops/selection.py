@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from .._creation import arange
-from .._op import IndexSample, MaskSample, case
+from .._errors import ArgumentError, IndexOutOfRangeError, ShapeError
+from .._op import Given, IndexSample, MaskSample, case, refusal
 from .._tensor import Tensor
 from ..reference import selection as ref
 from ..shapes import selection as shapes
@@ -112,6 +113,12 @@ ctc_loss = row(
         case((2, 2, 2), IndexSample((2, 1), -2), None, IndexSample((2,), -2), blank=1),
         case((2, 1, 2), IndexSample((1, 0), -2), None, None),
     ),
+    refuses=(
+        refusal(IndexOutOfRangeError, (4, 1, 3), Given([[1, 3]]), None, None),
+        refusal(IndexOutOfRangeError, (4, 1, 3), Given([[1, 2]]), Given([5]), None),
+        refusal(IndexOutOfRangeError, (4, 1, 3), Given([[1, 2]]), None, Given([3])),
+        refusal(ShapeError, (4, 1, 3), Given([1, 2]), None, None),
+    ),
     method=False,
     doc="``-ln`` of the probability of each sequence of labels under logarithms of probabilities "
     "x (time, batch, classes): targets (batch, longest) without the blank, inf where the time is "
@@ -172,6 +179,11 @@ rnnt_loss = row(
         case((2, 2, 3, 2), IndexSample((2, 2), -2), None, IndexSample((2,), -3), blank=1),
         case((1, 2, 1, 2), IndexSample((1, 0), -2), None, None),
     ),
+    refuses=(
+        refusal(IndexOutOfRangeError, (1, 4, 3, 3), Given([[1, 3]]), None, None),
+        refusal(IndexOutOfRangeError, (1, 4, 3, 3), Given([[1, 2]]), Given([5]), None),
+        refusal(IndexOutOfRangeError, (1, 4, 3, 3), Given([[1, 2]]), None, Given([3])),
+    ),
     method=False,
     doc="``-ln`` of the probability of each sequence of labels by all ways through a transducer, "
     "under logarithms of probabilities x (batch, steps, labels + 1, classes) by step and by number "
@@ -202,6 +214,11 @@ embedding_bag = indexing(
         case((4, 2), IndexSample((2, 2), 4), (2, 2), mode="sum"),
         case((5, 2), IndexSample((3, 2), 5), None, mode="max"),
     ),
+    refuses=(
+        refusal(IndexOutOfRangeError, (2, 3), Given([[2]]), None),
+        refusal(ShapeError, (2,), Given([[0]]), None),
+        refusal(ArgumentError, (2, 3), Given([[0]]), None, mode="middle"),
+    ),
     method=False,
     doc="Sum, mean or largest of the rows of weight (words, d) in each bag of indices (bags, "
     "length), each row times ``scale`` (bags, length).",
@@ -225,6 +242,7 @@ masked_fill = indexing(
         case((2, 3), MaskSample((2, 3)), value=0),
         case((), MaskSample(()), value=1),
     ),
+    refuses=(refusal(ShapeError, (2, 3), MaskSample((4,)), value=0.0),),
     doc="x with ``value`` where the mask, which broadcasts to x, is True.",
 )
 one_hot = indexing(
@@ -239,6 +257,11 @@ one_hot = indexing(
         case(IndexSample((4,), 3), classes=3),
         case(IndexSample((2, 2), 4), classes=4),
         case(IndexSample((), 2), classes=2),
+    ),
+    refuses=(
+        refusal(IndexOutOfRangeError, Given([3]), classes=3),
+        refusal(IndexOutOfRangeError, Given([-4]), classes=3),
+        refusal(ArgumentError, Given([0]), classes=-1),
     ),
     doc="A row of zeros with a 1 at each index; a negative one counts from the end, one outside "
     "of the classes raises IndexOutOfRangeError.",

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from .._creation import asarray
-from .._op import case
+from .._errors import ShapeError
+from .._op import case, refusal
 from ..reference import signal as ref
 from ..shapes import signal as shapes
 from . import movement
@@ -114,6 +115,10 @@ dft = transform(
         case((2, 70), (2, 70)),
         case((1, 521), None),
         case((0, 3), (0, 3)),
+    ),
+    refuses=(
+        refusal(ShapeError, (3,), (4,)),
+        refusal(ShapeError, (3,), None, axis=1),
     ),
     internal=True,
     doc="``Σ (re + i·im)[j]·exp(∓2πi·j·k/n)`` along an axis, of any length; with ``half`` the "

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._op import SortedSample, case
+from .._errors import ArgumentError, ShapeError
+from .._op import SortedSample, case, refusal
 from ..reference import sort as ref
 from ..shapes import sort as shapes
 from ._families import search, sort
@@ -47,6 +48,10 @@ searchsorted = search(
     "x1: Num, x2: Num; side: str = 'left' -> Int",
     expand=_searchsorted,
     shape=shapes.searchsorted,
+    refuses=(
+        refusal(ShapeError, (2, 2), (2,)),
+        refusal(ArgumentError, (2,), (2,), side="middle"),
+    ),
     function=False,
     cases=(
         case(SortedSample((7,)), (3, 4)),
@@ -125,6 +130,10 @@ topk = sort(
         case((2, 3), k=0),
         case((0, 3), k=1),
         case((2, 900), k=6, largest=False),
+    ),
+    refuses=(
+        refusal(ShapeError, (3,), k=4),
+        refusal(ShapeError, (3,), k=-1),
     ),
     doc="The k largest elements along an axis (or smallest), in order, and their indices: the "
     "first k of a sort, so equal elements come in the order of their indices and nan last, either "

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._creation import arange, asarray, ones, zeros
-from .._errors import ArgumentError
-from .._op import case
+from .._errors import ArgumentError, ShapeError
+from .._op import Given, case, refusal
 from ..reference import statistics as ref
 from ..shapes import statistics as shapes
 from . import movement
@@ -53,6 +53,11 @@ bincount = choosing(
     domain=(0, 5),
     counts=True,
     cases=(case((7,)), case((3,), minlength=6), case((0,), minlength=2)),
+    refuses=(
+        refusal(ShapeError, (2, 2)),
+        refusal(ArgumentError, Given([-1])),
+        refusal(ShapeError, (2,), minlength=-1),
+    ),
     method=False,
     doc="How often each number from 0 on occurs, 1-d, at least ``minlength`` counts in the default "
     "integer type; the largest is read on the host.",
@@ -92,6 +97,10 @@ cdist = contraction(
         case((2, 2), (1, 2), p=3.0),
         case((1, 3), (2, 3), p=inf),
     ),
+    refuses=(
+        refusal(ShapeError, (2, 3), (2, 4)),
+        refusal(ArgumentError, (2, 3), (2, 3), p=-1.0),
+    ),
     method=False,
     doc="Distance of each row of x1 (…, n, d) from each of x2 (…, m, d) in the p-norm: (…, n, m).",
 )
@@ -126,6 +135,7 @@ corrcoef = contraction(
     ulp=32,
     atol=32,
     cases=(case((3, 5)), case((2, 4)), case((1, 4)), case((5,))),
+    refuses=(refusal(ShapeError, (2, 2, 2)),),
     doc="Correlation coefficients of the rows of x (variables, observations), held in [-1, 1].",
 )
 cov = contraction(
@@ -143,6 +153,7 @@ cov = contraction(
         case((1, 4)),
         case((6,)),
     ),
+    refuses=(refusal(ShapeError, (2, 2, 2)),),
     doc="Covariances of the rows of x (variables, observations), divided by ``n - correction``.",
 )
 
@@ -162,6 +173,7 @@ cosine_similarity = row(
     ulp=16,
     atol=16,
     cases=(case((2, 3), (2, 3)), case((2, 2, 1), (2, 2, 1), axis=1)),
+    refuses=(refusal(ShapeError, (2, 3), (4,)),),
     method=False,
     doc="``x1·x2 / (‖x1‖·‖x2‖)`` along an axis, with norms of at least ``epsilon``; x1 and x2 have "
     "one shape.",
@@ -241,6 +253,10 @@ histogram = row(
         case((2, 5), bins=3, min=-3.0, max=3.0),
         case((0,), bins=3),
         case((0,), bins=2, max=4.0),
+    ),
+    refuses=(
+        refusal(ArgumentError, (2,), bins=0),
+        refusal(ArgumentError, (2,), bins=2, min=1.0, max=0.0),
     ),
     method=False,
     doc="How many elements are in each of ``bins`` equal intervals from ``min`` to ``max`` (by "
@@ -325,6 +341,7 @@ mode = sort(
         case((2, 6), axis=1, keepdims=True),
         case((2, 3, 4), axis=1),
     ),
+    refuses=(refusal(ShapeError, (2, 0)),),
     doc="Most frequent element along an axis, the smallest of several, and where it is first.",
 )
 quantile = reduction(
@@ -343,6 +360,10 @@ quantile = reduction(
         case((5,), q=0.3, interpolation="higher"),
         case((4,), q=0.3, interpolation="midpoint"),
         case((4,), q=1.0),
+    ),
+    refuses=(
+        refusal(ArgumentError, (3,), q=1.5),
+        refusal(ArgumentError, (3,), q=0.5, interpolation="middle"),
     ),
     doc="What a part q of the elements along the axes is below; between two elements by "
     "``interpolation``: linear, lower, higher, nearest or midpoint. nan wins.",
@@ -364,6 +385,7 @@ max_with_indices = sort(
     numpy=lambda x, axis, keepdims: ref.extreme(x, axis, keepdims, largest=True),
     shape=shapes.mode,
     cases=_CHOSEN_CASES,
+    refuses=(refusal(ShapeError, (0,)),),
     doc="Largest element along an axis and where it is first; nan wins.",
 )
 min_with_indices = sort(
@@ -373,6 +395,7 @@ min_with_indices = sort(
     numpy=lambda x, axis, keepdims: ref.extreme(x, axis, keepdims, largest=False),
     shape=shapes.mode,
     cases=_CHOSEN_CASES,
+    refuses=(refusal(ShapeError, (0,)),),
     doc="Smallest element along an axis and where it is first; nan wins.",
 )
 _MOMENTS = "x: Float; axis: Axes = None, correction: float = 0.0, keepdims: bool = False"

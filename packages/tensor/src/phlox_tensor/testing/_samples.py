@@ -54,7 +54,8 @@ def refused_samples(
 ) -> Iterator[tuple[type[Exception], Sample]]:
     """Calls that the op refuses, with the class of the error; the same in every run."""
     rng = np.random.default_rng(zlib.crc32(f"{op.name}/{dtype}/refused".encode()))
-    for error, case in op.refuses:
+    made = op.op_class.refuses
+    for error, case in (*op.refuses, *(made(op) if made is not None else ())):
         yield error, _sample(op, case, dtype, backend, rng)
 
 
