@@ -3173,9 +3173,7 @@ def slice(
     size: int | Sequence[int],
     step: int | Sequence[int],
 ) -> Tensor[AnyKind]:
-    """Every ``step``-th element from ``start``, ``size`` of them along each axis; ``x[...]`` is
-    the usual spelling.
-    """
+    """Every ``step``-th element from ``start``, ``size`` along each axis; ``x[...]`` says it."""
     return single(
         _slice,
         x,

@@ -85,15 +85,9 @@ class Check:
     def _run(self, trial: _Trial) -> None:
         reference = Numpy(self.backend.default_float.name, self.backend.default_int.name)
         seen = _as_seen(trial.sample, trial.layout)
-        refused: type[Exception] | None = None
-        try:
-            narrow = self._apply(seen, reference, LAYOUTS["contiguous"])
-        except PhloxError as error:
-            if not trial.what:
-                raise
-            refused = type(error)
-        if refused is not None:  # a special value that is no index, no length, no matrix
-            self._refuse(trial, refused)
+        narrow = self._referred(seen, reference, trial)
+        if isinstance(narrow, type):  # a special value that is no index, no length, no matrix
+            self._refuse(trial, narrow)
             return
         try:
             got = self._apply(trial.sample, self.backend, LAYOUTS[trial.layout])
@@ -108,6 +102,17 @@ class Check:
             wide = self._apply(_widened(seen), reference, LAYOUTS["contiguous"])
         for i, (a, b, c) in enumerate(zip(got, narrow, wide, strict=True)):
             self._compare(a, b, c, f"result {i}", trial)
+
+    def _referred(
+        self, sample: Sample, reference: Backend, trial: _Trial
+    ) -> tuple[Any, ...] | type[PhloxError]:
+        """What the reference gives, or the error that it gives for a special value."""
+        try:
+            return self._apply(sample, reference, LAYOUTS["contiguous"])
+        except PhloxError as error:
+            if not trial.what:
+                raise
+            return type(error)
 
     def _refuse(self, trial: _Trial, wanted: type[Exception]) -> None:
         try:

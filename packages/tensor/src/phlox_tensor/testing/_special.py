@@ -63,7 +63,7 @@ def special_samples(op: Op, dtype: DType, backend: Backend) -> Iterator[Sample]:
 
 
 _VALUES: Final = (np.nan, np.inf, -np.inf, -0.0)
-_PLACES: Final = 4
+_PLACES: Final = 2
 Place = tuple[int, int | None]  # an operand, and which of several tensors
 
 
