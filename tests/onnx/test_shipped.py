@@ -48,9 +48,9 @@ LAYERS: Final = {
     "BatchNormalization": ("BatchNorm", 0.95),
     "Conv": ("Conv1d Conv2d", 0.95),
     "ConvTranspose": ("ConvTranspose2d", 0.95),
-    "GRU": ("Gru", 0.35),  # those of tashkeel have lengths of sequences, which layers have not
+    "GRU": ("Gru", 0.95),
     "Gemm": ("Linear", 0.95),
-    "LSTM": ("Lstm", 0.35),  # four exports of silero make the weights of theirs in branches
+    "LSTM": ("Lstm", 0.69),  # those of two branches may be one
     "LayerNormalization": ("LayerNorm", 0.95),
 }
 # Sizes that the file has as numbers, where training takes smaller ones.

@@ -18,6 +18,7 @@ from ._paths import paths_of_layers, words_of
 from ._program import Program, bound, checked_attributes, lifted
 from ._quantized import Quantized, without_whole_numbers
 from ._read import Source, read
+from ._recurrent import with_recurrent_layers
 from ._roles import LITERAL_SIZE, Roles, roles
 from ._sound import refuse_unsound
 from ._table import nearest, row_of, unsupported
@@ -231,6 +232,7 @@ def load(
     without_whole_numbers(graph, quantized)
     refuse_unsupported(graph)
     with_weights_as_layers_have_them(graph)
+    with_recurrent_layers(graph, {})
     target = default_device() if device is None else as_device(device)
     found = roles(graph)
     return _built(graph, found, target, (limits or Limits()).elements)

@@ -73,10 +73,10 @@ def paths_of_layers(graph: Graph) -> dict[str, tuple[str, ...]]:
         else:
             continue
         bias = bias if bias in constants else ""
-        home = _home([name for name in (weight, bias) if name], node.name)
+        where = home([name for name in (weight, bias) if name], node.name)
         for name, word in ((weight, "weight"), (bias, "bias")):
-            if home and name and is_made_up(words_of(name)) and len(readers[name]) == 1:
-                out[name] = (*home, word)
+            if where and name and is_made_up(words_of(name)) and len(readers[name]) == 1:
+                out[name] = (*where, word)
     return out
 
 
@@ -89,7 +89,7 @@ def _added(readers: list[Node], product: str, graph: Graph) -> str:
     return name if array is not None and array.ndim == 1 and array.size > 1 else ""
 
 
-def _home(constants: list[str], node: str) -> tuple[str, ...]:
+def home(constants: list[str], node: str) -> tuple[str, ...]:
     """The module in the first name that tells."""
     for name in (*constants, node):
         words = words_of(name) if name else ()

@@ -23,6 +23,7 @@ from ._copy import Copies
 from ._expr import Block, FieldRef, Ref
 from ._layers import Layer, fits, layer_of
 from ._names import Name, Place, Trace, cases_of, sliced, source_of
+from ._recurrent import RECURRENT, recurrent
 from ._run import spelled_call, written
 from ._simplify import FOLDED, Forms
 from ._size import Size, UnknownError
@@ -187,8 +188,9 @@ class Emitter:
             for i in layer.inputs
         ]
         field = self._field(node, layer)
-        if layer.kind in ("Gru", "Lstm"):
-            return self._recurrent(node, field, given)
+        if node.key in RECURRENT:
+            hidden = layer.arrays["layers.0.weight_hidden"].shape[0]
+            return recurrent(self.trace, node, FieldRef(field), given, hidden)
         expr = e.Expr(((FieldRef(field), e.ATOM), "(", (given[0].expr, e.ANY), ")"))
         return Name(self.trace, self.trace.keep(expr), specs)
 
@@ -216,40 +218,6 @@ class Emitter:
             if turned or (path not in STATE and self._values.is_taken(name)):
                 raise UnknownError("a weight of another layer")
         return tuple(name for name, path in paths.items() if path and path not in STATE)
-
-    def _recurrent(self, node: Node, field: int, given: list[Any]) -> Any:
-        """Sequences of ONNX begin with the time, those of layers with the batch."""
-        x, *states = given
-        two = node.attributes.get("direction") == "bidirectional"
-        states = [s for s in states if s is not None]
-        args = [x.permute_dims((1, 0, 2)).expr]
-        if len(states) == 2:
-            args.append(e.call("nn.LstmState", [s.expr for s in states]))
-        elif states and self.fields[field].kind == "Gru":
-            args.append(states[0].expr)
-        elif states:
-            raise UnknownError("half a state")
-        call = e.Expr(((FieldRef(field), e.ATOM), *e.call("", args).parts))
-        y, state = self.trace.keep_several(call, 2)
-        hidden = node.attributes.get("hidden_size") or self._constants[node.inputs[2]].shape[2]
-        specs = None
-        if x.specs is not None:
-            width = hidden * (2 if two else 1)
-            specs = tuple(px.zeros((s.shape[1], s.shape[0], width), device=META) for s in x.specs)
-        out = Name(self.trace, y, specs)
-        if two:
-            n, t, _ = out.shape
-            whole = out.reshape((n, t, 2, hidden)).permute_dims((1, 2, 0, 3))
-        else:
-            whole = out.permute_dims((1, 0, 2)).expand_dims(axis=1)
-        ends = None
-        if x.specs is not None:
-            size = 2 if two else 1
-            ends = tuple(px.zeros((size, s.shape[1], hidden), device=META) for s in x.specs)
-        if self.fields[field].kind == "Gru":
-            return whole, Name(self.trace, state, ends)
-        parts = [e.member(state, k) for k in ("hidden", "cell")]
-        return whole, *(Name(self.trace, p, ends) for p in parts)
 
     def _range(self, values: list[Any]) -> Any:
         """Whole numbers between sizes."""

@@ -162,6 +162,7 @@ def report_of(made: Package) -> str:
         f"- recognised: {_counts(r['recognised'])}",
         f"- layers and parameters: {_counts(r['layers'])}",
         f"- left as plain ops, in `_ops.py`: {_counts(r['called'])}",
+        *(f"- no layer, since it {why}: {_nodes(names)}" for why, names in r["kept"].items()),
         *(f"- lost: {text}" for text in r["lost"]),
         *(["", "## Verified", "", *(ascii_of(line) for line in made.proof)] if made.proof else []),
     ]
@@ -176,6 +177,12 @@ def ascii_of(line: str) -> str:
 def _described(value: Value) -> str:
     sizes = "?" if value.shape is None else ", ".join(str(n or "?") for n in value.shape)
     return ascii(f"{value.name} {value.dtype} ({sizes})")
+
+
+def _nodes(names: list[str]) -> str:
+    """Nodes as the report names them: the first, and how many more there are."""
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return ascii_of(names[0]) + more
 
 
 def _counts(found: Mapping[str, int]) -> str:

@@ -14,6 +14,7 @@ from ._patterns import NN
 Settings = list[tuple[str, Any]]
 # Settings that are as layers have them by themselves are not written.
 DEFAULTS: Final[dict[str, Any]] = {
+    "activation": "tanh",
     "bias": True,
     "bidirectional": False,
     "dilation": 1,
@@ -287,56 +288,44 @@ def prelu(node: Node, constants: Constants) -> Layer | None:
     return Layer("PRelu", settings, arrays, _sources(node, 1), (0,), "prelu")
 
 
-# Where the gates of a layer stand among those of ONNX.
-_GATES: Final = {"Lstm": (0, 2, 3, 1), "Gru": (1, 0, 2)}
+def recurrent(kind: str) -> Callable[[Node, Constants], Layer | None]:
+    """Those that importing made one weight for each use of, behind sequence, lengths and states."""
 
-
-def _recurrent(kind: str) -> Callable[[Node, Constants], Layer | None]:
     def make(node: Node, constants: Constants) -> Layer | None:
-        words = node.attributes
-        direction = words.get("direction", "forward")
-        odd = any(words.get(k) for k in ("activations", "clip", "input_forget", "layout"))
-        odd = odd or direction == "reverse"
-        odd = odd or any(len(node.inputs) > i and node.inputs[i] for i in (4, 7))
-        if kind == "Gru":
-            odd = odd or not words.get("linear_before_reset", 0)
-        found = None if odd else _given(node, constants, 1, 2, 3)
-        if found is None or found[0] is None or found[1] is None:
+        names = node.inputs[4:]
+        paths = [f"layers.{i // 4}.{_RECURRENT[i % 4]}" for i in range(len(names))]
+        given = {path: name for path, name in zip(paths, names, strict=True) if name}
+        if not all(name in constants for name in given.values()):
             return None
-        w, r, b = found[0], found[1], found[2]
-        if b is None:
-            b = np.zeros((w.shape[0], 2 * w.shape[1]), w.dtype)
-        arrays: dict[str, Array] = {}
-        for d in range(w.shape[0]):
-            for word, value in (("input", b[d, : w.shape[1]]), ("hidden", b[d, w.shape[1] :])):
-                arrays[f"layers.{d}.bias_{word}"] = _gates(value, kind)
-            arrays[f"layers.{d}.weight_input"] = _gates(w[d], kind).T
-            arrays[f"layers.{d}.weight_hidden"] = _gates(r[d], kind).T
-        settings: Settings = [("", w.shape[2]), ("", r.shape[2])]
-        settings += [("bidirectional", w.shape[0] == 2)]
-        return Layer(kind, settings, arrays, _sources(node, 1, 2, 3), (0, 5, 6), kind.lower())
+        arrays = {path: constants[name] for path, name in given.items()}
+        size, columns = arrays["layers.0.weight_input"].shape[0], arrays["layers.0.weight_hidden"]
+        two = node.attributes.get("direction") == "bidirectional"
+        settings: Settings = [("", size), ("", columns.shape[0]), ("bidirectional", two)]
+        settings.append(("bias", any("bias" in path for path in given)))
+        if kind == "Rnn":
+            settings.append(("activation", node.attributes.get("activation", "tanh")))
+        sources = tuple(given.values())
+        return Layer(kind, settings, arrays, sources, (0, 1, 2, 3), kind.lower())
 
     return make
 
 
-def _gates(value: Array, kind: str) -> Array:
-    order = _GATES[kind]
-    parts = np.split(value, len(order), axis=0)
-    return np.ascontiguousarray(np.concatenate([parts[i] for i in order], axis=0))
+_RECURRENT: Final = ("weight_input", "weight_hidden", "bias_input", "bias_hidden")
 
 
 LAYERS: Final[dict[Key, Callable[[Node, Constants], Layer | None]]] = {
     ("", "BatchNormalization"): batch_norm,
     ("", "Conv"): conv,
     ("", "ConvTranspose"): conv_transpose,
-    ("", "GRU"): _recurrent("Gru"),
     ("", "Gather"): embedding,
     ("", "GroupNormalization"): group_norm,
     ("", "InstanceNormalization"): instance_norm,
-    ("", "LSTM"): _recurrent("Lstm"),
     ("", "LayerNormalization"): _row_norm("LayerNorm"),
     ("", "PRelu"): prelu,
     ("", "RMSNormalization"): _row_norm("RmsNorm"),
     ("", "SimplifiedLayerNormalization"): _row_norm("RmsNorm"),
+    (NN, "GRU"): recurrent("Gru"),
+    (NN, "LSTM"): recurrent("Lstm"),
     (NN, "Linear"): linear,
+    (NN, "RNN"): recurrent("Rnn"),
 }

@@ -15,6 +15,7 @@ from .._limits import Limits
 from .._model import prepared, refuse_unsupported
 from .._quantized import Quantized, without_whole_numbers
 from .._read import Source
+from .._recurrent import with_recurrent_layers
 from .._roles import roles
 from ._emit import Emitter
 from ._names import Name
@@ -89,8 +90,10 @@ def _package(graph: Graph, options: Options, cases: Cases) -> Package:
     nodes = len(list(walk(graph)))
     ops = Counter(n.op for n in walk(graph))
     forms = Forms()
+    with_recurrent_layers(graph, forms.origins)
     counts = simplified(graph, forms)
     inputs = list(graph.inputs)
+    kept = with_recurrent_layers(graph, forms.origins)  # of weights that were computed, too
     found = recognised(graph, forms)
     trained = set(roles(graph).trained)
     forms.several = in_several_ways(graph)
@@ -112,6 +115,7 @@ def _package(graph: Graph, options: Options, cases: Cases) -> Package:
         "recognised": dict(found),
         "layers": dict(sorted(_layers(emitter, structure).items())),
         "called": dict(sorted(emitter.called.items())),
+        "kept": dict(sorted(kept.items())),
         "classes": len(structure.parts) + 1,
         "lines": model.count("\n"),
         "trained": _sized(params, "weight") - sum(params[path][0].size for path in frozen),

@@ -32,6 +32,7 @@ _POSITIONS: Final[dict[str, tuple[str, ...]]] = {
     "Lstm": ("d_input", "d_hidden"),
     "PRelu": ("num_parameters",),
     "RmsNorm": ("d_model",),
+    "Rnn": ("d_input", "d_hidden"),
 }
 _CONV: Final = ("channels_in", "channels_out", "kernel_size")
 _POOLS: Final = {

@@ -74,7 +74,7 @@ def _host_prod(
     if (axes is None or not axes.size) and noop_with_empty_axes:
         return data
     chosen = whole(axes) if axes is not None and axes.size else None
-    return np.prod(data, axis=chosen, keepdims=bool(keepdims)).astype(data.dtype)
+    return np.asarray(np.prod(data, axis=chosen, keepdims=bool(keepdims)), data.dtype)
 
 
 def _place(name: str) -> Callable[..., Any]:
