@@ -149,3 +149,44 @@ def test_what_refers_to_itself_is_looked_through_once() -> None:
     box = Box(pt.ones(1), None)
     box.b = box
     assert tree.leaves(box)[0] is box.a
+
+
+def test_registered_values_inside_each_other_are_looked_through_once() -> None:
+    class Note:
+        pass
+
+    counts = {"flatten": 0}
+
+    class Level:
+        def __init__(self, inner: Any) -> None:
+            self.inner, self.note = inner, Note()
+
+    def taken(level: Level) -> Any:
+        counts["flatten"] += 1
+        return ({"inner": level.inner}, level.note)
+
+    tree.register(Level, taken, lambda parts, _: Level(parts["inner"]))
+    for depth in (50, 200):
+        made: Any = pt.ones(1)
+        for _ in range(depth):
+            made = Level([made])
+        counts["flatten"] = 0
+        assert len(tree.leaves(made)) == 1
+        assert counts["flatten"] == depth
+
+
+def test_functions_of_a_registered_type_keep_what_they_promise() -> None:
+    class Odd:
+        def __init__(self, flat: Any, made: Any) -> None:
+            self.flat, self.made = flat, made
+
+    tree.register(Odd, lambda x: x.flat, lambda parts, made: made)
+    flats = ({"a": 1}, 3, None, [("a", 1), ("b", 2)], ({"a": 1},), ("text", None), (3, None))
+    for flat in flats:
+        with pytest.raises(TreeError, match=r"flatten of Odd gives no pair: got a \w+(.|\n)*hint"):
+            tree.flatten(Odd(flat, None))
+    for made, kind in ((None, "NoneType"), ({"a": 1}, "dict")):
+        with pytest.raises(TreeError, match=f"rebuild of Odd gives something else: got a {kind}"):
+            tree.map(lambda x: x, Odd(([1], made), None))
+    fine = Odd(([1], Odd((), None)), None)
+    assert tree.map(lambda x: x, fine) is fine.flat[1]

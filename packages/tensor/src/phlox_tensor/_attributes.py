@@ -10,7 +10,7 @@ from ._dtype import as_dtype
 from ._errors import ArgumentError, GradientError, ShapeError
 from ._number import Scalar, call
 from ._tensor import Tensor
-from .no_operand import NoOperand, no_operand
+from .no_operand import NoOperand, refused_operand
 
 Normalizer = Callable[[Any, str, str, int], Any]  # value, attribute name, op name, rank
 
@@ -213,7 +213,7 @@ def _scalar(value: Any, name: str, op: str, rank: int) -> Any:
         return value
     refuse_recorded(value, name, op)
     if isinstance(value, NoOperand):
-        raise no_operand(op, value)
+        raise refused_operand(op, value)
     try:
         plain = value.item()
     except (AttributeError, ValueError):  # no array, or one of several elements

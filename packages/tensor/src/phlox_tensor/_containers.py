@@ -15,6 +15,7 @@ from ._backend import Backend
 from ._errors import ArgumentError, WrongTypeError
 from ._op import Spec
 from ._tensor import Tensor
+from .by_class import ByClass
 
 Children = dict[Any, Any] | Sequence[Any]
 Flatten = Callable[[Any], tuple[Children, Any]]
@@ -45,7 +46,7 @@ class Node(NamedTuple):
 
     flatten: Flatten
     rebuild: Rebuild
-    known: bool  # one of Python's own containers: holds a tensor only if a part does
+    builtin: bool  # one of Python's own containers: holds a tensor only if a part does
     static: Callable[[Any], Any] | None = None
     shared: bool = False  # one object at two places is one part of a tree
     slot: str | None = None  # where values that never change keep what compiled functions find
@@ -64,10 +65,12 @@ def attributes_of(value: Any) -> dict[str, Any]:
 
 def slots_of(cls: type) -> tuple[str, ...]:
     """Return the names of the slots of a class and of those that it is made from."""
-    if cls not in _SLOTS:
-        found = [name for base in cls.__mro__ for name in _own_slots(base)]
-        _SLOTS[cls] = tuple(name for name in found if name not in ("__dict__", "__weakref__"))
-    return _SLOTS[cls]
+    return _SLOTS.of(cls)
+
+
+def _slots(cls: type) -> tuple[str, ...]:
+    found = [name for base in cls.__mro__ for name in _own_slots(base)]
+    return tuple(name for name in found if name not in ("__dict__", "__weakref__"))
 
 
 def _own_slots(cls: type) -> list[str]:
@@ -77,7 +80,7 @@ def _own_slots(cls: type) -> list[str]:
     return [private + n if n.startswith("__") and not n.endswith("__") else n for n in names]
 
 
-_SLOTS: Final[dict[type, tuple[str, ...]]] = {}
+_SLOTS: Final = ByClass(_slots)
 
 
 def takes_attributes(cls: type) -> bool:
@@ -153,24 +156,24 @@ def _rebuild_dataclass(children: dict[str, Any], rest: tuple[type, dict[str, Any
     return made
 
 
-DATACLASS: Final = Node(_flatten_dataclass, _rebuild_dataclass, known=True)
+DATACLASS: Final = Node(_flatten_dataclass, _rebuild_dataclass, builtin=True)
 NAMED_TUPLE: Final = Node(
     lambda value: (dict(zip(value._fields, value, strict=True)), type(value)),
     lambda children, cls: tuple.__new__(cls, children.values()),
-    known=True,
+    builtin=True,
 )
 KNOWN: Final[dict[type, Node]] = {
-    OrderedDict: Node(lambda value: (value, type(value)), _ordered, known=True),
+    OrderedDict: Node(lambda value: (value, type(value)), _ordered, builtin=True),
     defaultdict: Node(
-        lambda value: (value, (type(value), value.default_factory)), _defaultdict, known=True
+        lambda value: (value, (type(value), value.default_factory)), _defaultdict, builtin=True
     ),
-    deque: Node(lambda value: (value, (type(value), value.maxlen)), _deque, known=True),
-    dict: Node(lambda value: (value, type(value)), _dict, known=True),
-    list: Node(lambda value: (value, type(value)), _list, known=True),
+    deque: Node(lambda value: (value, (type(value), value.maxlen)), _deque, builtin=True),
+    dict: Node(lambda value: (value, type(value)), _dict, builtin=True),
+    list: Node(lambda value: (value, type(value)), _list, builtin=True),
     tuple: Node(
         lambda value: (value, type(value)),
         lambda children, cls: tuple.__new__(cls, children),
-        known=True,
+        builtin=True,
     ),
 }
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import is_dataclass
+from enum import Enum
 from typing import Any, Final, final
 
 from ._containers import (
@@ -23,11 +24,21 @@ from ._containers import (
 )
 from ._errors import TreeError
 from ._tensor import Tensor
+from .by_class import ByClass
 
 _CLOSED: Final[set[type]] = set()
 _REGISTERED: Final[dict[type, Node]] = {}
-# What a type is: looked up once. False: a leaf; True: a leaf that may hide what should be a part.
-KINDS: Final[dict[type, Node | bool]] = {}
+
+
+class Leaf(Enum):
+    """What a type is whose values do not come apart."""
+
+    OPAQUE = "may hide what should be a part"
+    PLAIN = "holds nothing that a walk should see"
+
+
+OPAQUE: Final = Leaf.OPAQUE
+PLAIN: Final = Leaf.PLAIN
 
 
 def register(
@@ -63,6 +74,8 @@ def register(
 
     Raises:
         ArgumentError: when the type is registered already, or one of Python's containers.
+        TreeError: later, when ``flatten`` gives no pair of children and rest, or ``rebuild``
+            something else than a ``type``.
         WrongTypeError: for what is no class, and functions that are none.
 
     >>> from phlox_tensor import tree
@@ -78,9 +91,12 @@ def register(
     [2, 3, 4]
     """
     check_registration(type, flatten, rebuild, _REGISTERED)
-    taken = flatten if whole else _Looking(flatten, _nothing_omitted)
-    _REGISTERED[type] = Node(taken, rebuild, False, static, shared, slot, whole, late)
-    KINDS.clear()
+    if whole:
+        node = Node(flatten, rebuild, False, static, shared, slot, whole, late)
+    else:
+        checked = _Looking(_paired(type, flatten), _nothing_omitted)
+        node = Node(checked, _of_type(type, rebuild), False, static, shared, slot, whole, late)
+    KINDS.forget(lambda: _REGISTERED.update({type: node}))
 
 
 def register_leaf(type: type) -> None:
@@ -88,8 +104,7 @@ def register_leaf(type: type) -> None:
 
     For classes that would come apart, or be looked through, and hold no tensors.
     """
-    _CLOSED.add(type)
-    KINDS.clear()
+    KINDS.forget(lambda: _CLOSED.add(type))
 
 
 def is_node(value: Any) -> bool:
@@ -104,7 +119,7 @@ def node_of(value: Any) -> Node | None:
         TreeError: for a container of a type that is not known that holds a tensor.
     """
     kind = kind_of(type(value))
-    if kind is True:
+    if kind is OPAQUE:
         nothing_hidden(value)
     return kind if type(kind) is Node else None
 
@@ -112,31 +127,27 @@ def node_of(value: Any) -> Node | None:
 def is_plain(value: Any) -> bool:
     """Whether a value is of a type that holds nothing: a number, text, an array, a function."""
     cls = type(value)
-    return KINDS.get(cls) is False and cls is not Tensor
+    return KINDS.found.get(id(cls)) is PLAIN and cls is not Tensor
 
 
-def kind_of(cls: type) -> Node | bool:
-    """Return how values of a type come apart; for a leaf whether it may hide a tensor."""
-    found = KINDS.get(cls)
-    if found is not None:
-        return found
+def _kind_of(cls: type) -> Node | Leaf:
     for base in cls.__mro__:
         if base in _CLOSED:
-            found = False
-            break
+            return PLAIN
         if base in _REGISTERED:
-            found = _REGISTERED[base]
-            break
+            return _REGISTERED[base]
         if base in KNOWN:
             named = base is tuple and hasattr(cls, "_fields")
             found = NAMED_TUPLE if named else KNOWN[base]
-            if takes_attributes(cls):
-                found = _looking(with_attributes(found))
-            break
-    if found is None:
-        found = _looking(DATACLASS) if is_dataclass(cls) else _may_hide(cls)
-    KINDS[cls] = found
-    return found
+            return _looking(with_attributes(found)) if takes_attributes(cls) else found
+    if is_dataclass(cls):
+        return _looking(DATACLASS)
+    return OPAQUE if _may_hide(cls) else PLAIN
+
+
+# What a type is, looked up once.
+KINDS: Final[ByClass[Node | Leaf]] = ByClass(_kind_of)
+kind_of: Final = KINDS.of
 
 
 def _may_hide(cls: type) -> bool:
@@ -145,6 +156,51 @@ def _may_hide(cls: type) -> bool:
         return False
     own = cls.__module__ != "builtins" and bool(getattr(cls, "__dictoffset__", 0))
     return own or issubclass(cls, Collection)
+
+
+# What functions of registered types give
+
+
+def _paired(cls: type, flatten: Flatten) -> Flatten:
+    """The function, which has to give a pair of children and whatever else."""
+
+    def checked(value: Any) -> tuple[Children, Any]:
+        found: Any = flatten(value)
+        if not isinstance(found, tuple) or len(found) != 2:
+            raise _no_pair(cls, f"a {_kind(found)}")
+        if not isinstance(found[0], dict | Sequence) or isinstance(found[0], str):
+            raise _no_pair(cls, f"a {_kind(found[0])} as children")
+        return found
+
+    return checked
+
+
+def _no_pair(cls: type, got: str) -> TreeError:
+    return TreeError(
+        "tree",
+        f"flatten of {cls.__name__} gives no pair",
+        got=got,
+        expected="(children, rest), children a dict by name or a list",
+        hint=f'lambda x: ({{"part": x.part}}, None) for flatten of {cls.__name__}',
+    )
+
+
+def _of_type(cls: type, rebuild: Rebuild) -> Rebuild:
+    """The function, which has to give a value of the class."""
+
+    def checked(children: Any, rest: Any) -> Any:
+        made = rebuild(children, rest)
+        if not isinstance(made, cls):
+            raise TreeError(
+                "tree",
+                f"rebuild of {cls.__name__} gives something else",
+                got=f"a {_kind(made)}",
+                expected=f"a {cls.__name__}",
+                hint=f"lambda children, rest: {cls.__name__}(...), which returns what it makes",
+            )
+        return made
+
+    return checked
 
 
 # What no walk would see
@@ -210,12 +266,18 @@ def _nothing_omitted(value: Any, children: Children, rest: Any) -> None:
     open_ = {n: x for n, x in attributes.items() if id(x) not in direct and not is_plain(x)}
     if not open_:
         return
-    given = {id(found) for part in (parts, rest) for found in _tensors_in(part)}
-    for name, part in open_.items():
-        for found in _tensors_in(part):
-            if id(found) not in given:
-                code = f'lambda x: ({{"{name}": x.{name}, ...}}, rest) for flatten'
-                raise _hiding(value, name, found, code)
+    # Registered values among the parts look for themselves: all the way down only if need be.
+    for closed in (True, False):
+        given = {id(found) for part in (parts, rest) for found in _tensors_in(part, closed=closed)}
+        left = {
+            name: [x for x in _tensors_in(part, closed=closed) if id(x) not in given]
+            for name, part in open_.items()
+        }
+        if not any(left.values()):
+            return
+    name = next(name for name, found in left.items() if found)
+    code = f'lambda x: ({{"{name}": x.{name}, ...}}, rest) for flatten'
+    raise _hiding(value, name, left[name][0], code)
 
 
 def _hiding(value: Any, name: str, found: Any, hint: str) -> TreeError:
@@ -245,7 +307,7 @@ def _tensors_in(part: Any, *, closed: bool = False) -> list[Any]:
         value = work.pop()
         kind = kind_of(type(value))
         if isinstance(value, Tensor) or (
-            type(kind) is Node and (kind.whole or (closed and not kind.known))
+            type(kind) is Node and (kind.whole or (closed and not kind.builtin))
         ):
             found.append(value)
         elif type(kind) is Node and id(value) not in seen:

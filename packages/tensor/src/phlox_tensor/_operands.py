@@ -15,7 +15,7 @@ from ._number import Scalar, plain
 from ._op import Op
 from ._signature import Operand
 from ._tensor import Tensor
-from .no_operand import NoOperand, no_operand
+from .no_operand import NoOperand, refused_operand
 
 # What an address of 64 bits reaches in elements of the widest type, and room to spare.
 _MOST_ELEMENTS: Final = 2**56
@@ -139,7 +139,7 @@ def _operand(op: Op, declared: Operand, item: Any, backend: Backend) -> Any:
     if isinstance(item, Scalar):
         return item
     if isinstance(item, NoOperand):
-        raise no_operand(op.name, item)
+        raise refused_operand(op.name, item)
     scalar = getattr(item, "item", None)
     if scalar is not None and getattr(item, "shape", None) == ():
         number = scalar()

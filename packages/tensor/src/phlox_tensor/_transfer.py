@@ -10,10 +10,9 @@ from ._attributes import is_recorded
 from ._backend import Backend, is_inside
 from ._device import as_device
 from ._dtype import DType, as_dtype, iinfo
-from ._errors import ArgumentError, DTypeError, GradientError
+from ._errors import ArgumentError, DTypeError, GradientError, WrongTypeError
 from ._operands import check_shape, lift, require_dtype
 from ._tensor import Tensor
-from .no_operand import NoOperand, no_operand
 from .reference.unary import cast
 
 Array = np.ndarray[Any, Any]
@@ -131,13 +130,14 @@ def _refuse_mask(data: Array, op: str) -> None:
 def _from_python(data: Any, op: str) -> Array:
     try:
         array = np.asarray(data)
+    except WrongTypeError as error:  # of what is no operand
+        raise WrongTypeError(
+            op, error.what, got=error.got, expected=error.expected, hint=error.hint
+        ) from None
     except ValueError as error:
         raise DTypeError(op, "ragged or mixed data", got=type(data).__name__) from error
     if array.size == 0 and array.dtype == np.float64:
         return array
     if array.dtype == object:
-        for item in array.flat:
-            if isinstance(item, NoOperand):
-                raise no_operand(op, item)
         raise DTypeError(op, "no element type fits the data", got=type(data).__name__)
     return array

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, final
 
 from ._containers import Node
 from ._errors import TreeError
-from ._nodes import KINDS, is_node, kind_of, nothing_hidden
+from ._nodes import KINDS, OPAQUE, is_node, kind_of, nothing_hidden
 from ._tensor import Tensor
 
 Types = type | tuple[type, ...]
@@ -68,6 +68,11 @@ class Structure:
 
     def __len__(self) -> int:
         return self._count
+
+    @property
+    def shares(self) -> bool:
+        """Whether one object stands at several places, and counts as one part."""
+        return any(type(step) is _Again for step in self._steps)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Structure):
@@ -205,6 +210,7 @@ def flatten(tree: Any, leaf: Types = ()) -> tuple[list[Any], Structure]:
     work: list[Any] = [tree]
     depth = 0
     shared: dict[int, int] = {}  # by object, the number of its step
+    found = KINDS.found
     while work:
         value = work.pop()
         cls = type(value)
@@ -215,11 +221,11 @@ def flatten(tree: Any, leaf: Types = ()) -> tuple[list[Any], Structure]:
         if cls is _End:
             shared[id(value.value)] = len(steps) - 1
             continue
-        kind = KINDS.get(cls)
+        kind = found.get(id(cls))
         if kind is None:
             kind = kind_of(cls)
         if type(kind) is not Node or (leaf and isinstance(value, leaf)):
-            if kind is True:
+            if kind is OPAQUE:
                 nothing_hidden(value)
             steps.append(None)
             leaves.append(value)
@@ -286,7 +292,7 @@ def _paths(tree: Any, leaf: Types, *, nodes: bool) -> Iterator[tuple[_Path, Any]
         cls = type(value)
         kind = kind_of(cls)
         if type(kind) is not Node or (leaf and isinstance(value, leaf)):
-            if kind is True:
+            if kind is OPAQUE:
                 nothing_hidden(value, f" at {_text(path)}" if path is not None else "")
             if not nodes:
                 yield path, value

@@ -15,6 +15,7 @@ from ._tensor import Tensor
 _BINARY: Final = {
     "add": "+",
     "and": "&",
+    "divmod": "divmod",
     "floordiv": "//",
     "lshift": "<<",
     "matmul": "@",
@@ -28,7 +29,15 @@ _BINARY: Final = {
     "xor": "^",
 }
 _COMPARED: Final = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
-_UNARY: Final = {"abs": "abs", "invert": "~", "neg": "-", "pos": "+"}
+_UNARY: Final = {
+    "abs": "abs",
+    "complex": "complex",
+    "float": "float",
+    "int": "int",
+    "invert": "~",
+    "neg": "-",
+    "pos": "+",
+}
 
 
 class NoOperand:
@@ -43,23 +52,32 @@ class NoOperand:
 
     tensor_code: ClassVar[str]
 
+    def __array__(self, dtype: object = None, copy: object = None) -> Never:
+        """Refuse, where NumPy would make an array of an object."""
+        del dtype, copy
+        raise refused_operand("asarray", self)
+
+    def __round__(self, digits: object = None) -> Never:
+        del digits
+        raise refused_operand("round", self)
+
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Tensor | ndarray):
-            raise no_operand("==", self, other)
+            raise refused_operand("==", self, other)
         return NotImplemented
 
     def __ne__(self, other: object) -> bool:
         if isinstance(other, Tensor | ndarray):
-            raise no_operand("!=", self, other)
+            raise refused_operand("!=", self, other)
         return NotImplemented
 
     __hash__ = object.__hash__
 
 
-_NUMBERS: Final = (NoOperand, Tensor, bool, complex, float, generic, int, ndarray)
+_OPERANDS: Final = (NoOperand, Tensor, bool, complex, float, generic, int, ndarray)
 
 
-def no_operand(op: str, holder: NoOperand, other: object = None) -> WrongTypeError:
+def refused_operand(op: str, holder: NoOperand, other: object = None) -> WrongTypeError:
     """Return the error for a call that takes tensors, and got what holds some."""
     kind = type(holder).__name__
     return WrongTypeError(
@@ -71,32 +89,32 @@ def no_operand(op: str, holder: NoOperand, other: object = None) -> WrongTypeErr
     )
 
 
-def _operator(sign: str) -> Callable[[NoOperand, object], Any]:
+def _binary(sign: str) -> Callable[[NoOperand, object], Any]:
     def refuse(self: NoOperand, other: object) -> Any:
-        if isinstance(other, _NUMBERS):
-            raise no_operand(sign, self, other)
+        if isinstance(other, _OPERANDS):
+            raise refused_operand(sign, self, other)
         return NotImplemented  # another type may know what it means beside a module
 
     return refuse
 
 
-def _of_one(sign: str) -> Callable[[NoOperand], Never]:
+def _unary(sign: str) -> Callable[[NoOperand], Never]:
     def refuse(self: NoOperand) -> Never:
-        raise no_operand(sign, self)
+        raise refused_operand(sign, self)
 
     return refuse
 
 
 for _name, _sign in _BINARY.items():
-    setattr(NoOperand, f"__{_name}__", _operator(_sign))
-    setattr(NoOperand, f"__r{_name}__", _operator(_sign))
+    setattr(NoOperand, f"__{_name}__", _binary(_sign))
+    setattr(NoOperand, f"__r{_name}__", _binary(_sign))
 for _name, _sign in _COMPARED.items():
-    setattr(NoOperand, f"__{_name}__", _operator(_sign))
+    setattr(NoOperand, f"__{_name}__", _binary(_sign))
 for _name, _sign in _UNARY.items():
-    setattr(NoOperand, f"__{_name}__", _of_one(_sign))
+    setattr(NoOperand, f"__{_name}__", _unary(_sign))
 
 
-class _OfTensors:
+class _TensorMember:
     """Stands on a class for a member of tensors: reading it raises the error that says more."""
 
     __slots__ = ("_name",)
@@ -117,10 +135,12 @@ def hint_at_members(cls: type[NoOperand]) -> None:
     """Put a hint on a class for each member of tensors that it lacks."""
     for name in dir(Tensor):
         if not name.startswith("_") and not hasattr(cls, name):
-            setattr(cls, name, _OfTensors(name))
+            setattr(cls, name, _TensorMember(name))
 
     def listed(self: object) -> list[str]:
         names = object.__dir__(self)
-        return sorted(n for n in names if not isinstance(getattr_static(self, n, None), _OfTensors))
+        return sorted(
+            n for n in names if not isinstance(getattr_static(self, n, None), _TensorMember)
+        )
 
     setattr(cls, "__dir__", listed)  # noqa: B010 - checkers know only the one of object
