@@ -354,3 +354,27 @@ def test_a_function_that_chooses_gives_a_bool() -> None:
     with pytest.raises(WrongTypeError, match="neither True nor False: got builtin_function"):
         model.freeze(lambda path, param: path.endswith)
     assert not model.freeze(lambda path, param: path.endswith("bias")).bias.trainable
+
+
+@pytest.mark.parametrize(
+    "use",
+    [np.asarray, np.mean, float, int, complex, round, lambda p: divmod(p, 2)],
+    ids=["asarray", "mean", "float", "int", "complex", "round", "divmod"],
+)
+@pytest.mark.parametrize("make", [lambda: Param(pt.ones(1)), lambda: nn.Linear(1, 1)])
+def test_numpy_and_numbers_take_no_parameter(
+    use: Callable[[Any], Any], make: Callable[[], Any]
+) -> None:
+    with pytest.raises(TypeError, match="is no tensor"):
+        use(make())
+
+
+def test_a_parameter_is_neither_true_nor_false() -> None:
+    with pytest.raises(WrongTypeError, match=r"neither true nor false(.|\n)*param is not None"):
+        bool(Param(pt.ones(1)))
+
+
+def test_a_value_is_not_assigned() -> None:
+    param: Any = Param(pt.ones(1))
+    with pytest.raises(AttributeError, match=r"got an assignment to 'value'(.|\n)*with_value"):
+        param.value = pt.ones(1)

@@ -268,3 +268,22 @@ def test_numbers_of_another_type_that_fit_are_loaded() -> None:
     assert loaded.count.dtype is pt.int32
     assert loaded.count.tolist() == [3, -4]
     assert loaded.weight.value.tolist() == pytest.approx([0.1, float("inf")], rel=1e-3)
+
+
+def test_a_module_at_two_places_is_loaded_with_its_tensors() -> None:
+    class Scaled(nn.Module):
+        inner: nn.Linear
+        scale: Any
+
+    class Pair(nn.Module):
+        left: Any
+        right: Any
+
+    shared = Scaled(nn.Linear(2, 2), pt.full(2, 3.0))
+    record = Pair(shared, shared).into_record()
+    fresh = Scaled(nn.Linear(2, 2), pt.zeros(2))
+    loaded = Pair(fresh, fresh).load_record(record)
+    assert loaded.left is loaded.right
+    assert loaded.right.scale.tolist() == [3.0, 3.0]
+    second: Any = {"right": record["right"]}
+    assert Pair(fresh, fresh).load_record(second, partial=True).left.scale.tolist() == [3.0, 3.0]

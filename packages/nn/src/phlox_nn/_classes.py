@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABCMeta
 from dataclasses import MISSING, field, fields
+from functools import cached_property
 from inspect import get_annotations, signature
-from typing import Any, Final
+from typing import Any, Final, final
 
-from phlox_tensor import PhloxError, Tensor, tree
+from phlox_tensor import PhloxError, Tensor, TreeError, tree
 from phlox_tensor.arguments import unknown_keyword
 
-from . import _walk
+from . import _fields, _walk
 from ._param import Param
 
 _CONTAINERS: Final = (dict, list, tuple)
@@ -42,6 +43,48 @@ def check_body(cls: type) -> None:
             )
 
 
+def check_attribute(cls: type, name: str, value: Any) -> None:
+    """Refuse a part that a class gets once it is made: no module of it has that for a field.
+
+    Raises:
+        TypeError: naming it.
+    """
+    hint = next(
+        (found[name] for base in cls.__mro__ if name in (found := get_annotations(base))), ""
+    )
+    part = None if "ClassVar" in str(hint) else _part_of(value)
+    if part is not None:
+        raise TypeError(
+            f"[module] {cls.__name__}.{name} is set on the class, so it would never train or be "
+            f"saved: got a {type(part).__name__}, expected an attribute of a module\n"
+            f"hint: {name}: {_annotation(part)} in the class, or self.{name} = ... in __init__"
+        )
+
+
+@final
+class _CachedConstant(cached_property[Any]):
+    """A cached property of a module: what it gives is no field, so that it may hold no part."""
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        found = super().__get__(instance, owner)
+        if isinstance(instance, _fields.Walked) and hasattr(instance, "_known"):
+            try:
+                _fields.fields_of(instance)
+            except TreeError:
+                vars(instance).pop(str(self.attrname), None)
+                raise
+        return found
+
+
+def watch_cached(cls: type) -> None:
+    """Let the cached properties of a class refuse to make layers, which no walk would see."""
+    for name, value in list(vars(cls).items()):
+        if type(value) is cached_property:
+            watched = _CachedConstant(value.func)
+            watched.__set_name__(cls, name)
+            setattr(cls, name, watched)
+
+
 def check_defaults(cls: type) -> None:
     """Refuse defaults that all modules of a class would share.
 
@@ -50,7 +93,7 @@ def check_defaults(cls: type) -> None:
     """
     for each in fields(cls):
         part = _part_of(each.default)
-        if part is None or (isinstance(part, _walk.Walked) and not _walk.params(part)):
+        if part is None or (isinstance(part, _fields.Walked) and not _walk.params(part)):
             continue
         kind = type(part).__name__
         raise TypeError(
@@ -73,9 +116,9 @@ def _annotation(part: Any) -> str:
 def _part_of(value: Any) -> Any:
     """A module, parameter or tensor that wants a gradient, in an attribute of a class."""
     if isinstance(value, _CONTAINERS):
-        leaves = tree.leaves(value, leaf=_walk.PARTS)
+        leaves = tree.leaves(value, leaf=_fields.PARTS)
         return next((leaf for leaf in leaves if _part_of(leaf) is not None), None)
-    if isinstance(value, _walk.Walked | Param):
+    if isinstance(value, _fields.Walked | Param):
         return value
     return value if isinstance(value, Tensor) and value.requires_grad else None
 

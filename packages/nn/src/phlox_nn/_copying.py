@@ -5,9 +5,9 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any, Final, TypeVar
 
-from . import _walk
+from . import _fields, _walk
 
-W = TypeVar("W", bound=_walk.Walked)
+W = TypeVar("W", bound=_fields.Walked)
 
 # So many modules inside each other may pickle by recursion; each takes some frames of 1000.
 _HIGH: Final = 32
@@ -17,20 +17,20 @@ def copied(module: W, memo: dict[int, Any]) -> W:
     """Return a copy whose parameters have ids of their own; ties are kept inside."""
     for _, each in reversed(_walk.modules(module)):  # those around find it in the memo
         if id(each) not in memo:
-            values = _walk.fields_of(each)
+            values = _fields.fields_of(each)
             copies = {name: deepcopy(value, memo) for name, value in values.items()}
             memo[id(each)] = _walk.remade(each, copies)
     made: W = memo[id(module)]
     return made
 
 
-def reduced(module: _walk.Walked) -> Any:
+def reduced(module: _fields.Walked) -> Any:
     """Return how a module pickles: by its fields, after what stands too deep inside them."""
-    first: list[_walk.Walked] = []
-    if _walk.height(module) % _HIGH == 0:
+    first: list[_fields.Walked] = []
+    if _fields.height(module) % _HIGH == 0:
         inner = [each for _, each in reversed(_walk.modules(module))]
-        first = [each for each in inner[:-1] if _walk.height(each) % _HIGH == 0]
-    return restored, (first, type(module), _walk.fields_of(module))
+        first = [each for each in inner[:-1] if _fields.height(each) % _HIGH == 0]
+    return restored, (first, type(module), _fields.fields_of(module))
 
 
 def restored(_first: list[Any], cls: type[W], values: dict[str, Any]) -> W:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from phlox_tensor import Tensor, tree
 
-from . import _walk
+from . import _fields
 from ._config import Config
 from ._param import Param
 
@@ -33,7 +33,7 @@ def printed(module: Module) -> str:
             continue
         indent, name, value = entry
         start = f"{indent}{name}: " if name else indent
-        if isinstance(value, _walk.Walked):
+        if isinstance(value, _fields.Walked):
             head, inside = _module(value)
             lines.append(start + head)
             if inside:
@@ -42,7 +42,7 @@ def printed(module: Module) -> str:
         elif _holds_modules(value):
             lines.append(f"{start}{type(value).__name__} [")
             work.append(_End(f"{indent}]", None))
-            inside = _walk.parts(value)
+            inside = _fields.parts(value)
         else:
             lines.append(start + _constant(value))
             weights.meet(value)
@@ -96,7 +96,7 @@ def _module(module: Any) -> tuple[str, list[tuple[str, Any]]]:
     """The first words of a module, and the fields to print below; none for a plain layer."""
     settings = getattr(module, "settings", None)
     layer = isinstance(settings, Config)
-    fields = _walk.fields_of(module).items()
+    fields = _fields.fields_of(module).items()
     inside = [(name, value) for name, value in fields if not (layer and name == "settings")]
     head = type(module).__name__ + (_shown(settings) if isinstance(settings, Config) else "")
     return head if inside or layer else f"{head} {{}}", inside
@@ -120,7 +120,7 @@ def _holds_modules(value: Any) -> bool:
     """Whether a container has parameters or modules among its leaves."""
     if isinstance(value, Param) or not tree.is_node(value):
         return False
-    held = _walk.Walked, Param
+    held = _fields.Walked, Param
     return any(isinstance(leaf, held) for leaf in tree.leaves(value, leaf=held))
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from phlox_record import ParamEntry, Record, TensorEntry
 from phlox_tensor import RecordError, Tensor
 
-from . import _walk
+from . import _fields, _walk
 from ._loading import Entry, Found, shape_of, tensor_of
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ def from_pytorch(module: Module, found: Found) -> Found:
     turned: set[str] = set()
     for path, part in _walk.modules(module):
         for ours, theirs in getattr(part, "names_in_pytorch", {}).items():
-            if theirs or not _below(found, _walk.join(path, ours)):
-                found = _moved(found, _walk.join(path, theirs), _walk.join(path, ours))
+            if theirs or not _below(found, _fields.join(path, ours)):
+                found = _moved(found, _fields.join(path, theirs), _fields.join(path, ours))
         found = _parted(found, path, getattr(type(part), "fused_in_pytorch", ()))
         turned |= _turned(path, part)
     return {path: _transposed(e) if path in turned else e for path, e in found.items()}
@@ -55,7 +55,7 @@ def to_pytorch(module: Module, record: dict[str, Record]) -> dict[str, Record]:
             found[name] = seen.setdefault(id(found[name]), _transposed(found[name]))
         found = _joined(found, path, getattr(type(part), "fused_in_pytorch", ()))
         for ours, theirs in getattr(part, "names_in_pytorch", {}).items():
-            found = _moved(found, _walk.join(path, ours), _walk.join(path, theirs))
+            found = _moved(found, _fields.join(path, ours), _fields.join(path, theirs))
     result: dict[str, Any] = {}
     for path, value in found.items():
         *branches, last = path.split(".")
@@ -71,7 +71,7 @@ def _flat(record: dict[str, Record]) -> Iterator[tuple[str, Any]]:
     while work:
         path, value = work.pop()
         if isinstance(value, dict):
-            work += [(_walk.join(path, name), value[name]) for name in reversed(value)]
+            work += [(_fields.join(path, name), value[name]) for name in reversed(value)]
         else:
             yield path, value
 
@@ -79,7 +79,7 @@ def _flat(record: dict[str, Record]) -> Iterator[tuple[str, Any]]:
 def _turned(path: str, part: Any) -> set[str]:
     """The paths of weights that PyTorch keeps the other way round."""
     names = getattr(type(part), "transposed_in_pytorch", ())
-    return {_walk.join(path, name) for name in names}
+    return {_fields.join(path, name) for name in names}
 
 
 def _moved(found: Found, before: str, after: str) -> Found:
@@ -88,7 +88,7 @@ def _moved(found: Found, before: str, after: str) -> Found:
     return {
         after
         if path == before
-        else _walk.join(after, path.removeprefix(start))
+        else _fields.join(after, path.removeprefix(start))
         if path.startswith(start)
         else path: entry
         for path, entry in found.items()
@@ -104,14 +104,14 @@ def _parted(found: Found, path: str, maps: tuple[str, ...]) -> Found:
     if not maps:
         return found
     result: Found = {}
-    alone = {_walk.join(path, f"{name[0]}_proj_weight"): name for name in maps}
+    alone = {_fields.join(path, f"{name[0]}_proj_weight"): name for name in maps}
     for key, entry in found.items():
-        kind = key.removeprefix(_walk.join(path, f"{_FUSED}_"))
+        kind = key.removeprefix(_fields.join(path, f"{_FUSED}_"))
         if key in alone:
-            result[_walk.join(path, f"{alone[key]}.weight")] = entry
+            result[_fields.join(path, f"{alone[key]}.weight")] = entry
         elif kind in ("weight", "bias") and kind != key and _rows(entry, len(maps)):
             for place, name in enumerate(maps):
-                result[_walk.join(path, f"{name}.{kind}")] = _part(entry, place, len(maps))
+                result[_fields.join(path, f"{name}.{kind}")] = _part(entry, place, len(maps))
         else:
             result[key] = entry
     return result
@@ -122,7 +122,7 @@ def _joined(found: Found, path: str, maps: tuple[str, ...]) -> Found:
 
     PyTorch has no layer whose heads share keys and values: there they stay as they are.
     """
-    names = {kind: [_walk.join(path, f"{n}.{kind}") for n in maps] for kind in ("weight", "bias")}
+    names = {kind: [_fields.join(path, f"{n}.{kind}") for n in maps] for kind in ("weight", "bias")}
     weights = [found[name] for name in names["weight"] if name in found]
     if not maps or len(weights) < len(maps) or len({shape_of(w)[0] for w in weights}) > 1:
         return found
@@ -131,10 +131,10 @@ def _joined(found: Found, path: str, maps: tuple[str, ...]) -> Found:
     for kind, places in names.items():
         entries = [result.pop(place) for place in places if place in result]
         if kind == "weight" and alone:
-            keys = [_walk.join(path, f"{name[0]}_proj_weight") for name in maps]
+            keys = [_fields.join(path, f"{name[0]}_proj_weight") for name in maps]
             result |= dict(zip(keys, entries, strict=True))
         elif entries:
-            result[_walk.join(path, f"{_FUSED}_{kind}")] = _concatenated(entries)
+            result[_fields.join(path, f"{_FUSED}_{kind}")] = _concatenated(entries)
     return result
 
 

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from functools import partial
 from inspect import get_annotations
+from io import IOBase
+from queue import SimpleQueue
 from sys import stdlib_module_names
+from threading import local
 from types import (
+    AsyncGeneratorType,
     BuiltinMethodType,
     CellType,
     CoroutineType,
     FunctionType,
-    GeneratorType,
     MethodType,
     MethodWrapperType,
     ModuleType,
+    NoneType,
 )
 from typing import Any, Final
 from weakref import ReferenceType
 
 from phlox_tensor import ArgumentError, Backend, Tensor, TreeError, tree
+from phlox_tensor.by_class import ByClass
 from phlox_tensor.no_operand import NoOperand
 
 from ._config import Config
@@ -28,12 +34,12 @@ from ._param import Param
 
 Inside = Callable[[Any], list[Any]]
 
-_LEAVES: Final = (Backend, Config, Param, Tensor, type)
-_OWN: Final = (NoOperand,)  # modules and parameters
-_OPENERS: Final[dict[type, Inside | None]] = {}
-_OF_CLASSES: Final[dict[type, list[Any]]] = {}
+_LEAVES: Final = (Backend, Config, Param, Tensor)
+# Values of these types hold nothing.
+_SIMPLE: Final = frozenset({bool, bytes, complex, float, int, str, NoneType})
+_TEXT: Final = frozenset({str})
+_NESTED: Final = _SIMPLE | {dict, list, tuple}
 _DEEP: Final = 32  # levels of containers for the quick look, which a list in itself would never end
-_OF_PYTHON: Final = ("builtins", "functools", "itertools", "operator")
 
 
 def check(name: str, owner: str, value: Any, parts: tuple[type, ...]) -> None:
@@ -46,7 +52,7 @@ def check(name: str, owner: str, value: Any, parts: tuple[type, ...]) -> None:
         parts: the types that a walk sees.
 
     Raises:
-        TreeError: when it does.
+        TreeError: when it does; for an iterator, which changes when it is used.
     """
     if _is_clear(value, parts, _DEEP):
         return
@@ -62,13 +68,13 @@ def check(name: str, owner: str, value: Any, parts: tuple[type, ...]) -> None:
 
 def _look(name: str, owner: str, value: Any, parts: tuple[type, ...]) -> None:
     """Go through all that a field holds."""
-    seen: set[int] = set()
+    seen: dict[int, Any] = {}  # kept: an id belongs to one object only while that is there
     work: list[tuple[str, Any]] = [(name, value)]
     while work:
         path, item = work.pop()
         if isinstance(item, parts) or id(item) in seen:
             continue
-        seen.add(id(item))
+        seen[id(item)] = item
         for inner, node in tree.nodes_with_paths(item, leaf=parts):
             where, held = f"{path}.{inner}" if inner else path, _beside(node)
             _refuse(where, owner, node, held, parts)
@@ -77,27 +83,70 @@ def _look(name: str, owner: str, value: Any, parts: tuple[type, ...]) -> None:
             if isinstance(leaf, parts):
                 continue
             where = f"{path}.{inner}" if inner else path
+            if is_used_up(type(leaf)):
+                raise _used_up(where, owner, leaf)
             inside = opener(type(leaf))
             held = inside(leaf) if inside is not None else []
             _refuse(where, owner, leaf, held, parts)
             work += [(where, each) for each in held]
 
 
-def add(found: dict[str, Any], path: str, part: Any) -> None:
-    """Put a part where its path says, unless another one has that path, which it would hide.
+def add(found: dict[str, Any], name: str, path: str, part: Any) -> None:
+    """Put a part of the container in a field by its path, unless that is no path of its own.
 
     Raises:
-        TreeError: naming the path.
+        TreeError: naming the path, for one that another part has, and for a key that is empty.
     """
-    if path in found:
+    whole = f"{name}.{path}"
+    if whole in found or "" in path.split("."):
         raise TreeError(
             "module",
-            "two parts have one path",
-            got=path,
-            expected="keys of dicts that differ as text, without dots",
+            "two parts have one path" if whole in found else "a key of a dict makes no path",
+            got=whole,
+            expected="keys of dicts that differ as text and are not empty, without dots",
             hint='{"first": part, "second": part}',
         )
-    found[path] = part
+    found[whole] = part
+
+
+def check_name(name: str, owner: str) -> None:
+    """Refuse a field whose name could be the path of something else.
+
+    Raises:
+        TreeError: naming it.
+    """
+    if not name.isidentifier():
+        raise TreeError(
+            "module",
+            f"the name of a field of {owner} makes no path",
+            got=repr(name),
+            expected="a name of Python",
+            hint="self.parts = {name: part}",
+        )
+
+
+def check_later(
+    module: Any, values: dict[str, Any], names: tuple[str, ...], parts: tuple[type, ...]
+) -> None:
+    """Refuse parts that a complete module got past ``__setattr__``.
+
+    Raises:
+        TreeError: naming the attribute.
+    """
+    for name in values.keys() - set(names):
+        if _leaves(values[name], parts):
+            raise late(type(module).__name__, name, values[name])
+
+
+def late(owner: str, name: str, value: Any) -> TreeError:
+    """Return the error for a part that came when the fields of a module were settled."""
+    return TreeError(
+        "module",
+        f"{name} of {owner} came after its fields, so it would never train or be saved",
+        got=f"a {type(value).__name__}",
+        expected="a field, which is there when the constructor returns",
+        hint=f"self.{name} = ... in __init__",
+    )
 
 
 def unseen(owner: str, path: str) -> ArgumentError:
@@ -111,19 +160,43 @@ def unseen(owner: str, path: str) -> ArgumentError:
     )
 
 
+def is_simple(value: Any, depth: int = _DEEP) -> bool:
+    """Whether a value is a number, text or None, or lists, tuples and dicts of them alone."""
+    cls = type(value)
+    if cls in _SIMPLE:
+        return True
+    if cls is dict:
+        if not _TEXT.issuperset(map(type, value)):
+            return False
+        value = value.values()
+    elif cls is not list and cls is not tuple:
+        return False
+    kinds = set(map(type, value))
+    if kinds <= _SIMPLE:
+        return True
+    return depth > 0 and kinds <= _NESTED and all(is_simple(item, depth - 1) for item in value)
+
+
+def is_flat(value: Any) -> bool:
+    """Whether a value is a list of numbers and text alone, or a dict of them."""
+    if type(value) is dict:
+        return _SIMPLE.issuperset(map(type, value.values()))
+    return type(value) is list and _SIMPLE.issuperset(map(type, value))
+
+
 def _is_clear(value: Any, parts: tuple[type, ...], depth: int) -> bool:
     """Whether nothing is hidden, as far as a quick look tells."""
     cls = type(value)
-    if isinstance(value, parts):
+    if isinstance(value, parts) or is_simple(value):
         return True
     if cls is list or cls is tuple:
         return depth > 0 and all(_is_clear(item, parts, depth - 1) for item in value)
     if cls is dict:
-        named = depth > 0 and all(type(key) is str for key in value)
+        named = depth > 0 and _TEXT.issuperset(map(type, value))
         return named and all(_is_clear(item, parts, depth - 1) for item in value.values())
     if cls is FunctionType:
-        return not _of_function(value)
-    return not tree.is_node(value) and opener(cls) is None
+        return not _in_function(value)
+    return not tree.is_node(value) and opener(cls) is None and not is_used_up(cls)
 
 
 def _refuse(path: str, owner: str, value: Any, held: list[Any], parts: tuple[type, ...]) -> None:
@@ -147,8 +220,6 @@ def _leaves(value: Any, parts: tuple[type, ...]) -> list[Any]:
 def _hint(name: str, value: Any) -> str:
     if _is_array(type(value)):
         return f"{name} = array.tolist()"
-    if isinstance(value, Iterator):
-        return f"{name} = list(parts)"
     if isinstance(value, FunctionType | MethodType | partial):
         return f"a field for what {name} binds, and the call written in forward"
     if isinstance(value, dict):
@@ -160,22 +231,41 @@ def _hint(name: str, value: Any) -> str:
 def _beside(node: Any) -> list[Any]:
     """What a container holds that is none of its children."""
     known = tree.node_of(node)
-    if known is not None and not known.known:
+    if known is not None and not known.builtin:
         return [known.flatten(node)[1]]
     own = tree.attributes_of(node)
     if is_dataclass(node):
         names = {f.name for f in fields(node)}
         found = [value for name, value in own.items() if name not in names]
-        return [*found, *_of_class(type(node))]
+        return [*found, *_in_class(type(node))]
     keys = list(node) if isinstance(node, dict) else []
-    return [*keys, getattr(node, "default_factory", None), *own.values(), *_of_class(type(node))]
+    return [*keys, getattr(node, "default_factory", None), *own.values(), *_in_class(type(node))]
+
+
+def is_used_up(cls: type) -> bool:
+    """Whether values of a type go over something once, and do not tell what: files hold nothing."""
+    if issubclass(cls, IOBase):
+        return False
+    return issubclass(cls, _ONCE) or any(
+        issubclass(base, Iterator) and _is_of_library(base) and base.__module__ not in _ABSTRACT
+        for base in cls.__mro__
+    )
+
+
+def _used_up(path: str, owner: str, value: Any) -> TreeError:
+    name = path.partition(".")[0]
+    return TreeError(
+        "module",
+        f"{path} of {owner} changes when it is used, and a module never does",
+        got=f"a {type(value).__name__}",
+        expected="what can be gone over again",
+        hint=f"{name} = list(parts), and iter(self.{name}) in forward",
+    )
 
 
 def opener(cls: type) -> Inside | None:
     """How to look into values of a type that does not come apart; None where nothing can hide."""
-    if cls not in _OPENERS:
-        _OPENERS[cls] = _opener(cls)
-    return _OPENERS[cls]
+    return _OPENERS.of(cls)
 
 
 def _opener(cls: type) -> Inside | None:
@@ -184,45 +274,38 @@ def _opener(cls: type) -> Inside | None:
     for base, inside in _INSIDE.items():
         if issubclass(cls, base):
             return inside
-    if cls.__module__ in _OF_PYTHON:
-        return _of_python(cls)
-    if issubclass(cls, _LEAVES):
+    if cls.__module__ == "functools":  # caches of functions are among them
+        return lambda x: list(getattr(x, "__dict__", {}).values())
+    if cls.__module__ == "operator":
+        return lambda x: list(x.__reduce__())
+    if issubclass(cls, _LEAVES) or (_is_of_library(cls) and not tree.slots_of(cls)):
         return None
-    shared = _of_class(cls)
-    plain = _is_of_library(cls) or not tree.takes_attributes(cls)
-    if plain and not shared and not tree.slots_of(cls):
-        return None
-    return lambda x: [*tree.attributes_of(x).values(), *shared]
+    # What a class keeps is asked each time: it may get more later.
+    return lambda x: [*tree.attributes_of(x).values(), *_in_class(type(x))]
 
 
-def _of_class(cls: type) -> list[Any]:
+_OPENERS: Final = ByClass(_opener)
+
+
+def _in_class(cls: type) -> list[Any]:
     """The parameters and modules that a class keeps for all its objects, but for annotated ones."""
-    if cls not in _OF_CLASSES:
-        found: list[Any] = []
-        for base in [each for each in cls.__mro__ if not _is_of_library(each)]:
-            hints = get_annotations(base)
-            fixed = [x for name, x in vars(base).items() if name not in hints and tree.is_node(x)]
-            found += tree.leaves(fixed, leaf=_OWN)
-        _OF_CLASSES[cls] = [x for x in found if isinstance(x, _OWN)]
-    return _OF_CLASSES[cls]
+    found: list[Any] = []
+    for base in [each for each in cls.__mro__ if not _is_of_library(each)]:
+        hints = get_annotations(base)
+        fixed = [x for name, x in vars(base).items() if name not in hints and tree.is_node(x)]
+        found += tree.leaves(fixed, leaf=NoOperand)
+    return [x for x in found if isinstance(x, NoOperand)]
 
 
 def _is_of_library(cls: type) -> bool:
     return cls.__module__.partition(".")[0] in stdlib_module_names
 
 
-def _of_python(cls: type) -> Inside | None:
-    """What values of Python's own types hold; caches of functions are among them."""
-    if cls.__module__ == "functools":
-        return lambda x: list(getattr(x, "__dict__", {}).values())
-    return _reduced if issubclass(cls, Iterator) or cls.__module__ == "operator" else None
-
-
-def _of_function(function: Any) -> list[Any]:
+def _in_function(function: Any) -> list[Any]:
     """What a function brings along; what it finds by names of its module stays unseen."""
     found = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
     for cell in function.__closure__ or ():
-        found += _of_cell(cell)
+        found += _in_cell(cell)
     return [*found, *vars(function).values()]
 
 
@@ -231,42 +314,38 @@ def _is_array(cls: type) -> bool:
     return any(b.__module__ == "numpy" and b.__name__ == "ndarray" for b in cls.__mro__)
 
 
-def _reduced(iterator: Any) -> list[Any]:
-    """What an iterator of Python goes over, which asking for does not use up."""
-    try:
-        return list(iterator.__reduce__()[1])
-    except TypeError:  # one that cannot be copied, such as over a file
-        return []
-
-
-def _of_generator(generator: GeneratorType[Any, Any, Any]) -> list[Any]:
-    return [] if generator.gi_frame is None else list(generator.gi_frame.f_locals.values())
-
-
-def _of_coroutine(coroutine: CoroutineType[Any, Any, Any]) -> list[Any]:
-    return [] if coroutine.cr_frame is None else list(coroutine.cr_frame.f_locals.values())
-
-
-def _of_cell(cell: CellType) -> list[Any]:
+def _in_cell(cell: CellType) -> list[Any]:
     try:
         return [cell.cell_contents]
     except ValueError:  # one that is not filled yet
         return []
 
 
+def _in_context(variable: ContextVar[Any]) -> list[Any]:
+    try:
+        return [variable.get()]
+    except LookupError:  # one without a value here, and without a default
+        return []
+
+
+# Types of Python whose values give what they hold once.
+_ONCE: Final = (AsyncGeneratorType, CoroutineType, SimpleQueue)
+# Modules of the bases that classes of users have.
+_ABSTRACT: Final = ("collections.abc", "typing")
 _INSIDE: Final[dict[type, Inside]] = {
     BaseException: lambda x: [*x.args, *vars(x).values()],
     BuiltinMethodType: lambda x: [] if isinstance(x.__self__, ModuleType) else [x.__self__],
-    CellType: _of_cell,
-    CoroutineType: _of_coroutine,
-    FunctionType: _of_function,
-    GeneratorType: _of_generator,
+    CellType: _in_cell,
+    ContextVar: _in_context,
+    FunctionType: _in_function,
     MethodType: lambda x: [x.__self__],
     MethodWrapperType: lambda x: [x.__self__],
     ReferenceType: lambda x: [x()],
     classmethod: lambda x: [x.__func__],
+    local: lambda x: [*vars(x).values(), *_in_class(type(x))],
     partial: lambda x: [x.func, *x.args, *x.keywords.values()],
     property: lambda x: [x.fget, x.fset, x.fdel],
     slice: lambda x: [x.start, x.stop, x.step],
     staticmethod: lambda x: [x.__func__],
+    type: _in_class,
 }

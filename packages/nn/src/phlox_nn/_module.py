@@ -25,10 +25,19 @@ from phlox_tensor import ArgumentError, Backend, DeviceError, PhloxError, Tensor
 from phlox_tensor.arguments import RAW
 from phlox_tensor.scope import WATCH, run_inside, running_modules
 
-from . import _copying, _elsewhere, _records, _walk
-from ._classes import check_body, check_defaults, constructed, let_required_follow, own_fields
+from . import _copying, _elsewhere, _fields, _records, _walk
+from ._classes import (
+    check_attribute,
+    check_body,
+    check_defaults,
+    constructed,
+    let_required_follow,
+    own_fields,
+    watch_cached,
+)
+from ._leaf import Role
 from ._loading import Layout, LoadReport, Migration, Remap
-from ._param import Param, Role, check_field, new_id
+from ._param import Param, check_field, new_id
 from .where import Where, chosen
 
 if TYPE_CHECKING:
@@ -58,6 +67,11 @@ class _ModuleType(ABCMeta):
             device = kwargs.pop("device", None)
             return config(*args, **kwargs).init(device)
 
+        def __setattr__(cls, name: str, value: Any) -> None:
+            if "_complete" in vars(cls):
+                check_attribute(cls, name, value)
+            super().__setattr__(name, value)
+
     @property
     def __signature__(cls) -> Signature:
         """What ``help`` and ``inspect.signature`` show."""
@@ -74,7 +88,7 @@ class _ModuleType(ABCMeta):
 
 # Not frozen to checkers: a constructor of one's own assigns. At run time nothing does later.
 @dataclass_transform(eq_default=False, field_specifiers=(field,))
-class Module(_walk.Walked, metaclass=_ModuleType):
+class Module(_fields.Walked, metaclass=_ModuleType):
     """Base of layers and models: fields, a generated constructor, no forced ``forward``.
 
     The fields of a module are its attributes when its constructor returns. Annotated ones make the
@@ -82,7 +96,8 @@ class Module(_walk.Walked, metaclass=_ModuleType):
     class may write ``__init__`` itself instead, and then its subclasses inherit it.
 
     Any value can be a field: modules, parameters and tensors are found in whatever containers
-    ``phlox_tensor.tree`` knows; everything else is a constant. Modules never change: ``map``,
+    ``phlox_tensor.tree`` knows; everything else is a constant, but for iterators, which are used up
+    by going over them, and for what hides parts: errors. Modules never change: ``map``,
     ``to_device``, ``load_record`` return new ones that share what is equal, past constructors.
     Lists and dicts are copied then; change one by ``replace``, since walks may not see it in place.
 
@@ -102,6 +117,7 @@ class Module(_walk.Walked, metaclass=_ModuleType):
 
     _config: ClassVar[type[Config] | None] = None
     _handwritten: ClassVar[bool] = False
+    _complete: ClassVar[bool]  # there once nothing more may come to the class that is a part
 
     def __init_subclass__(
         cls,
@@ -132,8 +148,10 @@ class Module(_walk.Walked, metaclass=_ModuleType):
         before = {f.name for f in own_fields(cls)}
         if not kw_only:
             let_required_follow(cls)
+        watch_cached(cls)
         dataclass(eq=False, repr=False, init=not inherits, kw_only=kw_only)(cls)
         check_defaults(cls)
+        cls._complete = True
         added = [f.name for f in own_fields(cls) if f.name not in before and f.init]
         if inherits and added:
             raise TypeError(
@@ -174,7 +192,7 @@ class Module(_walk.Walked, metaclass=_ModuleType):
         Raises:
             AttributeError: when there is no such field.
         """
-        values = _walk.fields_of(self)
+        values = _fields.fields_of(self)
         unknown = set(changes) - set(values)
         if unknown:
             raise AttributeError(

@@ -6,28 +6,27 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from hashlib import blake2b
 from threading import Lock, RLock
-from typing import Any, Final, Literal, Never, final
+from typing import Any, Final, Never, final
 
 from phlox_tensor import (
     ArgumentError,
     Backend,
     DType,
-    DTypeError,
     Float,
     Proposed,
     Tensor,
+    WrongTypeError,
     is_inside,
     tree,
 )
 from phlox_tensor.capture import wrap
-from phlox_tensor.no_operand import NoOperand, hint_at_members, no_operand
+from phlox_tensor.no_operand import NoOperand, hint_at_members, refused_operand
 from phlox_tensor.random import generator
 
+from ._leaf import Role, as_leaf, check_weight
 from ._param_errors import no_gradient, tracked
 
 ID_BYTES: Final = 8
-
-Role = Literal["weight", "state"]
 # Of all parameters that compiled functions made: their tensors are there but for the handle.
 _LATE: Final = RLock()  # a collection meanwhile may end in a finalizer that asks too
 
@@ -106,7 +105,7 @@ class Param(NoOperand):
         """Hold a tensor."""
         if not isinstance(value, Tensor):
             raise _no_tensor(value)
-        _check_weight(value.dtype, trainable and role == "weight")
+        check_weight(value.dtype, trainable and role == "weight")
         if value.requires_grad and role == "state":
             raise tracked(role)
         self.id = id or new_id()
@@ -130,7 +129,7 @@ class Param(NoOperand):
         role: Role = "weight",
     ) -> Param:
         """Return a parameter whose tensor ``make`` gives at the first use."""
-        _check_weight(dtype, trainable and role == "weight")
+        check_weight(dtype, trainable and role == "weight")
         param = cls.__new__(cls)
         param.id, param.role, param._frozen = id or new_id(), role, not trainable
         param.shape, param.dtype, param.device = shape, dtype, device
@@ -179,6 +178,13 @@ class Param(NoOperand):
                 value = self._value
         found: Tensor[Float] = value
         return found
+
+    @value.setter
+    def value(self, value: Never) -> None:
+        raise AttributeError(
+            "[param] parameters do not change: got an assignment to 'value'\n"
+            "hint: model = model.map(lambda path, param: param.with_value(x))"
+        )
 
     def _promised(self, value: Tensor[Any]) -> Tensor[Any]:
         got = (value.shape, value.dtype, value.device)
@@ -304,7 +310,17 @@ class Param(NoOperand):
 
     def __getitem__(self, index: object) -> Never:
         del index
-        raise no_operand("getitem", self)
+        raise refused_operand("getitem", self)
+
+    def __bool__(self) -> Never:
+        """Refuse: whether there is a parameter, or what it holds, are two questions."""
+        raise WrongTypeError(
+            "param",
+            "a Param is neither true nor false",
+            got="a truth test",
+            expected="a test for None, or of its value",
+            hint="if param is not None: ..., or if param.value.any(): ...",
+        )
 
     def __copy__(self) -> Param:
         return self  # which never changes
@@ -376,22 +392,6 @@ def no_param(path: str, given: object) -> ArgumentError:
     )
 
 
-def _check_weight(dtype: DType, trainable: bool) -> None:
-    """Refuse to train what has no gradients.
-
-    Raises:
-        DTypeError: for integers and bools.
-    """
-    if trainable and dtype.kind != "Float":
-        raise DTypeError(
-            "param",
-            "a weight that is trained is no Float",
-            got=dtype,
-            expected="float32, or a parameter that is not trained",
-            hint='nn.Param(x.astype("float32")), nn.State(x) or nn.Param(x, trainable=False)',
-        )
-
-
 def restore(
     value: Tensor[Any], id: str, trainable: bool, role: Role, of_tree: bool = False
 ) -> Param:
@@ -415,21 +415,6 @@ def _restore_absent(
     made._value = made._make = made._lock = None
     made._proposed, made._of_tree = proposed, True
     return made
-
-
-def as_leaf(value: Tensor[Any], trainable: bool) -> Tensor[Any]:
-    """Return the tensor as a leaf: gradients wanted where that is possible and asked for."""
-    if not value.device.records or value.dtype.kind != "Float":
-        return value
-    if trainable:
-        inner = value.device.inner
-        if inner is not None and inner.records and not value.requires_grad:
-            # A leaf on every device that records, so that gradients have derivatives.
-            value = as_leaf(value.inner(), trainable).to_device(value.device)
-        return value.require_grad()
-    if value.requires_grad:
-        raise tracked("weight")
-    return value
 
 
 # To transforms a parameter is a container of its value, whatever stands there: a leaf of their

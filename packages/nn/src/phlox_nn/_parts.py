@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from phlox_tensor import ArgumentError, tree
 
-from . import _walk
+from . import _fields, _walk
 from ._module import Module
 from ._param import Param
 
@@ -37,7 +37,7 @@ def visit_modules(module: Module, enter: Around, exit: Around | None = None) -> 
         enter(path, each)
         work.append((path, each, True))
         inside = reversed(_walk.inner_modules(each))
-        work += [(_walk.join(path, name), inner, False) for name, inner in inside]
+        work += [(_fields.join(path, name), inner, False) for name, inner in inside]
 
 
 def map_modules(module: M, function: Callable[[str, Module], Module]) -> M:
@@ -62,7 +62,7 @@ def map_modules(module: M, function: Callable[[str, Module], Module]) -> M:
 def _with_inner(module: Module, new: dict[int, Module]) -> Module:
     """The module with others in the place of those in its fields."""
     changes: dict[str, Any] = {}
-    for name, value in _walk.fields_of(module).items():
+    for name, value in _fields.fields_of(module).items():
         leaves, structure = tree.flatten(value, leaf=(Module, Param))
         after = [new[id(leaf)] if isinstance(leaf, Module) else leaf for leaf in leaves]
         if any(a is not b for a, b in zip(leaves, after, strict=True)):
@@ -97,7 +97,7 @@ def moving_average(average: M, module: Module, decay: float) -> M:
         places = {}  # ids alone say which belong together
 
     def mixed(path: str, param: Param) -> Param:
-        partner = partners.get(param.id) or places.get(path)
+        partner = partners.get(param.id, places.get(path))
         if partner is None or partner.shape != param.shape:
             raise ArgumentError(
                 "moving_average",

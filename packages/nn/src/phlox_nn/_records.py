@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from phlox_record import ParamEntry, Record, TensorEntry, materialize
 from phlox_tensor import Backend, DType, RecordError, Tensor
 
-from . import _walk
+from . import _fields, _walk
 from ._foreign import from_pytorch, to_pytorch
 from ._loading import (
     Entry,
@@ -49,7 +49,7 @@ def _record_of(module: Module) -> dict[str, Record]:
     """The record of a module; a shared parameter is one entry."""
     nodes: list[tuple[int, str, Any]] = [(-1, "", module)]
     for number, (_, _, value) in enumerate(nodes):  # which grows meanwhile
-        nodes += [(number, name, part) for name, part in _walk.parts(value)]
+        nodes += [(number, name, part) for name, part in _fields.parts(value)]
     kept = set[int]()  # what is or holds a parameter or tensor
     for number in range(len(nodes) - 1, 0, -1):
         if number in kept or isinstance(nodes[number][2], Param | Tensor):
@@ -73,7 +73,7 @@ def _record_of(module: Module) -> dict[str, Record]:
 def _branch(value: Any) -> dict[str, Record]:
     """The record of a module or container before its parts are there."""
     version = getattr(type(value), "record_version", 1)
-    of_module = isinstance(value, _walk.Walked) and version > 1
+    of_module = isinstance(value, _fields.Walked) and version > 1
     return {VERSION: version} if of_module else {}
 
 
@@ -113,7 +113,7 @@ def load_record(
     report.check(type(module).__name__, partial=partial)
     there = {path: item for path, item in paths.items() if path in found}
     ids = _ids(there, found)
-    places = {id(item): path for path, item in reversed(there.items()) if isinstance(item, Param)}
+    places = {id(item): path for path, item in reversed(there.items())}
 
     def load(path: str, param: Param) -> Param:
         place = places.get(id(param))
@@ -123,9 +123,10 @@ def load_record(
         return Param(value, id=ids[id(param)], trainable=not param.frozen, role=param.role)
 
     def load_tensor(path: str, old: Tensor[Any]) -> Tensor[Any]:
-        if path not in found:
+        place = path if path in found else places.get(id(old))  # of a module at several places
+        if place is None:
             return old if device is None else old.to_device(device)
-        return _tensor(path, found[path], old, device).detach()
+        return _tensor(place, found[place], old, device).detach()
 
     return _walk.changed(module, load, on_tensor=load_tensor)
 
@@ -143,14 +144,7 @@ def _matched(
     if layout == "pytorch":
         found = from_pytorch(module, found)
     found = migrated(module, found, versions)
-    paths: dict[str, Any] = {}
-
-    def note(path: str, item: Any) -> Any:
-        paths[path] = item
-        return item
-
-    _walk.changed(module, note, on_tensor=note)
-    paths |= dict(_walk.params(module))  # those of a shared parameter too
+    paths = dict(_walk.params(module)) | _walk.tensors(module)
     return compared(paths, found), found, paths
 
 
@@ -211,7 +205,7 @@ def _collect(record: Record, found: Found, versions: dict[str, int]) -> None:
             if type(version) is int:
                 versions[path] = version
             inside = [name for name in item if name != VERSION or type(version) is not int]
-            work += [(_walk.join(path, name), item[name]) for name in reversed(inside)]
+            work += [(_fields.join(path, name), item[name]) for name in reversed(inside)]
         else:
             raise RecordError(
                 "load_record",

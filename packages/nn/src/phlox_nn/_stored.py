@@ -23,7 +23,7 @@ from phlox_tensor import (
     unpack_int4,
 )
 
-from . import _walk
+from . import _fields, _walk
 from ._linear import Linear
 from ._module import Module
 from ._param import Param
@@ -164,7 +164,9 @@ def dequantize_weights(model: M) -> M:
         if not isinstance(leaf, QuantizedWeight):
             return leaf
         key = id(leaf.integers)  # which is one where the weight is shared
-        return made.get(key) or made.setdefault(key, leaf.into_param())
+        if key not in made:
+            made[key] = leaf.into_param()
+        return made[key]
 
     out = _mapped(model, exchanged)
     if not made:
@@ -253,12 +255,13 @@ def _mapped(model: M, function: Callable[[str, Any, Module], Any]) -> M:
 
     def inside(path: str, module: Module) -> Module:
         changes: dict[str, Any] = {}
-        for name, value in _walk.fields_of(module).items():
+        for name, value in _fields.fields_of(module).items():
             if tree.is_plain(value):
                 continue
             named = tree.leaves_with_paths(value, leaf=(Module, Param))
             after = [
-                function(_walk.join(_walk.join(path, name), at), leaf, module) for at, leaf in named
+                function(_fields.join(_fields.join(path, name), at), leaf, module)
+                for at, leaf in named
             ]
             if any(a is not b for a, (_, b) in zip(after, named, strict=True)):
                 changes[name] = tree.flatten(value, leaf=(Module, Param))[1].rebuild(after)

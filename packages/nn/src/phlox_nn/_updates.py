@@ -14,7 +14,7 @@ from phlox_tensor import ArgumentError, Decorator, GradientError, Tensor
 from phlox_tensor.blocks import block
 from phlox_tensor.capture import EAGER, MODES, depend_on
 
-from . import _walk
+from . import _fields, _walk
 from ._param import Param
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Updates:
             ArgumentError: when ``strict``, and a value is for another module.
         """
         given: object = module
-        if not isinstance(given, _walk.Walked):
+        if not isinstance(given, _fields.Walked):
             got = f"a {type(given).__name__}"
             raise ArgumentError("apply", "not a module", got=got, hint="updates.apply(model)")
         known = _walk.by_id(module)
@@ -193,7 +193,7 @@ def updates_of(module: Module, grads: Any) -> Updates:
     """
     found = Updates()
     ask: Any
-    if isinstance(grads, _walk.Walked):
+    if isinstance(grads, _fields.Walked):
         given = {p.id: p.proposed for _, p in _walk.params(grads)}
         ask = lambda param: given.get(param.id)  # noqa: E731 - one of three
     elif hasattr(grads, "proposed"):
@@ -216,7 +216,7 @@ def gradients_of(grads: Module, *, by: Literal["id", "path"] = "id") -> dict[str
         ArgumentError: for what is no module, such as ``loss.backward()`` itself.
         GradientError: for a module that holds weights, not gradients.
     """
-    if not isinstance(grads, _walk.Walked):
+    if not isinstance(grads, _fields.Walked):
         raise ArgumentError(
             "gradients_of",
             "not the gradient of a module",

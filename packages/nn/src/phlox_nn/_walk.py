@@ -1,20 +1,36 @@
-"""Walks over modules: every field is a module, a container, a parameter, a tensor or a constant.
+"""Walks over modules: their parts by path, and modules with other parts.
 
-Containers come apart by ``phlox_tensor.tree``; here stands what a module adds to it: its fields,
-and that its constants are part of its structure.
+Two ways lead to a module with other parts:
+``changed`` goes through fields, which tensors and settings may follow, and completes each module
+anew (devices, modes, records); ``mapped`` and ``exchanged`` rebuild the tree of parameters alone,
+at the cost of one step of training.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from types import NoneType
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from phlox_tensor import ArgumentError, Tensor, tree
-from phlox_tensor.no_operand import NoOperand
 
 from . import _hidden
+from ._fields import (
+    PARTS,
+    Known,
+    Walked,
+    copy_of,
+    fields_of,
+    flatten,
+    held_in,
+    holds_nothing,
+    join,
+    may_change,
+    parts,
+    set_flat,
+    set_known,
+    set_places,
+    set_values,
+)
 from ._param import Param, no_param
 
 OnParam = Callable[[str, Param], Param]
@@ -23,26 +39,8 @@ OnFields = Callable[[dict[str, Any]], dict[str, Any]]
 W = TypeVar("W", bound="Walked")
 
 
-class _Known(NamedTuple):
-    """What is known of a module once it is complete; the same for those of one structure.
-
-    Attributes:
-        names: the names of the fields.
-        has_params: whether it holds parameters.
-        undecided: whether a part does not know yet if it trains.
-        changeable: whether it holds lists or dicts of constants.
-        height: how many modules stand inside each other, itself included.
-    """
-
-    names: tuple[str, ...]
-    has_params: bool
-    undecided: bool
-    changeable: bool
-    height: int
-
-
 class _Flat(NamedTuple):
-    """The parameters of a module, each at each place, with their paths and what is around them.
+    """The parameters of a module, their paths and what is around them; shared modules come once.
 
     Attributes:
         by_id: filled when first asked for, once ids are found to be right.
@@ -52,49 +50,6 @@ class _Flat(NamedTuple):
     paths: list[str]
     structure: tree.Structure
     by_id: dict[str, Param]
-
-
-class Walked(NoOperand):
-    """What walks see of a module; the rest but ``_known`` is there once somebody asked."""
-
-    __slots__ = ("__dict__", "__weakref__", "_flat", "_known", "_places", "_replayed")
-
-    tensor_code = "model(x)"
-
-    _known: _Known
-    _flat: _Flat
-    _places: dict[int, tuple[str, Any]]
-    _replayed: Any
-
-
-_set_known: Final[Any] = Walked.__dict__["_known"].__set__
-_set_flat: Final[Any] = Walked.__dict__["_flat"].__set__
-_set_places: Final[Any] = Walked.__dict__["_places"].__set__
-# Attributes in a dict of the module's own, that ``vars`` of a new object is not, are read faster.
-_set_values: Final[Any] = Walked.__dict__["__dict__"].__set__
-
-
-PARTS: Final = (Walked, Param, Tensor)
-# Values of these types hold nothing.
-_SIMPLE: Final = frozenset({bool, bytes, complex, float, int, str, NoneType})
-
-
-def fields_of(module: Walked) -> dict[str, Any]:
-    """Return the fields of a module by name: its attributes when it was complete."""
-    values = vars(module)
-    return {name: values[name] for name in module._known.names}
-
-
-def height(module: Walked) -> int:
-    """Return how many modules stand inside each other, the module itself included."""
-    return module._known.height
-
-
-def parts(value: Any) -> list[tuple[str, Any]]:
-    """Return the named parts of a module or container; none for a leaf."""
-    if isinstance(value, Walked):
-        return list(fields_of(value).items())
-    return [] if isinstance(value, PARTS) else tree.children(value)
 
 
 def modules(module: Walked, path: str = "") -> list[tuple[str, Any]]:
@@ -113,10 +68,48 @@ def inner_modules(module: Walked) -> list[tuple[str, Any]]:
     return [
         (join(name, path), leaf)
         for name, value in fields_of(module).items()
-        if not tree.is_plain(value)
-        for path, leaf in _held(value)
+        if not holds_nothing(value)
+        for path, leaf in held_in(value)
         if isinstance(leaf, Walked)
     ]
+
+
+def tensors(module: Walked) -> dict[str, Tensor[Any]]:
+    """Return the tensors in fields that are no parameters, a shared one at each place."""
+    return {
+        join(join(path, name), at): leaf
+        for path, each in modules(module)
+        for name, value in fields_of(each).items()
+        if not holds_nothing(value)
+        for at, leaf in held_in(value)
+        if isinstance(leaf, Tensor)
+    }
+
+
+def _first_places(module: Walked) -> list[tuple[str, Any]]:
+    """Each parameter and module once, at its first place: a module after all that is in it."""
+    found: list[tuple[str, Any]] = []
+    seen = set[int]()  # of objects that the module keeps
+    work: list[tuple[str, Any, bool]] = [("", module, False)]
+    while work:
+        path, each, left = work.pop()
+        if left:
+            found.append((path, each))
+        if left or id(each) in seen:
+            continue
+        seen.add(id(each))
+        work.append((path, each, True))
+        if isinstance(each, Param):
+            continue
+        inside = [
+            (join(join(path, name), at), leaf, False)
+            for name, value in fields_of(each).items()
+            if not holds_nothing(value)
+            for at, leaf in held_in(value)
+            if isinstance(leaf, Walked | Param)
+        ]
+        work += inside[::-1]
+    return found
 
 
 def place_of(module: object, outer: Sequence[tuple[object, str]]) -> str:
@@ -134,14 +127,16 @@ def place_of(module: object, outer: Sequence[tuple[object, str]]) -> str:
 def _places(module: Walked) -> dict[int, tuple[str, Any]]:
     """The modules inside a module by id, each with its nearest path."""
     found: dict[int, tuple[str, Any]] | None = getattr(module, "_places", None)
-    if found is None or module._known.changeable:
+    if found is None:
         found = {}
         waiting: list[tuple[str, Any]] = parts(module)
         for path, value in waiting:  # which grows meanwhile: the nearest first
+            if id(value) in found or holds_nothing(value):
+                continue
             if isinstance(value, Walked):
-                found.setdefault(id(value), (path, value))
+                found[id(value)] = path, value
             waiting += [(join(path, name), item) for name, item in parts(value)]
-        _set_places(module, found)
+        set_places(module, found)
     return found
 
 
@@ -166,11 +161,6 @@ def part_at(module: Walked, path: Any) -> Any:
     return found
 
 
-def join(path: str, name: str) -> str:
-    """Return the path of a part."""
-    return f"{path}.{name}" if path and name else path or name
-
-
 def complete(module: Walked) -> None:
     """Take the attributes of a module for its fields, for good, and check them.
 
@@ -182,13 +172,18 @@ def complete(module: Walked) -> None:
     has_params = undecided = changeable = False
     height = 1
     for name, value in values.items():
-        if type(value) in _SIMPLE:
+        _hidden.check_name(name, type(module).__name__)
+        if _hidden.is_simple(value):
+            changeable = changeable or may_change(value)
             continue
         _hidden.check(name, type(module).__name__, value, PARTS)
-        held = _held(value)
-        if _may_change(value):
+        held = held_in(value)
+        if may_change(value):
             changeable = changeable or not any(isinstance(x, Walked | Param) for _, x in held)
+        inside: dict[str, Any] = {}
         for path, leaf in held:
+            if leaf is not value and isinstance(leaf, Walked | Param):
+                _hidden.add(inside, name, path, leaf)
             if isinstance(leaf, Walked):
                 known = getattr(leaf, "_known", None)  # a module under construction has none
                 changeable = changeable or (known is not None and known.changeable)
@@ -201,25 +196,11 @@ def complete(module: Walked) -> None:
                 raise _hidden.unseen(type(module).__name__, join(name, path))
     if "training" in values and values["training"] is None:
         undecided = True
-    _set_values(module, dict(values))
-    _set_known(module, _Known(tuple(values), has_params, undecided, changeable, height))
+    set_values(module, dict(values))
+    set_known(module, Known(tuple(values), has_params, undecided, changeable, height))
     if undecided and has_params:
         first = tree.leaves(module, leaf=Param)[0]  # kept nowhere: the structure changes
         _decide(module, first.device.records)
-
-
-def _held(value: Any) -> list[tuple[str, Any]]:
-    """The modules, parameters, tensors and constants in a field, by path."""
-    if isinstance(value, PARTS):
-        return [("", value)]
-    return tree.leaves_with_paths(value, leaf=PARTS)
-
-
-def _may_change(value: Any) -> bool:
-    """Whether a field is a list or dict, or a tuple with one inside."""
-    if isinstance(value, tuple):
-        return any(_may_change(item) for item in value)
-    return isinstance(value, deque | dict | list)
 
 
 def _decide(module: Walked, training: bool) -> None:
@@ -230,7 +211,7 @@ def _decide(module: Walked, training: bool) -> None:
         return {**values, "training": training} if undecided else values
 
     vars(module).update(vars(changed(module, on_fields=decide)))
-    _set_known(module, module._known._replace(undecided=False))
+    set_known(module, module._known._replace(undecided=False))
 
 
 def remade(module: W, values: Mapping[str, Any]) -> W:
@@ -248,62 +229,66 @@ def changed(
     on_tensor: OnTensor | None = None,
     on_fields: OnFields | None = None,
 ) -> W:
-    """Return the module with its parts replaced; shared parameters stay shared.
+    """Return the module with its parts replaced; shared parameters and modules stay shared.
 
     Args:
         module: the module.
         on_param: gives the new parameter for a path and a parameter; once for a shared one.
-        on_tensor: gives the new tensor for one that is a field, or in a container in one.
-        on_fields: may change the new fields of each module, the inner before the outer.
+        on_tensor: gives the new tensor for one that is a field, or in a container in one; once
+            for one of a shared module.
+        on_fields: may change the new fields of each module once, the inner before the outer.
     """
-    seen: dict[int, Param] = {}
-    done: list[Any] = []  # modules made again, those of the next outer one last
+    made: dict[int, Any] = {}  # what modules and parameters become, by what they were
 
     def part(path: str, item: Any) -> Any:
-        if isinstance(item, Walked):
-            return done.pop()
-        if isinstance(item, Param):
-            if on_param is None:
-                return item
-            # By object: copies of one parameter share its id, and may differ in value.
-            if id(item) not in seen:
-                seen[id(item)] = on_param(path, item)
-            return seen[id(item)]
-        if isinstance(item, Tensor) and on_tensor is not None:
-            return on_tensor(path, item)
-        return item
+        if isinstance(item, Tensor):
+            return item if on_tensor is None else on_tensor(path, item)
+        return made.get(id(item), item)
 
     def field(path: str, value: Any) -> Any:
         if tree.is_plain(value):
             return value
         if isinstance(value, PARTS):
             return part(path, value)
+        if _hidden.is_simple(value):
+            return copy_of(value) if may_change(value) else value
         leaves, structure = tree.flatten(value, leaf=PARTS)
         if not any(isinstance(leaf, PARTS) for leaf in leaves):
-            return structure.rebuild(leaves) if _may_change(value) else value
+            return structure.rebuild(leaves) if may_change(value) else value
         named = tree.leaves_with_paths(value, leaf=PARTS)
         return structure.rebuild([part(join(path, name), item) for name, item in named])
 
-    if on_param is not None:  # in the order of the fields
-        for path, param in params(module):
-            part(path, param)
-    for path, each in reversed(modules(module)):
+    for path, each in _first_places(module):
+        if isinstance(each, Param):
+            # By object: copies of one parameter share its id, and may differ in value.
+            made[id(each)] = each if on_param is None else on_param(path, each)
+            continue
         fields = fields_of(each)
         values = {name: field(join(path, name), value) for name, value in fields.items()}
-        done.append(remade(each, values if on_fields is None else on_fields(values)))
-    made: W = done.pop()
-    return made
+        made[id(each)] = remade(each, values if on_fields is None else on_fields(values))
+    found: W = made[id(module)]
+    return found
 
 
 def params(module: Walked) -> list[tuple[str, Param]]:
     """Return all parameters with their paths, in field order; a shared one at each place."""
     found = _flat(module)
-    return list(zip(found.paths, found.params, strict=True))
+    if not found.structure.shares:
+        return list(zip(found.paths, found.params, strict=True))
+    listed: list[tuple[str, Param]] = []
+    work: list[tuple[str, Any]] = [("", module)]
+    while work:
+        path, each = work.pop()
+        if isinstance(each, Param):
+            listed.append((path, each))
+        else:
+            work += [(join(path, name), part) for name, part in flatten(each)[0].items()][::-1]
+    return listed
 
 
 def listed(module: Walked) -> list[Param]:
     """Return all parameters in field order, a shared one at each place."""
-    return list(_flat(module).params)
+    return [param for _, param in params(module)]
 
 
 def mapped(module: W, on_param: OnParam) -> W:
@@ -323,11 +308,14 @@ def mapped(module: W, on_param: OnParam) -> W:
 
 def _flat(module: Walked) -> _Flat:
     found: _Flat | None = getattr(module, "_flat", None)
-    if found is None:
+    if found is not None:
+        if len(vars(module)) != len(module._known.names):
+            fields_of(module)  # looks at what came later
+    else:
         held, structure = tree.flatten(module, leaf=Param)
         paths = [path for path, _ in tree.leaves_with_paths(module, leaf=Param)]
         found = _Flat(held, paths, structure, {})
-        _set_flat(module, found)
+        set_flat(module, found)
     return found
 
 
@@ -341,7 +329,7 @@ def _lasting(module: Walked) -> _Flat:
 
 def _rebuilt(found: _Flat, after: list[Param]) -> Any:
     made = found.structure.rebuild(after)
-    _set_flat(made, _Flat(after, found.paths, found.structure, {}))
+    set_flat(made, _Flat(after, found.paths, found.structure, {}))
     return made
 
 
@@ -419,73 +407,3 @@ def _unfit(module: Walked, key: object, given: object) -> ArgumentError:
         expected=f"a Param of shape {old.shape}",
         hint=f"{{param.id: {change}}}; model.replace(...) for one of another shape",
     )
-
-
-# Modules as nodes of trees: parameters and modules are children, wherever in a field they stand;
-# all else is part of the structure.
-
-
-class _Held:
-    """What stands in the place of a child among the constants of a module."""
-
-
-_HELD: Final = _Held()
-
-
-def flatten(module: Walked) -> tuple[dict[str, Any], Any]:
-    """Return parameters and modules by path, and what is needed to make the module again."""
-    children: dict[str, Any] = {}
-    constants: dict[str, Any] = {}
-    containers: dict[str, tuple[tree.Structure, list[Any]]] = {}
-    copied: list[str] = []  # so that no two modules share what could change
-    for name, value in fields_of(module).items():
-        constants[name] = value
-        if tree.is_plain(value):
-            continue
-        if isinstance(value, Walked | Param):
-            children[name] = value
-            constants[name] = None
-        elif tree.is_node(value):
-            leaves, structure = tree.flatten(value, leaf=PARTS)
-            held = [_HELD if isinstance(x, Walked | Param) else x for x in leaves]
-            if any(x is _HELD for x in held):
-                constants[name] = None
-                containers[name] = structure, held
-                for path, leaf in tree.leaves_with_paths(value, leaf=PARTS):
-                    if isinstance(leaf, Walked | Param):
-                        _hidden.add(children, join(name, path), leaf)
-            elif _may_change(value):
-                copied.append(name)
-    return children, (type(module), constants, containers, copied, module._known)
-
-
-def _itself(leaf: Any) -> Any:
-    return leaf
-
-
-def rebuild(children: Mapping[str, Any], rest: Any) -> Walked:
-    """Make a module of other parameters and modules."""
-    cls, constants, containers, copied, known = rest
-    values = {**constants, **children} if not containers else dict(constants)
-    for name in copied:
-        values[name] = tree.map(_itself, values[name])
-    if containers:
-        given = dict(children)
-        for name, (structure, held) in containers.items():
-            paths = iter([path for path in children if path.startswith(f"{name}.")])
-            leaves = [given.pop(next(paths)) if x is _HELD else x for x in held]
-            values[name] = structure.rebuild(leaves)
-        values.update(given)
-    made: Walked = object.__new__(cls)
-    _set_values(made, values)
-    _set_known(made, known)
-    return made
-
-
-def _static(rest: Any) -> Any:
-    """What tells modules apart whose parameters and parts are alike."""
-    cls, constants, containers, _, _ = rest
-    return cls, constants, containers
-
-
-tree.register(Walked, flatten, rebuild, _static, slot="_replayed", whole=True)

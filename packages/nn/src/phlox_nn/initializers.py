@@ -12,7 +12,8 @@ from phlox_tensor.capture import drawing_once
 from phlox_tensor.random import Generator, generator, normal, uniform, use_generator
 
 from ._config import Config
-from ._param import Param, Role, id_of
+from ._leaf import Role
+from ._param import Param, id_of
 
 Make = Callable[[Backend], Tensor[Float]]
 
