@@ -110,7 +110,9 @@ def test_what_differs_is_an_op_of_both(name: str) -> None:
     assert _twin(name) is not None
 
 
-@pytest.mark.parametrize("dtype", ["bool", "float16", "float32", "float64", "int64", "uint8"])
+@pytest.mark.parametrize(
+    "dtype", ["bfloat16", "bool", "float16", "float32", "float64", "int64", "uint8"]
+)
 @pytest.mark.parametrize("shape", [(), (0, 3), (2, 3)])
 def test_tensors_go_to_pytorch_and_come_back(dtype: str, shape: tuple[int, ...]) -> None:
     x = (px.arange(6).reshape(2, 3) % 2).astype(dtype)
@@ -120,3 +122,27 @@ def test_tensors_go_to_pytorch_and_come_back(dtype: str, shape: tuple[int, ...])
     assert there.tolist() == x.tolist()
     back = px.from_dlpack(there)
     assert (back.dtype.name, back.shape, back.tolist()) == (dtype, shape, x.tolist())
+
+
+def test_bfloat16_weights_cross_in_both_layouts() -> None:
+    weight = torch.arange(6, dtype=torch.bfloat16).reshape(2, 3)
+    for there in (weight, weight.T, weight[:, 1:]):
+        here = px.asarray(there)
+        assert (here.dtype, here.tolist()) == (px.bfloat16, there.tolist())
+        assert torch.equal(torch.from_dlpack(here.T), there.T)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32", "int32"])
+def test_tensors_go_to_jax_and_come_back(dtype: str) -> None:
+    jax = pytest.importorskip("jax", reason="JAX is no part of every set of peers")
+    x = (px.arange(6).reshape(2, 3) - 2).astype(dtype)
+    there = jax.dlpack.from_dlpack(x)
+    assert (str(there.dtype), there.shape, there.tolist()) == (dtype, (2, 3), x.tolist())
+    back = px.from_dlpack(there)
+    assert (back.dtype.name, back.tolist()) == (dtype, x.tolist())
+
+
+def test_a_tensor_that_records_is_refused_with_a_hint() -> None:
+    with pytest.raises(px.SharingError, match="the array lends no data") as caught:
+        px.asarray(torch.ones(2, requires_grad=True))
+    assert "detach" in str(caught.value.hint)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+import gc
+from typing import Any, final
 
 import ml_dtypes
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import phlox_tensor as pt
-from phlox_tensor import DTYPES, ArgumentError, DTypeError, KindError, Numpy, Tensor
+from phlox_tensor import DTYPES, ArgumentError, DTypeError, KindError, Numpy, SharingError, Tensor
 
 
 @pytest.mark.parametrize("name", sorted(DTYPES))
@@ -72,6 +73,74 @@ def test_dlpack_both_ways() -> None:
             return 1, 0
 
     assert pt.asarray(Foreign()).tolist() == [0, 1, 2]
+
+
+@final
+class Lender:
+    """An array of another library, as DLPack sees it."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
+@pytest.mark.parametrize("version", [None, (1, 0)])
+def test_bfloat16_crosses_by_dlpack_both_ways(version: tuple[int, int] | None) -> None:
+    @final
+    class Old:
+        def __dlpack__(self, **options: Any) -> Any:
+            return x.__dlpack__(max_version=version)
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return 1, 0
+
+    x = pt.asarray([[1.5, -2.0], [float("nan"), 3.0]]).astype("bfloat16").T
+    assert "dltensor_versioned" in repr(x.__dlpack__(max_version=(1, 0)))
+    for got in (
+        pt.from_dlpack(Old()),
+        pt.asarray(Old()),
+        pt.from_dlpack(Lender(x[:, ::-1]))[:, ::-1],
+    ):
+        assert (got.dtype, got.shape) == (pt.bfloat16, (2, 2))
+        assert got.numpy().tobytes() == x.numpy().tobytes()
+    for other in ("uint16", "float16"):
+        assert pt.from_dlpack(Lender(pt.asarray([1, 2]).astype(other))).dtype.name == other
+    with pytest.raises(RuntimeError, match="Unsupported dtype"):  # NumPy has no such type
+        np.from_dlpack(x)
+
+
+def test_memory_lent_by_dlpack_is_given_back() -> None:
+    freed: list[int] = []
+
+    @final
+    class Watched(np.ndarray[Any, Any]):
+        def __del__(self) -> None:
+            freed.append(1)
+
+    array = np.zeros(3, np.uint16).view(Watched)
+    got = pt.from_dlpack(Lender(array))
+    del array
+    gc.collect()
+    assert (got.tolist(), freed) == ([0, 0, 0], [1])
+
+
+def test_an_array_that_lends_nothing_is_refused_with_a_hint() -> None:
+    class Recorded:
+        def __dlpack__(self, **options: Any) -> Any:
+            raise BufferError("Can't export tensors that require gradient")
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return 1, 0
+
+    for call in (pt.asarray, pt.from_dlpack):
+        with pytest.raises(SharingError, match="the array lends no data: got Recorded") as caught:
+            call(Recorded())
+        assert "detach" in str(caught.value.hint)
 
 
 def test_numpy_operators_do_not_take_tensors_off_their_device() -> None:

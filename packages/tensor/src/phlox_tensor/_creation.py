@@ -12,6 +12,7 @@ import numpy as np
 from ._attributes import NORMALIZERS, refuse_recorded
 from ._backend import Backend, is_inside
 from ._device import as_device
+from ._dlpack import array_of
 from ._dtype import DType, DTypeLike, as_dtype, bool_, number_for
 from ._errors import ArgumentError, KindError, ShapeError, SharingError, WrongTypeError
 from ._kinds import AnyKind, Bool, Float, Int
@@ -97,7 +98,7 @@ def asarray(
     if copy is False:
         refuse_sharing("asarray", f"{type(obj).__name__} with copy=False")
     if hasattr(obj, "__dlpack__") and not isinstance(obj, np.ndarray | np.generic):
-        obj = np.from_dlpack(obj)
+        obj = array_of(obj, "asarray")
     elif isinstance(obj, bytes | bytearray | memoryview | PythonArray):
         obj = np.asarray(memoryview(obj))  # keeps the type of its elements, as arrays do
     return upload(obj, wanted, as_device(device))
@@ -135,7 +136,8 @@ def from_dlpack(x: Any, /, *, device: Device = None, copy: bool | None = None) -
     The data is copied, since others may write to it; a tensor of phlox is shared.
 
     Raises:
-        SharingError: with ``copy=False``, when the data has to be copied; it is a BufferError.
+        SharingError: with ``copy=False``, when the data has to be copied, and where the object
+            lends none; it is a BufferError.
     """
     if isinstance(x, Tensor):
         refuse_recorded(x, "x", "from_dlpack")
@@ -150,7 +152,7 @@ def from_dlpack(x: Any, /, *, device: Device = None, copy: bool | None = None) -
             expected="an array with __dlpack__",
             hint="px.asarray(x)",
         )
-    return upload(np.from_dlpack(x), None, as_device(device), "from_dlpack")
+    return upload(array_of(x, "from_dlpack"), None, as_device(device), "from_dlpack")
 
 
 def sizes(shape: int | Sequence[int], op: str) -> tuple[int, ...]:

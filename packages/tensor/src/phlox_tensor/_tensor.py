@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, Never, Self
 
 import numpy as np
 
+from ._dlpack import capsule_of
 from ._dtype import DType
 from ._errors import ArgumentError, KindError, WrongTypeError
 from ._kinds import Float, K
@@ -170,12 +171,12 @@ class Tensor(TensorMethods[K]):
     ) -> Any:
         if stream is not None:
             refuse_stream("__dlpack__", stream)
-        if self.dtype.numpy.kind == "V":
-            what = f"[__dlpack__] DLPack from NumPy has no {self.dtype}"
-            raise BufferError(f'{what}\nhint: x.astype("float32")')
         # Not every library heeds that data is read-only, so it is shared only where asked for.
         copy = copy is not False
-        return self.numpy().__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
+        array = self.numpy()
+        if self.dtype.numpy.kind == "V":  # bfloat16
+            return capsule_of(array, max_version=max_version, dl_device=dl_device, copy=copy)
+        return array.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __buffer__(self, flags: int, /) -> memoryview:
         # Python 3.12 and newer ask for it; to older ones memoryview(x.numpy()) says the same.
