@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import phlox_tensor as pt
 from phlox_fusion import _cluster, _plan, _steps, compile
-from phlox_fusion._plan import Fused, _peak
+from phlox_fusion._fused import Fused
+from phlox_fusion._plan import _peak
 from phlox_fusion._replay import folded, plan_of
 from phlox_tensor import Backend, DType, Numpy, Tensor
 from phlox_tensor.capture import Graph, Instr, Program, ProgramLimits, interpreted

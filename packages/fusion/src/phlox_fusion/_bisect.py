@@ -9,7 +9,7 @@ from typing import Any, Final
 from phlox_tensor import Backend, DType, Spec, finfo
 from phlox_tensor.capture import Node, Number, Program, Value, lowered
 
-from ._plan import Fused
+from ._fused import Fused
 from ._replay import folded, plan_of
 from ._trace import Place, Ref, Trace
 

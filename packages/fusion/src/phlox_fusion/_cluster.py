@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from math import prod
+from operator import attrgetter
 from typing import Any, Final, final
 from weakref import WeakKeyDictionary
 
@@ -13,6 +14,7 @@ from phlox_tensor.capture import (
     Instr,
     Node,
     Program,
+    ProgramLimits,
     Taken,
     arguments_of,
     fold_of,
@@ -78,6 +80,7 @@ def clusters_of(
     specs: Sequence[Spec],
     wanted: set[int],
     apart: AbstractSet[int] = frozenset(),
+    limits_of: Callable[[Backend], ProgramLimits] = attrgetter("limits"),
 ) -> tuple[list[Cluster], dict[int, str]]:
     """Return the clusters of two ops and more, and why the other ops stand alone, by place.
 
@@ -85,13 +88,20 @@ def clusters_of(
     nothing in between has read from them, so that no op changes places with one that it needs.
     Those at the places ``apart`` stand alone.
     """
-    return _Clusters(nodes, specs, wanted).find(apart)
+    return _Clusters(nodes, specs, wanted, limits_of).find(apart)
 
 
 @final
 class _Clusters:
-    def __init__(self, nodes: Sequence[Node], specs: Sequence[Spec], wanted: set[int]) -> None:
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        specs: Sequence[Spec],
+        wanted: set[int],
+        limits_of: Callable[[Backend], ProgramLimits],
+    ) -> None:
         self._nodes = nodes
+        self._limits_of = limits_of
         self._specs = specs
         self._wanted = wanted
         self._owner: dict[int, Cluster] = {}
@@ -120,7 +130,10 @@ class _Clusters:
             inside = {*cluster.nodes}
             if len(inside) == 1 or not cluster.outputs or self._only_ends(cluster):
                 self._alone.update((place, "no elementwise op beside it") for place in inside)
-            elif len(inside) == 2 and self._bytes(cluster) < cluster.device.limits.pays_from:
+            elif (
+                len(inside) == 2
+                and self._bytes(cluster) < self._limits_of(cluster.device).pays_from
+            ):
                 self._alone.update((place, "two calls on little cost less") for place in inside)
             else:
                 kept.append(cluster)
@@ -155,7 +168,7 @@ class _Clusters:
                 latest.update((v, both) for v in both.reads)
 
     def _fits_beside(self, first: Cluster, second: Cluster) -> bool:
-        limits = first.device.limits
+        limits = self._limits_of(first.device)
         if first.shape != second.shape or first.device != second.device:
             return False
         if not first.outputs or not second.outputs:
@@ -189,14 +202,15 @@ class _Clusters:
     def _reason(self, node: Node) -> bool | str | None:
         """Why an op is in no program; else whether it takes 8 bytes an element, None for bools."""
         device = node.device
-        if not device.limits.bindings:
+        limits = self._limits_of(device)
+        if not limits.bindings:
             return f"{device!r} runs no programs"
         inner: int | str = 0
         args: tuple[int | Taken, ...] | str
-        if node.op.folds and device.limits.folds:
+        if node.op.folds and limits.folds:
             inner, args = fold_of(node, self._specs), (*values_of(node),)
             spec = self._specs[args[0]]
-            if prod(spec.shape) * spec.dtype.itemsize < device.limits.folds_from:
+            if prod(spec.shape) * spec.dtype.itemsize < limits.folds_from:
                 return "a fold of little costs less by itself"
         else:
             args = arguments_of(node, self._specs)
@@ -238,7 +252,7 @@ class _Clusters:
     def _alone_with(self, place: int, node: Node, wide: bool | None) -> Cluster:
         shape = self._specs[node.results[0]].shape
         mine = Cluster(node.device, shape)
-        if node.op.folds and node.device.limits.folds:
+        if node.op.folds and self._limits_of(node.device).folds:
             mine.shape, mine.row = self._specs[values_of(node)[0]].shape, shape
             mine.inner = int(fold_of(node, self._specs))
         mine.wide = wide
@@ -246,7 +260,7 @@ class _Clusters:
         return mine
 
     def _fits(self, maker: Cluster, mine: Cluster) -> bool:
-        limits = mine.device.limits
+        limits = self._limits_of(mine.device)
         if maker.closed or maker.device != mine.device or not self._in_form(maker, mine):
             return False
         if not limits.mixed and None not in (maker.wide, mine.wide) and maker.wide is not mine.wide:
@@ -270,7 +284,7 @@ class _Clusters:
         """Whether what has one element for each row broadcasts as the program lets it."""
         if not cluster.inner:
             return True
-        if not cluster.device.limits.stages and self._reads_again(cluster):
+        if not self._limits_of(cluster.device).stages and self._reads_again(cluster):
             return False
         if cluster.keepdims or not cluster.row:
             return True

@@ -24,6 +24,7 @@ from ._layout import flatten
 from ._mode import mode_of
 from ._probe import Probe, probe_of
 from ._replay import MISS, Replay, replay_of, undo_all
+from ._tuning import tuning_mode
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -73,6 +74,7 @@ class Compiled(Generic[P, R]):
             update_wrapper(self, self._called)
         self._captured = Captured(self._called)
         self._mode, self._most = "check" if check else mode_of("compile"), versions
+        tuning_mode()  # an error belongs here, not into the middle of a call
         self._versions: dict[Any, list[Version]] = {}
         self._probe: Probe | None = None
         self._clock = 0

@@ -6,8 +6,9 @@ from collections import Counter
 
 from phlox_tensor.capture import Number, Value, written
 
+from ._fused import Fused
 from ._layout import NumberPart, TensorPart
-from ._plan import Fused, Plan
+from ._plan import Plan
 from ._replay import plan_of
 from ._trace import Trace, has_history
 

@@ -19,6 +19,7 @@ from phlox_tensor.capture import (
 
 from ._mode import mode_of
 from ._stream import Deferred, Failed, Plans, Stream
+from ._tuning import tuning_mode
 
 if TYPE_CHECKING:
     from phlox_tensor import Entry, Op, Standing
@@ -67,6 +68,7 @@ class Fusion(Decorator):
         super().__init__(backend, pending, least)
         self.pending, self.least = pending, least
         mode = mode_of("fusion")
+        tuning_mode()  # an error belongs here, not where something is read
         base = self._inner.inner is None and self._inner.has_data
         self._lazy = base and pending > 0 and mode != "off"
         self._plans = Plans(check=mode == "check")

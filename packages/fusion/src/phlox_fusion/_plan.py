@@ -8,20 +8,11 @@ from math import prod
 from typing import Any, Final, NamedTuple
 
 from phlox_tensor import Spec
-from phlox_tensor.capture import Kernel, Lowered, Node, lowered, values_of
+from phlox_tensor.capture import Node, lowered, values_of
 
 from ._cluster import Cluster, clusters_of
-
-
-class Fused(NamedTuple):
-    """A program in the place of the ops that it does."""
-
-    nodes: tuple[Node, ...]
-    lowered: Lowered
-    kernel: Kernel
-
-
-Step = Node | Fused
+from ._fused import Fused, Step
+from ._tuning import chosen, tuning_mode, wide
 
 
 class Together(NamedTuple):
@@ -62,7 +53,8 @@ def planned(
         wanted: values that stay.
         owned: values from outside that go with their last use.
     """
-    made, alone = _programs(nodes, specs, wanted)
+    tunes = tuning_mode() != "off" and any(wide(n.device) != n.device.limits for n in nodes)
+    made, alone = (_tuned if tunes else _programs)(nodes, specs, wanted)
     top = _peak(nodes, specs, wanted, owned)[0]
     while True:
         steps = _in_order(nodes, made)
@@ -99,6 +91,39 @@ def _programs(
         apart |= folds
     alone.update((at, "no kernel for them together") for each in without for at in each.nodes)
     return [(cluster, fused) for cluster, fused in found if fused is not None], alone
+
+
+def _tuned(
+    nodes: Sequence[Node], specs: Sequence[Spec], wanted: set[int]
+) -> tuple[list[tuple[Cluster, Fused]], dict[int, str]]:
+    """What ``_programs`` gives, with a choice for each cluster of all ops that may join.
+
+    Nothing outside reads from a cluster before its last op, so any programs of its ops will do: all
+    of it, or those that the limits of the device let join.
+    """
+    clusters, alone = clusters_of(nodes, specs, wanted, limits_of=wide)
+    made: list[tuple[Cluster, Fused]] = []
+    for cluster in clusters:
+        own = [nodes[place] for place in cluster.nodes]
+        usual, why = _programs(own, specs, {*cluster.outputs})
+        whole = _fused(cluster, nodes, specs)
+        if whole is not None and not (len(usual) == 1 and not why):
+            variants = {"usual": _in_order(own, usual), "whole": (whole,)}
+            if chosen(whole.lowered, specs, variants) == "whole":
+                made.append((cluster, whole))
+                continue
+        for part, _ in usual:
+            _put_at(part, cluster.nodes)
+        made += usual
+        alone.update((cluster.nodes[at], reason) for at, reason in why.items())
+    return made, alone
+
+
+def _put_at(cluster: Cluster, places: Sequence[int]) -> None:
+    """Let a cluster of some ops be one of the graph in which these have their places."""
+    cluster.nodes = [places[at] for at in cluster.nodes]
+    for part in cluster.parts:
+        _put_at(part, places)
 
 
 def _fused(cluster: Cluster, nodes: Sequence[Node], specs: Sequence[Spec]) -> Fused | None:

@@ -11,7 +11,8 @@ from phlox_tensor import Backend, DisagreementError, Entry, Op, Spec
 from phlox_tensor.capture import Node, Number, Value, line_of_user
 
 from ._bisect import parts_of, ran
-from ._plan import Fused, gives, planned, takes
+from ._fused import Fused
+from ._plan import gives, planned, takes
 
 _MOST_PLANS: Final = 1024
 
