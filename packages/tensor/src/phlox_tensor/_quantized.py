@@ -9,8 +9,7 @@ from ._errors import DTypeError, ShapeError
 from ._kinds import Int
 from ._tensor import Tensor
 from .ops.quantization import spread, two_of_each
-from .reference.quantization import limits
-from .shapes.quantization import fitting
+from .shapes.quantization import fitting, limits
 
 
 def fake_quantize(

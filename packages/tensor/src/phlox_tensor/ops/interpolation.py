@@ -11,6 +11,7 @@ from .._dtype import float32
 from .._errors import ArgumentError, ShapeError
 from .._op import case, refusal
 from ..reference import interpolation as ref
+from ..shapes import _taps as places
 from ..shapes import interpolation as shapes
 from ._families import window
 
@@ -31,7 +32,7 @@ def _wide(x: Tensor) -> Tensor:
 
 def _taps(x: Tensor, axis: int, n: int, count: int, *how: Any) -> list[Tap]:
     """For each tap the positions along an axis of n, and weights that broadcast along it."""
-    positions, weights = ref.taps(n, count, *how)
+    positions, weights = places.taps(n, count, *how)
     shape = (count, *(1 for _ in range(3 - axis)))
     return [
         (
@@ -135,7 +136,7 @@ def _as_images(x: Tensor, attributes: tuple[Any, ...]) -> tuple[str, bool] | Non
         return None
     if mode == "nearest":
         return ("nearest", False) if (coordinates, rounding) == ("asymmetric", "floor") else None
-    if mode not in _IMAGE_MODES or (mode == "cubic" and a != ref.CUBIC):
+    if mode not in _IMAGE_MODES or (mode == "cubic" and a != places.CUBIC):
         return None
     half = coordinates == "half_pixel" or (coordinates == "pytorch_half_pixel" and 1 not in size)
     if coordinates == "align_corners" or half:
@@ -152,7 +153,7 @@ def _resize(x: Tensor, *attributes: Any) -> Tensor:
         resized: Tensor = interpolate2d(planes, (height, width), *images)
         return resized.reshape((*x.shape[: x.ndim - len(size)], *size))
     out, outside = _wide(x), None
-    for axis, (positions, weights, beyond) in reversed(list(ref.lines(x.shape, attributes))):
+    for axis, (positions, weights, beyond) in reversed(list(places.lines(x.shape, attributes))):
         behind = (len(positions), *(1 for _ in range(x.ndim - 1 - axis)))
         taps = [
             out.take(asarray(at, dtype=x.device.default_int, device=x.device), axis=axis)
@@ -215,7 +216,7 @@ resize = window(
 
 
 def _interpolate(x: Tensor, *attributes: Any) -> Tensor:
-    out: Tensor = resize(x, *ref.as_resize(*attributes))
+    out: Tensor = resize(x, *places.as_resize(*attributes))
     return out
 
 

@@ -76,7 +76,7 @@ diag = moving(
 
 def _diagonal(x: Tensor[Any], offset: int) -> Tensor[Any]:
     *batch, rows, columns = x.shape
-    start, count = ref.run(rows, columns, offset)
+    start, count = shapes.run(rows, columns, offset)
     if not count:
         return x.zeros((*batch, 0))
     flat = x.reshape((*batch, rows * columns))

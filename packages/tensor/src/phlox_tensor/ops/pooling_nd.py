@@ -290,7 +290,7 @@ lp_pool3d = _power_pool(
 
 def _gathered(x: Tensor[Any], axis: int, count: int) -> tuple[Tensor[Any], Any]:
     """What each of ``count`` regions along an axis holds, on an axis behind it, and how many."""
-    first, last = ref.regions(x.shape[axis], count)
+    first, last = shapes.regions(x.shape[axis], count)
     longest = int((last - first).max(initial=0))
     places = np.minimum(first[:, None] + np.arange(longest), last[:, None] - 1)
     indices = asarray(places.reshape(-1), dtype=x.device.default_int, device=x.device)
@@ -345,7 +345,7 @@ def _adaptive_with_indices(x: Tensor, size: Any) -> tuple[Tensor, Tensor[Int]]:
     out, found, step = x, None, 1
     for axis in reversed(range(2, x.ndim)):
         n, count = x.shape[axis], size[axis - 2]
-        first = ref.regions(n, count)[0].reshape((count, 1, *(1,) * (x.ndim - 1 - axis)))
+        first = shapes.regions(n, count)[0].reshape((count, 1, *(1,) * (x.ndim - 1 - axis)))
         cut, _ = _gathered(out, axis, count)
         chosen = cut.argmax(axis=axis + 1, keepdims=True)
         place = (chosen + asarray(first, dtype=chosen.dtype, device=x.device)) * step

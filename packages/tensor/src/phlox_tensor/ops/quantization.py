@@ -54,7 +54,7 @@ def _quantize(
     out = (wide / spread(scale.to_full_precision(), x.shape, axis)).round()
     if zero_point is not None:
         out = out + spread(zero_point.astype(wide.dtype), x.shape, axis)
-    low, high = ref.limits(bits, dtype.signed)
+    low, high = shapes.limits(bits, dtype.signed)
     return out.clip(float(low), float(high)).astype(dtype)
 
 

@@ -128,7 +128,7 @@ max_unpool = window(
 def _pad_border(x: Tensor[Any], padding: Any, mode: str) -> Tensor[Any]:
     for axis, (before, after) in enumerate(padding):
         if before or after:
-            places = ref.border(x.shape[axis], before, after, mode)
+            places = shapes.border(x.shape[axis], before, after, mode)
             indices = asarray(places, dtype=x.device.default_int, device=x.device)
             x = x.take(indices, axis=axis)
     return x
@@ -159,7 +159,7 @@ def _pixel_shuffle(x: Tensor[Any], factor: int) -> Tensor[Any]:
     n = len(lead)
     parts = x.reshape((*lead, c // factor**2, factor, factor, h, w))
     order = (*range(n + 1), n + 3, n + 1, n + 4, n + 2)
-    return parts.permute_dims(order).reshape(ref.shuffled(x.shape, factor))
+    return parts.permute_dims(order).reshape(shapes.shuffled(x.shape, factor))
 
 
 def _pixel_unshuffle(x: Tensor[Any], factor: int) -> Tensor[Any]:
@@ -167,7 +167,7 @@ def _pixel_unshuffle(x: Tensor[Any], factor: int) -> Tensor[Any]:
     n = len(lead)
     parts = x.reshape((*lead, c, h // factor, factor, w // factor, factor))
     order = (*range(n + 1), n + 2, n + 4, n + 1, n + 3)
-    return parts.permute_dims(order).reshape(ref.unshuffled(x.shape, factor))
+    return parts.permute_dims(order).reshape(shapes.unshuffled(x.shape, factor))
 
 
 pixel_shuffle = window(

@@ -29,7 +29,7 @@ Tap = tuple[Tensor, Tensor]  # a whole position, and its weight
 
 def _linspace(n: int, align_corners: bool, like: Tensor) -> Tensor:
     """The middles of n pixels from -1 to 1, or with their corners there."""
-    return asarray(ref.middles(n, align_corners), dtype=like.dtype, device=like.device)
+    return asarray(shapes.middles(n, align_corners), dtype=like.dtype, device=like.device)
 
 
 def _affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
@@ -199,7 +199,7 @@ def _deform_conv2d(
     length = count * size[0] * size[1]
     parts = offset.shape[1] // (2 * count)
     moved = offset.to_full_precision().reshape((n, parts, count, 2, *size))
-    starts = ref.starts(kernel, stride, padding, dilation, size)
+    starts = shapes.starts(kernel, stride, padding, dilation, size)
     taps = []
     for i, start in enumerate(starts):
         base = asarray(start, dtype=moved.dtype, device=x.device)

@@ -225,7 +225,7 @@ def _histogram(
     wide = x.to_full_precision().detach().reshape((x.size,))
     first = (float(wide.min()) if x.size else 0.0) if low is None else low
     last = (float(wide.max()) if x.size else 1.0) if high is None else high
-    places = ref.edges(first, last, bins)
+    places = shapes.edges(first, last, bins)
     edges = asarray(places, dtype=x.dtype, device=x.device)
     first, last = float(places[0]), float(places[-1])
     ends = edges.to_full_precision()

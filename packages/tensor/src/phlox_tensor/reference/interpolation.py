@@ -1,231 +1,205 @@
-"""Interpolation between pixels: where each result reads along an axis, and with which weights."""
+"""Images in another size, place by place: where a result reads, and with which weights."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
+from math import floor
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._precision import widen
+from ._precision import wide64
 
 Array = np.ndarray[Any, Any]
-
-# The constant of Keys' cubic convolution that PyTorch and Burn use.
-CUBIC = -0.75
+Taps = dict[int, float]
 
 
-def taps(n: int, count: int, mode: str, align_corners: bool) -> tuple[Array, Array]:
-    """Positions in ``0..n`` that each of ``count`` results reads, and their weights: (count, t).
+class Axis(NamedTuple):
+    """An axis of n elements that shall have ``size``; without a scale it is ``size / n``."""
 
-    Pixels outside the image are those of its edge.
-    """
-    at = np.arange(count, dtype=np.int64)
+    n: int
+    size: int
+    mode: str
+    coordinates: str
+    scale: float | None = None
+    rounding: str = "floor"
+    cubic: float = -0.75
+    antialias: bool = False
+    exclude_outside: bool = False
+    region: tuple[float, float] = (0.0, 1.0)
+
+    @property
+    def wide(self) -> float:
+        """The size that the result would have, were it no whole number."""
+        return self.size if self.scale is None else self.scale * self.n
+
+
+def _back(axis: Axis, at: Fraction) -> float:
+    """A place in the result as one among the elements; quotients of integers are exact."""
+    if axis.scale is None:
+        return float(at * Fraction(axis.n, axis.size))
+    return float(at) / axis.scale
+
+
+def _place(axis: Axis, i: int) -> float:
+    """Where the result i lies, in the words of ONNX's Resize."""
+    last = axis.n - 1
+    if axis.coordinates == "align_corners":
+        return 0.0 if axis.wide == 1 else i * last / (axis.wide - 1)
+    if axis.coordinates == "tf_crop_and_resize":
+        start, end = axis.region
+        if axis.wide == 1:
+            return start * last + (end - start) * last / 2
+        return start * last + i * (end - start) * last / (axis.wide - 1)
+    if axis.coordinates == "asymmetric":
+        return _back(axis, Fraction(i))
+    if axis.coordinates == "tf_half_pixel_for_nn":
+        return _back(axis, i + Fraction(1, 2))
+    return _middle(axis, i)
+
+
+def _middle(axis: Axis, i: int) -> float:
+    """Where the middle of the pixel i lies, from that of the first."""
+    half = Fraction(1, 2)
+    if axis.coordinates == "pytorch_half_pixel" and axis.wide == 1:
+        return -0.5
+    if axis.scale is None:
+        return float((i + half) * Fraction(axis.n, axis.size) - half)
+    if axis.coordinates == "half_pixel_symmetric":
+        return (axis.n - 1) / 2 + (i - (axis.size - 1) / 2) / axis.scale
+    return _back(axis, i + half) - 0.5
+
+
+def _nearest(at: float, rounding: str) -> int:
+    below = floor(at)
+    part = at - below
+    up = {
+        "ceil": part > 0,
+        "floor": False,
+        "round_prefer_ceil": part >= 0.5,
+        "round_prefer_floor": part > 0.5,
+    }
+    return below + up[rounding]
+
+
+def _height(axis: Axis, t: float) -> float:
+    """The filter at the distance t: a triangle, Keys' cubic, or Lanczos'."""
+    t = abs(t)
+    if axis.mode == "linear":
+        return max(1 - t, 0.0)
+    if axis.mode == "lanczos3":
+        return float(np.sinc(t) * np.sinc(t / 3)) if t < 3 else 0.0
+    a = axis.cubic
+    if t <= 1:
+        return ((a + 2) * t - (a + 3)) * t * t + 1
+    return (((t - 5) * t + 8) * t - 4) * a if t < 2 else 0.0
+
+
+def _taps(axis: Axis, i: int) -> Taps:
+    """The elements that the result i reads, and their weights; those beyond are at the edge."""
+    at = _place(axis, i)
+    if axis.mode == "nearest":
+        return {min(max(_nearest(at, axis.rounding), 0), axis.n - 1): 1.0}
+    shrink = axis.size / axis.n if axis.scale is None else axis.scale
+    narrow = min(shrink, 1.0) if axis.antialias else 1.0
+    reach = floor({"cubic": 2, "lanczos3": 3, "linear": 1}[axis.mode] / narrow) + 1
+    around = range(floor(at) - reach, floor(at) + reach + 2)
+    found = {j: _height(axis, (j - at) * narrow) for j in around}
+    if axis.antialias or axis.mode == "lanczos3":
+        total = sum(found.values())
+        found = {j: weight / total for j, weight in found.items()}
+    if axis.exclude_outside:
+        inside = {j: weight for j, weight in found.items() if 0 <= j < axis.n}
+        total = sum(inside.values())
+        found = {j: weight / total for j, weight in inside.items()} if total else found
+    out: Taps = {}
+    for j, weight in found.items():
+        if weight:
+            near = min(max(j, 0), axis.n - 1)
+            out[near] = out.get(near, 0.0) + weight
+    return out
+
+
+def _along(x: Array, along: int, axis: Axis) -> Array:
+    """Each result the sum of its taps; elements of no weight are not read."""
+    shape = (*x.shape[:along], axis.size, *x.shape[along + 1 :])
+    out = np.zeros(shape)
+    for i in range(axis.size):
+        for j, weight in _taps(axis, i).items():
+            to: Any = (slice(None),) * along + (i,)
+            out[to] += np.take(x, j, axis=along) * weight
+    return out
+
+
+def _image(n: int, count: int, mode: str, align_corners: bool) -> Axis:
+    """How ``interpolate2d`` reads along an axis."""
     if mode == "nearest":
-        return (at * n // count)[:, None], np.ones((count, 1))
-    if align_corners:
-        place = at * (n - 1) / max(count - 1, 1)
-    else:
-        place = ((2 * at + 1) * n - count) / (2 * count)
-        if mode == "bilinear":
-            place = np.maximum(place, 0)
-    first = np.floor(place).astype(np.int64)
-    t = place - first
-    if mode == "bilinear":
-        offsets, weights = np.arange(2), np.stack([1 - t, t], 1)
-    else:
-        offsets = np.arange(-1, 3)
-        weights = np.stack([_far(1 + t), _near(t), _near(1 - t), _far(2 - t)], 1)
-    return np.clip(first[:, None] + offsets, 0, n - 1), weights
-
-
-def _near(t: Array) -> Array:
-    return ((CUBIC + 2) * t - (CUBIC + 3)) * t * t + 1
-
-
-def _far(t: Array) -> Array:
-    return ((t - 5) * t + 8) * t * CUBIC - 4 * CUBIC
-
-
-def _lines(x: Array, axis: int, positions: Array, weights: Array) -> Any:
-    """Pairs of positions and weights, one for each tap; the weights broadcast along the axis."""
-    shape = (-1, *(1 for _ in range(x.ndim - 1 - axis)))
-    for position, weight in zip(positions.T, weights.T, strict=True):
-        yield position, weight.astype(x.dtype).reshape(shape)
+        return Axis(n, count, "nearest", "asymmetric")
+    where = "align_corners" if align_corners else "half_pixel"
+    return Axis(n, count, {"bicubic": "cubic", "bilinear": "linear"}[mode], where)
 
 
 def interpolate2d(x: Array, size: tuple[int, int], mode: str, align_corners: bool) -> Array:
-    out: Any = widen(x)
-    for axis in (3, 2):
-        lines = _lines(out, axis, *taps(x.shape[axis], size[axis - 2], mode, align_corners))
-        terms = [np.take(out, position, axis=axis) * weight for position, weight in lines]
-        out = sum(terms[1:], terms[0])
+    out = wide64(x)
+    for along in (3, 2):
+        out = _along(out, along, _image(x.shape[along], size[along - 2], mode, align_corners))
     return out.astype(x.dtype)
 
 
 def interpolate2d_backward(
     g: Array, input_shape: tuple[int, ...], mode: str, align_corners: bool
 ) -> Array:
-    out = widen(g)
-    for axis in (2, 3):
-        n, count = input_shape[axis], g.shape[axis]
-        shape = tuple(n if i == axis else size for i, size in enumerate(out.shape))
-        sums = np.zeros(shape, out.dtype)
-        for position, weight in _lines(out, axis, *taps(n, count, mode, align_corners)):
-            place: Any = (slice(None),) * axis + (position,)
-            np.add.at(sums, place, out * weight)
+    out = wide64(g)
+    for along in (2, 3):
+        n, count = input_shape[along], g.shape[along]
+        sums = np.zeros((*out.shape[:along], n, *out.shape[along + 1 :]))
+        for i in range(count):
+            for j, weight in _taps(_image(n, count, mode, align_corners), i).items():
+                to: Any = (slice(None),) * along + (j,)
+                sums[to] += np.take(out, i, axis=along) * weight
         out = sums
     return out.astype(g.dtype)
 
 
-class Resizing(NamedTuple):
-    """How ``resize`` reads along every axis: its attributes of one value."""
-
-    mode: str
-    coordinates: str
-    rounding: str
-    cubic_coefficient: float
-    antialias: bool
-    exclude_outside: bool
-
-
-def _places(n: int, count: int, scale: float | None, coordinates: str, region: Any) -> Array:
-    """Where each of ``count`` results lies in a line of n.
-
-    Without a scale the places are quotients of integers, so that those on an element are exact.
-    """
-    x = np.arange(count, dtype=np.float64)
-    wide = count if scale is None else scale * n
-    if coordinates == "align_corners":
-        return np.zeros(count) if wide == 1 else x * (n - 1) / (wide - 1)
-    if coordinates == "tf_crop_and_resize":
-        start, end = region
-        span = (end - start) * (n - 1)
-        return start * (n - 1) + (np.full(count, span / 2) if wide == 1 else x * span / (wide - 1))
-    if coordinates == "asymmetric":
-        return x * n / count if scale is None else x / scale
-    if coordinates == "tf_half_pixel_for_nn":
-        return (2 * x + 1) * n / (2 * count) if scale is None else (x + 0.5) / scale
-    if coordinates == "pytorch_half_pixel" and wide == 1:
-        return np.full(count, -0.5)
-    if scale is None:
-        return ((2 * x + 1) * n - count) / (2 * count)
-    if coordinates == "half_pixel_symmetric":
-        return (n - 1) / 2 + (x - (count - 1) / 2) / scale
-    return (x + 0.5) / scale - 0.5
-
-
-def _keys(t: Array, a: float) -> Array:
-    """Keys' cubic kernel."""
-    t = np.abs(t)
-    near = ((a + 2) * t - (a + 3)) * t * t + 1
-    far = (((t - 5) * t + 8) * t - 4) * a
-    return np.where(t <= 1, near, np.where(t < 2, far, 0.0))
-
-
-def _lanczos(t: Array) -> Array:
-    return np.where(np.abs(t) < 3, np.sinc(t) * np.sinc(t / 3), 0.0)
-
-
-def _right(ratio: Array, rounding: str) -> Array:
-    """Whether the right one of two neighbors is taken; a place on an element is at its ratio 1."""
-    choices = {
-        "ceil": ratio > 0,
-        "floor": ratio == 1,
-        "round_prefer_ceil": ratio >= 0.5,
-        "round_prefer_floor": ratio > 0.5,
-    }
-    return choices[rounding]
-
-
-# How far a filter reaches.
-_REACH = {"cubic": 2, "lanczos3": 3, "linear": 1}
-
-
-def _weights(at: Array, shrinks: float, how: Resizing) -> tuple[Array, Array]:
-    """Positions around places, also beyond the edges, and their weights."""
-    first = np.ceil(at) - 1
-    ratio = at - first
-    if how.mode == "nearest":
-        right = _right(ratio, how.rounding)
-        return (first + right)[:, None], np.ones((len(at), 1))
-    narrow = min(shrinks, 1.0) if how.antialias else 1.0
-    start = int(np.floor(-_REACH[how.mode] / narrow) + 1)
-    offsets = np.arange(start, start + 2 * (1 - start))
-    off = (offsets - ratio[:, None]) * narrow
-    if how.mode == "linear":
-        weights = np.maximum(1 - np.abs(off), 0.0)
-    else:
-        weights = _keys(off, how.cubic_coefficient) if how.mode == "cubic" else _lanczos(off)
-    if how.antialias or how.mode == "lanczos3":
-        weights = weights / weights.sum(axis=1, keepdims=True)
-    return first[:, None] + offsets, weights
-
-
-def line(
-    n: int, count: int, scale: float | None, region: Any, how: Resizing
-) -> tuple[Array, Array, Array]:
-    """Positions in ``0..n`` that each result reads and their weights: (count, t); who is beyond."""
-    if count == 0:
-        return np.zeros((0, 1), np.int64), np.ones((0, 1)), np.zeros(0, bool)
-    at = _places(n, count, scale, how.coordinates, region)
-    positions, weights = _weights(at, count / n if scale is None else scale, how)
-    if how.exclude_outside:
-        inside = np.where((positions >= 0) & (positions < n), weights, 0.0)
-        total = inside.sum(axis=1, keepdims=True)
-        weights = np.where(total != 0, inside / np.where(total != 0, total, 1.0), weights)
-    crop = how.coordinates == "tf_crop_and_resize"
-    beyond = ((at < 0) | (at > n - 1)) & crop
-    return np.clip(positions, 0, n - 1).astype(np.int64), weights, beyond
-
-
-def lines(shape: tuple[int, ...], attributes: tuple[Any, ...]) -> Iterator[tuple[int, Any]]:
-    """For each axis that ``resize`` changes its number and its ``line``."""
-    size, mode, coordinates, scale, rounding, a, antialias, exclude, region, _ = attributes
-    how = Resizing(mode, coordinates, rounding, a, antialias, exclude)
-    region = region or (0.0,) * len(size) + (1.0,) * len(size)
+def _axes(shape: tuple[int, ...], attributes: tuple[Any, ...]) -> Iterator[tuple[int, Axis]]:
+    """The axes that ``resize`` looks at, by number."""
+    size, mode, coordinates, scale, rounding, cubic, antialias, exclude, region, _ = attributes
+    rank = len(size)
     for i, count in enumerate(size):
-        axis = len(shape) - len(size) + i
-        n, factor = shape[axis], scale[i] if scale else None
-        found = line(n, count, factor, (region[i], region[len(size) + i]), how)
-        if n != count or not _is_same(*found):
-            yield axis, found
-
-
-def _is_same(positions: Array, weights: Array, beyond: Array) -> bool:
-    """Whether each result is the element in its place."""
-    here = positions == np.arange(len(positions))[:, None]
-    return not beyond.any() and bool(np.where(here, weights == 1, weights == 0).all())
+        along = len(shape) - rank + i
+        part = (region[i], region[rank + i]) if region else (0.0, 1.0)
+        factor = scale[i] if scale else None
+        how = (mode, coordinates, factor, rounding, cubic, antialias, exclude, part)
+        yield along, Axis(shape[along], count, *how)
 
 
 def resize(x: Array, *attributes: Any) -> Array:
-    """The sum of the taps along each axis; a tap of no weight at all reads nothing."""
-    out: Any = x.astype(np.float64)
+    out = wide64(x)
     outside = np.zeros((1,) * x.ndim, bool)
-    for axis, (places, weights, beyond) in lines(x.shape, attributes):
-        behind = (len(places), *(1,) * (x.ndim - 1 - axis))
-        out = sum(
-            np.take(out, place, axis=axis) * weight.reshape(behind)
-            for place, weight in zip(places.T, weights.T, strict=True)
-            if weight.any() or not weight.size
-        )
-        outside = outside | beyond.reshape(behind)
+    for along, axis in _axes(x.shape, attributes):
+        out = _along(out, along, axis)
+        if axis.coordinates == "tf_crop_and_resize":
+            places = np.array([_place(axis, i) for i in range(axis.size)])
+            beyond = (places < 0) | (places > axis.n - 1)
+            outside = outside | beyond.reshape(-1, *(1,) * (x.ndim - 1 - along))
     return np.where(outside, attributes[-1], out).astype(x.dtype)
 
 
-def as_resize(
-    size: tuple[int, ...], mode: str, align_corners: bool, antialias: bool
-) -> tuple[Any, ...]:
-    """The attributes of ``resize`` that are ``interpolate``'s: PyTorch's, or Pillow's filters."""
-    if mode.startswith("nearest"):
-        exact = mode == "nearest_exact"
-        where, rounding = ("half_pixel", "round_prefer_ceil") if exact else ("asymmetric", "floor")
-        return (size, "nearest", where, (), rounding, CUBIC, False, False, (), 0.0)
-    where = "align_corners" if align_corners else "half_pixel"
-    a = -0.5 if antialias and mode == "cubic" else CUBIC
-    inside = antialias or mode == "lanczos3"
-    return (size, mode, where, (), "round_prefer_floor", a, antialias, inside, (), 0.0)
-
-
-def interpolate(x: Array, *attributes: Any) -> Array:
-    return resize(x, *as_resize(*attributes))
+def interpolate(
+    x: Array, size: tuple[int, ...], mode: str, align_corners: bool, antialias: bool
+) -> Array:
+    out = wide64(x)
+    for i, count in enumerate(size):
+        n = x.shape[i + 2]
+        if mode == "nearest":
+            axis = Axis(n, count, "nearest", "asymmetric")
+        elif mode == "nearest_exact":
+            axis = Axis(n, count, "nearest", "half_pixel", rounding="round_prefer_ceil")
+        else:
+            where = "align_corners" if align_corners else "half_pixel"
+            cubic = -0.5 if antialias and mode == "cubic" else -0.75
+            edge = antialias or mode == "lanczos3"
+            axis = Axis(n, count, mode, where, None, "floor", cubic, antialias, edge)
+        out = _along(out, i + 2, axis)
+    return out.astype(x.dtype)

@@ -11,12 +11,6 @@ from ._precision import widen
 Array = np.ndarray[Any, Any]
 
 
-def run(rows: int, columns: int, offset: int) -> tuple[int, int]:
-    """Where a diagonal starts in the flattened matrix, and how many elements it has."""
-    count = min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns)
-    return (offset if offset >= 0 else -offset * columns), max(count, 0)
-
-
 def cross(x1: Array, x2: Array, axis: int) -> Array:
     a, b = widen(x1), widen(x2)
     turns = [np.roll(x, -n, axis=axis) for n in (1, 2) for x in (a, b)]

@@ -69,19 +69,17 @@ def lp_pool(x: Array, kernel: Any, p: float, stride: Any, padding: Any, ceil_mod
     return y.astype(x.dtype)
 
 
-def regions(n: int, count: int) -> tuple[Array, Array]:
-    """First element of each of ``count`` regions of n elements, and the one behind its last."""
-    i = np.arange(count)
-    return i * n // count, -(-(i + 1) * n // count)
+def _cuts(place: Any, x: Array, size: Any) -> Any:
+    """The elements over which a place of the result lies, each at least in part, by axis."""
+    for i, n, count in zip(place, x.shape[2:], size, strict=True):
+        over = [j for j in range(n) if j * count < (i + 1) * n and (j + 1) * count > i * n]
+        yield slice(over[0], over[-1] + 1)
 
 
 def _adaptive(x: Array, size: Any, function: Any) -> Array:
     y = np.zeros((*x.shape[:2], *size), x.dtype)
-    spans = [regions(n, count) for n, count in zip(x.shape[2:], size, strict=True)]
     for place in np.ndindex(*size):
-        ends = zip(place, spans, strict=True)
-        cut = [slice(int(first[i]), int(last[i])) for i, (first, last) in ends]
-        seen = x[(slice(None), slice(None), *cut)].reshape(*x.shape[:2], -1)
+        seen = x[(slice(None), slice(None), *_cuts(place, x, size))].reshape(*x.shape[:2], -1)
         y[(slice(None), slice(None), *place)] = function(seen)
     return y
 
@@ -99,10 +97,8 @@ def adaptive_max_with_indices(x: Array, size: Any) -> tuple[Array, Array]:
     wide = np.broadcast_to(numbers, x.shape)
     best = _adaptive(x, size, lambda seen: seen.max(axis=2))
     indices = np.zeros(best.shape, np.int64)
-    spans = [regions(n, count) for n, count in zip(x.shape[2:], size, strict=True)]
     for place in np.ndindex(*size):
-        ends = zip(place, spans, strict=True)
-        cut = (slice(None), slice(None), *(slice(int(f[i]), int(e[i])) for i, (f, e) in ends))
+        cut = (slice(None), slice(None), *_cuts(place, x, size))
         seen, numbered = (a[cut].reshape(*x.shape[:2], -1) for a in (x, wide))
         first = seen.argmax(axis=2)[..., None]
         indices[(slice(None), slice(None), *place)] = np.take_along_axis(numbered, first, 2)[..., 0]

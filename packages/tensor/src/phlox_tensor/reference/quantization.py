@@ -11,11 +11,6 @@ from ._precision import widen
 Array = np.ndarray[Any, Any]
 
 
-def limits(bits: int, signed: bool) -> tuple[int, int]:
-    """The smallest and the largest integer of so many bits."""
-    return (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
-
-
 def _spread(scale: Array, shape: tuple[int, ...], axis: int | None) -> Array:
     if not scale.ndim:
         return scale
@@ -41,5 +36,5 @@ def quantize(
     out = np.round(wide / _spread(widen(scale), x.shape, axis))
     if zero_point is not None:
         out = out + _spread(zero_point.astype(wide.dtype), x.shape, axis)
-    low, high = limits(bits, dtype.signed)
-    return np.nan_to_num(np.clip(out, low, high), nan=0.0).astype(dtype.numpy)
+    low = -(1 << bits) // 2 if dtype.signed else 0
+    return np.nan_to_num(np.clip(out, low, low + (1 << bits) - 1), nan=0.0).astype(dtype.numpy)

@@ -17,18 +17,6 @@ Array = np.ndarray[Any, Any]
 _MODES = {"circular": "wrap", "edge": "edge", "reflect": "reflect", "symmetric": "symmetric"}
 
 
-def border(n: int, before: int, after: int, mode: str) -> Array:
-    """From where each element of an axis with margins comes."""
-    places = np.arange(-before, n + after)
-    if mode == "circular":
-        return places % n
-    if mode == "edge":
-        return np.clip(places, 0, n - 1)
-    twice = 0 if mode == "reflect" else 1
-    low = np.where(places < 0, -places - twice, places)
-    return np.where(low >= n, 2 * (n - 1) + twice - low, low)
-
-
 def pad_border(x: Array, padding: Any, mode: str) -> Array:
     return np.pad(x, padding, mode=_MODES[mode])  # type: ignore[call-overload]
 
@@ -74,25 +62,17 @@ def max_unpool(x: Array, indices: Array, size: Any) -> Array:
     return out.reshape(*lead, *size)
 
 
-def shuffled(shape: Any, factor: int) -> tuple[int, ...]:
-    *lead, c, h, w = shape
-    return *lead, c // factor**2, h * factor, w * factor
-
-
-def unshuffled(shape: Any, factor: int) -> tuple[int, ...]:
-    *lead, c, h, w = shape
-    return *lead, c * factor**2, h // factor, w // factor
-
-
 def pixel_shuffle(x: Array, factor: int) -> Array:
-    out = np.zeros(shuffled(x.shape, factor), x.dtype)
+    *lead, c, h, w = x.shape
+    out = np.zeros((*lead, c // factor**2, h * factor, w * factor), x.dtype)
     for i, j in product(range(factor), repeat=2):
         out[..., i::factor, j::factor] = x[..., i * factor + j :: factor**2, :, :]
     return out
 
 
 def pixel_unshuffle(x: Array, factor: int) -> Array:
-    out = np.zeros(unshuffled(x.shape, factor), x.dtype)
+    *lead, c, h, w = x.shape
+    out = np.zeros((*lead, c * factor**2, h // factor, w // factor), x.dtype)
     for i, j in product(range(factor), repeat=2):
         out[..., i * factor + j :: factor**2, :, :] = x[..., i::factor, j::factor]
     return out

@@ -13,16 +13,11 @@ from ._precision import wide64
 Array = np.ndarray[Any, Any]
 
 
-def middles(n: int, align_corners: bool) -> Array:
-    """Places of n pixels along an axis from -1 to 1."""
-    if align_corners:
-        return np.linspace(-1.0, 1.0, n) if n > 1 else np.zeros(1)
-    return (2 * np.arange(n) + 1) / n - 1
-
-
 def affine_grid(theta: Array, size: Any, align_corners: bool) -> Array:
     axes = size[2:]
-    lines = np.meshgrid(*[middles(n, align_corners) for n in axes], indexing="ij")
+    ends = [1 - 1 / n if not align_corners else float(n > 1) for n in axes]
+    middles = [np.linspace(-end, end, n) for n, end in zip(axes, ends, strict=True)]
+    lines = np.meshgrid(*middles, indexing="ij")
     points = np.stack([*lines[::-1], np.ones(axes)], axis=-1)
     return np.einsum("...j,nij->n...i", points, wide64(theta)).astype(theta.dtype)
 
@@ -94,20 +89,6 @@ def grid_sample(x: Array, grid: Array, mode: str, padding_mode: str, align_corne
     return y.astype(x.dtype)
 
 
-def starts(kernel: Any, stride: Any, padding: Any, dilation: Any, size: Any) -> list[Array]:
-    """Row and column at which each place of each window reads: (kh·kw, H', W') twice."""
-    shape = (*kernel, *size)
-    lines = []
-    for axis in range(2):
-        inside = np.arange(kernel[axis]) * dilation[axis]
-        outside = np.arange(size[axis]) * stride[axis] - padding[axis][0]
-        where = [(-1, 1, 1, 1), (1, -1, 1, 1)][axis]
-        there = [(1, 1, -1, 1), (1, 1, 1, -1)][axis]
-        whole = inside.reshape(where) + outside.reshape(there)
-        lines.append(np.broadcast_to(whole, shape).reshape(-1, *size))
-    return lines
-
-
 def deform_conv2d(
     x: Array,
     offset: Array,
@@ -126,12 +107,12 @@ def deform_conv2d(
     shares = np.ones((n, parts, count, *size))
     if mask is not None:
         shares = wide64(mask).reshape(shares.shape)
-    first = starts(kernel, stride, padding, dilation, size)
     images = wide64(x).reshape(n, parts, -1, *x.shape[2:])
     columns = np.zeros((n, parts, images.shape[2], count, *size))
     for b, p, k, i, j in np.ndindex(n, parts, count, *size):
-        row = first[0][k, i, j] + moves[b, p, k, 0, i, j]
-        column = first[1][k, i, j] + moves[b, p, k, 1, i, j]
+        down, across = divmod(k, kernel[1])
+        row = i * stride[0] - padding[0][0] + down * dilation[0] + moves[b, p, k, 0, i, j]
+        column = j * stride[1] - padding[1][0] + across * dilation[1] + moves[b, p, k, 1, i, j]
         seen = _value(images[b, p], row, column, ("bilinear", "zeros", True))
         columns[b, p, :, k, i, j] = seen * shares[b, p, k, i, j]
     columns = columns.reshape(n, groups, inner, count, *size)

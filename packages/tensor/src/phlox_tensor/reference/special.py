@@ -6,25 +6,14 @@ from math import erf, exp, inf, isinf, isnan, nan, pi, sqrt
 from math import erfc as erfc_of
 from math import lgamma as _lgamma
 from statistics import NormalDist
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from .._dtype import finfo
-from ._erf import erfc64
 from ._precision import is_float, wide64
 
 Array = np.ndarray[Any, Any]
-
-# M. Giles, "Approximating the erfinv function", 2010: single precision, two ranges.
-NEAR: Final = (
-    2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
-    -0.00125372503, -0.00417768164, 0.246640727, 1.50140941,
-)  # fmt: skip
-FAR: Final = (
-    -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773,
-    -0.0076224613, 0.00943887047, 1.00167406, 2.83297682,
-)  # fmt: skip
 
 
 def _each(function: Any, x: Array) -> Array:
@@ -54,7 +43,7 @@ def digamma(x: Array) -> Array:
 
 
 def erfc(x: Array) -> Array:
-    return erfc64(x).astype(x.dtype)
+    return _each(erfc_of, x)
 
 
 def _erfinv_of(y: float) -> float:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from math import ceil, floor, isfinite
+from math import ceil, floor
 from typing import Any
 
 import numpy as np
 
-from .._errors import ArgumentError
+from ..shapes.statistics import check_range
 from ._precision import wide64, widen
 
 Array = np.ndarray[Any, Any]
@@ -64,32 +64,12 @@ def running(x: Array, axis: int, *, largest: bool) -> tuple[Array, Array]:
     return values, indices
 
 
-def edges(low: float, high: float, bins: int) -> Array:
-    """Ends of equal intervals, as NumPy's: a single value is in the middle of a unit.
-
-    Raises:
-        ArgumentError: when the first lies behind the last, or one is nan or infinite.
-    """
-    if not (isfinite(low) and isfinite(high)):
-        raise ArgumentError(
-            "histogram",
-            "the range is not finite",
-            got=f"{low} to {high}",
-            expected="finite elements, or min and max",
-            hint="px.histogram(x, min=0.0, max=1.0)",
-        )
-    if low > high:
-        raise ArgumentError("histogram", "min > max", got=f"{low} > {high}", expected="min <= max")
-    if low == high:
-        low, high = low - 0.5, high + 0.5
-    return np.linspace(low, high, bins + 1)
-
-
 def histogram(x: Array, bins: int, low: float | None, high: float | None) -> tuple[Array, Array]:
     wide = widen(x).reshape(-1)
     first = (float(wide.min()) if wide.size else 0.0) if low is None else low
     last = (float(wide.max()) if wide.size else 1.0) if high is None else high
-    ends = edges(first, last, bins).astype(x.dtype)
+    check_range(first, last)
+    ends = np.histogram_bin_edges([], bins, (first, last)).astype(x.dtype)
     wide = wide[(wide >= widen(ends)[0]) & (wide <= widen(ends)[-1])]
     counts, _ = np.histogram(wide, bins=widen(ends))
     return counts, ends

@@ -6,13 +6,18 @@ from typing import TYPE_CHECKING
 
 from .._attributes import normalize_axis
 from .._errors import ShapeError
-from ..reference.matrices import run
 from ._broadcast import broadcast_shapes
 from ._equation import read
 
 if TYPE_CHECKING:
     from .._backend import Backend
     from .._op import Attributes, Op, Shape, Specs
+
+
+def run(rows: int, columns: int, offset: int) -> tuple[int, int]:
+    """Where a diagonal starts in the flattened matrix, and how many elements it has."""
+    count = min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns)
+    return (offset if offset >= 0 else -offset * columns), max(count, 0)
 
 
 def prepare_cross(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from .._errors import ArgumentError, ShapeError
 from ._window import sizes, windowed
@@ -74,3 +76,9 @@ def adaptive(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
 def adaptive_with_indices(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     """(N, C, *size), of values and of places."""
     return adaptive(op, specs, attributes) * 2
+
+
+def regions(n: int, count: int) -> tuple[Any, Any]:
+    """First element of each of ``count`` regions of n elements, and the one behind its last."""
+    i = np.arange(count)
+    return i * n // count, -(-(i + 1) * n // count)

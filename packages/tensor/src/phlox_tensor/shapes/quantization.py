@@ -81,3 +81,8 @@ def quantized_linear(op: Op, specs: Specs, attributes: Attributes) -> list[Shape
     if bias is not None and bias.shape != (columns,):
         raise ShapeError(op.name, "bias does not fit", got=bias.shape, expected=(columns,))
     return [(*x.shape[:-1], columns)]
+
+
+def limits(bits: int, signed: bool) -> tuple[int, int]:
+    """The smallest and the largest integer of so many bits."""
+    return (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from .._attributes import normalize_axis
 from .._errors import ArgumentError, ShapeError
@@ -163,3 +165,27 @@ def unflatten(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     axis, sizes = attributes
     shape = specs[0].shape
     return [(*shape[:axis], *sizes, *shape[axis + 1 :])]
+
+
+def border(n: int, before: int, after: int, mode: str) -> Any:
+    """From where each element of an axis with margins comes."""
+    places = np.arange(-before, n + after)
+    if mode == "circular":
+        return places % n
+    if mode == "edge":
+        return np.clip(places, 0, n - 1)
+    twice = 0 if mode == "reflect" else 1
+    low = np.where(places < 0, -places - twice, places)
+    return np.where(low >= n, 2 * (n - 1) + twice - low, low)
+
+
+def shuffled(shape: Any, factor: int) -> tuple[int, ...]:
+    """The shape behind ``pixel_shuffle``."""
+    *lead, c, h, w = shape
+    return *lead, c // factor**2, h * factor, w * factor
+
+
+def unshuffled(shape: Any, factor: int) -> tuple[int, ...]:
+    """The shape behind ``pixel_unshuffle``."""
+    *lead, c, h, w = shape
+    return *lead, c * factor**2, h // factor, w // factor

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from .._errors import ArgumentError, ShapeError
 from ._window import image, window_sizes
@@ -98,3 +100,24 @@ def nms(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
         got = f"boxes {boxes}, scores {scores}"
         raise ShapeError(op.name, "boxes and scores do not fit", got=got, expected="(K, 4), (K,)")
     return [(-1,)]
+
+
+def middles(n: int, align_corners: bool) -> Any:
+    """Places of n pixels along an axis from -1 to 1."""
+    if align_corners:
+        return np.linspace(-1.0, 1.0, n) if n > 1 else np.zeros(1)
+    return (2 * np.arange(n) + 1) / n - 1
+
+
+def starts(kernel: Any, stride: Any, padding: Any, dilation: Any, size: Any) -> list[Any]:
+    """Row and column at which each place of each window reads: (kh·kw, H', W') twice."""
+    shape = (*kernel, *size)
+    lines = []
+    for axis in range(2):
+        inside = np.arange(kernel[axis]) * dilation[axis]
+        outside = np.arange(size[axis]) * stride[axis] - padding[axis][0]
+        where = [(-1, 1, 1, 1), (1, -1, 1, 1)][axis]
+        there = [(1, 1, -1, 1), (1, 1, 1, -1)][axis]
+        whole = inside.reshape(where) + outside.reshape(there)
+        lines.append(np.broadcast_to(whole, shape).reshape(-1, *size))
+    return lines

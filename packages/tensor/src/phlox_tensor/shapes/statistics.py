@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from .._errors import ArgumentError, ShapeError
 from ._broadcast import broadcast_shapes
@@ -92,3 +95,29 @@ def quantile(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
 def var_mean(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     """As of ``var``, twice."""
     return reduction(op, specs, attributes) * 2
+
+
+def check_range(low: float, high: float) -> None:
+    """Refuse a range without a size.
+
+    Raises:
+        ArgumentError: when the first lies behind the last, or one is nan or infinite.
+    """
+    if not (isfinite(low) and isfinite(high)):
+        raise ArgumentError(
+            "histogram",
+            "the range is not finite",
+            got=f"{low} to {high}",
+            expected="finite elements, or min and max",
+            hint="px.histogram(x, min=0.0, max=1.0)",
+        )
+    if low > high:
+        raise ArgumentError("histogram", "min > max", got=f"{low} > {high}", expected="min <= max")
+
+
+def edges(low: float, high: float, bins: int) -> Any:
+    """Ends of equal intervals, as NumPy's: a single value is in the middle of a unit."""
+    check_range(low, high)
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    return np.linspace(low, high, bins + 1)
