@@ -90,7 +90,7 @@ def _keys(t: Array, a: float) -> Array:
     return np.where(t <= 1, near, np.where(t < 2, far, 0.0))
 
 
-def _lanczos(t: Array) -> Array:
+def _lanczos(t: Array, _: float) -> Array:
     return np.where(np.abs(t) < 3, np.sinc(t) * np.sinc(t / 3), 0.0)
 
 
@@ -105,6 +105,11 @@ def _right(ratio: Array, rounding: str) -> Array:
     return choices[rounding]
 
 
+def _triangle(t: Array, _: float) -> Array:
+    return np.maximum(1 - np.abs(t), 0.0)
+
+
+_FILTERS = {"cubic": _keys, "lanczos3": _lanczos, "linear": _triangle}
 # How far a filter reaches.
 _REACH = {"cubic": 2, "lanczos3": 3, "linear": 1}
 
@@ -120,10 +125,7 @@ def _weights(at: Array, shrinks: float, how: Resizing) -> tuple[Array, Array]:
     start = int(np.floor(-_REACH[how.mode] / narrow) + 1)
     offsets = np.arange(start, start + 2 * (1 - start))
     off = (offsets - ratio[:, None]) * narrow
-    if how.mode == "linear":
-        weights = np.maximum(1 - np.abs(off), 0.0)
-    else:
-        weights = _keys(off, how.cubic_coefficient) if how.mode == "cubic" else _lanczos(off)
+    weights = _FILTERS[how.mode](off, how.cubic_coefficient)
     if how.antialias or how.mode == "lanczos3":
         weights = weights / weights.sum(axis=1, keepdims=True)
     return first[:, None] + offsets, weights
