@@ -54,11 +54,12 @@ def test(arguments: Arguments) -> int:
 
 
 def _long_proofs() -> dict[str, int]:
-    """Every function on every float32, the kernels under AddressSanitizer, the fuzzed parsers."""
-    from tools import accuracy, fuzz, sanitize  # noqa: PLC0415 - the long test alone needs them
+    """Every function on every float32, ARM, AddressSanitizer, the fuzzed parsers."""
+    from tools import accuracy, arm, fuzz, sanitize  # noqa: PLC0415 - the long test alone needs them
 
     return {
         "accuracy": accuracy.main([]),
+        "arm": arm.main(),
         "fuzzing": fuzz.main([]),
         "sanitizer": sanitize.main([]),
     }

@@ -5,6 +5,9 @@
 //! instruction set and picks at run time. Call [`launch`] inside a task, not around `threads::parallel`: a closure does
 //! not inherit the instruction set.
 
+#[cfg(target_arch = "aarch64")]
+mod neon;
+#[cfg(not(target_arch = "aarch64"))]
 mod portable;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86;
@@ -240,18 +243,20 @@ pub fn register_bytes() -> usize {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-impl Real for f32 {
-    type Wide512 = portable::Array4;
-    type Wide256 = portable::Array4;
-    type Portable = portable::Array4;
+macro_rules! one_kind {
+    ($($elem:ident $lanes:path;)*) => {$(
+        impl Real for $elem {
+            type Wide512 = $lanes;
+            type Wide256 = $lanes;
+            type Portable = $lanes;
+        }
+    )*};
 }
 
-#[cfg(not(target_arch = "x86_64"))]
-impl Real for f64 {
-    type Wide512 = portable::Array2;
-    type Wide256 = portable::Array2;
-    type Portable = portable::Array2;
-}
+#[cfg(target_arch = "aarch64")]
+one_kind! { f32 neon::F32x4; f64 neon::F64x2; }
+#[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
+one_kind! { f32 portable::Array4; f64 portable::Array2; }
 
 #[cfg(target_arch = "x86_64")]
 impl Real for f32 {

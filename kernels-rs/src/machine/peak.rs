@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Instant;
 
 use crate::machine::amx;
-use crate::machine::simd::{self, Level};
+use crate::machine::simd;
+#[cfg(target_arch = "x86_64")]
+use crate::machine::simd::Level;
 use crate::machine::threads;
 use crate::math::{Fma, Fused, Split};
 

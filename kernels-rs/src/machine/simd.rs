@@ -120,6 +120,13 @@ pub fn has_amx() -> bool {
     level() == Level::Avx512 && AMX.load(Relaxed)
 }
 
+/// True when the instruction that multiplies four bytes and adds them to an int32 is there, of 512 bits.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub fn has_vnni() -> bool {
+    level() == Level::Avx512 && is_x86_feature_detected!("avx512vnni")
+}
+
 /// Compiles an `#[inline(always)]` function for each level and calls the best one:
 /// `vectorize!(name[T: Bound](a: A, b: B) -> R => generic::<T>)` defines `fn name<T: Bound>(a: A, b: B) -> R`.
 #[macro_export]

@@ -6,6 +6,8 @@
 #[cfg(target_arch = "x86_64")]
 mod amx;
 mod blocks;
+#[cfg(target_arch = "x86_64")]
+mod bytes;
 mod call;
 mod direct;
 mod dots;

@@ -61,11 +61,7 @@ macro_rules! array_lanes {
                 let mut out = plus.0;
                 for i in 0..$n {
                     // Without an FMA instruction `mul_add` is a slow library call.
-                    out[i] = if cfg!(target_arch = "aarch64") {
-                        self.0[i].mul_add(by.0[i], out[i])
-                    } else {
-                        self.0[i] * by.0[i] + out[i]
-                    };
+                    out[i] += self.0[i] * by.0[i];
                 }
                 Self(out)
             }

@@ -18,6 +18,8 @@ const LARGE_CACHE: usize = 2 << 20;
 const DEPTH: usize = 256;
 /// Rows of a task with narrow panels: its block of the left side is at most 168 KiB, in the second-level cache.
 const MOST_ROWS: usize = 168;
+/// Tasks with narrow panels, at least, where there is work for them.
+const NARROW_TASKS: usize = 32;
 /// Rows of a task with wide panels from which more tasks are made by cutting columns.
 const FEWEST_ROWS: usize = 128;
 /// Rows up to which a right side is read where it lies until it is kept. Measured on Xeon (family 6, model 207), one thread,
@@ -89,7 +91,7 @@ impl Blocks {
 
     /// Rows and columns of a task. `split`: more than one thread may help.
     pub fn grid<F: Format>(&self, size: (usize, usize, usize), split: bool) -> (usize, usize) {
-        if self.width == WIDE { self.wide_grid(size, split) } else { self.narrow_grid::<F>(size) }
+        if self.width == WIDE { self.wide_grid(size, split) } else { self.narrow_grid::<F>(size, split) }
     }
 
     /// Rows are cut first: each task packs its rows of the left side. The cuts change no sum, so they may follow the threads.
@@ -115,11 +117,12 @@ impl Blocks {
         (rows, cols)
     }
 
-    /// A function of the shape alone.
-    fn narrow_grid<F: Format>(&self, (m, k, n): (usize, usize, usize)) -> (usize, usize) {
+    /// Columns are cut first: panels are packed for all tasks together. Again the cuts change no sum.
+    fn narrow_grid<F: Format>(&self, (m, k, n): (usize, usize, usize), split: bool) -> (usize, usize) {
         let panel = self.panel;
         let work = m.saturating_mul(k).saturating_mul(n);
-        let wanted = if work < SERIAL { 1 } else { (work >> 18).min(32) };
+        let most = if split { threads::tasks(NARROW_TASKS) } else { NARROW_TASKS };
+        let wanted = if work < SERIAL { 1 } else { (work >> 18).min(most) };
         let (mut rows, mut cols) = (m.div_ceil(m.div_ceil(self.rows)), n);
         if size_of::<F::Elem>() < size_of::<Wide<F>>() && cols > 512 {
             // The sums are kept aside while there are several blocks along `k`.
@@ -148,8 +151,52 @@ fn half(count: usize, unit: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Matrix;
+    use super::super::call::Call;
+    use super::super::epilogue::Epilogue;
     use super::super::format::Single;
     use super::*;
+    use crate::dtype::F16;
+    use crate::machine::threads::set_num_threads;
+    use std::sync::Mutex;
+
+    /// What the busiest thread has to do, in even shares of all, where tasks of so many elements go to whoever is free.
+    fn busiest(mut tasks: Vec<usize>, threads: usize) -> f64 {
+        tasks.sort_unstable();
+        let mut busy = vec![0; threads];
+        for task in tasks.iter().rev() {
+            *busy.iter_mut().min().expect("a thread") += task;
+        }
+        *busy.iter().max().expect("a thread") as f64 * threads as f64 / tasks.iter().sum::<usize>() as f64
+    }
+
+    #[test]
+    fn large_products_keep_many_threads_busy() {
+        for threads in [2, 3, 16, 64] {
+            set_num_threads(threads);
+            for (m, k, n) in [(2048, 2048, 2048), (1024, 1024, 1024), (4000, 512, 1000)] {
+                for (rows, cols) in [
+                    Blocks::new::<Single<f32>>(n).grid::<Single<f32>>((m, k, n), true),
+                    Blocks::new::<Single<F16>>(n).grid::<Single<F16>>((m, k, n), true),
+                ] {
+                    let cuts = |len: usize, step: usize| {
+                        (0..len).step_by(step).map(move |at| step.min(len - at)).collect::<Vec<_>>()
+                    };
+                    let tasks = cuts(m, rows)
+                        .into_iter()
+                        .flat_map(|high| cuts(n, cols).into_iter().map(move |wide| high * wide));
+                    let share = busiest(tasks.collect(), threads);
+                    assert!(share < 1.45, "{m}x{k}x{n} on {threads} threads, tasks of {rows}x{cols}: {share:.2}");
+                }
+            }
+            let none = Matrix::new(std::ptr::null_mut::<f32>(), (1, 1));
+            let call = Call { size: (64, 1024, 8192), a: none, b: none, c: none, end: Epilogue::default() };
+            let tasks = Mutex::new(Vec::new());
+            call.by_columns(true, 64, &|range| tasks.lock().unwrap().push(range.len()));
+            let share = busiest(tasks.into_inner().unwrap(), threads);
+            assert!(share < 1.45, "columns on {threads} threads: {share:.2}");
+        }
+    }
 
     #[test]
     fn tasks_cover_a_product_in_whole_panels() {

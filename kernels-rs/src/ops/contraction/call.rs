@@ -50,11 +50,12 @@ impl<T: Copy> Call<T> {
         self.size.0.saturating_mul(self.size.1).saturating_mul(self.size.2)
     }
 
-    /// Cuts columns into tasks of whole panels: a function of the shape alone.
+    /// Cuts columns into tasks of whole panels. The cuts change no sum, so they may follow the threads.
     pub fn by_columns(&self, split: bool, panel: usize, task: &(dyn Fn(Range<usize>) + Sync)) {
         let n = self.size.2;
         // Few rows are bound by memory: longer runs.
         let most = if self.size.0 <= 6 { 8 } else { 16 };
+        let most = if split { threads::tasks(most) } else { most };
         let pieces = if self.work() < SERIAL { 1 } else { (self.work() >> 18).clamp(2, most) };
         let step = n.div_ceil(pieces).next_multiple_of(panel);
         let run = |index: usize| task(index * step..n.min((index + 1) * step));

@@ -111,7 +111,7 @@ where
         _ => 2,
     };
     let (m, k, n) = call.size;
-    let tall = m.div_ceil(16).max(FEWER_THAN_COLUMNS);
+    let tall = m.div_ceil(threads::tasks(16)).max(FEWER_THAN_COLUMNS);
     let by_columns = n > width * lanes || m <= tall;
     let rows_at_once = if by_columns { m } else { tall };
     // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them.

@@ -2,7 +2,9 @@
 
 use super::Matrix;
 use super::format::load;
-use crate::dtype::{DType, Element, Float};
+#[cfg(target_arch = "x86_64")]
+use crate::dtype::DType;
+use crate::dtype::{Element, Float};
 use crate::error::{Error, Result};
 use crate::machine::lanes::{Kernel, Lanes, Real};
 use crate::math::special;

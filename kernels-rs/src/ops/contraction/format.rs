@@ -1,7 +1,9 @@
 //! The cells that operands are packed into, and how cells are multiplied.
 
 use super::tile::Multiply;
-use crate::dtype::{DType, Float};
+#[cfg(target_arch = "x86_64")]
+use crate::dtype::DType;
+use crate::dtype::Float;
 use crate::machine::lanes::{Block, Lanes, Real};
 use std::marker::PhantomData;
 

@@ -4,6 +4,8 @@ use super::Product;
 use crate::array::Array;
 use crate::array::number::Ring;
 use crate::dispatch;
+#[cfg(target_arch = "x86_64")]
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
 use crate::vectorize;
@@ -13,6 +15,10 @@ const COLS: usize = 1024;
 
 /// Writes all of `out`.
 pub fn run(product: &Product, x1: &Array, x2: &Array, out: &mut Array) -> Result<()> {
+    #[cfg(target_arch = "x86_64")]
+    if x1.dtype() == DType::I32 && super::bytes::run(product, x1, x2, out)? {
+        return Ok(());
+    }
     dispatch!(int x1.dtype(), T => typed::<T>(product, x1, x2, out), else Err(Error::Rejected("matmul of bools")))
 }
 

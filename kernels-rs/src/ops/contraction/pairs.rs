@@ -5,7 +5,9 @@ use super::direct::Way;
 use super::format::Format;
 use super::tile::Multiply;
 use crate::dtype::BF16;
-use crate::machine::lanes::{Block, Kernel, Lanes, Real};
+#[cfg(target_arch = "x86_64")]
+use crate::machine::lanes::Real;
+use crate::machine::lanes::{Block, Kernel, Lanes};
 use crate::machine::simd::prefetch;
 
 /// Cells are pairs of bfloat16, multiplied and added by one instruction.

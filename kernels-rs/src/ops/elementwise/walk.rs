@@ -4,6 +4,7 @@
 
 use super::run::Run;
 use super::{Input, Plan, stream};
+#[cfg(any(target_arch = "x86_64", test))]
 use crate::array::Array;
 use crate::array::axes::{Axis, Steps, merged};
 use crate::array::narrow;
@@ -51,6 +52,7 @@ impl View {
     }
 
     /// Elements as they are stored.
+    #[cfg(target_arch = "x86_64")]
     #[inline]
     pub(crate) fn stored(array: &Array, strides: Strides) -> Self {
         let size = array.dtype().itemsize();

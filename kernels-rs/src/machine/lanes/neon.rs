@@ -1,0 +1,153 @@
+//! NEON registers, which each aarch64 processor has.
+
+use super::{Block, Lanes};
+use crate::math::Fused;
+use std::arch::aarch64::*;
+
+/// Four `f32`.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct F32x4(float32x4_t);
+/// Two `f64`.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct F64x2(float64x2_t);
+
+macro_rules! lanes {
+    ($name:ident $elem:ident $n:literal, $splat:ident $load:ident $store:ident $mul_add:ident $add:ident $sub:ident $mul:ident $div:ident
+     $sqrt:ident $above:ident $choose:ident $even:ident $low:ident $high:ident, $transpose:item) => {
+        impl Lanes for $name {
+            type Elem = $elem;
+            type Math = Fused;
+            const N: usize = $n;
+            // With two registers of a row of sums: 24 of 32, two for the right side, and one for the left.
+            const ROWS: usize = 12;
+            #[inline(always)]
+            unsafe fn splat(value: $elem) -> Self {
+                // SAFETY: each aarch64 processor has the instruction.
+                Self(unsafe { $splat(value) })
+            }
+            #[inline(always)]
+            unsafe fn load(from: *const $elem) -> Self {
+                // SAFETY: the caller promises the elements; the instruction needs no alignment.
+                Self(unsafe { $load(from) })
+            }
+            #[inline(always)]
+            unsafe fn load_partial(from: *const $elem, count: usize) -> Self {
+                let mut lanes = [0.0; $n];
+                // SAFETY: the caller promises `count <= N` elements.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(from, lanes.as_mut_ptr(), count);
+                    Self::load(lanes.as_ptr())
+                }
+            }
+            #[inline(always)]
+            unsafe fn load_window(from: *const $elem, window: (usize, usize)) -> Self {
+                let mut lanes = [0.0; $n];
+                for i in window.0..window.1 {
+                    // SAFETY: the caller promises the elements in the window.
+                    lanes[i] = unsafe { *from.wrapping_add(i) };
+                }
+                // SAFETY: as many as a register has.
+                unsafe { Self::load(lanes.as_ptr()) }
+            }
+            #[inline(always)]
+            unsafe fn store(self, to: *mut $elem) {
+                // SAFETY: the caller promises room; the instruction needs no alignment.
+                unsafe { $store(to, self.0) }
+            }
+            #[inline(always)]
+            unsafe fn store_partial(self, to: *mut $elem, count: usize) {
+                let mut lanes = [0.0; $n];
+                // SAFETY: the caller promises room for `count <= N` elements.
+                unsafe {
+                    self.store(lanes.as_mut_ptr());
+                    std::ptr::copy_nonoverlapping(lanes.as_ptr(), to, count);
+                }
+            }
+            #[inline(always)]
+            unsafe fn mul_add(self, by: Self, plus: Self) -> Self {
+                // SAFETY: each aarch64 processor has the instruction.
+                Self(unsafe { $mul_add(plus.0, self.0, by.0) })
+            }
+            #[inline(always)]
+            unsafe fn add(self, other: Self) -> Self {
+                // SAFETY: each aarch64 processor has the instruction.
+                Self(unsafe { $add(self.0, other.0) })
+            }
+            #[inline(always)]
+            unsafe fn sub(self, other: Self) -> Self {
+                // SAFETY: each aarch64 processor has the instruction.
+                Self(unsafe { $sub(self.0, other.0) })
+            }
+            #[inline(always)]
+            unsafe fn mul(self, other: Self) -> Self {
+                // SAFETY: each aarch64 processor has the instruction.
+                Self(unsafe { $mul(self.0, other.0) })
+            }
+            #[inline(always)]
+            unsafe fn div(self, other: Self) -> Self {
+                // SAFETY: each aarch64 processor has the instruction.
+                Self(unsafe { $div(self.0, other.0) })
+            }
+            #[inline(always)]
+            unsafe fn sqrt(self) -> Self {
+                // SAFETY: each aarch64 processor has the instruction.
+                Self(unsafe { $sqrt(self.0) })
+            }
+            #[inline(always)]
+            unsafe fn max(self, other: Self) -> Self {
+                // The instruction for it would give NaN where either is.
+                // SAFETY: each aarch64 processor has the instruction.
+                Self(unsafe { $choose($above(other.0, self.0), other.0, self.0) })
+            }
+            #[inline(always)]
+            unsafe fn even(a: Self, b: Self) -> Self {
+                // SAFETY: each aarch64 processor has the instruction.
+                Self(unsafe { $even(a.0, b.0) })
+            }
+            #[inline(always)]
+            unsafe fn interleave(a: Self, b: Self) -> (Self, Self) {
+                // SAFETY: each aarch64 processor has the instructions.
+                unsafe { (Self($low(a.0, b.0)), Self($high(a.0, b.0))) }
+            }
+            #[inline(always)]
+            $transpose
+        }
+    };
+}
+
+lanes!(F32x4 f32 4, vdupq_n_f32 vld1q_f32 vst1q_f32 vfmaq_f32 vaddq_f32 vsubq_f32 vmulq_f32 vdivq_f32 vsqrtq_f32 vcgtq_f32 vbslq_f32
+    vuzp1q_f32 vzip1q_f32 vzip2q_f32,
+    unsafe fn transpose(from: Block<f32>, to: *mut f32, to_pitch: usize, keep: usize) {
+        // SAFETY: rows and columns outside the block are not read; what is written has `keep` elements in each row.
+        unsafe {
+            let mut rows = [Self::splat(0.0); 4];
+            for (i, row) in rows[..from.rows].iter_mut().enumerate() {
+                *row = Self::load_some(from.at.add(i * from.pitch), from.cols);
+            }
+            let (a, c) = Self::interleave(rows[0], rows[2]);
+            let (b, d) = Self::interleave(rows[1], rows[3]);
+            let ((first, second), (third, fourth)) = (Self::interleave(a, b), Self::interleave(c, d));
+            for (col, line) in [first, second, third, fourth][..from.cols].iter().enumerate() {
+                line.store_some(to.add(col * to_pitch), keep);
+            }
+        }
+    }
+);
+lanes!(F64x2 f64 2, vdupq_n_f64 vld1q_f64 vst1q_f64 vfmaq_f64 vaddq_f64 vsubq_f64 vmulq_f64 vdivq_f64 vsqrtq_f64 vcgtq_f64 vbslq_f64
+    vuzp1q_f64 vzip1q_f64 vzip2q_f64,
+    unsafe fn transpose(from: Block<f64>, to: *mut f64, to_pitch: usize, keep: usize) {
+        // SAFETY: as for `f32`.
+        unsafe {
+            let mut rows = [Self::splat(0.0); 2];
+            for (i, row) in rows[..from.rows].iter_mut().enumerate() {
+                *row = Self::load_some(from.at.add(i * from.pitch), from.cols);
+            }
+            let (first, second) = Self::interleave(rows[0], rows[1]);
+            for (col, line) in [first, second][..from.cols].iter().enumerate() {
+                line.store_some(to.add(col * to_pitch), keep);
+            }
+        }
+    }
+);

@@ -1,0 +1,325 @@
+//! Products of int32 matrices whose values span no more than a byte, as those of quantized networks do, by the instruction that
+//! multiplies four bytes and adds them to an int32. The left side is moved to 0..=255 and the right one to -128..=127; what that
+//! changes is a multiple of the sums of rows and columns. Exact, and as all products of integers they wrap.
+
+use super::tile::{Cut, Multiply, Start, Strip, tile_rows};
+use super::{Product, SERIAL};
+use crate::array::Array;
+use crate::error::Result;
+use crate::machine::lanes::{Kernel, Lanes, Real};
+use crate::machine::simd;
+use crate::machine::threads::{self, SharedMut};
+use crate::memory::owned::Memory;
+use crate::memory::scratch::{Room, filled};
+use crate::vectorize;
+use std::ops::Range;
+
+/// Elements of a cell, along the depth.
+const DEEP: usize = 4;
+/// Columns of a panel: two registers.
+const COLS: usize = 32;
+/// Rows of a task at most: with a depth of 1024 they take a sixteenth of a large second-level cache.
+const MOST_ROWS: usize = 168;
+/// Rows, columns and depth from which looking at all values pays.
+const FEWEST: usize = 8;
+
+/// Computes the product; false, and nothing done, where the values span more or the processor has no such instruction.
+pub fn run(product: &Product, x1: &Array, x2: &Array, out: &mut Array) -> Result<bool> {
+    let Product { m, k, n, .. } = *product;
+    if !simd::has_vnni() || m.min(k).min(n) < FEWEST || out.numel() == 0 {
+        return Ok(false);
+    }
+    let (x1, x2) = (x1.contiguous()?, x2.contiguous()?);
+    let (Some(left), Some(right)) = (x1.as_slice::<i32>(), x2.as_slice::<i32>()) else { return Ok(false) };
+    let (Some(lowest), Some(middle)) = (lowest(left), lowest(right)) else { return Ok(false) };
+    let product = Product::new(&x1, &x2)?;
+    let to = SharedMut::new(out.mut_ptr::<i32>());
+    for item in 0..product.count() {
+        let (at_left, at_right) = product.offsets(item);
+        let (left, right) = (&left[at_left as usize..], &right[at_right as usize..]);
+        let packed = Packed::new(right, (k, n), middle.wrapping_add(128))?;
+        let job = Job {
+            left,
+            size: (m, k, n),
+            lowest,
+            right: &packed,
+            to: SharedMut::new(to.ptr().wrapping_add(item * m * n)),
+        };
+        job.run();
+    }
+    Ok(true)
+}
+
+/// The least value, where all others are at most 255 above it.
+fn lowest(values: &[i32]) -> Option<i32> {
+    let (least, most) = bounds(values);
+    (most.wrapping_sub(least) as u32 <= 255).then_some(least)
+}
+
+vectorize!(bounds(values: &[i32]) -> (i32, i32) => bounds_body);
+
+#[inline(always)]
+fn bounds_body(values: &[i32]) -> (i32, i32) {
+    let (mut least, mut most) = (i32::MAX, i32::MIN);
+    for &value in values {
+        least = least.min(value);
+        most = most.max(value);
+    }
+    (least, most)
+}
+
+/// A right side in panels of [`COLS`] columns, four bytes of the depth in a cell.
+struct Packed {
+    cells: Memory,
+    /// What was taken from each value.
+    offset: i32,
+    /// Of what is packed, for each column.
+    sums: Vec<i32>,
+}
+
+fn start(cells: &Memory) -> *mut u32 {
+    cells.data().cast()
+}
+
+impl Packed {
+    fn new(from: &[i32], (k, n): (usize, usize), offset: i32) -> Result<Self> {
+        let (lines, panels) = (k.div_ceil(DEEP), n.div_ceil(COLS));
+        let cells = Memory::new(lines * panels * COLS * size_of::<u32>())?;
+        let mut sums = filled(0, panels * COLS);
+        let (to, all) = (SharedMut::new(start(&cells)), SharedMut::new(sums.as_mut_ptr()));
+        threads::for_ranges(panels, (1 << 16) / (k * COLS) + 1, &|range| {
+            for panel in range {
+                let cols = panel * COLS..n.min((panel + 1) * COLS);
+                // SAFETY: each panel has its own cells and sums.
+                let (to, sums) = unsafe {
+                    (
+                        to.slice(panel * lines * COLS..(panel + 1) * lines * COLS),
+                        all.slice(panel * COLS..(panel + 1) * COLS),
+                    )
+                };
+                for (line, to) in to.chunks_exact_mut(COLS).enumerate() {
+                    to.fill(0);
+                    for at in 0..DEEP.min(k - line * DEEP) {
+                        let row = (line * DEEP + at) * n;
+                        add_bytes(&from[row + cols.start..row + cols.end], offset, 8 * at as u32, to, sums);
+                    }
+                }
+            }
+        });
+        Ok(Self { cells, offset, sums })
+    }
+}
+
+vectorize!(add_bytes(from: &[i32], offset: i32, shift: u32, to: &mut [u32], sums: &mut [i32]) => add_bytes_body);
+
+/// One line of bytes, into cells and sums.
+#[inline(always)]
+fn add_bytes_body(from: &[i32], offset: i32, shift: u32, to: &mut [u32], sums: &mut [i32]) {
+    for ((&value, to), sum) in from.iter().zip(to).zip(sums) {
+        let byte = value.wrapping_sub(offset);
+        *to |= (byte as u32 & 255) << shift;
+        *sum = sum.wrapping_add(byte);
+    }
+}
+
+struct Job<'a> {
+    left: &'a [i32],
+    size: (usize, usize, usize),
+    /// What is taken from each value of the left side.
+    lowest: i32,
+    right: &'a Packed,
+    to: SharedMut<i32>,
+}
+
+impl Job<'_> {
+    fn run(&self) {
+        let (m, k, n) = self.size;
+        let rows = m.div_ceil(m.div_ceil(MOST_ROWS));
+        let (high, all) = (m.div_ceil(rows), n.div_ceil(COLS));
+        let wanted = (m.saturating_mul(k).saturating_mul(n) / SERIAL).clamp(1, threads::tasks(1));
+        let panels = all.div_ceil(wanted.div_ceil(high));
+        let across = all.div_ceil(panels);
+        threads::parallel(high * across, &|index| {
+            let (i, j) = (index / across * rows, index % across * panels);
+            self.part(i..m.min(i + rows), j..all.min(j + panels));
+        });
+    }
+
+    /// Some rows times some panels.
+    fn part(&self, rows: Range<usize>, panels: Range<usize>) {
+        let (_, k, n) = self.size;
+        let (lines, high) = (k.div_ceil(DEEP), tile_rows::<f32>());
+        let cut = Cut::new(rows.len(), high);
+        Room::with([4 * rows.len() * lines, 4 * rows.len() * COLS, 4 * rows.len(), 4 * lines], |mut room| {
+            let (cells, sums) = (room.take::<u32>(rows.len() * lines), room.take::<i32>(rows.len() * COLS));
+            let (totals, line) = (room.take::<i32>(rows.len()), room.take::<u32>(lines));
+            for (first, height) in (0..cut.count).map(|panel| (cut.first(panel), cut.height(panel))) {
+                for row in first..first + height {
+                    let from = &self.left[(rows.start + row) * k..(rows.start + row + 1) * k];
+                    totals[row] = row_of_bytes(from, self.lowest, line);
+                    for (at, &cell) in line.iter().enumerate() {
+                        cells[first * lines + at * height + row - first] = cell;
+                    }
+                }
+            }
+            let start = start(&self.right.cells).cast_const();
+            for panel in panels {
+                let cols = COLS.min(n - panel * COLS);
+                Fours::launch(Strip::<Fours> {
+                    k: lines,
+                    rows: rows.len(),
+                    cols,
+                    width: 2,
+                    high,
+                    strips: 1,
+                    left: cells.as_ptr(),
+                    left_steps: None,
+                    right: start.wrapping_add(panel * lines * COLS),
+                    right_step: COLS as isize,
+                    prefetch: 0,
+                    start: Start::Zero,
+                    to: sums.as_mut_ptr().cast(),
+                    pitch: COLS as isize,
+                });
+                for (row, &total) in totals.iter().enumerate() {
+                    let first = (rows.start + row) * n + panel * COLS;
+                    // SAFETY: each task has its own part of the result.
+                    let to = unsafe { self.to.slice(first..first + cols) };
+                    let fixed =
+                        total.wrapping_add((k as i32).wrapping_mul(self.lowest)).wrapping_mul(self.right.offset);
+                    let of_columns = &self.right.sums[panel * COLS..panel * COLS + cols];
+                    put(&sums[row * COLS..row * COLS + cols], of_columns, self.lowest, fixed, to);
+                }
+            }
+        });
+    }
+}
+
+vectorize!(row_of_bytes(from: &[i32], lowest: i32, to: &mut [u32]) -> i32 => row_of_bytes_body);
+
+/// A row as cells; returns the sum of its bytes.
+#[inline(always)]
+fn row_of_bytes_body(from: &[i32], lowest: i32, to: &mut [u32]) -> i32 {
+    let mut sum = 0i32;
+    let (whole, rest) = from.as_chunks::<DEEP>();
+    for (four, to) in whole.iter().zip(&mut *to) {
+        let byte = |at: usize| four[at].wrapping_sub(lowest) as u32;
+        *to = byte(0) | byte(1) << 8 | byte(2) << 16 | byte(3) << 24;
+        sum = sum.wrapping_add((byte(0) + byte(1) + byte(2) + byte(3)) as i32);
+    }
+    if let Some(last) = to.get_mut(whole.len()) {
+        *last = 0;
+        for (at, value) in rest.iter().enumerate() {
+            let byte = value.wrapping_sub(lowest) as u32;
+            *last |= byte << (8 * at);
+            sum = sum.wrapping_add(byte as i32);
+        }
+    }
+    sum
+}
+
+vectorize!(put(from: &[i32], of_columns: &[i32], lowest: i32, fixed: i32, to: &mut [i32]) => put_body);
+
+/// Adds to sums of bytes what was taken from both sides.
+#[inline(always)]
+fn put_body(from: &[i32], of_columns: &[i32], lowest: i32, fixed: i32, to: &mut [i32]) {
+    for ((to, &sum), &column) in to.iter_mut().zip(from).zip(of_columns) {
+        *to = sum.wrapping_add(column.wrapping_mul(lowest)).wrapping_add(fixed);
+    }
+}
+
+/// Cells are four bytes, unsigned on the left; sums are int32 in registers that are said to hold `f32`.
+struct Fours;
+
+impl Multiply for Fours {
+    type Real = f32;
+    type Left = u32;
+    type Right = u32;
+    #[inline(always)]
+    unsafe fn splat<V: Lanes<Elem = f32>>(cell: *const u32) -> V {
+        // SAFETY: the caller promises the instructions of `V` and the cell.
+        unsafe { V::splat(*cell.cast::<f32>()) }
+    }
+    #[inline(always)]
+    unsafe fn load<V: Lanes<Elem = f32>>(cells: *const u32, _: isize) -> V {
+        // SAFETY: the caller promises the instructions of `V` and the cells.
+        unsafe { V::load(cells.cast()) }
+    }
+    #[inline(always)]
+    unsafe fn accumulate<V: Lanes<Elem = f32>>(left: V, right: V, sum: V) -> V {
+        use std::arch::x86_64::{__m512i, _mm512_dpbusd_epi32};
+        use std::mem::transmute_copy;
+        const { assert!(size_of::<V>() == size_of::<__m512i>() || V::N != 16) };
+        // SAFETY: `launch` below runs with the instruction and the 512-bit register, a transparent `__m512`.
+        unsafe {
+            let (left, right) = (transmute_copy::<V, __m512i>(&left), transmute_copy::<V, __m512i>(&right));
+            transmute_copy(&_mm512_dpbusd_epi32(transmute_copy(&sum), left, right))
+        }
+    }
+    fn launch<K: Kernel<f32>>(kernel: K) {
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c,bmi1,bmi2")]
+        fn run<K: Kernel<f32>>(kernel: K) {
+            // SAFETY: the features are enabled here.
+            unsafe { kernel.run::<<f32 as Real>::Wide512>() }
+        }
+        assert!(simd::has_vnni(), "no such instruction here");
+        // SAFETY: just checked.
+        unsafe { run(kernel) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::matmul;
+    use super::super::tests::Random;
+    use super::*;
+    use crate::array::view;
+    use crate::machine::threads::set_num_threads;
+
+    fn values(random: &mut Random, shape: &[usize], (least, span): (i32, usize)) -> Array {
+        let count = shape.iter().product();
+        let values: Vec<i32> = (0..count).map(|_| least.wrapping_add(random.next(span) as i32)).collect();
+        Array::from_slice(&values, shape).unwrap()
+    }
+
+    /// The definition, for one product.
+    fn want(a: &[i32], b: &[i32], (m, k, n): (usize, usize, usize)) -> Vec<i32> {
+        let sum =
+            |i: usize, j: usize| (0..k).fold(0i32, |sum, l| sum.wrapping_add(a[i * k + l].wrapping_mul(b[l * n + j])));
+        (0..m * n).map(|at| sum(at / n, at % n)).collect()
+    }
+
+    #[test]
+    fn values_of_any_span_multiply_exactly() {
+        let mut random = Random(31);
+        let spans = [(-128, 256), (0, 256), (-255, 256), (i32::MIN, 256), (i32::MAX - 255, 256), (-200, 400), (7, 1)];
+        for (round, (m, k, n)) in
+            [(8, 8, 8), (9, 33, 40), (14, 64, 32), (15, 65, 31), (200, 130, 70), (40, 1030, 33), (7, 9, 90)]
+                .into_iter()
+                .enumerate()
+        {
+            set_num_threads(1 + round % 4);
+            for (left, right) in spans.into_iter().flat_map(|left| spans.map(|right| (left, right))) {
+                let (a, b) = (values(&mut random, &[m, k], left), values(&mut random, &[k, n], right));
+                let wanted = want(a.as_slice().unwrap(), b.as_slice().unwrap(), (m, k, n));
+                assert!(matmul(&a, &b).unwrap().to_vec::<i32>().unwrap() == wanted, "{m} {k} {n} {left:?} {right:?}");
+                let turned = view::permute_dims(&b, &[1, 0]).unwrap().contiguous().unwrap();
+                let turned = view::permute_dims(&turned, &[1, 0]).unwrap();
+                assert!(matmul(&a, &turned).unwrap().to_vec::<i32>().unwrap() == wanted, "{m} {k} {n}, turned");
+            }
+        }
+    }
+
+    #[test]
+    fn batches_share_what_is_repeated() {
+        let mut random = Random(32);
+        let (m, k, n) = (10, 20, 40);
+        let (a, b) = (values(&mut random, &[3, m, k], (-3, 200)), values(&mut random, &[2, 1, k, n], (0, 100)));
+        let got = matmul(&a, &b).unwrap().to_vec::<i32>().unwrap();
+        let (a, b) = (a.as_slice::<i32>().unwrap(), b.as_slice::<i32>().unwrap());
+        for (item, got) in got.chunks_exact(m * n).enumerate() {
+            let wanted = want(&a[item % 3 * m * k..], &b[item / 3 * k * n..], (m, k, n));
+            assert!(got == wanted, "product {item}");
+        }
+    }
+}

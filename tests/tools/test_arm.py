@@ -1,0 +1,30 @@
+"""What crossing over to ARM lacks is told with the command that installs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tools.arm import TARGET, require
+from tools.shell import CommandError
+
+
+def test_each_part_that_is_missing_is_told(tmp_path: Path) -> None:
+    there: set[str] = set()
+
+    def find(name: str) -> str | None:
+        return name if name in there else None
+
+    def told() -> str:
+        with pytest.raises(CommandError) as caught:
+            require(find, tmp_path, tmp_path)
+        return str(caught.value)
+
+    assert f"rustup target add {TARGET}" in told()
+    (tmp_path / "lib" / "rustlib" / TARGET).mkdir(parents=True)
+    assert "gcc-aarch64-linux-gnu" in told()
+    there.add("aarch64-linux-gnu-gcc")
+    assert "qemu-user" in told()
+    there.add("qemu-aarch64")
+    require(find, tmp_path, tmp_path)

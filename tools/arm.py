@@ -1,0 +1,59 @@
+"""Build the kernels for 64-bit ARM and run their Rust tests there: `python -m tools.arm`.
+
+On another processor they run under qemu-user, compiled by the toolchain that crosses over. Their
+speed there says nothing.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from tools.shell import CommandError, call, fail, read, say, which
+
+TARGET = "aarch64-unknown-linux-gnu"
+_LINKER = "aarch64-linux-gnu-gcc"
+_RUNNER = "qemu-aarch64"
+_LIBRARIES = Path("/usr/aarch64-linux-gnu")
+
+
+def require(find: Callable[[str], str | None], compiler: Path, libraries: Path) -> None:
+    """Find all that crossing over takes.
+
+    Raises:
+        CommandError: a part is missing, with the command that installs it.
+    """
+    if not (compiler / "lib" / "rustlib" / TARGET).is_dir():
+        raise fail(f"Rust's library for {TARGET} is missing", f"rustup target add {TARGET}")
+    if find(_LINKER) is None or not libraries.is_dir():
+        raise fail("the C toolchain for ARM is missing", "apt-get install gcc-aarch64-linux-gnu")
+    if find(_RUNNER) is None:
+        raise fail("the emulator of ARM is missing", "apt-get install qemu-user")
+
+
+def arm() -> int:
+    """Run the tests; returns the exit status."""
+    if platform.machine() in {"aarch64", "arm64"}:
+        say("this processor is ARM: ./x test is the test")
+        return 0
+    require(which, Path(read("rustc", "--print", "sysroot")), _LIBRARIES)
+    say("the kernels' tests on ARM, emulated")
+    name = "CARGO_TARGET_" + TARGET.upper().replace("-", "_")
+    extra = {f"{name}_LINKER": _LINKER, f"{name}_RUNNER": f"{_RUNNER} -L {_LIBRARIES}"}
+    chosen = ("--quiet", "--release", "-p", "phlox-kernels", "--lib", "--target", TARGET)
+    return call("cargo", "test", *chosen, extra=extra)
+
+
+def main() -> int:
+    """Run it; a machine that cannot is told so, with status 1."""
+    try:
+        return arm()
+    except CommandError as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
