@@ -108,3 +108,18 @@ def test_a_hook_is_a_function() -> None:
     x = pt.ones(2, device=ad.Autodiff(pt.default_device())).require_grad()
     with pytest.raises(pt.WrongTypeError, match="not a function"):
         ad.register_hook(x, 3)  # type: ignore[arg-type]
+
+
+def test_a_checkpoint_of_a_generator_or_coroutine_is_refused() -> None:
+    async def later(x: pt.Tensor[Any]) -> Any:
+        return x * 2
+
+    def each(x: pt.Tensor[Any]) -> Any:
+        yield x * 2
+
+    for function in (each, lambda x: (y for y in [x * 2]), lambda x: map(abs, [x])):
+        with pytest.raises(pt.WrongTypeError, match=r"would do its work after its call.*got a \w+"):
+            ad.checkpoint(function)(X)
+    made: Any = ad.checkpoint(later)
+    with pytest.raises(pt.WrongTypeError, match=r"later would do its work after its call"):
+        made(X)

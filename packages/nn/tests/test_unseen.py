@@ -201,3 +201,29 @@ def test_a_field_is_named_as_python_names(names: tuple[str, str]) -> None:
 
     with pytest.raises(TreeError, match=r"name of a field of Own makes no path: got 'a\.\w'"):
         Own()
+
+
+# Calls without effect
+
+
+class Generating(Module):
+    inner: nn.Linear
+
+    def forward(self, x: pt.Tensor[Any]) -> Any:
+        yield self.inner(x)
+
+
+def test_a_summary_of_a_model_without_results_is_refused() -> None:
+    with pytest.raises(pt.ArgumentError, match=r"Generating gives no tensor.*: got a generator"):
+        nn.summary(Generating(linear()), pt.ones((1, 2)))
+
+
+def test_a_module_without_forward_says_what_to_write() -> None:
+    with pytest.raises(TypeError, match=r"^\[module\] Holder has no method 'forward'(.|\n)*hint:"):
+        Holder(1)(pt.ones(2))
+
+
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_local_response_norm_wants_channels(shape: tuple[int, ...]) -> None:
+    with pytest.raises(pt.ShapeError, match=r"no channels: got \(.*expected \(N, C"):
+        nn.LocalResponseNorm(2)(pt.ones(shape))

@@ -57,3 +57,41 @@ def test_products_by_any_name_are_narrow_on_a_mixed_device(product: Callable[...
     assert wide.dtype == narrow.dtype == pt.float32
     assert float(wide.max()) == fine
     assert float(narrow.max()) == 1.0
+
+
+def odd(name: str) -> Any:
+    """A function that type checkers do not look at."""
+    return getattr(pt, name)
+
+
+def test_a_backend_that_inherits_is_called_by_its_own_name() -> None:
+    cls: Any = type("Inherited", (Numpy,), {"name": "inherited"})
+    assert repr(cls()) == "Inherited()"
+    x = pt.ones(2, device=cls())
+    with pytest.raises(pt.DeviceError, match=r"got Inherited\(\) and Numpy\(\)"):
+        x.add(pt.ones(2, device=Numpy()))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: pt.arange(0, 1, 1e-40),
+        lambda x: pt.arange(0, 10, step=2.0**-80),
+        lambda x: x[[[0], [1, 2]]],
+        lambda x: x[[None]],
+        lambda x: x.at[[[0], [1, 2]]].set(1.0),
+        lambda x: odd("allclose")(x, None),
+        lambda x: odd("allclose")("text", x),
+    ],
+    ids=["many", "more", "ragged", "no number", "ragged at", "none", "text"],
+)
+def test_what_python_or_numpy_would_refuse_in_their_own_words_says_the_op(
+    call: Callable[[Any], Any],
+) -> None:
+    with pytest.raises(pt.PhloxError, match=r"^\[(allclose|arange|getitem)\] .*got "):
+        call(pt.ones((3, 3)))
+
+
+def test_a_step_that_nobody_takes_may_be_large() -> None:
+    assert pt.arange(0, 10, step=2**70).tolist() == [0]
+    assert pt.arange(5, 0, step=-(2**70)).tolist() == [5]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextvars import Context, copy_context
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, final
 
-from phlox_tensor import GradientError, Tensor, tree
+from phlox_tensor import GradientError, Tensor, WrongTypeError, tree
 from phlox_tensor.arguments import require_callable
 from phlox_tensor.random import Generator, generator, use_generator
 
@@ -166,6 +166,7 @@ def checkpoint(function: Callable[P, R]) -> Callable[P, R]:
     Raises:
         GradientError: from the backward pass, when the function takes other steps the second time;
             from the call, when it makes leaves of its own.
+        WrongTypeError: from the call, when it gives a generator or a coroutine.
 
     Example:
         >>> import phlox_tensor as pt
@@ -182,6 +183,15 @@ def checkpoint(function: Callable[P, R]) -> Callable[P, R]:
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
         call = partial(function, *args, **kwargs)
         output, made = _first(plan, call)
+        if isinstance(output, Iterator | Awaitable | AsyncIterator):
+            getattr(output, "close", lambda: None)()  # nobody awaits it
+            raise WrongTypeError(
+                "checkpoint",
+                f"{plan.name} would do its work after its call, and keep all of it",
+                got=f"a {type(output).__name__}",
+                expected="a function that gives tensors",
+                hint="list(...) around the generator, in the function",
+            )
         if made:  # parameters, at their first use, from random numbers that no second run draws
             output, made = _first(plan, call)
         if made:

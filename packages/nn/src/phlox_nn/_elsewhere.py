@@ -245,3 +245,12 @@ def check_device(given: object) -> None:
             expected="a device that records",
             hint="model = model.train(Autodiff(Cpu())); model.valid() is for inference",
         )
+
+
+def no_forward(module: Any) -> TypeError:
+    """Return the error for a call of a module that only holds others."""
+    kind = type(module).__name__
+    return TypeError(
+        f"[module] {kind} has no method 'forward' to call\n"
+        f"hint: def forward(self, x): ... in {kind}, or call a module inside of it"
+    )

@@ -109,20 +109,15 @@ def add(found: dict[str, Any], name: str, path: str, part: Any) -> None:
     found[whole] = part
 
 
-def check_name(name: str, owner: str) -> None:
-    """Refuse a field whose name could be the path of something else.
-
-    Raises:
-        TreeError: naming it.
-    """
-    if not name.isidentifier():
-        raise TreeError(
-            "module",
-            f"the name of a field of {owner} makes no path",
-            got=repr(name),
-            expected="a name of Python",
-            hint="self.parts = {name: part}",
-        )
+def no_name(name: str, owner: str) -> TreeError:
+    """Return the error for a field whose name could be the path of something else."""
+    return TreeError(
+        "module",
+        f"the name of a field of {owner} makes no path",
+        got=repr(name),
+        expected="a name of Python",
+        hint="self.parts = {name: part}",
+    )
 
 
 def check_later(

@@ -215,7 +215,7 @@ class Module(_fields.Walked, metaclass=_ModuleType):
         except AttributeError:
             if hasattr(type(self), "forward"):
                 raise
-            raise TypeError(f"{type(self).__name__} has no method 'forward' to call") from None
+            raise _elsewhere.no_forward(self) from None
         if WATCH.count:  # somebody asks which module an op belongs to
             path = _walk.place_of(self, running_modules())
             return run_inside(self, path, partial(forward, *args, **kwargs))

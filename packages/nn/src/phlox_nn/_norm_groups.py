@@ -170,7 +170,13 @@ class LocalResponseNorm(Layer[LocalResponseNormConfig]):
         ) -> None: ...
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
-        """Map (N, C, …) to the same shape."""
+        """Map (N, C, …) to the same shape.
+
+        Raises:
+            ShapeError: for fewer than two axes.
+        """
+        if x.ndim < 2:
+            raise ShapeError(type(self).__name__, "no channels", got=x.shape, expected="(N, C, …)")
         s, channels = self.settings, x.shape[1]
         margins = ((s.size // 2, (s.size - 1) // 2), *((0, 0),) * (x.ndim - 2))
         wide = x.to_full_precision()

@@ -9,6 +9,7 @@ from math import prod
 from typing import Any, NamedTuple, final
 
 from phlox_tensor import (
+    ArgumentError,
     Backend,
     Decorator,
     Meta,
@@ -163,6 +164,7 @@ def summary(model: Module, *inputs: Any) -> Summary:
         inputs: what the model is called with; a ``Spec(shape, dtype)`` may stand for a tensor.
 
     Raises:
+        ArgumentError: when the model gives no tensor, as one whose ``forward`` is a generator.
         DeviceError: when the model asks for a value, of which there are none.
 
     Example:
@@ -179,12 +181,24 @@ def summary(model: Module, *inputs: Any) -> Summary:
     token = _record.set(record)
     try:
         with watching(record.run), use_device(device):  # what forward makes has no data either
-            moved(*tree.map(lambda x: _on(device, x), inputs, leaf=Spec))
+            out = moved(*tree.map(lambda x: _on(device, x), inputs, leaf=Spec))
     finally:
         _record.reset(token)
+    if not record.calls[0].outputs:
+        raise _no_result(model, out)
     rows = tuple(map(_row, record.calls))
     held = sum(_size(spec) for call in record.calls if not call.inside for spec in call.outputs)
     return Summary(rows, rows[0].parameters, rows[0].multiply_adds, _params_size(moved) + held)
+
+
+def _no_result(model: Module, out: Any) -> ArgumentError:
+    return ArgumentError(
+        "summary",
+        f"{type(model).__name__} gives no tensor, so that nobody knows what it computes",
+        got=f"a {type(out).__name__}",
+        expected="tensors, or containers of them",
+        hint="list(...) around a generator, in forward",
+    )
 
 
 def _meta(model: Module) -> Meta:

@@ -172,7 +172,8 @@ def complete(module: Walked) -> None:
     has_params = undecided = changeable = False
     height = 1
     for name, value in values.items():
-        _hidden.check_name(name, type(module).__name__)
+        if not name.isidentifier():
+            raise _hidden.no_name(name, type(module).__name__)
         if _hidden.is_simple(value):
             changeable = changeable or may_change(value)
             continue

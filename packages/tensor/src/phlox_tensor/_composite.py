@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _dtype
 from ._dtype import DType, DTypeLike, KindName, as_dtype, number_for
-from ._errors import ArgumentError, DTypeError, KindError
+from ._errors import ArgumentError, DTypeError, KindError, WrongTypeError
 from ._kinds import AnyKind, NumKind
 from ._tensor import Tensor
 from .ops import matrices, movement
@@ -158,6 +158,14 @@ def _promoted(a: DType, b: DType, op: str) -> DType:
 
 
 # Gives a bool of Python.
+def _numbers(x: Any) -> np.ndarray[Any, Any]:
+    array = np.asarray(x.numpy() if isinstance(x, Tensor) else x)
+    if array.dtype.kind in "OSU":
+        got = type(x).__name__
+        raise WrongTypeError("allclose", "no numbers", got=got, expected="a tensor or a number")
+    return array
+
+
 def allclose(
     x1: Tensor[Any] | float, x2: Tensor[Any] | float, /, *, rtol: float = 1e-5, atol: float = 1e-8
 ) -> bool:
@@ -165,7 +173,8 @@ def allclose(
 
     Raises:
         ShapeError: when the shapes do not broadcast.
+        WrongTypeError: for what is neither a tensor nor a number.
     """
-    a, b = (np.asarray(x.numpy() if isinstance(x, Tensor) else x) for x in (x1, x2))
+    a, b = map(_numbers, (x1, x2))
     _broadcast.broadcast_shapes((a.shape, b.shape), "allclose")
     return bool(isclose(a, b, rtol, atol, equal_nan=False).all())

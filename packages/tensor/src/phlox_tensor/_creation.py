@@ -397,6 +397,7 @@ def arange(
     steps = -((start - stop) // step) if whole else ceil((stop - start) / step)
     count = max(0, int(steps))
     start, step = _bounds(start, step, count, chosen)
+    check_shape((count,), backend, "arange")
     return Tensor(backend.ops.arange(start, step, count, chosen), backend)
 
 
@@ -411,6 +412,8 @@ def _bounds(start: float, step: float, count: int, dtype: DType) -> tuple[float,
         if not step.is_integer():
             raise KindError("arange", "step is not whole", got=step, expected=f"a value of {dtype}")
         step = int(step)
+    if count == 1:  # a step that nobody takes may be larger than the type holds
+        return number_for(start, dtype, "arange"), 1
     return number_for(start, dtype, "arange"), step
 
 

@@ -24,7 +24,7 @@ from ._errors import (
 from ._stacking import holds_tensor, stacked
 from ._standard import unraveled
 from ._tensor import Tensor
-from ._transfer import upload
+from ._transfer import from_python, upload
 from .ops import binary
 from .ops import indexing as select
 from .ops import movement as move
@@ -117,7 +117,7 @@ def _check_mask(mask: Tensor[Any], x: Tensor[Any], axis: int) -> None:
 
 def _as_index(item: Any, x: Tensor[Any]) -> Any:
     if isinstance(item, list | np.ndarray | bool | np.bool_):
-        array = np.asarray(item)
+        array = from_python(item, "getitem")
         if array.size == 0 and array.dtype == np.float64:
             array = array.astype(np.int64)
         item = upload(array, None, x.device, "getitem")

@@ -43,7 +43,7 @@ class Numpy(Backend):
             )
             if value != default
         ]
-        return f"Numpy({', '.join(given)})"
+        return f"{type(self).__name__}({', '.join(given)})"
 
     def shape_of(self, primitive: Array, /) -> tuple[int, ...]:
         """Return the shape of an array."""

@@ -96,7 +96,7 @@ def upload(data: Any, dtype: DType | None, device: Backend, op: str = "asarray")
     own = isinstance(data, np.ndarray | np.generic)
     if isinstance(data, np.ndarray) and type(data) is not np.ndarray:
         _refuse_mask(data, op)
-    array = np.asarray(data) if own else _from_python(data, op)
+    array = np.asarray(data) if own else from_python(data, op)
     found = as_dtype(array.dtype, op)
     if dtype is None:
         dtype = found
@@ -127,7 +127,13 @@ def _refuse_mask(data: Array, op: str) -> None:
         )
 
 
-def _from_python(data: Any, op: str) -> Array:
+def from_python(data: Any, op: str) -> Array:
+    """Return nested lists of numbers, or what NumPy takes, as an array.
+
+    Raises:
+        DTypeError: for lists of different lengths, and for what no element type fits.
+        WrongTypeError: for what holds a tensor and is none.
+    """
     try:
         array = np.asarray(data)
     except WrongTypeError as error:  # of what is no operand
