@@ -15,7 +15,7 @@ use super::Matrix;
 #[cfg(target_arch = "x86_64")]
 use super::amx;
 use super::blocks::{Blocks, few_rows, fewer_than_columns, keeps_few};
-use super::call::{CACHED, Call, FEW_DOTS, LYING_DEPTH, cells, finish, first_addend, in_place, run, shifted};
+use super::call::{CACHED, Call, FEW_DOTS, cells, finish, first_addend, in_place, run, shifted};
 use super::direct::{self, InPlace, Widened};
 use super::dots::Dots;
 use super::epilogue::{Epilogue, Finish, Sum};
@@ -160,8 +160,8 @@ pub unsafe fn multiply<T: Gemm>(call: &Call<T>, split: bool, weights: Option<&Ar
 
 /// Whether a right side in rows is read where it lies.
 fn reads_in_place<T>(&Call { size: (m, k, n), b: Matrix { row: step, .. }, .. }: &Call<T>) -> bool {
-    let step = step * size_of::<T>() as isize;
-    m <= few_rows(step) || (m <= fewer_than_columns(step) && n >= m) || k * n <= CACHED
+    let (step, size) = (step * size_of::<T>() as isize, k * n * size_of::<T>());
+    m <= few_rows(step) || (m <= fewer_than_columns(step, size) && n >= m) || k * n <= CACHED
 }
 
 /// `c += a @ b`, where `c` lies in rows and has the type of the sums.
@@ -338,41 +338,59 @@ unsafe fn pack_right<F: Format>(
     });
 }
 
+/// Where a block of the left side is read, and its steps unless it is packed for that.
+///
+/// # Safety
+/// As [`pack::left`]; what lies is read in cells.
+unsafe fn left_block<F: Format>(
+    from: Matrix<F::Elem>,
+    rows: (usize, usize),
+    length: usize,
+    (high, to): (usize, *mut F::Cell),
+    lies: bool,
+) -> (*const F::Cell, Option<(isize, isize)>) {
+    if lies {
+        return (from.start.cast::<F::Cell>().cast_const(), Some((from.row, from.col)));
+    }
+    // SAFETY: the caller promises the left side, and room for it.
+    unsafe { pack::left::<F>(from, rows, length, (high, to)) };
+    (to.cast_const(), None)
+}
+
 /// A task: a part of the result over all of `k`.
 unsafe fn block<F: Format<Elem: Gemm>>(
     call: &Call<F::Elem>,
     row_range: Range<usize>,
     col_range: Range<usize>,
     right: &Panels<F::Cell>,
-    &Blocks { width, panel, high, depth: most, .. }: &Blocks,
+    blocks: &Blocks,
 ) where
     Wide<F>: Sum,
 {
     let (m, k, _) = call.size;
+    let &Blocks { width, panel, high, depth: most, .. } = blocks;
     let (rows, cols) = (row_range.len(), col_range.len());
     let (depth, lanes) = (k.div_ceil(F::DEPTH), lane_count::<Wide<F>>());
-    let mut end = call.end.at(row_range.start, col_range.start);
+    let (mut end, c) = (call.end.at(row_range.start, col_range.start), call.c.at(row_range.start, col_range.start));
     let first = first_addend(&mut end);
-    let c = call.c.at(row_range.start, col_range.start);
-    // Few rows walk in the steps in which they read a right side that is not kept.
-    let step = if keeps_few::<F>(call.size) { LYING_DEPTH } else { most };
-    let left_len = cells::<F::Cell, Wide<F>>(rows * step.min(depth) + SLACK);
+    let step = blocks.step::<F>(call.size);
+    let lies = blocks.left_lies::<F>(call.a);
+    let left_len = if lies { 0 } else { cells::<F::Cell, Wide<F>>(rows * step.min(depth) + SLACK) };
     let sums = in_place(c);
     let sums_cols = if depth <= step { panel } else { cols.next_multiple_of(panel) };
     let sums_len = if sums.is_some() { 0 } else { rows * sums_cols };
     with_scratch(left_len + sums_len, |scratch: &mut [Wide<F>]| {
-        let (left, aside) = scratch.split_at_mut(left_len);
-        let left = left.as_mut_ptr().cast::<F::Cell>();
+        let (packed, aside) = scratch.split_at_mut(left_len);
+        let room = (high, packed.as_mut_ptr().cast::<F::Cell>());
         for at in (0..depth).step_by(step) {
             let deep = step.min(depth - at);
             let length = (deep * F::DEPTH).min(k - at * F::DEPTH);
             let start = if at == 0 { first } else { Start::Kept };
             let from = call.a.at(row_range.start, at * F::DEPTH);
-            // SAFETY: inside the left side.
-            unsafe { pack::left::<F>(from, (rows, m - row_range.start), length, (high, left)) };
+            // SAFETY: inside the left side, and room for its rows.
+            let (left, left_steps) = unsafe { left_block::<F>(from, (rows, m - row_range.start), length, room, lies) };
             for j in (0..cols).step_by(panel) {
                 let wide = panel.min(cols - j);
-                let place = (col_range.start + j) / panel;
                 let aside_at = if depth <= step { 0 } else { j };
                 let (to, pitch) = sums.map_or((aside.as_mut_ptr().wrapping_add(aside_at), sums_cols as isize), |to| {
                     (to.wrapping_add(j), c.row)
@@ -385,8 +403,8 @@ unsafe fn block<F: Format<Elem: Gemm>>(
                     high,
                     strips: 1,
                     left,
-                    left_steps: None,
-                    right: right.line(at, place, (depth, most), panel),
+                    left_steps,
+                    right: right.line(at, (col_range.start + j) / panel, (depth, most), panel),
                     right_step: panel as isize,
                     prefetch: 0,
                     start: shifted(start, j),

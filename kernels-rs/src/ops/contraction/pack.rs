@@ -28,6 +28,10 @@ struct Panels<F: Format> {
 
 /// Panels that are packed together.
 pub const MOST_PANELS: usize = 32;
+/// Lines of a panel that are written at a time. Panels of a left side 512 deep and 6 high lie three pages apart, in one set of
+/// the first-level cache: line by line, each write missed it. Measured on Xeon (family 6, model 207), one thread, GF/s of f32
+/// with a left side by columns, 1 line / 8: 128x1536x384 128/157, 512x1536x128 112/136, 1024^3 143/158.
+const LINES: usize = 8;
 
 /// First cell of a panel along the line, cells across, and where it goes.
 type Place = (usize, usize, usize);
@@ -56,10 +60,13 @@ impl<F: Format> Panels<F> {
         // SAFETY: reads inside the operand, writes inside the panels and the slack.
         unsafe {
             if self.along == 1 {
-                // Line after line over all panels: the operand is read in long runs, which prefetching follows.
-                for line in 0..lines {
+                // A few lines over all panels, then the next: the operand is read in long runs, which prefetching follows,
+                // and each panel is written in one.
+                for first in (0..lines).step_by(LINES) {
                     for &place in places {
-                        self.line::<V>(line, place, lines);
+                        for line in first..lines.min(first + LINES) {
+                            self.line::<V>(line, place, lines);
+                        }
                     }
                 }
                 return;
