@@ -80,7 +80,7 @@ class Copies:
         """The call of the function that made one, with what it took then."""
         factory = function.__qualname__.partition(".<locals>")[0]
         module = sys.modules[function.__module__]
-        self.take(getattr(module, factory))
+        maker = self.take(getattr(module, factory))
         code: types.CodeType = function.__code__
         cells = function.__closure__ or ()
         given = zip(code.co_freevars, (c.cell_contents for c in cells), strict=True)
@@ -91,7 +91,7 @@ class Copies:
                 words += map(self._cell, value)
             else:
                 words.append(f"{name}={self._cell(value)}")
-        return f"{factory}({', '.join(words)})"
+        return f"{maker}({', '.join(words)})"
 
     def _cell(self, value: Any) -> str:
         if not callable(value):

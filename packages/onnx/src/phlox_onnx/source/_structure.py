@@ -85,9 +85,11 @@ class Structure:
         if any(self.places.paths):
             whole.lines = _early(whole.lines, inputs)
         self.model = Part("Model", inputs, whole)
+        self.flat = False
 
     def divide(self, *, whole: bool = False) -> None:
         """Find what is repeated, then cut what is long; or leave it whole."""
+        self.flat = whole
         while not whole and self._repeated():
             pass
         for part in [*self.parts, self.model]:
@@ -283,7 +285,7 @@ class Structure:
     def _ports(self, lines: list[Line]) -> tuple[list[int], list[int], list[int]]:
         made = [t for line in lines for t in made_by(line)]
         refs = [r for line in lines for r in line_refs(line)]
-        inner = {p for line in lines for p in _inner_values(line)}
+        inner = {p for line in lines for p in inner_values(line)}
         inputs = list(
             dict.fromkeys(
                 r.value
@@ -342,7 +344,7 @@ class Structure:
         own: set[int] = set()
         height = 0
         for length, line in enumerate(lines[start : start + LONGEST], 1):
-            inside |= _inner_values(line)
+            inside |= inner_values(line)
             refs = self._refs(line)
             own |= {r.field for r in refs if isinstance(r, FieldRef)}
             inputs |= {r.value for r in refs if isinstance(r, Ref)} - inside
@@ -352,6 +354,9 @@ class Structure:
             if height > LONGEST + 8 or len(own) > LONGEST or not own.isdisjoint(shared):
                 return
             if length >= 8 and own and not isinstance(line, Inner):
+                leaves = self.leaves(own)
+                if any(self.places.of(leaf) for leaf in leaves) and not self.places.home(leaves):
+                    continue  # what has paths in the file keeps them
                 after = sum(readers.get(v, -1) >= start + length for v in made)
                 yield after + len(inputs) - length / 20, length
 
@@ -425,14 +430,22 @@ def _fields_of(lines: list[Line], results: list[Any]) -> list[int]:
     return list(dict.fromkeys(found))
 
 
-def _inner_values(line: Line) -> set[int]:
+def inner_values(line: Line) -> set[int]:
     """Values that only blocks inside of a line have."""
     found = set(line.parameters) if isinstance(line, Inner) else set()
     for block in blocks_of(line):
         for inner in block.lines:
-            found |= {*made_by(inner), *_inner_values(inner)}
+            found |= {*made_by(inner), *inner_values(inner)}
     return found
 
 
 def _height(line: Line) -> int:
     return 1 + sum(sum(map(_height, b.lines)) + len(b.results) for b in blocks_of(line))
+
+
+def values_of(parts: Iterable[Part]) -> Iterator[int]:
+    """The numbers of all values of classes."""
+    for part in parts:
+        yield from part.inputs
+        for line in part.block.lines:
+            yield from (*made_by(line), *inner_values(line))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, final
 
 from phlox_nn import Module
@@ -12,9 +13,10 @@ from . import _expr as e
 from ._expr import Block, Branch, FieldRef, Inner, Line, Ref, Stmt, blocks_of, rendered
 from ._layers import DEFAULTS
 from ._loops import WORD, looped
+from ._methods import LONGEST, Cutter, Method
 from ._nesting import line_refs
-from ._places import Path
-from ._structure import Part, Structure
+from ._places import Path, common
+from ._structure import Part, Structure, values_of
 from ._titles import titled
 from ._tree import Spaces, Tree
 from ._values import Field
@@ -42,6 +44,9 @@ _POOLS: Final = {
 }
 
 
+# How long names are, about.
+_LIKELY: Final = {"": "value12", "Bool": "mask2", "Float": "x2", "Int": "indices12"}
+_ROUNDS: Final = 6  # in which functions that are long become shorter
 _OF_MODULE: Final = frozenset(dir(Module)) | {"device", "forward", "math", "nn", "np", "px", "self"}
 
 
@@ -73,6 +78,8 @@ class Writer:
         )
         for part in structure.parts:
             self._columns[part.name] = self._differing(part)
+        self._count = 1 + max(values_of(every), default=0)
+        self._methods = {part.name: [] if structure.flat else self._cut(part) for part in every}
 
     # Fields
 
@@ -200,29 +207,85 @@ class Writer:
         kind = self._s.fields[number].kind
         return kind if kind in self._parts else f"nn.{kind}"
 
-    def _forward(self, part: Part) -> list[str]:
-        namer = _Values(part, self._kinds, self._inputs if part is self._s.model else None)
+    def _cut(self, part: Part) -> list[Method]:
+        """Give lines of a long forward to methods."""
         own = {f: i for i, f in enumerate(part.fields[0])}
+        names = Names({*_OF_MODULE, *self._trees[part.name].root})
 
-        def name(ref: Ref | FieldRef) -> str:
-            if isinstance(ref, Ref):
-                return namer.names[ref.value]
-            return self._trees[part.name].spelled(own[ref.field])
+        likely = {v: _LIKELY.get(kind, _LIKELY[""]) for v, kind in self._kinds.items()}
+        long: Mapping[int, str] = defaultdict(lambda: _LIKELY[""], likely)
+        short: Mapping[int, str] = defaultdict(lambda: _LIKELY["Float"])
 
-        body = _lines(part.block, namer, name)
-        results = part.block.results
-        texts = [rendered(r, name) for r in results]
-        typed = self._typed if part is self._s.model else [True] * len(texts)
+        def height(line: Line, used: Mapping[int, str]) -> int:
+            name = partial(self._spelled, part, own, used)
+            return len(_lines(Block([line], []), used, name))
+
+        def fresh(result: Any) -> int:
+            self._count += 1
+            if isinstance(result, Ref) and result.value in self._kinds:
+                self._kinds[self._count - 1] = self._kinds[result.value]
+            return self._count - 1
+
+        def word(fields: list[int]) -> str:
+            paths = [self._trees[part.name].paths[own[f]] for f in fields]
+            words = "_".join(common(paths)) or "step"
+            return names.new(f"_{words[:40]}".rstrip("_"))
+
+        cutter = Cutter(word, fresh)
+        cutter.methods.append(Method("forward", part.inputs, part.block))
+
+        def over(method: Method) -> int:
+            typed = [True] * len(method.block.results)
+            return len(self._function(part, method, "", typed)) - LONGEST
+
+        for used in [long] * _ROUNDS + [short] * _ROUNDS:
+            cutter.height = partial(height, used=used)
+            for each in list(cutter.methods):
+                cutter.shorten(each, over)
+        forward, *methods = cutter.methods
+        part.block = forward.block
+        return methods
+
+    def _spelled(
+        self, part: Part, own: dict[int, int], names: Mapping[int, str], ref: Ref | FieldRef
+    ) -> str:
+        if isinstance(ref, Ref):
+            return names[ref.value]
+        return self._trees[part.name].spelled(own[ref.field])
+
+    def _forward(self, part: Part) -> list[str]:
+        whole = part is self._s.model
+        doc = "Return the outputs of the model." if whole else "Return what the lines give."
+        typed = self._typed if whole else [True] * len(part.block.results)
+        forward = Method("forward", part.inputs, part.block)
+        out = self._function(part, forward, doc, typed, self._inputs if whole else None)
+        for each in self._methods[part.name]:
+            typed = [True] * len(each.block.results)
+            out += ["", *self._function(part, each, "Return what the lines give.", typed)]
+        return out
+
+    def _function(
+        self,
+        part: Part,
+        method: Method,
+        doc: str,
+        typed: list[bool],
+        given: list[str] | None = None,
+    ) -> list[str]:
+        inputs, block = method.inputs, method.block
+        namer = _Values(inputs, block, self._kinds, given)
+        own = {f: i for i, f in enumerate(part.fields[0])}
+        name = partial(self._spelled, part, own, namer.names)
+        body = _lines(block, namer.names, name)
+        texts = [rendered(r, name) for r in block.results]
         kinds = ["Tensor[Any]" if known else "Any" for known in typed]
         kind = kinds[0]
         if len(texts) > 1:
             same = kinds[0] if len(set(kinds)) == 1 else "Any"
             kind = f"tuple[{', '.join(kinds)}]" if len(texts) <= 3 else f"tuple[{same}, ...]"
-        arguments = ", ".join(f"{namer.names[i]}: Tensor[Any]" for i in part.inputs)
+        arguments = ", ".join(f"{namer.names[i]}: Tensor[Any]" for i in inputs)
         separator = ", " if arguments else ""
-        out = wrapped(f"def forward(self{separator}{arguments}) -> {kind}:", 4)
-        whole = part is self._s.model
-        doc = "Return the outputs of the model." if whole else "Return what the lines give."
+        out = wrapped(f"def {method.name}(self{separator}{arguments}) -> {kind}:", 4)
         last = f"return {', '.join(texts)}"
         if len(last) + 8 > COLUMNS and len(texts) > 1:
             last = f"return ({', '.join(texts)})"
@@ -322,14 +385,16 @@ def _type(values: list[Any]) -> str:
 class _Values:
     """What the values of a forward are called: a name is free again after its last use."""
 
-    def __init__(self, part: Part, kinds: dict[int, str], inputs: list[str] | None) -> None:
+    def __init__(
+        self, given: list[int], block: Block, kinds: dict[int, str], inputs: list[str] | None
+    ) -> None:
         self.names: dict[int, str] = {}
         self._kinds, self._ever = kinds, Names(_RESERVED)
         self._free: dict[str, list[str]] = {}
-        for i, value in enumerate(part.inputs):
+        for i, value in enumerate(given):
             word = word_of(inputs[i]) if inputs is not None and len(inputs) > 1 else ""
             self.names[value] = self._ever.new(word) if word else self._fresh(value)
-        self._walk(part.block)
+        self._walk(block)
 
     def _fresh(self, value: int, prefer: tuple[str, ...] = ()) -> str:
         kind = self._kinds.get(value, "")
@@ -399,30 +464,30 @@ def _last_uses(block: Block) -> dict[int, int]:
     return last
 
 
-def _lines(block: Block, namer: _Values, name: Any) -> list[str]:
+def _lines(block: Block, names: Mapping[int, str], name: Any) -> list[str]:
     out: list[str] = []
     for line in block.lines:
         if isinstance(line, Stmt):
-            targets = ", ".join(namer.names[t] for t in line.targets)
+            targets = ", ".join(names[t] for t in line.targets)
             out += wrapped(f"{targets} = {rendered(line.expr, name)}", 8)
             continue
         if isinstance(line, Branch):
             one, two = line.blocks
             out.append(f"if {rendered(line.condition, name)}:")
-            out += [f"    {t}" for t in _branch(one, line.targets, namer, name)]
+            out += [f"    {t}" for t in _branch(one, line.targets, names, name)]
             out.append("else:")
-            out += [f"    {t}" for t in _branch(two, line.targets, namer, name)]
+            out += [f"    {t}" for t in _branch(two, line.targets, names, name)]
             continue
-        given = ", ".join(f"{namer.names[p]}: Any" for p in line.parameters)
-        out += ["", *wrapped(f"def {namer.names[line.target]}({given}) -> list[Any]:", 8)]
-        out += [f"    {t}" for t in _lines(line.block, namer, name)]
+        given = ", ".join(f"{names[p]}: Any" for p in line.parameters)
+        out += ["", *wrapped(f"def {names[line.target]}({given}) -> list[Any]:", 8)]
+        out += [f"    {t}" for t in _lines(line.block, names, name)]
         results = ", ".join(rendered(r, name) for r in line.block.results)
         out += [*(f"    {t}" for t in wrapped(f"return [{results}]", 12)), ""]
     return out
 
 
-def _branch(block: Block, targets: list[int], namer: _Values, name: Any) -> list[str]:
-    out = _lines(block, namer, name)
+def _branch(block: Block, targets: list[int], names: Mapping[int, str], name: Any) -> list[str]:
+    out = _lines(block, names, name)
     for target, result in zip(targets, block.results, strict=True):
-        out += wrapped(f"{namer.names[target]} = {rendered(result, name)}", 12)
+        out += wrapped(f"{names[target]} = {rendered(result, name)}", 12)
     return out or ["pass"]

@@ -26,7 +26,7 @@ from .window import average_pool
 T = Tensor[Any]
 
 
-def _whole(y: T, scale: T, zero: T | None, x: T, op: str) -> T:
+def _whole_bytes(y: T, scale: T, zero: T | None, x: T, op: str) -> T:
     """Whole numbers of the type of the zero point, or of that of the input."""
     dtype = narrow(x if zero is None else zero, op)
     return rounded(y / scale, zero, dtype)
@@ -105,7 +105,7 @@ def quantized_gemm(
     whole = matmul_integer(a, b, a_zero_point, b_zero_point)
     whole = whole if C is None else whole + C
     out = whole.astype(px.float32) * (a_scale * b_scale * alpha)
-    return out if y_scale is None else _whole(out, y_scale, y_zero_point, A, "QGemm")
+    return out if y_scale is None else _whole_bytes(out, y_scale, y_zero_point, A, "QGemm")
 
 
 def on_floats(function: Callable[[T, T], T], op: str) -> Callable[..., T]:
@@ -123,7 +123,7 @@ def on_floats(function: Callable[[T, T], T], op: str) -> Callable[..., T]:
     ) -> T:
         a = dequantize_linear(A, A_scale, A_zero_point)
         out = function(a, dequantize_linear(B, B_scale, B_zero_point))
-        return _whole(out, C_scale, C_zero_point, A, op)
+        return _whole_bytes(out, C_scale, C_zero_point, A, op)
 
     return run
 
@@ -132,7 +132,7 @@ def quantized_concat(Y_scale: T, Y_zero_point: T, *inputs: T, axis: int) -> T:
     """Each tensor comes with a scale and a zero point of its own."""
     triples = (inputs[i : i + 3] for i in range(0, len(inputs), 3))
     out = px.concat([dequantize_linear(*triple) for triple in triples], axis=axis)
-    return _whole(out, Y_scale, Y_zero_point, Y_zero_point, "QLinearConcat")
+    return _whole_bytes(out, Y_scale, Y_zero_point, Y_zero_point, "QLinearConcat")
 
 
 def _channels_first(x: T, last: int) -> T:
@@ -162,7 +162,7 @@ def quantized_average_pool(
     how: dict[str, Any] = {"auto_pad": auto_pad, "ceil_mode": ceil_mode, "pads": pads}
     how |= {"count_include_pad": count_include_pad, "strides": strides}
     out = _channels_back(average_pool(x, kernel_shape=kernel_shape, **how), channels_last)
-    return _whole(out, y_scale, y_zero_point, X, "QLinearAveragePool")
+    return _whole_bytes(out, y_scale, y_zero_point, X, "QLinearAveragePool")
 
 
 def quantized_global_average_pool(
@@ -176,7 +176,7 @@ def quantized_global_average_pool(
 ) -> T:
     axes = tuple(range(1, X.ndim - 1) if channels_last else range(2, X.ndim))
     out = dequantize_linear(X, x_scale, x_zero_point).mean(axis=axes, keepdims=True)
-    return _whole(out, y_scale, y_zero_point, X, "QLinearGlobalAveragePool")
+    return _whole_bytes(out, y_scale, y_zero_point, X, "QLinearGlobalAveragePool")
 
 
 def quantized_leaky_relu(
@@ -189,14 +189,14 @@ def quantized_leaky_relu(
     alpha: float = 0.01,
 ) -> T:
     out = px.leaky_relu(dequantize_linear(X, X_scale, X_zero_point), alpha)
-    return _whole(out, Y_scale, Y_zero_point, X, "QLinearLeakyRelu")
+    return _whole_bytes(out, Y_scale, Y_zero_point, X, "QLinearLeakyRelu")
 
 
 def quantized_sigmoid(
     X: T, X_scale: T, X_zero_point: T | None, Y_scale: T, Y_zero_point: T | None = None
 ) -> T:
     out = dequantize_linear(X, X_scale, X_zero_point).sigmoid()
-    return _whole(out, Y_scale, Y_zero_point, X, "QLinearSigmoid")
+    return _whole_bytes(out, Y_scale, Y_zero_point, X, "QLinearSigmoid")
 
 
 def quantized_softmax(
@@ -213,8 +213,8 @@ def quantized_softmax(
     x = dequantize_linear(X, X_scale, x_zero_point)
     if opset < 13:
         flat = px.softmax(x.flatten(axis_of("QLinearSoftmax", axis, x.ndim)), axis=-1)
-        return _whole(flat.reshape(X.shape), y_scale, y_zero_point, X, "QLinearSoftmax")
-    return _whole(px.softmax(x, axis=axis), y_scale, y_zero_point, X, "QLinearSoftmax")
+        return _whole_bytes(flat.reshape(X.shape), y_scale, y_zero_point, X, "QLinearSoftmax")
+    return _whole_bytes(px.softmax(x, axis=axis), y_scale, y_zero_point, X, "QLinearSoftmax")
 
 
 def quantized_where(
@@ -231,7 +231,7 @@ def quantized_where(
     out = condition.where(
         dequantize_linear(X, x_scale, x_zero_point), dequantize_linear(Y, y_scale, y_zero_point)
     )
-    return _whole(out, z_scale, z_zero_point, X, "QLinearWhere")
+    return _whole_bytes(out, z_scale, z_zero_point, X, "QLinearWhere")
 
 
 def _halves(x: T) -> T:

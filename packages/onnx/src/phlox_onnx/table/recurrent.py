@@ -102,7 +102,7 @@ def _biases(b: T | None, order: tuple[int, ...]) -> tuple[T | None, T | None]:
     return _gates(b[:n], order), _gates(b[n:], order)
 
 
-def _sum(biases: tuple[T | None, T | None]) -> T | None:
+def bias_sum(biases: tuple[T | None, T | None]) -> T | None:
     of_inputs, of_states = biases
     return None if of_inputs is None or of_states is None else of_inputs + of_states
 
@@ -111,7 +111,7 @@ def _lstm_walk(
     w: T, r: T, b: T | None, x: T, state: tuple[Any, ...], lengths: Any, backwards: bool
 ) -> tuple[Any, ...]:
     weights = (_gates(w, _LSTM).mT, _gates(r, _LSTM).mT)
-    bias = _sum(_biases(b, _LSTM))
+    bias = bias_sum(_biases(b, _LSTM))
     return tuple(px.ops.lstm(x, *weights, bias, *state, lengths, backwards))
 
 
@@ -126,7 +126,7 @@ def _rnn_walk(activation: str) -> Walk:
     def walk(
         w: T, r: T, b: T | None, x: T, state: tuple[Any, ...], lengths: Any, backwards: bool
     ) -> tuple[Any, ...]:
-        bias = _sum(_biases(b, (0,)))
+        bias = bias_sum(_biases(b, (0,)))
         return tuple(px.ops.rnn(x, w.mT, r.mT, bias, *state, lengths, activation, backwards))
 
     return walk

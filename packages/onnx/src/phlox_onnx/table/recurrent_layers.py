@@ -9,18 +9,19 @@ import phlox_tensor as px
 from phlox_tensor import Tensor
 
 from .._row import Row, since
+from .recurrent import bias_sum
 
 T = Tensor[Any]
 # One direction: x (batch, time, size), what it multiplies with and adds, state, whether backwards.
-Walk = Callable[[T, tuple[Any, ...], list[T], bool], tuple[Any, ...]]
+OneWay = Callable[[T, tuple[Any, ...], list[T], bool], tuple[Any, ...]]
 _TRAINED: Final = "weight_input weight_hidden bias_input bias_hidden"
 
 
-def _run(
+def _both_ways(
     X: T,
     states: list[T | None],
     directions: list[tuple[Any, ...]],
-    walk: Walk,
+    walk: OneWay,
     direction: str,
     layout: int,
 ) -> tuple[Any, ...]:
@@ -40,11 +41,7 @@ def _run(
     return y, *ends
 
 
-def _sum(one: T | None, two: T | None) -> T | None:
-    return None if one is None or two is None else one + two
-
-
-def rnn(
+def rnn_layer(
     X: T,
     sequence_lens: T | None,
     initial_h: T | None,
@@ -60,13 +57,17 @@ def rnn(
 ) -> tuple[Any, ...]:
     def walk(x: T, weights: tuple[Any, ...], start: list[T], back: bool) -> tuple[Any, ...]:
         w, r, *biases = weights
-        return tuple(px.ops.rnn(x, w, r, _sum(*biases), *start, sequence_lens, activation, back))
+        return tuple(
+            px.ops.rnn(
+                x, w, r, bias_sum((biases[0], biases[1])), *start, sequence_lens, activation, back
+            )
+        )
 
     own = (weight_input, weight_hidden, bias_input, bias_hidden)
-    return _run(X, [initial_h], _pairs(own, backwards), walk, direction, layout)
+    return _both_ways(X, [initial_h], _ways(own, backwards), walk, direction, layout)
 
 
-def gru(
+def gru_layer(
     X: T,
     sequence_lens: T | None,
     initial_h: T | None,
@@ -83,10 +84,10 @@ def gru(
         return tuple(px.ops.gru(x, *weights, *start, sequence_lens, back))
 
     own = (weight_input, weight_hidden, bias_input, bias_hidden)
-    return _run(X, [initial_h], _pairs(own, backwards), walk, direction, layout)
+    return _both_ways(X, [initial_h], _ways(own, backwards), walk, direction, layout)
 
 
-def lstm(
+def lstm_layer(
     X: T,
     sequence_lens: T | None,
     initial_h: T | None,
@@ -101,19 +102,21 @@ def lstm(
 ) -> tuple[Any, ...]:
     def walk(x: T, weights: tuple[Any, ...], start: list[T], back: bool) -> tuple[Any, ...]:
         w, r, *biases = weights
-        return tuple(px.ops.lstm(x, w, r, _sum(*biases), *start, sequence_lens, back))
+        return tuple(
+            px.ops.lstm(x, w, r, bias_sum((biases[0], biases[1])), *start, sequence_lens, back)
+        )
 
     own = (weight_input, weight_hidden, bias_input, bias_hidden)
-    return _run(X, [initial_h, initial_c], _pairs(own, backwards), walk, direction, layout)
+    return _both_ways(X, [initial_h, initial_c], _ways(own, backwards), walk, direction, layout)
 
 
-def _pairs(own: tuple[Any, ...], backwards: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+def _ways(own: tuple[Any, ...], backwards: tuple[Any, ...]) -> list[tuple[Any, ...]]:
     """The weights of one direction, or of both; absent biases are None."""
     return [own, (*backwards, None, None)[:4]] if backwards else [own]
 
 
 OWN: Final[dict[str, Row]] = {
-    "GRU": since(1, gru, trained=f"{_TRAINED} backwards"),
-    "LSTM": since(1, lstm, trained=f"{_TRAINED} backwards"),
-    "RNN": since(1, rnn, trained=f"{_TRAINED} backwards"),
+    "GRU": since(1, gru_layer, trained=f"{_TRAINED} backwards"),
+    "LSTM": since(1, lstm_layer, trained=f"{_TRAINED} backwards"),
+    "RNN": since(1, rnn_layer, trained=f"{_TRAINED} backwards"),
 }

@@ -60,7 +60,7 @@ def _region(roi: Host | None, rank: int, chosen: Ints) -> tuple[float, ...]:
     return (*starts, *ends)
 
 
-def _whole(X: T, size: tuple[int, ...], words: dict[str, Any]) -> T:
+def _whole_sizes(X: T, size: tuple[int, ...], words: dict[str, Any]) -> T:
     """Whole numbers as they are: taken at the places that ``resize`` finds in their indices."""
     outside: T | None = None
     fill = words.pop("fill_value", 0.0)
@@ -137,7 +137,7 @@ def resize(
     if X.dtype.kind == "Float":
         return px.resize(X, size, **words)
     if mode == "nearest":
-        return _whole(X, size, words)
+        return _whole_sizes(X, size, words)
     return px.resize(X.astype(px.float32), size, **words).round().astype(X.dtype)
 
 

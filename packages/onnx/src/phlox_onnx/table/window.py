@@ -35,7 +35,9 @@ def _for(table: dict[int, Any], op: str, rank: int) -> Any:
     return table[rank]
 
 
-def _steps(op: str, rank: int, strides: Ints | None, dilations: Ints | None) -> tuple[Ints, Ints]:
+def _window_steps(
+    op: str, rank: int, strides: Ints | None, dilations: Ints | None
+) -> tuple[Ints, Ints]:
     return each_axis(op, strides, rank, 1), each_axis(op, dilations, rank, 1)
 
 
@@ -83,7 +85,7 @@ def conv(
     strides: Ints | None = None,
 ) -> T:
     rank = X.ndim - 2
-    stride, dilation = _steps("Conv", rank, strides, dilations)
+    stride, dilation = _window_steps("Conv", rank, strides, dilations)
     _refuse_other_kernel("Conv", kernel_shape, W)
     padding = sides(X.shape[2:], W.shape[2:], stride, dilation, auto_pad, pads)
     function = _for(_CONV, "Conv", rank)
@@ -107,7 +109,7 @@ def conv_transpose(
 ) -> T:
     """``output_shape`` says what is cut from the sides; what is missing is added behind."""
     rank = X.ndim - 2
-    stride, dilation = _steps("ConvTranspose", rank, strides, dilations)
+    stride, dilation = _window_steps("ConvTranspose", rank, strides, dilations)
     _refuse_other_kernel("ConvTranspose", kernel_shape, W)
     extra = each_axis("ConvTranspose", output_padding, rank, 0)
     sizes, kernel = X.shape[2:], W.shape[2:]
@@ -156,7 +158,7 @@ def max_pool(
 ) -> Any:
     """Places count over the whole tensor."""
     rank = X.ndim - 2
-    stride, dilation = _steps("MaxPool", rank, strides, dilations)
+    stride, dilation = _window_steps("MaxPool", rank, strides, dilations)
     each_axis("MaxPool", kernel_shape, rank, 1)
     padding = sides(X.shape[2:], kernel_shape, stride, dilation, auto_pad, pads)
     how = (kernel_shape, stride, padding, dilation, bool(ceil_mode))
@@ -252,7 +254,7 @@ def average_pool(
     strides: Ints | None = None,
 ) -> T:
     rank = X.ndim - 2
-    stride, dilation = _steps("AveragePool", rank, strides, dilations)
+    stride, dilation = _window_steps("AveragePool", rank, strides, dilations)
     each_axis("AveragePool", kernel_shape, rank, 1)
     padding = sides(X.shape[2:], kernel_shape, stride, dilation, auto_pad, pads)
     plain = max(dilation) == 1 and all(
@@ -284,7 +286,7 @@ def lp_pool(
     strides: Ints | None = None,
 ) -> T:
     rank = X.ndim - 2
-    stride, dilation = _steps("LpPool", rank, strides, dilations)
+    stride, dilation = _window_steps("LpPool", rank, strides, dilations)
     each_axis("LpPool", kernel_shape, rank, 1)
     padding = sides(X.shape[2:], kernel_shape, stride, dilation, auto_pad, pads)
     size, grown = _window_sizes(X.shape[2:], kernel_shape, stride, padding, dilation, ceil_mode)
@@ -358,7 +360,7 @@ def col2im(
     """Columns added up to what they were taken from, over any number of axes."""
     rank = len(image_shape)
     each_axis("Col2Im", block_shape, rank, 1)
-    stride, dilation = _steps("Col2Im", rank, strides, dilations)
+    stride, dilation = _window_steps("Col2Im", rank, strides, dilations)
     given = each_axis("Col2Im", pads, 2 * rank, 0)
     n, block = input.shape[0], prod(block_shape)
     channels = input.shape[1] // block
@@ -401,7 +403,7 @@ def deform_conv(
     if offset.shape[1] != 2 * offset_group * W.shape[2] * W.shape[3]:
         got = f"{offset.shape[1]} channels of offsets for {offset_group} groups"
         raise OnnxError("DeformConv", "offset_group does not fit the offsets", got=got)
-    stride, dilation = _steps("DeformConv", 2, strides, dilations)
+    stride, dilation = _window_steps("DeformConv", 2, strides, dilations)
     padding = sides(X.shape[2:], W.shape[2:], stride, dilation, "NOTSET", pads)
     both = (padding[0], padding[1])
     return px.deform_conv2d(
