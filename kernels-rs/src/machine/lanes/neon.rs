@@ -20,8 +20,8 @@ macro_rules! lanes {
             type Elem = $elem;
             type Math = Fused;
             const N: usize = $n;
-            // With two registers of a row of sums: 24 of 32, two for the right side, and one for the left.
-            const ROWS: usize = 12;
+            // There are registers for twelve, but kernels take more than six for a sign of sixteen lanes.
+            const ROWS: usize = 6;
             #[inline(always)]
             unsafe fn splat(value: $elem) -> Self {
                 // SAFETY: each aarch64 processor has the instruction.

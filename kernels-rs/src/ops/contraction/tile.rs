@@ -113,8 +113,7 @@ pub fn tile_rows<R: Real>() -> usize {
 
 /// Rows of a tile four registers wide that fit the register file.
 pub fn wide_rows() -> usize {
-    // Where there are 32 registers.
-    if level() == Level::Avx512 || cfg!(target_arch = "aarch64") { 6 } else { 2 }
+    if level() == Level::Avx512 { 6 } else { 2 }
 }
 
 /// Rows of a tile whose left side is not packed: the addresses of more rows would not fit the general registers.
