@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
+import weakref
 from typing import Any
 
 import pytest
@@ -101,6 +103,48 @@ def test_a_cotangent_that_does_not_fit_is_refused(pull: Any, text: str) -> None:
     with pytest.raises(pt.GradientError, match=text) as error:
         mine(w).sum().backward()
     assert error.value.op == "mine"
+
+
+def passed(x: Tensor[Any]) -> Any:
+    """Straight through: nothing of the call is needed for its derivative."""
+    return x.round(), lambda g: g
+
+
+@pytest.mark.parametrize("decorate", [ad.custom_gradient, ad.custom_jvp])
+def test_a_step_keeps_what_its_derivative_uses_and_no_more(decorate: Any) -> None:
+    w = leaf(1.0, 2.0)
+    before = w * 3.0
+    result = decorate(passed)(before)
+    loss = (result + 1.0).sum()
+    arrays = [weakref.ref(x.primitive.value) for x in (before, result)]
+    del before, result
+    gc.collect()
+    assert [array() is None for array in arrays] == [True, True]
+    assert grad_of(w, loss) == [3.0, 3.0]
+
+    kept = w * 3.0
+    loss = decorate(lambda x: (x * x, lambda g: g * x * 2.0))(kept).sum()
+    array = weakref.ref(kept.primitive.value)
+    del kept
+    assert array() is not None  # what the user's function closes over
+    assert grad_of(w, loss) == [18.0, 36.0]
+
+
+@pytest.mark.parametrize("decorate", [ad.custom_gradient, ad.custom_jvp])
+def test_lanes_keep_what_the_derivative_uses_and_no_more(decorate: Any) -> None:
+    seen: list[Any] = []
+
+    def loss(w: Tensor[Any]) -> Tensor[Any]:
+        before = w * 3.0
+        seen.append(weakref.ref(before.primitive.value))
+        value = ad.vmap(decorate(passed))(before).sum()
+        del before
+        gc.collect()
+        seen.append(seen[0]() is None)
+        return value
+
+    assert ad.grad(loss)(pt.asarray([1.0, 2.0], device=INNER)).tolist() == [3.0, 3.0]
+    assert seen[1]
 
 
 def test_forward_mode_refuses_a_custom_gradient() -> None:

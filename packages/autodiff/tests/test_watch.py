@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import doctest
 import xml.etree.ElementTree as ET
+from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import phlox_autodiff as ad
@@ -53,6 +55,56 @@ def test_the_gradient_of_a_result_is_kept_where_asked() -> None:
     assert values_of(w, grads) == [8.0, 28.0]
     assert grads.get(plain) is None
     assert len(grads) == 2
+
+
+@pytest.mark.parametrize(
+    "half",
+    [0.5, np.float64(0.5), np.float32(0.5), np.float16(0.5), Fraction(1, 2), pt.asarray(0.5)],
+    ids=lambda half: type(half).__name__,
+)
+def test_one_number_of_any_type_scales_gradients(half: Any) -> None:
+    w = leaf(1.0, 2.0)
+    grads = (w * w).sum().backward()
+    for scaled in (grads * half, half * grads, grads / (1 / half)):
+        assert isinstance(scaled, ad.Gradients)
+        assert values_of(w, scaled) == [1.0, 2.0]
+        assert grads[w].dtype is scaled[w].dtype
+
+
+def test_gradients_are_subtracted() -> None:
+    w, v = leaf(1.0, 2.0), leaf(5.0)
+    first, second = (w * w).sum().backward(), (w * v).sum().backward()
+    assert values_of(w, -first) == [-2.0, -4.0]
+    assert values_of(w, first - second) == [-3.0, -1.0]
+    assert values_of(v, first - second) == [-3.0]
+
+
+def test_a_factor_that_is_tracked_counts_by_its_value() -> None:
+    w = leaf(1.0, 2.0)
+    scaled = (w * w).sum().backward() * w.sum()
+    assert values_of(w, scaled) == [6.0, 12.0]
+    assert not scaled[w].requires_grad
+
+
+@pytest.mark.parametrize(
+    ("spoil", "text"),
+    [
+        (lambda g: g * np.ones(2), r"\[\*\].*got a ndarray of shape \(2,\).*\nhint: grads.map"),
+        (lambda g: np.ones(2) * g, r"\[\*\].*got a ndarray of shape \(2,\).*\nhint: grads.map"),
+        (lambda g: pt.asarray([1.0, 2.0]) * g, r"\[\*\].*got a Tensor of shape \(2,\)"),
+        (lambda g: g * "2", r"\[\*\].*got a str"),
+        (lambda g: g / [2.0], r"\[/\].*got a list"),
+        (lambda g: g + 1, r"\[\+\] gradients stand beside gradients.*got a int"),
+        (lambda g: g - 1, r"\[-\] gradients stand beside gradients.*got a int"),
+        (lambda g: np.float64(1) / g, r"\[/\] a Gradients is no tensor"),
+        (lambda g: g**2, r"\[\*\*\] a Gradients is no tensor.*\nhint: grads.map"),
+        (np.asarray, "a Gradients is no tensor"),
+    ],
+)
+def test_what_does_not_scale_gradients_says_what_to_type(spoil: Any, text: str) -> None:
+    w = leaf(1.0, 2.0)
+    with pytest.raises(pt.WrongTypeError, match=text):
+        spoil((w * w).sum().backward())
 
 
 def test_retained_gradients_add_up_and_scale() -> None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from copy import copy
 from math import prod
+from numbers import Real
 from operator import attrgetter
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Never, final
 
 from phlox_tensor import GradientError, ShapeError, Tensor, WrongTypeError, tree
-from phlox_tensor.capture import wrap
+from phlox_tensor.capture import Number, wrap
+from phlox_tensor.no_operand import NoOperand
 
 from . import _nan
 from ._checkpoint import Memo
 from ._graph import LEAF, USED, Node, Pending, Plan
-from ._levels import require_fit
+from ._levels import brought, require_fit
 from ._propose import NO_PROPOSALS, PROPOSED, Proposals
 from ._slices import Slices, whole
 
@@ -27,12 +29,13 @@ _by_id = attrgetter("id")
 
 
 @final
-class Gradients:
+class Gradients(NoOperand):
     """The gradients of the leaves that one backward pass reached, as a value.
 
     They live on the inner backend. Where the same leaf is used several times, they are summed.
-    Those of several passes are added, ``grads_a + grads_b``, and scaled, ``grads * 0.5``; iterating
-    gives the gradients.
+    Those of several passes are added and subtracted, ``grads_a + grads_b``, and scaled by a number
+    or a tensor of no axes, ``grads * 0.5``; all else is ``grads.map(function)``. Iterating gives
+    the gradients.
 
     Example:
         >>> import phlox_tensor as pt
@@ -44,6 +47,8 @@ class Gradients:
     """
 
     __slots__ = ("_device", "_found", "_proposals")
+
+    tensor_code = "grads.map(lambda g: g.abs()); grads[param.value] for one of them"
 
     def __init__(
         self,
@@ -174,12 +179,13 @@ class Gradients:
         )
 
     def __radd__(self, other: object) -> Gradients:
-        # ``sum`` starts from 0.
-        return self if type(other) is int and not other else NotImplemented
+        if type(other) is int and not other:  # where ``sum`` starts from
+            return self
+        raise _unlike("+", other)
 
     def __add__(self, other: object) -> Gradients:
         if not isinstance(other, Gradients):
-            return NotImplemented
+            raise _unlike("+", other)
         if other._device is not self._device:
             raise GradientError(
                 "gradients",
@@ -192,17 +198,23 @@ class Gradients:
             found[node] = found[node] + gradient if node in found else gradient
         return Gradients(found, self._device, self._proposals + other._proposals)
 
+    def __neg__(self) -> Gradients:
+        return self.map(lambda gradient: -gradient)
+
+    def __sub__(self, other: object) -> Gradients:
+        if not isinstance(other, Gradients):
+            raise _unlike("-", other)
+        return self + -other
+
     def __mul__(self, factor: object) -> Gradients:
-        if not isinstance(factor, int | float):
-            return NotImplemented
-        return self.map(lambda gradient: gradient * factor)
+        _require_number("*", factor)
+        return self.map(lambda gradient: gradient * _beside(gradient, factor))
 
     __rmul__ = __mul__
 
     def __truediv__(self, divisor: object) -> Gradients:
-        if not isinstance(divisor, int | float):
-            return NotImplemented
-        return self.map(lambda gradient: gradient / divisor)
+        _require_number("/", divisor)
+        return self.map(lambda gradient: gradient / _beside(gradient, divisor))
 
     def __iter__(self) -> Iterator[Tensor[Any]]:
         return iter(self._found.values())
@@ -225,6 +237,41 @@ def _no_tensor(given: object) -> WrongTypeError:
         expected="a leaf, or a tensor that retain_grad gave",
         hint="grads.get(param.value); grads.of(model) for all of them",
     )
+
+
+def _unlike(sign: str, other: object) -> WrongTypeError:
+    return WrongTypeError(
+        sign,
+        "gradients stand beside gradients here",
+        got=f"a {type(other).__name__}",
+        expected="what another backward() gave",
+        hint=f"grads.map(lambda g: g {sign} 1.0)",
+    )
+
+
+def _require_number(sign: str, given: object) -> None:
+    """Refuse to scale gradients by what is not one number.
+
+    Raises:
+        WrongTypeError: naming what was given.
+    """
+    if isinstance(given, Real | Number) or (isinstance(given, Tensor) and not given.shape):
+        return
+    shape = getattr(given, "shape", None)
+    raise WrongTypeError(
+        sign,
+        "gradients are scaled by one number",
+        got=f"a {type(given).__name__}" + ("" if shape is None else f" of shape {shape}"),
+        expected="a number, or a tensor of shape ()",
+        hint=f"grads.map(lambda g: g {sign} x), where x fits each gradient",
+    )
+
+
+def _beside(gradient: Tensor[Any], factor: Any) -> Any:
+    """A number as an operand beside a gradient, whose device and element type it gets."""
+    if isinstance(factor, Tensor):
+        return brought(factor, gradient.device).astype(gradient.dtype)
+    return factor if isinstance(factor, int | float | Number) else float(factor)
 
 
 def _mapped(function: Callable[[Tensor[Any]], Any], gradient: Tensor[Any]) -> Tensor[Any]:

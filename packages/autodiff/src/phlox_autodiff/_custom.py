@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Final, final
+from typing import Any, Final, NamedTuple, final
 
-from phlox_tensor import Backend, GradientError, Tensor, tree
+from phlox_tensor import Backend, DType, GradientError, Tensor, is_inside, tree, zeros
 from phlox_tensor.arguments import require_callable
 
 from ._autodiff import Autodiff
@@ -139,6 +139,8 @@ class _Call:
         self._function: Final = function
         self._parts: Final = [tree.flatten(part) for part in (*args, *kwargs.values())]
         self._names: Final = tuple(kwargs)
+        flags = [([isinstance(x, Tensor) for x in leaves], s) for leaves, s in self._parts]
+        self._layout: Final = [each for each in flags if any(each[0])]
         self.tensors: Tensors = tuple(t for t in _all(self._parts) if isinstance(t, Tensor))
         self._output: Any = None
 
@@ -171,61 +173,100 @@ class _Call:
                 )
         self._output = structure
         several = type(value) is tuple and all(isinstance(part, Tensor) for part in value)
-
-        def pull(*cotangents: Any) -> tuple[Tensor[Any] | None, ...]:
-            every = _filled(cotangents, leaves)
-            given = every if several else [structure.rebuild(every)]
-            return self._flat(follow(*given))
-
-        def push(*tangents: Any) -> tuple[Tensor[Any] | None, ...]:
-            out = follow(*self._by_argument(tangents))
-            return tuple(structure.leaves_of(out, self._plan.name))
-
+        made_of = _Form(self._plan.name, self._layout, structure, tuple(map(_spec, leaves)))
         if self._plan.forwards:
-            back = _transposed(push, tensors)
-            return tuple(leaves), lambda *cs: back(*_filled(cs, leaves)), push
-        return tuple(leaves), pull, None
+            push = _pushing(made_of, follow)
+            return tuple(leaves), _transposed(made_of, push, tuple(map(_spec, tensors))), push
+        return tuple(leaves), _pulling(made_of, follow, several=several), None
 
     def rebuilt(self, values: Tensors) -> Any:
         """The value as the function gave it."""
         return self._output.rebuild(values)
 
-    def _holding(self) -> list[tuple[list[Any], Any]]:
-        """The arguments that hold tensors."""
-        return [part for part in self._parts if any(isinstance(x, Tensor) for x in part[0])]
 
-    def _flat(self, out: Any) -> tuple[Tensor[Any] | None, ...]:
+class _Spec(NamedTuple):
+    """What is left of a tensor for the pass back: the tensor itself may go."""
+
+    shape: tuple[int, ...]
+    dtype: DType
+    device: Backend
+
+    def zeros(self) -> Tensor[Any]:
+        """A tensor of zeros like the one that it is of."""
+        return zeros(self.shape, dtype=self.dtype, device=self.device)
+
+
+def _spec(x: Tensor[Any]) -> _Spec:
+    return _Spec(x.shape, x.dtype, x.device)
+
+
+class _Form(NamedTuple):
+    """What the pass back has to know of a call, and no tensor of it.
+
+    Attributes:
+        name: of the function.
+        layout: of each argument that holds tensors, which of its leaves they are; its structure.
+        structure: of the value.
+        values: the tensors of the value.
+    """
+
+    name: str
+    layout: list[tuple[list[bool], Any]]
+    structure: Any
+    values: tuple[_Spec, ...]
+
+    def filled(self, cotangents: tuple[Any, ...]) -> list[Tensor[Any]]:
+        """Zeros for the values to which no cotangent came."""
+        pairs = zip(cotangents, self.values, strict=True)
+        return [v.zeros() if c is None else c for c, v in pairs]
+
+    def flat(self, out: Any) -> tuple[Tensor[Any] | None, ...]:
         """The cotangents of all tensors, out of those of the arguments."""
-        holding = self._holding()
         given = out if isinstance(out, tuple) else (out,)
-        if len(given) != len(holding):
+        if len(given) != len(self.layout):
             raise GradientError(
-                self._plan.name,
+                self.name,
                 "the custom gradient gives not one cotangent per tensor argument",
                 got=len(given),
-                expected=len(holding),
+                expected=len(self.layout),
             )
         found: list[Any] = []
-        for part, (leaves, structure) in zip(given, holding, strict=True):
-            single = len(leaves) == 1 and isinstance(part, Tensor)
+        for part, (flags, structure) in zip(given, self.layout, strict=True):
+            single = len(flags) == 1 and isinstance(part, Tensor)
             if part is None:
-                parts = [None] * len(leaves)
+                parts = [None] * len(flags)
             else:
-                parts = [part] if single else structure.leaves_of(part, self._plan.name)
-            found += [p for p, x in zip(parts, leaves, strict=True) if isinstance(x, Tensor)]
+                parts = [part] if single else structure.leaves_of(part, self.name)
+            found += [p for p, held in zip(parts, flags, strict=True) if held]
         return tuple(found)
 
-    def _by_argument(self, tangents: tuple[Any, ...]) -> list[Any]:
+    def by_argument(self, tangents: tuple[Any, ...]) -> list[Any]:
+        """The tangents of the arguments, out of those of all tensors."""
         rest = iter(tangents)
         return [
-            structure.rebuild([next(rest) if isinstance(x, Tensor) else None for x in leaves])
-            for leaves, structure in self._holding()
+            structure.rebuild([next(rest) if held else None for held in flags])
+            for flags, structure in self.layout
         ]
 
 
-def _filled(cotangents: tuple[Any, ...], values: list[Tensor[Any]]) -> list[Tensor[Any]]:
-    """Zeros for the values to which no cotangent came."""
-    return [v.zeros() if c is None else c for c, v in zip(cotangents, values, strict=True)]
+def _pulling(form: _Form, follow: Callable[..., Any], *, several: bool) -> Follow:
+    """What carries cotangents back; it holds of the call what ``follow`` itself holds alone."""
+
+    def pull(*cotangents: Any) -> tuple[Tensor[Any] | None, ...]:
+        every = form.filled(cotangents)
+        return form.flat(follow(*(every if several else [form.structure.rebuild(every)])))
+
+    return pull
+
+
+def _pushing(form: _Form, follow: Callable[..., Any]) -> Follow:
+    """What carries tangents on."""
+
+    def push(*tangents: Any) -> tuple[Tensor[Any] | None, ...]:
+        out = follow(*form.by_argument(tangents))
+        return tuple(form.structure.leaves_of(out, form.name))
+
+    return push
 
 
 def _all(parts: list[tuple[list[Any], Any]]) -> list[Any]:
@@ -277,19 +318,18 @@ def _recorded(plan: _CustomPlan, flat: Flat, given: Tensors, device: Autodiff) -
     return tuple(Tensor(p, device) for p in made)
 
 
-def _transposed(push: Follow, points: Tensors) -> Follow:
+def _transposed(form: _Form, push: Follow, points: tuple[_Spec, ...]) -> Follow:
     """A linear function of tangents, as one of cotangents."""
+    floats = [t.dtype.kind == "Float" for t in points]
 
     def pull(*cotangents: Any) -> tuple[Tensor[Any] | None, ...]:
-        floats = [t.dtype.kind == "Float" for t in points]
-
         def of(*moving: Tensor[Any]) -> tuple[Any, ...]:
             rest = iter(moving)
-            every = [next(rest) if f else t for f, t in zip(floats, points, strict=True)]
+            every = [next(rest) if f else t.zeros() for f, t in zip(floats, points, strict=True)]
             return tuple(push(*every))
 
-        zeros = [t.zeros() for t, f in zip(points, floats, strict=True) if f]
-        found = iter(vjp(of, *zeros)[1](tuple(cotangents)))
+        still = [t.zeros() for t, f in zip(points, floats, strict=True) if f]
+        found = iter(vjp(of, *still)[1](tuple(form.filled(cotangents))))
         return tuple(next(found) if f else None for f in floats)
 
     return pull
@@ -337,7 +377,8 @@ def _over_lanes(plan: _CustomPlan, flat: Flat, given: Tensors, device: Batched) 
         assert below is not None
 
         def run(function: Callable[..., Any], flags: list[bool], items: Any) -> Any:
-            lanes = Batched(outermost(plan.name, (inside, items)) or below)
+            given = outermost(plan.name, items) or below
+            lanes = Batched(given if is_inside(below, given) else below)
             with at_level(lanes, level), transforming(lanes):
                 return function(*[_laned(x, lanes, m) for x, m in zip(items, flags, strict=True)])
 
