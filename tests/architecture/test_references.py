@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from phlox import REGISTRY
 from tools.shell import ROOT
 
 OPS = ROOT / "packages/tensor/src/phlox_tensor/ops"
@@ -42,3 +43,7 @@ def test_shapes_read_no_reference() -> None:
 def test_a_shared_formula_is_seen() -> None:
     text = "from ..reference import rows as ref\nx = op(numpy=ref.a, expand=lambda x: ref.b(x))\n"
     assert shared(text) == ["2: ref"]
+
+
+def test_every_op_has_a_reference_or_a_reason() -> None:
+    assert not [op.name for op in REGISTRY.values() if (op.numpy is None) != bool(op.unreferenced)]

@@ -947,9 +947,7 @@ def ceil(x: Tensor[NumKind], /) -> Tensor[NumKind]:
 
 
 def celu(x: Tensor[Float], /, alpha: float = 1.0) -> Tensor[Float]:
-    """Continuously differentiable ``elu``: x above 0, ``alpha·(exp(x / alpha) - 1)`` below.
-    Barron, 2017.
-    """
+    """A smooth ``elu``: x above 0, ``alpha·(exp(x / alpha) - 1)`` below. Barron, 2017."""
     return single(_celu, x, (alpha,))
 
 
@@ -1677,9 +1675,7 @@ def gelu_tanh(x: Tensor[Float], /) -> Tensor[Float]:
 
 
 def glu(x: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
-    """Gated linear unit: ``a·σ(b)``, where a and b are the halves of x along an axis. Dauphin et
-    al., 2016.
-    """
+    """Gated linear unit: ``a·σ(b)`` of the halves of x along an axis. Dauphin et al., 2016."""
     if wrong:
         raise unknown_argument(_glu, wrong)
     return single(_glu, x, (axis,))
@@ -2712,9 +2708,7 @@ def pow(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[N
 
 
 def prelu(x: Tensor[Float], /, slope: Tensor[Float]) -> Tensor[Float]:
-    """``leaky_relu`` with slopes that are learned: a single one, or one per channel (axis 1). He
-    et al., 2015.
-    """
+    """``leaky_relu`` with learned slopes: one, or one per channel (axis 1). He et al., 2015."""
     return call(
         _prelu,
         (

@@ -846,9 +846,7 @@ class TensorMethods(TensorMembers[K]):
             return call(_ceil, (self,), ())
 
     def celu(self: Tensor[Float], /, alpha: float = 1.0) -> Tensor[Float]:
-        """Continuously differentiable ``elu``: x above 0, ``alpha·(exp(x / alpha) - 1)`` below.
-        Barron, 2017.
-        """
+        """A smooth ``elu``: x above 0, ``alpha·(exp(x / alpha) - 1)`` below. Barron, 2017."""
         return single(_celu, self, (alpha,))
 
     def chunk(
@@ -1172,9 +1170,7 @@ class TensorMethods(TensorMembers[K]):
             return call(_gelu_tanh, (self,), ())
 
     def glu(self: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
-        """Gated linear unit: ``a·σ(b)``, where a and b are the halves of x along an axis.
-        Dauphin et al., 2016.
-        """
+        """Gated linear unit: ``a·σ(b)`` of the halves of x along an axis. Dauphin et al., 2016."""
         if wrong:
             raise unknown_argument(_glu, wrong)
         return single(_glu, self, (axis,))
@@ -1702,9 +1698,7 @@ class TensorMethods(TensorMembers[K]):
         return _fast.binary(_pow, self, x2)
 
     def prelu(self: Tensor[Float], /, slope: Tensor[Float]) -> Tensor[Float]:
-        """``leaky_relu`` with slopes that are learned: a single one, or one per channel (axis
-        1). He et al., 2015.
-        """
+        """``leaky_relu`` with learned slopes: one, or one per channel (axis 1). He et al., 2015."""
         return call(
             _prelu,
             (

@@ -39,8 +39,7 @@ celu = elementwise(
     ulp=4,
     atol=2,
     cases=(case((33,)), case((2, 3), alpha=2.5), case((), alpha=0.5)),
-    doc="Continuously differentiable ``elu``: x above 0, ``alpha·(exp(x / alpha) - 1)`` below. "
-    "Barron, 2017.",
+    doc="A smooth ``elu``: x above 0, ``alpha·(exp(x / alpha) - 1)`` below. Barron, 2017.",
 )
 
 
@@ -51,6 +50,7 @@ def _elu(x: Tensor, alpha: float) -> Tensor:
 elu = elementwise(
     "elu",
     "x: Float; alpha: float = 1.0 -> Float",
+    numpy=in_float64(lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))),
     expand=_elu,
     ulp=4,
     atol=2,
@@ -151,12 +151,12 @@ glu = row(
     atol=2,
     cases=(case((3, 6)), case((4, 3, 2), axis=0), case((2, 0), axis=1)),
     refuses=(refusal(ShapeError, (3,)),),
-    doc="Gated linear unit: ``a·σ(b)``, where a and b are the halves of x along an axis. Dauphin "
-    "et al., 2016.",
+    doc="Gated linear unit: ``a·σ(b)`` of the halves of x along an axis. Dauphin et al., 2016.",
 )
 hard_shrink = elementwise(
     "hard_shrink",
     "x: Float; threshold: float = 0.5 -> Float",
+    numpy=in_float64(lambda x, t: np.where(np.abs(x) <= t, 0.0, x)),
     expand=lambda x, threshold: ((x >= -threshold) & (x <= threshold)).where(0.0, x),
     cases=(case((33,)), case((2, 3), threshold=1.5)),
     doc="x, but 0 from ``-threshold`` to ``threshold``.",
@@ -199,6 +199,7 @@ hard_swish = elementwise(
 hard_tanh = elementwise(
     "hard_tanh",
     "x: Float; min: float = -1.0, max: float = 1.0 -> Float",
+    numpy=in_float64(np.clip),
     expand=lambda x, low, high: x.clip(low, high),
     signed_zeros=False,
     cases=(case((33,)), case((2, 3), min=0, max=2)),
@@ -213,6 +214,7 @@ def _leaky_relu(x: Tensor, slope: float) -> Tensor:
 leaky_relu = elementwise(
     "leaky_relu",
     "x: Float; slope: float = 0.01 -> Float",
+    numpy=in_float64(lambda x, slope: np.where(x > 0, x, slope * x)),
     expand=_leaky_relu,
     ulp=1,
     doc="Leaky rectified linear unit: x above 0, ``slope·x`` below. Maas et al., 2013.",
@@ -226,6 +228,7 @@ def _log_sigmoid(x: Tensor) -> Tensor:
 log_sigmoid = elementwise(
     "log_sigmoid",
     "x: Float -> Float",
+    numpy=in_float64(lambda x: -np.logaddexp(0.0, -x)),
     expand=_log_sigmoid,
     domain=(-20, 20),
     ulp=8,
@@ -264,8 +267,7 @@ prelu = row(
     ulp=1,
     cases=(case((2, 3, 4), (3,)), case((4, 5), (1,)), case((7,), ())),
     refuses=(refusal(ShapeError, (2, 3), (2,)),),
-    doc="``leaky_relu`` with slopes that are learned: a single one, or one per channel (axis 1). "
-    "He et al., 2015.",
+    doc="``leaky_relu`` with learned slopes: one, or one per channel (axis 1). He et al., 2015.",
 )
 
 
@@ -305,6 +307,7 @@ relu = elementwise(
 relu6 = elementwise(
     "relu6",
     "x: Num -> Num",
+    numpy=lambda x: np.clip(x, 0, 6),
     expand=lambda x: x.clip(0, 6),
     signed_zeros=False,
     domain=(-3, 9),
@@ -339,6 +342,7 @@ def _shrink(x: Tensor, threshold: float, bias: float) -> Tensor:
 shrink = elementwise(
     "shrink",
     "x: Float; threshold: float = 0.5, bias: float = 0.5 -> Float",
+    numpy=in_float64(lambda x, t, b: np.where(x < -t, x + b, np.where(x > t, x - b, x * 0 + 0.0))),
     expand=_shrink,
     ulp=1,
     atol=1,
@@ -410,6 +414,7 @@ soft_shrink = elementwise(
 softmin = row(
     "softmin",
     "x: Float; axis: Axis = -1 -> Float",
+    numpy=ref.softmin,
     expand=lambda x, axis: (-x).softmax(axis=axis),
     shape=same,
     ulp=8,
@@ -461,6 +466,7 @@ def _swiglu(x1: Tensor, x2: Tensor) -> Tensor:
 swiglu = elementwise(
     "swiglu",
     "x1: Float, x2: Float -> Float",
+    unreferenced="``silu``, which has a reference, times x2",
     expand=_swiglu,
     ulp=8,
     atol=4,
@@ -479,6 +485,7 @@ tanh_shrink = elementwise(
 threshold = elementwise(
     "threshold",
     "x: Float; threshold: float = 0.0, value: float = 0.0 -> Float",
+    numpy=in_float64(lambda x, threshold, value: np.where(x <= threshold, value, x)),
     expand=lambda x, threshold, value: (x <= threshold).where(value, x),
     cases=(case((33,), threshold=0.5), case((2, 3), threshold=-1, value=2.5)),
     doc="x above ``threshold``, ``value`` elsewhere; nan stays nan.",
@@ -486,6 +493,7 @@ threshold = elementwise(
 thresholded_relu = elementwise(
     "thresholded_relu",
     "x: Float; alpha: float = 1.0 -> Float",
+    numpy=in_float64(lambda x, alpha: np.where(x <= alpha, 0.0, x)),
     expand=lambda x, alpha: (x <= alpha).where(0.0, x),
     cases=(case((33,)), case((2, 3), alpha=0.5)),
     doc="x above ``alpha``, else 0; nan stays nan. Konda et al., 2014.",

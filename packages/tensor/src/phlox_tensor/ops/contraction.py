@@ -145,6 +145,7 @@ outer = contraction(
 tensordot = contraction(
     "tensordot",
     "x1: Num, x2: Num; axes: Contracted = 2 -> Num",
+    numpy=ref.tensordot,
     expand=_tensordot,
     shape=shapes.tensordot,
     prepare=shapes.prepare_tensordot,
@@ -162,6 +163,7 @@ tensordot = contraction(
 vecdot = contraction(
     "vecdot",
     "x1: Num, x2: Num; axis: int = -1 -> Num",
+    numpy=ref.vecdot,
     expand=_vecdot,
     shape=shapes.vecdot,
     prepare=shapes.prepare_vecdot,

@@ -72,6 +72,7 @@ def _max_pool2d(x: Tensor, *attributes: Any) -> Tensor:
 max_pool2d = window(
     "max_pool2d",
     f"x: Num; {_MAX} -> Num",
+    numpy=lambda *args: ref.max_pool2d_with_indices(*args)[0],
     expand=_max_pool2d,
     shape=shapes.max_pool2d,
     prepare=shapes.prepare_pool,

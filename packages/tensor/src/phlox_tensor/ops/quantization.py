@@ -144,6 +144,7 @@ quantized_linear = contraction(
     expand=_quantized_linear,
     shape=shapes.quantized_linear,
     work=linear_work,
+    unreferenced="``dequantize`` and ``matmul``, which have references",
     domain={"weight": (-3, 3)},
     ulp=8,
     atol=64,  # sums of products up to 27

@@ -186,6 +186,7 @@ def _std(x: Tensor, axis: tuple[int, ...], correction: float, keepdims: bool) ->
 std = reduction(
     "std",
     "x: Float; axis: Axes = None, correction: float = 0.0, keepdims: bool = False -> Float",
+    numpy=ref.std,
     expand=_std,
     ulp=16,
     atol=8,
@@ -236,6 +237,7 @@ def _vector_norm(x: Tensor, axis: tuple[int, ...], keepdims: bool) -> Tensor:
 vector_norm = reduction(
     "vector_norm",
     f"x: Float; {_AXES} -> Float",
+    numpy=ref.vector_norm,
     expand=_vector_norm,
     ulp=16,
     doc="Euclidean length along the axes: ``√Σ x²``.",

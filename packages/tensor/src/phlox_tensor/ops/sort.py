@@ -46,8 +46,10 @@ def _searchsorted(x1: Tensor, x2: Tensor, side: str) -> Tensor[Int]:
 searchsorted = search(
     "searchsorted",
     "x1: Num, x2: Num; side: str = 'left' -> Int",
+    numpy=ref.searchsorted,
     expand=_searchsorted,
     shape=shapes.searchsorted,
+    unpromised={"x1": "a special value in the middle is not sorted"},
     refuses=(
         refusal(ShapeError, (2, 2), (2,)),
         refusal(ArgumentError, (2,), (2,), side="middle"),

@@ -220,6 +220,7 @@ def _lerp(x1: Tensor, x2: Tensor, weight: Tensor) -> Tensor:
 lerp = elementwise(
     "lerp",
     "x1: Float, x2: Float, weight: Float -> Float",
+    numpy=ref.lerp,
     expand=_lerp,
     ulp=4,
     atol=8,

@@ -402,6 +402,7 @@ _MOMENTS = "x: Float; axis: Axes = None, correction: float = 0.0, keepdims: bool
 var_mean = reduction(
     "var_mean",
     f"{_MOMENTS} -> var: Float, mean: Float",
+    numpy=ref.var_mean,
     expand=lambda x, axis, correction, keepdims: (
         x.var(axis=axis, correction=correction, keepdims=keepdims),
         x.mean(axis=axis, keepdims=keepdims),

@@ -100,3 +100,12 @@ def selu(x: Array) -> Array:
     wide = wide64(x)
     low = 1.6732632423543772 * np.expm1(np.minimum(wide, 0))
     return (1.0507009873554805 * np.where(wide > 0, wide, low)).astype(x.dtype)
+
+
+def softmin(x: Array, axis: int) -> Array:
+    wide = -wide64(x)
+    top = wide.max(axis=axis, keepdims=True, initial=-np.inf)
+    with np.errstate(invalid="ignore"):
+        e = np.exp(wide - np.where(top == -np.inf, 0.0, top))
+    total = e.sum(axis=axis, keepdims=True)
+    return (e / np.where(total == 0, 1.0, total)).astype(x.dtype)

@@ -41,3 +41,13 @@ def fused_linear(
     elif activation == "gelu":
         out = gelu(out)
     return out.astype(x.dtype)
+
+
+def tensordot(x1: Array, x2: Array, axes: Any) -> Array:
+    return np.asarray(np.tensordot(widen(x1), widen(x2), axes)).astype(x1.dtype)
+
+
+def vecdot(x1: Array, x2: Array, axis: int) -> Array:
+    a, b = np.broadcast_arrays(widen(x1), widen(x2))
+    last = [np.moveaxis(x, axis, -1) for x in (a, b)]
+    return np.asarray(np.einsum("...i,...i->...", *last)).astype(x1.dtype)

@@ -93,3 +93,13 @@ def var(x: Array, axis: tuple[int, ...], correction: float, keepdims: bool) -> A
         middle = pairwise_sum(wide, axis, keepdims=True) / wide.dtype.type(count)
         squares = pairwise_sum((wide - middle) ** 2, axis, keepdims)
         return np.asarray(squares / wide.dtype.type(max(count - correction, 0))).astype(x.dtype)
+
+
+def std(x: Array, axis: Axes, correction: float, keepdims: bool) -> Array:
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.sqrt(var(widen(x), axis, correction, keepdims))).astype(x.dtype)
+
+
+def vector_norm(x: Array, axis: Axes, keepdims: bool) -> Array:
+    squares = np.square(x.astype(np.float64))
+    return np.asarray(np.sqrt(squares.sum(axis=axis, keepdims=keepdims))).astype(x.dtype)

@@ -29,3 +29,7 @@ def sort(x: Array, axis: int, descending: bool) -> Array:
 def topk(x: Array, k: int, axis: int, largest: bool) -> tuple[Array, Array]:
     indices = np.take(argsort(x, axis, largest), np.arange(k), axis=axis)
     return np.take_along_axis(x, indices, axis=axis), indices
+
+
+def searchsorted(x1: Array, x2: Array, side: Any) -> Array:
+    return np.asarray(np.searchsorted(widen(x1), widen(x2), side))

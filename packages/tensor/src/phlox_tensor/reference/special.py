@@ -92,3 +92,10 @@ def nan_to_num(x: Array, number: float, high: float | None, low: float | None) -
     bottom = float(limits.min) if low is None else low
     out = np.where(x == np.inf, top, np.where(x == -np.inf, bottom, wide64(x)))
     return np.where(np.isnan(out), number, out).astype(x.dtype)
+
+
+def lerp(x1: Array, x2: Array, weight: Array) -> Array:
+    a, b, w = wide64(x1), wide64(x2), wide64(weight)
+    near = w < 0.5  # from the nearer end, so that both ends are exact
+    with np.errstate(all="ignore"):
+        return np.where(near, a + w * (b - a), b - (1 - w) * (b - a)).astype(x1.dtype)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..shapes.statistics import check_range
+from . import reduction
 from ._precision import wide64, widen
 
 Array = np.ndarray[Any, Any]
@@ -117,3 +118,7 @@ def extreme(x: Array, axis: int, keepdims: bool, *, largest: bool) -> Any:
     place = np.argmax(x, axis=axis) if largest else np.argmin(x, axis=axis)
     values = np.take_along_axis(x, np.expand_dims(place, axis), axis).squeeze(axis)
     return _kept((values, place), axis, keepdims)
+
+
+def var_mean(x: Array, axis: Any, correction: float, keepdims: bool) -> tuple[Array, Array]:
+    return reduction.var(x, axis, correction, keepdims), reduction.mean(x, axis, keepdims)
