@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -88,7 +89,7 @@ def test_functions_are_short_and_give_the_same(make: Callable[[], bytes], tmp_pa
             np.testing.assert_array_equal(one.numpy(), two.numpy())
 
 
-def _several(found: object) -> tuple[px.Tensor, ...]:
+def _several(found: Any) -> tuple[Any, ...]:
     return found if isinstance(found, tuple) else (found,)
 
 

@@ -3,12 +3,14 @@
 import ast
 import inspect
 import textwrap
+from pathlib import Path
 from typing import Any
 
 import onnx
 import pytest
 from onnx import defs
 
+from phlox_onnx import table
 from phlox_onnx.table import TABLE
 
 # In files under the domain of ONNX, but in no schema.
@@ -110,3 +112,15 @@ def test_an_attribute_that_is_not_read_is_found() -> None:
         return x.sum(axis=axis)
 
     assert unread(row) == {"mode"}
+
+
+def test_functions_of_rows_may_stand_in_one_file() -> None:
+    """What a package brings of rows is copied into one ``_ops.py``: no two may share a name."""
+    texts: dict[str, set[str]] = {}
+    for file in sorted(Path(str(table.__file__)).parent.glob("*.py")):
+        source = file.read_text()
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                texts.setdefault(node.name, set()).add(str(ast.get_source_segment(source, node)))
+    assert len(texts) > 100
+    assert [name for name, found in texts.items() if len(found) > 1] == []
