@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import phlox as px
-from phlox import ArgumentError, Autodiff, Cpu, GradientError, Tensor, nn, optim
+from phlox import ArgumentError, Autodiff, Cpu, GradientError, Tensor, WrongTypeError, nn, optim
 
 CPU = Cpu()
 TRAIN = Autodiff(CPU)
@@ -88,12 +88,27 @@ def test_gradients_that_are_no_module_are_told_how_to_become_one() -> None:
         (lambda m, g: ("0.1", m, g), "got '0.1'"),
         (lambda m, g: (float("nan"), m, g), "not finite: got nan"),
         (lambda m, g: (float("inf"), m, g), "not finite: got inf"),
+        (lambda m, g: (-0.1, m, g), r"negative: got -0.1(.|\n)*\(-loss\).backward"),
+        (lambda m, g: (0.1, [m, m], g), r"no module: got a list(.|\n)*class Both\(nn.Module\)"),
+        (lambda m, g: (0.1, {"a": m}, g), r"no module: got a dict(.|\n)*class Both\(nn.Module\)"),
         (lambda m, g: (0.1, g, m), "what is stepped is no module: got a Gradients"),
         (lambda m, g: (0.1, m, loss_of(m)), r"no gradients.*a loss(.|\n)*loss.backward\(\)"),
         (lambda m, g: (0.1, m, None), "no gradients were given: got a NoneType"),
         (lambda m, g: (0.1, m, {m.weight.id: np.ones((2, 2))}), "weight is no tensor.*ndarray"),
     ],
-    ids=["order", "text", "nan", "infinity", "gradients first", "loss", "none", "numpy"],
+    ids=[
+        "order",
+        "text",
+        "nan",
+        "infinity",
+        "negative",
+        "list",
+        "dict",
+        "gradients first",
+        "loss",
+        "none",
+        "numpy",
+    ],
 )
 def test_a_step_says_which_argument_is_wrong(
     arguments: Callable[[Any, Any], Any], match: str
@@ -117,6 +132,42 @@ def test_lbfgs_refuses_a_rate_that_is_none() -> None:
     model = nn.Linear(2, 2, device=TRAIN)
     with pytest.raises(ArgumentError, match="not finite"):
         optim.LbfgsConfig().init().step(float("nan"), model, loss_of)
+
+
+# Parameters that are results
+
+
+def test_parameters_that_are_results_say_how_they_become_leaves() -> None:
+    layers = [nn.Linear(2, 2, device=TRAIN) for _ in range(3)]
+    ensemble = px.tree.map(lambda *weights: px.stack(list(weights)), *layers)
+    optimizer = optim.SgdConfig().init()
+    with pytest.raises(GradientError, match=r"are results, not leaves(.|\n)*model.train\(device\)"):
+        optimizer.step(0.1, ensemble, ensemble.weight.value.sum().backward())
+    model = ensemble.train(TRAIN)
+    after = optimizer.step(0.1, model, model.weight.value.sum().backward())
+    assert after.weight.shape == (3, 2, 2)
+    assert optimizer.steps == 1
+
+
+class _Alone(optim.SimpleOptimizer):
+    def step(self, lr: float, tensor: Any, grad: Any, state: Any) -> Any:
+        return tensor - grad * lr
+
+
+class _Triple(optim.SimpleOptimizer):
+    def step(self, lr: float, tensor: Any, grad: Any, state: Any) -> Any:
+        return tensor - grad * lr, state, state
+
+
+@pytest.mark.parametrize(
+    ("rule", "got"), [(_Alone(), "a Tensor"), (_Triple(), r"\(Tensor, NoneType, NoneType\)")]
+)
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_a_rule_that_gives_no_pair_says_what_to_return(rule: Any, got: str, dtype: str) -> None:
+    model = px.tree.map(lambda w: w.astype(dtype), nn.Linear(2, 2, device="cpu")).train(TRAIN)
+    match = f"step gives no pair of a tensor and a state: got {got}(.|\n)*return tensor, state"
+    with pytest.raises(WrongTypeError, match=match):
+        optim.OptimizerAdaptor(rule).step(0.1, model, model.weight.value.sum().backward())
 
 
 # Frozen

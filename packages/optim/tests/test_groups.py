@@ -224,6 +224,47 @@ def test_a_scale_grows_after_good_steps_and_falls_after_bad_ones() -> None:
         resumed.load_record({"scale": -1.0})
 
 
+def test_a_scaling_whose_scale_nobody_asked_for_takes_no_step() -> None:
+    model, scaling = net(), optim.LossScaling()
+    optimizer = optim.SgdConfig().init()
+    with pytest.raises(pt.GradientError, match=r"\nhint: grads = scaling.scaled\(loss\)"):
+        scaling.step(optimizer, 0.1, model, grads_of(model))
+    scale = scaling.scale  # for a loss that is scaled by hand
+    after = scaling.step(optimizer, 0.1, model, grads_of(model, scale))
+    assert set(moved(model, after).values()) == {0.1}
+
+
+def test_another_optimizer_has_a_rate_of_its_own() -> None:
+    base = optim.SgdConfig(groups={"head.*": {"lr_factor": 0.5}})
+    others: Any = {"*.weight": optim.LionConfig()}
+    config = optim.GroupsConfig(base, others, {"*.weight": 20.0})
+    assert optim.GroupsConfig.from_dict(config.to_dict()) == config
+    model = net()
+    assert moved(model, config.init().step(0.01, model, grads_of(model, 3.0))) == {
+        "body.weight": 0.2,  # by the sign
+        "body.bias": 0.03,
+        "head.weight": 0.1,  # half of it, as the base has it for the head
+        "head.bias": 0.015,
+    }
+    undecayed = optim.SgdConfig(decayed="matrices")
+    config = optim.GroupsConfig(optim.SgdConfig(), {"head": undecayed}, {"head": 4.0})
+    assert moved(model, config.init().step(0.01, model, grads_of(model)))["head.bias"] == 0.04
+
+
+@pytest.mark.parametrize(
+    ("factors", "text"),
+    [
+        ({"head.*": 2.0}, r"paths of others, not 'head\.\*'"),
+        ({"*": -1.0}, "at least 0"),
+        ({"*": float("inf")}, "at least 0"),
+        ({"*": float("nan")}, "at least 0"),
+    ],
+)
+def test_a_rate_of_its_own_is_for_one_of_the_others(factors: Any, text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
+        optim.GroupsConfig(optim.SgdConfig(), {"*": optim.LionConfig()}, factors)
+
+
 @pytest.mark.parametrize("factor", [float("nan"), float("inf"), -1.0])
 def test_a_factor_of_a_rate_is_finite(factor: float) -> None:
     with pytest.raises(ConfigError, match="lr_factor"):

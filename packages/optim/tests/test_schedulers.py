@@ -16,7 +16,7 @@ import phlox_optim as optim
 import phlox_record as record
 import phlox_tensor as pt
 from phlox_nn import ConfigError
-from phlox_tensor import RecordError, UnknownNameError
+from phlox_tensor import ArgumentError, RecordError, UnknownNameError
 
 CONFIGS: dict[str, Any] = {
     "constant": optim.ConstantSchedulerConfig(0.3),
@@ -179,3 +179,13 @@ def test_a_measure_may_be_a_tensor_and_is_kept_as_a_number() -> None:
     record = schedule.into_record()
     assert type(record["best"]) is float
     assert record["best"] == 2.0
+
+
+@pytest.mark.parametrize("position", [2**53 + 1, 10**400])
+def test_a_position_that_no_training_reaches_is_refused(position: int) -> None:
+    config = optim.CosineSchedulerConfig(0.1, steps=10)
+    with pytest.raises(RecordError, match="not a record of a schedule"):
+        config.init().load_record({"position": position})
+    with pytest.raises(ArgumentError, match="position"):
+        optim.Scheduler(config, position)
+    assert config.init().load_record({"position": 2**53}).step() == 0.0

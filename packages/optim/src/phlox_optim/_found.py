@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isfinite
 from numbers import Real
-from typing import Any
+from typing import Any, Final
 
 from phlox_nn import Module, Param, gradients_of, updates_of
 from phlox_tensor import ArgumentError, Float, GradientError, Tensor
@@ -13,9 +13,15 @@ from phlox_tensor.capture import Number
 from ._optimizer import AnyGradients
 from ._state import some
 
+# What to type for several modules under one optimizer.
+_ONE_MODULE: Final = (
+    "class Both(nn.Module): one: nn.Module; other: nn.Module, then "
+    "optimizer.step(0.1, Both(one, other), grads)"
+)
+
 
 def check_rate(lr: object, op: str = "step") -> None:
-    """Refuse a learning rate that is no finite number.
+    """Refuse a learning rate that is no finite number, or negative.
 
     Raises:
         ArgumentError: also for arguments in another order.
@@ -33,6 +39,14 @@ def check_rate(lr: object, op: str = "step") -> None:
     if not isfinite(lr):
         raise ArgumentError(
             op, "the learning rate is not finite", got=lr, expected="a finite number"
+        )
+    if lr < 0:
+        raise ArgumentError(
+            op,
+            "the learning rate is negative",
+            got=lr,
+            expected="at least 0",
+            hint="to go up a function, step down its opposite: (-loss).backward()",
         )
 
 
@@ -62,7 +76,9 @@ def check_module(module: object) -> None:
             "what is stepped is no module",
             got=f"a {type(module).__name__}",
             expected="a module",
-            hint="optimizer.step(0.1, model, grads)",
+            hint=_ONE_MODULE
+            if isinstance(module, dict | list | tuple)
+            else "optimizer.step(0.1, model, grads)",
         )
 
 
@@ -165,6 +181,15 @@ def _unknown(module: Module, keys: list[str]) -> GradientError:
 
 def _nothing(module: Module, grads: AnyGradients) -> GradientError:
     trained = [path for path, param in module.params().items() if param.trainable]
+    results = [path for path, param in module.params().items() if param.trainable and _made(param)]
+    if results:
+        return GradientError(
+            "step",
+            "the parameters are results, not leaves: no gradient stays with them",
+            got=f"{some(results)}, computed on {module.params()[results[0]].device!r}",
+            expected="leaves, which gradients belong to",
+            hint="model = model.train(device) where they were made, and the loss of that model",
+        )
     return GradientError(
         "step",
         "no gradient belongs to a trained parameter of the module",
@@ -173,6 +198,11 @@ def _nothing(module: Module, grads: AnyGradients) -> GradientError:
         hint="grads = loss_of(model).backward() with the very model that step gets; "
         "strict=False where a process may own none of it",
     )
+
+
+def _made(param: Param) -> bool:
+    """Whether a parameter is the result of recorded ops."""
+    return param.is_initialized and param.device.standing(param.value.primitive) == "result"
 
 
 def _named(grads: AnyGradients) -> str:

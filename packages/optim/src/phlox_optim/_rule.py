@@ -44,12 +44,14 @@ class SimpleOptimizer(ABC):
 
         Raises:
             ShapeError: when a tensor after a step does not have the shape of the one before.
+            WrongTypeError: when ``step`` gives no pair of a tensor and a state.
 
         For rules that are cheaper for many tensors in one go. All are on one device. The tensors,
         the gradients, and what the states have at one place are of one element type each; the
         states have the same structure and equal numbers, and so must those that are returned.
         """
-        pairs = [self.step(lr, *each) for each in zip(tensors, grads, states, strict=True)]
+        made = [self.step(lr, *each) for each in zip(tensors, grads, states, strict=True)]
+        pairs = [_checked_pair(self, pair) for pair in made]
         for tensor, (value, _) in zip(tensors, pairs, strict=True):
             if value.shape != tensor.shape:
                 raise misfit("the new value", value.shape, tensor.shape)
@@ -134,8 +136,27 @@ def _in_full_precision(
         made: tuple[Tensor[Float], State] = step(rule, lr, tensor, grad, state)
         return made
     wide = tensor.to_full_precision()
-    value, after = step(rule, lr, wide, grad.astype(wide.dtype), _wide(state))
+    given = step(rule, lr, wide, grad.astype(wide.dtype), _wide(state))
+    value, after = _checked_pair(rule, given)
     return value.astype(tensor.dtype), after
+
+
+def _checked_pair(rule: object, made: Any) -> tuple[Tensor[Float], State]:
+    """What a step gives, a pair: a tensor alone would come apart along its first axis.
+
+    Raises:
+        WrongTypeError: for anything else.
+    """
+    if type(made) is tuple and len(made) == 2 and isinstance(made[0], Tensor):
+        return made
+    parts = ", ".join(type(part).__name__ for part in made) if isinstance(made, tuple) else ""
+    raise WrongTypeError(
+        "step",
+        f"{type(rule).__name__}.step gives no pair of a tensor and a state",
+        got=f"({parts})" if parts else f"a {type(made).__name__}",
+        expected="the tensor after the step, and the state for the next or None",
+        hint="return tensor, state",
+    )
 
 
 def _of_lists(step_list: Callable[..., Any]) -> Callable[..., Any]:

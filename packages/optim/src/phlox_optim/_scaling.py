@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar, final
 
 from phlox_nn import Module
 from phlox_record import Record
-from phlox_tensor import Float, RecordError, Tensor
+from phlox_tensor import Float, GradientError, RecordError, Tensor
 from phlox_tensor.capture import Cell
 
 from ._adaptor import OptimizerAdaptor
@@ -66,10 +66,12 @@ class LossScaling(Settled):
         """Take the settings."""
         self._config = config or LossScalingConfig()
         self._place = Cell(_Place(self._config.scale, 0))
+        self._asked = False  # whether anybody may know the scale
 
     @property
     def scale(self) -> float:
         """What losses are multiplied by."""
+        self._asked = True
         return self._place.get().scale
 
     def scaled(self, loss: Tensor[Float]) -> Tensor[Float]:
@@ -77,7 +79,20 @@ class LossScaling(Settled):
         return loss * self.scale
 
     def step(self, optimizer: OptimizerAdaptor, lr: float, module: M, grads: AnyGradients) -> M:
-        """Return the module after a step by gradients of the scaled loss."""
+        """Return the module after a step by gradients of the scaled loss.
+
+        They are divided by the scale: those of another loss would be next to nothing.
+
+        Raises:
+            GradientError: before the first loss is scaled, or the scale read or loaded.
+        """
+        if not self._asked:
+            raise GradientError(
+                "step",
+                "the gradients are divided by a scale that no loss was multiplied by",
+                expected="gradients of a scaled loss",
+                hint="grads = scaling.scaled(loss).backward()",
+            )
         scale, good = self._place.get()
         before = optimizer.skipped
         module = optimizer.step(lr, module, grads, skip_nonfinite=True, divide_by=scale)
@@ -110,6 +125,7 @@ class LossScaling(Settled):
                 expected="what scaling.into_record() gave",
             )
         self._place.set(_Place(scale, good))
+        self._asked = True
         return self
 
     def __repr__(self) -> str:

@@ -14,6 +14,9 @@ from phlox_tensor.capture import Cell, call
 from ._checked import CheckedConfig
 from ._settled import Settled
 
+# Rates are computed in floats, in which larger counts are no longer exact.
+_MOST_STEPS: Final = 2**53
+
 
 class SchedulerConfig(CheckedConfig):
     """Base of schedules: a learning rate for each step, counted from 0."""
@@ -52,7 +55,7 @@ class Scheduler(Settled):
                 expected="a config, whose init() makes the scheduler",
                 hint="optim.CosineSchedulerConfig(initial_lr=0.1, steps=1000).init()",
             )
-        if type(position) is not int or position < 0:
+        if type(position) is not int or not 0 <= position <= _MOST_STEPS:
             raise ArgumentError("scheduler", "position", got=position, expected="steps that passed")
         self._config = config
         self._position = Cell(position)
@@ -87,7 +90,7 @@ class Scheduler(Settled):
                 expected=self._config.kind,
             )
         position = record.get("position") if isinstance(record, dict) else None
-        if type(position) is not int or position < 0:
+        if type(position) is not int or not 0 <= position <= _MOST_STEPS:
             raise RecordError(
                 "load_record",
                 "not a record of a schedule",
