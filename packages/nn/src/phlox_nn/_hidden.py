@@ -237,7 +237,7 @@ def _beside(node: Any) -> list[Any]:
     return [*keys, getattr(node, "default_factory", None), *own.values(), *_in_class(type(node))]
 
 
-def is_used_up(cls: type) -> bool:
+def _is_used_up(cls: type) -> bool:
     """Whether values of a type go over something once, and do not tell what: files hold nothing."""
     if issubclass(cls, IOBase):
         return False
@@ -245,6 +245,9 @@ def is_used_up(cls: type) -> bool:
         issubclass(base, Iterator) and _is_of_library(base) and base.__module__ not in _ABSTRACT
         for base in cls.__mro__
     )
+
+
+is_used_up: Final = ByClass(_is_used_up).of
 
 
 def _used_up(path: str, owner: str, value: Any) -> TreeError:

@@ -174,17 +174,20 @@ def complete(module: Walked) -> None:
     for name, value in values.items():
         if not name.isidentifier():
             raise _hidden.no_name(name, type(module).__name__)
-        if _hidden.is_simple(value):
+        if isinstance(value, PARTS):
+            held: list[tuple[str, Any]] = [("", value)]
+        elif _hidden.is_simple(value):
             changeable = changeable or may_change(value)
             continue
-        _hidden.check(name, type(module).__name__, value, PARTS)
-        held = held_in(value)
-        if may_change(value):
-            changeable = changeable or not any(isinstance(x, Walked | Param) for _, x in held)
-        inside: dict[str, Any] = {}
+        else:
+            _hidden.check(name, type(module).__name__, value, PARTS)
+            held = held_in(value)
+            inside: dict[str, Any] = {}
+            for path, leaf in held:
+                if isinstance(leaf, Walked | Param):
+                    _hidden.add(inside, name, path, leaf)
+            changeable = changeable or (may_change(value) and not inside)
         for path, leaf in held:
-            if leaf is not value and isinstance(leaf, Walked | Param):
-                _hidden.add(inside, name, path, leaf)
             if isinstance(leaf, Walked):
                 known = getattr(leaf, "_known", None)  # a module under construction has none
                 changeable = changeable or (known is not None and known.changeable)
