@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from html import escape
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final, final
 
 from phlox_tensor import GradientError, Tensor, tree
 
 from ._checkpoint import Recipe
 from ._graph import LEAF, Node, Primitive
+from ._lanes import Lanes
 from ._plan import OpPlan
 
 if TYPE_CHECKING:
@@ -172,8 +174,9 @@ _Found = tuple[str, Any, "Backend", bool]
 def _saved(node: Node, device: Backend) -> Iterator[_Found]:
     plan = node.plan
     if not isinstance(plan, OpPlan):
-        for name, tensor in _tensors(node.saved):
-            yield name, tensor.primitive, tensor.device, False
+        for name, item in plan.kept(node):
+            for inside, tensor in _tensors(item, name):
+                yield inside, tensor.primitive, tensor.device, False
         return
     signature = plan.op.signature
     names = [o.name for o in signature.operands] + [r.name for r in signature.results]
@@ -205,21 +208,37 @@ def _tensors(item: Any, name: str = "saved", depth: int = 0) -> Iterator[tuple[s
     if depth > _DEPTH:
         return
     if isinstance(item, Tensor):
-        yield name, item
+        yield name, _bare(item)
     elif isinstance(item, Primitive):
         return  # a constant that somebody else holds
     elif isinstance(item, partial):
         yield from _tensors((item.func, *item.args, *item.keywords.values()), name, depth + 1)
-    elif callable(item) and getattr(item, "__closure__", None):
-        function: Any = item
-        for inside, cell in zip(function.__code__.co_freevars, function.__closure__, strict=True):
-            try:
-                yield from _tensors(cell.cell_contents, inside, depth + 1)
-            except ValueError:
-                continue  # a cell that nothing was put into
-    elif not isinstance(item, Callable) and tree.is_node(item):  # type: ignore[arg-type]
+    elif isinstance(item, MethodType):
+        yield from _tensors((item.__self__, item.__func__), name, depth + 1)
+    elif isinstance(item, FunctionType):
+        for inside, part in _captured(item):
+            yield from _tensors(part, inside, depth + 1)
+    elif tree.is_node(item):
         for inside, part in tree.children(item):
             yield from _tensors(part, name if inside.isdigit() else inside, depth + 1)
+
+
+def _captured(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """What a function closes over, and its defaults."""
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:
+            continue  # a cell that nothing was put into
+    for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
+        yield "default", default
+
+
+def _bare(tensor: Tensor[Any]) -> Tensor[Any]:
+    """The tensor without its history and lanes: the array that others may keep too."""
+    while type(tensor.primitive) in (Primitive, Lanes) and tensor.device.inner is not None:
+        tensor = Tensor(tensor.primitive.value, tensor.device.inner)
+    return tensor
 
 
 # Closures of closures: user functions inside of decorated ones, and no loop.

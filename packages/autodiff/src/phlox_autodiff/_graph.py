@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard, final
 from ._slices import together
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from phlox_tensor import Tensor
 
@@ -37,6 +37,11 @@ class Plan(ABC):
     @abstractmethod
     def push(self, node: Node, cotangent: Any, pending: Pending, memo: Memo | None) -> None:
         """Add the cotangents of the node's parents to ``pending``."""
+
+    def kept(self, node: Node) -> Iterator[tuple[str, Any]]:
+        """What a node keeps for the pass, each with a name: tensors, and what may hold some."""
+        for item in node.saved:
+            yield "saved", item
 
 
 @final

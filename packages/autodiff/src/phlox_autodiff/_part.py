@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, final
 
-from phlox_tensor import GradientError
+from phlox_tensor import GradientError, Tensor
 
 from . import _backward
 from ._graph import LEAF, Node, Pending, Plan, Primitive, accumulate, make_node, ports, primitive
 from ._propose import NO_PROPOSALS, PROPOSED, Proposals
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from phlox_tensor import Backend, Pull, Tensor
+    from phlox_tensor import Backend, Pull
 
     from ._checkpoint import Memo
 
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 class _Part(Plan):
     """The plan of one part; what its nodes keep is the operands, and what carries cotangents."""
 
-    __slots__ = ("_name",)
+    __slots__ = ("_device", "_name")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, device: Backend) -> None:
         self._name: Final = name
+        self._device: Final = device
 
     @property
     def name(self) -> str:
@@ -45,6 +46,14 @@ class _Part(Plan):
             for part in parts:
                 accumulate(pending, operand.node, part)
 
+    def kept(self, node: Node) -> Iterator[tuple[str, Any]]:
+        """The operands, and what the part itself says that it holds."""
+        operands, pull = node.saved
+        for operand in operands:
+            yield "operand", Tensor(operand, self._device)
+        for tensor in getattr(pull, "kept", tuple)():
+            yield "saved", tensor
+
 
 def as_one_step(
     device: Backend, name: str, operands: Sequence[Primitive], values: Sequence[Any], pull: Pull
@@ -52,7 +61,7 @@ def as_one_step(
     """Return values of the inner device as the results of one step; see ``Backend``."""
     shapes = [device.shape_of(primitive(value)) for value in values]
     parents = [operand.node for operand in operands]
-    step = make_node(_Part(name), parents, (tuple(operands), pull), shapes[0])
+    step = make_node(_Part(name, device), parents, (tuple(operands), pull), shapes[0])
     if len(values) == 1:
         return (primitive(values[0], step),)
     return ports(step, values, shapes, [True] * len(values))

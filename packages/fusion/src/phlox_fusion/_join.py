@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import Context, copy_context
 from threading import RLock
 from typing import Any, Final, NamedTuple, final
@@ -221,6 +221,10 @@ class Join:
 
     # Backward
 
+    def base(self, level: int) -> Backend:
+        """The device below all others at one that records."""
+        return self._levels[level].device.base
+
     def pull(self, call: Call, level: int, cotangents: list[Any], again: bool) -> Any:
         """Carry cotangents of the results at one device back to the arguments there."""
         device, _, _, plain = self._levels[level]
@@ -328,6 +332,16 @@ class _Pull:
     def __call__(self, cotangents: list[Any], again: bool) -> Any:
         """Return for each argument what belongs to it."""
         return self._join.pull(self._call, self._level, cotangents, again)
+
+    def kept(self) -> Iterator[Tensor]:
+        """The arrays of the base device that it holds, its operands aside: ``graph`` asks."""
+        base = self._join.base(self._level)
+        for item in (*self._call.saved, *self._call.given):
+            try:
+                base.spec_of(item)
+            except (AttributeError, TypeError):
+                continue  # a number, or an operand of a device around the base
+            yield Tensor(item, base)
 
 
 def _halves(trace: Trace, pulled: Pulled) -> Half:
