@@ -105,6 +105,44 @@ def test_a_cotangent_that_does_not_fit_is_refused(pull: Any, text: str) -> None:
     assert error.value.op == "mine"
 
 
+@pytest.mark.parametrize(
+    ("rule", "op"),
+    [
+        (lambda t: t * t, "multiply"),
+        (lambda t: t.sin() * 2.0, "sin"),
+        (lambda t: (t * 3.0).exp(), "exp"),
+        (lambda t: 1.0 / (t + 1.0), "reciprocal|divide"),
+        (lambda t: t * t.max(), "max|multiply"),
+        (lambda t: t.relu(), "relu|maximum|where"),
+    ],
+)
+def test_a_rule_that_is_not_linear_in_the_tangent_is_refused(rule: Any, op: str) -> None:
+    bent = ad.custom_jvp(lambda x: (x * 1.0, rule))
+    match = rf"not linear in the tangents.*got ({op}) of one"
+    with pytest.raises(pt.GradientError, match=match):
+        ad.grad(lambda x: bent(x).sum())(pt.asarray([1.0, 2.0], device=INNER))
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        lambda x, t: t * x.cos(),
+        lambda x, t: -t / x + t.mean() - t[0],
+        lambda x, t: pt.where(x > 1.0, t, t * 0.0),
+        lambda x, t: pt.concat([t[:1] * 2.0, t[1:]]) @ pt.eye(2, device=INNER),
+        lambda x, t: pt.conv1d(t.reshape((1, 1, 2)), x.reshape((1, 1, 2)), padding=1)[0, 0, :2],
+        lambda x, t: pt.linear(x.reshape((1, 2)), pt.stack([t, t * x]), t)[0],
+        lambda x, t: pt.linear(t.reshape((1, 2)), pt.stack([x, x * x]))[0],
+        lambda x, t: t.cumsum(axis=0).flip(axis=0) + t.astype("float32").astype("float64"),
+    ],
+)
+def test_a_linear_rule_goes_back_by_its_transpose(rule: Any) -> None:
+    x = pt.asarray([1.0, 2.0], device=INNER)
+    mine = ad.custom_jvp(lambda x: (x * 1.0, lambda t: rule(x, t)))
+    rows = ad.jacobian(mine, mode="rows")(x).tolist()
+    assert rows == [pytest.approx(row) for row in ad.jacobian(mine, mode="columns")(x).tolist()]
+
+
 def passed(x: Tensor[Any]) -> Any:
     """Straight through: nothing of the call is needed for its derivative."""
     return x.round(), lambda g: g

@@ -17,6 +17,7 @@ from ._graph import Node, Pending, Plan, accumulate, make_node, ports, primitive
 from ._lanes import Lanes
 from ._levels import outermost, transforming
 from ._mode import MODE, paused
+from ._plan import OpPlan
 from ._transform import vjp
 from ._vmap import stacked
 
@@ -55,11 +56,12 @@ def custom_jvp(function: Function) -> Callable[..., Any]:
 
     ``function`` gives its value and a function from the tangents of its arguments, one for each
     that holds tensors, to the tangent of the value. That one is linear in them: reverse mode goes
-    back through it. It runs on the device inside; what it uses of tracked tensors has to be an
-    argument.
+    back through it, and does not see what is added that depends on none (``t * 2 + 1``). It runs
+    on the device inside; what it uses of tracked tensors has to be an argument.
 
     Raises:
-        GradientError: as ``custom_gradient`` does.
+        GradientError: as ``custom_gradient`` does; from the backward pass, for a step such as
+            ``t * t`` or ``t.sin()`` that is not linear in the tangents.
 
     Example:
         >>> import phlox_tensor as pt
@@ -326,13 +328,38 @@ def _transposed(form: _Form, push: Follow, points: tuple[_Spec, ...]) -> Follow:
         def of(*moving: Tensor[Any]) -> tuple[Any, ...]:
             rest = iter(moving)
             every = [next(rest) if f else t.zeros() for f, t in zip(floats, points, strict=True)]
-            return tuple(push(*every))
+            out = tuple(push(*every))
+            _require_linear(form.name, out)
+            return out
 
         still = [t.zeros() for t, f in zip(points, floats, strict=True) if f]
         found = iter(vjp(of, *still)[1](tuple(form.filled(cotangents))))
         return tuple(next(found) if f else None for f in floats)
 
     return pull
+
+
+def _require_linear(name: str, tangents: tuple[Any, ...]) -> None:
+    """Refuse a recorded function of tangents with a step whose derivative depends on them.
+
+    Raises:
+        GradientError: naming the op.
+    """
+    found = [t.primitive.node for t in tangents if t is not None and t.requires_grad]
+    seen = set(found)
+    for node in found:  # which grows meanwhile
+        if isinstance(node.plan, OpPlan) and node.plan.bends:
+            raise GradientError(
+                name,
+                "the tangent is not linear in the tangents of the arguments",
+                got=f"{node.plan.name} of one, whose derivative depends on it",
+                expected="sums of tangents, times what does not depend on them",
+                hint="return x.sin(), lambda t: t * x.cos()",
+            )
+        for parent in node.parents:
+            if parent is not None and parent not in seen:
+                seen.add(parent)
+                found.append(parent)
 
 
 def _moved(plan: _CustomPlan, flat: Flat, given: Tensors, device: Forward) -> Tensors:

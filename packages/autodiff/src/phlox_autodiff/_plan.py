@@ -98,6 +98,16 @@ class OpPlan(Plan):
         "takes_shapes",
     )
 
+    @property
+    def bends(self) -> bool:
+        """Whether the derivative depends on tracked operands: it uses one, or a result."""
+        op = self.op
+        if op.linear or op.multilinear:
+            return bool(op.multilinear) and len(self.parents) > 1
+        operands = len(op.signature.operands)
+        used = [place for place in self.pool if place < operands + self.results]
+        return any(place >= operands or place in self.parents for place in used)
+
     def __init__(self, rule: OpRule, tracked: tuple[bool, ...]) -> None:
         """Work out what the functions for the tracked operands need."""
         self.op = rule.op
