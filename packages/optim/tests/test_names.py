@@ -55,6 +55,10 @@ def test_other_names_are_missing_as_anywhere(owner: Any) -> None:
         (lambda: LOOSE.AdamConfig(betas=(0.9, 0.99)), r"hint: beta_1=\.\.\., beta_2=\.\.\.$"),
         (lambda: LOOSE.AdamConfig(lr=0.1), r"hint: the rate is an argument of each step"),
         (lambda: LOOSE.AdamConfig().init(lr=0.1), r"\[init\] unknown argument: got lr"),
+        (lambda: LOOSE.AdamConfig(foreach=True), r"hint: leave it out: .* by one op"),
+        (lambda: LOOSE.AdamWConfig(fused=True), r"hint: leave it out: .* by one op"),
+        (lambda: LOOSE.SgdConfig(maximize=True), r"hint: leave it out, .*\(-loss\).backward"),
+        (lambda: LOOSE.AdamConfig(capturable=True), r"hint: leave it out: px.compile"),
         (lambda: LOOSE.CosineSchedulerConfig(lr=0.1, steps=9), r"hint: initial_lr="),
         (lambda: LOOSE.CosineSchedulerConfig(0.1, T_max=9), r"hint: steps="),
         (lambda: LOOSE.CosineSchedulerConfig(0.1, 9).init(epoch=1), r"\[init\].*got epoch"),
@@ -69,6 +73,13 @@ def test_other_names_are_missing_as_anywhere(owner: Any) -> None:
 def test_an_unknown_argument_says_what_is_meant(make: Callable[[], Any], text: str) -> None:
     with pytest.raises(UnknownArgumentError, match=text):
         make()
+
+
+@pytest.mark.parametrize("name", ["ASGD", "Adamax", "NAdam", "RAdam", "Rprop", "SparseAdam"])
+def test_a_rule_that_is_not_built_is_not_taken_for_another(name: str) -> None:
+    with pytest.raises(UnknownNameError, match=rf"class {name}\(optim.SimpleOptimizer\)") as caught:
+        getattr(optim, name)
+    assert "optim.Adam" not in str(caught.value)
 
 
 def test_an_unknown_setting_of_a_group_says_which_is_meant() -> None:

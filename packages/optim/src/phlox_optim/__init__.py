@@ -27,6 +27,7 @@ from ._composed import ComposedSchedulerConfig as ComposedSchedulerConfig
 from ._composed import SequentialSchedulerConfig as SequentialSchedulerConfig
 from ._composed import WarmUpSchedulerConfig as WarmUpSchedulerConfig
 from ._config import OptimizerConfig as OptimizerConfig
+from ._elsewhere import NAMES as _NAMES
 from ._groups import Group as Group
 from ._lbfgs import Lbfgs as Lbfgs
 from ._lbfgs import LbfgsConfig as LbfgsConfig
@@ -63,16 +64,6 @@ from ._sgd import SgdConfig as SgdConfig
 __version__ = "0.1.0"
 
 _explain(_sys.modules[__name__], *_classes_of(_sys.modules[__name__]))
-
-
-# Names of ``torch.optim`` -> what to type.
-_NAMES = {
-    "Adagrad": "optim.AdaGradConfig().init()",
-    "LBFGS": "optim.LbfgsConfig().init()",
-    "RMSprop": "optim.RmsPropConfig().init()",
-    "SGD": "optim.SgdConfig(momentum=0.9).init()",
-    "lr_scheduler": "optim.CosineSchedulerConfig(initial_lr=0.1, steps=1000).init()",
-}
 
 # Type checkers would take any name for one that exists.
 if not _TYPE_CHECKING:

@@ -1,9 +1,28 @@
-"""What PyTorch calls the settings of optimizers, schedules and clippings."""
+"""What PyTorch calls optimizers, and the settings of optimizers, schedules and clippings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
+
+_OWN: Final = (
+    "not built; a rule of your own does it: class {0}(optim.SimpleOptimizer), with one step"
+)
+
+# Names of ``torch.optim`` -> what to type.
+NAMES: Final[Mapping[str, str]] = {
+    "ASGD": _OWN.format("ASGD"),
+    "Adagrad": "optim.AdaGradConfig().init()",
+    "Adamax": _OWN.format("Adamax"),
+    "LBFGS": "optim.LbfgsConfig().init()",
+    "NAdam": _OWN.format("NAdam"),
+    "RAdam": _OWN.format("RAdam"),
+    "RMSprop": "optim.RmsPropConfig().init()",
+    "Rprop": _OWN.format("Rprop"),
+    "SGD": "optim.SgdConfig(momentum=0.9).init()",
+    "SparseAdam": _OWN.format("SparseAdam"),
+    "lr_scheduler": "optim.CosineSchedulerConfig(initial_lr=0.1, steps=1000).init()",
+}
 
 # PyTorch's words for settings -> ours, of which a config has some.
 SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -33,7 +52,12 @@ SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
 
 # PyTorch's settings that are no settings here -> what to do.
 NO_SETTINGS: Final[Mapping[str, str]] = {
+    "capturable": "leave it out: px.compile takes any step",
+    "differentiable": "leave it out: gradients are constants of a step",
+    "foreach": "leave it out: Sgd, Adam and AdamW step all parameters by one op",
+    "fused": "leave it out: Sgd, Adam and AdamW step all parameters by one op",
     "lr": "the rate is an argument of each step: optimizer.step(0.1, model, grads)",
+    "maximize": "leave it out, and go back from the opposite: (-loss).backward()",
     "optimizer": "optimizer.step(schedule.step(), model, grads): each step takes a rate",
     "params": "a step takes the model: optimizer.step(0.1, model, grads)",
 }
