@@ -374,4 +374,4 @@ def test_time_to_load_grows_with_the_file(make: Callable[[int], onnx.ModelProto]
     start = process_time()
     with suppress(OnnxError):
         load(data)
-    assert process_time() - start < 10
+    assert process_time() - start < 40

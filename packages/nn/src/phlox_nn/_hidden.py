@@ -72,7 +72,7 @@ def _look(name: str, owner: str, value: Any, parts: tuple[type, ...]) -> None:
     work: list[tuple[str, Any]] = [(name, value)]
     while work:
         path, item = work.pop()
-        if isinstance(item, parts) or id(item) in seen:
+        if isinstance(item, parts) or id(item) in seen or is_simple(item):
             continue
         seen[id(item)] = item
         for inner, node in tree.nodes_with_paths(item, leaf=parts):
@@ -80,7 +80,7 @@ def _look(name: str, owner: str, value: Any, parts: tuple[type, ...]) -> None:
             _refuse(where, owner, node, held, parts)
             work += [(where, each) for each in held]
         for inner, leaf in tree.leaves_with_paths(item, leaf=parts):
-            if isinstance(leaf, parts):
+            if type(leaf) in _SIMPLE or isinstance(leaf, parts):
                 continue
             where = f"{path}.{inner}" if inner else path
             if is_used_up(type(leaf)):
@@ -196,6 +196,8 @@ def _is_clear(value: Any, parts: tuple[type, ...], depth: int) -> bool:
 
 def _refuse(path: str, owner: str, value: Any, held: list[Any], parts: tuple[type, ...]) -> None:
     for each in held:
+        if is_simple(each):
+            continue
         found = [each] if isinstance(each, parts) else _leaves(each, parts)
         if found:
             kind = type(value).__name__
