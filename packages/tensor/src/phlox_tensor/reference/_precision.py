@@ -28,12 +28,12 @@ def in_float64(function: Any) -> Any:
     """Run a function on float64 and round once, to the operand's type."""
 
     def apply(*arrays: Any) -> Array:
-        return function(*map(wide64, arrays)).astype(_first_dtype(arrays))
+        return function(*map(wide64, arrays)).astype(first_dtype(arrays))
 
     return apply
 
 
-def _first_dtype(operands: Any) -> np.dtype[Any]:
+def first_dtype(operands: Any) -> np.dtype[Any]:
     """The type of the operands that are arrays; the others are Python numbers."""
     return next(a.dtype for a in operands if isinstance(a, np.ndarray | np.generic))
 
@@ -42,7 +42,7 @@ def through_float32(function: Any) -> Any:
     """Run a NumPy function on float32 for narrow floats: it lacks them, or rounds half way."""
 
     def apply(*arrays: Any) -> Array:
-        dtype = _first_dtype(arrays)
+        dtype = first_dtype(arrays)
         if dtype.name not in ("bfloat16", "float16"):
             return function(*arrays)
         narrow = [a.astype(np.float32) if hasattr(a, "astype") else a for a in arrays]

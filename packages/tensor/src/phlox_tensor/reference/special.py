@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._dtype import finfo
-from ._precision import is_float, wide64
+from ._precision import first_dtype, is_float, wide64
 
 Array = np.ndarray[Any, Any]
 
@@ -98,4 +98,6 @@ def lerp(x1: Array, x2: Array, weight: Array) -> Array:
     a, b, w = wide64(x1), wide64(x2), wide64(weight)
     near = w < 0.5  # from the nearer end, so that both ends are exact
     with np.errstate(all="ignore"):
-        return np.where(near, a + w * (b - a), b - (1 - w) * (b - a)).astype(x1.dtype)
+        return np.where(near, a + w * (b - a), b - (1 - w) * (b - a)).astype(
+            first_dtype((x1, x2, weight))
+        )
