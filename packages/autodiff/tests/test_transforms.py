@@ -346,3 +346,16 @@ def test_a_bare_tensor_is_no_tuple_of_arguments(transform: Any) -> None:
     for primals, tangents in ((x, x), ((x,), x)):
         with pytest.raises(pt.GradientError, match=r"as a tuple: got Tensor.*\n.*\(x,\), \(v,\)"):
             transform(lambda x: (x * 2).sum(), primals, tangents)
+
+
+def test_functions_get_further_arguments_by_name() -> None:
+    def cubes(x: Tensor[Any], *, by: Tensor[Any], power: int = 2) -> Tensor[Any]:
+        return (x**power * by).sum()
+
+    x = pt.asarray([1.0, 2.0], device=Numpy(float="float64"))
+    named = {"by": x * 10.0, "power": 3}
+    value, pull = ad.vjp(cubes, x, kwargs=named)
+    assert (value.item(), pull(value.zeros() + 1)[0].tolist()) == (170.0, [30.0, 240.0])
+    assert ad.jvp(cubes, (x,), (x,), kwargs=named)[1].item() == 510.0
+    assert ad.hvp(cubes, (x,), (x,), kwargs=named)[0].tolist() == [60.0, 480.0]
+    assert ad.gradcheck(cubes, x, order=2, kwargs=named)

@@ -295,13 +295,14 @@ def jvp(
     tangents: tuple[Any, ...],
     *,
     has_aux: bool = False,
+    kwargs: dict[str, Any] | None = None,
 ) -> tuple[Any, ...]:
     """Return ``function(*primals)`` and its derivative in the direction ``tangents``.
 
     Computed forwards, in one pass and without a graph. Arguments and value may be tuples, lists
     and dicts of tensors and floats; tangents have the structure of the primals, with None for no
     movement. What is computed in ``no_grad`` does not move. With ``has_aux``, for a function that
-    gives a pair, ``aux`` comes third.
+    gives a pair, ``aux`` comes third. ``kwargs`` are further arguments by name, which do not move.
 
     Raises:
         GradientError: when primals or tangents are no tuple, a tangent belongs to what cannot
@@ -311,14 +312,14 @@ def jvp(
     require_callable("jvp", function, "px.jvp(f, (x,), (v,))")
     for given in (primals, tangents):
         require_arguments("jvp", given)
-    base = base_device("jvp", (primals, tangents))
+    base = base_device("jvp", (primals, tangents, kwargs))
     device = Forward(base)
 
     points, structure = tree.flatten(tuple(primals))
     along = structure.leaves_of(tuple(tangents), "jvp")
     moving = structure.rebuild([_entered(x, t, device) for x, t in zip(points, along, strict=True)])
     with running(device):
-        out = function(*moving)
+        out = function(*moving, **(kwargs or {}))
     aux: Any = None
     if has_aux:
         out, aux = pair_of("jvp", out)

@@ -30,6 +30,7 @@ def gradcheck(
     eps: float | None = None,
     rtol: float | None = None,
     atol: float | None = None,
+    kwargs: dict[str, Any] | None = None,
 ) -> bool:
     """Compare the derivatives of ``function`` at ``args`` with central differences.
 
@@ -45,6 +46,7 @@ def gradcheck(
             machine epsilon, where errors of rounding and of the formula are equally small.
         rtol: allowed relative difference; by default 50 times the root of the machine epsilon.
         atol: allowed absolute difference; by default the same.
+        kwargs: further arguments by name, which are constants.
 
     Returns:
         True.
@@ -57,14 +59,15 @@ def gradcheck(
         raise ArgumentError("gradcheck", "order", got=repr(order), expected="at least 1")
     if not isinstance(args, Tensor):
         require_arguments("gradcheck", args)
+    named = kwargs or {}
     given = (args,) if isinstance(args, Tensor) else tuple(args)
-    base = base_device("gradcheck", given)
+    base = base_device("gradcheck", (given, named))
     given = tree.map(lambda leaf: as_tensor(leaf, base), given)
     places = [leaf for leaf in tree.leaves(given) if _is_float(leaf)]
 
     def flat(*tensors: Tensor[Any]) -> tuple[Tensor[Any], ...]:
         rest = iter(tensors)
-        out = function(*tree.map(lambda t: next(rest) if _is_float(t) else t, given))
+        out = function(*tree.map(lambda t: next(rest) if _is_float(t) else t, given), **named)
         return tuple(leaf for leaf in tree.leaves(out) if _is_float(leaf))
 
     _check(flat, places, 1, order, _Settings(eps, rtol, atol))

@@ -221,6 +221,7 @@ def hvp(
     vector: tuple[Any, ...],
     *,
     has_aux: bool = False,
+    kwargs: dict[str, Any] | None = None,
 ) -> tuple[Any, ...]:
     """Return the product of the second derivatives of ``function`` with a vector.
 
@@ -228,7 +229,8 @@ def hvp(
     ``function`` gives one element; ``primals`` and ``vector`` are tuples of as many arguments,
     trees and modules among them, with None for what does not move. The product has the structure
     of ``primals``. With ``has_aux``, for a function that gives a pair of which the second is not
-    differentiated, the result is ``(product, aux)``.
+    differentiated, the result is ``(product, aux)``. ``kwargs`` are further arguments by name,
+    which are constants.
 
     Raises:
         GradientError: when there is nothing to differentiate, or primals or vector are no tuple.
@@ -252,5 +254,5 @@ def hvp(
         )
     everything = tuple(range(len(primals)))
     first = grad(function, everything, has_aux=has_aux)
-    _, product, *aux = jvp(first, primals, vector, has_aux=has_aux)
+    _, product, *aux = jvp(first, primals, vector, has_aux=has_aux, kwargs=kwargs)
     return (product, *aux) if has_aux else product

@@ -82,19 +82,22 @@ def grad(function: Function, argnums: ArgNums = 0, *, has_aux: bool = False) -> 
     return run
 
 
-def vjp(function: Function, *xs: Any, has_aux: bool = False) -> Any:
+def vjp(
+    function: Function, *xs: Any, has_aux: bool = False, kwargs: dict[str, Any] | None = None
+) -> Any:
     """Return ``function(*xs)`` and a function from a cotangent of it to the cotangents of ``xs``.
 
     The cotangent has the structure of the value; the result is a tuple, one for each of ``xs``.
     The function may be called many times; it holds the graph. With ``has_aux``, for a function
-    that gives a pair, ``aux`` comes third.
+    that gives a pair, ``aux`` comes third. ``kwargs`` are further arguments by name, which are
+    constants.
 
     Raises:
         GradientError: when there is no Float tensor to differentiate.
         ShapeError: from the function, when a cotangent does not fit its value.
     """
     require_callable("vjp", function, "px.vjp(f, x)")
-    call = Recorded("vjp", function, xs, tuple(range(len(xs))), {}, has_aux=has_aux)
+    call = Recorded("vjp", function, xs, tuple(range(len(xs))), kwargs or {}, has_aux=has_aux)
     value = tree.map(call.lower, call.output)
 
     def pull(cotangent: Any) -> tuple[Any, ...]:
