@@ -155,8 +155,6 @@ def test_pools_with_dilation_and_ceil_mode() -> None:
         dilated, np.maximum.reduce([x[..., i : i + 3, j : j + 3] for i in (0, 3) for j in (0, 3)])
     )
     assert nn.MaxPool2d(4, stride=4, ceil_mode=True)(tensor(x)).shape == (1, 1, 2, 2)
-    wide = nn.MaxPool2d(2, stride=1, padding=2)(tensor(x))
-    assert np.isneginf(wide.numpy()[..., 0, 0]).all()
 
 
 def batch_norm(x: Array, mean: Array, var: Array, w: dict[str, Array], epsilon: float) -> Array:

@@ -267,6 +267,21 @@ def test_valid_lowers_and_stops_training(recording: Backend) -> None:
     assert again.body.weight is valid.body.weight
 
 
+def test_a_move_to_a_recording_device_is_a_start_of_training(recording: Backend) -> None:
+    def modes(model: Net) -> list[bool | None]:
+        return [model.norm.training, model.drops[0].training]
+
+    quiet = net(Numpy())
+    assert modes(quiet) == [False, False]
+    assert modes(quiet.to_device(recording)) == [True, True]
+    assert modes(quiet.fork(recording)) == [True, True]
+    assert modes(quiet.load_record(quiet.into_record(), recording)) == [True, True]
+    still = quiet.to_device(recording).with_training(False)
+    assert modes(still.to_device(recording)) == [False, False]
+    assert modes(still.fork(recording)) == [False, False]
+    assert modes(quiet.to_device(recording).to_device(Numpy())) == [True, True]
+
+
 def test_train_and_with_training(recording: Backend) -> None:
     made = net(Numpy())
     trained = made.train(recording)

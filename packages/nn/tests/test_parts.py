@@ -131,6 +131,61 @@ def test_adapters_that_cannot_be_are_refused() -> None:
         nn.load_lora_record(nn.apply_lora(block(), 1), {})
 
 
+def tied(*, stored: bool = False) -> nn.Sequential:
+    """One layer at two places, and another that shares its weight."""
+    one = nn.Linear(4, 4)
+    model = nn.Sequential(one, nn.Activation(), one, nn.Linear(4, 4).replace(weight=one.weight))
+    return nn.quantize_weights(model) if stored else model
+
+
+def learned(model: nn.Module) -> Any:
+    return model.map(lambda _, p: p.with_value(p.value + 0.3) if p.trainable else p)
+
+
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize("where", [(), ("layers.3",)])
+def test_layers_that_share_a_weight_share_an_adapter(stored: bool, where: tuple[str, ...]) -> None:
+    model = tied(stored=stored)
+    adapted = nn.apply_lora(model, 2, *where)
+    assert adapted.num_params(trainable=True) == 16
+    assert adapted.path("layers.3.down") is adapted.path("layers.0.down")
+    changed = nn.load_lora_record(adapted, nn.lora_record(learned(adapted)))
+    x = pt.random.normal((3, 4))
+    merged = nn.merge_lora(changed)
+    assert merged.path("layers.0.weight") is merged.path("layers.3.weight")
+    assert merged.path("layers.0") is merged.path("layers.2")
+    assert merged.num_params(trainable=True) == 4 * 4 + 4 + 4
+    assert np.allclose(merged(x).numpy(), learned(adapted)(x).numpy(), atol=1e-5)
+
+
+def test_a_weight_that_also_stands_elsewhere_stays_there() -> None:
+    table = nn.Embedding(4, 4)
+    model = nn.Sequential(table, nn.Linear(4, 4).replace(weight=table.weight))
+    adapted = learned(nn.apply_lora(model, 1))
+    merged = nn.merge_lora(adapted)
+    indices = pt.asarray([0, 3])
+    assert np.allclose(merged(indices).numpy(), adapted(indices).numpy(), atol=1e-5)
+    assert merged.path("layers.0.weight").id == table.weight.id
+    assert merged.path("layers.1.weight").id != table.weight.id
+
+
+def test_adapters_of_another_rank_and_a_layer_alone_say_what_to_type() -> None:
+    record = nn.lora_record(nn.apply_lora(block(), 1))
+    with pytest.raises(RecordError, match="of another rank") as found:
+        nn.load_lora_record(nn.apply_lora(block(), 2), record)
+    assert "hint: nn.apply_lora(model, 1)" in str(found.value)
+    with pytest.raises(ArgumentError, match=r"hint: nn\.apply_lora\(nn\.Sequential\(layer\), rank"):
+        nn.apply_lora(nn.Linear(2, 2), 1)
+
+
+def test_merging_leaves_frozen_what_was_frozen_before() -> None:
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2)).freeze("layers.0", "layers.1.bias")
+    merged = nn.merge_lora(nn.apply_lora(model, 1))
+    assert set(merged.params(trainable=True)) == {"layers.1.weight"}
+    one: Any = nn.merge_lora(nn.apply_lora(model, 1).path("layers.1"))
+    assert type(one) is nn.Linear
+
+
 @pytest.mark.parametrize(("bits", "group"), [(8, None), (4, 1), (2, None)])
 def test_coarse_weights_are_near_the_fine_ones(bits: int, group: int | None) -> None:
     model = block()

@@ -38,6 +38,7 @@ from ._classes import (
 from ._leaf import Role
 from ._loading import Layout, LoadReport, Migration, Remap
 from ._param import Param, check_field, new_id
+from ._training import moved, set_training
 from .where import Where, chosen
 
 if TYPE_CHECKING:
@@ -336,11 +337,12 @@ class Module(_fields.Walked, metaclass=_ModuleType):
     # Devices and modes
 
     def to_device(self, device: Backend | str) -> Self:
-        """Return the module with all tensors on ``device``; parameters are new leaves there."""
+        """Return the module with all tensors on ``device``; parameters are new leaves there.
+
+        On a device that records, where it was on none, it is in training, as if made there.
+        """
         target = as_device(device)
-        return _walk.changed(
-            self, lambda _, p: p.to_device(target), on_tensor=lambda _, t: t.to_device(target)
-        )
+        return moved(self, lambda _, p: p.to_device(target), target)
 
     def fork(self, device: Backend | str) -> Self:
         """Return a copy on ``device`` that trains by itself: its parameters have ids of their own.
@@ -348,10 +350,8 @@ class Module(_fields.Walked, metaclass=_ModuleType):
         Parameters that are shared inside the module are shared inside the copy.
         """
         target = as_device(device)
-        return _walk.changed(
-            self,
-            lambda _, p: p.moved(lambda v: v.to_device(target), target, id=new_id()),
-            on_tensor=lambda _, t: t.to_device(target),
+        return moved(
+            self, lambda _, p: p.moved(lambda v: v.to_device(target), target, id=new_id()), target
         )
 
     def valid(self) -> Self:
@@ -373,7 +373,7 @@ class Module(_fields.Walked, metaclass=_ModuleType):
             self,
             lambda _, p: lowered(p),
             on_tensor=lambda _, t: unrecorded(t) if t.device.records else t,
-            on_fields=_training(False),
+            on_fields=set_training(False),
         )
 
     def train(self, device: Backend | str | None = None) -> Self:
@@ -396,7 +396,7 @@ class Module(_fields.Walked, metaclass=_ModuleType):
             self,
             lambda _, p: p.moved(lambda v: v.to_device(target), target),
             on_tensor=lambda _, t: t.to_device(target),
-            on_fields=_training(True),
+            on_fields=set_training(True),
         )
 
     def with_training(self, training: bool) -> Self:
@@ -409,7 +409,7 @@ class Module(_fields.Walked, metaclass=_ModuleType):
             raise ArgumentError(
                 "with_training", "not a bool", got=repr(training), expected="True or False"
             )
-        return _walk.changed(self, on_fields=_training(training))
+        return _walk.changed(self, on_fields=set_training(training))
 
     # Records
 
@@ -494,7 +494,3 @@ class Module(_fields.Walked, metaclass=_ModuleType):
 
 
 _elsewhere.install(Module)
-
-
-def _training(training: bool) -> _walk.OnFields:
-    return lambda new: {**new, "training": training} if "training" in new else new

@@ -54,7 +54,11 @@ class MaxPool2d(Layer[MaxPool2dConfig]):
         ) -> None: ...
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
-        """Map (N, C, H, W) to (N, C, H', W')."""
+        """Map (N, C, H, W) to (N, C, H', W').
+
+        Raises:
+            ArgumentError: for a padding of more than half of what a window spans.
+        """
         return max_pool2d(*room(self.settings, x, 2))
 
     def with_indices(self, x: Tensor[Float]) -> tuple[Tensor[Float], Tensor[Int]]:

@@ -22,6 +22,7 @@ from ._loading import (
     tensor_of,
 )
 from ._param import Param, new_id
+from ._training import trained_there
 
 if TYPE_CHECKING:
     from ._module import Module
@@ -128,7 +129,8 @@ def load_record(
             return old if device is None else old.to_device(device)
         return _tensor(place, found[place], old, device).detach()
 
-    return _walk.changed(module, load, on_tensor=load_tensor)
+    fields = None if device is None else trained_there(module, device)
+    return _walk.changed(module, load, on_tensor=load_tensor, on_fields=fields)
 
 
 def _matched(

@@ -65,11 +65,18 @@ def max_window(settings: Any, x: Tensor[Float], axes: int) -> tuple[Any, ...]:
 
 
 def room(settings: Any, x: Tensor[Float], axes: int) -> tuple[Any, ...]:
-    """Return the same behind the tensor; margins above half a kernel, the most, are filled here."""
-    kernel, stride, sides, *rest = max_window(settings, x, axes)
-    if all(max(m) <= k // 2 for m, k in zip(sides, as_sizes(kernel, axes), strict=True)):
-        return x, kernel, stride, sides, *rest
-    return pad(x, sides, -float("inf")), kernel, stride, ((0, 0),) * axes, *rest
+    """Return the same behind the tensor; margins wider than half a kernel are filled here.
+
+    A kernel with distances (``dilation``) has such margins. Those above half of all that it spans,
+    under which a window could lie whole, are left to the op to refuse.
+    """
+    kernel, stride, sides, dilation, ceil_mode = max_window(settings, x, axes)
+    widths = zip(sides, as_sizes(kernel, axes), as_sizes(dilation, axes), strict=True)
+    spans = [(max(margin), k // 2, (d * (k - 1) + 1) // 2) for margin, k, d in widths]
+    fits = all(margin <= half for margin, half, _ in spans)
+    if fits or any(margin > most for margin, _, most in spans):
+        return x, kernel, stride, sides, dilation, ceil_mode
+    return pad(x, sides, -float("inf")), kernel, stride, ((0, 0),) * axes, dilation, ceil_mode
 
 
 def avg_window(settings: Any, x: Tensor[Float], axes: int) -> tuple[Any, ...]:
