@@ -331,3 +331,21 @@ def test_an_op_of_a_user_is_declared_anew_and_one_of_the_package_is_not() -> Non
         pt.REGISTRY.pop("again_op", None)
     with pytest.raises(ValueError, match="name is taken: got 'exp'"):
         elementwise("exp", "x: Float -> Float", expand=lambda x: x, doc="A test.")
+
+
+# What a formula gives
+
+
+def test_a_formula_is_held_to_its_declaration() -> None:
+    cases: dict[str, tuple[Any, Any, str]] = {
+        "gives_nothing": (lambda x: None, WrongTypeError, "something else: got a NoneType"),
+        "gives_two": (lambda x: (x, x), WrongTypeError, "expected a tensor"),
+        "gives_a_sum": (lambda x: x.sum(), ShapeError, r"another shape: got \(\), expected \(2,\)"),
+        "gives_bools": (lambda x: x > 0, ArgumentError, "another element type: got bool"),
+        "gives_doubles": (lambda x: x.astype(pt.float64), ArgumentError, "expected float32"),
+        "gives_meta": (lambda x: x.to_device(pt.Meta()), ArgumentError, "leaves the device"),
+    }
+    for name, (formula, error, text) in cases.items():
+        op = elementwise(name, "x: Float -> Float", expand=formula, doc="Wrong.")
+        with pytest.raises(error, match=rf"\[{name}\] expand .*{text}"):
+            op(pt.asarray([1.0, 2.0], dtype=pt.float32))

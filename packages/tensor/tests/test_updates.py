@@ -173,3 +173,11 @@ def test_an_update_of_a_part_makes_no_numbers_of_the_whole(index: Any, update: s
     ops = {call.op for call in device.calls}
     assert "arange" not in ops
     assert "nonzero" not in ops
+
+
+def test_what_would_change_a_tensor_says_what_to_type() -> None:
+    x: Any = pt.asarray([1.0, 2.0, 3.0])
+    with pytest.raises(TypeError, match=r"hint: x = x.at\[index\].set\(value\)"):
+        x.at[0] = 5.0
+    with pytest.raises(TypeError, match=r"\[delitem\] tensors never change\nhint: px.concat"):
+        del x[0]

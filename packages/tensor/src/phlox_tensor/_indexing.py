@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import prod
 from types import EllipsisType
-from typing import Any, Final, NoReturn, final
+from typing import Any, Final, Never, NoReturn, final
 
 import numpy as np
 
@@ -199,6 +199,9 @@ class At:
 
     def __getitem__(self, index: Index) -> AtIndex:
         return AtIndex(self._x, index)
+
+    def __setitem__(self, index: Never, value: Never) -> Never:
+        raise TypeError("[at] tensors never change\nhint: x = x.at[index].set(value)")
 
 
 def _put(x: Tensor[Any], value: Tensor[Any], line: Tensor[Any]) -> Tensor[Any]:

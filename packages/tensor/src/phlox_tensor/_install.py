@@ -9,7 +9,8 @@ from ._device import provide
 from ._members import TensorMembers
 from ._methods import TensorMethods
 from ._numpy_backend import Numpy
-from ._op import Op, on_declare, reserve, seal
+from ._op import Op, on_declare, promised_by, reserve, seal
+from ._promised import promised
 from ._tensor import Tensor
 
 _OWN = {"__eq__", "__ge__", "__gt__", "__le__", "__lt__", "__ne__", "__repr__"}
@@ -27,6 +28,7 @@ def install() -> None:
     provide("numpy", Numpy)
     seal()
     reserve(_clash)
+    promised_by(promised)
     on_declare(_add_method)
     on_declare(add_op)
 

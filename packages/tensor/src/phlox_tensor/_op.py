@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Never, final
 
@@ -310,6 +310,7 @@ class _Registry(dict[str, Op]):
 REGISTRY: Final[dict[str, Op]] = _Registry()
 _apply: list[Callable[[Op, tuple[Any, ...], dict[str, Any]], Any]] = []
 _infer: list[Callable[[Op, tuple[Any, ...], dict[str, Any], Any], Any]] = []
+_promised: list[Callable[[Op], Callable[..., Any]]] = []
 _reserved: list[Callable[[Op], str | None]] = []
 _built_in: Final[set[str]] = set()
 _listeners: list[Callable[[Op], None]] = []
@@ -365,6 +366,8 @@ def declare(op_class: OpClass, name: Any, signature: str, **fields: Any) -> Op:
         problem = reserved(op)
         if problem is not None:
             raise ArgumentError("declare", problem)
+    if _built_in and op.expand is not None and not isinstance(op.expand, Restated):
+        op = replace(op, expand=_promised[0](op))
     REGISTRY[name] = op
     for listener in _listeners:
         listener(op)
@@ -384,6 +387,11 @@ def applied_by(call: Callable[[Op, tuple[Any, ...], dict[str, Any]], Any]) -> No
 def inferred_by(infer: Callable[[Op, tuple[Any, ...], dict[str, Any], Any], Any]) -> None:
     """Let ``infer`` be what ``op.infer`` does."""
     _infer[:] = [infer]
+
+
+def promised_by(hold: Callable[[Op], Callable[..., Any]]) -> None:
+    """Let ``hold`` make the formula of an op that a user declares into one that is checked."""
+    _promised[:] = [hold]
 
 
 def on_declare(listener: Callable[[Op], None]) -> None:

@@ -202,6 +202,9 @@ class Tensor(TensorMethods[K]):
     def __setitem__(self, index: Never, value: Never) -> Never:
         raise TypeError("[setitem] tensors never change\nhint: x = x.at[index].set(value)")
 
+    def __delitem__(self, index: Never) -> Never:
+        raise TypeError("[delitem] tensors never change\nhint: px.concat([x[:i], x[i + 1 :]])")
+
     def __copy__(self) -> Self:
         return self
 
