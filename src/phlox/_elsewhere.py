@@ -145,6 +145,7 @@ DIFFERENCES: Final[tuple[Difference, ...]] = (
     Difference("AdamW", "weight_decay", "", _SAME, "1e-4"),
     Difference("Adan", "proximal", "", "none", "no_prox = False, the same"),
     Difference("AdaptiveMaxPool2d", "slope at ties", "shared", "of the first", "of the first"),
+    Difference("BatchNorm", "num_batches_tracked", "with momentum=None", "always", "none"),
     Difference("BatchNorm", "running variance", "unbiased", _SAME, "biased"),
     Difference("BinaryCrossEntropyLoss", "from_logits", "", "a class for each", "logits = False"),
     Difference(
@@ -185,6 +186,13 @@ DIFFERENCES: Final[tuple[Difference, ...]] = (
     Difference("MaxPool2d", "places", "pool.with_indices(x)", "return_indices=True", "none"),
     Difference("MaxPool3d", "places", "pool.with_indices(x)", "return_indices=True", "none"),
     Difference("MultiHeadAttention", "dropout", "", _SAME, "0.1"),
+    Difference(
+        "MultiHeadAttention",
+        "a mask of three axes",
+        "(N · n_heads, Q, K) or (1, Q, K)",
+        "(N · num_heads, Q, K)",
+        "(N, Q, K)",
+    ),
     Difference("MultiHeadAttention", "what is masked", "-inf", _SAME, "-1e4"),
     Difference(
         "MultiHeadAttention", "axes", "(batch, length, size)", "(length, batch, size)", _SAME

@@ -145,6 +145,7 @@ def test_a_model_that_trains_gives_gradients_for_each_example() -> None:
     losses = px.vmap(one, (None, 0, 0, 0))(model, *batch)
     grads = losses.mean().backward()
     whole = loss(model, *batch).backward()
+    assert model.norm.weight is not None
     for p in (model.first.weight, model.images.weight, model.norm.weight, model.words.weight):
         got, want = p.value.grad(grads), p.value.grad(whole)
         assert got is not None

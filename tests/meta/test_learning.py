@@ -16,6 +16,7 @@ import phlox_optim as optim
 from phlox._cli import main
 from phlox._elsewhere import DIFFERENCES, LAYERS, OPTIMIZERS
 from phlox._learning import config_of, default_of, layers, optimizers, page
+from phlox_nn._elsewhere import NO_SETTINGS
 from phlox_nn._elsewhere import SETTINGS as LAYER_SETTINGS
 from phlox_optim import SimpleOptimizer
 from phlox_optim._elsewhere import SETTINGS as OPTIMIZER_SETTINGS
@@ -94,6 +95,24 @@ def test_every_class_of_pytorch_has_a_layer_or_a_hint() -> None:
     known = {*vars(nn)["_NAMES"]}
     missing = [n for n in classes if n.lower() not in capitals and n not in known]
     assert not missing, f"without a row in packages/nn/src/phlox_nn/_elsewhere.py: {missing}"
+
+
+def test_every_setting_of_pytorch_is_ours_or_has_a_hint() -> None:
+    torch: Any = pytest.importorskip("torch", reason="PyTorch comes with ./x test --long")
+    asked, silent = set(), set()
+    for name, other in twins():
+        if name not in LAYERS:
+            continue
+        recurrent = issubclass(other, torch.nn.RNNBase)
+        theirs = inspect.signature(torch.nn.RNNBase if recurrent else other).parameters
+        known = [field.name for field in fields(config_of(name))]
+        for word in {*theirs} - {*known, "args", "device", "kwargs", "mode"}:
+            asked.add((name, word))
+            ours = set(LAYER_SETTINGS.get(word, ())) & set(known)
+            if not ours and word not in NO_SETTINGS:
+                silent.add((name, word))
+    assert {("Embedding", "max_norm"), ("Lstm", "proj_size"), ("Linear", "in_features")} <= asked
+    assert not silent, f"without a row in packages/nn/src/phlox_nn/_elsewhere.py: {sorted(silent)}"
 
 
 def _plain(value: Any) -> Any:

@@ -340,6 +340,7 @@ def test_the_printed_tree() -> None:
       bias: float32[3]
       running_mean: float32[3], state
       running_var: float32[3], state
+      num_batches_tracked: None
       training: False
     }  # 6 parameters
   ]

@@ -40,7 +40,7 @@ def test_untracked_state_is_untouched() -> None:
     grads = {p.id: pt.ones(2) for p in model.params().values()}
     out = optim.SgdConfig().init().step(1.0, model, grads)
     assert out.running_mean is model.running_mean
-    assert out.weight.value.tolist() == [0, 0]
+    assert out.params()["weight"].value.tolist() == [0, 0]
     frozen = model.no_grad()
     out = optim.SgdConfig().init().step(1.0, frozen, grads, strict=False)
     assert out.weight is frozen.weight

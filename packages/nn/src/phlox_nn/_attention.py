@@ -209,13 +209,15 @@ class MultiHeadAttention(Layer[MultiHeadAttentionConfig]):
             x: what queries are made from.
             memory: what keys are made from, (…, K, d_key); None for ``x``.
             memory_values: what values are made from, (…, K, d_value); None for ``memory``.
-            mask: True where a query may not look; broadcasts to (…, n_heads, Q, K).
+            mask: True where a query may not look; broadcasts to (…, n_heads, Q, K). Beside a batch
+                of N, three axes are (1, Q, K) or, as in PyTorch, (N · n_heads, Q, K).
             padding: (…, K), True for keys that nobody looks at.
-            bias: added to the scores; broadcasts to (…, n_heads, Q, K).
+            bias: added to the scores; of the shapes of a mask.
             is_causal: whether the last query sees all keys, the one before all but one, and so on.
 
         Raises:
-            ShapeError: when ``padding`` does not fit the keys.
+            ShapeError: when ``padding`` does not fit the keys, and for three axes of a mask or a
+                bias that could be of examples or of heads.
         """
         seen = self.keys_values(x if memory is None else memory, memory_values)
         return self.attend(x, seen, mask=mask, padding=padding, bias=bias, is_causal=is_causal)
@@ -245,6 +247,7 @@ class MultiHeadAttention(Layer[MultiHeadAttentionConfig]):
         queries = _split(self.query(x), self.settings.n_heads)
         if self.rotary is not None:
             queries = self.rotary(queries, offset)
+        mask, bias = _of_heads("mask", mask, queries), _of_heads("bias", bias, queries)
         if padding is not None:
             if padding.ndim < 1 or padding.shape[-1] != seen.length:
                 raise ShapeError(
@@ -294,6 +297,22 @@ class MultiHeadAttention(Layer[MultiHeadAttentionConfig]):
             scores = where(mask, -inf, scores)
         weights = (scores if bias is None else scores + bias).softmax(axis=-1)
         return self.dropout(weights) @ values
+
+
+def _of_heads(what: str, given: Any, queries: Tensor[Float]) -> Any:
+    """Give what has three axes beside a batch an axis of heads; PyTorch has both in one."""
+    if given is None or given.ndim != 3 or queries.ndim != 4 or given.shape[0] == 1:
+        return given
+    count, heads = queries.shape[:2]
+    if given.shape[0] == count * heads:
+        return given.reshape(count, heads, *given.shape[1:])
+    raise ShapeError(
+        "MultiHeadAttention",
+        f"the first axis of the {what} could be that of examples or of heads",
+        got=given.shape,
+        expected=f"({count}, 1, Q, K), (1, {heads}, Q, K) or ({count * heads}, Q, K)",
+        hint=f"{what}[:, None] for one of each example, {what}[None] for one of each head",
+    )
 
 
 def check_caches(stack: Any, caches: Any, kind: type, source: str) -> None:

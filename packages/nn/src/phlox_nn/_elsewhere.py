@@ -131,10 +131,14 @@ METHODS: Final[Mapping[str, str]] = {
 
 # PyTorch's words for settings -> ours, of which a config has one.
 SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "decoder_layer": ("layer",),
     "dim": ("axis",),
     "dim_feedforward": ("d_ff",),
+    "downscale_factor": ("factor",),
+    "elementwise_affine": ("affine",),
     "embed_dim": ("d_model",),
     "embedding_dim": ("d_model",),
+    "encoder_layer": ("layer",),
     "end_dim": ("end_axis",),
     "eps": ("epsilon",),
     "hidden_size": ("d_hidden",),
@@ -148,12 +152,16 @@ SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "kdim": ("d_key",),
     "keepdim": ("keepdims",),
     "label_smoothing": ("smoothing",),
+    "layer_norm_eps": ("epsilon",),
     "lower": ("low",),
     "nhead": ("n_heads",),
     "nonlinearity": ("activation",),
+    "norm": ("final_norm",),
     "norm_type": ("p",),
     "normalized_shape": ("d_model",),
+    "num_channels": ("num_features",),
     "num_embeddings": ("n_embedding",),
+    "num_features": ("num_channels",),
     "num_heads": ("n_heads",),
     "num_layers": ("n_layers",),
     "out_channels": ("channels_out",),
@@ -169,13 +177,34 @@ SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "weight": ("weights",),
 }
 
-# PyTorch's settings that are no settings here -> what to do.
+# PyTorch's settings that are no settings here, or not of all layers -> what to do.
 NO_SETTINGS: Final[Mapping[str, str]] = {
+    "_freeze": "layer.freeze()",
+    "_weight": "layer.replace(weight=nn.Param(table))",
+    "add_bias_kv": "px.concat((memory, row), axis=1), where row is a parameter of yours",
+    "add_zero_attn": "px.concat((memory, zeros), axis=1)",
+    "approximate": 'nn.Activation("gelu_tanh")',
     "batch_first": "axes are (batch, length, size) here",
+    "divisor_override": "pool(x) * (elements / divisor), where elements are those of a window",
     "dtype": 'the device says: nn.Linear(4, 2, device=px.Cpu(float="float64"))',
+    "enable_nested_tensor": "leave it out: encoder(x, padding=...) computes what is filled up too",
+    "include_last_offset": "bags are (bags, length) here, filled up with shares of 0",
     "inplace": "nothing changes in place here",
+    "mask_check": "leave it out: masks are checked at each call",
+    "max_norm": "model.map(lambda path, p: p.with_value(...)) after a step shortens rows",
+    "momentum": "nn.BatchNorm(channels) keeps running statistics; these are of each example",
+    "norm_type": "leave it out: it belongs to max_norm",
+    "padding_idx": 'shares of 0 fill bags up: nn.EmbeddingBag(5, 2, "sum")(indices, shares)',
     "padding_mode": 'nn.Pad(((1, 1), (1, 1)), mode="reflect") before it',
+    "process_group": "updates.map(mean): statistics of processes are averaged as values",
+    "proj_size": "nn.Linear(d_hidden, size) after it",
+    "recompute_scale_factor": "leave it out: places go by the sizes, as with True",
+    "reduce": 'reduction="none" for False',
     "return_indices": "y, indices = pool.with_indices(x)",
+    "scale_grad_by_freq": "weigh the loss: a gradient is that of the loss as it is",
+    "size_average": 'reduction="sum" for False',
+    "sparse": "leave it out: gradients of tables are dense here",
+    "track_running_stats": "nn.BatchNorm(channels) keeps statistics; these are of each example",
 }
 
 # PyTorch's words for arguments of calls -> ours.

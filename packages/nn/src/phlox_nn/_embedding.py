@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from phlox_tensor import ArgumentError, Backend, Float, Int, Tensor, embedding_bag, take
+from phlox_tensor import (
+    ArgumentError,
+    Backend,
+    Float,
+    Int,
+    Tensor,
+    embedding_bag,
+    logical_or,
+    take,
+    where,
+)
 
 from . import initializers as init
 from ._layer import Layer, LayerConfig
@@ -18,15 +28,25 @@ class EmbeddingConfig(LayerConfig["Embedding"]):
         n_embedding: number of rows, one per index.
         d_model: length of a row.
         initializer: first values of the rows.
+        padding_idx: a row that starts as zeros and is not trained, that of what fills sequences
+            up; a negative one counts from the end.
     """
 
     n_embedding: int
     d_model: int
     initializer: init.Initializer = init.Normal()
+    padding_idx: int | None = None
+
+    def validate(self) -> None:
+        """Raise ConfigError unless ``padding_idx`` is a row."""
+        rows, place = self.n_embedding, self.padding_idx
+        fits = place is None or -rows <= place < rows
+        self.require("padding_idx", fits, f"a row: {-rows} <= padding_idx < {rows}")
 
     def parts(self, device: Backend | str | None) -> dict[str, Any]:
         """Return the weight."""
-        return {"weight": self.initializer.param((self.n_embedding, self.d_model), device)}
+        shape = (self.n_embedding, self.d_model)
+        return {"weight": self.initializer.param(shape, device, zero_row=self.padding_idx)}
 
 
 class Embedding(Layer[EmbeddingConfig]):
@@ -45,6 +65,7 @@ class Embedding(Layer[EmbeddingConfig]):
             n_embedding: int,
             d_model: int,
             initializer: init.Initializer = ...,
+            padding_idx: int | None = None,
             *,
             device: Backend | str | None = None,
         ) -> None: ...
@@ -61,7 +82,13 @@ class Embedding(Layer[EmbeddingConfig]):
         if type(weight) is not Param:  # stored as integers
             found: Tensor[Float] = weight.rows(indices)
             return found
-        return take(weight.value, indices, axis=0)
+        rows: Tensor[Float] = take(weight.value, indices, axis=0)
+        filler = self.settings.padding_idx
+        if filler is None:
+            return rows
+        count = self.settings.n_embedding
+        filled = logical_or(indices == filler % count, indices == filler % count - count)
+        return where(filled[..., None], rows.detach(), rows)
 
 
 class EmbeddingBagConfig(LayerConfig["EmbeddingBag"]):

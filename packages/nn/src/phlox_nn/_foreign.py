@@ -20,14 +20,19 @@ from ._loading import Entry, Found, shape_of, tensor_of
 if TYPE_CHECKING:
     from ._module import Module
 
-# State that PyTorch keeps and that we count nowhere.
+# State that PyTorch always keeps, and we where a mean of all batches asks for it.
 _UNKNOWN_HERE: Final = "num_batches_tracked"
 _FUSED: Final = "in_proj"
 
 
 def from_pytorch(module: Module, found: Found) -> Found:
     """Return the entries of a ``state_dict`` as the layers of ``module`` keep them."""
-    found = {p: entry for p, entry in found.items() if p.rpartition(".")[2] != _UNKNOWN_HERE}
+    known = {path for path, _ in _walk.params(module)}
+    found = {
+        path: entry
+        for path, entry in found.items()
+        if path in known or path.rpartition(".")[2] != _UNKNOWN_HERE
+    }
     turned: set[str] = set()
     for path, part in _walk.modules(module):
         for ours, theirs in getattr(part, "names_in_pytorch", {}).items():

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from phlox_tensor import DTypeError, Tensor
+from math import prod
+from typing import Any
+
+from phlox_tensor import DTypeError, ShapeError, Tensor
 
 from ._param import Param
 
 
-def check_dtype(layer: object, x: object, weight: Param) -> None:
+def check_dtype(layer: object, x: object, weight: Param | None) -> None:
     """Keep an input from changing the type that a model computes in, which promotion would do.
 
     Raises:
         DTypeError: when the floats of the input are of another type than the weights.
     """
+    if weight is None:
+        return
     dtype = x.dtype if isinstance(x, Tensor) else weight.dtype
     if dtype is not weight.dtype and dtype.kind == "Float":
         raise DTypeError(
@@ -21,4 +26,25 @@ def check_dtype(layer: object, x: object, weight: Param) -> None:
             got=f"{dtype} beside weights of {weight.dtype}",
             expected=weight.dtype,
             hint=f"x.astype({weight.dtype.name!r})",
+        )
+
+
+def check_several(layer: object, x: Tensor[Any], *, batch: bool) -> None:
+    """Refuse one value for each channel (axis 1), which has no variance: all would become 0.
+
+    Args:
+        layer: what normalizes.
+        x: (N, C, …).
+        batch: whether the examples of a batch are taken together.
+
+    Raises:
+        ShapeError: as PyTorch does.
+    """
+    if prod(x.shape[2:]) * (x.shape[0] if batch else 1) == 1:
+        raise ShapeError(
+            type(layer).__name__,
+            "a single value for each channel has no variance",
+            got=x.shape,
+            expected="several values for each channel",
+            hint="a larger batch; model.valid() for inference" if batch else None,
         )

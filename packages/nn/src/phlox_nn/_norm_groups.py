@@ -6,17 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from phlox_tensor import Backend, Float, ShapeError, Tensor, layer_norm, pad
 
-from . import initializers as init
-from ._inputs import check_dtype
+from ._affine import affine
+from ._inputs import check_dtype, check_several
 from ._layer import Layer, LayerConfig
 from ._param import Param
-
-
-def _affine(count: int, affine: bool, device: Backend | str | None) -> dict[str, Any]:
-    if not affine:
-        return {"weight": None, "bias": None}
-    weight = init.Ones().param((count,), device)
-    return {"weight": weight, "bias": init.Zeros().param((count,), device)}
 
 
 def _by_groups(layer: Any, x: Tensor[Float], groups: int, channels: int) -> Tensor[Float]:
@@ -28,13 +21,16 @@ def _by_groups(layer: Any, x: Tensor[Float], groups: int, channels: int) -> Tens
             got=x.shape,
             expected=f"(N, {channels}, …)",
         )
+    if groups == channels:
+        check_several(layer, x, batch=False)
     rows = x.reshape(x.shape[0], groups, x.size // max(x.shape[0] * groups, 1))
     y = layer_norm(rows, None, None, layer.settings.epsilon).reshape(x.shape)
     if layer.weight is None:
         return y
     check_dtype(layer, x, layer.weight)
     shape = (channels, *(1,) * (x.ndim - 2))
-    return y * layer.weight.value.reshape(shape) + layer.bias.value.reshape(shape)
+    y = y * layer.weight.value.reshape(shape)
+    return y if layer.bias is None else y + layer.bias.value.reshape(shape)
 
 
 class GroupNormConfig(LayerConfig["GroupNorm"]):
@@ -45,12 +41,14 @@ class GroupNormConfig(LayerConfig["GroupNorm"]):
         num_channels: number of channels.
         epsilon: added to the variance.
         affine: whether there are factor and shift per channel.
+        bias: whether there is a shift, where ``affine``.
     """
 
     num_groups: int
     num_channels: int
     epsilon: float = 1e-5
     affine: bool = True
+    bias: bool = True
 
     def validate(self) -> None:
         """Raise ConfigError unless the groups divide the channels."""
@@ -59,7 +57,7 @@ class GroupNormConfig(LayerConfig["GroupNorm"]):
 
     def parts(self, device: Backend | str | None) -> dict[str, Any]:
         """Return weight and bias."""
-        return _affine(self.num_channels, self.affine, device)
+        return affine((self.num_channels,), self.affine, self.bias, device)
 
 
 class GroupNorm(Layer[GroupNormConfig]):
@@ -80,6 +78,7 @@ class GroupNorm(Layer[GroupNormConfig]):
             num_channels: int,
             epsilon: float = 1e-05,
             affine: bool = True,
+            bias: bool = True,
             *,
             device: Backend | str | None = None,
         ) -> None: ...
@@ -96,15 +95,17 @@ class InstanceNormConfig(LayerConfig["InstanceNorm"]):
         num_channels: number of channels.
         epsilon: added to the variance.
         affine: whether there are factor and shift per channel.
+        bias: whether there is a shift, where ``affine``.
     """
 
     num_channels: int
     epsilon: float = 1e-5
     affine: bool = False
+    bias: bool = True
 
     def parts(self, device: Backend | str | None) -> dict[str, Any]:
         """Return weight and bias."""
-        return _affine(self.num_channels, self.affine, device)
+        return affine((self.num_channels,), self.affine, self.bias, device)
 
 
 class InstanceNorm(Layer[InstanceNormConfig]):
@@ -124,12 +125,17 @@ class InstanceNorm(Layer[InstanceNormConfig]):
             num_channels: int,
             epsilon: float = 1e-05,
             affine: bool = False,
+            bias: bool = True,
             *,
             device: Backend | str | None = None,
         ) -> None: ...
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
-        """Map (N, num_channels, …) to the same shape."""
+        """Map (N, num_channels, …) to the same shape.
+
+        Raises:
+            ShapeError: for other channels, and for one value of each.
+        """
         return _by_groups(self, x, self.settings.num_channels, self.settings.num_channels)
 
 
