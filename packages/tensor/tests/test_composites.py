@@ -285,3 +285,11 @@ def test_numbers_beside_tensors_in_allclose() -> None:
     assert pt.allclose(pt.ones((2, 3)), 1.0)
     assert not pt.allclose(pt.ones((2, 3)), 1.5)
     assert pt.allclose(2.0, pt.full((2,), 2.0))
+
+
+def test_lerp_between_numbers_whose_difference_leaves_the_range() -> None:
+    ends = pt.asarray([-3e38, 3e38]), pt.asarray([3e38, -3e38])
+    assert pt.lerp(*ends, 0.5).tolist() == [0.0, 0.0]
+    assert pt.lerp(*ends, 0.75).tolist() == pytest.approx([1.5e38, -1.5e38], rel=1e-5)
+    assert pt.lerp(*ends, 0.0).tolist() == ends[0].tolist()
+    assert pt.lerp(*ends, 1.0).tolist() == ends[1].tolist()

@@ -176,7 +176,7 @@ WRONG: list[tuple[str, Any, type[PhloxError]]] = [
     ("max_pool2d", lambda: ns.max_pool2d(x(), 2), ShapeError),
     ("max_pool2d", lambda: ns.max_pool2d(images(), 5), ShapeError),
     ("max_pool2d", lambda: ns.max_pool2d(images(), 0), ArgumentError),
-    ("pool2d", lambda: ns.max_pool2d(images(), 2, padding=2), ArgumentError),
+    ("max_pool2d", lambda: ns.max_pool2d(images(), 2, padding=2), ArgumentError),
     (
         "avg_pool2d_backward",
         lambda: ns.ops.avg_pool2d_backward(images(), (1, 2, 4, 4), 2),
@@ -207,6 +207,23 @@ WRONG: list[tuple[str, Any, type[PhloxError]]] = [
     ("exp", lambda: ns.exp(np.ones(2)), ArgumentError),
     ("exp", lambda: ns.exp(None), ArgumentError),
     ("asarray", lambda: ns.asarray(x(), dtype="nope"), DTypeError),
+    ("at", lambda: x().at[0].set([1.0, 2.0, 3.0, 4.0]), ShapeError),
+    ("bernoulli", lambda: ns.random.bernoulli((3,), ns.ones(3)), ArgumentError),
+    ("categorical", lambda: ns.random.categorical(ns.ones(0)), ShapeError),
+    ("embedding_bag", lambda: ns.embedding_bag(x(), ns.asarray([[9]])), IndexOutOfRangeError),
+    ("getitem", lambda: x()[[0, 9]], IndexOutOfRangeError),
+    ("hfft", lambda: ns.fft.hfft(ns.ones(1)), ShapeError),
+    ("lp_pool2d", lambda: ns.lp_pool2d(ns.ones((1, 1, 4, 4)), 2, p=0), ArgumentError),
+    ("lstsq", lambda: ns.linalg.lstsq(ns.eye(2), ns.ones(3)), ShapeError),
+    ("matrix_rank", lambda: ns.linalg.matrix_rank(ns.ones(3)), ShapeError),
+    ("max_pool2d", lambda: ns.max_pool2d(ns.ones((1, 1, 4, 4)), 2, padding=2), ArgumentError),
+    ("normal", lambda: ns.random.normal((3,), mean=ns.ones(3)), ArgumentError),
+    ("one_hot", lambda: ns.one_hot(ns.asarray([9]), 3), IndexOutOfRangeError),
+    ("permutation", lambda: ns.random.permutation(x()), ArgumentError),
+    ("trace", lambda: ns.trace(ns.ones(3)), ShapeError),
+    ("uniform", lambda: ns.random.uniform((3,), low=ns.ones(3)), ArgumentError),
+    ("vector_norm", lambda: ns.linalg.vector_norm(ns.asarray([1, 2]), ord=3), KindError),
+    ("vector_norm", lambda: ns.linalg.vector_norm(ns.ones(0), ord=float("inf")), ShapeError),
 ]
 
 

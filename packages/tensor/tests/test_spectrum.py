@@ -80,3 +80,11 @@ def test_names_of_complex_numbers_say_what_to_type(name: str) -> None:
 def test_no_tensor_is_of_a_complex_kind() -> None:
     assert not pt.isdtype(pt.float32, "complex floating")
     assert pt.sqrt(pt.asarray([-1.0])).isnan().all()
+
+
+def test_finite_numbers_by_infinite_ones_are_zeros() -> None:
+    inf = pt.asarray([np.inf, -np.inf, np.inf, 1.0])
+    other = pt.asarray([np.inf, np.inf, 2.0, -np.inf])
+    out = pt.fft.Spectrum(pt.full(4, 3.0), pt.full(4, -2.0)) / pt.fft.Spectrum(inf, other)
+    assert out.real.tolist() == [0.0] * 4
+    assert out.imag.tolist() == [0.0] * 4

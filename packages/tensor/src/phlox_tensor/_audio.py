@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from ._backend import Backend
+from ._called import as_called
 from ._creation import asarray
 from ._device import as_device
 from ._dtype import DTypeLike
@@ -41,6 +42,7 @@ def _hertz(mels: np.ndarray, scale: str) -> np.ndarray:
     return np.where(above > 0, _KNEE * np.exp(above * _STEP), mels / _LINEAR)
 
 
+@as_called
 def mel_filters(
     n_mels: int,
     n_fft: int,
@@ -103,6 +105,7 @@ def mel_filters(
     return asarray(found, dtype=backend.default_float if dtype is None else dtype, device=backend)
 
 
+@as_called
 def mel_spectrogram(
     x: Tensor,
     filters: Tensor,
@@ -150,6 +153,7 @@ def mel_spectrogram(
     return filters @ (size if power == 1 else size**power)
 
 
+@as_called
 def decibels(x: Tensor, /, *, floor: float = 1e-10, span: float | None = None) -> Tensor:
     """Return ``10·log10(max(x, floor))`` of energies; amplitudes give half of it.
 
@@ -185,6 +189,7 @@ def _interpolating(old: int, new: int, width: int, rolloff: float) -> tuple[np.n
     return cutoff * np.sinc(turns) * fade, reach
 
 
+@as_called
 def resample(
     x: Tensor, old_rate: int, new_rate: int, /, *, width: int = 6, rolloff: float = 0.99
 ) -> Tensor:

@@ -13,15 +13,16 @@ import numpy as np
 
 from ._dtype import DType
 from ._errors import BackendUnavailableError, DeviceError, GradientError, Rejected
+from ._expansion import expansion
 from ._key import exact
-from ._number import Scalar
 from ._op import REGISTRY, Op, Restated, Shape
 from ._program import CallSequence, Kernel, Program, ProgramLimits, Run, SequenceRun
 from ._table import Entry, Table
-from ._tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from ._tensor import Tensor
 
 Primitive = Any
 Standing = Literal["constant", "leaf", "result", "freed"]
@@ -474,27 +475,3 @@ def add_op(op: Op) -> None:
             backend.ops._reset(op.name)
             backend.checking._reset(op.name)
             backend.passed.clear()  # of an op that this one takes the place of
-
-
-def expansion(op: Op, backend: Backend) -> Entry:
-    """Make an entry out of the formula of an op, on the ops of ``backend``."""
-    formula = op.expand
-    assert formula is not None
-    operands = op.signature.operands
-    count = len(operands)
-    several = op.signature.several
-
-    def tensor(item: Any) -> Any:
-        weak = item is None or isinstance(item, Scalar)
-        return item if weak else Tensor(item, backend)
-
-    def run(*args: Any) -> Any:
-        tensors = [
-            [tensor(each) for each in arg] if operand.variadic else tensor(arg)
-            for operand, arg in zip(operands, args, strict=False)
-        ]
-        given = tensors or [backend]  # without operands the formula asks where
-        out = formula(*given, *args[count:])
-        return tuple(t.primitive for t in out) if several else out.primitive
-
-    return run

@@ -6,6 +6,7 @@ from typing import Any, Final, NoReturn
 
 from ._attributes import NORMALIZERS, is_recorded
 from ._backend import Backend
+from ._called import OF_ARGUMENTS, rename
 from ._dtype import DType, bool_, can_hold
 from ._errors import ArgumentError, DeviceError, Rejected
 from ._number import Number, Scalar
@@ -181,7 +182,13 @@ def prepare_attributes(
         NORMALIZERS[a.type](value, a.name, op.name, rank)
         for a, value in zip(op.signature.attributes, attributes, strict=True)
     )
-    return values if op.prepare is None else op.prepare(specs, values, backend)
+    if op.prepare is None:
+        return values
+    try:
+        return op.prepare(specs, values, backend)
+    except OF_ARGUMENTS as error:  # ops of a family share what prepares them
+        rename(error, op.name)
+        raise
 
 
 def call_by_signature(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from ._backend import Backend, MemoryUse, Primitive, Standing, expansion, of_settings
+from ._backend import Backend, MemoryUse, Primitive, Standing, of_settings
 from ._device import as_device
 from ._each import on_primitives
+from ._expansion import expansion
 from ._op import REGISTRY, Op, Shape
 from ._table import Entry
 from ._tensor import Tensor

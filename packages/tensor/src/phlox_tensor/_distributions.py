@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from ._attributes import refuse_recorded
 from ._backend import Backend
+from ._called import as_called
 from ._creation import full, sizes
 from ._draws import normal, permutation, randint, uniform
 from ._dtype import DTypeLike
@@ -32,6 +33,7 @@ _SMALL_RATE: Final = 10.0
 _TERMS: Final = 48
 
 
+@as_called
 def exponential(
     shape: Shape,
     scale: float = 1.0,
@@ -52,6 +54,7 @@ def exponential(
     return (1.0 - uniform(shape, dtype=dtype, device=device)).log() * -scale
 
 
+@as_called
 def truncated_normal(
     shape: Shape,
     low: float = -2.0,
@@ -121,6 +124,7 @@ def _require_positive(op: str, **given: Tensor | float) -> None:
         _require(op, fits, f"{name} {value}", f"{name} > 0")
 
 
+@as_called
 def gamma(
     shape: Shape,
     concentration: Tensor | float,
@@ -174,6 +178,7 @@ def _standard_gamma(alpha: Tensor, given: Tensor | float) -> Tensor:
     return small.where(out * boost, out)
 
 
+@as_called
 def beta(
     shape: Shape,
     a: Tensor | float,
@@ -202,6 +207,7 @@ def beta(
     return (one / (one + other)).astype(first.dtype)
 
 
+@as_called
 def poisson(
     shape: Shape,
     rate: Tensor | float,
@@ -285,6 +291,7 @@ def _gumbel(shape: Sequence[int], like: Tensor) -> Tensor:
     return -waits.maximum(_LEAST).log()
 
 
+@as_called
 def categorical(logits: Tensor, shape: Shape = (), *, axis: int = -1) -> Tensor[Int]:
     """Return places along an axis, drawn with probabilities ``softmax(logits)``.
 
@@ -316,6 +323,7 @@ def _drawn(logits: Tensor, shape: tuple[int, ...], axis: int) -> Tensor[Int]:
     return (logits + _gumbel((*shape, *logits.shape), logits)).argmax(axis=axis)
 
 
+@as_called
 def multinomial(weights: Tensor, count: int, *, replacement: bool = True) -> Tensor[Int]:
     """Return places along the last axis, drawn by weights that need not sum to 1.
 
@@ -374,6 +382,7 @@ def _by_sums(weights: Tensor, count: int) -> Tensor[Int]:
     return first.minimum(last)
 
 
+@as_called
 def choice(
     x: Tensor[AnyKind],
     shape: Shape = (),
@@ -413,6 +422,7 @@ def choice(
     return x.take(places.reshape(dims), axis=0)
 
 
+@as_called
 def gumbel_softmax(
     logits: Tensor, temperature: float = 1.0, *, hard: bool = False, axis: int = -1
 ) -> Tensor[Float]:

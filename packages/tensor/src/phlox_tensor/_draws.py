@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 from ._backend import Backend
+from ._called import as_called
 from ._creation import number, sizes
 from ._device import as_device
 from ._dtype import DType, DTypeLike, as_dtype, number_for
@@ -36,6 +37,14 @@ def _float(dtype: DTypeLike | None, backend: Backend, op: str) -> DType:
     return chosen
 
 
+def _require_numbers(op: str, hint: str, *given: Any) -> None:
+    """Refuse tensors of several numbers, of which each element would have its own."""
+    for each in given:
+        if isinstance(each, Tensor) and each.ndim:
+            got, expected = f"a tensor of shape {each.shape}", "a number"
+            raise ArgumentError(op, "not one number", got=got, expected=expected, hint=hint)
+
+
 def _turned(shape: int | Sequence[int], low: float, high: float) -> str:
     """What to type where the ends stand the wrong way round, or low is a size of the shape."""
     if isinstance(shape, int) and isinstance(low, int) and high == 1.0:
@@ -54,8 +63,9 @@ def uniform(
     """Return uniform numbers in [low, high).
 
     Raises:
-        ArgumentError: when ``low`` is above ``high``.
+        ArgumentError: when ``low`` is above ``high``; for tensors of several, with what to type.
     """
+    _require_numbers("uniform", "low + (high - low) * px.random.uniform(low.shape)", low, high)
     if low > high:
         raise ArgumentError(
             "uniform",
@@ -86,8 +96,9 @@ def normal(
 
     Raises:
         ArgumentError: for two integers alone, which are a shape to other libraries; for a negative
-            standard deviation.
+            standard deviation; for tensors of several numbers, with what to type.
     """
+    _require_numbers("normal", "mean + std * px.random.normal(mean.shape)", mean, std)
     if std < 0:
         raise ArgumentError(
             "normal", "a negative standard deviation", got=std, expected="std >= 0", hint="std=1.0"
@@ -110,10 +121,17 @@ def normal(
     return Tensor(out, backend)
 
 
+@as_called
 def bernoulli(
     shape: int | Sequence[int], probability: float = 0.5, *, device: Device = None
 ) -> Tensor[Bool]:
-    """Return True with the given probability, element by element."""
+    """Return True with the given probability, element by element.
+
+    Raises:
+        ArgumentError: for what is no probability; for a tensor of several, with what to type.
+    """
+    hint = "px.random.uniform(probability.shape) < probability"
+    _require_numbers("bernoulli", hint, probability)
     if not 0.0 <= probability <= 1.0:
         raise ArgumentError(
             "bernoulli", "not a probability", got=probability, expected="0 <= p <= 1"
@@ -164,8 +182,14 @@ def randint(
 _UINT32 = as_dtype("uint32")
 
 
+@as_called
 def permutation(n: int, *, device: Device = None) -> Tensor[Int]:
-    """Return 0..n-1 in random order."""
+    """Return 0..n-1 in random order.
+
+    Raises:
+        ArgumentError: for a tensor, of which it is no order, with what to type.
+    """
+    _require_numbers("permutation", "x[px.random.permutation(len(x))]", n)
     backend = _device(device)
     (n,) = sizes(n, "permutation")
     key, counter = _draw(n)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, final
 
-from ._backend import Backend, expanded_as, expansion
+from ._backend import Backend, expanded_as
 from ._call import wrap
 from ._cell import RECORDINGS
 from ._dtype import DType, as_dtype
 from ._errors import CompileError, Rejected
+from ._expansion import expansion
 from ._graph import Formula, Guard
 from ._lowering import Lowered, in_the_way
 from ._number import Number, plain, same

@@ -9,6 +9,7 @@ from typing import Any
 from . import ops
 from ._attributes import normalize_axis
 from ._backend import Backend
+from ._called import as_called
 from ._creation import arange
 from ._dtype import DTypeLike
 from ._errors import ArgumentError, ShapeError
@@ -22,6 +23,7 @@ Sizes = Sequence[int] | None
 _NORMS = ("backward", "forward", "ortho")
 
 
+@as_called
 def fft(x: Complex, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Spectrum:
     """Return the transform along an axis: ``Σ x[j]·exp(-2πi·j·k/n)``.
 
@@ -42,6 +44,7 @@ def fft(x: Complex, /, *, n: int | None = None, axis: int = -1, norm: str = "bac
     return _transformed("fft", x, n, axis, norm, inverse=False)
 
 
+@as_called
 def ifft(
     x: Complex, /, *, n: int | None = None, axis: int = -1, norm: str = "backward"
 ) -> Spectrum:
@@ -54,6 +57,7 @@ def ifft(
     return _transformed("ifft", x, n, axis, norm, inverse=True)
 
 
+@as_called
 def fftn(x: Complex, /, *, s: Sizes = None, axes: Axes = None, norm: str = "backward") -> Spectrum:
     """Return the transform along several axes, all by default.
 
@@ -66,6 +70,7 @@ def fftn(x: Complex, /, *, s: Sizes = None, axes: Axes = None, norm: str = "back
     return as_pair("fftn", x)
 
 
+@as_called
 def ifftn(x: Complex, /, *, s: Sizes = None, axes: Axes = None, norm: str = "backward") -> Spectrum:
     """Return the inverse of ``fftn``.
 
@@ -78,6 +83,7 @@ def ifftn(x: Complex, /, *, s: Sizes = None, axes: Axes = None, norm: str = "bac
     return as_pair("ifftn", x)
 
 
+@as_called
 def rfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Spectrum:
     """Return the first n//2 + 1 of ``fft(x)``, which tell the others where x is real.
 
@@ -91,6 +97,7 @@ def rfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "bac
     return _scaled(Spectrum(real, imag), _factor("rfft", x.shape[place], norm, inverse=False))
 
 
+@as_called
 def irfft(x: Complex, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """Return the real numbers whose ``rfft`` is x.
 
@@ -117,6 +124,7 @@ def irfft(x: Complex, /, *, n: int | None = None, axis: int = -1, norm: str = "b
     return _times(out, _factor("irfft", count, norm, inverse=True))
 
 
+@as_called
 def rfftn(x: Tensor, /, *, s: Sizes = None, axes: Axes = None, norm: str = "backward") -> Spectrum:
     """Return ``rfft`` along the last of the axes, then ``fft`` along the others.
 
@@ -131,6 +139,7 @@ def rfftn(x: Tensor, /, *, s: Sizes = None, axes: Axes = None, norm: str = "back
     return out
 
 
+@as_called
 def irfftn(x: Complex, /, *, s: Sizes = None, axes: Axes = None, norm: str = "backward") -> Tensor:
     """Return the inverse of ``rfftn``.
 
@@ -144,6 +153,7 @@ def irfftn(x: Complex, /, *, s: Sizes = None, axes: Axes = None, norm: str = "ba
     return irfft(x, n=None if s is None else s[-1], axis=axis, norm=norm)
 
 
+@as_called
 def hfft(x: Complex, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """Return the real transform of numbers of which x is one half: each other is a conjugate.
 
@@ -155,6 +165,7 @@ def hfft(x: Complex, /, *, n: int | None = None, axis: int = -1, norm: str = "ba
     return irfft(Spectrum(given.real, -given.imag), n=n, axis=axis, norm=_turned("hfft", norm))
 
 
+@as_called
 def ihfft(
     x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward"
 ) -> Spectrum:
@@ -168,6 +179,7 @@ def ihfft(
     return Spectrum(found.real, -found.imag)
 
 
+@as_called
 def fftfreq(
     n: int,
     /,
@@ -188,6 +200,7 @@ def fftfreq(
     return _typed(places, dtype) * (1.0 / (n * d))
 
 
+@as_called
 def rfftfreq(
     n: int,
     /,
@@ -206,6 +219,7 @@ def rfftfreq(
     return _typed(arange(n // 2 + 1, device=device), dtype) * (1.0 / (n * d))
 
 
+@as_called
 def fftshift(x: Tensor[AnyKind], /, *, axes: int | Sequence[int] | None = None) -> Tensor[AnyKind]:
     """Bring what is of frequency 0 from the front of the axes to their middle.
 
@@ -217,6 +231,7 @@ def fftshift(x: Tensor[AnyKind], /, *, axes: int | Sequence[int] | None = None) 
     return x.roll([x.shape[i] // 2 for i in places], axis=places) if places else x
 
 
+@as_called
 def ifftshift(x: Tensor[AnyKind], /, *, axes: int | Sequence[int] | None = None) -> Tensor[AnyKind]:
     """Undo ``fftshift``.
 

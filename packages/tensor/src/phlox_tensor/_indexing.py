@@ -11,6 +11,7 @@ import numpy as np
 
 from ._attributes import NORMALIZERS
 from ._call import wrap
+from ._called import OF_ARGUMENTS, rename
 from ._creation import arange
 from ._dtype import promote
 from ._errors import (
@@ -53,7 +54,11 @@ def getitem(x: Tensor[Any], index: Index) -> Tensor[Any]:
     if not any(isinstance(item, Tensor) for item in items):
         return _basic(x, items)
     basic = tuple([slice(None) if isinstance(item, Tensor) else item for item in items])
-    return _look_up(_basic(x, basic), items, _layout(x.ndim, items))
+    try:
+        return _look_up(_basic(x, basic), items, _layout(x.ndim, items))
+    except IndexOutOfRangeError as error:
+        rename(error, "getitem")
+        raise
 
 
 def _basic(x: Tensor[Any], items: Sequence[Any]) -> Tensor[Any]:
@@ -353,6 +358,13 @@ class AtIndex:
         return select.scatter(x, move.broadcast_to(line, rows.shape), rows, 0, update)
 
     def _update(self, values: Any, update: str) -> Tensor[Any]:
+        try:
+            return self._updated(values, update)
+        except OF_ARGUMENTS as error:
+            rename(error, "at")
+            raise
+
+    def _updated(self, values: Any, update: str) -> Tensor[Any]:
         x = self._x
         value = self._like(values)
         for rule in (self._regional, self._masked, self._by_rows):

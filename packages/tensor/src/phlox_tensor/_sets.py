@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+from ._called import as_called
 from ._dtype import bool_
 from ._kinds import AnyKind, Bool, Int
 from ._standard import concat
@@ -46,6 +47,7 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor[Int]
 
 
+@as_called
 def unique_all(x: Tensor[Any], /) -> UniqueAll:
     """Return the different elements, where each is first, where all are among them, and counts.
 
@@ -66,6 +68,7 @@ def unique_all(x: Tensor[Any], /) -> UniqueAll:
     )
 
 
+@as_called
 def unique_counts(x: Tensor[Any], /) -> UniqueCounts:
     """Return the different elements and how often each occurs.
 
@@ -78,6 +81,7 @@ def unique_counts(x: Tensor[Any], /) -> UniqueCounts:
     return UniqueCounts(line.take(places, axis=0), _counts(places, x.size))
 
 
+@as_called
 def unique_inverse(x: Tensor[Any], /) -> UniqueInverse:
     """Return the different elements, and for each element its place among them.
 
@@ -93,6 +97,7 @@ def unique_inverse(x: Tensor[Any], /) -> UniqueInverse:
     return UniqueInverse(values, _inverse(starts, order).reshape(x.shape))
 
 
+@as_called
 def unique_values(x: Tensor[AnyKind], /) -> Tensor[AnyKind]:
     """Return the different elements.
 

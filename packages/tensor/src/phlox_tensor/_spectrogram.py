@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from ._backend import Backend
+from ._called import as_called
 from ._creation import asarray
 from ._device import as_device
 from ._dtype import DTypeLike
@@ -27,6 +28,7 @@ _WINDOWS: Final = {
 _FAINT: Final = 1e-11
 
 
+@as_called
 def window(
     name: str,
     n: int,
@@ -62,6 +64,7 @@ def window(
     return asarray(values, dtype=backend.default_float if dtype is None else dtype, device=backend)
 
 
+@as_called
 def stft(
     x: Tensor,
     n_fft: int,
@@ -106,6 +109,7 @@ def stft(
     return Spectrum(found.real.mT, found.imag.mT)
 
 
+@as_called
 def istft(
     x: Complex,
     n_fft: int,

@@ -92,7 +92,7 @@ class Spectrum(NamedTuple):
             real, imag = (self.real.zeros() + part for part in (real, imag))
         # By the larger part, so that no square leaves the range of the numbers.
         size = real.abs().maximum(imag.abs())
-        near, far = real / size, imag / size
+        near, far = _portion(real, size), _portion(imag, size)
         above = self * Spectrum(near, -far)
         below = size * (near * near + far * far)
         return Spectrum(above.real / below, above.imag / below)
@@ -105,6 +105,13 @@ class Spectrum(NamedTuple):
 
 # NumPy leaves arithmetic to the class; in its body this would be a field.
 Spectrum.__array_ufunc__ = None  # type: ignore[attr-defined]
+
+
+def _portion(part: Tensor, size: Tensor) -> Tensor:
+    """A part of numbers by their larger part: 1 or -1 for an infinity of an infinity."""
+    infinite = size.isinf()
+    sign = part.isinf().where(part.sign(), part.zeros())
+    return infinite.where(sign, part / infinite.where(1.0, size))
 
 
 def _parts(op: str, value: Any) -> tuple[Any, Any]:

@@ -212,8 +212,10 @@ SPELLINGS: Final = tuple(sorted((*_MATH, *(Spelling(*row) for row in NETWORK_ROW
 # Names that are no function of ours: what to type instead.
 IDIOMS: Final = {
     "Variable": "x.require_grad()",
+    "absolute": "x.abs()",
     "add_": "x = x + y",
     "addmm": "b + x @ y",
+    "average": "(x * weights).sum() / weights.sum()",
     "bmm": "x @ y",
     "bool": "x.astype({ns}.bool)",
     "categorical": "{ns}.random.categorical(logits)",
@@ -223,6 +225,7 @@ IDIOMS: Final = {
     "cpu": 'x.to_device("cpu")',
     "cuda": 'x.to_device("wgpu")',
     "data": "x.detach()",
+    "default_rng": "{ns}.random.seed(0)",
     "dim": "x.ndim",
     "div_": "x = x / y",
     "dot": "x @ y",
@@ -231,34 +234,48 @@ IDIOMS: Final = {
     "exp2": "2.0 ** x",
     "expand_as": "x.broadcast_to(y.shape)",
     "expm": "{ns}.linalg.matrix_exp(x)",
+    "fft2": "{ns}.fft.fftn(x, axes=(-2, -1))",
     "fill_": "{ns}.full_like(x, 1.0)",
     "float": "x.astype({ns}.float32)",
     "float_power": "x ** 2.0",
     "geglu": "x * {ns}.gelu(gate)",
     "get_device": "x.device",
+    "gradient": "{ns}.diff(x, axis=0)",
     "half": "x.astype({ns}.float16)",
     "histc": "{ns}.histogram(x, 10)",
     "hstack": "{ns}.concat([x, y], axis=min(1, x.ndim - 1))",
+    "ifft2": "{ns}.fft.ifftn(x, axes=(-2, -1))",
     "index_put": "x.at[indices].set(y)",
     "index_put_": "x = x.at[indices].set(y)",
+    "indices": "{ns}.meshgrid({ns}.arange(2), {ns}.arange(3))",
     "int": "x.astype({ns}.int32)",
+    "irfft2": "{ns}.fft.irfftn(x, axes=(-2, -1))",
     "is_cuda": "x.device",
     "is_tensor": "isinstance(x, {ns}.Tensor)",
     "logit": "(x / (1 - x)).log()",
     "long": "x.astype({ns}.int64)",
     "masked_fill_": "x = {ns}.where(mask, 0.0, x)",
+    "mod": "x % y",
+    "modf": "x - x.trunc(), x.trunc()",
     "mul_": "x = x * y",
+    "nanmax": "{ns}.where(x.isnan(), -{ns}.inf, x).max()",
+    "nanmean": "{ns}.where(x.isnan(), 0.0, x).sum() / (~x.isnan()).astype(x.dtype).sum()",
+    "nanmin": "{ns}.where(x.isnan(), {ns}.inf, x).min()",
+    "nansum": "{ns}.where(x.isnan(), 0.0, x).sum()",
     "narrow": "x[:, 1:3]",
     "ndimension": "x.ndim",
     "new_zeros": "{ns}.zeros(shape, dtype=x.dtype, device=x.device)",
     "numel": "x.size",
+    "percentile": "{ns}.quantile(x, 0.5)",
     "register_hook": "x = px.register_hook(x, lambda gradient: gradient * 2)",
     "requires_grad_": "x = x.require_grad()",
     "reshape_as": "x.reshape(y.shape)",
     "retain_grad": "h = px.retain_grad(h), then h.grad(grads)",
+    "rfft2": "{ns}.fft.rfftn(x, axes=(-2, -1))",
     "scatter_": 'x = x.scatter(indices, update, axis=0, update="set")',
     "scatter_add": 'x.scatter(indices, update, axis=0, update="add")',
     "scatter_add_": 'x = x.scatter(indices, update, axis=0, update="add")',
+    "shuffle": "x[{ns}.random.permutation(len(x))]",
     "sinc": "{ns}.where(x == 0, 1.0, (x * {ns}.pi).sin() / (x * {ns}.pi))",
     "softmax2d": "{ns}.softmax(x, axis=-3)",
     "sort_with_indices": "{ns}.topk(x, x.shape[-1], largest=False)",
@@ -266,6 +283,7 @@ IDIOMS: Final = {
     "sub_": "x = x - y",
     "t": "x.T",
     "to": 'x.astype({ns}.float32), or x.to_device("cpu")',
+    "to_device": 'x.to_device("cpu")',
     "transpose": "x.T, x.swapaxes(0, 1) or x.permute_dims(1, 0)",
     "tril_mask": "{ns}.ones((3, 3), dtype={ns}.bool).tril()",
     "triu_mask": "{ns}.ones((3, 3), dtype={ns}.bool).triu()",
@@ -349,7 +367,9 @@ def unknown_name(name: str, owner: str, ns: str, known: Iterable[str]) -> Unknow
         what = f"phlox calls this {ours}" if ours else "phlox writes this otherwise"
         return UnknownNameError(name, what, hint=code.format(ns=ns))
     if name in REGISTRY and owner != "phlox_tensor.ops":
-        return UnknownNameError(name, f"an op, but no name of {owner}", hint=f"{ns}.ops.{name}")
+        op, root = REGISTRY[name], ns.partition(".")[0]
+        hint = f"{root}.ops.{name}" if op.internal else f"{root}.{name}"
+        return UnknownNameError(name, f"an op, but no name of {owner}", hint=hint)
     near = nearest(name, known)
     return UnknownNameError(name, f"no such name in {owner}", hint=near and f"{ns}.{near}")
 

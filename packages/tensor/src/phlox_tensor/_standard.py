@@ -12,6 +12,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from ._backend import Backend
+from ._called import as_called
 from ._creation import copied, refuse_sharing
 from ._device import as_device
 from ._dtype import DTypeLike, bool_
@@ -86,6 +87,7 @@ def conj(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     return x
 
 
+@as_called
 def nonzero(x: Tensor[Any], /) -> tuple[Tensor[Int], ...]:
     """Return where elements are not 0: for each axis a tensor of indices, row by row.
 
@@ -160,6 +162,7 @@ def reshape(
     return out
 
 
+@as_called
 def searchsorted(
     x1: Tensor[NumKind],
     x2: Tensor[NumKind] | float,

@@ -15,13 +15,14 @@ import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, wraps
-from inspect import CO_VARARGS, Parameter, Signature, signature
+from inspect import CO_VARARGS, Parameter, Signature, signature, unwrap
 from types import FunctionType, ModuleType
 from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from ._backend import Backend
+from ._called import AS_CALLED
 from ._dtype import DType
 from ._errors import PhloxError, UnknownArgumentError, WrongTypeError
 from ._number import Scalar
@@ -93,7 +94,9 @@ def explained(function: F) -> F:
         try:
             return function(*args, **kwargs)
         except RAW as error:
-            wrong = None if isinstance(error, PhloxError) else misfit(function, args, kwargs)
+            wrong = (
+                None if isinstance(error, PhloxError) else misfit(unwrap(function), args, kwargs)
+            )
             if wrong is None:
                 raise
             raise wrong from error
@@ -167,7 +170,8 @@ def _is_own(owner: ModuleType, function: Any) -> bool:
     """Whether a function is one of the package, and none generated for ops, which check all."""
     package, _, rest = function.__module__.partition(".")
     own = package == owner.__name__.partition(".")[0]
-    return own and rest != "_functions" and not hasattr(function, "__wrapped__")
+    plain = not hasattr(function, "__wrapped__") or function in AS_CALLED
+    return own and rest != "_functions" and plain
 
 
 def _replace(owner: ModuleType, name: str, function: FunctionType) -> None:

@@ -1,22 +1,35 @@
 """Linear algebra: the extension of the array API standard, and what people look for beside it.
 
 Matrices stand in the last two axes, batches in front of them. Factorisations are those of LAPACK:
-``Cpu()`` and ``Numpy()`` run NumPy's or their own, others refuse them with a hint. What composes
-from other ops runs everywhere. All have derivatives of any order.
+``Cpu()`` and ``Numpy()`` run NumPy's or their own, others refuse them with a hint, and with
+them what is made of them: ``lstsq``, ``matrix_rank``, ``matrix_norm`` by singular values, powers
+below 0. Products, ``cross``, ``trace`` and the other norms run everywhere. Derivatives are of any
+order, except for vectors that complete a basis: full ``svd`` and complete ``qr`` of other than
+square matrices.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import ops
+from ._called import as_called
 from ._creation import eye
 from ._dtype import DTypeLike, finfo
 from ._errors import ArgumentError, ShapeError
+from ._factors import (
+    EighResult,
+    LstsqResult,
+    LuResult,
+    QrResult,
+    SlogdetResult,
+    SvdResult,
+)
 from ._functions import matmul, matrix_transpose, outer, tensordot, vecdot
 from ._kinds import AnyKind, Int, NumKind
+from ._spectrum import check_floats
 from ._spellings import unknown_member
 from ._tensor import Tensor
 from .ops import matrices
@@ -58,59 +71,6 @@ __all__ = [
 ]
 
 Order = int | float | Literal["fro", "nuc"] | None
-
-
-class EighResult(NamedTuple):
-    """What ``eigh`` gives: eigenvalues in ascending order, and eigenvectors, a column each."""
-
-    eigenvalues: Tensor
-    eigenvectors: Tensor
-
-
-class LstsqResult(NamedTuple):
-    """What ``lstsq`` gives.
-
-    Attributes:
-        solution: the smallest of the best ones.
-        residuals: sums of squares of what is left, for each column.
-        rank: of each matrix.
-        singular_values: of each matrix, in descending order.
-    """
-
-    solution: Tensor
-    residuals: Tensor
-    rank: Tensor[Int]
-    singular_values: Tensor
-
-
-class LuResult(NamedTuple):
-    """What ``lu`` gives: a permutation, a lower triangle with ones, an upper triangle."""
-
-    P: Tensor
-    L: Tensor
-    U: Tensor
-
-
-class QrResult(NamedTuple):
-    """What ``qr`` gives: orthonormal columns and an upper triangle."""
-
-    Q: Tensor
-    R: Tensor
-
-
-class SlogdetResult(NamedTuple):
-    """What ``slogdet`` gives: the sign, and the logarithm of the absolute value."""
-
-    sign: Tensor
-    logabsdet: Tensor
-
-
-class SvdResult(NamedTuple):
-    """What ``svd`` gives: singular vectors on both sides of singular values in descending order."""
-
-    U: Tensor
-    S: Tensor
-    Vh: Tensor
 
 
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
@@ -199,6 +159,7 @@ def inv(x: Tensor, /) -> Tensor:
     return out
 
 
+@as_called
 def lstsq(x1: Tensor, x2: Tensor, /, *, rtol: Tensor | float | None = None) -> LstsqResult:
     """Return what comes nearest to x2 when x1 is multiplied with it, by the pseudoinverse.
 
@@ -207,11 +168,17 @@ def lstsq(x1: Tensor, x2: Tensor, /, *, rtol: Tensor | float | None = None) -> L
         x2: (…, m, k); a vector of m for one column.
         rtol: singular values up to this part of the largest count as 0.
 
+    Raises:
+        ShapeError: when the rows of x1 and x2 differ.
+
     Example:
         >>> lstsq(asarray([[1.0], [1.0]]), asarray([1.0, 3.0])).solution.tolist()
         [2.0]
     """
     columns = x2[:, None] if x2.ndim == 1 else x2
+    if x1.ndim < 2 or columns.ndim < 2 or x1.shape[-2] != columns.shape[-2]:
+        got, expected = f"{x1.shape} and {x2.shape}", "(…, m, n) and (…, m, k) or (m,)"
+        raise ShapeError("lstsq", "rows differ", got=got, expected=expected)
     found = pinv(x1, rtol=rtol) @ columns
     left = (columns - x1 @ found).square().sum(axis=-2)
     if x2.ndim == 1:
@@ -240,6 +207,7 @@ def matrix_exp(x: Tensor, /) -> Tensor:
     return out
 
 
+@as_called
 def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Order = "fro") -> Tensor:
     """Return a norm of each matrix.
 
@@ -280,6 +248,7 @@ def _end(x: Tensor, axis: int, *, largest: bool, keepdims: bool = False) -> Tens
     return (x.max if largest else x.min)(axis=axis, keepdims=keepdims)
 
 
+@as_called
 def matrix_power(x: Tensor[NumKind], n: int, /) -> Tensor[NumKind]:
     """Return the product of ``n`` times each square matrix; of its inverse for a negative n.
 
@@ -303,6 +272,7 @@ def matrix_power(x: Tensor[NumKind], n: int, /) -> Tensor[NumKind]:
     return out
 
 
+@as_called
 def matrix_rank(x: Tensor, /, *, rtol: Tensor | float | None = None) -> Tensor[Int]:
     """Return how many singular values are larger than ``rtol`` of the largest one.
 
@@ -445,6 +415,7 @@ def svdvals(x: Tensor, /) -> Tensor:
     return out
 
 
+@as_called
 def trace(
     x: Tensor[NumKind], /, *, offset: int = 0, dtype: DTypeLike | None = None
 ) -> Tensor[NumKind]:
@@ -458,6 +429,7 @@ def trace(
     return out
 
 
+@as_called
 def vector_norm(
     x: Tensor,
     /,
@@ -478,6 +450,7 @@ def vector_norm(
         >>> vector_norm(asarray([3.0, 4.0])).item(), vector_norm(asarray([3.0, 4.0]), ord=1).item()
         (5.0, 7.0)
     """
+    check_floats("vector_norm", x)
     if ord == 2:
         return x.vector_norm(axis=axis, keepdims=keepdims)
     size = x.abs()

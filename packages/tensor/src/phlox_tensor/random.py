@@ -1,5 +1,7 @@
 """Random tensors: the same seed gives the same numbers on every backend."""
 
+from typing import TYPE_CHECKING
+
 from ._distributions import (
     beta,
     categorical,
@@ -13,6 +15,7 @@ from ._distributions import (
 )
 from ._draws import bernoulli, normal, permutation, randint, uniform
 from ._random_state import Generator, generator, seed, use_generator
+from ._spellings import unknown_member as _unknown_member
 
 __all__ = [
     "Generator",
@@ -34,3 +37,9 @@ __all__ = [
     "uniform",
     "use_generator",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Say what to type for a name that is not here."""
+        raise _unknown_member(name, __name__, __all__)

@@ -213,8 +213,11 @@ isclose = elementwise(
 
 @in_float32
 def _lerp(x1: Tensor, x2: Tensor, weight: Tensor) -> Tensor:
-    gap = x2 - x1
-    return (weight < 0.5).where(x1 + weight * gap, x2 - gap * (1 - weight))
+    wide = x2 - x1
+    far = wide.isinf()  # between numbers of which only the difference leaves the range
+    gap = far.where(0.0, wide)
+    near = (weight < 0.5).where(x1 + weight * gap, x2 - gap * (1 - weight))
+    return far.where(x1 * (1 - weight) + x2 * weight, near)
 
 
 lerp = elementwise(

@@ -96,8 +96,8 @@ def nan_to_num(x: Array, number: float, high: float | None, low: float | None) -
 
 def lerp(x1: Array, x2: Array, weight: Array) -> Array:
     a, b, w = wide64(x1), wide64(x2), wide64(weight)
-    near = w < 0.5  # from the nearer end, so that both ends are exact
     with np.errstate(all="ignore"):
-        return np.where(near, a + w * (b - a), b - (1 - w) * (b - a)).astype(
-            first_dtype((x1, x2, weight))
-        )
+        gap = b - a
+        ends = np.where(w < 0.5, a + w * gap, b - (1 - w) * gap)
+        found = np.where(np.isinf(gap), a * (1 - w) + b * w, ends)
+        return found.astype(first_dtype((x1, x2, weight)))
