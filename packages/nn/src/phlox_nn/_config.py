@@ -5,15 +5,24 @@ from __future__ import annotations
 import json
 from abc import ABC
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from functools import wraps
 from inspect import get_annotations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Never, Self, dataclass_transform
 
 from phlox_record import Record
-from phlox_tensor import Backend, PhloxError, Tensor, WrongTypeError, as_device, random, tree
-from phlox_tensor.names import unknown_argument
+from phlox_tensor import (
+    Backend,
+    PhloxError,
+    Tensor,
+    UnknownNameError,
+    WrongTypeError,
+    as_device,
+    random,
+    tree,
+)
+from phlox_tensor.names import unknown_argument, unknown_name
 
 from . import _settings
 from ._elsewhere import NO_SETTINGS, SETTINGS
@@ -61,6 +70,19 @@ class Config(_settings.TypedFields, ABC):
         """
         _settings.check(self)
         self.validate()
+
+    # Type checkers would take any name for one that exists.
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Never:
+            """Say which setting is near, or that the module has yet to be made."""
+            owner = type(self)
+            if name.startswith("_"):
+                raise AttributeError(f"{owner.__name__!r} object has no attribute {name!r}")
+            near = unknown_name(name, "config", {}, [f.name for f in fields(owner)])
+            what = f"no such name in {owner.__name__}"
+            made = f"config.init() makes the {owner.kind}"
+            raise UnknownNameError(name, what, hint=near.hint or made)
 
     def validate(self) -> None:
         """Raise ConfigError for settings that make no sense though their types are right."""
@@ -171,11 +193,33 @@ def _explain_names(cls: Any) -> None:
         except TypeError as error:
             known = [f.name for f in fields(cls) if f.init]
             unknown = unknown_argument(cls.__name__, kwargs, known, *cls._words)
-            if isinstance(error, PhloxError) or unknown is None:
+            wrong = unknown or _misfit(cls, args, kwargs)
+            if isinstance(error, PhloxError) or wrong is None:
                 raise
-            raise unknown from None
+            raise wrong from None
 
     cls.__init__ = init
+
+
+def _misfit(cls: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> WrongTypeError | None:
+    """The error for settings that have no value, or for more values than settings."""
+    settings = [f for f in fields(cls) if f.init]
+    names = [f.name for f in settings if not f.kw_only]
+    if len(args) > len(names):
+        what, got = "more values than settings", len(args)
+        return WrongTypeError(cls.__name__, what, got=got, expected=", ".join(names) or "none")
+    given = {*names[: len(args)], *kwargs}
+    needed = [f.name for f in settings if f.default is MISSING and f.default_factory is MISSING]
+    lacking = [name for name in needed if name not in given]
+    if not lacking:
+        return None
+    return WrongTypeError(
+        cls.__name__,
+        "settings without a value",
+        got=", ".join(sorted(given, key=[f.name for f in settings].index)) or "none",
+        expected=", ".join(needed),
+        hint=", ".join(f"{name}=..." for name in lacking),
+    )
 
 
 def _device_of(record: Record) -> Backend | None:

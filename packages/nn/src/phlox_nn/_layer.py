@@ -36,12 +36,14 @@ class LayerConfig(Config, Generic[L]):
             ConfigError: naming the field.
         """
         _settings.check(self)
-        for name in _WINDOWS & {field.name for field in fields(self)}:
+        names = {field.name for field in fields(self)}
+        for name in _WINDOWS & names:
             value = getattr(self, name)
             sizes = value if isinstance(value, tuple) else (value,)
             self.require(name, all(n is None or n >= 1 for n in sizes), "at least 1")
-        epsilon = getattr(self, "epsilon", 0.0)
-        self.require("epsilon", 0.0 <= epsilon < inf, "a small number: 0 <= epsilon")
+        if "epsilon" in names:
+            small = 0.0 <= getattr(self, "epsilon", 0.0) < inf
+            self.require("epsilon", small, "a small number: 0 <= epsilon")
         self.validate()
 
     def parts(self, device: Backend | str | None) -> dict[str, Any]:

@@ -32,11 +32,14 @@ def reduce(losses: Tensor[Float], reduction: Reduction) -> Tensor[Float]:
     return losses.sum() if reduction == "sum" else losses
 
 
-def check_same(op: str, prediction: Tensor[Float], target: Tensor[Any]) -> None:
+def check_same(
+    op: str, prediction: Tensor[Float], target: Tensor[Any], *, kinds: bool = True
+) -> None:
     """Refuse to broadcast, which would hide that two tensors do not belong together.
 
     Raises:
         ShapeError: when the shapes differ.
+        KindError: when one holds floats alone, unless ``kinds`` is False.
     """
     if prediction.shape != target.shape:
         raise ShapeError(
@@ -45,6 +48,30 @@ def check_same(op: str, prediction: Tensor[Float], target: Tensor[Any]) -> None:
             got=f"{prediction.shape} and {target.shape}",
             expected="one shape",
             hint="target.reshape(prediction.shape)",
+        )
+    if kinds and prediction.dtype.kind != target.dtype.kind:
+        raise KindError(
+            op,
+            "predictions and targets are of different kinds",
+            got=f"{prediction.dtype} and {target.dtype}",
+            expected="floats",
+            hint=f"target.astype({prediction.dtype.name!r})",
+        )
+
+
+def check_classes(op: str, targets: Tensor[Any]) -> None:
+    """Refuse targets that are no class indices.
+
+    Raises:
+        KindError: for floats and bools.
+    """
+    if targets.dtype.kind != "Int":
+        raise KindError(
+            op,
+            "targets are not class indices",
+            got=targets.dtype,
+            expected="Int",
+            hint="targets.astype(px.int64)",
         )
 
 

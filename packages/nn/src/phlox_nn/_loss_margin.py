@@ -17,7 +17,7 @@ from phlox_tensor import (
 )
 
 from ._layer import Layer, LayerConfig
-from ._loss import Reduction, check_same, like, no_class, reduce
+from ._loss import Reduction, check_classes, check_same, like, no_class, reduce
 from ._similarity import cosine_similarity, pairwise_distance
 
 
@@ -55,7 +55,7 @@ class HingeEmbeddingLoss(Layer[HingeEmbeddingLossConfig]):
         Raises:
             ShapeError: when the shapes do not fit.
         """
-        check_same("hinge_embedding_loss", prediction, target)
+        check_same("hinge_embedding_loss", prediction, target, kinds=False)
         near = (self.settings.margin - prediction).relu()
         return reduce(where(target > 0, prediction, near), self.settings.reduction)
 
@@ -145,7 +145,7 @@ class CosineEmbeddingLoss(Layer[CosineEmbeddingLossConfig]):
         """
         check_same("cosine_embedding_loss", first, second)
         cosine = cosine_similarity(first, second, -1, 1e-8)
-        check_same("cosine_embedding_loss", cosine, target)
+        check_same("cosine_embedding_loss", cosine, target, kinds=False)
         apart = (cosine - self.settings.margin).relu()
         return reduce(where(target > 0, 1.0 - cosine, apart), self.settings.reduction)
 
@@ -254,6 +254,7 @@ class MultiMarginLoss(Layer[MultiMarginLossConfig]):
                 got=f"{prediction.shape} and {target.shape}",
                 expected="(N, classes) and (N,)",
             )
+        check_classes("multi_margin_loss", target)
         # A negative index would count from the end; moved past the last class it is an error.
         given, target = target, where(target < 0, prediction.shape[1], target)
         try:
@@ -310,6 +311,7 @@ class MultiLabelMarginLoss(Layer[MultiLabelMarginLossConfig]):
                 got=f"{prediction.shape} and {targets.shape}",
                 expected="(N, classes), both; -1 ends the targets of an example",
             )
+        check_classes("multi_label_margin_loss", targets)
         counts = (targets == -1).astype(targets.dtype).cumulative_sum(axis=1) == 0
         # A negative index would count from the end; moved past the last class it is an error.
         index = where(counts, where(targets < 0, prediction.shape[1], targets), 0)

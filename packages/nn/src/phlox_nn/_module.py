@@ -249,7 +249,7 @@ class Module(_fields.Walked, metaclass=_ModuleType):
     def visit(self, visitor: Visitor) -> None:
         """Call ``visitor(path, param)`` for every parameter, in field order."""
         for path, param in _walk.params(self):
-            visitor(path, param)
+            _walk.called("visit", visitor, path, param)
 
     def map(self, mapper: Mapper) -> Self:
         """Return the module with ``mapper(path, param)`` in place of every parameter."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from phlox_tensor import ArgumentError, tree
+from phlox_tensor import ArgumentError, WrongTypeError, tree
 
 from . import _fields, _walk
 from ._module import Module
 from ._param import Param
+from .where import require_two
 
 M = TypeVar("M", bound=Module)
 Around = Callable[[str, Module], object]
@@ -26,7 +27,13 @@ def modules(module: Module, path: str = "") -> Iterator[tuple[str, Module]]:
 
 
 def visit_modules(module: Module, enter: Around, exit: Around | None = None) -> None:
-    """Call ``enter(path, module)`` before, and ``exit`` after the modules inside each module."""
+    """Call ``enter(path, module)`` before, and ``exit`` after the modules inside each module.
+
+    Raises:
+        WrongTypeError: for a function of other arguments.
+    """
+    require_two("visit_modules", enter, "module")
+    require_two("visit_modules", exit, "module")
     work: list[tuple[str, Any, bool]] = [("", module, False)]
     while work:
         path, each, left = work.pop()
@@ -45,13 +52,26 @@ def map_modules(module: M, function: Callable[[str, Module], Module]) -> M:
 
     The inner ones are exchanged before the outer ones. One that stands at several places is given
     at the first, and stays one.
+
+    Raises:
+        WrongTypeError: for a function of other arguments, or one that gives no module.
     """
+    require_two("map_modules", function, "module")
     done: dict[int, Module] = {}
 
     def leave(path: str, each: Module) -> None:
         if id(each) not in done:
             new = _with_inner(each, done)
-            done[id(each)] = new if each is module else function(path, new)
+            found: object = new if each is module else function(path, new)
+            if not isinstance(found, Module):
+                raise WrongTypeError(
+                    "map_modules",
+                    f"{path} becomes no module",
+                    got=type(found).__name__,
+                    expected="a module for each",
+                    hint="nn.map_modules(model, lambda path, module: module)",
+                )
+            done[id(each)] = found
 
     visit_modules(module, lambda path, each: None, leave)
     made: Any = done[id(module)]

@@ -54,7 +54,10 @@ def check(config: Any) -> None:
     for name, hint in hints(type(config)).items():
         value = getattr(config, name)
         if not fits(value, hint):
-            raise _error(f"{type(config).__name__}.{name}", repr(value), _show(hint))
+            where, wanted = f"{type(config).__name__}.{name}", _show(hint)
+            listed = isinstance(value, list) and fits(tuple(value), hint)
+            code = f"{name}={tuple(value)!r}" if listed else None
+            raise ConfigError("config", where, got=repr(value), expected=wanted, hint=code)
 
 
 def _show(hint: Any) -> str:

@@ -8,6 +8,7 @@ from phlox_tensor import (
     ArgumentError,
     Backend,
     Float,
+    IndexOutOfRangeError,
     Tensor,
     glu,
     leaky_relu,
@@ -20,6 +21,7 @@ from phlox_tensor import (
 from phlox_tensor.random import uniform
 
 from . import initializers as init
+from ._config import Config
 from ._dropout import trains
 from ._inputs import check_dtype
 from ._layer import Layer, LayerConfig
@@ -68,14 +70,15 @@ class Sequential(Module):
             ArgumentError: for what cannot be called, such as a list of layers.
         """
         given: tuple[object, ...] = layers
-        odd = [layer for layer in given if not callable(layer)]
+        odd = [layer for layer in given if not callable(layer) or isinstance(layer, type)]
         if odd:
+            first, kind = odd[0], type(odd[0]).__name__
             raise ArgumentError(
                 "Sequential",
                 "not a layer",
-                got=f"a {type(odd[0]).__name__}",
+                got=f"the class {first.__name__}" if isinstance(first, type) else f"a {kind}",
                 expected="layers, each an argument",
-                hint="nn.Sequential(*layers)",
+                hint=_made(first),
             )
         self.layers: tuple[Module, ...] = layers
 
@@ -93,9 +96,26 @@ class Sequential(Module):
     @overload
     def __getitem__(self, index: slice) -> Sequential: ...
     def __getitem__(self, index: int | slice) -> Module:
-        """Return a layer, or those of a slice one after the other."""
+        """Return a layer, or those of a slice one after the other.
+
+        Raises:
+            IndexOutOfRangeError: when there are not as many.
+        """
+        count = len(self.layers)
+        if isinstance(index, int) and not -count <= index < count:
+            what, hint = "no such layer", "nn.Sequential(*model.layers, layer) has one more"
+            raise IndexOutOfRangeError(
+                "Sequential", what, got=index, expected=f"{-count} to {count - 1}", hint=hint
+            )
         found = self.layers[index]
         return Sequential(*found) if isinstance(found, tuple) else found
+
+
+def _made(given: object) -> str:
+    """What to type for what is no layer yet."""
+    if isinstance(given, type):
+        return f"{given.__name__}(...), a layer made of it"
+    return "config.init()" if isinstance(given, Config) else "nn.Sequential(*layers)"
 
 
 class BilinearConfig(LayerConfig["Bilinear"]):

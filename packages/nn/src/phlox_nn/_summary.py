@@ -21,6 +21,7 @@ from phlox_tensor import (
     tree,
     use_device,
 )
+from phlox_tensor.arguments import RAW
 from phlox_tensor.scope import watching
 
 from ._module import Module
@@ -164,7 +165,8 @@ def summary(model: Module, *inputs: Any) -> Summary:
         inputs: what the model is called with; a ``Spec(shape, dtype)`` may stand for a tensor.
 
     Raises:
-        ArgumentError: when the model gives no tensor, as one whose ``forward`` is a generator.
+        ArgumentError: when the model gives no tensor, as one whose ``forward`` is a generator, and
+            when it fails for inputs that are in a tuple or a list.
         DeviceError: when the model asks for a value, of which there are none.
 
     Example:
@@ -182,6 +184,11 @@ def summary(model: Module, *inputs: Any) -> Summary:
     try:
         with watching(record.run), use_device(device):  # what forward makes has no data either
             out = moved(*tree.map(lambda x: _on(device, x), inputs, leaf=Spec))
+    except RAW as error:
+        wrong = _one_container(inputs)
+        if wrong is None:
+            raise
+        raise wrong from error
     finally:
         _record.reset(token)
     if not record.calls[0].outputs:
@@ -189,6 +196,23 @@ def summary(model: Module, *inputs: Any) -> Summary:
     rows = tuple(map(_row, record.calls))
     held = sum(_size(spec) for call in record.calls if not call.inside for spec in call.outputs)
     return Summary(rows, rows[0].parameters, rows[0].multiply_adds, _params_size(moved) + held)
+
+
+def _one_container(inputs: tuple[Any, ...]) -> ArgumentError | None:
+    """The error for inputs that are in one container, or for a shape; None for others."""
+    if len(inputs) != 1 or not isinstance(inputs[0], tuple | list) or isinstance(inputs[0], Spec):
+        return None
+    (given,) = inputs
+    shape = all(isinstance(n, int) for n in given)
+    return ArgumentError(
+        "summary",
+        "the model does not take these inputs",
+        got=repr(given) if shape else f"a {type(given).__name__} of {len(given)}",
+        expected="what the model is called with, each an argument",
+        hint=f"nn.summary(model, px.Spec({tuple(given)}, px.float32))"
+        if shape
+        else "nn.summary(model, *inputs)",
+    )
 
 
 def _no_result(model: Module, out: Any) -> ArgumentError:

@@ -32,6 +32,7 @@ from ._fields import (
     set_values,
 )
 from ._param import Param, no_param
+from .where import require_two
 
 OnParam = Callable[[str, Param], Param]
 OnTensor = Callable[[str, Tensor[Any]], Tensor[Any]]
@@ -295,6 +296,19 @@ def listed(module: Walked) -> list[Param]:
     return [param for _, param in params(module)]
 
 
+def called(op: str, function: Callable[[str, Param], Any], path: str, param: Param) -> Any:
+    """Return what a function gives for a parameter at a path.
+
+    Raises:
+        WrongTypeError: for a function of other arguments.
+    """
+    try:
+        return function(path, param)
+    except TypeError:
+        require_two(op, function, "param")
+        raise
+
+
 def mapped(module: W, on_param: OnParam) -> W:
     """Return the module with its parameters replaced, once each."""
     found = _lasting(module)
@@ -303,7 +317,7 @@ def mapped(module: W, on_param: OnParam) -> W:
     for path, param in zip(found.paths, found.params, strict=True):
         new = seen.get(id(param))
         if new is None:
-            new = seen[id(param)] = on_param(path, param)
+            new = seen[id(param)] = called("map", on_param, path, param)
             if not isinstance(new, Param):
                 raise no_param(path, new)
         after.append(new)

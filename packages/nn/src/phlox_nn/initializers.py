@@ -5,13 +5,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from math import prod, sqrt
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from phlox_tensor import ArgumentError, Backend, Float, Tensor, as_device, concat, full
 from phlox_tensor.capture import drawing_once
+from phlox_tensor.names import unknown_name
 from phlox_tensor.random import Generator, generator, normal, uniform, use_generator
 
 from ._config import Config
+from ._elsewhere import INITIALIZERS
 from ._leaf import Role
 from ._param import Param, id_of
 
@@ -207,3 +209,13 @@ def _orthonormal(rows: Tensor[Float]) -> Tensor[Float]:
         found = unit if found is None else concat((found, unit), axis=0)
     assert found is not None
     return found
+
+
+# Type checkers would take any name for one that exists.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Say what a name of PyTorch is called here, or which name is near."""
+        if name.startswith("_"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise unknown_name(name, "nn.initializers", INITIALIZERS, globals())

@@ -98,6 +98,24 @@ def require_where(op: str, where: object, hint: str | None = None) -> None:
     )
 
 
+def require_two(op: str, function: object, second: str) -> None:
+    """Refuse a function that does not take a path and what stands there.
+
+    Raises:
+        WrongTypeError: saying what it is called with.
+    """
+    if callable(function) and not _takes_two(function):
+        raise WrongTypeError(
+            op,
+            "a function of other arguments",
+            got=getattr(function, "__name__", type(function).__name__),
+            expected=f"one of a path and a {second}",
+            hint=f"nn.{op}(model, lambda path, {second}: ...)"
+            if second == "module"
+            else f"model.{op}(lambda path, {second}: ...)",
+        )
+
+
 def _takes_two(function: Callable[..., object]) -> bool:
     try:
         signature(function).bind("path", None)

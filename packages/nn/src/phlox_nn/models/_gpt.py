@@ -183,6 +183,7 @@ class Gpt(Module):
         *,
         temperature: float = 1.0,
         top_k: int | None = None,
+        top_p: float | None = None,
     ) -> Tensor[Int]:
         """Return tokens (N, length) followed by ``count`` more, drawn from what is likely.
 
@@ -193,10 +194,12 @@ class Gpt(Module):
             count: how many are added.
             temperature: what logits are divided by; 0 for the likeliest token each time.
             top_k: how many tokens there are to choose from; None for all.
+            top_p: the likeliest tokens that have this share together are chosen from; None for
+                all. Holtzman et al., 2020.
 
         Raises:
-            ArgumentError: for a temperature or a count below 0, no token to choose from or to start
-                with.
+            ArgumentError: for a temperature or a count below 0, a share that is none, no token to
+                choose from or to start with.
             ShapeError: for a text longer than the positions.
         """
         if tokens.ndim != 2 or not tokens.shape[1] or count < 0:
@@ -210,21 +213,43 @@ class Gpt(Module):
         if temperature < 0 or (top_k is not None and top_k < 1):
             got = f"temperature {temperature}, top_k {top_k}"
             raise ArgumentError("generate", "no choice", got=got, expected="0 or more; 1 or more")
+        if top_p is not None and not 0.0 < top_p <= 1.0:
+            raise ArgumentError(
+                "generate",
+                "top_p is no share",
+                got=top_p,
+                expected="0 < top_p <= 1",
+                hint="temperature=0 for the likeliest token each time",
+            )
         cache: Caches | None = None
         new, model = tokens, self.with_training(False).freeze()
         for _ in range(count):
             logits, cache = model.extend(new, cache)
-            new = _drawn(logits[:, -1], temperature, top_k)[:, None].astype(tokens.dtype)
+            drawn = _drawn(logits[:, -1], temperature, top_k, top_p)
+            new = drawn[:, None].astype(tokens.dtype)
             tokens = concat((tokens, new), axis=-1)
         return tokens
 
 
-def _drawn(logits: Tensor[Float], temperature: float, top_k: int | None) -> Tensor[Int]:
+def _drawn(
+    logits: Tensor[Float], temperature: float, top_k: int | None, top_p: float | None
+) -> Tensor[Int]:
     """One token for each row (N, words): the largest logit after noise by Gumbel, 1954."""
     if top_k is not None and top_k < logits.shape[-1]:
         least = topk(logits, top_k, axis=-1)[0].min(axis=-1, keepdims=True)
         logits = where(logits < least, -float("inf"), logits)
     if temperature:
+        logits = logits / temperature
+        if top_p is not None:
+            logits = where(logits < _least_of(logits, top_p), -float("inf"), logits)
         noise = random.uniform(logits.shape, 1e-7, 1.0, device=logits.device)
-        logits = logits / temperature - (-noise.log()).log().astype(logits.dtype)
+        logits = logits - (-noise.log()).log().astype(logits.dtype)
     return logits.argmax(axis=-1)
+
+
+def _least_of(logits: Tensor[Float], top_p: float) -> Tensor[Float]:
+    """The least logit (N, 1) of those that have a share together; the likeliest always counts."""
+    falling = topk(logits, logits.shape[-1], axis=-1)[0]
+    shares = falling.softmax(axis=-1)
+    before = shares.cumulative_sum(axis=-1) - shares
+    return where(before < top_p, falling, float("inf")).min(axis=-1, keepdims=True)
