@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -95,3 +96,30 @@ def test_what_python_or_numpy_would_refuse_in_their_own_words_says_the_op(
 def test_a_step_that_nobody_takes_may_be_large() -> None:
     assert pt.arange(0, 10, step=2**70).tolist() == [0]
     assert pt.arange(5, 0, step=-(2**70)).tolist() == [5]
+
+
+@pytest.mark.parametrize("number", [[1.0, 2.0], (1.0, 2.0), []])
+@pytest.mark.parametrize("call", [operator.eq, operator.ne, operator.add, operator.lt])
+def test_lists_beside_tensors_are_refused(call: Callable[..., Any], number: Any) -> None:
+    x = pt.asarray([1.0, 2.0])
+    with pytest.raises(pt.WrongTypeError, match=r"beside a tensor.*\nhint: px.asarray\(y\)"):
+        call(x, number)
+    with pytest.raises(pt.WrongTypeError, match="beside a tensor"):
+        call(number, x)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda x: odd("diag")(x, k=1), "[diag] unknown argument: got k, expected offset"),
+        (lambda x: odd("pad")(x, [(1, 1)], constant_values=3), "hint: value=3"),
+        (lambda x: odd("histogram")(x, range=(0, 1)), "got range, expected bins, min, max"),
+        (lambda x: x.sort(stable=True), "hint: px.sort(x, stable=True)"),
+        (np.max, "hint: px.max(x), or np.max(x.numpy())"),
+        (np.sum, "hint: px.sum(x), or np.sum(x.numpy())"),
+    ],
+)
+def test_keywords_of_others_say_what_to_type(call: Callable[[Any], Any], text: str) -> None:
+    with pytest.raises(pt.UnknownArgumentError) as caught:
+        call(pt.ones((2, 2)))
+    assert text in str(caught.value)

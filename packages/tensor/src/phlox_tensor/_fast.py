@@ -7,12 +7,12 @@ they do not take as it is; the full path then promotes, lifts, or raises the err
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from numpy import ndarray
 
 from ._call import call, wrap
-from ._errors import ArgumentError, DTypeError, Rejected, UnknownArgumentError
+from ._errors import ArgumentError, DTypeError, Rejected, UnknownArgumentError, WrongTypeError
 from ._number import Number
 from ._op import Op
 from ._spellings import refused_keyword
@@ -65,6 +65,7 @@ def operator(op: Op, x1: Any, x2: Any) -> Any:
     Raises:
         ArgumentError: for a NumPy array, which would take the result off the device in silence.
         DTypeError: for a complex number, which equals no element as far as Python knows.
+        WrongTypeError: for a list or a tuple, which to Python is not equal to any tensor.
     """
     other = x2 if isinstance(x1, Tensor) else x1
     if not isinstance(other, _KNOWN) and not (
@@ -77,6 +78,14 @@ def operator(op: Op, x1: Any, x2: Any) -> Any:
                 got=other,
                 expected="a Tensor or a real number",
                 hint="px.fft.Spectrum(x, px.zeros_like(x)), which adds, multiplies and divides",
+            )
+        if type(other) in (list, tuple):  # ``x == [1, 2]`` would be False
+            raise WrongTypeError(
+                op.name,
+                f"a {type(other).__name__} beside a tensor",
+                got=f"{len(other)} elements",
+                expected="a Tensor or a number",
+                hint="px.asarray(y)",
             )
         if not isinstance(other, ndarray):
             return NotImplemented
@@ -107,9 +116,21 @@ def rounded(x: Tensor[Any], digits: int | None) -> Any:
     return x.round()
 
 
+# Keywords of NumPy's functions, which call methods of ours with them, and of functions alone.
+_ELSEWHERE: Final = {
+    "out": "px.{op}(x), or np.{op}(x.numpy())",
+    "stable": "px.{op}(x, stable=True)",
+}
+
+
 def unknown_argument(op: Op, wrong: dict[str, Any]) -> UnknownArgumentError:
     """Return the error for keywords that an op does not have."""
     (name, value), *_ = wrong.items()
+    if name in _ELSEWHERE:
+        got, hint = ", ".join(wrong), _ELSEWHERE[name].format(op=op.name)
+        expected = ", ".join(op.attribute_names)
+        what = "unknown argument"
+        return UnknownArgumentError(op.name, what, got=got, expected=expected, hint=hint)
     known = [o.name for o in op.signature.operands[1:]] + list(op.attribute_names)
     return refused_keyword(op.name, name, value, known)
 

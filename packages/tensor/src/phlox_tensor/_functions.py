@@ -519,72 +519,102 @@ def acosh(x: Tensor[Float], /) -> Tensor[Float]:
     return _fast.unary(_acosh, x)
 
 
-def adaptive_avg_pool1d(x: Tensor[Float], /, size: int | tuple[int]) -> Tensor[Float]:
+def adaptive_avg_pool1d(
+    x: Tensor[Float], /, size: int | tuple[int], **wrong: Never
+) -> Tensor[Float]:
     """Mean of each of ``size`` equal regions of lines (N, C, L): region i of n elements is from
     ``floor(i·n / size)`` to ``ceil((i + 1)·n / size)``.
     """
+    if wrong:
+        raise unknown_argument(_adaptive_avg_pool1d, wrong)
     return single(_adaptive_avg_pool1d, x, (size,))
 
 
-def adaptive_avg_pool2d(x: Tensor[Float], /, size: int | tuple[int, int]) -> Tensor[Float]:
+def adaptive_avg_pool2d(
+    x: Tensor[Float], /, size: int | tuple[int, int], **wrong: Never
+) -> Tensor[Float]:
     """Mean of each of ``size`` equal regions of images (N, C, H, W): region i of n elements is
     from ``floor(i·n / size)`` to ``ceil((i + 1)·n / size)``.
     """
+    if wrong:
+        raise unknown_argument(_adaptive_avg_pool2d, wrong)
     return single(_adaptive_avg_pool2d, x, (size,))
 
 
-def adaptive_avg_pool3d(x: Tensor[Float], /, size: int | tuple[int, int, int]) -> Tensor[Float]:
+def adaptive_avg_pool3d(
+    x: Tensor[Float], /, size: int | tuple[int, int, int], **wrong: Never
+) -> Tensor[Float]:
     """Mean of each of ``size`` equal regions of volumes (N, C, D, H, W): region i of n elements
     is from ``floor(i·n / size)`` to ``ceil((i + 1)·n / size)``.
     """
+    if wrong:
+        raise unknown_argument(_adaptive_avg_pool3d, wrong)
     return single(_adaptive_avg_pool3d, x, (size,))
 
 
-def adaptive_max_pool1d(x: Tensor[NumKind], /, size: int | tuple[int]) -> Tensor[NumKind]:
+def adaptive_max_pool1d(
+    x: Tensor[NumKind], /, size: int | tuple[int], **wrong: Never
+) -> Tensor[NumKind]:
     """Largest element of each of ``size`` equal regions of lines (N, C, L): region i of n
     elements is from ``floor(i·n / size)`` to ``ceil((i + 1)·n / size)``.
     """
+    if wrong:
+        raise unknown_argument(_adaptive_max_pool1d, wrong)
     return single(_adaptive_max_pool1d, x, (size,))
 
 
 def adaptive_max_pool1d_with_indices(
-    x: Tensor[NumKind], /, size: int | tuple[int]
+    x: Tensor[NumKind], /, size: int | tuple[int], **wrong: Never
 ) -> tuple[Tensor[NumKind], Tensor[Int]]:
     """``adaptive_max_pool1d`` of lines (N, C, L), and where in its line, image or volume each
     largest element lies, by number; nan wins, the first of equals wins.
     """
+    if wrong:
+        raise unknown_argument(_adaptive_max_pool1d_with_indices, wrong)
     return single(_adaptive_max_pool1d_with_indices, x, (size,))
 
 
-def adaptive_max_pool2d(x: Tensor[NumKind], /, size: int | tuple[int, int]) -> Tensor[NumKind]:
+def adaptive_max_pool2d(
+    x: Tensor[NumKind], /, size: int | tuple[int, int], **wrong: Never
+) -> Tensor[NumKind]:
     """Largest element of each of ``size`` equal regions of images (N, C, H, W): region i of n
     elements is from ``floor(i·n / size)`` to ``ceil((i + 1)·n / size)``.
     """
+    if wrong:
+        raise unknown_argument(_adaptive_max_pool2d, wrong)
     return single(_adaptive_max_pool2d, x, (size,))
 
 
 def adaptive_max_pool2d_with_indices(
-    x: Tensor[NumKind], /, size: int | tuple[int, int]
+    x: Tensor[NumKind], /, size: int | tuple[int, int], **wrong: Never
 ) -> tuple[Tensor[NumKind], Tensor[Int]]:
     """``adaptive_max_pool2d`` of images (N, C, H, W), and where in its line, image or volume
     each largest element lies, by number; nan wins, the first of equals wins.
     """
+    if wrong:
+        raise unknown_argument(_adaptive_max_pool2d_with_indices, wrong)
     return single(_adaptive_max_pool2d_with_indices, x, (size,))
 
 
-def adaptive_max_pool3d(x: Tensor[NumKind], /, size: int | tuple[int, int, int]) -> Tensor[NumKind]:
+def adaptive_max_pool3d(
+    x: Tensor[NumKind], /, size: int | tuple[int, int, int], **wrong: Never
+) -> Tensor[NumKind]:
     """Largest element of each of ``size`` equal regions of volumes (N, C, D, H, W): region i of
     n elements is from ``floor(i·n / size)`` to ``ceil((i + 1)·n / size)``.
     """
+    if wrong:
+        raise unknown_argument(_adaptive_max_pool3d, wrong)
     return single(_adaptive_max_pool3d, x, (size,))
 
 
 def adaptive_max_pool3d_with_indices(
-    x: Tensor[NumKind], /, size: int | tuple[int, int, int]
+    x: Tensor[NumKind], /, size: int | tuple[int, int, int], **wrong: Never
 ) -> tuple[Tensor[NumKind], Tensor[Int]]:
     """``adaptive_max_pool3d`` of volumes (N, C, D, H, W), and where in its line, image or volume
     each largest element lies, by number; nan wins, the first of equals wins.
     """
+    if wrong:
+        raise unknown_argument(_adaptive_max_pool3d_with_indices, wrong)
     return single(_adaptive_max_pool3d_with_indices, x, (size,))
 
 
@@ -594,11 +624,13 @@ def add(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[N
 
 
 def affine_grid(
-    theta: Tensor[Float], /, size: Sequence[int], align_corners: bool = False
+    theta: Tensor[Float], /, size: Sequence[int], align_corners: bool = False, **wrong: Never
 ) -> Tensor[Float]:
     """Where ``grid_sample`` reads images (or volumes) of ``size`` (N, C, H, W) under the maps
     theta (N, 2, 3): places (N, H, W, 2), x before y. Jaderberg et al., 2015.
     """
+    if wrong:
+        raise unknown_argument(_affine_grid, wrong)
     return single(
         _affine_grid,
         theta,
@@ -721,6 +753,7 @@ def attention(
     scale: float | None = None,
     softcap: float | None = None,
     is_causal: bool = False,
+    **wrong: Never,
 ) -> Tensor[Float]:
     """Scaled dot-product attention: ``softmax(scale · query @ keyᵀ) @ value`` of query (…, H, Q,
     D), key (…, Hkv, K, D) and value (…, Hkv, K, V). H is a multiple of Hkv: neighboring query
@@ -731,6 +764,8 @@ def attention(
     give ``~mask`` of one made for it. A query that sees nothing gives zeros. Vaswani et al.,
     2017.
     """
+    if wrong:
+        raise unknown_argument(_attention, wrong)
     return call(
         _attention,
         (
@@ -878,10 +913,12 @@ def batch_norm_train(
     )
 
 
-def bincount(x: Tensor[Int], /, minlength: int = 0) -> Tensor[Int]:
+def bincount(x: Tensor[Int], /, minlength: int = 0, **wrong: Never) -> Tensor[Int]:
     """How often each number from 0 on occurs, 1-d, at least ``minlength`` counts in the default
     integer type; the largest is read on the host.
     """
+    if wrong:
+        raise unknown_argument(_bincount, wrong)
     return single(_bincount, x, (minlength,))
 
 
@@ -917,8 +954,10 @@ def bitwise_xor(x1: Tensor[BitsKind] | float, /, x2: Tensor[BitsKind] | float) -
     return _fast.binary(_bitwise_xor, x1, x2)
 
 
-def broadcast_to(x: Tensor[AnyKind], /, shape: Sequence[int]) -> Tensor[AnyKind]:
+def broadcast_to(x: Tensor[AnyKind], /, shape: Sequence[int], **wrong: Never) -> Tensor[AnyKind]:
     """The tensor seen with a larger shape: sizes of 1 repeat, axes are added in front."""
+    if wrong:
+        raise unknown_argument(_broadcast_to, wrong)
     return single(_broadcast_to, x, (shape,))
 
 
@@ -929,8 +968,10 @@ def cartesian_prod(tensors: Sequence[Tensor[AnyKind]], /) -> Tensor[AnyKind]:
     return call(_cartesian_prod, (tensors,), ())
 
 
-def cdist(x1: Tensor[Float], /, x2: Tensor[Float], p: float = 2.0) -> Tensor[Float]:
+def cdist(x1: Tensor[Float], /, x2: Tensor[Float], p: float = 2.0, **wrong: Never) -> Tensor[Float]:
     """Distance of each row of x1 (…, n, d) from each of x2 (…, m, d) in the p-norm: (…, n, m)."""
+    if wrong:
+        raise unknown_argument(_cdist, wrong)
     return call(
         _cdist,
         (
@@ -946,15 +987,19 @@ def ceil(x: Tensor[NumKind], /) -> Tensor[NumKind]:
     return _fast.unary(_ceil, x)
 
 
-def celu(x: Tensor[Float], /, alpha: float = 1.0) -> Tensor[Float]:
+def celu(x: Tensor[Float], /, alpha: float = 1.0, **wrong: Never) -> Tensor[Float]:
     """A smooth ``elu``: x above 0, ``alpha·(exp(x / alpha) - 1)`` below. Barron, 2017."""
+    if wrong:
+        raise unknown_argument(_celu, wrong)
     return single(_celu, x, (alpha,))
 
 
-def channel_shuffle(x: Tensor[AnyKind], /, groups: int) -> Tensor[AnyKind]:
+def channel_shuffle(x: Tensor[AnyKind], /, groups: int, **wrong: Never) -> Tensor[AnyKind]:
     """The channels (axis 1) dealt out over ``groups``: the first of each group, then the second
     of each. Zhang et al., 2017.
     """
+    if wrong:
+        raise unknown_argument(_channel_shuffle, wrong)
     return single(_channel_shuffle, x, (groups,))
 
 
@@ -979,11 +1024,14 @@ def clip(
     /,
     min: Tensor[NumKind] | float | None = None,
     max: Tensor[NumKind] | float | None = None,
+    **wrong: Never,
 ) -> Tensor[NumKind]:
     """Elements held between ``min`` and ``max``; None leaves a side open, nan stays nan. Bounds
     may be tensors: they broadcast, and the gradient goes to the bound where it holds an
     element.
     """
+    if wrong:
+        raise unknown_argument(_clip, wrong)
     return single(
         _clip,
         x,
@@ -1010,10 +1058,13 @@ def conv1d(
     padding: int | tuple[int, int] | tuple[tuple[int, int]] = 0,
     dilation: int | tuple[int] = 1,
     groups: int = 1,
+    **wrong: Never,
 ) -> Tensor[Float]:
     """Cross-correlation of lines (N, C, L) with weight (out, C / groups, k); padding is one
     number or (before, after).
     """
+    if wrong:
+        raise unknown_argument(_conv1d, wrong)
     return call(
         _conv1d,
         (
@@ -1039,8 +1090,11 @@ def conv2d(
     padding: int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]] = 0,
     dilation: int | tuple[int, int] = 1,
     groups: int = 1,
+    **wrong: Never,
 ) -> Tensor[Float]:
     """Cross-correlation of images (N, C, H, W) with weight (out, C / groups, kh, kw)."""
+    if wrong:
+        raise unknown_argument(_conv2d, wrong)
     return call(
         _conv2d,
         (
@@ -1066,8 +1120,11 @@ def conv3d(
     padding: int | tuple[int, int, int] | Sequence[tuple[int, int]] = 0,
     dilation: int | tuple[int, int, int] = 1,
     groups: int = 1,
+    **wrong: Never,
 ) -> Tensor[Float]:
     """Cross-correlation of volumes (N, C, D, H, W) with weight (out, C / groups, kd, kh, kw)."""
+    if wrong:
+        raise unknown_argument(_conv3d, wrong)
     return call(
         _conv3d,
         (
@@ -1094,8 +1151,11 @@ def conv_transpose1d(
     output_padding: int | tuple[int] = 0,
     dilation: int | tuple[int] = 1,
     groups: int = 1,
+    **wrong: Never,
 ) -> Tensor[Float]:
     """Transposed convolution of lines (N, C, L) with weight (C, out / groups, k)."""
+    if wrong:
+        raise unknown_argument(_conv_transpose1d, wrong)
     return call(
         _conv_transpose1d,
         (
@@ -1123,11 +1183,14 @@ def conv_transpose2d(
     output_padding: int | tuple[int, int] = 0,
     dilation: int | tuple[int, int] = 1,
     groups: int = 1,
+    **wrong: Never,
 ) -> Tensor[Float]:
     """Transposed convolution of images (N, C, H, W) with weight (C, out / groups, kh, kw): each
     element adds its weighted kernel to the result, which has height ``(H - 1)·stride - top -
     bottom + dilation·(kh - 1) + output_padding + 1``.
     """
+    if wrong:
+        raise unknown_argument(_conv_transpose2d, wrong)
     return call(
         _conv_transpose2d,
         (
@@ -1155,10 +1218,13 @@ def conv_transpose3d(
     output_padding: int | tuple[int, int, int] = 0,
     dilation: int | tuple[int, int, int] = 1,
     groups: int = 1,
+    **wrong: Never,
 ) -> Tensor[Float]:
     """Transposed convolution of volumes (N, C, D, H, W) with weight (C, out / groups, kd, kh,
     kw).
     """
+    if wrong:
+        raise unknown_argument(_conv_transpose3d, wrong)
     return call(
         _conv_transpose3d,
         (
@@ -1237,8 +1303,10 @@ def count_nonzero(
     )
 
 
-def cov(x: Tensor[Float], /, correction: float = 1.0) -> Tensor[Float]:
+def cov(x: Tensor[Float], /, correction: float = 1.0, **wrong: Never) -> Tensor[Float]:
     """Covariances of the rows of x (variables, observations), divided by ``n - correction``."""
+    if wrong:
+        raise unknown_argument(_cov, wrong)
     return single(_cov, x, (correction,))
 
 
@@ -1280,12 +1348,15 @@ def ctc_loss(
     input_lengths: Tensor[Int] | None = None,
     target_lengths: Tensor[Int] | None = None,
     blank: int = 0,
+    **wrong: Never,
 ) -> Tensor[Float]:
     """``-ln`` of the probability of each sequence of labels under logarithms of probabilities x
     (time, batch, classes): targets (batch, longest) without the blank, inf where the time is
     too short; no lengths are the whole ones. A label that is no class, or a length that is
     not there, raises IndexOutOfRangeError. Graves et al., 2006.
     """
+    if wrong:
+        raise unknown_argument(_ctc_loss, wrong)
     return call(
         _ctc_loss,
         (
@@ -1391,11 +1462,14 @@ def deform_conv2d(
     padding: int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]] = 0,
     dilation: int | tuple[int, int] = 1,
     groups: int = 1,
+    **wrong: Never,
 ) -> Tensor[Float]:
     """``conv2d`` whose windows are bent: each place reads x at its own ``offset`` (N,
     2·parts·kh·kw, H', W'), row before column, times ``mask`` (N, parts·kh·kw, H', W'). Dai et
     al., 2017; Zhu et al., 2018.
     """
+    if wrong:
+        raise unknown_argument(_deform_conv2d, wrong)
     return call(
         _deform_conv2d,
         (
@@ -1444,13 +1518,17 @@ def dequantize(
     )
 
 
-def diag(x: Tensor[AnyKind], /, offset: int = 0) -> Tensor[AnyKind]:
+def diag(x: Tensor[AnyKind], /, offset: int = 0, **wrong: Never) -> Tensor[AnyKind]:
     """Matrix with a vector on a diagonal and zeros beside it; or the diagonal of a matrix."""
+    if wrong:
+        raise unknown_argument(_diag, wrong)
     return single(_diag, x, (offset,))
 
 
-def diagonal(x: Tensor[AnyKind], /, offset: int = 0) -> Tensor[AnyKind]:
+def diagonal(x: Tensor[AnyKind], /, offset: int = 0, **wrong: Never) -> Tensor[AnyKind]:
     """Elements of each matrix in the last two axes whose column is its row plus ``offset``."""
+    if wrong:
+        raise unknown_argument(_diagonal, wrong)
     return single(_diagonal, x, (offset,))
 
 
@@ -1492,8 +1570,10 @@ def divide(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tenso
     return _fast.binary(_divide, x1, x2)
 
 
-def elu(x: Tensor[Float], /, alpha: float = 1.0) -> Tensor[Float]:
+def elu(x: Tensor[Float], /, alpha: float = 1.0, **wrong: Never) -> Tensor[Float]:
     """Exponential linear unit: x above 0, ``alpha·(eˣ - 1)`` below. Clevert et al., 2015."""
+    if wrong:
+        raise unknown_argument(_elu, wrong)
     return single(_elu, x, (alpha,))
 
 
@@ -1503,10 +1583,13 @@ def embedding_bag(
     indices: Tensor[Int],
     scale: Tensor[Float] | None = None,
     mode: str = "mean",
+    **wrong: Never,
 ) -> Tensor[Float]:
     """Sum, mean or largest of the rows of weight (words, d) in each bag of indices (bags,
     length), each row times ``scale`` (bags, length).
     """
+    if wrong:
+        raise unknown_argument(_embedding_bag, wrong)
     return call(
         _embedding_bag,
         (
@@ -1557,8 +1640,12 @@ def expm1(x: Tensor[Float], /) -> Tensor[Float]:
     return _fast.unary(_expm1, x)
 
 
-def flatten(x: Tensor[AnyKind], /, start_axis: int = 0, end_axis: int = -1) -> Tensor[AnyKind]:
+def flatten(
+    x: Tensor[AnyKind], /, start_axis: int = 0, end_axis: int = -1, **wrong: Never
+) -> Tensor[AnyKind]:
     """The axes from ``start_axis`` to ``end_axis``, both included, as one."""
+    if wrong:
+        raise unknown_argument(_flatten, wrong)
     return single(
         _flatten,
         x,
@@ -1630,11 +1717,14 @@ def fused_linear(
     residual: Tensor[Float] | None = None,
     activation: str = "none",
     scale: float = 1.0,
+    **wrong: Never,
 ) -> Tensor[Float]:
     """``activation(scale·(x @ weight) + bias + residual)`` with weight of shape (in, out), bias
     (out,) and a residual of the shape of the result; activation is none, relu or gelu. The
     product of narrow floats is rounded once, at the end.
     """
+    if wrong:
+        raise unknown_argument(_fused_linear, wrong)
     return call(
         _fused_linear,
         (
@@ -1698,11 +1788,14 @@ def grid_sample(
     mode: str = "bilinear",
     padding_mode: str = "zeros",
     align_corners: bool = False,
+    **wrong: Never,
 ) -> Tensor[Float]:
     """Images (N, C, H, W) read at places (N, H', W', 2), x before y, -1 and 1 at the edges.
     ``mode``: bilinear, nearest or bicubic; ``padding_mode`` for places outside: zeros, border
     or reflection. Sampling is as in PyTorch. Jaderberg et al., 2015.
     """
+    if wrong:
+        raise unknown_argument(_grid_sample, wrong)
     return call(
         _grid_sample,
         (
@@ -1727,6 +1820,7 @@ def gru(
     hidden: Tensor[Float] | None = None,
     lengths: Tensor[Int] | None = None,
     reverse: bool = False,
+    **wrong: Never,
 ) -> tuple[Tensor[Float], Tensor[Float]]:
     """A GRU over x (N, steps, D): ``h' = n + z·(h - n)`` with ``r, z = sigmoid(a + b)``, ``n =
     tanh(a + r·b)`` of ``a = x @ weight_input + bias_input`` and ``b = h @ weight_hidden +
@@ -1734,6 +1828,8 @@ def gru(
     each step (N, steps, H), and the last h (N, H); ``hidden`` and ``lengths`` are as of
     ``lstm``. Cho et al., 2014.
     """
+    if wrong:
+        raise unknown_argument(_gru, wrong)
     return call(
         _gru,
         (
@@ -1749,15 +1845,21 @@ def gru(
     )
 
 
-def hard_shrink(x: Tensor[Float], /, threshold: float = 0.5) -> Tensor[Float]:
+def hard_shrink(x: Tensor[Float], /, threshold: float = 0.5, **wrong: Never) -> Tensor[Float]:
     """x, but 0 from ``-threshold`` to ``threshold``."""
+    if wrong:
+        raise unknown_argument(_hard_shrink, wrong)
     return single(_hard_shrink, x, (threshold,))
 
 
-def hard_sigmoid(x: Tensor[Float], /, alpha: float = 0.2, beta: float = 0.5) -> Tensor[Float]:
+def hard_sigmoid(
+    x: Tensor[Float], /, alpha: float = 0.2, beta: float = 0.5, **wrong: Never
+) -> Tensor[Float]:
     """Straight lines for the sigmoid: ``alpha·x + beta`` held between 0 and 1. That of PyTorch
     and of ``hard_swish`` has an alpha of 1/6.
     """
+    if wrong:
+        raise unknown_argument(_hard_sigmoid, wrong)
     return single(
         _hard_sigmoid,
         x,
@@ -1773,8 +1875,12 @@ def hard_swish(x: Tensor[Float], /) -> Tensor[Float]:
     return _fast.unary(_hard_swish, x)
 
 
-def hard_tanh(x: Tensor[Float], /, min: float = -1.0, max: float = 1.0) -> Tensor[Float]:
+def hard_tanh(
+    x: Tensor[Float], /, min: float = -1.0, max: float = 1.0, **wrong: Never
+) -> Tensor[Float]:
     """x held between ``min`` and ``max``; nan stays nan."""
+    if wrong:
+        raise unknown_argument(_hard_tanh, wrong)
     return single(
         _hard_tanh,
         x,
@@ -1786,11 +1892,18 @@ def hard_tanh(x: Tensor[Float], /, min: float = -1.0, max: float = 1.0) -> Tenso
 
 
 def histogram(
-    x: Tensor[Float], /, bins: int = 10, min: float | None = None, max: float | None = None
+    x: Tensor[Float],
+    /,
+    bins: int = 10,
+    min: float | None = None,
+    max: float | None = None,
+    **wrong: Never,
 ) -> tuple[Tensor[Int], Tensor[Float]]:
     """How many elements are in each of ``bins`` equal intervals from ``min`` to ``max`` (by
     default those of x, read on the host), the last with both its ends; and the edges.
     """
+    if wrong:
+        raise unknown_argument(_histogram, wrong)
     return single(
         _histogram,
         x,
@@ -1836,12 +1949,15 @@ def interpolate(
     mode: str = "nearest",
     align_corners: bool = False,
     antialias: bool = False,
+    **wrong: Never,
 ) -> Tensor[Float]:
     """Lines, images or volumes (N, C, *axes) in another size, axis by axis. ``mode``: nearest
     (``floor(i·n / size)``), nearest_exact (the pixel around the middle), linear, cubic (Keys
     with a = -0.75) or lanczos3. ``antialias`` widens the filter when the tensor shrinks
     (cubic has a = -0.5 then), as Pillow does. Sampling is as in PyTorch's ``interpolate``.
     """
+    if wrong:
+        raise unknown_argument(_interpolate, wrong)
     return single(
         _interpolate,
         x,
@@ -1860,6 +1976,7 @@ def interpolate2d(
     size: int | tuple[int, int],
     mode: str = "nearest",
     align_corners: bool = True,
+    **wrong: Never,
 ) -> Tensor[Float]:
     """Images (N, C, H, W) in another size: the nearest pixel, ``floor(i·H / H')``, or a weighted
     sum of 2 x 2 (bilinear) or 4 x 4 (bicubic, Keys with a = -0.75) around each place. With
@@ -1867,6 +1984,8 @@ def interpolate2d(
     nearest does not look at it. Pixels beyond the edge are those of the edge. Sampling is as
     in PyTorch's ``interpolate``.
     """
+    if wrong:
+        raise unknown_argument(_interpolate2d, wrong)
     return single(
         _interpolate2d,
         x,
@@ -1885,10 +2004,13 @@ def isclose(
     rtol: float = 1e-05,
     atol: float = 1e-08,
     equal_nan: bool = False,
+    **wrong: Never,
 ) -> Tensor[Bool]:
     """Whether ``|x1 - x2| <= atol + rtol·|x2|``, elementwise; infinities are near themselves
     alone, nan to nothing unless ``equal_nan``.
     """
+    if wrong:
+        raise unknown_argument(_isclose, wrong)
     return call(
         _isclose,
         (
@@ -1908,10 +2030,14 @@ def isfinite(x: Tensor[NumKind], /) -> Tensor[Bool]:
     return _fast.unary(_isfinite, x)
 
 
-def isin(x1: Tensor[AnyKind], /, x2: Tensor[AnyKind], invert: bool = False) -> Tensor[Bool]:
+def isin(
+    x1: Tensor[AnyKind], /, x2: Tensor[AnyKind], invert: bool = False, **wrong: Never
+) -> Tensor[Bool]:
     """Whether each element of ``x1`` is among those of ``x2``, or is not with ``invert``; nan is
     among none.
     """
+    if wrong:
+        raise unknown_argument(_isin, wrong)
     return call(
         _isin,
         (
@@ -2169,6 +2295,7 @@ def lstm(
     cell: Tensor[Float] | None = None,
     lengths: Tensor[Int] | None = None,
     reverse: bool = False,
+    **wrong: Never,
 ) -> tuple[Tensor[Float], Tensor[Float], Tensor[Float]]:
     """An LSTM over x (N, steps, D): ``c' = f·c + i·g``, ``h' = o·tanh(c')`` with the gates
     ``sigmoid`` (of g ``tanh``) of ``x @ weight_input + h @ weight_hidden + bias``, in the
@@ -2177,6 +2304,8 @@ def lstm(
     ``lengths`` steps; the others give 0 and change no state. Hochreiter and Schmidhuber,
     1997.
     """
+    if wrong:
+        raise unknown_argument(_lstm, wrong)
     return call(
         _lstm,
         (
@@ -2192,8 +2321,12 @@ def lstm(
     )
 
 
-def masked_fill(x: Tensor[AnyKind], /, mask: Tensor[Bool], value: float) -> Tensor[AnyKind]:
+def masked_fill(
+    x: Tensor[AnyKind], /, mask: Tensor[Bool], value: float, **wrong: Never
+) -> Tensor[AnyKind]:
     """x with ``value`` where the mask, which broadcasts to x, is True."""
+    if wrong:
+        raise unknown_argument(_masked_fill, wrong)
     return call(
         _masked_fill,
         (
@@ -2433,10 +2566,14 @@ def max_pool3d_with_indices(
     )
 
 
-def max_unpool(x: Tensor[NumKind], /, indices: Tensor[Int], size: Sequence[int]) -> Tensor[NumKind]:
+def max_unpool(
+    x: Tensor[NumKind], /, indices: Tensor[Int], size: Sequence[int], **wrong: Never
+) -> Tensor[NumKind]:
     """Zeros (N, C, *size) with each element at the place from which ``max_pool…_with_indices``
     took it; of elements from one place, which are equal, one stays.
     """
+    if wrong:
+        raise unknown_argument(_max_unpool, wrong)
     return call(
         _max_unpool,
         (
@@ -2571,9 +2708,15 @@ def mode(
 
 
 def moveaxis(
-    x: Tensor[AnyKind], /, source: int | Sequence[int], destination: int | Sequence[int]
+    x: Tensor[AnyKind],
+    /,
+    source: int | Sequence[int],
+    destination: int | Sequence[int],
+    **wrong: Never,
 ) -> Tensor[AnyKind]:
     """The tensor with axes moved to new places; the others keep their order."""
+    if wrong:
+        raise unknown_argument(_moveaxis, wrong)
     return single(
         _moveaxis,
         x,
@@ -2590,9 +2733,16 @@ def multiply(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Ten
 
 
 def nan_to_num(
-    x: Tensor[Float], /, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+    x: Tensor[Float],
+    /,
+    nan: float = 0.0,
+    posinf: float | None = None,
+    neginf: float | None = None,
+    **wrong: Never,
 ) -> Tensor[Float]:
     """x with numbers in place of nan and infinities; by default 0 and the largest finite ones."""
+    if wrong:
+        raise unknown_argument(_nan_to_num, wrong)
     return single(
         _nan_to_num,
         x,
@@ -2616,10 +2766,14 @@ def nextafter(x1: Tensor[Float] | float, /, x2: Tensor[Float] | float) -> Tensor
     return _fast.binary(_nextafter, x1, x2)
 
 
-def nms(boxes: Tensor[Float], /, scores: Tensor[Float], iou_threshold: float = 0.5) -> Tensor[Int]:
+def nms(
+    boxes: Tensor[Float], /, scores: Tensor[Float], iou_threshold: float = 0.5, **wrong: Never
+) -> Tensor[Int]:
     """Indices of boxes (K, 4) of x1, y1, x2, y2 that no better box covers by more than
     ``iou_threshold`` of their union, best score first. The result is read on the host.
     """
+    if wrong:
+        raise unknown_argument(_nms, wrong)
     return call(
         _nms,
         (
@@ -2635,10 +2789,12 @@ def not_equal(x1: Tensor[AnyKind] | float, /, x2: Tensor[AnyKind] | float) -> Te
     return _fast.binary(_not_equal, x1, x2)
 
 
-def one_hot(x: Tensor[Int], /, classes: int) -> Tensor[Int]:
+def one_hot(x: Tensor[Int], /, classes: int, **wrong: Never) -> Tensor[Int]:
     """A row of zeros with a 1 at each index; a negative one counts from the end, one outside of
     the classes raises IndexOutOfRangeError.
     """
+    if wrong:
+        raise unknown_argument(_one_hot, wrong)
     return single(_one_hot, x, (classes,))
 
 
@@ -2648,9 +2804,11 @@ def outer(x1: Tensor[NumKind], /, x2: Tensor[NumKind]) -> Tensor[NumKind]:
 
 
 def pad(
-    x: Tensor[AnyKind], /, padding: Sequence[tuple[int, int]], value: float = 0
+    x: Tensor[AnyKind], /, padding: Sequence[tuple[int, int]], value: float = 0, **wrong: Never
 ) -> Tensor[AnyKind]:
     """The tensor with a margin of ``value``: pairs (before, after) for the last axes."""
+    if wrong:
+        raise unknown_argument(_pad, wrong)
     return single(
         _pad,
         x,
@@ -2662,12 +2820,14 @@ def pad(
 
 
 def pad_border(
-    x: Tensor[AnyKind], /, padding: Sequence[tuple[int, int]], mode: str = "reflect"
+    x: Tensor[AnyKind], /, padding: Sequence[tuple[int, int]], mode: str = "reflect", **wrong: Never
 ) -> Tensor[AnyKind]:
     """The tensor with a margin of its own elements, pairs (before, after) for the last axes.
     ``mode``: reflect (mirrored, the edge once), symmetric (the edge twice), edge (repeated),
     circular (from the other end).
     """
+    if wrong:
+        raise unknown_argument(_pad_border, wrong)
     return single(
         _pad_border,
         x,
@@ -2678,20 +2838,26 @@ def pad_border(
     )
 
 
-def permute_dims(x: Tensor[AnyKind], /, axes: Sequence[int]) -> Tensor[AnyKind]:
+def permute_dims(x: Tensor[AnyKind], /, axes: Sequence[int], **wrong: Never) -> Tensor[AnyKind]:
     """The axes in a new order."""
+    if wrong:
+        raise unknown_argument(_permute_dims, wrong)
     return single(_permute_dims, x, (axes,))
 
 
-def pixel_shuffle(x: Tensor[AnyKind], /, factor: int) -> Tensor[AnyKind]:
+def pixel_shuffle(x: Tensor[AnyKind], /, factor: int, **wrong: Never) -> Tensor[AnyKind]:
     """Images (…, C·f², H, W) with channels in place of pixels: (…, C, H·f, W·f). Shi et al.,
     2016.
     """
+    if wrong:
+        raise unknown_argument(_pixel_shuffle, wrong)
     return single(_pixel_shuffle, x, (factor,))
 
 
-def pixel_unshuffle(x: Tensor[AnyKind], /, factor: int) -> Tensor[AnyKind]:
+def pixel_unshuffle(x: Tensor[AnyKind], /, factor: int, **wrong: Never) -> Tensor[AnyKind]:
     """The inverse of ``pixel_shuffle``: images (…, C, H·f, W·f) as (…, C·f², H, W)."""
+    if wrong:
+        raise unknown_argument(_pixel_unshuffle, wrong)
     return single(_pixel_unshuffle, x, (factor,))
 
 
@@ -2809,12 +2975,15 @@ def quantized_linear(
     scale: Tensor[Float],
     bias: Tensor[Float] | None = None,
     bits: int = 8,
+    **wrong: Never,
 ) -> Tensor[Float]:
     """``x @ (weight·scale) + bias`` with integers of shape (in, out) and scales of shape
     (groups, out), each for in/groups neighbors of a column. With 4 ``bits`` a weight of int8
     has the shape (in/2, out): each integer is two, as ``pack_int4`` made it. The backward
     pass keeps the integers, never the weight that they stand for.
     """
+    if wrong:
+        raise unknown_argument(_quantized_linear, wrong)
     return call(
         _quantized_linear,
         (
@@ -2890,6 +3059,7 @@ def resize(
     exclude_outside: bool = False,
     region: float | Sequence[float] = (),
     fill_value: float = 0.0,
+    **wrong: Never,
 ) -> Tensor[Float]:
     """The last axes in another size, axis by axis, in the words of ONNX's Resize. ``mode``:
     nearest, linear, cubic (Keys, with ``cubic_coefficient`` as a) or lanczos3.
@@ -2901,6 +3071,8 @@ def resize(
     the shapes. ``antialias`` widens filters where the tensor shrinks. Elements beyond the
     edge are those of the edge, or without weight under ``exclude_outside``.
     """
+    if wrong:
+        raise unknown_argument(_resize, wrong)
     return single(
         _resize,
         x,
@@ -2947,11 +3119,14 @@ def rnn(
     lengths: Tensor[Int] | None = None,
     activation: str = "tanh",
     reverse: bool = False,
+    **wrong: Never,
 ) -> tuple[Tensor[Float], Tensor[Float]]:
     """A plain recurrence over x (N, steps, D): ``h' = tanh(x @ weight_input + h @ weight_hidden
     + bias)``, or ``relu``; weights (D, H) and (H, H). Gives h behind each step (N, steps, H),
     and the last h (N, H); ``hidden`` and ``lengths`` are as of ``lstm``. Elman, 1990.
     """
+    if wrong:
+        raise unknown_argument(_rnn, wrong)
     return call(
         _rnn,
         (
@@ -2976,12 +3151,15 @@ def rnnt_loss(
     input_lengths: Tensor[Int] | None = None,
     target_lengths: Tensor[Int] | None = None,
     blank: int = 0,
+    **wrong: Never,
 ) -> Tensor[Float]:
     """``-ln`` of the probability of each sequence of labels by all ways through a transducer,
     under logarithms of probabilities x (batch, steps, labels + 1, classes) by step and by
     number of labels so far: targets (batch, labels); no lengths are the whole ones, no steps
     give inf. Graves, 2012.
     """
+    if wrong:
+        raise unknown_argument(_rnnt_loss, wrong)
     return call(
         _rnnt_loss,
         (
@@ -3002,11 +3180,14 @@ def roi_align(
     spatial_scale: float = 1.0,
     sampling_ratio: int = 2,
     aligned: bool = False,
+    **wrong: Never,
 ) -> Tensor[Float]:
     """Boxes (K, 5) of images (N, C, H, W), each as (C, *size): a row is the number of the image
     and x1, y1, x2, y2 times ``1 / spatial_scale``; a cell is the mean of ``sampling_ratio``²
     places between pixels. He et al., 2017.
     """
+    if wrong:
+        raise unknown_argument(_roi_align, wrong)
     return call(
         _roi_align,
         (
@@ -3044,8 +3225,12 @@ def roll(
     )
 
 
-def rot90(x: Tensor[AnyKind], /, k: int = 1, axes: int | Sequence[int] = (0, 1)) -> Tensor[AnyKind]:
+def rot90(
+    x: Tensor[AnyKind], /, k: int = 1, axes: int | Sequence[int] = (0, 1), **wrong: Never
+) -> Tensor[AnyKind]:
     """Turned ``k`` times by 90 degrees, from the first of two axes to the second."""
+    if wrong:
+        raise unknown_argument(_rot90, wrong)
     return single(
         _rot90,
         x,
@@ -3095,11 +3280,18 @@ def scatter(
 
 
 def scatter_nd(
-    x: Tensor[AnyKind], /, indices: Tensor[Int], values: Tensor[AnyKind], update: str = "set"
+    x: Tensor[AnyKind],
+    /,
+    indices: Tensor[Int],
+    values: Tensor[AnyKind],
+    update: str = "set",
+    **wrong: Never,
 ) -> Tensor[AnyKind]:
     """A copy of x updated at rows of indices (…, k) with values (…, *x.shape[k:]): set, add,
     mul, min or max. Repeats combine; with set one of the values stays.
     """
+    if wrong:
+        raise unknown_argument(_scatter_nd, wrong)
     return call(
         _scatter_nd,
         (
@@ -3116,8 +3308,12 @@ def selu(x: Tensor[Float], /) -> Tensor[Float]:
     return _fast.unary(_selu, x)
 
 
-def shrink(x: Tensor[Float], /, threshold: float = 0.5, bias: float = 0.5) -> Tensor[Float]:
+def shrink(
+    x: Tensor[Float], /, threshold: float = 0.5, bias: float = 0.5, **wrong: Never
+) -> Tensor[Float]:
     """0 from ``-threshold`` to ``threshold``, beyond it x moved towards 0 by ``bias``."""
+    if wrong:
+        raise unknown_argument(_shrink, wrong)
     return single(
         _shrink,
         x,
@@ -3166,8 +3362,11 @@ def slice(
     start: int | Sequence[int],
     size: int | Sequence[int],
     step: int | Sequence[int],
+    **wrong: Never,
 ) -> Tensor[AnyKind]:
     """Every ``step``-th element from ``start``, ``size`` along each axis; ``x[...]`` says it."""
+    if wrong:
+        raise unknown_argument(_slice, wrong)
     return single(
         _slice,
         x,
@@ -3186,8 +3385,11 @@ def slice_scatter(
     start: int | Sequence[int],
     size: int | Sequence[int],
     step: int | Sequence[int],
+    **wrong: Never,
 ) -> Tensor[AnyKind]:
     """A copy of x with ``values`` in place of a slice; ``x.at[...].set`` is the usual spelling."""
+    if wrong:
+        raise unknown_argument(_slice_scatter, wrong)
     return call(
         _slice_scatter,
         (
@@ -3202,8 +3404,10 @@ def slice_scatter(
     )
 
 
-def soft_shrink(x: Tensor[Float], /, threshold: float = 0.5) -> Tensor[Float]:
+def soft_shrink(x: Tensor[Float], /, threshold: float = 0.5, **wrong: Never) -> Tensor[Float]:
     """x moved towards 0 by ``threshold``, and 0 where that would cross it."""
+    if wrong:
+        raise unknown_argument(_soft_shrink, wrong)
     return single(_soft_shrink, x, (threshold,))
 
 
@@ -3426,9 +3630,15 @@ def tanh_shrink(x: Tensor[Float], /) -> Tensor[Float]:
 
 
 def tensordot(
-    x1: Tensor[NumKind], /, x2: Tensor[NumKind], axes: int | Sequence[Sequence[int]] = 2
+    x1: Tensor[NumKind],
+    /,
+    x2: Tensor[NumKind],
+    axes: int | Sequence[Sequence[int]] = 2,
+    **wrong: Never,
 ) -> Tensor[NumKind]:
     """Sum of products over the last ``axes`` of x1 and the first of x2, or over lists of axes."""
+    if wrong:
+        raise unknown_argument(_tensordot, wrong)
     return call(
         _tensordot,
         (
@@ -3439,8 +3649,12 @@ def tensordot(
     )
 
 
-def threshold(x: Tensor[Float], /, threshold: float = 0.0, value: float = 0.0) -> Tensor[Float]:
+def threshold(
+    x: Tensor[Float], /, threshold: float = 0.0, value: float = 0.0, **wrong: Never
+) -> Tensor[Float]:
     """x above ``threshold``, ``value`` elsewhere; nan stays nan."""
+    if wrong:
+        raise unknown_argument(_threshold, wrong)
     return single(
         _threshold,
         x,
@@ -3451,13 +3665,19 @@ def threshold(x: Tensor[Float], /, threshold: float = 0.0, value: float = 0.0) -
     )
 
 
-def thresholded_relu(x: Tensor[Float], /, alpha: float = 1.0) -> Tensor[Float]:
+def thresholded_relu(x: Tensor[Float], /, alpha: float = 1.0, **wrong: Never) -> Tensor[Float]:
     """x above ``alpha``, else 0; nan stays nan. Konda et al., 2014."""
+    if wrong:
+        raise unknown_argument(_thresholded_relu, wrong)
     return single(_thresholded_relu, x, (alpha,))
 
 
-def tile(x: Tensor[AnyKind], /, repetitions: int | Sequence[int]) -> Tensor[AnyKind]:
+def tile(
+    x: Tensor[AnyKind], /, repetitions: int | Sequence[int], **wrong: Never
+) -> Tensor[AnyKind]:
     """The whole tensor repeated along each axis; axes are added in front for further counts."""
+    if wrong:
+        raise unknown_argument(_tile, wrong)
     return single(_tile, x, (repetitions,))
 
 

@@ -845,8 +845,10 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_ceil, (self,), ())
 
-    def celu(self: Tensor[Float], /, alpha: float = 1.0) -> Tensor[Float]:
+    def celu(self: Tensor[Float], /, alpha: float = 1.0, **wrong: Never) -> Tensor[Float]:
         """A smooth ``elu``: x above 0, ``alpha·(exp(x / alpha) - 1)`` below. Barron, 2017."""
+        if wrong:
+            raise unknown_argument(_celu, wrong)
         return single(_celu, self, (alpha,))
 
     def chunk(
@@ -869,11 +871,14 @@ class TensorMethods(TensorMembers[K]):
         /,
         min: Tensor[NumKind] | float | None = None,
         max: Tensor[NumKind] | float | None = None,
+        **wrong: Never,
     ) -> Tensor[NumKind]:
         """Elements held between ``min`` and ``max``; None leaves a side open, nan stays nan.
         Bounds may be tensors: they broadcast, and the gradient goes to the bound where it
         holds an element.
         """
+        if wrong:
+            raise unknown_argument(_clip, wrong)
         return single(
             _clip,
             self,
@@ -917,8 +922,10 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_cosh, (self,), ())
 
-    def cov(self: Tensor[Float], /, correction: float = 1.0) -> Tensor[Float]:
+    def cov(self: Tensor[Float], /, correction: float = 1.0, **wrong: Never) -> Tensor[Float]:
         """Covariances of the rows of x (variables, observations), divided by ``n - correction``."""
+        if wrong:
+            raise unknown_argument(_cov, wrong)
         return single(_cov, self, (correction,))
 
     def cummax(
@@ -1010,12 +1017,16 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_deg2rad, (self,), ())
 
-    def diag(self: Tensor[AnyKind], /, offset: int = 0) -> Tensor[AnyKind]:
+    def diag(self: Tensor[AnyKind], /, offset: int = 0, **wrong: Never) -> Tensor[AnyKind]:
         """Matrix with a vector on a diagonal and zeros beside it; or the diagonal of a matrix."""
+        if wrong:
+            raise unknown_argument(_diag, wrong)
         return single(_diag, self, (offset,))
 
-    def diagonal(self: Tensor[AnyKind], /, offset: int = 0) -> Tensor[AnyKind]:
+    def diagonal(self: Tensor[AnyKind], /, offset: int = 0, **wrong: Never) -> Tensor[AnyKind]:
         """Elements of each matrix in the last two axes whose column is its row plus ``offset``."""
+        if wrong:
+            raise unknown_argument(_diagonal, wrong)
         return single(_diagonal, self, (offset,))
 
     def diff(
@@ -1057,8 +1068,10 @@ class TensorMethods(TensorMembers[K]):
         """Quotient, elementwise: ``x1 / x2``. Integers are divided in the default float type."""
         return _fast.binary(_divide, self, x2)
 
-    def elu(self: Tensor[Float], /, alpha: float = 1.0) -> Tensor[Float]:
+    def elu(self: Tensor[Float], /, alpha: float = 1.0, **wrong: Never) -> Tensor[Float]:
         """Exponential linear unit: x above 0, ``alpha·(eˣ - 1)`` below. Clevert et al., 2015."""
+        if wrong:
+            raise unknown_argument(_elu, wrong)
         return single(_elu, self, (alpha,))
 
     def equal(self: Tensor[AnyKind], /, x2: Tensor[AnyKind] | float) -> Tensor[Bool]:
@@ -1114,9 +1127,11 @@ class TensorMethods(TensorMembers[K]):
             return call(_expm1, (self,), ())
 
     def flatten(
-        self: Tensor[AnyKind], /, start_axis: int = 0, end_axis: int = -1
+        self: Tensor[AnyKind], /, start_axis: int = 0, end_axis: int = -1, **wrong: Never
     ) -> Tensor[AnyKind]:
         """The axes from ``start_axis`` to ``end_axis``, both included, as one."""
+        if wrong:
+            raise unknown_argument(_flatten, wrong)
         return single(
             _flatten,
             self,
@@ -1183,16 +1198,22 @@ class TensorMethods(TensorMembers[K]):
         """Whether ``x1 >= x2``, elementwise."""
         return _fast.binary(_greater_equal, self, x2)
 
-    def hard_shrink(self: Tensor[Float], /, threshold: float = 0.5) -> Tensor[Float]:
+    def hard_shrink(
+        self: Tensor[Float], /, threshold: float = 0.5, **wrong: Never
+    ) -> Tensor[Float]:
         """x, but 0 from ``-threshold`` to ``threshold``."""
+        if wrong:
+            raise unknown_argument(_hard_shrink, wrong)
         return single(_hard_shrink, self, (threshold,))
 
     def hard_sigmoid(
-        self: Tensor[Float], /, alpha: float = 0.2, beta: float = 0.5
+        self: Tensor[Float], /, alpha: float = 0.2, beta: float = 0.5, **wrong: Never
     ) -> Tensor[Float]:
         """Straight lines for the sigmoid: ``alpha·x + beta`` held between 0 and 1. That of
         PyTorch and of ``hard_swish`` has an alpha of 1/6.
         """
+        if wrong:
+            raise unknown_argument(_hard_sigmoid, wrong)
         return single(
             _hard_sigmoid,
             self,
@@ -1210,8 +1231,12 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_hard_swish, (self,), ())
 
-    def hard_tanh(self: Tensor[Float], /, min: float = -1.0, max: float = 1.0) -> Tensor[Float]:
+    def hard_tanh(
+        self: Tensor[Float], /, min: float = -1.0, max: float = 1.0, **wrong: Never
+    ) -> Tensor[Float]:
         """x held between ``min`` and ``max``; nan stays nan."""
+        if wrong:
+            raise unknown_argument(_hard_tanh, wrong)
         return single(
             _hard_tanh,
             self,
@@ -1256,10 +1281,14 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_isfinite, (self,), ())
 
-    def isin(self: Tensor[AnyKind], /, x2: Tensor[AnyKind], invert: bool = False) -> Tensor[Bool]:
+    def isin(
+        self: Tensor[AnyKind], /, x2: Tensor[AnyKind], invert: bool = False, **wrong: Never
+    ) -> Tensor[Bool]:
         """Whether each element of ``x1`` is among those of ``x2``, or is not with ``invert``;
         nan is among none.
         """
+        if wrong:
+            raise unknown_argument(_isin, wrong)
         return call(
             _isin,
             (
@@ -1408,8 +1437,12 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
-    def masked_fill(self: Tensor[AnyKind], /, mask: Tensor[Bool], value: float) -> Tensor[AnyKind]:
+    def masked_fill(
+        self: Tensor[AnyKind], /, mask: Tensor[Bool], value: float, **wrong: Never
+    ) -> Tensor[AnyKind]:
         """x with ``value`` where the mask, which broadcasts to x, is True."""
+        if wrong:
+            raise unknown_argument(_masked_fill, wrong)
         return call(
             _masked_fill,
             (
@@ -1594,9 +1627,15 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def moveaxis(
-        self: Tensor[AnyKind], /, source: int | Sequence[int], destination: int | Sequence[int]
+        self: Tensor[AnyKind],
+        /,
+        source: int | Sequence[int],
+        destination: int | Sequence[int],
+        **wrong: Never,
     ) -> Tensor[AnyKind]:
         """The tensor with axes moved to new places; the others keep their order."""
+        if wrong:
+            raise unknown_argument(_moveaxis, wrong)
         return single(
             _moveaxis,
             self,
@@ -1616,10 +1655,13 @@ class TensorMethods(TensorMembers[K]):
         nan: float = 0.0,
         posinf: float | None = None,
         neginf: float | None = None,
+        **wrong: Never,
     ) -> Tensor[Float]:
         """x with numbers in place of nan and infinities; by default 0 and the largest finite
         ones.
         """
+        if wrong:
+            raise unknown_argument(_nan_to_num, wrong)
         return single(
             _nan_to_num,
             self,
@@ -1648,10 +1690,12 @@ class TensorMethods(TensorMembers[K]):
         """Whether ``x1 != x2``, elementwise; True for nan."""
         return _fast.binary(_not_equal, self, x2)
 
-    def one_hot(self: Tensor[Int], /, classes: int) -> Tensor[Int]:
+    def one_hot(self: Tensor[Int], /, classes: int, **wrong: Never) -> Tensor[Int]:
         """A row of zeros with a 1 at each index; a negative one counts from the end, one outside
         of the classes raises IndexOutOfRangeError.
         """
+        if wrong:
+            raise unknown_argument(_one_hot, wrong)
         return single(_one_hot, self, (classes,))
 
     def outer(self: Tensor[NumKind], /, x2: Tensor[NumKind]) -> Tensor[NumKind]:
@@ -1659,9 +1703,15 @@ class TensorMethods(TensorMembers[K]):
         return _fast.binary(_outer, self, x2)
 
     def pad(
-        self: Tensor[AnyKind], /, padding: Sequence[tuple[int, int]], value: float = 0
+        self: Tensor[AnyKind],
+        /,
+        padding: Sequence[tuple[int, int]],
+        value: float = 0,
+        **wrong: Never,
     ) -> Tensor[AnyKind]:
         """The tensor with a margin of ``value``: pairs (before, after) for the last axes."""
+        if wrong:
+            raise unknown_argument(_pad, wrong)
         return single(
             _pad,
             self,
@@ -1672,12 +1722,18 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def pad_border(
-        self: Tensor[AnyKind], /, padding: Sequence[tuple[int, int]], mode: str = "reflect"
+        self: Tensor[AnyKind],
+        /,
+        padding: Sequence[tuple[int, int]],
+        mode: str = "reflect",
+        **wrong: Never,
     ) -> Tensor[AnyKind]:
         """The tensor with a margin of its own elements, pairs (before, after) for the last axes.
         ``mode``: reflect (mirrored, the edge once), symmetric (the edge twice), edge
         (repeated), circular (from the other end).
         """
+        if wrong:
+            raise unknown_argument(_pad_border, wrong)
         return single(
             _pad_border,
             self,
@@ -1846,9 +1902,11 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def rot90(
-        self: Tensor[AnyKind], /, k: int = 1, axes: int | Sequence[int] = (0, 1)
+        self: Tensor[AnyKind], /, k: int = 1, axes: int | Sequence[int] = (0, 1), **wrong: Never
     ) -> Tensor[AnyKind]:
         """Turned ``k`` times by 90 degrees, from the first of two axes to the second."""
+        if wrong:
+            raise unknown_argument(_rot90, wrong)
         return single(
             _rot90,
             self,
@@ -1902,11 +1960,13 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def searchsorted(
-        self: Tensor[NumKind], /, x2: Tensor[NumKind], side: str = "left"
+        self: Tensor[NumKind], /, x2: Tensor[NumKind], side: str = "left", **wrong: Never
     ) -> Tensor[Int]:
         """Where the elements of ``x2`` would go into the sorted vector ``x1``: in front of equal
         ones, or behind them with ``side='right'``.
         """
+        if wrong:
+            raise unknown_argument(_searchsorted, wrong)
         return call(
             _searchsorted,
             (
@@ -1924,8 +1984,12 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_selu, (self,), ())
 
-    def shrink(self: Tensor[Float], /, threshold: float = 0.5, bias: float = 0.5) -> Tensor[Float]:
+    def shrink(
+        self: Tensor[Float], /, threshold: float = 0.5, bias: float = 0.5, **wrong: Never
+    ) -> Tensor[Float]:
         """0 from ``-threshold`` to ``threshold``, beyond it x moved towards 0 by ``bias``."""
+        if wrong:
+            raise unknown_argument(_shrink, wrong)
         return single(
             _shrink,
             self,
@@ -1985,8 +2049,12 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_sinh, (self,), ())
 
-    def soft_shrink(self: Tensor[Float], /, threshold: float = 0.5) -> Tensor[Float]:
+    def soft_shrink(
+        self: Tensor[Float], /, threshold: float = 0.5, **wrong: Never
+    ) -> Tensor[Float]:
         """x moved towards 0 by ``threshold``, and 0 where that would cross it."""
+        if wrong:
+            raise unknown_argument(_soft_shrink, wrong)
         return single(_soft_shrink, self, (threshold,))
 
     def softmax(self: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
@@ -2228,11 +2296,17 @@ class TensorMethods(TensorMembers[K]):
             return call(_tanh_shrink, (self,), ())
 
     def tensordot(
-        self: Tensor[NumKind], /, x2: Tensor[NumKind], axes: int | Sequence[Sequence[int]] = 2
+        self: Tensor[NumKind],
+        /,
+        x2: Tensor[NumKind],
+        axes: int | Sequence[Sequence[int]] = 2,
+        **wrong: Never,
     ) -> Tensor[NumKind]:
         """Sum of products over the last ``axes`` of x1 and the first of x2, or over lists of
         axes.
         """
+        if wrong:
+            raise unknown_argument(_tensordot, wrong)
         return call(
             _tensordot,
             (
@@ -2243,9 +2317,11 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def threshold(
-        self: Tensor[Float], /, threshold: float = 0.0, value: float = 0.0
+        self: Tensor[Float], /, threshold: float = 0.0, value: float = 0.0, **wrong: Never
     ) -> Tensor[Float]:
         """x above ``threshold``, ``value`` elsewhere; nan stays nan."""
+        if wrong:
+            raise unknown_argument(_threshold, wrong)
         return single(
             _threshold,
             self,
@@ -2255,12 +2331,20 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
-    def thresholded_relu(self: Tensor[Float], /, alpha: float = 1.0) -> Tensor[Float]:
+    def thresholded_relu(
+        self: Tensor[Float], /, alpha: float = 1.0, **wrong: Never
+    ) -> Tensor[Float]:
         """x above ``alpha``, else 0; nan stays nan. Konda et al., 2014."""
+        if wrong:
+            raise unknown_argument(_thresholded_relu, wrong)
         return single(_thresholded_relu, self, (alpha,))
 
-    def tile(self: Tensor[AnyKind], /, repetitions: int | Sequence[int]) -> Tensor[AnyKind]:
+    def tile(
+        self: Tensor[AnyKind], /, repetitions: int | Sequence[int], **wrong: Never
+    ) -> Tensor[AnyKind]:
         """The whole tensor repeated along each axis; axes are added in front for further counts."""
+        if wrong:
+            raise unknown_argument(_tile, wrong)
         return single(_tile, self, (repetitions,))
 
     def topk(

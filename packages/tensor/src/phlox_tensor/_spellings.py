@@ -326,6 +326,7 @@ COMPLEX: Final = {
 
 # Keywords of NumPy and PyTorch -> ours.
 KEYWORDS: Final = {
+    "constant_values": "value",
     "dim": "axis",
     "dim0": "axis1",
     "dim1": "axis2",
@@ -336,6 +337,7 @@ KEYWORDS: Final = {
     "kernel_size": "kernel",
     "negative_slope": "slope",
     "other": "x2",
+    "rcond": "rtol",
 }
 
 _LONGEST: Final = 40
