@@ -68,7 +68,7 @@ def page() -> str:
         "",
         "Where PyTorch and Burn differ, phlox does as PyTorch, but for what this table says.",
         "",
-        *_rows(("what", "phlox", "PyTorch", "Burn"), map(_difference, DIFFERENCES)),
+        *_rows(("what", "phlox", "PyTorch", "Burn", "why"), map(_difference, DIFFERENCES)),
     ]
     for title, records in (("Layers", layers()), ("Optimizers", optimizers())):
         rows = ([record[key.lower()] for key in _HEAD] for record in records)
@@ -112,7 +112,7 @@ def _difference(row: Difference) -> list[str]:
     if not ours:
         (field,) = [f for f in fields(config_of(row.name)) if f.name == row.what]
         ours = _shown(default_of(field))
-    return [f"{row.name}: {row.what}", ours, row.pytorch, row.burn]
+    return [f"{row.name}: {row.what}", ours, row.pytorch, row.burn, row.why]
 
 
 def _rows(head: tuple[str, ...], rows: Iterator[list[str]]) -> list[str]:

@@ -49,10 +49,11 @@ def test_the_commands_print_tables(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_difference_is_of_a_setting_or_says_what_holds_here() -> None:
-    assert "| AdamW: weight_decay | 0.01 | as here | 1e-4 |" in page()
+    assert "| AdamW: weight_decay | 0.01 | as here | 1e-4 | as PyTorch |" in page()
     for row in DIFFERENCES:
         settings = [field.name for field in fields(config_of(row.name))]
         assert (row.what in settings) == (row.ours == ""), row
+        assert (row.pytorch == "as here") == (row.why == "as PyTorch"), f"why is {row} so?"
 
 
 def test_hints_for_names_of_pytorch_say_what_the_tables_say() -> None:
