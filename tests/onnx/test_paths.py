@@ -10,7 +10,8 @@ import onnx
 import pytest
 
 import phlox as px
-from phlox import Cpu
+from phlox import Autodiff, Cpu
+from phlox_onnx._load import Paths
 from phlox_onnx._paths import words_of
 from phlox_onnx.source._places import Places
 from phlox_onnx.source._values import Field
@@ -53,11 +54,12 @@ def test_a_path_is_given_once_and_holds_no_other() -> None:
     assert Places(fields).paths == [("a", "b"), None, None, None]
 
 
-def exchanged(data: bytes, folder: Path, *given: Any) -> Any:
+def exchanged(data: bytes, folder: Path, *given: Any, paths: Paths = "file") -> Any:
     """Load a record of `load` into the source and back, with other numbers, and compare."""
     made = px.onnx.write(data, folder)
-    loaded = px.onnx.load(data, device=Cpu())
-    assert set(loaded.params()) == set(made.params)
+    loaded = px.onnx.load(data, device=Cpu(), paths=paths)
+    roles = {path: param.role for path, param in loaded.params().items()}
+    assert roles == {path: role for path, (_, role) in made.params.items()}
     changed = loaded.map(lambda path, param: param.with_value(param.value * 0.5))
     changed.save_file(folder / "half")
     model = imported(folder).load(Cpu())
@@ -131,3 +133,49 @@ def test_what_inputs_alone_make_does_not_stand_between_modules(tmp_path: Path) -
     assert "class Block(nn.Module)" in made.model
     assert "for part in self.blocks:" in body(made)
     assert list(made.params) == list(rename.values())
+
+
+def test_one_record_fits_both_by_the_paths_of_the_source(tmp_path: Path) -> None:
+    text = """(float[n, 3, 6, 6] x) => (float[n, 4] y) {
+        a = Conv<pads = [1, 1, 1, 1]>(x, w, b)
+        c = BatchNormalization(a, scale, shift, mean, var)
+        d = PRelu(c, slope)
+        e = ReduceMean<keepdims = 0>(d, axes)
+        g = Gemm<transB = 1>(e, head, bias)
+        h = MatMul(g, head)
+        y = Gemm<transB = 1>(h, other, one) }"""
+    constants = {"w": f(5, 3, 3, 3), "b": f(5), "scale": f(5) + 2, "shift": f(5), "mean": f(5)}
+    constants |= {"var": np.abs(f(5)) + 1, "slope": f(5, 1, 1), "axes": np.array([2, 3])}
+    constants |= {"head": f(3, 5), "bias": f(3), "other": f(4, 5), "one": f(4)}
+    data = file(text, constants, {name: f"n{i}" for i, name in enumerate(constants)})
+    assert set(px.onnx.load(data).params()) != set(px.onnx.load(data, paths="source").params())
+    exchanged(data, tmp_path, px.asarray(f(2, 3, 6, 6)), paths="source")
+
+
+def test_a_model_by_the_paths_of_the_source_trains_what_its_source_trains(tmp_path: Path) -> None:
+    text = """(float[n, 4] x) => (float[n, 4] y) {
+        a = Gemm<transB = 1>(x, w, b) r = Relu(a) y = MatMul(r, w) }"""
+    data = file(text, {"w": f(4, 4), "b": f(4)}, {"w": "n1", "b": "n2"})
+    px.onnx.write(data, tmp_path / "made")
+    x, grads = f(3, 4), []
+    device = Autodiff(Cpu())
+    for model in (px.onnx.load(data, device=device, paths="source"),
+                  imported(tmp_path / "made").load(device)):  # fmt: skip
+        taken = model(px.asarray(x, device=device)).square().sum().backward()
+        grads.append({p: taken.get(w.value).numpy() for p, w in model.params().items()})
+    assert grads[0].keys() == grads[1].keys()
+    for path, gradient in grads[0].items():
+        np.testing.assert_allclose(gradient, grads[1][path], rtol=1e-5, atol=1e-6)
+
+
+def test_what_is_no_way_of_paths_is_refused() -> None:
+    with pytest.raises(px.ArgumentError, match="unknown paths: got 'names', expected 'file', 'so"):
+        px.onnx.load(b"", paths="names")  # type: ignore[arg-type]
+
+
+def test_a_constant_that_sizes_move_is_no_vector_of_itself() -> None:
+    text = """(float[2, 4] x) => (float[4, 2] y) {
+        s = Shape(x) r = Reshape(beta, s) t = Transpose(r) u = Transpose(x) y = Mul(u, t) }"""
+    data, x = file(text, {"beta": f(8)}), f(2, 4)
+    found = px.onnx.load(data, paths="source")(x)
+    np.testing.assert_allclose(found.numpy(), (x * f(8).reshape(2, 4)).T, rtol=1e-6)

@@ -56,7 +56,12 @@ def inputs(name: str) -> list[Any]:
 
 def ran(file: Path | bytes, given: list[Any], device: px.Backend) -> list[Any]:
     """What a file gives, as arrays."""
-    found = px.onnx.load(file, device=device)(*(px.asarray(v, device=device) for v in given))
+    return arrays_of(
+        px.onnx.load(file, device=device)(*(px.asarray(v, device=device) for v in given))
+    )
+
+
+def arrays_of(found: Any) -> list[Any]:
     return [each.numpy() for each in (found if isinstance(found, tuple) else (found,))]
 
 
@@ -99,6 +104,11 @@ def test_the_source_of_a_graph_does_what_the_graph_does(name: str, tmp_path: Pat
         if isinstance(node, ast.FunctionDef)
     ]
     assert max(sizes) <= 60
+    loaded = px.onnx.load(shipped(name), paths="source")
+    assert set(loaded.params()) == set(made.params)
+    given = [px.asarray(v) for v in feeds.values()]
+    wanted = px.onnx.load(shipped(name))(*given)
+    assert furthest(arrays_of(loaded(*given)), arrays_of(wanted)) <= CLOSE
 
 
 @pytest.mark.parametrize("name", ["minilm", "ocr-find", "u2netp"])

@@ -8,8 +8,8 @@ write("model.onnx", "mymodel")  # a Python package of layers, with its weights
 
 from ._errors import OnnxError as OnnxError
 from ._limits import Limits as Limits
+from ._load import load as load
 from ._model import OnnxModel as OnnxModel
-from ._model import load as load
 from ._table import register as register
 from .save import save as save
 from .source import Package as Package

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 import numpy as np
 
 from phlox_nn import Module, Param
-from phlox_tensor import DTYPES, ArgumentError, Backend, Tensor, as_device, default_device
+from phlox_tensor import DTYPES, ArgumentError, Backend, Tensor, default_device
 
-from ._errors import OnnxError, refuse_other_words
+from ._errors import OnnxError
 from ._graph import Array, Graph, Node, Value, graphs_of, in_order, walk, with_names_once
 from ._inline import inlined
 from ._limits import Limits
@@ -19,7 +19,7 @@ from ._program import Program, bound, checked_attributes, lifted
 from ._quantized import Quantized, without_whole_numbers
 from ._read import Source, read
 from ._recurrent import with_recurrent_layers
-from ._roles import LITERAL_SIZE, Roles, roles
+from ._roles import LITERAL_SIZE, roles
 from ._sound import refuse_unsound
 from ._table import nearest, row_of, unsupported
 from ._upgrade import upgraded
@@ -195,52 +195,25 @@ def paths_of(
     return out
 
 
-def load(
-    source: Source,
-    *,
-    device: Backend | str | None = None,
-    quantized: Quantized = "fake",
-    limits: Limits | None = None,
+def model_of(
+    source: Source, device: Backend, quantized: Quantized = "fake", limits: Limits | None = None
 ) -> OnnxModel:
-    """Return the module of an ONNX file; nothing of the file is executed as code.
-
-    Weights are trained by default, state such as running statistics is not: ``params`` of the
-    module tells them apart, ``freeze`` and ``train`` change what is trained where.
-
-    Args:
-        source: the path of a file, or its bytes; data beside the file is only read with a path.
-        device: where the parameters shall be; the default device by default.
-        quantized: what becomes of whole numbers that stand for floats. ``"fake"`` rounds floats as
-            the file does, with gradients that pass, and weights become floats; ``"float"`` does
-            not round; ``"exact"`` computes as it is written, without gradients.
-        limits: what the file may ask for.
-
-    Raises:
-        ArgumentError: when ``quantized`` is none of these.
-        OnnxError: when the file is malformed, or has ops without a row; all of them are named.
-        OSError: when the file cannot be read.
-
-    Example:
-        >>> import onnx
-        >>> text = '<ir_version: 8, opset_import: ["" : 18]> f (float[2] x) => (float[2] y)'
-        >>> file = onnx.parser.parse_model(text + " { y = Relu(x) }")
-        >>> load(file.SerializeToString())([-1.0, 2.0]).tolist()
-        [0.0, 2.0]
-    """
-    refuse_other_words("load", "quantized", quantized, get_args(Quantized))
+    """Return the module of a file under the names of the file; see ``load``."""
     graph = prepared(source, limits or Limits())
     without_whole_numbers(graph, quantized)
     refuse_unsupported(graph)
     with_weights_as_layers_have_them(graph)
     with_recurrent_layers(graph, {})
-    target = default_device() if device is None else as_device(device)
     found = roles(graph)
-    return _built(graph, found, target, (limits or Limits()).elements)
+    ours = {name: (array, "weight") for name, array in found.trained.items()}
+    ours |= {name: (array, "state") for name, array in found.state.items()}
+    paths = paths_of(list(ours), paths_of_layers(graph))
+    return built(graph, ours, paths, device, (limits or Limits()).elements)
 
 
 def prepared(source: Source, limits: Limits) -> Graph:
     """Read a file as a graph of newest ops, in order, without functions."""
-    _refuse_no_limits(limits)
+    refuse_no_limits(limits)
     graph = inlined(read(source, limits), limits)
     upgraded(graph)
     _constants(graph)
@@ -268,7 +241,8 @@ def with_weights_as_layers_have_them(graph: Graph) -> None:
                 node.attributes = {**node.attributes, "transB": 0}
 
 
-def _refuse_no_limits(limits: object) -> None:
+def refuse_no_limits(limits: object) -> None:
+    """Refuse what are no limits."""
     if not isinstance(limits, Limits):
         hint = "limits=px.onnx.Limits(nodes=1000)"
         got = type(limits).__name__
@@ -336,13 +310,15 @@ def refuse_unsupported(graph: Graph) -> None:
     raise OnnxError("onnx", "ops without a row", got="; ".join(lines), hint=hint)
 
 
-def _built(graph: Graph, found: Roles, device: Backend, elements: int) -> OnnxModel:
-    ours = {**found.trained, **found.state}
-    params = {
-        name: Param(lifted(array, device), role="weight" if name in found.trained else "state")
-        for name, array in ours.items()
-    }
-    paths = paths_of(list(ours), paths_of_layers(graph))
+def built(
+    graph: Graph,
+    params: Mapping[str, tuple[Array, Any]],
+    paths: dict[str, tuple[str, ...]],
+    device: Backend,
+    elements: int,
+) -> OnnxModel:
+    """Return the module of a graph whose parameters are constants of it, each with its role."""
+    ours = {name: Param(lifted(array, device), role=role) for name, (array, role) in params.items()}
     for each in graphs_of(graph):
         each.constants = {k: v for k, v in each.constants.items() if k not in ours}
-    return OnnxModel(Program(graph, list(ours), elements), paths, params)
+    return OnnxModel(Program(graph, list(ours), elements), paths, ours)

@@ -20,7 +20,7 @@ from onnx.backend.test.loader import load_model_tests
 
 from phlox_tensor import DTYPES, Backend, Tensor, asarray, use_device
 
-from ._model import load
+from ._load import load
 from .source import write
 from .source._verify import imported
 

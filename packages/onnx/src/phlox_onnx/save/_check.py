@@ -17,7 +17,7 @@ from phlox_tensor import Backend, PhloxError, Tensor, tree, use_device
 from .._difference import difference
 from .._errors import OnnxError
 from .._limits import Limits
-from .._model import load
+from .._model import model_of
 from ._writer import OPSET
 
 # Beside the largest value; sums are ordered otherwise in spellings of several ops.
@@ -83,7 +83,7 @@ def verified(
         raise OnnxError("save", "the file would break the rules of ONNX", got=str(error)) from error
     if not asked:
         return
-    back = load(path, device=device.base, limits=_NO_LIMITS)
+    back = model_of(path, device.base, limits=_NO_LIMITS)
     for tensors in feeds:
         try:
             with use_device(device):

@@ -41,6 +41,8 @@ class Package:
         precision: how the record keeps floats.
         proof: what verifying said, if that was done.
         freed: the numbers that the file has where sizes were freed.
+        graph: what the text was made of.
+        forms: constants of it in other forms than those of the file.
     """
 
     model: str
@@ -48,6 +50,8 @@ class Package:
     params: dict[str, tuple[Array, str]]
     report: dict[str, Any]
     inputs: list[Value]
+    graph: Graph
+    forms: Forms
     precision: Precision = "keep"
     proof: list[str] = field(default_factory=list)
     freed: dict[str, int] = field(default_factory=dict)
@@ -124,7 +128,7 @@ def _package(graph: Graph, options: Options, cases: Cases) -> Package:
         "lost": _lost(ops),
     }
     text = copies.source() if copies else None
-    return Package(model, text, params, report, inputs, options.precision)
+    return Package(model, text, params, report, inputs, graph, forms, options.precision)
 
 
 def _frozen(params: Mapping[str, tuple[Array, str]], freeze: Sequence[str]) -> set[str]:

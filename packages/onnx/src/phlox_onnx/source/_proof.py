@@ -15,7 +15,7 @@ from phlox_tensor import ArgumentError, Backend, PhloxError, Tensor, asarray, de
 
 from .._errors import RAW, OnnxError
 from .._graph import Value
-from .._model import OnnxModel, load
+from .._model import OnnxModel, model_of
 from .._quantized import Quantized
 from .._read import Source
 from ._options import names_of
@@ -83,7 +83,7 @@ def proven(file: Source, folder: Path, made: Package, asked: Asked) -> Proof:
     """Run a package beside its file at up to three sizes, and take gradients of its weights."""
     proof = Proof()
     device = default_device()
-    loaded = load(file, device=device, quantized=asked.quantized)
+    loaded = model_of(file, device, asked.quantized)
     most = HALF if _in_16_bits(made) else CLOSE
     ran: list[Feeds] = []
     with _package(folder) as module:

@@ -27,7 +27,7 @@ from phlox_tensor import (
 from .._difference import difference
 from .._errors import RAW, OnnxError, refuse_other_words
 from .._graph import Value
-from .._model import OnnxModel, load
+from .._model import OnnxModel, model_of
 from .._quantized import Quantized
 from .._read import Source
 from ._options import names_of
@@ -134,7 +134,7 @@ def verify(
     if not (Path(folder) / "model.py").is_file():
         raise ArgumentError("verify", "no package there", got=str(folder), hint="px.onnx.write")
     target = device or default_device()
-    loaded = load(file, device=target, quantized=quantized)
+    loaded = model_of(file, target, quantized)
     missing = [name for name in loaded.inputs if name not in feeds]
     if missing:
         got, expected = ", ".join(feeds) or "none", ", ".join(loaded.inputs)
