@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from phlox_tensor import (
     ArgumentError,
     Backend,
+    DType,
     Float,
     Numpy,
     ShapeError,
@@ -27,11 +28,16 @@ from ._param import Param
 
 
 @lru_cache(maxsize=16)
-def _angles(positions: int, pairs: int, base: float) -> Tensor[Float]:
-    """Position · base^(-i / pairs), on the host: the sines of a GPU are wrong for large angles."""
+def _table(positions: int, pairs: int, base: float, dtype: DType) -> tuple[Any, Any]:
+    """Sines and cosines of position · base^(-i / pairs), kept: each layer asks for the same.
+
+    Arrays of the host: the sines of a GPU are wrong for large angles.
+    """
     host = Numpy(float="float64")
-    rates = (arange(pairs, dtype="float64", device=host) * (-log(base) / pairs)).exp()
-    return arange(positions, dtype="float64", device=host)[:, None] * rates
+    with unrecorded():
+        rates = (arange(pairs, dtype="float64", device=host) * (-log(base) / pairs)).exp()
+        angles = arange(positions, dtype="float64", device=host)[:, None] * rates
+        return angles.sin().astype(dtype).numpy(), angles.cos().astype(dtype).numpy()
 
 
 def _turns(
@@ -39,12 +45,11 @@ def _turns(
 ) -> tuple[Tensor[Float], Tensor[Float]]:
     """Sines and cosines (length, pairs) from a position on, of the type and on the device of x."""
     known = 1 << max(offset + length - 1, 0).bit_length()  # decoding asks for one more each time
-    with unrecorded():
-        angles = _angles(known, pairs, base)[offset : offset + length]
-        sines, cosines = (v.astype(x.dtype).numpy() for v in (angles.sin(), angles.cos()))
+    sines, cosines = _table(known, pairs, base, x.dtype)
+    end = offset + length
     return (
-        asarray(sines, dtype=x.dtype, device=x.device),
-        asarray(cosines, dtype=x.dtype, device=x.device),
+        asarray(sines[offset:end], dtype=x.dtype, device=x.device),
+        asarray(cosines[offset:end], dtype=x.dtype, device=x.device),
     )
 
 
