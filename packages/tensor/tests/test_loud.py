@@ -123,3 +123,39 @@ def test_keywords_of_others_say_what_to_type(call: Callable[[Any], Any], text: s
     with pytest.raises(pt.UnknownArgumentError) as caught:
         call(pt.ones((2, 2)))
     assert text in str(caught.value)
+
+
+@pytest.mark.parametrize("numbers", [[2**63, -1], [[-1], [2**64 - 1]]])
+def test_integers_that_no_type_holds_together_do_not_become_floats(numbers: Any) -> None:
+    with pytest.raises(pt.DTypeError, match="no element type fits the data"):
+        pt.asarray(numbers)
+    assert pt.asarray([2.0**63, -1]).dtype == pt.float32
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: pt.set_printoptions(precision="a"), "[set_printoptions] not a count"),
+        (lambda: pt.set_printoptions(threshold=-1), "[set_printoptions] not a count"),
+        (lambda: pt.fft.fftfreq(5, d=0), "[fftfreq] no distance between samples"),
+        (lambda: pt.fft.rfftfreq(5, d=0.0), "[rfftfreq] no distance between samples"),
+        (lambda: odd("fft").rfftfreq(5.5), "[rfftfreq] no length"),
+    ],
+)
+def test_settings_that_nothing_can_use(call: Callable[[], Any], text: str) -> None:
+    with pytest.raises(pt.PhloxError) as caught:
+        call()
+    assert text in str(caught.value)
+
+
+def test_all_elements_print_where_the_threshold_is_infinite() -> None:
+    with pt.printoptions(threshold=float("inf")):
+        assert "..." not in repr(pt.arange(2000))
+
+
+def test_a_refusal_of_lapack_does_not_repeat_itself() -> None:
+    with pytest.raises(
+        ArgumentError, match=r"\] a matrix is not positive definite\nhint"
+    ) as caught:
+        pt.linalg.cholesky(pt.asarray([[1.0, 2.0], [2.0, 1.0]], device="numpy"))
+    assert caught.value.got is None

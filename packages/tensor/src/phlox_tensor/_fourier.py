@@ -195,6 +195,7 @@ def fftfreq(
         [0.0, 0.25, -0.5, -0.25]
     """
     _require_length("fftfreq", n)
+    _require_distance("fftfreq", d)
     places: Any = arange(n, device=device)
     places = places - (places > (n - 1) // 2).astype(places.dtype) * n
     return _typed(places, dtype) * (1.0 / (n * d))
@@ -216,6 +217,7 @@ def rfftfreq(
         [0.0, 0.25, 0.5]
     """
     _require_length("rfftfreq", n)
+    _require_distance("rfftfreq", d)
     return _typed(arange(n // 2 + 1, device=device), dtype) * (1.0 / (n * d))
 
 
@@ -281,8 +283,13 @@ def _transformed(
 
 
 def _require_length(op: str, n: int) -> None:
-    if n < 1:
+    if n < 1 or n != int(n):
         raise ShapeError(op, "no length", got=n, expected="1 or more")
+
+
+def _require_distance(op: str, d: float) -> None:
+    if d == 0:
+        raise ArgumentError(op, "no distance between samples", got=f"d={d}", expected="d != 0")
 
 
 def _sized(op: str, x: Tensor, n: int | None, axis: int) -> Tensor:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from html import escape
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
@@ -77,10 +78,13 @@ def printoptions(**options: Any) -> Iterator[PrintOptions]:
 def _changed(options: dict[str, Any]) -> PrintOptions:
     known = PrintOptions.__slots__
     for name, value in options.items():
-        if name not in known or value < 0:
-            got = f"{name}={value!r}"
+        got = f"{name}={value!r}"
+        if name not in known:
             expected = ", ".join(known)
             raise ArgumentError("set_printoptions", "no such option", got=got, expected=expected)
+        if not (isinstance(value, int) or value == inf) or value < 0:
+            expected = "an int >= 0"
+            raise ArgumentError("set_printoptions", "not a count", got=got, expected=expected)
     return replace(_options.get(), **options)
 
 

@@ -144,6 +144,15 @@ def from_python(data: Any, op: str) -> Array:
         raise DTypeError(op, "ragged or mixed data", got=type(data).__name__) from error
     if array.size == 0 and array.dtype == np.float64:
         return array
-    if array.dtype == object:
+    if array.dtype == object or _rounds_integers(data, array):
         raise DTypeError(op, "no element type fits the data", got=type(data).__name__)
     return array
+
+
+def _rounds_integers(data: Any, array: Array) -> bool:
+    """Whether NumPy made floats of integers alone, since no type holds the first and the last."""
+    if array.dtype != np.float64 or isinstance(data, np.ndarray | float) or not array.size:
+        return False
+    if not (np.abs(array) >= 2.0**63).any():
+        return False
+    return all(isinstance(each, int) for each in np.asarray(data, dtype=object).flat)

@@ -47,7 +47,9 @@ def _lapack(op: str, what: str, hint: str | None = None) -> Callable[[Any], Any]
             try:
                 out = function(*wide, **options)
             except np.linalg.LinAlgError as error:
-                raise ArgumentError(op, what, got=str(error).lower(), hint=hint) from None
+                said = str(error).lower()
+                got = None if what.endswith(said) else said
+                raise ArgumentError(op, what, got=got, hint=hint) from None
             parts = out if isinstance(out, tuple) else (np.asarray(out),)
             if not finite.all():
                 parts = tuple([_unknown(part, finite) for part in parts])
