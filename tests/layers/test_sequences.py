@@ -115,3 +115,13 @@ def test_a_position_past_the_last_or_before_the_first_is_an_error() -> None:
         nn.SinusoidalEncoding(8)(given(X), -1)
     with pytest.raises(ValueError, match="no sequence of such rows"):
         nn.RotaryEncoding(4)(given(X))
+
+
+@pytest.mark.parametrize(("dropout", "training"), [(0.0, True), (0.5, False)])
+def test_attention_that_drops_nothing_is_one_op(dropout: float, training: bool) -> None:
+    with px.Profile(DOUBLE) as profile:
+        layer = nn.MultiHeadAttention(8, 2, dropout, device=profile).with_training(training)
+        layer(px.asarray(X, device=profile))
+    ops = [call.op for call in profile.calls]
+    assert ops.count("attention") == 1
+    assert "softmax" not in ops
