@@ -54,8 +54,8 @@ SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
 NO_SETTINGS: Final[Mapping[str, str]] = {
     "capturable": "leave it out: px.compile takes any step",
     "differentiable": "leave it out: gradients are constants of a step",
-    "foreach": "leave it out: Sgd, Adam and AdamW step all parameters by one op",
-    "fused": "leave it out: Sgd, Adam and AdamW step all parameters by one op",
+    "foreach": "leave it out: elementwise rules step all parameters by one call",
+    "fused": "leave it out: elementwise rules step all parameters by one call",
     "lr": "the rate is an argument of each step: optimizer.step(0.1, model, grads)",
     "maximize": "leave it out, and go back from the opposite: (-loss).backward()",
     "optimizer": "optimizer.step(schedule.step(), model, grads): each step takes a rate",

@@ -5,9 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, ClassVar, Generic, Never, TypeVar, get_args
+from operator import is_
+from typing import Any, ClassVar, Final, Generic, Never, TypeVar, get_args
+from weakref import WeakKeyDictionary
 
-from phlox_tensor import DType, Float, ShapeError, Tensor, WrongTypeError, tree
+from phlox_tensor import CompileError, DType, Float, ShapeError, Tensor, WrongTypeError, tree
+from phlox_tensor.capture import run_together
 
 C = TypeVar("C")
 State = Any
@@ -40,17 +43,23 @@ class SimpleOptimizer(ABC):
         grads: Sequence[Tensor[Float]],
         states: Sequence[State],
     ) -> tuple[list[Tensor[Float]], list[State]]:
-        """Return many tensors after a step, and their states: by default one after the other.
+        """Return many tensors after a step, and their states, with the bits of ``step`` for each.
+
+        By default, where ``step`` is elementwise ops and keeps nothing in the rule itself, it runs
+        once, without data, to be one kernel over all tensors; else it runs for each.
 
         Raises:
             ShapeError: when a tensor after a step does not have the shape of the one before.
             WrongTypeError: when ``step`` gives no pair of a tensor and a state.
 
-        For rules that are cheaper for many tensors in one go. All are on one device. The tensors,
-        the gradients, and what the states have at one place are of one element type each; the
-        states have the same structure and equal numbers, and so must those that are returned.
+        For rules that know a cheaper way for many tensors in one go. All are on one device. The
+        tensors, the gradients, and what the states have at one place are of one element type each;
+        the states have the same structure and equal numbers, and so must those that are returned.
         """
-        made = [self.step(lr, *each) for each in zip(tensors, grads, states, strict=True)]
+        rows = list(zip(tensors, grads, states, strict=True))
+        made = _together(self, lr, rows) if rows else None
+        if made is None:
+            made = [self.step(lr, *each) for each in rows]
         pairs = [_checked_pair(self, pair) for pair in made]
         for tensor, (value, _) in zip(tensors, pairs, strict=True):
             if value.shape != tensor.shape:
@@ -103,6 +112,30 @@ class ConfiguredRule(SimpleOptimizer, Generic[C]):
             if isinstance(config, type):
                 cls._defaults = config
                 config._rule = cls  # type: ignore[attr-defined]
+
+
+# Of which rules the first step, and of which the later ones, run tensor by tensor.
+_APART: Final[WeakKeyDictionary[SimpleOptimizer, set[bool]]] = WeakKeyDictionary()
+
+
+def _together(rule: SimpleOptimizer, lr: float, rows: list[Any]) -> list[Any] | None:
+    """What one kernel gives for all rows; None where the step has to run for each."""
+    first = rows[0][2] is None
+    if first in _APART.get(rule, ()):
+        return None
+    own = vars(rule)
+    before = own.copy()
+    try:
+        made = run_together(lambda row: _checked_pair(rule, rule.step(lr, *row)), rows)
+    except CompileError:
+        made = None
+        _APART.setdefault(rule, set()).add(first)
+    if own.keys() != before.keys() or not all(map(is_, own.values(), before.values())):
+        own.clear()  # it counts its calls, or the like: each of them has to be made
+        own.update(before)
+        _APART.setdefault(rule, set()).add(first)
+        return None
+    return made
 
 
 def _of_one_tensor(step: Callable[..., Any]) -> Callable[..., Any]:

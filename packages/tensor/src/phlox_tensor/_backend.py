@@ -468,6 +468,11 @@ def watch(watcher: Watcher, *, on: bool) -> None:
             device._lay_out()
 
 
+def watched() -> bool:
+    """Whether something stands between the base devices and their callers."""
+    return bool(_WATCHERS)
+
+
 def add_op(op: Op) -> None:
     """Give all backends an op that was declared after they were made."""
     with _Interned._changing:

@@ -239,7 +239,7 @@ def _spec(tensor: Any) -> Any:
     if isinstance(tensor, tuple):
         return tuple(_spec(t) for t in tensor)
     if isinstance(tensor, Tensor):
-        return Spec(tensor.shape, tensor.dtype)
+        return Spec(*tensor.device.spec_of(tensor.primitive))
     return tensor  # a weak scalar or None
 
 

@@ -22,6 +22,7 @@ from ._signature import Attribute, Operand, Result, Signature
 from ._sketch import Sketch, Sketched, sketched
 from ._table import Entry, Table
 from ._tensor import Tensor
+from ._trial import Trial
 from .ops._families import ELEMENTWISE
 from .shapes._broadcast import elementwise
 
@@ -57,7 +58,7 @@ class ElementFormula:
         device, given, form = self._looked_at(args)
         found = self._entries.get((device, form))
         if found is None or found[0] is not device.ops:
-            if type(device.base) is Sketch:  # a formula inside of one
+            if type(device.base) in (Sketch, Trial):  # a formula inside of another one
                 inside: Tensor[Any] = self.function(*given)
                 return inside
             found = self._made(device, form, given)
@@ -347,7 +348,7 @@ class _Base:
         if isinstance(parts, CompileError) or not _has_programs(device):
             return _Version(graph.numbers, graph.guards, None, (), ())
         program = parts.program
-        why = _too_much(device, program)
+        why = too_much(device, program)
         kernel = None if why else device.kernel(program)
         if kernel is None and self._strict:
             raise self._refused(program, parts, found, why)
@@ -409,8 +410,8 @@ def _has_programs(device: Backend) -> bool:
     return device.kernel(probe) is not None
 
 
-def _too_much(device: Backend, program: Program) -> str | None:
-    """Which limit of a device a program does not hold, in words."""
+def too_much(device: Backend, program: Program) -> str | None:
+    """Return which limit of a device a program does not hold, in words."""
     limits = device.limits
     if len(program.instrs) > limits.instrs:
         return f"{len(program.instrs)} ops"

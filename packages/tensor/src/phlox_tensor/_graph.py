@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ._backend import Backend
@@ -120,6 +120,17 @@ def values_of(node: Node) -> list[int]:
         elif type(item) is tuple:
             found += [each.number for each in item]
     return found
+
+
+def needed(nodes: Sequence[Node], wanted: Iterable[int]) -> tuple[Node, ...]:
+    """Return the nodes that values need; the others may be left out, whatever they would refuse."""
+    missing = set(wanted)
+    kept = []
+    for node in reversed(nodes):
+        if not missing.isdisjoint(node.results):
+            kept.append(node)
+            missing.update(values_of(node))
+    return tuple(reversed(kept))
 
 
 def shown(item: Any) -> str:

@@ -10,7 +10,7 @@ from ._cell import Cell, recording_here
 from ._device import use_device
 from ._dtype import DType
 from ._errors import CompileError, DeviceError, ShapeError
-from ._graph import Graph, Node, Value, values_of
+from ._graph import Graph, Node, Value, needed, values_of
 from ._infer import infer_prepared
 from ._lowering import Lowered, arguments_of, in_the_way, lowered
 from ._number import Number
@@ -176,7 +176,7 @@ def _run(
 
 def _read(name: str, graph: Graph, value: int, places: dict[int, int]) -> Sketched:
     """The program of a graph with one output, whose inputs are the arguments at these places."""
-    nodes = _needed(graph.nodes, value)
+    nodes = needed(graph.nodes, (value,))
     taken = {v for node in nodes for v in values_of(node)} | {value}
     used = tuple(sorted(places[v] for v in taken if v in places))
     dtype = graph.specs[value].dtype
@@ -212,17 +212,6 @@ def _lowered(
     return parts._replace(inputs=tuple(places[v] for v in parts.inputs))
 
 
-def _needed(nodes: Sequence[Node], value: int) -> tuple[Node, ...]:
-    """The nodes that a value needs; the others may be left out, whatever they would refuse."""
-    needed = {value}
-    kept = []
-    for node in reversed(nodes):
-        if not needed.isdisjoint(node.results):
-            kept.append(node)
-            needed.update(values_of(node))
-    return tuple(reversed(kept))
-
-
 def _form(found: Sketched) -> Any:
     """What two runs have to agree in."""
     graph, parts = found.graph, found.lowered
@@ -230,7 +219,7 @@ def _form(found: Sketched) -> Any:
     guards = [(g.function, [*map(_plain, g.args)], repr(g.value)) for g in graph.guards]
     ops = [
         (node.op, [*map(_plain, node.operands)], [*map(_plain, node.attributes)])
-        for node in _needed(graph.nodes, graph.outputs[0])
+        for node in needed(graph.nodes, graph.outputs)
         if isinstance(parts, Lowered)
     ]
     return found.dtype, found.used, type(parts), numbers, guards, ops

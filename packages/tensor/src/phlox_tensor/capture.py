@@ -24,6 +24,7 @@ from ._program import (
 )
 from ._random_state import drawing_by_lane, drawing_once
 from ._recording import Recording, line_of_user, recorded, recording, unrecorded
+from ._together import run_together
 
 __all__ = [
     "ALWAYS",
@@ -69,6 +70,7 @@ __all__ = [
     "program_of",
     "recorded",
     "recording",
+    "run_together",
     "runs_eagerly",
     "same",
     "shown",
