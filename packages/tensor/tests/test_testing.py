@@ -289,9 +289,23 @@ def test_another_error_is_caught() -> None:
     def raw(entry: Any) -> Any:
         return lambda x, indices, axis: np.take(x, indices, axis=axis)
 
-    text = r"a wrong call, the call: IndexError: .*expected IndexOutOfRangeError"
+    text = r"a wrong call, the call: IndexError: .*expected \[take\] IndexOutOfRangeError"
     with pytest.raises(AssertionError, match=text):
         conformance(Wrong("take", raw), ["take"])
+
+
+def test_an_error_that_names_another_op_is_caught() -> None:
+    def wrapped(entry: Any) -> Any:
+        def named(x: Any, indices: Any, axis: int) -> Any:
+            try:
+                return entry(x, indices, axis)
+            except pt.IndexOutOfRangeError as error:
+                raise pt.IndexOutOfRangeError("inner", error.what, got=error.got) from None
+
+        return named
+
+    with pytest.raises(AssertionError, match=r"\[inner\] .*expected \[take\] IndexOutOfRangeError"):
+        conformance(Wrong("take", wrapped), ["take"])
 
 
 @pytest.mark.parametrize("thorough", [False, True])
