@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from phlox import REGISTRY, Tensor
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -31,6 +34,18 @@ def _program(page: Path) -> str:
     return "\n".join(lines)
 
 
+@pytest.fixture
+def forgetful() -> Iterator[None]:
+    """Forget the ops that a page declares: other tests go through all that there are."""
+    before = set(REGISTRY)
+    yield
+    for name in set(REGISTRY) - before:
+        del REGISTRY[name]
+        if hasattr(Tensor, name):
+            delattr(Tensor, name)
+
+
+@pytest.mark.usefixtures("forgetful")
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
