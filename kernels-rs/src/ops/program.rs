@@ -9,23 +9,30 @@
 //! has one width, 4 or 8 bytes; bools are lanes of 0 and 1, float16 and bfloat16 are lanes of `f32` that are rounded after
 //! every instruction.
 //!
+//! A program may draw random numbers: they are inputs whose blocks are made where others are read (`sources`).
+//!
 //! A program may fold its values over the last axes: register code fills rows, and the loops of the reductions fold them, in
 //! their order. It runs in passes over a few rows at a time (`stages`, `folded`).
 
 mod code;
+mod data;
 #[cfg(test)]
 mod fold_tests;
 mod folded;
 mod handler;
 mod moves;
 mod run;
+#[cfg(test)]
+mod source_tests;
+mod sources;
 mod stages;
 mod table;
 mod task;
 #[cfg(test)]
 mod tests;
 
-pub use code::{Code, Instr, Program, compile};
+pub use code::{Code, compile};
+pub use data::{Instr, Program};
 pub use folded::run as run_stages;
 pub use run::run;
 pub use stages::{Folds, Stages, staged};

@@ -2,11 +2,14 @@
 
 mod normal;
 mod philox;
+mod stream;
 #[cfg(test)]
 mod tests;
 
+pub use stream::{Law, Stream};
+
 use crate::array::Array;
-use crate::dtype::{BF16, DType, Element, F16, Float};
+use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
 use crate::ops::elementwise::convert::cast;
@@ -27,67 +30,12 @@ pub fn random_bits(count: usize, key: u64, counter: u64, dtype: DType) -> Result
 
 /// Uniform numbers in `[low, high)`: `low + u * (high - low)`, where `u` takes as many bits as the type holds.
 pub fn random_uniform(shape: &[usize], low: f64, high: f64, dtype: DType, key: u64, counter: u64) -> Result<Array> {
-    let mut out = Array::uninit(dtype, shape)?;
-    let (start, range) = (low as f32, (high - low) as f32);
-    match dtype {
-        DType::F32 => fill(out.as_mut_slice(), 1, key, counter, &|words, out| {
-            uniform_f32(words, out, start, range);
-        }),
-        DType::F16 => fill(out.as_mut_slice::<F16>(), 1, key, counter, &|words, out| {
-            for (out, &word) in out.iter_mut().zip(words) {
-                *out = F16::from_f32(start + unit::<21>(word) * range);
-            }
-        }),
-        DType::BF16 => fill(out.as_mut_slice::<BF16>(), 1, key, counter, &|words, out| {
-            for (out, &word) in out.iter_mut().zip(words) {
-                *out = BF16::from_f32(start + unit::<24>(word) * range);
-            }
-        }),
-        DType::F64 => fill(out.as_mut_slice::<f64>(), 2, key, counter, &|words, out| {
-            for (out, pair) in out.iter_mut().zip(words.as_chunks().0) {
-                *out = low + unit64(*pair) * (high - low);
-            }
-        }),
-        _ => return Err(not_float("random_uniform", dtype)),
-    }
-    Ok(out)
+    Stream { law: Law::Uniform, dtype, first: low, second: high, key, counter }.array(shape)
 }
 
 /// Normal numbers by Box and Muller (1958) from pairs of uniforms, in `f32` (`f64` for `f64`).
 pub fn random_normal(shape: &[usize], mean: f64, std: f64, dtype: DType, key: u64, counter: u64) -> Result<Array> {
-    if !dtype.is_float() {
-        return Err(not_float("random_normal", dtype));
-    }
-    let mut out = Array::uninit(dtype, shape)?;
-    if dtype == DType::F64 {
-        fill(out.as_mut_slice::<f64>(), 2, key, counter, &|words, out| {
-            for (out, words) in out.chunks_mut(2).zip(words.as_chunks::<4>().0) {
-                let [a, b, c, d] = *words;
-                let radius = (-2.0 * (1.0 - unit64([a, b])).ln()).sqrt();
-                let (sin, cos) = (std::f64::consts::TAU * unit64([c, d])).sin_cos();
-                let pair = [mean + std * (radius * cos), mean + std * (radius * sin)];
-                out.copy_from_slice(&pair[..out.len()]);
-            }
-        });
-        return Ok(out);
-    }
-    match dtype {
-        DType::BF16 => normals::<BF16>(&mut out, mean, std, key, counter),
-        DType::F16 => normals::<F16>(&mut out, mean, std, key, counter),
-        _ => normals::<f32>(&mut out, mean, std, key, counter),
-    }
-    Ok(out)
-}
-
-fn normals<T: Float<Wide = f32>>(out: &mut Array, mean: f64, std: f64, key: u64, counter: u64) {
-    let (mean, std) = (mean as f32, std as f32);
-    fill(out.as_mut_slice::<T>(), 1, key, counter, &|words, out| {
-        let mut wide = [0.0; PIECE];
-        normal::normal(words, &mut wide[..words.len()], mean, std);
-        for (out, &value) in out.iter_mut().zip(&wide) {
-            *out = T::narrow(value);
-        }
-    });
+    Stream { law: Law::Normal, dtype, first: mean, second: std, key, counter }.array(shape)
 }
 
 fn not_float(op: &str, dtype: DType) -> Error {

@@ -178,6 +178,7 @@ WRONG: dict[str, Any] = {
     "refuses": (3,),
     "shape": (2, 3),
     "signed_zeros": "some",
+    "source": "some",
     "special_ints": 2,
     "truths": "all",
     "ulp": -1,

@@ -1,7 +1,9 @@
 //! From a program to its code: an order of the instructions, what stays in registers, and what is saved where.
 
+use super::data::{Instr, Program};
 use super::handler::Handler;
 use super::moves;
+use super::sources::{Source, Split, split};
 use super::table::{Lane, of_one, of_two};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -12,30 +14,6 @@ use crate::ops::elementwise::kernel::{Class, Kernel, binary, unary};
 
 /// Elements of work of weight 1 that are worth a task of their own: as for the row kernels, a light op has 16K.
 pub(super) const GRAIN: usize = 64 << 10;
-
-/// One elementwise op: its name, the values it takes, the type of its result.
-#[derive(Clone, Debug)]
-pub struct Instr {
-    /// A row of the op tables, or `cast`, `clip`, `where`.
-    pub op: String,
-    /// Values, counted from 0: inputs, numbers, then instructions.
-    pub args: Vec<usize>,
-    /// Of the result.
-    pub dtype: DType,
-}
-
-/// Elementwise ops over inputs and numbers whose shapes broadcast.
-#[derive(Clone, Debug)]
-pub struct Program {
-    /// Types of the inputs.
-    pub inputs: Vec<DType>,
-    /// Types that the numbers take.
-    pub numbers: Vec<DType>,
-    /// In an order in which they can run.
-    pub instrs: Vec<Instr>,
-    /// The instructions whose results are wanted, as values.
-    pub outputs: Vec<usize>,
-}
 
 /// Where an operand of a step lies.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +47,11 @@ pub struct Code {
     pub(super) width: usize,
     pub(super) inputs: Vec<DType>,
     pub(super) numbers: Vec<DType>,
+    /// Of the numbers of the program, those that fill slots; and how many there are.
+    pub(super) taken: Vec<usize>,
+    pub(super) given: usize,
+    /// What the last inputs draw.
+    pub(super) sources: Vec<Source>,
     pub(super) outputs: Vec<DType>,
     pub(super) steps: Vec<Step>,
     /// The steps with an operand that moves from block to block, whether it is the other one, and what it is.
@@ -106,6 +89,9 @@ impl Code {
 /// The code of a program for an instruction set; `None` where it has none, or none for one of the instructions.
 pub fn compile(program: &Program, level: Level) -> Result<Option<Code>> {
     check(program)?;
+    let given = program.numbers.len();
+    let Some(Split { program, sources, numbers: taken }) = split(program) else { return Ok(None) };
+    let program = &program;
     let known = |instr: &Instr| {
         let args: Vec<DType> = instr.args.iter().map(|&arg| dtype_of(program, arg)).collect();
         fits(&instr.op, &args, instr.dtype)
@@ -122,11 +108,14 @@ pub fn compile(program: &Program, level: Level) -> Result<Option<Code>> {
         width,
         inputs: program.inputs.clone(),
         numbers: program.numbers.clone(),
+        taken,
+        given,
         outputs: program.outputs.iter().map(|&value| dtype_of(program, value)).collect(),
         moving,
         steps: writer.steps,
         slots: writer.slots.len(),
-        weight: writer.weight,
+        weight: writer.weight + 8 * sources.len(),
+        sources,
     }))
 }
 

@@ -1,6 +1,6 @@
 //! Programs with folds against the ops one by one, bit for bit.
 
-use super::code::{Instr, Program};
+use super::data::{Instr, Program};
 use super::stages::{Folds, staged};
 use super::tests::{instr, one_nan, program, random_program, same, there_is_code};
 use super::{compile, run, run_stages};

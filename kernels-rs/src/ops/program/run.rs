@@ -1,6 +1,7 @@
 //! Runs code over operands of any layout: in blocks, on several threads.
 
 use super::code::Code;
+use super::sources::{chosen, streams};
 use super::task::{Feed, Frame, Task, To};
 use crate::array::Array;
 use crate::array::scalar::Scalar;
@@ -12,20 +13,22 @@ use crate::memory::scratch::{collected, with_scratch};
 use crate::ops::elementwise::engine::{common_layout, foreign_order};
 use crate::ops::elementwise::walk::{View, merge_axes};
 use crate::ops::elementwise::{Input, scalar_word, stream};
+use crate::ops::random::Stream;
 
 /// Runs a program on operands of its element types whose shapes broadcast, and numbers that fit the types they take.
 pub fn run(code: &Code, operands: &[&Array], numbers: &[Scalar]) -> Result<Vec<Array>> {
-    let fits = operands.len() == code.inputs.len() && numbers.len() == code.numbers.len();
+    let fits = operands.len() + code.sources.len() == code.inputs.len() && numbers.len() == code.given;
     if !fits || operands.iter().zip(&code.inputs).any(|(x, dtype)| x.dtype() != *dtype) {
         return Err(Error::Rejected("operands of other types than the program takes"));
     }
-    let words = words_of(numbers, &code.numbers)?;
+    let words = words_of(&chosen(numbers, &code.taken), &code.numbers)?;
+    let draws = streams(&code.sources, numbers)?;
     let first = operands[0];
     if operands.iter().all(|x| x.is_contiguous() && x.same_shape(first)) {
         let outputs =
             code.outputs.iter().map(|&dtype| Array::uninit(dtype, first.shape())).collect::<Result<Vec<_>>>()?;
         let views = collected(operands.iter().map(|x| View::stored(x, Strides::filled(1, 1))));
-        fill(code, &words, &views, &[first.numel()], &outputs);
+        fill(code, &words, &views, &draws, &[first.numel()], &outputs);
         return Ok(outputs);
     }
     let mut to = *first.shape();
@@ -33,15 +36,17 @@ pub fn run(code: &Code, operands: &[&Array], numbers: &[Scalar]) -> Result<Vec<A
         to = shape::broadcast(&to, x.shape())?;
     }
     let sources = collected(operands.iter().map(|x| Input::Array(x)));
-    if let Some(strides) = common_layout(&sources, &to) {
+    // What is drawn is told by its place in row-major order.
+    let free = draws.is_empty();
+    if let Some(strides) = common_layout(&sources, &to).filter(|_| free) {
         let outputs = code.outputs.iter().map(|&dtype| Array::uninit(dtype, &to)).collect::<Result<Vec<_>>>()?;
         let views = collected(operands.iter().map(|x| View::stored(x, Strides::filled(1, 1))));
-        fill(code, &words, &views, &[shape::numel(&to)], &outputs);
+        fill(code, &words, &views, &draws, &[shape::numel(&to)], &outputs);
         return outputs.iter().map(|out| out.with_geometry(&to, &strides, 0)).collect();
     }
     let spread = |x: &Array| View::stored(x, shape::broadcast_strides(x.shape(), x.strides(), &to));
     let mut views = collected(operands.iter().map(|x| spread(x)));
-    let order = foreign_order(&sources, &to);
+    let order = foreign_order(&sources, &to).filter(|_| free);
     let mut dims = to;
     if let Some(order) = &order {
         order.iter().zip(dims.iter_mut()).for_each(|(&axis, len)| *len = to[axis]);
@@ -51,7 +56,7 @@ pub fn run(code: &Code, operands: &[&Array], numbers: &[Scalar]) -> Result<Vec<A
     }
     let outputs = code.outputs.iter().map(|&dtype| Array::uninit(dtype, &dims)).collect::<Result<Vec<_>>>()?;
     let merged = merge_axes(&mut views, &dims);
-    fill(code, &words, &views, &merged, &outputs);
+    fill(code, &words, &views, &draws, &merged, &outputs);
     let Some(order) = order else { return Ok(outputs) };
     let back = |out: &Array| {
         let mut strides = Strides::filled(0, to.len());
@@ -67,7 +72,7 @@ pub fn words_of(numbers: &[Scalar], dtypes: &[DType]) -> Result<Vec<u64>> {
 }
 
 /// Fills the dense outputs, whose elements in memory order are the walk over `dims`.
-fn fill(code: &Code, words: &[u64], views: &[View], dims: &[usize], outputs: &[Array]) {
+fn fill(code: &Code, words: &[u64], views: &[View], draws: &[Stream], dims: &[usize], outputs: &[Array]) {
     let len = shape::numel(dims);
     let operands = collected(views.iter().map(|view| view.lying(dims)));
     let targets = collected(outputs.iter().map(|out| SharedMut::new(out.data().cast_mut())));
@@ -75,7 +80,8 @@ fn fill(code: &Code, words: &[u64], views: &[View], dims: &[usize], outputs: &[A
     let streamed = stream::pays(bytes);
     threads::for_ranges(len, code.grain(), &|range| {
         with_scratch(code.room() / 8, |room: &mut [u64]| {
-            let (feeds, to) = (operands.iter().map(Feed::Lying), targets.iter().map(|target| To::Far(target.ptr())));
+            let feeds = operands.iter().map(Feed::Lying).chain(draws.iter().map(Feed::Drawn));
+            let to = targets.iter().map(|target| To::Far(target.ptr()));
             // SAFETY: the room is this task's; operands and results have the types of the code, and the walk's elements.
             unsafe {
                 Task::new(code, words, room.as_mut_ptr().cast(), feeds, to, streamed).range(range, Frame::NONE);

@@ -4,7 +4,9 @@
 //! results need: a fold reads values of its pass, and what reads the fold comes a pass later. Between passes a value is
 //! kept where it costs much, else it is computed again.
 
-use super::code::{Code, Instr, Program, compile, dtype_of, is_heavy};
+use super::code::{Code, compile, dtype_of, is_heavy};
+use super::data::{Instr, Program};
+use super::sources::is_source;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::machine::simd::Level;
@@ -99,7 +101,8 @@ pub struct Stages {
     pub(super) rows: Vec<(DType, Option<usize>)>,
 }
 
-/// The stages of a program; `None` where the machine has no code for one of its instructions.
+/// The stages of a program; `None` where the machine has no code for one of its instructions, and for sources: passes would
+/// draw their numbers again.
 pub fn staged(folds: &Folds, level: Level) -> Result<Option<Stages>> {
     let program = &folds.program;
     let values = program.inputs.len() + program.numbers.len() + program.instrs.len();
@@ -113,6 +116,9 @@ pub fn staged(folds: &Folds, level: Level) -> Result<Option<Stages>> {
     let made = values - program.instrs.len()..values;
     if (0..program.instrs.len()).any(early) || !program.outputs.iter().all(|at| made.contains(at)) {
         return Err(Error::value("program", "values that come later, or outputs that are no instructions".to_owned()));
+    }
+    if program.instrs.iter().any(is_source) {
+        return Ok(None);
     }
     let Some(known) = Known::of(folds) else { return Ok(None) };
     Planner { folds, known, level }.plan()

@@ -4,6 +4,7 @@ use super::code::{Code, Place};
 use super::handler::{Cell, Jump};
 use crate::array::source::{Held, Operand, Source, Strided};
 use crate::memory::scratch::collected;
+use crate::ops::random::Stream;
 use std::arch::x86_64::{__m256, __m512, _mm256_setzero_ps, _mm512_setzero_ps};
 use std::ops::Range;
 
@@ -16,6 +17,8 @@ pub enum Feed<'a> {
     Near(*const u8, usize),
     /// From dense memory that holds one element of so many bytes for each row.
     Row(*const u8, usize),
+    /// From nowhere: random numbers, by the place in the walk.
+    Drawn(&'a Stream),
 }
 
 /// Where a result of the code goes.
@@ -196,6 +199,11 @@ impl Reader<'_> {
                 (at, size)
             }
             Feed::Near(start, size) => (start.wrapping_add((range.start - frame.near) * size), size),
+            Feed::Drawn(stream) => {
+                // SAFETY: a block holds `count` of any type of the program, aligned for it.
+                unsafe { stream.part(range.start, len, block) };
+                (block.cast_const(), stream.dtype.itemsize())
+            }
             Feed::Row(start, size) => {
                 let (first, last) = (range.start / frame.len, (range.end - 1) / frame.len);
                 let whole = first == last;

@@ -1,6 +1,7 @@
 //! Programs against the row kernels, bit for bit.
 
-use super::code::{Instr, Program, compile};
+use super::code::compile;
+use super::data::{Instr, Program};
 use super::run;
 use crate::array::Array;
 use crate::array::scalar::Scalar;

@@ -1,4 +1,5 @@
 use super::*;
+use crate::dtype::{BF16, F16};
 use crate::machine::threads::set_num_threads;
 
 fn word_stream(count: usize, key: u64, counter: u64) -> Vec<u32> {

@@ -7,8 +7,9 @@ from math import inf
 from typing import Any, Final
 
 from phlox_tensor import Backend, DType, Spec, finfo
-from phlox_tensor.capture import Node, Number, Program, Value, lowered
+from phlox_tensor.capture import Node, Number, Program, Value, lowered, values_of
 
+from ._cluster import spans
 from ._fused import Fused
 from ._replay import folded, plan_of
 from ._trace import Place, Ref, Trace
@@ -130,6 +131,11 @@ def _agrees(
     whole: Program,
 ) -> bool:
     """Whether ops as one program give what they gave one by one; ``whole``: the program of all."""
+    if any(node.op.source for node in nodes):
+        made = {v for node in nodes for v in node.results}
+        taken = [v for node in nodes for v in values_of(node) if v not in made]
+        if not spans(taken, specs, specs[nodes[-1].results[0]].shape) or nodes[-1].op.source:
+            return True  # the first ops by themselves do not tell how much to draw
     device = nodes[0].device
     parts = lowered(nodes, specs, wanted, whole.inner, whole.keepdims)
     kernel = device.kernel(parts.program)

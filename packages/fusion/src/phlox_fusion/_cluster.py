@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any, Final, final
 from weakref import WeakKeyDictionary
 
-from phlox_tensor import Backend, Spec
+from phlox_tensor import Backend, Op, Spec, broadcast_shapes
 from phlox_tensor.capture import (
     Instr,
     Node,
@@ -18,6 +18,7 @@ from phlox_tensor.capture import (
     Taken,
     arguments_of,
     fold_of,
+    source_of,
     values_of,
 )
 
@@ -124,6 +125,7 @@ class _Clusters:
         for cluster in self._all:
             inside = {*cluster.nodes}
             cluster.outputs = [v for v in cluster.made if self._leaves(v, inside)]
+        self._take_sources()
         self._join_siblings()
         kept = []
         for cluster in self._all:
@@ -138,6 +140,37 @@ class _Clusters:
             else:
                 kept.append(cluster)
         return kept, self._alone
+
+    def _take_sources(self) -> None:
+        """Let clusters draw the random numbers that they alone read."""
+        readers: dict[int, list[int]] = {}
+        for place, node in enumerate(self._nodes):
+            for value in values_of(node):
+                readers.setdefault(value, []).append(place)
+        for place, node in enumerate(self._nodes):
+            if not node.op.source or node.results[0] in self._wanted:
+                continue
+            (drawn,) = node.results
+            places = {*readers.get(drawn, ())}
+            for cluster in self._all:
+                if drawn in cluster.reads and places <= {*cluster.nodes}:
+                    if self._draws(cluster, node, drawn):
+                        cluster.nodes.insert(0, place)
+                        cluster.made[drawn] = None
+                        del cluster.reads[drawn], self._alone[place]
+                    break
+
+    def _draws(self, cluster: Cluster, node: Node, drawn: int) -> bool:
+        """Whether a cluster may draw what it reads: its other operands tell its shape."""
+        if cluster.inner or cluster.device is not node.device:
+            return False
+        if len(cluster.nodes) >= self._limits_of(node.device).instrs:
+            return False
+        others = [value for value in cluster.reads if value != drawn]
+        if not spans(others, self._specs, cluster.shape):
+            return False
+        same = self._specs[drawn].shape == cluster.shape
+        return same and _has_source(node.device, node.op, self._name(drawn))
 
     def _join_siblings(self) -> None:
         """Let clusters that read the same and do not need each other read it once."""
@@ -313,6 +346,24 @@ class _Clusters:
             return True
         last = self._last.get(value, -1)
         return last not in inside and last >= 0
+
+
+def spans(values: Sequence[int], specs: Sequence[Spec], shape: tuple[int, ...]) -> bool:
+    """Whether values broadcast to a shape by themselves."""
+    return bool(values) and broadcast_shapes(*[specs[v].shape for v in values]) == shape
+
+
+def _has_source(device: Backend, op: Op, dtype: str) -> bool:
+    """Whether a backend draws inside of a program."""
+    known = _RUNS.setdefault(device, {})
+    found = known.get((op.name, dtype))
+    if found is None:
+        types = source_of(op)
+        drawn = len(types) + 1
+        draw = Instr(op.name, tuple(range(1, drawn)), dtype)
+        program = Program((dtype,), types, (draw, Instr("add", (0, drawn), dtype)), (drawn + 1,))
+        found = known[op.name, dtype] = device.kernel(program) is not None
+    return found
 
 
 _RUNS: Final[WeakKeyDictionary[Backend, dict[Any, bool]]] = WeakKeyDictionary()

@@ -91,6 +91,7 @@ FIELDS: Final[dict[str, tuple[Fits, str]]] = {
     "refuses": (_are_refusals, "a tuple of refusal(ShapeError, (2, 3), axis=5)"),
     "shape": _FUNCTION,
     "signed_zeros": (_is_three_way, "True, False or None"),
+    "source": _BOOL,
     "special_ints": _BOOL,
     "truths": _BOOL,
     "ulp": _ERROR,

@@ -36,6 +36,9 @@ def interpreted(program: Program) -> Kernel:
             raise Rejected("no axes to fold, or nothing to fold")
         for instr in program.instrs:
             given = [values[arg] for arg in instr.args]
+            if REGISTRY[instr.op].source:
+                values.append(entries[instr.op](*_drawn(instr, given, shape)))
+                continue
             if REGISTRY[instr.op].folds:
                 given = [np.broadcast_to(given[0], shape)]
             values.append(entries[instr.op](*given, *_asked(instr, len(shape), inner)))
@@ -45,6 +48,14 @@ def interpreted(program: Program) -> Kernel:
         return tuple(values[value] for value in program.outputs)
 
     return run
+
+
+def _drawn(instr: Instr, given: list[Any], shape: tuple[int, ...]) -> list[Any]:
+    """The attributes of a source: its shape, the element type, and the numbers in their order."""
+    known: dict[str, Any] = {"DType": as_dtype(instr.dtype), "Shape": shape}
+    numbers = iter(given)
+    kinds = [item.type for item in REGISTRY[instr.op].signature.attributes]
+    return [known[kind] if kind in known else next(numbers) for kind in kinds]
 
 
 def _asked(instr: Instr, rank: int, inner: int) -> list[Any]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ._composite import broadcast_shapes
 from ._dtype import DType
 from ._errors import CompileError
 from ._graph import Graph, Node, Value, values_of
 from ._number import Number, Scalar
-from ._op import Spec
+from ._op import Op, Spec
 from ._program import Instr, Program
 
 
@@ -74,6 +74,23 @@ def arguments_of(node: Node, specs: Sequence[Spec]) -> tuple[int | Taken, ...] |
     return tuple(found)
 
 
+# The element types as which a source takes its numbers.
+_NUMBERS: Final = {"float": "float64", "int": "uint64"}
+
+
+def source_of(op: Op) -> tuple[str, ...]:
+    """Return the element types of the numbers that a source takes."""
+    kinds = [item.type for item in op.signature.attributes]
+    return tuple(_NUMBERS[kind] for kind in kinds if kind in _NUMBERS)
+
+
+def _drawn_by(node: Node) -> tuple[Taken, ...]:
+    """What a source takes as an instruction."""
+    kinds = [item.type for item in node.op.signature.attributes]
+    given = zip(kinds, node.attributes, strict=True)
+    return tuple(Taken(item, _NUMBERS[kind]) for kind, item in given if kind in _NUMBERS)
+
+
 def fold_of(node: Node, specs: Sequence[Spec]) -> int | str:
     """Return how many axes, the last ones, a node folds; or why it is no instruction that does."""
     if not node.op.folds:
@@ -117,7 +134,11 @@ def lowered(
     types: list[str] = []
     taken: list[tuple[int | Taken, ...]] = []
     for node in nodes:
-        args = (*values_of(node),) if node.op.folds and inner else arguments_of(node, specs)
+        args: tuple[int | Taken, ...] | str
+        if node.op.source:
+            args = _drawn_by(node)
+        else:
+            args = (*values_of(node),) if node.op.folds and inner else arguments_of(node, specs)
         if isinstance(args, str):
             raise in_the_way("kernel", node, args)
         taken.append(args)

@@ -175,6 +175,8 @@ class Op:
         counts: an Int result has the default integer type, whatever that of Int operands is.
         folds: a reduction that makes elements of one type one of the same type, so that a program
             may hold it.
+        source: draws each element by its place and by numbers alone, in a shape that is its first
+            attribute, so that a program may draw it where it is read.
         truths: operands of other kinds are taken as Bool, by whether they are not 0.
         domain: the interval that tests draw from, or one per operand name.
         ulp: allowed error in units of the result type's epsilon.
@@ -216,6 +218,7 @@ class Op:
     floats: bool = False
     counts: bool = False
     folds: bool = False
+    source: bool = False
     truths: bool = False
     domain: tuple[float, float] | Mapping[str, tuple[float, float]] = (-3.0, 3.0)
     ulp: float = 0.0

@@ -56,11 +56,12 @@ SequenceRun = Callable[[list[Any], tuple[int | float, ...]], tuple[Any, ...]]
 
 
 class Instr(NamedTuple):
-    """One op of a program: elementwise, or a reduction that folds.
+    """One op of a program: elementwise, a reduction that folds, or a source of random numbers.
 
     Attributes:
         op: its name.
-        args: the values of its operands, then of its attributes, which are numbers.
+        args: the values of its operands, then of its attributes, which are numbers. A source has
+            the shape of the program, row by row: it takes no argument for that.
         dtype: the element type of its result; an attribute that asks for it is no argument.
     """
 
@@ -112,7 +113,8 @@ class Program(NamedTuple):
         """Return for each value whether it has one element for each row, as numbers have."""
         found = [at in self.rows for at in range(len(self.inputs))] + [True] * len(self.numbers)
         for op, args, _ in self.instrs:
-            found.append(REGISTRY[op].folds or all(found[arg] for arg in args))
+            known = REGISTRY[op]
+            found.append(known.folds or (not known.source and all(found[arg] for arg in args)))
         return tuple(found)
 
     def check(self) -> None:
@@ -121,7 +123,7 @@ class Program(NamedTuple):
         Raises:
             CompileError: without inputs or outputs, where a value is taken before it is there, or
                 where an output is no instruction or stands twice; where folds have no axes, or
-                take what has one element for each row.
+                take what has one element for each row; where a source takes other than numbers.
         """
         for at, instr in enumerate(self.instrs):
             if not instr.args or not all(0 <= arg < self.start + at for arg in instr.args):
@@ -142,6 +144,13 @@ class Program(NamedTuple):
             )
         rows = self.of_rows()
         for op, args, _ in self.instrs:
+            if REGISTRY[op].source and not all(len(self.inputs) <= a < self.start for a in args):
+                raise CompileError(
+                    "program",
+                    "a source takes what is no number",
+                    got=f"{op}{args}",
+                    expected=f"values from {len(self.inputs)} up to {self.start - 1}",
+                )
             if REGISTRY[op].folds and (self.inner < 1 or len(args) != 1 or rows[args[0]]):
                 raise CompileError(
                     "program",

@@ -10,7 +10,7 @@ from ._graph import Formula, Graph, Guard, Node, Value, shown, values_of, writte
 from ._infer import infer_prepared
 from ._interpreter import interpreted
 from ._kinds import KIND_SETS
-from ._lowering import Lowered, Taken, arguments_of, fold_of, lowered, program_of
+from ._lowering import Lowered, Taken, arguments_of, fold_of, lowered, program_of, source_of
 from ._number import Number, call, plain, same
 from ._program import (
     Call,
@@ -74,6 +74,7 @@ __all__ = [
     "runs_eagerly",
     "same",
     "shown",
+    "source_of",
     "unrecorded",
     "values_of",
     "watch",

@@ -19,11 +19,13 @@ from ._array import ITEM_BYTES, GpuArray, dense_strides, is_dense
 from ._copy import contiguous
 from ._launch import Launch
 from ._layout import broadcast_strides, merge_axes
+from ._random import numbers_of
 from ._runtime import GpuDevice, grid
 from ._split import Piece, bindings, pieces
 from ._table import Entries
 from .wgsl import table
 from .wgsl.chain import Chain, Node, Walk, chain_source, has_row, reporting_op, steps, stride_axes
+from .wgsl.random import NUMBERS
 
 Operand = GpuArray | bool | int | float
 
@@ -159,7 +161,8 @@ def _plan(device: GpuDevice, chain: Chain, operands: tuple[Operand, ...]) -> Pla
         return Plan(shape=shape, pieces=_pieces(device, chain, operands))
     size = math.prod(shape)
     strides = [broadcast_strides(x.shape, x.strides, shape) for x in arrays]
-    order = _memory_order(shape, strides)
+    # What is drawn is told by its place in row-major order.
+    order = None if chain.sources() else _memory_order(shape, strides)
     if order is not None:
         strides = [tuple(own[i] for i in order) for own in strides]
     ordered = shape if order is None else tuple(shape[i] for i in order)
@@ -364,30 +367,57 @@ def kernel(device: GpuDevice, program: Program) -> Kernel | None:
     if chain is None:
         return None
     chained = Chained(chain, tuple(as_dtype(chain.dtype(value)) for value in chain.outputs))
-    return lambda *operands: run_program(device, chained, operands)
+    sources = [instr.args for instr in program.instrs if REGISTRY[instr.op].source]
+    if not sources:
+        return lambda *operands: run_program(device, chained, operands)
+    laws = [instr.op for instr in program.instrs if REGISTRY[instr.op].source]
+    taken = _taken(program)
+
+    def run(*operands: Any) -> tuple[GpuArray, ...]:
+        given = [operands[value] for value in taken]
+        for law, args in zip(laws, sources, strict=True):
+            given += numbers_of(law, *(operands[value] for value in args))
+        return run_program(device, chained, tuple(given))
+
+    return run
+
+
+def _taken(program: Program) -> list[int]:
+    """The inputs, and the numbers that others than sources take, as values."""
+    asked = {arg for i in program.instrs if REGISTRY[i.op].source for arg in i.args}
+    used = {arg for i in program.instrs if not REGISTRY[i.op].source for arg in i.args}
+    return [v for v in range(program.start) if v not in asked or v in used]
 
 
 def chain_of(program: Program) -> Chain | None:
     """A program without folds as a chain; None where a row is missing."""
-    values = [*range(program.start)]  # of the program, as values of the chain
+    inputs = [program.dtype(value) for value in _taken(program)]
+    values = {value: at for at, value in enumerate(_taken(program))}  # as those of the chain
+    drawn = sum(REGISTRY[instr.op].source for instr in program.instrs)
+    free = len(inputs)
+    inputs += [*NUMBERS] * drawn
     nodes: list[Node] = []
 
     def add(op: str, args: tuple[int, ...], dtype: str) -> int:
         nodes.append(Node(op, args, dtype))
-        return program.start + len(nodes) - 1
+        return len(inputs) + len(nodes) - 1
 
-    for instr in program.instrs:
+    for value, instr in enumerate(program.instrs, program.start):
+        if REGISTRY[instr.op].source:
+            values[value] = add(instr.op, tuple(range(free, free + len(NUMBERS))), instr.dtype)
+            free += len(NUMBERS)
+            continue
         args = tuple(values[arg] for arg in instr.args)
         steps = _STEPS.get(instr.op)
         if steps is None:
-            values.append(add(instr.op, args, instr.dtype))
+            values[value] = add(instr.op, args, instr.dtype)
             continue
-        value = args[0]
+        made = args[0]
         for step, arg in zip(steps, args[1:], strict=True):
-            value = add(step, (value, arg), instr.dtype)
-        values.append(value)
+            made = add(step, (made, arg), instr.dtype)
+        values[value] = made
     outputs = tuple(values[value] for value in program.outputs)
-    chain = Chain((*program.inputs, *program.numbers), tuple(nodes), outputs)
+    chain = Chain(tuple(inputs), tuple(nodes), outputs)
     return chain if all(has_row(chain, node) for node in nodes) else None
 
 

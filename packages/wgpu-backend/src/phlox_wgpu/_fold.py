@@ -28,13 +28,15 @@ _TOKENS = count()
 def kernel(device: GpuDevice, program: Program) -> Kernel | None:
     """The kernel of a program; None for what WGSL has no row for.
 
-    Of folds there may be one, of float32, behind which only its rows are gone on with.
+    Of folds there may be one, of float32, behind which only its rows are gone on with, and then
+    no sources.
     """
     program.check()
     folds = [at for at, instr in enumerate(program.instrs) if REGISTRY[instr.op].folds]
+    drawn = any(REGISTRY[instr.op].source for instr in program.instrs)
     if not folds:
         return _elementwise.kernel(device, program)
-    fold = _parts(device, program, folds[0]) if len(folds) == 1 else None
+    fold = _parts(device, program, folds[0]) if len(folds) == 1 and not drawn else None
     return None if fold is None else fold.run
 
 

@@ -16,6 +16,26 @@ from .wgsl.walk import WORKGROUP
 _MASK = 0xFFFFFFFF
 
 
+def _of_bounds(low: float, high: float) -> tuple[float, float]:
+    return low, high - low
+
+
+def _of_moments(mean: float, std: float) -> tuple[float, float]:
+    return mean, std
+
+
+# What kernels take of the two parameters of a law.
+_AFFINE = {"random_normal": _of_moments, "random_uniform": _of_bounds}
+
+
+def numbers_of(
+    op: str, first: float, second: float, key: int, counter: int
+) -> tuple[float | int, ...]:
+    """What kernels take of the parameters of a law, key and counter: ``kernels.NUMBERS``."""
+    words = (key & _MASK, (key >> 32) & _MASK, counter & _MASK, (counter >> 32) & _MASK)
+    return (*_AFFINE[op](first, second), *words, 0)
+
+
 def _fill(
     device: GpuDevice,
     key: tuple[str, ...],

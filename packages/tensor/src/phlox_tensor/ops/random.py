@@ -64,6 +64,7 @@ random_normal = random(
         case(shape=(0,), mean=0.0, std=1.0, key=5, counter=0),
     ),
     internal=True,
+    source=True,
     doc="Normal numbers by Box and Muller from the Philox stream; ``pt.random.normal`` is the "
     "usual spelling.",
 )
@@ -104,6 +105,7 @@ random_uniform = random(
         case(shape=(7,), low=-2.0, high=2.0, key=2**40, counter=2**33),
     ),
     internal=True,
+    source=True,
     doc="Uniform numbers in [low, high) from the Philox stream, the same on every backend; "
     "``pt.random.uniform`` is the usual spelling.",
 )

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from phlox_tensor import REGISTRY
+
 from .._kernel import Kernel
-from . import table
+from . import random, table
 from .reduce import Reduction, reduction_body, reduction_params
 from .tile import SIGNATURE
 from .walk import WORKGROUP, Params, coordinates, lengths, strides
@@ -27,7 +29,8 @@ _PARAMETERS = {"b": "u32", "f": "f32", "i": "i32", "u": "u32"}
 class Node:
     """One op: its name, the values that it takes, the element type of its result.
 
-    Values are counted from 0, inputs first, then nodes.
+    Values are counted from 0, inputs first, then nodes. A source of random numbers takes scalars
+    alone: those that ``random.NUMBERS`` tells.
     """
 
     op: str
@@ -47,6 +50,11 @@ class Chain:
         """The element type of a value."""
         count = len(self.inputs)
         return self.inputs[value] if value < count else self.nodes[value - count].dtype
+
+    def sources(self) -> list[tuple[int, Node]]:
+        """The nodes that draw random numbers, by value."""
+        found = enumerate(self.nodes, len(self.inputs))
+        return [(value, node) for value, node in found if REGISTRY[node.op].source]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +148,8 @@ def has_row(chain: Chain, node: Node) -> bool:
         return False
     if node.op == "cast":
         return True
+    if REGISTRY[node.op].source:
+        return random.has_source(node.op, node.dtype) and node.args[0] < len(chain.inputs)
     try:
         table.expression(node.op, _LETTERS[dtypes[-2]])
     except KeyError:
@@ -187,20 +197,23 @@ def _value_type(dtype: str) -> str:
 def _function(chain: Chain) -> str:
     """The chain as a function of scalars; several outputs come back in a struct."""
     names = [f"a{i}" for i in range(len(chain.inputs))]
+    sources = dict(chain.sources())
     lines = []
     for node in chain.nodes:
         name = f"a{len(names)}"
-        lines.append(f"  let {name} = {_expression(chain, node, names)};")
+        if len(names) not in sources:
+            lines.append(f"  let {name} = {_expression(chain, node, names)};")
         names.append(name)
-    arguments = ", ".join(f"a{i}: {_value_type(dtype)}" for i, dtype in enumerate(chain.inputs))
+    takes = [*enumerate(chain.inputs), *((value, node.dtype) for value, node in sources.items())]
+    arguments = ", ".join(f"a{i}: {_value_type(dtype)}" for i, dtype in takes)
     types = [_value_type(chain.dtype(value)) for value in chain.outputs]
     results = ", ".join(names[value] for value in chain.outputs)
-    text = ""
+    text = random.drawing(node.op for node in sources.values()) if sources else ""
     if len(types) == 1:
         result, value = types[0], results
     else:
         fields = ", ".join(f"r{i}: {kind}" for i, kind in enumerate(types))
-        text = f"struct Results {{ {fields} }}\n"
+        text += f"struct Results {{ {fields} }}\n"
         result, value = "Results", f"Results({results})"
     body = "\n".join(lines)
     return f"{text}fn chain({arguments}) -> {result} {{\n{body}\n  return {value};\n}}\n"
@@ -257,13 +270,21 @@ def _loads(chain: Chain, walk: Walk) -> list[str]:
             at += " + i32(i)" if dense else f" + c{walk.rank - 1}"
         lines.append(f"  let b{k} = in{bound}[{at}];")
         bound += 1
+    sources = chain.sources()
+    lines += [f"  let b{value} = {_drawn(node, 'i')};" for value, node in sources]
     for lane in "xyzw":
         args = []
         for k, kind in enumerate(walk.access):
             place = {"c": f"p.c{k}", "s": f"b{k}", "v": f"b{k}.{lane}"}[kind]
             args.append(_load(chain.inputs[k], place))
+        args += [_narrow(f"b{value}.{lane}", node, chain) for value, node in sources]
         lines.append(f"  let r{lane} = chain({', '.join(args)});")
     return lines
+
+
+def _drawn(node: Node, block: str) -> str:
+    """Four numbers of a source: those of a block, counted along the walk."""
+    return random.drawn(node.op, node.dtype, block, [f"p.c{value}" for value in node.args])
 
 
 def _vector_main(chain: Chain, walk: Walk) -> str:
@@ -294,6 +315,8 @@ def _called(chain: Chain, walk: Walk) -> str:
         else:
             args.append(_load(chain.inputs[k], f"in{bound}[at{k}]"))
             bound += 1
+    for _, node in chain.sources():
+        args.append(_narrow(f"({_drawn(node, '(i >> 2u)')})[i & 3u]", node, chain))
     return f"chain({', '.join(args)})"
 
 
