@@ -14,6 +14,8 @@ import phlox_tensor as pt
 from phlox_nn import ConfigError
 from phlox_tensor import ArgumentError, RecordError, WrongTypeError
 
+LOOSE: Any = optim  # what a checker would refuse
+
 RATES: list[tuple[Any, str, dict[str, Any]]] = [
     (optim.ConstantSchedulerConfig, "lr", {}),
     (optim.CosineSchedulerConfig, "initial_lr", {"steps": 10}),
@@ -149,3 +151,22 @@ def test_statistics_are_an_effect_of_a_step_without_trained_parameters() -> None
     out = optim.SgdConfig().init().step(0.1, norm, Statistics())
     assert np.array_equal(out.running_mean.value.numpy(), value.numpy())
     assert out.weight is norm.weight
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: LOOSE.WarmUpSchedulerConfig(optim.PlateauSchedulerConfig(1.0), 3), "plateau.rate"),
+        (
+            lambda: LOOSE.SequentialSchedulerConfig(
+                [optim.ConstantSchedulerConfig(0.1), optim.PlateauSchedulerConfig(1.0)], [3]
+            ),
+            "plateau.rate",
+        ),
+        (lambda: LOOSE.GroupsConfig(optim.LbfgsConfig(), {}), "loss_of"),
+        (lambda: LOOSE.GroupsConfig(optim.SgdConfig(), {"*": optim.LbfgsConfig()}), "loss_of"),
+    ],
+)
+def test_what_takes_more_at_each_step_is_no_part_of_others(make: Any, said: str) -> None:
+    with pytest.raises(ConfigError, match=f"cannot be made of a .*\nhint: .*{said}"):
+        make()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from math import inf, isnan
+from typing import ClassVar
 
-from phlox_nn import Config
+from phlox_nn import Config, ConfigError
 
 from ._elsewhere import NO_SETTINGS, SETTINGS
 
@@ -13,6 +14,7 @@ class CheckedConfig(Config):
     """A config whose numbers are numbers, and whose learning rates are finite."""
 
     _words = SETTINGS, NO_SETTINGS
+    _alone: ClassVar[str | None] = None  # of what is no part of other configs: what to type instead
 
     def __post_init__(self) -> None:
         """Check every value.
@@ -21,8 +23,18 @@ class CheckedConfig(Config):
             ConfigError: naming the field.
         """
         for name, value in vars(self).items():
+            self._refuse_alone(name, value)
             if isinstance(value, float):
                 self.require(name, not isnan(value), "a number")
             if (name == "lr" or name.endswith("_lr")) and isinstance(value, float | int):
                 self.require(name, 0 <= value < inf, "finite, at least 0")
         super().__post_init__()
+
+    def _refuse_alone(self, name: str, value: object) -> None:
+        """Say what to type in place of a part that takes more than others do at each step."""
+        parts = [*value.values()] if isinstance(value, dict) else value
+        for part in parts if isinstance(parts, list | tuple) else [parts]:
+            if isinstance(part, CheckedConfig) and part._alone is not None:
+                got = type(part).__name__
+                what = f"{type(self).__name__}.{name} cannot be made of a {got}"
+                raise ConfigError("config", what, got=got, hint=part._alone)

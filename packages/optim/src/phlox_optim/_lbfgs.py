@@ -32,6 +32,10 @@ class LbfgsConfig(CheckedConfig):
         line_search: how far to go: ``"strong_wolfe"`` looks, None goes by the learning rate.
     """
 
+    _alone = (
+        "it calls the loss many times in a step of the whole module: "
+        "model, loss = optim.LbfgsConfig().init().step(1.0, model, loss_of)"
+    )
     max_iterations: int = 20
     max_evaluations: int | None = None
     tolerance_grad: float = 1e-7

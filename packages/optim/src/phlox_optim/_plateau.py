@@ -28,6 +28,10 @@ class PlateauSchedulerConfig(CheckedConfig):
         epsilon: a smaller fall is left out.
     """
 
+    _alone = (
+        "its rate follows a measure: plateau.step(loss) where an epoch ends, and "
+        "optimizer.step(schedule.step() * plateau.rate, model, grads), initial_lr=1.0 for it"
+    )
     initial_lr: float
     best: Literal["low", "high"] = "low"
     factor: float = 0.1
