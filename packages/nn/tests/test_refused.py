@@ -402,3 +402,20 @@ def test_a_cache_hides_no_layer() -> None:
 def test_what_there_is_none_of_is_not_taken_back(change: Callable[[Any], Any]) -> None:
     with pytest.raises(ArgumentError, match=r"no adapters|no weight is quantized"):
         change(linear().freeze())
+
+
+def test_a_type_that_is_registered_as_a_leaf_is_not_looked_into() -> None:
+    class Open:
+        def __init__(self) -> None:
+            self.part = nn.Param(pt.ones(2))
+
+    class Closed(Open):
+        pass
+
+    class Holder(nn.Module):
+        held: Any
+
+    tree.register_leaf(Closed)
+    assert not Holder(Closed()).params()
+    with pytest.raises(TreeError, match="unknown type holds a tensor"):
+        Holder(Open())

@@ -12,6 +12,8 @@ from onnx import TensorProto, helper, numpy_helper, parser
 
 import phlox_tensor as px
 from phlox_onnx import OnnxError, load, register
+from phlox_onnx._graph import Graph, Node, Value
+from phlox_tensor import tree
 
 
 def model(text: str, opset: int = 18, **constants: Any) -> bytes:
@@ -376,3 +378,7 @@ def test_a_misspelt_op_names_the_nearest() -> None:
     text = '<ir_version: 8, opset_import: ["" : 18]> g (float[2] x) => (float[2] y) '
     with pytest.raises(OnnxError, match="hint: 'Softmax' has a row"):
         load(onnx.parser.parse_model(f"{text} {{ y = Softmaxx(x) }}").SerializeToString())
+
+
+def test_modules_do_not_look_through_what_a_file_holds() -> None:
+    assert all(map(tree.is_closed, (Graph, Node, Value)))

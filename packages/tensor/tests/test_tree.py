@@ -246,7 +246,10 @@ def test_a_type_may_be_registered_as_a_leaf() -> None:
     class Closed(list[int]):
         pass
 
+    assert not tree.is_closed(Closed)
     tree.register_leaf(Closed)
+    assert tree.is_closed(Closed)
+    assert tree.is_closed(type("Further", (Closed,), {}))
     value = Closed([1, 2])
     assert tree.leaves([value]) == [value]
     assert tree.is_plain(value)

@@ -269,6 +269,8 @@ def opener(cls: type) -> Inside | None:
 
 
 def _opener(cls: type) -> Inside | None:
+    if tree.is_closed(cls):
+        return None
     if _is_array(cls):
         return lambda x: list(x.flat) if x.dtype.hasobject and x.dtype.names is None else []
     for base, inside in _INSIDE.items():

@@ -8,6 +8,8 @@ from typing import Any, final
 
 import numpy as np
 
+from phlox_tensor import tree
+
 from ._errors import OnnxError
 
 Array = np.ndarray[Any, Any]
@@ -100,6 +102,11 @@ class Model:
     opsets: dict[str, int]
     functions: dict[Key, Function]
     producer: str = ""
+
+
+# They hold what the file does, which is no tensor: modules need not look through thousands of them.
+for _type in (Graph, Node, Value):
+    tree.register_leaf(_type)
 
 
 def walk(graph: Graph) -> Iterator[Node]:

@@ -107,6 +107,11 @@ def register_leaf(type: type) -> None:
     KINDS.forget(lambda: _CLOSED.add(type))
 
 
+def is_closed(type: type) -> bool:
+    """Whether a type was made a leaf that nobody looks into, or one of its bases."""
+    return not _CLOSED.isdisjoint(type.__mro__)
+
+
 def is_node(value: Any) -> bool:
     """Whether a value comes apart, as opposed to a leaf."""
     return type(kind_of(type(value))) is Node

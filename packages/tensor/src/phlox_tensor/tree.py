@@ -1,7 +1,7 @@
 """Trees of containers: take apart, map, rebuild; ``register`` makes a type of one's own a node."""
 
 from ._containers import Coming, Node, attributes_of, slots_of, takes_attributes
-from ._nodes import is_node, is_plain, node_of, register, register_leaf
+from ._nodes import is_closed, is_node, is_plain, node_of, register, register_leaf
 from ._tree import (
     Structure,
     children,
@@ -20,6 +20,7 @@ __all__ = [
     "attributes_of",
     "children",
     "flatten",
+    "is_closed",
     "is_node",
     "is_plain",
     "leaves",
