@@ -293,3 +293,8 @@ def test_lerp_between_numbers_whose_difference_leaves_the_range() -> None:
     assert pt.lerp(*ends, 0.75).tolist() == pytest.approx([1.5e38, -1.5e38], rel=1e-5)
     assert pt.lerp(*ends, 0.0).tolist() == ends[0].tolist()
     assert pt.lerp(*ends, 1.0).tolist() == ends[1].tolist()
+
+
+def test_running_sums_of_long_lines_stay_exact_on_the_reference() -> None:
+    total = pt.full((1_000_000,), 0.1, dtype="float32", device="numpy").cumsum()[-1]
+    assert total.item() == np.float32(np.float64(np.float32(0.1)) * 1_000_000)

@@ -6,13 +6,19 @@ from typing import Any
 
 import numpy as np
 
+from ._precision import wide64
 from .reduction import in_sum_type
 
 Array = np.ndarray[Any, Any]
 
 
+def _wide(x: Array, dtype: Any) -> Array:
+    """The operand as it is run through: floats in float64, since errors of long lines add up."""
+    return wide64(x) if dtype.kind == "Float" else in_sum_type(x, dtype)
+
+
 def cumsum(x: Array, axis: int, dtype: Any) -> Array:
-    wide = in_sum_type(x, dtype)
+    wide = _wide(x, dtype)
     return np.cumsum(wide, axis=axis, dtype=wide.dtype).astype(dtype.numpy)
 
 
@@ -27,7 +33,7 @@ def cumulative_sum(x: Array, axis: int, dtype: Any, include_initial: bool) -> Ar
 
 
 def cumulative_prod(x: Array, axis: int, dtype: Any, include_initial: bool) -> Array:
-    wide = in_sum_type(x, dtype)
+    wide = _wide(x, dtype)
     out = np.cumprod(wide, axis=axis, dtype=wide.dtype).astype(dtype.numpy)
     return _with_initial(out, axis, 1) if include_initial else out
 
