@@ -217,7 +217,10 @@ def _lerp(x1: Tensor, x2: Tensor, weight: Tensor) -> Tensor:
     far = wide.isinf()  # between numbers of which only the difference leaves the range
     gap = far.where(0.0, wide)
     near = (weight < 0.5).where(x1 + weight * gap, x2 - gap * (1 - weight))
-    return far.where(x1 * (1 - weight) + x2 * weight, near)
+    # Beside an infinity a number counts by its sign, and times a large weight it could be another.
+    start = (x2.isinf() & x1.isfinite()).where(x1.sign(), x1)
+    end = (x1.isinf() & x2.isfinite()).where(x2.sign(), x2)
+    return far.where(start * (1 - weight) + end * weight, near)
 
 
 lerp = elementwise(

@@ -99,5 +99,8 @@ def lerp(x1: Array, x2: Array, weight: Array) -> Array:
     with np.errstate(all="ignore"):
         gap = b - a
         ends = np.where(w < 0.5, a + w * gap, b - (1 - w) * gap)
-        found = np.where(np.isinf(gap), a * (1 - w) + b * w, ends)
+        # Beside an infinity of the operands only the sign of a number counts.
+        start = np.where(np.isinf(b) & np.isfinite(a), np.sign(a), a)
+        end = np.where(np.isinf(a) & np.isfinite(b), np.sign(b), b)
+        found = np.where(np.isinf(gap), start * (1 - w) + end * w, ends)
         return found.astype(first_dtype((x1, x2, weight)))
