@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -194,3 +195,18 @@ def test_the_numbers_of_each_step_are_its_own() -> None:
         Twice.factor = 0.0
         model = optimizer.step(1.0, model, {key.id: px.ones((1000, 1000))})
         assert float(model.weights[0].value[3, 4]) == -1.0
+
+
+def test_a_rule_may_be_a_dataclass_which_has_no_hash() -> None:
+    @dataclass
+    class Sign(optim.SimpleOptimizer):
+        beta: float = 0.5
+
+        def step(self, lr: float, tensor: Tensor, grad: Tensor, state: Any) -> tuple[Tensor, Any]:
+            return tensor - grad.sign() * (lr * self.beta), state
+
+    with px.use_device(Cpu()):
+        model = Net([Param(px.ones(LARGE)), Param(px.ones(LARGE))])
+        grads = {param.id: px.ones(LARGE) for param in model.params().values()}
+        model = optim.OptimizerAdaptor(Sign()).step(0.5, model, grads)
+        assert float(model.weights[1].value[0, 0]) == 0.75

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from operator import is_
 from typing import Any, ClassVar, Final, Generic, Never, TypeVar, get_args
-from weakref import WeakKeyDictionary
+from weakref import finalize
 
 from phlox_tensor import CompileError, DType, Float, ShapeError, Tensor, WrongTypeError, tree
 from phlox_tensor.capture import run_together
@@ -114,14 +114,23 @@ class ConfiguredRule(SimpleOptimizer, Generic[C]):
                 config._rule = cls  # type: ignore[attr-defined]
 
 
-# Of which rules the first step, and of which the later ones, run tensor by tensor.
-_APART: Final[WeakKeyDictionary[SimpleOptimizer, set[bool]]] = WeakKeyDictionary()
+# By id of a rule, since rules need no hash: whether the first step, and the later ones, run tensor
+# by tensor.
+_APART: Final[dict[int, set[bool]]] = {}
+
+
+def _apart(rule: SimpleOptimizer) -> set[bool]:
+    found = _APART.get(id(rule))
+    if found is None:
+        found = _APART[id(rule)] = set()
+        finalize(rule, _APART.pop, id(rule))
+    return found
 
 
 def _together(rule: SimpleOptimizer, lr: float, rows: list[Any]) -> list[Any] | None:
     """What one kernel gives for all rows; None where the step has to run for each."""
-    first = rows[0][2] is None
-    if first in _APART.get(rule, ()):
+    first, apart = rows[0][2] is None, _apart(rule)
+    if first in apart:
         return None
     own = vars(rule)
     before = own.copy()
@@ -129,11 +138,11 @@ def _together(rule: SimpleOptimizer, lr: float, rows: list[Any]) -> list[Any] | 
         made = run_together(lambda row: _checked_pair(rule, rule.step(lr, *row)), rows)
     except CompileError:
         made = None
-        _APART.setdefault(rule, set()).add(first)
+        apart.add(first)
     if own.keys() != before.keys() or not all(map(is_, own.values(), before.values())):
         own.clear()  # it counts its calls, or the like: each of them has to be made
         own.update(before)
-        _APART.setdefault(rule, set()).add(first)
+        apart.add(first)
         return None
     return made
 
