@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import doctest
 import xml.etree.ElementTree as ET
 from fractions import Fraction
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,11 +15,6 @@ from phlox_tensor import Numpy, Tensor
 
 INNER = Numpy(float="float64")
 DEVICE = ad.Autodiff(INNER)
-MODULES = sorted(
-    path.stem
-    for path in Path(ad.__file__).parent.glob("_*.py")
-    if ">>>" in path.read_text(encoding="utf-8")
-)
 
 
 def leaf(*values: float, device: ad.Autodiff = DEVICE) -> Tensor[Any]:
@@ -33,14 +25,6 @@ def values_of(x: Tensor[Any], grads: ad.Gradients) -> Any:
     found = grads.get(x)
     assert found is not None
     return found.tolist()
-
-
-@pytest.mark.parametrize("module", MODULES)
-def test_examples_of_docstrings_run(module: str) -> None:
-    with pt.use_device(Numpy()):
-        found = doctest.testmod(import_module(f"phlox_autodiff.{module}"))
-    assert found.attempted
-    assert not found.failed
 
 
 # retain_grad

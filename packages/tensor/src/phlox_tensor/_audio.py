@@ -166,7 +166,7 @@ def decibels(x: Tensor, /, *, floor: float = 1e-10, span: float | None = None) -
         ArgumentError: for a floor or a span that is not positive.
 
     Example:
-        >>> decibels(asarray([[100.0, 1.0, 0.0]]), span=40.0).tolist()
+        >>> decibels(asarray([[100.0, 1.0, 0.0]]), span=40.0).round().tolist()
         [[20.0, 0.0, -20.0]]
     """
     if not (floor > 0 and isfinite(floor)) or (span is not None and not span > 0):

@@ -35,9 +35,9 @@ class Meta(Backend):
         dtypes: the element types that it has; all by default.
 
     Example:
-        >>> x = pt.zeros((10**9, 100), device=Meta())
-        >>> (x @ pt.zeros((100, 10**9), device=Meta())).shape
-        (1000000000, 1000000000)
+        >>> x = zeros((10**8, 100), device=Meta())
+        >>> (x @ zeros((100, 10**8), device=Meta())).shape
+        (100000000, 100000000)
     """
 
     name = "meta"

@@ -38,8 +38,8 @@ class Mixed(Decorator):
     Example:
         >>> from phlox_tensor import Mixed, Numpy, asarray
         >>> x = asarray([[1.0, 2.0**-9]], device=Mixed(Numpy(), "bfloat16"))
-        >>> (x + x)[0, 1].item() == 2.0**-8, (1 + x @ x.mT - 1).dtype
-        (True, float32)
+        >>> (x + x)[0, 1].item() == 2.0**-8, (1 + x @ x.mT - 1).dtype.name
+        (True, 'float32')
     """
 
     name = "mixed"

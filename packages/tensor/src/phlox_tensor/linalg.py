@@ -172,7 +172,7 @@ def lstsq(x1: Tensor, x2: Tensor, /, *, rtol: Tensor | float | None = None) -> L
         ShapeError: when the rows of x1 and x2 differ.
 
     Example:
-        >>> lstsq(asarray([[1.0], [1.0]]), asarray([1.0, 3.0])).solution.tolist()
+        >>> lstsq(asarray([[1.0], [1.0]]), asarray([1.0, 3.0])).solution.round().tolist()
         [2.0]
     """
     columns = x2[:, None] if x2.ndim == 1 else x2
