@@ -5,6 +5,7 @@
 //! over all taps ([`correlate`]). Lanes are neighbouring positions, so images stay NCHW and weights are read where they lie. With many
 //! channels it is a matrix product whose right side is packed in panels through the offset table ([`implicit`]); no
 //! im2col matrix exists. Source of the idea: "The Indirect Convolution Algorithm", arXiv 1907.02129.
+//! Few positions: dot products of what they read with the weights where they lie ([`few`]).
 //! One small plane and many weights: the input gradient is a matrix product with the weights where they lie ([`columns`]).
 //! Kernels of 1 x 1 that read every position are plain matrix products ([`pointwise`], [`pointwise_grad`]).
 //! Kernels of 3 x 3 with stride 1 and enough work go through tiles of 2 x 2 results ([`winograd`]).
@@ -17,6 +18,7 @@ mod columns;
 mod correlate;
 mod cut;
 mod depthwise;
+mod few;
 mod implicit;
 mod panel;
 mod pointwise;
@@ -154,7 +156,7 @@ fn most<T: Real>(weight: &Array) -> usize {
     PART.max(weight.numel() * size_of::<T>())
 }
 
-fn forward<T: Real>(
+fn forward<T: Real + Gemm>(
     window: &Window,
     x: &Array,
     weight: &Array,
@@ -165,9 +167,10 @@ fn forward<T: Real>(
     let (kernel, bias) = (ready(weight)?, bias.map(ready).transpose()?);
     let (kernel, bias) = (slice(&kernel), bias.as_ref().map(slice::<T>));
     let mut out = Array::uninit(x.dtype(), shape)?;
+    let run = if few::applies(window) { few::forward } else { window::forward };
     for part in cut(window, Side::Output, parts::made(&[x, &out], T::DTYPE), most::<T>(weight)) {
         let source = part.input::<T>(x)?;
-        part.write(&mut out, &part.output, |to| window::forward(&part.window, slice(&source), kernel, bias, to))?;
+        part.write(&mut out, &part.output, |to| run(&part.window, slice::<T>(&source), kernel, bias, to))?;
     }
     Ok(out)
 }

@@ -269,6 +269,34 @@ fn small_planes_agree_with_the_definition() {
     check::<BF16>(&case, &mut random, 8e-3);
 }
 
+/// Convolutions of few positions, padded, dilated and strided, beside the definition.
+#[test]
+fn few_positions_are_dot_products() {
+    let mut random = Random(11);
+    let mut few = 0;
+    for round in 0..60 {
+        set_num_threads(1 + round % 4);
+        let mut case = random_case(&mut random);
+        let kernel = (1 + random.next(4), 1 + random.next(20));
+        case.input = [1, 64 / (kernel.0 * kernel.1) + 1 + random.next(9), 1 + random.next(6), 1 + random.next(40)];
+        case.weight = [8 + random.next(60), case.input[1], kernel.0, kernel.1];
+        case.settings.groups = 1;
+        let padding = ((kernel.0, random.next(3)), (kernel.1, random.next(9)));
+        case.settings = Settings { stride: (2 + random.next(3), 4 + random.next(9)), padding, ..case.settings };
+        let Ok(window) = Window::new("test", &case.input, &case.weight, &case.settings) else { continue };
+        few += usize::from(few::applies(&window));
+        match round % 4 {
+            0 => check::<f64>(&case, &mut random, f64::EPSILON),
+            1 => check::<BF16>(&case, &mut random, 8e-3),
+            _ => check::<f32>(&case, &mut random, f32::EPSILON as f64),
+        }
+    }
+    assert!(few > 15, "{few}");
+    let settings = Settings { stride: (1, 1), padding: ((2, 2), (2, 2)), dilation: (1, 1), groups: 1 };
+    let empty = Case { input: [1, 8, 0, 1], weight: [8, 8, 3, 3], settings };
+    check::<f32>(&empty, &mut random, f32::EPSILON as f64);
+}
+
 /// The gradient of the weights by tiles, whatever it costs: some images at a time, some rows of a plane at a time.
 #[test]
 fn gradients_by_tiles_agree_with_the_definition() {
