@@ -259,3 +259,12 @@ def test_a_type_that_the_device_lacks_is_named_with_those_it_has() -> None:
             call()
     with pytest.raises(DTypeError):
         pt.asarray(np.ones(2), device=device)
+
+
+def test_lists_of_large_integers_are_not_rounded_on_the_way() -> None:
+    held = pt.asarray([2**63 + 1, 3], dtype="uint64", device=Numpy())
+    assert held.tolist() == [2**63 + 1, 3]
+    assert pt.asarray([2**63, -1], dtype="float64", device=Numpy()).tolist() == [2.0**63, -1.0]
+    for data, dtype in (([2**63, -1], "int64"), ([2**63, 3], "int64"), ([2**63, -1], None)):
+        with pytest.raises(DTypeError):
+            pt.asarray(data, dtype=dtype, device=Numpy())

@@ -96,7 +96,7 @@ def upload(data: Any, dtype: DType | None, device: Backend, op: str = "asarray")
     own = isinstance(data, np.ndarray | np.generic)
     if isinstance(data, np.ndarray) and type(data) is not np.ndarray:
         _refuse_mask(data, op)
-    array = np.asarray(data) if own else from_python(data, op)
+    array = np.asarray(data) if own else from_python(data, op, dtype)
     found = as_dtype(array.dtype, op)
     if dtype is None:
         dtype = found
@@ -127,8 +127,10 @@ def _refuse_mask(data: Array, op: str) -> None:
         )
 
 
-def from_python(data: Any, op: str) -> Array:
+def from_python(data: Any, op: str, dtype: DType | None = None) -> Array:
     """Return nested lists of numbers, or what NumPy takes, as an array.
+
+    Where ``dtype`` is a Float type, integers may be rounded to it; else none is.
 
     Raises:
         DTypeError: for lists of different lengths, and for what no element type fits.
@@ -144,9 +146,18 @@ def from_python(data: Any, op: str) -> Array:
         raise DTypeError(op, "ragged or mixed data", got=type(data).__name__) from error
     if array.size == 0 and array.dtype == np.float64:
         return array
-    if array.dtype == object or _rounds_integers(data, array):
-        raise DTypeError(op, "no element type fits the data", got=type(data).__name__)
+    if array.dtype == object:
+        raise _without_type(data, op)
+    if (dtype is None or dtype.kind != "Float") and _rounds_integers(data, array):
+        try:
+            return np.asarray(data, dtype=np.uint64)
+        except OverflowError:
+            raise _without_type(data, op) from None
     return array
+
+
+def _without_type(data: Any, op: str) -> DTypeError:
+    return DTypeError(op, "no element type fits the data", got=type(data).__name__)
 
 
 def _rounds_integers(data: Any, array: Array) -> bool:
