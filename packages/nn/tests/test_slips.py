@@ -188,3 +188,25 @@ def test_a_share_keeps_the_fewest_that_have_it() -> None:
 def test_what_is_no_share_is_refused(share: float) -> None:
     with pytest.raises(ArgumentError, match=r"top_p is no share: got .*, expected 0 < top_p <= 1"):
         writer().generate(pt.asarray([[1]]), 2, top_p=share)
+
+
+@pytest.mark.parametrize(
+    ("config", "text"),
+    [
+        (
+            nn.LinearConfig(3, 2),
+            r"\[LinearConfig\].*expected the Linear that.*\nhint: layer = config\.init\(\)",
+        ),
+        (nn.MseLossConfig(), r"\[MseLossConfig\](.|\n)*hint: layer = config\.init\(\)"),
+    ],
+)
+def test_a_config_that_is_called_says_to_make_the_layer_first(config: Any, text: str) -> None:
+    with pytest.raises(WrongTypeError, match=text):
+        config(pt.ones((1, 3)))
+    with pytest.raises(ArgumentError, match=r"not a layer: got a \w+Config(.|\n)*config\.init\(\)"):
+        nn.Sequential(config)
+
+
+def test_a_name_near_a_setting_may_be_one_of_what_the_config_makes() -> None:
+    with pytest.raises(UnknownNameError, match=r"hint: config\.bias; config\.init\(\) makes the"):
+        _ = LOOSE.LinearConfig(3, 2).biases

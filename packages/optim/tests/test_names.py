@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 import phlox_optim as optim
+import phlox_tensor as pt
 from phlox_nn import Config, ConfigError
 from phlox_optim._elsewhere import SETTINGS
-from phlox_tensor import UnknownArgumentError, UnknownNameError
+from phlox_tensor import UnknownArgumentError, UnknownNameError, WrongTypeError
 
 LOOSE: Any = optim  # what a checker would refuse
 OWNERS: list[Any] = [
@@ -94,3 +95,28 @@ def test_every_word_of_pytorch_stands_for_a_setting() -> None:
     ]
     settings = {field.name for config in configs for field in fields(config)}
     assert {ours for each in SETTINGS.values() for ours in each} <= settings
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: LOOSE.LossScaling(optim.Lbfgs()), r"got a Lbfgs, .*\nhint: scaling = optim\.Loss"),
+        (lambda: LOOSE.LossScaling(optim.AdamConfig()), r"got a AdamConfig, .*\n.*scaling\.step\("),
+        (lambda: LOOSE.OptimizerAdaptor(optim.Lbfgs()), r"got a Lbfgs, .*\n.*step\(1\.0, model"),
+        (lambda: LOOSE.OptimizerAdaptor(optim.LbfgsConfig()), r"\nhint: .*step\(1\.0, model, loss"),
+        (lambda: LOOSE.OptimizerAdaptor(optim.AdamConfig()), r"\nhint: config\.init\(\), which"),
+        (lambda: LOOSE.OptimizerAdaptor(optim.AdamConfig().init()), r"\nhint: leave the adaptor"),
+        (lambda: LOOSE.OptimizerAdaptor(3), r"got a int, .*\nhint: optim\.Adam\(\)"),
+        (lambda: LOOSE.AdamConfig()(0.1), r"\[AdamConfig\] a config is called(.|\n)*config\.init"),
+    ],
+)
+def test_parts_in_the_wrong_place_say_what_to_type(make: Callable[[], Any], text: str) -> None:
+    with pytest.raises(WrongTypeError, match=text):
+        make()
+
+
+def test_losses_of_quasi_newton_steps_are_not_scaled() -> None:
+    scaling: Any = optim.LossScaling()
+    scaling.scaled(pt.ones(()))
+    with pytest.raises(WrongTypeError, match=r"\[step\].*got a Lbfgs, .*\nhint: scaling = optim"):
+        scaling.step(optim.Lbfgs(), 1.0, None, None)

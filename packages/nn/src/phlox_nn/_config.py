@@ -47,6 +47,8 @@ class Config(_settings.TypedFields, ABC):
         NO_SETTINGS,
     )
 
+    _to_call: ClassVar[str] = "config.init() makes the {}"  # for who calls the config itself
+
     def __init_subclass__(cls, **options: Any) -> None:
         """Turn the subclass into a frozen dataclass.
 
@@ -71,8 +73,19 @@ class Config(_settings.TypedFields, ABC):
         _settings.check(self)
         self.validate()
 
-    # Type checkers would take any name for one that exists.
+    # Type checkers would take any name for one that exists, and let any config be called.
     if not TYPE_CHECKING:
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Never:
+            """Say that what it describes has yet to be made."""
+            owner = type(self)
+            raise WrongTypeError(
+                owner.__name__,
+                "a config is called, which only describes",
+                got=f"a {owner.__name__}",
+                expected=f"the {owner.kind} that it makes",
+                hint=self._to_call.format(owner.kind),
+            )
 
         def __getattr__(self, name: str) -> Never:
             """Say which setting is near, or that the module has yet to be made."""
@@ -82,7 +95,7 @@ class Config(_settings.TypedFields, ABC):
             near = unknown_name(name, "config", {}, [f.name for f in fields(owner)])
             what = f"no such name in {owner.__name__}"
             made = f"config.init() makes the {owner.kind}"
-            raise UnknownNameError(name, what, hint=near.hint or made)
+            raise UnknownNameError(name, what, hint=f"{near.hint}; {made}" if near.hint else made)
 
     def validate(self) -> None:
         """Raise ConfigError for settings that make no sense though their types are right."""

@@ -306,10 +306,11 @@ def check_device(given: object) -> None:
         )
 
 
-def no_forward(module: Any) -> TypeError:
+def no_forward(module: Any) -> WrongTypeError:
     """Return the error for a call of a module that only holds others."""
     kind = type(module).__name__
-    return TypeError(
-        f"[module] {kind} has no method 'forward' to call\n"
-        f"hint: def forward(self, x): ... in {kind}, or call a module inside of it"
+    return WrongTypeError(
+        "module",
+        f"{kind} has no method 'forward' to call",
+        hint=f"def forward(self, x): ... in {kind}, or call a module inside of it",
     )

@@ -28,6 +28,7 @@ class LayerConfig(Config, Generic[L]):
     """
 
     _layer: ClassVar[type[Module]]
+    _to_call = "layer = config.init(); layer(x)"
 
     def __post_init__(self) -> None:
         """Check types, then windows and ``epsilon``, which mean the same in every layer.

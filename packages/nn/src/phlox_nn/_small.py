@@ -70,7 +70,7 @@ class Sequential(Module):
             ArgumentError: for what cannot be called, such as a list of layers.
         """
         given: tuple[object, ...] = layers
-        odd = [layer for layer in given if not callable(layer) or isinstance(layer, type)]
+        odd = [x for x in given if not callable(x) or isinstance(x, type | Config)]
         if odd:
             first, kind = odd[0], type(odd[0]).__name__
             raise ArgumentError(

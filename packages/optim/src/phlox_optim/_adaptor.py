@@ -7,7 +7,7 @@ from operator import is_
 from types import NoneType
 from typing import Any, NamedTuple, final
 
-from phlox_nn import Module, Param, updates_of
+from phlox_nn import Config, Module, Param, updates_of
 from phlox_record import Keyed, Record
 from phlox_tensor import Float, GradientError, RecordError, Tensor, WrongTypeError
 from phlox_tensor.capture import Cell, Number, recording, wrap
@@ -83,7 +83,7 @@ class OptimizerAdaptor(Settled, Optimizer):
         Raises:
             WrongTypeError: for what is no rule, no clipping, no group.
         """
-        _check(rule, SimpleOptimizer, "optim.Adam()")
+        _check(rule, SimpleOptimizer, _hint_for(rule))
         if clipping is not None:
             _check(clipping, GradientClipping, "optim.ClipByGlobalNorm(1.0)")
         for group in groups:
@@ -319,6 +319,18 @@ def _check(given: object, kind: type, hint: str) -> None:
         got, expected = f"a {type(given).__name__}", f"a {kind.__name__}"
         what = "a part is of another type"
         raise WrongTypeError("optimizer", what, got=got, expected=expected, hint=hint)
+
+
+def _hint_for(given: object) -> str:
+    """What to type in the place of what is no rule."""
+    alone: str | None = getattr(type(given), "_alone", None)
+    if alone is not None:
+        return alone
+    if isinstance(given, OptimizerAdaptor):
+        return "leave the adaptor out: this one steps modules already"
+    if isinstance(given, Config):
+        return "config.init(), which steps modules; its rule is config.rule()"
+    return "optim.Adam()"
 
 
 def _inner(params: list[Param]) -> list[Tensor[Float]]:

@@ -97,6 +97,7 @@ class Lbfgs(Settled):
     """
 
     _hint = "optim.LbfgsConfig(...).init(): settings belong to the config"
+    _alone = LbfgsConfig._alone
 
     def __init__(self, config: LbfgsConfig | None = None) -> None:
         """Take the settings.

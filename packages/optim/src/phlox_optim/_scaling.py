@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from math import inf
-from typing import NamedTuple, TypeVar, final
+from typing import Final, NamedTuple, TypeVar, final
 
 from phlox_nn import Module
 from phlox_record import Record
-from phlox_tensor import Float, GradientError, RecordError, Tensor
+from phlox_tensor import Float, GradientError, RecordError, Tensor, WrongTypeError
 from phlox_tensor.capture import Cell
 
 from ._adaptor import OptimizerAdaptor
@@ -16,6 +16,12 @@ from ._optimizer import AnyGradients
 from ._settled import Settled
 
 M = TypeVar("M", bound=Module)
+
+
+_STEP: Final = (
+    "scaling = optim.LossScaling(); grads = scaling.scaled(loss).backward(); "
+    "model = scaling.step(optim.AdamConfig().init(), lr, model, grads)"
+)
 
 
 class LossScalingConfig(CheckedConfig):
@@ -63,7 +69,19 @@ class LossScaling(Settled):
     _hint = "optim.LossScalingConfig(...).init(): settings belong to the config"
 
     def __init__(self, config: LossScalingConfig | None = None) -> None:
-        """Take the settings."""
+        """Take the settings.
+
+        Raises:
+            WrongTypeError: for what is no config of it, such as an optimizer.
+        """
+        if not isinstance(config, LossScalingConfig | None):
+            raise WrongTypeError(
+                "LossScaling",
+                "it is made of its config alone",
+                got=f"a {type(config).__name__}",
+                expected="LossScalingConfig",
+                hint=_STEP,
+            )
         self._config = config or LossScalingConfig()
         self._place = Cell(_Place(self._config.scale, 0))
         self._asked = False  # whether anybody may know the scale
@@ -85,7 +103,17 @@ class LossScaling(Settled):
 
         Raises:
             GradientError: before the first loss is scaled, or the scale read or loaded.
+            WrongTypeError: for an optimizer that takes no gradients, such as ``Lbfgs``.
         """
+        given: object = optimizer
+        if not isinstance(given, OptimizerAdaptor):
+            raise WrongTypeError(
+                "step",
+                "gradients of a scaled loss go to an optimizer that takes gradients",
+                got=f"a {type(given).__name__}",
+                expected="what the config of an optimizer gives, optim.AdamConfig().init()",
+                hint=_STEP,
+            )
         if not self._asked:
             raise GradientError(
                 "step",
