@@ -1,4 +1,4 @@
-"""The command: python -m benchmarks [GROUP…] [--vs PEER[,PEER…]] [--json FILE].
+"""The command: python -m benchmarks [GROUP…] [--vs PEER[,PEER…]] [--busy] [--json FILE].
 
 ``cpu`` stands for all groups that run on the CPU; beside PyTorch it also writes its table to
 docs/performance.md. The group ``onnx`` is compared with ONNX Runtime, ``record`` with safetensors,
@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks import machine, page
 from benchmarks.case import Case
-from benchmarks.timing import interleaved
+from benchmarks.timing import interleaved, least
 
 CPU = (
     "eager",
@@ -35,6 +35,8 @@ CPU = (
     "compile",
     "numerical",
     "families",
+    "functions",
+    "searches",
 )
 GROUPS = (*CPU, "checkpoints", "gpu", "onnx", "record", "shaders")
 NAMES = {
@@ -56,13 +58,21 @@ def main() -> int:
         metavar="PEER[,PEER]",
         help=f"measure these side by side: {', '.join(NAMES)}",
     )
+    parser.add_argument(
+        "--busy",
+        action="store_true",
+        help="for a busy machine: one thread, processor time, the least of the samples",
+    )
     parser.add_argument("--json", type=Path, help="also write the numbers here")
     options = parser.parse_args()
     unknown = [g for g in options.groups if g not in (*GROUPS, "cpu")]
     if unknown:
         parser.error(f"no such group: {', '.join(unknown)}; choose from cpu, {', '.join(GROUPS)}")
     groups = [g for name in options.groups or GROUPS for g in (CPU if name == "cpu" else (name,))]
+    if options.busy:
+        machine.use_one_thread()
     facts = _facts(options.vs)
+    facts["timed"] = "least processor time" if options.busy else "median wall time"
     print("\n".join(f"{key}: {value}" for key, value in facts.items()))
     rows = [row for group in groups for row in _run(group, options.vs, facts)]
     if options.json:
@@ -94,8 +104,7 @@ def _run(group: str, vs: tuple[str, ...], facts: dict[str, Any]) -> list[dict[st
     print(f"{'':<44} {'phlox':>12} {NAMES[versus]:>12} {'times':>14} {'rate':>12} {'of peak':>14}")
     rows = []
     for case in cases:
-        # The measured peaks are the CPU's.
-        row = {"group": group, **_measure(case, facts["peak_flops"] if group in CPU else {})}
+        row = {"group": group, **_measure(case, facts, group)}
         if machine.is_full_width(facts) and case.times_full_width:
             row["times_wanted"] = case.times_full_width
         rows.append(row)
@@ -127,9 +136,12 @@ def _facts(vs: tuple[str, ...]) -> dict[str, Any]:
     return facts | {name: version(name) for name in vs}
 
 
-def _measure(case: Case, peaks: dict[str, float]) -> dict[str, Any]:
+def _measure(case: Case, facts: dict[str, Any], group: str) -> dict[str, Any]:
+    peaks = facts["peak_flops"] if group in CPU else {}  # the measured ones are the CPU's
     other = [] if case.other is None else [case.other]
-    seconds = interleaved([case.phlox, *other, *case.others.values()], case.prepare)
+    runs = [case.phlox, *other, *case.others.values()]
+    alone = facts["timed"] == "least processor time" and case.prepare is None
+    seconds = least(runs) if alone else interleaved(runs, case.prepare)
     row: dict[str, Any] = {"name": case.name, "phlox_seconds": seconds[0]}
     if case.others:
         further = seconds[1 + len(other) :]

@@ -1,4 +1,4 @@
-"""Recurrences, windows over lines and volumes, statistics, searches, sampled images."""
+"""Recurrences, windows over lines and volumes, sampled images."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from phlox import nn
 
 SEQUENCE, STATE = (16, 64, 64), 64
 LINES, VOLUMES = (8, 32, 4096), (2, 8, 32, 32, 32)
-VALUES = 1 << 18
 IMAGES = (4, 16, 128, 128)
 
 
@@ -25,8 +24,7 @@ def cases(*, with_torch: bool) -> list[Case]:
     }
     given["line"] = rng.standard_normal((32, 32, 5), np.float32)
     given["volume"] = rng.standard_normal((16, 8, 3, 3, 3), np.float32)
-    given["values"] = rng.standard_normal(VALUES, np.float32)
-    given["whole"] = rng.integers(0, 1000, VALUES)
+    given["back"] = rng.standard_normal((8, 4, 3, 3, 3), np.float32)
     given["grid"] = rng.uniform(-1, 1, (4, 128, 128, 2)).astype(np.float32)
     twins: dict[str, Run] = _torch(given) if with_torch else {}
     return [Case(name, run, twins.get(name), times=1.0) for name, run in _phlox(given).items()]
@@ -40,19 +38,23 @@ def _phlox(given: dict[str, Any]) -> dict[str, Run]:
         "lstm": nn.Lstm(SEQUENCE[2], STATE, device=device),
         "gru": nn.Gru(SEQUENCE[2], STATE, device=device),
     }
-    ordered = x["values"].sort()
     runs: dict[str, Run] = {}
     for name, layer in layers.items():
         runs |= _recurrent(name, layer, sequence, x["sequence"])
     return runs | {
         "conv1d 32->32 5, 8x4096": lambda: px.conv1d(x["lines"], x["line"], padding=2),
         "max pool 1d k4": lambda: px.max_pool1d(x["lines"], 4),
+        "average pool 1d k4": lambda: px.avg_pool1d(x["lines"], 4),
+        "transposed conv1d": lambda: px.conv_transpose1d(x["lines"], x["line"], stride=2),
         "conv3d 8->16 3, 2x32x32x32": lambda: px.conv3d(x["volumes"], x["volume"], padding=1),
+        "transposed conv3d": lambda: px.conv_transpose3d(x["volumes"], x["back"], stride=2),
         "max pool 3d k2": lambda: px.max_pool3d(x["volumes"], 2),
+        "average pool 3d k2": lambda: px.avg_pool3d(x["volumes"], 2),
+        "bicubic to half, antialias": lambda: px.interpolate(
+            x["images"], (64, 64), "cubic", antialias=True
+        ),
+        "bicubic to double": lambda: px.interpolate(x["images"], (256, 256), "cubic"),
         "grid sample 4x16x128x128": lambda: px.grid_sample(x["images"], x["grid"]),
-        "quantile of 262144": lambda: px.quantile(x["values"], 0.3),
-        "searchsorted 262144": lambda: px.searchsorted(ordered, x["values"]),
-        "unique of 262144": lambda: px.unique_values(x["whole"]),
     }
 
 
@@ -69,7 +71,6 @@ def _torch(given: dict[str, Any]) -> dict[str, Run]:
 
     functional: Any = torch.nn.functional
     x = {name: torch.from_numpy(array) for name, array in given.items()}
-    ordered = x["values"].sort().values
     runs: dict[str, Run] = {}
     for name in ("lstm", "gru"):
         layer = getattr(torch.nn, name.upper())(SEQUENCE[2], STATE, batch_first=True)
@@ -87,12 +88,19 @@ def _torch(given: dict[str, Any]) -> dict[str, Run]:
     return runs | {
         "conv1d 32->32 5, 8x4096": lambda: functional.conv1d(x["lines"], x["line"], padding=2),
         "max pool 1d k4": lambda: functional.max_pool1d(x["lines"], 4),
+        "average pool 1d k4": lambda: functional.avg_pool1d(x["lines"], 4),
+        "transposed conv1d": lambda: functional.conv_transpose1d(x["lines"], x["line"], stride=2),
         "conv3d 8->16 3, 2x32x32x32": lambda: functional.conv3d(
             x["volumes"], x["volume"], padding=1
         ),
+        "transposed conv3d": lambda: functional.conv_transpose3d(x["volumes"], x["back"], stride=2),
         "max pool 3d k2": lambda: functional.max_pool3d(x["volumes"], 2),
+        "average pool 3d k2": lambda: functional.avg_pool3d(x["volumes"], 2),
+        "bicubic to half, antialias": lambda: functional.interpolate(
+            x["images"], (64, 64), mode="bicubic", antialias=True
+        ),
+        "bicubic to double": lambda: functional.interpolate(
+            x["images"], (256, 256), mode="bicubic"
+        ),
         "grid sample 4x16x128x128": lambda: sample(x["images"], x["grid"], align_corners=False),
-        "quantile of 262144": lambda: torch.quantile(x["values"], 0.3),
-        "searchsorted 262144": lambda: torch.searchsorted(ordered, x["values"]),
-        "unique of 262144": lambda: torch.unique(x["whole"]),
     }

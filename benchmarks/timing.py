@@ -1,4 +1,7 @@
-"""Interleaved timing: A B A B …, medians, so that a drifting machine favours neither."""
+"""Interleaved timing: A B A B …, medians, so that a drifting machine favours neither.
+
+On a busy machine: one thread, the time of the processor, and the least of many samples.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +20,14 @@ LONGEST_SECONDS = 6.0
 SETTLE_SECONDS = 0.02
 
 
-def _once(run: Callable[[], object], repeats: int) -> float:
-    start = time.perf_counter()
+def _once(
+    run: Callable[[], object], repeats: int, clock: Callable[[], float] = time.perf_counter
+) -> float:
+    start = clock()
     for _ in range(repeats - 1):
         run()
     result = run()
-    seconds = (time.perf_counter() - start) / repeats
+    seconds = (clock() - start) / repeats
     del result  # giving back its memory is no part of the last run
     return seconds
 
@@ -58,3 +63,21 @@ def interleaved(
         if time.perf_counter() - start > LONGEST_SECONDS and len(samples[0]) >= least:
             break
     return [median(values) for values in samples]
+
+
+def least(runs: Sequence[Callable[[], object]], rounds: int = 25) -> list[float]:
+    """Return the least processor time of each run, in seconds; the samples take turns.
+
+    For runs of one thread: what another program takes is not counted, only what it evicts.
+    """
+    counts = [_repeats(run) for run in runs]
+    found = [float("inf")] * len(runs)
+    gc.collect()
+    start = time.perf_counter()
+    for done in range(rounds):
+        for place, (run, count) in enumerate(zip(runs, counts, strict=True)):
+            run()
+            found[place] = min(found[place], _once(run, count, time.process_time))
+        if time.perf_counter() - start > LONGEST_SECONDS and done + 1 >= LEAST_ROUNDS:
+            break
+    return found

@@ -298,3 +298,12 @@ def test_lerp_between_numbers_whose_difference_leaves_the_range() -> None:
 def test_running_sums_of_long_lines_stay_exact_on_the_reference() -> None:
     total = pt.full((1_000_000,), 0.1, dtype="float32", device="numpy").cumsum()[-1]
     assert total.item() == np.float32(np.float64(np.float32(0.1)) * 1_000_000)
+
+
+@pytest.mark.parametrize("wrong", [{"rtol": -1.0}, {"atol": float("nan")}])
+def test_tolerances_are_not_negative(wrong: dict[str, float]) -> None:
+    x = pt.asarray([1.0])
+    with pytest.raises(ArgumentError, match=r"\[isclose\] .tol is no tolerance"):
+        pt.isclose(x, x, **wrong)
+    with pytest.raises(ArgumentError, match=r"\[allclose\] .tol is no tolerance"):
+        pt.allclose(x, x, **wrong)

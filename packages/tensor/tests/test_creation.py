@@ -171,3 +171,32 @@ def test_an_error_of_a_backend_is_one_of_phlox() -> None:
     error = BackendUnavailableError("wgpu", "no adapter", hint="install a driver")
     assert isinstance(error, RuntimeError)
     assert str(error) == "[wgpu] no adapter\nhint: install a driver"
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype"),
+    [
+        (1.5, "int32"),
+        ([1, 2.5], "int64"),
+        ([float("nan")], "int8"),
+        ([2.0**63], "int64"),
+        ([-1.0], "uint8"),
+    ],
+)
+def test_python_floats_that_integers_do_not_hold_are_refused(data: Any, dtype: str) -> None:
+    with pytest.raises(DTypeError, match=r"\[asarray\] numbers that the type does not hold"):
+        pt.asarray(data, dtype=dtype)
+    assert pt.asarray(data).astype(dtype).dtype.name == dtype
+
+
+def test_whole_floats_and_arrays_become_integers() -> None:
+    assert pt.asarray([1.0, -(2.0**31)], dtype="int32").tolist() == [1, -(2**31)]
+    assert pt.asarray(np.array([1.5, -1.5]), dtype="int32").tolist() == [1, -1]
+    assert pt.asarray([], dtype="int32").shape == (0,)
+
+
+def test_what_is_no_shape_broadcasts_with_nothing() -> None:
+    for wrong in ("a", (2.5,), None):
+        with pytest.raises(ArgumentError, match=r"\[broadcast_shapes\]"):
+            pt.broadcast_shapes(cast("Any", wrong))
+    assert pt.broadcast_shapes((2, 1), (3,)) == (2, 3)

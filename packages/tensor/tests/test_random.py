@@ -285,3 +285,15 @@ def test_the_hint_for_turned_ends_runs() -> None:
             pt.random.uniform(*given)
         code = str(caught.value).rpartition("hint: ")[2].replace("px.", "pt.")
         assert eval(code, {"pt": pt}).shape in {(2,), (2, 3)}
+
+
+@pytest.mark.parametrize("ends", [(float("nan"), 1.0), (0.0, float("inf")), (-float("inf"), 0.0)])
+def test_uniform_numbers_have_finite_ends(ends: tuple[float, float]) -> None:
+    with pytest.raises(ArgumentError, match=r"\[uniform\] no range"):
+        pt.random.uniform((2,), *ends)
+
+
+@pytest.mark.parametrize("std", [-1.0, float("nan"), float("inf")])
+def test_normal_numbers_have_a_finite_deviation(std: float) -> None:
+    with pytest.raises(ArgumentError, match=r"\[normal\] (a negative|no) standard deviation"):
+        pt.random.normal((2,), std=std)

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from . import _dtype
+from ._attributes import NORMALIZERS
 from ._dtype import DType, DTypeLike, KindName, as_dtype, number_for
 from ._errors import ArgumentError, DTypeError, KindError, WrongTypeError
 from ._kinds import AnyKind, NumKind
@@ -16,6 +17,7 @@ from ._tensor import Tensor
 from .ops import matrices, movement
 from .reference.special import isclose
 from .shapes import _broadcast
+from .shapes.special import not_negative
 
 Scalar = bool | int | float
 _KINDS: Final[dict[str, Callable[[DType], bool]]] = {
@@ -41,12 +43,14 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
 
     Raises:
         ShapeError: when two sizes differ and neither is 1.
+        ArgumentError: for what is no shape.
 
     Example:
         >>> broadcast_shapes((3, 1), (4,))
         (3, 4)
     """
-    return _broadcast.broadcast_shapes((tuple(shape) for shape in shapes), "broadcast_shapes")
+    dims = [NORMALIZERS["Shape"](shape, "shape", "broadcast_shapes", 0) for shape in shapes]
+    return _broadcast.broadcast_shapes(dims, "broadcast_shapes")
 
 
 def can_cast(from_: DTypeLike | Tensor[Any], to: DTypeLike, /) -> bool:
@@ -173,8 +177,10 @@ def allclose(
 
     Raises:
         ShapeError: when the shapes do not broadcast.
+        ArgumentError: for a negative tolerance.
         WrongTypeError: for what is neither a tensor nor a number.
     """
     a, b = map(_numbers, (x1, x2))
     _broadcast.broadcast_shapes((a.shape, b.shape), "allclose")
+    not_negative("allclose", rtol=rtol, atol=atol)
     return bool(isclose(a, b, rtol, atol, equal_nan=False).all())

@@ -80,7 +80,8 @@ def asarray(
             Tensors never change, so they share by default.
 
     Raises:
-        DTypeError: when the device lacks the element type, or the data has none.
+        DTypeError: when the device lacks the element type, or the data has none; for Python floats
+            that an integer ``dtype`` does not hold, such as 1.5. Arrays are cast as by ``astype``.
         ShapeError: when the items of a list differ in shape.
         ArgumentError: for an array with a mask.
         SharingError: with ``copy=False``, when the data has to be copied; it is a ValueError.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import inf, prod
 from typing import Any
 
 from ._backend import Backend
@@ -63,16 +63,17 @@ def uniform(
     """Return uniform numbers in [low, high).
 
     Raises:
-        ArgumentError: when ``low`` is above ``high``; for tensors of several, with what to type.
+        ArgumentError: when ``low`` is above ``high``, or one of them is nan or infinite; for
+            tensors of several, with what to type.
     """
     _require_numbers("uniform", "low + (high - low) * px.random.uniform(low.shape)", low, high)
-    if low > high:
+    if not -inf < low <= high < inf:
         raise ArgumentError(
             "uniform",
-            "an empty range",
+            "an empty range" if low > high else "no range",
             got=f"low {low}, high {high}",
-            expected="low <= high",
-            hint=_turned(shape, low, high),
+            expected="finite numbers, low <= high",
+            hint=_turned(shape, low, high) if low > high else "px.random.uniform(shape, 0.0, 1.0)",
         )
     backend = _device(device)
     chosen, dims = _float(dtype, backend, "uniform"), sizes(shape, "uniform")
@@ -96,12 +97,17 @@ def normal(
 
     Raises:
         ArgumentError: for two integers alone, which are a shape to other libraries; for a negative
-            standard deviation; for tensors of several numbers, with what to type.
+            standard deviation, an infinite one or nan; for tensors of several numbers, with what to
+            type.
     """
     _require_numbers("normal", "mean + std * px.random.normal(mean.shape)", mean, std)
-    if std < 0:
+    if not 0 <= std < inf:
         raise ArgumentError(
-            "normal", "a negative standard deviation", got=std, expected="std >= 0", hint="std=1.0"
+            "normal",
+            "a negative standard deviation" if std < 0 else "no standard deviation",
+            got=std,
+            expected="std >= 0, and finite",
+            hint="std=1.0",
         )
     if type(shape) is int and type(mean) is int and mean != 0 and std == 1.0:
         raise ArgumentError(

@@ -89,7 +89,8 @@ def upload(data: Any, dtype: DType | None, device: Backend, op: str = "asarray")
     type the device lacks are converted when all values fit.
 
     Raises:
-        DTypeError: when the device lacks the element type.
+        DTypeError: when the device lacks the element type, or an integer type shall hold Python
+            floats that it does not.
         ArgumentError: for an array with a mask.
     """
     base = device.base
@@ -106,6 +107,8 @@ def upload(data: Any, dtype: DType | None, device: Backend, op: str = "asarray")
     require_dtype(dtype, base, op)
     check_shape(array.shape, base, op)
     if found is not dtype:
+        if not own and found.kind == "Float" and dtype.kind == "Int":
+            _refuse_fractions(array, dtype, op)
         if found.kind == dtype.kind == "Int":
             array = fitted(array, dtype, op)
         else:
@@ -113,6 +116,21 @@ def upload(data: Any, dtype: DType | None, device: Backend, op: str = "asarray")
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     return lift(Tensor(base.upload(array, dtype), base), device)
+
+
+def _refuse_fractions(array: Array, dtype: DType, op: str) -> None:
+    """Refuse Python floats that an integer type would cut; arrays are cast as ``astype`` does."""
+    limits = iinfo(dtype)
+    # The end is exact as a float, the largest number of the type may not be.
+    held = (array == np.trunc(array)) & (array >= float(limits.min)) & (array < limits.max + 1.0)
+    if not held.all():
+        raise DTypeError(
+            op,
+            "numbers that the type does not hold",
+            got=f"{array[~held].flat[0]} as {dtype}",
+            expected=f"whole numbers, {limits.min} to {limits.max}",
+            hint=f"px.asarray(x).astype({dtype.name!r}), which cuts fractions off",
+        )
 
 
 def _refuse_mask(data: Array, op: str) -> None:

@@ -9,10 +9,12 @@ import numpy as np
 
 from .._cody import LARGE_P, LARGE_Q, MIDDLE_P, MIDDLE_Q
 from .._dtype import finfo, float64
-from .._op import case
+from .._errors import ArgumentError
+from .._op import case, refusal
 from .._tensor import Tensor
 from ..reference import special as ref
 from ..reference._precision import in_float64
+from ..shapes import special as shapes
 from ._expansion import in_float32, widely
 from ._families import elementwise
 
@@ -200,6 +202,11 @@ isclose = elementwise(
     "x1: Num, x2: Num; rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False -> Bool",
     expand=_isclose,
     numpy=ref.isclose,
+    prepare=shapes.prepare_isclose,
+    refuses=(
+        refusal(ArgumentError, (2,), (2,), rtol=-1.0),
+        refusal(ArgumentError, (2,), (2,), atol=nan),
+    ),
     cases=(
         case((2, 3), (3,), rtol=0.5),
         case((), (4,), atol=1.0),
@@ -273,8 +280,12 @@ lgamma = elementwise(
 
 def _nan_to_num(x: Tensor, number: float, posinf: float | None, neginf: float | None) -> Tensor:
     limits = finfo(x.dtype)
-    high = float(limits.max) if posinf is None else posinf
-    low = float(limits.min) if neginf is None else neginf
+    high, low = float(limits.max), float(limits.min)
+    if posinf is None and neginf is None:
+        # Held between the largest numbers first: nan stays nan there, and may become an infinity.
+        return x.isnan().where(number, x.clip(low, high))
+    high = high if posinf is None else posinf
+    low = low if neginf is None else neginf
     finite = (x == inf).where(high, (x == -inf).where(low, x))
     return x.isnan().where(number, finite)
 
