@@ -158,7 +158,12 @@ def test_the_command_says_what_is_wrong_with_an_option(
     [
         (["FILE"], "nothing to do with the file"),
         (["FILE", "--bind", "n=8"], "nothing to do with the file"),
-        (["FILE", "--check", "--out", "made"], "one of --check and --out"),
+        (["FILE", "--check", "--out", "made"], "nothing together: got --check --out"),
+        (["FILE", "--check", "--against", "onnxruntime"], "got --check --against"),
+        (["FILE", "--check", "--quantized", "float"], "got --check --quantized"),
+        (["FILE", "--ops"], "nothing together: got --ops"),
+        (["--ops", "--check"], "got --ops --check"),
+        (["FILE", "--out", "made", "--json"], "got --out --json"),
         (["FILE", "--out", "made", "--bind", "n=8", "--bind", "n=9"], "--bind names a size twice"),
         (["FILE", "--out", "made", "--sample", "SAMPLE"], "one array without a name"),
         (["--out", "made"], "no file is named"),

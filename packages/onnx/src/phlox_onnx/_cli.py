@@ -16,7 +16,7 @@ from phlox_tensor import ArgumentError, PhloxError
 
 from ._graph import Key, Node, walk
 from ._limits import Limits
-from ._model import prepared
+from ._model import prepared, refuse_unsupported
 from ._quantized import Quantized
 from ._roles import roles
 from ._table import nearest, unsupported
@@ -89,10 +89,11 @@ def main(argv: Sequence[str] | None = None, *, train: Train | None = None) -> in
     options = _parser().parse_args(argv)
     try:
         if options.ops:
+            _refuse_beside("--ops", options, ("file", "check", "out", *_WITH_OUT))
             _print(ops(), options.json)
             return 0
         if options.file and options.check:
-            _refuse_unused(options)
+            _refuse_beside("--check", options, ("out", *_WITH_OUT))
             found = checked(options.file)
             _print(found if options.json else list(_report(found)), options.json)
             return 1 if found["unsupported"] else 0
@@ -112,14 +113,21 @@ def _refuse_unclear(options: argparse.Namespace) -> None:
     if not options.out:
         hint = f"phlox onnx {options.file} --check, or --out mymodel"
         raise ArgumentError("onnx", "nothing to do with the file", hint=hint)
+    _refuse_beside("--out", options, ("json",))
 
 
-def _refuse_unused(options: argparse.Namespace) -> None:
-    """What only says something with --out."""
-    words = ("out", "bind", "free", "freeze", "flat", "sample")
-    given = [f"--{word}" for word in words if getattr(options, word) not in (None, [], False)]
+_WITH_OUT: Final = ("against", "bind", "flat", "free", "freeze", "precision", "quantized", "sample")
+_USAGE: Final = "phlox onnx FILE --check [--json], FILE --out FOLDER [OPTION…], or --ops [--json]"
+
+
+def _refuse_beside(word: str, options: argparse.Namespace, others: Sequence[str]) -> None:
+    """What says nothing beside another word."""
+    default = _parser().parse_args([])
+    given = [each for each in others if getattr(options, each) != getattr(default, each)]
     if given:
-        raise ArgumentError("onnx", "one of --check and --out", got=f"--check {' '.join(given)}")
+        texts = [options.file if each == "file" else f"--{each}" for each in given]
+        got = " ".join((word, *texts))
+        raise ArgumentError("onnx", "words that say nothing together", got=got, hint=_USAGE)
 
 
 def _write(options: argparse.Namespace, train: Train | None) -> int:
@@ -208,6 +216,7 @@ def checked(file: str) -> dict[str, Any]:
         "unsupported": [_missing(key, found) for key, found in sorted(missing.items())],
     }
     if not missing:
+        refuse_unsupported(graph)  # nodes that do not fit their rows
         found = roles(graph)
         out["trained"] = sum(a.size for a in found.trained.values())
         out["state"] = sum(a.size for a in found.state.values())

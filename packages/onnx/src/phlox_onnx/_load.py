@@ -8,7 +8,7 @@ from phlox_tensor import Backend, as_device, default_device
 
 from ._errors import refuse_other_words
 from ._limits import Limits
-from ._model import OnnxModel, built, model_of, refuse_no_limits
+from ._model import OnnxModel, built, model_of
 from ._quantized import Quantized
 from ._read import Source
 from .source import Options, package, tied
@@ -54,8 +54,7 @@ def load(
     """
     refuse_other_words("load", "quantized", quantized, get_args(Quantized))
     refuse_other_words("load", "paths", paths, get_args(Paths))
-    limits = limits or Limits()
-    refuse_no_limits(limits)
+    limits = Limits() if limits is None else limits
     target = default_device() if device is None else as_device(device)
     if paths == "file":
         return model_of(source, target, quantized, limits)

@@ -8,18 +8,19 @@ from typing import Any, Final
 import numpy as np
 
 from phlox_nn import Module, Param
-from phlox_tensor import DTYPES, ArgumentError, Backend, Tensor, default_device
+from phlox_tensor import ArgumentError, Backend, Tensor, default_device
 
 from ._errors import OnnxError
-from ._graph import Array, Graph, Node, Value, graphs_of, in_order, walk, with_names_once
+from ._graph import Array, Graph, Node, graphs_of, in_order, walk, with_names_once
 from ._inline import inlined
+from ._inputs import as_input, put, refuse_other_types
 from ._limits import Limits
 from ._paths import paths_of_layers, words_of
 from ._program import Program, bound, checked_attributes, lifted
 from ._quantized import Quantized, without_whole_numbers
 from ._read import Source, read
 from ._recurrent import with_recurrent_layers
-from ._roles import LITERAL_SIZE, roles
+from ._roles import roles
 from ._sound import refuse_unsound
 from ._table import nearest, row_of, unsupported
 from ._upgrade import upgraded
@@ -30,7 +31,7 @@ class OnnxModel(Module):
 
     Names are cut at dots and slashes: ``encoder.layer.0.weight`` is the parameter at that path.
     The module is called with its inputs, in order or by name, and returns its output, or a tuple
-    of outputs. Inputs may be tensors, numbers or arrays of NumPy.
+    of outputs. Inputs are tensors or arrays of the type that the file gives, or numbers.
 
     Attributes:
         inputs: names of the inputs.
@@ -52,12 +53,13 @@ class OnnxModel(Module):
         """Run the graph.
 
         Raises:
-            ArgumentError: when an input is missing, or unknown.
+            ArgumentError: when an input is missing, unknown, or of another type than in the file.
         """
         given = self._given(args, named)
         weights = {self.program.weights[name]: at(self).value for name, at in self.paths}
         device = self._device(weights, given)
-        found = self.program.run([_put(v, device) for v in given], weights, device)
+        refuse_other_types(self.program.graph.inputs, given, device)
+        found = self.program.run([put(v, device) for v in given], weights, device)
         return found[0] if len(found) == 1 else tuple(found)
 
     def _given(self, args: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
@@ -73,7 +75,7 @@ class OnnxModel(Module):
             )
         values |= named
         inputs = self.program.graph.inputs
-        return [_as_input(v, values[v.name]) for v in inputs]
+        return [as_input(v, values[v.name]) for v in inputs]
 
     def _device(self, weights: dict[int, Tensor[Any]], given: list[Any]) -> Backend:
         """The device that computes: that of the weights, or that of the inputs where none are."""
@@ -110,51 +112,6 @@ def _at(path: tuple[str, ...]) -> Callable[[Module], Any]:
         return found
 
     return find
-
-
-def _as_input(wanted: Value, value: Any) -> Any:
-    """An input as arrays and tensors.
-
-    Raises:
-        ArgumentError: when it is none of them.
-    """
-    try:
-        found = _as_value(value, wanted.dtype)
-    except (TypeError, ValueError) as error:
-        raise ArgumentError(
-            "onnx",
-            "an input is no tensor",
-            got=f"{type(value).__name__} for {wanted.name!r}",
-            expected="a tensor, an array, or numbers",
-            hint=f"model({wanted.name}=px.asarray(…))" if wanted.name.isidentifier() else None,
-        ) from error
-    if isinstance(found, np.ndarray) and found.dtype == object:
-        got = f"{type(value).__name__} for {wanted.name!r}"
-        raise ArgumentError("onnx", "an input is no tensor", got=got, expected="numbers")
-    return found
-
-
-def _put(value: Any, device: Backend) -> Any:
-    """An input where it is computed with; whole numbers that may be sizes stay on the host."""
-    if isinstance(value, list):
-        return [lifted(item, device) for item in value]
-    whole = isinstance(value, np.ndarray) and (value.dtype.kind in "iub" or not value.ndim)
-    return value if whole and value.size <= LITERAL_SIZE else lifted(value, device)
-
-
-def _as_value(value: Any, dtype: str) -> Any:
-    """Numbers take the type that the file gives; arrays and tensors keep theirs."""
-    if isinstance(value, list) and not _numbers(value):
-        return [_as_value(item, dtype) for item in value]
-    if value is None or isinstance(value, Tensor | np.ndarray | np.generic):
-        return np.asarray(value) if isinstance(value, np.generic) else value
-    return np.asarray(value, DTYPES[dtype].numpy if dtype in DTYPES else None)
-
-
-def _numbers(value: list[Any]) -> bool:
-    """Whether a list is one tensor, and no sequence of them."""
-    first = value[0] if value else None
-    return _numbers(first) if isinstance(first, list) else isinstance(first, bool | int | float)
 
 
 def _tree(paths: dict[str, tuple[str, ...]], params: dict[str, Param]) -> dict[str, Any]:
@@ -199,7 +156,8 @@ def model_of(
     source: Source, device: Backend, quantized: Quantized = "fake", limits: Limits | None = None
 ) -> OnnxModel:
     """Return the module of a file under the names of the file; see ``load``."""
-    graph = prepared(source, limits or Limits())
+    limits = Limits() if limits is None else limits
+    graph = prepared(source, limits)
     without_whole_numbers(graph, quantized)
     refuse_unsupported(graph)
     with_weights_as_layers_have_them(graph)
@@ -208,12 +166,12 @@ def model_of(
     ours = {name: (array, "weight") for name, array in found.trained.items()}
     ours |= {name: (array, "state") for name, array in found.state.items()}
     paths = paths_of(list(ours), paths_of_layers(graph))
-    return built(graph, ours, paths, device, (limits or Limits()).elements)
+    return built(graph, ours, paths, device, limits.elements)
 
 
 def prepared(source: Source, limits: Limits) -> Graph:
     """Read a file as a graph of newest ops, in order, without functions."""
-    refuse_no_limits(limits)
+    _refuse_no_limits(limits)
     graph = inlined(read(source, limits), limits)
     upgraded(graph)
     _constants(graph)
@@ -241,7 +199,7 @@ def with_weights_as_layers_have_them(graph: Graph) -> None:
                 node.attributes = {**node.attributes, "transB": 0}
 
 
-def refuse_no_limits(limits: object) -> None:
+def _refuse_no_limits(limits: object) -> None:
     """Refuse what are no limits."""
     if not isinstance(limits, Limits):
         hint = "limits=px.onnx.Limits(nodes=1000)"

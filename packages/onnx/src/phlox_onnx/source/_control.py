@@ -28,7 +28,7 @@ def branch(emitter: Emitter, node: Node, env: dict[str, Any]) -> Any:
     blocks, outs = [], []
     for word in ("then_branch", "else_branch"):
         inner = node.attributes[word]
-        blocks.append(emitter.write(inner, dict(env), whole=True))
+        blocks.append(emitter.write(inner, dict(env)))
         outs.append(emitter.results)
     test = (
         source_of(condition.reshape(-1)[0]) if host else e.method(source_of(condition), "item", [])
@@ -107,7 +107,7 @@ def _function(
             lifted = emitter.trace.keep(e.call("px.asarray", [Ref(number)], device))
             start[value.name] = Name(emitter.trace, lifted, specs)
         emitter.trace.block = before
-    block = emitter.write(graph, start)
+    block = emitter.write(graph, start, truth=node.op == "Loop")
     block.lines[:0] = lines.lines
     target = emitter.trace.fresh()
     emitter.trace.block.lines.append(Inner(target, numbers, block))

@@ -68,7 +68,7 @@ class Emitter:
             env[value.name] = Name(self.trace, Ref(number), self._input(value))
             if self._values.place is None and value.dtype:
                 self._values.place = Place(e.member(Ref(number), "device"))
-        block = self.write(graph, env, whole=True)
+        block = self.write(graph, env)
         return numbers, block
 
     def _input(self, value: Any) -> Any:
@@ -78,15 +78,16 @@ class Emitter:
         kind = DTYPES[value.dtype]
         return tuple(px.zeros(s, dtype=kind, device=META) for s in shapes)
 
-    def write(self, graph: Graph, env: dict[str, Any], whole: bool = False) -> Block:
-        """The lines of a graph; ``results`` are its values."""
+    def write(self, graph: Graph, env: dict[str, Any], truth: bool = False) -> Block:
+        """The lines of a graph; ``results`` are its values, the first perhaps only a truth."""
         before, self.trace.block = self.trace.block, Block()
         self.brought(graph.constants)
         try:
             for node in graph.nodes:
                 self.node(node, env)
-            lifted = self.whole if whole else self.tensor
-            values = [lifted(self.value(v.name, env)) for v in graph.outputs]
+            found = [self.value(v.name, env) for v in graph.outputs]
+            lifts = [self.tensor if truth and not i else self.whole for i in range(len(found))]
+            values = [lift(value) for lift, value in zip(lifts, found, strict=True)]
             self.trace.block.results = [source_of(v) for v in values]
             self.results = values
             return self.trace.block

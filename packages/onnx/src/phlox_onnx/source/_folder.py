@@ -90,8 +90,9 @@ def write(  # noqa: PLR0913 - each option is a name of its own
         1
     """
     paths = [freeze] if isinstance(freeze, str) else freeze
-    limits = limits or Limits()
-    asked = Options(bind or {}, free or {}, paths, flat, quantized, precision, limits)
+    sizes = ({} if bind is None else bind, {} if free is None else free)
+    limits = Limits() if limits is None else limits
+    asked = Options(*sizes, paths, flat, quantized, precision, limits)
     if not _is_path(folder):
         raise ArgumentError("write", "this is no folder", got=repr(folder), hint='"mymodel"')
     made, target = package(file, asked), Path(folder)

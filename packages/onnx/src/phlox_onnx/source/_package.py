@@ -163,7 +163,9 @@ def source(
         OnnxError: when the file is malformed, or holds what cannot be written.
     """
     paths = [freeze] if isinstance(freeze, str) else freeze
-    asked = Options(bind or {}, free or {}, paths, flat, quantized, limits=limits or Limits())
+    sizes = ({} if bind is None else bind, {} if free is None else free)
+    limits = Limits() if limits is None else limits
+    asked = Options(*sizes, paths, flat, quantized, limits=limits)
     return package(file, asked).model
 
 

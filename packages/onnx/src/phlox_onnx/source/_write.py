@@ -47,9 +47,19 @@ _POOLS: Final = {
 # How long names are, about.
 _LIKELY: Final = {"": "value12", "Bool": "mask2", "Float": "x2", "Int": "indices12"}
 _ROUNDS: Final = 6  # in which functions that are long become shorter
-_OF_MODULE: Final = frozenset(dir(Module)) | frozenset(
-    "device forward inputs math nn np outputs paths program px self".split()  # noqa: SIM905 - words
-)
+_OF_MODULE: Final = frozenset(dir(Module)) | {
+    "device",
+    "forward",
+    "inputs",
+    "math",
+    "nn",
+    "np",
+    "outputs",
+    "paths",
+    "program",
+    "px",
+    "self",
+}
 
 
 @final

@@ -30,21 +30,17 @@ def _stacked(values: list[Any], axis: int = 0) -> Any:
     return px.stack(tensors, axis=axis)
 
 
-def _truth(value: Any) -> bool:
-    return bool(value.item())
-
-
 def loop(
     M: Scalar | None = None, cond: Raw = None, *v_initial: Raw, body: Branch, outputs: int
 ) -> tuple[Any, ...]:
     """Values are carried from turn to turn; what else a turn gives is stacked at the end."""
     carried: list[Any] = list(v_initial)
     scanned: list[list[Any]] = [[] for _ in range(max(0, outputs - len(carried)))]
-    going = cond is None or _truth(cond)
+    going = cond is None or bool(cond)
     turn = 0
     while going and (M is None or turn < M):
         out = body(np.array(turn, np.int64), np.array(True), *carried)
-        going = _truth(out[0])
+        going = bool(out[0])
         carried = out[1 : 1 + len(carried)]
         for line, value in zip(scanned, out[1 + len(carried) :], strict=False):
             line.append(value)
