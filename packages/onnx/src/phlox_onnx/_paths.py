@@ -6,20 +6,15 @@ import keyword
 import re
 from typing import Final
 
-from phlox_nn import Module
-
 from ._graph import Graph, Node, walk
+from ._reserved import ATTRIBUTES, CLASSES
 
 _SPLIT: Final = re.compile(r"[./]")
 _WORD: Final = re.compile(r"[^0-9A-Za-z_]+")
 # Names that exporters make up.
 _MADE_UP: Final = ("Constant", "const_fold", "onnx_", "val_")
 _WINDOWS: Final = frozenset(("Conv", "ConvTranspose", "Gemm"))
-# Attributes that every model has, and words that stand for something else inside of a class.
-_TAKEN: Final = frozenset(dir(Module)) | frozenset(
-    """Any Model ModelConfig Path Tensor device forward init inputs load math nn np outputs paths
-    program px""".split()  # noqa: SIM905 - words
-)
+_TAKEN: Final = ATTRIBUTES | CLASSES | {"init", "load"}
 
 
 def words_of(name: str) -> tuple[str, ...]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import takewhile
+from typing import Final
 
+from .._reserved import CLASSES
 from ._structure import Part, Structure
 from ._words import Names, pieces_of, singular, word_of
 
 # What a class may not be called, beside another class.
-_TAKEN = ("Any", "Config", "Model", "ModelConfig", "Param", "Path", "Tensor")
+_TAKEN: Final = CLASSES | {"Config", "Param"}
 
 
 def titled(structure: Structure) -> dict[str, str]:

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, final
 
-from phlox_nn import Module
-
+from .._reserved import ATTRIBUTES, CLASSES, LOCALS
 from . import _expr as e
 from ._expr import Block, Branch, FieldRef, Inner, Line, Ref, Stmt, blocks_of, rendered
 from ._layers import DEFAULTS
@@ -47,19 +46,7 @@ _POOLS: Final = {
 # How long names are, about.
 _LIKELY: Final = {"": "value12", "Bool": "mask2", "Float": "x2", "Int": "indices12"}
 _ROUNDS: Final = 6  # in which functions that are long become shorter
-_OF_MODULE: Final = frozenset(dir(Module)) | {
-    "device",
-    "forward",
-    "inputs",
-    "math",
-    "nn",
-    "np",
-    "outputs",
-    "paths",
-    "program",
-    "px",
-    "self",
-}
+_OF_MODULE: Final = ATTRIBUTES | {"self"}
 
 
 @final
@@ -85,9 +72,7 @@ class Writer:
         every = [*structure.parts, structure.model]
         self._trees = {part.name: self._tree(part) for part in every}
         words = {w for tree in self._trees.values() for path in tree.paths for w in path}
-        self._spaces = Spaces(
-            {*self._parts, *words, "Any", "Model", "ModelConfig", "Path", "Tensor"}
-        )
+        self._spaces = Spaces({*self._parts, *words, *CLASSES})
         for part in structure.parts:
             self._columns[part.name] = self._differing(part)
         self._count = 1 + max(values_of(every), default=0)
@@ -457,7 +442,7 @@ class _Values:
                 self._free[kind].append(word)
 
 
-_RESERVED: Final = {"Any", "Path", "Tensor", "device", "math", "nn", "np", "px", "self", WORD}
+_RESERVED: Final = CLASSES | LOCALS | {WORD}
 
 
 def _last_uses(block: Block) -> dict[int, int]:
