@@ -2,15 +2,18 @@
 //! multiplies four bytes and adds them to an int32. The left side is moved to 0..=255 and the right one to -128..=127; what that
 //! changes is a multiple of the sums of rows and columns. Exact, and as all products of integers they wrap.
 
+use super::held::KEEPS;
 use super::tile::{Cut, Multiply, Start, Strip, tile_rows};
 use super::{Product, SERIAL};
 use crate::array::Array;
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::machine::lanes::{Kernel, Lanes, Real};
 use crate::machine::simd;
 use crate::machine::threads::{self, SharedMut};
+use crate::memory::kept::Layout;
 use crate::memory::owned::Memory;
-use crate::memory::scratch::{Room, filled};
+use crate::memory::scratch::Room;
 use crate::vectorize;
 use std::ops::Range;
 
@@ -29,25 +32,52 @@ pub fn run(product: &Product, x1: &Array, x2: &Array, out: &mut Array) -> Result
     if !simd::has_vnni() || m.min(k).min(n) < FEWEST || out.numel() == 0 {
         return Ok(false);
     }
-    let (x1, x2) = (x1.contiguous()?, x2.contiguous()?);
-    let (Some(left), Some(right)) = (x1.as_slice::<i32>(), x2.as_slice::<i32>()) else { return Ok(false) };
-    let (Some(lowest), Some(middle)) = (lowest(left), lowest(right)) else { return Ok(false) };
-    let product = Product::new(&x1, &x2)?;
+    let x1 = x1.contiguous()?;
+    let Some(left) = x1.as_slice::<i32>() else { return Ok(false) };
+    let Some(lowest) = lowest(left) else { return Ok(false) };
     let to = SharedMut::new(out.mut_ptr::<i32>());
+    let work = |left: &[i32], right: Panels<'_>, item: usize| {
+        let to = SharedMut::new(to.ptr().wrapping_add(item * m * n));
+        Job { left, size: (m, k, n), lowest, right, to }.run();
+    };
+    let one = x2.numel() == k * n;
+    let list = x2.storage().kept();
+    let layout = layout(x2, (k, n));
+    if one && let Some(kept) = list.find(&layout) {
+        (0..product.count()).for_each(|item| work(&left[item * m * k..], Panels::of(kept, (k, n)), item));
+        return Ok(true);
+    }
+    let x2 = x2.contiguous()?;
+    let Some(right) = x2.as_slice::<i32>() else { return Ok(false) };
+    let Some(middle) = self::lowest(right) else { return Ok(false) };
+    let pack = |right: &[i32]| packed(right, (k, n), middle.wrapping_add(128));
+    if one {
+        let cells = pack(right)?;
+        let wanted = m <= KEEPS && list.is_wanted(&layout, cells.capacity());
+        let own;
+        let cells = if wanted {
+            list.keep(layout, cells)
+        } else {
+            own = cells;
+            &own
+        };
+        (0..product.count()).for_each(|item| work(&left[item * m * k..], Panels::of(cells, (k, n)), item));
+        return Ok(true);
+    }
+    let product = Product::new(&x1, &x2)?;
     for item in 0..product.count() {
         let (at_left, at_right) = product.offsets(item);
-        let (left, right) = (&left[at_left as usize..], &right[at_right as usize..]);
-        let packed = Packed::new(right, (k, n), middle.wrapping_add(128))?;
-        let job = Job {
-            left,
-            size: (m, k, n),
-            lowest,
-            right: &packed,
-            to: SharedMut::new(to.ptr().wrapping_add(item * m * n)),
-        };
-        job.run();
+        let cells = pack(&right[at_right as usize..])?;
+        work(&left[at_left as usize..], Panels::of(&cells, (k, n)), item);
     }
     Ok(true)
+}
+
+/// How a right side that all products share lies in its storage.
+fn layout(x2: &Array, size: (usize, usize)) -> Layout {
+    let (strides, rank) = (x2.strides(), x2.rank());
+    let form = (COLS * 4 + DEEP) * DType::ALL.len() + DType::I32 as usize;
+    Layout { offset: x2.offset(), size, steps: (strides[rank - 2], strides[rank - 1]), form }
 }
 
 /// The least value, where all others are at most 255 above it.
@@ -68,46 +98,65 @@ fn bounds_body(values: &[i32]) -> (i32, i32) {
     (least, most)
 }
 
+/// Words in front of the sums: the offset, and what brings the cells to a cache line.
+const HEAD: usize = 16;
+
 /// A right side in panels of [`COLS`] columns, four bytes of the depth in a cell.
-struct Packed {
-    cells: Memory,
+#[derive(Clone, Copy)]
+struct Panels<'a> {
+    cells: *const u32,
     /// What was taken from each value.
     offset: i32,
     /// Of what is packed, for each column.
-    sums: Vec<i32>,
+    sums: &'a [i32],
 }
 
-fn start(cells: &Memory) -> *mut u32 {
-    cells.data().cast()
+// SAFETY: what is packed is only read.
+unsafe impl Sync for Panels<'_> {}
+
+impl<'a> Panels<'a> {
+    /// Of what [`packed`] gave for this size.
+    fn of(memory: &'a Memory, (_, n): (usize, usize)) -> Self {
+        let words: *const i32 = memory.data().cast_const().cast();
+        let count = n.div_ceil(COLS) * COLS;
+        // SAFETY: `packed` wrote the offset and the sums in front of the cells.
+        let (offset, sums) = unsafe { (*words, std::slice::from_raw_parts(words.add(HEAD), count)) };
+        Self { cells: words.wrapping_add(HEAD + count).cast(), offset, sums }
+    }
 }
 
-impl Packed {
-    fn new(from: &[i32], (k, n): (usize, usize), offset: i32) -> Result<Self> {
-        let (lines, panels) = (k.div_ceil(DEEP), n.div_ceil(COLS));
-        let cells = Memory::new(lines * panels * COLS * size_of::<u32>())?;
-        let mut sums = filled(0, panels * COLS);
-        let (to, all) = (SharedMut::new(start(&cells)), SharedMut::new(sums.as_mut_ptr()));
-        threads::for_ranges(panels, (1 << 16) / (k * COLS) + 1, &|range| {
-            for panel in range {
-                let cols = panel * COLS..n.min((panel + 1) * COLS);
-                // SAFETY: each panel has its own cells and sums.
-                let (to, sums) = unsafe {
-                    (
-                        to.slice(panel * lines * COLS..(panel + 1) * lines * COLS),
-                        all.slice(panel * COLS..(panel + 1) * COLS),
-                    )
-                };
-                for (line, to) in to.chunks_exact_mut(COLS).enumerate() {
-                    to.fill(0);
-                    for at in 0..DEEP.min(k - line * DEEP) {
-                        let row = (line * DEEP + at) * n;
-                        add_bytes(&from[row + cols.start..row + cols.end], offset, 8 * at as u32, to, sums);
-                    }
+/// Packs a right side for [`Panels`].
+fn packed(from: &[i32], (k, n): (usize, usize), offset: i32) -> Result<Memory> {
+    let (lines, panels) = (k.div_ceil(DEEP), n.div_ceil(COLS));
+    let head = HEAD + panels * COLS;
+    let memory = Memory::new((head + lines * panels * COLS) * size_of::<u32>())?;
+    let words: *mut i32 = memory.data().cast();
+    // SAFETY: the memory has room for the head; nobody else has it yet.
+    unsafe {
+        words.write_bytes(0, head);
+        words.write(offset);
+    }
+    let (to, all) = (SharedMut::new(words.wrapping_add(head).cast::<u32>()), SharedMut::new(words.wrapping_add(HEAD)));
+    threads::for_ranges(panels, (1 << 16) / (k * COLS) + 1, &|range| {
+        for panel in range {
+            let cols = panel * COLS..n.min((panel + 1) * COLS);
+            // SAFETY: each panel has its own cells and sums.
+            let (to, sums) = unsafe {
+                (
+                    to.slice(panel * lines * COLS..(panel + 1) * lines * COLS),
+                    all.slice(panel * COLS..(panel + 1) * COLS),
+                )
+            };
+            for (line, to) in to.chunks_exact_mut(COLS).enumerate() {
+                to.fill(0);
+                for at in 0..DEEP.min(k - line * DEEP) {
+                    let row = (line * DEEP + at) * n;
+                    add_bytes(&from[row + cols.start..row + cols.end], offset, 8 * at as u32, to, sums);
                 }
             }
-        });
-        Ok(Self { cells, offset, sums })
-    }
+        }
+    });
+    Ok(memory)
 }
 
 vectorize!(add_bytes(from: &[i32], offset: i32, shift: u32, to: &mut [u32], sums: &mut [i32]) => add_bytes_body);
@@ -127,7 +176,7 @@ struct Job<'a> {
     size: (usize, usize, usize),
     /// What is taken from each value of the left side.
     lowest: i32,
-    right: &'a Packed,
+    right: Panels<'a>,
     to: SharedMut<i32>,
 }
 
@@ -162,7 +211,7 @@ impl Job<'_> {
                     }
                 }
             }
-            let start = start(&self.right.cells).cast_const();
+            let start = self.right.cells;
             for panel in panels {
                 let cols = COLS.min(n - panel * COLS);
                 Fours::launch(Strip::<Fours> {
@@ -308,6 +357,30 @@ mod tests {
                 assert!(matmul(&a, &turned).unwrap().to_vec::<i32>().unwrap() == wanted, "{m} {k} {n}, turned");
             }
         }
+    }
+
+    #[test]
+    fn a_right_side_is_kept_from_its_second_use_on() {
+        let mut random = Random(33);
+        let (m, k, n) = (9, 40, 70);
+        let (a, b) = (values(&mut random, &[m, k], (-128, 256)), values(&mut random, &[k, n], (-100, 200)));
+        let wanted = want(a.as_slice().unwrap(), b.as_slice().unwrap(), (m, k, n));
+        let there_are = |count: usize| assert_eq!(b.storage().kept().count(), if simd::has_vnni() { count } else { 0 });
+        for uses in 0..4 {
+            there_are(usize::from(uses > 1));
+            assert!(matmul(&a, &b).unwrap().to_vec::<i32>().unwrap() == wanted, "use {uses}");
+        }
+        // Another left side, whose values lie elsewhere, and columns of the right one, which are a layout of their own.
+        let high = values(&mut random, &[3, m, k], (1000, 256));
+        let rows = want(high.as_slice().unwrap(), b.as_slice().unwrap(), (3 * m, k, n));
+        assert!(matmul(&high, &b).unwrap().to_vec::<i32>().unwrap() == rows);
+        let columns = view::slice(&b, &[0, 10], &[k, 40], &[1, 1]).unwrap();
+        let dense = columns.contiguous().unwrap();
+        let wanted = want(a.as_slice().unwrap(), dense.as_slice().unwrap(), (m, k, 40));
+        for _ in 0..3 {
+            assert!(matmul(&a, &columns).unwrap().to_vec::<i32>().unwrap() == wanted);
+        }
+        there_are(2);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::memory::owned::Memory;
 /// Bytes of a right side that are packed at a time.
 const MOST_PACKED: usize = 16 << 20;
 /// Rows of a product up to which packing is more than about 2 % of it, so that a packed right side is worth keeping.
-const KEEPS: usize = 1024;
+pub const KEEPS: usize = 1024;
 
 /// What is to be done about a right side.
 pub enum Right<'a> {

@@ -50,6 +50,14 @@ pub struct WindowAxis {
     pub dilation: usize,
 }
 
+impl WindowAxis {
+    /// Where a position reads for a tap; none where that is padding.
+    pub fn place(&self, position: usize, tap: usize) -> Option<usize> {
+        let at = (position * self.stride + tap * self.dilation).wrapping_sub(self.pad);
+        (at < self.input).then_some(at)
+    }
+}
+
 impl Axis {
     fn new(count: usize, out: (usize, usize), step: usize, offsets: &[(usize, isize)]) -> Self {
         let base = offsets.iter().map(|&(_, offset)| offset).min().unwrap_or(0);

@@ -2,7 +2,6 @@
 //! once and where they lie. What is small is copied: a matrix `[position][channel and tap]` of results.
 
 use super::Window;
-use super::axis::WindowAxis;
 use crate::array::Array;
 use crate::error::Result;
 use crate::machine::lanes::Real;
@@ -88,14 +87,10 @@ impl Sizes {
         let (row, col) = (&window.row, &window.col);
         let (channels, taps) = (window.inputs, row.kernel * col.kernel);
         let plane = row.input * col.input;
-        let place = |axis: &WindowAxis, t: usize, k: usize| {
-            let at = (t * axis.stride + k * axis.dilation).wrapping_sub(axis.pad);
-            (at < axis.input).then_some(at)
-        };
         let mut places = reserved(row.output * col.output * taps);
         for (t, u) in (0..row.output).flat_map(|t| (0..col.output).map(move |u| (t, u))) {
             for (k, l) in (0..row.kernel).flat_map(|k| (0..col.kernel).map(move |l| (k, l))) {
-                let at = place(row, t, k).zip(place(col, u, l));
+                let at = row.place(t, k).zip(col.place(u, l));
                 places.push(at.map_or(plane, |(i, j)| i * col.input + j));
             }
         }

@@ -63,7 +63,7 @@ fn gather<T: Real>(window: &Window, x: &[T], rows: &mut [T]) {
         for plane in x.chunks_exact(row.input * col.input) {
             for k in 0..row.kernel {
                 let to = lines.next().expect("a line for each position, channel and row of the kernel");
-                match place(row, t, k) {
+                match row.place(t, k) {
                     Some(i) => copy(col, u, &plane[i * col.input..(i + 1) * col.input], to),
                     None => to.fill(T::default()),
                 }
@@ -72,19 +72,13 @@ fn gather<T: Real>(window: &Window, x: &[T], rows: &mut [T]) {
     }
 }
 
-/// Where a position reads for a tap along an axis; none where that is padding.
-fn place(axis: &WindowAxis, position: usize, tap: usize) -> Option<usize> {
-    let at = (position * axis.stride + tap * axis.dilation).wrapping_sub(axis.pad);
-    (at < axis.input).then_some(at)
-}
-
 /// Copies what a position reads of a line of the source.
 fn copy<T: Real>(axis: &WindowAxis, position: usize, from: &[T], to: &mut [T]) {
-    let last = place(axis, position, axis.kernel - 1);
-    if let (1, Some(first), Some(_)) = (axis.dilation, place(axis, position, 0), last) {
+    let last = axis.place(position, axis.kernel - 1);
+    if let (1, Some(first), Some(_)) = (axis.dilation, axis.place(position, 0), last) {
         return to.copy_from_slice(&from[first..first + axis.kernel]);
     }
     for (tap, value) in to.iter_mut().enumerate() {
-        *value = place(axis, position, tap).map_or(T::default(), |at| from[at]);
+        *value = axis.place(position, tap).map_or(T::default(), |at| from[at]);
     }
 }
