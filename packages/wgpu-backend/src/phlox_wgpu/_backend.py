@@ -133,11 +133,11 @@ class Wgpu(Backend):
     @property
     def limits(self) -> ProgramLimits:  # type: ignore[override]
         """What one kernel may bind: what the adapter says."""
-        return ProgramLimits(bindings=self.device.max_bindings, folds=True, stages=False)
+        return ProgramLimits(bindings=self.device.max_bindings, folds=True)
 
     def kernel(self, program: Program, /) -> Kernel | None:
         """Return what runs a program at once; None for ops and types that WGSL has no row for."""
-        from ._fold import kernel  # noqa: PLC0415 - loads wgpu
+        from ._programs import kernel  # noqa: PLC0415 - loads wgpu
 
         return kernel(self.device, program)
 

@@ -81,8 +81,8 @@ def chain_source(chain: Chain, walk: Walk) -> Kernel:
     workgroup takes.
     """
     first, last = _params(chain, walk)
-    outputs = tuple(_bound(chain.dtype(value), walk.vector) for value in chain.outputs)
-    body = _function(chain) + (
+    outputs = tuple(stored_type(chain.dtype(value), walk.vector) for value in chain.outputs)
+    body = function(chain) + (
         _vector_main(chain, walk) if walk.vector else _element_main(chain, walk)
     )
     params = (*first, ("count", "u32"), *last)
@@ -111,7 +111,7 @@ def fold_source(chain: Chain, walk: Walk, reduction: Reduction) -> Kernel:
         element = f"fn element_at(i: u32) -> f32 {{\n{one}\n}}\n"
     params = (*first, *reduction_params(reduction), *last)
     outputs = (reduction.target or reduction.accumulator,)
-    text = _function(chain) + element + reduction_body(reduction)
+    text = function(chain) + element + reduction_body(reduction)
     return Kernel(text, _inputs(chain, walk), outputs, params)
 
 
@@ -127,7 +127,7 @@ def _params(chain: Chain, walk: Walk) -> tuple[Params, Params]:
 
 def _inputs(chain: Chain, walk: Walk) -> tuple[str, ...]:
     given = zip(chain.inputs, walk.access, strict=True)
-    return tuple(_bound(dtype, kind == "v") for dtype, kind in given if kind != "c")
+    return tuple(stored_type(dtype, kind == "v") for dtype, kind in given if kind != "c")
 
 
 def reporting_op(chain: Chain) -> str:
@@ -185,16 +185,18 @@ def convert(text: str, source: str, target: str) -> str:
     return f"{_VALUES[b]}({text})"
 
 
-def _bound(dtype: str, vector: bool) -> str:
+def stored_type(dtype: str, vector: bool) -> str:
+    """How a buffer of an element type is bound."""
     stored = _STORED[dtype]
     return f"vec4<{stored}>" if vector else stored
 
 
-def _value_type(dtype: str) -> str:
+def value_type(dtype: str) -> str:
+    """The WGSL type in which an element type is computed."""
     return _VALUES[_LETTERS[dtype]]
 
 
-def _function(chain: Chain) -> str:
+def function(chain: Chain, called: str = "chain", struct: str = "Results") -> str:
     """The chain as a function of scalars; several outputs come back in a struct."""
     names = [f"a{i}" for i in range(len(chain.inputs))]
     sources = dict(chain.sources())
@@ -205,18 +207,18 @@ def _function(chain: Chain) -> str:
             lines.append(f"  let {name} = {_expression(chain, node, names)};")
         names.append(name)
     takes = [*enumerate(chain.inputs), *((value, node.dtype) for value, node in sources.items())]
-    arguments = ", ".join(f"a{i}: {_value_type(dtype)}" for i, dtype in takes)
-    types = [_value_type(chain.dtype(value)) for value in chain.outputs]
+    arguments = ", ".join(f"a{i}: {value_type(dtype)}" for i, dtype in takes)
+    types = [value_type(chain.dtype(value)) for value in chain.outputs]
     results = ", ".join(names[value] for value in chain.outputs)
     text = random.drawing(node.op for node in sources.values()) if sources else ""
     if len(types) == 1:
         result, value = types[0], results
     else:
         fields = ", ".join(f"r{i}: {kind}" for i, kind in enumerate(types))
-        text += f"struct Results {{ {fields} }}\n"
-        result, value = "Results", f"Results({results})"
+        text += f"struct {struct} {{ {fields} }}\n"
+        result, value = struct, f"{struct}({results})"
     body = "\n".join(lines)
-    return f"{text}fn chain({arguments}) -> {result} {{\n{body}\n  return {value};\n}}\n"
+    return f"{text}fn {called}({arguments}) -> {result} {{\n{body}\n  return {value};\n}}\n"
 
 
 def _expression(chain: Chain, node: Node, names: list[str]) -> str:
@@ -236,11 +238,13 @@ def _narrow(text: str, node: Node, chain: Chain) -> str:
     return text
 
 
-def _load(dtype: str, text: str) -> str:
+def load(dtype: str, text: str) -> str:
+    """What is stored, as a value."""
     return {"bool": f"{text} != 0u", "float16": f"f32({text})"}.get(dtype, text)
 
 
-def _store(dtype: str, text: str) -> str:
+def store(dtype: str, text: str) -> str:
+    """A value, as it is stored."""
     if dtype == "bool":
         return f"select(0u, 1u, {text})"
     return f"f16({text})" if dtype == "float16" else text
@@ -276,7 +280,7 @@ def _loads(chain: Chain, walk: Walk) -> list[str]:
         args = []
         for k, kind in enumerate(walk.access):
             place = {"c": f"p.c{k}", "s": f"b{k}", "v": f"b{k}.{lane}"}[kind]
-            args.append(_load(chain.inputs[k], place))
+            args.append(load(chain.inputs[k], place))
         args += [_narrow(f"b{value}.{lane}", node, chain) for value, node in sources]
         lines.append(f"  let r{lane} = chain({', '.join(args)});")
     return lines
@@ -292,8 +296,8 @@ def _vector_main(chain: Chain, walk: Walk) -> str:
     for number, value in enumerate(chain.outputs):
         dtype = chain.dtype(value)
         field = "" if len(chain.outputs) == 1 else f".r{number}"
-        parts = ", ".join(_store(dtype, f"r{lane}{field}") for lane in "xyzw")
-        lines.append(f"  out{number}[i] = {_bound(dtype, True)}({parts});")
+        parts = ", ".join(store(dtype, f"r{lane}{field}") for lane in "xyzw")
+        lines.append(f"  out{number}[i] = {stored_type(dtype, True)}({parts});")
     body = "\n".join(lines)
     calls = "\n".join(
         f"  apply(first + {WORKGROUP * turn}u);" for turn in range(VECTORS_PER_THREAD)
@@ -311,9 +315,9 @@ def _called(chain: Chain, walk: Walk) -> str:
     bound = 0
     for k, kind in enumerate(walk.access):
         if kind == "c":
-            args.append(_load(chain.inputs[k], f"p.c{k}"))
+            args.append(load(chain.inputs[k], f"p.c{k}"))
         else:
-            args.append(_load(chain.inputs[k], f"in{bound}[at{k}]"))
+            args.append(load(chain.inputs[k], f"in{bound}[at{k}]"))
             bound += 1
     for _, node in chain.sources():
         args.append(_narrow(f"({_drawn(node, '(i >> 2u)')})[i & 3u]", node, chain))
@@ -324,7 +328,7 @@ def _element_main(chain: Chain, walk: Walk) -> str:
     lines = [*_positions(walk, "e"), f"  let r = {_called(chain, walk)};"]
     for number, value in enumerate(chain.outputs):
         field = "" if len(chain.outputs) == 1 else f".r{number}"
-        lines.append(f"  out{number}[i] = {_store(chain.dtype(value), f'r{field}')};")
+        lines.append(f"  out{number}[i] = {store(chain.dtype(value), f'r{field}')};")
     body = "\n".join(lines)
     return (
         SIGNATURE.format(threads=WORKGROUP)

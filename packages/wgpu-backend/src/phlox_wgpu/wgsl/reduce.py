@@ -119,10 +119,10 @@ def reduction_params(r: Reduction) -> Params:
 
 def reduction_body(r: Reduction) -> str:
     """The functions and the entry point of a reduction."""
-    return _accumulator(r) + _walk("kept_at", "p.offset", r.kept, "k") + _elements(r) + _main(r)
+    return accumulator(r) + _walk("kept_at", "p.offset", r.kept, "k") + _elements(r) + _main(r)
 
 
-def _accumulator(r: Reduction) -> str:
+def accumulator(r: Reduction) -> str:
     """Type Acc and the functions identity, combine, lift (of an element) and result."""
     fold = REDUCTIONS[r.op]
     value = _VALUES[r.letter]
@@ -195,15 +195,19 @@ def _finish(r: Reduction) -> str:
         if r.target:
             return "out0[result] = i32(acc.place);"
         return "out0[result] = acc.value;\n    out1[result] = acc.place;"
-    value = _VALUES[r.letter]
-    text = "acc"
-    if REDUCTIONS[r.op].divide and r.target:
-        text = "acc / p.divisor"
-    if REDUCTIONS[r.op].extreme and r.letter == "f":
-        text = "select(acc.value, nan_f32(), acc.magnitude > 0x7f800000u)"
-    if r.target not in ("", value):
+    text = total(r)
+    if r.target not in ("", _VALUES[r.letter]):
         text = f"{r.target}({text})"
     return f"out0[result] = {text};"
+
+
+def total(r: Reduction) -> str:
+    """What ``acc`` comes to, of an op that gives no position."""
+    if REDUCTIONS[r.op].divide and r.target:
+        return "acc / p.divisor"
+    if REDUCTIONS[r.op].extreme and r.letter == "f":
+        return "select(acc.value, nan_f32(), acc.magnitude > 0x7f800000u)"
+    return "acc"
 
 
 def _loop(r: Reduction) -> str:
