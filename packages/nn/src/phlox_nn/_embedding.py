@@ -45,8 +45,10 @@ class EmbeddingConfig(LayerConfig["Embedding"]):
 
     def parts(self, device: Backend | str | None) -> dict[str, Any]:
         """Return the weight."""
-        shape = (self.n_embedding, self.d_model)
-        return {"weight": self.initializer.param(shape, device, zero_row=self.padding_idx)}
+        weight = self.initializer.param((self.n_embedding, self.d_model), device)
+        if (row := self.padding_idx) is not None:
+            weight = weight.moved(lambda rows: rows.at[row].set(0.0), weight.device)
+        return {"weight": weight}
 
 
 class Embedding(Layer[EmbeddingConfig]):

@@ -54,7 +54,7 @@ class BatchNormConfig(LayerConfig["BatchNorm"]):
         shape, kept = (self.num_features,), self.track_running_stats
         counted = kept and self.momentum is None
         return {
-            **affine((self.num_features,), self.affine, self.bias, device),
+            **affine(shape, self.affine, self.bias, device),
             "running_mean": init.Zeros().param(shape, device, role="state") if kept else None,
             "running_var": init.Ones().param(shape, device, role="state") if kept else None,
             "num_batches_tracked": init.Zeros().param((), device, role="state")

@@ -42,11 +42,8 @@ class Initializer(Config):
         *,
         trainable: bool = True,
         role: Role = "weight",
-        zero_row: int | None = None,
     ) -> Param:
         """Return a lazy parameter; its random numbers are reserved now, so order of use is free.
-
-        With ``zero_row`` that row along the first axis is 0, as that of what fills sequences up.
 
         Raises:
             ArgumentError: for a negative size.
@@ -61,8 +58,7 @@ class Initializer(Config):
 
         def make() -> Tensor[Float]:
             with use_generator(Generator(key, counter)), drawing_once():
-                values = self.values(shape, given, target)
-                return values if zero_row is None else values.at[zero_row].set(0.0)
+                return self.values(shape, given, target)
 
         return Param.lazy(
             make,

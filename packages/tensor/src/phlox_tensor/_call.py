@@ -77,7 +77,7 @@ def prepared_call(
         what = "the op was declared anew; this is the old one"
         raise ArgumentError(op.name, what, hint=f"px.ops.{op.name}(...)")
     backend, tensors = prepare_operands(op, operands)
-    specs = [_spec(t) for t in tensors]
+    specs = [spec_of(t) for t in tensors]
     values = prepare_attributes(op, specs, attributes, backend)
     for value in values:
         if isinstance(value, DType):
@@ -235,12 +235,13 @@ def bound_arguments(
     return tuple(operands), tuple(attributes)
 
 
-def _spec(tensor: Any) -> Any:
-    if isinstance(tensor, tuple):
-        return tuple(_spec(t) for t in tensor)
-    if isinstance(tensor, Tensor):
-        return Spec(*tensor.device.spec_of(tensor.primitive))
-    return tensor  # a weak scalar or None
+def spec_of(operand: Any) -> Any:
+    """Return the shape and element type of an operand, of each of several; else itself."""
+    if isinstance(operand, tuple | list):
+        return tuple(map(spec_of, operand))
+    if isinstance(operand, Tensor):
+        return Spec(*operand.device.spec_of(operand.primitive))
+    return operand  # a weak scalar or None
 
 
 def _shaped(specs: list[Any]) -> list[Any]:
@@ -256,7 +257,7 @@ def _primitive(tensor: Any) -> Any:
 
 def _refuse(op: Op, tensors: list[Any], backend: Backend) -> NoReturn:
     """A backend refused operands that passed all checks: its fault, told as such."""
-    got = ", ".join(str(_spec(t)) for t in tensors)
+    got = ", ".join(str(spec_of(t)) for t in tensors)
     raise DeviceError(op.name, f"{backend!r} refused valid operands", got=got)
 
 

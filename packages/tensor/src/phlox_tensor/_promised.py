@@ -7,9 +7,10 @@ from functools import wraps
 from typing import Any
 
 from ._backend import Backend
+from ._call import spec_of
 from ._errors import ArgumentError, ShapeError, WrongTypeError
 from ._infer import infer_prepared
-from ._op import Op, Spec
+from ._op import Op
 from ._tensor import Tensor
 
 
@@ -41,7 +42,7 @@ def _check(
     op: Op, out: Any, given: tuple[Any, ...], attributes: tuple[Any, ...], args: tuple[Any, ...]
 ) -> None:
     devices = [*_devices(args)]
-    specs = tuple(_spec(each) for each in given)
+    specs = tuple(map(spec_of, given))
     wanted = infer_prepared(op, specs, attributes, devices[0].default_int)
     several = op.signature.several
     found = out if several else (out,)
@@ -82,12 +83,6 @@ def _devices(args: tuple[Any, ...]) -> Iterator[Backend]:
             yield each
         elif isinstance(each, tuple | list):
             yield from _devices(tuple(each))
-
-
-def _spec(operand: Any) -> Any:
-    if isinstance(operand, Tensor):
-        return Spec(operand.shape, operand.dtype)
-    return tuple(map(_spec, operand)) if isinstance(operand, tuple | list) else operand
 
 
 def _fits(found: tuple[int, ...], wanted: tuple[int, ...]) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, final
 
-from ._backend import Backend
 from ._cell import Cell, recording_here
 from ._device import use_device
 from ._dtype import DType
@@ -16,11 +15,13 @@ from ._lowering import Lowered, arguments_of, in_the_way, lowered
 from ._number import Number
 from ._op import REGISTRY, Shape, Spec
 from ._recording import Recording, recorded
+from ._stand_in import StandIn
 from ._tensor import Tensor
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from ._backend import Backend
     from ._table import Entry
 
 # A function of elements does the same for both: sizes, and how many axes there are, differ.
@@ -28,7 +29,7 @@ _SHAPES: Final = ((1,), (5, 7))
 
 
 @final
-class Sketch(Backend):
+class Sketch(StandIn):
     """A base device with the entries of another one, each of which only says what it would give.
 
     Args:
@@ -36,15 +37,6 @@ class Sketch(Backend):
     """
 
     name = "sketch"
-    has_data = False
-
-    def __init__(self, like: Backend) -> None:
-        """Take over what the device says about itself."""
-        self.like: Final = like
-        self.settings = (like,)
-        self.dtypes = like.dtypes
-        self.default_float, self.default_int = like.default_float, like.default_int
-        self.max_rank = like.max_rank
 
     def entry(self, name: str) -> Entry | None:
         """Return what says what the op would give; None where the device runs its expansion."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from ._attributes import is_recorded
 from ._backend import Backend, is_inside
+from ._called import rename
 from ._device import as_device
 from ._dtype import DType, as_dtype, iinfo
 from ._errors import ArgumentError, DTypeError, GradientError, WrongTypeError
@@ -157,9 +158,8 @@ def from_python(data: Any, op: str, dtype: DType | None = None) -> Array:
     try:
         array = np.asarray(data)
     except WrongTypeError as error:  # of what is no operand
-        raise WrongTypeError(
-            op, error.what, got=error.got, expected=error.expected, hint=error.hint
-        ) from None
+        rename(error, op)
+        raise
     except ValueError as error:
         raise DTypeError(op, "ragged or mixed data", got=type(data).__name__) from error
     if array.size == 0 and array.dtype == np.float64:

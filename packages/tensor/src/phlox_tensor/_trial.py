@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, final
 
-from ._backend import Backend
 from ._dtype import DType
 from ._errors import CompileError, Rejected
 from ._graph import Node, Value
 from ._infer import result_dtype
 from ._number import Number, Scalar
 from ._op import REGISTRY, Op, Shape, Spec
+from ._stand_in import StandIn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy as np
 
+    from ._backend import Backend
     from ._table import Entry
 
 _SHAPE: Final = (1,)
@@ -94,7 +95,7 @@ class Tape:
 
 
 @final
-class Trial(Backend):
+class Trial(StandIn):
     """A base device with the elementwise entries of another one, which note what is asked of them.
 
     It has no data, and does not tell shapes: a function that runs does the same for all of them.
@@ -104,15 +105,6 @@ class Trial(Backend):
     """
 
     name = "trial"
-    has_data = False
-
-    def __init__(self, like: Backend) -> None:
-        """Take over what the device says about itself."""
-        self.like: Final = like
-        self.settings = (like,)
-        self.dtypes = like.dtypes
-        self.default_float, self.default_int = like.default_float, like.default_int
-        self.max_rank = like.max_rank
 
     def entry(self, name: str) -> Entry | None:
         """Return what notes the op; None where the device runs its expansion, or it has no say."""

@@ -367,15 +367,14 @@ def kernel(device: GpuDevice, program: Program) -> Kernel | None:
     if chain is None:
         return None
     chained = Chained(chain, tuple(as_dtype(chain.dtype(value)) for value in chain.outputs))
-    sources = [instr.args for instr in program.instrs if REGISTRY[instr.op].source]
+    sources = [instr for instr in program.instrs if REGISTRY[instr.op].source]
     if not sources:
         return lambda *operands: run_program(device, chained, operands)
-    laws = [instr.op for instr in program.instrs if REGISTRY[instr.op].source]
     taken = _taken(program)
 
     def run(*operands: Any) -> tuple[GpuArray, ...]:
         given = [operands[value] for value in taken]
-        for law, args in zip(laws, sources, strict=True):
+        for law, args, _ in sources:
             given += numbers_of(law, *(operands[value] for value in args))
         return run_program(device, chained, tuple(given))
 
@@ -391,8 +390,9 @@ def _taken(program: Program) -> list[int]:
 
 def chain_of(program: Program) -> Chain | None:
     """A program without folds as a chain; None where a row is missing."""
-    inputs = [program.dtype(value) for value in _taken(program)]
-    values = {value: at for at, value in enumerate(_taken(program))}  # as those of the chain
+    taken = _taken(program)
+    inputs = [program.dtype(value) for value in taken]
+    values = {value: at for at, value in enumerate(taken)}  # as those of the chain
     drawn = sum(REGISTRY[instr.op].source for instr in program.instrs)
     free = len(inputs)
     inputs += [*NUMBERS] * drawn

@@ -32,8 +32,12 @@ def numbers_of(
     op: str, first: float, second: float, key: int, counter: int
 ) -> tuple[float | int, ...]:
     """What kernels take of the parameters of a law, key and counter: ``kernels.NUMBERS``."""
-    words = (key & _MASK, (key >> 32) & _MASK, counter & _MASK, (counter >> 32) & _MASK)
-    return (*_AFFINE[op](first, second), *words, 0)
+    return (*_AFFINE[op](first, second), *_words(key, counter), 0)
+
+
+def _words(key: int, counter: int) -> tuple[int, int, int, int]:
+    """Two numbers of 64 bits as words, the low ones first."""
+    return key & _MASK, (key >> 32) & _MASK, counter & _MASK, (counter >> 32) & _MASK
 
 
 def _fill(
@@ -46,14 +50,12 @@ def _fill(
 ) -> GpuArray:
     """Launch a thread per block of four words; the last may write past the array, in its buffer."""
     blocks = -(-out.size // 4)
-    philox, counter = stream
-    words = (philox & _MASK, (philox >> 32) & _MASK, counter & _MASK, (counter >> 32) & _MASK)
     device.launch(
         ("random", *key),
         make,
         [],
         [out],
-        (blocks, *words, 0, *bounds),
+        (blocks, *_words(*stream), 0, *bounds),
         -(-blocks // WORKGROUP),
     )
     return out
