@@ -70,3 +70,38 @@ def test_a_compiled_function_follows_what_changes_between_its_calls(name: str) -
 def test_all_that_remembers_is_tested() -> None:
     found = {n for n, c in vars(optim).items() if inspect.isclass(c) and hasattr(c, "into_record")}
     assert found == {kind for kind, _ in RUNS.values()} | ELSEWHERE
+
+
+class Holder:
+    """An object of somebody's own, whose attributes nobody looks at."""
+
+    def __init__(self, layer: Any) -> None:
+        self.layer = layer
+
+
+@pytest.mark.parametrize("made", [px.compile, lambda f: px.compile(px.compile(f))])
+def test_a_model_from_outside_may_be_used_first_inside(made: Callable[[Any], Any]) -> None:
+    def run(wrap: Callable[[Any], Any]) -> list[Any]:
+        px.seed(4)
+        first, held = nn.Linear(3, 4, device=Cpu()), Holder(nn.Linear(4, 2, device=Cpu()))
+
+        def forward(x: px.Tensor) -> px.Tensor:
+            noise = px.random.normal((2, 4), device=x.device)
+            out: px.Tensor = held.layer(first(x) + noise)
+            return out
+
+        f = wrap(forward)
+        return [f(px.ones((2, 3), device=Cpu())).tolist() for _ in range(5)]
+
+    assert run(made) == run(lambda f: f)
+
+
+def test_a_layer_that_a_function_makes_is_another_one_at_each_call() -> None:
+    def run(wrap: Callable[[Any], Any]) -> list[Any]:
+        px.seed(4)
+        f = wrap(lambda x: nn.Linear(3, 2, device=x.device)(x))
+        return [f(px.ones((1, 3), device=Cpu())).tolist() for _ in range(5)]
+
+    found = run(px.compile)
+    assert found == run(lambda f: f)
+    assert len({str(each) for each in found}) == 5

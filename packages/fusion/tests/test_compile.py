@@ -7,6 +7,7 @@ import threading
 import tracemalloc
 from typing import Any
 
+import numpy as np
 import pytest
 
 import phlox_tensor as pt
@@ -31,16 +32,19 @@ def test_a_replay_gives_the_bits_of_the_function() -> None:
 
 
 def test_a_replay_runs_no_python_of_the_function() -> None:
-    runs = [0]
+    runs: list[int] = []
+
+    def note() -> None:
+        runs.append(1)
 
     @compile
     def counted(x: Tensor) -> Tensor:
-        runs[0] += 1
+        note()
         return x + 1
 
     for _ in range(6):
         counted(pt.ones(2))
-    assert runs == [2]
+    assert len(runs) == 2
 
 
 def test_shapes_may_go_and_come_back() -> None:
@@ -211,8 +215,16 @@ def test_a_function_that_is_recorded_ever_again_is_told() -> None:
     fast = compile(lambda x: x + 1)
     for size in range(1, 10):
         fast(pt.ones(size))
-    with pytest.warns(UserWarning, match="recorded 10 times: shapes"):
+    with pytest.warns(UserWarning, match="recorded 10 times: shapes") as told:
         fast(pt.ones(10))
+    text = str(told[0].message)
+    assert "argument 0 was float32[9] on Numpy(), then float32[10] on Numpy()" in text
+    assert fast.versions == 10
+    slowed = compile(lambda x, rate=1.0: x * rate)
+    for n in range(9):
+        slowed(pt.ones(1), rate=np.float64(n))
+    with pytest.warns(UserWarning, match=r"rate was .*; float\(.*9.0.*\) may be another"):
+        slowed(pt.ones(1), rate=np.float64(9))
     asked = compile(lambda x, n: x * float(n))
     for n in range(9):
         asked(pt.ones(1), 1.5 + n)

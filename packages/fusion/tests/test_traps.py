@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -109,6 +110,61 @@ def test_a_changed_closure_is_refused() -> None:
     for function, name in ((counting, "count"), (listing, "seen"), (Holder().step, "self.model")):
         with pytest.raises(CompileError, match=name):
             compile(function)(pt.ones(1))
+
+
+class Account:
+    def __init__(self) -> None:
+        self.last: Any = 0.0
+        self.parts = {"loss": 0.0}
+
+
+def test_what_a_function_does_to_containers_and_objects_is_refused() -> None:
+    kept: list[Any] = [None]
+    table: dict[str, Any] = {}
+    account = Account()
+
+    def in_list(x: Tensor) -> Tensor:
+        kept[0] = x
+        return x
+
+    def in_dict(x: Tensor) -> Tensor:
+        table["x"] = x
+        return x
+
+    def in_object(x: Tensor) -> Tensor:
+        account.last = x
+        return x
+
+    def in_argument(x: list[Tensor]) -> Tensor:
+        x.append(x[0] * 2)
+        return x[0]
+
+    def in_given(x: Tensor, given: Account) -> Tensor:
+        given.last = 1.0
+        return x
+
+    x = pt.ones(1)
+    cases: list[tuple[Any, tuple[Any, ...], str]] = [
+        (in_list, (x,), r"kept\[0\] holds something else"),
+        (in_dict, (x,), "table holds something else"),
+        (in_object, (x,), r"account\.last holds something else"),
+        (in_argument, ([x],), "a container among the arguments"),
+        (in_given, (x, Account()), r"Account\.last among the arguments"),
+    ]
+    for function, args, told in cases:
+        with pytest.raises(CompileError, match=told):
+            compile(function)(*args)
+
+
+def test_an_object_may_remember_what_it_finds_out() -> None:
+    class Sizes:
+        @cached_property
+        def most(self) -> int:
+            return 3
+
+    sizes = Sizes()
+    fast = compile(lambda x: x * sizes.most)
+    assert [fast(pt.ones(1)).item() for _ in range(4)] == [3.0] * 4
 
 
 def test_an_argument_that_is_also_captured_is_two_things() -> None:

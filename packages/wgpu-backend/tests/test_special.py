@@ -128,3 +128,11 @@ def test_rounding_to_float16_inside_a_chain(gpu: Wgpu, up: Up, rng: np.random.Ge
     with np.errstate(all="ignore"):
         expected = a * b + b
     np.testing.assert_array_equal(gpu.read(out), expected)
+
+
+def test_floats_of_numpy_are_numbers(gpu: Wgpu) -> None:
+    x = pt.ones((2,), device=gpu)
+    numbers: list[Any] = [np.float64(2), np.float32(2)]
+    for two in numbers:
+        assert (x * two).tolist() == (two * x).tolist() == [2.0, 2.0]
+        assert pt.where(x > two, x, two).tolist() == [2.0, 2.0]

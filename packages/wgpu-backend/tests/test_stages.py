@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,10 @@ import phlox_tensor as pt
 from phlox_tensor import Tensor
 from phlox_tensor.capture import Instr, Program, interpreted
 from phlox_wgpu import Wgpu
+from phlox_wgpu._kernel import source
 from phlox_wgpu._runtime import GpuDevice
+from phlox_wgpu._stages import staged
+from phlox_wgpu.wgsl.stages import Rows, stages_source
 
 
 def _program(
@@ -229,3 +232,8 @@ def test_what_has_no_row_or_draws_is_left_to_the_ops(gpu: Wgpu) -> None:
         outputs=["out"],
     )
     assert gpu.kernel(ints) is None  # a power of integers may report an error
+
+
+def test_the_text_of_a_softmax_is_the_golden_one(golden: Callable[[str, str], None]) -> None:
+    rows = Rows("v", 1, lanes=4, vector=True, slots=2)
+    golden("softmax_rows", source(stages_source(staged(SOFTMAX, keeps=True), rows)))

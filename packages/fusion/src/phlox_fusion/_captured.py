@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import attrgetter, is_
-from types import CodeType, FunctionType, MethodType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final, final
 
 from phlox_tensor.capture import same
@@ -13,7 +13,8 @@ from ._layout import Source
 
 _NOTHING: Final = object()
 _content: Final = attrgetter("cell_contents")
-_SIZED: Final = (dict, list, set)
+_NO_STATE: Final = (FunctionType, MethodType, ModuleType, type)
+_MOST_LOOKED_AT: Final = 10_000  # parts of a container; of larger ones the length
 
 
 @final
@@ -71,22 +72,64 @@ class Captured:
     def _stands(self, known: list[Any]) -> bool:
         return all(map(is_, known, self.now()))
 
-    def sizes(self) -> list[int]:
-        """Return how long the containers are that the names stand for."""
-        return [len(item) if isinstance(item, _SIZED) else 0 for item in self.now()]
+    def contents(self) -> list[Any]:
+        """Return what is in the containers and objects that the names stand for."""
+        return [*map(contents_of, self.now())]
 
-    def changed(self, before: list[Any], sizes: list[int]) -> str | None:
-        """Return the name of what is another object now, or of another length; else None."""
+    def changed(self, before: list[Any], contents: list[Any]) -> str | None:
+        """Return the name of what is another object now, or holds others; else None."""
         names = [*self._names]
         if self._owner is not None:
             names += [f"self.{name}" for name in vars(self._owner)]
         now = self.now()
         if len(now) != len(before):
             return names[-1]
-        for name, a, b, size in zip(names, before, now, sizes, strict=True):
-            if not alike(a, b) or (isinstance(b, _SIZED) and len(b) != size):
+        for name, a, b, inside in zip(names, before, now, contents, strict=True):
+            if not alike(a, b):
                 return name
+            place = changed_in(b, inside)
+            if place is not None:
+                return f"{name}{place}"
         return None
+
+
+def contents_of(item: Any) -> Any:
+    """Return what is in a container, or the attributes of an object of the user's own."""
+    if isinstance(item, set):
+        return len(item)
+    if isinstance(item, list):
+        return [*item] if len(item) <= _MOST_LOOKED_AT else len(item)
+    found = item if isinstance(item, dict) else _attributes(item)
+    return dict(found) if len(found) <= _MOST_LOOKED_AT else len(found)
+
+
+def _attributes(item: Any) -> dict[str, Any]:
+    cls = type(item)
+    found = getattr(item, "__dict__", None)
+    ours = cls.__module__.partition(".")[0].startswith("phlox")
+    if type(found) is not dict or ours or isinstance(item, _NO_STATE):
+        return {}
+    return found
+
+
+def changed_in(item: Any, before: Any) -> str | None:
+    """Return the place in a container or object that holds another thing than it did; else None.
+
+    Attributes that are new do not count: an object may remember what it has found out.
+    """
+    now = contents_of(item)
+    if type(before) is dict and type(now) is dict:
+        is_object = not isinstance(item, dict)
+        if not is_object and before.keys() != now.keys():
+            return ""
+        for key, value in before.items():
+            if not alike(now.get(key, _NOTHING), value):
+                return f".{key}" if is_object else f"[{key!r}]"
+        return None
+    if type(before) is list and type(now) is list and len(before) == len(now):
+        places = [at for at, (a, b) in enumerate(zip(before, now, strict=True)) if not alike(a, b)]
+        return f"[{places[0]}]" if places else None
+    return None if type(before) is type(now) is int and before == now else ""
 
 
 def alike(a: Any, b: Any) -> bool:

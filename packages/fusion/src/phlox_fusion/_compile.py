@@ -19,6 +19,7 @@ from ._captured import Captured, alike
 from ._check import compared
 from ._explain import explained
 from ._flat import flat
+from ._form import Form, form_of, most_changed
 from ._join import Join
 from ._layout import flatten
 from ._mode import mode_of
@@ -36,6 +37,7 @@ class Version:
     """What was recorded for one form of arguments.
 
     Attributes:
+        form: of the arguments.
         captured: what the names from outside stood for.
         trace: the first recorded run.
         replay: does the same; None until a second run agreed.
@@ -45,8 +47,9 @@ class Version:
         join: how results go on with the history of arguments; None where they have none.
     """
 
-    def __init__(self, captured: list[Any], trace: _trace.Trace) -> None:
+    def __init__(self, captured: list[Any], trace: _trace.Trace, form: Form) -> None:
         """Keep the first run."""
+        self.form: Final = form
         self.captured: Final = captured
         self.trace: Final = trace
         self.replay: Replay | None = None
@@ -225,23 +228,17 @@ class Compiled(Generic[P, R]):
         self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any], waiting: list[Version]
     ) -> Any:
         """Run the function recorded; the second time a replay is made of it."""
-        before, sizes = self._captured.now(), self._captured.sizes()
+        before, contents = self._captured.now(), self._captured.contents()
         found = _trace.run(self._called, args, kwargs)
-        name = self._captured.changed(before, sizes)
+        name = self._captured.changed(before, contents)
         if name is not None:
-            raise CompileError(
-                "compile",
-                "the function changes what a replay would leave as it is",
-                got=f"{name} is another object, or has another length, after the call",
-                expected="changes that are returned, or kept in a Cell",
-                hint=f"return {name.removeprefix('self.')}; px.Cell for a count",
-            )
+            raise _trace.changes(name)
         with self._lock:
             version = next((v for v in waiting if _fits(v.trace, found.trace)), None)
             if version is None:
-                version, order = Version(before, found.trace), _trace.order_of(args, kwargs)
+                version = Version(before, found.trace, form_of(args, kwargs))
                 if found.joins:
-                    check = self._mode == "check"
+                    check, order = self._mode == "check", _trace.order_of(args, kwargs)
                     version.join = Join(self._called, found, order, check=check)
                 self._keep(key, version)
             else:
@@ -282,7 +279,7 @@ class Compiled(Generic[P, R]):
     def _keep(self, key: Any, version: Version) -> None:
         self._made += 1
         if self._made == _WARN_AT:
-            warnings.warn(self._advice(key), stacklevel=5)
+            warnings.warn(self._advice(key, version), stacklevel=5)
         if self.versions >= self._most:
             oldest = min(
                 ((k, v) for k, some in self._versions.items() for v in some),
@@ -300,14 +297,16 @@ class Compiled(Generic[P, R]):
         else:
             self._versions.pop(key, None)
 
-    def _advice(self, key: Any) -> str:
+    def _advice(self, key: Any, made: Version) -> str:
         same_key = len(self._versions.get(key, ()))
         if same_key > 1:
             why = "values that the program asks of numbers, or names from outside, keep changing"
             guards = [g.line for v in self._versions[key] for g in v.trace.graph.guards]
             why += f" (asked at {guards[0]})" if guards else ""
         else:
-            why = "shapes, types or structure of the arguments keep changing"
+            forms = [v.form for some in self._versions.values() for v in some]
+            changed = most_changed([*forms, made.form])
+            why = f"shapes, types or structure of the arguments keep changing{changed}"
         return f"[compile] {self!r} was recorded {_WARN_AT} times: {why}"
 
 

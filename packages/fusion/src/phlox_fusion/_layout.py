@@ -122,7 +122,7 @@ def _layout(parts: list[Part]) -> Layout:
             known = kept()
             if known is None or len(known.parts) != len(parts):
                 continue
-            if all(map(_equal, known.parts, parts)):
+            if all(map(equal_parts, known.parts, parts)):
                 return known
         made = Layout(parts)
         _LAYOUTS[key] = [*_LAYOUTS.get(key, ()), ref(made, forget)]
@@ -137,7 +137,8 @@ def _hashable(part: Part) -> Any:
     return type(part.value)
 
 
-def _equal(a: Part, b: Part) -> bool:
+def equal_parts(a: Part, b: Part) -> bool:
+    """Whether two parts are one."""
     if type(a) is not type(b):
         return False
     if isinstance(a, StaticPart) and isinstance(b, StaticPart):

@@ -19,7 +19,7 @@ from phlox_tensor import (
     is_inside,
     tree,
 )
-from phlox_tensor.capture import wrap
+from phlox_tensor.capture import recording, unrecorded, wrap
 from phlox_tensor.no_operand import NoOperand, hint_at_members, refused_operand
 from phlox_tensor.random import generator
 
@@ -268,8 +268,12 @@ class Param(NoOperand):
         return made
 
     def _wait(self, make: Callable[[], Tensor[Any]]) -> None:
-        """Make the value at the first use."""
-        self._make, self._lock = make, Lock()
+        """Make the value at the first use.
+
+        Where a function is recorded by then, the value is one from outside of it, as it was before.
+        """
+        self._make = partial(_outside, make) if recording() is None else make
+        self._lock = Lock()
 
     def with_trainable(self, trainable: bool) -> Param:
         """Return the parameter frozen or not; the values are shared.
@@ -352,6 +356,11 @@ def State(value: Tensor[Any], *, id: str | None = None) -> Param:
         GradientError: when a gradient flows to the value.
     """
     return Param(value, id=id, role="state")
+
+
+def _outside(make: Callable[[], Tensor[Any]]) -> Tensor[Any]:
+    with unrecorded():
+        return make()
 
 
 def _no_tensor(given: object) -> ArgumentError:

@@ -311,7 +311,7 @@ def _common(operands: tuple[Operand, ...]) -> DType:
             return bool_
         return float32 if any(isinstance(x, float) for x in operands) else int32
     for x in operands:
-        if type(x) is not GpuArray and type(x) not in _NUMBERS[dtype.kind]:
+        if type(x) is not GpuArray and not isinstance(x, _NUMBERS[dtype.kind]):
             raise Rejected
     return dtype
 

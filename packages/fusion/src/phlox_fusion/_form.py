@@ -1,0 +1,57 @@
+"""Forms of arguments, to say which of them keeps changing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import Any
+
+from ._flat import flat
+from ._layout import Layout, NodePart, NumberPart, Part, StaticPart, TensorPart, equal_parts
+
+Form = dict[str, Layout]
+"""The layout of each argument, by what it is called."""
+
+
+def form_of(args: Sequence[Any], kwargs: dict[str, Any]) -> Form:
+    """Return the form of arguments."""
+    named = {f"argument {place}": item for place, item in enumerate(args)} | kwargs
+    return {name: flat(item)[0] for name, item in named.items()}
+
+
+def most_changed(forms: Sequence[Form]) -> str:
+    """Return text that says how the argument of which there are most layouts changed last.
+
+    Empty where there are fewer than two of all.
+    """
+    seen: dict[str, dict[Layout, None]] = {}
+    for form in forms:
+        for name, layout in form.items():
+            seen.setdefault(name, {})[layout] = None
+    name = max(seen, key=lambda name: len(seen[name]), default="")
+    if not name or len(seen[name]) < 2:
+        return ""
+    *_, before, after = seen[name]
+    for a, b in zip_longest(before.parts, after.parts):
+        if a is None or b is None or not equal_parts(a, b):
+            return f": {name} was {_shown(a)}, then {_shown(b)}{_advice(b)}"
+    return ""
+
+
+def _shown(part: Part | None) -> str:
+    if isinstance(part, TensorPart):
+        return f"{part.spec.dtype.name}{[*part.spec.shape]} on {part.levels[0][0]!r}"
+    if isinstance(part, StaticPart):
+        text = repr(part.value)
+        return text if len(text) <= 40 else f"{text[:40]}…"
+    if isinstance(part, NumberPart):
+        return part.type.__name__
+    if isinstance(part, NodePart):
+        return f"{part.type.__name__} of {part.size} parts"
+    return "absent" if part is None else "the same object again"
+
+
+def _advice(part: Part | None) -> str:
+    if isinstance(part, StaticPart) and hasattr(part.value, "__float__"):
+        return f"; float({_shown(part)}) may be another at each call"
+    return ""
