@@ -125,10 +125,19 @@ OPTIMIZERS: Final[dict[str, tuple[str, str]]] = {
 }
 
 
+# Our functions that put another form in the place of weights, as LAYERS.
+WEIGHTS: Final[dict[str, tuple[str, str]]] = {
+    "apply_lora": ("peft.LoraConfig, get_peft_model", "apply_lora"),
+    "quantize_weights": ("torchao.quantize_", "quantize_weights"),
+    "spectral_norm": ("utils.parametrizations.spectral_norm", ""),
+    "weight_norm": ("utils.parametrizations.weight_norm", ""),
+}
+
+
 class Difference(NamedTuple):
     """Where a setting, or what is done, is not the same everywhere."""
 
-    name: str  # a layer or an optimizer
+    name: str  # a layer, an optimizer, a schedule, or what changes weights
     what: str  # a setting, whose default is meant, or a word for what is done
     ours: str  # "" for the default of the setting
     pytorch: str
@@ -343,4 +352,20 @@ DIFFERENCES: Final[tuple[Difference, ...]] = (
     ),
     Difference("TransformerDecoderLayer", "activation", "", _SAME, "gelu"),
     Difference("TransformerEncoderLayer", "activation", "", _SAME, "gelu"),
+    Difference(
+        "spectral_norm",
+        "when the vectors move",
+        "at optimizer.step",
+        "at each forward",
+        "none",
+        "modules never change",
+    ),
+    Difference(
+        "weight_norm",
+        "which weights",
+        "all of two axes, or those of paths",
+        "one of one layer, by name",
+        "none",
+        "as apply_lora and quantize_weights",
+    ),
 )

@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from . import nn, optim
-from ._elsewhere import DIFFERENCES, LAYERS, OPTIMIZERS, Difference
+from ._elsewhere import DIFFERENCES, LAYERS, OPTIMIZERS, WEIGHTS, Difference
+from ._elsewhere_schedules import DIFFERENCES as SCHEDULE_DIFFERENCES
+from ._elsewhere_schedules import NO_SCHEDULES, SCHEDULES
 from ._table import table
 
 _ROOT = Path(__file__).resolve().parents[2]
 _TESTS = {
     "nn": ("tests/layers/*.py",),
     "optim": ("tests/training/test_lbfgs.py", "packages/optim/tests/test_trajectories.py"),
+    "weights": ("tests/layers/test_normed.py", "packages/nn/tests/test_*.py"),
 }
 _OF_ALL_OPTIMIZERS = ("decayed", "grad_clipping", "groups")
 _HEAD = ("name", "settings", "PyTorch", "Burn", "tests")
@@ -37,6 +40,16 @@ def layers() -> list[dict[str, str]]:
 def optimizers() -> list[dict[str, str]]:
     """Return one record for each optimizer: name, settings, names elsewhere, where it is tested."""
     return [_record(name, "optim", OPTIMIZERS) for name in sorted(OPTIMIZERS)]
+
+
+def schedules() -> list[dict[str, str]]:
+    """Return one record for each schedule: name, settings, names elsewhere, where it is tested."""
+    return [_record(name, "optim", SCHEDULES) for name in sorted(SCHEDULES)]
+
+
+def weights() -> list[dict[str, str]]:
+    """Return one record for each function that gives weights another form."""
+    return [_function(name) for name in sorted(WEIGHTS)]
 
 
 def default_of(field: Field[Any]) -> Any:
@@ -70,9 +83,20 @@ def page() -> str:
         "",
         *_rows(("what", "phlox", "PyTorch", "Burn", "why"), map(_difference, DIFFERENCES)),
     ]
-    for title, records in (("Layers", layers()), ("Optimizers", optimizers())):
+    for title, records in (
+        ("Layers", layers()),
+        ("Forms of weights", weights()),
+        ("Optimizers", optimizers()),
+        ("Schedules", schedules()),
+    ):
         rows = ([record[key.lower()] for key in _HEAD] for record in records)
         lines += ["", f"## {title}", "", *_rows(_HEAD, rows)]
+    lines += ["", "### Where schedules differ", ""]
+    lines += _rows(
+        ("what", "phlox", "PyTorch", "Burn", "why"), map(_difference, SCHEDULE_DIFFERENCES)
+    )
+    lines += ["", "### Schedules of PyTorch that are not built", ""]
+    lines += _rows(("PyTorch", "here"), ([name, here] for name, here in NO_SCHEDULES.items()))
     return "\n".join(lines) + "\n"
 
 
@@ -82,6 +106,15 @@ def _record(name: str, package: str, names: dict[str, tuple[str, str]]) -> dict[
     own = [field for field in fields(config_of(name)) if field.name not in shared]
     settings = ", ".join(map(_setting, own))
     tests = _place(package, name)
+    return dict(zip(map(str.lower, _HEAD), (name, settings, pytorch, burn, tests), strict=True))
+
+
+def _function(name: str) -> dict[str, str]:
+    """The record of a function; its settings follow the model."""
+    pytorch, burn = (other or "-" for other in WEIGHTS[name])
+    _, *taken = inspect.signature(getattr(nn, name)).parameters.values()
+    settings = ", ".join(str(p.replace(annotation=inspect.Parameter.empty)) for p in taken)
+    tests = _place("weights", name)
     return dict(zip(map(str.lower, _HEAD), (name, settings, pytorch, burn, tests), strict=True))
 
 
@@ -98,8 +131,9 @@ def _shown(value: Any) -> str:
 
 
 def _place(package: str, name: str) -> str:
-    """Where a config is first tested for its values; tests are beside the source alone."""
-    wanted = re.compile(rf"\b{package}\.{name}Config\b")
+    """Where a config or a function is first tested; tests are beside the source alone."""
+    word = rf"\bnn\.{name}\b" if package == "weights" else rf"\b{package}\.{name}Config\b"
+    wanted = re.compile(word)
     for path in [path for pattern in _TESTS[package] for path in sorted(_ROOT.glob(pattern))]:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             if wanted.search(line):

@@ -8,10 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import phlox as px
-from phlox import nn
+from phlox import Backend, nn
 
 Array = np.ndarray[Any, Any]
 Weights = dict[str, Array]
+
+
+# Of the largest value: 4,000 ulps of float32, for sums of some hundred terms, a few on each other.
+NARROW = 4000 * 2.0**-23
 
 
 class Case(NamedTuple):
@@ -54,3 +58,14 @@ def whole(found: Any) -> Any:
     if isinstance(found, px.Tensor):
         return found
     return px.concat([leaf.reshape(-1) for leaf in px.tree.leaves(found)], axis=0)
+
+
+def placed(array: Array, device: Backend) -> Any:
+    """The array in the floats of the device."""
+    dtype = device.default_float if array.dtype.kind == "f" else None
+    return px.asarray(array, dtype=dtype, device=device)
+
+
+def shares(shape: tuple[int, ...]) -> Array:
+    """How much of each output a loss has."""
+    return np.random.default_rng(5).uniform(0.5, 1.5, shape)

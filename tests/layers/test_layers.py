@@ -15,7 +15,7 @@ import phlox as px
 from phlox import Autodiff, Backend, Cpu, Numpy, Wgpu, nn
 from phlox.record import DoublePrecision, NamedMsgpackRecorder
 from phlox_nn import _activation
-from tests.layers.case import Array, Case, whole
+from tests.layers.case import NARROW, Array, Case, placed, shares, whole
 from tests.layers.cases import ACTIVATIONS, CASES
 
 VALUES = json.loads((Path(__file__).parent / "values.json").read_text())
@@ -30,12 +30,6 @@ def drawn(case: Case, device: Backend) -> Any:
     rng = np.random.default_rng(3)
     module = case.config.init(device).with_training(case.training)
     return module.map(lambda _, p: p.with_value(placed(rng.uniform(0.5, 2, p.shape), device)))
-
-
-def placed(array: Array, device: Backend) -> Any:
-    """The array in the floats of the device."""
-    dtype = device.default_float if array.dtype.kind == "f" else None
-    return px.asarray(array, dtype=dtype, device=device)
 
 
 def tensors(case: Case, device: Backend) -> list[Any]:
@@ -64,10 +58,6 @@ def gradients(case: Case, device: Backend = TRACKED) -> tuple[Array, dict[str, A
         assert gradient.shape == leaf.shape, key
         found[key] = gradient.numpy()
     return out.numpy(), found
-
-
-def shares(shape: tuple[int, ...]) -> Array:
-    return np.random.default_rng(5).uniform(0.5, 1.5, shape)
 
 
 def test_every_layer_has_a_case() -> None:
@@ -159,10 +149,6 @@ def test_the_layer_works_where_it_is_moved(name: str) -> None:
     got, want = whole(moved(*tensors(case, there))), whole(module(*tensors(case, DOUBLE)))
     assert got.device is there
     assert np.allclose(got.numpy(), want.numpy(), rtol=1e-12, atol=1e-12)
-
-
-# Of the largest value: 4,000 ulps of float32, for sums of some hundred terms, a few on each other.
-NARROW = 4000 * 2.0**-23
 
 
 @pytest.mark.parametrize("device", [Numpy(), Cpu(), Wgpu()], ids=repr)

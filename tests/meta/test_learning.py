@@ -14,8 +14,10 @@ import pytest
 import phlox_nn as nn
 import phlox_optim as optim
 from phlox._cli import main
-from phlox._elsewhere import DIFFERENCES, LAYERS, OPTIMIZERS
-from phlox._learning import config_of, default_of, layers, optimizers, page
+from phlox._elsewhere import DIFFERENCES, LAYERS, OPTIMIZERS, WEIGHTS
+from phlox._elsewhere_schedules import DIFFERENCES as SCHEDULE_DIFFERENCES
+from phlox._elsewhere_schedules import NO_SCHEDULES, SCHEDULES
+from phlox._learning import config_of, default_of, layers, optimizers, page, schedules, weights
 from phlox_nn._elsewhere import NO_SETTINGS
 from phlox_nn._elsewhere import SETTINGS as LAYER_SETTINGS
 from phlox_optim import SimpleOptimizer
@@ -31,10 +33,46 @@ def test_every_layer_and_optimizer_has_a_row() -> None:
     }
     assert rules - {"ConfiguredRule", "SimpleOptimizer"} | {"Lbfgs"} == set(OPTIMIZERS)
     assert list(DIFFERENCES) == sorted(DIFFERENCES, key=lambda row: row.name)
+    rest = [row.name for row in SCHEDULE_DIFFERENCES if row.name in SCHEDULES]
+    assert rest == sorted(rest)
+
+
+def test_every_schedule_has_a_row() -> None:
+    ends = "SchedulerConfig"
+    made = {n.removesuffix("Config") for n in vars(optim) if n.endswith(ends) and n != ends}
+    assert {record["name"] for record in schedules()} == made
+    assert "| CosineScheduler: after the last step | stays at min_lr | rises again" in page()
+    assert {name for name in WEIGHTS if hasattr(nn, name)} == {r["name"] for r in weights()}
+
+
+def test_what_is_said_of_schedules_of_pytorch_is_so() -> None:
+    torch: Any = pytest.importorskip("torch", reason="PyTorch comes with ./x test --long")
+    there = torch.optim.lr_scheduler
+
+    def rates(name: str, count: int, *args: Any, **settings: Any) -> list[float]:
+        optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        schedule, found = getattr(there, name)(optimizer, *args, **settings), []
+        for _ in range(count):
+            found.append(optimizer.param_groups[0]["lr"])
+            optimizer.step()
+            schedule.step()
+        return found
+
+    assert rates("CosineAnnealingLR", 9, 4)[-1] == pytest.approx(1.0)
+    assert rates("PolynomialLR", 7)[-2:] == pytest.approx([0.0, 0.0])
+    assert rates("LinearLR", 1) == pytest.approx([1 / 3])
+    with pytest.raises(ValueError, match="Tried to step"):
+        rates("OneCycleLR", 6, 1.0, total_steps=4)
+    base = there.LRScheduler
+    classes = {n for n, v in vars(there).items() if inspect.isclass(v) and issubclass(v, base)}
+    named = {
+        n for row in SCHEDULES.values() for n in row[0].replace(" inside of ", ", ").split(", ")
+    }
+    assert classes - {base.__name__, "_LRScheduler"} <= {*named, *NO_SCHEDULES}
 
 
 def test_every_row_names_a_test_that_is_there() -> None:
-    for record in (*layers(), *optimizers()):
+    for record in (*layers(), *optimizers(), *schedules(), *weights()):
         assert ".py:" in record["tests"], record["name"]
 
 
@@ -50,8 +88,10 @@ def test_the_commands_print_tables(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_difference_is_of_a_setting_or_says_what_holds_here() -> None:
     assert "| AdamW: weight_decay | 0.01 | as here | 1e-4 | as PyTorch |" in page()
-    for row in DIFFERENCES:
-        settings = [field.name for field in fields(config_of(row.name))]
+    for row in (*DIFFERENCES, *SCHEDULE_DIFFERENCES):
+        known = row.name in {*NAMES, *SCHEDULES}
+        assert known or row.name in {*WEIGHTS, "every schedule"}, row
+        settings = [field.name for field in fields(config_of(row.name))] if known else []
         assert (row.what in settings) == (row.ours == ""), row
         assert (row.pytorch == "as here") == (row.why == "as PyTorch"), f"why is {row} so?"
 

@@ -24,6 +24,12 @@ from ._lora import load_lora_record as load_lora_record
 from ._lora import lora_record as lora_record
 from ._lora import merge_lora as merge_lora
 from ._module import Module as Module
+from ._normed import NormedWeight as NormedWeight
+from ._normed import SpectralWeight as SpectralWeight
+from ._normed import remove_spectral_norm as remove_spectral_norm
+from ._normed import remove_weight_norm as remove_weight_norm
+from ._normed import spectral_norm as spectral_norm
+from ._normed import weight_norm as weight_norm
 from ._param import Param as Param
 from ._param import State as State
 from ._parts import map_modules as map_modules

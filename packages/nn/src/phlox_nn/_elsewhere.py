@@ -103,9 +103,8 @@ NAMES: Final[Mapping[str, str]] = {
     "clip_grad_value_": "optim.SgdConfig(grad_clipping=optim.ClipByValue(1.0))",
     "functional": "px.relu(x): functions of tensors are in phlox itself",
     "init": "nn.initializers",
-    "spectral_norm": "self.w / (self.u @ self.w @ self.v) in forward, u and v as nn.State",
-    "utils": "optim.SgdConfig(grad_clipping=optim.ClipByGlobalNorm(1.0))",
-    "weight_norm": "self.g * self.v / (self.v * self.v).sum(axis=0).sqrt() in forward",
+    "utils": "nn.weight_norm, nn.spectral_norm; "
+    "optim.SgdConfig(grad_clipping=optim.ClipByGlobalNorm(1.0))",
 }
 
 # Names of ``torch.nn.init`` -> what to type; sizes are those of what is made.

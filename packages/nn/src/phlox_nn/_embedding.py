@@ -81,16 +81,15 @@ class Embedding(Layer[EmbeddingConfig]):
             IndexOutOfRangeError: when an index has no row.
         """
         weight: Any = self.weight
-        if type(weight) is not Param:  # stored as integers
-            found: Tensor[Float] = weight.rows(indices)
-            return found
-        rows: Tensor[Float] = take(weight.value, indices, axis=0)
+        plain = type(weight) is Param  # and not made of something else
+        rows: Any = take(weight.value, indices, axis=0) if plain else weight.rows(indices)
         filler = self.settings.padding_idx
-        if filler is None:
-            return rows
-        count = self.settings.n_embedding
-        filled = logical_or(indices == filler % count, indices == filler % count - count)
-        return where(filled[..., None], rows.detach(), rows)
+        if filler is not None:
+            count = self.settings.n_embedding
+            filled = logical_or(indices == filler % count, indices == filler % count - count)
+            rows = where(filled[..., None], rows.detach(), rows)
+        found: Tensor[Float] = rows
+        return found
 
 
 class EmbeddingBagConfig(LayerConfig["EmbeddingBag"]):

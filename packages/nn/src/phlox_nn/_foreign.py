@@ -2,8 +2,9 @@
 
 A layer says what differs: ``transposed_in_pytorch`` names weights that stand the other way round,
 ``names_in_pytorch`` the names of parts, empty where theirs are not named by it,
-``fused_in_pytorch`` linear maps that are one there, ``hint_for_pytorch`` what to do with a part
-that has no form there.
+``fused_in_pytorch`` linear maps that are one there, ``beside_in_pytorch`` the names of what a
+weight is made of, which stand beside it there, the newest first; ``hint_for_pytorch`` is what to
+do with a part that has no form there.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ def from_pytorch(module: Module, found: Found) -> Found:
         for ours, theirs in getattr(part, "names_in_pytorch", {}).items():
             if theirs or not _below(found, _fields.join(path, ours)):
                 found = _moved(found, _fields.join(path, theirs), _fields.join(path, ours))
+        for inside, forms in _beside(path, part).items():
+            for form in forms:
+                found = _moved(found, form, inside)
         found = _parted(found, path, getattr(type(part), "fused_in_pytorch", ()))
         turned |= _turned(path, part)
     return {path: _transposed(e) if path in turned else e for path, e in found.items()}
@@ -47,6 +51,9 @@ def to_pytorch(module: Module, record: dict[str, Record]) -> dict[str, Record]:
     """Return a record as the ``state_dict`` of the same layers in PyTorch."""
     found = dict(_flat(record))
     seen: dict[int, Entry] = {}
+    for path, part in _walk.modules(module):
+        for name in _turned(path, part) & set(found):
+            found[name] = seen.setdefault(id(found[name]), _transposed(found[name]))
     for path, part in reversed(_walk.modules(module)):
         if hasattr(type(part), "hint_for_pytorch"):
             raise RecordError(
@@ -56,8 +63,8 @@ def to_pytorch(module: Module, record: dict[str, Record]) -> dict[str, Record]:
                 expected="parameters",
                 hint=type(part).hint_for_pytorch,
             )
-        for name in _turned(path, part) & set(found):
-            found[name] = seen.setdefault(id(found[name]), _transposed(found[name]))
+        for inside, (form, *_) in _beside(path, part).items():
+            found = _moved(found, inside, form)
         found = _joined(found, path, getattr(type(part), "fused_in_pytorch", ()))
         for ours, theirs in getattr(part, "names_in_pytorch", {}).items():
             found = _moved(found, _fields.join(path, ours), _fields.join(path, theirs))
@@ -84,7 +91,18 @@ def _flat(record: dict[str, Record]) -> Iterator[tuple[str, Any]]:
 def _turned(path: str, part: Any) -> set[str]:
     """The paths of weights that PyTorch keeps the other way round."""
     names = getattr(type(part), "transposed_in_pytorch", ())
-    return {_fields.join(path, name) for name in names}
+    made = {n: getattr(type(getattr(part, n)), "beside_in_pytorch", ()) for n in names}
+    inside = {_fields.join(name, of) for name, parts in made.items() for of in parts}
+    return {_fields.join(path, name) for name in {*names, *inside}}
+
+
+def _beside(path: str, part: Any) -> dict[str, list[str]]:
+    """What the parts of a weight are called there, by their paths."""
+    owner, _, name = path.rpartition(".")
+    return {
+        _fields.join(path, of): [_fields.join(owner, form.format(name)) for form in forms]
+        for of, forms in getattr(type(part), "beside_in_pytorch", {}).items()
+    }
 
 
 def _moved(found: Found, before: str, after: str) -> Found:

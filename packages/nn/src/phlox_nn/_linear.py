@@ -64,7 +64,7 @@ class Linear(Layer[LinearConfig]):
         weight: Any = self.weight
         check_dtype(self, x, weight)
         bias = None if self.bias is None else self.bias.value
-        if type(weight) is not Param:  # stored as integers
+        if type(weight) is not Param:  # made of something else
             found: Tensor[Float] = weight.linear(x, bias)
             return found
         return linear(x, weight.value, bias)

@@ -112,9 +112,7 @@ def apply_lora(model: M, rank: int, *where: Where, alpha: float | None = None) -
 
 def _id_of(layer: Linear) -> str:
     """The id of the weight, by which layers that share it are known."""
-    weight: Any = layer.weight
-    found: str = weight.id if isinstance(weight, Param) else weight.integers.id
-    return found
+    return layer.weight.id
 
 
 def merge_lora(model: M) -> M:
@@ -124,7 +122,8 @@ def merge_lora(model: M) -> M:
     ``fork`` has others). Layers that share a weight and an adapter share the sum; where the weight
     also stands in what has no adapter, such as an embedding, that keeps it, and the sum has an id
     of its own.
-    A weight that was stored as integers becomes floats there; ``quantize_weights`` stores it again.
+    A weight that was stored as integers becomes floats there, ``quantize_weights`` stores it again;
+    one that was made of others, as by ``weight_norm``, becomes a parameter.
 
     Raises:
         ArgumentError: when the model has none.

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from math import prod
 from typing import Any, ClassVar, Final, Literal, TypeVar
 
 from phlox_tensor import (
     ArgumentError,
-    Backend,
     DType,
     Float,
     Int,
@@ -19,15 +17,15 @@ from phlox_tensor import (
     pack_int4,
     quantized_linear,
     take,
-    tree,
     unpack_int4,
 )
 
-from . import _fields, _walk
+from . import _exchange, _walk
 from ._linear import Linear
+from ._made import MadeWeight
 from ._module import Module
 from ._param import Param
-from ._parts import map_modules
+from ._parts import modules
 from .where import Where, chosen, no_weight
 
 M = TypeVar("M", bound=Module)
@@ -36,7 +34,7 @@ Bits = Literal[4, 8]
 _WIDTHS: Final = (4, 8)
 
 
-class QuantizedWeight(Module):
+class QuantizedWeight(MadeWeight):
     """A weight as integers and scales; ``value`` is made from them whenever it is asked for.
 
     It stands where a layer has a parameter, which is not trained. The weight is seen as a matrix:
@@ -60,6 +58,11 @@ class QuantizedWeight(Module):
     axis: int
 
     @property
+    def source(self) -> Param:
+        """The integers."""
+        return self.integers
+
+    @property
     def value(self) -> Tensor[Float]:
         """The weight, which is near the one that was quantized."""
         return self._floats(self._whole, self.scales.value).reshape(self.shape)
@@ -68,16 +71,6 @@ class QuantizedWeight(Module):
     def dtype(self) -> DType:
         """The element type of ``value``."""
         return self.scales.dtype
-
-    @property
-    def device(self) -> Backend:
-        """Where it is."""
-        return self.scales.device
-
-    @property
-    def trainable(self) -> bool:
-        """False: gradients do not reach integers."""
-        return False
 
     def rows(self, indices: Tensor[Int]) -> Tensor[Float]:
         """Return rows of a matrix by index, without making the others."""
@@ -148,7 +141,7 @@ def quantize_weights(model: M, *where: Where, bits: Bits = 8, group: int | None 
             made[id(leaf)] = _quantized(leaf, path, bits, group, axis=_axis_of(owner))
         return made[id(leaf)]
 
-    return _mapped(model, exchanged)
+    return _exchange.exchanged(model, exchanged)
 
 
 def dequantize_weights(model: M) -> M:
@@ -168,7 +161,7 @@ def dequantize_weights(model: M) -> M:
             made[key] = leaf.into_param()
         return made[key]
 
-    out = _mapped(model, exchanged)
+    out = _exchange.exchanged(model, exchanged)
     if not made:
         raise ArgumentError(
             "dequantize_weights",
@@ -194,6 +187,16 @@ def _chosen(model: Module, where: tuple[Where, ...]) -> set[str]:
     found = chosen("quantize_weights", where, able, lacking)
     if not found:
         raise no_weight("quantize_weights", "none", able, lacking)
+    for path, inner in modules(model):
+        others = [at for at in found if at.startswith(f"{path}.") and path]
+        if isinstance(inner, MadeWeight) and others:
+            raise ArgumentError(
+                "quantize_weights",
+                f"{path} is made of other weights",
+                got=f"a {type(inner).__name__}",
+                expected="a parameter",
+                hint="nn.remove_weight_norm(model), or nn.remove_spectral_norm(model), before it",
+            )
     shared = {id(able[path]) for path in found}
     return {path for path, param in able.items() if id(param) in shared}
 
@@ -248,25 +251,3 @@ def _integers(
     whole = (parts / (scales == 0).where(1.0, scales)).round().clip(-top, top)
     integers = whole.reshape(rows, columns).astype(int8)
     return (pack_int4(integers, axis) if bits == 4 else integers), scales.squeeze(place)
-
-
-def _mapped(model: M, function: Callable[[str, Any, Module], Any]) -> M:
-    """The model with ``function(path, part, owner)`` in place of what fields hold."""
-
-    def inside(path: str, module: Module) -> Module:
-        changes: dict[str, Any] = {}
-        for name, value in _fields.fields_of(module).items():
-            if tree.is_plain(value):
-                continue
-            named = tree.leaves_with_paths(value, leaf=(Module, Param))
-            after = [
-                function(_fields.join(_fields.join(path, name), at), leaf, module)
-                for at, leaf in named
-            ]
-            if any(a is not b for a, (_, b) in zip(after, named, strict=True)):
-                changes[name] = tree.flatten(value, leaf=(Module, Param))[1].rebuild(after)
-        return module.replace(**changes) if changes else module
-
-    inner: Any = inside("", map_modules(model, inside))
-    found: M = inner
-    return found

@@ -1,0 +1,37 @@
+"""What fields of modules hold, exchanged with its path and its owner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from phlox_tensor import tree
+
+from . import _fields
+from ._module import Module
+from ._param import Param
+from ._parts import map_modules
+
+M = TypeVar("M", bound=Module)
+
+
+def exchanged(model: M, function: Callable[[str, Any, Module], Any]) -> M:
+    """Return the model with ``function(path, part, owner)`` for modules and parameters in it."""
+
+    def inside(path: str, module: Module) -> Module:
+        changes: dict[str, Any] = {}
+        for name, value in _fields.fields_of(module).items():
+            if tree.is_plain(value):
+                continue
+            named = tree.leaves_with_paths(value, leaf=(Module, Param))
+            after = [
+                function(_fields.join(_fields.join(path, name), at), leaf, module)
+                for at, leaf in named
+            ]
+            if any(a is not b for a, (_, b) in zip(after, named, strict=True)):
+                changes[name] = tree.flatten(value, leaf=(Module, Param))[1].rebuild(after)
+        return module.replace(**changes) if changes else module
+
+    inner: Any = inside("", map_modules(model, inside))
+    found: M = inner
+    return found
