@@ -59,11 +59,77 @@ def _by_a_gradient_of_its_own() -> Tensor:
     return scaled(_layer().weight.value, _data()).sum()
 
 
-@pytest.mark.parametrize(
-    "make",
-    [_of_a_module, _of_a_method, _of_a_closure, _of_defaults, _compiled, _by_a_gradient_of_its_own],
-    ids=lambda make: make.__name__,
-)
+def _of_recurrent_layers() -> Tensor:
+    kinds: list[Any] = [nn.Gru, nn.Lstm, nn.Rnn]
+    outs = [
+        kind(64, 64, device=TRAIN)(px.ones((32, 32, 64), device=TRAIN))[0].sum() for kind in kinds
+    ]
+    return outs[0] + outs[1] + outs[2]
+
+
+def _of_a_cell_in_a_loop() -> Tensor:
+    cell = nn.LstmCell(SIZE, SIZE, device=TRAIN)
+    state: Any = None
+    for _ in range(3):
+        state = cell(_data(), state)
+    return state.hidden.sum()
+
+
+def _of_images() -> Tensor:
+    x = px.ones((4, 16, 64, 64), device=TRAIN)
+    layers = nn.Conv2d(16, 16, 3, padding=1, device=TRAIN), nn.BatchNorm(16, device=TRAIN)
+    return nn.MaxPool2d(2, device=TRAIN)(nn.Sequential(*layers)(x).relu()).sum()
+
+
+def _of_attention() -> Tensor:
+    layer = nn.TransformerEncoderLayer(64, 4, 256, device=TRAIN)
+    return layer(px.ones((16, 64, 64), device=TRAIN)).sum()
+
+
+def _of_closures_in_closures() -> Tensor:
+    shift, layer = _data() + 1.0, _layer()
+
+    def outer() -> Callable[[Tensor], Tensor]:
+        return lambda y: layer(y * shift).tanh()
+
+    inner = outer()
+    return px.checkpoint(lambda y: inner(y) * 2.0)(_data()).sum()
+
+
+def _of_weights_by_length() -> Tensor:
+    return nn.weight_norm(_layer())(_data()).sum()
+
+
+def _balanced() -> Tensor:
+    device = Autodiff(CPU, checkpointing=px.BalancedCheckpointing())
+    layer, x = nn.Linear(SIZE, SIZE, device=device), _data(device)
+    for _ in range(3):
+        x = layer(x).tanh().exp() * x.sigmoid()
+    return x.sum()
+
+
+KEEPING = [
+    _balanced,
+    _by_a_gradient_of_its_own,
+    _compiled,
+    _of_a_cell_in_a_loop,
+    _of_a_closure,
+    _of_a_method,
+    _of_a_module,
+    _of_attention,
+    _of_closures_in_closures,
+    _of_defaults,
+    _of_images,
+    _of_recurrent_layers,
+    _of_weights_by_length,
+]
+
+
+# States go from step to step as views, each of which is listed beside what it is a view of.
+VIEWS = {_of_a_cell_in_a_loop}
+
+
+@pytest.mark.parametrize("make", KEEPING, ids=lambda make: make.__name__)
 def test_what_is_listed_is_what_is_held(make: Callable[[], Tensor]) -> None:
     make().backward()  # what is made once and stays
     gc.collect()
@@ -73,4 +139,6 @@ def test_what_is_listed_is_what_is_held(make: Callable[[], Tensor]) -> None:
     held = CPU.memory().current - before
     listed = px.graph(loss).nbytes
     assert listed >= SIZE * SIZE * 4
-    assert abs(held - listed) < SIZE * SIZE * 2, (held, px.graph(loss).kept())
+    assert held - listed < SIZE * SIZE * 2, (held, px.graph(loss).kept())
+    if make not in VIEWS:
+        assert listed - held < SIZE * SIZE * 2, (held, px.graph(loss).kept())

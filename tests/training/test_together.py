@@ -93,6 +93,30 @@ def test_a_step_is_one_call_with_the_bits_of_one_for_each_parameter(
             ]
 
 
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_a_step_on_the_gpu_is_one_trial_with_the_values_of_its_ops(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule, device = RULES[name], px.Wgpu()
+    calls = counted(rule, monkeypatch)
+    shapes = (40, 50), (7,), (40, 50), ()
+    rng = np.random.default_rng(0)
+    values = [px.asarray(rng.normal(size=s).astype("float32"), device=device) for s in shapes]
+    model = Net([Param(x) for x in values])
+    ids = [param.id for param in model.params().values()]
+    optimizer, states = optim.OptimizerAdaptor(rule), [None] * len(shapes)
+    for at in range(3):
+        grads = [px.asarray(rng.normal(size=s).astype("float32"), device=device) for s in shapes]
+        calls.clear()
+        model = optimizer.step(0.1, model, dict(zip(ids, grads, strict=True)))
+        assert at == 0 or len(calls) == 1, "one trial for all"
+        pairs = [rule.step(0.1, *each) for each in zip(values, grads, states, strict=True)]
+        values, states = [value for value, _ in pairs], [state for _, state in pairs]
+        for got, want in zip(model.weights, values, strict=True):
+            # Two ulps and a few of the terms: a driver may contract products and sums.
+            np.testing.assert_allclose(got.value.numpy(), want.numpy(), rtol=3e-7, atol=1e-6)
+
+
 class ByShape(optim.SimpleOptimizer):
     """Does another thing for vectors."""
 

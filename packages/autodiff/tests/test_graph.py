@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import gc
 import pickle
-import sys
 import weakref
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from threading import Barrier
 from typing import Any
 
-import numpy as np
 import pytest
 
 import phlox_autodiff as ad
@@ -303,88 +298,6 @@ def test_element_types_promote_as_they_do_inside() -> None:
     assert grad_of(wide, grads).tolist() == [1.5]
 
 
-# Threads
-
-
-def train(rounds: int) -> list[float]:
-    w = leaf(1.0, -2.0, 0.5)
-    for _ in range(rounds):
-        loss = ((w.tanh() - 0.25) ** 2).sum()
-        gradient = w.grad(loss.backward())
-        assert gradient is not None
-        w = pt.asarray(w.numpy() - 0.1 * gradient.numpy(), device=DEVICE).require_grad()
-    found: list[float] = w.tolist()
-    return found
-
-
-def test_threads_train_at_once() -> None:
-    alone = train(200)
-    with ThreadPoolExecutor(4) as pool:
-        for found in pool.map(train, [200] * 8):
-            assert found == alone
-
-
-def test_a_graph_of_one_thread_is_used_in_another() -> None:
-    w = leaf(1.0, 2.0)
-    with ThreadPoolExecutor(1) as pool:
-        middle = pool.submit(w.exp).result()
-        loss = middle.sin().sum()
-        grads = pool.submit(loss.backward).result()
-    expected = np.cos(np.exp([1.0, 2.0])) * np.exp([1.0, 2.0])
-    np.testing.assert_allclose(grad_of(w, grads).numpy(), expected)
-
-
-def _at_once(*passes: Callable[[], Any]) -> list[Any]:
-    """What each gives, or the error that it raises, when they start together."""
-    start = Barrier(len(passes))
-
-    def run(one: Callable[[], Any]) -> Any:
-        start.wait()
-        try:
-            return one()
-        except Exception as error:
-            return error
-
-    with ThreadPoolExecutor(len(passes)) as pool:
-        return list(pool.map(run, passes))
-
-
-@pytest.mark.parametrize("keep", [(False, False), (True, False), (True, True)])
-def test_two_threads_in_one_graph_work_or_are_told_why(keep: tuple[bool, bool]) -> None:
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    worked = 0
-    try:
-        for _ in range(30):
-            w = leaf(1.0, 2.0)
-            shared = w
-            for _ in range(30):
-                shared = (shared + w).sin()
-            losses = [(shared * 2.0).sum(), (shared * 3.0).sum()]
-            passes = [
-                partial(loss.backward, retain_graph=k) for loss, k in zip(losses, keep, strict=True)
-            ]
-            for loss, found in zip(losses, _at_once(*passes), strict=True):
-                if isinstance(found, Exception):
-                    assert isinstance(found, pt.GradientError), repr(found)
-                    assert "backward pass" in str(found)
-                    continue
-                worked += 1
-                assert np.isfinite(grad_of(w, found).numpy()).all()
-                assert loss.requires_grad
-    finally:
-        sys.setswitchinterval(interval)
-    assert worked >= (60 if all(keep) else 30)
-
-
-def test_threads_go_backwards_over_graphs_that_share_leaves() -> None:
-    w = leaf(1.0, 2.0)
-    losses = [(w * float(i)).sin().sum() for i in range(8)]
-    expected = [float(i) * np.cos(i * w.numpy()) for i in range(8)]
-    for found, value in zip(_at_once(*[loss.backward for loss in losses]), expected, strict=True):
-        np.testing.assert_allclose(grad_of(w, found).numpy(), value)
-
-
 def test_a_pass_that_keeps_its_graph_is_not_freed_under_it() -> None:
     """A rule runs a second pass over the graph while the first reads it."""
     w = leaf(1.0, 2.0)
@@ -465,26 +378,6 @@ def test_gradients_of_two_devices_do_not_add_up() -> None:
         _ = leaf(1.0).exp().backward() * other
     with pytest.raises(pt.GradientError, match=r"expected a tensor of shape \(1,\)"):
         leaf(1.0).exp().backward().map(lambda g: g.sum())
-
-
-def test_no_grad_in_one_thread_leaves_others_alone() -> None:
-    inside, checked = Barrier(2), Barrier(2)
-    w = leaf(1.0)
-
-    def pause() -> bool:
-        with ad.no_grad():
-            inside.wait()
-            recorded = (w * w).requires_grad
-            checked.wait()
-        return recorded
-
-    with ThreadPoolExecutor(1) as pool:
-        paused = pool.submit(pause)
-        inside.wait()
-        here = (w * w).requires_grad
-        checked.wait()
-    assert here
-    assert not paused.result()
 
 
 def test_a_history_does_not_move_to_another_device_in_silence() -> None:

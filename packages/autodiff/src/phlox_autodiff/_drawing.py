@@ -84,7 +84,7 @@ class Graph:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays that the graph keeps."""
+        """Bytes of all arrays that the graph keeps; views of one array count for each."""
         return sum(k.nbytes for k in self._kept)
 
     def __len__(self) -> int:
