@@ -16,7 +16,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from phlox_onnx import Limits, OnnxError, load, source
+from phlox_onnx import Limits, OnnxError, _external, load, source
 from phlox_tensor import PhloxError
 
 
@@ -31,7 +31,12 @@ def honest() -> onnx.ModelProto:
 
 
 def _huge(m: Any) -> None:
-    m.graph.initializer[0].dims[:] = [1 << 40, 1 << 20]
+    m.graph.initializer[0].dims[:] = [1 << 40, 1 << 16]
+
+
+def _huge_and_none(m: Any) -> None:
+    m.graph.initializer[0].dims[:] = [0, 1 << 62, 1 << 62]
+    m.graph.initializer[0].raw_data = b""
 
 
 def _negative(m: Any) -> None:
@@ -98,6 +103,34 @@ def _sparse_outside(m: Any) -> None:
     m.graph.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [4]))
 
 
+def _sparse_of_another_rank(m: Any) -> None:
+    values = helper.make_tensor("s", TensorProto.FLOAT, [1], [1.0])
+    indices = helper.make_tensor("", TensorProto.INT64, [1, 3], [0, 0, 0])
+    m.graph.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [4, 4]))
+
+
+def _tower(m: Any) -> None:
+    """Sixty functions, each of which calls the next inside of ten branches in each other."""
+    opsets = [helper.make_opsetid("mine", 1), helper.make_opsetid("", 18)]
+    out = helper.make_tensor_value_info("b", TensorProto.FLOAT, [4])
+    for i in range(60):
+        node = helper.make_node(f"f{i + 1}", ["a"], ["b"], domain="mine")
+        for _ in range(10):
+            graph = helper.make_graph([node], "g", [], [out])
+            node = helper.make_node("If", ["c"], ["b"], then_branch=graph, else_branch=graph)
+            node.attribute[1].g.CopyFrom(helper.make_graph([], "e", [], [out]))
+        body = [helper.make_node("Cast", ["a"], ["c"], to=TensorProto.BOOL), node]
+        m.functions.append(helper.make_function("mine", f"f{i}", ["a"], ["b"], body, opsets))
+    last = [helper.make_node("Neg", ["a"], ["b"])]
+    m.functions.append(helper.make_function("mine", "f60", ["a"], ["b"], last, opsets))
+    m.opset_import.append(helper.make_opsetid("mine", 1))
+    m.graph.node.append(helper.make_node("f0", ["x"], ["z"], domain="mine"))
+
+
+def _newer(m: Any) -> None:
+    m.opset_import[0].version = 29
+
+
 def _attribute_twice(m: Any) -> None:
     m.graph.node[0].op_type = "Softmax"
     m.graph.node[0].attribute.extend(helper.make_attribute("axis", i) for i in (0, 1))
@@ -136,16 +169,20 @@ ATTACKS: dict[str, tuple[Callable[[Any], None], str]] = {
     "circle": (_circle, "nodes wait for each other"),
     "deep_rank": (_deep_rank, "impossible shape"),
     "huge": (_huge, "other bytes than its shape"),
+    "huge_and_none": (_huge_and_none, "impossible shape"),
     "long_name": (_long_name, "a name is too long"),
     "negative": (_negative, "impossible shape"),
+    "newer": (_newer, "an opset that is not known: got 29, expected 1 to 28"),
     "not_text": (_not_text, "text is not UTF-8"),
     "nothing": (_nothing, "read that nothing makes"),
     "recursion": (_recursion, "call each other in a circle"),
     "short": (_short, "other bytes than its shape"),
     "sparse": (_sparse, "a sparse tensor is too large"),
     "sparse_outside": (_sparse_outside, "points outside"),
+    "sparse_of_another_rank": (_sparse_of_another_rank, "points outside"),
     "too_few_inputs": (_too_few_inputs, "an input is missing"),
     "too_many_inputs": (_too_many_inputs, "too many inputs"),
+    "tower": (_tower, "functions nest too deep"),
     "twice": (_twice, "a value is made twice"),
 }
 
@@ -239,6 +276,31 @@ def test_data_beside_the_file_is_read(tmp_path: Path) -> None:
         load(path.read_bytes())
 
 
+def test_a_file_of_many_tensors_is_mapped_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "w.bin").write_bytes(np.arange(8, dtype=np.float32).tobytes())
+    path = beside(tmp_path, "w.bin", length="16")
+    proto = onnx.load(str(path), load_external_data=False)
+    other = proto.graph.initializer.add()
+    other.CopyFrom(proto.graph.initializer[0])
+    other.name = "v"
+    other.external_data.add(key="offset", value="16")
+    proto.graph.node.append(helper.make_node("Add", ["y", "v"], ["z"]))
+    proto.graph.output[0].name = "z"
+    path.write_bytes(proto.SerializeToString())
+    opened: list[object] = []
+    real = _external._opened
+
+    def noted(file: Path, location: str) -> Any:
+        opened.append(file)
+        return real(file, location)
+
+    monkeypatch.setattr(_external, "_opened", noted)
+    assert load(path)([0.0] * 4).tolist() == [4.0, 6.0, 8.0, 10.0]
+    assert len(opened) == 1
+
+
 @pytest.mark.parametrize(
     ("location", "entries", "words"),
     [
@@ -252,6 +314,7 @@ def test_data_beside_the_file_is_read(tmp_path: Path) -> None:
         ("folder", {}, "no plain file|cannot be opened"),
         ("link.bin", {}, "is a link"),
         ("linked/w.bin", {}, "is a link"),
+        ("pipe", {}, "no plain file"),
         ("second.bin", {}, "no plain file"),
         ("w.bin", {"offset": "8"}, "ends too early"),
         ("w.bin", {"offset": "-1"}, "malformed"),
@@ -268,6 +331,7 @@ def test_data_from_elsewhere_is_refused(
         path.write_bytes(b"\0" * 16)
     os.symlink(folder / "w.bin", folder / "link.bin")
     os.symlink(tmp_path, folder / "linked")
+    os.mkfifo(folder / "pipe")
     os.link(folder / "first.bin", folder / "second.bin")
     for read in (load, source):
         with pytest.raises(OnnxError, match=words):

@@ -382,3 +382,11 @@ def test_a_misspelt_op_names_the_nearest() -> None:
 
 def test_modules_do_not_look_through_what_a_file_holds() -> None:
     assert all(map(tree.is_closed, (Graph, Node, Value)))
+
+
+def test_whole_numbers_of_gemm_keep_their_digits() -> None:
+    text = "(int64[1, 1] a, int64[1, 1] b, int64[1] c) => (int64[1, 1] y) { y = Gemm(a, b, c) }"
+    large = 2**53 + 1
+    assert load(model(text))([[large]], [[1]], [1]).tolist() == [[large + 1]]
+    halved = load(model(text.replace("Gemm", "Gemm<alpha = 0.5>")))
+    assert halved([[5]], [[1]], [1]).tolist() == [[3]]

@@ -7,14 +7,27 @@ import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
+from typing import Final
 
 from ._errors import OnnxError
 
+Opened = dict[Path, bytes | mmap.mmap]
+_LINKS: Final = getattr(os, "O_NOFOLLOW", 0)
+_WAITS: Final = getattr(os, "O_NONBLOCK", 0)
 
-def mapped(folder: Path | None, entries: Mapping[str, str], wanted: int) -> memoryview:
+
+def mapped(
+    folder: Path | None, entries: Mapping[str, str], wanted: int, opened: Opened
+) -> memoryview:
     """Return the ``wanted`` bytes that the entries of a tensor point at.
 
     Keys other than location, offset and length are ignored.
+
+    Args:
+        folder: where the model lies.
+        entries: of the tensor.
+        wanted: bytes.
+        opened: takes the files that were opened, each of which is mapped once.
 
     Raises:
         OnnxError: when there is no folder, or the place is not a plain file inside of it that
@@ -31,23 +44,28 @@ def mapped(folder: Path | None, entries: Mapping[str, str], wanted: int) -> memo
             "external data has another size than its tensor", f"{length} bytes", expected
         )
     file = _checked(folder, location)
-    try:
-        handle = os.open(file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    if file not in opened:
+        opened[file] = _opened(file, location)
+    whole = opened[file]
+    if offset + wanted > len(whole):
+        got = f"{wanted} bytes at {offset} of {len(whole)}"
+        raise _refused("external data ends too early", got, None)
+    return memoryview(whole)[offset : offset + wanted]
+
+
+def _opened(file: Path, location: str) -> bytes | mmap.mmap:
+    """The bytes of a plain file."""
+    try:  # without waiting for what never opens, such as a pipe
+        handle = os.open(file, os.O_RDONLY | _LINKS | _WAITS)
     except OSError as error:
         raise _refused("external data cannot be opened", repr(location), error.strerror) from None
     try:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
             raise _refused("external data is no plain file", repr(location), "one with one name")
-        if offset + wanted > found.st_size:
-            got = f"{wanted} bytes at {offset} of {found.st_size}"
-            raise _refused("external data ends too early", got, None)
-        if not wanted:
-            return memoryview(b"")
-        whole = mmap.mmap(handle, 0, access=mmap.ACCESS_READ)
+        return mmap.mmap(handle, 0, access=mmap.ACCESS_READ) if found.st_size else b""
     finally:
         os.close(handle)
-    return memoryview(whole)[offset : offset + wanted]
 
 
 def _checked(folder: Path, location: str) -> Path:

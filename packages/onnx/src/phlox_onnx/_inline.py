@@ -17,9 +17,9 @@ def inlined(model: Model, limits: Limits) -> Graph:
             nodes.
     """
     if model.functions:
-        count = _Counter(model.functions, limits).nodes(model.graph.nodes, ())
+        count = _Counter(model.functions, limits).nodes(model.graph.nodes, (), 0)
         _refuse_many(count, limits)
-        _Inliner(model.functions, limits).graph(model.graph, ())
+        _Inliner(model.functions, limits).graph(model.graph, (), 0)
     return model.graph
 
 
@@ -29,10 +29,11 @@ def _refuse_many(count: int, limits: Limits) -> None:
         raise OnnxError("onnx", why, got=f"{count:,} or more", expected=f"{limits.nodes:,}")
 
 
-def _refuse_calls(node: Node, stack: tuple[Key, ...], limits: Limits) -> None:
+def _refuse_calls(node: Node, stack: tuple[Key, ...], depth: int, limits: Limits) -> None:
+    """Circles, and calls in graphs in calls that are too deep: ``depth`` counts the graphs."""
     if node.key in stack:
         raise OnnxError("onnx", "functions call each other in a circle", got=node.op)
-    if len(stack) >= limits.depth:
+    if len(stack) + depth >= limits.depth:
         raise OnnxError("onnx", "functions nest too deep", expected=limits.depth)
 
 
@@ -43,16 +44,17 @@ class _Counter:
         self._functions, self._limits = functions, limits
         self._found: dict[Key, int] = {}
 
-    def nodes(self, nodes: list[Node], stack: tuple[Key, ...]) -> int:
-        return sum(self._node(node, stack) for node in nodes)
+    def nodes(self, nodes: list[Node], stack: tuple[Key, ...], depth: int) -> int:
+        return sum(self._node(node, stack, depth) for node in nodes)
 
-    def _node(self, node: Node, stack: tuple[Key, ...]) -> int:
+    def _node(self, node: Node, stack: tuple[Key, ...], depth: int) -> int:
         function = self._functions.get(node.key)
         if function is None:
-            return 1 + sum(self.nodes(inner.nodes, stack) for inner in node.graphs.values())
-        _refuse_calls(node, stack, self._limits)
+            inside = node.graphs.values()
+            return 1 + sum(self.nodes(inner.nodes, stack, depth + 1) for inner in inside)
+        _refuse_calls(node, stack, depth, self._limits)
         if node.key not in self._found:
-            self._found[node.key] = 1 + self.nodes(function.nodes, (*stack, node.key))
+            self._found[node.key] = 1 + self.nodes(function.nodes, (*stack, node.key), depth)
         return self._found[node.key]
 
 
@@ -63,21 +65,21 @@ class _Inliner:
         self._functions, self._limits = functions, limits
         self._calls = self._nodes = 0
 
-    def graph(self, graph: Graph, stack: tuple[Key, ...]) -> None:
-        graph.nodes = [made for node in graph.nodes for made in self._expanded(node, stack)]
+    def graph(self, graph: Graph, stack: tuple[Key, ...], depth: int) -> None:
+        graph.nodes = [made for node in graph.nodes for made in self._expanded(node, stack, depth)]
 
-    def _expanded(self, node: Node, stack: tuple[Key, ...]) -> list[Node]:
+    def _expanded(self, node: Node, stack: tuple[Key, ...], depth: int) -> list[Node]:
         self._nodes += 1
         _refuse_many(self._nodes, self._limits)
         function = self._functions.get(node.key)
         if function is None:
             for inner in node.graphs.values():
-                self.graph(inner, stack)
+                self.graph(inner, stack, depth + 1)
             return [node]
-        _refuse_calls(node, stack, self._limits)
+        _refuse_calls(node, stack, depth, self._limits)
         self._calls += 1
         body = _body(function, node, f"{node.op}.{self._calls}/")
-        return [made for each in body for made in self._expanded(each, (*stack, node.key))]
+        return [made for each in body for made in self._expanded(each, (*stack, node.key), depth)]
 
 
 def _body(function: Function, node: Node, prefix: str) -> list[Node]:

@@ -14,7 +14,7 @@ import onnx
 from phlox_tensor import DTYPES, ArgumentError
 
 from ._errors import OnnxError
-from ._external import mapped
+from ._external import Opened, mapped
 from ._graph import Array, Function, Graph, Key, Model, Node, Reference, Value
 from ._limits import Limits
 from ._types import TYPES, type_name
@@ -29,6 +29,8 @@ _FIELDS: Final = {
     _T.UINT64: "uint64_data",
 }
 _A: Final = onnx.AttributeProto
+_LARGEST: Final = 1 << 59  # elements that NumPy can count
+NEWEST: Final = 28  # the opset that the rows were written for
 
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | onnx.ModelProto
@@ -87,6 +89,7 @@ class _Reader:
 
     def __init__(self, limits: Limits, folder: Path | None) -> None:
         self._limits, self._folder, self._nodes = limits, folder, 0
+        self._opened: Opened = {}
 
     def model(self, proto: Any) -> Model:
         if proto.ir_version > onnx.IR_VERSION:
@@ -103,9 +106,8 @@ class _Reader:
 
     def _opsets(self, entries: Iterable[Any]) -> dict[str, int]:
         found = {_domain(self._name(e.domain)): int(e.version) for e in entries}
-        newest = onnx.defs.onnx_opset_version()
-        if not 1 <= found.get("", 1) <= newest:
-            raise _bad("an opset that is not known", found[""], f"1 to {newest}")
+        if not 1 <= found.get("", 1) <= NEWEST:
+            raise _bad("an opset that is not known", found[""], f"1 to {NEWEST}")
         return found
 
     def _name(self, text: str | bytes) -> str:
@@ -222,7 +224,9 @@ class _Reader:
 
     def _shape(self, dims: Iterable[int], name: str) -> tuple[int, ...]:
         shape = tuple(int(n) for n in dims)
-        if len(shape) > self._limits.rank or any(n < 0 for n in shape):
+        # Where a size is 0 the others are not counted, but have to be sizes of an array.
+        beyond = prod(max(n, 1) for n in shape) > _LARGEST
+        if len(shape) > self._limits.rank or any(n < 0 for n in shape) or beyond:
             raise _bad("a tensor has an impossible shape", f"{shape[:8]} of {name!r}")
         return shape
 
@@ -246,7 +250,7 @@ class _Reader:
         stored = (count + 1) // 2 if packed else count * dtype.itemsize
         if proto.data_location == _T.EXTERNAL:
             entries = {e.key: e.value for e in proto.external_data}
-            data: Any = mapped(self._folder, entries, stored)
+            data: Any = mapped(self._folder, entries, stored, self._opened)
         elif proto.HasField("raw_data"):
             data = proto.raw_data
             if len(data) != stored:
@@ -278,6 +282,9 @@ class _Reader:
         # What is not there has to be written too, so it may not outgrow what is.
         if prod(shape) > max(1 << 20, 100 * values.size):
             raise _bad("a sparse tensor is too large", prod(shape), max(1 << 20, 100 * values.size))
+        if indices.shape not in ((values.size,), (values.size, len(shape))):
+            got = f"indices {indices.shape} for {values.size} values of {shape}"
+            raise _bad("a sparse tensor points outside of its shape", got)
         if indices.ndim == 2:
             inside = ((indices >= 0) & (indices < np.array(shape))).all()
             flat = indices @ np.array([prod(shape[i + 1 :]) for i in range(len(shape))])

@@ -12,5 +12,4 @@ from ._proof import Train as Train
 from ._proof import proven as proven
 from ._tied import tied as tied
 from ._verify import Against as Against
-from ._verify import feeds_of as feeds_of
 from ._verify import verify as verify

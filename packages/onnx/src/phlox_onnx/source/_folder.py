@@ -123,8 +123,10 @@ def _refuse_unproven(
     Raises:
         OnnxError: when they differ, or do not run.
     """
-    sizes, quantized = options.bind, options.quantized
-    proof = proven(file, folder, made, Asked(sizes, made.freed, sample, quantized=quantized))
+    asked = Asked(
+        options.bind, made.freed, sample, quantized=options.quantized, limits=options.limits
+    )
+    proof = proven(file, folder, made, asked)
     made.proof = proof.lines
     if proof.wrong:
         hint = "verify={input: array} brings inputs that fit; verify=False leaves it out"

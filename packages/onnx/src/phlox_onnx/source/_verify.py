@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from math import prod
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
@@ -21,20 +22,22 @@ from phlox_tensor import (
     Tensor,
     asarray,
     default_device,
-    random,
 )
+from phlox_tensor.random import Generator, use_generator
 
 from .._difference import difference
 from .._errors import RAW, OnnxError, refuse_other_words
 from .._graph import Value
+from .._limits import Limits
 from .._model import OnnxModel, model_of
 from .._quantized import Quantized
-from .._read import Source
+from .._read import Source, bytes_of
 from ._options import names_of
 
 Feeds = Mapping[str, Any]
 Against = Literal["load", "onnxruntime"]
 _NUMBERS: Final = itertools.count()
+_PATIENCE: Final = 600  # seconds, for another library
 _ONNXRUNTIME: Final = """
 import json, sys
 import numpy as np
@@ -79,18 +82,7 @@ def feeds_of(inputs: Sequence[Value], sizes: Mapping[str, int], seed: int = 0) -
     rng = np.random.default_rng(seed)
     out: dict[str, Any] = {}
     for value in inputs:
-        if value.shape is None or value.dtype not in DTYPES:
-            raise ArgumentError(
-                "verify",
-                "an input that the file does not describe",
-                got=repr(value.name),
-                hint=f"feeds={{{value.name!r}: array}}",
-            )
-        shape = tuple(
-            sizes.get(k, n if isinstance(n, int) and n > 0 else sizes.get("", 1))
-            for k, n in zip(names_of(value), value.shape, strict=True)
-        )
-        kind = DTYPES[value.dtype]
+        shape, kind = _shape(value, sizes), DTYPES[value.dtype]
         if kind.kind == "Float":
             out[value.name] = rng.normal(size=shape).astype(kind.numpy)
         elif kind.kind == "Bool":
@@ -98,6 +90,29 @@ def feeds_of(inputs: Sequence[Value], sizes: Mapping[str, int], seed: int = 0) -
         else:
             out[value.name] = rng.integers(0, 2, shape).astype(kind.numpy)
     return out
+
+
+def elements_of(inputs: Sequence[Value], sizes: Mapping[str, int]) -> int:
+    """How many elements these arrays have together.
+
+    Raises:
+        ArgumentError: as ``feeds_of``.
+    """
+    return sum(prod(_shape(value, sizes)) for value in inputs)
+
+
+def _shape(value: Value, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    if value.shape is None or value.dtype not in DTYPES:
+        raise ArgumentError(
+            "verify",
+            "an input that the file does not describe",
+            got=repr(value.name),
+            hint=f"feeds={{{value.name!r}: array}}",
+        )
+    return tuple(
+        sizes.get(k, n if isinstance(n, int) and n > 0 else sizes.get("", 1))
+        for k, n in zip(names_of(value), value.shape, strict=True)
+    )
 
 
 def verify(
@@ -108,23 +123,26 @@ def verify(
     against: Against = "load",
     quantized: Quantized = "fake",
     device: Backend | None = None,
+    limits: Limits | None = None,
 ) -> dict[str, float]:
     """Return, for each output, how far the source is from the file: a share of its largest value.
 
     A value below a thousandth counts as that, so that the rounding of tiny outputs is none.
 
     Args:
-        file: the ONNX file; a path where ONNX Runtime runs it.
+        file: the ONNX file.
         folder: what was written for it.
         feeds: arrays by the names of the inputs.
         against: ``"load"`` runs the graph as it is in the file, ``"onnxruntime"`` asks that library
             in a process of its own.
         quantized: as the source was written.
         device: where both run; the default device by default.
+        limits: what the file may ask for.
 
     Raises:
         ArgumentError: when an input is missing, or there is no package in the folder.
-        OnnxError: when ONNX Runtime fails or is not installed.
+        OnnxError: when the file is malformed, when one of the two does not run with these inputs,
+            when ONNX Runtime fails, takes more than ten minutes or is not installed.
     """
     refuse_other_words("verify", "against", against, get_args(Against))
     refuse_other_words("verify", "quantized", quantized, get_args(Quantized))
@@ -134,7 +152,7 @@ def verify(
     if not (Path(folder) / "model.py").is_file():
         raise ArgumentError("verify", "no package there", got=str(folder), hint="px.onnx.write")
     target = device or default_device()
-    loaded = model_of(file, target, quantized)
+    loaded = model_of(file, target, quantized, limits)
     missing = [name for name in loaded.inputs if name not in feeds]
     if missing:
         got, expected = ", ".join(feeds) or "none", ", ".join(loaded.inputs)
@@ -156,19 +174,21 @@ def shares(
 ) -> dict[str, float]:
     """How far a package is from its file, or from ONNX Runtime; both draw the same numbers.
 
+    The stream of random numbers goes on as if nothing had been drawn.
+
     Raises:
         OnnxError: when the package, or ONNX Runtime, cannot run with these inputs.
     """
     target = device or default_device()
     inputs = [feeds[name] for name in loaded.inputs]
-    random.seed(0)
     if against == "onnxruntime":
         wanted = run_onnxruntime(file, {name: feeds[name] for name in loaded.inputs})
     else:
-        wanted = [_array(v) for v in _several(loaded(*inputs))]
-    random.seed(0)
+        with use_generator(Generator()):
+            wanted = [_array(v) for v in _several(loaded(*inputs))]
     try:
-        found = module.load(target)(*(_on(v, target) for v in inputs))
+        with use_generator(Generator()):
+            found = module.load(target)(*(_on(v, target) for v in inputs))
     except PhloxError:
         raise
     except RAW as error:
@@ -208,17 +228,20 @@ def run_onnxruntime(file: Source, feeds: Feeds, python: str = sys.executable) ->
     """
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        path = str(file) if not isinstance(file, bytes) else str(place / "model.onnx")
-        if isinstance(file, bytes):
-            Path(path).write_bytes(file)
+        data = bytes_of(file)
+        path = str(file if data is None else place / "model.onnx")
+        if data is not None:
+            Path(path).write_bytes(data)
         arrays: dict[str, Any] = {k: np.asarray(v) for k, v in feeds.items()}
         np.savez(place / "feeds.npz", **arrays)
-        done = subprocess.run(
-            [python, "-c", _ONNXRUNTIME, path, str(place / "feeds.npz"), str(place / "out.npz")],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        words = [python, "-c", _ONNXRUNTIME, path, str(place / "feeds.npz"), str(place / "out.npz")]
+        try:
+            done = subprocess.run(
+                words, capture_output=True, text=True, check=False, timeout=_PATIENCE
+            )
+        except subprocess.TimeoutExpired:
+            got = f"no answer after {_PATIENCE} seconds"
+            raise OnnxError("verify", "ONNX Runtime failed", got=got) from None
         if done.returncode:
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]
             hint = "pip install onnxruntime" if "No module named" in last else None

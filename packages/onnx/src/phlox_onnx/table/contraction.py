@@ -20,6 +20,11 @@ def matmul(A: T, B: T) -> T:
     return A @ B
 
 
+def _times(whole: T, number: float) -> T:
+    """Whole numbers times a float, cut off; those beyond 2**53 only as they are."""
+    return whole if number == 1 else (whole.astype(px.float64) * number).astype(whole.dtype)
+
+
 def gemm(
     A: T,
     B: T,
@@ -37,8 +42,8 @@ def gemm(
     a = A.mT if transA else A
     b = B.mT if transB else B
     if A.dtype.kind == "Int":
-        out = ((a @ b).astype(px.float64) * alpha).astype(A.dtype)
-        return out if C is None else out + (C.astype(px.float64) * beta).astype(A.dtype)
+        out = _times(a @ b, alpha)
+        return out if C is None else out + _times(C, beta)
     if alpha == beta == 1 and C is not None and C.shape == (b.shape[1],):
         return px.linear(a, b, C)
     out = a @ b
