@@ -11,8 +11,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 
 import phlox_tensor as px
-from phlox_onnx import OnnxError, load, register
+from phlox_onnx import Limits, OnnxError, load, register
 from phlox_onnx._graph import Graph, Node, Value
+from phlox_onnx._model import prepared
+from phlox_onnx.source._simplify import Forms, simplified
 from phlox_tensor import tree
 
 
@@ -390,3 +392,11 @@ def test_whole_numbers_of_gemm_keep_their_digits() -> None:
     assert load(model(text))([[large]], [[1]], [1]).tolist() == [[large + 1]]
     halved = load(model(text.replace("Gemm", "Gemm<alpha = 0.5>")))
     assert halved([[5]], [[1]], [1]).tolist() == [[3]]
+
+
+def test_a_registered_op_may_draw() -> None:
+    register("mine", "Noise", lambda x: x + px.random.normal(x.shape, device=x.device))
+    text = "(float[3] x) => (float[3] y) { a = mine.Noise(c) b = mine.Noise(c) y = Sub(a, b) }"
+    graph = prepared(model(text, c=np.ones(3, np.float32)), Limits())
+    simplified(graph, Forms())
+    assert [node.op for node in graph.nodes] == ["Noise", "Noise", "Sub"]

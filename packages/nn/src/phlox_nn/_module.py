@@ -209,7 +209,7 @@ class Module(_fields.Walked, metaclass=_ModuleType):
         def forward(self, *args: Any, **kwargs: Any) -> Any:
             """Compute; a class of yours defines it, with a signature that calls then have."""
 
-    def __call__(self: _HasForward[P, R_co], *args: P.args, **kwargs: P.kwargs) -> R_co:
+    def __call__(self: _HasForward[P, R_co], /, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Run ``forward``."""
         try:
             forward = self.forward

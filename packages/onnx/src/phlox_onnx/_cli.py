@@ -110,7 +110,8 @@ def main(argv: Sequence[str] | None = None, *, train: Train | None = None) -> in
 def _refuse_unclear(options: argparse.Namespace) -> None:
     if not options.file:
         raise ArgumentError("onnx", "no file is named", hint="phlox onnx model.onnx --check")
-    if not options.out:
+    Path(options.file).stat()
+    if options.out is None:
         hint = f"phlox onnx {options.file} --check, or --out mymodel"
         raise ArgumentError("onnx", "nothing to do with the file", hint=hint)
     _refuse_beside("--out", options, ("json",))
@@ -134,10 +135,9 @@ def _write(options: argparse.Namespace, train: Train | None) -> int:
     """Write a package, run it beside the file, and say how far they are apart."""
     bind = {name: _size(text) for name, text in _pairs("--bind", "batch=8", options.bind).items()}
     sample = _sample(options.sample) if options.sample else None
-    folder = Path(options.out)
     made = write(
         options.file,
-        folder,
+        options.out,
         bind=bind,
         free=_pairs("--free", "input:0=batch", options.free),
         precision=options.precision,
@@ -148,6 +148,7 @@ def _write(options: argparse.Namespace, train: Train | None) -> int:
     )
     cure = _CURES[sample is not None]
     asked = Asked(bind, made.freed, sample, options.against, options.quantized, train, cure)
+    folder = Path(options.out)
     proof = proven(options.file, folder, made, asked)
     made.proof = proof.lines
     (folder / "report.md").write_text(report_of(made), encoding="utf-8")
@@ -209,7 +210,7 @@ def checked(file: str) -> dict[str, Any]:
     nodes = list(walk(graph))
     missing = unsupported(graph)
     out: dict[str, Any] = {
-        "inputs": [f"{v.name}: {v.dtype} {_shape(v.shape)}".strip() for v in graph.inputs],
+        "inputs": [v.described() for v in graph.inputs],
         "outputs": [v.name for v in graph.outputs],
         "nodes": len(nodes),
         "ops": len({node.key for node in nodes}),
@@ -233,10 +234,6 @@ def _missing(key: Key, nodes: list[Node]) -> dict[str, Any]:
 def _name(key: Key) -> str:
     domain, op = key
     return f"{domain}.{op}" if domain else op
-
-
-def _shape(shape: tuple[int | str | None, ...] | None) -> str:
-    return "" if shape is None else f"({', '.join('?' if n is None else str(n) for n in shape)})"
 
 
 def _report(found: dict[str, Any]) -> Iterator[str]:

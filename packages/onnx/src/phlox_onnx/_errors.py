@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 RAW: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
 
+_NOTES: Final = "__notes__"  # what a node inside of the node has given its place
+
+
 def refuse_other_words(op: str, name: str, value: object, words: Sequence[object]) -> None:
     """Refuse an option that is none of its words.
 
@@ -39,8 +42,16 @@ def refused(error: Exception, node: Node, own: bool = False) -> OnnxError:
         "onnx",
         "a node does not fit what it is given",
         got=f"{type(error).__name__}: {error}, in {node.where()}",
-        hint="onnx.checker.check_model(path, full_check=True)",
+        hint="phlox onnx model.onnx --check",
     )
+
+
+def of_node(error: PhloxError, node: Node) -> PhloxError:
+    """The error of a row, under the name of the op that failed: several ops may share a helper."""
+    if not isinstance(error, OnnxError) or error.op in ("onnx", node.op) or hasattr(error, _NOTES):
+        return error
+    made = OnnxError(node.op, error.what, got=error.got, expected=error.expected, hint=error.hint)
+    return made.with_traceback(error.__traceback__)
 
 
 @contextmanager

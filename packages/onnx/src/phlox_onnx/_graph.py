@@ -59,6 +59,15 @@ class Value:
     dtype: str = ""
     shape: tuple[int | str | None, ...] | None = None
 
+    @property
+    def sizes(self) -> str:
+        """The shape as text; what is unknown is ``?``."""
+        return "(?)" if self.shape is None else f"({', '.join(str(n or '?') for n in self.shape)})"
+
+    def described(self) -> str:
+        """Name, type and shape, as far as they are known."""
+        return " ".join((f"{self.name}:", *([self.dtype, self.sizes] if self.dtype else ["?"])))
+
 
 @final
 @dataclass

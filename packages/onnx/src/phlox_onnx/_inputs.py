@@ -20,6 +20,9 @@ def as_input(wanted: Value, value: Any) -> Any:
     Raises:
         ArgumentError: when it is none of them, or numbers that the type does not hold.
     """
+    if value is None and wanted.dtype:
+        got = f"None for {wanted.name!r}"
+        raise ArgumentError("onnx", "an input is no tensor", got=got, expected=wanted.dtype)
     try:
         found = _as_value(value, wanted.dtype)
     except (OverflowError, TypeError, ValueError) as error:
@@ -36,13 +39,14 @@ def as_input(wanted: Value, value: Any) -> Any:
     return found
 
 
-def refuse_other_types(inputs: Sequence[Value], given: Sequence[Any], device: Backend) -> None:
+def refuse_others(inputs: Sequence[Value], given: Sequence[Any], device: Backend) -> None:
     """Arrays and tensors have the types of the file, as in ONNX Runtime: nothing is converted.
 
-    Where the device lacks a type, others of its kind stand for it.
+    Where the device lacks a type, others of its kind stand for it. They have as many axes as in
+    the file; of what sizes is up to the nodes, since exporters write those of an example.
 
     Raises:
-        ArgumentError: for the first that has another one.
+        ArgumentError: for the first that has another type, or another number of axes.
     """
     for wanted, value in zip(inputs, given, strict=True):
         if wanted.dtype in DTYPES and isinstance(value, np.ndarray | Tensor):
@@ -55,6 +59,13 @@ def refuse_other_types(inputs: Sequence[Value], given: Sequence[Any], device: Ba
                     got=f"{found} for {wanted.name!r}",
                     expected=wanted.dtype,
                     hint=f"x.astype({word})",
+                )
+            if wanted.shape is not None and value.ndim != len(wanted.shape):
+                raise ArgumentError(
+                    "onnx",
+                    "an input has another number of axes than in the file",
+                    got=f"{value.shape} for {wanted.name!r}",
+                    expected=wanted.sizes,
                 )
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Final, final
 
+from phlox_tensor import ArgumentError
+
 from ._errors import OnnxError
 
 # Places and weights that a row computes on the host, before there is a tensor of them.
@@ -45,3 +47,14 @@ class Limits:
     rank: int = 32
     attributes: int = 1000
     elements: int = 1 << 30  # 4 GiB of float32
+
+    def __post_init__(self) -> None:
+        """Look at each of them.
+
+        Raises:
+            ArgumentError: for one that is no whole number above 0.
+        """
+        for name, value in vars(self).items():
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                got, expected = f"{name}={value!r}", "a whole number above 0"
+                raise ArgumentError("Limits", "no limit", got=got, expected=expected)

@@ -13,7 +13,7 @@ from phlox_tensor import ArgumentError, Backend, Tensor, default_device
 from ._errors import OnnxError
 from ._graph import Array, Graph, Node, graphs_of, in_order, walk, with_names_once
 from ._inline import inlined
-from ._inputs import as_input, put, refuse_other_types
+from ._inputs import as_input, put, refuse_others
 from ._limits import Limits
 from ._paths import paths_of_layers, words_of
 from ._program import Program, bound, checked_attributes, lifted
@@ -49,16 +49,17 @@ class OnnxModel(Module):
         for top, branch in _tree(paths, params).items():
             setattr(self, top, branch)
 
-    def forward(self, *args: Any, **named: Any) -> Any:
+    def forward(self, /, *args: Any, **named: Any) -> Any:
         """Run the graph.
 
         Raises:
-            ArgumentError: when an input is missing, unknown, or of another type than in the file.
+            ArgumentError: when an input is missing, unknown, or of another type or number of axes
+                than in the file.
         """
         given = self._given(args, named)
         weights = {self.program.weights[name]: at(self).value for name, at in self.paths}
         device = self._device(weights, given)
-        refuse_other_types(self.program.graph.inputs, given, device)
+        refuse_others(self.program.graph.inputs, given, device)
         found = self.program.run([put(v, device) for v in given], weights, device)
         return found[0] if len(found) == 1 else tuple(found)
 
@@ -94,6 +95,9 @@ class _Paths:
 
     def __iter__(self) -> Any:
         return iter(self._found)
+
+    def __repr__(self) -> str:
+        return f"those of {len(self._paths)} constants"
 
     def __reduce__(self) -> Any:
         return _Paths, (self._paths,)

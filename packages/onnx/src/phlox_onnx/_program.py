@@ -7,9 +7,9 @@ from typing import Any, Final, final
 
 import numpy as np
 
-from phlox_tensor import Backend, PhloxError, Tensor, asarray
+from phlox_tensor import DTYPES, Backend, DType, PhloxError, Tensor, asarray
 
-from ._errors import RAW, OnnxError, refused, within
+from ._errors import RAW, OnnxError, of_node, refused, within
 from ._graph import Array, Graph, Node, reads
 from ._growth import META, factor, meta_of, refuse_large, too_large
 from ._growth import bound as bound_of
@@ -108,6 +108,8 @@ class Step:
         self._bodies = {k: program.body(v) for k, v in graphs.items()}
         if "outputs" in row.context:
             self._given["outputs"] = len(node.outputs)
+        if "stacked" in row.context:
+            self._given["stacked"] = stacked_of(node)
         self._device = "device" in row.context
         self._host = row.host
         self._most = program.elements
@@ -120,8 +122,9 @@ class Step:
         try:
             found = self._found(env, device)
         except PhloxError as error:
-            error.add_note(f"in {self.node.where()} of the ONNX model")
-            raise
+            found = of_node(error, self.node)
+            found.add_note(f"in {self.node.where()} of the ONNX model")
+            raise found from error.__cause__
         except RAW as error:
             raise refused(error, self.node, self._row.own) from error
         except MemoryError as error:
@@ -157,12 +160,11 @@ class Step:
             args = [default if s < 0 else env[s] for s, _, default in self._plan]
             return _small(self._host(*args, **self._given), device)
         args = [default if s < 0 else read(env[s], device) for s, read, default in self._plan]
+        words = {**self._given, "device": device} if self._device else self._given
         if self._bodies:
             bodies = {k: body.bound(env, device) for k, body in self._bodies.items()}
-            return self._row.run(*args, **self._given, **bodies)
-        if self._device:
-            return self._row.run(*args, **self._given, device=device)
-        return self._row.run(*args, **self._given)
+            return self._row.run(*args, **words, **bodies)
+        return self._row.run(*args, **words)
 
 
 def _refuse_no_values(found: tuple[Any, ...], node: Node) -> None:
@@ -224,6 +226,19 @@ def bound(node: Node, row: Row) -> list[tuple[str, Parameter]]:
     return out
 
 
+def stacked_of(node: Node) -> tuple[tuple[DType, tuple[int, ...]], ...]:
+    """Types and sizes of what the body of a loop gives to be stacked, as the file has them."""
+    own = len(node.inputs) - node.attributes.get("num_scan_inputs", 2)
+    given = node.attributes["body"].outputs[max(own, 0) + (node.op == "Loop") :]
+    return tuple(
+        (
+            DTYPES.get(value.dtype, DTYPES["float32"]),
+            tuple(n if isinstance(n, int) and n > 0 else 0 for n in value.shape or ()),
+        )
+        for value in given
+    )
+
+
 def checked_attributes(node: Node, row: Row) -> dict[str, Any]:
     """The attributes of a node, each of which the row knows.
 
@@ -271,6 +286,12 @@ class Program:
         self._outputs = tuple(self.slot(v.name) for v in graph.outputs)
         given = {self.slot(name): array for name, array in self._constants.items()}
         self._start: Env = [given.get(slot) for slot in range(len(self._slots))]
+
+    def __repr__(self) -> str:
+        """What goes in, how much is done, what comes out."""
+        given = ", ".join(value.described() for value in self.graph.inputs)
+        found = ", ".join(value.described() for value in self.graph.outputs)
+        return f"{given} -> {len(self._steps)} nodes -> {found}"
 
     def __reduce__(self) -> Any:
         """Pickle the graph; the steps follow from it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from math import prod
 from pathlib import Path
 from typing import Any, Final
@@ -135,11 +135,11 @@ class _Reader:
     def _graph(self, proto: Any, opsets: dict[str, int], depth: int) -> Graph:
         if depth > self._limits.depth:
             raise _bad("graphs nest too deep", depth, self._limits.depth)
-        constants = {self._name(t.name): self.tensor(t) for t in proto.initializer}
-        for sparse in proto.sparse_initializer:
-            constants[self._name(sparse.values.name)] = self._sparse(sparse)
-        if len(constants) < len(proto.initializer) + len(proto.sparse_initializer):
-            raise _bad("two constants have one name", repr(proto.name))
+        constants: dict[str, Array] = {}
+        for name, found in self._constants(proto):
+            if name in constants:
+                raise _bad("two constants have one name", repr(name))
+            constants[name] = found
         inputs = [self._value(v) for v in proto.input]
         return Graph(
             self._name(proto.name),
@@ -148,6 +148,12 @@ class _Reader:
             [self._node(n, opsets, depth) for n in proto.node],
             constants,
         )
+
+    def _constants(self, proto: Any) -> Iterator[tuple[str, Array]]:
+        for dense in proto.initializer:
+            yield self._name(dense.name), self.tensor(dense)
+        for sparse in proto.sparse_initializer:
+            yield self._name(sparse.values.name), self._sparse(sparse)
 
     def _value(self, proto: Any) -> Value:
         found = Value(self._name(proto.name))

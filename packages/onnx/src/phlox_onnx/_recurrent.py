@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, Final, final
 
 import numpy as np
@@ -29,6 +31,7 @@ _MOVES: Final = frozenset(
     ["Concat", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"]
 )
 _LONGEST: Final = 64  # nodes between a constant and a weight
+_ROUNDS: Final = 64  # in which nodes whose weights others read are taken out
 _WORDS: Final = ("weight_input", "weight_hidden", "bias_input", "bias_hidden")
 
 
@@ -128,6 +131,7 @@ class _Constants:
     def __init__(self, graph: Graph) -> None:
         self.values = {k: v for g in graphs_of(graph) for k, v in g.constants.items()}
         self._makers = {o: node for node in walk(graph) for o in node.outputs if o}
+        self._order = {id(node): i for i, node in enumerate(walk(graph))}
         self._readers: dict[str, set[tuple[int, int]]] = defaultdict(set)
         for node in walk(graph):
             for place, name in enumerate(node.inputs):
@@ -135,6 +139,8 @@ class _Constants:
         for each in graphs_of(graph):
             for value in each.outputs:
                 self._readers[value.name].add((0, 0))
+        self._digests: dict[int, Any] = {}
+        self._numbers: dict[str, int] = defaultdict(int)
         self.names = {*self.values, *self._makers, *(v.name for v in graph.inputs)}
 
     def made(self, reader: Node, place: int) -> _Made | None:
@@ -164,8 +170,8 @@ class _Constants:
         self, name: str, nodes: dict[int, Node], given: dict[str, Array], size: int
     ) -> Array | None:
         """What nodes make of constants, if it has all of their elements."""
-        order = {id(node): node for node in self._makers.values() if id(node) in nodes}
-        single = Graph("", [], [Value(name)], [*order.values()], given)
+        order = sorted(nodes.values(), key=lambda node: self._order[id(node)])
+        single = Graph("", [], [Value(name)], order, given)
         try:
             found = on_host(Program(single, [], 2 * size + _LONGEST).run([], {}, Numpy())[0])
         except (PhloxError, *RAW):
@@ -175,35 +181,56 @@ class _Constants:
     def without_others(self, ready: _Ready) -> _Ready:
         """Take out the nodes whose constants are read in other ways, too, and return these."""
         out: _Ready = []
-        while True:
-            every = [(node, part) for node, parts in ready for part in parts if part is not None]
-            wrong = {id(node) for node, part in every if not self._alone(part, every)}
-            if not wrong:
-                return out
+        for _ in range(_ROUNDS):
+            wrong = self._shared(ready)
             out += [each for each in ready if id(each[0]) in wrong]
             ready[:] = [each for each in ready if id(each[0]) not in wrong]
+            if not wrong:
+                return out
+        out += ready
+        ready.clear()
+        return out
 
-    def _alone(self, part: _Made, every: list[tuple[Node, _Made]]) -> bool:
-        """Whether all that reads the constants of a weight makes the same weight of them."""
-        same = [
-            (node, other)
-            for node, other in every
-            if other.leaves == part.leaves
-            and other.place == part.place
-            and np.array_equal(other.array, part.array)
-        ]
-        direct = {(id(node), other.place) for node, other in same}
-        between = {number for _, other in same for number in other.nodes}
-        made = [o for node in part.nodes.values() for o in node.outputs if o]
-        read = {reader for name in (*part.leaves, *made) for reader in self._readers[name]}
-        return all(reader in direct or reader[0] in between for reader in read)
+    def _shared(self, ready: _Ready) -> set[int]:
+        """Nodes some of whose constants are not only read for the same weight, made alike."""
+        alike: dict[Any, list[tuple[Node, _Made]]] = defaultdict(list)
+        for node, parts in ready:
+            for part in parts:
+                if part is not None:
+                    key = (part.leaves, part.place, self._digest(part.array))
+                    alike[key].append((node, part))
+        out: set[int] = set()
+        for (leaves, place, _), group in alike.items():
+            direct = {(id(node), place) for node, _ in group}
+            between = {number for _, part in group for number in part.nodes}
+            constants = self._only(leaves, direct, between)
+            for node, part in group:
+                made = (o for each in part.nodes.values() for o in each.outputs if o)
+                if not (constants and self._only(made, direct, between)):
+                    out.add(id(node))
+        return out
+
+    def _only(self, names: Iterable[str], direct: set[tuple[int, int]], between: set[int]) -> bool:
+        """Whether nothing reads these names but what is known."""
+        readers = (reader for name in names for reader in self._readers[name])
+        return all(reader in direct or reader[0] in between for reader in readers)
+
+    def _digest(self, array: Array) -> Any:
+        """What tells arrays apart; each array is looked at once."""
+        if id(array) not in self._digests:
+            data = np.ascontiguousarray(array)
+            found = (array.shape, array.dtype.str, blake2b(data.tobytes()).digest())
+            self._digests[id(array)] = found
+        return self._digests[id(array)]
 
     def fresh(self, name: str) -> str:
         """A name that nothing has."""
-        while name in self.names:
-            name += "_"
-        self.names.add(name)
-        return name
+        found = name
+        while found in self.names:
+            self._numbers[name] += 1
+            found = f"{name}_{self._numbers[name]}"
+        self.names.add(found)
+        return found
 
 
 @final

@@ -8,8 +8,9 @@ takes stands in its annotation:
 - ``Ints``: a tuple of integers, read likewise; ``Scalar``: one Python number;
 - ``Raw``: a tensor, an array, a list or None, as it comes.
 
-``outputs`` and ``device`` among the keywords are no attributes: how many outputs are wanted, and
-where new tensors belong. A function returns a value, or a tuple of them.
+``outputs``, ``device`` and ``stacked`` among the keywords are no attributes: how many outputs are
+wanted, where new tensors belong, and what a body gives that is stacked. A function returns a
+value, or a tuple of them.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Ints: TypeAlias = tuple[int, ...]
 Scalar: TypeAlias = bool | int | float
 Raw: TypeAlias = Any
 
-CONTEXT: Final = ("outputs", "device")
+CONTEXT: Final = ("outputs", "device", "stacked")
 
 
 def whole(value: Host) -> Ints:
@@ -66,6 +67,7 @@ class Row:
         trained: inputs whose constants are trained.
         movement: whether elements of the inputs come out as they were, in other places.
         grows: whether numbers in the file say how large the result is.
+        draws: whether the same inputs may give something else each time.
         inputs: the parameters by position.
         rest: the parameter that takes all further inputs.
         attributes: the parameters by keyword, with whether the node has to bring them.
@@ -82,6 +84,7 @@ class Row:
     rest: Parameter | None
     attributes: dict[str, bool]
     context: tuple[str, ...]
+    draws: bool = False
     own: bool = False
 
 
@@ -93,6 +96,7 @@ def since(
     trained: str = "",
     movement: bool = False,
     grows: bool = False,
+    draws: bool = False,
 ) -> Row:
     """Return the row of an op; ``trained`` names inputs, apart by spaces."""
     inputs: list[Parameter] = []
@@ -111,7 +115,19 @@ def since(
             inputs.append(Parameter(each.name, takes, default, required))
     context = tuple(name for name in CONTEXT if attributes.pop(name, None) is not None)
     names = frozenset(trained.split())
-    return Row(version, run, host, names, movement, grows, tuple(inputs), rest, attributes, context)
+    return Row(
+        version,
+        run,
+        host,
+        names,
+        movement,
+        grows,
+        tuple(inputs),
+        rest,
+        attributes,
+        context,
+        draws,
+    )
 
 
 _KINDS: Final = ("Host", "Ints", "Raw", "Scalar")

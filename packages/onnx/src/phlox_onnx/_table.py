@@ -43,7 +43,7 @@ def register(
         got = f"{domain!r}, {op!r}"
         raise ArgumentError("register", "an op has no name", got=got, expected="two words")
     _refuse_hidden(function)
-    row = replace(since(1, function, trained=" ".join(trained)), own=True)
+    row = replace(since(1, function, trained=" ".join(trained), draws=True), own=True)
     known = [p.name for p in (*row.inputs, *([row.rest] if row.rest else []))]
     if not row.trained <= set(known):
         raise ArgumentError("register", "no such input", got=trained, expected=", ".join(known))

@@ -106,6 +106,9 @@ def _path(path: Any) -> Path:
     if not isinstance(path, str | os.PathLike) or not os.fspath(path):
         expected = "save(module, inputs, path)"
         raise ArgumentError("save", "no path of a file", got=repr(path), expected=expected)
+    if Path(path).is_dir() or not Path(path).parent.is_dir():
+        what = "the path is a folder" if Path(path).is_dir() else "there is no such folder"
+        raise ArgumentError("save", what, got=str(path), expected="a file in a folder")
     return Path(path)
 
 

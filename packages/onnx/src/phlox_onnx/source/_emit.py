@@ -14,7 +14,7 @@ from phlox_tensor import DTYPES, PhloxError
 from .._errors import RAW, OnnxError, refused
 from .._graph import Graph, Node
 from .._growth import META
-from .._program import bound
+from .._program import bound, stacked_of
 from .._row import Parameter, Row
 from .._table import row_of
 from . import _expr as e
@@ -49,6 +49,7 @@ class Emitter:
         self.trace = Trace()
         self.copies = Copies()
         self.called: Counter[str] = Counter()
+        self.unsized: Counter[str] = Counter()
         self._sizes, self._forms = sizes, forms
         self.results: list[Any] = []
         self._values = Values(self.trace, trained, forms)
@@ -145,7 +146,7 @@ class Emitter:
     def mark(self) -> Callable[[], None]:
         """Return what takes back all that is written from now on."""
         lines, fields, count = self.trace.block.lines, len(self.fields), self.trace.count
-        length, called = len(lines), self.called.copy()
+        length, called, unsized = len(lines), self.called.copy(), self.unsized.copy()
         growing: tuple[dict[Any, Any], ...] = (self._keys, self._values.owned)
         sizes = [len(each) for each in growing]
 
@@ -155,7 +156,7 @@ class Emitter:
             for each, size in zip(growing, sizes, strict=True):
                 while len(each) > size:
                     each.popitem()
-            self.trace.count, self.called = count, called
+            self.trace.count, self.called, self.unsized = count, called, unsized
 
         return back
 
@@ -294,7 +295,7 @@ class Emitter:
             raise OnnxError("source", "an op without a row", got=node.where())
         plain = _function_of(row)
         if plain and not node.attributes:
-            self.called[node.op] += 1
+            self.unsized[node.op] += 1
             args = [self.whole(v).expr for v in values]
             return Name(self.trace, self.trace.keep(spelled_call(plain, args)), None)
         name = self.copies.row(node.op, row.run)
@@ -313,7 +314,10 @@ class Emitter:
             )
         if "outputs" in row.context:
             words["outputs"] = e.literal(len(node.outputs))
-        if "device" in row.context:
+        stacked = stacked_of(node) if "stacked" in row.context else ()
+        if stacked:
+            words["stacked"] = e.literal(stacked)
+        if "device" in row.context and (stacked or "stacked" not in row.context):
             words["device"] = self.device()
         expr = e.call(f"_ops.{name}", args, words)
         specs = None if node.graphs else specs_of(node, values)

@@ -93,6 +93,9 @@ def write(  # noqa: PLR0913 - each option is a name of its own
     sizes = ({} if bind is None else bind, {} if free is None else free)
     limits = Limits() if limits is None else limits
     asked = Options(*sizes, paths, flat, quantized, precision, limits)
+    if not _is_choice(verify):
+        got = type(verify).__name__
+        raise ArgumentError("write", "verify is no inputs", got=got, hint="{input: array}")
     if not _is_path(folder):
         raise ArgumentError("write", "this is no folder", got=repr(folder), hint='"mymodel"')
     made, target = package(file, asked), Path(folder)
@@ -111,8 +114,15 @@ def write(  # noqa: PLR0913 - each option is a name of its own
     return made
 
 
+def _is_choice(verify: object) -> bool:
+    return isinstance(verify, bool | Mapping)
+
+
 def _is_path(folder: object) -> bool:
-    return isinstance(folder, str | os.PathLike) and bool(str(folder))
+    """Whether there is a folder, or may be one."""
+    if not isinstance(folder, str | os.PathLike) or not str(folder):
+        return False
+    return Path(folder).is_dir() or not Path(folder).exists()
 
 
 def _refuse_unproven(
@@ -178,8 +188,7 @@ def ascii_of(line: str) -> str:
 
 
 def _described(value: Value) -> str:
-    sizes = "?" if value.shape is None else ", ".join(str(n or "?") for n in value.shape)
-    return ascii(f"{value.name} {value.dtype} ({sizes})")
+    return ascii(f"{value.name} {value.dtype} {value.sizes}")
 
 
 def _nodes(names: list[str]) -> str:

@@ -21,7 +21,7 @@ from ._emit import Emitter
 from ._names import Name
 from ._options import Options, Precision, Sizes, names_of, opened, refuse_unknown
 from ._patterns import recognised
-from ._probe import Cases, collapsed
+from ._probe import Cases, collapsed, shapes_of
 from ._simplify import Forms, in_several_ways, simplified
 from ._structure import Structure
 from ._write import Writer
@@ -69,9 +69,22 @@ def package(file: Source, options: Options) -> Package:
     refuse_unknown(graph, options.bind)
     without_whole_numbers(graph, options.quantized)
     refuse_unsupported(graph)
+    _refuse_counted_on(graph, options.bind, freed)
     best = _best(graph, options)
     best.freed = freed
     return best
+
+
+def _refuse_counted_on(graph: Graph, bind: Sizes, freed: Sizes) -> None:
+    """Refuse sizes that were freed and that nodes want to be the number of the file."""
+    for name, size in freed.items():
+        known = [
+            set(shapes_of(graph, _cases(graph, {**bind, **freed, name: n}, SCALES[0])))
+            for n in (size, 2 * size, max(1, size // 2))
+        ]
+        if known[0] - known[1] and known[0] - known[2]:
+            got = f"{name!r}, which is {size} there"
+            raise ArgumentError("write", "other parts of the file count on a size", got=got)
 
 
 def _best(graph: Graph, options: Options) -> Package:
@@ -83,11 +96,15 @@ def _best(graph: Graph, options: Options) -> Package:
     if wrong[0] != wrong[1]:
         return _package(graph, options, large if wrong[0] else small)
     best = _package(copied(graph), options, small)
-    if best.report["called"]:  # perhaps the sizes were too small for it
+    if _unknown(best):  # perhaps the sizes were too small for it
         other = _package(copied(graph), options, large)
-        fewer = sum(other.report["called"].values()) < sum(best.report["called"].values())
-        best = other if fewer else best
+        best = other if _unknown(other) < _unknown(best) else best
     return best
+
+
+def _unknown(made: Package) -> int:
+    """Nodes that were written without knowing sizes."""
+    return sum(made.report["called"].values()) + int(made.report["unsized"])
 
 
 def _package(graph: Graph, options: Options, cases: Cases) -> Package:
@@ -119,6 +136,7 @@ def _package(graph: Graph, options: Options, cases: Cases) -> Package:
         "recognised": dict(found),
         "layers": dict(sorted(_layers(emitter, structure).items())),
         "called": dict(sorted(emitter.called.items())),
+        "unsized": sum(emitter.unsized.values()),
         "kept": dict(sorted(kept.items())),
         "classes": len(structure.parts) + 1,
         "lines": model.count("\n"),

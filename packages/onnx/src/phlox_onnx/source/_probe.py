@@ -35,6 +35,11 @@ def collapsed(graph: Graph, small: Cases, large: Cases) -> tuple[bool, bool]:
     return one, two
 
 
+def shapes_of(graph: Graph, cases: Cases) -> dict[str, tuple[int, ...]]:
+    """The sizes of all values that are known without data, in the first case."""
+    return _shapes(Program(copied(graph), [], FOLDED), cases, 0)
+
+
 def _shapes(program: Program, cases: Cases, case: int) -> dict[str, tuple[int, ...]]:
     """The sizes of all values that are known without data; of whole numbers the numbers too."""
     graph = program.graph

@@ -24,10 +24,6 @@ FOLDED: Final = 1 << 20
 GROWTH: Final = 8
 _SMALL: Final = 4096
 _SIZES: Final = frozenset(("Shape", "Size"))  # what they give is no weight
-_DRAWN: Final = frozenset(
-    """Bernoulli Dropout Multinomial RandomNormal RandomNormalLike RandomUniform
-    RandomUniformLike""".split()  # noqa: SIM905 - words
-)
 
 
 @final
@@ -156,7 +152,7 @@ class Folding:
 
     def _value(self, node: Node, row: Row, known: dict[str, Array]) -> dict[str, Array] | None:
         """What a node of constants gives."""
-        if node.graphs or node.op in _DRAWN or not all(n in known for n in node.inputs if n):
+        if node.graphs or row.draws or not all(n in known for n in node.inputs if n):
             return None
         if node.op not in _SIZES and not self._kept.isdisjoint(node.inputs):
             return None  # a weight that others read, too
@@ -251,7 +247,8 @@ def _rename(graph: Graph, renamed: dict[str, str]) -> None:
 
 
 def _key(node: Node) -> Any:
-    if node.graphs or node.op in _DRAWN or not all(node.outputs):
+    row = row_of(node.key)
+    if node.graphs or row is None or row.draws or not all(node.outputs):
         return None
     try:
         words = tuple(sorted((k, _hashable(v)) for k, v in node.attributes.items()))

@@ -19,6 +19,7 @@ from ._simplify import Forms
 # What a layer holds that is no weight.
 STATE: Final = ("running_mean", "running_var")
 LITERAL: Final = 16  # elements of a list in the source
+_NARROW: Final = frozenset(("int16", "int8", "uint16", "uint64", "uint8"))
 
 
 @final
@@ -91,12 +92,13 @@ class Values:
         return name
 
     def _filled(self, value: Any) -> Any:
+        device = {"device": self.device()}
+        if value.dtype.name in _NARROW:  # where a device lacks these its own stand for them
+            return e.call("px.asarray", [e.literal(value)], device)
         dtype = e.literal(px.as_dtype(value.dtype))
         if value.dtype == np.int64:
             dtype = e.member(self.device(), "default_int")
-        return e.call(
-            "px.asarray", [e.literal(value.tolist())], {"dtype": dtype, "device": self.device()}
-        )
+        return e.call("px.asarray", [e.literal(value.tolist())], {"dtype": dtype, **device})
 
     def _of_sizes(self, value: Any) -> Name:
         items = value.tolist()

@@ -8,13 +8,15 @@ from typing import Any, Final
 import numpy as np
 
 import phlox_tensor as px
-from phlox_tensor import Tensor
+from phlox_tensor import DType, Tensor
 
 from .._errors import OnnxError
 from .._row import Host, Ints, Raw, Row, Scalar, since
 
 T = Tensor[Any]
 Branch = Callable[..., list[Any]]
+# Types and sizes of what bodies give, for results that are stacked.
+Stacked = tuple[tuple[DType, Ints], ...]
 
 
 def if_(cond: Scalar, *, then_branch: Branch, else_branch: Branch) -> tuple[Any, ...]:
@@ -24,18 +26,31 @@ def if_(cond: Scalar, *, then_branch: Branch, else_branch: Branch) -> tuple[Any,
 
 def _stacked(values: list[Any], axis: int = 0) -> Any:
     if all(isinstance(v, np.ndarray) for v in values):
-        return np.stack(values, axis) if values else np.zeros((0,), np.float32)
+        return np.stack(values, axis)
     device = next(v.device for v in values if isinstance(v, Tensor))
     tensors = [px.asarray(v, device=device) for v in values]
     return px.stack(tensors, axis=axis)
 
 
+def _empty(kind: DType, shape: Ints, axis: int, device: Any) -> Any:
+    """What is stacked of no turns, in a type that the device has."""
+    if kind not in device.dtypes:
+        kind = device.default_int if kind.kind == "Int" else device.default_float
+    return px.zeros((*shape[:axis], 0, *shape[axis:]), dtype=kind, device=device)
+
+
 def loop(
-    M: Scalar | None = None, cond: Raw = None, *v_initial: Raw, body: Branch, outputs: int
+    M: Scalar | None = None,
+    cond: Raw = None,
+    *v_initial: Raw,
+    body: Branch,
+    outputs: int,
+    stacked: Stacked = (),
+    device: Any = None,
 ) -> tuple[Any, ...]:
     """Values are carried from turn to turn; what else a turn gives is stacked at the end."""
     carried: list[Any] = list(v_initial)
-    scanned: list[list[Any]] = [[] for _ in range(max(0, outputs - len(carried)))]
+    scanned: list[list[Any]] = [[] for _ in stacked]
     going = cond is None or bool(cond)
     turn = 0
     while going and (M is None or turn < M):
@@ -45,7 +60,9 @@ def loop(
         for line, value in zip(scanned, out[1 + len(carried) :], strict=False):
             line.append(value)
         turn += 1
-    return (*carried, *(_stacked(line) for line in scanned))
+    if not turn:
+        return (*carried, *(_empty(*each, 0, device) for each in stacked))[:outputs]
+    return (*carried, *(_stacked(line) for line in scanned))[:outputs]
 
 
 def _slices_of(x: Any, axis: int, backwards: int) -> list[Any]:
@@ -63,6 +80,8 @@ def scan(
     scan_input_directions: Ints | None = None,
     scan_output_axes: Ints | None = None,
     scan_output_directions: Ints | None = None,
+    stacked: Stacked = (),
+    device: Any = None,
 ) -> tuple[Any, ...]:
     """A loop over slices."""
     values = initial_state_and_scan_inputs
@@ -77,6 +96,10 @@ def scan(
         out = body(*state, *items)
         state, rest = out[: len(state)], out[len(state) :]
         found.append(rest)
+    if not found:
+        places = scan_output_axes or (0,) * len(stacked)
+        empty = zip(stacked, places, strict=True)
+        return (*state, *(_empty(*each, a % (len(each[1]) + 1), device) for each, a in empty))
     columns = [list(c) for c in zip(*found, strict=True)]
     out_axes = scan_output_axes or (0,) * len(columns)
     out_turned = scan_output_directions or (0,) * len(columns)
@@ -134,25 +157,27 @@ def _at(position: Ints | None, default: int) -> int:
 
 
 def sequence_at(input_sequence: Raw, position: Ints) -> Any:
-    return input_sequence[_inside(position[0], len(input_sequence))]
+    return input_sequence[_inside("SequenceAt", position[0], len(input_sequence))]
 
 
-def _inside(i: int, n: int) -> int:
+def _inside(op: str, i: int, n: int) -> int:
     if not -n <= i < n:
-        raise OnnxError("SequenceAt", "no such item", got=i, expected=f"one of {n}")
+        raise OnnxError(op, "no such item", got=i, expected=f"one of {n}")
     return i
 
 
 def sequence_insert(input_sequence: Raw, tensor: Raw, position: Ints | None = None) -> list[Any]:
     out = list(input_sequence)
     at = _at(position, len(out))
+    if at != len(out):
+        at = _inside("SequenceInsert", at, len(out))
     out.insert(at, tensor)
     return out
 
 
 def sequence_erase(input_sequence: Raw, position: Ints | None = None) -> list[Any]:
     out = list(input_sequence)
-    del out[_inside(_at(position, -1), len(out))]
+    del out[_inside("SequenceErase", _at(position, -1), len(out))]
     return out
 
 

@@ -159,7 +159,7 @@ def dropout(
 
 ROWS: Final[dict[str, Row]] = {
     "BatchNormalization": since(15, batch_normalization, trained="scale B"),
-    "Dropout": since(22, dropout),
+    "Dropout": since(22, dropout, draws=True),
     "GroupNormalization": since(21, group_normalization, trained="scale bias"),
     "InstanceNormalization": since(22, instance_normalization, trained="scale B"),
     "LRN": since(13, lrn),

@@ -76,10 +76,10 @@ def multinomial(input: T, *, dtype: int = 6, sample_size: int = 1, seed: float |
 
 
 ROWS: Final[dict[str, Row]] = {
-    "Bernoulli": since(22, bernoulli),
-    "Multinomial": since(22, multinomial, grows=True),
-    "RandomNormal": since(22, normal, grows=True),
-    "RandomNormalLike": since(22, normal_like),
-    "RandomUniform": since(22, uniform, grows=True),
-    "RandomUniformLike": since(22, uniform_like),
+    "Bernoulli": since(22, bernoulli, draws=True),
+    "Multinomial": since(22, multinomial, grows=True, draws=True),
+    "RandomNormal": since(22, normal, grows=True, draws=True),
+    "RandomNormalLike": since(22, normal_like, draws=True),
+    "RandomUniform": since(22, uniform, grows=True, draws=True),
+    "RandomUniformLike": since(22, uniform_like, draws=True),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from math import ceil, inf, prod
 from typing import Any, Final
@@ -27,6 +28,9 @@ _MAX_POOL = {
 }
 _MAX_POOL_ALONE = {1: px.max_pool1d, 2: px.max_pool2d, 3: px.max_pool3d}
 _AVG_POOL = {1: px.avg_pool1d, 2: px.avg_pool2d, 3: px.avg_pool3d}
+
+
+_WIDEST: Final = 1 << 16  # places of a window that are looked at one after the other
 
 
 def _for(table: dict[int, Any], op: str, rank: int) -> Any:
@@ -197,16 +201,26 @@ def _by_columns(places: T, plane: tuple[int, ...]) -> T:
     return out
 
 
-def _windows(x: T, kernel: Ints, stride: Ints, dilation: Ints, size: Ints) -> list[T]:
-    """For each place in the window the elements that lie there."""
-    parts = [x]
+def _over_windows(
+    how: Callable[[T, T], T], x: T, kernel: Ints, stride: Ints, dilation: Ints, size: Ints
+) -> T:
+    """What one axis after the other makes of the elements in each window.
+
+    Raises:
+        OnnxError: when windows are longer than any that are slid.
+    """
+    _refuse_wide(sum(kernel))
     for axis, (k, s, d, n) in enumerate(zip(kernel, stride, dilation, size, strict=True), 2):
-        parts = [
-            part[(*(slice(None),) * axis, slice(i * d, i * d + (n - 1) * s + 1, s))]
-            for part in parts
-            for i in range(k)
-        ]
-    return parts
+        before = (slice(None),) * axis
+        parts = (x[(*before, slice(i * d, i * d + (n - 1) * s + 1, s))] for i in range(k))
+        x = reduce(how, parts)
+    return x
+
+
+def _refuse_wide(places: int) -> None:
+    if places > _WIDEST:
+        got, most = f"{places:,} places", f"at most {_WIDEST:,}"
+        raise OnnxError("pool", "a window is too large", got=got, expected=most)
 
 
 def _window_sizes(
@@ -233,13 +247,13 @@ def _window_sizes(
 
 def _summed(x: T, kernel: Ints, stride: Ints, dilation: Ints, size: Ints, grown: Sides) -> T:
     padded = x.pad(((0, 0), (0, 0), *grown), 0.0)
-    return reduce(px.add, _windows(padded, kernel, stride, dilation, size))
+    return _over_windows(px.add, padded, kernel, stride, dilation, size)
 
 
 def _largest(x: T, kernel: Ints, stride: Ints, dilation: Ints, size: Ints, grown: Sides) -> T:
     least = -inf if x.dtype.kind == "Float" else px.iinfo(x).min
-    parts = _windows(x.pad(((0, 0), (0, 0), *grown), least), kernel, stride, dilation, size)
-    return reduce(px.maximum, parts)
+    padded = x.pad(((0, 0), (0, 0), *grown), least)
+    return _over_windows(px.maximum, padded, kernel, stride, dilation, size)
 
 
 def average_pool(
@@ -363,6 +377,7 @@ def col2im(
     stride, dilation = _window_steps("Col2Im", rank, strides, dilations)
     given = each_axis("Col2Im", pads, 2 * rank, 0)
     n, block = input.shape[0], prod(block_shape)
+    _refuse_wide(block)
     channels = input.shape[1] // block
     room = [s + given[i] + given[i + rank] for i, s in enumerate(image_shape)]
     counts = [
