@@ -175,3 +175,11 @@ def test_what_attention_hides_is_no_fault(base: px.Backend) -> None:
         loss = layer(x, padding=padding, is_causal=True).square().mean()
         grads = loss.backward()
     assert all(layer.params()[path].value.grad(grads) is not None for path in layer.params())
+
+
+def test_a_frozen_model_has_nothing_to_differentiate_until_it_is_unfrozen() -> None:
+    model = nn.Linear(2, 1, device=px.Cpu()).freeze()
+    with pytest.raises(
+        px.GradientError, match=r"nothing to diff(.|\n)*hint: model = model\.unfreeze"
+    ):
+        px.grad(lambda m: m(px.ones((1, 2), device=px.Cpu())).sum())(model)

@@ -91,7 +91,18 @@ class Gradients(NoOperand):
         """Return a tree with the gradient of each leaf in its place, None where there is none.
 
         Of a module it is what ``px.grad`` gives: a module that holds gradients.
+
+        Raises:
+            WrongTypeError: for what holds no tensor.
         """
+        if not any(isinstance(leaf, Tensor) for leaf in tree.leaves(values)):
+            raise WrongTypeError(
+                "of",
+                "nothing that a gradient could belong to",
+                got=f"a {type(values).__name__} without tensors",
+                expected="a model, a leaf, or a tree of them",
+                hint="grads.of(model)",
+            )
         return tree.map(lambda x: self.get(x) if isinstance(x, Tensor) else None, values)
 
     def proposed(self, tensor: Tensor[Any]) -> Tensor[Any] | None:

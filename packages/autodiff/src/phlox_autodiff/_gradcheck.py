@@ -9,7 +9,7 @@ import numpy as np
 
 from phlox_tensor import ArgumentError, GradientError, Tensor, asarray, finfo, tree
 
-from ._levels import as_tensor, base_device, require_arguments
+from ._levels import as_tensor, base_device, describe, require_arguments
 from ._transform import vjp
 
 Array = np.ndarray[Any, Any]
@@ -64,6 +64,14 @@ def gradcheck(
     base = base_device("gradcheck", (given, named))
     given = tree.map(lambda leaf: as_tensor(leaf, base), given)
     places = [leaf for leaf in tree.leaves(given) if _is_float(leaf)]
+    if not places:
+        raise GradientError(
+            "gradcheck",
+            "nothing to differentiate",
+            got=", ".join(describe(each) for each in given) or "no arguments",
+            expected="Float tensors",
+            hint='x.astype("float64")',
+        )
 
     def flat(*tensors: Tensor[Any]) -> tuple[Tensor[Any], ...]:
         rest = iter(tensors)

@@ -15,7 +15,7 @@ from ._forward import jvp
 from ._lanes import Lanes
 from ._levels import describe, require_arguments, transforming
 from ._recorded import ArgNums, Function, Recorded, numbers
-from ._transform import grad
+from ._transform import gradient
 from ._vmap import require_chunk_size, stacked, vmap
 
 _MODES: Final = (None, "columns", "rows")
@@ -211,7 +211,7 @@ def hessian(
         ([[6.0, 0.0], [0.0, 12.0]], 2)
     """
     require_callable("hessian", function, "px.hessian(f)(x)")
-    first = grad(function, argnums, has_aux=has_aux)
+    first = gradient("hessian", function, argnums, has_aux=has_aux)
     return jacobian(first, argnums, mode="rows", chunk_size=chunk_size, has_aux=has_aux)
 
 
@@ -253,6 +253,6 @@ def hvp(
             expected="as many, with None for what does not move",
         )
     everything = tuple(range(len(primals)))
-    first = grad(function, everything, has_aux=has_aux)
+    first = gradient("hvp", function, everything, has_aux=has_aux)
     _, product, *aux = jvp(first, primals, vector, has_aux=has_aux, kwargs=kwargs)
     return (product, *aux) if has_aux else product

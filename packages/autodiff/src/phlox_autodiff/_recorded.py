@@ -59,13 +59,12 @@ class Recorded:
         self._nodes = {t.primitive.node for t in self.tracked(self.inputs)}
         if not self._nodes:
             leaves = tree.leaves([args[place] for place in places])
-            arrays = any(isinstance(leaf, np.ndarray) for leaf in leaves)
             raise GradientError(
                 op,
                 "nothing to differentiate",
                 got=", ".join(describe(args[place]) for place in places) or "no arguments",
                 expected="Float tensors that are not frozen",
-                hint="px.asarray(x)" if arrays else 'x.astype("float32")',
+                hint=_to_differentiate(leaves),
             )
         with running(self.device):
             self.output = function(*given, **kwargs)
@@ -137,6 +136,15 @@ class Recorded:
         return leaf.inner().zeros() if gradient is None else gradient
 
 
+def _to_differentiate(leaves: list[Any]) -> str:
+    """What to type where there is nothing to differentiate among the leaves of the arguments."""
+    if any(isinstance(leaf, np.ndarray) for leaf in leaves):
+        return "px.asarray(x)"
+    if any(isinstance(leaf, Tensor) and leaf.dtype.kind == "Float" for leaf in leaves):
+        return "model = model.unfreeze()"
+    return 'x.astype("float32")'
+
+
 def pair_of(op: str, output: Any) -> tuple[Any, Any]:
     """The value and what a function with ``has_aux`` gives beside it.
 
@@ -158,8 +166,15 @@ def _place(op: str, number: int, count: int) -> int:
     if not -count <= number < count:
         names = ", ".join(map(str, range(count)))
         expected = f"one of {names}, by place" if count else "arguments by place"
-        raise GradientError(op, "no such argument", got=f"argnums {number}", expected=expected)
+        hint = None if count else f"px.{op}(f)(x): an argument by keyword has no derivative"
+        got = f"argnums {number}"
+        raise GradientError(op, "no such argument", got=got, expected=expected, hint=hint)
     return number % count
+
+
+def _is_argument(given: Any) -> bool:
+    """Whether somebody gives the argument of the function itself, not its place."""
+    return isinstance(given, Tensor) or (tree.is_node(given) and type(given) not in (tuple, list))
 
 
 def numbers(op: str, argnums: Any) -> tuple[int, ...]:
@@ -170,11 +185,12 @@ def numbers(op: str, argnums: Any) -> tuple[int, ...]:
     """
     places = argnums if isinstance(argnums, tuple | list) else (argnums,)
     if any(type(place) is not int for place in places):
+        own = f"px.{op}(f, argnums=(0, 1)); an argument by keyword has no derivative"
         raise WrongTypeError(
             op,
             "argnums says no places of arguments",
-            got=repr(argnums),
+            got=f"a {type(argnums).__name__}" if _is_argument(argnums) else repr(argnums),
             expected="an int, or a tuple of them",
-            hint=f"px.{op}(f, argnums=(0, 1)); an argument by keyword has no derivative",
+            hint=f"px.{op}(f)(x)" if _is_argument(argnums) else own,
         )
     return tuple(places)

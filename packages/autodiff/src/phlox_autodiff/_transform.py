@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from functools import wraps
-from typing import Any
+from typing import Any, Final
 
 from phlox_tensor import GradientError, ShapeError, Tensor, WrongTypeError, tree
 from phlox_tensor.arguments import require_callable
 
 from ._levels import describe, require_fit
 from ._recorded import ArgNums, Function, Recorded, numbers
+
+# What to type for a function of several elements, by transform.
+_SMALLER: Final = {
+    "grad": "grad(lambda x: f(x).sum()), or jacobian(f)",
+    "hessian": "px.hessian(lambda x: f(x).sum())(x), or px.jacobian(px.jacobian(f))(x)",
+    "hvp": "px.hvp(lambda x: f(x).sum(), (x,), (v,))",
+}
 
 
 def value_and_grad(function: Function, argnums: ArgNums = 0, *, has_aux: bool = False) -> Function:
@@ -38,7 +45,11 @@ def value_and_grad(function: Function, argnums: ArgNums = 0, *, has_aux: bool = 
         (11.0, {'size': 2}, [3.0, 4.0])
     """
     require_callable("value_and_grad", function, "px.value_and_grad(loss_of)(model)")
-    name = "grad"
+    return both("grad", function, argnums, has_aux=has_aux)
+
+
+def both(name: str, function: Function, argnums: ArgNums, *, has_aux: bool) -> Function:
+    """What ``value_and_grad`` gives, for the transform that errors name."""
     places = numbers(name, argnums)
 
     @wraps(function, updated=())
@@ -46,8 +57,15 @@ def value_and_grad(function: Function, argnums: ArgNums = 0, *, has_aux: bool = 
         call = Recorded(name, function, args, places, kwargs, has_aux=has_aux)
         value = call.output
         if not isinstance(value, Tensor) or value.dtype.kind != "Float":
+            several = isinstance(value, tuple) and not has_aux
             raise GradientError(
-                name, "the value is not a Float tensor", got=describe(value), expected="a loss"
+                name,
+                "the value is not a Float tensor",
+                got=describe(value),
+                expected="a loss",
+                hint=f"px.{name}(f, has_aux=True) of a loss and what is beside it"
+                if several
+                else None,
             )
         if value.size != 1:
             raise ShapeError(
@@ -55,7 +73,7 @@ def value_and_grad(function: Function, argnums: ArgNums = 0, *, has_aux: bool = 
                 "the value is not one element",
                 got=f"shape {value.shape}",
                 expected="one element",
-                hint="grad(lambda x: f(x).sum()), or jacobian(f)",
+                hint=_SMALLER[name],
             )
         value = call.lower(value)
         seed = value.zeros() + 1
@@ -72,11 +90,16 @@ def grad(function: Function, argnums: ArgNums = 0, *, has_aux: bool = False) -> 
     With ``has_aux`` it gives ``(gradient, aux)``.
     """
     require_callable("grad", function, "px.grad(loss_of)(model)")
-    both = value_and_grad(function, argnums, has_aux=has_aux)
+    return gradient("grad", function, argnums, has_aux=has_aux)
+
+
+def gradient(name: str, function: Function, argnums: ArgNums, *, has_aux: bool) -> Function:
+    """What ``grad`` gives, for the transform that errors name."""
+    run_both = both(name, function, argnums, has_aux=has_aux)
 
     @wraps(function, updated=())
     def run(*args: Any, **kwargs: Any) -> Any:
-        value, found = both(*args, **kwargs)
+        value, found = run_both(*args, **kwargs)
         return (found, value[1]) if has_aux else found
 
     return run

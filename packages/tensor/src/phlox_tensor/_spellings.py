@@ -270,7 +270,7 @@ IDIOMS: Final = {
     "register_hook": "x = px.register_hook(x, lambda gradient: gradient * 2)",
     "requires_grad_": "x = x.require_grad()",
     "reshape_as": "x.reshape(y.shape)",
-    "retain_grad": "h = px.retain_grad(h), then h.grad(grads)",
+    "retain_grad": "x = px.retain_grad(x), then x.grad(grads)",
     "rfft2": "{ns}.fft.rfftn(x, axes=(-2, -1))",
     "scatter_": 'x = x.scatter(indices, update, axis=0, update="set")',
     "scatter_add": 'x.scatter(indices, update, axis=0, update="add")',
@@ -298,12 +298,19 @@ IDIOMS: Final = {
 
 # What only the namespaces of others have.
 NAMES: Final = {
+    "autograd": "px.grad(loss_of)(model), or loss.backward()",
     "device": '{ns}.as_device("cpu")',
     "double": "{ns}.float64",
     "float": "{ns}.float32",
+    "func": "px.grad, px.jacobian, px.vmap",
+    "functional_call": "px.grad(lambda model: loss_of(model(x)))(model): models are arguments",
     "half": "{ns}.float16",
+    "inference_mode": "with px.no_grad(): ..., or model.valid()",
     "int": "{ns}.int32",
     "is_grad_enabled": "x.requires_grad",
+    "jacfwd": 'px.jacobian(f, mode="columns")(x)',
+    "jacrev": 'px.jacobian(f, mode="rows")(x)',
+    "linearize": "y, tangent = px.jvp(f, (x,), (v,))",
     "long": "{ns}.int64",
     "ndarray": "{ns}.Tensor",
     "set_default_dtype": 'with {ns}.use_device({ns}.Numpy(float="float64")): ...',
