@@ -1,6 +1,7 @@
 //! Where bytes come from: the caching allocator, what arrays share, scratch of a call, what is kept between calls.
 
 pub mod alloc;
+pub mod beside;
 pub mod kept;
 pub mod owned;
 pub mod scratch;

@@ -7,12 +7,13 @@
 //! than the watermark.
 
 use crate::error::{Error, Result};
+use crate::memory::beside::Beside;
 use std::alloc::Layout;
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 use std::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU64, AtomicUsize,
+    AtomicBool, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
 };
 
@@ -41,15 +42,6 @@ pub struct Block {
     class: usize,
     /// What its holders keep beside the data; nothing when the block is handed out and when it is taken back.
     pub beside: Beside,
-}
-
-/// Room in a block for what [`crate::memory::kept`] knows of its data.
-#[derive(Default)]
-pub struct Beside {
-    /// The first of what is kept.
-    pub first: AtomicPtr<()>,
-    /// What was asked for.
-    pub seen: AtomicU64,
 }
 
 static CURRENT: AtomicUsize = AtomicUsize::new(0);
@@ -103,7 +95,9 @@ pub fn acquire(bytes: usize) -> Result<NonNull<Block>> {
         None => acquire_slow(class, capacity)?,
     };
     // SAFETY: the block came from a cache or was just made; nobody else holds it.
-    unsafe { block.as_ref() }.refs.store(1, Relaxed);
+    let header = unsafe { block.as_ref() };
+    header.refs.store(1, Relaxed);
+    header.beside.close_room();
     let now = CURRENT.fetch_add(capacity, Relaxed) + capacity;
     if now > PEAK.load(Relaxed) {
         PEAK.fetch_max(now, Relaxed);

@@ -4,7 +4,7 @@
 //! lives, or until its only holder asks for write access (`Array::mut_ptr`); both ends clear the list. Nodes are only ever
 //! added in between, each by one atomic exchange: readers need no lock, and a fork cannot leave one locked.
 
-use crate::memory::alloc::Beside;
+use crate::memory::beside::Beside;
 use crate::memory::owned::Memory;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
@@ -27,12 +27,31 @@ pub struct Layout {
 }
 
 impl Layout {
+    /// The first column, where this is some columns of another matrix in the same form.
+    fn columns_of(&self, whole: &Self) -> Option<usize> {
+        if (self.form, self.steps, self.size.0) != (whole.form, whole.steps, whole.size.0) {
+            return None;
+        }
+        let (by, step) = (self.offset.checked_sub(whole.offset)?, usize::try_from(whole.steps.1).ok()?);
+        let first = if by == 0 { 0 } else { by.is_multiple_of(step.max(1)).then(|| by / step.max(1))? };
+        (first.checked_add(self.size.1)? <= whole.size.1).then_some(first)
+    }
+
     /// One bit of 64.
     fn bit(&self) -> u64 {
         let words = [self.offset, self.size.0, self.size.1, self.steps.0 as usize, self.steps.1 as usize, self.form];
         let mix = |hash: u64, word: usize| (hash ^ word as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
         1 << (words.into_iter().fold(0, mix).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58)
     }
+}
+
+/// Columns of a matrix that was kept as a whole.
+#[derive(Clone, Copy)]
+pub struct Columns {
+    /// The first of them.
+    pub first: usize,
+    /// All that the matrix has.
+    pub count: usize,
 }
 
 struct Node {
@@ -82,20 +101,42 @@ impl<'a> List<'a> {
 
     /// What was kept in this layout.
     pub fn find(self, layout: &Layout) -> Option<&'a Memory> {
+        self.find_by(|node| (node.layout == *layout).then_some(&node.data))
+    }
+
+    /// What was kept of a matrix that has these columns among its own, with the place of the first, a multiple of `panel`.
+    pub fn find_columns(self, layout: &Layout, panel: usize) -> Option<(&'a Memory, Columns)> {
+        self.find_by(|node| {
+            let first = layout.columns_of(&node.layout)?;
+            let count = node.layout.size.1;
+            first.is_multiple_of(panel).then_some((&node.data, Columns { first, count }))
+        })
+    }
+
+    fn find_by<T>(self, choose: impl Fn(&'a Node) -> Option<T>) -> Option<T> {
         let mut at = self.first();
         // SAFETY: nodes live until `clear`, which needs the block for itself.
         while let Some(node) = unsafe { at.as_ref() } {
-            if node.layout == *layout {
-                return Some(&node.data);
+            let found = choose(node);
+            if found.is_some() {
+                return found;
             }
             at = node.next;
         }
         None
     }
 
+    /// Has every layout wanted from its first use on.
+    pub fn want_all(self) {
+        self.0.seen.store(u64::MAX, Relaxed);
+    }
+
     /// True when this layout was asked for before, and there is room: then it is worth keeping. Another layout with the
-    /// same bit makes that true a use early.
+    /// same bit makes that true a use early. Data that grows has another layout at each use.
     pub fn is_wanted(self, layout: &Layout, bytes: usize) -> bool {
+        if self.0.line() != 0 {
+            return false;
+        }
         let bit = layout.bit();
         self.0.seen.fetch_or(bit, Relaxed) & bit != 0 && BYTES.load(Relaxed).saturating_add(bytes) <= most_bytes()
     }

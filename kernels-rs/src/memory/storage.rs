@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::memory::alloc::{self, Block};
+use crate::memory::beside::Beside;
 use crate::memory::kept::List;
 use std::ptr::NonNull;
 use std::sync::atomic::{
@@ -48,16 +49,25 @@ impl Storage {
         self.block().refs.load(Acquire) == 1
     }
 
+    /// What the block knows of its data.
+    #[inline]
+    pub fn beside(&self) -> &Beside {
+        &self.block().beside
+    }
+
     /// What kernels made of the data and keep beside it.
     #[inline]
     pub fn kept(&self) -> List<'_> {
         List::of(&self.block().beside)
     }
 
-    /// Asks to write: true when this is the only handle. What was made of the data is forgotten.
+    /// Asks to write: true when this is the only handle. What was made of the data is forgotten, and it no longer grows.
     #[inline]
     pub fn claim(&mut self) -> bool {
         let unique = self.is_unique();
+        if unique {
+            self.beside().close_room();
+        }
         if unique && !self.kept().is_untouched() {
             // SAFETY: the only handle, borrowed for writing: nobody reads the block or what is kept beside it.
             unsafe { self.kept().clear() };

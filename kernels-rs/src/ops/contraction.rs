@@ -163,6 +163,30 @@ impl Default for End<'_> {
     }
 }
 
+/// A weight itself. What products make of it is made now and kept beside it, and what they make of parts of it from the first
+/// use of each on; of some columns from a multiple of a panel on nothing else has to be made.
+pub fn prepacked(weight: &Array) -> Result<Array> {
+    if !weight.dtype().is_float() || weight.rank() != 2 {
+        return Err(Error::Rejected("prepacked wants a matrix of floats"));
+    }
+    match weight.dtype() {
+        DType::F16 => keep::<F16>(weight)?,
+        DType::BF16 => keep::<BF16>(weight)?,
+        DType::F64 => keep::<f64>(weight)?,
+        _ => keep::<f32>(weight)?,
+    }
+    Ok(weight.clone())
+}
+
+fn keep<T: Gemm>(weight: &Array) -> Result<()> {
+    let (size, steps) = ((weight.shape()[0], weight.shape()[1]), (weight.strides()[0], weight.strides()[1]));
+    if size.0 * size.1 <= call::CACHED {
+        return Ok(()); // Read from the first-level cache wherever it lies.
+    }
+    // SAFETY: all of the weight.
+    unsafe { T::keep(Matrix::new(weight.ptr::<T>().cast_mut(), steps), size, weight) }
+}
+
 /// `x[.., in] @ weight[in, out] + bias[out]`.
 pub fn linear(x: &Array, weight: &Array, bias: Option<&Array>) -> Result<Array> {
     fused_linear(x, weight, &End { bias, ..End::default() })

@@ -1,6 +1,7 @@
 //! Copies between layouts, and the ops that only move elements.
 
 mod add_slices;
+mod append;
 pub mod getitem;
 #[cfg(test)]
 mod tests;
@@ -15,15 +16,29 @@ use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 
 pub use add_slices::add_slices;
+pub use append::append;
 
 /// Tensors one after the other along an axis; the other lengths agree.
 pub fn concat(xs: &[&Array], axis: usize) -> Result<Array> {
     let Some(&first) = xs.first() else {
         return Err(Error::value("concat", "no tensors: got (), expected one or more"));
     };
+    let out = Array::uninit(first.dtype(), &joined("concat", xs, axis)?)?;
+    let mut start = 0;
+    for x in xs {
+        // SAFETY: a part of the fresh result, as large as `x`.
+        unsafe { put_at(&out, start, axis, x) };
+        start += x.shape()[axis];
+    }
+    Ok(out)
+}
+
+/// The shape of tensors one after the other along an axis, or why they have none.
+fn joined(op: &'static str, xs: &[&Array], axis: usize) -> Result<Shape> {
+    let first = xs[0];
     let mut shape = *first.shape();
     if axis >= shape.len() {
-        return Err(Error::value("concat", format!("wrong axis: got {axis}, expected below {}", shape.len())));
+        return Err(Error::value(op, format!("wrong axis: got {axis}, expected below {}", shape.len())));
     }
     shape[axis] = 0;
     for x in xs {
@@ -37,22 +52,25 @@ pub fn concat(xs: &[&Array], axis: usize) -> Result<Array> {
                 first.shape(),
                 x.shape()
             );
-            return Err(Error::value("concat", text));
+            return Err(Error::value(op, text));
         }
         shape[axis] = shape[axis].saturating_add(x.shape()[axis]);
     }
-    let out = Array::uninit(first.dtype(), &shape)?;
-    let (size, mut start) = (first.dtype().itemsize(), 0);
-    for x in xs {
-        let at = start as isize * out.strides()[axis] * size as isize;
-        // SAFETY: a part of the fresh result, as large as `x`.
-        unsafe {
-            let to = out.storage().data().offset(at);
-            strided::copy(size, to, x.data(), &strided::axes(x.shape(), out.strides(), x.strides()));
-        }
-        start += x.shape()[axis];
+    Ok(shape)
+}
+
+/// Writes `x` into an array that starts where its storage does, from place `start` of an axis on.
+///
+/// # Safety
+/// That part of the array is as large as `x` and is nobody else's.
+unsafe fn put_at(out: &Array, start: usize, axis: usize, x: &Array) {
+    let size = out.dtype().itemsize();
+    let at = start as isize * out.strides()[axis] * size as isize;
+    // SAFETY: the caller promises the place.
+    unsafe {
+        let to = out.storage().data().offset(at);
+        strided::copy(size, to, x.data(), &strided::axes(x.shape(), out.strides(), x.strides()));
     }
-    Ok(out)
 }
 
 /// A copy with a margin of `value`: (before, after) for each axis.

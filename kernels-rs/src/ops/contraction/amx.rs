@@ -7,7 +7,7 @@
 
 use super::call::{Call, finish, run};
 use super::held::{self, Right};
-use super::{Matrix, SERIAL};
+use super::{Epilogue, Matrix, SERIAL};
 use crate::array::Array;
 use crate::dtype::BF16;
 use crate::error::Result;
@@ -75,8 +75,9 @@ pub unsafe fn multiply<U: Unit>(call: &Call<BF16>, split: bool, weights: Option<
     // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them. There is room for
     // all panels.
     unsafe {
-        if let Right::Kept(cells) = right {
-            product(cells.data()).run::<U>(split, false);
+        if let Right::Kept(cells, columns) = right {
+            let first = columns.first / SIDE * steps * STEP;
+            product(cells.data().wrapping_add(first)).run::<U>(split, false);
             return Ok(());
         }
         let most = held::columns(steps * STEP / SIDE, SIDE);
@@ -90,6 +91,23 @@ pub unsafe fn multiply<U: Unit>(call: &Call<BF16>, split: bool, weights: Option<
         }
     }
     Ok(())
+}
+
+/// Packs a weight in panels and keeps them beside it.
+///
+/// # Safety
+/// The right side is all of `weights`; AVX-512 with bfloat16 is there.
+pub unsafe fn keep(b: Matrix<BF16>, (k, n): (usize, usize), weights: &Array) -> Result<()> {
+    let (steps, all) = (k.div_ceil(DEEP), n.div_ceil(SIDE));
+    held::keep(weights, (k, n), (b.row, b.col), FORM, || {
+        let cells = Memory::new(all * steps * STEP)?;
+        let none = Matrix::new(std::ptr::null_mut(), (0, 0));
+        let call = Call { size: (1, k, n), a: none, b, c: none, end: Epilogue::default() };
+        let product = Product { call: &call, steps, lies: false, right: SharedMut::new(cells.data()) };
+        // SAFETY: there is room for all panels, and each task has its own.
+        run(true, all, &|at| unsafe { product.pack_panel(at) });
+        Ok(cells)
+    })
 }
 
 /// A product and its right side in panels.

@@ -31,6 +31,7 @@ use crate::error::Result;
 use crate::machine::amx::Processor;
 use crate::machine::lanes::{lane_count, launch};
 use crate::machine::threads::SharedMut;
+use crate::memory::kept::Columns;
 use crate::memory::owned::Memory;
 use crate::memory::scratch::{filled, with_scratch};
 use std::ops::Range;
@@ -48,6 +49,14 @@ pub trait Gemm: Float<Wide: Sum> {
     /// As [`multiply`].
     unsafe fn tiled(_: &Call<Self>, _split: bool, _: Option<&Array>) -> Result<bool> {
         Ok(false)
+    }
+    /// Packs a weight as products by packing read it, and keeps that beside it.
+    ///
+    /// # Safety
+    /// The right side is all of `weights`.
+    unsafe fn keep(b: Matrix<Self>, size: (usize, usize), weights: &Array) -> Result<()> {
+        // SAFETY: as the caller promises.
+        unsafe { keep::<Single<Self>>(b, size, weights) }
     }
     /// The product by packing.
     ///
@@ -87,6 +96,16 @@ impl Gemm for BF16 {
             unsafe { amx::multiply::<Processor>(call, split, weights)? };
         }
         Ok(goes)
+    }
+    unsafe fn keep(b: Matrix<Self>, size: (usize, usize), weights: &Array) -> Result<()> {
+        // SAFETY: as the caller promises.
+        unsafe {
+            #[cfg(target_arch = "x86_64")]
+            if amx::takes((usize::MAX, size.0, size.1), true) {
+                return amx::keep(b, size, weights);
+            }
+            if Pairs::supported() { keep::<Pairs>(b, size, weights) } else { keep::<Single<Self>>(b, size, weights) }
+        }
     }
     unsafe fn packed(call: &Call<Self>, split: bool, weights: Option<&Array>) -> Result<()> {
         if Pairs::supported() {
@@ -253,7 +272,10 @@ unsafe fn dots<T: Gemm>(call: &Call<T>, split: bool) -> Result<()> {
 /// The right side in panels, block after block along `k`.
 struct Panels<C> {
     start: *const C,
+    /// Of all that was packed.
     count: usize,
+    /// The first that is meant.
+    first: usize,
 }
 
 impl<C> Panels<C> {
@@ -261,7 +283,7 @@ impl<C> Panels<C> {
     fn line(&self, at: usize, place: usize, (depth, most): (usize, usize), panel: usize) -> *const C {
         let first = at / most * most;
         let deep = most.min(depth - first);
-        self.start.wrapping_add((first * self.count + place * deep + at - first) * panel)
+        self.start.wrapping_add((first * self.count + (self.first + place) * deep + at - first) * panel)
     }
 }
 
@@ -272,22 +294,23 @@ where
     let (m, k, n) = call.size;
     let blocks = Blocks::new::<F>(n);
     let panel = blocks.panel;
-    let bytes = k.div_ceil(F::DEPTH) * n.next_multiple_of(panel) * size_of::<F::Cell>();
+    let bytes = blocks.bytes::<F>((k, n));
     let right = Right::of(call, (panel, F::DEPTH), bytes, weights);
-    let multiply = |cells: &Memory| {
+    let multiply = |cells: &Memory, columns: Columns| {
         let (rows, cols) = blocks.grid::<F>(call.size, split);
         let across = n.div_ceil(cols);
         let start = SharedMut::new(cells.data().cast::<F::Cell>());
         run(split, m.div_ceil(rows) * across, &|index| {
             let (i, j) = (index / across * rows, index % across * cols);
-            let right = Panels { start: start.ptr().cast_const(), count: n.div_ceil(panel) };
+            let (count, first) = (columns.count.div_ceil(panel), columns.first / panel);
+            let right = Panels { start: start.ptr().cast_const(), count, first };
             // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them; each
             // task has its own part of the result.
             unsafe { block::<F>(call, i..m.min(i + rows), j..n.min(j + cols), &right, &blocks) };
         });
     };
-    if let Right::Kept(cells) = right {
-        multiply(cells);
+    if let Right::Kept(cells, columns) = right {
+        multiply(cells, columns);
         return Ok(());
     }
     let once = matches!(right, Right::Once);
@@ -304,10 +327,24 @@ where
     // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them.
     unsafe { pack_right::<F>(call.b, (k, n), &blocks, cells.data().cast(), split) };
     match right {
-        Right::Wanted(layout, list) => multiply(list.keep(layout, cells)),
-        _ => multiply(&cells),
+        Right::Wanted(layout, list) => multiply(list.keep(layout, cells), Columns { first: 0, count: n }),
+        _ => multiply(&cells, Columns { first: 0, count: n }),
     }
     Ok(())
+}
+
+/// Packs a weight in this format and keeps that beside it.
+///
+/// # Safety
+/// The right side is all of `weights`.
+unsafe fn keep<F: Format>(b: Matrix<F::Elem>, size: (usize, usize), weights: &Array) -> Result<()> {
+    let blocks = Blocks::new::<F>(size.1);
+    held::keep(weights, size, (b.row, b.col), (blocks.panel, F::DEPTH), || {
+        let cells = Memory::new(blocks.bytes::<F>(size))?;
+        // SAFETY: as the caller promises; there is room for it.
+        unsafe { pack_right::<F>(b, size, &blocks, cells.data().cast(), true) };
+        Ok(cells)
+    })
 }
 
 /// Packs a right side, block after block along `k`.

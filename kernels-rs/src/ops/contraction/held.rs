@@ -3,7 +3,8 @@
 use super::call::{CACHED, Call};
 use crate::array::Array;
 use crate::dtype::{DType, Element};
-use crate::memory::kept::{Layout, List};
+use crate::error::Result;
+use crate::memory::kept::{Columns, Layout, List};
 use crate::memory::owned::Memory;
 
 /// Bytes of a right side that are packed at a time.
@@ -13,8 +14,8 @@ pub const KEEPS: usize = 1024;
 
 /// What is to be done about a right side.
 pub enum Right<'a> {
-    /// It was packed before.
-    Kept(&'a Memory),
+    /// It was packed before, perhaps as columns of a larger one.
+    Kept(&'a Memory, Columns),
     /// Pack it, then keep it.
     Wanted(Layout, List<'a>),
     /// Pack it for this product alone.
@@ -25,16 +26,39 @@ impl<'a> Right<'a> {
     /// For a right side that takes so many `bytes`. `form`: cells across a panel, and elements in a cell.
     pub fn of<T: Element>(call: &Call<T>, form: (usize, usize), bytes: usize, weights: Option<&'a Array>) -> Self {
         let (m, k, n) = call.size;
-        let Some(weights) = weights.filter(|_| m <= KEEPS && k * n > CACHED) else { return Self::Once };
-        let form = (form.0 * 4 + form.1) * DType::ALL.len() + T::DTYPE as usize;
-        let layout = Layout { offset: weights.offset(), size: (k, n), steps: (call.b.row, call.b.col), form };
+        let Some(weights) = weights.filter(|_| k * n > CACHED) else { return Self::Once };
         let list = weights.storage().kept();
-        match list.find(&layout) {
-            Some(cells) => Self::Kept(cells),
-            None if list.is_wanted(&layout, bytes) => Self::Wanted(layout, list),
+        let layout = layout(weights, (k, n), (call.b.row, call.b.col), form);
+        match list.find_columns(&layout, form.0) {
+            Some((cells, columns)) => Self::Kept(cells, columns),
+            None if m <= KEEPS && list.is_wanted(&layout, bytes) => Self::Wanted(layout, list),
             None => Self::Once,
         }
     }
+}
+
+/// How a matrix lies in its storage, and what is made of it: cells across a panel, and elements in a cell.
+pub fn layout(weights: &Array, size: (usize, usize), steps: (isize, isize), (panel, cell): (usize, usize)) -> Layout {
+    let form = (panel * 4 + cell) * DType::ALL.len() + weights.dtype() as usize;
+    Layout { offset: weights.offset(), size, steps, form }
+}
+
+/// Keeps what `pack` makes of a weight, unless it is kept already, and has what is made of its parts kept from their first use
+/// on. `form` as in [`layout`].
+pub fn keep(
+    weights: &Array,
+    size: (usize, usize),
+    steps: (isize, isize),
+    form: (usize, usize),
+    pack: impl FnOnce() -> Result<Memory>,
+) -> Result<()> {
+    let list = weights.storage().kept();
+    let layout = layout(weights, size, steps, form);
+    if list.find_columns(&layout, form.0).is_none() {
+        list.keep(layout, pack()?);
+    }
+    list.want_all();
+    Ok(())
 }
 
 /// Columns that are packed at once, in whole panels, where one takes so many `bytes`.
@@ -49,4 +73,73 @@ pub fn parts<T: Copy>(call: &Call<T>, most: usize) -> impl Iterator<Item = Call<
         let (b, c, end) = (call.b.at(0, j), call.c.at(0, j), call.end.at(0, j));
         Call { size: (m, k, most.min(n - j)), a: call.a, b, c, end }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{Random, owned};
+    use super::super::{matmul, prepacked};
+    use super::*;
+    use crate::array::view;
+    use crate::dtype::{BF16, F16};
+    use crate::memory::kept::kept_bytes;
+
+    fn bits<T: Element>(x: &Array) -> Vec<u64> {
+        x.to_vec::<T>().unwrap().into_iter().map(|value| value.to_f64().to_bits()).collect()
+    }
+
+    fn columns(x: &Array, range: std::ops::Range<usize>) -> Array {
+        view::slice(x, &[0, range.start], &[x.shape()[0], range.len()], &[1, 1]).unwrap()
+    }
+
+    fn check<T: Element>(turned: bool, random: &mut Random) {
+        let (k, n) = (520, 400);
+        let w = random.dense::<T>(&if turned { [n, k] } else { [k, n] });
+        let w = if turned { view::permute_dims(&w, &[1, 0]).unwrap() } else { w };
+        let same = view::permute_dims(&w, &[0, 1]).unwrap();
+        prepacked(&w).unwrap();
+        prepacked(&same).unwrap();
+        let list = w.storage().kept();
+        assert_eq!(list.count(), 1, "{}", T::DTYPE.name());
+        // All columns, and some from a multiple of a panel on, read what is there.
+        for range in [0..n, 0..200, 128..n, 256..330] {
+            for rows in [16, 90, 1200] {
+                let (x, part) = (random.dense::<T>(&[rows, k]), columns(&w, range.clone()));
+                let plain = columns(&owned::<T>(&w, turned), range.clone());
+                let (got, want) = (matmul(&x, &part).unwrap(), matmul(&x, &plain).unwrap());
+                assert!(bits::<T>(&got) == bits::<T>(&want), "{} {range:?} {rows} {turned}", T::DTYPE.name());
+            }
+        }
+        assert_eq!(list.count(), 1, "{} {turned}", T::DTYPE.name());
+    }
+
+    #[test]
+    fn what_was_packed_serves_its_columns() {
+        let mut random = Random(41);
+        for turned in [false, true] {
+            check::<f32>(turned, &mut random);
+            check::<f64>(turned, &mut random);
+            check::<F16>(turned, &mut random);
+            check::<BF16>(turned, &mut random);
+        }
+    }
+
+    #[test]
+    fn parts_that_have_to_be_packed_are_from_their_first_use_on() {
+        let mut random = Random(42);
+        let w = random.dense::<f32>(&[400, 520]);
+        let turned = view::permute_dims(&w, &[1, 0]).unwrap();
+        prepacked(&turned).unwrap();
+        let (x, part) = (random.dense::<f32>(&[70, 520]), columns(&turned, 7..380));
+        let before = kept_bytes();
+        matmul(&x, &part).unwrap();
+        assert!(w.storage().kept().count() == 2 && kept_bytes() > before);
+        matmul(&x, &part).unwrap();
+        assert_eq!(w.storage().kept().count(), 2);
+        // What fits the first-level cache is read where it lies; other types and ranks are refused.
+        let small = random.dense::<f32>(&[20, 30]);
+        assert_eq!(prepacked(&small).unwrap().storage().kept().count(), 0);
+        assert!(prepacked(&random.dense::<f32>(&[2, 20, 30])).is_err());
+        assert!(prepacked(&Array::zeros(DType::I32, &[200, 300]).unwrap()).is_err());
+    }
 }

@@ -13,9 +13,9 @@ from phlox_tensor import (
     Int,
     ShapeError,
     Tensor,
+    append,
     arange,
     attention,
-    concat,
     logical_or,
     where,
 )
@@ -44,9 +44,13 @@ class KeyValues(NamedTuple):
         return self.keys.shape[-2]
 
     def extended(self, new: KeyValues) -> KeyValues:
-        """Return these positions followed by new ones."""
-        keys = concat((self.keys, new.keys), axis=-2)
-        return KeyValues(keys, concat((self.values, new.values), axis=-2))
+        """Return these positions followed by new ones.
+
+        These stay as they are. Where nothing is recorded for a gradient the result has room behind
+        it, into which the next call writes in place of a copy (``px.append``).
+        """
+        keys = append(self.keys, new.keys, axis=-2)
+        return KeyValues(keys, append(self.values, new.values, axis=-2))
 
 
 def causal_mask(

@@ -74,6 +74,7 @@ from .ops.contraction import fused_linear as _fused_linear
 from .ops.contraction import linear as _linear
 from .ops.contraction import matmul as _matmul
 from .ops.contraction import outer as _outer
+from .ops.contraction import prepacked as _prepacked
 from .ops.contraction import tensordot as _tensordot
 from .ops.contraction import vecdot as _vecdot
 from .ops.convolution import conv2d as _conv2d
@@ -144,6 +145,7 @@ from .ops.pooling_nd import max_pool3d_with_indices as _max_pool3d_with_indices
 from .ops.quantization import dequantize as _dequantize
 from .ops.quantization import quantize as _quantize
 from .ops.quantization import quantized_linear as _quantized_linear
+from .ops.rearrangement import append as _append
 from .ops.rearrangement import cartesian_prod as _cartesian_prod
 from .ops.rearrangement import channel_shuffle as _channel_shuffle
 from .ops.rearrangement import fold as _fold
@@ -274,6 +276,7 @@ __all__ = [
     "affine_grid",
     "all",
     "any",
+    "append",
     "argmax",
     "argmin",
     "argwhere",
@@ -435,6 +438,7 @@ __all__ = [
     "positive",
     "pow",
     "prelu",
+    "prepacked",
     "prod",
     "quantile",
     "quantize",
@@ -678,6 +682,27 @@ def any(
             axis,
             keepdims,
         ),
+    )
+
+
+def append(
+    x: Tensor[AnyKind], /, values: Tensor[AnyKind], axis: int, **wrong: Never
+) -> Tensor[AnyKind]:
+    """``values`` behind x along an axis, as ``concat`` of the two. On ``Cpu`` the result has
+    room for half as many again, and the first call that appends to it writes there: what
+    grows step by step, as a cache of keys and values, is copied seldom. x stays as it was for
+    all who hold it; a second call that appends to the same x copies. What is recorded for a
+    gradient, and other devices, copy each time.
+    """
+    if wrong:
+        raise unknown_argument(_append, wrong)
+    return call(
+        _append,
+        (
+            x,
+            values,
+        ),
+        (axis,),
     )
 
 
@@ -2883,6 +2908,18 @@ def prelu(x: Tensor[Float], /, slope: Tensor[Float]) -> Tensor[Float]:
         ),
         (),
     )
+
+
+def prepacked(weight: Tensor[Float], /) -> Tensor[Float]:
+    """The matrix itself, to be multiplied often as the right side of ``@`` and ``linear``. On
+    ``Cpu`` it is packed now, not at its second use, and what is packed stays beside its data
+    as long as any tensor shows them: products with it, with its columns and with its parts
+    read that. It takes as many bytes again, which count as in use, and are not bound by
+    ``PHLOX_PACKED_BYTES``. A matrix that is used transposed is packed so:
+    ``prepacked(w.mT)``. A weight that was stepped is another tensor. Other devices read a
+    matrix as it lies: there nothing is done. No value changes.
+    """
+    return single(_prepacked, weight, ())
 
 
 def prod(

@@ -68,4 +68,5 @@ def _linear_bias(g: Tensor) -> Tensor:
 CONTRACTION: Final[dict[str, Rule]] = {
     "linear": (_linear_x, _linear_weight, _linear_bias),
     "matmul": (_matmul_x1, _matmul_x2),
+    "prepacked": lambda g: g,
 }

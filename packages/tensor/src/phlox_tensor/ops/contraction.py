@@ -12,7 +12,7 @@ from .._errors import ShapeError
 from .._op import case, refusal
 from ..reference import contraction as ref
 from ..shapes import contraction as shapes
-from ._families import contraction
+from ._families import contraction, view
 
 if TYPE_CHECKING:
     from .._tensor import Tensor
@@ -141,6 +141,25 @@ outer = contraction(
     cases=(case((3,), (4,)), case((0,), (2,))),
     refuses=(refusal(ShapeError, (2, 2), (2,)),),
     doc="All products of two vectors: (n,) and (m,) give (n, m).",
+)
+prepacked = view(
+    "prepacked",
+    "weight: Float -> Float",
+    expand=lambda weight: weight,
+    numpy=lambda weight: weight,
+    shape=shapes.prepacked,
+    linear=True,
+    cases=(case((3, 4)), case((70, 90)), case((0, 2))),
+    refuses=(refusal(ShapeError, (2,)), refusal(ShapeError, (2, 3, 4))),
+    example="pt.ones((2, 3)) @ pt.prepacked(pt.ones((3, 2)))",
+    method=False,
+    doc="The matrix itself, to be multiplied often as the right side of ``@`` and ``linear``. On "
+    "``Cpu`` it is packed now, not at its second use, and what is packed stays beside its data as "
+    "long as any tensor shows them: products with it, with its columns and with its parts read "
+    "that. It takes as many bytes again, which count as in use, and are not bound by "
+    "``PHLOX_PACKED_BYTES``. A matrix that is used transposed is packed so: ``prepacked(w.mT)``. "
+    "A weight that was stepped is another tensor. Other devices read a matrix as it lies: there "
+    "nothing is done. No value changes.",
 )
 tensordot = contraction(
     "tensordot",

@@ -1,4 +1,4 @@
-"""Images taken apart into windows and put together, with borders, in another order of pixels."""
+"""Images taken apart into windows and put together, with borders; pixels reordered; what grows."""
 
 from __future__ import annotations
 
@@ -23,6 +23,29 @@ if TYPE_CHECKING:
     from .._tensor import Tensor
 
 _HOW = "kernel: Pair, stride: Pair = 1, padding: Sides = 0, dilation: Pair = 1"
+
+
+append = moving(
+    "append",
+    "x: Any, values: Any; axis: Axis -> Any",
+    expand=lambda x, values, axis: movement.concat([x, values], axis=axis),
+    numpy=lambda x, values, axis: np.concatenate([x, values], axis),
+    shape=shapes.append,
+    linear=True,
+    cases=(
+        case((2, 3), (1, 3), axis=0),
+        case((2, 3, 2), (2, 2, 2), axis=-2),
+        case((4,), (0,), axis=0),
+    ),
+    refuses=(refusal(ShapeError, (2, 3), (2, 4), axis=0),),
+    method=False,
+    example="pt.append(pt.asarray([1, 2]), pt.asarray([3]), axis=0)",
+    doc="``values`` behind x along an axis, as ``concat`` of the two. On ``Cpu`` the result has "
+    "room for half as many again, and the first call that appends to it writes there: what grows "
+    "step by step, as a cache of keys and values, is copied seldom. x stays as it was for all who "
+    "hold it; a second call that appends to the same x copies. What is recorded for a gradient, "
+    "and other devices, copy each time.",
+)
 
 
 def _cartesian_prod(tensors: list[Tensor[Any]]) -> Tensor[Any]:

@@ -56,6 +56,15 @@ def linear(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     return [(*x.shape[:-1], out)]
 
 
+def prepacked(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """A matrix."""
+    del attributes
+    shape = specs[0].shape
+    if len(shape) != 2:
+        raise ShapeError(op.name, "no matrix", got=shape, expected="(in, out)")
+    return [shape]
+
+
 ACTIVATIONS = ("gelu", "none", "relu")
 
 

@@ -10,12 +10,18 @@ import numpy as np
 from .._attributes import normalize_axis
 from .._errors import ArgumentError, ShapeError
 from ._window import image, window_sizes
+from .movement import concat
 
 if TYPE_CHECKING:
     from .._backend import Backend
     from .._op import Attributes, Op, Shape, Specs
 
 BORDERS = ("circular", "edge", "reflect", "symmetric")
+
+
+def append(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """Sizes add up along the axis and are equal elsewhere."""
+    return concat(op, (specs,), attributes)
 
 
 def cartesian_prod(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:

@@ -1,0 +1,181 @@
+//! One tensor behind another, in place of a copy where there is room: what a cache grows by.
+
+use super::{joined, put_at};
+use crate::array::Array;
+use crate::array::shape::{Shape, Strides};
+use crate::error::Result;
+
+/// Places along the axis that a copy has room for at least, beside half of those that it has.
+const LEAST_ROOM: usize = 8;
+
+/// `values` behind `x` along an axis. The result has room behind it, into which the first call that appends to it writes: what
+/// is there already is not copied. Whoever holds `x` sees what he saw; a second call that appends to it copies.
+pub fn append(x: &Array, values: &Array, axis: usize) -> Result<Array> {
+    let shape = joined("append", &[x, values], axis)?;
+    let places = shape[axis];
+    if let Some(out) = in_place(x, &shape, axis)? {
+        // SAFETY: the room behind `x` was taken for this call alone, and views show what was taken before at most.
+        unsafe { put_at(&out, x.shape()[axis], axis, values) };
+        return Ok(out);
+    }
+    let mut wide = shape;
+    wide[axis] = places.saturating_add((places / 2).max(LEAST_ROOM));
+    let whole = Array::uninit(x.dtype(), &wide)?;
+    // SAFETY: parts of fresh memory.
+    unsafe {
+        put_at(&whole, 0, axis, x);
+        put_at(&whole, x.shape()[axis], axis, values);
+    }
+    let unit = bytes_of_place(&whole, axis);
+    whole.storage().beside().open_room(wide[axis] * unit, places * unit);
+    whole.with_geometry(&shape, whole.strides(), 0)
+}
+
+/// The larger view of the lines that `x` is the taken part of; their next places are taken with it.
+fn in_place(x: &Array, shape: &Shape, axis: usize) -> Result<Option<Array>> {
+    let (room, unit) = (x.storage().beside(), bytes_of_place(x, axis));
+    if room.line() == 0 || unit == 0 || x.offset() != 0 {
+        return Ok(None);
+    }
+    // Lines of a whole number of places, in row-major order.
+    let mut wide = *x.shape();
+    wide[axis] = room.line() / unit;
+    if !room.line().is_multiple_of(unit) || x.strides()[..] != dense(&wide)[..] || shape[axis] > wide[axis] {
+        return Ok(None);
+    }
+    let out = x.with_geometry(shape, x.strides(), 0)?;
+    let taken = room.take_room(x.shape()[axis] * unit, shape[axis] * unit);
+    Ok(taken.then_some(out))
+}
+
+/// Bytes from one place along an axis to the next, in row-major order.
+fn bytes_of_place(x: &Array, axis: usize) -> usize {
+    x.shape()[axis + 1..].iter().product::<usize>() * x.dtype().itemsize()
+}
+
+fn dense(shape: &Shape) -> Strides {
+    let mut strides = Strides::filled(1, shape.len());
+    for axis in (1..shape.len()).rev() {
+        strides[axis - 1] = strides[axis].wrapping_mul(shape[axis] as isize);
+    }
+    strides
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::concat;
+    use super::*;
+    use crate::array::view;
+    use crate::dtype::{DType, F16};
+
+    fn counted(shape: &[usize], from: i32) -> Array {
+        let values: Vec<i32> = (from..).take(shape.iter().product()).collect();
+        Array::from_slice(&values, shape).unwrap()
+    }
+
+    fn values(x: &Array) -> Vec<i32> {
+        x.to_vec().unwrap()
+    }
+
+    #[test]
+    fn growing_is_joining_and_old_views_stay() {
+        for axis in 0..3 {
+            let shape = |n: usize| (0..3).map(|at| if at == axis { n } else { at + 2 }).collect::<Vec<_>>();
+            let (mut all, mut grown) = (vec![counted(&shape(5), 0)], counted(&shape(5), 0));
+            let mut seen = vec![(grown.clone(), values(&grown))];
+            let mut copies = 0;
+            for step in 0..40 {
+                let more = counted(&shape(step % 3), 1000 * step as i32);
+                let before = grown.clone();
+                grown = append(&before, &more, axis).unwrap();
+                copies += usize::from(!grown.storage().same(before.storage()));
+                all.push(more);
+                let want = concat(&all.iter().collect::<Vec<_>>(), axis).unwrap();
+                assert_eq!((grown.shape()[..].to_vec(), values(&grown)), (want.shape()[..].to_vec(), values(&want)));
+                seen.push((grown.clone(), values(&grown)));
+            }
+            assert!((1..=6).contains(&copies), "{copies} copies along axis {axis}");
+            for (array, want) in seen {
+                assert_eq!(values(&array), want);
+            }
+        }
+    }
+
+    #[test]
+    fn the_second_to_append_copies() {
+        let first = append(&counted(&[2, 3, 4], 0), &counted(&[2, 1, 4], 50), 1).unwrap();
+        let (one, other) = (counted(&[2, 1, 4], 100), counted(&[2, 1, 4], 200));
+        let (left, right) = (append(&first, &one, 1).unwrap(), append(&first, &other, 1).unwrap());
+        assert!(left.storage().same(first.storage()) && !right.storage().same(first.storage()));
+        assert_eq!(values(&left), values(&concat(&[&first, &one], 1).unwrap()));
+        assert_eq!(values(&right), values(&concat(&[&first, &other], 1).unwrap()));
+        // And so does what grows along another axis, is turned, begins elsewhere or was cut.
+        let part = |start: [usize; 3], size: [usize; 3]| view::slice(&left, &start, &size, &[1; 3]).unwrap();
+        for (x, axis) in [
+            (left.clone(), 0),
+            (left.clone(), 2),
+            (view::permute_dims(&left, &[1, 0, 2]).unwrap(), 0),
+            (part([1, 0, 0], [1, 5, 4]), 1),
+            (part([0, 0, 0], [2, 4, 4]), 1),
+            (part([0, 0, 0], [2, 5, 2]), 1),
+            (view::reshape(&part([0, 0, 0], [1, 5, 4]), &[20]).unwrap(), 0),
+        ] {
+            let more = view::slice(&x, &vec![0; x.rank()], x.shape(), &vec![1; x.rank()]).unwrap();
+            let got = append(&x, &more, axis).unwrap();
+            assert_eq!(values(&got), values(&concat(&[&x, &more], axis).unwrap()), "{x:?} along {axis}");
+        }
+        assert_eq!(values(&append(&left, &one, 1).unwrap()), values(&concat(&[&left, &one], 1).unwrap()));
+    }
+
+    #[test]
+    fn a_vector_of_the_first_places_takes_no_room_of_later_ones() {
+        let rows = append(&counted(&[1, 4], 0), &counted(&[7, 4], 10), 0).unwrap();
+        let first = view::slice(&rows, &[0, 0], &[2, 4], &[1, 1]).unwrap();
+        let vector = view::reshape(&first, &[8]).unwrap();
+        let before = values(&rows);
+        assert!(!append(&vector, &counted(&[4], 500), 0).unwrap().storage().same(rows.storage()));
+        assert_eq!(values(&rows), before);
+    }
+
+    #[test]
+    fn new_owners_and_writers_find_no_room() {
+        for _ in 0..20 {
+            let mut x = append(&counted(&[3], 0), &counted(&[1], 9), 0).unwrap();
+            assert!(x.storage().beside().line() > 0 && !x.storage().kept().is_wanted(&layout(), 8));
+            x.as_mut_slice::<i32>()[0] = 7;
+            assert_eq!(x.storage().beside().line(), 0);
+            drop(append(&counted(&[3], 0), &counted(&[1], 9), 0).unwrap());
+            assert_eq!(Array::uninit(DType::I32, &[12]).unwrap().storage().beside().line(), 0);
+        }
+    }
+
+    fn layout() -> crate::memory::kept::Layout {
+        crate::memory::kept::Layout { offset: 0, size: (1, 1), steps: (1, 1), form: 0 }
+    }
+
+    #[test]
+    fn threads_take_room_once() {
+        let base = append(&counted(&[4, 2], 0), &counted(&[1, 2], 100), 0).unwrap();
+        let grown = |by: i32| append(&base, &counted(&[1, 2], 1000 * by), 0).unwrap();
+        let found: Vec<Array> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|by| scope.spawn(move || grown(by))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_eq!(found.iter().filter(|x| x.storage().same(base.storage())).count(), 1);
+        for (by, x) in (0..).zip(&found) {
+            assert_eq!(values(x), [values(&base), vec![1000 * by, 1000 * by + 1]].concat());
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let x = counted(&[2, 3], 0);
+        assert!(append(&x, &counted(&[3, 2], 0), 0).is_err() && append(&x, &x, 2).is_err());
+        assert!(append(&x, &counted(&[3], 0), 0).is_err());
+        assert!(append(&x, &Array::from_slice(&[F16::default(); 6], &[2, 3]).unwrap(), 0).is_err());
+        for shape in [[0, 3], [2, 0]] {
+            let empty = Array::zeros(DType::I32, &shape).unwrap();
+            assert_eq!(append(&empty, &empty, 0).unwrap().numel(), 0);
+        }
+    }
+}
