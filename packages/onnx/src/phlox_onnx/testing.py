@@ -22,7 +22,7 @@ from phlox_tensor import DTYPES, Backend, Tensor, asarray, use_device
 
 from ._load import load
 from .source import write
-from .source._verify import imported
+from .source._verify import forgotten, imported
 
 Way = Literal["frozen", "frozen source", "load", "source"]
 
@@ -183,7 +183,11 @@ def _written(file: bytes, *, device: Backend) -> Any:
         for each in Path(folder).glob("*.py"):
             foreign = _FOREIGN.search(each.read_text())
             assert foreign is None, f"{each.name} needs more than phlox: {foreign}"
-        return imported(Path(folder)).load(device)
+        module = imported(Path(folder))
+        try:
+            return module.load(device)
+        finally:
+            forgotten(module)
 
 
 def wrong_of(names: Iterable[str], device: Backend, way: Way = "load") -> list[str]:
