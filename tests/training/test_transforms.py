@@ -183,3 +183,16 @@ def test_a_frozen_model_has_nothing_to_differentiate_until_it_is_unfrozen() -> N
         px.GradientError, match=r"nothing to diff(.|\n)*hint: model = model\.unfreeze"
     ):
         px.grad(lambda m: m(px.ones((1, 2), device=px.Cpu())).sum())(model)
+
+
+def test_a_checkpoint_that_makes_parameters_draws_as_the_plain_call() -> None:
+    device = px.Autodiff(CPU)
+    x = px.asarray(np.random.default_rng(0).normal(size=(4, 6)).astype("f4"), device=device)
+
+    def run(decorate: Any) -> tuple[float, float]:
+        px.seed(5)
+        net = nn.Sequential(nn.Linear(6, 6, device=device), nn.Dropout(0.5))
+        value = decorate(lambda net, x: net(x).sum())(net, x)
+        return value.item(), px.random.uniform(()).item()
+
+    assert run(px.checkpoint) == run(lambda f: f)

@@ -157,8 +157,8 @@ def checkpoint(function: Callable[P, R]) -> Callable[P, R]:
     what the function takes and gives: keywords, trees, modules; tensors that it closes over count
     as operands. Random numbers are the same in both runs; threads beside each other need generators
     of their own (``use_generator``). A call that makes parameters, which is their first use, runs
-    twice. Derivatives of any order pass; of devices inside the one that the value is on, the
-    history is kept.
+    twice, with the same random numbers. Derivatives of any order pass; of devices inside the one
+    that the value is on, the history is kept.
 
     The ops of both runs, their shapes, numbers and operands are compared. What constant tensors
     hold is not: a function that reads one which changed in between has the new one's derivative.
@@ -182,6 +182,7 @@ def checkpoint(function: Callable[P, R]) -> Callable[P, R]:
     @wraps(function, updated=())
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
         call = partial(function, *args, **kwargs)
+        before = generator().state()
         output, made = _first(plan, call)
         if isinstance(output, Iterator | Awaitable | AsyncIterator):
             getattr(output, "close", lambda: None)()  # nobody awaits it
@@ -192,7 +193,8 @@ def checkpoint(function: Callable[P, R]) -> Callable[P, R]:
                 expected="a function that gives tensors",
                 hint="list(...) around the generator, in the function",
             )
-        if made:  # parameters, at their first use, from random numbers that no second run draws
+        if made:  # parameters, at their first use, from random numbers of their own
+            generator().set_state(*before)
             output, made = _first(plan, call)
         if made:
             raise GradientError(
