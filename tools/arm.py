@@ -19,13 +19,18 @@ _RUNNER = "qemu-aarch64"
 _LIBRARIES = Path("/usr/aarch64-linux-gnu")
 
 
+def has_library(compiler: Path) -> bool:
+    """Whether Rust's library for that machine is beside the compiler."""
+    return (compiler / "lib" / "rustlib" / TARGET).is_dir()
+
+
 def require(find: Callable[[str], str | None], compiler: Path, libraries: Path) -> None:
     """Find all that crossing over takes.
 
     Raises:
         CommandError: a part is missing, with the command that installs it.
     """
-    if not (compiler / "lib" / "rustlib" / TARGET).is_dir():
+    if not has_library(compiler):
         raise fail(f"Rust's library for {TARGET} is missing", f"rustup target add {TARGET}")
     if find(_LINKER) is None or not libraries.is_dir():
         raise fail("the C toolchain for ARM is missing", "apt-get install gcc-aarch64-linux-gnu")

@@ -7,8 +7,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools import versions
-from tools.shell import ROOT, call, say, script
+from tools import arm, versions
+from tools.shell import ROOT, call, read, say, script
 
 # Folders whose name is no Python identifier: mypy would see equal module names in them.
 _APART = ("kernels-rs/tests", "packages/wgpu-backend/tests")
@@ -39,6 +39,15 @@ def _present(names: tuple[str, ...]) -> list[str]:
     return [n for n, path in paths.items() if path.is_file() or any(path.rglob("*.py"))]
 
 
+def for_arm(compiler: Path) -> list[Step]:
+    """The kernels compiled for 64-bit ARM, without linking; a line where Rust lacks its library."""
+    if not arm.has_library(compiler):
+        say(f"not checked: cargo clippy for ARM (rustup target add {arm.TARGET})")
+        return []
+    chosen = ("-p", "phlox-kernels", "--lib", "--target", arm.TARGET, "--quiet")
+    return [Step("cargo clippy for ARM", ("cargo", "clippy", *chosen, "--", "-D", "warnings"))]
+
+
 def steps() -> list[Step]:
     """Return every step, in the order in which they run: quick ones first."""
     python, ruff = script("python"), script("ruff")
@@ -55,6 +64,7 @@ def steps() -> list[Step]:
         *apart,
         Step("pyright", (script("pyright"), "--warnings")),
         Step("cargo clippy", (*clippy, "--", "-D", "warnings")),
+        *for_arm(Path(read("rustc", "--print", "sysroot"))),
     ]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tools.arm import TARGET, require
+from tools.check import for_arm
 from tools.shell import CommandError
 
 
@@ -28,3 +29,14 @@ def test_each_part_that_is_missing_is_told(tmp_path: Path) -> None:
     assert "qemu-user" in told()
     there.add("qemu-aarch64")
     require(find, tmp_path, tmp_path)
+
+
+def test_check_compiles_for_arm_where_rust_can_or_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert for_arm(tmp_path) == []
+    assert f"rustup target add {TARGET}" in capsys.readouterr().out
+    (tmp_path / "lib" / "rustlib" / TARGET).mkdir(parents=True)
+    (step,) = for_arm(tmp_path)
+    assert TARGET in step.command
+    assert not capsys.readouterr().out
