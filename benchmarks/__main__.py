@@ -38,7 +38,7 @@ CPU = (
     "functions",
     "searches",
 )
-GROUPS = (*CPU, "checkpoints", "gpu", "onnx", "record", "shaders")
+GROUPS = (*CPU, "checkpoints", "gpu", "gpu_compile", "onnx", "record", "shaders")
 NAMES = {
     "jax": "JAX",
     "onnxruntime": "ONNX Runtime",

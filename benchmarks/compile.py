@@ -34,11 +34,11 @@ def cases(*, with_torch: bool, with_jax: bool) -> list[Case]:
         "MLP 784-256-10, b64, Adam": Network(train.MLP, flat, labels),
     }
     if with_torch:
-        eager, fast = compile_torch.functions(_given(compile_torch.words()))
+        eager, fast = compile_torch.functions(functions_of(compile_torch.words()))
         twins = {**train.torch_runs(tiny, flat, images, tokens, labels), **eager}
         others["torch.compile"] = fast | compile_torch.compiled_steps(perceptrons)
     if with_jax:
-        fast = compile_jax.functions(_given(compile_jax.words()))
+        fast = compile_jax.functions(functions_of(compile_jax.words()))
         others["jax.jit"] = fast | compile_jax.steps(perceptrons)
     adam = optim.AdamConfig()
     encoder = networks.encoder(train.LAYERS, train.D_MODEL, train.HEADS, train.D_WIDE, device)
@@ -54,7 +54,7 @@ def cases(*, with_torch: bool, with_jax: bool) -> list[Case]:
         "encoder d256 L4 h8, b8 s128, Adam": _step(
             encoder, adam, lambda model, x: model(x).square().mean(), sentence
         ),
-        **{name: _compiled(*given) for name, given in _given(_words()).items()},
+        **{name: _compiled(*given) for name, given in functions_of(words()).items()},
         "Lion, 1,000,000 in 4 parameters": _lion(),
     }
     return [
@@ -68,7 +68,7 @@ def cases(*, with_torch: bool, with_jax: bool) -> list[Case]:
     ]
 
 
-def _words() -> Words:
+def words() -> Words:
     return Words(
         exp=px.exp,
         relu=px.relu,
@@ -111,7 +111,7 @@ def _pairs(f: Words, x: Any, y: Any) -> Any:
     return f.exp(-f.square(x.reshape(-1, 1) - y.reshape(1, -1))).sum(1)
 
 
-def _given(words: Words) -> dict[str, tuple[Callable[..., Any], list[np.ndarray]]]:
+def functions_of(words: Words) -> dict[str, tuple[Callable[..., Any], list[np.ndarray]]]:
     """Functions that any framework runs, with what they are called with, by name."""
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((4096, 1024), np.float32)
