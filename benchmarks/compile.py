@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 import phlox as px
-from benchmarks import compile_jax, compile_torch, networks, train
+from benchmarks import compile_first, compile_jax, compile_torch, networks, train
 from benchmarks.case import Case, Network, Run, Words, warmed
 from examples.mnist.model import DigitsConfig
 from phlox import nn, optim
@@ -18,8 +18,7 @@ ALSO = ("jax",)
 
 
 def cases(*, with_torch: bool, with_jax: bool) -> list[Case]:
-    """Return the benchmarks of the group; the same work as it is written stands in ``train``."""
-    device = px.Autodiff(px.Cpu())
+    """Return the benchmarks of the group; each has the same work as it is written beside it."""
     rng = np.random.default_rng(0)
     tiny, flat, tokens = (
         rng.standard_normal(shape, np.float32)
@@ -40,24 +39,13 @@ def cases(*, with_torch: bool, with_jax: bool) -> list[Case]:
     if with_jax:
         fast = compile_jax.functions(functions_of(compile_jax.words()))
         others["jax.jit"] = fast | compile_jax.steps(perceptrons)
-    adam = optim.AdamConfig()
-    encoder = networks.encoder(train.LAYERS, train.D_MODEL, train.HEADS, train.D_WIDE, device)
-    sentence = px.asarray(tokens, device=device)
-    mine = {
-        **{
-            name: classify(networks.mlp(*given.sizes, device), given.images, given.labels, adam)
-            for name, given in perceptrons.items()
-        },
-        "demo CNN, b64, AdamW": classify(
-            DigitsConfig().init(device), images, labels, optim.AdamWConfig()
-        ),
-        "encoder d256 L4 h8, b8 s128, Adam": _step(
-            encoder, adam, lambda model, x: model(x).square().mean(), sentence
-        ),
-        **{name: _compiled(*given) for name, given in functions_of(words()).items()},
-        "Lion, 1,000,000 in 4 parameters": _lion(),
-    }
-    return [
+    mine, others["as written"] = (
+        _steps(perceptrons, images, labels, tokens, wrap)
+        | {name: _bound(wrap(f), arrays) for name, (f, arrays) in functions_of(words()).items()}
+        | {"Lion, 1,000,000 in 4 parameters": _lion(wrap)}
+        for wrap in (px.compile, _as_written)
+    )
+    found = [
         Case(
             name,
             run,
@@ -66,6 +54,44 @@ def cases(*, with_torch: bool, with_jax: bool) -> list[Case]:
         )
         for name, run in mine.items()
     ]
+    return found + compile_first.cases(perceptrons, tokens, with_jax=with_jax)
+
+
+def _as_written(function: Any) -> Any:
+    return function
+
+
+Wrap = Callable[[Any], Any]
+
+
+def _steps(
+    perceptrons: Mapping[str, Network],
+    images: np.ndarray,
+    labels: np.ndarray,
+    tokens: np.ndarray,
+    wrap: Wrap,
+) -> dict[str, Run]:
+    """Training steps by name."""
+    device = px.Autodiff(px.Cpu())
+    adam = optim.AdamConfig()
+    demo = DigitsConfig().init(device)
+    encoder = networks.encoder(train.LAYERS, train.D_MODEL, train.HEADS, train.D_WIDE, device)
+    return {
+        **{
+            name: classify(
+                networks.mlp(*given.sizes, device), given.images, given.labels, adam, wrap=wrap
+            )
+            for name, given in perceptrons.items()
+        },
+        "demo CNN, b64, AdamW": classify(demo, images, labels, optim.AdamWConfig(), wrap=wrap),
+        "encoder d256 L4 h8, b8 s128, Adam": _step(
+            encoder,
+            adam,
+            lambda model, x: model(x).square().mean(),
+            px.asarray(tokens, device=device),
+            wrap=wrap,
+        ),
+    }
 
 
 def words() -> Words:
@@ -130,13 +156,12 @@ def functions_of(words: Words) -> dict[str, tuple[Callable[..., Any], list[np.nd
     }
 
 
-def _compiled(function: Callable[..., Any], arrays: list[np.ndarray]) -> Run:
+def _bound(function: Callable[..., Any], arrays: list[np.ndarray]) -> Run:
     given = [px.asarray(array, device=px.Cpu()) for array in arrays]
-    fast = px.compile(function)
-    return warmed(lambda: fast(*given))
+    return warmed(lambda: function(*given))
 
 
-def _lion() -> Run:
+def _lion(wrap: Wrap) -> Run:
     """The update alone, of a rule that is written in ops."""
     device = px.Cpu()
     rule = optim.LionConfig(weight_decay=0.01).rule()
@@ -145,10 +170,10 @@ def _lion() -> Run:
         for shape in ((784, 1024), (1024,), (1024, 190), (190,))
     ]
 
-    @px.compile
-    def step(given: Any) -> Any:
+    def update(given: Any) -> Any:
         return [rule.step(1e-3, x, grad, {"mean": mean}) for x, grad, mean in given]
 
+    step = wrap(update)
     return warmed(lambda: step(given))
 
 
@@ -158,21 +183,28 @@ def classify(
     labels: np.ndarray,
     config: Any,
     device: px.Backend | None = None,
+    *,
+    wrap: Wrap = px.compile,
 ) -> Run:
     """Return what `train.classify` does, compiled."""
     device = device or px.Autodiff(px.Cpu())
     loss_of: Any = nn.CrossEntropyLossConfig().init()
     x, target = px.asarray(images, device=device), px.asarray(labels, device=device)
-    return _step(model, config, lambda model, x, y: loss_of(model(x), y), x, target)
+    return _step(model, config, lambda model, x, y: loss_of(model(x), y), x, target, wrap=wrap)
 
 
-def _step(model: Any, config: Any, loss_of: Any, *data: Any) -> Run:
+def _step(model: Any, config: Any, loss_of: Any, *data: Any, wrap: Wrap) -> Run:
+    step = step_of(config, loss_of, wrap)
+    # Recorded with and without the state of the optimizer.
+    return warmed(train.going(lambda model, lr: step(model, lr, *data), model))
+
+
+def step_of(config: Any, loss_of: Any, wrap: Wrap = px.compile) -> Any:
+    """Return a training step of a model, a learning rate and data."""
     rule = config.init()
 
-    @px.compile
     def step(model: Any, lr: float, *data: Any) -> tuple[Any, Any]:
         loss = loss_of(model, *data)
         return rule.step(lr, model, loss.backward()), loss
 
-    # Recorded with and without the state of the optimizer.
-    return warmed(train.going(lambda model, lr: step(model, lr, *data), model))
+    return wrap(step)

@@ -44,7 +44,39 @@ def steps(given: Mapping[str, Network]) -> dict[str, Run]:
     return {name: _step(network) for name, network in given.items()}
 
 
+def first_calls(given: Network) -> dict[str, Run]:
+    """Return first calls of functions that JAX has not seen before, by name."""
+    import jax  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - for comparisons
+
+    ten = jax.numpy.ones(10)
+    step, state, data = _parts(given)
+
+    def chain() -> object:
+        return jax.block_until_ready(jax.jit(lambda x: jax.numpy.exp(jax.nn.relu(x * 2 + 1)))(ten))
+
+    def network() -> object:
+        return jax.block_until_ready(jax.jit(lambda *args: step(*args))(state, *data))
+
+    return {"(x*2+1).relu().exp(), 10": chain, "MLP 64-32-10, b32, Adam": network}
+
+
 def _step(given: Network) -> Run:
+    import jax  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - for comparisons
+
+    step, state, data = _parts(given)
+    # Old weights and moments are given up, as PyTorch's are written over.
+    fast = jax.jit(step, donate_argnums=0)
+    place = [state]
+
+    def run() -> object:
+        place[0], loss = fast(place[0], *data)
+        return jax.block_until_ready(loss)
+
+    return warmed(run)
+
+
+def _parts(given: Network) -> tuple[Callable[..., Any], Any, tuple[Any, Any]]:
+    """A training step, what it starts with, and its data."""
     import jax  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - for comparisons
 
     jnp, sizes = jax.numpy, given.sizes
@@ -73,14 +105,6 @@ def _step(given: Network) -> Run:
         ]
         return (weights, means, squares, count), loss
 
-    # Old weights and moments are given up, as PyTorch's are written over.
-    fast = jax.jit(step, donate_argnums=0)
-
     zeros = [jnp.zeros_like(w) for w in weights]
-    place = [(weights, zeros, [jnp.zeros_like(w) for w in weights], jnp.zeros((), jnp.float32))]
-
-    def run() -> object:
-        place[0], loss = fast(place[0], x, target)
-        return jax.block_until_ready(loss)
-
-    return warmed(run)
+    state = (weights, zeros, [jnp.zeros_like(w) for w in weights], jnp.zeros((), jnp.float32))
+    return step, state, (x, target)

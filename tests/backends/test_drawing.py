@@ -117,7 +117,10 @@ def dropped(device: Backend, shape: tuple[int, ...]) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("make", [Cpu, Wgpu])
-def test_compiled_dropout_draws_inside_a_program(make: Callable[[], Backend]) -> None:
+def test_compiled_dropout_draws_inside_a_program(
+    make: Callable[[], Backend], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Cpu, "limits", Cpu.limits._replace(draws_from=0))
     if not has_programs(make()):
         pytest.skip("no programs on this machine")
     step, args = dropped(Autodiff(make()), (64, 48))
@@ -140,7 +143,9 @@ def test_compiled_dropout_draws_inside_a_program(make: Callable[[], Backend]) ->
             np.testing.assert_allclose(mine, wanted, rtol=1e-5, atol=1e-7)
 
 
-def test_what_others_read_too_or_no_operand_spans_is_drawn_by_itself() -> None:
+def test_what_others_read_too_or_no_operand_spans_is_drawn_by_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     device = Cpu()
 
     def twice(x: Any) -> Any:
@@ -150,6 +155,7 @@ def test_what_others_read_too_or_no_operand_spans_is_drawn_by_itself() -> None:
     def unspanned(x: Any) -> Any:
         return (px.random.uniform((4, 64), device=device) * x + 1).tanh()
 
+    monkeypatch.setattr(Cpu, "limits", Cpu.limits._replace(draws_from=0))
     for function, x in ((twice, px.ones((4, 64))), (unspanned, px.ones(64))):
         px.seed(7)
         eager = [np.asarray(px.stack(_all(function(x)))) for _ in range(4)]
@@ -162,3 +168,18 @@ def test_what_others_read_too_or_no_operand_spans_is_drawn_by_itself() -> None:
 
 def _all(found: Any) -> list[Any]:
     return list(found) if isinstance(found, tuple) else [found]
+
+
+def test_few_numbers_are_drawn_by_their_op_where_a_backend_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if not has_programs(Cpu()):
+        pytest.skip("no programs on this machine")
+    monkeypatch.setattr(Cpu, "limits", Cpu.limits._replace(draws_from=1024))
+
+    def noisy(x: Any) -> Any:
+        return ((x + px.random.uniform(x.shape, device=x.device)) * 2).relu()
+
+    fast = px.compile(noisy)
+    assert "few numbers are drawn faster by their op" in fast.explain(px.ones(255))
+    assert "program of 4: random_uniform" in fast.explain(px.ones(256))

@@ -65,7 +65,8 @@ class Cpu(Backend):
     name = "cpu"
     dtypes = frozenset(_DTYPES.values())
     # Up to the size of a cache two ops took less than their program (Zen 3, Sapphire Rapids).
-    # What ends in a fold took less from 1 MiB on; what reads the fold again took more (Zen 3).
+    # What ends in a fold took less from 1 MiB on. What reads the fold again took more in AVX2 (Zen
+    # 3), in AVX-512 less where it lies in memory. In the caches an op draws numbers faster.
     limits = ProgramLimits(
         bindings=24,
         instrs=64,
@@ -73,7 +74,9 @@ class Cpu(Backend):
         pays_from=1 << 20,
         folds=True,
         folds_from=1 << 20,
-        stages=False,
+        stages="avx512" in _native._simd(),
+        draws_from=1 << 21,
+        stages_from=1 << 23,
     )
     if TYPE_CHECKING:
 

@@ -61,6 +61,15 @@ impl Strided {
         matches!(self.dims[..], [(_, 0)])
     }
 
+    /// Elements from the place `at` of the walk on that lie together; 0 where single ones are gathered.
+    pub fn together(&self, at: usize) -> usize {
+        match self.dims.last() {
+            _ if self.dense => usize::MAX,
+            Some(&(len, 1)) => len - at % len,
+            _ => 0,
+        }
+    }
+
     /// Length of the run that comes over and over.
     pub fn cycle(&self) -> Option<usize> {
         if let [(_, 0), (len, _)] = self.dims[..] { Some(len) } else { None }

@@ -244,6 +244,15 @@ def test_limits_say_what_may_be_folded_and_whether_it_is_read_again() -> None:
         assert bits(fast(x)) == bits(softmax(x))
 
 
+def test_what_is_folded_is_read_again_from_some_bytes_on_where_limits_say_so() -> None:
+    far = Folding()
+    far.limits = far.limits._replace(stages_from=4 * 15)
+    assert programs(softmax, ones(3, 5, device=far)) == [
+        ["max", "subtract", "exp", "sum", "divide"]
+    ]
+    assert programs(softmax, ones(2, 7, device=far)) == [["subtract", "exp", "sum"]]
+
+
 def test_rows_of_as_many_elements_as_there_are_rows_are_not_taken_for_columns() -> None:
     def function(x: Tensor) -> Tensor:
         return (x * 2 - x.square().sum(axis=1)).exp()  # the sums lie along the last axis

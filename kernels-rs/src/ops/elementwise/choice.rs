@@ -56,6 +56,9 @@ fn select_kernel(dtype: DType) -> Kernel {
 pub(crate) trait Word: Copy {
     /// `a` when `c` is 1, `b` when it is 0.
     fn choose(c: u8, a: Self, b: Self) -> Self;
+
+    /// [`Word::choose`] by a word, so that it lies in vectors as the choices do.
+    fn pick(c: Self, a: Self, b: Self) -> Self;
 }
 
 macro_rules! words {
@@ -63,7 +66,12 @@ macro_rules! words {
         impl Word for $ty {
             #[inline(always)]
             fn choose(c: u8, a: Self, b: Self) -> Self {
-                let mask = (c as $ty).wrapping_neg();
+                Self::pick(c as $ty, a, b)
+            }
+
+            #[inline(always)]
+            fn pick(c: Self, a: Self, b: Self) -> Self {
+                let mask = c.wrapping_neg();
                 (a & mask) | (b & !mask)
             }
         }

@@ -263,10 +263,10 @@ unsafe fn chosen<T: Word, R: Copy>(registers: R, yes: *const u8, no: *const u8) 
     let mut block = registers;
     let lanes = (&raw mut block).cast::<T>();
     for i in 0..size_of::<R>() / size_of::<T>() {
-        // SAFETY: lane `i` of the block and the words at its place; the lowest byte of a lane says which.
+        // SAFETY: lane `i` of the block and the words at its place.
         unsafe {
-            let condition = lanes.add(i).cast::<u8>().read();
-            lanes.add(i).write(T::choose(condition, yes.cast::<T>().add(i).read(), no.cast::<T>().add(i).read()));
+            let condition = lanes.add(i).read();
+            lanes.add(i).write(T::pick(condition, yes.cast::<T>().add(i).read(), no.cast::<T>().add(i).read()));
         }
     }
     block

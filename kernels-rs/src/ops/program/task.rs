@@ -84,6 +84,8 @@ pub struct Task<'a> {
     targets: Vec<To>,
     /// Where the block of each input lies.
     places: Vec<*const u8>,
+    /// Operands of cells that move on from block to block, and by how many bytes; see [`Task::evenly`].
+    moves: Vec<(usize, bool, usize)>,
 }
 
 impl<'a> Task<'a> {
@@ -125,7 +127,8 @@ impl<'a> Task<'a> {
             Cell { handler, at: fixed(step.at), other: fixed(step.other) }
         }));
         let places = collected(readers.iter().map(|_| std::ptr::null()));
-        Task { code, blocks, cells, readers, targets, places }
+        let moves = collected(code.moving.iter().map(|&(cell, other, _)| (cell, other, 0)));
+        Task { code, blocks, cells, readers, targets, places, moves }
     }
 
     /// Runs over a range of the walk.
@@ -142,7 +145,46 @@ impl<'a> Task<'a> {
             // SAFETY: as the caller promises.
             unsafe { self.block(at, len, frame) };
             at += len;
+            if len == self.code.block() && range.end - at >= len {
+                // SAFETY: as the caller promises.
+                at = unsafe { self.evenly(at - len..range.end, frame) };
+            }
         }
+    }
+
+    /// Runs on over the whole blocks of a range behind its first one, as long as all operands lie on evenly, and returns
+    /// where that ends. All that changes from one to the next is where operands of cells lie.
+    unsafe fn evenly(&mut self, range: Range<usize>, frame: Frame) -> usize {
+        let (count, at) = (self.code.block(), range.start);
+        let left = self.readers.iter().fold(range.len(), |left, reader| left.min(reader.even(at, frame).0));
+        let blocks = (left / count).max(1);
+        if blocks > 1 {
+            for (moved, &(_, _, place)) in self.moves.iter_mut().zip(&self.code.moving) {
+                moved.2 = count
+                    * match place {
+                        Place::Input(operand) => self.readers[operand].even(at, frame).1,
+                        Place::Output(result) => self.code.outputs[result].itemsize(),
+                        _ => 0,
+                    };
+            }
+        }
+        for _ in 1..blocks {
+            for &(cell, other, bytes) in &self.moves {
+                let cell = &mut self.cells[cell];
+                let place = if other { &mut cell.other } else { &mut cell.at };
+                *place = place.wrapping_add(bytes);
+            }
+            // SAFETY: as the caller promises; every place has moved by a block, which operands and results have.
+            unsafe { self.begin() };
+        }
+        at + blocks * count
+    }
+
+    /// Runs the code on the block that its cells tell.
+    unsafe fn begin(&self) {
+        // SAFETY: every place holds a block: of an operand, of the part of a result that belongs to this task, or of the
+        // scratch; `compile` chose handlers for the types behind them and ended with `end`; `level` has seen the features.
+        unsafe { if self.code.bytes() == 512 { begin_wide(self.cells.as_ptr()) } else { begin(self.cells.as_ptr()) } }
     }
 
     /// The `len` elements from `at` on.
@@ -162,9 +204,8 @@ impl<'a> Task<'a> {
             let cell = &mut self.cells[cell];
             *(if other { &mut cell.other } else { &mut cell.at }) = place;
         }
-        // SAFETY: every place holds a block: of an operand, of the part of a result that belongs to this task, or of the
-        // scratch; `compile` chose handlers for the types behind them and ended with `end`; `level` has seen the features.
-        unsafe { if self.code.bytes() == 512 { begin_wide(self.cells.as_ptr()) } else { begin(self.cells.as_ptr()) } }
+        // SAFETY: the places of this block.
+        unsafe { self.begin() };
         if !whole {
             for result in 0..self.targets.len() {
                 let (from, size) = (self.blocks.output(result), self.code.outputs[result].itemsize());
@@ -184,6 +225,17 @@ impl<'a> Task<'a> {
 }
 
 impl Reader<'_> {
+    /// Elements from `at` on whose blocks lie behind each other, and their bytes; 0 bytes where one block stands for all.
+    fn even(&self, at: usize, frame: Frame) -> (usize, usize) {
+        match self.feed {
+            _ if self.held != Held::No => (usize::MAX, 0),
+            Feed::Lying(lying) => (lying.together(at), lying.size()),
+            Feed::Near(_, size) => (usize::MAX, size),
+            Feed::Row(..) => (frame.len - at % frame.len, 0),
+            Feed::Drawn(_) => (0, 0),
+        }
+    }
+
     /// Where a block of the operand is: where it lies, or in `block`; with zeros behind it where it is not a whole one.
     unsafe fn block(&mut self, range: Range<usize>, frame: Frame, code: &Code, block: *mut u8) -> *const u8 {
         let (len, count) = (range.len(), code.block());

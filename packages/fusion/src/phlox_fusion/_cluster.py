@@ -151,6 +151,9 @@ class _Clusters:
             if not node.op.source or node.results[0] in self._wanted:
                 continue
             (drawn,) = node.results
+            if self._held(drawn) < self._limits_of(node.device).draws_from:
+                self._alone[place] = "few numbers are drawn faster by their op"
+                continue
             places = {*readers.get(drawn, ())}
             for cluster in self._all:
                 if drawn in cluster.reads and places <= {*cluster.nodes}:
@@ -226,6 +229,9 @@ class _Clusters:
 
     def _bytes(self, cluster: Cluster) -> int:
         return prod(cluster.shape) * self._specs[cluster.outputs[0]].dtype.itemsize
+
+    def _held(self, value: int) -> int:
+        return prod(self._specs[value].shape) * self._specs[value].dtype.itemsize
 
     def _only_ends(self, cluster: Cluster) -> bool:
         """Whether it is a fold, and one op on what it gives: nothing to save."""
@@ -317,7 +323,7 @@ class _Clusters:
         """Whether what has one element for each row broadcasts as the program lets it."""
         if not cluster.inner:
             return True
-        if not self._limits_of(cluster.device).stages and self._reads_again(cluster):
+        if not self._may_read_again(cluster) and self._reads_again(cluster):
             return False
         if cluster.keepdims or not cluster.row:
             return True
@@ -329,6 +335,11 @@ class _Clusters:
                 if shape and value not in cluster.made if on_rows else shape == cluster.row:
                     return False
         return True
+
+    def _may_read_again(self, cluster: Cluster) -> bool:
+        limits = self._limits_of(cluster.device)
+        folded = max((self._held(v) for v in (*cluster.reads, *cluster.made)), default=0)
+        return limits.stages and folded >= limits.stages_from
 
     def _reads_again(self, cluster: Cluster) -> bool:
         """Whether an op of the folded shape reads what has one element for each row."""

@@ -52,7 +52,7 @@ def wide(device: Backend) -> ProgramLimits:
     limits = device.limits
     if not device.strict or not limits.bindings:
         return limits
-    return limits._replace(pays_from=0, folds_from=0, stages=True)
+    return limits._replace(pays_from=0, folds_from=0, draws_from=0, stages=True, stages_from=0)
 
 
 def chosen(whole: Lowered, specs: Sequence[Spec], variants: Mapping[str, Sequence[Step]]) -> str:

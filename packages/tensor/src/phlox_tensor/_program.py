@@ -187,6 +187,8 @@ class ProgramLimits(NamedTuple):
         folds_from: bytes of what is folded from which that is faster than the ops.
         stages: what a fold gives may be read for each element of the row again.
         pays_from: bytes of a result from which two ops are faster as a program; below, three are.
+        draws_from: bytes of random numbers from which they are drawn faster inside.
+        stages_from: bytes of what is folded from which reading the fold again pays.
     """
 
     bindings: int = 0
@@ -196,3 +198,5 @@ class ProgramLimits(NamedTuple):
     folds: bool = False
     folds_from: int = 0
     stages: bool = True
+    draws_from: int = 0
+    stages_from: int = 0

@@ -1,0 +1,57 @@
+"""What the first call of a compiled function takes: recorded, and in JAX compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import phlox as px
+from benchmarks import compile_jax, networks, train
+from benchmarks.case import Case, Network, Run
+from phlox import nn, optim
+
+
+def cases(perceptrons: Mapping[str, Network], tokens: np.ndarray, *, with_jax: bool) -> list[Case]:
+    """Return the first calls, of a function that nobody has seen before each time."""
+    device = px.Autodiff(px.Cpu())
+    ten = px.ones(10, device=px.Cpu())
+    words = px.asarray(tokens, device=device)
+    encoder = networks.encoder(train.LAYERS, train.D_MODEL, train.HEADS, train.D_WIDE, device)
+    tiny = perceptrons["MLP 64-32-10, b32, Adam"]
+    mlp = networks.mlp(*tiny.sizes, device)
+    loss_of: Any = nn.CrossEntropyLossConfig().init()
+    x, target = (px.asarray(given, device=device) for given in (tiny.images, tiny.labels))
+    runs: dict[str, tuple[Run, Run]] = {
+        "(x*2+1).relu().exp(), 10": _pair(lambda: lambda x: (x * 2 + 1).relu().exp(), ten),
+        "MLP 64-32-10, b32, Adam": _pair(
+            lambda: _step(lambda model, x, y: loss_of(model(x), y)), mlp, x, target
+        ),
+        "encoder d256 L4 h8, b8 s128, Adam": _pair(
+            lambda: _step(lambda model, x: model(x).square().mean()), encoder, words
+        ),
+    }
+    theirs = compile_jax.first_calls(tiny) if with_jax else {}
+    return [
+        Case(
+            f"first call: {name}",
+            first,
+            others={"as written": written} | ({"jax.jit": theirs[name]} if name in theirs else {}),
+        )
+        for name, (first, written) in runs.items()
+    ]
+
+
+def _pair(make: Any, *given: Any) -> tuple[Run, Run]:
+    return lambda: px.compile(make())(*given), lambda: make()(*given)
+
+
+def _step(loss_of: Any) -> Any:
+    rule = optim.AdamConfig().init()
+
+    def step(model: Any, *data: Any) -> Any:
+        loss = loss_of(model, *data)
+        return rule.step(1e-3, model, loss.backward()), loss
+
+    return step
