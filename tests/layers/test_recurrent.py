@@ -120,3 +120,27 @@ def test_a_cell_refuses_what_does_not_fit() -> None:
     wrong = nn.LstmState(*(px.zeros((1, 2, 3), device=DOUBLE) for _ in range(2)))
     with pytest.raises(ValueError, match="the state does not fit"):
         cell(px.zeros((2, 4), device=DOUBLE), wrong)
+
+
+@pytest.mark.parametrize("device", [Numpy(), px.Cpu()], ids=repr)
+@pytest.mark.parametrize("kind", [nn.Gru, nn.Rnn], ids=["gru", "rnn"])
+def test_gradients_that_vanish_over_many_steps_become_zero_before_they_are_denormal(
+    kind: Any, device: px.Backend
+) -> None:
+    px.seed(0)
+    layer = kind(3, 8, device=px.Autodiff(device))
+    layer = layer.map(lambda _, p: p.with_value(p.value.detach() * 0.2))
+    x = px.random.normal((2, 200, 3), device=px.Autodiff(device)).require_grad()
+    loss = layer(x)[0][:, -1].sum()
+    slopes = np.abs(loss.backward()[x].numpy())
+    assert (slopes[:, :40] == 0).all()
+    assert (slopes[:, -20:] > 0).all()
+    assert not ((slopes > 0) & (slopes < 2.0**-126)).any()
+
+
+def test_gradients_that_are_no_numbers_are_not_taken_for_vanished() -> None:
+    device = px.Autodiff(Numpy())
+    x = px.ones((1, 5, 3), device=device).require_grad()
+    out = nn.Rnn(3, 4, device=device)(x)[0]
+    slopes = out.backward(px.full((1, 5, 4), px.nan, device=device.inner))[x].numpy()
+    assert np.isnan(slopes).all()

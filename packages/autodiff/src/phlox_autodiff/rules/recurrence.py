@@ -21,6 +21,9 @@ from .._rule import Joint, Rule
 if TYPE_CHECKING:
     from phlox_tensor import Int
 
+# By bytes of an element: the least normal number over the distance from 1 to the next.
+_TRACES: Final = {4: 2.0**-103, 8: 2.0**-970}
+
 Cotangents = tuple["Tensor | None", ...]
 
 
@@ -48,6 +51,14 @@ def _weights(before: Tensor, pulls: Tensor) -> Tensor:
     return before.reshape((-1, size)).mT @ pulls.reshape((-1, columns))
 
 
+def _without_traces(x: Tensor) -> Tensor:
+    """A cotangent with 0 for what has vanished: no sum of others would show it.
+
+    Products of it are denormal, of which each takes a processor a hundred times as long.
+    """
+    return (x.abs() < _TRACES[x.dtype.itemsize]).where(0.0, x)
+
+
 def _back(
     g: Tensor, weight: Tensor, scale: Tensor, kept: Tensor | None, reverse: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -67,9 +78,8 @@ def _back(
     for t in range(steps) if reverse else reversed(range(steps)):
         state = wanted[t] + carried
         pull = (state if gates == 1 else concat([state] * gates, axis=1)) * scales[t]
-        carried = pull @ turned
-        if keeps is not None:
-            carried = carried + state * keeps[t]
+        passed = pull @ turned if keeps is None else pull @ turned + state * keeps[t]
+        carried = _without_traces(passed)
         states.append(state)
         pulls.append(pull)
     return joined_steps(states, reverse), joined_steps(pulls, reverse), carried
