@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import phlox_tensor as pt
+from phlox_fusion import compile
 from phlox_fusion._bisect import alike
 
 
@@ -35,3 +37,13 @@ def test_floats_of_a_device_that_is_not_strict_may_differ_in_the_last_bits() -> 
     assert not alike(own[::-1].copy(), own, pt.float32, loose)
     whole = np.arange(3)
     assert not alike(whole, whole + 1, pt.int64, loose)
+
+
+def test_an_op_that_fails_raises_as_it_does_without_a_check() -> None:
+    fast = compile(lambda x, i: pt.take(x, i, axis=0), check=True)
+    x, good, bad = pt.ones(3), pt.asarray([0, 2]), pt.asarray([0, 9])
+    for _ in range(3):
+        fast(x, good)
+    with pytest.raises(pt.IndexOutOfRangeError) as caught:
+        fast(x, bad)
+    assert not any("phlox_fusion>" in str(entry.path) for entry in caught.traceback)

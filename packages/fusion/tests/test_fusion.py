@@ -126,6 +126,25 @@ def test_an_op_that_fails_tells_whoever_asks() -> None:
     assert (x * 3).tolist() == [3.0, 3.0, 3.0]
 
 
+def test_an_interrupt_is_raised_once_and_told_afterwards() -> None:
+    device = Fusion(Noting([], failing="exp, once interrupted"), least=0)
+    x = pt.ones(3, device=device)
+    lost = x.exp()
+    with pytest.raises(KeyboardInterrupt):
+        lost.tolist()
+    with pytest.raises(pt.DeviceError, match="were interrupted: got KeyboardInterrupt"):
+        lost.tolist()
+    assert x.exp().tolist() == pytest.approx([2.7182817] * 3)
+
+
+def test_a_device_inside_and_counts_are_asked_for() -> None:
+    nothing: Any = None
+    with pytest.raises(pt.ArgumentError, match="no device inside"):
+        Fusion(nothing)
+    with pytest.raises(pt.ArgumentError, match="least: got -1, expected a number of bytes"):
+        Fusion("numpy", least=-1)
+
+
 def test_a_mode_of_the_environment_switches_it_off_and_checks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -186,6 +205,8 @@ class Noting(Backend):
             self._seen.append(name)
             if name == self._failing:
                 raise MemoryError(name)
+            if self._failing == f"{name}, once interrupted" and self._seen.count(name) == 1:
+                raise KeyboardInterrupt
             return inside(*args)
 
         return run

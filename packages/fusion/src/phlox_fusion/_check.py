@@ -10,7 +10,7 @@ from phlox_tensor.capture import Cell, Packed, same
 
 from ._bisect import alike, fault
 from ._layout import Layout, TensorPart, flatten
-from ._replay import MISS, Replay
+from ._replay import MISS, Replay, undo_all
 from ._trace import Trace, packed
 
 
@@ -29,7 +29,13 @@ def compared(
     """
     cells = list({**trace.opened, **trace.left})
     before = [packed(cell) for cell in cells]
-    out = replay(leaves, [])
+    undo: list[Any] = []
+    try:
+        out = replay(leaves, undo)
+    except Exception:
+        # The function itself raises from the line at fault, as without a check.
+        undo_all(undo)
+        return function(*args, **kwargs)
     if out is MISS:
         return out
     after = [packed(cell) for cell in cells]

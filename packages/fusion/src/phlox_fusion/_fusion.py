@@ -62,9 +62,17 @@ class Fusion(Decorator):
         self, backend: Backend | str, pending: int = _PENDING, least: int = _LEAST
     ) -> None:
         """Start with nothing that waits."""
-        for name, value in (("pending", pending), ("least", least)):
+        if backend is None:
+            raise ArgumentError(
+                "fusion",
+                "no device inside",
+                got=backend,
+                expected="a backend or its name",
+                hint='px.Fusion("cpu")',
+            )
+        for name, value, unit in (("pending", pending, "ops"), ("least", least, "bytes")):
             if type(value) is not int or value < 0:
-                raise ArgumentError("fusion", name, got=value, expected="a number of ops")
+                raise ArgumentError("fusion", name, got=value, expected=f"a number of {unit}")
         super().__init__(backend, pending, least)
         self.pending, self.least = pending, least
         mode = mode_of("fusion")
@@ -190,7 +198,7 @@ class Fusion(Decorator):
         if stream is not None:
             stream.flush()
         if type(primitive.value) is Failed:
-            raise primitive.value.error
+            raise primitive.value.error.with_traceback(None)
         return primitive.value
 
     def detach(self, primitive: Any, /) -> Any:

@@ -7,7 +7,7 @@ from threading import RLock
 from typing import Any, Final, NamedTuple, final
 from weakref import ref
 
-from phlox_tensor import Backend, DisagreementError, Entry, Op, Spec
+from phlox_tensor import Backend, DeviceError, DisagreementError, Entry, Op, Spec
 from phlox_tensor.capture import Node, Number, Value, line_of_user
 
 from ._bisect import parts_of, ran
@@ -216,7 +216,11 @@ class Stream:
             try:
                 _run(steps, values, numbers, specs if self._plans.check else None)
             except BaseException as error:
-                _fail(needed, values, error)
+                # An interrupt is over once it is raised; who asks later is told what became of it.
+                _fail(
+                    needed, values, error if isinstance(error, Exception) else _interrupted(error)
+                )
+                values.clear()  # the traceback would keep these arrays
                 raise
             for made in needed:
                 made.value, made.stream = values[made.place], None
@@ -225,10 +229,20 @@ class Stream:
 class Failed(NamedTuple):
     """Stands for the result of an op that failed when it ran."""
 
-    error: BaseException
+    error: Exception
 
 
-def _fail(needed: Sequence[Deferred], values: dict[int, Any], error: BaseException) -> None:
+def _interrupted(error: BaseException) -> DeviceError:
+    return DeviceError(
+        "fusion",
+        "the ops that make this tensor were interrupted",
+        got=type(error).__name__,
+        expected="a run to their end",
+        hint="compute it again from tensors that are there",
+    )
+
+
+def _fail(needed: Sequence[Deferred], values: dict[int, Any], error: Exception) -> None:
     """Leave what was made; who asks for the rest gets the error."""
     for made in needed:
         made.value, made.stream = values.get(made.place, Failed(error)), None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
 from operator import is_
 from typing import Any, NamedTuple
 
@@ -335,6 +335,8 @@ def _refuse_strange(result: Layout, arguments: Layout) -> None:
             expected="tensors, numbers, modules, and containers of them",
             hint="px.asarray(x) for an array that is given"
             if hasattr(part.value, "__array__")
+            else "a list of what it gives, return [*parts]"
+            if isinstance(part.value, Generator | Coroutine | AsyncGenerator)
             else "px.value_and_grad(loss_of)(model) gives gradients as a tree; or "
             "phlox_tensor.tree.register(type, flatten, rebuild)",
         )

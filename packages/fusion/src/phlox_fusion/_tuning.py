@@ -188,6 +188,7 @@ def _file_name(device: Backend) -> str:
     return f"tuned-{device.name}-{digest[:16]}.jsonl"
 
 
+@cache
 def _version(name: str) -> str:
     try:
         return version(name)

@@ -42,6 +42,7 @@ class _Plan(NamedTuple):
 
 # Plans by device, types, what was done, and what is wanted; None where there is no kernel.
 _PLANS: Final[dict[Any, _Plan | None]] = {}
+_UNKNOWN: Final = object()
 
 
 def run_together(function: Callable[..., Any], rows: Sequence[Any]) -> list[Any] | None:
@@ -88,11 +89,11 @@ def run_together(function: Callable[..., Any], rows: Sequence[Any]) -> list[Any]
     out, wanted = _tried(function, argument, trial)
     done, numbers = tape.written()
     key = device, tape.inputs, done, wanted
-    if key not in _PLANS:
+    plan: Any = _PLANS.get(key, _UNKNOWN)
+    if plan is _UNKNOWN:  # another thread may clear them at any time
         if len(_PLANS) >= _MOST_KEPT:
             _PLANS.clear()
-        _PLANS[key] = _planned(device, tape, wanted)
-    plan = _PLANS[key]
+        plan = _PLANS[key] = _planned(device, tape, wanted)
     if plan is None:
         raise _not_one("what it does is no program that the device has a kernel for")
     values = [numbers[n.place] if type(n) is Number else n for n in plan.numbers]
