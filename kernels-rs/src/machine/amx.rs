@@ -29,6 +29,23 @@ pub struct Sides {
     pub steps: usize,
 }
 
+/// The sides of 32 x 32 sums of which the right one is read where it lies, at places of its own for each step.
+#[derive(Clone, Copy)]
+pub struct Apart {
+    /// [`STEP`] bytes a step: an upper and a lower tile of sixteen rows.
+    pub left: *const u8,
+    /// Where the offsets begin.
+    pub right: *const u8,
+    /// Bytes from one line of a tile on the right to the next.
+    pub line: usize,
+    /// Bytes from the tile of the first sixteen columns to that of the others.
+    pub beside: isize,
+    /// Bytes from `right` to the first line, of each step.
+    pub offsets: *const usize,
+    /// Steps, at least one.
+    pub steps: usize,
+}
+
 /// What multiplies tiles: the processor, or what stands in for it where it cannot.
 pub trait Unit {
     /// Says how many rows the upper and the lower tile on the left have, 1 to 16 each. Until [`Unit::release`] the thread
@@ -48,6 +65,11 @@ pub trait Unit {
     /// # Safety
     /// As above, after [`Unit::rows`]; the sides and sums are there.
     unsafe fn multiply(sides: Sides, sums: *mut f32, adds: bool);
+    /// As [`Unit::multiply`], and nothing is added to.
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn multiply_apart(sides: Apart, sums: *mut f32);
 }
 
 /// The processor.
@@ -55,7 +77,7 @@ pub struct Processor;
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod unit {
-    use super::{LINE, LINES, Processor, Sides, Unit};
+    use super::{Apart, LINE, LINES, Processor, Sides, Unit};
     use std::arch::asm;
     use std::arch::x86_64::{__cpuid, __cpuid_count, _xgetbv};
 
@@ -168,6 +190,58 @@ mod unit {
                 );
             }
         }
+
+        unsafe fn multiply_apart(sides: Apart, sums: *mut f32) {
+            // SAFETY: the caller promises both sides and the sums. The left side is read by each block of columns, whose lines on
+            // the right, which many steps share, stay in the first-level cache.
+            unsafe {
+                asm!(
+                    "tilezero tmm0",
+                    "tilezero tmm1",
+                    "tilezero tmm2",
+                    "tilezero tmm3",
+                    "2:",
+                    "mov {at}, qword ptr [{offsets}]",
+                    "add {at}, {right}",
+                    "tileloaddt1 tmm4, [{left} + {row}]",
+                    "tileloadd tmm6, [{at} + {line}]",
+                    "tdpbf16ps tmm0, tmm4, tmm6",
+                    "add {at}, {beside}",
+                    "tileloadd tmm7, [{at} + {line}]",
+                    "tdpbf16ps tmm1, tmm4, tmm7",
+                    "tileloaddt1 tmm5, [{left} + {row} + 1024]",
+                    "tdpbf16ps tmm2, tmm5, tmm6",
+                    "tdpbf16ps tmm3, tmm5, tmm7",
+                    "add {left}, 2048",
+                    "add {offsets}, 8",
+                    "sub {steps}, 1",
+                    "jnz 2b",
+                    "tilestored [{sums} + {pitch}], tmm0",
+                    "tilestored [{sums} + {pitch} + 64], tmm1",
+                    "tilestored [{sums} + {pitch} + 2048], tmm2",
+                    "tilestored [{sums} + {pitch} + 2112], tmm3",
+                    at = out(reg) _,
+                    sums = in(reg) sums,
+                    pitch = in(reg) 2 * LINE,
+                    left = inout(reg) sides.left => _,
+                    row = in(reg) LINE,
+                    right = in(reg) sides.right,
+                    line = in(reg) sides.line,
+                    beside = in(reg) sides.beside,
+                    offsets = inout(reg) sides.offsets => _,
+                    steps = inout(reg) sides.steps => _,
+                    out("tmm0") _,
+                    out("tmm1") _,
+                    out("tmm2") _,
+                    out("tmm3") _,
+                    out("tmm4") _,
+                    out("tmm5") _,
+                    out("tmm6") _,
+                    out("tmm7") _,
+                    options(nostack)
+                );
+            }
+        }
     }
 
     /// Products of tiles that touch no memory, four at a time on sums of their own.
@@ -196,7 +270,7 @@ mod unit {
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 mod unit {
-    use super::{Processor, Sides, Unit};
+    use super::{Apart, Processor, Sides, Unit};
 
     /// No other system has tiles.
     pub fn ask() -> bool {
@@ -209,6 +283,9 @@ mod unit {
         }
         unsafe fn release() {}
         unsafe fn multiply(_: Sides, _: *mut f32, _: bool) {
+            unreachable!("no tiles here");
+        }
+        unsafe fn multiply_apart(_: Apart, _: *mut f32) {
             unreachable!("no tiles here");
         }
     }
@@ -230,7 +307,7 @@ pub const ROUND: usize = 4 * LINES * LINES * LINE / 2;
 /// What the unit does, without it.
 #[cfg(test)]
 pub mod model {
-    use super::{LINE, LINES, STEP, Sides, Unit};
+    use super::{Apart, LINE, LINES, STEP, Sides, Unit};
     use crate::dtype::{BF16, Float};
     use std::cell::Cell;
 
@@ -268,6 +345,27 @@ pub mod model {
                         }
                         *sums.add(place) = sum;
                     }
+                }
+            }
+        }
+        #[expect(clippy::cast_ptr_alignment, reason = "read as if unaligned")]
+        unsafe fn multiply_apart(sides: Apart, sums: *mut f32) {
+            let (upper, lower) = ROWS.get().expect("tiles of some shape");
+            for i in (0..upper).chain(LINES..LINES + lower) {
+                for j in 0..2 * LINES {
+                    let beside = if j < LINES { 0 } else { sides.beside };
+                    let mut sum = 0.0;
+                    for (step, l) in (0..sides.steps).flat_map(|step| (0..LINE / 2).map(move |l| (step, l))) {
+                        // SAFETY: the caller promises both sides.
+                        unsafe {
+                            let left = sides.left.add(step * STEP + i * LINE).cast::<BF16>().add(l);
+                            let tile = sides.right.add(*sides.offsets.add(step)).offset(beside);
+                            let right = tile.add(l / 2 * sides.line).cast::<BF16>().add(2 * (j % LINES) + l % 2);
+                            sum += left.read_unaligned().widen() * right.read_unaligned().widen();
+                        }
+                    }
+                    // SAFETY: the caller promises the sums.
+                    unsafe { *sums.add(i * 2 * LINES + j) = sum };
                 }
             }
         }

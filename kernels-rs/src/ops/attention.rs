@@ -3,6 +3,8 @@
 //! Operands may have any strides: heads that are views of `[batch, sequence, heads, size]` are read where they lie.
 //! Work is cut by shape alone, so nothing depends on the number of threads.
 
+#[cfg(target_arch = "x86_64")]
+mod amx;
 mod backward;
 mod decode;
 mod forward;
@@ -19,6 +21,8 @@ use crate::array::float::{RowElement, Wide};
 use crate::array::shape;
 use crate::dtype::{BF16, DType, F16};
 use crate::error::{Error, Result};
+#[cfg(target_arch = "x86_64")]
+use crate::machine::amx::Processor;
 use crate::machine::lanes::{Block, Lanes, Real, lane_count};
 use heads::Heads;
 use hidden::Changes;
@@ -69,11 +73,21 @@ pub fn attention(operands: Operands<'_>, settings: Settings) -> Result<Array> {
     let mut out = Array::uninit(query.dtype(), &shape)?;
     match query.dtype() {
         DType::F16 => Job::<F16>::new(operands, settings).run(&mut out)?,
-        DType::BF16 => Job::<BF16>::new(operands, settings).run(&mut out)?,
+        DType::BF16 => bfloat16(&Job::new(operands, settings), &mut out)?,
         DType::F64 => Job::<f64>::new(operands, settings).run(&mut out)?,
         _ => Job::<f32>::new(operands, settings).run(&mut out)?,
     }
     Ok(out)
+}
+
+/// By tiles, where there is a unit for them and many queries.
+fn bfloat16(job: &Job<BF16>, out: &mut Array) -> Result<()> {
+    #[cfg(target_arch = "x86_64")]
+    if amx::takes(job) {
+        amx::run::<Processor>(job, out);
+        return Ok(());
+    }
+    job.run(out)
 }
 
 fn check(operands: &Operands<'_>) -> Result<()> {

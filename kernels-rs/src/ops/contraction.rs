@@ -4,7 +4,7 @@
 //! task computes its part over all of `k`, so nothing depends on the number of threads.
 
 #[cfg(target_arch = "x86_64")]
-mod amx;
+pub(crate) mod amx;
 mod blocks;
 #[cfg(target_arch = "x86_64")]
 mod bytes;

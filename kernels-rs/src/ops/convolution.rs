@@ -9,9 +9,12 @@
 //! One small plane and many weights: the input gradient is a matrix product with the weights where they lie ([`columns`]).
 //! Kernels of 1 x 1 that read every position are plain matrix products ([`pointwise`], [`pointwise_grad`]).
 //! Kernels of 3 x 3 with stride 1 and enough work go through tiles of 2 x 2 results ([`winograd`]).
+//! Bfloat16 where there is a unit for tiles: a matrix product whose right side is pairs of channels in a band ([`amx`]).
 //! The weight gradient ([`weight_grad`]) exchanges the roles of positions and taps; for such kernels it sums tiles, too
 //! ([`winograd::gradient`]).
 
+#[cfg(target_arch = "x86_64")]
+mod amx;
 pub mod axis;
 pub mod band;
 mod columns;
@@ -34,8 +37,10 @@ mod window;
 mod winograd;
 
 use crate::array::Array;
-use crate::dtype::DType;
+use crate::dtype::{BF16, DType, Element};
 use crate::error::{Error, Result};
+#[cfg(target_arch = "x86_64")]
+use crate::machine::amx::Processor;
 use crate::machine::lanes::Real;
 use crate::machine::threads::SharedMut;
 use crate::ops::contraction::Gemm;
@@ -98,9 +103,10 @@ pub fn conv2d(x: &Array, weight: &Array, bias: Option<&Array>, settings: &Settin
     if pointwise::applies(&window, dtype) {
         return pointwise::forward(&window, x, weight, bias);
     }
-    match dtype {
-        DType::F64 => forward::<f64>(&window, x, weight, bias, &shape),
-        _ => forward::<f32>(&window, x, weight, bias, &shape),
+    match (dtype, tiles(&window)) {
+        (DType::BF16, Some(tiles)) => forward::<BF16>(tiles.forward, &window, x, weight, bias, &shape),
+        (DType::F64, _) => forward::<f64>(forward_way(&window), &window, x, weight, bias, &shape),
+        _ => forward::<f32>(forward_way(&window), &window, x, weight, bias, &shape),
     }
 }
 
@@ -152,11 +158,46 @@ fn compute_dtype(op: &str, operands: &[Option<&Array>]) -> Result<DType> {
 
 /// Bytes of images that are made ready at a time: no fewer than those of the weights, which are packed, or added up, for
 /// each part.
-fn most<T: Real>(weight: &Array) -> usize {
+fn most<T: Element>(weight: &Array) -> usize {
     PART.max(weight.numel() * size_of::<T>())
 }
 
-fn forward<T: Real + Gemm>(
+/// What computes images of a convolution, or of its input gradient: from the source, the kernel, and what is added.
+type Run<T> = fn(&Window, &[T], &[T], Option<&[T]>, &mut [T]) -> Result<()>;
+
+/// The ways of bfloat16 by tiles.
+struct Tiles {
+    forward: Run<BF16>,
+    input_grad: Run<BF16>,
+}
+
+/// Those, where there is such a unit and it pays.
+#[cfg(target_arch = "x86_64")]
+fn tiles(window: &Window) -> Option<Tiles> {
+    amx::takes(window).then_some(Tiles { forward: amx::forward::<Processor>, input_grad: amx::input_grad::<Processor> })
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn tiles(_: &Window) -> Option<Tiles> {
+    None
+}
+
+fn forward_way<T: Real + Gemm>(window: &Window) -> Run<T> {
+    if few::applies(window) {
+        return few::forward;
+    }
+    |window, x, weight, bias, out| window::forward(window, x, weight, bias, out, correlation)
+}
+
+fn input_grad_way<T: Real + Gemm>(window: &Window) -> Run<T> {
+    if columns::applies(window) {
+        return columns::input_grad;
+    }
+    |window, g, weight, bias, out| window::input_grad(window, g, weight, bias, out, correlation)
+}
+
+fn forward<T: Element>(
+    run: Run<T>,
     window: &Window,
     x: &Array,
     weight: &Array,
@@ -167,7 +208,6 @@ fn forward<T: Real + Gemm>(
     let (kernel, bias) = (ready(weight)?, bias.map(ready).transpose()?);
     let (kernel, bias) = (slice(&kernel), bias.as_ref().map(slice::<T>));
     let mut out = Array::uninit(x.dtype(), shape)?;
-    let run = if few::applies(window) { few::forward } else { window::forward };
     for part in cut(window, Side::Output, parts::made(&[x, &out], T::DTYPE), most::<T>(weight)) {
         let source = part.input::<T>(x)?;
         part.write(&mut out, &part.output, |to| run(&part.window, slice::<T>(&source), kernel, bias, to))?;
@@ -187,13 +227,15 @@ fn input_grad(
     if pointwise::applies(window, dtype) {
         return pointwise::input_grad(window, g, weight, bias, shape);
     }
-    match dtype {
-        DType::F64 => input_grad_in_parts::<f64>(window, g, weight, bias, shape),
-        _ => input_grad_in_parts::<f32>(window, g, weight, bias, shape),
+    match (dtype, tiles(window)) {
+        (DType::BF16, Some(tiles)) => input_grad_in_parts::<BF16>(tiles.input_grad, window, g, weight, bias, shape),
+        (DType::F64, _) => input_grad_in_parts::<f64>(input_grad_way(window), window, g, weight, bias, shape),
+        _ => input_grad_in_parts::<f32>(input_grad_way(window), window, g, weight, bias, shape),
     }
 }
 
-fn input_grad_in_parts<T: Real + Gemm>(
+fn input_grad_in_parts<T: Element>(
+    run: Run<T>,
     window: &Window,
     g: &Array,
     weight: &Array,
@@ -204,7 +246,6 @@ fn input_grad_in_parts<T: Real + Gemm>(
     let (kernel, bias) = (ready(weight)?, bias.map(ready).transpose()?);
     let (kernel, bias) = (slice(&kernel), bias.as_ref().map(slice::<T>));
     let mut out = Array::uninit(g.dtype(), shape)?;
-    let run = if columns::applies(window) { columns::input_grad } else { window::input_grad };
     for part in cut(window, Side::Input, parts::made(&[g, &out], T::DTYPE), most::<T>(weight)) {
         let source = part.output::<T>(g)?;
         part.write(&mut out, &part.input, |to| run(&part.window, slice::<T>(&source), kernel, bias, to))?;
@@ -262,6 +303,6 @@ unsafe fn correlation<T: Real>(call: &Correlation<'_, T>, out: SharedMut<T>) -> 
     Ok(())
 }
 
-fn slice<T: Real>(x: &Array) -> &[T] {
+fn slice<T: Element>(x: &Array) -> &[T] {
     x.as_slice().expect("made contiguous")
 }

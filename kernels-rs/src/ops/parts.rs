@@ -156,7 +156,11 @@ pub fn map_planes<T: Real>(x: &Array, out: &mut Array, work: impl Fn(&Planes, &[
 
 /// Calls `work` with the elements `range` of a row-major result, which it writes: in place where the result has the
 /// dtype that is computed in, else in memory of its own, from where they are rounded.
-pub fn write<T: Real>(out: &mut Array, range: Range<usize>, work: impl FnOnce(&mut [T]) -> Result<()>) -> Result<()> {
+pub fn write<T: Element>(
+    out: &mut Array,
+    range: Range<usize>,
+    work: impl FnOnce(&mut [T]) -> Result<()>,
+) -> Result<()> {
     if out.dtype() == T::DTYPE {
         return work(&mut out.as_mut_slice()[range]);
     }
@@ -176,7 +180,7 @@ pub struct Lines {
 
 /// Calls `work` with memory for lines one after the other, which it writes; from there they are moved to their places in
 /// the result, the first at element `first`, and rounded where its dtype is another.
-pub fn write_lines<T: Real>(
+pub fn write_lines<T: Element>(
     out: &mut Array,
     first: usize,
     lines: Lines,
@@ -185,9 +189,9 @@ pub fn write_lines<T: Real>(
     let mut made = Array::uninit(T::DTYPE, &[lines.count * lines.len])?;
     work(made.as_mut_slice())?;
     match out.dtype() {
+        same if same == T::DTYPE => put(lines, first, &made, out, |from: &[T], to: &mut [T]| to.copy_from_slice(from)),
         DType::F16 => put(lines, first, &made, out, |from: &[f32], to: &mut [F16]| narrow::narrow_f16(from, to)),
-        DType::BF16 => put(lines, first, &made, out, |from: &[f32], to: &mut [BF16]| narrow::narrow_bf16(from, to)),
-        _ => put(lines, first, &made, out, |from: &[T], to: &mut [T]| to.copy_from_slice(from)),
+        _ => put(lines, first, &made, out, |from: &[f32], to: &mut [BF16]| narrow::narrow_bf16(from, to)),
     }
     Ok(())
 }

@@ -4,10 +4,10 @@ use crate::machine::threads::set_num_threads;
 use crate::ops::elementwise::convert::cast;
 use gradient::summed_to;
 
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
-    fn next(&mut self, below: usize) -> usize {
+    pub fn next(&mut self, below: usize) -> usize {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (self.0 >> 33) as usize % below
     }
@@ -16,14 +16,14 @@ impl Random {
         self.next(4001) as f64 / 1000.0 - 2.0
     }
 
-    fn dense(&mut self, dtype: DType, shape: &[usize]) -> Array {
+    pub fn dense(&mut self, dtype: DType, shape: &[usize]) -> Array {
         let values: Vec<f64> = (0..shape::numel(shape)).map(|_| self.value()).collect();
         cast(&Array::from_slice(&values, shape).unwrap(), dtype).unwrap()
     }
 
     /// `[batch, heads, rows, cols]` in a random layout: dense, a view of `[batch, rows, heads, cols]`, turned over,
     /// every second column, or the rows reversed.
-    fn heads(&mut self, dtype: DType, shape: &[usize; 4]) -> Array {
+    pub fn heads(&mut self, dtype: DType, shape: &[usize; 4]) -> Array {
         let [b, h, n, d] = *shape;
         match self.next(5) {
             0 => self.dense(dtype, shape),
@@ -35,12 +35,12 @@ impl Random {
     }
 
     /// A shape that broadcasts to this one.
-    fn narrower(&mut self, shape: &[usize]) -> Vec<usize> {
+    pub fn narrower(&mut self, shape: &[usize]) -> Vec<usize> {
         let kept: Vec<usize> = shape.iter().map(|&n| if self.next(3) == 0 { 1 } else { n }).collect();
         kept[self.next(3)..].to_vec()
     }
 
-    fn mask(&mut self, shape: &[usize]) -> Array {
+    pub fn mask(&mut self, shape: &[usize]) -> Array {
         let shape = self.narrower(shape);
         let values: Vec<bool> = (0..shape::numel(&shape)).map(|_| self.next(3) == 0).collect();
         Array::from_slice(&values, &shape).unwrap()
@@ -56,7 +56,7 @@ fn stretched(x: &Array, shape: &[usize]) -> Vec<f64> {
 }
 
 /// The definition, one query at a time: the result, and the cotangents of query, key, value and scores.
-fn reference(g: &Array, operands: &Operands<'_>, settings: Settings) -> [Vec<f64>; 5] {
+pub fn reference(g: &Array, operands: &Operands<'_>, settings: Settings) -> [Vec<f64>; 5] {
     let (q, k) = (operands.query.shape(), operands.key.shape());
     let [batch, heads, queries, size] = [q[0], q[1], q[2], q[3]];
     let (shared, keys, cols) = (k[1], k[2], operands.value.shape()[3]);
@@ -114,7 +114,7 @@ fn reference(g: &Array, operands: &Operands<'_>, settings: Settings) -> [Vec<f64
 }
 
 /// Relative to the largest value.
-fn close(what: &str, got: &Array, expected: &[f64], epsilon: f64) {
+pub fn close(what: &str, got: &Array, expected: &[f64], epsilon: f64) {
     let got = values(got);
     assert_eq!(got.len(), expected.len(), "{what}");
     let top = expected.iter().fold(1.0f64, |top, x| top.max(x.abs()));

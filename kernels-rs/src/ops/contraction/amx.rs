@@ -5,6 +5,8 @@
 //! the second-level cache, packed row by row, or where it is. The sums of 32 x 32 lie together until they are whole, and are
 //! rounded from there. What a sum is added up from, and in which order, depends on the depth alone.
 
+pub mod pack;
+
 use super::call::{Call, finish, run};
 use super::held::{self, Right};
 use super::{Epilogue, Matrix, SERIAL};
@@ -13,18 +15,17 @@ use crate::dtype::BF16;
 use crate::error::Result;
 use crate::machine::amx::{LINE, LINES, STEP, Sides, Unit};
 use crate::machine::caches::second_level;
-use crate::machine::lanes::{Block, Lanes, Real};
 use crate::machine::simd;
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::owned::Memory;
-use crate::memory::scratch::{Stack, with_scratch};
+use crate::memory::scratch::with_scratch;
 use std::arch::x86_64::*;
 use std::ops::Range;
 
 /// Rows, and columns, of the sums that are computed at once.
-const SIDE: usize = 2 * LINES;
+pub const SIDE: usize = 2 * LINES;
 /// Elements along the depth of a step.
-const DEEP: usize = LINE / 2;
+pub const DEEP: usize = LINE / 2;
 /// Steps of a panel that stay in the first-level cache. Measured on Xeon (family 6, model 207): half as many 0.9 of the speed, twice as
 /// many 0.6.
 const CHUNK: usize = 16;
@@ -48,9 +49,6 @@ const FEWEST_ONCE: usize = 13;
 const NARROWEST: usize = 8;
 /// What marks the panels among what is kept.
 const FORM: (usize, usize) = (SIDE, 3);
-
-/// What a step of 32 rows or columns takes.
-type Cells = Stack<STEP>;
 
 /// Whether a product goes by tiles; `weights` may be kept packed.
 pub fn takes((m, k, n): (usize, usize, usize), weights: bool) -> bool {
@@ -253,16 +251,7 @@ impl Product<'_> {
             let (from, to) = (b.at(step * DEEP, col), self.panel(at).wrapping_add(step * STEP));
             let size = (cols, DEEP.min(k - step * DEEP));
             // SAFETY: inside the right side and the panel; the caller has the instructions.
-            unsafe {
-                if b.col == 1 {
-                    weave(from.start, b.row, size, to);
-                } else {
-                    let mut block = Cells::new();
-                    runs(from.turned(), size, block.ptr());
-                    turn(block.ptr(), LINE, to, SIDE);
-                    turn(block.ptr().add(STEP / 2), LINE, to.add(LINE), SIDE);
-                }
-            }
+            unsafe { pack::right(from, size, to) };
         }
     }
 
@@ -275,92 +264,10 @@ impl Product<'_> {
                 let (from, to) = (a.at(row, step * DEEP), to.wrapping_add(step * STEP));
                 let size = (count, DEEP.min(k - step * DEEP));
                 // SAFETY: inside the left side and what is packed of it; the caller has the instructions.
-                unsafe {
-                    if a.row == 1 && a.col != 1 {
-                        let mut block = Cells::new();
-                        weave(from.start, a.col, size, block.ptr());
-                        turn(block.ptr(), 2 * LINE, to, LINES);
-                        turn(block.ptr().add(LINE), 2 * LINE, to.add(STEP / 2), LINES);
-                    } else {
-                        runs(from, size, to);
-                    }
-                }
+                unsafe { pack::left(from, size, to) };
             }
         }
     }
-}
-
-/// Sixteen lines of 32 pairs: of elements side by side, `step` elements above the ones that they are paired with; 0 where
-/// there are none.
-///
-/// # Safety
-/// The elements are there, and room for the lines, which are aligned; the machine has AVX-512.
-#[target_feature(enable = "avx512f,avx512bw")]
-#[expect(clippy::cast_ptr_alignment, reason = "lines are aligned")]
-unsafe fn weave(from: *const BF16, step: isize, (cols, deep): (usize, usize), to: *mut u8) {
-    // Of sixteen elements of both lines by turns: those of the first halves, then of the second ones.
-    const ORDER: [[u16; 32]; 2] = {
-        let (mut order, mut i) = ([[0; 32]; 2], 0);
-        while i < 32 {
-            (order[0][i], order[1][i]) = ((i / 2 + i % 2 * 32) as u16, (i / 2 + 16 + i % 2 * 32) as u16);
-            i += 1;
-        }
-        order
-    };
-    let mask = u32::MAX >> (SIDE - cols);
-    // SAFETY: masked elements are not read; the caller promises the others, and the lines.
-    unsafe {
-        let (low, high) = (_mm512_loadu_si512(ORDER[0].as_ptr().cast()), _mm512_loadu_si512(ORDER[1].as_ptr().cast()));
-        for line in 0..LINES {
-            let mut pair = [_mm512_setzero_si512(); 2];
-            for (at, row) in pair.iter_mut().enumerate() {
-                if 2 * line + at < deep {
-                    let from = from.wrapping_offset((2 * line + at) as isize * step);
-                    *row = _mm512_maskz_loadu_epi16(mask, from.cast());
-                }
-            }
-            let to = to.add(line * 2 * LINE).cast::<__m512i>();
-            _mm512_store_si512(to, _mm512_permutex2var_epi16(pair[0], low, pair[1]));
-            _mm512_store_si512(to.add(1), _mm512_permutex2var_epi16(pair[0], high, pair[1]));
-        }
-    }
-}
-
-/// 32 lines of the first `deep` elements of as many rows; 0 where there are none.
-///
-/// # Safety
-/// As for [`weave`].
-#[target_feature(enable = "avx512f,avx512bw")]
-unsafe fn runs(from: Matrix<BF16>, (rows, deep): (usize, usize), to: *mut u8) {
-    let mask = u32::MAX >> (DEEP - deep);
-    for i in 0..SIDE {
-        let mut line = _mm512_setzero_si512();
-        // SAFETY: rows that are there, of which masked elements are not read; room for all lines.
-        unsafe {
-            if i < rows && from.col == 1 {
-                line = _mm512_maskz_loadu_epi16(mask, from.at(i, 0).start.cast());
-            } else if i < rows {
-                let mut elements = [0u16; DEEP];
-                for (l, element) in elements[..deep].iter_mut().enumerate() {
-                    *element = *from.at(i, l).start.cast::<u16>();
-                }
-                line = _mm512_loadu_si512(elements.as_ptr().cast());
-            }
-            _mm512_store_si512(to.add(i * LINE).cast(), line);
-        }
-    }
-}
-
-/// Turns sixteen lines of sixteen pairs, `pitch` bytes apart, into lines `across` pairs apart.
-///
-/// # Safety
-/// The lines are there; the machine has AVX-512.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-#[expect(clippy::cast_ptr_alignment, reason = "lines are aligned")]
-unsafe fn turn(from: *const u8, pitch: usize, to: *mut u8, across: usize) {
-    let block = Block { at: from.cast::<f32>(), pitch: pitch / size_of::<f32>(), rows: LINES, cols: LINES };
-    // SAFETY: as the caller promises; only moved, so any bits will do.
-    unsafe { <f32 as Real>::Wide512::transpose(block, to.cast(), across, LINES) }
 }
 
 /// Rounds rows of 32 sums.

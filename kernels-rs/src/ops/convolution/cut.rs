@@ -4,8 +4,9 @@
 use super::axis::WindowAxis;
 use super::window::Window;
 use crate::array::Array;
+use crate::dtype::Element;
 use crate::error::Result;
-use crate::machine::lanes::Real;
+
 use crate::ops::parts;
 use std::ops::Range;
 
@@ -24,17 +25,17 @@ pub struct Part {
 
 impl Part {
     /// The images and rows of the operand that windows move over, row-major and in the type that is computed in.
-    pub fn input<T: Real>(&self, x: &Array) -> Result<Array> {
+    pub fn input<T: Element>(&self, x: &Array) -> Result<Array> {
         ready::<T>(x, &self.images, &self.input)
     }
 
     /// The images and rows of what the windows make of it, likewise.
-    pub fn output<T: Real>(&self, g: &Array) -> Result<Array> {
+    pub fn output<T: Element>(&self, g: &Array) -> Result<Array> {
         ready::<T>(g, &self.images, &self.output)
     }
 
     /// Calls `work` with the place of the images and these rows of a result.
-    pub fn write<T: Real>(
+    pub fn write<T: Element>(
         &self,
         out: &mut Array,
         rows: &Range<usize>,
@@ -50,7 +51,7 @@ impl Part {
     }
 }
 
-fn ready<T: Real>(x: &Array, images: &Range<usize>, rows: &Range<usize>) -> Result<Array> {
+fn ready<T: Element>(x: &Array, images: &Range<usize>, rows: &Range<usize>) -> Result<Array> {
     parts::ready(&parts::narrowed(&parts::narrowed(x, 0, images)?, 2, rows)?, T::DTYPE)
 }
 

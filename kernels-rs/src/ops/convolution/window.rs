@@ -1,10 +1,10 @@
 //! The sizes of a convolution, checked, and its two correlations.
 
 use super::axis::{Axis, WindowAxis};
-use super::{Correlation, Weights, correlation};
+use super::{Correlation, Weights};
 use crate::array::Array;
+use crate::dtype::Element;
 use crate::error::{Error, Result};
-use crate::machine::lanes::Real;
 use crate::machine::threads::{self, SharedMut};
 
 /// The attributes of a convolution.
@@ -163,8 +163,18 @@ fn adjoint_axis(op: &str, axis: [usize; 4], padding: (usize, usize), extra: usiz
     Ok(WindowAxis { input: input as usize, output, kernel, stride, pad: padding.0, dilation })
 }
 
+/// What computes a correlation: see [`super::correlation`].
+pub type Way<T> = unsafe fn(&Correlation<'_, T>, SharedMut<T>) -> Result<()>;
+
 /// Writes all of `out`.
-pub fn forward<T: Real>(window: &Window, x: &[T], weight: &[T], bias: Option<&[T]>, out: &mut [T]) -> Result<()> {
+pub fn forward<T: Element>(
+    window: &Window,
+    x: &[T],
+    weight: &[T],
+    bias: Option<&[T]>,
+    out: &mut [T],
+    way: Way<T>,
+) -> Result<()> {
     let (channels, outputs) = (window.inputs / window.groups, window.outputs / window.groups);
     let taps = window.row.kernel * window.col.kernel;
     let (row_axis, col_axis) = (Axis::forward(window.row), Axis::forward(window.col));
@@ -189,11 +199,18 @@ pub fn forward<T: Real>(window: &Window, x: &[T], weight: &[T], bias: Option<&[T
     };
     assert_eq!(out.len(), window.batch * window.outputs * window.row.output * window.col.output);
     // SAFETY: `out` has the size of the result and is ours.
-    unsafe { correlation(&call, SharedMut::new(out.as_mut_ptr())) }
+    unsafe { way(&call, SharedMut::new(out.as_mut_ptr())) }
 }
 
 /// Writes all of `out`: the input gradient, and what is added to each channel of it.
-pub fn input_grad<T: Real>(window: &Window, g: &[T], weight: &[T], bias: Option<&[T]>, out: &mut [T]) -> Result<()> {
+pub fn input_grad<T: Element + Default>(
+    window: &Window,
+    g: &[T],
+    weight: &[T],
+    bias: Option<&[T]>,
+    out: &mut [T],
+    way: Way<T>,
+) -> Result<()> {
     let (channels, outputs) = (window.inputs / window.groups, window.outputs / window.groups);
     let taps = window.row.kernel * window.col.kernel;
     assert_eq!(out.len(), window.batch * window.inputs * window.row.input * window.col.input);
@@ -225,14 +242,14 @@ pub fn input_grad<T: Real>(window: &Window, g: &[T], weight: &[T], bias: Option<
                 col_axis,
             };
             // SAFETY: `out` has the size of the input and is ours; each pair of axes writes its own positions.
-            unsafe { correlation(&call, out)? };
+            unsafe { way(&call, out)? };
         }
     }
     Ok(())
 }
 
 /// Fills the planes of an input gradient with what is added to them.
-fn fill<T: Real>(window: &Window, bias: Option<&[T]>, out: &mut [T]) {
+fn fill<T: Element + Default>(window: &Window, bias: Option<&[T]>, out: &mut [T]) {
     let all = SharedMut::new(out.as_mut_ptr());
     let Some(bias) = bias else {
         // SAFETY: the ranges are disjoint.

@@ -1,0 +1,338 @@
+//! Many queries of bfloat16 by tiles, as [`super::forward`] does it by registers: blocks of 32 queries against tiles of keys.
+//!
+//! Scores are `keys @ queries^T`, 32 x 32 at a time: a row per key, a lane per query, in float32 from there to the weights.
+//! Weights go back to the unit as two bfloat16 each, one rounded and one for what that left over, so that nothing is lost of
+//! them that the result could show; the sums are `values^T @ weights`, again with a lane per query.
+
+use super::hidden::Part;
+use super::scores::{self, State, Weights};
+use super::tile::Turn;
+use super::{Job, SERIAL};
+use crate::array::Array;
+use crate::array::float::RowElement;
+use crate::dtype::BF16;
+use crate::machine::amx::{LINE, LINES, STEP, Sides, Unit};
+use crate::machine::lanes::Block;
+use crate::machine::simd;
+use crate::machine::threads::{self, SharedMut};
+use crate::memory::scratch::Room;
+use crate::ops::contraction::Matrix;
+use crate::ops::contraction::amx::{DEEP, SIDE, pack};
+use crate::vectorize;
+use std::arch::x86_64::*;
+use std::marker::PhantomData;
+use std::ops::Range;
+
+/// Keys of a tile: scores and weights of a block stay in the first-level cache.
+const TILE: usize = 128;
+/// Blocks of queries that share a tile of packed keys, at most.
+const BLOCKS: usize = 8;
+/// Queries, and elements of a row, below which tiles are mostly empty.
+const FEWEST: usize = 16;
+const NARROWEST: usize = 8;
+/// Registers of a row of scores.
+const REGS: usize = SIDE / LINES;
+
+/// Whether a call goes by tiles.
+pub fn takes(job: &Job<BF16>) -> bool {
+    simd::has_amx() && job.queries >= FEWEST && job.size.min(job.values) >= NARROWEST
+}
+
+/// The cut of the work, and the sizes of a task.
+struct Plan {
+    /// Blocks per head.
+    blocks: usize,
+    /// Steps along a query, and along a tile of keys.
+    steps: (usize, usize),
+    /// Blocks of 32 values.
+    across: usize,
+}
+
+/// Fills the result, which is row-major `[.., heads, queries, values]`.
+pub fn run<U: Unit>(job: &Job<BF16>, out: &mut Array) {
+    let out = SharedMut::new(out.mut_ptr::<BF16>());
+    let blocks = job.queries.div_ceil(SIDE);
+    let count = blocks * (job.heads / job.shared);
+    let heads = job.batch * job.shared;
+    // No sum goes over queries, so the cut may follow the threads.
+    let per = (heads * count / (2 * threads::num_threads())).clamp(1, BLOCKS.min(count));
+    let steps = (job.size.div_ceil(DEEP), TILE.min(job.keys).div_ceil(DEEP));
+    let plan = Plan { blocks, steps, across: job.values.div_ceil(SIDE) };
+    let chunks = count.div_ceil(per);
+    let work = |index: usize| {
+        // Later queries see more keys where attention is causal: they go first.
+        let (head, chunk) = (index / chunks, chunks - 1 - index % chunks);
+        let range = chunk * per..((chunk + 1) * per).min(count);
+        Task::<U> { job, plan: &plan, out, unit: PhantomData }.run(head, range);
+    };
+    if job.work() < SERIAL {
+        (0..heads * chunks).for_each(work);
+    } else {
+        threads::parallel(heads * chunks, &work);
+    }
+}
+
+struct Task<'a, U> {
+    job: &'a Job<BF16>,
+    plan: &'a Plan,
+    out: SharedMut<BF16>,
+    unit: PhantomData<fn() -> U>,
+}
+
+/// Buffers of a task.
+struct Buffers<'a> {
+    /// For each block: the queries, packed as a right side.
+    queries: &'a mut [u8],
+    /// For each block: the sums over the keys so far, a row of 32 queries for each value.
+    sums: &'a mut [f32],
+    /// For each block: top, total and fade.
+    state: &'a mut [f32],
+    scores: &'a mut [f32],
+    /// The weights, packed as a right side: first rounded, then what is left over.
+    weights: &'a mut [u8],
+    /// The keys of a tile, and its values turned over, packed as left sides.
+    keys: &'a mut [u8],
+    values: &'a mut [u8],
+    stage: &'a mut [f32],
+    changes: &'a mut [f32],
+}
+
+/// One block of queries of a head.
+#[derive(Clone, Copy)]
+struct Place {
+    head: usize,
+    first: usize,
+    count: usize,
+}
+
+impl<U: Unit> Task<'_, U> {
+    fn place(&self, shared: usize, block: usize) -> Place {
+        let (plan, job) = (self.plan, self.job);
+        let first = block % plan.blocks * SIDE;
+        let head = shared * (job.heads / job.shared) + block / plan.blocks;
+        Place { head, first, count: SIDE.min(job.queries - first) }
+    }
+
+    fn run(&self, shared: usize, range: Range<usize>) {
+        let (job, plan, count) = (self.job, self.plan, range.len());
+        let (deep, long) = plan.steps;
+        let bytes = [count * deep, 2 * long, long * deep, plan.across * long].map(|steps| steps * STEP);
+        let floats = [count * plan.across * SIDE * SIDE, count * 3 * SIDE, long * SIDE * SIDE, SIDE * job.values];
+        let changes = job.changes.buffer(long * SIDE, SIDE);
+        let all = bytes.iter().sum::<usize>() + (floats.iter().sum::<usize>() + changes) * size_of::<f32>();
+        // Each part begins on a line.
+        Room::with([all + 9 * LINE], |mut room| {
+            let [queries, weights, keys, values] = bytes.map(|len| room.take(len));
+            let [sums, state, scores, stage] = floats.map(|len| room.take(len));
+            let changes = room.take(changes);
+            let buffers = Buffers { queries, sums, state, scores, weights, keys, values, stage, changes };
+            // SAFETY: whoever chose the unit says that it is there, and all that comes with it.
+            unsafe {
+                U::rows(LINES, LINES);
+                self.all(shared, range, buffers);
+                U::release();
+            }
+        });
+    }
+
+    /// All keys, tile by tile, against some blocks of queries.
+    unsafe fn all(&self, shared: usize, range: Range<usize>, mut buffers: Buffers<'_>) {
+        let job = self.job;
+        let mut last = 0;
+        for (slot, block) in range.clone().enumerate() {
+            let place = self.place(shared, block);
+            // SAFETY: the block lies inside the operand; the caller has the unit.
+            unsafe { self.load(slot, place, &mut buffers) };
+            last = last.max(place.first + place.count - 1);
+        }
+        let seen = job.changes.seen(last, job.keys);
+        for first in (0..seen).step_by(TILE) {
+            let keys = (first, TILE.min(seen - first));
+            // SAFETY: the rows lie inside the operands, the buffers are as large as planned; the caller has the unit.
+            unsafe {
+                self.pack(shared, keys, &mut buffers);
+                for (slot, block) in range.clone().enumerate() {
+                    self.step(slot, self.place(shared, block), keys, &mut buffers);
+                }
+            }
+        }
+        for (slot, block) in range.enumerate() {
+            self.store(slot, self.place(shared, block), seen == 0, &mut buffers);
+        }
+    }
+
+    /// Packs the queries of a block, and starts its state.
+    unsafe fn load(&self, slot: usize, place: Place, buffers: &mut Buffers<'_>) {
+        let (job, deep) = (self.job, self.plan.steps.0);
+        let rows = job.query.get(place.head).from(place.first, 0);
+        let to = &mut buffers.queries[slot * deep * STEP..][..deep * STEP];
+        for (step, to) in to.chunks_exact_mut(STEP).enumerate() {
+            let from = Matrix::new(rows.from(0, step * DEEP).at.cast_mut(), (rows.col, rows.row));
+            // SAFETY: inside the operand; the caller has the instructions.
+            unsafe { pack::right(from, (place.count, DEEP.min(job.size - step * DEEP)), to.as_mut_ptr()) };
+        }
+        let state = &mut buffers.state[slot * 3 * SIDE..][..3 * SIDE];
+        state[..SIDE].fill(f32::NEG_INFINITY);
+        state[SIDE..].fill(0.0);
+    }
+
+    /// Packs a tile of keys, and its values.
+    unsafe fn pack(&self, shared: usize, (first, count): (usize, usize), buffers: &mut Buffers<'_>) {
+        let (job, (deep, long)) = (self.job, self.plan.steps);
+        let (keys, values) = (job.key.get(shared).from(first, 0), job.value.get(shared).from(first, 0));
+        for (step, to) in buffers.keys.chunks_exact_mut(STEP).enumerate() {
+            let (row, col) = (step / deep * SIDE, step % deep * DEEP);
+            if row < count {
+                let from = Matrix::new(keys.from(row, col).at.cast_mut(), (keys.row, keys.col));
+                // SAFETY: inside the operand; the caller has the instructions.
+                unsafe { pack::left(from, (SIDE.min(count - row), DEEP.min(job.size - col)), to.as_mut_ptr()) };
+            }
+        }
+        for (step, to) in buffers.values.chunks_exact_mut(STEP).enumerate() {
+            let (row, col) = (step % long * DEEP, step / long * SIDE);
+            if row < count {
+                let from = Matrix::new(values.from(row, col).at.cast_mut(), (values.col, values.row));
+                // SAFETY: as above.
+                unsafe { pack::left(from, (SIDE.min(job.values - col), DEEP.min(count - row)), to.as_mut_ptr()) };
+            }
+        }
+    }
+
+    /// One block of queries against one tile of keys.
+    unsafe fn step(&self, slot: usize, place: Place, keys: (usize, usize), buffers: &mut Buffers<'_>) {
+        let (job, (deep, long)) = (self.job, self.plan.steps);
+        let count = job.changes.seen(place.first + place.count - 1, job.keys).saturating_sub(keys.0).min(keys.1);
+        if count == 0 {
+            return;
+        }
+        let side = |left: *const u8, right: *const u8, steps| Sides {
+            left,
+            row: LINE,
+            lower: STEP / 2,
+            deep: STEP,
+            right,
+            steps,
+        };
+        for row in (0..count).step_by(SIDE) {
+            let queries = buffers.queries[slot * deep * STEP..].as_ptr();
+            let left = buffers.keys[row / SIDE * deep * STEP..].as_ptr();
+            // SAFETY: packed sides, and 32 x 32 scores; the caller has the unit.
+            unsafe { U::multiply(side(left, queries, deep), buffers.scores[row * SIDE..].as_mut_ptr(), false) };
+        }
+        let block = &mut buffers.scores[..count * SIDE];
+        scale(block, job.query_unit() as f32);
+        if let Some(cap) = job.cap_unit() {
+            scores::cap(block, cap as f32);
+        }
+        let part = Part { head: place.head, queries: (place.first, place.count), keys: (keys.0, count) };
+        // SAFETY: inside the operands.
+        unsafe { job.changes.apply(part, SIDE, block, buffers.changes) };
+        let (top, rest) = buffers.state[slot * 3 * SIDE..][..3 * SIDE].split_at_mut(SIDE);
+        let (total, fade) = rest.split_at_mut(SIDE);
+        Weights::<_, REGS> { scores: &mut *block, state: State { top, total, fade: &mut *fade } }.run();
+        let size = self.plan.across * SIDE * SIDE;
+        let sums = &mut buffers.sums[slot * size..][..size];
+        let (rounded, rest) = buffers.weights.split_at_mut(long * STEP);
+        // SAFETY: packed sides, and the sums of the block; the caller has the unit and the instructions.
+        unsafe {
+            split(block, rounded, rest);
+            if keys.0 > 0 {
+                faded(sums, fade);
+            }
+            for (across, sums) in sums.chunks_exact_mut(SIDE * SIDE).enumerate() {
+                let (left, steps) = (buffers.values[across * long * STEP..].as_ptr(), count.div_ceil(DEEP));
+                U::multiply(side(left, rounded.as_ptr(), steps), sums.as_mut_ptr(), keys.0 > 0);
+                U::multiply(side(left, rest.as_ptr(), steps), sums.as_mut_ptr(), true);
+            }
+        }
+    }
+
+    /// Writes the rows of a block.
+    fn store(&self, slot: usize, place: Place, unseen: bool, buffers: &mut Buffers<'_>) {
+        let (job, values) = (self.job, self.job.values);
+        let total = &buffers.state[(slot * 3 + 1) * SIDE..][..SIDE];
+        let size = self.plan.across * SIDE * SIDE;
+        let sums = &mut buffers.sums[slot * size..][..size];
+        if unseen || job.changes.seen(place.first + place.count - 1, job.keys) == 0 {
+            sums.fill(0.0);
+        }
+        let from = Block { at: sums.as_ptr(), pitch: SIDE, rows: values, cols: SIDE };
+        // SAFETY: the stage has room for a block.
+        unsafe { Turn { from, to: buffers.stage.as_mut_ptr(), width: values }.run() };
+        for (query, &total) in total[..place.count].iter().enumerate() {
+            let row = &mut buffers.stage[query * values..][..values];
+            scale(row, if total == 0.0 { 1.0 } else { 1.0 / total });
+            let start = (place.head * job.queries + place.first + query) * values;
+            // SAFETY: each task has its own rows.
+            BF16::save(row, unsafe { self.out.slice(start..start + values) });
+        }
+    }
+}
+
+vectorize!(scale(values: &mut [f32], by: f32) => scale_body);
+
+#[inline(always)]
+fn scale_body(values: &mut [f32], by: f32) {
+    for slot in values {
+        *slot *= by;
+    }
+}
+
+vectorize!(
+    /// Multiplies rows of 32 sums by one value per lane.
+    faded(sums: &mut [f32], by: &[f32]) => faded_body
+);
+
+#[inline(always)]
+fn faded_body(sums: &mut [f32], by: &[f32]) {
+    for row in sums.chunks_exact_mut(SIDE) {
+        for (slot, &by) in row.iter_mut().zip(&by[..SIDE]) {
+            *slot *= by;
+        }
+    }
+}
+
+/// Packs rows of 32 weights as a right side: rounded, and what that leaves over. Rows up to the end of a step are 0.
+///
+/// # Safety
+/// There is room for the steps; the machine has these instructions.
+#[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
+#[expect(clippy::cast_ptr_alignment, reason = "lines are aligned")]
+unsafe fn split(weights: &[f32], rounded: &mut [u8], rest: &mut [u8]) {
+    // Sixteen elements of two rows by turns.
+    const ORDER: [u16; SIDE] = {
+        let (mut order, mut i) = ([0; SIDE], 0);
+        while i < SIDE {
+            order[i] = (i / 2 + i % 2 * LINES) as u16;
+            i += 1;
+        }
+        order
+    };
+    let rows = weights.len() / SIDE;
+    // SAFETY: inside the weights, or not read; pairs of rows up to whole steps have room.
+    unsafe {
+        let order = _mm512_loadu_si512(ORDER.as_ptr().cast());
+        for pair in 0..rows.next_multiple_of(DEEP) / 2 {
+            for half in 0..REGS {
+                let mut two = [_mm512_setzero_ps(); 2];
+                for (row, value) in two.iter_mut().enumerate() {
+                    if 2 * pair + row < rows {
+                        *value = _mm512_load_ps(weights.as_ptr().add((2 * pair + row) * SIDE + half * LINES));
+                    }
+                }
+                let near = std::mem::transmute::<__m512bh, __m512i>(_mm512_cvtne2ps_pbh(two[1], two[0]));
+                let low = _mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(_mm512_castsi512_si256(near)));
+                let high = _mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64::<1>(near)));
+                let low = _mm512_sub_ps(two[0], _mm512_castsi512_ps(low));
+                let high = _mm512_sub_ps(two[1], _mm512_castsi512_ps(high));
+                let left = std::mem::transmute::<__m512bh, __m512i>(_mm512_cvtne2ps_pbh(high, low));
+                let at = pair * REGS * LINE + half * LINE;
+                _mm512_store_si512(rounded.as_mut_ptr().add(at).cast(), _mm512_permutexvar_epi16(order, near));
+                _mm512_store_si512(rest.as_mut_ptr().add(at).cast(), _mm512_permutexvar_epi16(order, left));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
