@@ -140,7 +140,13 @@ pub fn conv_transpose2d(
 pub fn conv2d_weight_grad(g: &Array, x: &Array, weight_shape: &[usize], settings: &Settings) -> Result<Array> {
     let window = Window::new("conv2d_weight_grad", x.shape(), weight_shape, settings)?;
     window.check_gradient("conv2d_weight_grad", g)?;
-    match compute_dtype("conv2d_weight_grad", &[Some(g), Some(x)])? {
+    let dtype = compute_dtype("conv2d_weight_grad", &[Some(g), Some(x)])?;
+    if let (DType::BF16, Some(tiles)) = (dtype, tiles(&window))
+        && let Some(out) = (tiles.weight_grad)(&window, g, x, weight_shape)?
+    {
+        return Ok(out);
+    }
+    match dtype {
         DType::F64 => weight_grad::<f64>(&window, g, x, weight_shape),
         _ => weight_grad::<f32>(&window, g, x, weight_shape),
     }
@@ -169,12 +175,18 @@ type Run<T> = fn(&Window, &[T], &[T], Option<&[T]>, &mut [T]) -> Result<()>;
 struct Tiles {
     forward: Run<BF16>,
     input_grad: Run<BF16>,
+    /// None if a sum is not finite.
+    weight_grad: fn(&Window, &Array, &Array, &[usize]) -> Result<Option<Array>>,
 }
 
 /// Those, where there is such a unit and it pays.
 #[cfg(target_arch = "x86_64")]
 fn tiles(window: &Window) -> Option<Tiles> {
-    amx::takes(window).then_some(Tiles { forward: amx::forward::<Processor>, input_grad: amx::input_grad::<Processor> })
+    amx::takes(window).then_some(Tiles {
+        forward: amx::forward::<Processor>,
+        input_grad: amx::input_grad::<Processor>,
+        weight_grad: amx::gradient::run::<Processor>,
+    })
 }
 
 #[cfg(not(target_arch = "x86_64"))]

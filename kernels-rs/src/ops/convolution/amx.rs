@@ -5,6 +5,8 @@
 //! read where they lie for each tap; nothing is packed but the kernel, once a call. Sums stay in tiles over all taps and
 //! channels, in an order that depends on the kernel alone.
 
+pub mod gradient;
+
 use super::band::{Layout, Plane, SLACK};
 use super::panel::{Segment, Segments};
 use super::window::{self, Window};

@@ -148,6 +148,34 @@ impl Layout {
     }
 }
 
+impl Layout {
+    /// Copies a plane, whose tile is the whole plane, into a band that is 0 already: elements of any type.
+    ///
+    /// # Safety
+    /// The plane is readable, and there is room for its band.
+    pub unsafe fn copy<T: Copy>(&self, (row_axis, col_axis): (&Axis, &Axis), from: Plane<T>, to: *mut T) {
+        for row_slot in 0..row_axis.slots() {
+            let (row_start, row_step) = row_axis.source(0, row_slot);
+            let (first, last) = inside(row_start, row_step, from.rows, self.row_extent);
+            for (i, col_slot) in (first..last).flat_map(|i| (0..col_axis.slots()).map(move |slot| (i, slot))) {
+                let (start, step) = col_axis.source(0, col_slot);
+                let (low, high) = inside(start, step, from.cols, self.col_extent);
+                let row = (row_start + (i * row_step) as isize) as usize;
+                let at = (row_slot * self.row_extent + i) * self.pitch + col_slot * self.col_extent;
+                let source = from.at.wrapping_add(row * from.cols).wrapping_offset(start);
+                // SAFETY: what is read lies inside the row, what is written in the band.
+                unsafe {
+                    if step == 1 {
+                        std::ptr::copy_nonoverlapping(source.wrapping_add(low), to.add(at + low), high - low);
+                    } else {
+                        (low..high).for_each(|i| *to.add(at + i) = *source.wrapping_add(i * step));
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// The first `i < total`, and one past the last, for which `start + i * step` lies in `0..len`.
 #[inline(always)]
 fn inside(start: isize, step: usize, len: usize, total: usize) -> (usize, usize) {

@@ -1,6 +1,7 @@
 use super::super::Settings;
 use super::super::reference::for_each_product;
 use super::*;
+use crate::array::Array;
 use crate::dtype::Element;
 use crate::machine::amx::{Processor, model::Model};
 use crate::machine::threads::set_num_threads;
@@ -55,20 +56,23 @@ fn close(what: &str, got: &[BF16], want: &[f64], terms: usize) {
     }
 }
 
-/// What a unit computes: the result and the input gradient.
-fn both<U: Unit>(case: &Case, [x, w, b, g, back]: [&[BF16]; 5]) -> [Vec<BF16>; 2] {
+/// What a unit computes: the result and both gradients.
+fn all_of<U: Unit>(case: &Case, [x, w, b, g, back]: [&[BF16]; 5]) -> [Vec<BF16>; 3] {
     let window = Window::new("test", &case.input, &case.weight, &case.settings).unwrap();
     let (mut y, mut dx) = (vec![BF16(0x7fc0); g.len()], vec![BF16(0x7fc0); x.len()]);
     forward::<U>(&window, x, w, Some(b), &mut y).unwrap();
     input_grad::<U>(&window, g, w, Some(back), &mut dx).unwrap();
-    [y, dx]
+    let [xs, gs] =
+        [(x, case.input), (g, window.output_shape())].map(|(x, shape)| Array::from_slice(x, &shape).unwrap());
+    let dw = gradient::run::<U>(&window, &gs, &xs, &case.weight).unwrap();
+    [y, dx, dw.map_or_else(Vec::new, |dw| dw.to_vec::<BF16>().unwrap())]
 }
 
 /// By the model of the unit, and by the unit where there is one.
-fn found(case: &Case, operands: [&[BF16]; 5]) -> Vec<[Vec<BF16>; 2]> {
-    let mut all = vec![both::<Model>(case, operands)];
+fn found(case: &Case, operands: [&[BF16]; 5]) -> Vec<[Vec<BF16>; 3]> {
+    let mut all = vec![all_of::<Model>(case, operands)];
     if simd::has_amx() {
-        all.push(both::<Processor>(case, operands));
+        all.push(all_of::<Processor>(case, operands));
     }
     all
 }
@@ -82,19 +86,22 @@ fn check(case: &Case, rng: &mut Rng) {
     let (xs, ws, gs, bs, backs) = (wide(&x), wide(&w), wide(&g), wide(&b), wide(&back));
     let (out, inner) = (shape[2] * shape[3], input[2] * input[3]);
     let mut y: Vec<f64> = (0..gs.len()).map(|i| bs[i / out % weight[0]]).collect();
+    let mut dw = vec![0.0; ws.len()];
     let mut dx: Vec<f64> = (0..xs.len()).map(|i| backs[i / inner % input[1]]).collect();
     for_each_product(&window, *input, settings, |xi, wi, oi| {
         y[oi] += xs[xi] * ws[wi];
         dx[xi] += gs[oi] * ws[wi];
+        dw[wi] += gs[oi] * xs[xi];
     });
     let taps = weight[2] * weight[3];
     let mut last = None;
     for threads in [1, 3, 16] {
         set_num_threads(threads);
         let all = found(case, [&x, &w, &b, &g, &back]);
-        for [got, back] in &all {
+        for [got, back, weights] in &all {
             close(&format!("{case:?}"), got, &y, weight[1] * taps);
             close(&format!("input gradient of {case:?}"), back, &dx, weight[0] * taps);
+            close(&format!("weight gradient of {case:?}"), weights, &dw, input[0] * out);
         }
         let bits: Vec<Vec<u16>> = all.iter().flatten().map(|x| x.iter().map(|x| x.0).collect()).collect();
         assert!(last.is_none_or(|last| last == bits), "{threads} threads: {case:?}");
@@ -131,13 +138,14 @@ fn what_is_not_finite_stays_where_it_is_read() {
     let case = Case { input: [1, 9, 6, 20], weight: [8, 9, 3, 3], settings };
     let (mut x, w, b) = (vec![BF16::from_f64(1.0); 9 * 120], vec![BF16::from_f64(1.0); 8 * 81], vec![BF16(0); 9]);
     x[8 * 120 + 2 * 20 + 19] = BF16::from_f64(f64::NAN);
-    let g = vec![BF16(0); 8 * 120];
-    for [y, _] in found(&case, [&x, &w, &b[..8], &g, &b]).iter().filter(|_| packs()) {
+    let g = vec![BF16::from_f64(1.0); 8 * 120];
+    for [y, _, weights] in found(&case, [&x, &w, &b[..8], &g, &b]).iter().filter(|_| packs()) {
         for (i, y) in y.iter().enumerate() {
             let (row, col) = (i % 120 / 20, i % 20);
             let reads = (1..=3).contains(&row) && col >= 18;
             assert_eq!(y.to_f64().is_nan(), reads, "{row} {col}");
         }
+        assert!(weights.is_empty(), "another way has to be taken");
     }
 }
 
