@@ -171,12 +171,14 @@ fn most<T: Element>(weight: &Array) -> usize {
 /// What computes images of a convolution, or of its input gradient: from the source, the kernel, and what is added.
 type Run<T> = fn(&Window, &[T], &[T], Option<&[T]>, &mut [T]) -> Result<()>;
 
+/// What computes a gradient with respect to the kernel; none if a sum is not finite.
+type Gradient = fn(&Window, &Array, &Array, &[usize]) -> Result<Option<Array>>;
+
 /// The ways of bfloat16 by tiles.
 struct Tiles {
     forward: Run<BF16>,
     input_grad: Run<BF16>,
-    /// None if a sum is not finite.
-    weight_grad: fn(&Window, &Array, &Array, &[usize]) -> Result<Option<Array>>,
+    weight_grad: Gradient,
 }
 
 /// Those, where there is such a unit and it pays.

@@ -297,7 +297,6 @@ fn faded_body(sums: &mut [f32], by: &[f32]) {
 /// # Safety
 /// There is room for the steps; the machine has these instructions.
 #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
-#[expect(clippy::cast_ptr_alignment, reason = "lines are aligned")]
 unsafe fn split(weights: &[f32], rounded: &mut [u8], rest: &mut [u8]) {
     // Sixteen elements of two rows by turns.
     const ORDER: [u16; SIDE] = {

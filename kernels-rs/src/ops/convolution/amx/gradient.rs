@@ -29,6 +29,7 @@ const MOST: usize = 2 * PART;
 const SUMS: usize = SIDE * SIDE;
 
 /// The gradient with respect to the kernel; none if a sum is not finite.
+#[expect(clippy::cast_ptr_alignment, reason = "memory begins at a cache line")]
 pub fn run<U: Unit>(window: &Window, g: &Array, x: &Array, shape: &[usize]) -> Result<Option<Array>> {
     let (channels, outputs) = (window.inputs / window.groups, window.outputs / window.groups);
     let blocks = (channels.div_ceil(SIDE), outputs.div_ceil(SIDE));
@@ -121,7 +122,7 @@ fn add<U: Unit>(
     let (window, geometry) = (&part.window, Geometry::new(&part.window));
     let taps = geometry.layout.offsets(&geometry.axes.0, &geometry.axes.1, 1);
     // An odd number of cache lines, so that channels do not fall into the same cache sets.
-    let pitch = (window.batch * geometry.image / DEEP | 1) * DEEP;
+    let pitch = ((window.batch * geometry.image / DEEP) | 1) * DEEP;
     let beyond = taps.iter().max().map_or(0, |tap| tap + DEEP).next_multiple_of(DEEP);
     let left = Memory::new((window.inputs * pitch + beyond) * size_of::<BF16>())?;
     let right = Memory::new(window.groups * blocks.1 * window.batch * geometry.steps * STEP)?;
