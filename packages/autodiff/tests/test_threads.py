@@ -129,11 +129,11 @@ def grown(w: Tensor[Any], factor: float, depth: int = 25) -> Tensor[Any]:
 def test_branches_of_several_threads_are_joined_to_one_graph(device: Backend) -> None:
     factors = [0.5, 1.5, 2.0, 2.5]
     w = leaf(1.0, 2.0, device=device)
-    alone = sum((grown(w, f).sum() for f in factors[1:]), start=grown(w, factors[0]).sum())
+    alone: Any = sum((grown(w, f).sum() for f in factors[1:]), start=grown(w, factors[0]).sum())
     want = grad_of(w, alone.backward())
     for _ in range(10):
         first, *rest = _at_once(*[partial(grown, w, f) for f in factors])
-        joined = sum((branch.sum() for branch in rest), start=first.sum())
+        joined: Any = sum((branch.sum() for branch in rest), start=first.sum())
         with ThreadPoolExecutor(1) as pool:
             found = pool.submit(joined.backward).result()
         # Which branch is added first depends on whose steps came last.
