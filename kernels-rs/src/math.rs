@@ -3,9 +3,10 @@
 //! Everything is `#[inline(always)]` and generic over [`Fma`], so that one text serves machines with and without fused
 //! multiply-add. What is hot stays in `f32` (`f32` lanes); where accuracy is hard, the value is computed in `f64` lanes
 //! by polynomials of about 40 bits and rounded once ([`wide`]). Coefficients are weighted least-squares fits driven to
-//! near-minimax, unless a source is named. `f64` arrays use the platform's libm instead.
+//! near-minimax, unless a source is named. `f64` arrays use [`double`], and the platform's libm for what is not there.
 
 pub mod division;
+pub mod double;
 pub mod exponential;
 pub mod special;
 #[cfg(target_arch = "x86_64")]
@@ -126,5 +127,5 @@ pub mod libm {
             )*
         };
     }
-    functions! { acosh asinh atanh erf erfc }
+    functions! { acosh asinh atanh erf erfc lgamma }
 }

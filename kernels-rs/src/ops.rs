@@ -22,5 +22,6 @@ pub mod samples;
 pub mod sampling;
 pub mod scan;
 pub mod sort;
+pub mod statistics;
 pub mod step;
 pub mod transform;

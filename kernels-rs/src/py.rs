@@ -44,6 +44,7 @@ mod rows;
 mod sampling;
 mod scan;
 mod sort;
+mod statistics;
 mod step;
 mod tensor;
 mod transform;
@@ -117,6 +118,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     sampling::register(module)?;
     scan::register(module)?;
     sort::register(module)?;
+    statistics::register(module)?;
     step::register(module)?;
     transform::register(module)?;
     Ok(())

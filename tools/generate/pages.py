@@ -10,6 +10,7 @@ import numpy as np
 
 import phlox_tensor as pt
 from phlox_tensor._op import Op
+from phlox_tensor._spelling_notes import NOTES, ONNX
 from phlox_tensor._spellings import IDIOMS, KEYWORDS, SPELLINGS
 
 from .code import module_of, own_ops, parameters, result_type
@@ -94,19 +95,24 @@ def _declaration(op: Op) -> str:
 
 
 def spellings() -> str:
-    """The page of names in four libraries."""
+    """The page of names in five libraries."""
     rows = "\n".join(
         f"| `{row.ours}` | {_cell(row.numpy, row.ours)} | {_cell(row.torch, row.ours)} "
-        f"| {_cell(row.burn, row.ours)} |"
+        f"| {_cell(row.burn, row.ours)} | {_cell(ONNX.get(row.ours, ''), row.ours)} "
+        f"| {NOTES.get(row.ours, '')} |"
         for row in SPELLINGS
     )
     idioms = "\n".join(f"| `{name}` | `{code.format(ns='px')}` |" for name, code in IDIOMS.items())
     keywords = "\n".join(f"| `{name}` | `{ours}` |" for name, ours in KEYWORDS.items())
-    head = "| phlox | NumPy | PyTorch | Burn |\n| --- | --- | --- | --- |\n"
+    head = (
+        "| phlox | NumPy | PyTorch | Burn | ONNX | what differs |\n"
+        "| --- | --- | --- | --- | --- | --- |\n"
+    )
     return (
-        f"{HEADER}# Names in four libraries\n\n"
+        f"{HEADER}# Names in five libraries\n\n"
         "An empty cell means that the library has no such function. Where another library's name "
-        "is used, the error says ours.\n\n"
+        "is used, the error says ours. Ops of ONNX have attributes where others have several "
+        "functions; [all that are read](../onnx-ops.md).\n\n"
         f"{head}{rows}\n\n## Written otherwise\n\n"
         f"| elsewhere | here |\n| --- | --- |\n{idioms}\n\n## Keywords\n\n"
         f"| elsewhere | here |\n| --- | --- |\n{keywords}\n"

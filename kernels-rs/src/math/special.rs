@@ -1,6 +1,6 @@
 //! The error function and the activations.
 
-use super::{Fma, exponential, poly, wide};
+use super::{Fma, exponential, poly, poly64, wide};
 
 const SQRT_2_OVER_PI: f64 = 0.797_884_560_802_865_4;
 const INV_SQRT_2_PI: f64 = 0.398_942_280_401_432_7;
@@ -87,6 +87,104 @@ pub fn gelu<M: Fma>(x: f32) -> f32 {
     let far = if x > 0.0 { x - beyond } else { -beyond };
     let near = M::fma(x * x, tail.s, 0.5 * x);
     if x.abs() < 0.7 { near } else { far }
+}
+
+/// `1 - erf x`, in `f64` lanes: `e^(-x^2) * e^(x^2) erfc(x)`, where the second factor times `1 + x` is a polynomial of
+/// `(x - 2) / (x + 2)`.
+#[inline(always)]
+pub fn erfc<M: Fma>(x: f32) -> f32 {
+    let a = (x as f64).abs();
+    let a = if a > 10.06 { 10.06 } else { a };
+    let p = poly64::<M, 14>(
+        (a - 2.0) / (a + 2.0),
+        [
+            0.7661870289623003,
+            -0.2599748368144787,
+            0.037813893764439145,
+            0.042536339246603716,
+            -0.025243446687844666,
+            -0.0005180928758787725,
+            0.00393683421538194,
+            0.0001431678317153453,
+            -0.0007031580345080502,
+            -0.00013370042988819492,
+            0.00011152465578832844,
+            4.86640617892422e-05,
+            -6.843679419462641e-06,
+            -5.707853911483116e-06,
+        ],
+    );
+    let tail = wide::exp::<M>(-(a * a)) * p / (1.0 + a);
+    (if x < 0.0 { 2.0 - tail } else { tail }) as f32
+}
+
+/// The number of which `erf` is `x`. Two ranges of `w = -ln(1 - x^2)` as by M. Giles, "Approximating the erfinv function",
+/// 2010; `w` is good enough in `f32`, the polynomials are not.
+#[inline(always)]
+pub fn erfinv<M: Fma>(x: f32) -> f32 {
+    let w = -exponential::log::<M>((1.0 - x) * (1.0 + x));
+    let near = poly64::<M, 10>(
+        w as f64 - 2.5,
+        [
+            1.5014093598328817,
+            0.24664028938940943,
+            -0.0041773897590807445,
+            -0.0012527484164548393,
+            0.00021834691469302115,
+            -4.959743495821235e-06,
+            -3.4633561655939872e-06,
+            4.654287306283573e-07,
+            2.3285844510028886e-08,
+            -8.739830983687219e-09,
+        ],
+    );
+    let far = poly64::<M, 11>(
+        w as f64 - 10.85,
+        [
+            3.1280605371136874,
+            0.15266089920424422,
+            -0.003404545896309364,
+            0.00014521219676407875,
+            -7.086612135601227e-06,
+            3.0191037111178585e-07,
+            -4.257593599523903e-09,
+            -1.112028385195389e-09,
+            2.3871141742957343e-10,
+            -3.280242194301324e-11,
+            1.911637252594415e-12,
+        ],
+    );
+    let y = ((if w < 5.0 { near } else { far }) * x as f64) as f32;
+    if x.abs() == 1.0 { f32::INFINITY.copysign(x) } else { y }
+}
+
+/// `ln |Gamma(x)|`; around its zeros 1 and 2 these times a polynomial.
+#[inline(always)]
+pub fn lgamma<M: Fma>(x: f32) -> f32 {
+    let x = x as f64;
+    let u = x - 1.5;
+    let p = poly64::<M, 15>(
+        u,
+        [
+            0.4831289505586791,
+            -0.1459598971853303,
+            0.06291139774804982,
+            -0.031308396849954005,
+            0.01679719228141992,
+            -0.009427490583084314,
+            0.005445625623031082,
+            -0.003195176147624643,
+            0.0019247714470518268,
+            -0.0012420143954270015,
+            0.0007210720309673767,
+            -0.0002520608702910301,
+            0.00021479980472955605,
+            -0.00037988235664451167,
+            0.0002021767882219624,
+        ],
+    );
+    let near = p * (x - 1.0) * (x - 2.0);
+    (if (x > 0.8) & (x < 2.25) { near } else { super::double::lgamma::<M>(x) }) as f32
 }
 
 /// `g` times the derivative of [`gelu`] at `x`.
@@ -181,9 +279,39 @@ pub fn elu<M: Fma>(x: f32, alpha: f32) -> f32 {
 /// The same functions for `f64`, through libm.
 pub mod double {
     use super::{INV_SQRT_2_PI, SQRT_2_OVER_PI};
-    use crate::math::libm::erfc;
+    use crate::math::Baseline;
+    use crate::math::libm::{erf, erfc};
 
     const SQRT_HALF: f64 = std::f64::consts::FRAC_1_SQRT_2;
+
+    /// The number of which `erf` is `x`: Newton's method from where the function of `f32` ends.
+    pub fn erfinv(x: f64) -> f64 {
+        let a = x.abs();
+        if a >= 1.0 || x == 0.0 || x.is_nan() {
+            return if a == 1.0 {
+                f64::INFINITY.copysign(x)
+            } else if x == 0.0 {
+                x
+            } else {
+                f64::NAN
+            };
+        }
+        let start = super::erfinv::<Baseline>(a.min(0.999_999_9) as f32) as f64;
+        let mut y = if a <= 0.999_999_9 {
+            start
+        } else {
+            // Far out erfc(y) = e^(-y^2) / (y * sqrt(pi)) * (1 - 1/(2y^2) + ...).
+            let far = -(1.0 - a).ln() - 0.5 * std::f64::consts::PI.ln();
+            (0..4).fold(far.sqrt(), |y, _| (far - y.ln() + (1.0 - 0.5 / (y * y)).ln()).sqrt())
+        };
+        for _ in 0..3 {
+            let gap = if a < 0.5 { erf(y) - a } else { (1.0 - a) - erfc(y) };
+            // The second term is Halley's, for the steepness of the tail.
+            let step = gap * (y * y).exp() * (0.5 * std::f64::consts::PI.sqrt());
+            y -= step / (1.0 + y * step);
+        }
+        y.copysign(x)
+    }
 
     /// The normal distribution function.
     fn normal(x: f64) -> f64 {

@@ -1,5 +1,8 @@
 //! Distances of all rows of one matrix from all of another. Columns of the second lie beside each other, so that a
-//! register holds the distances of one row from several; sums are in `f64`, one coordinate after another.
+//! register holds the distances of one row from several; sums are in `f64`, one coordinate after another, but those of
+//! squares of `f32` and narrower.
+
+mod euclid;
 
 use crate::array::Array;
 use crate::array::shape::{self, Shape};
@@ -26,11 +29,17 @@ pub fn cdist(x1: &Array, x2: &Array, p: f64) -> Result<Array> {
     }
     let (n, m, d) = (x1.shape()[r1 - 2], x2.shape()[r2 - 2], x1.shape()[r1 - 1]);
     let front = shape::broadcast(&x1.shape()[..r1 - 2], &x2.shape()[..r2 - 2])?;
+    let narrow = p == 2.0 && x1.dtype() != DType::F64;
+    let computed = if narrow { DType::F32 } else { DType::F64 };
     let rows =
-        |x: &Array, count: usize| cast(&view::broadcast_to(x, &joined(&front, [count, d])?)?, DType::F64)?.contiguous();
+        |x: &Array, count: usize| cast(&view::broadcast_to(x, &joined(&front, [count, d])?)?, computed)?.contiguous();
     let (a, b) = (rows(x1, n)?, rows(x2, m)?);
     let mut out = Array::uninit(x1.dtype(), &joined(&front, [n, m])?)?;
-    if out.numel() > 0 {
+    if out.numel() > 0 && narrow {
+        let (a, b) = (a.as_slice::<f32>().expect("dense"), b.as_slice::<f32>().expect("dense"));
+        dispatch!(float x1.dtype(), T => euclid::batches(a, b, out.as_mut_slice::<T>(), (n, m, d)),
+            else unreachable!("looked at above"));
+    } else if out.numel() > 0 {
         let (a, b) = (a.as_slice::<f64>().expect("dense"), b.as_slice::<f64>().expect("dense"));
         dispatch!(float x1.dtype(), T => batches(a, b, out.as_mut_slice::<T>(), (n, m, d), p),
             else unreachable!("looked at above"));
@@ -185,6 +194,17 @@ mod tests {
                     (found - wanted).abs() <= part * (1.0 + wanted.abs()) || (wanted > 6e4 && dtype == DType::F16);
                 assert!(inside, "{found} for {wanted}");
             }
+        }
+    }
+
+    #[test]
+    fn distances_beyond_the_squares_of_a_type_are_finite() {
+        let x1 = Array::from_slice(&[3e30_f32, 3e-30, 0.0, 1.0], &[4, 1]).unwrap();
+        let x2 = Array::from_slice(&[-1e30_f32, 0.0], &[2, 1]).unwrap();
+        let found = floats(&cdist(&x1, &x2, 2.0).unwrap());
+        let wanted = [4e30, 3e30, 1e30, 3e-30, 1e30, 0.0, 1e30, 1.0];
+        for (found, wanted) in found.iter().zip(wanted) {
+            assert!((found - wanted).abs() <= 1e-6 * wanted, "{found} for {wanted}");
         }
     }
 

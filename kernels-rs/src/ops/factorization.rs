@@ -1,4 +1,4 @@
-//! Factorisations of matrices: Cholesky's, elimination with pivots, and orthonormal columns.
+//! Factorisations of matrices: Cholesky's, elimination with pivots, and orthonormal columns; and triangles solved.
 //!
 //! All go by panels of [`panel::WIDTH`] columns. A panel is copied column by column into a buffer, where its steps are
 //! plain loops over whole columns; what it does to the rest of the matrix is products ([`add`]). So nearly all work is
@@ -9,11 +9,13 @@ mod cholesky;
 mod elimination;
 mod panel;
 mod reflection;
+mod substitution;
 #[cfg(test)]
 mod tests;
 
 use crate::array::Array;
 use crate::array::copy::dense_copy;
+use crate::array::shape;
 use crate::array::view;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -128,6 +130,46 @@ pub fn qr(x: &Array, columns: Columns) -> Result<(Array, Array)> {
     let (batch, sizes) = matrices("qr", x)?;
     let (q, r) = by_type!(x, T => reflection::factors::<T>(x, batch, sizes, columns)?);
     Ok((cast(&q, x.dtype())?, cast(&r, x.dtype())?))
+}
+
+/// The inverse. Narrow floats are computed in `f32`.
+pub fn inv(x: &Array) -> Result<Array> {
+    let (_, [m, n]) = matrices("inv", x)?;
+    let mut one = Array::zeros(DType::F32, &[n, n])?;
+    one.as_mut_slice::<f32>().iter_mut().step_by(n + 1).for_each(|value| *value = 1.0);
+    let (a, b) = matched("inv", x, &cast(&one, x.dtype())?, [m, n])?;
+    let out = by_type!(x, T => substitution::square_solutions::<T>("inv", &a, &b, "px.linalg.pinv(x)")?);
+    cast(&out, x.dtype())
+}
+
+/// What gives `x2` when `x1` is multiplied with it. Narrow floats are computed in `f32`.
+pub fn solve(x1: &Array, x2: &Array) -> Result<Array> {
+    let (_, sizes) = matrices("solve", x1)?;
+    let (a, b) = matched("solve", x1, x2, sizes)?;
+    let hint = "px.linalg.lstsq(x1, x2)";
+    cast(&by_type!(x1, T => substitution::square_solutions::<T>("solve", &a, &b, hint)?), x1.dtype())
+}
+
+/// What one triangle of `x1` gives `x2` when it is multiplied with it. Narrow floats are computed in `f32`.
+pub fn solve_triangular(x1: &Array, x2: &Array, upper: bool, unit_diagonal: bool) -> Result<Array> {
+    let (_, sizes) = matrices("solve_triangular", x1)?;
+    let (a, b) = matched("solve_triangular", x1, x2, sizes)?;
+    cast(&by_type!(x1, T => substitution::solutions::<T>(&a, &b, upper, unit_diagonal)?), x1.dtype())
+}
+
+/// Squares and what they are solved for, with equal batches.
+fn matched(op: &'static str, x1: &Array, x2: &Array, [m, n]: [usize; 2]) -> Result<(Array, Array)> {
+    let (_, [rows, k]) = matrices(op, x2)?;
+    if m != n || n != rows || x1.dtype() != x2.dtype() {
+        return Err(Error::Rejected("a square of floats is solved for as many rows of them"));
+    }
+    let (r1, r2) = (x1.rank(), x2.rank());
+    let mut front = shape::broadcast(&x1.shape()[..r1 - 2], &x2.shape()[..r2 - 2])?;
+    shape::check_rank(front.len() + 2)?;
+    let mut other = front;
+    [n, n].into_iter().for_each(|size| front.push(size));
+    [n, k].into_iter().for_each(|size| other.push(size));
+    Ok((view::broadcast_to(x1, &front)?, view::broadcast_to(x2, &other)?))
 }
 
 /// How many matrices, and their sizes.

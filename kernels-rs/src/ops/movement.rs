@@ -3,6 +3,7 @@
 mod add_slices;
 mod append;
 pub mod getitem;
+mod repeat;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +18,7 @@ use crate::error::{Error, Result};
 
 pub use add_slices::add_slices;
 pub use append::append;
+pub use repeat::repeat;
 
 /// Tensors one after the other along an axis; the other lengths agree.
 pub fn concat(xs: &[&Array], axis: usize) -> Result<Array> {

@@ -1,6 +1,7 @@
 //! Images read at places between their pixels. Where a place reads, and with which weights, is found once for all
 //! channels, some places at a time.
 
+mod overlap;
 mod taps;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ use crate::memory::scratch::with_scratch;
 use crate::ops::elementwise::convert::cast;
 use crate::ops::parts;
 use crate::vectorize;
+pub use overlap::nms;
 use std::ops::Range;
 use taps::{Lists, Place, Taps};
 pub use taps::{Margin, Mode};

@@ -3,10 +3,12 @@
 
 mod lines;
 mod radix;
+mod search;
 #[cfg(test)]
 mod tests;
 mod topk;
 
+pub use search::searchsorted;
 pub use topk::topk;
 
 use crate::array::Array;

@@ -141,6 +141,7 @@ mod rows {
         flip(x: Tensor, axis: Ints) => view::flip(x, axis);
         pad(x: Tensor, padding: Pairs, value: Value) => movement::pad(x, padding, value);
         permute_dims(x: Tensor, axes: Ints) => view::permute_dims(x, axes);
+        repeat(x: Tensor, repeats: usize, axis: Option<usize>) => movement::repeat(x, repeats, axis);
         reshape(x: Tensor, shape: Ints) => view::reshape(x, shape);
         slice(x: Tensor, start: Ints, size: Ints, step: Steps) => view::slice(x, start, size, step);
         slice_scatter(x: Tensor, values: Tensor, start: Ints, size: Ints, step: Steps)

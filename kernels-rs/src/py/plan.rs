@@ -294,6 +294,7 @@ fn maker(name: &str) -> Option<Maker> {
         super::sampling::steps,
         super::scan::steps,
         super::sort::steps,
+        super::statistics::steps,
         super::step::steps,
         super::transform::steps,
     ]

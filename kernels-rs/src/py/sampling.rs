@@ -1,4 +1,4 @@
-//! Images read between their pixels.
+//! Images read between their pixels, and boxes on them.
 
 use super::arg::*;
 use crate::ops::sampling::{self, Margin, Mode, Settings};
@@ -8,4 +8,5 @@ super::ops! {
         let (mode, margin) = (Mode::from_name(mode)?, Margin::from_name(padding_mode)?);
         sampling::grid_sample(x, grid, Settings { mode, margin, align_corners })
     };
+    nms(boxes: Tensor, scores: Tensor, iou_threshold: f64) => sampling::nms(boxes, scores, iou_threshold);
 }

@@ -8,7 +8,8 @@ use super::table::{binary_table, unary_table};
 use super::tabled;
 use crate::array::number::Ring;
 use crate::dtype::DType;
-use crate::math::{Baseline, division, exponential, libm, special, trigonometric};
+use crate::math::{Baseline, division, double, exponential, libm, special, trigonometric};
+use std::ops::{Add, Div, Mul};
 
 /// What the class of a row implies beyond its kernels.
 #[allow(non_camel_case_types)]
@@ -115,26 +116,88 @@ fn loop2<T: Copy, U>(a: &[T], b: &[T], out: &mut [U], f: impl Fn(T, T) -> U) {
     }
 }
 
-/// [`map1`] for functions whose fast form is wrong where `far` holds.
+/// [`map1`] for functions whose fast form is wrong beyond a limit.
 ///
 /// # Safety
 /// As for [`Kernel`].
 #[inline(always)]
 pub(super) unsafe fn map1_far(run: &Run, fast: impl Fn(f32) -> f32, slow: impl Fn(f64) -> f64) {
-    const BLOCK: usize = 256;
     // SAFETY: the run is valid for these types and this length.
     let (x, out) = unsafe { (operand::<f32>(run, 0), result::<f32>(run)) };
+    far1(x, out, fast, |x| slow(x as f64) as f32, |x| x.abs() > trigonometric::LIMIT);
+}
+
+/// [`map1_far`] of `f64`.
+///
+/// # Safety
+/// As for [`Kernel`].
+#[inline(always)]
+pub(super) unsafe fn map1_far64(run: &Run, fast: impl Fn(f64) -> f64, slow: impl Fn(f64) -> f64) {
+    // SAFETY: the run is valid for these types and this length.
+    let (x, out) = unsafe { (operand::<f64>(run, 0), result::<f64>(run)) };
+    far1(x, out, fast, slow, |x| x.abs() > double::LIMIT);
+}
+
+#[inline(always)]
+fn far1<T: Copy>(x: &[T], out: &mut [T], fast: impl Fn(T) -> T, slow: impl Fn(T) -> T, is_far: impl Fn(T) -> bool) {
+    const BLOCK: usize = 256;
     for (x, out) in x.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
         loop1(x, out, &fast);
-        let far = x.iter().fold(false, |far, x| far | (x.abs() > trigonometric::LIMIT));
-        if far {
+        if x.iter().fold(false, |far, &x| far | is_far(x)) {
             for (slot, &x) in out.iter_mut().zip(x) {
-                if x.abs() > trigonometric::LIMIT {
-                    *slot = slow(x as f64) as f32;
+                if is_far(x) {
+                    *slot = slow(x);
                 }
             }
         }
     }
+}
+
+/// A float that is raised to powers.
+pub(super) trait Power:
+    Copy + PartialEq + From<f32> + Add<Output = Self> + Mul<Output = Self> + Div<Output = Self>
+{
+    /// `x ** 0.5`, which differs from the square root at -0.0 and at -inf.
+    fn half(self) -> Self;
+}
+
+macro_rules! powers {
+    ($($ty:ident)*) => {$(
+        impl Power for $ty {
+            #[inline(always)]
+            fn half(self) -> Self {
+                let root = (self + 0.0).sqrt();
+                if self == $ty::NEG_INFINITY { $ty::INFINITY } else { root }
+            }
+        }
+    )*};
+}
+powers!(f32 f64);
+
+/// [`map2`] for powers: those by one number for all that products, quotients and roots give within 1.5 ulp are made so.
+///
+/// # Safety
+/// As for [`Kernel`].
+#[inline(always)]
+pub(super) unsafe fn map2_power<T: Power>(run: &Run, f: impl Fn(T, T) -> T) {
+    if (run.unit[0], run.unit[1]) == (true, false) {
+        // SAFETY: the run is valid for these types and this length.
+        let (x, exponent, out) = unsafe { (operand::<T>(run, 0), operand::<T>(run, 1), result::<T>(run)) };
+        let is = |number: f32| exponent.first() == Some(&T::from(number));
+        let one = T::from(1.0);
+        match () {
+            () if is(-2.0) => return loop1(x, out, |x| (one / x) * (one / x)),
+            () if is(-1.0) => return loop1(x, out, |x| one / x),
+            () if is(-0.5) => return loop1(x, out, |x: T| one / x.half()),
+            () if is(0.5) => return loop1(x, out, |x: T| x.half()),
+            () if is(2.0) => return loop1(x, out, |x| x * x),
+            () if is(3.0) => return loop1(x, out, |x| x * x * x),
+            () if is(4.0) => return loop1(x, out, |x| (x * x) * (x * x)),
+            () => {}
+        }
+    }
+    // SAFETY: as the caller promises.
+    unsafe { map2(run, f) }
 }
 
 /// [`map2`] for quotients and remainders, whose fast form is wrong where the quotient reaches a bound.
@@ -295,7 +358,7 @@ macro_rules! select {
     (float $map:ident => $f:expr, $g:expr) => {
         |dtype: DType| match dtype {
             DType::F32 => Some(versions!(wide f32, |run| $map::<T, f32>(run, $f))),
-            DType::F64 => Some(versions!(narrow f64, |run| $map::<T, f64>(run, $g))),
+            DType::F64 => Some(versions!(wide f64, |run| $map::<T, f64>(run, $g))),
             _ => None,
         }
     };
@@ -316,9 +379,17 @@ macro_rules! select {
             _ => None,
         }
     };
+    (float_far $map:ident => $f:expr, $fast:expr, $g:expr) => {
+        |dtype: DType| match dtype {
+            DType::F32 => Some(versions!(wide f32, |run| map1_far(run, $f, $g))),
+            DType::F64 => Some(versions!(wide f64, |run| map1_far64(run, $fast, $g))),
+            _ => None,
+        }
+    };
     (power $map:ident => $f:expr, $g:expr, $h:expr) => {
         |dtype: DType| match dtype {
-            DType::F32 | DType::F64 => (select!(float $map => $f, $g))(dtype),
+            DType::F32 => Some(versions!(wide f32, |run| map2_power::<T>(run, $f))),
+            DType::F64 => Some(versions!(wide f64, |run| map2_power::<T>(run, $g))),
             _ => (select!(int $map => $h))(dtype),
         }
     };

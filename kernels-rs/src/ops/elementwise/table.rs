@@ -7,7 +7,7 @@
 //! |---|---|---|---|
 //! | `num` | Float, Int | same | generic over [`super::num::Num`] |
 //! | `float` | Float | same | one for `f32`, one for `f64` |
-//! | `float_far` | Float | same | as `float`; `f32` arguments beyond `trigonometric::LIMIT` go through the `f64` one |
+//! | `float_far` | Float | same | as `float`; arguments beyond a `LIMIT` go through the last one, of `f64` |
 //! | `float_tabled` | Float | same | as `float`, after a kernel for `f32` in AVX-512 |
 //! | `num_far` | Float, Int | same | as `num`, then a fast one for `f32`, and the bound of the quotients that it takes |
 //! | `test` | Float, Int | Bool | generic over `Num` |
@@ -34,10 +34,12 @@ macro_rules! unary_table {
             atanh float => |x| exponential::atanh::<M>(x), |x| libm::atanh(x);
             bitwise_invert bits => |x| !x;
             ceil num => |x| x.round_up();
-            cos float_far => |x| trigonometric::cos::<M>(x), |x| x.cos();
+            cos float_far => |x| trigonometric::cos::<M>(x), |x| double::cos::<M>(x), |x| x.cos();
             cosh float => |x| exponential::cosh::<M>(x), |x| x.cosh();
             erf float_tabled => tabled::erf, |x| special::erf::<M>(x), |x| libm::erf(x);
-            exp float_tabled => tabled::exp, |x| exponential::exp::<M>(x), |x| x.exp();
+            erfc float => |x| special::erfc::<M>(x), |x| libm::erfc(x);
+            erfinv float => |x| special::erfinv::<M>(x), |x| special::double::erfinv(x);
+            exp float_tabled => tabled::exp, |x| exponential::exp::<M>(x), |x| double::exp::<M>(x);
             expm1 float => |x| exponential::expm1::<M>(x), |x| x.exp_m1();
             floor num => |x| x.round_down();
             gelu float_tabled => tabled::gelu, |x| special::gelu::<M>(x), |x| special::double::gelu(x);
@@ -45,7 +47,8 @@ macro_rules! unary_table {
             isfinite test => |x| x.finite();
             isinf test => |x| x.infinite();
             isnan test => |x| x.not_a_number();
-            log float_tabled => tabled::log, |x| exponential::log::<M>(x), |x| x.ln();
+            lgamma float => |x| special::lgamma::<M>(x), |x| double::lgamma::<M>(x);
+            log float_tabled => tabled::log, |x| exponential::log::<M>(x), |x| double::log::<M>(x);
             log10 float => |x| exponential::log10::<M>(x), |x| x.log10();
             log1p float => |x| exponential::log1p::<M>(x), |x| x.ln_1p();
             log2 float => |x| exponential::log2::<M>(x), |x| x.log2();
@@ -60,13 +63,13 @@ macro_rules! unary_table {
             sigmoid float_tabled => tabled::sigmoid, |x| exponential::sigmoid::<M>(x), |x| special::double::sigmoid(x);
             sign num => |x| x.signum_zero();
             silu float_tabled => tabled::silu, |x| special::silu::<M>(x), |x| special::double::silu(x);
-            sin float_far => |x| trigonometric::sin::<M>(x), |x| x.sin();
+            sin float_far => |x| trigonometric::sin::<M>(x), |x| double::sin::<M>(x), |x| x.sin();
             sinh float => |x| exponential::sinh::<M>(x), |x| x.sinh();
             softplus float => |x| special::softplus::<M>(x), |x| special::double::softplus(x);
             sqrt float => |x| x.sqrt(), |x| x.sqrt();
             square num => |x| x.times(x);
             tan float_far => |x| trigonometric::tan::<M>(x), |x| x.tan();
-            tanh float_tabled => tabled::tanh, |x| exponential::tanh::<M>(x), |x| x.tanh();
+            tanh float_tabled => tabled::tanh, |x| exponential::tanh::<M>(x), |x| double::tanh::<M>(x);
             trunc num => |x| x.round_zero();
         }
     };

@@ -1,6 +1,6 @@
 //! Elimination with the largest element of a column as its pivot, panel after panel.
 
-use super::panel::{Corner, Panel, WIDTH, add_product, part, subtract};
+use super::panel::{Corner, LANES, Panel, WIDTH, add_product, part, subtract};
 use super::{Each, Number, copied, each, fresh, unbounded};
 use crate::array::Array;
 use crate::error::Result;
@@ -58,7 +58,7 @@ fn triangles<T: Number>(a: &mut [T], [m, n]: [usize; 2], other: &mut [T]) {
 }
 
 /// Both triangles in the place of the matrix; returns which row stands where.
-fn eliminate<T: Number>(a: &mut [T], [m, n]: [usize; 2], panel: &mut Panel<T>, split: bool) -> Result<Vec<usize>> {
+pub fn eliminate<T: Number>(a: &mut [T], [m, n]: [usize; 2], panel: &mut Panel<T>, split: bool) -> Result<Vec<usize>> {
     let mut order = collected(0..m);
     for start in (0..m.min(n)).step_by(WIDTH) {
         let cols = WIDTH.min(m.min(n) - start);
@@ -116,10 +116,23 @@ fn steps_body<T: Number>(cells: &mut [T], pitch: usize, rows: usize, pivots: &mu
 /// Where the first of the largest sizes is; NaN is larger than any.
 #[inline(always)]
 fn largest<T: Number>(values: &[T]) -> usize {
-    let most = values.iter().fold(T::default(), |most, &value| if value.size() > most { value.size() } else { most });
-    let unknown = values.iter().fold(false, |unknown, &value| unknown | (value.partial_cmp(&value).is_none()));
-    let found = |value: &T| if unknown { value.partial_cmp(value).is_none() } else { value.size() == most };
-    values.iter().position(found).unwrap_or(0)
+    // Sixteen at once, so that none waits for the comparison of its neighbor.
+    let (runs, rest) = values.as_chunks::<LANES>();
+    let (mut most, mut unknown) = ([T::default(); LANES], [false; LANES]);
+    let mut look = |lane: usize, value: T| {
+        most[lane] = if value.size() > most[lane] { value.size() } else { most[lane] };
+        unknown[lane] |= value.partial_cmp(&value).is_none();
+    };
+    for run in runs {
+        run.iter().enumerate().for_each(|(lane, &value)| look(lane, value));
+    }
+    rest.iter().enumerate().for_each(|(lane, &value)| look(lane, value));
+    let top = most.iter().fold(T::default(), |top, &value| if value > top { value } else { top });
+    let nan = unknown.contains(&true);
+    let found = |value: &T| if nan { value.partial_cmp(value).is_none() } else { value.size() == top };
+    let run =
+        runs.iter().position(|run| run.iter().fold(false, |here, value| here | found(value))).unwrap_or(runs.len());
+    values[run * LANES..].iter().position(found).map_or(0, |place| run * LANES + place)
 }
 
 /// The rows of the panel right of it: what its unit triangle takes to them.

@@ -7,7 +7,7 @@ use crate::memory::scratch::Aligned;
 /// Columns of a panel: as many as the rows that a product reads at once.
 pub const WIDTH: usize = 32;
 /// Elements that are computed with at once, and to a whole number of which columns are filled with zeros.
-const LANES: usize = 16;
+pub const LANES: usize = 16;
 
 /// Columns, one after the other.
 pub struct Panel<T> {

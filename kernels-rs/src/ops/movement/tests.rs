@@ -283,3 +283,28 @@ fn parts_along_an_axis_are_slices_of_it() {
         assert!(view::chunk(&x, 0, axis).is_err() && view::unstack(&x, x.rank()).is_err());
     }
 }
+
+#[test]
+fn elements_repeat_in_place_of_theirs() {
+    let mut rng = Rng::new(31);
+    for round in 0..60 {
+        let dtype = [DType::F32, DType::U8, DType::BF16, DType::I64, DType::Bool][round % 5];
+        let sizes = [rng.pick(&[0, 1, 3, 40]), rng.pick(&[1, 5, 17])];
+        let x = view_of(&mut rng, dtype, &sizes, false);
+        let times = rng.pick(&[0, 1, 2, 3, 4, 7]);
+        set_num_threads(1 + round % 3);
+        let [n, m] = x.shape()[..] else { unreachable!() };
+        let was = bits(&x);
+        for (axis, shape) in [(Some(0), vec![n * times, m]), (Some(1), vec![n, m * times]), (None, vec![n * m * times])]
+        {
+            let found = repeat(&x, times, axis).unwrap();
+            assert_eq!(found.shape()[..], shape[..]);
+            let from = |at: usize| match axis {
+                Some(0) => at / m / times * m + at % m,
+                _ => at / times,
+            };
+            let wanted: Vec<u64> = (0..found.numel()).map(|at| was[from(at)]).collect();
+            assert_eq!(bits(&found), wanted, "{dtype:?} {times} times along {axis:?}");
+        }
+    }
+}

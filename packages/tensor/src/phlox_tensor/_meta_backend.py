@@ -10,10 +10,10 @@ from ._call import bound_arguments, prepared_call
 from ._device import as_device, default_device, use_device
 from ._dtype import DTYPES, DType, DTypeLike, as_dtype, default_dtype
 from ._errors import ArgumentError, DeviceError
-from ._infer import infer_prepared
 from ._op import REGISTRY, Op, Shape, Spec, inferred_by
 from ._table import Entry
 from ._tensor import Tensor
+from .inference import infer_prepared
 
 if TYPE_CHECKING:
     import numpy as np

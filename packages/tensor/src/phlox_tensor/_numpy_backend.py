@@ -9,9 +9,9 @@ import numpy as np
 
 from ._backend import Backend
 from ._dtype import DTYPES, DType, DTypeLike, default_dtype
-from ._infer import result_dtype
 from ._op import REGISTRY, Op
 from ._table import Entry
+from .inference import result_dtype
 
 Array = np.ndarray[Any, Any]
 _BY_NUMPY = {d.numpy: d for d in DTYPES.values()}

@@ -9,9 +9,9 @@ from typing import Any
 from ._backend import Backend
 from ._call import spec_of
 from ._errors import ArgumentError, ShapeError, WrongTypeError
-from ._infer import infer_prepared
 from ._op import Op
 from ._tensor import Tensor
+from .inference import infer_prepared
 
 
 def promised(op: Op) -> Callable[..., Any]:

@@ -16,9 +16,9 @@ from ._cell import RECORDINGS, Cell, Packed, recording_here
 from ._each import on_primitives
 from ._errors import CompileError
 from ._graph import Formula, Graph, Guard, Node, Value
-from ._infer import infer_prepared
 from ._number import Number, plain
 from ._op import Op, Spec
+from .inference import infer_prepared
 
 if TYPE_CHECKING:
     import numpy as np

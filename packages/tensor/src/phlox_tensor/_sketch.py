@@ -10,13 +10,13 @@ from ._device import use_device
 from ._dtype import DType
 from ._errors import CompileError, DeviceError, ShapeError
 from ._graph import Graph, Node, Value, needed, values_of
-from ._infer import infer_prepared
 from ._lowering import Lowered, arguments_of, in_the_way, lowered
 from ._number import Number
 from ._op import REGISTRY, Shape, Spec
 from ._recording import Recording, recorded
 from ._stand_in import StandIn
 from ._tensor import Tensor
+from .inference import infer_prepared
 
 if TYPE_CHECKING:
     import numpy as np

@@ -136,7 +136,7 @@ _MATH: Final = tuple(
         ("moveaxis", "=", "movedim", "movedim", "{ns}.moveaxis(x, 0, -1)"),
         ("multiply", "=", "mul", "mul", "x * y"),
         ("negative", "=", "neg", "neg", "-x"),
-        ("nonzero", "argwhere", "=", "argwhere", "x.nonzero()"),
+        ("nonzero", "=", "=", "="),
         ("not_equal", "=", "ne", "=", "x != y"),
         ("ones", "=", "=", "="),
         ("ones_like", "=", "=", "="),

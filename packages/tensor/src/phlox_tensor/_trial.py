@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, final
 from ._dtype import DType
 from ._errors import CompileError, Rejected
 from ._graph import Node, Value
-from ._infer import result_dtype
 from ._number import Number, Scalar
 from ._op import REGISTRY, Op, Shape, Spec
 from ._stand_in import StandIn
+from .inference import result_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

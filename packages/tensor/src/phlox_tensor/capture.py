@@ -7,7 +7,6 @@ from ._cell import RECORDINGS, Cell, Packed
 from ._each import each_primitive, on_primitives
 from ._formula import ElementFormula
 from ._graph import Formula, Graph, Guard, Node, Value, shown, values_of, written
-from ._infer import infer_prepared
 from ._interpreter import interpreted
 from ._kinds import KIND_SETS
 from ._lowering import Lowered, Taken, arguments_of, fold_of, lowered, program_of, source_of
@@ -25,6 +24,7 @@ from ._program import (
 from ._random_state import drawing_by_lane, drawing_once
 from ._recording import Recording, line_of_user, recorded, recording, unrecorded
 from ._together import run_together
+from .inference import infer_prepared
 
 __all__ = [
     "ALWAYS",

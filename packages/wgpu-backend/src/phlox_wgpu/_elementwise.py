@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from phlox_tensor import REGISTRY, DType, Rejected, as_dtype, bool_, float32, int32
-from phlox_tensor._infer import result_dtype
 from phlox_tensor.capture import Kernel, Program
+from phlox_tensor.inference import result_dtype
 
 from ._array import ITEM_BYTES, GpuArray, dense_strides, is_dense
 from ._copy import contiguous

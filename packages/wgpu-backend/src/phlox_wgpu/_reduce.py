@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from phlox_tensor import REGISTRY, DType, bool_, float32, int32, uint32
-from phlox_tensor._infer import result_dtype
+from phlox_tensor.inference import result_dtype
 
 from ._array import WGSL_TYPES, GpuArray
 from ._elementwise import ENTRIES as ELEMENTWISE

@@ -1,4 +1,7 @@
-"""What an op would give: shapes by its shape rule, element types by one rule for all ops."""
+"""What an op would give: shapes by its shape rule, element types by one rule for all ops.
+
+For backends of one's own too, which make results of their operands' types and of others.
+"""
 
 from __future__ import annotations
 

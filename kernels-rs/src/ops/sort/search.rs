@@ -1,0 +1,121 @@
+//! Places in an ascending line, by bisection without branches: several are looked for in turns, so that none waits for the
+//! memory of another.
+
+use crate::array::Array;
+use crate::dtype::{DType, Element};
+use crate::error::{Error, Result};
+use crate::machine::threads::{self, SharedMut};
+use crate::ops::elementwise::convert::cast;
+use crate::{dispatch, vectorize};
+
+/// Places that are looked for in turns.
+const TURNS: usize = 8;
+/// Places that are worth a task of their own.
+const GRAIN: usize = 1 << 12;
+
+/// Where each element of `values` belongs in the ascending vector `line`: before its equals, or behind them (`right`). nan is
+/// the largest number.
+pub fn searchsorted(line: &Array, values: &Array, right: bool) -> Result<Array> {
+    if line.rank() != 1 || line.dtype() != values.dtype() || line.dtype() == DType::Bool {
+        return Err(Error::Rejected("numbers of one type are looked for in a vector"));
+    }
+    if matches!(line.dtype(), DType::F16 | DType::BF16) {
+        return searchsorted(&cast(line, DType::F32)?, &cast(values, DType::F32)?, right);
+    }
+    let (line, values) = (line.contiguous()?, values.contiguous()?);
+    let mut out = Array::uninit(DType::I64, values.shape())?;
+    match line.dtype() {
+        DType::F32 => typed::<f32>(&line, &values, &mut out, right),
+        DType::F64 => typed::<f64>(&line, &values, &mut out, right),
+        dtype => dispatch!(int dtype, T => typed::<T>(&line, &values, &mut out, right),
+            else unreachable!("looked at above")),
+    }
+    Ok(out)
+}
+
+fn typed<T: Sought>(line: &Array, values: &Array, out: &mut Array, right: bool) {
+    let (line, values) = (line.as_slice::<T>().expect("dense"), values.as_slice::<T>().expect("dense"));
+    let to = SharedMut::new(out.mut_ptr::<i64>());
+    threads::parallel(values.len().div_ceil(GRAIN), &|task| {
+        let part = task * GRAIN..values.len().min((task + 1) * GRAIN);
+        // SAFETY: each task has its own run of the fresh result.
+        places(line, &values[part.clone()], unsafe { to.slice(part) }, right);
+    });
+}
+
+/// What is looked for.
+trait Sought: Element + PartialOrd {}
+impl<T: Element + PartialOrd> Sought for T {}
+
+vectorize!(places[T: Sought](line: &[T], values: &[T], out: &mut [i64], right: bool) => places_body::<T>);
+
+#[inline(always)]
+fn places_body<T: Sought>(line: &[T], values: &[T], out: &mut [i64], right: bool) {
+    for (values, out) in values.chunks(TURNS).zip(out.chunks_mut(TURNS)) {
+        let mut looked_for = [values[0]; TURNS];
+        looked_for[..values.len()].copy_from_slice(values);
+        let found =
+            if right { bisect(line, &looked_for, before_right) } else { bisect(line, &looked_for, before_left) };
+        out.iter_mut().zip(found).for_each(|(out, place)| *out = place as i64);
+    }
+}
+
+#[inline(always)]
+fn bisect<T: Sought>(line: &[T], values: &[T; TURNS], before: impl Fn(T, T) -> bool) -> [usize; TURNS] {
+    let mut first = [0; TURNS];
+    let mut left = line.len();
+    while left > 0 {
+        // The place is one of `left + 1` from `first` on.
+        let half = left.div_ceil(2);
+        for (first, &value) in first.iter_mut().zip(values) {
+            // By a product: a branch would be guessed wrong half of the time.
+            *first += half * usize::from(before(line[*first + half - 1], value));
+        }
+        left -= half;
+    }
+    first
+}
+
+/// Whether an element of the line stands before the leftmost place of a value. Only nan differs from itself.
+#[inline(always)]
+#[expect(clippy::eq_op, reason = "only nan differs from itself")]
+fn before_left<T: Sought>(element: T, value: T) -> bool {
+    (element < value) | ((value != value) & (element == element))
+}
+
+/// The same of the rightmost place.
+#[inline(always)]
+#[expect(clippy::eq_op, reason = "only nan differs from itself")]
+fn before_right<T: Sought>(element: T, value: T) -> bool {
+    (element <= value) | (value != value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::samples::{Rng, floats};
+
+    #[test]
+    fn places_are_as_those_of_a_count() {
+        let mut rng = Rng::new(11);
+        for size in [0, 1, 2, 3, 7, 8, 33, 100] {
+            let mut line: Vec<f32> = (0..size).map(|_| rng.below(20) as f32).collect();
+            line.sort_by(f32::total_cmp);
+            if size > 3 {
+                line[size - 1] = f32::NAN;
+            }
+            let mut values: Vec<f32> = (0..29).map(|_| rng.below(24) as f32 - 2.0).collect();
+            values[3] = f32::NAN;
+            for right in [false, true] {
+                let (x, v) = (Array::from_slice(&line, &[size]).unwrap(), Array::from_slice(&values, &[29]).unwrap());
+                let found = floats(&searchsorted(&x, &v, right).unwrap());
+                for (&found, &value) in found.iter().zip(&values) {
+                    // Behind all that is smaller, and with `right` behind equals too; nan is above all.
+                    let key = |x: f32| if x.is_nan() { f32::INFINITY } else { x };
+                    let behind = |x: &&f32| key(**x) < key(value) || (right && key(**x) == key(value));
+                    assert_eq!(found, line.iter().filter(behind).count() as f64, "{value} in {size}");
+                }
+            }
+        }
+    }
+}

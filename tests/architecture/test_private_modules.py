@@ -1,0 +1,25 @@
+"""Packages take what others offer, not what these keep to themselves."""
+
+from __future__ import annotations
+
+import re
+
+from tests.architecture.tree import files
+from tools.shell import ROOT
+
+IMPORT = re.compile(r"^\s*from (phlox_\w+)((?:\.\w+)*) import", re.MULTILINE)
+
+
+def test_no_package_imports_a_private_module_of_another() -> None:
+    found, read = [], 0
+    for file in files(".py"):
+        parts = file.relative_to(ROOT).parts
+        own = next((part for part in parts if part.startswith("phlox_")), None)
+        if own is None or "tests" in parts:
+            continue
+        for package, rest in IMPORT.findall(file.read_text(encoding="utf-8")):
+            read += 1
+            if package != own and "._" in rest:
+                found.append(f"{file.name}: {package}{rest}")
+    assert read > 300
+    assert found == []
