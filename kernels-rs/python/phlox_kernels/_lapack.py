@@ -15,10 +15,12 @@ _loops: Any = getattr(np.linalg, "_umath_linalg", None)
 Array = np.ndarray[Any, Any]
 
 # The ops that run in the element type they are given.
-SINGLE: Final = frozenset({"eigh", "eigvalsh", "svd", "svdvals"})
+SINGLE: Final = frozenset({"eigh", "eigvalsh", "inv", "solve", "svd", "svdvals"})
 _TYPES: Final = {
     "eigh_lo": "f->ff",
     "eigvalsh_lo": "f->f",
+    "inv": "f->f",
+    "solve": "ff->f",
     "svd": "f->f",
     "svd_f": "f->fff",
     "svd_s": "f->fff",
@@ -41,6 +43,7 @@ def _svd(x: Array, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     return _run("svd_f" if full_matrices else "svd_s", endless, x)
 
 
+_SINGULAR: Final = "Singular matrix"
 _ENDLESS: Final = "Eigenvalues did not converge"
 
 # What the references of these ops take in the place of ``numpy.linalg``, for float32.
@@ -48,6 +51,8 @@ LIBRARY: Final[Any] = (
     SimpleNamespace(
         eigh=partial(_run, "eigh_lo", _ENDLESS),
         eigvalsh=partial(_run, "eigvalsh_lo", _ENDLESS),
+        inv=partial(_run, "inv", _SINGULAR),
+        solve=partial(_run, "solve", _SINGULAR),
         svd=_svd,
     )
     if all(hasattr(_loops, name) for name in _TYPES)

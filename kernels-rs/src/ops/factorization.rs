@@ -132,24 +132,6 @@ pub fn qr(x: &Array, columns: Columns) -> Result<(Array, Array)> {
     Ok((cast(&q, x.dtype())?, cast(&r, x.dtype())?))
 }
 
-/// The inverse. Narrow floats are computed in `f32`.
-pub fn inv(x: &Array) -> Result<Array> {
-    let (_, [m, n]) = matrices("inv", x)?;
-    let mut one = Array::zeros(DType::F32, &[n, n])?;
-    one.as_mut_slice::<f32>().iter_mut().step_by(n + 1).for_each(|value| *value = 1.0);
-    let (a, b) = matched("inv", x, &cast(&one, x.dtype())?, [m, n])?;
-    let out = by_type!(x, T => substitution::square_solutions::<T>("inv", &a, &b, "px.linalg.pinv(x)")?);
-    cast(&out, x.dtype())
-}
-
-/// What gives `x2` when `x1` is multiplied with it. Narrow floats are computed in `f32`.
-pub fn solve(x1: &Array, x2: &Array) -> Result<Array> {
-    let (_, sizes) = matrices("solve", x1)?;
-    let (a, b) = matched("solve", x1, x2, sizes)?;
-    let hint = "px.linalg.lstsq(x1, x2)";
-    cast(&by_type!(x1, T => substitution::square_solutions::<T>("solve", &a, &b, hint)?), x1.dtype())
-}
-
 /// What one triangle of `x1` gives `x2` when it is multiplied with it. Narrow floats are computed in `f32`.
 pub fn solve_triangular(x1: &Array, x2: &Array, upper: bool, unit_diagonal: bool) -> Result<Array> {
     let (_, sizes) = matrices("solve_triangular", x1)?;

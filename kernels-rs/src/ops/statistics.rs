@@ -1,48 +1,73 @@
 //! Counts of whole numbers.
 
 use crate::array::Array;
-use crate::dtype::DType;
+use crate::array::reader::Reader;
+use crate::dispatch;
+use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
-use crate::ops::elementwise::convert::cast;
+use crate::memory::scratch::filled;
 
 /// Counters that are used in turns, so that equal neighbors do not wait for one another.
 const TURNS: usize = 4;
 /// Counts up to which that pays: all counters stay in the first-level cache.
 const FEW: usize = 1 << 10;
 
+/// Numbers that are read at once.
+const PART: usize = 1 << 12;
+
 /// How often each number from 0 on occurs, at least `minlength` counts, as `int64`.
 pub fn bincount(x: &Array, minlength: usize) -> Result<Array> {
-    if x.rank() != 1 || !matches!(x.dtype(), dtype if !dtype.is_float() && dtype != DType::Bool) {
-        return Err(Error::Rejected("a vector of integers has counts"));
+    if x.rank() != 1 {
+        return Err(Error::Rejected("a vector has counts"));
     }
-    let whole = cast(x, DType::I64)?.contiguous()?;
-    let values = whole.as_slice::<i64>().expect("dense");
-    let (least, most) = values.iter().fold((0, -1), |(least, most), &value| (value.min(least), value.max(most)));
+    dispatch!(int x.dtype(), T => counted::<T>(x, minlength), else Err(Error::Rejected("integers have counts")))
+}
+
+fn counted<T: Element + Ord + Into<i128>>(x: &Array, minlength: usize) -> Result<Array> {
+    let (mut least, mut most) = (0, -1);
+    each_part(x, |values: &[T]| {
+        let (Some(&low), Some(&high)) = (values.iter().min(), values.iter().max()) else { return };
+        (least, most) = (low.into().min(least), high.into().max(most));
+    });
     if least < 0 {
-        if x.dtype() == DType::U64 {
-            return Err(Error::OutOfMemory(usize::MAX));
-        }
         let text =
             format!("a negative number has no count: got {least}, expected 0 or more\nhint: px.unique_counts(x)");
         return Err(Error::value("bincount", text));
     }
-    let size = minlength.max((most + 1) as usize);
+    let beyond = |_| Error::OutOfMemory(usize::MAX);
+    let size = minlength.max(usize::try_from(most + 1).map_err(beyond)?);
     let mut out = Array::zeros(DType::I64, &[size])?;
     let counts = out.as_mut_slice::<i64>();
-    if size <= FEW {
-        let mut turns = [[0_i64; FEW]; TURNS];
+    if size > FEW {
+        each_part(x, |values: &[T]| values.iter().for_each(|&value| counts[place(value)] += 1));
+        return Ok(out);
+    }
+    let mut turns = [[0_i64; FEW]; TURNS];
+    each_part(x, |values: &[T]| {
         let (fours, rest) = values.as_chunks::<TURNS>();
         for four in fours {
-            turns.iter_mut().zip(four).for_each(|(counts, &value)| counts[value as usize] += 1);
+            turns.iter_mut().zip(four).for_each(|(counts, &value)| counts[place(value)] += 1);
         }
-        rest.iter().for_each(|&value| turns[0][value as usize] += 1);
-        for (at, count) in counts.iter_mut().enumerate() {
-            *count = turns.iter().map(|turn| turn[at]).sum();
-        }
-    } else {
-        values.iter().for_each(|&value| counts[value as usize] += 1);
+        rest.iter().for_each(|&value| turns[0][place(value)] += 1);
+    });
+    for (at, count) in counts.iter_mut().enumerate() {
+        *count = turns.iter().map(|turn| turn[at]).sum();
     }
     Ok(out)
+}
+
+/// A number that was found to be no smaller than 0 and to have a counter.
+fn place(value: impl Into<i128>) -> usize {
+    value.into() as usize
+}
+
+/// Looks at the elements of a vector, some at a time.
+fn each_part<T: Element>(x: &Array, mut look: impl FnMut(&[T])) {
+    let reader = Reader::<T>::new(x);
+    let mut room = filled(0.0, reader.room(PART.min(x.numel())));
+    for first in (0..x.numel()).step_by(PART) {
+        look(reader.part(first..x.numel().min(first + PART), &mut room));
+    }
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ fn triangles<T: Number>(a: &mut [T], [m, n]: [usize; 2], other: &mut [T]) {
 }
 
 /// Both triangles in the place of the matrix; returns which row stands where.
-pub fn eliminate<T: Number>(a: &mut [T], [m, n]: [usize; 2], panel: &mut Panel<T>, split: bool) -> Result<Vec<usize>> {
+fn eliminate<T: Number>(a: &mut [T], [m, n]: [usize; 2], panel: &mut Panel<T>, split: bool) -> Result<Vec<usize>> {
     let mut order = collected(0..m);
     for start in (0..m.min(n)).step_by(WIDTH) {
         let cols = WIDTH.min(m.min(n) - start);

@@ -1,7 +1,6 @@
 //! Triangles solved by substitution, some rows at a time: what solved rows do to the next ones is a product.
 
-use super::elimination::eliminate;
-use super::panel::{Corner, Panel, add_product, part};
+use super::panel::{Corner, add_product, part};
 use super::{Each, Number, copied, each, unbounded};
 use crate::array::Array;
 use crate::error::{Error, Result};
@@ -35,42 +34,6 @@ pub fn solutions<T: Number>(a: &Array, b: &Array, upper: bool, unit: bool) -> Re
                 return Err(Error::value("solve_triangular", "a matrix is singular"));
             }
             substitute(a, x, [n, k], (upper, unit), &mut block, split)
-        })
-    })?;
-    Ok(out)
-}
-
-/// What gives `b` (…, n, k) when `a` (…, n, n) is multiplied with it; batches are equal. `hint` says what a singular one has.
-pub fn square_solutions<T: Number>(op: &str, a: &Array, b: &Array, hint: &str) -> Result<Array> {
-    let rank = b.rank();
-    let (n, k) = (b.shape()[rank - 2], b.shape()[rank - 1]);
-    let (mut left, mut out) = (copied::<T>(a)?, copied::<T>(b)?);
-    if left.numel() == 0 {
-        return Ok(out);
-    }
-    let batch = left.numel() / (n * n);
-    let (squares, solved) = (Each::<T>::of(&mut left, n * n), Each::<T>::of(&mut out, n * k));
-    each(batch, n * n * (n / 3 + k), &|mut range, split| {
-        let mut panel = Panel::<T>::new(n);
-        let mut block = filled(T::default(), BLOCK * n);
-        let mut rows = filled(T::default(), n * k);
-        range.try_for_each(|index| {
-            // SAFETY: the ranges of `each` are disjoint, so nobody else has the matrices of this index.
-            let (a, x) = unsafe { (squares.at(index), solved.at(index)) };
-            if let Some(nan) = unbounded(a) {
-                x.fill(nan);
-                return Ok(());
-            }
-            let order = eliminate(a, [n, n], &mut panel, split)?;
-            if (0..n).any(|i| a[i * n + i] == T::default()) {
-                return Err(Error::value(op, format!("a matrix is singular\nhint: {hint}")));
-            }
-            for (row, &from) in order.iter().enumerate() {
-                rows[row * k..(row + 1) * k].copy_from_slice(&x[from * k..(from + 1) * k]);
-            }
-            x.copy_from_slice(&rows);
-            substitute(a, x, [n, k], (false, true), &mut block, split)?;
-            substitute(a, x, [n, k], (true, false), &mut block, split)
         })
     })?;
     Ok(out)

@@ -68,8 +68,8 @@ fn bisect<T: Sought>(line: &[T], values: &[T; TURNS], before: impl Fn(T, T) -> b
         // The place is one of `left + 1` from `first` on.
         let half = left.div_ceil(2);
         for (first, &value) in first.iter_mut().zip(values) {
-            // By a product: a branch would be guessed wrong half of the time.
-            *first += half * usize::from(before(line[*first + half - 1], value));
+            // A branch would be guessed wrong half of the time.
+            *first += std::hint::select_unpredictable(before(line[*first + half - 1], value), half, 0);
         }
         left -= half;
     }

@@ -166,7 +166,6 @@ solve = factorization(
     "x1: Float, x2: Float -> Float",
     numpy=ref.solve,
     shape=shapes.solve,
-    unpromised=_SPREAD,
     ulp=_ULP,
     atol=_ATOL,
     cases=(
