@@ -149,8 +149,10 @@ fn matched(op: &'static str, x1: &Array, x2: &Array, [m, n]: [usize; 2]) -> Resu
     let mut front = shape::broadcast(&x1.shape()[..r1 - 2], &x2.shape()[..r2 - 2])?;
     shape::check_rank(front.len() + 2)?;
     let mut other = front;
-    [n, n].into_iter().for_each(|size| front.push(size));
-    [n, k].into_iter().for_each(|size| other.push(size));
+    for (one, other_size) in [(n, n), (n, k)] {
+        front.push(one);
+        other.push(other_size);
+    }
     Ok((view::broadcast_to(x1, &front)?, view::broadcast_to(x2, &other)?))
 }
 

@@ -42,13 +42,15 @@ fn counted<T: Element + Ord + Into<i128>>(x: &Array, minlength: usize) -> Result
         each_part(x, |values: &[T]| values.iter().for_each(|&value| counts[place(value)] += 1));
         return Ok(out);
     }
-    let mut turns = [[0_i64; FEW]; TURNS];
+    let mut turns = filled([0_i64; FEW], TURNS);
     each_part(x, |values: &[T]| {
         let (fours, rest) = values.as_chunks::<TURNS>();
         for four in fours {
             turns.iter_mut().zip(four).for_each(|(counts, &value)| counts[place(value)] += 1);
         }
-        rest.iter().for_each(|&value| turns[0][place(value)] += 1);
+        for &value in rest {
+            turns[0][place(value)] += 1;
+        }
     });
     for (at, count) in counts.iter_mut().enumerate() {
         *count = turns.iter().map(|turn| turn[at]).sum();

@@ -87,7 +87,9 @@ fn triangle_body<T: Number>(a: &[T], x: &mut [T], [n, k]: [usize; 2], (upper, un
         }
         if !unit {
             let diagonal = a[row * n + row];
-            own.iter_mut().for_each(|own| *own = *own / diagonal);
+            for own in own.iter_mut() {
+                *own = *own / diagonal;
+            }
         }
     }
 }
