@@ -39,11 +39,14 @@ REORDERS: dict[str, tuple[float, str]] = {
     "lstm_steps": (1.3, "as gru_steps"),
     "lstm_steps_backward": (1.3, "as gru_steps"),
     "quantized_linear": (1.4, "integers are read in rows"),
+    "repeat": (1.3, "elements are read in order"),
     "rnn_steps": (1.3, "as gru_steps"),
+    "solve_triangular": (2.3, "a triangle and its right side are worked in"),
 }
 
-# No operand of these can be large without a result many times as large, or millions of results.
-NO_LARGE_CASE = {"broadcast_to", "unstack"}
+# No operand of these can be large without a result many times as large, or millions of results;
+# or all of it is compared with all (nms), or has to be in order (searchsorted).
+NO_LARGE_CASE = {"broadcast_to", "nms", "searchsorted", "unstack"}
 
 
 def allowance(op: Op, strided: bool) -> float:
