@@ -198,19 +198,6 @@ def test_a_forked_process_goes_on() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_the_one_not_used_for_longest_goes_first() -> None:
-    fast = compile(lambda x: x + 1, versions=2)
-    for size in (1, 2, 1, 3, 1, 1):
-        fast(pt.ones(size))
-    assert fast.versions == 2
-    runs: list[int] = []
-    again = compile(lambda x: x.shape[0] and x * 1, versions=1)
-    for size in range(1, 6):
-        runs.append(again(pt.ones(size)).shape[0])
-    assert runs == [1, 2, 3, 4, 5]
-    assert again.versions == 1
-
-
 def test_a_function_that_is_recorded_ever_again_is_told() -> None:
     fast = compile(lambda x: x + 1)
     for size in range(1, 10):

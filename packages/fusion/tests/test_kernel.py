@@ -9,7 +9,7 @@ import pytest
 
 import phlox_tensor as pt
 from phlox_fusion import Kernel, kernel
-from phlox_tensor import CompileError, Tensor, ops
+from phlox_tensor import CompileError, Tensor, _formula, ops
 
 
 @kernel
@@ -191,6 +191,16 @@ def test_forms_of_calls_are_not_kept_without_end() -> None:
     asks = kernel(lambda x, p: x * 2 if p > 0 else x * 3)
     exact = kernel(lambda x, p: x * float(p))
     x = pt.ones(1)
-    for p in range(600):
-        assert asks(x, p - 300).item() == (2.0 if p > 300 else 3.0)
+    for p in range(300):
+        assert asks(x, p - 150).item() == (2.0 if p > 150 else 3.0)
         assert exact(x, p).item() == p
+    ((_, base),) = asks._kept[0].formula._ops.values()
+    assert len(base._versions) == 2
+    ((_, base),) = exact._kept[0].formula._ops.values()
+    assert 0 < len(base._versions) <= _formula._MOST_KEPT < 300
+    named = kernel(lambda x, name: x * len(name))
+    for size in range(300):
+        assert named(x, "a" * size).item() == size
+    formula = named._kept[0].formula
+    assert 0 < len(formula._ops) <= _formula._MOST_KEPT
+    assert 0 < len(formula._entries) <= _formula._MOST_KEPT

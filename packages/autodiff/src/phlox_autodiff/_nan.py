@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from phlox_tensor import GradientError, Tensor
 from phlox_tensor.blocks import block
-from phlox_tensor.capture import EAGER, MODES, depend_on, each_primitive, watch
+from phlox_tensor.capture import EAGER, MODES, depend_on, each_primitive, is_ours, watch
 from phlox_tensor.scope import current_path, watching
 
 from ._graph import Node, Pending, Plan, accumulate, is_primitive
@@ -251,8 +251,7 @@ def _user_line() -> str:
     """File and line of the innermost frame outside phlox."""
     frame = sys._getframe(1)
     while frame.f_back is not None:
-        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        if package != "phlox" and not package.startswith("phlox_"):
+        if not is_ours(frame.f_globals.get("__name__", "")):
             break
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"

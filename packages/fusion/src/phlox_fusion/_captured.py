@@ -1,152 +1,399 @@
-"""What a function takes from outside: closures, globals, the object that it is a method of."""
+"""What a function takes from outside: names, and what stands behind them, to be watched."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from operator import attrgetter, is_
+import sys
+import sysconfig
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, cached_property, partial
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final, final
 
-from phlox_tensor.capture import same
+import numpy as np
 
-from ._layout import Source
+from phlox_tensor import Backend, CompileError, DType, Tensor, tree
+from phlox_tensor.capture import is_ours
 
-_NOTHING: Final = object()
-_content: Final = attrgetter("cell_contents")
-_NO_STATE: Final = (FunctionType, MethodType, ModuleType, type)
-_MOST_LOOKED_AT: Final = 10_000  # parts of a container; of larger ones the length
+from ._code import Names, names_of
+from ._layout import Layout, NodePart, StaticPart
+from ._watch import (
+    NOTHING,
+    Read,
+    Watch,
+    attributes_in,
+    content_of,
+    items_of,
+    members_of,
+    names_in,
+    numbers_of,
+    parts_of,
+    size_of,
+)
+
+_LEAVES: Final = (bool, bytes, complex, float, int, str, type(None), Tensor, DType, Backend)
+_MOST_PARTS: Final = 1_000  # of a container; of a larger one its size is watched
+_MOST_NUMBERS: Final = 4_096  # of an array; larger ones are refused
+_MOST_VALUES: Final = 10_000  # of one function
+_DEEPEST: Final = 8  # containers and objects in each other
+_FUNCTIONS: Final = (FunctionType, MethodType, partial)
+_WRAPPED: Final = ("__wrapped__", "_called")
+_ASKING: Final = frozenset({"delattr", "getattr", "hasattr", "setattr"})
+_WHOLE: Final = frozenset({"__dict__", "vars"})
+_MAKING: Final = frozenset({"__init__", "__new__", "__post_init__"})
+_ASIDE: Final = frozenset({"__del__", "__getstate__", "__reduce__", "__repr__", "__setstate__"})
+_METHODS: Final = frozenset({"forward"})  # those that are called by no name of the user's
 
 
 @final
 class Captured:
-    """The names that a function takes from outside, to see what stands behind them now.
+    """What a function reads besides its arguments.
 
-    Names that functions called by it take are not looked at.
-
-    Attributes:
-        nothing: it takes nothing from outside, so that there is nothing to look at.
+    From its closure, its globals and its defaults a walk goes into what stands there: containers,
+    objects, and further functions, as far as they are of the user's own.
     """
 
-    __slots__ = ("_cells", "_globals", "_known", "_names", "_owner", "nothing")
+    __slots__ = ("_function",)
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        """Find the names."""
-        self._owner: Any = None
+        """Keep the function."""
+        self._function: Final = function
+
+    def watches(self, arguments: Iterable[Layout] = ()) -> list[Watch]:
+        """Return what to watch, as it stands now.
+
+        Args:
+            arguments: of a call. Objects among them that are no trees count as outside.
+
+        Raises:
+            CompileError: for an array of NumPy that is too large to be compared at each call.
+        """
+        walk = _Walk()
+        walk.start(self._function)
+        for layout in arguments:
+            for part in layout.parts:
+                if isinstance(part, StaticPart):
+                    label = type(part.value).__name__
+                    walk.add(part.value, label, among=" among the arguments", own=True)
+                elif isinstance(part, NodePart):
+                    walk.look_up(part.type)
+                    walk.functions_in(part.rest, part.type.__name__)
+        return walk.found()
+
+
+@final
+class _Open:
+    """An object, module or class, whose attributes count as far as code names them."""
+
+    def __init__(self, item: Any, label: str, among: str, own: bool, depth: int) -> None:
+        space = getattr(item, "__dict__", None)
+        self.item = item
+        self.space: Mapping[str, Any] = space if isinstance(space, Mapping) else {}
+        self.label = label
+        self.among = among
+        self.own = own
+        self.depth = depth
+        self.done: set[str] = set()
+        self.keys: dict[str, Any] = {}
+        self.slots: dict[str, Any] = {}
+
+
+@final
+class _Walk:
+    """One way through all that a function reaches."""
+
+    def __init__(self) -> None:
+        self._work: deque[tuple[Any, str, str, bool, int]] = deque()
+        self._seen: dict[int, Any] = {}
+        self._globals: dict[int, set[str]] = {}
+        self._watches: list[Watch] = []
+        self._open: list[_Open] = []
+        self._classes: dict[type, bool] = {}  # whether code may call it
+        self._members: set[tuple[type, str]] = set()
+        self._names = set(_METHODS)  # attributes that some code names
+        self._asked: set[str] = set()  # those that may be absent
+        self._whole = False  # code looks at all attributes at once
+        self._count = 0
+
+    def found(self) -> list[Watch]:
+        """Go on until nothing is new, and return what to watch."""
+        while self._work:
+            while self._work:
+                self._visit(*self._work.popleft())
+            for item in self._open:
+                self._look_into(item)
+            for cls in self._classes:
+                self._look_up(cls)
+        for item in self._open:
+            holders = (names_in, item.space, item.keys), (attributes_in, item.item, item.slots)
+            for read, holder, keys in holders:
+                if keys:
+                    self._watch(read, holder, keys, item.label, item.among, own=item.own)
+        return self._watches
+
+    def add(
+        self, item: Any, label: str, among: str = "", *, own: bool = False, depth: int = 0
+    ) -> None:
+        """Go on to a value."""
+        if not isinstance(item, _LEAVES) and item is not NOTHING and id(item) not in self._seen:
+            self._work.append((item, label, among, own, depth))
+
+    def start(self, function: Any) -> None:
+        """Begin with the function itself: what its own names stand for it may not change."""
         if isinstance(function, MethodType):
-            owner = function.__self__
-            self._owner = owner if isinstance(getattr(owner, "__dict__", None), dict) else None
+            self.add(function.__self__, "self", own=True)
             function = function.__func__
-        plain = function if isinstance(function, FunctionType) else None
-        self._cells = () if plain is None else plain.__closure__ or ()
-        free = () if plain is None else plain.__code__.co_freevars
-        self._globals: dict[str, Any] = {} if plain is None else plain.__globals__
-        names = set() if plain is None else _names_in(plain.__code__)
-        known = sorted(name for name in names if name in self._globals)
-        self._names = (*free, *known)
-        self._known = known
-        self.nothing: Final = not self._names and self._owner is None
-
-    def now(self) -> list[Any]:
-        """Return what stands behind the names, and how long the containers among it are."""
-        try:
-            found = [*map(_content, self._cells)]
-        except ValueError:  # a name that has no value yet
-            found = [getattr(cell, "cell_contents", _NOTHING) for cell in self._cells]
-        found += map(self._globals.get, self._known)
-        if self._owner is not None:
-            found += vars(self._owner).values()
-        return found
-
-    def write(self, source: Source, known: list[Any], miss: str) -> None:
-        """Add lines that do ``miss`` where a name stands for another object than it did."""
-        if self._owner is not None:
-            test, before = source.held(self._stands), source.held(known)
-            source.line(f"if not {test}({before}): {miss}")
+        if isinstance(function, FunctionType):
+            self._seen[id(function)] = function
+            self._function(function, own=True)
             return
-        for cell, value in zip(self._cells, known, strict=False):
-            source.line(f"if {source.held(cell)}.cell_contents is not {source.held(value)}: {miss}")
-        names = source.held(self._globals) if self._known else ""
-        for name, value in zip(self._known, known[len(self._cells) :], strict=True):
-            source.line(f"if {names}.get({name!r}) is not {source.held(value)}: {miss}")
+        call = vars(type(function)).get("__call__")
+        if isinstance(call, FunctionType) and not isinstance(function, partial):
+            self.add(function, "self", own=True)
+            self.start(call)
+            return
+        self.add(function, getattr(function, "__name__", type(function).__name__))
 
-    def _stands(self, known: list[Any]) -> bool:
-        return all(map(is_, known, self.now()))
+    def look_up(self, cls: type, *, called: bool = False) -> None:
+        """Go on to the methods and attributes of a class that code names, and what calls run."""
+        if is_users(cls.__module__):
+            self._classes[cls] = called or self._classes.get(cls, False)
 
-    def contents(self) -> list[Any]:
-        """Return what is in the containers and objects that the names stand for."""
-        return [*map(contents_of, self.now())]
+    def functions_in(self, rest: Any, label: str) -> None:
+        """Go on to the functions among the constants of a node."""
+        if isinstance(rest, _FUNCTIONS):
+            self.add(rest, label)
+        elif isinstance(rest, tuple | dict):
+            for part in rest.values() if isinstance(rest, dict) else rest:
+                self.functions_in(part, label)
 
-    def changed(self, before: list[Any], contents: list[Any]) -> str | None:
-        """Return the name of what is another object now, or holds others; else None."""
-        names = [*self._names]
-        if self._owner is not None:
-            names += [f"self.{name}" for name in vars(self._owner)]
-        now = self.now()
-        if len(now) != len(before):
-            return names[-1]
-        for name, a, b, inside in zip(names, before, now, contents, strict=True):
-            if not alike(a, b):
-                return name
-            place = changed_in(b, inside)
-            if place is not None:
-                return f"{name}{place}"
-        return None
+    def _watch(
+        self,
+        read: Read,
+        holder: Any,
+        keys: dict[str, Any],
+        label: str = "",
+        among: str = "",
+        *,
+        own: bool = False,
+    ) -> None:
+        values = tuple(keys.values()) if keys else read(holder, ())
+        self._watches.append(Watch(read, holder, tuple(keys), values, label, among, own))
+        self._count += len(values)
+
+    # One value
+
+    def _visit(self, item: Any, label: str, among: str, own: bool, depth: int) -> None:
+        if id(item) in self._seen or self._count > _MOST_VALUES or depth > _DEEPEST:
+            return
+        self._seen[id(item)] = item
+        if isinstance(item, FunctionType):
+            self._function(item)
+        elif isinstance(item, MethodType):
+            self.add(item.__func__, label)
+            self.add(item.__self__, label, depth=depth + 1)
+        elif isinstance(item, partial):
+            self._container(item.keywords, label, among, own=own, depth=depth)
+            for part in (item.func, *item.args):
+                self.add(part, label, depth=depth + 1)
+        elif isinstance(item, property | cached_property | classmethod | staticmethod):
+            inside = getattr(item, "fget", None) or getattr(item, "func", None)
+            self.add(inside or getattr(item, "__func__", None), label)
+        elif isinstance(item, np.ndarray):
+            self._array(item, label, among, own=own)
+        elif isinstance(item, list | tuple | dict | set | frozenset | deque | bytearray):
+            self._container(item, label, among, own=own, depth=depth)
+        elif isinstance(item, ModuleType | type):
+            module = item.__name__ if isinstance(item, ModuleType) else item.__module__
+            if isinstance(item, type):
+                self.look_up(item, called=True)
+            elif is_users(module):
+                self._open.append(_Open(item, label, among, own, depth))
+        elif is_ours(type(item).__module__):
+            self._ours(item, label, depth)
+        else:
+            self.look_up(type(item))
+            self._wrapped(item, label)
+            if is_frozen(item):
+                self._ours(item, label, depth)
+            else:
+                self._open.append(_Open(item, label, among, own, depth))
+
+    def _function(self, function: FunctionType, *, own: bool = False) -> None:
+        """Watch what the names of a function stand for, and go on there."""
+        space = function.__globals__
+        free = function.__code__.co_freevars
+        cells = [*zip(free, function.__closure__ or (), strict=True)]
+        if not own and not is_users(str(space.get("__name__", ""))):
+            for name, cell in cells:
+                self._function_in(getattr(cell, "cell_contents", None), name)
+            self._wrapped(function, function.__name__)
+            return
+        for name, cell in cells:
+            now = getattr(cell, "cell_contents", NOTHING)
+            self._watch(content_of, cell, {name: now}, own=own)
+            self.add(now, name, own=own)
+        known = self._code(function.__code__)
+        seen = self._globals.setdefault(id(space), set())
+        new = [name for name in known.of_globals if name not in seen]
+        seen.update(new)
+        keys = {name: space.get(name, NOTHING) for name in new}
+        for name, item in keys.items():
+            self.add(item, name, own=own)
+        looked = {k: v for k, v in keys.items() if _may_change(k, v)}
+        if looked:
+            self._watch(names_in, space, looked, own=own)
+        its = {
+            k: v
+            for k in ("__code__", "__defaults__", "__kwdefaults__")
+            if (v := getattr(function, k))
+        }
+        self._watch(attributes_in, function, its, function.__name__)
+        self.add(function.__defaults__, function.__name__)
+        self.add(function.__kwdefaults__, function.__name__)
+        if vars(function):
+            self._open.append(_Open(function, function.__name__, "", False, 0))
+            self._wrapped(function, function.__name__)
+
+    def _code(self, code: CodeType) -> Names:
+        known = names_of(code)
+        self._names |= known.attributes
+        if known.attributes & _ASKING or known.of_globals & _ASKING:
+            self._asked |= known.texts
+            self._names |= known.texts
+        self._whole = self._whole or bool((known.attributes | known.of_globals) & _WHOLE)
+        return known
+
+    def _function_in(self, item: Any, label: str) -> None:
+        """Go on to what is a function of the user's, or holds one and never changes."""
+        known = isinstance(item, (*_FUNCTIONS, tuple)) or is_frozen(item)
+        if known or "__wrapped__" in getattr(item, "__dict__", ()):
+            self.add(item, label)
+
+    def _ours(self, item: Any, label: str, depth: int) -> None:
+        """Go on to functions and modules of the user's in what never changes by itself."""
+        self._wrapped(item, label)
+        if is_frozen(item):
+            for name, part in tree.children(item):
+                self.add(part, f"{label}.{name}", depth=depth)
+        for name, part in tree.attributes_of(item).items():
+            if isinstance(part, _FUNCTIONS):
+                self.add(part, f"{label}.{name}")
+
+    def _wrapped(self, item: Any, label: str) -> None:
+        for name in _WRAPPED:
+            self._function_in(getattr(item, "__dict__", {}).get(name), label)
+
+    def _container(self, item: Any, label: str, among: str, *, own: bool, depth: int) -> None:
+        small = len(item) <= _MOST_PARTS
+        if isinstance(item, dict):
+            self._watch(items_of if small else size_of, item, {}, label, among, own=own)
+        elif isinstance(item, set | bytearray):
+            self._watch(members_of if small else size_of, item, {}, label, among, own=own)
+        elif isinstance(item, list | deque):
+            self._watch(parts_of if small else size_of, item, {}, label, among, own=own)
+        if not small or isinstance(item, bytearray):
+            return
+        pairs = item.items() if isinstance(item, dict) else enumerate(item)
+        for key, part in pairs:
+            self.add(part, f"{label}[{key!r}]", among, depth=depth + 1)
+
+    def _array(self, item: np.ndarray[Any, Any], label: str, among: str, *, own: bool) -> None:
+        if not item.flags.writeable:
+            return
+        if item.size > _MOST_NUMBERS:
+            raise CompileError(
+                "compile",
+                "an array of NumPy from outside is too large to be compared at each call",
+                got=f"{label}{among} of shape {item.shape}",
+                expected=f"tensors; arrays of at most {_MOST_NUMBERS} elements",
+                hint=f"px.asarray({label}) outside of the function; or "
+                f"{label}.setflags(write=False) for what never changes",
+            )
+        self._watch(numbers_of, item, {}, label, among, own=own)
+
+    # Attributes
+
+    def _look_into(self, item: _Open) -> None:
+        """Take up attributes of an object that code names since the last look."""
+        names = self._names | {*filter(_is_text, item.space)} if self._whole else self._names
+        cls = type(item.item)
+        slots = tree.slots_of(cls)
+        for name in names - item.done:
+            if name in item.space:
+                value = item.space[name]
+                if not isinstance(value, ModuleType):
+                    item.keys[name] = value
+            elif name in slots:
+                value = item.slots[name] = getattr(item.item, name, NOTHING)
+            elif _may_come(item, name, self._asked):
+                value = item.keys[name] = NOTHING
+            else:
+                continue
+            own, depth = item.own and item.label == "self", item.depth + 1
+            self.add(value, f"{item.label}.{name}", item.among, own=own, depth=depth)
+        item.done |= names
+
+    def _look_up(self, cls: type) -> None:
+        """Take up what classes of the user's have under names that code uses."""
+        for base in cls.__mro__:
+            if not is_users(base.__module__):
+                continue
+            found = {}
+            aside = _ASIDE if self._classes[cls] else _ASIDE | _MAKING
+            for name, value in vars(base).items():
+                by_python = name.startswith("__") and callable(value) and name not in aside
+                used = name in self._names or by_python
+                if not used or (base, name) in self._members:
+                    continue
+                self._members.add((base, name))
+                self.add(value, f"{base.__name__}.{name}")
+                if not hasattr(type(value), "__get__") and not isinstance(value, type):
+                    found[name] = value
+            if found:
+                self._watch(names_in, vars(base), found, base.__name__)
 
 
-def contents_of(item: Any) -> Any:
-    """Return what is in a container, or the attributes of an object of the user's own."""
-    if isinstance(item, set):
-        return len(item)
-    if isinstance(item, list):
-        return [*item] if len(item) <= _MOST_LOOKED_AT else len(item)
-    found = item if isinstance(item, dict) else _attributes(item)
-    return dict(found) if len(found) <= _MOST_LOOKED_AT else len(found)
+def _is_text(key: object) -> bool:
+    return type(key) is str
 
 
-def _attributes(item: Any) -> dict[str, Any]:
-    cls = type(item)
-    found = getattr(item, "__dict__", None)
-    ours = cls.__module__.partition(".")[0].startswith("phlox")
-    if type(found) is not dict or ours or isinstance(item, _NO_STATE):
-        return {}
-    return found
-
-
-def changed_in(item: Any, before: Any) -> str | None:
-    """Return the place in a container or object that holds another thing than it did; else None.
-
-    Attributes that are new do not count: an object may remember what it has found out.
-    """
-    now = contents_of(item)
-    if type(before) is dict and type(now) is dict:
-        is_object = not isinstance(item, dict)
-        if not is_object and before.keys() != now.keys():
-            return ""
-        for key, value in before.items():
-            if not alike(now.get(key, _NOTHING), value):
-                return f".{key}" if is_object else f"[{key!r}]"
-        return None
-    if type(before) is list and type(now) is list and len(before) == len(now):
-        places = [at for at, (a, b) in enumerate(zip(before, now, strict=True)) if not alike(a, b)]
-        return f"[{places[0]}]" if places else None
-    return None if type(before) is type(now) is int and before == now else ""
-
-
-def alike(a: Any, b: Any) -> bool:
-    """Whether a name stands for the same: the object, or an equal plain number or text."""
-    if a is b:
-        return True
-    if type(a) is not type(b):
+def _may_come(item: _Open, name: str, asked: set[str]) -> bool:
+    """Whether an attribute that an object lacks may be given to it and then be read."""
+    if not isinstance(item.space, dict):
         return False
-    if type(a) in (bool, int, float):
-        return same(a, b)
-    return type(a) is str and bool(a == b)
+    for base in type(item.item).__mro__:
+        if name in vars(base):
+            return not hasattr(type(vars(base)[name]), "__get__")
+    return name in asked
 
 
-def _names_in(code: CodeType) -> set[str]:
-    """The global names in a function and in those written inside of it."""
-    found = set(code.co_names)
-    for item in code.co_consts:
-        if isinstance(item, CodeType):
-            found |= _names_in(item)
-    return found
+def _may_change(name: str, value: Any) -> bool:
+    """Whether to look at a global name: at those of modules and of Python itself nobody need."""
+    if value is NOTHING:
+        return not hasattr(sys.modules["builtins"], name)
+    return not isinstance(value, ModuleType)
+
+
+def is_frozen(item: Any) -> bool:
+    """Whether an object never changes: a module, or another immutable node of trees."""
+    node = tree.node_of(item) if tree.is_node(item) else None
+    return node is not None and node.static is not None
+
+
+_INSTALLED: Final = ("site-packages", "dist-packages")
+_PYTHON: Final = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
+
+
+@cache
+def is_users(module: str) -> bool:
+    """Whether a module is the user's own: no package that is installed, nor Python's own."""
+    if is_ours(module) or module in ("builtins", "abc", "typing"):
+        return False
+    found = sys.modules.get(module)
+    if found is None or module == "__main__":
+        return True
+    file = getattr(found, "__file__", None)
+    if file is None:
+        return module not in sys.builtin_module_names and not hasattr(found, "__path__")
+    return not file.startswith(_PYTHON) and not any(part in file for part in _INSTALLED)

@@ -5,27 +5,29 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import update_wrapper
-from operator import is_
 from threading import RLock
 from types import MethodType
 from typing import Any, Final, Generic, ParamSpec, TypeVar, final, overload
+
+import numpy as np
 
 from phlox_tensor import CompileError, DisagreementError, Tensor, tree
 from phlox_tensor.arguments import require_callable
 from phlox_tensor.capture import MODES, RECORDINGS, Graph, ambient, recording, runs_eagerly
 
 from . import _trace
-from ._captured import Captured, alike
+from ._captured import Captured
 from ._check import compared
 from ._explain import explained
 from ._flat import flat
 from ._form import Form, form_of, most_changed
 from ._join import Join
-from ._layout import flatten
+from ._layout import Layout, StaticPart, flatten
 from ._mode import mode_of
 from ._probe import Probe, probe_of
 from ._replay import MISS, Replay, replay_of, undo_all
 from ._tuning import tuning_mode
+from ._watch import Watch, first_change, hold, left_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -38,7 +40,7 @@ class Version:
 
     Attributes:
         form: of the arguments.
-        captured: what the names from outside stood for.
+        outside: what the function read besides its arguments.
         trace: the first recorded run.
         replay: does the same; None until a second run agreed.
         probe: knows such arguments at once; None where only a key does.
@@ -47,10 +49,10 @@ class Version:
         join: how results go on with the history of arguments; None where they have none.
     """
 
-    def __init__(self, captured: list[Any], trace: _trace.Trace, form: Form) -> None:
+    def __init__(self, outside: list[Watch], trace: _trace.Trace, form: Form) -> None:
         """Keep the first run."""
         self.form: Final = form
-        self.captured: Final = captured
+        self.outside = outside
         self.trace: Final = trace
         self.replay: Replay | None = None
         self.join: Join | None = None
@@ -80,6 +82,7 @@ class Compiled(Generic[P, R]):
         tuning_mode()  # an error belongs here, not into the middle of a call
         self._versions: dict[Any, list[Version]] = {}
         self._probe: Probe | None = None
+        self._last: Version | None = None  # the one that the probe is of
         self._clock = 0
         self._made = 0
         self._lock = RLock()
@@ -112,21 +115,16 @@ class Compiled(Generic[P, R]):
         ready = self._versions.get(key)
         waiting: list[Version] = []
         for version in ready or ():
-            if not (self._captured.nothing or self._holds(version)):
+            if version.outside and not hold(version.outside):
                 continue
             if version.replay is None:
                 waiting.append(version)
                 continue
             out = self._replayed(version, given, kwargs, leaves)
             if out is not MISS:
-                self._probe = version.probe
+                self._probe, self._last = version.probe, version
                 return out
         return self._record(key, given, kwargs, waiting)
-
-    def _holds(self, version: Version) -> bool:
-        """Whether the names from outside stand for what they stood for."""
-        known, now = version.captured, self._captured.now()
-        return all(map(is_, known, now)) or all(map(alike, known, now))
 
     def _replayed(
         self, version: Version, given: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any]
@@ -228,20 +226,24 @@ class Compiled(Generic[P, R]):
         self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any], waiting: list[Version]
     ) -> Any:
         """Run the function recorded; the second time a replay is made of it."""
-        before, contents = self._captured.now(), self._captured.contents()
+        layouts = [flatten(item)[0] for item in (*args, *kwargs.values())]
+        _refuse_arrays(layouts)
+        outside = self._captured.watches(layouts)
         found = _trace.run(self._called, args, kwargs)
-        name = self._captured.changed(before, contents)
+        name = first_change(outside)
         if name is not None:
             raise _trace.changes(name)
+        outside = left_of(outside)
         with self._lock:
             version = next((v for v in waiting if _fits(v.trace, found.trace)), None)
             if version is None:
-                version = Version(before, found.trace, form_of(args, kwargs))
+                version = Version(outside, found.trace, form_of(args, kwargs))
                 if found.joins:
                     check, order = self._mode == "check", _trace.order_of(args, kwargs)
                     version.join = Join(self._called, found, order, check=check)
                 self._keep(key, version)
             else:
+                version.outside = outside  # what both runs found out for themselves is there now
                 self._agreed(key, version, found.trace, args, kwargs)
         if version.join is None:
             return found.trace.result.layout.build(found.leaves)
@@ -273,13 +275,14 @@ class Compiled(Generic[P, R]):
         alone = len({*map(id, leaves)}) == len(leaves) and not kwargs and not MODES.entered
         if alone and self._mode != "check":
             run = version.replay if version.join is None else version.join
-            names = self._captured, version.captured
-            version.probe = probe_of(args, len(leaves), names, run)
+            version.probe = probe_of(args, len(leaves), version.outside, run)
 
     def _keep(self, key: Any, version: Version) -> None:
         self._made += 1
         if self._made == _WARN_AT:
-            warnings.warn(self._advice(key, version), stacklevel=5)
+            warnings.warn(self._advice(key, version), stacklevel=4)
+        if self._last is not None:  # calls that its probe knew left no mark
+            self._clock = self._last.used = self._clock + 1
         if self.versions >= self._most:
             oldest = min(
                 ((k, v) for k, some in self._versions.items() for v in some),
@@ -290,7 +293,7 @@ class Compiled(Generic[P, R]):
         self._versions[key] = [*self._versions.get(key, ()), version]
 
     def _drop(self, key: Any, version: Version) -> None:
-        self._probe = None
+        self._probe = self._last = None
         left = [v for v in self._versions.get(key, ()) if v is not version]
         if left:
             self._versions[key] = left
@@ -320,6 +323,24 @@ def _shared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
             if primitive is not None:
                 pattern.append(seen.setdefault(id(primitive), len(seen)))
     return tuple(pattern)
+
+
+def _refuse_arrays(layouts: list[Layout]) -> None:
+    """Refuse arrays that are no tensors: a replay would go on with what was in them.
+
+    Raises:
+        CompileError: naming the array.
+    """
+    for part in (p for layout in layouts for p in layout.parts if isinstance(p, StaticPart)):
+        if isinstance(part.value, np.ndarray):
+            shape = part.value.shape
+            raise CompileError(
+                "compile",
+                "an array of NumPy is among the arguments, whose numbers may change unseen",
+                got=f"an array of shape {shape} and type {part.value.dtype}",
+                expected="a tensor",
+                hint="px.asarray(batch) outside of the function: step(model, px.asarray(batch))",
+            )
 
 
 def _fits(first: _trace.Trace, second: _trace.Trace) -> bool:
@@ -353,7 +374,9 @@ def compile(
     The first two calls with arguments of one form run the function as it is and note its ops; they
     must agree. Later calls repeat the ops. Tensors, modules, ints and floats among the arguments
     may be others each time; optimizers, schedules and random numbers go on as they would. New
-    shapes are recorded anew.
+    shapes are recorded anew. Names, containers and attributes from outside are compared at each
+    call, also those that functions of yours read which it calls; so are objects and sets among
+    the arguments. Arrays of NumPy are no arguments.
 
     What a function reads from tensors, prints, or appends to lists outside is no op: reading
     raises, and so does what the two runs show; other side effects happen in recorded runs alone.

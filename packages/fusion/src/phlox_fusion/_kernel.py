@@ -5,12 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import update_wrapper
 from inspect import Parameter, signature
-from typing import Any, Final, Generic, ParamSpec, final
+from typing import Any, Final, Generic, NamedTuple, ParamSpec, final
 
 from phlox_tensor import CompileError, Tensor
 from phlox_tensor.capture import ElementFormula, Program
 
+from ._captured import Captured
+from ._watch import Watch, hold, standing
+
 P = ParamSpec("P")
+_MOST_KEPT: Final = 8  # formulas, by what stands outside of the function
+
+
+class _Kept(NamedTuple):
+    """What a function read besides its arguments, and its formula then."""
+
+    watches: list[Watch]
+    stands: Callable[[], bool]
+    formula: ElementFormula
 
 
 @final
@@ -38,13 +50,31 @@ class Kernel(Generic[P]):
         named = [p.name for p in parameters if p.kind is Parameter.KEYWORD_ONLY]
         self._count: Final = len(parameters)
         self._plain: Final = not named
-        self._formula: Final = ElementFormula(name, _positional(function, named), strict=True)
+        self._name: Final = name
+        self._function: Final = _positional(function, named)
+        self._captured: Final = Captured(function)
+        self._kept: list[_Kept] = []  # the last one first
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Tensor[Any]:
         """Return what the function gives."""
+        formula = self._formula()
         if kwargs or len(args) != self._count or not self._plain:
-            return self._formula(*self._bound(args, kwargs))
-        return self._formula(*args)
+            return formula(*self._bound(args, kwargs))
+        return formula(*args)
+
+    def _formula(self) -> ElementFormula:
+        """The formula for what stands outside of the function now."""
+        kept = self._kept
+        if kept and kept[0].stands():
+            return kept[0].formula
+        for at, found in enumerate(kept):
+            if hold(found.watches):
+                self._kept = [found, *kept[:at], *kept[at + 1 :]]
+                return found.formula
+        watches = self._captured.watches()
+        made = ElementFormula(self._name, self._function, strict=True)
+        self._kept = [_Kept(watches, standing(watches), made), *kept[: _MOST_KEPT - 1]]
+        return made
 
     def program(self, *args: P.args, **kwargs: P.kwargs) -> Program:
         """Return the ops of a call with these arguments, which become the kernel.
@@ -52,7 +82,7 @@ class Kernel(Generic[P]):
         Raises:
             CompileError: where they are none.
         """
-        return self._formula.program(*self._bound(args, kwargs))
+        return self._formula().program(*self._bound(args, kwargs))
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         bound = self._signature.bind(*args, **kwargs)
@@ -60,7 +90,7 @@ class Kernel(Generic[P]):
         return [bound.arguments[name] for name in self._signature.parameters]
 
     def __repr__(self) -> str:
-        return f"<{self._formula.name}>"
+        return f"<{self._name}>"
 
 
 def _positional(function: Callable[..., Any], named: list[str]) -> Callable[..., Any]:
@@ -82,7 +112,8 @@ def kernel(function: Callable[P, Tensor[Any]], /) -> Kernel[P]:
     tensor by elementwise ops. Each value has the bits that the ops one by one give. The derivative
     is found out from the rules of its ops and is one kernel for each argument, in both modes and of
     any order; where those are too long for one kernel, their ops run one by one. Inside of
-    ``compile`` the ops join those around them.
+    ``compile`` the ops join those around them. What it reads from outside is compared at each call,
+    as ``compile`` does.
 
     Raises:
         CompileError: from a call, where the function cannot be one kernel: naming the op in the

@@ -164,7 +164,13 @@ def same_static(a: Any, b: Any) -> bool:
         left, structure = tree.flatten(a)
         right, other = tree.flatten(b)
         return structure == other and all(map(same_static, left, right))
+    if type(a) is set:
+        return bool(a == b and {*map(_typed, a)} == {*map(_typed, b)})
     return bool(type(a).__hash__ is not None and a == b)
+
+
+def _typed(member: Any) -> tuple[type, Any]:
+    return type(member), member
 
 
 def levels_of(

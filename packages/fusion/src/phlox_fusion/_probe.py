@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from phlox_tensor import Backend, Tensor
 from phlox_tensor.capture import ALWAYS, MODES, RECORDINGS
 
-from ._captured import Captured
 from ._flat import flat
 from ._join import Join
 from ._layout import NodePart, Source
 from ._replay import MISS, Replay
+from ._watch import Watch, write
 
 # What a replay gives for arguments, or ``MISS`` where a key has to tell. It notes what to undo.
 Probe = Callable[[tuple[Any, ...], "list[Any]"], Any]
 
 
 def probe_of(
-    given: tuple[Any, ...], count: int, outside: tuple[Captured, list[Any]], run: Replay | Join
+    given: tuple[Any, ...], count: int, outside: Sequence[Watch], run: Replay | Join
 ) -> Probe:
     """Return what replays arguments alike to these, by one look at each.
 
     Args:
         given: arguments that the replay takes.
         count: of their leaves, none of which comes twice.
-        outside: the names from outside, and what they stand for.
+        outside: what the function reads besides them.
         run: what to do with the leaves.
     """
     source = Source()
@@ -37,8 +37,7 @@ def probe_of(
     source.line(f"if len({always}) != {len(ALWAYS)} or len(given) != {len(given)}: {miss}")
     for ask in ALWAYS:
         source.line(f"if {source.held(ask, 'now')}() is not {source.held(ask())}: {miss}")
-    captured, known = outside
-    captured.write(source, known, miss)
+    write(source, outside, miss)
     names = [f"a{place}" for place in range(len(given))]
     if names:
         source.line(f"{', '.join(names)}, = given")

@@ -20,7 +20,6 @@ from phlox_tensor.capture import (
     shown,
 )
 
-from ._captured import changed_in, contents_of
 from ._layout import Layout, StaticPart, TensorPart, flatten, levels_of
 
 # Where an output comes from: a value of the graph, a number, or a plain number as it is.
@@ -154,7 +153,6 @@ def _run(
     refs, given = _given(made, layout, leaves)
     own_args, own_kwargs = layout.build(given)
     own_layout, own_leaves, own = flatten((own_args, own_kwargs))
-    objects = _objects(own_layout)
     left: dict[Cell[Any], Place] = {}
     behind: Any = None
     with recorded(made):
@@ -165,10 +163,6 @@ def _run(
                 left[cell], content = _left(made, value)
                 if then is None:
                     cell.pack(content)
-        for item, inside in objects:
-            place = changed_in(item, inside)
-            if place is not None:
-                raise changes(f"{type(item).__name__}{place} among the arguments")
         now, now_leaves, _ = flatten((own_args, own_kwargs))
         if now is not own_layout or not all(map(is_, own_leaves, now_leaves)):
             raise changes("a container among the arguments")
@@ -188,12 +182,6 @@ def _run(
     same = {k: by_id[id(p)] for k, p in enumerate(known) if p is not None and id(p) in by_id}
     joins = any(map(has_history, result_layout.leaves)) or _hands_on(out, by_id)
     return Run([*map(plain, result_leaves)], trace, layout, joins, same, contents), behind
-
-
-def _objects(layout: Layout) -> list[tuple[Any, Any]]:
-    """The arguments that are objects of the user's own, and what is in them."""
-    given = [p.value for p in layout.parts if isinstance(p, StaticPart)]
-    return [(item, contents_of(item)) for item in given if hasattr(item, "__dict__")]
 
 
 def changes(name: str) -> CompileError:

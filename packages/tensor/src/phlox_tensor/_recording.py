@@ -18,6 +18,7 @@ from ._errors import CompileError
 from ._graph import Formula, Graph, Guard, Node, Value
 from ._number import Number, plain
 from ._op import Op, Spec
+from ._ours import is_ours
 from .inference import infer_prepared
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from ._dtype import DType
     from ._table import Entry
 
-_PACKAGES: Final = ("phlox_", "phlox.", "contextlib", "functools")
+_BETWEEN: Final = ("contextlib", "functools")
 
 
 @final
@@ -261,9 +262,10 @@ def _refuse_reading(name: str, spec: Spec) -> NoReturn:
 def line_of_user() -> str:
     """Return file and line of the innermost frame outside of this framework."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).startswith(
-        _PACKAGES
-    ):
+    while frame.f_back is not None:
+        module = frame.f_globals.get("__name__", "")
+        if not is_ours(module) and module not in _BETWEEN:
+            break
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 

@@ -11,6 +11,7 @@ from ._interpreter import interpreted
 from ._kinds import KIND_SETS
 from ._lowering import Lowered, Taken, arguments_of, fold_of, lowered, program_of, source_of
 from ._number import Number, call, plain, same
+from ._ours import is_ours
 from ._program import (
     Call,
     CallSequence,
@@ -63,6 +64,7 @@ __all__ = [
     "fold_of",
     "infer_prepared",
     "interpreted",
+    "is_ours",
     "line_of_user",
     "lowered",
     "on_primitives",

@@ -1,0 +1,207 @@
+"""Watches: a place that a function reads, what stood there, and whether it still does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from operator import is_
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from phlox_tensor.capture import same
+
+from ._layout import Source
+
+NOTHING: Final = object()
+_EQUAL: Final = (bytes, frozenset, str)
+
+# What stands behind the keys of a holder now; of a container, which has none, all of it.
+Read = Callable[[Any, "tuple[Any, ...]"], "tuple[Any, ...]"]
+
+
+class Watch(NamedTuple):
+    """A place that a function reads, and what stood there.
+
+    Attributes:
+        read: says what stands there now.
+        holder: the cell, namespace, object or container.
+        keys: what is looked at in it; none: all of it.
+        values: what stood there.
+        label: what the holder is to the function, for errors; empty for its own names.
+        among: what comes behind the place in errors.
+        own: a name or argument of the function itself, which may not change it.
+    """
+
+    read: Read
+    holder: Any
+    keys: tuple[Any, ...]
+    values: tuple[Any, ...]
+    label: str
+    among: str
+    own: bool
+
+    def holds(self) -> bool:
+        """Whether it stands as it did, plain numbers and text by value."""
+        now, values = self.read(self.holder, self.keys), self.values
+        if len(now) != len(values):
+            return False
+        return all(map(is_, now, values)) or all(map(alike, now, values))
+
+    def stands(self) -> bool:
+        """Whether the very same objects stand there, or equal bytes."""
+        now, values = self.read(self.holder, self.keys), self.values
+        return len(now) == len(values) and all(map(_one, now, values))
+
+    def left(self) -> Watch | None:
+        """The watch without what a run has changed; None where nothing is left."""
+        now = self.read(self.holder, self.keys)
+        if not self.keys:
+            held = len(now) == len(self.values) and all(map(alike, now, self.values))
+            return self if held else None
+        kept = [at for at, (a, b) in enumerate(zip(now, self.values, strict=True)) if alike(a, b)]
+        if len(kept) == len(self.keys):
+            return self
+        keys = tuple(self.keys[at] for at in kept)
+        values = tuple(self.values[at] for at in kept)
+        return self._replace(keys=keys, values=values) if keys else None
+
+    def changed(self) -> str | None:
+        """The place of what the function may not have changed and has; else None.
+
+        Attributes that are new do not count: an object may remember what it has found out.
+        """
+        now = self.read(self.holder, self.keys)
+        if not self.keys:
+            if len(now) != len(self.values):
+                return f"{self.label}{self.among}"
+            other = [
+                at for at, (a, b) in enumerate(zip(now, self.values, strict=True)) if a is not b
+            ]
+            other = [at for at in other if not alike(now[at], self.values[at])]
+            return f"{self.label}{self._item(other[0])}{self.among}" if other else None
+        for key, a, b in zip(self.keys, now, self.values, strict=True):
+            if not alike(a, b) and not (b is NOTHING and self.label):
+                return f"{self.label}.{key}{self.among}" if self.label else str(key)
+        return None
+
+    def _item(self, at: int) -> str:
+        if self.read is items_of:
+            keys = self.values[: len(self.values) // 2]
+            return f"[{keys[at - len(keys)]!r}]" if at >= len(keys) else ""
+        return f"[{at}]" if self.read is parts_of else ""
+
+
+def alike(a: Any, b: Any) -> bool:
+    """Whether two values are the same object, or equal plain values."""
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if type(a) in (bool, int, float):
+        return same(a, b)
+    if type(a) is tuple:
+        return len(a) == len(b) and all(map(alike, a, b))
+    if isinstance(a, np.generic):
+        return a.tobytes() == b.tobytes()
+    return type(a) in _EQUAL and bool(a == b)
+
+
+def _one(a: Any, b: Any) -> bool:
+    return a is b or (type(a) is type(b) and type(a) in _EQUAL and bool(a == b))
+
+
+# What stands in a holder
+
+
+def content_of(cell: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What a name of an outer function stands for."""
+    del keys
+    return (getattr(cell, "cell_contents", NOTHING),)
+
+
+def names_in(space: Mapping[str, Any], keys: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What names stand for in a namespace, or in the attributes of an object."""
+    return tuple([space.get(key, NOTHING) for key in keys])
+
+
+def attributes_in(item: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What attributes of an object are that are kept elsewhere, such as in slots."""
+    return tuple([getattr(item, key, NOTHING) for key in keys])
+
+
+def parts_of(item: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The parts of a list."""
+    del keys
+    return tuple(item)
+
+
+def items_of(item: dict[Any, Any], keys: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The keys of a dict, and then its values."""
+    del keys
+    return (*item, *item.values())
+
+
+def members_of(item: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What is in a set, or the bytes of a bytearray, as what does not change."""
+    del keys
+    return (frozenset(item) if isinstance(item, set) else bytes(item),)
+
+
+def size_of(item: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
+    """How much is in a container."""
+    del keys
+    return (len(item),)
+
+
+def numbers_of(item: np.ndarray[Any, Any], keys: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What is in an array of NumPy."""
+    del keys
+    return (item.tobytes(), item.shape, str(item.dtype))
+
+
+# Asking of many places at once
+
+
+def hold(watches: Sequence[Watch]) -> bool:
+    """Whether all stands as it did."""
+    return all(map(Watch.holds, watches))
+
+
+def left_of(watches: Sequence[Watch]) -> list[Watch]:
+    """The watches without what a run has changed."""
+    return [left for watch in watches if (left := watch.left()) is not None]
+
+
+def first_change(watches: Sequence[Watch]) -> str | None:
+    """The place of what a function may not have changed and has; else None."""
+    for watch in watches:
+        place = watch.changed() if watch.own else None
+        if place is not None:
+            return place
+    return None
+
+
+def standing(watches: Sequence[Watch]) -> Callable[[], bool]:
+    """Return what says at once whether the very same objects stand at all places."""
+    source = Source()
+    write(source, watches, "return False")
+    source.line("return True")
+    return source.function("stands", "")
+
+
+def write(source: Source, watches: Sequence[Watch], miss: str) -> None:
+    """Add lines that do ``miss`` where another object stands at a place than did."""
+    for watch in watches:
+        holder = source.held(watch.holder, "outside")
+        if watch.read is content_of and watch.values[0] is not NOTHING:
+            source.line(f"if {holder}.cell_contents is not {source.held(watch.values[0])}: {miss}")
+        elif watch.read is names_in:
+            get = source.held(watch.holder.get, "get")
+            for key, value in zip(watch.keys, watch.values, strict=True):
+                other = "" if value is not NOTHING else f", {source.held(NOTHING, 'nothing')}"
+                source.line(f"if {get}({key!r}{other}) is not {source.held(value)}: {miss}")
+        elif watch.read is attributes_in and NOTHING not in watch.values:
+            for key, value in zip(watch.keys, watch.values, strict=True):
+                source.line(f"if {holder}.{key} is not {source.held(value)}: {miss}")
+        else:
+            source.line(f"if not {source.held(watch.stands, 'stands')}(): {miss}")
