@@ -105,3 +105,38 @@ def test_a_layer_that_a_function_makes_is_another_one_at_each_call() -> None:
     found = run(px.compile)
     assert found == run(lambda f: f)
     assert len({str(each) for each in found}) == 5
+
+
+_OPTIMIZERS = [
+    optim.AdaGradConfig(),
+    optim.AdafactorConfig(),
+    optim.AdamConfig(),
+    optim.AdamWConfig(),
+    optim.AdanConfig(),
+    optim.GroupsConfig(optim.AdamWConfig(), {"weight": optim.MuonConfig()}),
+    optim.LionConfig(),
+    optim.RmsPropConfig(),
+    optim.SgdConfig(momentum=0.9),
+]
+
+
+@pytest.mark.parametrize("config", _OPTIMIZERS, ids=lambda c: type(c).__name__)
+def test_no_optimizer_is_recorded_ever_again(config: Any) -> None:
+    device = px.Autodiff(Cpu())
+
+    def trained(compiled: bool) -> Any:
+        px.seed(0)
+        model: Any = nn.Linear(4, 3, device=device)
+        optimizer = config.init()
+
+        def step(model: Any, x: px.Tensor) -> Any:
+            return optimizer.step(1e-2, model, model(x).square().mean().backward())
+
+        run: Any = px.compile(step) if compiled else step
+        for at in range(12):
+            model = run(model, px.full((2, 4), 1.0 + at, device=device))
+        if compiled:
+            assert run.versions <= 3
+        return model.weight.value.tolist(), model.bias.value.tolist()
+
+    assert trained(True) == trained(False)

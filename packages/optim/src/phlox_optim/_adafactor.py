@@ -6,6 +6,7 @@ from math import sqrt
 from typing import Any, final
 
 from phlox_tensor import Float, Tensor, finfo
+from phlox_tensor.capture import call
 
 from ._config import OptimizerConfig
 from ._rule import ConfiguredRule, State
@@ -70,10 +71,14 @@ class Adafactor(ConfiguredRule[AdafactorConfig]):
         else:
             squares = mean("squares", squares)
         move = squares.clip(min=epsilon * epsilon).rsqrt() * grad
-        scale = _root_mean_square(tensor).clip(min=c.least_scale) * min(lr, 1.0 / sqrt(time))
+        scale = _root_mean_square(tensor).clip(min=c.least_scale) * call(_falling, lr, time)
         move = move * (scale / (_root_mean_square(move) / c.clipping).clip(min=1.0))
         kept = tensor * (1.0 - lr * c.weight_decay) if c.weight_decay else tensor
         return kept - move, new
+
+
+def _falling(lr: float, time: int) -> float:
+    return min(lr, 1.0 / sqrt(time))
 
 
 def _root_mean_square(x: Tensor[Float]) -> Tensor[Float]:

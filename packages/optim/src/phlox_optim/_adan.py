@@ -6,6 +6,7 @@ from math import sqrt
 from typing import final
 
 from phlox_tensor import Float, Tensor
+from phlox_tensor.capture import call
 
 from ._config import OptimizerConfig
 from ._rule import ConfiguredRule, State
@@ -58,7 +59,7 @@ class Adan(ConfiguredRule[AdanConfig]):
         changes = state["changes"] * c.beta_2 + change * (1.0 - c.beta_2)
         ahead = (grad + change * c.beta_2).square()
         squares = state["squares"] * c.beta_3 + ahead * (1.0 - c.beta_3)
-        root = squares.sqrt() * (1.0 / sqrt(1.0 - c.beta_3**time)) + c.epsilon
+        root = squares.sqrt() * (1.0 / call(sqrt, 1.0 - c.beta_3**time)) + c.epsilon
         mean = first * (1.0 / (1.0 - c.beta_1**time))
         mean = mean + changes * (c.beta_2 / (1.0 - c.beta_2**time))
         move = mean / root * lr

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from typing import Final
 
-# The packages as they are imported, one for each distribution.
-OURS: Final = frozenset(
-    {
-        "phlox",
-        "phlox_autodiff",
-        "phlox_fusion",
-        "phlox_kernels",
-        "phlox_nn",
-        "phlox_onnx",
-        "phlox_optim",
-        "phlox_record",
-        "phlox_tensor",
-        "phlox_wgpu",
-    }
+# By exact names: a package of a user's may begin like one of ours.
+_PARTS: Final = (
+    "autodiff",
+    "fusion",
+    "kernels",
+    "nn",
+    "onnx",
+    "optim",
+    "record",
+    "tensor",
+    "wgpu",
 )
+_OURS: Final = frozenset({"phlox", *(f"phlox_{part}" for part in _PARTS)})
 
 
 def is_ours(module: object) -> bool:
     """Whether a module of this name is one of the framework's own."""
-    return str(module).partition(".")[0] in OURS
+    return str(module).partition(".")[0] in _OURS
