@@ -140,3 +140,81 @@ def test_no_optimizer_is_recorded_ever_again(config: Any) -> None:
         return model.weight.value.tolist(), model.bias.value.tolist()
 
     assert trained(True) == trained(False)
+
+
+def _net() -> Any:
+    px.seed(0)
+    return nn.Linear(4, 3, device=px.Autodiff(Cpu()))
+
+
+def test_what_reads_at_each_step_is_named_when_it_is_compiled() -> None:
+    device = px.Autodiff(Cpu())
+    scaling, plateau = optim.LossScalingConfig().init(), optim.PlateauSchedulerConfig(0.1).init()
+    optimizer = optim.AdamConfig().init()
+
+    def loss_of(model: Any, x: px.Tensor) -> px.Tensor:
+        return model(x).square().mean()
+
+    def scaled(model: Any, x: px.Tensor) -> Any:
+        return scaling.step(optimizer, 0.1, model, scaling.scaled(loss_of(model, x)).backward())
+
+    def skipping(model: Any, x: px.Tensor) -> Any:
+        return optimizer.step(0.1, model, loss_of(model, x).backward(), skip_nonfinite=True)
+
+    def measured(model: Any, x: px.Tensor) -> Any:
+        loss = loss_of(model, x)
+        return optimizer.step(plateau.step(loss), model, loss.backward())
+
+    told = {
+        scaled: r"LossScaling\.step decides(.|\n)*scaling\.step\(optimizer, lr, model, grads\)",
+        skipping: r"skip_nonfinite=True decides(.|\n)*value_and_grad",
+        measured: r"PlateauScheduler\.step decides(.|\n)*plateau\.step\(loss\) outside",
+    }
+    for step, text in told.items():
+        with pytest.raises(px.CompileError, match=text):
+            px.compile(step)(_net(), px.ones((2, 4), device=device))
+
+
+def test_scaled_gradients_are_compiled_and_steps_taken_outside() -> None:
+    device = px.Autodiff(Cpu())
+
+    def trained(made: Callable[[Any], Any]) -> Any:
+        model = _net()
+        scaling, optimizer = optim.LossScalingConfig(2.0).init(), optim.AdamConfig().init()
+        grads_of = made(px.value_and_grad(lambda model, scale, x: model(x).square().mean() * scale))
+        for at in range(6):
+            x = px.full((2, 4), float("inf") if at == 3 else 1.0 + at, device=device)
+            _, grads = grads_of(model, scaling.scale, x)
+            model = scaling.step(optimizer, 0.1, model, grads)
+        return model.weight.value.tolist(), scaling.scale, optimizer.skipped
+
+    assert trained(px.compile) == trained(lambda f: f)
+    assert trained(px.compile)[1:] == (1.0, 1)
+
+
+_CONSTANT = optim.ConstantSchedulerConfig(0.1)
+_SCHEDULES = [
+    _CONSTANT,
+    optim.ComposedSchedulerConfig((_CONSTANT, optim.StepSchedulerConfig(0.1, 3))),
+    optim.CosineRestartsSchedulerConfig(0.1, 4),
+    optim.CosineSchedulerConfig(0.1, 8),
+    optim.ExponentialSchedulerConfig(0.1, 0.9),
+    optim.InverseSquareRootSchedulerConfig(0.1, 3),
+    optim.LinearSchedulerConfig(0.1, 0.0, 8),
+    optim.MultiStepSchedulerConfig(0.1, (3, 6)),
+    optim.NoamSchedulerConfig(0.1, 3, 8),
+    optim.OneCycleSchedulerConfig(0.1, 20),
+    optim.PolynomialSchedulerConfig(0.1, 8),
+    optim.SequentialSchedulerConfig((_CONSTANT, optim.StepSchedulerConfig(0.1, 3)), (5,)),
+    optim.StepSchedulerConfig(0.1, 3),
+    optim.WarmUpSchedulerConfig(optim.CosineSchedulerConfig(0.1, 8), 3),
+]
+
+
+@pytest.mark.parametrize("config", _SCHEDULES, ids=lambda c: type(c).__name__)
+def test_no_schedule_is_recorded_ever_again(config: Any) -> None:
+    followed, eager = config.init(), config.init()
+    fast = px.compile(lambda x: x * followed.step())
+    for _ in range(12):
+        assert fast(px.ones(1)).item() == (px.ones(1) * eager.step()).item()
+    assert fast.versions <= 3

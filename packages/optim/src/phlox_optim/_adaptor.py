@@ -17,6 +17,7 @@ from ._clipping import GradientClipping
 from ._found import check_divisor, check_rate, find
 from ._groups import Group
 from ._optimizer import AnyGradients, M, Optimizer
+from ._reading import refuse_recorded
 from ._rule import SimpleOptimizer, State, misfit
 from ._settled import Settled
 
@@ -135,6 +136,7 @@ class OptimizerAdaptor(Settled, Optimizer):
         Raises:
             ArgumentError: when a group fits no parameter; for a rate that is no finite number, and
                 for a module or gradients that are none.
+            CompileError: with ``skip_nonfinite`` inside of a compiled function.
             GradientError: when a module of weights is given for gradients; unless
                 ``strict=False``, when no gradient belongs to a trained parameter
                 of the module, when a key is the id of none of its parameters, or when a parameter
@@ -344,6 +346,11 @@ def _inner(params: list[Param]) -> list[Tensor[Float]]:
 
 def _finite(grads: list[Tensor[Float]]) -> bool:
     """Whether all numbers are finite; one read, whatever the number of tensors."""
+    refuse_recorded(
+        "skip_nonfinite=True",
+        "loss, grads = px.compile(px.value_and_grad(loss_of))(model, batch); then "
+        "optimizer.step(lr, model, grads, skip_nonfinite=True)",
+    )
     if not grads:
         return True
     total = grads[0].isfinite().all()

@@ -10,6 +10,7 @@ from phlox_tensor import Float, RecordError, Tensor
 from phlox_tensor.capture import Cell
 
 from ._checked import CheckedConfig
+from ._reading import refuse_recorded
 from ._settled import Settled
 
 
@@ -90,7 +91,15 @@ class PlateauScheduler(Settled):
         return self._place.get().rate
 
     def step(self, measure: float | Tensor[Float]) -> float:
-        """Take a measure, and return the learning rate after it; a NaN is no better than others."""
+        """Take a measure, and return the learning rate after it; a NaN is no better than others.
+
+        Raises:
+            CompileError: for a tensor inside of a compiled function.
+        """
+        if isinstance(measure, Tensor):
+            refuse_recorded(
+                "PlateauScheduler.step", "return the loss; then plateau.step(loss) outside"
+            )
         measure = float(measure)  # a tensor would keep the graph behind it
         c, (rate, best, worse, cooling) = self._config, self._place.get()
         if self._is_better(measure, best):

@@ -13,6 +13,7 @@ from phlox_tensor.capture import Cell
 from ._adaptor import OptimizerAdaptor
 from ._checked import CheckedConfig
 from ._optimizer import AnyGradients
+from ._reading import refuse_recorded
 from ._settled import Settled
 
 M = TypeVar("M", bound=Module)
@@ -102,6 +103,7 @@ class LossScaling(Settled):
         They are divided by the scale: those of another loss would be next to nothing.
 
         Raises:
+            CompileError: inside of a compiled function, as it reads whether gradients are finite.
             GradientError: before the first loss is scaled, or the scale read or loaded.
             WrongTypeError: for an optimizer that takes no gradients, such as ``Lbfgs``.
         """
@@ -121,6 +123,12 @@ class LossScaling(Settled):
                 expected="gradients of a scaled loss",
                 hint="grads = scaling.scaled(loss).backward()",
             )
+        refuse_recorded(
+            "LossScaling.step",
+            "loss, grads = px.compile(px.value_and_grad(lambda model, scale, batch: "
+            "loss_of(model, batch) * scale))(model, scaling.scale, batch); then "
+            "scaling.step(optimizer, lr, model, grads)",
+        )
         scale, good = self._place.get()
         before = optimizer.skipped
         module = optimizer.step(lr, module, grads, skip_nonfinite=True, divide_by=scale)
