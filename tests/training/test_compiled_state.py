@@ -218,3 +218,52 @@ def test_no_schedule_is_recorded_ever_again(config: Any) -> None:
     for _ in range(12):
         assert fast(px.ones(1)).item() == (px.ones(1) * eager.step()).item()
     assert fast.versions <= 3
+
+
+SHARE = 1.0
+
+
+class Shared(nn.Module):
+    """A module whose forward pass reads a global name."""
+
+    inner: nn.Linear
+
+    def forward(self, x: px.Tensor) -> px.Tensor:
+        return self.inner(x) * SHARE
+
+
+def _shared(x: px.Tensor) -> px.Tensor:
+    return x * SHARE
+
+
+def test_what_modules_and_transformed_functions_read_is_followed() -> None:
+    global SHARE  # noqa: PLW0603 - what the test is about
+    model = Shared(nn.Linear(1, 1))
+    row = nn.Sequential(nn.Linear(1, 1), model)
+    value, rows, again = px.value_and_grad(_shared), px.vmap(_shared), px.checkpoint(_shared)
+    inner, kernel = px.compile(_shared), px.kernel(_shared)
+    one = px.ones((1, 1))
+    cases: list[tuple[Any, tuple[Any, ...], Callable[..., Any]]] = [
+        (px.compile(lambda m, x: m(x)), (model, one), model),
+        (px.compile(lambda m, x: m(x)), (row, one), row),
+        (px.compile(lambda x: model(x)), (one,), model),  # noqa: PLW0108 - a name from outside
+        (px.compile(model), (one,), model),
+        (px.compile(lambda x: value(x)[0]), (one,), _shared),
+        (px.compile(lambda x: rows(x) * 1.0), (one,), _shared),
+        (px.compile(lambda x: again(x) * 1.0), (one,), _shared),
+        (px.compile(lambda x: inner(x) * 1.0), (one,), _shared),
+        (px.compile(lambda x: kernel(x) * 1.0), (one,), _shared),
+        (px.compile(value), (one,), lambda x: (_shared(x), None)),
+    ]
+    try:
+        for fast, given, plain in cases:
+            for share in (1.0, 3.0, 1.0):
+                SHARE = share
+                for _ in range(3):
+                    found, wanted = fast(*given), plain(given[-1])
+                    if isinstance(found, tuple):
+                        found, wanted = found[0], wanted[0]
+                    assert found.tolist() == wanted.tolist()
+            assert fast.versions == 2
+    finally:
+        SHARE = 1.0

@@ -117,13 +117,15 @@ class _Walk:
 
     def found(self) -> list[Watch]:
         """Go on until nothing is new, and return what to watch."""
-        while self._work:
+        more = True
+        while more:
             while self._work:
                 self._visit(*self._work.popleft())
             for item in self._open:
                 self._look_into(item)
             for cls in self._classes:
                 self._look_up(cls)
+            more = bool(self._work)
         for item in self._open:
             holders = (names_in, item.space, item.keys), (attributes_in, item.item, item.slots)
             for read, holder, keys in holders:
