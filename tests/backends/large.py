@@ -13,7 +13,7 @@ from phlox_tensor import REGISTRY, Backend, DType, PhloxError, float32, int64
 from phlox_tensor import bool as bool_
 from phlox_tensor._call import prepare_attributes
 from phlox_tensor._kinds import KIND_SETS
-from phlox_tensor._op import Case, IndexSample, MaskSample, Op, Spec
+from phlox_tensor._op import Case, IndexSample, MaskSample, Op, SortedSample, Spec
 from phlox_tensor._signature import REQUIRED
 from phlox_tensor.testing._samples import Sample, _cases, _values
 
@@ -100,7 +100,7 @@ def _attributes(case: Case, factor: int) -> Iterator[dict[str, Any]]:
 def _count(wanted: Any) -> int:
     if wanted is None:
         return 0
-    if isinstance(wanted, IndexSample | MaskSample):
+    if isinstance(wanted, IndexSample | MaskSample | SortedSample):
         return int(np.prod(wanted.shape))
     if wanted and isinstance(wanted[0], tuple):
         return max(map(_count, wanted))
@@ -108,7 +108,7 @@ def _count(wanted: Any) -> int:
 
 
 def _rank(wanted: Any) -> int:
-    if isinstance(wanted, IndexSample | MaskSample):
+    if isinstance(wanted, IndexSample | MaskSample | SortedSample):
         return len(wanted.shape)
     return len(wanted[0] if wanted and isinstance(wanted[0], tuple) else wanted)
 
@@ -116,8 +116,8 @@ def _rank(wanted: Any) -> int:
 def _times(wanted: Any, factor: int) -> Any:
     if isinstance(wanted, IndexSample):
         return IndexSample(_times(wanted.shape, factor), wanted.size)
-    if isinstance(wanted, MaskSample):
-        return MaskSample(_times(wanted.shape, factor))
+    if isinstance(wanted, MaskSample | SortedSample):
+        return type(wanted)(_times(wanted.shape, factor))
     if not wanted:  # absent, or a scalar, which stays one
         return wanted
     if isinstance(wanted[0], tuple):
@@ -155,6 +155,8 @@ def _meta(wanted: Any, dtype: DType) -> Any:
         return Spec(wanted.shape, int64)
     if isinstance(wanted, MaskSample):
         return Spec(wanted.shape, bool_)
+    if isinstance(wanted, SortedSample):
+        return Spec(wanted.shape, dtype)
     if wanted and isinstance(wanted[0], tuple):
         return tuple(Spec(each, dtype) for each in wanted)
     return Spec(wanted, dtype)

@@ -41,12 +41,12 @@ REORDERS: dict[str, tuple[float, str]] = {
     "quantized_linear": (1.4, "integers are read in rows"),
     "repeat": (1.3, "elements are read in order"),
     "rnn_steps": (1.3, "as gru_steps"),
-    "solve_triangular": (2.3, "a triangle and its right side are worked in"),
+    "searchsorted": (1.3, "what is searched is read dense"),
 }
 
 # No operand of these can be large without a result many times as large, or millions of results;
-# or all of it is compared with all (nms), or has to be in order (searchsorted).
-NO_LARGE_CASE = {"broadcast_to", "nms", "searchsorted", "unstack"}
+# or all of it is compared with all (nms).
+NO_LARGE_CASE = {"broadcast_to", "nms", "unstack"}
 
 
 def allowance(op: Op, strided: bool) -> float:

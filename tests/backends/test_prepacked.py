@@ -44,12 +44,11 @@ def test_columns_of_a_packed_weight_are_not_packed_again() -> None:
     weight = px.prepacked(held.mT)
     bytes_packed = device.memory().current - before
     assert bytes_packed >= 4 * IN * OUT
-    for _ in range(3):
-        for part in (weight, weight[:, :256], weight[:, 128:], held.mT):
-            out = x @ part
-    del out
+    parts = [weight, weight[:, :256], weight[:, 128:], held.mT]
+    products = [x @ part for part in parts * 3]
+    del products
     assert device.memory().current - before == bytes_packed
-    del weight, held, part
+    del weight, held, parts
     assert device.memory().current <= before
 
 

@@ -174,7 +174,25 @@ macro_rules! powers {
 }
 powers!(f32 f64);
 
-/// [`map2`] for powers: those by one number for all that products, quotients and roots give within 1.5 ulp are made so.
+/// A power that products, quotients and roots give within 1.5 ulp; `None` of other exponents.
+#[inline(always)]
+fn direct_power<T: Power>(x: T, exponent: T) -> Option<T> {
+    let is = |number: f32| exponent == T::from(number);
+    let one = T::from(1.0);
+    match () {
+        () if is(-2.0) => Some((one / x) * (one / x)),
+        () if is(-1.0) => Some(one / x),
+        () if is(-0.5) => Some(one / x.half()),
+        () if is(0.5) => Some(x.half()),
+        () if is(2.0) => Some(x * x),
+        () if is(3.0) => Some(x * x * x),
+        () if is(4.0) => Some((x * x) * (x * x)),
+        () => None,
+    }
+}
+
+/// [`map2`] for powers, some of which are [`direct_power`] wherever the exponent comes from: a program holds numbers as
+/// elements, and has the bits of the op.
 ///
 /// # Safety
 /// As for [`Kernel`].
@@ -183,21 +201,45 @@ pub(super) unsafe fn map2_power<T: Power>(run: &Run, f: impl Fn(T, T) -> T) {
     if (run.unit[0], run.unit[1]) == (true, false) {
         // SAFETY: the run is valid for these types and this length.
         let (x, exponent, out) = unsafe { (operand::<T>(run, 0), operand::<T>(run, 1), result::<T>(run)) };
-        let is = |number: f32| exponent.first() == Some(&T::from(number));
-        let one = T::from(1.0);
-        match () {
-            () if is(-2.0) => return loop1(x, out, |x| (one / x) * (one / x)),
-            () if is(-1.0) => return loop1(x, out, |x| one / x),
-            () if is(-0.5) => return loop1(x, out, |x: T| one / x.half()),
-            () if is(0.5) => return loop1(x, out, |x: T| x.half()),
-            () if is(2.0) => return loop1(x, out, |x| x * x),
-            () if is(3.0) => return loop1(x, out, |x| x * x * x),
-            () if is(4.0) => return loop1(x, out, |x| (x * x) * (x * x)),
-            () => {}
+        macro_rules! of_constants {
+            ($($number:literal)*) => {
+                $(if exponent.first() == Some(&T::from($number)) {
+                    return loop1(x, out, |x| direct_power(x, T::from($number)).unwrap_or(x));
+                })*
+            };
         }
+        of_constants!(-2.0 -1.0 -0.5 0.5 2.0 3.0 4.0);
+        // SAFETY: as the caller promises.
+        return unsafe { map2(run, f) };
     }
-    // SAFETY: as the caller promises.
-    unsafe { map2(run, f) }
+    in_blocks::<T>(run, |part| {
+        // SAFETY: a part of the run.
+        unsafe { map2(part, &f) };
+        // SAFETY: the same part, whose slices are gone.
+        let (x, exponents, out) = unsafe { (operand::<T>(part, 0), operand::<T>(part, 1), result::<T>(part)) };
+        let is_direct = |exponent: T| direct_power(T::from(1.0), exponent).is_some();
+        if exponents.iter().fold(false, |some, &exponent| some | is_direct(exponent)) {
+            for ((slot, &x), &exponent) in out.iter_mut().zip(x.iter().cycle()).zip(exponents) {
+                *slot = direct_power(x, exponent).unwrap_or(*slot);
+            }
+        }
+    });
+}
+
+/// Goes over a run of `T` in parts that stay in the nearest cache.
+#[inline(always)]
+fn in_blocks<T>(run: &Run, each: impl Fn(&Run)) {
+    const BLOCK: usize = 256;
+    let mut start = 0;
+    while start < run.len {
+        let at = start * size_of::<T>();
+        let mut part = Run { len: BLOCK.min(run.len - start), dst: run.dst.wrapping_add(at), ..*run };
+        for (src, unit) in part.src.iter_mut().zip(run.unit) {
+            *src = src.wrapping_add(if unit { at } else { 0 });
+        }
+        each(&part);
+        start += part.len;
+    }
 }
 
 /// [`map2`] for quotients and remainders, whose fast form is wrong where the quotient reaches a bound.
@@ -206,17 +248,11 @@ pub(super) unsafe fn map2_power<T: Power>(run: &Run, f: impl Fn(T, T) -> T) {
 /// As for [`Kernel`].
 #[inline(always)]
 pub(super) unsafe fn map2_far(run: &Run, fast: impl Fn(f32, f32) -> f32, slow: impl Fn(f32, f32) -> f32, bound: f32) {
-    const BLOCK: usize = 256;
-    let mut start = 0;
-    while start < run.len {
-        let mut part = Run { len: BLOCK.min(run.len - start), dst: run.dst.wrapping_add(start * 4), ..*run };
-        for (src, unit) in part.src.iter_mut().zip(run.unit) {
-            *src = src.wrapping_add(if unit { start * 4 } else { 0 });
-        }
+    in_blocks::<f32>(run, |part| {
         // SAFETY: a part of the run.
-        unsafe { map2::<f32, f32>(&part, &fast) };
+        unsafe { map2::<f32, f32>(part, &fast) };
         // SAFETY: the same part, whose slices are gone; it is of `f32`.
-        let (a, b, out) = unsafe { (operand::<f32>(&part, 0), operand::<f32>(&part, 1), result::<f32>(&part)) };
+        let (a, b, out) = unsafe { (operand::<f32>(part, 0), operand::<f32>(part, 1), result::<f32>(part)) };
         let far = match (part.unit[0], part.unit[1]) {
             (true, true) => a.iter().zip(b).fold(false, |far, (&a, &b)| far | division::is_far(a, b, bound)),
             (true, false) => a.iter().fold(false, |far, &a| far | division::is_far(a, b[0], bound)),
@@ -229,8 +265,7 @@ pub(super) unsafe fn map2_far(run: &Run, fast: impl Fn(f32, f32) -> f32, slow: i
                 }
             }
         }
-        start += part.len;
-    }
+    });
 }
 
 /// Compiles a body (with `T` and `M` bound) for the instruction sets and picks one. `wide` adds AVX-512.
