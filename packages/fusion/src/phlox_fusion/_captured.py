@@ -45,40 +45,30 @@ _ASIDE: Final = frozenset({"__del__", "__getstate__", "__reduce__", "__repr__", 
 _METHODS: Final = frozenset({"forward"})  # those that are called by no name of the user's
 
 
-@final
-class Captured:
-    """What a function reads besides its arguments.
+def watches(function: Callable[..., Any], arguments: Iterable[Layout] = ()) -> list[Watch]:
+    """Return what to watch of what a function reads besides its arguments, as it stands now.
 
     From its closure, its globals and its defaults a walk goes into what stands there: containers,
     objects, and further functions, as far as they are of the user's own.
+
+    Args:
+        function: the function.
+        arguments: of a call. Objects among them that are no trees count as outside.
+
+    Raises:
+        CompileError: for an array of NumPy that is too large to be compared at each call.
     """
-
-    __slots__ = ("_function",)
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        """Keep the function."""
-        self._function: Final = function
-
-    def watches(self, arguments: Iterable[Layout] = ()) -> list[Watch]:
-        """Return what to watch, as it stands now.
-
-        Args:
-            arguments: of a call. Objects among them that are no trees count as outside.
-
-        Raises:
-            CompileError: for an array of NumPy that is too large to be compared at each call.
-        """
-        walk = _Walk()
-        walk.start(self._function)
-        for layout in arguments:
-            for part in layout.parts:
-                if isinstance(part, StaticPart):
-                    label = type(part.value).__name__
-                    walk.add(part.value, label, among=" among the arguments", own=True)
-                elif isinstance(part, NodePart):
-                    walk.look_up(part.type)
-                    walk.functions_in(part.rest, part.type.__name__)
-        return walk.found()
+    walk = _Walk()
+    walk.start(function)
+    for layout in arguments:
+        for part in layout.parts:
+            if isinstance(part, StaticPart):
+                label = type(part.value).__name__
+                walk.add(part.value, label, among=" among the arguments", own=True)
+            elif isinstance(part, NodePart):
+                walk.look_up(part.type)
+                walk.functions_in(part.rest, part.type.__name__)
+    return walk.found()
 
 
 @final

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from math import prod
 from operator import attrgetter
-from typing import Any, Final, final
+from typing import Final, final
 from weakref import WeakKeyDictionary
 
 from phlox_tensor import Backend, Op, Spec, broadcast_shapes
@@ -248,8 +248,7 @@ class _Clusters:
         args: tuple[int | Taken, ...] | str
         if node.op.folds and limits.folds:
             inner, args = fold_of(node, self._specs), (*values_of(node),)
-            spec = self._specs[args[0]]
-            if prod(spec.shape) * spec.dtype.itemsize < limits.folds_from:
+            if self._held(args[0]) < limits.folds_from:
                 return "a fold of little costs less by itself"
         else:
             args = arguments_of(node, self._specs)
@@ -366,26 +365,26 @@ def spans(values: Sequence[int], specs: Sequence[Spec], shape: tuple[int, ...]) 
 
 def _has_source(device: Backend, op: Op, dtype: str) -> bool:
     """Whether a backend draws inside of a program."""
-    known = _RUNS.setdefault(device, {})
-    found = known.get((op.name, dtype))
-    if found is None:
-        types = source_of(op)
-        drawn = len(types) + 1
-        draw = Instr(op.name, tuple(range(1, drawn)), dtype)
-        program = Program((dtype,), types, (draw, Instr("add", (0, drawn), dtype)), (drawn + 1,))
-        found = known[op.name, dtype] = device.kernel(program) is not None
-    return found
-
-
-_RUNS: Final[WeakKeyDictionary[Backend, dict[Any, bool]]] = WeakKeyDictionary()
+    types = source_of(op)
+    drawn = len(types) + 1
+    draw = Instr(op.name, tuple(range(1, drawn)), dtype)
+    instrs = draw, Instr("add", (0, drawn), dtype)
+    return _has_kernel(device, Program((dtype,), types, instrs, (drawn + 1,)))
 
 
 def _runs(device: Backend, op: str, dtypes: tuple[str, ...], result: str, inner: int) -> bool:
     """Whether a backend has a kernel for an op of these element types."""
-    known = _RUNS.setdefault(device, {})
-    found = known.get((op, dtypes, result))
+    instr = Instr(op, tuple(range(len(dtypes))), result)
+    return _has_kernel(device, Program(dtypes, (), (instr,), (len(dtypes),), min(inner, 1)))
+
+
+_HAS_KERNEL: Final[WeakKeyDictionary[Backend, dict[Program, bool]]] = WeakKeyDictionary()
+
+
+def _has_kernel(device: Backend, program: Program) -> bool:
+    """Whether a backend makes a kernel of a program; each is asked for once."""
+    known = _HAS_KERNEL.setdefault(device, {})
+    found = known.get(program)
     if found is None:
-        instr = Instr(op, tuple(range(len(dtypes))), result)
-        program = Program(dtypes, (), (instr,), (len(dtypes),), min(inner, 1))
-        found = known[op, dtypes, result] = device.kernel(program) is not None
+        found = known[program] = device.kernel(program) is not None
     return found

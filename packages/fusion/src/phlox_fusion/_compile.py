@@ -16,13 +16,13 @@ from phlox_tensor.arguments import require_callable
 from phlox_tensor.capture import MODES, RECORDINGS, Graph, ambient, recording, runs_eagerly
 
 from . import _trace
-from ._captured import Captured
+from ._captured import watches
 from ._check import compared
 from ._explain import explained
 from ._flat import flat
 from ._form import Form, form_of, most_changed
 from ._join import Join
-from ._layout import Layout, StaticPart, flatten
+from ._layout import StaticPart, flatten
 from ._mode import mode_of
 from ._probe import Probe, probe_of
 from ._replay import MISS, Replay, replay_of, undo_all
@@ -77,7 +77,6 @@ class Compiled(Generic[P, R]):
             self._called, self._bound = type(function).__call__, (function,)
         else:
             update_wrapper(self, self._called)
-        self._captured = Captured(self._called)
         self._mode, self._most = "check" if check else mode_of("compile"), versions
         tuning_mode()  # an error belongs here, not into the middle of a call
         self._versions: dict[Any, list[Version]] = {}
@@ -226,9 +225,9 @@ class Compiled(Generic[P, R]):
         self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any], waiting: list[Version]
     ) -> Any:
         """Run the function recorded; the second time a replay is made of it."""
-        layouts = [flatten(item)[0] for item in (*args, *kwargs.values())]
-        _refuse_arrays(layouts)
-        outside = self._captured.watches(layouts)
+        form = form_of(args, kwargs)
+        _refuse_arrays(form)
+        outside = watches(self._called, form.values())
         found = _trace.run(self._called, args, kwargs)
         name = first_change(outside)
         if name is not None:
@@ -237,7 +236,7 @@ class Compiled(Generic[P, R]):
         with self._lock:
             version = next((v for v in waiting if _fits(v.trace, found.trace)), None)
             if version is None:
-                version = Version(outside, found.trace, form_of(args, kwargs))
+                version = Version(outside, found.trace, form)
                 if found.joins:
                     check, order = self._mode == "check", _trace.order_of(args, kwargs)
                     version.join = Join(self._called, found, order, check=check)
@@ -325,13 +324,13 @@ def _shared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(pattern)
 
 
-def _refuse_arrays(layouts: list[Layout]) -> None:
+def _refuse_arrays(form: Form) -> None:
     """Refuse arrays that are no tensors: a replay would go on with what was in them.
 
     Raises:
         CompileError: naming the array.
     """
-    for part in (p for layout in layouts for p in layout.parts if isinstance(p, StaticPart)):
+    for part in (p for layout in form.values() for p in layout.parts if isinstance(p, StaticPart)):
         if isinstance(part.value, np.ndarray):
             shape = part.value.shape
             raise CompileError(

@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, NamedTuple, ParamSpec, final
 from phlox_tensor import CompileError, Tensor
 from phlox_tensor.capture import ElementFormula, Program
 
-from ._captured import Captured
+from ._captured import watches
 from ._watch import Watch, hold, standing
 
 P = ParamSpec("P")
@@ -52,7 +52,7 @@ class Kernel(Generic[P]):
         self._plain: Final = not named
         self._name: Final = name
         self._function: Final = _positional(function, named)
-        self._captured: Final = Captured(function)
+        self._own: Final = function
         self._kept: list[_Kept] = []  # the last one first
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Tensor[Any]:
@@ -71,9 +71,9 @@ class Kernel(Generic[P]):
             if hold(found.watches):
                 self._kept = [found, *kept[:at], *kept[at + 1 :]]
                 return found.formula
-        watches = self._captured.watches()
+        seen = watches(self._own)
         made = ElementFormula(self._name, self._function, strict=True)
-        self._kept = [_Kept(watches, standing(watches), made), *kept[: _MOST_KEPT - 1]]
+        self._kept = [_Kept(seen, standing(seen), made), *kept[: _MOST_KEPT - 1]]
         return made
 
     def program(self, *args: P.args, **kwargs: P.kwargs) -> Program:

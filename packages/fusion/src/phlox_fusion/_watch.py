@@ -74,11 +74,10 @@ class Watch(NamedTuple):
         if not self.keys:
             if len(now) != len(self.values):
                 return f"{self.label}{self.among}"
-            other = [
-                at for at, (a, b) in enumerate(zip(now, self.values, strict=True)) if a is not b
-            ]
-            other = [at for at in other if not alike(now[at], self.values[at])]
-            return f"{self.label}{self._item(other[0])}{self.among}" if other else None
+            for at, (a, b) in enumerate(zip(now, self.values, strict=True)):
+                if not alike(a, b):
+                    return f"{self.label}{self._item(at)}{self.among}"
+            return None
         for key, a, b in zip(self.keys, now, self.values, strict=True):
             if not alike(a, b) and not (b is NOTHING and self.label):
                 return f"{self.label}.{key}{self.among}" if self.label else str(key)
