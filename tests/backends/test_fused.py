@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import phlox as px
 from phlox import Backend, Cpu, Tensor, Wgpu
 from phlox_kernels import _native
-from phlox_tensor.capture import ProgramLimits
+from phlox_tensor.capture import Instr, Program, ProgramLimits
 from phlox_tensor.testing import LAYOUTS
 
 _ONE = (
@@ -29,6 +29,7 @@ _ONE = (
     "sin",
     "square",
 )
+ADD = Program(("float32", "float32"), (), (Instr("add", (0, 1), "float32"),), (2,))
 _FOLDS = ("max", "mean", "min", "prod", "sum")
 _TWO = ("add", "atan2", "floor_divide", "greater", "maximum", "minimum", "multiply", "subtract")
 
@@ -157,9 +158,39 @@ def test_a_replay_never_holds_more_than_the_ops(steps: Any) -> None:
     assert peak(fast) <= wanted
 
 
-def test_a_training_step_runs_programs_on_the_cpu() -> None:
+def test_a_chain_is_one_program_on_the_cpu() -> None:
+    if Cpu().kernel(ADD) is None:
+        pytest.skip("the kernels have no register code for this processor")
     text = px.compile(lambda x: (x * 2 + 1).relu().exp()).explain(px.ones(5, device=Cpu()))
-    probe = px.compile(lambda x: -(x * 2 + 1)).explain(px.ones(5, device=Cpu()))
-    if "program of 3" not in probe:
-        pytest.skip("no code for this machine: programs run op by op")
     assert "program of 4: multiply, add, relu, exp; 1 input, 1 output" in text
+
+
+def test_a_kernel_at_fault_on_the_cpu_comes_with_a_test_to_paste(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if Cpu().kernel(ADD) is None:
+        pytest.skip("the kernels have no register code for this processor")
+    right = Cpu.kernel
+
+    def broken(device: Cpu, program: Program) -> Any:
+        wrong = [i._replace(op="sin") if i.op == "tanh" else i for i in program.instrs]
+        return right(device, program._replace(instrs=tuple(wrong)))
+
+    monkeypatch.setattr(Cpu, "kernel", broken)
+    x = px.random.normal((512, 40), device=Cpu()).T
+    fast = px.compile(lambda x, n: ((x * n).tanh() + 1).exp().sum(axis=-1), check=True)
+    fast(x, 2.0)
+    fast(x, 2.0)
+    with pytest.raises(px.DisagreementError) as caught:
+        fast(x, 2.0)
+    text = str(caught.value)
+    test = text[text.index("import numpy") : text.rindex(", expected the bits")]
+    assert "device = Cpu()" in test
+    assert "strided(draw(DTYPES['float32'], (40, 512), " in test
+    assert "(1, 40), device)" in test
+    space: dict[str, Any] = {}
+    exec(compile(test, "pasted", "exec"), space)
+    with pytest.raises(AssertionError, match="output 0: "):
+        space["test_a_program_has_the_bits_of_its_ops"]()
+    monkeypatch.setattr(Cpu, "kernel", right)
+    space["test_a_program_has_the_bits_of_its_ops"]()

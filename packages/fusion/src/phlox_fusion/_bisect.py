@@ -3,35 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf
-from typing import Any, Final
+from typing import Any
 
-from phlox_tensor import Backend, DType, Spec, finfo
-from phlox_tensor.capture import Node, Number, Program, Value, lowered, values_of
+from phlox_tensor import DisagreementError, Spec
+from phlox_tensor.capture import (
+    Lowered,
+    Node,
+    Number,
+    Program,
+    Value,
+    lowered,
+    same_bits,
+    values_of,
+)
 
 from ._cluster import spans
 from ._fused import Fused
+from ._paste import pasted
 from ._replay import folded, plan_of
 from ._trace import Place, Ref, Trace
-
-Array = Any  # of NumPy, which devices read into
-# In units of epsilon of the largest value: drivers of GPUs choose how a kernel rounds.
-_CONTRACTED: Final = 256
-
-
-def alike(left: Array, right: Array, dtype: DType, device: Backend) -> bool:
-    """Whether two arrays have equal bits; on devices that are not strict, nearly equal floats."""
-    if left.tobytes() == right.tobytes():
-        return True
-    if device.strict or dtype.kind != "Float":
-        return False
-    mine, own = left.astype("float64"), right.astype("float64")
-    finite = abs(own) < inf
-    nan = ~(abs(mine) <= inf) & ~(abs(own) <= inf)
-    if not (finite | nan | (mine == own)).all():
-        return False
-    largest = abs(own[finite]).max(initial=0.0)
-    return bool((abs(mine[finite] - own[finite]) <= _CONTRACTED * finfo(dtype).eps * largest).all())
 
 
 def fault(trace: Trace, leaves: Sequence[Any], opened: Sequence[Sequence[Any]]) -> str | None:
@@ -49,7 +39,7 @@ def fault(trace: Trace, leaves: Sequence[Any], opened: Sequence[Sequence[Any]]) 
     for node in nodes:
         values.update(ran(node, values, numbers))
     for step in plan_of(graph).steps:
-        if isinstance(step, Fused) and (found := parts_of(step, graph.specs, values, numbers)):
+        if isinstance(step, Fused) and (found := parting(step, graph.specs, values, numbers)):
             return found
     return None
 
@@ -93,33 +83,43 @@ def ran(node: Node, values: dict[int, Any], numbers: Sequence[Any]) -> dict[int,
     return dict(zip(node.results, out if node.op.signature.several else (out,), strict=True))
 
 
-def parts_of(
+def parting(
     step: Fused, specs: Sequence[Spec], values: dict[int, Any], numbers: Sequence[Any]
 ) -> str | None:
-    """Where a program parts from its ops, given what the ops gave."""
+    """Where a program parts from its ops, given what the ops gave, with a test; else None."""
     wanted, whole = step.lowered.results, step.lowered.program
     if _agrees(step.nodes, wanted, specs, values, numbers, whole):
         return None
     # The shortest program of its first ops that parts: the last of them is at fault.
-    count = next(
-        (
-            at
-            for at in range(1, len(step.nodes))
-            if not _agrees(
-                step.nodes[:at], step.nodes[at - 1].results, specs, values, numbers, whole
-            )
-        ),
-        len(step.nodes),
-    )
+    count, parts = len(step.nodes), step.lowered
+    for at in range(1, len(step.nodes)):
+        results = step.nodes[at - 1].results
+        if not _agrees(step.nodes[:at], results, specs, values, numbers, whole):
+            count = at
+            parts = lowered(step.nodes[:at], specs, results, whole.inner, whole.keepdims)
+            break
     node = step.nodes[count - 1]
     names = ", ".join(each.op.name for each in step.nodes)
-    shapes = ", ".join(f"{specs[v].dtype.name}{[*specs[v].shape]}" for v in step.lowered.inputs)
-    given = [numbers[n.place] if type(n) is Number else n for n in step.lowered.numbers]
+    operands, given = _given_to(parts, values, numbers)
     return (
         f"{node.op.name}, op {count} of a program of {len(step.nodes)} ({names}), at {node.line}\n"
-        f"program = {step.lowered.program!r}\n"
-        f"numbers = {given!r}  # arrays: {shapes}, on {node.device!r}"
+        f"{pasted(node.device, parts.program, operands, given)}\n"
     )
+
+
+def program_parts(op: str, what: str, found: str) -> DisagreementError:
+    """The error where a program is at fault; ``found`` says which, and has the test."""
+    return DisagreementError(
+        op, what, got=found, expected="the bits of its ops", hint="run the test above with pytest"
+    )
+
+
+def _given_to(
+    parts: Lowered, values: dict[int, Any], numbers: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    """The operands and numbers of a kernel."""
+    given = [numbers[n.place] if type(n) is Number else n for n in parts.numbers]
+    return [values[v] for v in parts.inputs], given
 
 
 def _agrees(
@@ -141,9 +141,8 @@ def _agrees(
     kernel = device.kernel(parts.program)
     if kernel is None:
         return True
-    given = [numbers[n.place] if type(n) is Number else n for n in parts.numbers]
-    out = kernel(*[values[v] for v in parts.inputs], *given)
+    operands, given = _given_to(parts, values, numbers)
     return all(
-        alike(device.read(a), device.read(values[v]), specs[v].dtype, device)
-        for a, v in zip(out, parts.results, strict=True)
+        same_bits(device.read(a), device.read(values[v]), specs[v].dtype, device)
+        for a, v in zip(kernel(*operands, *given), parts.results, strict=True)
     )

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from phlox_tensor import DisagreementError
-from phlox_tensor.capture import Cell, Packed, same
+from phlox_tensor.capture import Cell, Packed, same, same_bits
 
-from ._bisect import alike, fault
+from ._bisect import fault, program_parts
 from ._layout import Layout, TensorPart, flatten
 from ._replay import MISS, Replay, undo_all
 from ._trace import Trace, packed
@@ -44,7 +44,7 @@ def compared(
     expected = function(*args, **kwargs)
     wanted = [packed(cell) for cell in cells]
     try:
-        agree("the result", parts_of(out), parts_of(expected), trace)
+        agree("the result", in_parts(out), in_parts(expected), trace)
         for cell, mine, own in zip(cells, after, wanted, strict=True):
             agree(f"what it leaves in {_name(cell)}", mine, own, trace)
     except DisagreementError as error:
@@ -52,26 +52,16 @@ def compared(
         found = fault(trace, leaves, [known[cell].leaves for cell in trace.opened])
         if found is None:
             raise
-        raise _faulty(error, found) from error
+        what = f"{error.what}: a program parts from its ops"
+        raise program_parts("compile", what, found) from error
     return out
-
-
-def _faulty(error: DisagreementError, found: str) -> DisagreementError:
-    """The error where a program is at fault."""
-    return DisagreementError(
-        "compile",
-        f"{error.what}: a program parts from its ops",
-        got=found,
-        expected="the bits of its ops",
-        hint="phlox_tensor.capture.interpreted(program) is the reference to compare with",
-    )
 
 
 def _name(cell: Cell[Any]) -> str:
     return f"a cell that holds {type(cell.current()).__name__}"
 
 
-def parts_of(value: Any) -> Packed:
+def in_parts(value: Any) -> Packed:
     """Return a tree in parts."""
     layout, leaves, _ = flatten(value, "the result")
     return layout.pack(leaves)
@@ -91,7 +81,7 @@ def agree(what: str, mine: Packed, own: Packed, trace: Trace) -> None:
         if isinstance(part, TensorPart):
             device = part.levels[-1][0]
             left, right = device.read(a), device.read(b)
-            if alike(left, right, part.spec.dtype, device):
+            if same_bits(left, right, part.spec.dtype, device):
                 continue
             raise _parted(what, f"tensor {place} of shape {part.spec.shape}", trace)
         if not same(a, b):

@@ -21,7 +21,7 @@ from phlox_tensor.capture import (
 )
 
 from . import _trace
-from ._check import agree, parts_of
+from ._check import agree, in_parts
 from ._flat import outer
 from ._layout import Layout, TensorPart, flatten, levels_of
 from ._replay import MISS, Replay, backward_of, forward_of
@@ -237,7 +237,7 @@ class Join:
         saved = [*call.saved] if again else call.saved
         found = half.backward(saved, [levels_of(c)[1] for c in cotangents if c is not None])
         if self._check:
-            own = parts_of(self._again(call, device, mask, cotangents))
+            own = in_parts(self._again(call, device, mask, cotangents))
             agree("a gradient", half.layout.pack(found), own, self._trace)
         return half.layout.build(found)
 

@@ -7,10 +7,10 @@ from threading import RLock
 from typing import Any, Final, NamedTuple, final
 from weakref import ref
 
-from phlox_tensor import Backend, DeviceError, DisagreementError, Entry, Op, Spec
+from phlox_tensor import Backend, DeviceError, Entry, Op, Spec
 from phlox_tensor.capture import Node, Number, Value, line_of_user
 
-from ._bisect import parts_of, ran
+from ._bisect import parting, program_parts, ran
 from ._fused import Fused
 from ._plan import gives, planned, takes
 
@@ -305,11 +305,9 @@ def _compare(
     inside = dict(values)
     for node in fused.nodes:
         inside.update(ran(node, inside, numbers))
-    found = parts_of(fused, specs, inside, numbers)
+    found = parting(fused, specs, inside, numbers)
     if found is not None:
-        raise DisagreementError(
-            "fusion", "a program parts from its ops", got=found, expected="the bits of its ops"
-        )
+        raise program_parts("fusion", "a program parts from its ops", found)
 
 
 def _steps(

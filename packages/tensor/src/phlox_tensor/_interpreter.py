@@ -1,11 +1,11 @@
-"""The reference of programs: op by op on NumPy."""
+"""The reference of programs: op by op."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from ._backend import Backend
+from ._composite import broadcast_shapes
 from ._dtype import as_dtype
 from ._errors import Rejected
 from ._numpy_backend import Numpy
@@ -13,8 +13,12 @@ from ._op import REGISTRY
 from ._program import Instr, Kernel, Program
 
 
-def interpreted(program: Program) -> Kernel:
-    """Return a kernel on NumPy arrays that runs the ops one by one.
+def interpreted(program: Program, device: Backend | None = None) -> Kernel:
+    """Return a kernel that runs the ops one by one.
+
+    Args:
+        program: the ops.
+        device: a base device, which runs them on its primitives; else NumPy does, on arrays.
 
     Raises:
         CompileError: for a program that does not hold together.
@@ -26,12 +30,13 @@ def interpreted(program: Program) -> Kernel:
         (array([1.5, 1.5], dtype=float32),)
     """
     program.check()
-    entries = Numpy().ops
+    own = Numpy() if device is None else device
+    entries = own.ops
     of_rows, inner = program.of_rows(), program.inner
 
     def run(*args: Any) -> tuple[Any, ...]:
         values = list(args)
-        shape = np.broadcast_shapes(*[x.shape for x in args[: len(program.inputs)]])
+        shape = broadcast_shapes(*map(own.shape_of, args[: len(program.inputs)]))
         if inner > len(shape) or (inner and 0 in shape):
             raise Rejected("no axes to fold, or nothing to fold")
         for instr in program.instrs:
@@ -40,11 +45,11 @@ def interpreted(program: Program) -> Kernel:
                 values.append(entries[instr.op](*_drawn(instr, given, shape)))
                 continue
             if REGISTRY[instr.op].folds:
-                given = [np.broadcast_to(given[0], shape)]
+                given = [entries["broadcast_to"](given[0], shape)]
             values.append(entries[instr.op](*given, *_asked(instr, len(shape), inner)))
         for value in program.outputs:
             if of_rows[value] and not program.keepdims:
-                values[value] = values[value].reshape(shape[: len(shape) - inner])
+                values[value] = entries["reshape"](values[value], shape[: len(shape) - inner])
         return tuple(values[value] for value in program.outputs)
 
     return run

@@ -4,6 +4,7 @@ from ._ambient import ALWAYS, EAGER, MODES, ambient, depend_on, runs_eagerly
 from ._backend import Watcher, watch
 from ._call import wrap
 from ._cell import RECORDINGS, Cell, Packed
+from ._compare import same_bits
 from ._each import each_primitive, on_primitives
 from ._formula import ElementFormula
 from ._graph import Formula, Graph, Guard, Node, Value, shown, values_of, written
@@ -75,6 +76,7 @@ __all__ = [
     "run_together",
     "runs_eagerly",
     "same",
+    "same_bits",
     "shown",
     "source_of",
     "unrecorded",

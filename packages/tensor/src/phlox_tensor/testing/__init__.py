@@ -11,6 +11,8 @@ from ._conformance import check as check
 from ._conformance import checks as checks
 from ._conformance import conformance as conformance
 from ._layouts import LAYOUTS as LAYOUTS
+from ._programs import assert_program as assert_program
+from ._programs import strided as strided
 from ._samples import Sample as Sample
 from ._samples import draw as draw
 from ._samples import dtypes_for as dtypes_for
