@@ -44,20 +44,21 @@ def _code() -> dict[Path, str]:
 def _pages() -> dict[Path, str]:
     from phlox import _learning  # noqa: PLC0415 - loads the generated functions
     from tools.generate import (  # noqa: PLC0415 - run the generated functions
+        namespaces,
         onnx_ops,
         pages,
         schedules,
     )
 
     learning = {LEARNING: _learning.page(), SCHEDULES: schedules.page()}
-    return pages.files(DOCS) | onnx_ops.files(DOCS.parent) | learning
+    return pages.files(DOCS) | namespaces.files(DOCS) | onnx_ops.files(DOCS.parent) | learning
 
 
 def _bootstrap() -> None:
     """The package imports its generated files; give it empty ones where they are missing."""
     functions, methods = GENERATED_CODE
     if not functions.exists():
-        functions.write_text("__all__ = []\n")
+        functions.write_text("__all__ = []\n\n\ndef __getattr__(name):\n    return name\n")
     if not methods.exists():
         methods.write_text("class TensorMethods:\n    pass\n")
 

@@ -30,13 +30,13 @@ from ._composite import can_cast as can_cast
 from ._composite import einsum as einsum
 from ._composite import isdtype as isdtype
 from ._composite import result_type as result_type
+from ._conversion import asarray as asarray
+from ._conversion import from_dlpack as from_dlpack
+from ._conversion import from_numpy as from_numpy
 from ._creation import arange as arange
-from ._creation import asarray as asarray
 from ._creation import empty as empty
 from ._creation import empty_like as empty_like
 from ._creation import eye as eye
-from ._creation import from_dlpack as from_dlpack
-from ._creation import from_numpy as from_numpy
 from ._creation import full as full
 from ._creation import full_like as full_like
 from ._creation import linspace as linspace

@@ -9,7 +9,7 @@ import numpy as np
 
 from ._backend import Backend
 from ._called import as_called
-from ._creation import asarray
+from ._conversion import asarray
 from ._device import as_device
 from ._dtype import DTypeLike
 from ._errors import ArgumentError, ShapeError

@@ -444,7 +444,12 @@ def made_devices() -> list[Backend]:
 
 
 def is_inside(inner: Backend, outer: Backend) -> bool:
-    """Whether ``outer`` is a decorator over ``inner``, directly or through others, or the same."""
+    """Whether ``outer`` is a decorator over ``inner``, directly or through others, or the same.
+
+    Example:
+        >>> is_inside(Numpy(), Numpy())
+        True
+    """
     layer: Backend | None = outer
     while layer is not None:
         if layer is inner:

@@ -33,7 +33,12 @@ _KINDS: Final[dict[str, Callable[[DType], bool]]] = {
 
 # Takes tensors as arguments of their own, and leaves each its kind and element type.
 def broadcast_arrays(*arrays: Tensor[AnyKind]) -> tuple[Tensor[AnyKind], ...]:
-    """Return the tensors with the shape they all broadcast to."""
+    """Return the tensors with the shape they all broadcast to.
+
+    Example:
+        >>> [x.tolist() for x in broadcast_arrays(asarray([1, 2]), asarray([[3], [4]]))]
+        [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
+    """
     shape = _broadcast.broadcast_shapes((x.shape for x in arrays), "broadcast_arrays")
     return tuple(movement.broadcast_to(x, shape) for x in arrays)
 
@@ -179,6 +184,10 @@ def allclose(
         ShapeError: when the shapes do not broadcast.
         ArgumentError: for a negative tolerance.
         WrongTypeError: for what is neither a tensor nor a number.
+
+    Example:
+        >>> allclose(asarray([1.0, 2.0]), asarray([1.0, 2.000001]))
+        True
     """
     a, b = map(_numbers, (x1, x2))
     _broadcast.broadcast_shapes((a.shape, b.shape), "allclose")

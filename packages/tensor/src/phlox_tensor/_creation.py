@@ -1,159 +1,26 @@
-"""Functions that make tensors: from host data, from values, from ranges."""
+"""Functions that make tensors of values and of ranges."""
 
 from __future__ import annotations
 
-from array import array as PythonArray
 from collections.abc import Sequence
 from math import ceil, isfinite
-from typing import Any, Never, NoReturn, overload
+from typing import Any, Never, overload
 
 import numpy as np
 
-from ._attributes import NORMALIZERS, refuse_recorded
+from ._attributes import NORMALIZERS
 from ._backend import Backend, is_inside
 from ._device import as_device
-from ._dlpack import array_of
 from ._dtype import DType, DTypeLike, as_dtype, bool_, number_for
-from ._errors import ArgumentError, KindError, ShapeError, SharingError, WrongTypeError
+from ._errors import ArgumentError, KindError, ShapeError
 from ._kinds import AnyKind, Bool, Float, Int
 from ._number import Number, Scalar, plain
 from ._operands import check_shape, require_dtype
-from ._stacking import holds_tensor, stacked
 from ._tensor import Tensor
 from ._transfer import upload
 from .ops.movement import broadcast_to, reshape
-from .ops.unary import positive
 
 Device = Backend | str | None
-
-# Nested lists of one kind, as deep as anybody writes them.
-_Bools = bool | Sequence[bool] | Sequence[Sequence[bool]] | Sequence[Sequence[Sequence[bool]]]
-_Ints = int | Sequence[int] | Sequence[Sequence[int]] | Sequence[Sequence[Sequence[int]]]
-_Floats = float | Sequence[float] | Sequence[Sequence[float]] | Sequence[Sequence[Sequence[float]]]
-
-
-# To type checkers a bool is an int and an int a float, so the first that fits counts.
-@overload
-def asarray(  # type: ignore[overload-overlap] # pyright: ignore[reportOverlappingOverload]
-    obj: _Bools, /, *, dtype: None = None, device: Device = None, copy: bool | None = None
-) -> Tensor[Bool]: ...
-@overload
-def asarray(
-    obj: _Ints, /, *, dtype: None = None, device: Device = None, copy: bool | None = None
-) -> Tensor[Int]: ...
-@overload
-def asarray(
-    obj: _Floats, /, *, dtype: None = None, device: Device = None, copy: bool | None = None
-) -> Tensor[Float]: ...
-@overload
-def asarray(
-    obj: Tensor[AnyKind], /, *, dtype: None = None, device: Device = None, copy: bool | None = None
-) -> Tensor[AnyKind]: ...
-@overload
-def asarray(
-    obj: Any,
-    /,
-    *,
-    dtype: DTypeLike | None = None,
-    device: Device = None,
-    copy: bool | None = None,
-) -> Tensor[Any]: ...
-def asarray(
-    obj: Any,
-    /,
-    *,
-    dtype: DTypeLike | None = None,
-    device: Device = None,
-    copy: bool | None = None,
-) -> Tensor[Any]:
-    """Return a tensor of numbers, nested lists, a NumPy array, a tensor, or a DLPack object.
-
-    Python numbers take the device's default types; arrays and tensors keep theirs. A list that
-    holds tensors becomes one tensor on their device, with numbers in their type; gradients flow to
-    them.
-
-    Args:
-        obj: the data.
-        dtype: the element type; that of the data by default.
-        device: where the tensor shall be.
-        copy: False raises where the data has to be copied, True copies the elements of a tensor.
-            Tensors never change, so they share by default.
-
-    Raises:
-        DTypeError: when the device lacks the element type, or the data has none; for Python floats
-            that an integer ``dtype`` does not hold, such as 1.5. Arrays are cast as by ``astype``.
-        ShapeError: when the items of a list differ in shape.
-        ArgumentError: for an array with a mask.
-        SharingError: with ``copy=False``, when the data has to be copied; it is a ValueError.
-    """
-    wanted = None if dtype is None else as_dtype(dtype, "asarray")
-    if type(obj) is Number:
-        return full((), obj, dtype=wanted, device=device)
-    if holds_tensor(obj):
-        given = stacked(obj, "asarray")
-        out = given if device is None else given.to_device(as_device(device))
-        out = out if wanted is None else out.astype(wanted)
-        if copy is False and out is not obj:
-            refuse_sharing("asarray", f"{type(obj).__name__} with copy=False")
-        return copied(out) if copy and out is obj else out
-    if copy is False:
-        refuse_sharing("asarray", f"{type(obj).__name__} with copy=False")
-    if hasattr(obj, "__dlpack__") and not isinstance(obj, np.ndarray | np.generic):
-        obj = array_of(obj, "asarray")
-    elif isinstance(obj, bytes | bytearray | memoryview | PythonArray):
-        obj = np.asarray(memoryview(obj))  # keeps the type of its elements, as arrays do
-    return upload(obj, wanted, as_device(device))
-
-
-def refuse_sharing(op: str, got: str) -> NoReturn:
-    """Say that ``copy=False`` cannot be.
-
-    Raises:
-        SharingError: always.
-    """
-    raise SharingError(
-        op,
-        "the data has to be copied",
-        got=got,
-        expected="a tensor of this type on this device",
-        hint="copy=None",
-    )
-
-
-def copied(x: Tensor[Any]) -> Tensor[Any]:
-    """The same elements in memory of their own; gradients flow through."""
-    return x.logical_or(x) if x.dtype.kind == "Bool" else positive(x)
-
-
-def from_numpy(array: np.ndarray[Any, Any], /, *, device: Device = None) -> Tensor[Any]:
-    """Return a tensor with the data of an array (copied, so that later writes do not show)."""
-    refuse_recorded(array, "array", "from_numpy")
-    return upload(np.asarray(array), None, as_device(device), "from_numpy")
-
-
-def from_dlpack(x: Any, /, *, device: Device = None, copy: bool | None = None) -> Tensor[Any]:
-    """Return a tensor with the data of any object that speaks DLPack.
-
-    The data is copied, since others may write to it; a tensor of phlox is shared.
-
-    Raises:
-        SharingError: with ``copy=False``, when the data has to be copied, and where the object
-            lends none; it is a BufferError.
-    """
-    if isinstance(x, Tensor):
-        refuse_recorded(x, "x", "from_dlpack")
-        return asarray(x, device=device, copy=copy)
-    if copy is False:
-        refuse_sharing("from_dlpack", f"{type(x).__name__} with copy=False")
-    if not hasattr(x, "__dlpack__"):
-        raise WrongTypeError(
-            "from_dlpack",
-            "the object speaks no DLPack",
-            got=type(x).__name__,
-            expected="an array with __dlpack__",
-            hint="px.asarray(x)",
-        )
-    return upload(array_of(x, "from_dlpack"), None, as_device(device), "from_dlpack")
 
 
 def sizes(shape: int | Sequence[int], op: str) -> tuple[int, ...]:
@@ -277,7 +144,12 @@ def zeros(
     dtype: DTypeLike | None = None,
     device: Device = None,
 ) -> Tensor[Float]:
-    """Return zeros, of the device's default float type by default."""
+    """Return zeros, of the device's default float type by default.
+
+    Example:
+        >>> zeros((3,)).tolist()
+        [0.0, 0.0, 0.0]
+    """
     _one_shape(shape, more, "zeros")
     return _filled("zeros", shape, 0.0, dtype, device)
 
@@ -288,7 +160,12 @@ def ones(
     dtype: DTypeLike | None = None,
     device: Device = None,
 ) -> Tensor[Float]:
-    """Return ones, of the device's default float type by default."""
+    """Return ones, of the device's default float type by default.
+
+    Example:
+        >>> ones((2, 2)).tolist()
+        [[1.0, 1.0], [1.0, 1.0]]
+    """
     _one_shape(shape, more, "ones")
     return _filled("ones", shape, 1.0, dtype, device)
 
@@ -299,7 +176,12 @@ def empty(
     dtype: DTypeLike | None = None,
     device: Device = None,
 ) -> Tensor[Float]:
-    """Return a tensor whose values mean nothing; tensors never change, so it holds zeros."""
+    """Return a tensor whose values mean nothing; tensors never change, so it holds zeros.
+
+    Example:
+        >>> empty((2, 3)).shape
+        (2, 3)
+    """
     _one_shape(shape, more, "empty")
     return _filled("empty", shape, 0.0, dtype, device)
 
@@ -312,28 +194,48 @@ def full_like(
     dtype: DTypeLike | None = None,
     device: Device = None,
 ) -> Tensor[AnyKind]:
-    """Return a tensor of one value with the shape, type and device of ``x``."""
+    """Return a tensor of one value with the shape, type and device of ``x``.
+
+    Example:
+        >>> full_like(ones((2,)), 0.5).tolist()
+        [0.5, 0.5]
+    """
     return _filled_like("full_like", x, fill_value, dtype, device)
 
 
 def zeros_like(
     x: Tensor[AnyKind], /, *, dtype: DTypeLike | None = None, device: Device = None
 ) -> Tensor[AnyKind]:
-    """Return zeros with the shape, type and device of ``x``."""
+    """Return zeros with the shape, type and device of ``x``.
+
+    Example:
+        >>> zeros_like(asarray([3, 4])).tolist()
+        [0, 0]
+    """
     return _filled_like("zeros_like", x, 0, dtype, device)
 
 
 def ones_like(
     x: Tensor[AnyKind], /, *, dtype: DTypeLike | None = None, device: Device = None
 ) -> Tensor[AnyKind]:
-    """Return ones with the shape, type and device of ``x``."""
+    """Return ones with the shape, type and device of ``x``.
+
+    Example:
+        >>> ones_like(asarray([3, 4])).tolist()
+        [1, 1]
+    """
     return _filled_like("ones_like", x, 1, dtype, device)
 
 
 def empty_like(
     x: Tensor[AnyKind], /, *, dtype: DTypeLike | None = None, device: Device = None
 ) -> Tensor[AnyKind]:
-    """Return a tensor with the shape, type and device of ``x`` whose values mean nothing."""
+    """Return a tensor with the shape, type and device of ``x`` whose values mean nothing.
+
+    Example:
+        >>> empty_like(ones((2, 3))).shape
+        (2, 3)
+    """
     return _filled_like("empty_like", x, 0, dtype, device)
 
 
@@ -433,6 +335,10 @@ def linspace(
     Raises:
         ArgumentError: for a negative number of values.
         ShapeError: for more than memory could ever hold.
+
+    Example:
+        >>> linspace(0.0, 1.0, 5).tolist()
+        [0.0, 0.25, 0.5, 0.75, 1.0]
     """
     (num,) = sizes(num, "linspace")
     backend = as_device(device)
@@ -452,7 +358,12 @@ def eye(
     dtype: DTypeLike | None = None,
     device: Device = None,
 ) -> Tensor[Float]:
-    """Return a matrix with ones on diagonal ``k`` and zeros elsewhere."""
+    """Return a matrix with ones on diagonal ``k`` and zeros elsewhere.
+
+    Example:
+        >>> eye(2, 3, k=1).tolist()
+        [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
     backend = as_device(device)
     chosen = _dtype_for(0.0, dtype, backend, "eye")
     height, width = sizes((n_rows, n_rows if n_cols is None else n_cols), "eye")
@@ -461,7 +372,12 @@ def eye(
 
 
 def meshgrid(*arrays: Tensor[AnyKind], indexing: str = "xy") -> tuple[Tensor[AnyKind], ...]:
-    """Return coordinate grids of 1-d tensors; ``indexing`` is ``"xy"`` or ``"ij"``."""
+    """Return coordinate grids of 1-d tensors; ``indexing`` is ``"xy"`` or ``"ij"``.
+
+    Example:
+        >>> [x.tolist() for x in meshgrid(asarray([1, 2]), asarray([3, 4]), indexing="ij")]
+        [[[1, 1], [2, 2]], [[3, 4], [3, 4]]]
+    """
     if indexing not in ("xy", "ij"):
         raise ArgumentError("meshgrid", "unknown indexing", got=indexing, expected="'xy' or 'ij'")
     order = list(range(len(arrays)))
@@ -479,12 +395,22 @@ def meshgrid(*arrays: Tensor[AnyKind], indexing: str = "xy") -> tuple[Tensor[Any
 
 
 def tril(x: Tensor[AnyKind], /, *, k: int = 0) -> Tensor[AnyKind]:
-    """Return the lower triangles of matrices: zeros above diagonal ``k``."""
+    """Return the lower triangles of matrices: zeros above diagonal ``k``.
+
+    Example:
+        >>> tril(ones((2, 3))).tolist()
+        [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]
+    """
     return _triangle(x, k, lower=True)
 
 
 def triu(x: Tensor[AnyKind], /, *, k: int = 0) -> Tensor[AnyKind]:
-    """Return the upper triangles of matrices: zeros below diagonal ``k``."""
+    """Return the upper triangles of matrices: zeros below diagonal ``k``.
+
+    Example:
+        >>> triu(ones((2, 3))).tolist()
+        [[1.0, 1.0, 1.0], [0.0, 1.0, 1.0]]
+    """
     return _triangle(x, k, lower=False)
 
 

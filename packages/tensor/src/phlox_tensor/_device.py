@@ -70,6 +70,10 @@ def as_device(device: Backend | str | None, op: str = "device") -> Backend:
 
     Raises:
         ArgumentError: when no backend of that name is installed.
+
+    Example:
+        >>> as_device("numpy")
+        Numpy()
     """
     if device is None:
         return default_device()
@@ -102,7 +106,13 @@ def _no_device(device: Any, op: str) -> ArgumentError:
 
 
 def default_device() -> Backend:
-    """Return the device of new tensors: what ``use_device`` set, else Cpu(), else Numpy()."""
+    """Return the device of new tensors: what ``use_device`` set, else Cpu(), else Numpy().
+
+    Example:
+        >>> with use_device("numpy"):
+        ...     default_device()
+        Numpy()
+    """
     return _current.get() or _fallback()
 
 
@@ -118,7 +128,13 @@ def _fallback() -> Backend:
 
 @block
 def use_device(device: Backend | str) -> Iterator[Backend]:
-    """Make ``device`` the default inside a ``with`` block, in this thread or task."""
+    """Make ``device`` the default inside a ``with`` block, in this thread or task.
+
+    Example:
+        >>> with use_device("numpy"):
+        ...     ones((2,)).device
+        Numpy()
+    """
     chosen = as_device(device)
     token = _current.set(chosen)
     try:
@@ -149,7 +165,12 @@ def empty_cache(device: Backend | str | None = None) -> None:
 
 
 def devices() -> list[Backend]:
-    """Return every device found on this machine; backends that cannot run are left out."""
+    """Return every device found on this machine; backends that cannot run are left out.
+
+    Example:
+        >>> "numpy" in str(devices()).lower()
+        True
+    """
     found: list[Backend] = []
     for name in sorted({*backend_classes(), *_provided}):
         try:

@@ -65,6 +65,10 @@ def uniform(
     Raises:
         ArgumentError: when ``low`` is above ``high``, or one of them is nan or infinite; for
             tensors of several, with what to type.
+
+    Example:
+        >>> bool((uniform((100,), low=2.0, high=3.0) >= 2.0).all())
+        True
     """
     _require_numbers("uniform", "low + (high - low) * px.random.uniform(low.shape)", low, high)
     if not -inf < low <= high < inf:
@@ -99,6 +103,10 @@ def normal(
         ArgumentError: for two integers alone, which are a shape to other libraries; for a negative
             standard deviation, an infinite one or nan; for tensors of several numbers, with what to
             type.
+
+    Example:
+        >>> normal((2, 3), mean=1.0, std=0.5).shape
+        (2, 3)
     """
     _require_numbers("normal", "mean + std * px.random.normal(mean.shape)", mean, std)
     if not 0 <= std < inf:
@@ -135,6 +143,10 @@ def bernoulli(
 
     Raises:
         ArgumentError: for what is no probability; for a tensor of several, with what to type.
+
+    Example:
+        >>> bernoulli((2,), 1.0).tolist()
+        [True, True]
     """
     hint = "px.random.uniform(probability.shape) < probability"
     _require_numbers("bernoulli", hint, probability)
@@ -160,6 +172,10 @@ def randint(
     Raises:
         ArgumentError: when the range is empty or wider than 2**31.
         DTypeError: when the type does not hold the range.
+
+    Example:
+        >>> bool((randint((100,), 0, 10) < 10).all())
+        True
     """
     backend = _device(device)
     if isinstance(high, Sequence):
@@ -194,6 +210,10 @@ def permutation(n: int, *, device: Device = None) -> Tensor[Int]:
 
     Raises:
         ArgumentError: for a tensor, of which it is no order, with what to type.
+
+    Example:
+        >>> sorted(permutation(4).tolist())
+        [0, 1, 2, 3]
     """
     _require_numbers("permutation", "x[px.random.permutation(len(x))]", n)
     backend = _device(device)

@@ -110,6 +110,10 @@ def as_dtype(value: DTypeLike, op: str = "dtype") -> DType:
 
     Raises:
         DTypeError: when phlox has no such element type.
+
+    Example:
+        >>> as_dtype("float32").name
+        'float32'
     """
     if isinstance(value, DType):
         return value

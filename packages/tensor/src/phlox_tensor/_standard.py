@@ -13,7 +13,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from ._backend import Backend
 from ._called import as_called
-from ._creation import copied, refuse_sharing
+from ._conversion import copied, refuse_sharing
 from ._device import as_device
 from ._dtype import DTypeLike, bool_
 from ._errors import KindError, ShapeError
@@ -58,6 +58,10 @@ def astype(
 
     Tensors never change, so one that has the type already is itself the copy; see
     ``Tensor.astype`` for what casts lose.
+
+    Example:
+        >>> astype(asarray([1.5, 2.5]), "int32").tolist()
+        [1, 2]
     """
     del copy
     out = x.astype(dtype)

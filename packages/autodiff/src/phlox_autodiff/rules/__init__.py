@@ -18,6 +18,7 @@ from .indexing import INDEXING, INDEXING_FORWARD
 from .interpolation import INTERPOLATION
 from .movement import MOVEMENT, MOVEMENT_FORWARD
 from .neighbor import NEIGHBOR
+from .piecewise import PIECEWISE
 from .pooling import POOLING, POOLING_FORWARD
 from .quantization import QUANTIZATION
 from .random import RANDOM
@@ -45,6 +46,7 @@ TABLES: Final = (
     INTERPOLATION,
     MOVEMENT,
     NEIGHBOR,
+    PIECEWISE,
     POOLING,
     QUANTIZATION,
     RANDOM,

@@ -19,11 +19,6 @@ _SQRT_2_OVER_PI: Final = sqrt(2 / pi)
 _FAR: Final = 40.0
 
 
-def _between(g: Tensor, x: Tensor, min: float, max: float) -> Tensor:
-    """The cotangent between two kinks, which are flat themselves, as in PyTorch."""
-    return ((x > min) & (x < max)).where(g, 0.0)
-
-
 def _elu(g: Tensor, x: Tensor, alpha: float) -> Tensor:
     # Above 0 the exponential is not used; held at 1 there, it cannot overflow.
     return (x > 0).where(g, g * (x.clip(max=0.0).exp() * alpha))
@@ -47,11 +42,6 @@ def _gelu_tanh_bend(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
     return (gg.to_full_precision() * g.to_full_precision() * bend).astype(x.dtype)
 
 
-def _hard_swish(g: Tensor, x: Tensor) -> Tensor:
-    """``x/3 + 1/2`` between the kinks, each of which belongs to the line outside."""
-    return (x >= 3).where(g, _between(g * (x * (1 / 3) + 0.5), x, -3.0, 3.0))
-
-
 def _silu_bend(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
     """``σ·(1 - σ)·(2 + x·(1 - 2σ))``, the second derivative of silu."""
     s = x.sigmoid()
@@ -64,13 +54,7 @@ ACTIVATION: Final[dict[str, Rule]] = {
     "gelu_backward": (lambda gg, x: ops.gelu_backward(gg, x), _gelu_bend),
     "gelu_tanh": lambda g, x: unchecked(ops.gelu_tanh_backward, (g, x)),
     "gelu_tanh_backward": (lambda gg, x: ops.gelu_tanh_backward(gg, x), _gelu_tanh_bend),
-    "hard_sigmoid": lambda g, y, alpha: _between(g * alpha, y, 0.0, 1.0),
-    "hard_swish": _hard_swish,
-    "hard_tanh": _between,
-    "leaky_relu": lambda g, x, slope: (x > 0).where(g, g * slope),
     "log_sigmoid": lambda g, x: g * (-x).sigmoid(),
-    "relu": lambda g, y: (y > 0).where(g, 0.0),
-    "relu6": lambda g, x: _between(g, x, 0.0, 6.0),
     "sigmoid": lambda g, y: g * (y * (1 - y)),
     "silu": lambda g, x: unchecked(ops.silu_backward, (g, x)),
     "silu_backward": (lambda gg, x: ops.silu_backward(gg, x), _silu_bend),

@@ -102,6 +102,10 @@ attention = contraction(
         refusal(ShapeError, (2, 3, 2), (2, 4, 2), (2, 4, 3), (5,), None),
     ),
     method=False,
+    example=(
+        "pt.attention(pt.ones((1, 1, 1, 2)), pt.ones((1, 1, 2, 2)), pt.asarray([[[[1.0, "
+        "2.0], [3.0, 4.0]]]]))"
+    ),
     doc="Scaled dot-product attention: ``softmax(scale · query @ keyᵀ) @ value`` of query (…, H, "
     "Q, D), key (…, Hkv, K, D) and value (…, Hkv, K, V). H is a multiple of Hkv: neighboring query "
     "heads share a head of key and value. Scores are scaled (1 / √D by default), capped "

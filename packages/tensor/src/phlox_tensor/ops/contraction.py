@@ -39,6 +39,7 @@ matmul = contraction(
         refusal(ShapeError, (2, 3), (2, 3)),
         refusal(ShapeError, (2, 2, 3), (3, 3, 2)),
     ),
+    example="pt.matmul(pt.asarray([[1.0, 2.0]]), pt.asarray([[3.0], [4.0]]))",
     doc="Product of matrices, over batches that broadcast; a vector is a row on the left and a "
     "column on the right. Narrow floats accumulate in float32.",
 )
@@ -91,6 +92,10 @@ fused_linear = contraction(
     ),
     refuses=(refusal(ShapeError, (2, 3), (2, 4), None, None),),
     method=False,
+    example=(
+        "pt.fused_linear(pt.asarray([[1.0, 2.0]]), pt.asarray([[1.0], [-1.0]]), "
+        "pt.asarray([0.5]), activation='relu')"
+    ),
     doc="``activation(scale·(x @ weight) + bias + residual)`` with weight of shape (in, out), bias "
     "(out,) and a residual of the shape of the result; activation is none, relu or gelu. The "
     "product of narrow floats is rounded once, at the end.",
@@ -110,6 +115,7 @@ linear = contraction(
         refusal(ShapeError, (2, 3), (2, 3), (3,)),
     ),
     method=False,
+    example=("pt.linear(pt.asarray([[1.0, 2.0]]), pt.asarray([[1.0], [-1.0]]), pt.asarray([0.5]))"),
     doc="``x @ weight + bias`` with weight of shape (in, out).",
 )
 
@@ -140,6 +146,7 @@ outer = contraction(
     ulp=1,
     cases=(case((3,), (4,)), case((0,), (2,))),
     refuses=(refusal(ShapeError, (2, 2), (2,)),),
+    example="pt.outer(pt.asarray([1.0, 2.0]), pt.asarray([3.0, 4.0]))",
     doc="All products of two vectors: (n,) and (m,) give (n, m).",
 )
 prepacked = view(
@@ -177,6 +184,7 @@ tensordot = contraction(
         case((3,), (3,), axes=1),
     ),
     refuses=(refusal(ShapeError, (2, 3), (2, 3), axes=1),),
+    example="pt.tensordot(pt.asarray([[1.0, 2.0]]), pt.asarray([[3.0], [4.0]]), axes=1)",
     doc="Sum of products over the last ``axes`` of x1 and the first of x2, or over lists of axes.",
 )
 vecdot = contraction(
@@ -190,5 +198,6 @@ vecdot = contraction(
     atol=16,
     cases=(case((2, 3), (3,)), case((3, 2), (3, 2), axis=0), case((4,), (4,))),
     refuses=(refusal(ShapeError, (3,), (4,)),),
+    example="pt.vecdot(pt.asarray([1.0, 2.0]), pt.asarray([3.0, 4.0]))",
     doc="Sum of products along an axis; the tensors broadcast.",
 )

@@ -87,6 +87,9 @@ conv2d = window(
         refusal(ShapeError, (2, 4, 4), (2, 2, 3, 3), None),
     ),
     method=False,
+    example=(
+        "pt.conv2d(pt.asarray([[[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]]]), pt.ones((1, 1, 2, 2)))"
+    ),
     doc="Cross-correlation of images (N, C, H, W) with weight (out, C / groups, kh, kw).",
 )
 
@@ -245,6 +248,7 @@ conv_transpose2d = window(
         refusal(ArgumentError, (1, 2, 4, 4), (2, 2, 3, 3), None, stride=2, output_padding=2),
     ),
     method=False,
+    example="pt.conv_transpose2d(pt.asarray([[[[1.0, 2.0]]]]), pt.ones((1, 1, 2, 2)))",
     doc="Transposed convolution of images (N, C, H, W) with weight (C, out / groups, kh, kw): each "
     "element adds its weighted kernel to the result, which has height ``(H - 1)·stride - top - "
     "bottom + dilation·(kh - 1) + output_padding + 1``.",

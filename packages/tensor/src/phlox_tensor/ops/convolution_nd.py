@@ -62,6 +62,7 @@ conv1d = window(
         refusal(ShapeError, (1, 2, 2), (2, 2, 3), None),
     ),
     method=False,
+    example="pt.conv1d(pt.asarray([[[1.0, 2.0, 3.0, 4.0]]]), pt.asarray([[[1.0, -1.0]]]))",
     doc="Cross-correlation of lines (N, C, L) with weight (out, C / groups, k); padding is one "
     "number or (before, after).",
 )
@@ -125,6 +126,7 @@ conv3d = window(
         refusal(ShapeError, (1, 3, 4, 4, 4), (2, 2, 3, 3, 3), None),
     ),
     method=False,
+    example="pt.conv3d(pt.ones((1, 1, 2, 2, 3)), pt.ones((1, 1, 2, 2, 2)))",
     doc="Cross-correlation of volumes (N, C, D, H, W) with weight (out, C / groups, kd, kh, kw).",
 )  # fmt: skip
 
@@ -162,6 +164,9 @@ conv_transpose1d = window(
     ),
     refuses=(refusal(ShapeError, (1, 3, 4), (2, 2, 3), None),),
     method=False,
+    example=(
+        "pt.conv_transpose1d(pt.asarray([[[1.0, 2.0]]]), pt.asarray([[[1.0, 0.5]]]), stride=2)"
+    ),
     doc="Transposed convolution of lines (N, C, L) with weight (C, out / groups, k).",
 )
 
@@ -222,6 +227,7 @@ conv_transpose3d = window(
         refusal(ShapeError, (1, 3, 4, 4, 4), (2, 2, 3, 3, 3), None),
     ),
     method=False,
+    example="pt.conv_transpose3d(pt.asarray([[[[[1.0, 2.0]]]]]), pt.ones((1, 1, 1, 1, 2)))",
     doc="Transposed convolution of volumes (N, C, D, H, W) with weight "
     "(C, out / groups, kd, kh, kw).",
 )  # fmt: skip

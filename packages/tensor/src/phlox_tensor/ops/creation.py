@@ -28,6 +28,7 @@ arange = creation(
         ),
     ),
     method=False,
+    example="pt.arange(2, 8, 3)",
     doc="``start + i·step`` for i below ``count``, 1-d; ``pt.arange`` is the usual spelling.",
 )
 full = creation(
@@ -36,5 +37,6 @@ full = creation(
     numpy=lambda shape, value, dtype: np.full(shape, value, dtype.numpy),
     cases=(case(shape=(2, 3), value=1), case(shape=(), value=0), case(shape=(0, 2), value=1)),
     method=False,
+    example="pt.full((2, 2), 0.5)",
     doc="A tensor of one value; ``pt.full``, ``pt.zeros`` and ``pt.ones`` are the usual spellings.",
 )

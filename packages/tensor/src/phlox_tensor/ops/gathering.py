@@ -39,6 +39,7 @@ gather_nd = indexing(
         refusal(ShapeError, (2,), Given([[0, 0]])),
     ),
     method=False,
+    example="pt.gather_nd(pt.asarray([[1, 2], [3, 4]]), pt.asarray([[0, 1], [1, 0]]))",
     doc="Elements of x at rows of indices: with indices (…, k) the result is (…, *x.shape[k:]). "
     "Negative indices count from the end.",
 )
@@ -64,6 +65,10 @@ masked_scatter = indexing(
         case((0, 3), MaskSample((3,)), (1,)),
     ),
     refuses=(refusal(IndexOutOfRangeError, (2,), Given([True, True]), (1,)),),
+    example=(
+        "pt.masked_scatter(pt.asarray([1, 2, 3]), pt.asarray([True, False, True]), "
+        "pt.asarray([8, 9]))"
+    ),
     doc="x with the elements of ``source``, in order, where the mask is True; too few of them "
     "raise IndexOutOfRangeError.",
 )
@@ -99,6 +104,7 @@ scatter_nd = indexing(
         refusal(ArgumentError, (2,), Given([[0]]), (1,), update="divide"),
     ),
     method=False,
+    example="pt.scatter_nd(pt.asarray([1, 2, 3]), pt.asarray([[0], [2]]), pt.asarray([8, 9]))",
     doc="A copy of x updated at rows of indices (…, k) with values (…, *x.shape[k:]): set, add, "
     "mul, min or max. Repeats combine; with set one of the values stays.",
 )

@@ -40,6 +40,9 @@ index_add = indexing(
         refusal(IndexOutOfRangeError, (2, 3), Given([2]), (1, 3), axis=0),
         refusal(ShapeError, (2, 3), Given([0]), (2, 3), axis=0),
     ),
+    example=(
+        "pt.index_add(pt.asarray([1.0, 1.0, 1.0]), pt.asarray([0, 0]), pt.asarray([2.0, 3.0]))"
+    ),
     doc="A copy of x to which ``values`` are added at ``indices`` along an axis; repeats add up.",
 )
 
@@ -57,6 +60,7 @@ masked_select = indexing(
     shape=shapes.masked_select,
     cases=(case((3, 4), MaskSample((3, 4))), case((3, 4), MaskSample((4,)))),
     refuses=(refusal(ShapeError, (2, 3), MaskSample((3, 2))),),
+    example="pt.masked_select(pt.asarray([1, 2, 3]), pt.asarray([True, False, True]))",
     doc="The elements at which the mask, broadcast to x, is True, in order, 1-d.",
 )
 nonzero = indexing(
@@ -67,6 +71,7 @@ nonzero = indexing(
     cases=(case(MaskSample((7,))), case(MaskSample((0,)))),
     method=False,
     function=False,
+    example="pt.nonzero(pt.asarray([0, 5, 0, 7]))",
     doc="Positions of True in a 1-d mask, ascending; the function of the package gives those of "
     "what is not 0, axis by axis.",
 )
@@ -89,6 +94,7 @@ scatter = indexing(
         refusal(ShapeError, (2, 3), Given([[0]]), (1, 1), axis=1, update="divide"),
         refusal(ShapeError, (2, 3), Given([[0]]), (1, 2), axis=1),
     ),
+    example="pt.scatter(pt.asarray([1, 2, 3]), pt.asarray([0, 2]), pt.asarray([8, 9]))",
     doc="A copy of x updated at ``indices`` along an axis: set, add, mul, min or max. Repeats "
     "combine; with set one of the values stays.",
 )
@@ -109,6 +115,7 @@ take = indexing(
         refusal(IndexOutOfRangeError, (2, 3), Given([-3]), axis=0),
         refusal(ShapeError, (2, 3), Given([0]), axis=2),
     ),
+    example="pt.take(pt.asarray([10, 20, 30]), pt.asarray([2, 0]))",
     doc="Elements, or whole slices, at ``indices`` along an axis; negative ones count from the "
     "end, out of range is an error.",
 )
@@ -126,5 +133,6 @@ take_along_axis = indexing(
         refusal(ShapeError, (2, 3), Given([[3]]), axis=1),
         refusal(ShapeError, (2, 3), Given([0]), axis=1),
     ),
+    example="pt.take_along_axis(pt.asarray([[1, 2], [3, 4]]), pt.asarray([[1], [0]]), axis=1)",
     doc="One element per index along an axis; the other axes line up.",
 )

@@ -6,7 +6,7 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
 
-from .._creation import asarray
+from .._conversion import asarray
 from .._dtype import float32
 from .._errors import ArgumentError, ShapeError
 from .._op import case, refusal
@@ -80,6 +80,7 @@ interpolate2d = window(
         refusal(ArgumentError, (1, 1, 2, 2), size=2, mode="round"),
     ),
     method=False,
+    example="pt.interpolate2d(pt.asarray([[[[1.0, 3.0]]]]), (2, 4))",
     doc="Images (N, C, H, W) in another size: the nearest pixel, ``floor(i·H / H')``, or a "
     "weighted sum of 2 x 2 (bilinear) or 4 x 4 (bicubic, Keys with a = -0.75) around each place. "
     "With align_corners the corner pixels keep their places, else the corners of the images do; "
@@ -203,6 +204,7 @@ resize = window(
         refusal(ArgumentError, (2,), size=(3,), coordinates="middle"),
     ),
     method=False,
+    example="pt.resize(pt.asarray([[[1.0, 3.0]]]), (4,))",
     doc="The last axes in another size, axis by axis, in the words of ONNX's Resize. ``mode``: "
     "nearest, linear, cubic (Keys, with ``cubic_coefficient`` as a) or lanczos3. ``coordinates`` "
     "says where results lie between the elements: half_pixel, half_pixel_symmetric, "
@@ -248,6 +250,7 @@ interpolate = window(
         refusal(ShapeError, (1, 1, 0), size=(2,)),
     ),
     method=False,
+    example="pt.interpolate(pt.asarray([[[1.0, 3.0]]]), (4,), mode='linear')",
     doc="Lines, images or volumes (N, C, *axes) in another size, axis by axis. ``mode``: nearest "
     "(``floor(i·n / size)``), nearest_exact (the pixel around the middle), linear, cubic (Keys "
     "with a = -0.75) or lanczos3. ``antialias`` widens the filter when the tensor shrinks (cubic "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from ..shapes._equal import same
 from ..shapes.indexing import region
 from ._families import movement, view, view_by_index
 from ._joined import joined
-from ._repeated import repeated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,6 +30,7 @@ broadcast_to = view(
     linear=True,
     cases=(case((3, 1), shape=(2, 3, 4)), case((), shape=(2, 2)), case((1,), shape=(0,))),
     refuses=(refusal(ShapeError, (2,), shape=(3,)),),
+    example="pt.broadcast_to(pt.asarray([1, 2]), (3, 2))",
     doc="The tensor seen with a larger shape: sizes of 1 repeat, axes are added in front.",
 )
 
@@ -101,6 +100,7 @@ concat = movement(
     refuses=(refusal(ShapeError, [(2, 3), (2, 4)], axis=0),),
     method=False,
     function=False,
+    example="pt.concat([pt.asarray([1, 2]), pt.asarray([3])])",
     doc="Tensors one after the other along an axis.",
 )
 contiguous = movement(
@@ -111,6 +111,7 @@ contiguous = movement(
     shape=same,
     linear=True,
     cases=(case((2, 3)), case((33, 70)), case(()), case((0, 2))),
+    example="pt.contiguous(pt.asarray([[1, 2], [3, 4]]).mT)",
     doc="The same elements, row by row in memory where a backend keeps them in another order: a "
     "permuted tensor that is read often is faster after one copy.",
 )
@@ -160,6 +161,7 @@ flip = view(
     linear=True,
     cases=(case((2, 3)), case((2, 3), axis=1), case((4, 1, 2), axis=(0, 2)), case(())),
     refuses=(refusal(ShapeError, (2,), axis=1),),
+    example="pt.flip(pt.asarray([1, 2, 3]))",
     doc="Elements in reverse order along the axes, all of them without an axis.",
 )
 
@@ -184,6 +186,7 @@ pad = movement(
         case((0, 2), padding=((1, 1), (0, 0)), value=1),
     ),
     refuses=(refusal(ArgumentError, (2,), padding=((-3, 0),), value=0.0),),
+    example="pt.pad(pt.asarray([1, 2]), ((1, 2),))",
     doc="The tensor with a margin of ``value``: pairs (before, after) for the last axes.",
 )
 permute_dims = view(
@@ -194,6 +197,7 @@ permute_dims = view(
     linear=True,
     cases=(case((2, 3, 4), axes=(2, 0, 1)), case((2, 3), axes=(-1, 0)), case((), axes=())),
     refuses=(refusal(ShapeError, (2, 3), axes=(0, 0)),),
+    example="pt.permute_dims(pt.asarray([[1, 2], [3, 4]]), (1, 0))",
     doc="The axes in a new order.",
 )
 reshape = view(
@@ -211,6 +215,7 @@ reshape = view(
     ),
     refuses=(refusal(ShapeError, (2, 3), shape=(4,)),),
     function=False,
+    example="pt.reshape(pt.asarray([1, 2, 3, 4]), (2, 2))",
     doc="The elements, row by row, under a new shape; one size may be -1.",
 )
 slice_ = view(
@@ -226,6 +231,7 @@ slice_ = view(
     ),
     refuses=(refusal(ShapeError, (2,), start=(0,), size=(3,), step=(1,)),),
     method=False,
+    example="pt.slice(pt.asarray([1, 2, 3, 4]), (0,), (2,), (2,))",
     doc="Every ``step``-th element from ``start``, ``size`` along each axis; ``x[...]`` says it.",
 )
 slice_scatter = movement(
@@ -241,6 +247,7 @@ slice_scatter = movement(
     ),
     refuses=(refusal(ShapeError, (2, 3), (2, 2), start=(0, 2), size=(2, 2), step=(1, 1)),),
     method=False,
+    example="pt.slice_scatter(pt.asarray([1, 2, 3, 4]), pt.asarray([0, 0]), (1,), (2,), (1,))",
     doc="A copy of x with ``values`` in place of a slice; ``x.at[...].set`` is the usual spelling.",
 )
 
@@ -279,6 +286,7 @@ expand_dims = view(
         case((2,), axis=()),
     ),
     refuses=(refusal(ShapeError, (2,), axis=3),),
+    example="pt.expand_dims(pt.asarray([1, 2]), 1)",
     doc="The tensor with axes of size 1 more, at the places ``axis`` of the result.",
 )
 flatten = view(
@@ -290,6 +298,7 @@ flatten = view(
     prepare=shapes.prepare_flatten,
     cases=(case((2, 3, 4)), case((2, 3, 4), start_axis=1), case((2, 0, 4), end_axis=1), case(())),
     refuses=(refusal(ShapeError, (2, 3), start_axis=2),),
+    example="pt.flatten(pt.asarray([[1, 2], [3, 4]]))",
     doc="The axes from ``start_axis`` to ``end_axis``, both included, as one.",
 )
 matrix_transpose = view(
@@ -300,6 +309,7 @@ matrix_transpose = view(
     shape=shapes.matrix_transpose,
     cases=(case((2, 3)), case((4, 2, 3)), case((0, 3))),
     refuses=(refusal(ShapeError, (2,)),),
+    example="pt.matrix_transpose(pt.asarray([[1, 2], [3, 4]]))",
     doc="The last two axes swapped; ``x.mT``.",
 )
 moveaxis = view(
@@ -314,6 +324,7 @@ moveaxis = view(
         case((2, 3, 4), source=(2, 0), destination=(0, 1)),
     ),
     refuses=(refusal(ShapeError, (2, 3), source=2, destination=0),),
+    example="pt.moveaxis(pt.asarray([[[1, 2], [3, 4]]]), 0, -1)",
     doc="The tensor with axes moved to new places; the others keep their order.",
 )
 squeeze = view(
@@ -325,6 +336,7 @@ squeeze = view(
     prepare=shapes.prepare_squeeze,
     cases=(case((2, 1, 3, 1)), case((2, 1, 3, 1), axis=1), case((2, 3)), case((1, 0), axis=(0,))),
     refuses=(refusal(ShapeError, (2,), axis=0),),
+    example="pt.squeeze(pt.asarray([[1, 2]]), 0)",
     doc="The tensor without axes of size 1: those given, or all.",
 )
 swapaxes = view(
@@ -335,6 +347,7 @@ swapaxes = view(
     shape=shapes.swapaxes,
     cases=(case((2, 3, 4), axis1=0, axis2=2), case((2, 3), axis1=-1, axis2=-1)),
     refuses=(refusal(ShapeError, (2, 3), axis1=0, axis2=2),),
+    example="pt.swapaxes(pt.asarray([[1, 2], [3, 4]]), 0, 1)",
     doc="The tensor with two axes swapped.",
 )
 
@@ -343,7 +356,7 @@ def _cut(x: Any, sizes: Sequence[int], axis: int) -> Any:
     return tuple(np.split(x, np.cumsum(sizes)[:-1], axis))
 
 
-def _parts(x: Tensor, sizes: Sequence[int], axis: int) -> tuple[Tensor, ...]:
+def cut_into(x: Tensor, sizes: Sequence[int], axis: int) -> tuple[Tensor, ...]:
     """Slices of the given sizes, one after the other."""
     shape = x.shape
     before, after, steps = (0,) * axis, (0,) * (len(shape) - axis - 1), (1,) * len(shape)
@@ -357,7 +370,7 @@ def _parts(x: Tensor, sizes: Sequence[int], axis: int) -> tuple[Tensor, ...]:
 
 def _unstack(x: Tensor, axis: int) -> tuple[Tensor, ...]:
     shape = (*x.shape[:axis], *x.shape[axis + 1 :])
-    parts = _parts(x, (1,) * x.shape[axis], axis)
+    parts = cut_into(x, (1,) * x.shape[axis], axis)
     return tuple(_at_once(reshape, part, shape) for part in parts)
 
 
@@ -365,22 +378,24 @@ chunk = view(
     "chunk",
     "x: Any; chunks: int, axis: Axis = 0 -> *parts: Any",
     numpy=lambda x, chunks, axis: _cut(x, shapes.chunk_sizes(x.shape[axis], chunks), axis),
-    expand=lambda x, chunks, axis: _parts(x, shapes.chunk_sizes(x.shape[axis], chunks), axis),
+    expand=lambda x, chunks, axis: cut_into(x, shapes.chunk_sizes(x.shape[axis], chunks), axis),
     shape=shapes.chunk,
     prepare=shapes.prepare_chunk,
     cases=(case((7, 2), chunks=3), case((2, 4), chunks=2, axis=-1), case((0, 2), chunks=2)),
     refuses=(refusal(ArgumentError, (2,), chunks=0),),
+    example="pt.chunk(pt.asarray([1, 2, 3, 4, 5]), 2)",
     doc="At most ``chunks`` parts along an axis; the last may be smaller.",
 )
 split = view(
     "split",
     "x: Any; sections: Sections, axis: Axis = 0 -> *parts: Any",
     numpy=_cut,
-    expand=_parts,
+    expand=cut_into,
     shape=shapes.split,
     prepare=shapes.prepare_split,
     cases=(case((6, 2), sections=3), case((2, 5), sections=(2, 0, 3), axis=1)),
     refuses=(refusal(ShapeError, (3,), sections=2),),
+    example="pt.split(pt.asarray([1, 2, 3, 4]), [1, 3])",
     doc="Parts along an axis: as many equal ones as ``sections`` says, or of the given sizes.",
 )
 unstack = view(
@@ -391,32 +406,9 @@ unstack = view(
     shape=shapes.unstack,
     cases=(case((3, 2)), case((2, 3, 4), axis=1), case((2,), axis=-1), case((2, 0))),
     refuses=(refusal(ShapeError, ()),),
+    example="pt.unstack(pt.asarray([[1, 2], [3, 4]]))",
     doc="The tensors along an axis, without it.",
 )
-
-
-def _repeat(x: Tensor, repeats: int, axis: int | None) -> Tensor:
-    if axis is None:
-        return _repeat(reshape(x, (x.size,)), repeats, 0)
-    shape = (*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :])
-    return reshape(_blocks(x, axis + 1, repeats), shape)
-
-
-def _blocks(x: Tensor, front: int, count: int) -> Tensor:
-    """Each block of the axes from ``front`` on, ``count`` times, with three axes in all."""
-    outer, inner = prod(x.shape[:front]), prod(x.shape[front:])
-    return broadcast_to(reshape(x, (outer, 1, inner)), (outer, count, inner))
-
-
-def _roll(x: Tensor, shift: tuple[int, ...], axis: tuple[int, ...] | None) -> Tensor:
-    if axis is None:
-        return reshape(_roll(reshape(x, (x.size,)), shift, (0,)), x.shape)
-    for by, along in zip(shift, axis, strict=True):
-        n = x.shape[along]
-        if n and by % n:
-            first, second = _parts(x, (n - by % n, by % n), along)
-            x = concat([second, first], along)
-    return x
 
 
 def _stack(xs: Sequence[Tensor], axis: int) -> Tensor:
@@ -425,51 +417,6 @@ def _stack(xs: Sequence[Tensor], axis: int) -> Tensor:
     return concat([_at_once(reshape, x, wide) for x in xs], axis)
 
 
-def _tile(x: Tensor, counts: Sequence[int]) -> Tensor:
-    out = reshape(x, (1,) * (len(counts) - x.ndim) + x.shape)
-    for axis, count in enumerate(counts):  # axis by axis: backends limit the number of axes
-        if count != 1:
-            shape = (*out.shape[:axis], count * out.shape[axis], *out.shape[axis + 1 :])
-            out = reshape(_blocks(out, axis, count), shape)
-    return out
-
-
-repeat = movement(
-    "repeat",
-    "x: Any; repeats: Count, axis: Axis? = None -> Any",
-    numpy=np.repeat,
-    expand=_repeat,
-    with_tensors=repeated,
-    shape=shapes.repeat,
-    prepare=shapes.prepare_repeat,
-    cases=(
-        case((2, 3), repeats=2),
-        case((2, 3), repeats=3, axis=0),
-        case((2, 3), repeats=0, axis=-1),
-        case((), repeats=2),
-    ),
-    refuses=(refusal(ShapeError, (2,), repeats=-1),),
-    doc="Each element ``repeats`` times along an axis; without one, of the flattened tensor. A "
-    "tensor of counts says how often for each element, and is read.",
-)
-roll = movement(
-    "roll",
-    "x: Any; shift: Integers, axis: AxesInOrder? = None -> Any",
-    numpy=lambda x, shift, axis: np.roll(x, shift[0] if axis is None else shift, axis),
-    expand=_roll,
-    shape=same,
-    prepare=shapes.prepare_roll,
-    cases=(
-        case((2, 3), shift=1),
-        case((2, 5), shift=-7, axis=1),
-        case((0, 3), shift=1, axis=0),
-        case((2, 3, 4), shift=(1, -2), axis=(2, 0)),
-        case((5, 3), shift=(1, 1), axis=(0, 0)),
-    ),
-    refuses=(refusal(ShapeError, (2,), shift=1, axis=1),),
-    doc="Elements moved along axes by ``shift``, one for all or one for each; what leaves one end "
-    "enters at the other. Without an axis the flattened tensor is rolled.",
-)
 stack = movement(
     "stack",
     "*xs: Any; axis: int = 0 -> Any",
@@ -480,21 +427,6 @@ stack = movement(
     refuses=(refusal(ShapeError, [(2,), (3,)]),),
     method=False,
     cases=(case([(2, 3), (2, 3)], axis=1), case([(2,)] * 3, axis=-1), case([()], axis=0)),
+    example="pt.stack([pt.asarray([1, 2]), pt.asarray([3, 4])])",
     doc="Tensors of one shape joined along a new axis.",
-)
-tile = movement(
-    "tile",
-    "x: Any; repetitions: Integers -> Any",
-    numpy=np.tile,
-    expand=_tile,
-    shape=shapes.tile,
-    prepare=shapes.prepare_tile,
-    cases=(
-        case((2, 3), repetitions=(2, 1)),
-        case((3,), repetitions=(2, 2)),
-        case((2, 3), repetitions=2),
-        case((2, 1, 2, 1, 2), repetitions=(2, 1, 2, 2, 2)),
-    ),
-    refuses=(refusal(ShapeError, (2,), repetitions=(-1,)),),
-    doc="The whole tensor repeated along each axis; axes are added in front for further counts.",
 )

@@ -60,6 +60,10 @@ max_pool2d_with_indices = window(
     cases=_MAX_CASES,
     refuses=(refusal(ShapeError, (1, 1, 2, 2), kernel=3),),
     method=False,
+    example=(
+        "pt.max_pool2d_with_indices(pt.asarray([[[[1.0, 2.0, 3.0], [6.0, 5.0, 4.0]]]]), "
+        "2, stride=1)"
+    ),
     doc="Largest element of each window of (N, C, H, W) and its place in the plane, ``row·W + "
     "column``; nan wins, the first of equals wins.",
 )
@@ -84,6 +88,7 @@ max_pool2d = window(
         refusal(ShapeError, (2, 2), kernel=1),
     ),
     method=False,
+    example="pt.max_pool2d(pt.asarray([[[[1.0, 2.0, 3.0], [6.0, 5.0, 4.0]]]]), 2, stride=1)",
     doc="Largest element of each window of (N, C, H, W); nan wins. The stride is the kernel where "
     "none is given.",
 )
@@ -165,6 +170,7 @@ avg_pool2d = window(
         refusal(ArgumentError, (1, 1, 4, 4), kernel=2, stride=0),
     ),
     method=False,
+    example="pt.avg_pool2d(pt.asarray([[[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]]]), 2, stride=1)",
     doc="Mean of each window of (N, C, H, W). The stride is the kernel where none is given.",
 )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .._creation import asarray
+from .._conversion import asarray
 from .._errors import ShapeError
 from .._op import Op, case, refusal
 from ..reference import pooling_nd as ref
@@ -70,6 +70,7 @@ max_pool1d_with_indices = window(
     cases=_LINE_CASES,
     refuses=(refusal(ShapeError, (1, 1, 2), kernel=3),),
     method=False,
+    example="pt.max_pool1d_with_indices(pt.asarray([[[1.0, 2.0, 5.0, 3.0]]]), 2)",
     doc="Largest element of each window of lines (N, C, L) and its place in the line; nan wins, "
     "the first of equals wins.",
 )
@@ -83,6 +84,7 @@ max_pool1d = window(
     cases=_LINE_CASES,
     refuses=(refusal(ShapeError, (1, 1, 2), kernel=3),),
     method=False,
+    example="pt.max_pool1d(pt.asarray([[[1.0, 2.0, 5.0, 3.0]]]), 2)",
     doc="Largest element of each window of lines (N, C, L); nan wins. The stride is the kernel "
     "where none is given.",
 )
@@ -137,6 +139,7 @@ max_pool3d_with_indices = window(
     cases=_VOLUME_CASES,
     refuses=(refusal(ShapeError, (1, 1, 2, 2, 2), kernel=3),),
     method=False,
+    example="pt.max_pool3d_with_indices(pt.asarray([[[[[1.0, 2.0], [3.0, 4.0]]]]]), (1, 2, 2))",
     doc="Largest element of each window of volumes (N, C, D, H, W) and its place in the volume, "
     "``(slice·H + row)·W + column``; nan wins, the first of equals wins.",
 )
@@ -150,6 +153,10 @@ max_pool3d = window(
     cases=_VOLUME_CASES,
     refuses=(refusal(ShapeError, (1, 1, 2, 2, 2), kernel=3),),
     method=False,
+    example=(
+        "pt.max_pool3d(pt.asarray([[[[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, "
+        "8.0]]]]]), (2, 1, 1))"
+    ),
     doc="Largest element of each window of volumes (N, C, D, H, W); nan wins. The stride is the "
     "kernel where none is given.",
 )
@@ -179,6 +186,7 @@ avg_pool1d = window(
     ),
     refuses=(refusal(ShapeError, (1, 1, 2), kernel=3),),
     method=False,
+    example="pt.avg_pool1d(pt.asarray([[[1.0, 2.0, 3.0, 5.0]]]), 2)",
     doc="Mean of each window of lines (N, C, L). The stride is the kernel where none is given.",
 )
 
@@ -214,6 +222,9 @@ avg_pool3d = window(
     ),
     refuses=(refusal(ShapeError, (1, 1, 2, 2, 2), kernel=3),),
     method=False,
+    example=(
+        "pt.avg_pool3d(pt.asarray([[[[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]]]]]), 2)"
+    ),
     doc="Mean of each window of volumes (N, C, D, H, W). The stride is the kernel where none is "
     "given.",
 )
@@ -255,6 +266,13 @@ def _sides(sort: str) -> str:
     return "Sides" if sort == "Pair" else f"{sort}Sides"
 
 
+_SHOWN = {
+    1: "[[[3.0, 4.0, 6.0, 8.0, 5.0]]]",
+    2: "[[[[3.0, 4.0, 0.0], [1.0, 2.0, 5.0]]]]",
+    3: "[[[[[3.0, 4.0], [0.0, 1.0]], [[2.0, 5.0], [6.0, 7.0]]]]]",
+}
+
+
 def _power_pool(number: int, sort: str, over: str, *cases: Any) -> Op:
     name = f"lp_pool{number}d"
     return window(
@@ -270,6 +288,7 @@ def _power_pool(number: int, sort: str, over: str, *cases: Any) -> Op:
         atol=8,
         cases=cases,
         method=False,
+        example=f"pt.{name}(pt.asarray({_SHOWN[number]}), 2)",
         doc=f"``(Σ |x|ᵖ)^(1/p)`` of each window of {over}; p may be infinite.",
     )
 
@@ -334,6 +353,8 @@ def _adaptive_pool(number: int, sort: str, over: str, largest: bool, *cases: Any
         atol=0 if largest else 8,
         cases=cases,
         method=False,
+        example=f"pt.adaptive_{'max' if largest else 'avg'}_pool{number}d("
+        f"pt.asarray({_SHOWN[number]}), 2)",
         doc=f"{'Largest element' if largest else 'Mean'} of each of ``size`` equal regions of "
         f"{over}: region i of n elements is from ``floor(i·n / size)`` to ``ceil((i + 1)·n / "
         "size)``.",
@@ -368,6 +389,7 @@ def _adaptive_places(number: int, sort: str, over: str, *cases: Any) -> Op:
         refuses=(refusal(ShapeError, (2,), size=1),),
         cases=cases,
         method=False,
+        example=f"pt.adaptive_max_pool{number}d_with_indices(pt.asarray({_SHOWN[number]}), 2)",
         doc=f"``adaptive_max_pool{number}d`` of {over}, and where in its line, image or volume "
         "each largest element lies, by number; nan wins, the first of equals wins.",
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._creation import asarray
+from .._conversion import asarray
 from .._errors import IndexOutOfRangeError, ShapeError
 from .._op import Given, IndexSample, case, refusal
 from ..reference import rearrangement as ref
@@ -86,6 +86,7 @@ channel_shuffle = moving(
     cases=(case((2, 6, 2), groups=3), case((1, 4), groups=2)),
     refuses=(refusal(ShapeError, (1, 3, 2, 2), groups=2),),
     method=False,
+    example="pt.channel_shuffle(pt.asarray([[[1], [2], [3], [4]]]), 2)",
     doc="The channels (axis 1) dealt out over ``groups``: the first of each group, then the "
     "second of each. Zhang et al., 2017.",
 )
@@ -116,6 +117,7 @@ fold = window(
     ),
     refuses=(refusal(ShapeError, (1, 3, 4), size=(3, 3), kernel=2),),
     method=False,
+    example="pt.fold(pt.ones((1, 4, 2)), (2, 3), 2)",
     doc="The transpose of ``unfold``: columns (N, C·kh·kw, L) added up to images (N, C, *size).",
 )
 
@@ -143,6 +145,7 @@ max_unpool = window(
         refusal(ShapeError, (1, 1, 1), Given([[[0, 1]]]), size=(4,)),
     ),
     method=False,
+    example="pt.max_unpool(pt.asarray([[[5.0, 7.0]]]), pt.asarray([[[1, 2]]]), (4,))",
     doc="Zeros (N, C, *size) with each element at the place from which ``max_pool…_with_indices`` "
     "took it; of elements from one place, which are equal, one stays.",
 )
@@ -171,6 +174,7 @@ pad_border = moving(
         case((3, 2), padding=((3, 1), (0, 2)), mode="symmetric"),
     ),
     refuses=(refusal(ShapeError, (2,), padding=((0, 3),), mode="reflect"),),
+    example="pt.pad_border(pt.asarray([1, 2, 3]), ((2, 1),), mode='reflect')",
     doc="The tensor with a margin of its own elements, pairs (before, after) for the last axes. "
     "``mode``: reflect (mirrored, the edge once), symmetric (the edge twice), edge (repeated), "
     "circular (from the other end).",
@@ -209,6 +213,7 @@ pixel_shuffle = window(
     ),
     refuses=(refusal(ShapeError, (1, 3, 2, 2), factor=2),),
     method=False,
+    example="pt.pixel_shuffle(pt.asarray([[[[1]], [[2]], [[3]], [[4]]]]), 2)",
     doc="Images (…, C·f², H, W) with channels in place of pixels: (…, C, H·f, W·f). Shi et al., "
     "2016.",
 )
@@ -227,6 +232,7 @@ pixel_unshuffle = window(
     ),
     refuses=(refusal(ShapeError, (1, 1, 3, 2), factor=2),),
     method=False,
+    example="pt.pixel_unshuffle(pt.asarray([[[[1, 2], [3, 4]]]]), 2)",
     doc="The inverse of ``pixel_shuffle``: images (…, C, H·f, W·f) as (…, C·f², H, W).",
 )
 
@@ -283,6 +289,7 @@ unfold = window(
     ),
     refuses=(refusal(ShapeError, (1, 1, 2, 2), kernel=3),),
     method=False,
+    example="pt.unfold(pt.asarray([[[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]]]), 2)",
     doc="The windows of images (N, C, H, W) as columns (N, C·kh·kw, L), L windows row by row.",
 )
 unflatten = moving(
@@ -299,5 +306,6 @@ unflatten = moving(
         case((0, 3), axis=0, sizes=(0, 2)),
     ),
     refuses=(refusal(ShapeError, (4,), axis=0, sizes=(3, 2)),),
+    example="pt.unflatten(pt.asarray([1, 2, 3, 4]), 0, (2, 2))",
     doc="One axis as several, whose sizes multiply to it; one of them may be -1.",
 )

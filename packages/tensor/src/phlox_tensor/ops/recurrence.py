@@ -340,6 +340,7 @@ lstm = contraction(
     ),
     refuses=(refusal(ShapeError, (2, 2, 3), (8, 4), (8, 2), None, None, None, None),),
     method=False,
+    example="pt.lstm(pt.ones((2, 1, 2)), pt.ones((2, 4)), pt.ones((1, 4)))",
     doc="An LSTM over x (N, steps, D): ``c' = f·c + i·g``, ``h' = o·tanh(c')`` with the gates "
     "``sigmoid`` (of g ``tanh``) of ``x @ weight_input + h @ weight_hidden + bias``, in the order "
     "i, f, g, o; weights (D, 4·H) and (H, 4·H). Gives h behind each step (N, steps, H), and the "
@@ -380,6 +381,7 @@ gru = contraction(
     ),
     refuses=(refusal(ShapeError, (2, 2, 3), (6, 4), (6, 2), None, None, None, None),),
     method=False,
+    example="pt.gru(pt.ones((2, 1, 2)), pt.ones((2, 3)), pt.ones((1, 3)))",
     doc="A GRU over x (N, steps, D): ``h' = n + z·(h - n)`` with ``r, z = sigmoid(a + b)``, "
     "``n = tanh(a + r·b)`` of ``a = x @ weight_input + bias_input`` and ``b = h @ weight_hidden + "
     "bias_hidden``, each in the order r, z, n; weights (D, 3·H) and (H, 3·H). Gives h behind each "
@@ -420,6 +422,7 @@ rnn = contraction(
     ),
     refuses=(refusal(ShapeError, (2, 2, 3), (4, 2), (2, 2), None, None, None),),
     method=False,
+    example="pt.rnn(pt.ones((2, 1, 2)), pt.ones((2, 1)), pt.ones((1, 1)))",
     doc="A plain recurrence over x (N, steps, D): ``h' = tanh(x @ weight_input + h @ weight_hidden "
     "+ bias)``, or ``relu``; weights (D, H) and (H, H). Gives h behind each step (N, steps, H), "
     "and the last h (N, H); ``hidden`` and ``lengths`` are as of ``lstm``. Elman, 1990.",

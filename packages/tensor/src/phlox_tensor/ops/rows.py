@@ -43,6 +43,7 @@ softmax = row(
     atol=4,
     cases=_ROW_CASES,
     refuses=(refusal(ShapeError, (2, 3), axis=2),),
+    example="pt.softmax(pt.asarray([0.0, 0.0, 1.0]))",
     doc="``eˣ / Σ eˣ`` along an axis; a row of -inf gives zeros.",
 )
 
@@ -80,6 +81,7 @@ log_softmax = row(
     atol=8,
     cases=_ROW_CASES,
     refuses=(refusal(ShapeError, (2, 3), axis=2),),
+    example="pt.log_softmax(pt.asarray([0.0, 0.0, 1.0]))",
     doc="Logarithm of ``softmax``: ``x - ln Σ eˣ`` along an axis.",
 )
 
@@ -130,6 +132,7 @@ layer_norm = row(
     ),
     refuses=(refusal(ShapeError, (2, 3), (2,), None),),
     method=False,
+    example="pt.layer_norm(pt.asarray([[1.0, 2.0, 3.0]]))",
     doc="Each row over the last axis shifted and scaled to mean 0 and variance 1, then "
     "``·weight + bias``. Ba et al., 2016.",
 )
@@ -179,6 +182,7 @@ rms_norm = row(
     cases=(case((3, 5), (5,)), case((2, 3, 4), None, epsilon=1e-3)),
     refuses=(refusal(ShapeError, (2, 3), (2,)),),
     method=False,
+    example="pt.rms_norm(pt.asarray([[3.0, 4.0]]))",
     doc="Each row over the last axis divided by its root mean square, "
     "``x / √(mean x² + epsilon)``, then ``·weight``. Zhang and Sennrich, 2019.",
 )
@@ -230,6 +234,7 @@ cross_entropy = row(
         refusal(ShapeError, (2, 3), Given([0])),
     ),
     method=False,
+    example="pt.cross_entropy(pt.asarray([[0.0, 0.0], [2.0, 0.0]]), pt.asarray([0, 1]))",
     doc="``-ln softmax(x)[target]`` of each row over the last axis. x: (…, C), target: (…). "
     "A negative target counts from the end, as in ``take``; one outside of ``[-C, C)`` raises "
     "IndexOutOfRangeError.",
@@ -283,6 +288,11 @@ batch_norm = row(
     ),
     refuses=(refusal(ShapeError, (2, 3), (2,), (3,), (3,), (3,)),),
     method=False,
+    example=(
+        "pt.batch_norm(pt.asarray([[1.0, 2.0], [3.0, 4.0]]), pt.asarray([1.0, 1.0]), "
+        "pt.asarray([0.0, 0.0]), pt.asarray([2.0, 3.0]), pt.asarray([1.0, 4.0]), "
+        "epsilon=0.0)"
+    ),
     doc="Each channel (axis 1) shifted and scaled by given mean and variance, then "
     "``·weight + bias``. Ioffe and Szegedy, 2015.",
 )
@@ -309,6 +319,10 @@ batch_norm_train = row(
     cases=(case((4, 3, 2, 2), (3,), (3,)), case((5, 2), (2,), (2,), epsilon=1e-3)),
     refuses=(refusal(ShapeError, (2, 3), (2,), (3,)),),
     method=False,
+    example=(
+        "pt.batch_norm_train(pt.asarray([[1.0, 2.0], [3.0, 6.0]]), pt.asarray([1.0, "
+        "1.0]), pt.asarray([0.0, 0.0]), epsilon=0.0)"
+    ),
     doc="``batch_norm`` by the batch's own mean and (biased) variance, which are results too.",
 )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._creation import asarray
+from .._conversion import asarray
 from .._errors import ArgumentError, IndexOutOfRangeError, ShapeError
 from .._op import Given, case, refusal
 from .._tensor import Tensor
@@ -62,6 +62,7 @@ affine_grid = contraction(
     ),
     refuses=(refusal(ShapeError, (1, 2, 2), size=(1, 1, 2, 2)),),
     method=False,
+    example="pt.affine_grid(pt.asarray([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]), (1, 1, 2, 2))",
     doc="Where ``grid_sample`` reads images (or volumes) of ``size`` (N, C, H, W) under the maps "
     "theta (N, 2, 3): places (N, H, W, 2), x before y. Jaderberg et al., 2015.",
 )
@@ -175,6 +176,10 @@ grid_sample = window(
         refusal(ArgumentError, (1, 1, 2, 2), (1, 1, 1, 2), padding_mode="edge"),
     ),
     method=False,
+    example=(
+        "pt.grid_sample(pt.asarray([[[[1.0, 2.0], [3.0, 4.0]]]]), pt.asarray([[[[0.0, "
+        "0.0], [1.0, 1.0]]]]), align_corners=True)"
+    ),
     doc="Images (N, C, H, W) read at places (N, H', W', 2), x before y, -1 and 1 at the edges. "
     "``mode``: bilinear, nearest or bicubic; ``padding_mode`` for places outside: zeros, border "
     "or reflection. Sampling is as in PyTorch. Jaderberg et al., 2015.",
@@ -234,6 +239,10 @@ deform_conv2d = window(
     ),
     refuses=(refusal(ShapeError, (1, 2, 2, 3), (1, 8, 2, 2), (1, 2, 2, 2), None, None),),
     method=False,
+    example=(
+        "pt.deform_conv2d(pt.asarray([[[[1.0, 2.0], [3.0, 4.0]]]]), pt.zeros((1, 2, 2, "
+        "2)) + 0.5, pt.ones((1, 1, 1, 1)))"
+    ),
     doc="``conv2d`` whose windows are bent: each place reads x at its own ``offset`` (N, "
     "2·parts·kh·kw, H', W'), row before column, times ``mask`` (N, parts·kh·kw, H', W'). Dai et "
     "al., 2017; Zhu et al., 2018.",
@@ -290,6 +299,10 @@ roi_align = contraction(
         refusal(ArgumentError, (1, 1, 2, 2), (1, 5), size=1, sampling_ratio=0),
     ),
     method=False,
+    example=(
+        "pt.roi_align(pt.asarray([[[[1.0, 2.0], [3.0, 4.0]]]]), pt.asarray([[0.0, 0.0, "
+        "0.0, 2.0, 2.0]]), 2)"
+    ),
     doc="Boxes (K, 5) of images (N, C, H, W), each as (C, *size): a row is the number of the image "
     "and x1, y1, x2, y2 times ``1 / spatial_scale``; a cell is the mean of ``sampling_ratio``² "
     "places between pixels. He et al., 2017.",
@@ -329,6 +342,10 @@ nms = indexing(
         refusal(ShapeError, (2, 4), (3,)),
     ),
     method=False,
+    example=(
+        "pt.nms(pt.asarray([[0.0, 0.0, 2.0, 2.0], [0.0, 0.0, 2.0, 1.9], [5.0, 5.0, 6.0, "
+        "6.0]]), pt.asarray([0.8, 0.9, 0.7]), 0.5)"
+    ),
     doc="Indices of boxes (K, 4) of x1, y1, x2, y2 that no better box covers by more than "
     "``iou_threshold`` of their union, best score first. The result is read on the host.",
 )

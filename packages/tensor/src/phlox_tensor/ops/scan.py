@@ -79,6 +79,7 @@ cumulative_prod = scan(
     domain=(0.5, 1.5),
     ulp=32,
     cases=_RUNNING_CASES,
+    example="pt.cumulative_prod(pt.asarray([1.0, 2.0, 3.0]))",
     doc="Running product along an axis, in the same types as ``prod``; a vector needs no axis. "
     "With ``include_initial`` a 1 comes first.",
 )
@@ -90,6 +91,7 @@ cumsum = scan(
     prepare=sum_dtype,
     ulp=16,
     atol=64,
+    example="pt.cumsum(pt.asarray([1.0, 2.0, 3.0]))",
     doc="Running sum along an axis, in the same types as ``sum``.",
 )
 
@@ -104,6 +106,7 @@ cumulative_sum = scan(
     ulp=16,
     atol=64,
     cases=_RUNNING_CASES,
+    example="pt.cumulative_sum(pt.asarray([1.0, 2.0, 3.0]), include_initial=True)",
     doc="Running sum along an axis, in the same types as ``sum``; a vector needs no axis. With "
     "``include_initial`` a 0 comes first.",
 )
@@ -143,6 +146,7 @@ diff = scan(
         refusal(ShapeError, (2,), None, None, axis=1),
         refusal(ShapeError, (2,), (2, 2), None),
     ),
+    example="pt.diff(pt.asarray([1.0, 4.0, 9.0]))",
     doc="Differences between neighbors along an axis, ``n`` times over: ``x[i + 1] - x[i]``. What "
     "is given as ``prepend`` and ``append`` is joined to both ends before.",
 )
@@ -168,5 +172,6 @@ logcumsumexp = scan(
     numpy=ref.logcumsumexp,
     ulp=16,
     atol=16,
+    example="pt.logcumsumexp(pt.asarray([0.0, 0.0, 0.0]))",
     doc="Logarithm of the running sum of exponentials along an axis; none overflows.",
 )

@@ -36,6 +36,7 @@ argwhere = indexing(
     numpy=ref.argwhere,
     shape=shapes.argwhere,
     cases=(case((7,)), case((3, 4)), case((2, 0))),
+    example="pt.argwhere(pt.asarray([[0, 1], [1, 0]]))",
     doc="Places of the elements other than 0, a row of indices for each, row by row.",
 )
 
@@ -120,6 +121,7 @@ ctc_loss = row(
         refusal(ShapeError, (4, 1, 3), Given([1, 2]), None, None),
     ),
     method=False,
+    example="pt.ctc_loss(pt.log_softmax(pt.zeros((3, 1, 4))), pt.asarray([[1, 2]]))",
     doc="``-ln`` of the probability of each sequence of labels under logarithms of probabilities "
     "x (time, batch, classes): targets (batch, longest) without the blank, inf where the time is "
     "too short; no lengths are the whole ones. A label that is no class, or a length that is not "
@@ -185,6 +187,7 @@ rnnt_loss = row(
         refusal(IndexOutOfRangeError, (1, 4, 3, 3), Given([[1, 2]]), None, Given([3])),
     ),
     method=False,
+    example="pt.rnnt_loss(pt.log_softmax(pt.zeros((1, 2, 2, 3))), pt.asarray([[1]]))",
     doc="``-ln`` of the probability of each sequence of labels by all ways through a transducer, "
     "under logarithms of probabilities x (batch, steps, labels + 1, classes) by step and by number "
     "of labels so far: targets (batch, labels); no lengths are the whole ones, no steps give inf. "
@@ -220,6 +223,10 @@ embedding_bag = indexing(
         refusal(ArgumentError, (2, 3), Given([[0]]), None, mode="middle"),
     ),
     method=False,
+    example=(
+        "pt.embedding_bag(pt.asarray([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), "
+        "pt.asarray([[0, 2], [1, 1]]), mode='sum')"
+    ),
     doc="Sum, mean or largest of the rows of weight (words, d) in each bag of indices (bags, "
     "length), each row times ``scale`` (bags, length).",
 )
@@ -243,6 +250,7 @@ masked_fill = indexing(
         case((), MaskSample(()), value=1),
     ),
     refuses=(refusal(ShapeError, (2, 3), MaskSample((4,)), value=0.0),),
+    example="pt.masked_fill(pt.asarray([1.0, 2.0, 3.0]), pt.asarray([True, False, True]), 0.0)",
     doc="x with ``value`` where the mask, which broadcasts to x, is True.",
 )
 one_hot = indexing(
@@ -263,6 +271,7 @@ one_hot = indexing(
         refusal(IndexOutOfRangeError, Given([-4]), classes=3),
         refusal(ArgumentError, Given([0]), classes=-1),
     ),
+    example="pt.one_hot(pt.asarray([2, 0]), 3)",
     doc="A row of zeros with a 1 at each index; a negative one counts from the end, one outside "
     "of the classes raises IndexOutOfRangeError.",
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from .._creation import asarray
+from .._conversion import asarray
 from .._errors import ShapeError
 from .._op import case, refusal
 from ..reference import signal as ref

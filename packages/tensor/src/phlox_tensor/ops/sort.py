@@ -21,6 +21,7 @@ argsort = sort(
     "x: Num; axis: Axis = -1, descending: bool = False -> Int",
     numpy=ref.argsort,
     function=False,
+    example="pt.argsort(pt.asarray([3.0, 1.0, 2.0]))",
     doc="Indices that sort along an axis; stable, nan last in both directions.",
 )
 
@@ -62,6 +63,7 @@ searchsorted = search(
         case(SortedSample((0,)), (2,)),
         case(SortedSample((5,)), (0, 2), side="right"),
     ),
+    example="pt.searchsorted(pt.asarray([1.0, 2.0, 4.0]), pt.asarray([0.5, 2.0, 9.0]))",
     doc="Where the elements of ``x2`` would go into the sorted vector ``x1``: in front of equal "
     "ones, or behind them with ``side='right'``.",
 )
@@ -92,6 +94,7 @@ isin = search(
         case((3,), (0,)),
         case((0, 2), ()),
     ),
+    example="pt.isin(pt.asarray([1, 2, 3]), pt.asarray([3, 1]))",
     doc="Whether each element of ``x1`` is among those of ``x2``, or is not with ``invert``; nan "
     "is among none.",
 )
@@ -107,6 +110,7 @@ sort_ = sort(
     expand=_sort,
     numpy=ref.sort,
     function=False,
+    example="pt.sort(pt.asarray([3.0, 1.0, 2.0]), descending=True)",
     doc="Elements in order along an axis; stable, nan last in both directions.",
 )
 
@@ -137,6 +141,7 @@ topk = sort(
         refusal(ShapeError, (3,), k=4),
         refusal(ShapeError, (3,), k=-1),
     ),
+    example="pt.topk(pt.asarray([3.0, 1.0, 2.0]), 2)",
     doc="The k largest elements along an axis (or smallest), in order, and their indices: the "
     "first k of a sort, so equal elements come in the order of their indices and nan last, either "
     "way.",

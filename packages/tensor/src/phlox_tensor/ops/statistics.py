@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._creation import arange, asarray, ones, zeros
+from .._conversion import asarray
+from .._creation import arange, ones, zeros
 from .._errors import ArgumentError, ShapeError
 from .._op import Given, case, refusal
 from ..reference import statistics as ref
@@ -59,6 +60,7 @@ bincount = choosing(
         refusal(ShapeError, (2,), minlength=-1),
     ),
     method=False,
+    example="pt.bincount(pt.asarray([0, 2, 2, 1, 2]))",
     doc="How often each number from 0 on occurs, 1-d, at least ``minlength`` counts in the default "
     "integer type; the largest is read on the host.",
 )
@@ -102,6 +104,7 @@ cdist = contraction(
         refusal(ArgumentError, (2, 3), (2, 3), p=-1.0),
     ),
     method=False,
+    example="pt.cdist(pt.asarray([[0.0, 0.0]]), pt.asarray([[3.0, 4.0], [1.0, 0.0]]))",
     doc="Distance of each row of x1 (…, n, d) from each of x2 (…, m, d) in the p-norm: (…, n, m).",
 )
 
@@ -136,6 +139,7 @@ corrcoef = contraction(
     atol=32,
     cases=(case((3, 5)), case((2, 4)), case((1, 4)), case((5,))),
     refuses=(refusal(ShapeError, (2, 2, 2)),),
+    example="pt.corrcoef(pt.asarray([[1.0, 2.0, 3.0], [3.0, 2.0, 2.0]]))",
     doc="Correlation coefficients of the rows of x (variables, observations), held in [-1, 1].",
 )
 cov = contraction(
@@ -154,6 +158,7 @@ cov = contraction(
         case((6,)),
     ),
     refuses=(refusal(ShapeError, (2, 2, 2)),),
+    example="pt.cov(pt.asarray([[1.0, 2.0, 3.0], [3.0, 2.0, 2.0]]))",
     doc="Covariances of the rows of x (variables, observations), divided by ``n - correction``.",
 )
 
@@ -175,6 +180,7 @@ cosine_similarity = row(
     cases=(case((2, 3), (2, 3)), case((2, 2, 1), (2, 2, 1), axis=1)),
     refuses=(refusal(ShapeError, (2, 3), (4,)),),
     method=False,
+    example="pt.cosine_similarity(pt.asarray([[1.0, 0.0]]), pt.asarray([[1.0, 1.0]]))",
     doc="``x1·x2 / (‖x1‖·‖x2‖)`` along an axis, with norms of at least ``epsilon``; x1 and x2 have "
     "one shape.",
 )
@@ -205,6 +211,7 @@ cummax = scan(
     numpy=lambda x, axis: ref.running(x, axis, largest=True),
     shape=shapes.twice,
     cases=(case((5,)), case((4, 2), axis=0), case((2, 3, 2), axis=1), case((2, 0))),
+    example="pt.cummax(pt.asarray([1.0, 3.0, 2.0]))",
     doc="Largest element so far along an axis, and where it is; nan wins, the last of equals wins.",
 )
 cummin = scan(
@@ -214,6 +221,7 @@ cummin = scan(
     numpy=lambda x, axis: ref.running(x, axis, largest=False),
     shape=shapes.twice,
     cases=(case((5,)), case((4, 2), axis=0), case((2, 3, 2), axis=1), case((2, 0))),
+    example="pt.cummin(pt.asarray([3.0, 1.0, 2.0]))",
     doc="Smallest element so far along an axis, and where it is; nan wins, the last of equals "
     "wins.",
 )
@@ -259,6 +267,7 @@ histogram = row(
         refusal(ArgumentError, (2,), bins=2, min=1.0, max=0.0),
     ),
     method=False,
+    example="pt.histogram(pt.asarray([0.0, 1.0, 1.5, 4.0]), bins=2)",
     doc="How many elements are in each of ``bins`` equal intervals from ``min`` to ``max`` (by "
     "default those of x, read on the host), the last with both its ends; and the edges.",
 )
@@ -342,6 +351,7 @@ mode = sort(
         case((2, 3, 4), axis=1),
     ),
     refuses=(refusal(ShapeError, (2, 0)),),
+    example="pt.mode(pt.asarray([1.0, 2.0, 2.0, 3.0]))",
     doc="Most frequent element along an axis, the smallest of several, and where it is first.",
 )
 quantile = reduction(
@@ -386,6 +396,7 @@ max_with_indices = sort(
     shape=shapes.mode,
     cases=_CHOSEN_CASES,
     refuses=(refusal(ShapeError, (0,)),),
+    example="pt.max_with_indices(pt.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)",
     doc="Largest element along an axis and where it is first; nan wins.",
 )
 min_with_indices = sort(
@@ -396,6 +407,7 @@ min_with_indices = sort(
     shape=shapes.mode,
     cases=_CHOSEN_CASES,
     refuses=(refusal(ShapeError, (0,)),),
+    example="pt.min_with_indices(pt.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)",
     doc="Smallest element along an axis and where it is first; nan wins.",
 )
 _MOMENTS = "x: Float; axis: Axes = None, correction: float = 0.0, keepdims: bool = False"
